@@ -1,0 +1,1 @@
+//! Boards: order and positions (RULES section 8).

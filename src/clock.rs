@@ -1,0 +1,1 @@
+//! The only place that asks what time it is.

@@ -1,0 +1,1 @@
+//! The daemon: wiring, signals, the order of starting and stopping.

@@ -1,0 +1,1 @@
+//! The engine: events in, probes and commits out.

@@ -1,0 +1,1 @@
+//! Simulated game servers that speak the real protocols.

@@ -1,0 +1,50 @@
+//! Every maximum in clqd, each with the reason for its size.
+//!
+//! A limit that can be changed by an admin stands in the config instead; these
+//! bound what bytes from outside can make clqd allocate or store.
+
+/// Longest server URL, bytes. A DNS name has at most 253; scheme and port add 24.
+pub const SERVER_URL_BYTES_MAX: usize = 280;
+
+/// Most players in one snapshot. A2S announces the count in one byte, the
+/// Quake 3 family's reply of 16,384 bytes holds at most 2,340 shortest lines
+/// (`0 0 ""\n`); no game has more than 255 slots, so 1,024 leaves room for mods.
+pub const PLAYERS_MAX: usize = 1_024;
+
+/// Longest player name kept, bytes of UTF-8 after decoding. Steam allows 32
+/// characters of up to 4 bytes; Quake 3 names have 35 bytes with colours.
+pub const NAME_BYTES_MAX: usize = 256;
+
+/// Longest map, game and host name kept, bytes. Quake's MAX_QPATH is 64,
+/// Source's host names reach 256.
+pub const TEXT_BYTES_MAX: usize = 256;
+
+/// Largest absolute number of points accepted. Wire formats carry 32 bits; a
+/// log line may carry more. 2^40 x 1,024 players x 1,000 stays below 2^61, so
+/// no sum of points of a snapshot, in thousandths, overflows an `i64`.
+pub const POINTS_ABS_MAX: i64 = 1 << 40;
+
+/// Largest UDP datagram. Some servers send unsplit replies up to this size.
+pub const DATAGRAM_BYTES_MAX: usize = 65_535;
+
+/// Largest whole reply put together from fragments or unpacked from bzip2,
+/// bytes: 1,024 players at 300 bytes each, rounded up.
+pub const REPLY_BYTES_MAX: usize = 512 * 1_024;
+
+/// Most servers known to one daemon: RULES and DESIGN think in 1,000,000; a key is 32 bits.
+pub const SERVERS_MAX: usize = 4_000_000;
+
+/// Longest line of a scan log, bytes: `PLAYERS_MAX` players with names of
+/// `NAME_BYTES_MAX`, six bytes an escaped character.
+pub const SCAN_LOG_LINE_BYTES_MAX: usize = 2 * 1_024 * 1_024;
+
+/// Longest line on the control socket, bytes. `servers import` sends chunks.
+pub const CONTROL_LINE_BYTES_MAX: usize = 1_024 * 1_024;
+
+/// The ten best segments and games of RULES sections 5 and 6.
+pub const BEST_MAX: usize = 10;
+
+const _: () = assert!(POINTS_ABS_MAX as i128 * PLAYERS_MAX as i128 * 1_000 < i64::MAX as i128);
+const _: () = assert!(DATAGRAM_BYTES_MAX < REPLY_BYTES_MAX);
+const _: () = assert!(PLAYERS_MAX * NAME_BYTES_MAX * 6 < SCAN_LOG_LINE_BYTES_MAX);
+const _: () = assert!(SERVERS_MAX < u32::MAX as usize);

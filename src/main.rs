@@ -1,0 +1,3 @@
+//! The `clqd` binary; everything is in the library.
+
+fn main() {}

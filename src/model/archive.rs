@@ -1,0 +1,125 @@
+//! What goes to the archive: outbox entries and the absolute values that they
+//! stand for (RULES section 12).
+//!
+//! The outbox holds names of things that changed, not values: the value is
+//! read when it is archived, at one moment for all of one server. So an outage
+//! of MySQL costs one small entry per thing, however often it changes.
+
+use serde::{Deserialize, Serialize};
+
+use super::key::{GameKey, MapKey, PlayerKey, ServerKey, WeekKey};
+use super::server::SeriesRecord;
+
+/// A thing to be archived. The order is the order of archiving: names before
+/// what refers to them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum OutboxKey {
+    Game(GameKey),
+    Map(MapKey),
+    Player(PlayerKey),
+    Server(ServerKey),
+    Week { week: WeekKey, server: ServerKey },
+}
+
+/// An outbox key and the sequence number of its last change. It may be trimmed
+/// only while that number still stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutboxEntry {
+    pub key: OutboxKey,
+    pub seq: u64,
+}
+
+/// The absolute values of one outbox entry, all of one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ArchiveJob {
+    Game { key: GameKey, name: String },
+    Map { key: MapKey, name: String },
+    Player { key: PlayerKey, game: GameKey, name: String, display: String },
+    Server(Box<ServerArchive>),
+    Week(Box<WeekArchive>),
+}
+
+/// A server's state and series.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerArchive {
+    pub key: ServerKey,
+    pub url: String,
+    pub hostname: String,
+    pub game: Option<GameKey>,
+    pub map: Option<MapKey>,
+    pub slots: u32,
+    pub class: u8,
+    pub missed: u32,
+    /// Count shown now.
+    pub players: u32,
+    /// Median of the last three counts.
+    pub assumed_players: u32,
+    pub total_points: i64,
+    pub added_ms: i64,
+    pub last_scan_ms: Option<i64>,
+    pub last_seen_ms: Option<i64>,
+    pub rank: Option<u32>,
+    pub rank_week: Option<WeekKey>,
+    pub greylist: Option<String>,
+    pub removed: bool,
+    pub tags: Vec<String>,
+    /// The last complete list: normalised name, display name, points, player key.
+    pub list: Vec<ListEntry>,
+    pub series: Option<SeriesRecord>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListEntry {
+    pub name: String,
+    pub display: String,
+    pub points: i64,
+    pub player: Option<PlayerKey>,
+}
+
+/// One server in one week: rows with positions, maps, best positions; written
+/// in one transaction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WeekArchive {
+    pub week: WeekKey,
+    pub server: ServerKey,
+    /// `2026-W47`.
+    pub label: String,
+    pub week_start_ms: i64,
+    pub week_end_ms: i64,
+    /// Final: never changes again.
+    pub closed: bool,
+    /// Rank of the server in this week, once it has been given.
+    pub server_rank: Option<u32>,
+    /// Player-milliseconds of all maps.
+    pub player_ms: u64,
+    /// In order of player key.
+    pub rows: Vec<PlayerWeekArchive>,
+    /// In order of map key.
+    pub maps: Vec<MapWeekArchive>,
+    /// Best positions of the players above, once the week is closed; in order
+    /// of player key. Index 0 to 2: clq1, clq2, elo; best first.
+    pub best: Vec<(PlayerKey, [Vec<(u32, WeekKey)>; 3])>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlayerWeekArchive {
+    pub player: PlayerKey,
+    pub measured_ms: u64,
+    pub starts: u32,
+    pub time_ms: u64,
+    pub points: i64,
+    pub elo: f64,
+    pub elo_rounds: u32,
+    /// Thousandths of a point.
+    pub clq1: u64,
+    pub clq2: u64,
+    /// Positions in the order of `Ranking::ALL`; `None`: not ranked.
+    pub positions: [Option<u32>; 5],
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MapWeekArchive {
+    pub map: MapKey,
+    pub played_ms: u64,
+    pub player_ms: u64,
+}

@@ -1,0 +1,23 @@
+//! The words of clqd: keys, names, times, snapshots, records, commits.
+//!
+//! Floor 0. Plain data and the pure functions that belong to it; no IO, no
+//! clock, no randomness. Every other room speaks in these types.
+
+pub mod archive;
+pub mod commit;
+pub mod key;
+pub mod name;
+pub mod row;
+pub mod server;
+pub mod snapshot;
+pub mod url;
+pub mod view;
+pub mod week;
+
+pub use archive::{ArchiveJob, OutboxEntry, OutboxKey};
+pub use commit::Commit;
+pub use key::{GameKey, MapKey, PlayerKey, ServerKey, WeekKey};
+pub use row::{MapRow, Ranking, WeekRow};
+pub use server::ServerRecord;
+pub use snapshot::{Completeness, Player, Snapshot};
+pub use url::ServerUrl;

@@ -1,0 +1,164 @@
+//! Player names: from bytes to the normalised form that keys belong to
+//! (RULES section 2).
+
+use unicode_general_category::{GeneralCategory, get_general_category};
+use unicode_normalization::{UnicodeNormalization, is_nfc};
+
+/// Which colour codes stand in a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColourCodes {
+    /// None: Source, GoldSrc.
+    None,
+    /// `^` and one ASCII letter or digit.
+    Quake3,
+    /// As `Quake3`, and `^x` with three hex digits.
+    DarkPlaces,
+}
+
+/// Windows-1252 for 0x80..=0x9F; the five bytes it leaves undefined stand for
+/// the C1 controls of the same number (as the WHATWG encoding standard has it).
+const WINDOWS_1252: [char; 32] = [
+    '\u{20AC}', '\u{81}', '\u{201A}', '\u{192}', '\u{201E}', '\u{2026}', '\u{2020}', '\u{2021}', '\u{2C6}', '\u{2030}',
+    '\u{160}', '\u{2039}', '\u{152}', '\u{8D}', '\u{17D}', '\u{8F}', '\u{90}', '\u{2018}', '\u{2019}', '\u{201C}',
+    '\u{201D}', '\u{2022}', '\u{2013}', '\u{2014}', '\u{2DC}', '\u{2122}', '\u{161}', '\u{203A}', '\u{153}', '\u{9D}',
+    '\u{17E}', '\u{178}',
+];
+
+/// Reads bytes of a reply as text: UTF-8 where they are UTF-8, and each byte
+/// that is not as Windows-1252. Never fails. At most three bytes out for one in.
+pub fn decode(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        for &byte in chunk.invalid() {
+            text.push(match byte {
+                0x80..=0x9F => WINDOWS_1252[usize::from(byte - 0x80)],
+                _ => char::from(byte),
+            });
+        }
+    }
+    text
+}
+
+/// The normalised name: what a player's key belongs to.
+pub fn normalise(display: &str, codes: ColourCodes) -> String {
+    // Nearly every name is printable ASCII with no code and single spaces.
+    if is_plain(display, codes) {
+        return display.to_owned();
+    }
+    let stripped = strip_colours(display, codes);
+    let mut out = String::with_capacity(stripped.len());
+    for c in stripped.chars() {
+        if c.is_whitespace() {
+            if !out.ends_with(' ') {
+                out.push(' ');
+            }
+        } else if !is_control_or_format(c) {
+            out.push(c);
+        }
+    }
+    let trimmed = out.trim_matches(' ');
+    if is_nfc(trimmed) { trimmed.to_owned() } else { trimmed.nfc().collect() }
+}
+
+/// Takes colour codes out, in one pass from the left: what a removal brings
+/// together is not looked at again.
+pub fn strip_colours(name: &str, codes: ColourCodes) -> std::borrow::Cow<'_, str> {
+    if codes == ColourCodes::None || !name.contains('^') {
+        return name.into();
+    }
+    let bytes = name.as_bytes();
+    let mut out = String::with_capacity(name.len());
+    let mut kept_from = 0;
+    let mut at = 0;
+    while at < bytes.len() {
+        let code_len = if bytes[at] == b'^' { code_len(&bytes[at..], codes) } else { 0 };
+        if code_len > 0 {
+            out.push_str(&name[kept_from..at]);
+            at += code_len;
+            kept_from = at;
+        } else {
+            at += 1;
+        }
+    }
+    out.push_str(&name[kept_from..]);
+    out.into()
+}
+
+fn code_len(bytes: &[u8], codes: ColourCodes) -> usize {
+    let hex = bytes.len() >= 5 && bytes[1] == b'x' && bytes[2..5].iter().all(u8::is_ascii_hexdigit);
+    if codes == ColourCodes::DarkPlaces && hex {
+        5
+    } else if bytes.get(1).is_some_and(u8::is_ascii_alphanumeric) {
+        2
+    } else {
+        0
+    }
+}
+
+fn is_plain(name: &str, codes: ColourCodes) -> bool {
+    let mut before = b' ';
+    for &b in name.as_bytes() {
+        let plain =
+            matches!(b, b' '..=b'~') && !(b == b'^' && codes != ColourCodes::None) && !(b == b' ' && before == b' ');
+        if !plain {
+            return false;
+        }
+        before = b;
+    }
+    // A leading space fails above, since `before` starts as one.
+    before != b' ' || name.is_empty()
+}
+
+fn is_control_or_format(c: char) -> bool {
+    matches!(get_general_category(c), GeneralCategory::Control | GeneralCategory::Format)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn table() {
+        use ColourCodes::*;
+        for (input, codes, want) in [
+            ("Visor", Quake3, "Visor"),
+            ("^1Visor", Quake3, "Visor"),
+            ("^1Visor", None, "^1Visor"),
+            ("^^11", Quake3, "^1"),
+            ("Klesk^", Quake3, "Klesk^"),
+            ("^xF00red", DarkPlaces, "red"),
+            ("^xF00red", Quake3, "F00red"),
+            ("^xF0", DarkPlaces, "F0"),
+            ("^é", Quake3, "^é"),
+            ("  a \t\u{a0}\u{3000} b ", Quake3, "a b"),
+            ("a\u{200b}b\u{7}c\u{85}d", Quake3, "abc d"),
+            ("a \u{200b} b", None, "a b"),
+            ("e\u{301}", None, "\u{e9}"),
+            ("", Quake3, ""),
+            (" ", Quake3, ""),
+            ("^7", Quake3, ""),
+        ] {
+            assert_eq!(normalise(input, codes), want, "{input:?} {codes:?}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_are_windows_1252() {
+        assert_eq!(decode(b"caf\xe9 \x80"), "café €");
+        assert_eq!(decode("日本".as_bytes()), "日本");
+        assert_eq!(decode("日\u{e9}".as_bytes()), "日é");
+        assert_eq!(normalise(&decode(b"a\x81b"), ColourCodes::None), "ab");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_short_way_equals_the_long_way(name in ".{0,20}|[ ^a-f0-9x]{0,12}", which in 0..3) {
+            let codes = [ColourCodes::None, ColourCodes::Quake3, ColourCodes::DarkPlaces][which as usize];
+            if is_plain(&name, codes) {
+                let forced = normalise(&format!("\u{200b}{name}"), codes);
+                proptest::prop_assert_eq!(forced, name);
+            }
+        }
+    }
+}

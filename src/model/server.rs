@@ -1,0 +1,171 @@
+//! A server's record: what is known of it, its last snapshot with who is
+//! present, and the sums in progress (RULES sections 3, 9 and 10).
+
+use arrayvec::ArrayVec;
+use serde::{Deserialize, Serialize};
+
+use super::key::{GameKey, MapKey, PlayerKey, WeekKey};
+use super::row::{MapRow, WeekRow};
+use super::url::ServerUrl;
+
+/// Scan classes 1 to 7 (RULES section 9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u8", into = "u8")]
+pub struct Class(u8);
+
+impl Class {
+    /// Unknown: a new address, or missed too often. Scanned when asked.
+    pub const UNKNOWN: Class = Class(6);
+    /// An asked-for scan failed. Scanned when asked, in exception mode.
+    pub const FAILED: Class = Class(7);
+
+    pub fn new(number: u8) -> Option<Class> {
+        (1..=7).contains(&number).then_some(Class(number))
+    }
+
+    pub fn number(self) -> u8 {
+        self.0
+    }
+}
+
+impl TryFrom<u8> for Class {
+    type Error = String;
+    fn try_from(n: u8) -> Result<Class, String> {
+        Class::new(n).ok_or_else(|| format!("scan class {n} is not one of 1 to 7"))
+    }
+}
+
+impl From<Class> for u8 {
+    fn from(class: Class) -> u8 {
+        class.0
+    }
+}
+
+/// All that is known of one server but its series.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ServerRecord {
+    pub url: ServerUrl,
+    /// Given by the admin; each is a scope of boards (RULES section 8).
+    pub tags: Vec<String>,
+    /// Why it is greylisted: scanned and shown, ignored by statistics.
+    pub greylist: Option<String>,
+    /// Taken out by the admin: not scanned, not listed, its past kept.
+    pub removed: bool,
+    pub added_ms: i64,
+    pub class: Class,
+    /// Scans missed since the last snapshot.
+    pub missed: u32,
+    pub last_scan_ms: Option<i64>,
+    pub last_seen_ms: Option<i64>,
+    pub game: Option<GameKey>,
+    pub map: Option<MapKey>,
+    pub hostname: String,
+    pub slots: u32,
+    /// Rank by player-seconds of `ranked_week`, 1 is best.
+    pub rank: Option<u32>,
+    pub ranked_week: Option<WeekKey>,
+    /// Counts of non-bot players of the last three snapshots, oldest first.
+    pub counts: ArrayVec<u32, 3>,
+    /// The count shown now: of the last snapshot, or of a later partial one.
+    pub count: u32,
+    /// Sum of points of the last complete list, players only.
+    pub total_points: i64,
+    pub last: Option<LastSnapshot>,
+    pub map_time: Option<MapTime>,
+    pub sums: SeriesSums,
+}
+
+/// The last full snapshot, as far as the next one is compared with it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LastSnapshot {
+    pub t_ms: i64,
+    pub map: MapKey,
+    /// All non-bot entries, usable or not, in the order of the list.
+    pub entries: Vec<Entry>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// As the server wrote it; empty where it equals `name`.
+    pub display: String,
+    /// Normalised.
+    pub name: String,
+    pub points: i64,
+    pub ping: Option<i32>,
+    /// `None`: the name is unusable (RULES section 2).
+    pub presence: Option<Presence>,
+}
+
+impl Entry {
+    pub fn display(&self) -> &str {
+        if self.display.is_empty() { &self.name } else { &self.display }
+    }
+}
+
+/// A player from entering to leaving.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Presence {
+    pub player: PlayerKey,
+    /// Where the running segment of 720 s began, Unix ms.
+    pub segment_start_ms: i64,
+    /// Points gained in the running segment.
+    pub segment_points: f64,
+    /// The player's row of the week, while it is ahead of the stored one.
+    pub row: Option<Box<(WeekKey, WeekRow)>>,
+}
+
+/// The row of the current map, while it is ahead of the stored one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MapTime {
+    pub week: WeekKey,
+    pub map: MapKey,
+    pub row: MapRow,
+}
+
+/// Sums of the slots in progress (RULES section 10). A mean is `sum / n`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SeriesSums {
+    /// Number of the running slot: Unix ms / 600,000. All sums belong to the
+    /// slot, hour, day and week that contain it.
+    pub slot: i64,
+    pub slot_sum: f64,
+    pub slot_n: u32,
+    pub hour_sum: f64,
+    pub hour_n: u32,
+    pub day_sum: f64,
+    pub day_n: u32,
+    pub week_sum: f64,
+    pub week_n: u32,
+}
+
+/// A server's series, coded as RULES section 10 tells. Oldest value first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeriesRecord {
+    /// Start of the newest slot of each series, Unix ms; 0 while it is empty.
+    pub newest_slot_ms: i64,
+    pub newest_hour_ms: i64,
+    pub newest_day_ms: i64,
+    pub newest_week_ms: i64,
+    /// 250 bytes: 150 slots of 10 minutes, 13 bits each.
+    pub slots: Vec<u8>,
+    /// 768 bytes: hours, 8 bits each.
+    pub hours: Vec<u8>,
+    /// 365 bytes: days.
+    pub days: Vec<u8>,
+    /// One byte a week, for ever.
+    pub weeks: Vec<u8>,
+    /// 110 bytes: 55 weekly ranks, u16 big-endian.
+    pub ranks: Vec<u8>,
+    /// Week of the newest rank.
+    pub newest_rank_week: Option<WeekKey>,
+}
+
+/// What is known of a player's name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlayerRecord {
+    pub game: GameKey,
+    /// Normalised.
+    pub name: String,
+    /// As last seen, colour codes and all.
+    pub display: String,
+}

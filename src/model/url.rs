@@ -1,0 +1,196 @@
+//! Server URLs: `scheme://host:port`, the names that server keys belong to.
+//!
+//! Canonical form: scheme and host in lower case, the port always written, an
+//! IPv6 address in brackets. Which schemes can be scanned is known to
+//! [`crate::proto`], not here: a scan log may name any.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::SERVER_URL_BYTES_MAX;
+
+/// A server's URL in canonical form.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ServerUrl {
+    text: String,
+    scheme_len: u8,
+    port: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UrlError {
+    #[error("server URL {0:?} is not of the form scheme://host:port")]
+    Form(String),
+    #[error("server URL {0:?} is longer than {SERVER_URL_BYTES_MAX} bytes")]
+    TooLong(String),
+    #[error("server URL {url:?}: port {port:?} is not a number from 1 to 65535")]
+    Port { url: String, port: String },
+    #[error("server URL {url:?}: host {host:?} is neither an address nor a host name")]
+    Host { url: String, host: String },
+    #[error("server URL {url:?} has no port, and scheme {scheme:?} has no usual one")]
+    NoPort { url: String, scheme: String },
+}
+
+impl ServerUrl {
+    /// Reads a URL. A missing port becomes the usual port of the scheme.
+    pub fn parse(input: &str) -> Result<ServerUrl, UrlError> {
+        let form = || UrlError::Form(input.chars().take(SERVER_URL_BYTES_MAX).collect());
+        if input.len() > SERVER_URL_BYTES_MAX {
+            return Err(UrlError::TooLong(input.chars().take(SERVER_URL_BYTES_MAX).collect()));
+        }
+        let (scheme, rest) = input.split_once("://").ok_or_else(form)?;
+        let scheme = scheme.to_ascii_lowercase();
+        let scheme_ok = scheme.starts_with(|c: char| c.is_ascii_lowercase())
+            && scheme.len() <= 32
+            && scheme.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+        if !scheme_ok {
+            return Err(form());
+        }
+        let rest = rest.strip_suffix('/').unwrap_or(rest);
+        let (host, port) = if let Some(after) = rest.strip_prefix('[') {
+            let (host, tail) = after.split_once(']').ok_or_else(form)?;
+            match tail {
+                "" => (host, None),
+                _ => (host, Some(tail.strip_prefix(':').ok_or_else(form)?)),
+            }
+        } else {
+            match rest.split_once(':') {
+                Some((host, port)) => (host, Some(port)),
+                None => (rest, None),
+            }
+        };
+        let bad_host = || UrlError::Host { url: input.to_owned(), host: host.to_owned() };
+        let host = if rest.starts_with('[') {
+            let addr: std::net::Ipv6Addr = host.parse().map_err(|_| bad_host())?;
+            format!("[{addr}]")
+        } else {
+            let host = host.to_ascii_lowercase();
+            let bytes_ok = host.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-' || b == b'_');
+            let numeric = !host.is_empty() && host.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+            if host.is_empty() || !bytes_ok || (numeric && host.parse::<std::net::Ipv4Addr>().is_err()) {
+                return Err(bad_host());
+            }
+            host
+        };
+        let port = match port {
+            Some(text) => match text.parse::<u16>() {
+                Ok(port) if port > 0 && !text.starts_with('+') => port,
+                _ => {
+                    return Err(UrlError::Port { url: input.to_owned(), port: text.to_owned() });
+                }
+            },
+            None => {
+                usual_port(&scheme).ok_or_else(|| UrlError::NoPort { url: input.to_owned(), scheme: scheme.clone() })?
+            }
+        };
+        Ok(ServerUrl { text: format!("{scheme}://{host}:{port}"), scheme_len: scheme.len() as u8, port })
+    }
+
+    /// The canonical text, `scheme://host:port`.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    pub fn scheme(&self) -> &str {
+        &self.text[..self.scheme_len as usize]
+    }
+
+    /// Host name or address, an IPv6 address without its brackets.
+    pub fn host(&self) -> &str {
+        let end = self.text.rfind(':').unwrap_or(self.text.len());
+        self.text[self.scheme_len as usize + 3..end].trim_start_matches('[').trim_end_matches(']')
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The address, where the host is one and not a name.
+    pub fn ip(&self) -> Option<IpAddr> {
+        self.host().parse().ok()
+    }
+
+    /// Whether servers of this scheme speak the Quake 3 family's protocol:
+    /// colour codes stand in names and a ping of 0 marks a bot (RULES section 2).
+    pub fn is_quake3_family(&self) -> bool {
+        matches!(self.scheme(), "quake3" | "darkplaces")
+    }
+}
+
+fn usual_port(scheme: &str) -> Option<u16> {
+    match scheme {
+        "quake3" => Some(27960),
+        "darkplaces" => Some(26000),
+        "source" => Some(27015),
+        _ => None,
+    }
+}
+
+impl fmt::Display for ServerUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl TryFrom<String> for ServerUrl {
+    type Error = UrlError;
+    fn try_from(text: String) -> Result<Self, UrlError> {
+        ServerUrl::parse(&text)
+    }
+}
+
+impl From<ServerUrl> for String {
+    fn from(url: ServerUrl) -> String {
+        url.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn canonical_form() {
+        for (input, want) in [
+            ("quake3://127.0.0.1:27960", "quake3://127.0.0.1:27960"),
+            ("QUAKE3://Example.ORG", "quake3://example.org:27960"),
+            ("source://[::1]", "source://[::1]:27015"),
+            ("source://[2001:DB8::1]:9", "source://[2001:db8::1]:9"),
+            ("source://host:27015/", "source://host:27015"),
+        ] {
+            let url = ServerUrl::parse(input).unwrap();
+            assert_eq!(url.as_str(), want);
+            assert_eq!(ServerUrl::parse(want).unwrap(), url);
+        }
+        let url = ServerUrl::parse("source://[::1]:9").unwrap();
+        assert_eq!((url.scheme(), url.host(), url.port()), ("source", "::1", 9));
+    }
+
+    #[test]
+    fn refusals_name_what_is_wrong() {
+        for bad in [
+            "",
+            "quake3",
+            "quake3:/x",
+            "://x:1",
+            "quake3://",
+            "quake3://:1",
+            "quake3://x:0",
+            "quake3://x:65536",
+            "quake3://x:+1",
+            "quake3://x:1:2",
+            "quake3://999.1.1.1:1",
+            "quake3://a b:1",
+            "q-3://x:1",
+            "foo://x",
+            "quake3://[::g]:1",
+            "quake3://[::1]1",
+        ] {
+            assert!(ServerUrl::parse(bad).is_err(), "{bad:?}");
+        }
+        assert!(ServerUrl::parse(&format!("quake3://{}:1", "a".repeat(300))).is_err());
+    }
+}

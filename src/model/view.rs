@@ -1,0 +1,177 @@
+//! Answers: what readers are shown, on the control socket, by `--json` and in
+//! tables. Made by the engine; times are Unix ms, keys are numbers.
+
+use serde::{Deserialize, Serialize};
+
+use super::row::Ranking;
+
+/// The engine's part of `clqd status`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EngineStatus {
+    pub now_ms: i64,
+    /// Label of the running week.
+    pub week: String,
+    /// Weeks that hold rows, oldest first, with their phase.
+    pub weeks: Vec<WeekStatus>,
+    /// Servers known, and of each class 1 to 7.
+    pub servers: u64,
+    pub servers_by_class: [u64; 7],
+    pub greylisted: u64,
+    pub in_flight: u64,
+    /// Players (keys) known, and on servers now.
+    pub players_known: u64,
+    pub players_online: u64,
+    pub counts: EngineCounts,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WeekStatus {
+    pub week: String,
+    pub phase: super::commit::WeekPhase,
+}
+
+/// Counted since the daemon started.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineCounts {
+    /// Full snapshots, and how many came from each class 1 to 7.
+    pub snapshots: u64,
+    pub snapshots_by_class: [u64; 7],
+    pub partials: u64,
+    pub misses: u64,
+    pub rounds: u64,
+    /// Events older than what is known; not used.
+    pub out_of_order: u64,
+    /// Scans that began more than 2 s after they were due.
+    pub late: u64,
+}
+
+/// One line of `clqd servers list`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ServerSummary {
+    pub key: u32,
+    pub url: String,
+    pub class: u8,
+    pub missed: u32,
+    pub hostname: String,
+    pub game: Option<String>,
+    pub map: Option<String>,
+    /// Players now, bots left out; and the median of the last three counts.
+    pub players: u32,
+    pub assumed_players: u32,
+    pub slots: u32,
+    pub rank: Option<u32>,
+    pub added_ms: i64,
+    pub last_scan_ms: Option<i64>,
+    pub last_seen_ms: Option<i64>,
+    pub greylist: Option<String>,
+    pub tags: Vec<String>,
+}
+
+/// `clqd servers show URL`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ServerDetail {
+    #[serde(flatten)]
+    pub summary: ServerSummary,
+    /// When it is scanned next; absent where only when asked.
+    pub due_ms: Option<i64>,
+    pub total_points: i64,
+    pub list: Vec<PlayerListed>,
+    /// Mean players, newest last; `null` is no data. Absent where nothing was seen.
+    pub series: Option<SeriesView>,
+    /// Maps of the running week, most player time first.
+    pub maps: Vec<MapShare>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlayerListed {
+    pub name: String,
+    pub display: String,
+    pub points: i64,
+    pub ping: Option<i32>,
+    pub player: Option<u32>,
+}
+
+/// Each series: start of its newest slot, then the values, oldest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SeriesView {
+    pub newest_slot_ms: i64,
+    pub slots: Vec<Option<f64>>,
+    pub newest_hour_ms: i64,
+    pub hours: Vec<Option<f64>>,
+    pub newest_day_ms: i64,
+    pub days: Vec<Option<f64>>,
+    pub newest_week_ms: i64,
+    pub weeks: Vec<Option<f64>>,
+    /// Weekly ranks, 0 = not ranked.
+    pub ranks: Vec<u16>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MapShare {
+    pub map: String,
+    pub minutes: f64,
+    pub average_players: f64,
+}
+
+/// `clqd top`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Top {
+    pub server: String,
+    pub week: String,
+    pub ranking: Ranking,
+    /// The week is closed: nothing here changes any more.
+    pub closed: bool,
+    /// Players on the board.
+    pub size: u64,
+    pub rows: Vec<TopRow>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TopRow {
+    pub position: u64,
+    pub player: u32,
+    pub name: String,
+    pub display: String,
+    /// The score in its unit: clq1 in points per second, elo as rating, time in
+    /// seconds, clq2 and points as they are.
+    pub score: f64,
+    /// When the score was reached.
+    pub reached_ms: i64,
+}
+
+/// `clqd player NAME`: one for each game in which the name is known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlayerView {
+    pub player: u32,
+    pub game: String,
+    pub name: String,
+    pub display: String,
+    /// Newest week first, then by server URL.
+    pub weeks: Vec<PlayerWeekView>,
+    pub best: Vec<BestView>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlayerWeekView {
+    pub week: String,
+    pub server: String,
+    pub measured_ms: u64,
+    pub starts: u32,
+    pub time_ms: u64,
+    pub points: i64,
+    /// Thousandths of a point.
+    pub clq1: u64,
+    pub clq2: u64,
+    pub elo: f64,
+    pub elo_rounds: u32,
+    /// Positions by ranking; absent where not ranked.
+    pub positions: std::collections::BTreeMap<Ranking, u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BestView {
+    pub server: String,
+    pub ranking: Ranking,
+    pub position: u32,
+    pub week: String,
+}

@@ -1,0 +1,1 @@
+//! Wire formats: bytes to values and back, one file per protocol family.

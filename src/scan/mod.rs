@@ -1,0 +1,1 @@
+//! The scan engine: sockets, pacing, retries.

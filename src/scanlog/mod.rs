@@ -1,0 +1,1 @@
+//! The scan log: reading, writing, rotating (RULES section 13).

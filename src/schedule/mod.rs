@@ -1,0 +1,1 @@
+//! Classes, due times, what is in flight (RULES section 9).

@@ -1,0 +1,1 @@
+//! Log code, slots, medians (RULES section 10).

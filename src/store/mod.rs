@@ -1,0 +1,1 @@
+//! Hot state in sled.
