@@ -23,9 +23,17 @@ mod tests {
 
     #[test]
     fn table() {
-        for (prev, cur, want) in
-            [(0, 0, 0), (3, 10, 7), (-5, 2, 7), (10, 9, 0), (10, 5, 0), (10, 4, 4), (10, 0, 0), (10, -3, 0), (-3, -5, 0)]
-        {
+        for (prev, cur, want) in [
+            (0, 0, 0),
+            (3, 10, 7),
+            (-5, 2, 7),
+            (10, 9, 0),
+            (10, 5, 0),
+            (10, 4, 4),
+            (10, 0, 0),
+            (10, -3, 0),
+            (-3, -5, 0),
+        ] {
             assert_eq!(gain_stayed(prev, cur), want, "{prev} -> {cur}");
         }
         assert_eq!((gain_from_zero(-4), gain_from_zero(4)), (0, 4));
