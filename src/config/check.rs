@@ -8,6 +8,8 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::nearest::nearest;
+
 use super::keys::{KEYS, Key, Kind, sections};
 
 /// Something that is wrong in a configuration file.
@@ -147,17 +149,6 @@ fn right_key(section: &str, name: &str) -> Option<&'static Key> {
         KEYS.iter().find(|k| k.name == near)
     };
     same().or_else(here).or_else(anywhere)
-}
-
-/// The name that `text` was most likely meant to be; `None`: none is near.
-pub(crate) fn nearest<'n>(text: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
-    let text = text.to_ascii_lowercase();
-    names
-        .into_iter()
-        .map(|name| (strsim::jaro_winkler(&text, name).max(strsim::normalized_damerau_levenshtein(&text, name)), name))
-        .filter(|&(score, _)| score >= 0.8)
-        .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(a.1)))
-        .map(|(_, name)| name)
 }
 
 fn value_problem(kind: &Kind, value: &DeValue<'_>) -> Result<(), String> {
