@@ -3,7 +3,7 @@
 //! A map of the house. Floors import only downwards; rooms on floors 1 and 3
 //! do not know their neighbours; nobody imports `daemon`.
 //!
-//! - Floor 0, words: [`limits`], [`model`].
+//! - Floor 0, words: [`limits`], [`model`], [`nearest`].
 //! - Floor 1, pure and unaware of each other: [`proto`], [`schedule`],
 //!   [`rank`], [`board`], [`series`].
 //! - Floor 2: [`engine`] composes floor 1. Events in; probes and commits out.
@@ -17,6 +17,7 @@
 
 pub mod limits;
 pub mod model;
+pub mod nearest;
 
 pub mod board;
 pub mod proto;
