@@ -41,14 +41,6 @@ impl Engine {
         Ok(false)
     }
 
-    /// Closes every week that is over, without a limit of steps: for replay.
-    pub fn close_weeks<S: Source>(&mut self, source: &S) -> Result<(), S::Error> {
-        let steps = std::mem::replace(&mut self.books.settings.week_steps_per_tick, usize::MAX);
-        let result = self.work_on_weeks(source);
-        self.books.settings.week_steps_per_tick = steps;
-        result.map(|_| ())
-    }
-
     fn close_some<S: Source>(&mut self, source: &S, week: WeekKey, budget: &mut usize) -> Result<(), S::Error> {
         let mut next = match self.last_closed {
             Some((closed_week, server)) if closed_week == week => server.0 + 1,

@@ -302,22 +302,21 @@ impl Books {
         t_ms: i64,
     ) -> Result<bool, S::Error> {
         let Some(order) = round::final_list(entries) else { return Ok(false) };
-        let mut list_points = Vec::with_capacity(order.len());
-        let mut ratings = Vec::with_capacity(order.len());
-        for &i in &order {
-            let entry = &mut entries[usize::from(i)];
-            list_points.push(entry.points);
+        let mut ratings = Vec::with_capacity(entries.len());
+        for entry in entries.iter_mut() {
             ratings.push(match &mut entry.presence {
                 Some(presence) => self.touch(source, server, presence, week, t_ms)?.elo,
                 None => elo::ELO_START,
             });
         }
-        let games = clq2::game_points(&list_points, self.settings.rules.clq2_quarter);
-        let ratings = elo::new_ratings(&list_points, &ratings, self.settings.rules.elo);
-        for ((&i, game), rating) in order.iter().zip(games).zip(ratings) {
+        let points: Vec<i64> = entries.iter().map(|entry| entry.points).collect();
+        let ratings = elo::new_ratings(&points, &ratings, self.settings.rules.elo);
+        let descending: Vec<i64> = order.iter().map(|&i| points[usize::from(i)]).collect();
+        let games = clq2::game_points(&descending, self.settings.rules.clq2_quarter);
+        for (&i, game) in order.iter().zip(games) {
             let Some(presence) = &mut entries[usize::from(i)].presence else { continue };
             let row = &mut presence.row.as_mut().expect("touched above").1;
-            row.elo = rating;
+            row.elo = ratings[usize::from(i)];
             row.elo_rounds = row.elo_rounds.saturating_add(1);
             row.elo_at = t_ms;
             if row.clq2_games.offer(game) {

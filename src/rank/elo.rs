@@ -19,9 +19,9 @@ impl Default for EloRules {
     }
 }
 
-/// New ratings of a final list, given its points in descending order and the
-/// ratings before the round. Sums run in the order of the list, so the result
-/// is the same bit for bit wherever it is computed.
+/// New ratings of a final list, given the points and the ratings before the
+/// round, both in the order of the snapshot's list. Sums run in that order, so
+/// the result is the same bit for bit wherever it is computed.
 pub fn new_ratings(points: &[i64], ratings: &[f64], rules: EloRules) -> Vec<f64> {
     assert_eq!(points.len(), ratings.len());
     let n = points.len();
@@ -34,23 +34,17 @@ pub fn new_ratings(points: &[i64], ratings: &[f64], rules: EloRules) -> Vec<f64>
         _ => rules.k,
     };
     let total: f64 = ratings.iter().sum();
-    let mut new = Vec::with_capacity(n);
-    let mut tie_from = 0;
-    while tie_from < n {
-        let tie_to = tie_from + points[tie_from..].iter().take_while(|&&p| p == points[tie_from]).count();
-        let won = (n - tie_to) as f64 + (tie_to - tie_from - 1) as f64 / 2.0;
-        for &rating in &ratings[tie_from..tie_to] {
-            let average = (total - rating) / opponents;
-            let expected = opponents / (1.0 + power_of_ten((average - rating) / 400.0));
-            new.push(rating + k * (won - expected));
-        }
-        tie_from = tie_to;
-    }
-    new
-}
-
-fn power_of_ten(exponent: f64) -> f64 {
-    10f64.powf(exponent)
+    let mut ascending = points.to_vec();
+    ascending.sort_unstable();
+    let new_rating = |(&own, &rating): (&i64, &f64)| {
+        let beaten = ascending.partition_point(|&p| p < own);
+        let tied = ascending.partition_point(|&p| p <= own) - beaten - 1;
+        let won = beaten as f64 + tied as f64 / 2.0;
+        let average = (total - rating) / opponents;
+        let expected = opponents / (1.0 + 10f64.powf((average - rating) / 400.0));
+        rating + k * (won - expected)
+    };
+    points.iter().zip(ratings).map(new_rating).collect()
 }
 
 /// As shown: rounded half up.
