@@ -12,6 +12,7 @@
 #![allow(dead_code, unused_imports, reason = "each test that includes this module uses its part of it")]
 
 mod facts;
+pub mod generate;
 mod log;
 mod rows;
 mod servers;
