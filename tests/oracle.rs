@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use clqd::model::WeekKey;
 use clqd::model::week::Calendar;
 use oracle::generate::scan_log;
-use oracle::{FactKind, LineKind, MapTime, Oracle, Quarter, Settings, Snapshot};
+use oracle::{FactKind, LineKind, MapTime, Oracle, Quarter, Scope, Settings, Snapshot};
 use serde_json::Value;
 
 const LOG: &str = include_str!("fixtures/scan-log.jsonl");
@@ -248,4 +248,52 @@ fn generated_logs_hold_what_they_are_meant_to() {
     }
     let missing: Vec<&&str> = seen.iter().filter(|(_, times)| **times == 0).map(|(what, _)| what).collect();
     assert!(missing.is_empty(), "40 seeds never show {missing:?}; all: {seen:#?}");
+}
+
+#[test]
+fn each_setting_has_an_effect() {
+    let default = Settings::default;
+    let zone = |name| Calendar::new(name).expect("a zone");
+    for changed in [
+        Settings { calendar: zone("Pacific/Auckland"), ..default() },
+        Settings { count_bots: true, ..default() },
+        Settings { ping_zero_is_bot: false, ..default() },
+        Settings { ignore: Vec::new(), ..default() },
+        Settings { round_drop_min: 20, ..default() },
+        Settings { round_drop_ratio: 0.75, ..default() },
+        Settings { clq2_quarter: Quarter::Exact, ..default() },
+        Settings { elo_k: 40.0, ..default() },
+        Settings { elo_k_times_opponents_max: 0.0, ..default() },
+        Settings { elo_carry_over: true, ..default() },
+    ] {
+        let export = |seed: u64, settings: &Settings| -> Vec<String> {
+            let oracle = Oracle::new(&scan_log(seed, &Calendar::default()), settings.clone());
+            oracle.weeks().into_iter().flat_map(|week| oracle.export(week)).collect()
+        };
+        assert!((0..20).any(|seed| export(seed, &changed) != export(seed, &default())), "{changed:?}");
+    }
+}
+
+#[test]
+fn a_scope_of_one_server_is_that_server() {
+    for seed in 0..5 {
+        let oracle = Oracle::new(&scan_log(seed, &Calendar::default()), Settings::default());
+        for week in oracle.weeks() {
+            for server in &oracle.servers {
+                let lines = |scope| -> Vec<String> {
+                    oracle.rows(week, &scope).iter().map(|row| row.export_line(server)).collect()
+                };
+                assert_eq!(lines(Scope::Server(server.clone())), lines(Scope::Tag(vec![server.clone()])));
+            }
+            // All servers of a game: time adds up, and every rated round feeds one rating.
+            let games: std::collections::BTreeSet<&str> = oracle.snapshots.iter().map(|s| s.game.as_str()).collect();
+            let of_games = games.iter().flat_map(|game| oracle.rows(week, &Scope::Game((*game).to_owned())));
+            let by_game =
+                of_games.fold((0, 0, 0), |sum, r| (sum.0 + r.time_ms(), sum.1 + r.points, sum.2 + r.elo_rounds));
+            let of_servers = oracle.week_rows(week).into_iter().map(|(_, row)| row);
+            let by_server =
+                of_servers.fold((0, 0, 0), |sum, r| (sum.0 + r.time_ms(), sum.1 + r.points, sum.2 + r.elo_rounds));
+            assert_eq!(by_game, by_server, "seed {seed}");
+        }
+    }
 }
