@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::config::Config;
 use crate::engine::ViewError;
 use crate::hot::Hot;
+use crate::model::week;
 use crate::model::row::{Ranking, WeekRow};
 use crate::store::StoreError;
 
@@ -62,6 +63,12 @@ pub fn run(args: &ExportArgs, config: &Config) -> anyhow::Result<ExitCode> {
     match write(&hot, &args.week, out) {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(ExportError::Io(e)) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+        // Nothing was played: no rows is the right answer. A typing error is not.
+        Err(ExportError::View(e @ ViewError::UnknownWeek { .. })) => {
+            week::parse_label(&args.week)?;
+            eprintln!("clqd: {e}");
+            Ok(ExitCode::SUCCESS)
+        }
         Err(e) => Err(e.into()),
     }
 }
