@@ -34,6 +34,7 @@ pub mod scan;
 pub mod scanlog;
 pub mod store;
 
+pub mod answer;
 pub mod cli;
 pub mod clock;
 pub mod config;

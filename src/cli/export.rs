@@ -10,8 +10,8 @@ use serde::Serialize;
 use crate::config::Config;
 use crate::engine::ViewError;
 use crate::hot::Hot;
-use crate::model::week;
 use crate::model::row::{Ranking, WeekRow};
+use crate::model::week;
 use crate::store::StoreError;
 
 #[derive(Clone, Debug, clap::Args)]

@@ -1,8 +1,11 @@
 //! `clqd migrate`: makes the archive's tables, or brings them up to date.
 
+use std::process::ExitCode;
+
 use anyhow::Context;
 
 use crate::archive::{Archive, ArchiveSettings, Migrated, Routines, SCHEMA_SQL};
+use crate::config::Config;
 
 /// Makes the tables of the archive, or brings them up to date
 #[derive(Debug, clap::Args)]
@@ -10,6 +13,12 @@ pub struct MigrateArgs {
     /// Print the schema and touch nothing
     #[arg(long)]
     pub print: bool,
+}
+
+pub fn run(args: &MigrateArgs, config: &Config) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
+    println!("{}", runtime.block_on(migrate(&config.archive_settings(), args))?);
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Returns what to tell. Error: nothing is usable, with what to do.

@@ -201,7 +201,7 @@ pub struct ScanLog {
 /// Why there is no configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    #[error("cannot read {}: {source}", file.display())]
+    #[error("cannot read {}", file.display())]
     Read { file: PathBuf, source: std::io::Error },
     #[error("{} has more than {FILE_BYTES_MAX} bytes; is it a configuration file?", .0.display())]
     TooLong(PathBuf),

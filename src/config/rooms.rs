@@ -1,9 +1,14 @@
 //! What each room gets of the configuration, in the room's own words.
 
-use super::{Config, Quarter};
+use std::path::Path;
+
+use super::{Config, PASSWORD_CREDENTIAL, Quarter};
+use crate::archive::ArchiveSettings;
 use crate::engine::EngineSettings;
 use crate::model::week::{Calendar, UnknownZone};
 use crate::rank::{EloRules, NameRules, RoundRules, Rules, clq2};
+use crate::scan::ScanSettings;
+use crate::scanlog::RecorderSettings;
 use crate::schedule::Intervals;
 
 impl Config {
@@ -34,6 +39,54 @@ impl Config {
             archive: self.archive.is_on(),
             outbox_entries_max: self.archive.outbox_entries_max as usize,
             ..EngineSettings::default()
+        })
+    }
+
+    pub fn archive_settings(&self) -> ArchiveSettings {
+        let archive = &self.archive;
+        let of_systemd = std::env::var_os("CREDENTIALS_DIRECTORY").map(|dir| Path::new(&dir).join(PASSWORD_CREDENTIAL));
+        // An empty credential is none: the unit may load one that nobody filled in.
+        let credential = of_systemd.filter(|path| path.metadata().is_ok_and(|file| file.len() > 0));
+        let credential = credential.filter(|_| archive.password_file.as_os_str().is_empty());
+        ArchiveSettings {
+            url: archive.url.clone(),
+            password_file: archive.password_file.clone(),
+            credential: credential.map_or_else(String::new, |_| PASSWORD_CREDENTIAL.to_owned()),
+            interval_s: archive.interval_s as u32,
+            drain_s_max: archive.drain_s_max as u32,
+            connect_timeout_ms: archive.connect_timeout_ms as u32,
+            query_timeout_ms: archive.transaction_timeout_ms as u32,
+            retry_ms_max: archive.retry_s_max as u32 * 1_000,
+            ..ArchiveSettings::default()
+        }
+    }
+
+    pub fn scan_settings(&self) -> ScanSettings {
+        let scan = &self.scan;
+        ScanSettings {
+            timeout_ms: scan.timeout_ms as u32,
+            retries: scan.retries,
+            per_second_max: scan.per_second_max.into(),
+            per_address_per_second_max: scan.per_address_per_second_max.into(),
+            per_address_burst: scan.per_address_burst,
+            per_subnet_per_second_max: scan.per_subnet_per_second_max.into(),
+            per_subnet_burst: scan.per_subnet_burst,
+            sockets: scan.sockets as u32,
+            in_flight_max: scan.in_flight_max as u32,
+            resolve_ttl_s: scan.resolve_ttl_s as u32,
+            receive_buffer_bytes: scan.receive_buffer_bytes as u32,
+            allow_private: scan.allow_private,
+            opt_out: Vec::new(),
+        }
+    }
+
+    /// `None`: nothing is recorded.
+    pub fn recorder_settings(&self) -> Option<RecorderSettings> {
+        let path = self.record.clone();
+        (!path.as_os_str().is_empty()).then(|| RecorderSettings {
+            path,
+            rotate_bytes: self.scan_log.rotate_bytes,
+            keep_files: self.scan_log.keep_files,
         })
     }
 }

@@ -41,8 +41,7 @@ fn the_shipped_file_is_the_defaults_and_tells_range_and_change_of_every_key() {
 #[test]
 fn a_file_changes_what_it_names_and_nothing_else() {
     let config = Config::parse("log = \"debug\"\n[scan]\nretries = 0\n[elo]\nk = 30\n").expect("valid");
-    let mut want = Config::default();
-    want.log = "debug".to_owned();
+    let mut want = Config { log: "debug".to_owned(), ..Config::default() };
     want.scan.retries = 0;
     want.elo.k = 30.0;
     assert_eq!(config, want);
@@ -165,5 +164,5 @@ fn passwords_come_from_the_file_then_the_credential_and_are_never_shown() {
 #[test]
 fn a_file_that_is_not_there_is_named() {
     let error = Config::load(Path::new("/no/such/clqd.toml")).expect_err("not there");
-    assert!(error.to_string().starts_with("cannot read /no/such/clqd.toml: "), "{error}");
+    assert_eq!(error.to_string(), "cannot read /no/such/clqd.toml");
 }

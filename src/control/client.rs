@@ -26,7 +26,7 @@ pub enum ClientError {
     NotRunning(PathBuf),
     #[error("no permission for {}; be root or in the group of the socket", .0.display())]
     NoPermission(PathBuf),
-    #[error("the connection to {} broke: {source}", path.display())]
+    #[error("the connection to {} broke", path.display())]
     Broke { path: PathBuf, source: std::io::Error },
     #[error("the daemon closed the connection before the end of its answer; did it stop?")]
     Closed,
@@ -35,8 +35,8 @@ pub enum ClientError {
     #[error(transparent)]
     Failure(#[from] Failure),
     /// The reader of the rows gave up.
-    #[error(transparent)]
-    Reader(std::io::Error),
+    #[error("cannot write the answer")]
+    Reader(#[source] std::io::Error),
 }
 
 impl Client {

@@ -32,6 +32,10 @@ pub const VERSION: u64 = 1;
 /// `limits::CONTROL_LINE_BYTES_MAX`. A client sends more in several requests.
 pub const URLS_MAX: usize = 1_000;
 
+/// Most tags of one server, and the longest, bytes.
+pub const TAGS_MAX: usize = 16;
+pub const TAG_BYTES_MAX: usize = 64;
+
 /// Most places of one top list.
 pub const TOP_ROWS_MAX: u32 = 10_000;
 
@@ -44,8 +48,8 @@ pub enum Request {
     /// One row, [`Row::Status`].
     #[serde(rename = "status")]
     Status {},
-    /// A [`Row::Change`] for each URL, in order: added, known or refused. The
-    /// tags are given to new and to known ones.
+    /// A [`Row::Change`] for each URL, in order: added, back, known or refused.
+    /// Tags, where there are any, take the place of those of a known server.
     #[serde(rename = "servers.add")]
     ServersAdd {
         urls: Vec<String>,
@@ -152,6 +156,17 @@ impl Filter {
     }
 }
 
+/// What is wrong with a tag. It stands in a command line, in a list file and
+/// in SQL, so it has no spaces and no odd characters.
+pub fn tag_problem(tag: &str) -> Option<String> {
+    let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
+    if tag.is_empty() || tag.len() > TAG_BYTES_MAX || !tag.chars().all(fits) {
+        let shown: String = tag.chars().take(TAG_BYTES_MAX).collect();
+        return Some(format!("tag {shown:?} is not 1 to {TAG_BYTES_MAX} bytes of letters, digits and - _ . :"));
+    }
+    None
+}
+
 /// Which servers to scan again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -224,6 +239,8 @@ pub struct Change {
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     Added,
+    /// It had been removed; it is back with its past.
+    Back,
     /// Was there before.
     Known,
     Removed,
@@ -387,6 +404,14 @@ pub fn read_request(line: &[u8]) -> Result<(u64, Request), (Option<u64>, Failure
             let message = format!("{command}: {} URLs; at most {URLS_MAX} in one request", urls.len());
             failure(id, ErrorCode::BadRequest, message)
         }
+        Request::ServersAdd { ref tags, .. } if tags.len() > TAGS_MAX => {
+            let message = format!("{command}: {} tags; at most {TAGS_MAX}", tags.len());
+            failure(id, ErrorCode::BadRequest, message)
+        }
+        Request::ServersAdd { ref tags, .. } if tags.iter().any(|tag| tag_problem(tag).is_some()) => {
+            let problem = tags.iter().find_map(|tag| tag_problem(tag)).unwrap_or_default();
+            failure(id, ErrorCode::BadRequest, format!("{command}: {problem}"))
+        }
         Request::Top { n, .. } if n == 0 || n > TOP_ROWS_MAX => {
             failure(id, ErrorCode::BadRequest, format!("top: n is {n}; expected 1 to {TOP_ROWS_MAX}"))
         }
@@ -462,6 +487,8 @@ mod tests {
         refused(r#"{"v":1,"id":3,"cmd":"servers.show","url":"x"}"#, Some(3), ErrorCode::BadRequest, "scheme://");
         let top = r#"{"v":1,"id":3,"cmd":"top","server":"quake3://a:1","ranking":"elo","n":0}"#;
         refused(top, Some(3), ErrorCode::BadRequest, "expected 1 to 10000");
+        let tagged = Request::ServersAdd { urls: Vec::new(), tags: vec!["a b".into()] };
+        refused(&request_line(3, &tagged), Some(3), ErrorCode::BadRequest, "tag \"a b\" is not");
         let many = Request::ServersRemove { urls: vec![String::new(); URLS_MAX + 1] };
         refused(&request_line(3, &many), Some(3), ErrorCode::BadRequest, "at most 1000");
     }

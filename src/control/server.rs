@@ -95,7 +95,7 @@ pub enum ControlError {
     Taken(PathBuf),
     #[error("{} exists and is not a socket; it is left alone", .0.display())]
     NotASocket(PathBuf),
-    #[error("cannot {what} {}: {source}", path.display())]
+    #[error("cannot {what} {}", path.display())]
     Io { what: &'static str, path: PathBuf, source: io::Error },
 }
 

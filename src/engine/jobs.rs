@@ -22,25 +22,32 @@ pub(super) enum ResyncCursor {
 }
 
 impl Engine {
-    /// Outbox entries with their values, in archiving order: names first,
-    /// always, since what follows refers to them; then what comes after
-    /// `after`. There must be no change that is not committed: what is
-    /// archived is durable.
+    /// Outbox entries after `after` and before `before` with their values, in
+    /// archiving order; `None` for a thing that is gone. At most `entries_max`,
+    /// and none after the one with which the rows reach `rows_max`. There must
+    /// be no change that is not committed: what is archived is durable.
     pub fn archive_jobs<S: Source>(
         &self,
         source: &S,
         after: Option<OutboxKey>,
-        limit: usize,
+        before: Option<OutboxKey>,
+        entries_max: usize,
+        rows_max: usize,
     ) -> Result<Vec<(OutboxEntry, Option<ArchiveJob>)>, S::Error> {
         assert!(!self.has_changes(), "commit before archiving");
-        let is_name = |key: OutboxKey| key < OutboxKey::Server(ServerKey(0));
-        let mut entries = source.outbox(None, limit);
-        entries.retain(|entry| is_name(entry.key));
-        if entries.len() < limit {
-            let after = after.filter(|&key| !is_name(key)).unwrap_or(OutboxKey::Player(PlayerKey(u32::MAX)));
-            entries.extend(source.outbox(Some(after), limit - entries.len()));
+        let mut jobs = Vec::new();
+        let mut rows = 0;
+        for entry in source.outbox(after, entries_max) {
+            if before.is_some_and(|before| entry.key >= before) || rows >= rows_max {
+                break;
+            }
+            let job = self.archive_job(source, entry.key)?;
+            if let Some(ArchiveJob::Week(week)) = &job {
+                rows += week.rows.len() + week.maps.len();
+            }
+            jobs.push((entry, job));
         }
-        entries.into_iter().map(|entry| Ok((entry, self.archive_job(source, entry.key)?))).collect()
+        Ok(jobs)
     }
 
     /// `None`: the thing is gone with its week and there is nothing to write.

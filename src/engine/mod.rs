@@ -118,6 +118,8 @@ pub struct Notice {
     pub server: ServerKey,
     pub t_ms: i64,
     pub asked: bool,
+    /// It answered, but not with the whole list.
+    pub partial: bool,
     pub class_before: Class,
     pub class: Class,
     /// First packet minus due time, ms.
@@ -312,6 +314,15 @@ impl Engine {
     /// The latest moment of any event.
     pub fn now_ms(&self) -> i64 {
         self.books.meta.now_ms
+    }
+
+    pub fn url_of(&self, server: ServerKey) -> Option<&ServerUrl> {
+        self.slot(server).map(|slot| &slot.record.url)
+    }
+
+    /// Outcomes that changed anything, since the start.
+    pub fn outcomes_used(&self) -> u64 {
+        self.counts.snapshots + self.counts.partials + self.counts.misses
     }
 
     pub fn counts(&self) -> &EngineCounts {

@@ -39,6 +39,7 @@ impl Engine {
             Outcome::Miss { reason, .. } => Some(reason.clone()),
         };
         let full = matches!(&outcome, Outcome::Snapshot(s) if s.completeness == Completeness::Full);
+        let partial = missed.is_none() && !full;
         self.on_outcome(source, server, outcome)?;
         let lag_ms = sent_ms.map(|sent| sent - scan.due_ms);
         if lag_ms.is_some_and(|lag| lag > LATE_MS) {
@@ -48,8 +49,39 @@ impl Engine {
             self.counts.snapshots_by_class[usize::from(scan.class.number()) - 1] += 1;
         }
         let class = self.slot(server).expect("it was there above").record.class;
-        self.notices.push_back(Notice { server, t_ms, asked: scan.asked, class_before, class, lag_ms, missed });
+        self.notices.push_back(Notice {
+            server,
+            t_ms,
+            asked: scan.asked,
+            partial,
+            class_before,
+            class,
+            lag_ms,
+            missed,
+        });
         Ok(())
+    }
+
+    /// A scan could not be made, by a fault of our own: it says nothing about
+    /// the server, which is simply planned again.
+    pub fn scan_failed_here(&mut self, server: ServerKey, id: u64, t_ms: i64, reason: &str) {
+        let Some(scan) = self.schedule.land(server, id) else { return };
+        self.see_time(t_ms);
+        let now_ms = self.now_ms();
+        let Some(slot) = self.slot_mut(server) else { return };
+        slot.asked = false;
+        let class = slot.record.class;
+        self.notices.push_back(Notice {
+            server,
+            t_ms,
+            asked: scan.asked,
+            partial: false,
+            class_before: class,
+            class,
+            lag_ms: None,
+            missed: Some(reason.to_owned()),
+        });
+        self.schedule.plan(server, class, now_ms);
     }
 
     /// Credits an outcome and plans the next scan. Returns whether it was used.

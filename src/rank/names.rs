@@ -24,7 +24,7 @@ impl Default for NameRules {
             ignore: set(&["UnnamedPlayer", "unnamed", "Player", "player", "unconnected", "nameless tee"]),
             count_bots: false,
             ping_zero_is_bot: true,
-            darkplaces_games: set(&["nexuiz", "xonotic", "rexuiz", "steelstorm", "dpmod", "transfusion"]),
+            darkplaces_games: set(&["nexuiz", "xonotic"]),
         }
     }
 }
