@@ -743,6 +743,7 @@ mod tests {
         fleet.advance_all();
         let servers = of_family(&fleet, Family::Quake3);
         let socket = client(200);
+        socket2::SockRef::from(&socket).set_recv_buffer_size(SOCKET_BUFFER_BYTES).unwrap();
         let mut buffer = vec![0; 65_535];
         let (began, mut heard, mut bytes) = (Instant::now(), 0_u64, 0_u64);
         for window in servers.chunks(200).cycle().take(1_000) {
