@@ -11,6 +11,7 @@ pub mod admin;
 pub mod app;
 pub mod check;
 pub mod export;
+pub mod fleet;
 pub mod import;
 pub mod log;
 pub mod migrate;
@@ -68,7 +69,8 @@ pub enum Command {
     Replay(replay::ReplayArgs),
     /// Print every row of a week of a state directory as JSON lines
     Export(export::ExportArgs),
-    // place: Fleet(fleet::Args)       run simulated game servers
+    /// Run simulated game servers on 127.0.0.0/8
+    Fleet(fleet::FleetArgs),
     // place: Demo(demo::Args)         see all of it at work, without any set-up
 }
 
@@ -87,6 +89,7 @@ impl Cli {
             Command::Greylist(args) => admin::greylist(args, &app),
             Command::Reload => admin::reload(&app),
             Command::Migrate(args) => migrate::run(&args, &app.config()?),
+            Command::Fleet(args) => fleet::run(args),
             Command::Replay(args) => replay::run(&args, &app.config()?),
             Command::Export(args) => export::run(&args, &app.config()?),
         }

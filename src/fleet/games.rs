@@ -57,16 +57,16 @@ const DOD_MAPS: &[&str] = &["dod_avalanche", "dod_anzio", "dod_flash", "dod_donn
 
 /// Every game that a fleet has. The order is part of what a seed means.
 pub static GAMES: &[Game] = &[
-    game(Family::Quake3, "baseq3", "Quake III Arena", 0, false, Q3_MAPS, 3.0, 1, 0.45),
-    game(Family::Quake3, "baseoa", "OpenArena", 0, false, OA_MAPS, 3.0, 1, 0.25),
-    game(Family::Quake3, "cpma", "CPMA", 0, false, CPM_MAPS, 4.5, 1, 0.1),
-    game(Family::Quake3, "q3ut4", "Urban Terror", 0, false, UT_MAPS, 1.3, 1, 0.15),
-    game(Family::Quake3, "missionpack", "Team Arena", 0, false, TA_MAPS, 1.2, 5, 0.05),
-    game(Family::Source, "cstrike", "Counter-Strike: Source", 240, false, CS_MAPS, 0.8, 1, 0.3),
-    game(Family::Source, "tf", "Team Fortress", 440, false, TF_MAPS, 2.0, 1, 0.3),
-    game(Family::Source, "hl2mp", "Half-Life 2 Deathmatch", 320, false, HL_MAPS, 2.5, 1, 0.1),
-    game(Family::Source, "dod", "Day of Defeat: Source", 300, false, DOD_MAPS, 1.2, 1, 0.1),
-    game(Family::Source, "cstrike", "Counter-Strike", 10, true, CS_MAPS, 0.8, 1, 0.2),
+    game(Family::Quake3, "baseq3", "Quake III Arena", 0, false, Q3_MAPS, 1.5, 1, 0.45),
+    game(Family::Quake3, "baseoa", "OpenArena", 0, false, OA_MAPS, 1.5, 1, 0.25),
+    game(Family::Quake3, "cpma", "CPMA", 0, false, CPM_MAPS, 2.5, 1, 0.1),
+    game(Family::Quake3, "q3ut4", "Urban Terror", 0, false, UT_MAPS, 1.0, 1, 0.15),
+    game(Family::Quake3, "missionpack", "Team Arena", 0, false, TA_MAPS, 0.8, 5, 0.05),
+    game(Family::Source, "cstrike", "Counter-Strike: Source", 240, false, CS_MAPS, 0.7, 1, 0.3),
+    game(Family::Source, "tf", "Team Fortress", 440, false, TF_MAPS, 1.2, 1, 0.3),
+    game(Family::Source, "hl2mp", "Half-Life 2 Deathmatch", 320, false, HL_MAPS, 1.8, 1, 0.1),
+    game(Family::Source, "dod", "Day of Defeat: Source", 300, false, DOD_MAPS, 0.9, 1, 0.1),
+    game(Family::Source, "cstrike", "Counter-Strike", 10, true, CS_MAPS, 0.7, 1, 0.2),
 ];
 
 #[expect(clippy::too_many_arguments)]
@@ -98,7 +98,7 @@ pub struct Nature {
     pub game: &'static Game,
     pub hostname: Box<str>,
     pub slots: u16,
-    /// Players at the busiest hour, on average.
+    /// Players at the busiest hour, on average, if all who come found a place.
     pub players_mean: f64,
     pub session_ms_mean: f64,
     /// Those who come again and again.
@@ -161,9 +161,9 @@ impl Nature {
             c if c < 0.70 => 0.2 + within * 2.0,
             c if c < 0.90 => 2.0 + within * 8.0,
             c if c < 0.98 => 6.0 + within * 14.0,
-            _ => f64::from(slots) * 1.3,
+            _ => f64::from(slots) * 2.5,
         };
-        let players_mean = (players * mixture.activity).min(f64::from(slots) * 1.5);
+        let players_mean = (players * mixture.activity).min(f64::from(slots) * 3.0);
         let quake = family == Family::Quake3;
         let tag = if quake { rng.pick(&["^1", "^4", "^2", "", "", "^7", "^5"]) } else { "" };
         let tail = if tag.is_empty() { "" } else { "^7" };
@@ -179,7 +179,7 @@ impl Nature {
             regulars: (players_mean * 14.0 + 8.0) as u32,
             zone_ms: ZONES_H[rng.below(ZONES_H.len())] * 3_600_000,
             bots_fill: if quake && rng.chance(0.2) { 2 + rng.below(5) as u16 } else { 0 },
-            score_limit: (quake && rng.chance(0.7)).then(|| 15 + 5 * rng.below(8) as i32),
+            score_limit: (quake && rng.chance(0.7)).then(|| 20 + 5 * rng.below(7) as i32),
             round_ms_max: minutes as i64 * 60_000,
             rotation: match rotates {
                 r if r < 0.6 => Rotation::Always,

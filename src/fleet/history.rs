@@ -101,6 +101,37 @@ mod tests {
         assert!(gaps[&BUSY_MS] > 1_000 && gaps[&QUIET_MS] > 2_000, "{gaps:?}");
     }
 
+    /// What can be seen of points from outside, by a rough form of RULES
+    /// section 3, has to come near the truth, or the world is not like games.
+    #[test]
+    fn what_is_seen_comes_near_the_truth() {
+        let start_ms = 1_763_683_200_000;
+        let to_ms = start_ms + 86_400_000;
+        let mut world = World::new(Settings { servers: 300, start_ms, ..Settings::default() });
+        let mut last: Vec<Option<(i64, Snapshot)>> = vec![None; 300];
+        let mut seen = 0_i64;
+        for (t_ms, server, cur) in History::new(&mut world, start_ms, to_ms) {
+            if let Some((before_ms, prev)) = &last[server as usize] {
+                let points = |name: &str| prev.players.iter().find(|p| p.name == name).map(|p| p.points);
+                let both = |p: &&crate::model::Player| points(&p.name).is_some();
+                let now: i64 = cur.players.iter().filter(both).map(|p| p.points.max(0)).sum();
+                let was: i64 = cur.players.iter().filter_map(|p| points(&p.name)).map(|p| p.max(0)).sum();
+                let restart = cur.map != prev.map || (was - now >= 5 && 2 * now < was);
+                assert!(t_ms - before_ms <= 720_000);
+                for player in &cur.players {
+                    let base = points(&player.name).filter(|_| !restart).unwrap_or(0);
+                    seen += (player.points - base).max(0);
+                }
+            }
+            last[server as usize] = Some((t_ms, cur));
+        }
+        world.advance_all(to_ms);
+        let gained: i64 =
+            (0..300).flat_map(|server| world.ledger(server).deeds.into_values()).map(|deeds| deeds.gained).sum();
+        let part = seen as f64 / gained as f64;
+        assert!(gained > 100_000 && (0.75..1.0).contains(&part), "{seen} of {gained}: {part}");
+    }
+
     #[test]
     #[ignore = "a measurement"]
     fn speed() {
