@@ -210,7 +210,8 @@ pub enum ConfigError {
 
 fn listed(file: &Path, problems: &[Problem]) -> String {
     let lines: Vec<_> = problems.iter().map(|p| format!("{}:{}: {p}", file.display(), p.line)).collect();
-    lines.join("\n")
+    let count = if lines.len() == 1 { "a problem".to_owned() } else { format!("{} problems", lines.len()) };
+    format!("the configuration has {count}\n{}", lines.join("\n"))
 }
 
 impl Default for Config {

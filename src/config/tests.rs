@@ -151,7 +151,7 @@ fn passwords_come_from_the_file_then_the_credential_and_are_never_shown() {
     assert!(!format!("{archive:?}").contains("secret"));
     assert_eq!(archive.password(None).expect("none"), None);
     assert_eq!(archive.password(Some(dir.path())).expect("none"), None);
-    std::fs::write(dir.path().join(PASSWORD_CREDENTIAL), "").expect("written");
+    std::fs::write(dir.path().join(PASSWORD_CREDENTIAL), "\n").expect("written");
     assert_eq!(archive.password(Some(dir.path())).expect("an empty one"), None);
     std::fs::write(dir.path().join(PASSWORD_CREDENTIAL), "of the credential\n").expect("written");
     assert_eq!(archive.password(Some(dir.path())).expect("read").as_deref(), Some("of the credential"));
