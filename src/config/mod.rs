@@ -64,6 +64,8 @@ pub struct Scan {
     pub resolve_ttl_s: u64,
     pub receive_buffer_bytes: usize,
     pub allow_private: bool,
+    /// Addresses and networks that are never asked.
+    pub opt_out: Vec<String>,
     pub interval_class1_s: u64,
     pub interval_class2_s: u64,
     pub interval_class3_s: u64,
@@ -143,7 +145,7 @@ pub struct Archive {
     pub drain_s_max: u64,
     pub outbox_entries_max: u64,
     pub connect_timeout_ms: u64,
-    pub transaction_timeout_ms: u64,
+    pub query_timeout_ms: u64,
     pub retry_s_max: u64,
 }
 

@@ -91,6 +91,12 @@ fn wrong_values_tell_what_was_expected() {
         &["2: names.ignore: expected a list of texts, such as [\"a\", \"b\"]; found a whole number among them"],
     );
     problems(
+        "[scan]\nopt_out = [\"192.0.2.7\", \"2001:db8::/32\", \"192.0.2.0/33\"]\n",
+        &[
+            "2: scan.opt_out: \"192.0.2.0/33\" is not an address or a network, such as \"192.0.2.7\" or \"192.0.2.0/24\"",
+        ],
+    );
+    problems(
         "time_zone = \"Mars/Base\"\n",
         &[
             "1: time_zone: \"Mars/Base\" is not a time zone of the IANA database, such as \"UTC\" or \"Europe/Amsterdam\"",
