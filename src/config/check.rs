@@ -182,10 +182,10 @@ fn value_problem(kind: &Kind, value: &DeValue<'_>) -> Result<(), String> {
             }
         }
         (Kind::Text(check), DeValue::String(text)) => check(text),
-        (Kind::Texts, DeValue::Array(items)) => match items.iter().find(|item| !item.get_ref().is_str()) {
-            None => Ok(()),
-            Some(other) => Err(format!("expected {}; found {} among them", kind.expected(), noun(other.get_ref()))),
-        },
+        (Kind::Texts(check), DeValue::Array(items)) => items.iter().try_for_each(|item| match item.get_ref() {
+            DeValue::String(text) => check(text),
+            other => Err(format!("expected {}; found {} among them", kind.expected(), noun(other))),
+        }),
         _ => Err(format!("expected {}; found {}", kind.expected(), noun(value))),
     }
 }

@@ -2,6 +2,8 @@
 //! of it needs. What a key means is told in `config/clqd.toml`, which a test
 //! holds against this table.
 
+use std::net::IpAddr;
+
 use Change::{Reload, Restart};
 
 use crate::model::week::Calendar;
@@ -49,7 +51,8 @@ pub enum Kind {
     OneOf(&'static [&'static str]),
     /// Text; the function tells what is wrong with it.
     Text(fn(&str) -> Result<(), String>),
-    Texts,
+    /// Texts; the function tells what is wrong with one.
+    Texts(fn(&str) -> Result<(), String>),
 }
 
 impl Kind {
@@ -61,7 +64,7 @@ impl Kind {
             Kind::Decimal { min, max } => format!("{min:?} to {max:?}"),
             Kind::OneOf(names) => names.iter().map(|n| format!("{n:?}")).collect::<Vec<_>>().join(" or "),
             Kind::Text(_) => "text".to_owned(),
-            Kind::Texts => "list of texts".to_owned(),
+            Kind::Texts(_) => "list of texts".to_owned(),
         }
     }
 
@@ -71,7 +74,7 @@ impl Kind {
             Kind::Whole { .. } => format!("a whole number, {}", self.range()),
             Kind::Decimal { .. } => format!("a number, {}", self.range()),
             Kind::Text(_) => "a text in quotes".to_owned(),
-            Kind::Texts => "a list of texts, such as [\"a\", \"b\"]".to_owned(),
+            Kind::Texts(_) => "a list of texts, such as [\"a\", \"b\"]".to_owned(),
             Kind::Bool | Kind::OneOf(_) => self.range(),
         }
     }
@@ -104,15 +107,16 @@ pub const KEYS: &[Key] = &[
     key("scan", "resolve_ttl_s", whole(60, 604_800, "s"), Reload),
     key("scan", "receive_buffer_bytes", whole(65_536, 1 << 30, "bytes"), Restart),
     key("scan", "allow_private", Kind::Bool, Reload),
+    key("scan", "opt_out", Kind::Texts(network), Reload),
     key("scan", "interval_class1_s", whole(1, 604_800, "s"), Reload),
     key("scan", "interval_class2_s", whole(1, 604_800, "s"), Reload),
     key("scan", "interval_class3_s", whole(1, 604_800, "s"), Reload),
     key("scan", "interval_class4_s", whole(1, 604_800, "s"), Reload),
     key("scan", "interval_class5_s", whole(1, 2_419_200, "s"), Reload),
-    key("names", "ignore", Kind::Texts, Reload),
+    key("names", "ignore", Kind::Texts(anything), Reload),
     key("names", "count_bots", Kind::Bool, Reload),
     key("names", "ping_zero_is_bot", Kind::Bool, Reload),
-    key("names", "darkplaces_games", Kind::Texts, Reload),
+    key("names", "darkplaces_games", Kind::Texts(anything), Reload),
     key("rounds", "round_drop_min", whole(1, 1_000_000, "points"), Reload),
     key("rounds", "round_drop_ratio", Kind::Decimal { min: 0.0, max: 1.0 }, Reload),
     key("clq2", "quarter", Kind::OneOf(&["whole", "exact"]), Reload),
@@ -124,11 +128,11 @@ pub const KEYS: &[Key] = &[
     key("store", "keep_weeks", whole(1, 520, "weeks"), Reload),
     key("archive", "url", Kind::Text(mysql_url), Reload),
     key("archive", "password_file", Kind::Text(anything), Reload),
-    key("archive", "interval_s", whole(10, 86_400, "s"), Reload),
+    key("archive", "interval_s", whole(2, 86_400, "s"), Reload),
     key("archive", "drain_s_max", whole(0, 3_600, "s"), Reload),
     key("archive", "outbox_entries_max", whole(1_000, 1_000_000_000, ""), Reload),
     key("archive", "connect_timeout_ms", whole(100, 60_000, "ms"), Reload),
-    key("archive", "transaction_timeout_ms", whole(1_000, 600_000, "ms"), Reload),
+    key("archive", "query_timeout_ms", whole(1_000, 600_000, "ms"), Reload),
     key("archive", "retry_s_max", whole(1, 3_600, "s"), Reload),
     key("scan_log", "rotate_bytes", whole(65_536, 1 << 40, "bytes"), Restart),
     key("scan_log", "keep_files", whole(0, 100_000, "files"), Restart),
@@ -160,6 +164,19 @@ fn socket_path(text: &str) -> Result<(), String> {
         return Err(format!("has {} bytes; the path of a Unix socket has at most 107", text.len()));
     }
     Ok(())
+}
+
+/// `192.0.2.7`, `192.0.2.0/24`, `2001:db8::/32`.
+fn network(text: &str) -> Result<(), String> {
+    let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+    let address: Option<IpAddr> = address.parse().ok();
+    let bits_max = address.map_or(0, |address| if address.is_ipv4() { 32 } else { 128 });
+    let bits_fit = bits.is_none_or(|bits| bits.parse::<u8>().is_ok_and(|bits| bits <= bits_max));
+    if address.is_some() && bits_fit {
+        Ok(())
+    } else {
+        Err(format!("{text:?} is not an address or a network, such as \"192.0.2.7\" or \"192.0.2.0/24\""))
+    }
 }
 
 fn log_filter(text: &str) -> Result<(), String> {

@@ -65,6 +65,8 @@ pub struct Scan {
     pub resolve_ttl_s: u64,
     pub receive_buffer_bytes: usize,
     pub allow_private: bool,
+    /// Addresses and networks that are never asked.
+    pub opt_out: Vec<String>,
     pub interval_class1_s: u64,
     pub interval_class2_s: u64,
     pub interval_class3_s: u64,
@@ -144,7 +146,7 @@ pub struct Archive {
     pub drain_s_max: u64,
     pub outbox_entries_max: u64,
     pub connect_timeout_ms: u64,
-    pub transaction_timeout_ms: u64,
+    pub query_timeout_ms: u64,
     pub retry_s_max: u64,
 }
 
@@ -211,7 +213,8 @@ pub enum ConfigError {
 
 fn listed(file: &Path, problems: &[Problem]) -> String {
     let lines: Vec<_> = problems.iter().map(|p| format!("{}:{}: {p}", file.display(), p.line)).collect();
-    lines.join("\n")
+    let count = if lines.len() == 1 { "a problem".to_owned() } else { format!("{} problems", lines.len()) };
+    format!("the configuration has {count}\n{}", lines.join("\n"))
 }
 
 impl Default for Config {

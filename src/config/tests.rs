@@ -91,6 +91,12 @@ fn wrong_values_tell_what_was_expected() {
         &["2: names.ignore: expected a list of texts, such as [\"a\", \"b\"]; found a whole number among them"],
     );
     problems(
+        "[scan]\nopt_out = [\"192.0.2.7\", \"2001:db8::/32\", \"192.0.2.0/33\"]\n",
+        &[
+            "2: scan.opt_out: \"192.0.2.0/33\" is not an address or a network, such as \"192.0.2.7\" or \"192.0.2.0/24\"",
+        ],
+    );
+    problems(
         "time_zone = \"Mars/Base\"\n",
         &[
             "1: time_zone: \"Mars/Base\" is not a time zone of the IANA database, such as \"UTC\" or \"Europe/Amsterdam\"",
@@ -151,7 +157,7 @@ fn passwords_come_from_the_file_then_the_credential_and_are_never_shown() {
     assert!(!format!("{archive:?}").contains("secret"));
     assert_eq!(archive.password(None).expect("none"), None);
     assert_eq!(archive.password(Some(dir.path())).expect("none"), None);
-    std::fs::write(dir.path().join(PASSWORD_CREDENTIAL), "").expect("written");
+    std::fs::write(dir.path().join(PASSWORD_CREDENTIAL), "\n").expect("written");
     assert_eq!(archive.password(Some(dir.path())).expect("an empty one"), None);
     std::fs::write(dir.path().join(PASSWORD_CREDENTIAL), "of the credential\n").expect("written");
     assert_eq!(archive.password(Some(dir.path())).expect("read").as_deref(), Some("of the credential"));
