@@ -55,7 +55,7 @@ impl Config {
             interval_s: archive.interval_s as u32,
             drain_s_max: archive.drain_s_max as u32,
             connect_timeout_ms: archive.connect_timeout_ms as u32,
-            query_timeout_ms: archive.transaction_timeout_ms as u32,
+            query_timeout_ms: archive.query_timeout_ms as u32,
             retry_ms_max: archive.retry_s_max as u32 * 1_000,
             ..ArchiveSettings::default()
         }
@@ -76,7 +76,7 @@ impl Config {
             resolve_ttl_s: scan.resolve_ttl_s as u32,
             receive_buffer_bytes: scan.receive_buffer_bytes as u32,
             allow_private: scan.allow_private,
-            opt_out: Vec::new(),
+            opt_out: scan.opt_out.iter().filter_map(|network| network.parse().ok()).collect(), // checked when read
         }
     }
 
