@@ -10,6 +10,7 @@
 pub mod admin;
 pub mod app;
 pub mod check;
+pub mod demo;
 pub mod export;
 pub mod fleet;
 pub mod import;
@@ -71,7 +72,8 @@ pub enum Command {
     Export(export::ExportArgs),
     /// Run simulated game servers on 127.0.0.0/8
     Fleet(fleet::FleetArgs),
-    // place: Demo(demo::Args)         see all of it at work, without any set-up
+    /// See all of it at work, without any set-up
+    Demo(demo::DemoArgs),
 }
 
 impl Cli {
@@ -89,6 +91,7 @@ impl Cli {
             Command::Greylist(args) => admin::greylist(args, &app),
             Command::Reload => admin::reload(&app),
             Command::Migrate(args) => migrate::run(&args, &app.config()?),
+            Command::Demo(args) => demo::run(&args),
             Command::Fleet(args) => fleet::run(args),
             Command::Replay(args) => replay::run(&args, &app.config()?),
             Command::Export(args) => export::run(&args, &app.config()?),

@@ -15,12 +15,7 @@ impl Handler for Shared {
             Request::Reload {} => self.reload().await,
             Request::Rescan { servers } => self.rescan(servers, replies).await,
             request => {
-                for mut row in self.ask(request).await? {
-                    if let Row::Status(status) = &mut row {
-                        status.daemon = Some(self.daemon_status());
-                        status.archive = self.archive_status();
-                        status.counters = self.counters();
-                    }
+                for row in self.ask(request).await? {
                     replies.row(row).await?;
                 }
                 Ok(End::default())
@@ -30,6 +25,23 @@ impl Handler for Shared {
 }
 
 impl Shared {
+    /// Asks what is answered in full by the engine's thread; the daemon's part
+    /// of a status is put in.
+    pub(super) async fn ask(&self, request: Request) -> Result<Vec<Row>, Failure> {
+        let stopping = || Failure::new(ErrorCode::Stopping, "the daemon is stopping");
+        let (reply, answer) = oneshot::channel();
+        self.orders.send(Order::Ask { request, reply }).await.map_err(|_| stopping())?;
+        let mut rows = answer.await.map_err(|_| stopping())??;
+        for row in &mut rows {
+            if let Row::Status(status) = row {
+                status.daemon = Some(self.daemon_status());
+                status.archive = self.archive_status();
+                status.counters = self.counters();
+            }
+        }
+        Ok(rows)
+    }
+
     async fn rescan(&self, which: Which, replies: &mut Replies) -> Result<End, Failure> {
         let stopping = || Failure::new(ErrorCode::Stopping, "the daemon is stopping");
         let (reply, answer) = oneshot::channel();
@@ -66,7 +78,7 @@ impl Shared {
     }
 
     /// All counters of the rooms that keep their own, as `room.name`.
-    pub(super) fn counters(&self) -> BTreeMap<String, u64> {
+    fn counters(&self) -> BTreeMap<String, u64> {
         let mut counters = BTreeMap::new();
         let view = serde_json::to_value(self.counts.view()).expect("counters are plain data");
         flatten("scan", &view, &mut counters);

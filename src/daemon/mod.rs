@@ -222,13 +222,6 @@ impl Daemon {
 }
 
 impl Shared {
-    async fn ask(&self, request: Request) -> Result<Vec<Row>, Failure> {
-        let (reply, answer) = oneshot::channel();
-        let stopping = |()| Failure::new(ErrorCode::Stopping, "the daemon is stopping");
-        self.orders.send(Order::Ask { request, reply }).await.map_err(|_| stopping(()))?;
-        answer.await.map_err(|_| stopping(()))?
-    }
-
     /// Reads the configuration file again; on an error everything stays.
     async fn reload(&self) -> Result<End, Failure> {
         let Some(file) = &self.file else {

@@ -1,0 +1,247 @@
+//! `clqd demo`: all of it at work in one command, without any set-up.
+//!
+//! A fleet of simulated servers, a fresh state directory, two weeks of history
+//! through the same engine, then a real daemon that scans the fleet live at a
+//! brisk pace, and a screen that shows it. Nothing is left behind.
+
+mod screen;
+mod watch;
+
+use std::io::IsTerminal;
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use indicatif::{ProgressBar, ProgressStyle};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::archive::Archive;
+use crate::clock;
+use crate::config::Config;
+use crate::daemon::Daemon;
+use crate::engine::{Event, Outcome};
+use crate::fleet::games::Family;
+use crate::fleet::serve::{Fleet, ServeSettings};
+use crate::fleet::{History, Settings, Shares, World, address};
+use crate::hot::Hot;
+use crate::model::ServerUrl;
+use watch::Watch;
+
+const DAY_MS: i64 = 86_400_000;
+
+/// Snapshots of history between two commits.
+const SNAPSHOTS_PER_COMMIT: u64 = 20_000;
+
+/// Time between two looks at the daemon on a screen, and between two lines without one.
+const SCREEN_EVERY: Duration = Duration::from_millis(500);
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+#[derive(Clone, Debug, clap::Args)]
+pub struct DemoArgs {
+    /// Number of simulated servers
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub servers: u32,
+    /// Days of history that are played through first
+    #[arg(long, default_value_t = 14, value_parser = clap::value_parser!(u32).range(0..=70))]
+    pub days: u32,
+    /// Archive to this database, too: mysql://user:password@host:3306/database
+    #[arg(long, value_name = "URL")]
+    pub mysql: Option<String>,
+    /// End after so many seconds of live scanning [default: at Ctrl-C]
+    #[arg(long, value_name = "SECONDS")]
+    pub seconds: Option<u64>,
+    /// Print lines even on a terminal
+    #[arg(long)]
+    pub plain: bool,
+    /// The same seed gives the same servers and players
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
+    let dir = tempfile::Builder::new().prefix("clqd-demo-").tempdir().context("cannot make a temporary directory")?;
+    let ports = [free_port()?, free_port()?];
+    ensure!(ports[0] != ports[1], "the system gave one port twice; try again");
+    let config = config(args, dir.path());
+    let now_ms = clock::system_ms();
+    let from_ms = now_ms - i64::from(args.days) * DAY_MS;
+    let mut world = World::new(Settings {
+        servers: args.servers,
+        seed: args.seed,
+        start_ms: from_ms,
+        activity: 1.5,
+        truth: false,
+        ..Settings::default()
+    });
+    let url = |world: &World, server: u32| {
+        let family = world.family(server);
+        let port = match family {
+            Family::Quake3 => ports[0],
+            Family::Source => ports[1],
+        };
+        ServerUrl::parse(&format!("{}://{}:{port}", family.scheme(), address::address(server)))
+    };
+    let urls = (0..args.servers).map(|server| url(&world, server)).collect::<Result<Vec<_>, _>>()?;
+
+    println!("clqd demo: {} simulated game servers, {} days of history first", args.servers, args.days);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let mut stop = runtime.block_on(async { Stop::new() })?;
+    let played = play_history(&config, &mut world, &urls, from_ms, now_ms, &mut stop, &runtime)?;
+    if !played {
+        println!("stopped; nothing is left behind");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let fleet = Fleet::start(
+        world,
+        ServeSettings {
+            quake3_port: ports[0],
+            source_port: ports[1],
+            live_from_ms: now_ms,
+            speed: 20.0,
+            faults: Shares::default(),
+            rate_limit: None,
+        },
+    )
+    .context("cannot start the fleet")?;
+    runtime.block_on(live(args, config, &urls, &mut stop))?;
+    fleet.stop();
+    println!("\nThe demo has ended and left nothing behind. What to try next:");
+    println!("  clqd fleet --servers 1000 --list servers.txt     a fleet of your own, and in another terminal:");
+    println!("  clqd run --config config/clqd.toml               the daemon (README: \"Run it for real\")");
+    println!("  clqd servers import servers.txt                  what it shall watch");
+    println!("  clqd query quake3://HOST:PORT                    one real game server, without a daemon");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The pace of the demo: a scan every few seconds instead of minutes.
+fn config(args: &DemoArgs, dir: &Path) -> Config {
+    let mut config = Config::default();
+    config.state_dir = dir.join("state");
+    config.control_socket = dir.join("control.sock");
+    config.scan.allow_private = true;
+    config.scan.timeout_ms = 1_000;
+    config.scan.interval_class1_s = 3;
+    config.scan.interval_class2_s = 10;
+    config.scan.interval_class3_s = 30;
+    config.scan.interval_class4_s = 60;
+    config.scan.interval_class5_s = 120;
+    config.scan.per_subnet_per_second_max = 5_000;
+    config.scan.per_subnet_burst = 5_000;
+    if let Some(url) = &args.mysql {
+        config.archive.url.clone_from(url);
+        config.archive.interval_s = 10;
+    }
+    config
+}
+
+/// A port that nobody has just now.
+fn free_port() -> anyhow::Result<u16> {
+    let socket = UdpSocket::bind("0.0.0.0:0").context("cannot open a socket")?;
+    Ok(socket.local_addr()?.port())
+}
+
+/// Feeds the engine what two weeks of scans would have told it. Returns
+/// whether it came to its end.
+fn play_history(
+    config: &Config,
+    world: &mut World,
+    urls: &[ServerUrl],
+    from_ms: i64,
+    to_ms: i64,
+    stop: &mut Stop,
+    runtime: &tokio::runtime::Runtime,
+) -> anyhow::Result<bool> {
+    let mut hot = Hot::of_config(config, &config.state_dir, true)?;
+    let bar = ProgressBar::new((to_ms - from_ms) as u64);
+    bar.set_style(ProgressStyle::with_template("history {bar:40} {percent:>3} %  {msg}").expect("a right template"));
+    let mut snapshots = 0;
+    let mut settled_ms = from_ms;
+    for (t_ms, server, snapshot) in History::new(world, from_ms, to_ms) {
+        if t_ms - settled_ms >= 3_600_000 {
+            hot.settle(t_ms)?;
+            settled_ms = t_ms;
+            bar.set_position((t_ms - from_ms) as u64);
+            bar.set_message(format!("{snapshots} snapshots, {} players", hot.engine.status().players_known));
+            if runtime.block_on(async { stop.is_asked() }) {
+                bar.abandon();
+                return Ok(false);
+            }
+        }
+        let url = urls[server as usize].clone();
+        hot.handle(Event::Observed { url, outcome: Outcome::Snapshot(snapshot) })?;
+        snapshots += 1;
+        if snapshots % SNAPSHOTS_PER_COMMIT == 0 {
+            hot.commit()?;
+        }
+    }
+    hot.settle(to_ms)?;
+    bar.finish_and_clear();
+    println!("history: {snapshots} snapshots through the engine in {:.1} s", bar.elapsed().as_secs_f64());
+    Ok(true)
+}
+
+async fn live(args: &DemoArgs, config: Config, urls: &[ServerUrl], stop: &mut Stop) -> anyhow::Result<()> {
+    if config.archive.is_on() {
+        let mut archive = Archive::connect(&config.archive_settings()).await.context("--mysql")?;
+        archive.migrate().await.context("--mysql: cannot apply the schema")?;
+        archive.close().await;
+    }
+    let socket = config.control_socket.clone();
+    let daemon = Daemon::start(config, None, None).await?;
+    // The history knows only who was asked; those that never answer are new.
+    let request =
+        crate::control::Request::ServersAdd { urls: urls.iter().map(ServerUrl::to_string).collect(), tags: Vec::new() };
+    daemon.ask(request).await?;
+    let mut watch = Watch::new(socket);
+    let end = tokio::time::Instant::now() + args.seconds.map_or(Duration::from_secs(86_400 * 365), Duration::from_secs);
+    let on_screen = std::io::stdout().is_terminal() && !args.plain;
+    let shown = if on_screen {
+        screen::show(&daemon, &mut watch, stop, end, SCREEN_EVERY).await
+    } else {
+        lines(&daemon, &mut watch, stop, end).await
+    };
+    daemon.stop().await?;
+    shown
+}
+
+async fn lines(daemon: &Daemon, watch: &mut Watch, stop: &mut Stop, end: tokio::time::Instant) -> anyhow::Result<()> {
+    println!("live; admin commands work from another terminal with: --socket {}", watch.socket.display());
+    let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + LINE_EVERY, LINE_EVERY);
+    loop {
+        tokio::select! {
+            () = stop.asked() => return Ok(()),
+            () = tokio::time::sleep_until(end) => return Ok(()),
+            _ = tick.tick() => {
+                watch.look(daemon).await?;
+                println!("{}", watch.line());
+            }
+        }
+    }
+}
+
+/// Ctrl-C and SIGTERM.
+struct Stop {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Stop {
+    fn new() -> anyhow::Result<Stop> {
+        Ok(Stop { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn asked(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+
+    /// Whether one has come; does not wait.
+    fn is_asked(&mut self) -> bool {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        self.interrupt.poll_recv(&mut context).is_ready() || self.terminate.poll_recv(&mut context).is_ready()
+    }
+}
