@@ -47,7 +47,7 @@ pub struct FleetArgs {
     #[arg(long, default_value_t = 1.0)]
     pub speed: f64,
 
-    /// How many players come: 1 is usual, with about 3 on a server at the mean
+    /// How many players come: 1 is usual, with about 2 on a server at the mean
     #[arg(long, default_value_t = 1.0)]
     pub activity: f64,
 
@@ -152,7 +152,8 @@ async fn watch(fleet: &Fleet, args: &FleetArgs) -> anyhow::Result<()> {
                     fleet.advance_all();
                 }
                 let now = fleet.stats();
-                println!("{}", status_line(before, now, fleet.players_online(), period));
+                // Whoever read the status may have gone; the fleet goes on.
+                let _ = writeln!(std::io::stdout(), "{}", status_line(before, now, fleet.players_online(), period));
                 before = now;
             },
         }
