@@ -5,11 +5,12 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::clock;
 use crate::fleet::games::Family;
 use crate::fleet::serve::{Fleet, FleetStats, RateLimit, ServeSettings};
 use crate::fleet::world::{Settings, World};
@@ -46,7 +47,7 @@ pub struct FleetArgs {
     #[arg(long, default_value_t = 1.0)]
     pub speed: f64,
 
-    /// How many players come: 1 is usual, with about 3 on a server at the mean
+    /// How many players come: 1 is usual, with about 2 on a server at the mean
     #[arg(long, default_value_t = 1.0)]
     pub activity: f64,
 
@@ -94,8 +95,7 @@ pub fn run(args: FleetArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn start(args: &FleetArgs) -> anyhow::Result<Fleet> {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock stands before 1970")?;
-    let now_ms = i64::try_from(since_1970.as_millis()).context("the clock is out of all bounds")?;
+    let now_ms = clock::system_ms();
     let world = World::new(Settings {
         servers: args.servers,
         seed: args.seed,
@@ -152,7 +152,8 @@ async fn watch(fleet: &Fleet, args: &FleetArgs) -> anyhow::Result<()> {
                     fleet.advance_all();
                 }
                 let now = fleet.stats();
-                println!("{}", status_line(before, now, fleet.players_online(), period));
+                // Whoever read the status may have gone; the fleet goes on.
+                let _ = writeln!(std::io::stdout(), "{}", status_line(before, now, fleet.players_online(), period));
                 before = now;
             },
         }

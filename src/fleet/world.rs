@@ -36,7 +36,7 @@ pub struct Settings {
     pub start_ms: i64,
     /// Part of the servers that speak the Source protocol, 0 to 1.
     pub source_share: f64,
-    /// Multiplies how many players come; 1 is usual: about 3 on a server at the
+    /// Multiplies how many players come; 1 is usual: about 2 on a server at the
     /// mean, and most servers empty.
     pub activity: f64,
     /// People who play; 0 for 15 a server and 500 more, at most a million.

@@ -1,0 +1,132 @@
+//! The simulated servers against the decoders, through real sockets. The two
+//! share no code, so what agrees here is the protocol. It is not a test of the
+//! scan engine: one query at a time, the plainest client there can be.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use clqd::fleet::faults::FORGED_NAME;
+use clqd::fleet::{Fault, Fleet, ServeSettings, Settings, Shares, World};
+use clqd::model::{Completeness, ServerUrl, Snapshot};
+use clqd::proto::{self, Nonce, Step};
+
+/// A fleet whose time all but stands still, so that a reply can be held against
+/// the world after it came.
+fn fleet(servers: u32, faults: Shares) -> Fleet {
+    let world = World::new(Settings { servers, seed: 4, activity: 4.0, ..Settings::default() });
+    let live_from_ms = world.settings().start_ms + 3_600_000;
+    let settings =
+        ServeSettings { quake3_port: 0, source_port: 0, live_from_ms, speed: 1e-6, faults, ..ServeSettings::default() };
+    Fleet::start(world, settings).expect("ports that the kernel chose")
+}
+
+struct Client {
+    socket: UdpSocket,
+    tries: u32,
+}
+
+impl Client {
+    fn new(timeout_ms: u64, tries: u32) -> Client {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(timeout_ms))).unwrap();
+        Client { socket, tries }
+    }
+
+    /// What a scan of the server ends with, and the reasons of what was ignored.
+    fn scan(&self, url: &str) -> Option<Snapshot> {
+        let url = ServerUrl::parse(url).unwrap();
+        let at = SocketAddr::new(url.ip().unwrap(), url.port());
+        let mut dialogue = proto::find(url.scheme()).unwrap().start(Nonce(0x1234_5678_9abc_def0));
+        let mut buffer = vec![0; 65_535];
+        let mut left = self.tries;
+        self.socket.send_to(&dialogue.packet(), at).unwrap();
+        loop {
+            let Ok((length, from)) = self.socket.recv_from(&mut buffer) else {
+                left -= 1;
+                if left == 0 {
+                    return dialogue.give_up();
+                }
+                self.socket.send_to(&dialogue.packet(), at).unwrap();
+                continue;
+            };
+            if from != at {
+                continue;
+            }
+            match dialogue.on_datagram(0, &buffer[..length]) {
+                Step::Done(snapshot) => return Some(*snapshot),
+                Step::Send => drop(self.socket.send_to(&dialogue.packet(), at).unwrap()),
+                Step::Wait | Step::Ignore(_) => {}
+            }
+        }
+    }
+}
+
+/// The truth as a scan at moment 0 would show it. Connect times travel as
+/// 32-bit seconds and are compared apart.
+fn timeless(mut snapshot: Snapshot) -> (Snapshot, Vec<Option<u64>>) {
+    snapshot.t_ms = 0;
+    let connected = snapshot.players.iter_mut().map(|player| player.connected_ms.take()).collect();
+    (snapshot, connected)
+}
+
+#[track_caller]
+fn agree(url: &str, scanned: Snapshot, truth: Snapshot) {
+    let ((scanned, scanned_ms), (truth, truth_ms)) = (timeless(scanned), timeless(truth));
+    assert_eq!(scanned, truth, "{url}");
+    for (scanned, truth) in scanned_ms.iter().zip(&truth_ms) {
+        match (scanned, truth) {
+            (Some(scanned), Some(truth)) => assert!(scanned.abs_diff(*truth) <= 4, "{url}: {scanned} {truth}"),
+            _ => assert_eq!(scanned, truth, "{url}"),
+        }
+    }
+}
+
+#[test]
+fn every_variant_of_every_server_is_read_as_it_is() {
+    let fleet = fleet(1_500, Shares::NONE);
+    let client = Client::new(2_000, 1);
+    let mut players = 0;
+    for (server, url) in fleet.urls().iter().enumerate() {
+        let scanned = client.scan(url).unwrap_or_else(|| panic!("{url} did not answer"));
+        players += scanned.players.len();
+        agree(url, scanned, fleet.snapshot(server as u32));
+    }
+    assert!(players > 3_000, "{players}");
+}
+
+#[test]
+fn whatever_goes_wrong_a_full_snapshot_is_the_truth() {
+    // The fault, every how many servers, ms for one answer, least full snapshots.
+    for (faults, step, timeout_ms, full_at_least) in [
+        ("silent=1", 20, 40, 0),
+        ("slow=1", 60, 1_500, 1),
+        ("lossy=1", 2, 40, 45),
+        ("duplicating=1", 1, 100, 115),
+        ("spoofed=1", 1, 100, 115),
+        ("malformed=1", 4, 40, 0),
+        ("partial=1", 2, 40, 15),
+    ] {
+        let fleet = fleet(120, faults.parse().unwrap());
+        let client = Client::new(timeout_ms, 6);
+        let (mut full, mut partial) = (0, 0);
+        for (server, url) in fleet.urls().iter().enumerate().step_by(step) {
+            let Some(scanned) = client.scan(url) else { continue };
+            assert!(scanned.players.iter().all(|player| !player.name.starts_with(FORGED_NAME)), "{url}");
+            if scanned.completeness == Completeness::Full {
+                full += 1;
+                agree(url, scanned, fleet.snapshot(server as u32));
+            } else {
+                partial += 1;
+            }
+        }
+        let fault = fleet.fault(0).unwrap();
+        assert!(full >= full_at_least, "{fault:?}: {full} full, {partial} partial");
+        match fault {
+            Fault::Silent => assert_eq!(full + partial, 0),
+            // Nothing that a malformed server sends is its true list.
+            Fault::Malformed => assert_eq!(full, 0),
+            Fault::Partial => assert!(partial >= 8, "{full} full, {partial} partial"),
+            _ => {}
+        }
+    }
+}
