@@ -3,7 +3,7 @@
 //! A map of the house. Floors import only downwards; rooms on floors 1 and 3
 //! do not know their neighbours; nobody imports `daemon`.
 //!
-//! - Floor 0, words: [`limits`], [`model`].
+//! - Floor 0, words: [`limits`], [`model`], [`nearest`].
 //! - Floor 1, pure and unaware of each other: [`proto`], [`schedule`],
 //!   [`rank`], [`board`], [`series`].
 //! - Floor 2: [`engine`] composes floor 1. Events in; probes and commits out.
@@ -11,12 +11,14 @@
 //!   time is an argument.
 //! - Floor 3, edges that do not know each other: [`scan`], [`store`],
 //!   [`archive`], [`control`], [`scanlog`].
-//! - Roof: [`daemon`], [`config`], [`clock`], [`cli`], [`fleet`].
+//! - Roof: [`hot`] (an engine with its store), [`daemon`], [`config`],
+//!   [`clock`], [`cli`], [`fleet`].
 
 #![forbid(unsafe_code)]
 
 pub mod limits;
 pub mod model;
+pub mod nearest;
 
 pub mod board;
 pub mod proto;
@@ -32,8 +34,10 @@ pub mod scan;
 pub mod scanlog;
 pub mod store;
 
+pub mod answer;
 pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod daemon;
 pub mod fleet;
+pub mod hot;

@@ -1,3 +1,5 @@
 //! The `clqd` binary; everything is in the library.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    clqd::cli::main()
+}

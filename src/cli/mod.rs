@@ -1,1 +1,117 @@
-//! The command line.
+//! The command line: what can be typed, and which file does it.
+//!
+//! Commands that steer or show a daemon are requests to its control socket
+//! ([`admin`]); where it is not running, the reading ones are answered from its
+//! state directory ([`offline`]). One code path ([`print`]) shows both.
+//!
+//! Exit codes: 0 done, 1 failed, 2 typed wrongly. Rows go to standard output,
+//! everything else to standard error.
+
+pub mod admin;
+pub mod app;
+pub mod check;
+pub mod export;
+pub mod fleet;
+pub mod import;
+pub mod log;
+pub mod migrate;
+pub mod offline;
+pub mod print;
+pub mod replay;
+pub mod run;
+pub mod table;
+pub mod units;
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use app::{App, Globals};
+
+/// Watches game servers and ranks their players, week by week.
+#[derive(Debug, Parser)]
+#[command(name = "clqd", version, about, disable_help_subcommand = true)]
+pub struct Cli {
+    #[command(flatten)]
+    pub globals: Globals,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+// A new command is a line here, a line in `Cli::run` and a file of its own with
+// `Args` and `fn run(args, &App) -> anyhow::Result<ExitCode>`.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the daemon in the foreground; systemd does this
+    Run(run::Args),
+    /// Check a configuration file; tell every problem with its line
+    CheckConfig(check::Args),
+    /// Make the tables of the archive in MySQL, or bring them up to date
+    Migrate(migrate::MigrateArgs),
+    /// Show how the daemon is doing
+    Status,
+    /// Add, remove, list, import or show servers
+    #[command(subcommand)]
+    Servers(admin::Servers),
+    /// Scan servers now; print each result as it comes
+    Rescan(admin::Rescan),
+    /// Show the best players of a server in a week
+    Top(admin::Top),
+    /// Show what is known of a player, in every game that the name is known in
+    Player(admin::Player),
+    /// Greylist a server: scanned and shown, but ignored by statistics
+    Greylist(admin::Greylist),
+    /// Let the daemon read its configuration file again
+    Reload,
+    // place: Query(query::Args)       ask game servers directly, without a daemon
+    /// Run scan logs through the engine into a state directory
+    Replay(replay::ReplayArgs),
+    /// Print every row of a week of a state directory as JSON lines
+    Export(export::ExportArgs),
+    /// Run simulated game servers on 127.0.0.0/8
+    Fleet(fleet::FleetArgs),
+    // place: Demo(demo::Args)         see all of it at work, without any set-up
+}
+
+impl Cli {
+    /// Runs the command.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        let app = App::new(self.globals);
+        match self.command {
+            Command::Run(args) => run::run(args, &app),
+            Command::CheckConfig(args) => check::run(args, &app),
+            Command::Status => admin::status(&app),
+            Command::Servers(command) => admin::servers(command, &app),
+            Command::Rescan(args) => admin::rescan(args, &app),
+            Command::Top(args) => admin::top(args, &app),
+            Command::Player(args) => admin::player(args, &app),
+            Command::Greylist(args) => admin::greylist(args, &app),
+            Command::Reload => admin::reload(&app),
+            Command::Migrate(args) => migrate::run(&args, &app.config()?),
+            Command::Fleet(args) => fleet::run(args),
+            Command::Replay(args) => replay::run(&args, &app.config()?),
+            Command::Export(args) => export::run(&args, &app.config()?),
+        }
+    }
+}
+
+/// The whole program: reads the arguments, runs, tells an error once.
+pub fn main() -> ExitCode {
+    match Cli::parse().run() {
+        Ok(code) => code,
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("clqd: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// `clqd servers list | head` is no failure.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe))
+}
+
+#[cfg(test)]
+mod tests;

@@ -166,16 +166,9 @@ impl Scanner {
         self.counts.clone()
     }
 
-    /// New settings; they hold when this returns. `sockets` and
-    /// `receive_buffer_bytes` take effect at the next start only.
-    pub async fn reload(&self, settings: ScanSettings) -> Result<(), SettingsError> {
-        settings.check()?;
-        // If it has ended there is nothing left to set.
-        let (done, wait) = oneshot::channel();
-        if self.orders.send(Order::Reload(Box::new(settings), done)).await.is_ok() {
-            let _ = wait.await;
-        }
-        Ok(())
+    /// A handle for new settings that outlives a borrow.
+    pub fn reloader(&self) -> Reloader {
+        Reloader { orders: self.orders.clone() }
     }
 
     /// Takes no more requests, waits at most `grace` for what is in flight, and
@@ -194,6 +187,26 @@ impl Scanner {
     /// Waits until every request is answered, after their sender was dropped.
     pub async fn finished(self) {
         let _ = self.task.await;
+    }
+}
+
+/// Brings new settings to a running scan engine.
+#[derive(Clone, Debug)]
+pub struct Reloader {
+    orders: mpsc::Sender<Order>,
+}
+
+impl Reloader {
+    /// New settings; they hold when this returns. `sockets` and
+    /// `receive_buffer_bytes` take effect at the next start only.
+    pub async fn reload(&self, settings: ScanSettings) -> Result<(), SettingsError> {
+        settings.check()?;
+        // If it has ended there is nothing left to set.
+        let (done, wait) = oneshot::channel();
+        if self.orders.send(Order::Reload(Box::new(settings), done)).await.is_ok() {
+            let _ = wait.await;
+        }
+        Ok(())
     }
 }
 

@@ -320,12 +320,12 @@ async fn shutdown_is_bounded_and_reload_is_heard() {
     ask.send(request(1, &silent)).await.unwrap();
     ask.send(request(2, &answers)).await.unwrap();
     assert_eq!(outcomes.recv().await.unwrap().id, 2);
-    assert!(scanner.reload(ScanSettings { retries: 99, ..settings.clone() }).await.is_err());
+    assert!(scanner.reloader().reload(ScanSettings { retries: 99, ..settings.clone() }).await.is_err());
     let opted_out = ScanSettings { opt_out: vec!["127.0.0.1".parse().unwrap()], ..settings.clone() };
-    scanner.reload(opted_out).await.unwrap();
+    scanner.reloader().reload(opted_out).await.unwrap();
     let outcome = outcomes.recv().await.unwrap();
     assert_eq!((outcome.id, reason(&outcome)), (1, MissReason::OptedOut));
-    scanner.reload(settings).await.unwrap();
+    scanner.reloader().reload(settings).await.unwrap();
     ask.send(request(3, &silent)).await.unwrap();
     while silent.heard().len() < 2 {
         tokio::time::sleep(Duration::from_millis(5)).await;

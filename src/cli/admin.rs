@@ -1,0 +1,222 @@
+//! The commands that steer and show the daemon: from arguments to requests.
+//! How answers look is told in [`super::print`].
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+use super::app::App;
+use super::import;
+use super::print::Printer;
+use crate::control::protocol::{Filter, Outcome, TOP_ROWS_MAX, URLS_MAX, Which, tag_problem};
+use crate::control::{Request, Row};
+use crate::model::row::Ranking;
+use crate::model::server::Class;
+use crate::model::url::{ServerUrl, UrlError};
+use crate::model::week::{BadLabel, parse_label};
+
+#[derive(Debug, Subcommand)]
+pub enum Servers {
+    /// Add servers; each is scanned at once
+    Add {
+        /// Such as quake3://host:27960 or source://host:27015
+        #[arg(required = true, value_name = "URL")]
+        urls: Vec<String>,
+        /// Give the servers this tag; may be repeated
+        #[arg(long = "tag", value_name = "TAG", value_parser = tag)]
+        tags: Vec<String>,
+    },
+    /// Take servers out: not scanned, not listed, their past kept
+    Remove {
+        #[arg(required = true, value_name = "URL")]
+        urls: Vec<String>,
+    },
+    /// List the servers that fit
+    List {
+        /// Scan class, 1 to 7
+        #[arg(long, value_parser = class)]
+        class: Option<Class>,
+        /// Game, such as baseq3
+        #[arg(long)]
+        game: Option<String>,
+        #[arg(long)]
+        tag: Option<String>,
+        /// Part of the URL, host name or map
+        text: Option<String>,
+    },
+    /// Add the servers of a file: a URL and its tags on each line, # begins a comment
+    Import {
+        /// The file; - is standard input
+        file: PathBuf,
+        /// Give all of them this tag too; may be repeated
+        #[arg(long = "tag", value_name = "TAG", value_parser = tag)]
+        tags: Vec<String>,
+    },
+    /// Show all that is known of one server
+    Show {
+        #[arg(value_parser = url)]
+        url: ServerUrl,
+    },
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct Rescan {
+    /// One server
+    #[arg(value_parser = url)]
+    url: Option<ServerUrl>,
+    /// All servers of class 6 (unknown) or 7 (failed before; in exception mode)
+    #[arg(long, value_parser = class_unknown)]
+    class: Option<Class>,
+    /// All servers of classes 6 and 7
+    #[arg(long)]
+    all_unknown: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Top {
+    #[arg(long, value_name = "URL", value_parser = url)]
+    server: ServerUrl,
+    /// clq1, clq2, elo, points or time
+    #[arg(long, default_value = "clq1", value_parser = ranking)]
+    ranking: Ranking,
+    /// Such as 2026-W47 [default: the running week]
+    #[arg(long, value_name = "LABEL", value_parser = week)]
+    week: Option<String>,
+    /// How many places
+    #[arg(short, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=i64::from(TOP_ROWS_MAX)))]
+    n: u32,
+}
+
+#[derive(Debug, Args)]
+pub struct Player {
+    /// The name without colour codes; case matters
+    name: String,
+}
+
+#[derive(Debug, Args)]
+pub struct Greylist {
+    #[arg(value_parser = url)]
+    url: ServerUrl,
+    #[command(flatten)]
+    action: GreylistAction,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct GreylistAction {
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// Take the server off the greylist
+    #[arg(long)]
+    lift: bool,
+}
+
+pub fn status(app: &App) -> anyhow::Result<ExitCode> {
+    ask(app, &Request::Status {})
+}
+
+pub fn servers(command: Servers, app: &App) -> anyhow::Result<ExitCode> {
+    match command {
+        Servers::Add { urls, tags } => in_chunks(app, urls, |urls| Request::ServersAdd { urls, tags: tags.clone() }),
+        Servers::Remove { urls } => in_chunks(app, urls, |urls| Request::ServersRemove { urls }),
+        Servers::List { class, game, tag, text } => {
+            ask(app, &Request::ServersList { filter: Filter { class, game, tag, text } })
+        }
+        Servers::Import { file, tags } => import::run(&file, &tags, app),
+        Servers::Show { url } => ask(app, &Request::ServersShow { url }),
+    }
+}
+
+pub fn rescan(args: Rescan, app: &App) -> anyhow::Result<ExitCode> {
+    let servers = match (args.url, args.class) {
+        (Some(url), _) => Which::Url(url),
+        (None, Some(class)) => Which::Class(class),
+        (None, None) => Which::AllUnknown,
+    };
+    ask(app, &Request::Rescan { servers })
+}
+
+pub fn top(args: Top, app: &App) -> anyhow::Result<ExitCode> {
+    let Top { server, ranking, week, n } = args;
+    ask(app, &Request::Top { server, ranking, week, n })
+}
+
+pub fn player(args: Player, app: &App) -> anyhow::Result<ExitCode> {
+    ask(app, &Request::Player { name: args.name })
+}
+
+pub fn greylist(args: Greylist, app: &App) -> anyhow::Result<ExitCode> {
+    ask(app, &Request::Greylist { url: args.url, reason: args.action.reason })
+}
+
+pub fn reload(app: &App) -> anyhow::Result<ExitCode> {
+    ask(app, &Request::Reload {})
+}
+
+/// Asks and prints. Fails where a URL was refused.
+fn ask(app: &App, request: &Request) -> anyhow::Result<ExitCode> {
+    let mut printer = Printer::new(app.json(), io::stdout().lock());
+    let mut code = ExitCode::SUCCESS;
+    let asked = app.ask(request, &mut |row| {
+        code = worse(code, &row);
+        printer.row(row)
+    });
+    // What came before a failure is shown too.
+    printer.finish()?;
+    for note in asked?.notes {
+        eprintln!("{note}");
+    }
+    Ok(code)
+}
+
+fn in_chunks(app: &App, urls: Vec<String>, request: impl Fn(Vec<String>) -> Request) -> anyhow::Result<ExitCode> {
+    let mut code = ExitCode::SUCCESS;
+    for chunk in urls.chunks(URLS_MAX) {
+        if ask(app, &request(chunk.to_vec()))? != ExitCode::SUCCESS {
+            code = ExitCode::FAILURE;
+        }
+    }
+    Ok(code)
+}
+
+fn worse(code: ExitCode, row: &Row) -> ExitCode {
+    match row {
+        Row::Change(change) if matches!(change.outcome, Outcome::Refused | Outcome::Unknown) => ExitCode::FAILURE,
+        _ => code,
+    }
+}
+
+fn url(text: &str) -> Result<ServerUrl, UrlError> {
+    ServerUrl::parse(text)
+}
+
+fn tag(text: &str) -> Result<String, String> {
+    tag_problem(text).map_or_else(|| Ok(text.to_owned()), Err)
+}
+
+fn class(text: &str) -> Result<Class, String> {
+    let number: Option<u8> = text.parse().ok();
+    number.and_then(Class::new).ok_or_else(|| "expected 1 to 7".to_owned())
+}
+
+fn class_unknown(text: &str) -> Result<Class, String> {
+    class(text).ok().filter(|class| *class >= Class::UNKNOWN).ok_or_else(|| "expected 6 or 7".to_owned())
+}
+
+fn ranking(text: &str) -> Result<Ranking, String> {
+    Ranking::from_name(text).ok_or_else(|| {
+        let names = Ranking::ALL.map(Ranking::name);
+        match crate::nearest::nearest(text, names) {
+            Some(right) => format!("did you mean {right}?"),
+            None => format!("expected one of {}", names.join(", ")),
+        }
+    })
+}
+
+fn week(text: &str) -> Result<String, BadLabel> {
+    parse_label(text).map(|_| text.to_owned())
+}

@@ -1,0 +1,151 @@
+//! `clqd servers import FILE`: many servers from a list.
+//!
+//! A line is a URL, then its tags, separated by spaces; `#` begins a comment.
+//! A bad line is told with file, line and reason; all others are added.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+
+use super::app::App;
+use crate::control::protocol::{Change, Outcome, TAGS_MAX, URLS_MAX, tag_problem};
+use crate::control::{Request, Row};
+use crate::model::url::ServerUrl;
+
+/// Longest line read, bytes: a URL, its tags, and a comment of any sane length.
+const LINE_BYTES_MAX: u64 = 64 * 1024;
+
+pub fn run(file: &Path, tags: &[String], app: &App) -> anyhow::Result<ExitCode> {
+    let name = if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() };
+    let list = if file == Path::new("-") {
+        List::read(io::stdin().lock(), tags)
+    } else {
+        File::open(file).and_then(|opened| List::read(BufReader::new(opened), tags))
+    };
+    let list = list.with_context(|| format!("cannot read {name}"))?;
+
+    let mut out = io::stdout().lock();
+    let mut counts = BTreeMap::<Outcome, u64>::new();
+    let mut told = |change: Change, line: usize| -> io::Result<()> {
+        *counts.entry(change.outcome).or_default() += 1;
+        if change.outcome == Outcome::Refused {
+            eprintln!("{name}:{line}: {}", change.reason.as_deref().unwrap_or("refused"));
+        }
+        if app.json() {
+            let row = serde_json::to_string(&Row::Change(change)).map_err(io::Error::from)?;
+            writeln!(out, "{row}")?;
+        }
+        Ok(())
+    };
+    for (line, change) in list.bad {
+        told(change, line)?;
+    }
+    let mut client = app.connect()?;
+    for (tags, servers) in list.by_tags {
+        for chunk in servers.chunks(URLS_MAX) {
+            let urls = chunk.iter().map(|(_, url)| url.to_string()).collect();
+            let mut lines = chunk.iter().map(|&(line, _)| line);
+            client.ask(&Request::ServersAdd { urls, tags: tags.clone() }, &mut |row| match row {
+                Row::Change(change) => told(change, lines.next().unwrap_or(0)),
+                _ => Ok(()),
+            })?;
+        }
+    }
+    let count = |outcome| counts.get(&outcome).copied().unwrap_or(0);
+    let new = count(Outcome::Added) + count(Outcome::Back);
+    if !app.json() {
+        writeln!(out, "{new} new, {} known, {} refused", count(Outcome::Known), count(Outcome::Refused))?;
+    }
+    Ok(if count(Outcome::Refused) == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// A list that was read: what to add, and what not.
+#[derive(Debug, Default, PartialEq)]
+struct List {
+    /// Line and URL, in order, for each set of tags.
+    by_tags: BTreeMap<Vec<String>, Vec<(usize, ServerUrl)>>,
+    bad: Vec<(usize, Change)>,
+}
+
+impl List {
+    fn read(mut from: impl BufRead, tags: &[String]) -> io::Result<List> {
+        let mut list = List::default();
+        let mut bytes = Vec::new();
+        for number in 1.. {
+            bytes.clear();
+            if (&mut from).take(LINE_BYTES_MAX).read_until(b'\n', &mut bytes)? == 0 {
+                break;
+            }
+            if bytes.len() as u64 == LINE_BYTES_MAX && bytes.last() != Some(&b'\n') {
+                return Err(io::Error::other(format!(
+                    "line {number} has more than {LINE_BYTES_MAX} bytes; is it a list?"
+                )));
+            }
+            let text = String::from_utf8_lossy(&bytes);
+            let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+            let mut words = text.split('#').next().unwrap_or_default().split_whitespace();
+            let Some(url) = words.next() else {
+                continue;
+            };
+            match read_line(url, words, tags) {
+                Ok((url, tags)) => list.by_tags.entry(tags).or_default().push((number, url)),
+                Err(reason) => {
+                    let change = Change { url: url.to_owned(), outcome: Outcome::Refused, reason: Some(reason) };
+                    list.bad.push((number, change));
+                }
+            }
+        }
+        Ok(list)
+    }
+}
+
+fn read_line<'l>(
+    url: &str,
+    words: impl Iterator<Item = &'l str>,
+    tags: &[String],
+) -> Result<(ServerUrl, Vec<String>), String> {
+    let url = ServerUrl::parse(url).map_err(|error| error.to_string())?;
+    let mut all: Vec<String> = tags.iter().cloned().chain(words.map(str::to_owned)).collect();
+    if let Some(problem) = all.iter().find_map(|tag| tag_problem(tag)) {
+        return Err(problem);
+    }
+    all.sort();
+    all.dedup();
+    if all.len() > TAGS_MAX {
+        return Err(format!("{} tags; at most {TAGS_MAX}", all.len()));
+    }
+    Ok((url, all))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_comments_tags_and_what_is_wrong() {
+        let text = "\u{feff}quake3://a\n\n  # a comment\r\nsource://b:1 ctf duel # why\nnonsense\nquake3://c:0\n\
+                    quake3://d a/b\nQUAKE3://E duel ctf ctf\n\u{1}\nquake3://last";
+        let list = List::read(text.as_bytes(), &[]).expect("read");
+        let url = |text: &str| ServerUrl::parse(text).expect("a URL");
+        let want = BTreeMap::from([
+            (vec![], vec![(1, url("quake3://a")), (10, url("quake3://last"))]),
+            (vec!["ctf".to_owned(), "duel".to_owned()], vec![(4, url("source://b:1")), (8, url("quake3://e"))]),
+        ]);
+        assert_eq!(list.by_tags, want);
+        let bad: Vec<_> = list.bad.iter().map(|(line, change)| (*line, change.url.as_str())).collect();
+        assert_eq!(bad, [(5, "nonsense"), (6, "quake3://c:0"), (7, "quake3://d"), (9, "\u{1}")]);
+        assert!(list.bad[2].1.reason.as_deref().is_some_and(|r| r.contains("\"a/b\"")));
+        let tagged = List::read(&b"quake3://a x\n"[..], &["y".to_owned()]).expect("read");
+        assert!(tagged.by_tags.contains_key(&vec!["x".to_owned(), "y".to_owned()]));
+    }
+
+    #[test]
+    fn a_file_that_is_no_list_is_refused() {
+        let error = List::read(&vec![b'x'; 100_000][..], &[]).expect_err("too long");
+        assert!(error.to_string().starts_with("line 1 has more than"), "{error}");
+    }
+}

@@ -1,0 +1,44 @@
+//! Where log lines go: to the journal when systemd started us, else to
+//! standard error.
+
+use std::io::{IsTerminal, stderr};
+use std::os::fd::AsFd;
+
+use anyhow::Context;
+use nix::sys::stat::fstat;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Registry, reload};
+
+/// Changes what is logged while the daemon runs.
+#[derive(Clone, Debug)]
+pub struct LogFilter(reload::Handle<EnvFilter, Registry>);
+
+impl LogFilter {
+    /// Error: the text is not a filter, or logging has ended.
+    pub fn set(&self, filter: &str) -> anyhow::Result<()> {
+        let filter = EnvFilter::try_new(filter).with_context(|| format!("{filter:?} is not a log filter"))?;
+        self.0.reload(filter).context("cannot change the log filter")
+    }
+}
+
+/// Starts logging, once in a process.
+pub fn start(filter: &str) -> anyhow::Result<LogFilter> {
+    let filter = EnvFilter::try_new(filter).with_context(|| format!("{filter:?} is not a log filter"))?;
+    let (filter, handle) = reload::Layer::new(filter);
+    let journal = if stderr_is_journal() { tracing_journald::layer().ok() } else { None };
+    let lines = journal.is_none().then(|| {
+        tracing_subscriber::fmt::layer().with_writer(stderr).with_ansi(stderr().is_terminal()).with_target(true)
+    });
+    tracing_subscriber::registry().with(filter).with(journal).with(lines).try_init().context("cannot start logging")?;
+    Ok(LogFilter(handle))
+}
+
+/// `$JOURNAL_STREAM` names device and inode of the journal; standard error may
+/// have been sent elsewhere since it was set.
+fn stderr_is_journal() -> bool {
+    let Ok(stream) = std::env::var("JOURNAL_STREAM") else {
+        return false;
+    };
+    fstat(stderr().as_fd()).is_ok_and(|at| stream == format!("{}:{}", at.st_dev, at.st_ino))
+}

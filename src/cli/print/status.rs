@@ -1,0 +1,84 @@
+//! `clqd status` for people.
+
+use std::io::{self, Write};
+
+use crate::cli::units::{ago, count, duration, plain};
+use crate::control::protocol::Status;
+use crate::model::commit::WeekPhase;
+
+pub(super) fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
+    let engine = &status.engine;
+    let now_ms = engine.now_ms;
+    let mut line = |name: &str, told: String| writeln!(out, "{name:<9} {told}");
+    match &status.daemon {
+        Some(daemon) => {
+            let up = duration(now_ms.saturating_sub(daemon.started_ms).max(0).unsigned_abs());
+            line("daemon", format!("clqd {}, up {up}, pid {}", daemon.version, daemon.pid))?;
+            let config = daemon.config_file.as_deref().unwrap_or("built-in defaults");
+            line("files", format!("state {}, config {config}", daemon.state_dir))?;
+        }
+        None => line("daemon", "not running".to_owned())?,
+    }
+    let weeks: Vec<String> = engine
+        .weeks
+        .iter()
+        .rev()
+        .map(|week| {
+            let phase = match week.phase {
+                WeekPhase::Open => "running",
+                WeekPhase::Closing => "being closed",
+                WeekPhase::Ranking => "servers being ranked",
+                WeekPhase::Closed => "final",
+            };
+            format!("{} {phase}", week.week)
+        })
+        .collect();
+    line("weeks", if weeks.is_empty() { format!("{} running", engine.week) } else { weeks.join(", ") })?;
+    line(
+        "servers",
+        format!(
+            "{} known, {} greylisted, {} being scanned",
+            count(engine.servers),
+            count(engine.greylisted),
+            count(engine.in_flight)
+        ),
+    )?;
+    let by_class = |n: &[u64; 7]| {
+        let parts: Vec<String> = n.iter().enumerate().map(|(i, &n)| format!("{}: {}", i + 1, count(n))).collect();
+        parts.join("  ")
+    };
+    line("by class", by_class(&engine.servers_by_class))?;
+    line("players", format!("{} known, {} online", count(engine.players_known), count(engine.players_online)))?;
+    let counts = &engine.counts;
+    line(
+        "scans",
+        format!(
+            "{} snapshots, {} partial, {} missed, {} late, {} out of order",
+            count(counts.snapshots),
+            count(counts.partials),
+            count(counts.misses),
+            count(counts.late),
+            count(counts.out_of_order)
+        ),
+    )?;
+    line("by class", by_class(&counts.snapshots_by_class))?;
+    line("rounds", count(counts.rounds))?;
+    let waiting = format!("{} waiting", count(status.outbox_entries));
+    match &status.archive {
+        None => line("archive", format!("none; {waiting}"))?,
+        Some(archive) => {
+            let state = if archive.connected { "connected" } else { "NOT CONNECTED" };
+            let last = ago(archive.last_commit_ms, now_ms);
+            line("archive", format!("{}, {state}, last write {last}, {waiting}", plain(&archive.url)))?;
+            if let Some(error) = archive.last_error.as_ref().filter(|_| !archive.connected) {
+                line("", format!("{}: {}", ago(archive.last_error_ms, now_ms), plain(error)))?;
+            }
+        }
+    }
+    let width = status.counters.keys().map(String::len).max().unwrap_or(0);
+    for (i, (name, &n)) in status.counters.iter().enumerate() {
+        let heading = if i == 0 { "counters" } else { "" };
+        writeln!(out, "{heading:<9} {name:<width$}  {}", count(n))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,294 @@
+//! What people see, whole.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::control::protocol::{ArchiveStatus, DaemonStatus, Status};
+use crate::model::commit::WeekPhase;
+use crate::model::view::{
+    BestView, EngineCounts, EngineStatus, MapShare, PlayerListed, SeriesView, ServerDetail, ServerSummary, TopRow,
+    WeekStatus,
+};
+
+const NOW_MS: i64 = 1_763_931_636_000;
+
+#[track_caller]
+fn printed(rows: Vec<Row>, want: &str) {
+    let mut out = Vec::new();
+    let mut printer = Printer { json: false, now_ms: NOW_MS, out: &mut out, servers: None };
+    rows.into_iter().for_each(|row| printer.row(row).expect("written"));
+    printer.finish().expect("written");
+    let got = String::from_utf8(out).expect("text");
+    assert_eq!(got, want, "\n{got}");
+}
+
+fn server(url: &str) -> ServerSummary {
+    ServerSummary {
+        key: 1,
+        url: url.into(),
+        class: 1,
+        missed: 0,
+        hostname: "^1The ^7House\u{1b}[0m".into(),
+        game: Some("baseq3".into()),
+        map: Some("q3dm17".into()),
+        players: 7,
+        assumed_players: 6,
+        slots: 16,
+        rank: Some(1_204),
+        added_ms: NOW_MS - 86_400_000,
+        last_scan_ms: Some(NOW_MS - 45_000),
+        last_seen_ms: Some(NOW_MS - 45_000),
+        greylist: None,
+        tags: vec!["ctf".into()],
+    }
+}
+
+#[test]
+fn a_list_of_servers() {
+    let new = ServerSummary {
+        class: 6,
+        missed: 1,
+        hostname: String::new(),
+        game: None,
+        map: None,
+        players: 0,
+        slots: 0,
+        rank: None,
+        last_seen_ms: None,
+        greylist: Some("fake".into()),
+        ..server("source://game.example.org:27015")
+    };
+    printed(
+        vec![Row::Server(Box::new(server("quake3://127.0.0.1:27960"))), Row::Server(Box::new(new))],
+        "\
+server                           class  players  game    map     name           rank  seen      notes
+quake3://127.0.0.1:27960             1     7/16  baseq3  q3dm17  The House[0m  1,204  45 s ago  ctf
+source://game.example.org:27015      6      0/0  -       -                         -  never     greylisted, missed 1, ctf
+",
+    );
+}
+
+#[test]
+fn a_server() {
+    let series = SeriesView {
+        newest_slot_ms: 0,
+        slots: vec![],
+        newest_hour_ms: 0,
+        hours: vec![None, None, Some(2.0), None, Some(8.0)],
+        newest_day_ms: 0,
+        days: vec![None],
+        newest_week_ms: 0,
+        weeks: vec![],
+        ranks: vec![],
+    };
+    let listed =
+        |name: &str, points, ping| PlayerListed { name: name.into(), display: name.into(), points, ping, player: None };
+    let detail = ServerDetail {
+        summary: server("quake3://127.0.0.1:27960"),
+        due_ms: Some(NOW_MS + 75_000),
+        total_points: 20,
+        list: vec![listed("Visor", 1_020, Some(48)), listed("Grunt", -1, None)],
+        series: Some(series),
+        maps: vec![MapShare { map: "q3dm17".into(), minutes: 61.5, average_players: 5.25 }],
+    };
+    printed(
+        vec![Row::ServerDetail(Box::new(detail))],
+        "\
+quake3://127.0.0.1:27960  The House[0m
+  class     1
+  seen      45 s ago; scanned 45 s ago; next scan in 1 min 15 s; added 1 d ago
+  playing   baseq3 on q3dm17
+  players   7 of 16, usually 6
+  rank      1,204
+  tags      ctf
+  hours     ▃·█  most 8.0
+
+points  ping  player
+ 1,020    48  Visor
+    -1     -  Grunt
+
+map this week  minutes  players
+q3dm17              62      5.2
+",
+    );
+}
+
+#[test]
+fn a_top_list() {
+    let row = |position, name: &str, score| TopRow {
+        position,
+        player: 1,
+        name: name.into(),
+        display: name.into(),
+        score,
+        reached_ms: NOW_MS - 120_000,
+    };
+    let top = Top {
+        server: "quake3://127.0.0.1:27960".into(),
+        week: "2025-W47".into(),
+        ranking: Ranking::Clq1,
+        closed: false,
+        size: 1_212,
+        rows: vec![row(1, "Visor", 0.12345), row(2, "日本", 0.1)],
+    };
+    printed(
+        vec![Row::Top(top.clone())],
+        "\
+clq1 on quake3://127.0.0.1:27960 in 2025-W47 (running), 1,212 players
+#  player  points/s  reached
+1  Visor     0.1235  2 min ago
+2  日本      0.1000  2 min ago
+",
+    );
+    let elo = Top { ranking: Ranking::Elo, closed: true, size: 1, rows: vec![row(1, "Visor", 887.5)], ..top };
+    printed(
+        vec![Row::Top(elo)],
+        "\
+elo on quake3://127.0.0.1:27960 in 2025-W47 (final), 1 player
+#  player  elo  reached
+1  Visor   888  2 min ago
+",
+    );
+}
+
+#[test]
+fn a_player() {
+    let week = PlayerWeekView {
+        week: "2025-W47".into(),
+        server: "quake3://127.0.0.1:27960".into(),
+        measured_ms: 0,
+        starts: 1,
+        time_ms: 3_660_000,
+        points: 1_234,
+        clq1: 7_200,
+        clq2: 0,
+        elo: 1_000.0,
+        elo_rounds: 0,
+        positions: BTreeMap::from([(Ranking::Points, 3), (Ranking::Clq1, 2)]),
+    };
+    let best = BestView {
+        server: "quake3://127.0.0.1:27960".into(),
+        ranking: Ranking::Clq1,
+        position: 1,
+        week: "2025-W40".into(),
+    };
+    let player = PlayerView {
+        player: 12,
+        game: "baseq3".into(),
+        name: "Visor".into(),
+        display: "^1Visor".into(),
+        weeks: vec![week],
+        best: vec![best],
+    };
+    printed(
+        vec![Row::Player(player)],
+        "\
+Visor in baseq3 (player 12)
+week      server                         time  points  #  points/s  #  clq2  #  elo  #
+2025-W47  quake3://127.0.0.1:27960  1 h 1 min   1,234  3    0.0010  2     -       -
+best positions of closed weeks
+ranking  server                    #  week
+clq1     quake3://127.0.0.1:27960  1  2025-W40
+
+",
+    );
+}
+
+#[test]
+fn the_status() {
+    let engine = EngineStatus {
+        now_ms: NOW_MS,
+        week: "2025-W47".into(),
+        weeks: vec![
+            WeekStatus { week: "2025-W46".into(), phase: WeekPhase::Closed },
+            WeekStatus { week: "2025-W47".into(), phase: WeekPhase::Open },
+        ],
+        servers: 20_000,
+        servers_by_class: [1_000, 2_000, 0, 0, 0, 17_000, 0],
+        greylisted: 3,
+        in_flight: 12,
+        players_known: 774_000,
+        players_online: 5_000,
+        counts: EngineCounts { snapshots: 1_234_567, misses: 89, ..EngineCounts::default() },
+    };
+    let status = Status {
+        daemon: Some(DaemonStatus {
+            version: "0.1.0".into(),
+            pid: 812,
+            started_ms: NOW_MS - 11_520_000,
+            state_dir: "/var/lib/clqd".into(),
+            config_file: None,
+        }),
+        engine,
+        outbox_entries: 4_096,
+        archive: Some(ArchiveStatus {
+            url: "mysql://clqd@db/clqd".into(),
+            connected: false,
+            last_commit_ms: Some(NOW_MS - 60_000),
+            last_error: Some("refused".into()),
+            last_error_ms: Some(NOW_MS - 2_000),
+        }),
+        counters: BTreeMap::from([("scan.packets_sent".into(), 1_000), ("scan.spoofed".into(), 2)]),
+    };
+    printed(
+        vec![Row::Status(Box::new(status))],
+        "\
+daemon    clqd 0.1.0, up 3 h 12 min, pid 812
+files     state /var/lib/clqd, config built-in defaults
+weeks     2025-W47 running, 2025-W46 final
+servers   20,000 known, 3 greylisted, 12 being scanned
+by class  1: 1,000  2: 2,000  3: 0  4: 0  5: 0  6: 17,000  7: 0
+players   774,000 known, 5,000 online
+scans     1,234,567 snapshots, 0 partial, 89 missed, 0 late, 0 out of order
+by class  1: 0  2: 0  3: 0  4: 0  5: 0  6: 0  7: 0
+rounds    0
+archive   mysql://clqd@db/clqd, NOT CONNECTED, last write 1 min ago, 4,096 waiting
+          2 s ago: refused
+counters  scan.packets_sent  1,000
+          scan.spoofed       2
+",
+    );
+}
+
+#[test]
+fn scans_and_changes_are_a_line_each() {
+    let scan = Scan {
+        url: "quake3://127.0.0.1:27960".into(),
+        t_ms: NOW_MS,
+        result: ScanResult::Snapshot,
+        class: 1,
+        hostname: Some("^1House".into()),
+        game: Some("baseq3".into()),
+        map: Some("q3dm17".into()),
+        players: Some(7),
+        slots: Some(16),
+        reason: None,
+    };
+    let miss = Scan {
+        result: ScanResult::Miss,
+        class: 7,
+        hostname: None,
+        reason: Some("port unreachable".into()),
+        ..scan.clone()
+    };
+    let change = Change { url: "x".into(), outcome: Outcome::Refused, reason: Some("no scheme".into()) };
+    printed(
+        vec![Row::Scan(Box::new(scan)), Row::Scan(Box::new(miss)), Row::Change(change)],
+        "\
+quake3://127.0.0.1:27960             class 1       7/16  baseq3       q3dm17           House
+quake3://127.0.0.1:27960             class 7  no answer  port unreachable
+x  refused: no scheme
+",
+    );
+}
+
+#[test]
+fn json_is_one_object_a_line() {
+    let mut out = Vec::new();
+    let mut printer = Printer { json: true, now_ms: NOW_MS, out: &mut out, servers: None };
+    printer.row(Row::Server(Box::new(server("quake3://127.0.0.1:27960")))).expect("written");
+    printer.finish().expect("written");
+    let text = String::from_utf8(out).expect("text");
+    assert!(text.starts_with(r#"{"kind":"server","key":1,"url":"quake3://127.0.0.1:27960","class":1,"#), "{text}");
+    assert_eq!(text.lines().count(), 1);
+}

@@ -1,0 +1,118 @@
+//! The clap tree, and commands against a daemon that is a fake.
+
+use std::sync::Arc;
+
+use clap::CommandFactory;
+
+use super::*;
+use crate::control::protocol::{Change, Outcome};
+use crate::control::{End, Failure, Handler, Listener, Replies, Request, Row};
+
+fn parse(line: &str) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(line.split(' '))
+}
+
+#[test]
+fn the_tree_is_sound() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn what_can_be_typed_and_what_not() {
+    for line in [
+        "clqd run --config x.toml",
+        "clqd check-config config/clqd.toml",
+        "clqd status --json --socket /tmp/s",
+        "clqd servers add quake3://a source://b:1 --tag ctf",
+        "clqd servers list --class 6 --game baseq3 --tag ctf text",
+        "clqd servers import - --tag x",
+        "clqd rescan quake3://a",
+        "clqd rescan --class 7",
+        "clqd rescan --all-unknown --json",
+        "clqd top --server quake3://a --ranking elo --week 2026-W47 -n 3",
+        "clqd player Visor",
+        "clqd greylist quake3://a --reason fake",
+        "clqd greylist quake3://a --lift",
+        "clqd reload",
+    ] {
+        assert!(parse(line).is_ok(), "{line}: {}", parse(line).expect_err("an error"));
+    }
+    for (line, said) in [
+        ("clqd", "Usage"),
+        ("clqd statsu", "status"),
+        ("clqd servers add", "required"),
+        ("clqd servers show nonsense", "scheme://host:port"),
+        ("clqd servers list --class 8", "expected 1 to 7"),
+        ("clqd servers add quake3://a --tag a,b", "tag \"a,b\" is not"),
+        ("clqd rescan", "required"),
+        ("clqd rescan --class 5", "expected 6 or 7"),
+        ("clqd rescan quake3://a --all-unknown", "cannot be used with"),
+        ("clqd top --server quake3://a --ranking clq3", "did you mean clq"),
+        ("clqd top --server quake3://a --week 2026W47", "ISO week label"),
+        ("clqd top --server quake3://a -n 0", "1..=10000"),
+        ("clqd greylist quake3://a", "required"),
+        ("clqd greylist quake3://a --reason x --lift", "cannot be used with"),
+    ] {
+        let error = parse(line).expect_err(line);
+        assert_eq!(error.exit_code(), 2, "{line}");
+        assert!(error.to_string().contains(said), "{line}: {error}");
+    }
+}
+
+/// Knows `quake3://known:1`, refuses what is not on scheme quake3.
+struct Fake;
+
+impl Handler for Fake {
+    async fn handle(&self, request: Request, replies: &mut Replies) -> Result<End, Failure> {
+        if let Request::ServersAdd { urls, .. } = request {
+            for url in urls {
+                let (outcome, reason) = match url.as_str() {
+                    "quake3://known:1" => (Outcome::Known, None),
+                    url if url.starts_with("quake3://") => (Outcome::Added, None),
+                    _ => (Outcome::Refused, Some("no such protocol".to_owned())),
+                };
+                replies.row(Row::Change(Change { url, outcome, reason })).await?;
+            }
+        }
+        Ok(End::default())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commands_against_a_daemon() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let socket = dir.path().join("s");
+    let listener = Listener::bind(&socket).expect("bound");
+    let serving = tokio::spawn(listener.serve(Arc::new(Fake), std::future::pending()));
+    let list = dir.path().join("list");
+    let lines: String = (0..2_500).map(|i| format!("quake3://host{i}:1\n")).collect();
+    std::fs::write(&list, lines + "quake3://known:1 tag\n").expect("written");
+    let run = move |line: String| {
+        let socket = socket.display().to_string();
+        let words: Vec<String> = line.split(' ').map(str::to_owned).chain(["--socket".to_owned(), socket]).collect();
+        Cli::try_parse_from(words).expect("can be typed").run()
+    };
+    let codes = tokio::task::spawn_blocking(move || {
+        [
+            run(format!("clqd servers import {}", list.display())),
+            run("clqd servers add quake3://a:1".to_owned()),
+            run("clqd servers add foo://a:1 quake3://a:1".to_owned()),
+            run("clqd status".to_owned()),
+        ]
+        .map(|code| code.expect("answered"))
+    })
+    .await
+    .expect("no panic");
+    assert_eq!(codes, [ExitCode::SUCCESS, ExitCode::SUCCESS, ExitCode::FAILURE, ExitCode::SUCCESS]);
+    serving.abort();
+}
+
+#[test]
+fn a_daemon_that_is_not_there() {
+    let run = |line: &str| format!("{:#}", parse(line).expect("can be typed").run().expect_err("nobody there"));
+    assert_eq!(
+        run("clqd servers add quake3://a:1 --socket /no/s"),
+        "The daemon is not running (no one answers on /no/s). Start it with `systemctl start clqd` or `clqd run`."
+    );
+    assert!(run("clqd status --socket /no/s").contains("state directory"));
+}

@@ -1,0 +1,155 @@
+//! Numbers and texts as people read them: times ago, durations, thousands,
+//! names from the network made safe for a terminal.
+
+use chrono::{DateTime, Utc};
+
+use crate::model::name::{ColourCodes, normalise};
+use crate::model::row::Ranking;
+
+/// `4 min ago`, `in 20 s`; `never` where there is no time.
+pub fn ago(t_ms: Option<i64>, now_ms: i64) -> String {
+    match t_ms {
+        None => "never".to_owned(),
+        Some(t_ms) if (t_ms - now_ms).abs() < 1_000 => "now".to_owned(),
+        Some(t_ms) if t_ms > now_ms => format!("in {}", duration(t_ms.abs_diff(now_ms))),
+        Some(t_ms) if now_ms - t_ms < 60 * 86_400_000 => format!("{} ago", duration(now_ms.abs_diff(t_ms))),
+        Some(t_ms) => date(t_ms),
+    }
+}
+
+/// `2026-11-20` (UTC).
+pub fn date(t_ms: i64) -> String {
+    DateTime::<Utc>::from_timestamp_millis(t_ms).map_or_else(|| t_ms.to_string(), |t| t.format("%Y-%m-%d").to_string())
+}
+
+/// The two largest units that are not zero: `45 s`, `12 min`, `3 h 5 min`, `4 d 2 h`.
+pub fn duration(ms: u64) -> String {
+    let s = ms / 1_000;
+    let (large, small, names) = match s {
+        0..60 => return format!("{s} s"),
+        60..600 => (s / 60, s % 60, ("min", "s")),
+        600..3_600 => return format!("{} min", s / 60),
+        3_600..86_400 => (s / 3_600, s % 3_600 / 60, ("h", "min")),
+        _ => (s / 86_400, s % 86_400 / 3_600, ("d", "h")),
+    };
+    if small == 0 { format!("{large} {}", names.0) } else { format!("{large} {} {small} {}", names.0, names.1) }
+}
+
+/// `1,234,567`.
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Points, which may be below zero.
+pub fn points(n: i64) -> String {
+    let sign = if n < 0 { "-" } else { "" };
+    format!("{sign}{}", count(n.unsigned_abs()))
+}
+
+/// Points per second of a CLQ1 score in thousandths (RULES section 5).
+pub fn clq1_per_s(thousandths: u64) -> f64 {
+    thousandths as f64 / (10.0 * 720.0 * 1_000.0)
+}
+
+/// A score as `clqd top` has it, in the unit of its ranking.
+pub fn score(ranking: Ranking, score: f64) -> String {
+    match ranking {
+        Ranking::Clq1 => format!("{score:.4}"),
+        Ranking::Clq2 | Ranking::Points => points(score as i64),
+        Ranking::Elo => elo(score),
+        Ranking::Time => duration((score * 1_000.0) as u64),
+    }
+}
+
+/// A rating, rounded half up (RULES section 7).
+pub fn elo(rating: f64) -> String {
+    format!("{}", (rating + 0.5).floor() as i64)
+}
+
+/// The heading of a column of such scores.
+pub fn score_heading(ranking: Ranking) -> &'static str {
+    match ranking {
+        Ranking::Clq1 => "points/s",
+        Ranking::Clq2 => "clq2",
+        Ranking::Elo => "elo",
+        Ranking::Points => "points",
+        Ranking::Time => "time",
+    }
+}
+
+/// Text from the network without what could steer a terminal; and without
+/// colour codes, where servers of this URL write them.
+pub fn clean(text: &str, url: &str) -> String {
+    let codes = match url.split_once("://") {
+        Some(("darkplaces", _)) => ColourCodes::DarkPlaces,
+        Some(("quake3", _)) => ColourCodes::Quake3,
+        _ => ColourCodes::None,
+    };
+    normalise(text, codes)
+}
+
+/// Text of the admin or the daemon without what could steer a terminal.
+pub fn plain(text: &str) -> String {
+    normalise(text, ColourCodes::None)
+}
+
+/// Bars of values, scaled to the largest; `·` is no data.
+pub fn bars(values: &[Option<f64>]) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let max = values.iter().flatten().copied().fold(0.0, f64::max);
+    let bar = |value: f64| if max > 0.0 { BARS[((value / max * 7.0).round() as usize).min(7)] } else { BARS[0] };
+    values.iter().map(|value| value.map_or('·', bar)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times() {
+        let now = 1_763_931_636_059;
+        for (t_ms, want) in [
+            (None, "never"),
+            (Some(now), "now"),
+            (Some(now - 45_999), "45 s ago"),
+            (Some(now - 90_000), "1 min 30 s ago"),
+            (Some(now - 1_200_000), "20 min ago"),
+            (Some(now - 7_200_000), "2 h ago"),
+            (Some(now - 90_000_000), "1 d 1 h ago"),
+            (Some(now + 20_000), "in 20 s"),
+            (Some(0), "1970-01-01"),
+        ] {
+            assert_eq!(ago(t_ms, now), want);
+        }
+    }
+
+    #[test]
+    fn numbers() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!(points(-1_000), "-1,000");
+        assert_eq!(elo(887.5), "888");
+        assert_eq!(score(Ranking::Time, 3_660.0), "1 h 1 min");
+        assert_eq!(clq1_per_s(7_200_000), 1.0);
+    }
+
+    #[test]
+    fn texts_from_the_network_cannot_steer_a_terminal() {
+        assert_eq!(clean("^1Red\u{1b}[2J\u{9b}x \u{202e}end", "quake3://a:1"), "Red[2Jx end");
+        assert_eq!(clean("^1Red", "source://a:1"), "^1Red");
+        assert_eq!(clean("^xF00Red", "darkplaces://a:1"), "Red");
+    }
+
+    #[test]
+    fn bars_scale_and_show_what_is_not_known() {
+        assert_eq!(bars(&[Some(0.0), None, Some(8.0), Some(4.0)]), "▁·█▅");
+        assert_eq!(bars(&[Some(0.0)]), "▁");
+    }
+}

@@ -1,0 +1,204 @@
+//! Every key of the configuration file: its kind, its range and what a change
+//! of it needs. What a key means is told in `config/clqd.toml`, which a test
+//! holds against this table.
+
+use std::net::IpAddr;
+
+use Change::{Reload, Restart};
+
+use crate::model::week::Calendar;
+
+/// One key.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// Name of the section, empty for the keys above the first section.
+    pub section: &'static str,
+    pub name: &'static str,
+    pub kind: Kind,
+    pub change: Change,
+}
+
+impl Key {
+    /// `scan.timeout_ms`, or `log` where there is no section.
+    pub fn path(&self) -> String {
+        if self.section.is_empty() { self.name.to_owned() } else { format!("{}.{}", self.section, self.name) }
+    }
+}
+
+/// What a change of a key needs before it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// SIGHUP, or `clqd reload`.
+    Reload,
+    /// A new start of the daemon.
+    Restart,
+}
+
+/// What a value may be. Ranges are inclusive.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    Bool,
+    Whole {
+        min: i64,
+        max: i64,
+        /// Empty for a plain number.
+        unit: &'static str,
+    },
+    Decimal {
+        min: f64,
+        max: f64,
+    },
+    OneOf(&'static [&'static str]),
+    /// Text; the function tells what is wrong with it.
+    Text(fn(&str) -> Result<(), String>),
+    /// Texts; the function tells what is wrong with one.
+    Texts(fn(&str) -> Result<(), String>),
+}
+
+impl Kind {
+    /// The range as it stands in `config/clqd.toml` and README.
+    pub fn range(&self) -> String {
+        match self {
+            Kind::Bool => "true or false".to_owned(),
+            Kind::Whole { min, max, unit } => format!("{min} to {max} {unit}").trim_end().to_owned(),
+            Kind::Decimal { min, max } => format!("{min:?} to {max:?}"),
+            Kind::OneOf(names) => names.iter().map(|n| format!("{n:?}")).collect::<Vec<_>>().join(" or "),
+            Kind::Text(_) => "text".to_owned(),
+            Kind::Texts(_) => "list of texts".to_owned(),
+        }
+    }
+
+    /// The end of a sentence that begins with "expected".
+    pub(super) fn expected(&self) -> String {
+        match self {
+            Kind::Whole { .. } => format!("a whole number, {}", self.range()),
+            Kind::Decimal { .. } => format!("a number, {}", self.range()),
+            Kind::Text(_) => "a text in quotes".to_owned(),
+            Kind::Texts(_) => "a list of texts, such as [\"a\", \"b\"]".to_owned(),
+            Kind::Bool | Kind::OneOf(_) => self.range(),
+        }
+    }
+}
+
+const fn key(section: &'static str, name: &'static str, kind: Kind, change: Change) -> Key {
+    Key { section, name, kind, change }
+}
+
+const fn whole(min: i64, max: i64, unit: &'static str) -> Kind {
+    Kind::Whole { min, max, unit }
+}
+
+/// All keys, in the order of `config/clqd.toml`.
+pub const KEYS: &[Key] = &[
+    key("", "time_zone", Kind::Text(time_zone), Restart),
+    key("", "state_dir", Kind::Text(not_empty), Restart),
+    key("", "control_socket", Kind::Text(socket_path), Restart),
+    key("", "log", Kind::Text(log_filter), Reload),
+    key("", "record", Kind::Text(anything), Restart),
+    key("scan", "timeout_ms", whole(100, 30_000, "ms"), Reload),
+    key("scan", "retries", whole(0, 10, ""), Reload),
+    key("scan", "per_second_max", whole(1, 1_000_000, "packets/s"), Reload),
+    key("scan", "per_address_per_second_max", whole(1, 100_000, "packets/s"), Reload),
+    key("scan", "per_address_burst", whole(1, 100_000, "packets"), Reload),
+    key("scan", "per_subnet_per_second_max", whole(1, 1_000_000, "packets/s"), Reload),
+    key("scan", "per_subnet_burst", whole(1, 1_000_000, "packets"), Reload),
+    key("scan", "sockets", whole(1, 64, ""), Restart),
+    key("scan", "in_flight_max", whole(1, 1_000_000, ""), Reload),
+    key("scan", "resolve_ttl_s", whole(60, 604_800, "s"), Reload),
+    key("scan", "receive_buffer_bytes", whole(65_536, 1 << 30, "bytes"), Restart),
+    key("scan", "allow_private", Kind::Bool, Reload),
+    key("scan", "opt_out", Kind::Texts(network), Reload),
+    key("scan", "interval_class1_s", whole(1, 604_800, "s"), Reload),
+    key("scan", "interval_class2_s", whole(1, 604_800, "s"), Reload),
+    key("scan", "interval_class3_s", whole(1, 604_800, "s"), Reload),
+    key("scan", "interval_class4_s", whole(1, 604_800, "s"), Reload),
+    key("scan", "interval_class5_s", whole(1, 2_419_200, "s"), Reload),
+    key("names", "ignore", Kind::Texts(anything), Reload),
+    key("names", "count_bots", Kind::Bool, Reload),
+    key("names", "ping_zero_is_bot", Kind::Bool, Reload),
+    key("names", "darkplaces_games", Kind::Texts(anything), Reload),
+    key("rounds", "round_drop_min", whole(1, 1_000_000, "points"), Reload),
+    key("rounds", "round_drop_ratio", Kind::Decimal { min: 0.0, max: 1.0 }, Reload),
+    key("clq2", "quarter", Kind::OneOf(&["whole", "exact"]), Reload),
+    key("elo", "k", Kind::Decimal { min: 0.1, max: 1_000.0 }, Reload),
+    key("elo", "k_times_opponents_max", Kind::Decimal { min: 0.0, max: 1_000_000.0 }, Reload),
+    key("elo", "carry_over", Kind::Bool, Reload),
+    key("store", "cache_bytes", whole(16 << 20, 64 << 30, "bytes"), Restart),
+    key("store", "commit_interval_ms", whole(10, 10_000, "ms"), Reload),
+    key("store", "keep_weeks", whole(1, 520, "weeks"), Reload),
+    key("archive", "url", Kind::Text(mysql_url), Reload),
+    key("archive", "password_file", Kind::Text(anything), Reload),
+    key("archive", "interval_s", whole(2, 86_400, "s"), Reload),
+    key("archive", "drain_s_max", whole(0, 3_600, "s"), Reload),
+    key("archive", "outbox_entries_max", whole(1_000, 1_000_000_000, ""), Reload),
+    key("archive", "connect_timeout_ms", whole(100, 60_000, "ms"), Reload),
+    key("archive", "query_timeout_ms", whole(1_000, 600_000, "ms"), Reload),
+    key("archive", "retry_s_max", whole(1, 3_600, "s"), Reload),
+    key("scan_log", "rotate_bytes", whole(65_536, 1 << 40, "bytes"), Restart),
+    key("scan_log", "keep_files", whole(0, 100_000, "files"), Restart),
+];
+
+/// Names of the sections, in order.
+pub fn sections() -> Vec<&'static str> {
+    let mut names: Vec<&str> = KEYS.iter().map(|k| k.section).filter(|s| !s.is_empty()).collect();
+    names.dedup();
+    names
+}
+
+fn anything(_: &str) -> Result<(), String> {
+    Ok(())
+}
+
+fn not_empty(text: &str) -> Result<(), String> {
+    if text.trim().is_empty() { Err("must not be empty".to_owned()) } else { Ok(()) }
+}
+
+fn time_zone(text: &str) -> Result<(), String> {
+    Calendar::new(text).map(|_| ()).map_err(|error| error.to_string())
+}
+
+/// `sockaddr_un` has room for 107 bytes and a zero.
+fn socket_path(text: &str) -> Result<(), String> {
+    not_empty(text)?;
+    if text.len() > 107 {
+        return Err(format!("has {} bytes; the path of a Unix socket has at most 107", text.len()));
+    }
+    Ok(())
+}
+
+/// `192.0.2.7`, `192.0.2.0/24`, `2001:db8::/32`.
+fn network(text: &str) -> Result<(), String> {
+    let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+    let address: Option<IpAddr> = address.parse().ok();
+    let bits_max = address.map_or(0, |address| if address.is_ipv4() { 32 } else { 128 });
+    let bits_fit = bits.is_none_or(|bits| bits.parse::<u8>().is_ok_and(|bits| bits <= bits_max));
+    if address.is_some() && bits_fit {
+        Ok(())
+    } else {
+        Err(format!("{text:?} is not an address or a network, such as \"192.0.2.7\" or \"192.0.2.0/24\""))
+    }
+}
+
+fn log_filter(text: &str) -> Result<(), String> {
+    not_empty(text)?;
+    tracing_subscriber::EnvFilter::try_new(text)
+        .map(|_| ())
+        .map_err(|error| format!("{error}; expected a level such as \"info\", or \"info,clqd::scan=debug\""))
+}
+
+fn mysql_url(text: &str) -> Result<(), String> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    let expected = "expected \"mysql://user@host:3306/database\"";
+    let rest = text.strip_prefix("mysql://").ok_or_else(|| format!("does not begin with mysql://; {expected}"))?;
+    let (host, database) = rest.split_once('/').ok_or_else(|| format!("names no database; {expected}"))?;
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    if host.is_empty() {
+        return Err(format!("names no host; {expected}"));
+    }
+    if database.split('?').next().is_none_or(str::is_empty) {
+        return Err(format!("names no database; {expected}"));
+    }
+    Ok(())
+}

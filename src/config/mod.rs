@@ -1,0 +1,323 @@
+//! The configuration file: one TOML file, whose shipped copy
+//! `config/clqd.toml` is the defaults and the manual of every key.
+//!
+//! [`Config`] is plain data. What a setting does is known to the room that it
+//! is for; [`crate::daemon`] hands each room its part. [`keys`] is the table of
+//! all keys, [`check`] finds what is wrong in a file.
+
+pub mod check;
+pub mod keys;
+mod rooms;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+pub use check::Problem;
+use keys::{Change, KEYS};
+
+/// The shipped file: all keys, with their defaults.
+pub const DEFAULTS: &str = include_str!("../../config/clqd.toml");
+
+/// Where the file of an installed daemon is looked for.
+pub const USUAL_FILE: &str = "/etc/clqd/clqd.toml";
+
+/// Name of the systemd credential that holds the password of the archive.
+pub const PASSWORD_CREDENTIAL: &str = "mysql_password";
+
+/// Largest configuration file read, bytes; the shipped one has about 8,000.
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// All settings. Units and ranges stand in `config/clqd.toml`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    pub time_zone: String,
+    pub state_dir: PathBuf,
+    pub control_socket: PathBuf,
+    pub log: String,
+    /// Empty: no scan log.
+    pub record: PathBuf,
+    pub scan: Scan,
+    pub names: Names,
+    pub rounds: Rounds,
+    pub clq2: Clq2,
+    pub elo: Elo,
+    pub store: Store,
+    pub archive: Archive,
+    pub scan_log: ScanLog,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scan {
+    pub timeout_ms: u64,
+    pub retries: u32,
+    /// Packets.
+    pub per_second_max: u32,
+    pub per_address_per_second_max: u32,
+    pub per_address_burst: u32,
+    pub per_subnet_per_second_max: u32,
+    pub per_subnet_burst: u32,
+    pub sockets: usize,
+    pub in_flight_max: usize,
+    pub resolve_ttl_s: u64,
+    pub receive_buffer_bytes: usize,
+    pub allow_private: bool,
+    /// Addresses and networks that are never asked.
+    pub opt_out: Vec<String>,
+    pub interval_class1_s: u64,
+    pub interval_class2_s: u64,
+    pub interval_class3_s: u64,
+    pub interval_class4_s: u64,
+    pub interval_class5_s: u64,
+}
+
+impl Scan {
+    /// Seconds between two scans of a server of class 1 to 5.
+    pub fn intervals_s(&self) -> [u64; 5] {
+        [
+            self.interval_class1_s,
+            self.interval_class2_s,
+            self.interval_class3_s,
+            self.interval_class4_s,
+            self.interval_class5_s,
+        ]
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Names {
+    pub ignore: Vec<String>,
+    pub count_bots: bool,
+    pub ping_zero_is_bot: bool,
+    pub darkplaces_games: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rounds {
+    pub round_drop_min: i64,
+    pub round_drop_ratio: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Clq2 {
+    pub quarter: Quarter,
+}
+
+/// Who is serious in CLQ2 (RULES section 6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Quarter {
+    /// `floor(pivot / points) <= 4`.
+    Whole,
+    /// `4 * points >= pivot`.
+    Exact,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Elo {
+    pub k: f64,
+    /// 0: no cap.
+    pub k_times_opponents_max: f64,
+    pub carry_over: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Store {
+    pub cache_bytes: u64,
+    pub commit_interval_ms: u64,
+    pub keep_weeks: u32,
+}
+
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Archive {
+    /// Empty: no archive. May hold a password: see [`Archive::url_shown`].
+    pub url: String,
+    pub password_file: PathBuf,
+    pub interval_s: u64,
+    pub drain_s_max: u64,
+    pub outbox_entries_max: u64,
+    pub connect_timeout_ms: u64,
+    pub query_timeout_ms: u64,
+    pub retry_s_max: u64,
+}
+
+impl Archive {
+    pub fn is_on(&self) -> bool {
+        !self.url.is_empty()
+    }
+
+    /// The URL with its password left out, for logs and messages.
+    pub fn url_shown(&self) -> String {
+        let Some((scheme, rest)) = self.url.split_once("://") else {
+            return self.url.clone();
+        };
+        match rest.rsplit_once('@') {
+            Some((user, host)) => {
+                let user = user.split_once(':').map_or(user, |(user, _)| user);
+                format!("{scheme}://{user}@{host}")
+            }
+            None => self.url.clone(),
+        }
+    }
+
+    /// The password from `password_file`, else from the systemd credential in
+    /// `credentials_dir` (`$CREDENTIALS_DIRECTORY`). `None`: what the URL says.
+    /// An empty credential is none. One line end after the password is taken off.
+    pub fn password(&self, credentials_dir: Option<&Path>) -> Result<Option<String>, ConfigError> {
+        let read = |path: &Path| {
+            std::fs::read_to_string(path)
+                .map(|text| text.strip_suffix('\n').map(str::to_owned).unwrap_or(text))
+                .map_err(|source| ConfigError::Read { file: path.to_owned(), source })
+        };
+        if !self.password_file.as_os_str().is_empty() {
+            return read(&self.password_file).map(Some);
+        }
+        let credential = credentials_dir.map(|dir| dir.join(PASSWORD_CREDENTIAL)).filter(|path| path.exists());
+        Ok(credential.map(|path| read(&path)).transpose()?.filter(|password| !password.is_empty()))
+    }
+}
+
+impl fmt::Debug for Archive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Archive").field("url", &self.url_shown()).finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScanLog {
+    pub rotate_bytes: u64,
+    /// 0: all.
+    pub keep_files: u32,
+}
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("cannot read {}", file.display())]
+    Read { file: PathBuf, source: std::io::Error },
+    #[error("{} has more than {FILE_BYTES_MAX} bytes; is it a configuration file?", .0.display())]
+    TooLong(PathBuf),
+    #[error("{}", listed(file, problems))]
+    Problems { file: PathBuf, problems: Vec<Problem> },
+}
+
+fn listed(file: &Path, problems: &[Problem]) -> String {
+    let lines: Vec<_> = problems.iter().map(|p| format!("{}:{}: {p}", file.display(), p.line)).collect();
+    let count = if lines.len() == 1 { "a problem".to_owned() } else { format!("{} problems", lines.len()) };
+    format!("the configuration has {count}\n{}", lines.join("\n"))
+}
+
+impl Default for Config {
+    /// The shipped file.
+    fn default() -> Self {
+        toml::from_str(DEFAULTS).expect("config/clqd.toml fits Config: a test reads it")
+    }
+}
+
+impl Config {
+    /// Reads a file. Keys that it leaves out have their defaults.
+    pub fn load(file: &Path) -> Result<Config, ConfigError> {
+        use std::io::Read;
+        let error = |source| ConfigError::Read { file: file.to_owned(), source };
+        let mut text = String::new();
+        std::fs::File::open(file)
+            .and_then(|opened| opened.take(FILE_BYTES_MAX + 1).read_to_string(&mut text))
+            .map_err(error)?;
+        if text.len() as u64 > FILE_BYTES_MAX {
+            return Err(ConfigError::TooLong(file.to_owned()));
+        }
+        Config::parse(&text).map_err(|problems| ConfigError::Problems { file: file.to_owned(), problems })
+    }
+
+    /// Reads the text of a file. Error: every problem of it, by line.
+    pub fn parse(text: &str) -> Result<Config, Vec<Problem>> {
+        let (mut problems, lines) = check::check(text);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let of_text = |message: String| vec![Problem { line: 1, key: String::new(), message }];
+        let mut all: toml::Table = DEFAULTS.parse().expect("config/clqd.toml is TOML: a test reads it");
+        let given: toml::Table = text.parse().map_err(|e: toml::de::Error| of_text(e.message().to_owned()))?;
+        for (name, value) in given {
+            match (all.get_mut(&name), value) {
+                (Some(toml::Value::Table(section)), toml::Value::Table(given)) => section.extend(given),
+                (_, value) => {
+                    all.insert(name, value);
+                }
+            }
+        }
+        let config = Config::deserialize(toml::Value::Table(all)).map_err(|e| of_text(e.message().to_owned()))?;
+        let intervals_s = config.scan.intervals_s();
+        for class in 2..=5 {
+            let (shorter, longer) = (intervals_s[class - 2], intervals_s[class - 1]);
+            if longer < shorter {
+                let key = format!("scan.interval_class{class}_s");
+                let before = format!("scan.interval_class{}_s", class - 1);
+                problems.push(Problem {
+                    line: lines.of(&key).max(lines.of(&before)),
+                    message: format!("{longer} is less than {before}, {shorter}; expected at least as much"),
+                    key,
+                });
+            }
+        }
+        if problems.is_empty() { Ok(config) } else { Err(problems) }
+    }
+
+    /// Brings in a file that was read anew: takes over what can change while
+    /// the daemon runs, keeps the rest.
+    pub fn diff_reload(&self, new: &Config) -> Reloaded {
+        let table = |config: &Config| toml::Table::try_from(config).expect("Config is plain data");
+        let (mut kept_table, new_table) = (table(self), table(new));
+        let mut reloaded = Reloaded { config: self.clone(), changed: Vec::new(), needs_restart: Vec::new() };
+        for key in KEYS {
+            let section = |t: &toml::Table| -> Option<toml::Value> {
+                if key.section.is_empty() {
+                    t.get(key.name).cloned()
+                } else {
+                    t.get(key.section)?.get(key.name).cloned()
+                }
+            };
+            let (old, new) = (section(&kept_table), section(&new_table));
+            if old == new {
+                continue;
+            }
+            if key.change == Change::Restart {
+                reloaded.needs_restart.push(key.path());
+                continue;
+            }
+            reloaded.changed.push(key.path());
+            let new = new.expect("every key has a value: a test compares the table with the file");
+            if key.section.is_empty() {
+                kept_table.insert(key.name.to_owned(), new);
+            } else if let Some(toml::Value::Table(inner)) = kept_table.get_mut(key.section) {
+                inner.insert(key.name.to_owned(), new);
+            }
+        }
+        reloaded.config = Config::deserialize(toml::Value::Table(kept_table)).expect("values of two valid configs");
+        reloaded
+    }
+}
+
+/// What a reload came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reloaded {
+    /// What holds from now on.
+    pub config: Config,
+    /// Keys with a new value.
+    pub changed: Vec<String>,
+    /// Keys that keep their old value until a restart, to be warned of.
+    pub needs_restart: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests;

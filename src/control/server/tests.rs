@@ -1,0 +1,249 @@
+//! The server's end against clients that behave and clients that do not.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream as StdStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+use crate::control::protocol::{Change, Filter, Outcome, Which, request_line};
+use crate::control::{Client, ClientError};
+use crate::model::view::PlayerView;
+
+/// `player` gives one row; `rescan` rows without end, until the client is
+/// gone; `reload` fails; `servers.list` never ends.
+#[derive(Default)]
+struct Fake {
+    gone: AtomicUsize,
+    hanging: AtomicUsize,
+}
+
+impl Handler for Fake {
+    async fn handle(&self, request: Request, replies: &mut Replies) -> Result<End, Failure> {
+        match request {
+            Request::Player { name } => {
+                let row =
+                    PlayerView { player: 1, game: "g".into(), name, display: "d".into(), weeks: vec![], best: vec![] };
+                replies.row(Row::Player(row)).await?;
+                Ok(End { notes: vec!["a note".into()] })
+            }
+            Request::Rescan { .. } => loop {
+                let row = Change { url: "x".repeat(10_000), outcome: Outcome::Known, reason: None };
+                if replies.row(Row::Change(row)).await.is_err() {
+                    self.gone.fetch_add(1, Ordering::SeqCst);
+                    return Err(Gone.into());
+                }
+            },
+            Request::ServersList { .. } => {
+                self.hanging.fetch_add(1, Ordering::SeqCst);
+                std::future::pending::<()>().await;
+                Ok(End::default())
+            }
+            _ => Err(Failure::new(ErrorCode::Refused, "not today")),
+        }
+    }
+}
+
+struct House {
+    _dir: tempfile::TempDir,
+    path: PathBuf,
+    fake: Arc<Fake>,
+    stop: Option<tokio::sync::oneshot::Sender<()>>,
+    serving: tokio::task::JoinHandle<()>,
+}
+
+fn house(idle_max: Duration, write_max: Duration) -> House {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("control.sock");
+    let mut listener = Listener::bind(&path).expect("bound");
+    (listener.idle_max, listener.write_max) = (idle_max, write_max);
+    let fake = Arc::new(Fake::default());
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let stopped = async { drop(stopped.await) };
+    let serving = tokio::spawn(listener.serve(Arc::clone(&fake), stopped));
+    House { _dir: dir, path, fake, stop: Some(stop), serving }
+}
+
+fn usual_house() -> House {
+    house(IDLE_MAX, WRITE_MAX)
+}
+
+/// Runs a client, which blocks, beside the server.
+async fn beside<T: Send + 'static>(client: impl FnOnce() -> T + Send + 'static) -> T {
+    tokio::task::spawn_blocking(client).await.expect("the client does not panic")
+}
+
+async fn becomes_one(count: &AtomicUsize) {
+    for _ in 0..1_000 {
+        if count.load(Ordering::SeqCst) == 1 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it does not happen");
+}
+
+fn ask_player(client: &mut Client, name: &str) -> Result<(Vec<Row>, End), ClientError> {
+    let mut rows = Vec::new();
+    let request = Request::Player { name: name.to_owned() };
+    let end = client.ask(&request, &mut |row| {
+        rows.push(row);
+        Ok(())
+    })?;
+    Ok((rows, end))
+}
+
+/// Writes bytes, ends writing, returns all that comes.
+fn raw(path: &Path, bytes: &[u8]) -> String {
+    let mut stream = StdStream::connect(path).expect("connected");
+    stream.write_all(bytes).expect("written");
+    stream.shutdown(std::net::Shutdown::Write).expect("half closed");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("read");
+    answer
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_then_end_and_failures() {
+    let house = usual_house();
+    let path = house.path.clone();
+    assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o660);
+    beside(move || {
+        let mut client = Client::connect(&path).expect("connected");
+        for name in ["a", "b"] {
+            let (rows, end) = ask_player(&mut client, name).expect("an answer");
+            assert!(matches!(&rows[..], [Row::Player(row)] if row.name == name));
+            assert_eq!(end.notes, ["a note"]);
+        }
+        let failure = client.ask(&Request::Reload {}, &mut |_| Ok(())).expect_err("refused");
+        assert!(matches!(failure, ClientError::Failure(f) if f.code == ErrorCode::Refused));
+        assert!(ask_player(&mut client, "c").is_ok(), "a failure does not end the connection");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn garbage_and_overlong_lines_are_answered_and_the_connection_goes_on() {
+    let house = usual_house();
+    let path = house.path.clone();
+    beside(move || {
+        let mut bytes = b"garbage\n\n\xff\xfe\0\n".to_vec();
+        bytes.extend(std::iter::repeat_n(b'x', 3 * CONTROL_LINE_BYTES_MAX));
+        bytes.push(b'\n');
+        bytes.extend(request_line(9, &Request::Player { name: "after".into() }).bytes());
+        bytes.extend(b"{\"v\":1,\"id\":10,\"cmd\":\"status\""); // a half line
+        let answer = raw(&path, &bytes);
+        let lines: Vec<&str> = answer.lines().collect();
+        assert_eq!(lines.len(), 5, "{answer}");
+        assert!(lines[0].contains(r#""id":null,"error":{"code":"bad_line""#), "{answer}");
+        assert!(lines[1].contains("bad_line"), "{answer}");
+        assert!(lines[2].contains(r#""code":"line_too_long""#), "{answer}");
+        assert!(lines[3].contains(r#""id":9,"row""#), "{answer}");
+        assert!(lines[4].contains(r#""id":9,"end""#), "{answer}");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_of_the_limit_is_read() {
+    let house = usual_house();
+    let path = house.path.clone();
+    beside(move || {
+        let empty = request_line(1, &Request::Player { name: String::new() });
+        let fill = CONTROL_LINE_BYTES_MAX - (empty.len() - 1);
+        for (name_len, code) in [(fill, "\"row\""), (fill + 1, "line_too_long")] {
+            let line = request_line(1, &Request::Player { name: "n".repeat(name_len) });
+            assert!(raw(&path, line.as_bytes()).contains(code), "{name_len}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_clients_at_once_and_one_too_many() {
+    let house = usual_house();
+    let path = house.path.clone();
+    beside(move || {
+        let mut clients: Vec<_> = (0..CONNECTIONS_MAX).map(|_| Client::connect(&path).expect("connected")).collect();
+        for (i, client) in clients.iter_mut().enumerate() {
+            ask_player(client, &i.to_string()).expect("an answer");
+        }
+        let mut late = Client::connect(&path).expect("connected");
+        let refused = ask_player(&mut late, "late").expect_err("too many");
+        assert!(matches!(refused, ClientError::Failure(f) if f.code == ErrorCode::Busy));
+        drop(clients.pop());
+        for _ in 0..500 {
+            if ask_player(&mut Client::connect(&path).expect("connected"), "next").is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("a place that became free is given again");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_stops_reading_is_let_go_and_hinders_nobody() {
+    let house = house(IDLE_MAX, Duration::from_millis(300));
+    let path = house.path.clone();
+    let mut lazy = StdStream::connect(&path).expect("connected");
+    lazy.write_all(request_line(1, &Request::Rescan { servers: Which::AllUnknown }).as_bytes()).expect("written");
+    beside(move || {
+        for _ in 0..20 {
+            ask_player(&mut Client::connect(&path).expect("connected"), "other").expect("an answer");
+        }
+    })
+    .await;
+    becomes_one(&house.fake.gone).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_client_is_closed() {
+    let house = house(Duration::from_millis(100), WRITE_MAX);
+    let path = house.path.clone();
+    beside(move || {
+        let mut half = StdStream::connect(&path).expect("connected");
+        half.write_all(b"{\"v\":1,").expect("written");
+        let mut answer = String::new();
+        half.read_to_string(&mut answer).expect("closed");
+        assert_eq!(answer, "");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stopping_ends_idle_and_busy_connections_and_removes_the_file() {
+    let mut house = usual_house();
+    let path = house.path.clone();
+    let idle = StdStream::connect(&path).expect("connected");
+    let mut busy = StdStream::connect(&path).expect("connected");
+    busy.write_all(request_line(1, &Request::ServersList { filter: Filter::default() }).as_bytes()).expect("written");
+    becomes_one(&house.fake.hanging).await;
+    drop(house.stop.take());
+    timeout(STOP_MAX * 5, house.serving).await.expect("ends in time").expect("does not panic");
+    assert!(!path.exists());
+    drop(idle);
+    let mut answer = String::new();
+    beside(move || busy.read_to_string(&mut answer).map(|_| answer)).await.expect("closed");
+    let error = Client::connect(&path).expect_err("nobody there");
+    assert_eq!(error.to_string(), format!("the daemon is not running (no one answers on {})", path.display()));
+}
+
+#[tokio::test]
+async fn only_a_stale_socket_is_taken_away() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("s");
+    let first = Listener::bind(&path).expect("bound");
+    assert!(matches!(Listener::bind(&path), Err(ControlError::Taken(_))));
+    drop(first);
+    drop(std::os::unix::net::UnixListener::bind(&path).expect("bound")); // leaves its file
+    assert!(path.exists());
+    let second = Listener::bind(&path).expect("the stale file is replaced");
+    fs::remove_file(&path).expect("removed");
+    fs::write(&path, "mine").expect("written");
+    drop(second);
+    assert!(path.exists(), "a file that is not ours stays");
+    assert!(matches!(Listener::bind(&path), Err(ControlError::NotASocket(_))));
+    let nowhere = Listener::bind(&dir.path().join("no/s")).expect_err("no directory");
+    assert_eq!(nowhere.to_string(), format!("cannot bind {}", dir.path().join("no/s").display()));
+}

@@ -1,0 +1,33 @@
+//! What was typed -> what was meant: the nearest of some names.
+
+/// The name that `text` was most likely meant to be; `None`: none is near.
+pub fn nearest<'n>(text: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+    let text = text.to_ascii_lowercase();
+    names
+        .into_iter()
+        .map(|name| (strsim::jaro_winkler(&text, name).max(strsim::normalized_damerau_levenshtein(&text, name)), name))
+        .filter(|&(score, _)| score >= 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(a.1)))
+        .map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_and_far() {
+        let names = ["timeout_ms", "retries", "sockets"];
+        for (text, want) in [
+            ("timeout_ms", Some("timeout_ms")),
+            ("timeout", Some("timeout_ms")),
+            ("RETRY", Some("retries")),
+            ("retires", Some("retries")),
+            ("scoket", Some("sockets")),
+            ("zone", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(text, names), want, "{text}");
+        }
+    }
+}

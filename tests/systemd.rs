@@ -1,0 +1,28 @@
+//! `systemd/clqd.service` as systemd itself reads it. Where systemd is not
+//! installed there is nothing to ask, and the test says so.
+
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn systemd_accepts_the_unit() {
+    let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("systemd/clqd.service");
+    let text = std::fs::read_to_string(&unit).expect("the unit is there");
+    // systemd refuses a unit whose program is not installed; ours stands here.
+    let installed = text.replace("/usr/local/bin/clqd", env!("CARGO_BIN_EXE_clqd"));
+    assert_ne!(installed, text, "the unit runs /usr/local/bin/clqd");
+    let dir = tempfile::tempdir().expect("a directory");
+    let copy = dir.path().join("clqd.service");
+    std::fs::write(&copy, installed).expect("written");
+    match Command::new("systemd-analyze").arg("verify").arg("--man=no").arg(&copy).output() {
+        Ok(done) => {
+            let said = String::from_utf8_lossy(&done.stderr);
+            let of_ours: Vec<&str> = said.lines().filter(|line| line.contains("clqd")).collect();
+            assert!(done.status.success() && of_ours.is_empty(), "systemd-analyze verify: {}\n{said}", done.status);
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            eprintln!("not tested: systemd-analyze is not installed");
+        }
+        Err(error) => panic!("systemd-analyze: {error}"),
+    }
+}
