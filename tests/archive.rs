@@ -397,24 +397,32 @@ async fn a_big_week_goes_in_one_transaction_of_many_statements() {
 
 #[tokio::test]
 async fn readers_never_see_scores_and_positions_of_two_moments() {
+    // More than one statement's worth.
+    const ROWS: u64 = 5_000;
     let database = migrated().await;
     let mut archive = open(&database).await;
     let reading = async {
         let mut conn = database.conn().await;
-        for _ in 0..300 {
-            let seen: Vec<(u64, u64, u64)> = mysql_async::prelude::Queryable::query(
+        let mut moments = 0;
+        let mut last = String::new();
+        while moments < 20 {
+            let seen: Vec<(u64, u64, u64, String)> = mysql_async::prelude::Queryable::query(
                 &mut conn,
-                "SELECT COUNT(*), COUNT(DISTINCT clq1), COUNT(DISTINCT clq1_position - player) FROM player_week",
+                "SELECT COUNT(*), COUNT(DISTINCT clq1), COUNT(DISTINCT clq1_position - player - clq1), \
+                 COALESCE(MAX(clq1), '') FROM player_week",
             )
             .await
             .unwrap();
-            assert!(matches!(seen[0], (0, 0, 0) | (400, 1, 1)), "{seen:?}");
+            let (rows, scores, shifts, moment) = seen.into_iter().next().unwrap();
+            assert!(matches!((rows, scores, shifts), (0, 0, 0) | (ROWS, 1, 1)), "{rows} {scores} {shifts} {moment}");
+            moments += u32::from(moment != last);
+            last = moment;
         }
     };
     let writing = async {
         for moment in 0..u32::MAX {
             let at = |key| PlayerWeekArchive { clq1: moment.into(), ..row(key, key + moment) };
-            let job = week(1, (1..=400).map(at).collect());
+            let job = week(1, (1..=ROWS as u32).map(at).collect());
             archive.write(&[ArchiveJob::Week(Box::new(job))]).await.unwrap();
         }
     };
@@ -619,6 +627,20 @@ async fn what_was_held_up_on_the_way_cannot_overwrite_what_is_newer() {
     let settings = ArchiveSettings { query_timeout_ms: 1_000, ..quick() };
     let plans = (1..6).map(|i| vec![Plan::StallUp(bytes * i / 6, Duration::from_millis(1_500))]);
     survives(10, settings, plans).await;
+}
+
+#[tokio::test]
+async fn a_connection_that_hangs_is_replaced_at_once() {
+    let database = migrated().await;
+    let proxy = Proxy::to(database.address()).await;
+    let settings = ArchiveSettings { query_timeout_ms: 1_000, ..database.settings_by(proxy.address) };
+    let outbox = Outbox::new(14);
+    // Longer than the test: the database would keep its end open.
+    proxy.plan([Plan::StallUp(traffic(14).await.bytes_up / 2, Duration::from_secs(60))]);
+    let within = tokio::time::timeout(Duration::from_secs(10), drain(settings, &outbox)).await;
+    let status = within.expect("the lock of the hanging connection is broken");
+    assert!(status.failures > 0, "{status:?}");
+    assert_same(&read(&database).await, &outbox.with(|world| world.tables()), "after the hang");
 }
 
 #[tokio::test]

@@ -239,6 +239,8 @@ fn launch(mariadbd: &Path, folder: &Path, port: u16) -> Child {
         "--log-bin=binlog",
         "--server-id=1",
         "--innodb-buffer-pool-size=64M",
+        // Survives a killed process, though not a power cut, and spares the disk.
+        "--innodb-flush-log-at-trx-commit=2",
         "--innodb-log-file-size=16M",
         "--key-buffer-size=1M",
         "--max-allowed-packet=256K",
