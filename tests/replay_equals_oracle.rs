@@ -19,19 +19,17 @@ use std::time::{Duration, Instant};
 
 use clqd::model::WeekKey;
 use clqd::model::week::{Calendar, label};
+use oracle::compare::{Segments, check_week};
 use oracle::generate::{Random, scan_log};
-use oracle::{Oracle, Quarter, Row, Settings};
-use serde_json::Value;
+use oracle::{Oracle, Quarter, Settings};
 
 #[test]
-#[ignore = "waits for the commands replay and export"]
 fn example_of_another_implementation() {
     let log = include_str!("fixtures/scan-log.jsonl");
     check(log, Settings::default(), "the example", "example").assert_rounded_half_up();
 }
 
 #[test]
-#[ignore = "waits for the commands replay and export"]
 fn replay_equals_oracle() {
     let mut segments = Segments::default();
     for seed in seeds() {
@@ -43,7 +41,6 @@ fn replay_equals_oracle() {
 }
 
 #[test]
-#[ignore = "waits for the keys of the config file"]
 fn replay_equals_oracle_with_other_settings() {
     for seed in seeds() {
         let mut random = Random(seed);
@@ -68,7 +65,6 @@ fn replay_equals_oracle_with_other_settings() {
 }
 
 #[test]
-#[ignore = "waits for the commands replay and export"]
 fn a_replay_is_the_same_bit_for_bit() {
     let mut killed = 0;
     for seed in seeds().step_by(4) {
@@ -121,25 +117,6 @@ fn seeds() -> std::ops::Range<u64> {
     first..first + number("CLQD_SEEDS", 40)
 }
 
-/// How many segments were compared, and how many of them were one thousandth off.
-#[derive(Clone, Copy, Default)]
-struct Segments {
-    all: usize,
-    off: usize,
-}
-
-impl Segments {
-    fn add(&mut self, other: Segments) {
-        self.all += other.all;
-        self.off += other.off;
-    }
-
-    /// The oracle computes exactly, so that floats can differ only where they come next to a half.
-    fn assert_rounded_half_up(self) {
-        assert!(self.off <= self.all / 1_000, "{} of {} segments are one thousandth off", self.off, self.all);
-    }
-}
-
 /// Replays a log and compares each week with the oracle.
 fn check(log: &str, settings: Settings, of: &str, name: &str) -> Segments {
     let place = Place::new(name);
@@ -159,74 +136,6 @@ fn check(log: &str, settings: Settings, of: &str, name: &str) -> Segments {
     let before = oracle.weeks().first().map_or(0, |first| first - 1);
     assert_eq!(state.export(before), "", "{of}: a week of which nothing is known");
     segments
-}
-
-/// Exact, but for the last digits of ratings and one thousandth in a segment.
-/// What those decide on the boards is judged by the values as exported.
-fn check_week(oracle: &Oracle, week: u32, export: &str, of: &str) -> Segments {
-    let mut compared = Segments::default();
-    let want = oracle.week_rows(week);
-    let lines: Vec<&str> = export.lines().collect();
-    let mut shown: Vec<(String, Row)> = Vec::new();
-    for (line, (server, row)) in lines.iter().zip(&want) {
-        let wanted_line = row.export_line(server);
-        let got: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{of}: {e}: {line}"));
-        let wanted: Value = serde_json::from_str(&wanted_line).expect("JSON");
-        let fail = |what: &str| panic!("{of}: {what}\n   got {line}\noracle {wanted_line}");
-        let exact =
-            ["week", "server", "player", "game", "measured_ms", "starts", "time_ms", "points", "clq2", "clq2_games"];
-        for field in exact.into_iter().chain(["elo_rounds"]) {
-            if got[field] != wanted[field] {
-                fail(field);
-            }
-        }
-        let segments: Vec<u64> = serde_json::from_value(got["clq1_segments"].clone()).unwrap_or_default();
-        let elo = exact_float(line, "elo").unwrap_or(f64::NAN);
-        let near = |(a, b): (&u64, &u64)| a.abs_diff(*b) <= 1;
-        if segments.len() != row.clq1_segments.len() || !segments.iter().zip(&row.clq1_segments).all(near) {
-            fail("clq1_segments");
-        }
-        let off = segments.iter().zip(&row.clq1_segments).filter(|(a, b)| a != b).count();
-        compared.add(Segments { all: segments.len(), off });
-        if got["clq1"] != segments.iter().sum::<u64>() || !segments.is_sorted_by(|a, b| a >= b) {
-            fail("clq1");
-        }
-        if elo.is_nan() || (elo - row.elo).abs() >= 1e-9 {
-            fail("elo");
-        }
-        shown.push((server.clone(), Row { clq1_segments: segments, elo, ..row.clone() }));
-    }
-    assert_eq!(lines.len(), want.len(), "{of}: number of rows");
-    check_positions(oracle, &lines, shown, of);
-    compared
-}
-
-/// The positions that follow from the scores as exported and the oracle's moments and keys.
-fn check_positions(oracle: &Oracle, lines: &[&str], shown: Vec<(String, Row)>, of: &str) {
-    for server in &oracle.servers {
-        let mut board: Vec<(&str, Row)> = Vec::new();
-        for (line, (of_server, row)) in lines.iter().zip(&shown) {
-            if of_server == server {
-                board.push((line, Row { pos: Default::default(), ..row.clone() }));
-            }
-        }
-        board.sort_by_key(|(_, row)| oracle.player_key(&row.who));
-        let (lines, mut rows): (Vec<&str>, Vec<Row>) = board.into_iter().unzip();
-        for ranking in ["clq1", "clq2", "elo", "points", "time"] {
-            oracle.rank(&mut rows, ranking);
-        }
-        for (line, row) in lines.iter().zip(&rows) {
-            let got: Value = serde_json::from_str(line).expect("JSON, as before");
-            let want = serde_json::to_value(&row.pos).expect("JSON");
-            assert!(got["pos"] == want, "{of}: pos\n   got {line}\noracle {want}, scores reached at {:?}", row.reached);
-        }
-    }
-}
-
-/// The first number of this name in a line, to the last bit: `serde_json` reads floats a little less exactly.
-fn exact_float(line: &str, field: &str) -> Option<f64> {
-    let (_, rest) = line.split_once(&format!("\"{field}\":"))?;
-    rest.split([',', '}']).next()?.trim().parse().ok()
 }
 
 fn first_difference(how: &str, got: &str, want: &str) -> String {
@@ -265,13 +174,13 @@ impl Place {
     fn config(&self, settings: &Settings) -> PathBuf {
         let quarter = if settings.clq2_quarter == Quarter::Exact { "exact" } else { "whole" };
         let config = format!(
-            "time_zone = \"{}\"\n\n[rank]\ncount_bots = {}\nping_zero_is_bot = {}\nignore = {:?}\nround_drop_min = {}\n\
-             round_drop_ratio = {:?}\nclq2.quarter = \"{quarter}\"\nelo.k = {:?}\nelo.k_times_opponents_max = {:?}\n\
-             elo.carry_over = {}\n",
+            "time_zone = \"{}\"\n\n[names]\nignore = {:?}\ncount_bots = {}\nping_zero_is_bot = {}\n\n\
+             [rounds]\nround_drop_min = {}\nround_drop_ratio = {:?}\n\n[clq2]\nquarter = \"{quarter}\"\n\n\
+             [elo]\nk = {:?}\nk_times_opponents_max = {:?}\ncarry_over = {}\n",
             settings.calendar.zone_name(),
+            settings.ignore,
             settings.count_bots,
             settings.ping_zero_is_bot,
-            settings.ignore,
             settings.round_drop_min,
             settings.round_drop_ratio,
             settings.elo_k,

@@ -147,13 +147,14 @@ impl Books {
     }
 
     /// A partial snapshot proves that the server is alive and gives its map
-    /// and count; it is never compared.
+    /// and, where the server told it, its count; it is never compared. What its
+    /// torn list holds, bots and all, is no count.
     fn partial(&mut self, slot: &mut Slot, snapshot: Snapshot) {
-        let listed = snapshot.players.len() as u32;
         let Completeness::Partial { count } = snapshot.completeness else { unreachable!("checked by the caller") };
-        let count = count.unwrap_or(listed);
         self.seen(slot, &snapshot);
-        slot.record.count = count;
+        if let Some(count) = count {
+            slot.record.count = count;
+        }
         slot.record.class = class_of(0, is_populated(slot));
     }
 

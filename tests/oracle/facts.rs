@@ -22,6 +22,8 @@ pub struct Snapshot {
 pub struct Entry {
     /// Normalised.
     pub name: String,
+    /// As the server wrote it.
+    pub display: String,
     pub points: i64,
     /// The name stands once in its snapshot.
     pub once: bool,
@@ -71,7 +73,7 @@ impl Snapshot {
 
     /// The entry with this name that stands for a player.
     fn player(&self, who: &Who) -> Option<&Entry> {
-        self.entries.iter().find(|e| e.usable && self.who(e) == *who)
+        self.entries.iter().find(|e| e.usable && e.name == who.name && self.game == who.game)
     }
 }
 
@@ -102,13 +104,13 @@ fn entries(line: &Line, players: &[LoggedPlayer], settings: &Settings) -> Vec<En
         !settings.count_bots && (p.bot || by_ping)
     };
     // [open] A bot is left out before names are counted: it makes no one's name stand twice.
-    let shown: Vec<(String, i64)> =
-        players.iter().filter(|p| !is_bot(p)).map(|p| (normalise(&p.name, codes), p.points)).collect();
+    let shown: Vec<(String, &LoggedPlayer)> =
+        players.iter().filter(|p| !is_bot(p)).map(|p| (normalise(&p.name, codes), p)).collect();
     let times = |name: &str| shown.iter().filter(|(other, _)| other == name).count();
-    let entry = |(name, points): &(String, i64)| {
+    let entry = |(name, player): &(String, &LoggedPlayer)| {
         let once = times(name) == 1;
         let usable = once && !name.is_empty() && !settings.ignore.contains(name);
-        Entry { name: name.clone(), points: *points, once, usable }
+        Entry { name: name.clone(), display: player.name.clone(), points: player.points, once, usable }
     };
     shown.iter().map(entry).collect()
 }

@@ -11,18 +11,21 @@
 
 #![allow(dead_code, unused_imports, reason = "each test that includes this module uses its part of it")]
 
+pub mod compare;
 mod facts;
 pub mod generate;
 mod log;
 mod rows;
 mod servers;
 
+use std::collections::HashMap;
+
 use clqd::model::week::Calendar;
 
 pub use facts::{Entry, Fact, FactKind, Round, Snapshot, clq2_scores, elo_after};
 pub use log::{Line, LineKind, read_log};
 pub use rows::{Best, Row, Scope};
-pub use servers::{ClassStep, MapTime, SLOT_CODE_BITS, Series, decode, encode, median, pack_slots};
+pub use servers::{ClassStep, MapTime, SLOT_CODE_BITS, Series, decode, encode, median, pack_slots, ranks_blob};
 
 /// The settings that RULES names. The default is RULES' default.
 #[derive(Clone, Debug)]
@@ -91,6 +94,18 @@ pub struct Oracle {
     pub players: Vec<Who>,
     /// All servers in order of first appearance: the key is the index + 1.
     pub servers: Vec<String>,
+    index: Index,
+}
+
+/// What is looked up often, so that a fleet of thousands can be compared, too.
+#[derive(Default)]
+struct Index {
+    player_keys: HashMap<Who, usize>,
+    server_keys: HashMap<String, usize>,
+    snapshots: HashMap<String, Vec<usize>>,
+    lines: HashMap<String, Vec<usize>>,
+    facts: HashMap<String, Vec<usize>>,
+    rounds: HashMap<String, Vec<usize>>,
 }
 
 impl Oracle {
@@ -98,20 +113,25 @@ impl Oracle {
     pub fn new(log: &str, settings: Settings) -> Oracle {
         let lines = read_log(log);
         let snapshots = facts::snapshots(&lines, &settings);
-        let mut players = Vec::new();
-        for entry in snapshots.iter().flat_map(|s| s.entries.iter().filter(|e| e.usable).map(|e| s.who(e))) {
-            if !players.contains(&entry) {
-                players.push(entry);
-            }
+        let (mut players, mut servers, mut index) = (Vec::new(), Vec::new(), Index::default());
+        for who in snapshots.iter().flat_map(|s| s.entries.iter().filter(|e| e.usable).map(|e| s.who(e))) {
+            index.player_keys.entry(who).or_insert_with_key(|who| {
+                players.push(who.clone());
+                players.len()
+            });
         }
-        let mut servers = Vec::new();
         for line in &lines {
-            if !servers.contains(&line.server) {
+            index.server_keys.entry(line.server.clone()).or_insert_with(|| {
                 servers.push(line.server.clone());
-            }
+                servers.len()
+            });
         }
         let (facts, rounds) = facts::compare_all(&snapshots, &settings);
-        Oracle { settings, lines, snapshots, facts, rounds, players, servers }
+        index.snapshots = by_server(snapshots.iter().map(|s| &s.server));
+        index.lines = by_server(lines.iter().map(|line| &line.server));
+        index.facts = by_server(facts.iter().map(|fact| &fact.server));
+        index.rounds = by_server(rounds.iter().map(|round| &round.server));
+        Oracle { settings, lines, snapshots, facts, rounds, players, servers, index }
     }
 
     /// Weeks in which anything was revealed about a player, oldest first.
@@ -128,10 +148,27 @@ impl Oracle {
     }
 
     pub fn player_key(&self, who: &Who) -> usize {
-        1 + self.players.iter().position(|p| p == who).expect("every player with a fact has a key")
+        *self.index.player_keys.get(who).expect("every player with a fact has a key")
     }
 
     pub fn server_key(&self, server: &str) -> usize {
-        1 + self.servers.iter().position(|s| s == server).expect("a server of the log")
+        *self.index.server_keys.get(server).expect("a server of the log")
     }
+}
+
+/// The places of each server's items, in order.
+fn by_server<'a>(servers: impl Iterator<Item = &'a String>) -> HashMap<String, Vec<usize>> {
+    let mut places: HashMap<String, Vec<usize>> = HashMap::new();
+    for (place, server) in servers.enumerate() {
+        match places.get_mut(server) {
+            Some(places) => places.push(place),
+            None => drop(places.insert(server.clone(), vec![place])),
+        }
+    }
+    places
+}
+
+/// The items of one server, in order.
+fn of_server<'a, T>(places: &HashMap<String, Vec<usize>>, items: &'a [T], server: &str) -> Vec<&'a T> {
+    places.get(server).into_iter().flatten().map(|&place| &items[place]).collect()
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use clqd::model::WeekKey;
 use clqd::model::week::label;
 
-use super::{Fact, FactKind, Oracle, Round, Who, elo_after};
+use super::{Fact, FactKind, Oracle, Round, Who, elo_after, of_server};
 
 /// Whose rounds and facts a board takes in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,7 +123,11 @@ impl Oracle {
         let ratings = self.ratings(week, scope);
         let in_scope = |f: &&Fact| f.week == week && scope.holds(&f.server, &f.who.game);
         let mut facts: HashMap<&Who, Vec<&Fact>> = HashMap::new();
-        for fact in self.facts.iter().filter(in_scope) {
+        let all = match scope {
+            Scope::Server(server) => of_server(&self.index.facts, &self.facts, server),
+            _ => self.facts.iter().collect(),
+        };
+        for fact in all.into_iter().filter(in_scope) {
             facts.entry(&fact.who).or_default().push(fact);
         }
         let who: BTreeSet<&Who> = facts.keys().copied().chain(ratings.of_week.keys()).collect();
@@ -165,7 +169,11 @@ impl Oracle {
         let mut last: HashMap<Who, (u32, f64)> = HashMap::new();
         let mut of_week: HashMap<Who, Vec<(i64, f64)>> = HashMap::new();
         let in_scope = |r: &&Round| r.week <= week && scope.holds(&r.server, &r.game);
-        for round in self.rounds.iter().filter(in_scope) {
+        let all = match scope {
+            Scope::Server(server) => of_server(&self.index.rounds, &self.rounds, server),
+            _ => self.rounds.iter().collect(),
+        };
+        for round in all.into_iter().filter(in_scope) {
             let who = |name: &str| Who { game: round.game.clone(), name: name.to_owned() };
             let counts = |rated_week: u32| rated_week == round.week || self.settings.elo_carry_over;
             let rating = |name: &str| last.get(&who(name)).filter(|(week, _)| counts(*week)).map(|(_, r)| *r);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{LineKind, Oracle, SEGMENT_MS, Snapshot};
+use super::{LineKind, Oracle, SEGMENT_MS, Snapshot, of_server};
 
 /// One map on one server in one week.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,8 +46,8 @@ pub fn median(last_three: &[u32]) -> u32 {
 }
 
 impl Oracle {
-    fn snapshots_of(&self, server: &str) -> Vec<&Snapshot> {
-        self.snapshots.iter().filter(|s| s.server == server).collect()
+    pub fn snapshots_of(&self, server: &str) -> Vec<&Snapshot> {
+        of_server(&self.index.snapshots, &self.snapshots, server)
     }
 
     /// The assumed count after each full snapshot of a server.
@@ -79,15 +79,21 @@ impl Oracle {
 
     /// The servers of a week by player-seconds, best first; who has none has no rank.
     pub fn server_ranks(&self, week: u32) -> Vec<String> {
-        let mut player_ms: BTreeMap<usize, i64> = BTreeMap::new();
-        for ((of_week, _, server), time) in self.map_times() {
-            if of_week == week {
-                *player_ms.entry(self.server_key(&server)).or_default() += time.player_ms;
-            }
+        self.all_server_ranks().remove(&week).unwrap_or_default()
+    }
+
+    /// [`Self::server_ranks`] of every week with map rows.
+    pub fn all_server_ranks(&self) -> BTreeMap<u32, Vec<String>> {
+        let mut player_ms: BTreeMap<u32, BTreeMap<usize, i64>> = BTreeMap::new();
+        for ((week, _, server), time) in self.map_times() {
+            *player_ms.entry(week).or_default().entry(self.server_key(&server)).or_default() += time.player_ms;
         }
-        let mut ranked: Vec<(usize, i64)> = player_ms.into_iter().filter(|(_, ms)| *ms > 0).collect();
-        ranked.sort_by_key(|&(key, ms)| (-ms, key));
-        ranked.into_iter().map(|(key, _)| self.servers[key - 1].clone()).collect()
+        let ranks = |player_ms: BTreeMap<usize, i64>| -> Vec<String> {
+            let mut ranked: Vec<(usize, i64)> = player_ms.into_iter().filter(|(_, ms)| *ms > 0).collect();
+            ranked.sort_by_key(|&(key, ms)| (-ms, key));
+            ranked.into_iter().map(|(key, _)| self.servers[key - 1].clone()).collect()
+        };
+        player_ms.into_iter().map(|(week, player_ms)| (week, ranks(player_ms))).collect()
     }
 
     /// RULES 10. [open] A slot belongs to the hour, an hour to the day, in which it begins.
@@ -110,7 +116,7 @@ impl Oracle {
         let mut snapshots = self.snapshots_of(server).into_iter();
         let (mut missed, mut class, mut last_count, mut median) = (0, 6, 0, 0);
         let mut history = Vec::new();
-        for line in self.lines.iter().filter(|line| line.server == server) {
+        for line in of_server(&self.index.lines, &self.lines, server) {
             let asked_for = class >= 6;
             match &line.kind {
                 LineKind::Miss => missed += 1,
@@ -207,10 +213,8 @@ fn bytes(means: &BTreeMap<i64, f64>, oldest: i64, newest: i64) -> Vec<u8> {
     (oldest..=newest).map(|slot| encode(8, means.get(&slot).copied()) as u8).collect()
 }
 
-impl Oracle {
-    /// 110 bytes: the ranks of 55 weeks up to `newest`, u16 big-endian, 0 = not ranked.
-    pub fn ranks_blob(&self, server: &str, newest: u32) -> Vec<u8> {
-        let rank = |week: u32| self.server_ranks(week).iter().position(|s| s == server).map_or(0, |at| at + 1);
-        (newest - 54..=newest).flat_map(|week| (rank(week).min(50_000) as u16).to_be_bytes()).collect()
-    }
+/// 110 bytes: a server's ranks in 55 weeks up to `newest`, u16 big-endian, 0 = not ranked.
+pub fn ranks_blob(rank: impl Fn(u32) -> Option<usize>, newest: u32) -> Vec<u8> {
+    let coded = |week: u32| rank(week).map_or(0, |rank| rank.min(50_000) as u16);
+    (newest - 54..=newest).flat_map(|week| coded(week).to_be_bytes()).collect()
 }

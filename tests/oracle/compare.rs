@@ -1,0 +1,336 @@
+//! What the comparing tests share: rows as exported, and a whole state as it
+//! would be archived, against what the oracle computes. Not the runs that make
+//! them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+use std::time::Duration;
+
+use clqd::engine::{EngineSettings, Source};
+use clqd::hot::{Hot, HotError};
+use clqd::model::archive::{ArchiveJob, ServerArchive, WeekArchive};
+use clqd::model::row::Ranking;
+use clqd::model::week::label;
+use clqd::model::{ServerKey, WeekKey};
+use clqd::store::{StoreError, StoreSettings};
+use serde_json::Value;
+
+use super::{ClassStep, MapTime, Oracle, Row, Who, pack_slots, ranks_blob};
+
+/// How many segments were compared, and how many of them were one thousandth off.
+#[derive(Clone, Copy, Default)]
+pub struct Segments {
+    pub all: usize,
+    pub off: usize,
+}
+
+impl Segments {
+    pub fn add(&mut self, other: Segments) {
+        self.all += other.all;
+        self.off += other.off;
+    }
+
+    /// The oracle computes exactly, so that floats can differ only where they come next to a half.
+    pub fn assert_rounded_half_up(self) {
+        assert!(self.off <= self.all / 1_000, "{} of {} segments are one thousandth off", self.off, self.all);
+    }
+}
+
+/// Exact, but for the last digits of ratings and one thousandth in a segment.
+/// What those decide on the boards is judged by the values as exported.
+pub fn check_week(oracle: &Oracle, week: u32, export: &str, of: &str) -> Segments {
+    let mut compared = Segments::default();
+    let want = oracle.week_rows(week);
+    let lines: Vec<&str> = export.lines().collect();
+    let mut shown: Vec<(String, Row)> = Vec::new();
+    for (line, (server, row)) in lines.iter().zip(&want) {
+        let wanted_line = row.export_line(server);
+        let got: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{of}: {e}: {line}"));
+        let wanted: Value = serde_json::from_str(&wanted_line).expect("JSON");
+        let fail = |what: &str| panic!("{of}: {what}\n   got {line}\noracle {wanted_line}");
+        let exact =
+            ["week", "server", "player", "game", "measured_ms", "starts", "time_ms", "points", "clq2", "clq2_games"];
+        for field in exact.into_iter().chain(["elo_rounds"]) {
+            if got[field] != wanted[field] {
+                fail(field);
+            }
+        }
+        let segments: Vec<u64> = serde_json::from_value(got["clq1_segments"].clone()).unwrap_or_default();
+        let elo = exact_float(line, "elo").unwrap_or(f64::NAN);
+        let near = |(a, b): (&u64, &u64)| a.abs_diff(*b) <= 1;
+        if segments.len() != row.clq1_segments.len() || !segments.iter().zip(&row.clq1_segments).all(near) {
+            fail("clq1_segments");
+        }
+        let off = segments.iter().zip(&row.clq1_segments).filter(|(a, b)| a != b).count();
+        compared.add(Segments { all: segments.len(), off });
+        if got["clq1"] != segments.iter().sum::<u64>() || !segments.is_sorted_by(|a, b| a >= b) {
+            fail("clq1");
+        }
+        if elo.is_nan() || (elo - row.elo).abs() >= 1e-9 {
+            fail("elo");
+        }
+        shown.push((server.clone(), Row { clq1_segments: segments, elo, ..row.clone() }));
+    }
+    assert_eq!(lines.len(), want.len(), "{of}: number of rows");
+    check_positions(oracle, &lines, shown, of);
+    compared
+}
+
+/// The positions that follow from the scores as exported and the oracle's moments and keys.
+fn check_positions(oracle: &Oracle, lines: &[&str], shown: Vec<(String, Row)>, of: &str) {
+    for server in &oracle.servers {
+        let mut board: Vec<(&str, Row)> = Vec::new();
+        for (line, (of_server, row)) in lines.iter().zip(&shown) {
+            if of_server == server {
+                board.push((line, Row { pos: Default::default(), ..row.clone() }));
+            }
+        }
+        board.sort_by_key(|(_, row)| oracle.player_key(&row.who));
+        let (lines, mut rows): (Vec<&str>, Vec<Row>) = board.into_iter().unzip();
+        for ranking in ["clq1", "clq2", "elo", "points", "time"] {
+            oracle.rank(&mut rows, ranking);
+        }
+        for (line, row) in lines.iter().zip(&rows) {
+            let got: Value = serde_json::from_str(line).expect("JSON, as before");
+            let want = serde_json::to_value(&row.pos).expect("JSON");
+            assert!(got["pos"] == want, "{of}: pos\n   got {line}\noracle {want}, scores reached at {:?}", row.reached);
+        }
+    }
+}
+
+/// The first number of this name in a line, to the last bit: `serde_json` reads floats a little less exactly.
+fn exact_float(line: &str, field: &str) -> Option<f64> {
+    let (_, rest) = line.split_once(&format!("\"{field}\":"))?;
+    rest.split([',', '}']).next()?.trim().parse().ok()
+}
+
+/// Opens a state with its outbox on. Within one process sled gives its lock
+/// back a moment after it was dropped.
+pub fn open(path: &Path, engine: &EngineSettings) -> Hot {
+    let store = StoreSettings { cache_bytes: 64 << 20, create: true };
+    for _ in 0..2_000 {
+        match Hot::open(path, store, engine.clone()) {
+            Err(HotError::Store(StoreError::Locked { .. })) => std::thread::sleep(Duration::from_millis(5)),
+            opened => return opened.expect("a state"),
+        }
+    }
+    panic!("{} stays locked", path.display());
+}
+
+/// A whole state, as it would be archived. The engine's outbox must be on and
+/// never trimmed, so that everything stands in it.
+pub struct Archived {
+    /// By URL.
+    pub servers: BTreeMap<String, ServerArchive>,
+    /// By week and URL.
+    pub weeks: BTreeMap<(u32, String), WeekArchive>,
+    games: HashMap<u32, String>,
+    maps: HashMap<u32, String>,
+    /// Player key to who it is and how he is shown.
+    players: BTreeMap<u32, (Who, String)>,
+}
+
+impl Archived {
+    /// There must be nothing that is not committed.
+    pub fn read(hot: &Hot) -> Archived {
+        let (mut weeks, mut players) = (Vec::new(), Vec::new());
+        let mut all = Archived {
+            servers: BTreeMap::new(),
+            weeks: BTreeMap::new(),
+            games: HashMap::new(),
+            maps: HashMap::new(),
+            players: BTreeMap::new(),
+        };
+        let mut urls: HashMap<ServerKey, String> = HashMap::new();
+        let jobs = hot.engine.archive_jobs(&hot.store, None, None, usize::MAX, usize::MAX).expect("a readable store");
+        assert_eq!(jobs.len(), hot.store.outbox_len());
+        for (_, job) in jobs {
+            match job.expect("no week was let go") {
+                ArchiveJob::Game { key, name } => drop(all.games.insert(key.0, name)),
+                ArchiveJob::Map { key, name } => drop(all.maps.insert(key.0, name)),
+                ArchiveJob::Player { key, game, name, display } => players.push((key, game, name, display)),
+                ArchiveJob::Server(server) => {
+                    urls.insert(server.key, server.url.clone());
+                    all.servers.insert(server.url.clone(), *server);
+                }
+                ArchiveJob::Week(week) => weeks.push(*week),
+            }
+        }
+        for (key, game, name, display) in players {
+            all.players.insert(key.0, (Who { game: all.games[&game.0].clone(), name }, display));
+        }
+        for week in weeks {
+            all.weeks.insert((week.week.0, urls[&week.server].clone()), week);
+        }
+        all
+    }
+
+    fn best(&self, week: &WeekArchive) -> BTreeMap<u32, [Vec<(u32, WeekKey)>; 3]> {
+        week.best.iter().map(|(player, best)| (player.0, best.clone())).collect()
+    }
+}
+
+/// Everything that `clqd export` does not show, all weeks that are over being
+/// closed: keys and names, maps, ranks, best positions, series, classes.
+pub fn check_state(oracle: &Oracle, got: &Archived, of: &str) {
+    check_names(oracle, got, of);
+    let ranks = oracle.all_server_ranks();
+    check_maps_and_ranks(oracle, got, &ranks, of);
+    check_best(oracle, got, of);
+    for server in &oracle.servers {
+        let archived = got.servers.get(server).unwrap_or_else(|| panic!("{of}: {server} is not archived"));
+        let history = oracle.class_history(server);
+        let last: &ClassStep = history.last().expect("a line of each server");
+        let snapshots = oracle.snapshots_of(server);
+        let shown = |what: &str| format!("{of}, {server}: {what}");
+        assert_eq!((archived.missed, archived.class), (last.missed, last.class), "{}", shown("missed and class"));
+        assert_eq!(archived.last_scan_ms, Some(last.t), "{}", shown("last scan"));
+        let assumed = oracle.assumed_counts(server).last().map_or(0, |(_, count)| *count);
+        assert_eq!(archived.assumed_players, assumed, "{}", shown("assumed count"));
+        if let Some(snapshot) = snapshots.last() {
+            let total: i64 = snapshot.entries.iter().map(|e| e.points).sum();
+            assert_eq!(archived.total_points, total, "{}", shown("total points"));
+            let list =
+                archived.list.iter().map(|e| (e.name.as_str(), e.display.as_str(), e.points, e.player.is_some()));
+            let want = snapshot.entries.iter().map(|e| (e.name.as_str(), e.display.as_str(), e.points, e.usable));
+            assert!(list.eq(want), "{}: {:?}, oracle {:?}", shown("list"), archived.list, snapshot.entries);
+        }
+        check_series(oracle, archived, &ranks, &shown(""));
+    }
+}
+
+fn check_names(oracle: &Oracle, got: &Archived, of: &str) {
+    let who: Vec<&Who> = got.players.values().map(|(who, _)| who).collect();
+    assert!(
+        who.iter().copied().eq(&oracle.players),
+        "{of}: players by key\n   got {who:?}\noracle {:?}",
+        oracle.players
+    );
+    assert!(got.players.keys().copied().eq(1..=oracle.players.len() as u32), "{of}: player keys have no holes");
+    let in_order: BTreeMap<u32, &str> = got.servers.values().map(|s| (s.key.0, s.url.as_str())).collect();
+    assert!(in_order.values().eq(oracle.servers.iter()), "{of}: servers by key {in_order:?}");
+
+    // Two of one name may play on two servers at once: then either form will do.
+    let mut last_seen: HashMap<Who, BTreeMap<&str, &str>> = HashMap::new();
+    for snapshot in &oracle.snapshots {
+        for entry in snapshot.entries.iter().filter(|e| e.usable) {
+            last_seen.entry(snapshot.who(entry)).or_default().insert(&snapshot.server, &entry.display);
+        }
+    }
+    for (who, display) in got.players.values() {
+        let forms: BTreeSet<&str> = last_seen[who].values().copied().collect();
+        assert!(forms.contains(display.as_str()), "{of}: {who:?} is shown as {display:?}, was last seen as {forms:?}");
+    }
+}
+
+fn check_maps_and_ranks(oracle: &Oracle, got: &Archived, ranks: &BTreeMap<u32, Vec<String>>, of: &str) {
+    let mut maps: BTreeMap<(u32, String, String), MapTime> = BTreeMap::new();
+    let mut ranked: BTreeMap<(u32, u32), &str> = BTreeMap::new();
+    for ((week, server), archived) in &got.weeks {
+        let closed = Some(*week) < oracle.running_week();
+        assert_eq!(archived.closed, closed, "{of}: week {} of {server} is closed", archived.label);
+        assert_eq!(archived.label, label(WeekKey(*week)));
+        for map in &archived.maps {
+            let time = MapTime { played_ms: map.played_ms as i64, player_ms: map.player_ms as i64 };
+            maps.insert((*week, got.maps[&map.map.0].clone(), server.clone()), time);
+        }
+        assert_eq!(archived.player_ms, archived.maps.iter().map(|map| map.player_ms).sum::<u64>());
+        if let Some(rank) = archived.server_rank {
+            assert!(ranked.insert((*week, rank), server).is_none(), "{of}: rank {rank} of {} twice", archived.label);
+        }
+    }
+    let want = oracle.map_times();
+    for (key, time) in &want {
+        assert_eq!(maps.get(key), Some(time), "{of}: time on a map {key:?}");
+    }
+    assert_eq!(maps.len(), want.len(), "{of}: number of map rows");
+    let closed = ranks.iter().filter(|(week, _)| Some(**week) < oracle.running_week());
+    let want =
+        closed.flat_map(|(&week, servers)| (1..).zip(servers).map(move |(rank, url)| ((week, rank), url.as_str())));
+    assert!(ranked.iter().map(|(key, url)| (*key, *url)).eq(want), "{of}: server ranks {ranked:?}, oracle {ranks:?}");
+}
+
+/// Best positions, from the positions of all closed weeks as archived; and from
+/// the oracle's where no last digit of a rating decides.
+fn check_best(oracle: &Oracle, got: &Archived, of: &str) {
+    let mut positions: BTreeMap<(&str, u32), [Vec<(u32, WeekKey)>; 3]> = BTreeMap::new();
+    for ((week, server), archived) in got.weeks.iter().filter(|(_, archived)| archived.closed) {
+        for row in &archived.rows {
+            let lists = positions.entry((server, row.player.0)).or_default();
+            for (list, ranking) in lists.iter_mut().zip(Ranking::WITH_BEST) {
+                list.extend(row.positions[ranking as usize].map(|position| (position, WeekKey(*week))));
+            }
+        }
+    }
+    for list in positions.values_mut().flatten() {
+        list.sort_unstable();
+        list.truncate(3);
+    }
+    let of_oracle = oracle.best_positions();
+    for ((_, server), archived) in got.weeks.iter().filter(|(_, archived)| archived.closed) {
+        let best = got.best(archived);
+        assert_eq!(best.len(), archived.rows.len(), "{of}: best positions of each player on {server}");
+        for (player, best) in best {
+            let who = &got.players[&player].0;
+            assert_eq!(positions[&(server.as_str(), player)], best, "{of}: best positions of {who:?} on {server}");
+            for (ranking, best) in ["clq1", "clq2"].into_iter().zip(best) {
+                let best: Vec<(usize, u32)> =
+                    best.into_iter().map(|(position, week)| (position as usize, week.0)).collect();
+                let want = of_oracle.get(&(who.clone(), server.clone(), ranking)).cloned().unwrap_or_default();
+                assert_eq!(best, want, "{of}: best {ranking} of {who:?} on {server}");
+            }
+        }
+    }
+}
+
+/// The blobs up to the last slot that had ended at the server's last line.
+fn check_series(oracle: &Oracle, got: &ServerArchive, ranks: &BTreeMap<u32, Vec<String>>, of: &str) {
+    let want = oracle.series(&got.url);
+    let Some(&first) = want.slots.keys().next() else {
+        assert!(got.series.is_none(), "{of}series of a server never seen");
+        return;
+    };
+    let series = got.series.as_ref().unwrap_or_else(|| panic!("{of}no series"));
+    let calendar = &oracle.settings.calendar;
+    let last = got.last_scan_ms.expect("a line").div_euclid(600_000);
+    let day = |slot: i64| calendar.day(slot.div_euclid(6) * 3_600_000);
+    let blank = |bytes: &[u8]| bytes.iter().all(|&byte| byte == 0xff || byte == 0xfe);
+    let check = |what: &str, newest_ms: i64, want_newest: Option<i64>, got: &[u8], want: &dyn Fn() -> Vec<u8>| {
+        let Some(want_newest) = want_newest else {
+            assert!(newest_ms == 0 && blank(got), "{of}{what}: no slot has ended yet");
+            return;
+        };
+        assert_eq!(newest_ms, want_newest, "{of}{what}: newest slot");
+        let want = want();
+        assert!(got == want, "{of}{what}\n   got {got:?}\noracle {want:?}");
+    };
+    let newest = |first: i64, last: i64| (last > first).then(|| last - 1);
+    let slot = newest(first, last);
+    check("slots", series.newest_slot_ms, slot.map(|n| n * 600_000), &series.slots, &|| {
+        pack_slots(&want.slots, slot.expect("some"))
+    });
+    let hour = newest(first.div_euclid(6), last.div_euclid(6));
+    check("hours", series.newest_hour_ms, hour.map(|n| n * 3_600_000), &series.hours, &|| {
+        want.hours_blob(hour.expect("some"))
+    });
+    let days = newest(day(first), day(last));
+    check("days", series.newest_day_ms, days.map(|n| calendar.day_start_ms(n)), &series.days, &|| {
+        want.days_blob(days.expect("some"))
+    });
+    let weeks = newest(day(first).div_euclid(7), day(last).div_euclid(7));
+    let week_start = |n: i64| calendar.week_start_ms(WeekKey(n as u32));
+    check("weeks", series.newest_week_ms, weeks.map(week_start), &series.weeks, &|| {
+        want.weeks_blob(weeks.expect("some"))
+    });
+    let rank = |week: u32| {
+        let closed = Some(week) < oracle.running_week();
+        ranks.get(&week).filter(|_| closed)?.iter().position(|url| *url == got.url).map(|at| at + 1)
+    };
+    if let Some(newest) = series.newest_rank_week {
+        assert_eq!(series.ranks, ranks_blob(rank, newest.0), "{of}ranks up to week {newest}");
+        assert_eq!(got.rank.map(|rank| rank as usize), rank(newest.0), "{of}rank in week {newest}");
+    }
+    // A rank in a week that is closed must be known.
+    let newest_ranked = ranks.keys().rev().copied().find(|&week| rank(week).is_some());
+    assert!(newest_ranked <= series.newest_rank_week.map(|week| week.0), "{of}rank of week {newest_ranked:?}");
+}
