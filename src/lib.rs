@@ -11,7 +11,8 @@
 //!   time is an argument.
 //! - Floor 3, edges that do not know each other: [`scan`], [`store`],
 //!   [`archive`], [`control`], [`scanlog`].
-//! - Roof: [`daemon`], [`config`], [`clock`], [`cli`], [`fleet`].
+//! - Roof: [`hot`] (an engine with its store), [`daemon`], [`config`],
+//!   [`clock`], [`cli`], [`fleet`].
 
 #![forbid(unsafe_code)]
 
@@ -33,8 +34,10 @@ pub mod scan;
 pub mod scanlog;
 pub mod store;
 
+pub mod answer;
 pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod daemon;
 pub mod fleet;
+pub mod hot;

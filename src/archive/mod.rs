@@ -1,1 +1,35 @@
-//! The archive in MySQL.
+//! The archive in MySQL (or MariaDB): what websites read (RULES section 12).
+//!
+//! The one room that names MySQL. In: [`ArchiveJob`]s, absolute values of
+//! things that changed. Out: rows of `schema.sql`. What is not here: when
+//! something changed and what its values are; that is the engine's, and it is
+//! asked through [`JobSource`].
+//!
+//! - [`worker`]: the loop. Asks for what is pending, writes it, says that it is
+//!   done; waits while the database is away.
+//! - [`write`]: jobs to rows, in transactions.
+//! - [`connect`]: a connection as clqd wants it, alone in its archive.
+//! - [`schema`]: applying `schema.sql`; [`split`] cuts it into statements.
+//! - [`sql`]: text of SQL statements.
+//! - [`settings`], [`error`]: what the admin says, and is told.
+//!
+//! Everything may be repeated. A commit whose acknowledgement was lost is
+//! written again; what is written is values, never differences.
+//!
+//! [`ArchiveJob`]: crate::model::ArchiveJob
+
+mod connect;
+mod error;
+mod schema;
+mod settings;
+mod split;
+mod sql;
+mod worker;
+mod write;
+
+pub use connect::Archive;
+pub use error::ArchiveError;
+pub use schema::{Migrated, Routines, SCHEMA_SQL, Schema, Step};
+pub use settings::{ArchiveSettings, SettingsError};
+pub use split::statements;
+pub use worker::{ArchiveStatus, Ask, JobSource, SourceGone, run};

@@ -10,10 +10,14 @@
 pub mod admin;
 pub mod app;
 pub mod check;
+pub mod export;
+pub mod fleet;
 pub mod import;
 pub mod log;
+pub mod migrate;
 pub mod offline;
 pub mod print;
+pub mod replay;
 pub mod run;
 pub mod table;
 pub mod units;
@@ -43,7 +47,8 @@ pub enum Command {
     Run(run::Args),
     /// Check a configuration file; tell every problem with its line
     CheckConfig(check::Args),
-    // place: Migrate(migrate::Args)   create or update the tables in MySQL
+    /// Make the tables of the archive in MySQL, or bring them up to date
+    Migrate(migrate::MigrateArgs),
     /// Show how the daemon is doing
     Status,
     /// Add, remove, list, import or show servers
@@ -60,9 +65,12 @@ pub enum Command {
     /// Let the daemon read its configuration file again
     Reload,
     // place: Query(query::Args)       ask game servers directly, without a daemon
-    // place: Replay(replay::Args)     run a scan log through the engine
-    // place: Export(export::Args)     print a week of a state directory
-    // place: Fleet(fleet::Args)       run simulated game servers
+    /// Run scan logs through the engine into a state directory
+    Replay(replay::ReplayArgs),
+    /// Print every row of a week of a state directory as JSON lines
+    Export(export::ExportArgs),
+    /// Run simulated game servers on 127.0.0.0/8
+    Fleet(fleet::FleetArgs),
     // place: Demo(demo::Args)         see all of it at work, without any set-up
 }
 
@@ -80,6 +88,10 @@ impl Cli {
             Command::Player(args) => admin::player(args, &app),
             Command::Greylist(args) => admin::greylist(args, &app),
             Command::Reload => admin::reload(&app),
+            Command::Migrate(args) => migrate::run(&args, &app.config()?),
+            Command::Fleet(args) => fleet::run(args),
+            Command::Replay(args) => replay::run(&args, &app.config()?),
+            Command::Export(args) => export::run(&args, &app.config()?),
         }
     }
 }

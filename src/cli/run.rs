@@ -11,7 +11,6 @@ pub struct Args {}
 pub fn run(Args {}: Args, app: &App) -> anyhow::Result<ExitCode> {
     let config = app.config()?;
     let filter = log::start(&config.log)?;
-    // place: crate::daemon::run(config, app.config_file(), filter)
-    let _ = filter;
-    anyhow::bail!("the daemon is not wired yet")
+    crate::daemon::run(config, app.config_file().map(Into::into), filter)?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -7,6 +7,7 @@
 
 pub mod check;
 pub mod keys;
+mod rooms;
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -1,1 +1,534 @@
-//! The engine: events in, probes and commits out.
+//! The engine: events in; probes, notices and commits out.
+//!
+//! It composes floor 1 and owns the live state of every server. It has no
+//! clock and no IO: time comes with each event, and what is not in memory is
+//! read through [`Source`]. Whoever drives it takes a [`Commit`] and applies it
+//! to the store before the next event; everything since the last one is in it,
+//! so a crash in between loses only what nobody was told of.
+
+mod admin;
+mod close;
+mod jobs;
+mod settings;
+mod track;
+mod view;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::model::commit::{MapRowKey, Meta, RowKey, WeekPhase, WeekState};
+use crate::model::row::{BestPositions, MapRow, WeekRow};
+use crate::model::server::{Class, PlayerRecord, SeriesRecord, ServerRecord};
+use crate::model::view::EngineCounts;
+use crate::model::week::Calendar;
+use crate::model::{
+    Commit, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, ServerUrl, Snapshot, WeekKey,
+};
+use crate::schedule::Schedule;
+
+pub use admin::{Added, AdminError, RescanWhich};
+pub use settings::EngineSettings;
+pub use view::ViewError;
+
+/// What the engine reads of committed state. Reads see every applied commit.
+pub trait Source {
+    type Error: std::error::Error + Send + Sync + 'static;
+
+    /// Key and display name of a player.
+    fn player(&self, game: GameKey, name: &str) -> Result<Option<(PlayerKey, String)>, Self::Error>;
+    fn player_record(&self, player: PlayerKey) -> Result<Option<PlayerRecord>, Self::Error>;
+    /// All players of this normalised name, in order of game.
+    fn players_named(&self, name: &str) -> Result<Vec<(GameKey, PlayerKey)>, Self::Error>;
+
+    fn row(&self, key: RowKey) -> Result<Option<WeekRow>, Self::Error>;
+    /// Rows of a server, in order of player key.
+    fn rows(&self, week: WeekKey, server: ServerKey) -> Result<Vec<(PlayerKey, WeekRow)>, Self::Error>;
+    /// Servers on which a player has a row, in order.
+    fn servers_of(&self, week: WeekKey, player: PlayerKey) -> Result<Vec<ServerKey>, Self::Error>;
+
+    fn map_row(&self, key: MapRowKey) -> Result<Option<MapRow>, Self::Error>;
+    /// In order of map key.
+    fn map_rows(&self, week: WeekKey, server: ServerKey) -> Result<Vec<(MapKey, MapRow)>, Self::Error>;
+    /// Player-milliseconds of every server with map rows, in order of server.
+    fn week_player_ms(&self, week: WeekKey) -> Result<Vec<(ServerKey, u64)>, Self::Error>;
+
+    fn best(&self, server: ServerKey, player: PlayerKey) -> Result<Option<BestPositions>, Self::Error>;
+    fn rank(&self, week: WeekKey, server: ServerKey) -> Result<Option<u32>, Self::Error>;
+
+    /// Entries after `after` (from the first, without one) in archiving order.
+    fn outbox(&self, after: Option<OutboxKey>, limit: usize) -> Vec<OutboxEntry>;
+    fn outbox_len(&self) -> usize;
+    /// Whether something of this week waits to be archived.
+    fn outbox_holds_week(&self, week: WeekKey) -> bool;
+}
+
+/// Everything that is held in memory, as the store had it at start.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    pub meta: Meta,
+    pub games: Vec<(GameKey, String)>,
+    pub maps: Vec<(MapKey, String)>,
+    pub servers: Vec<(ServerKey, ServerRecord, Option<SeriesRecord>)>,
+    /// For the week that is being closed: the last server that was.
+    pub last_closed: Option<(WeekKey, ServerKey)>,
+}
+
+/// What happens to the engine besides an admin's wishes.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A scan that the engine asked for has ended.
+    Scanned { server: ServerKey, id: u64, sent_ms: Option<i64>, outcome: Outcome },
+    /// A scan of a log, in order of time. An unknown server is added.
+    Observed { url: ServerUrl, outcome: Outcome },
+    /// Time goes on. At least once a second.
+    Tick { now_ms: i64 },
+}
+
+/// How a scan ended.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    Snapshot(Snapshot),
+    Miss { t_ms: i64, reason: String },
+}
+
+impl Outcome {
+    pub fn t_ms(&self) -> i64 {
+        match self {
+            Outcome::Snapshot(snapshot) => snapshot.t_ms,
+            Outcome::Miss { t_ms, .. } => *t_ms,
+        }
+    }
+}
+
+/// A scan to be made now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Probe {
+    pub id: u64,
+    pub server: ServerKey,
+    pub url: ServerUrl,
+    /// Class 7: three times the time-out and retries, every protocol.
+    pub exception: bool,
+    pub due_ms: i64,
+}
+
+/// A scan has landed: told to those who wait for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    pub server: ServerKey,
+    pub t_ms: i64,
+    pub asked: bool,
+    /// It answered, but not with the whole list.
+    pub partial: bool,
+    pub class_before: Class,
+    pub class: Class,
+    /// First packet minus due time, ms.
+    pub lag_ms: Option<i64>,
+    /// Why it was missed; `None`: it answered.
+    pub missed: Option<String>,
+}
+
+/// One server in memory.
+#[derive(Debug)]
+struct Slot {
+    record: ServerRecord,
+    series: Option<Box<SeriesRecord>>,
+    asked: bool,
+}
+
+/// The engine. See the module's page.
+#[derive(Debug)]
+pub struct Engine {
+    /// Index is the server key; 0 is never used.
+    servers: Vec<Option<Slot>>,
+    by_url: FxHashMap<ServerUrl, ServerKey>,
+    schedule: Schedule,
+    notices: VecDeque<Notice>,
+    counts: EngineCounts,
+    last_closed: Option<(WeekKey, ServerKey)>,
+    /// Next server to be given its rank, in the ranking phase.
+    rank_cursor: u32,
+    /// Next thing to be put in the outbox while everything is archived anew.
+    resync_cursor: Option<jobs::ResyncCursor>,
+    books: Books,
+}
+
+/// All of the engine but the servers: rules, key tables, and what waits for
+/// the next commit.
+#[derive(Debug)]
+struct Books {
+    settings: EngineSettings,
+    calendar: Calendar,
+    meta: Meta,
+    games: KeyTable,
+    maps: KeyTable,
+    pending: Pending,
+}
+
+/// Changes since the last commit.
+#[derive(Debug, Default)]
+struct Pending {
+    meta: bool,
+    games: Vec<(GameKey, String)>,
+    maps: Vec<(MapKey, String)>,
+    names: FxHashMap<GameKey, FxHashMap<String, PlayerKey>>,
+    players: FxHashMap<PlayerKey, PlayerRecord>,
+    servers: FxHashSet<ServerKey>,
+    series: FxHashSet<ServerKey>,
+    rows: FxHashMap<(WeekKey, ServerKey), BTreeMap<PlayerKey, WeekRow>>,
+    map_rows: FxHashMap<(WeekKey, ServerKey), BTreeMap<MapKey, MapRow>>,
+    best: FxHashMap<(ServerKey, PlayerKey), BestPositions>,
+    closed: Vec<(WeekKey, ServerKey)>,
+    ranks: FxHashMap<(WeekKey, ServerKey), u32>,
+    outbox: FxHashSet<OutboxKey>,
+    archived: Vec<(OutboxKey, u64)>,
+    dropped_weeks: Vec<WeekKey>,
+}
+
+/// Names with keys from 1 in order of appearance.
+#[derive(Debug, Default)]
+struct KeyTable {
+    by_name: FxHashMap<String, u32>,
+    names: Vec<String>,
+}
+
+impl KeyTable {
+    fn load(entries: impl Iterator<Item = (u32, String)>) -> KeyTable {
+        let mut table = KeyTable::default();
+        for (key, name) in entries {
+            let index = key as usize - 1;
+            if table.names.len() <= index {
+                table.names.resize(index + 1, String::new());
+            }
+            table.names[index].clone_from(&name);
+            table.by_name.insert(name, key);
+        }
+        table
+    }
+
+    /// The key of a name, and whether it is new.
+    fn key(&mut self, name: &str) -> (u32, bool) {
+        if let Some(&key) = self.by_name.get(name) {
+            return (key, false);
+        }
+        self.names.push(name.to_owned());
+        let key = self.names.len() as u32;
+        self.by_name.insert(name.to_owned(), key);
+        (key, true)
+    }
+
+    fn name(&self, key: u32) -> &str {
+        key.checked_sub(1).and_then(|i| self.names.get(i as usize)).map_or("", String::as_str)
+    }
+}
+
+impl Engine {
+    /// Error: the state was counted in another time zone.
+    pub fn new(settings: EngineSettings, loaded: Loaded) -> Result<Engine, ZoneChanged> {
+        let calendar = settings.calendar;
+        let mut meta = loaded.meta;
+        if meta.zone.is_empty() {
+            meta.zone = calendar.zone_name().to_owned();
+            (meta.next_player, meta.next_server, meta.next_map, meta.next_game) = (1, 1, 1, 1);
+        } else if meta.zone != calendar.zone_name() {
+            return Err(ZoneChanged { state: meta.zone, config: calendar.zone_name().to_owned() });
+        }
+        let mut engine = Engine {
+            servers: Vec::new(),
+            by_url: FxHashMap::default(),
+            schedule: Schedule::new(settings.intervals),
+            notices: VecDeque::new(),
+            counts: EngineCounts::default(),
+            last_closed: loaded.last_closed,
+            rank_cursor: 0,
+            resync_cursor: None,
+            books: Books {
+                calendar,
+                meta,
+                games: KeyTable::load(loaded.games.into_iter().map(|(k, n)| (k.0, n))),
+                maps: KeyTable::load(loaded.maps.into_iter().map(|(k, n)| (k.0, n))),
+                pending: Pending::default(),
+                settings,
+            },
+        };
+        let now_ms = engine.books.meta.now_ms;
+        for (key, record, series) in loaded.servers {
+            let index = key.0 as usize;
+            if engine.servers.len() <= index {
+                engine.servers.resize_with(index + 1, || None);
+            }
+            engine.by_url.insert(record.url.clone(), key);
+            if !record.removed {
+                engine.schedule.plan(key, record.class, now_ms);
+            }
+            engine.servers[index] = Some(Slot { record, series: series.map(Box::new), asked: false });
+        }
+        Ok(engine)
+    }
+
+    /// Brings in one event.
+    pub fn handle<S: Source>(&mut self, source: &S, event: Event) -> Result<(), S::Error> {
+        match event {
+            Event::Scanned { server, id, sent_ms, outcome } => self.on_scanned(source, server, id, sent_ms, outcome),
+            Event::Observed { url, outcome } => {
+                let t_ms = outcome.t_ms();
+                let server = match self.by_url.get(&url) {
+                    Some(&server) => server,
+                    None => self.insert_server(url, Vec::new(), t_ms),
+                };
+                self.see_time(t_ms);
+                self.on_outcome(source, server, outcome).map(|_| ())
+            }
+            Event::Tick { now_ms } => {
+                self.see_time(now_ms);
+                self.work_on_weeks(source)?;
+                self.work_on_resync(source)
+            }
+        }
+    }
+
+    /// The next scan that is due, if any is.
+    pub fn poll_probe(&mut self, now_ms: i64) -> Option<Probe> {
+        let servers = &self.servers;
+        let slot = |key: ServerKey| servers[key.0 as usize].as_ref().expect("planned servers exist");
+        let (server, scan) = self.schedule.take_due(now_ms, |key| slot(key).record.class, |key| slot(key).asked)?;
+        let record = &slot(server).record;
+        Some(Probe {
+            id: scan.id,
+            server,
+            url: record.url.clone(),
+            exception: record.class == Class::FAILED,
+            due_ms: scan.due_ms,
+        })
+    }
+
+    /// When `poll_probe` has something next, Unix ms.
+    pub fn next_due_ms(&self) -> Option<i64> {
+        self.schedule.next_due_ms()
+    }
+
+    pub fn poll_notice(&mut self) -> Option<Notice> {
+        self.notices.pop_front()
+    }
+
+    /// The latest moment of any event.
+    pub fn now_ms(&self) -> i64 {
+        self.books.meta.now_ms
+    }
+
+    pub fn url_of(&self, server: ServerKey) -> Option<&ServerUrl> {
+        self.slot(server).map(|slot| &slot.record.url)
+    }
+
+    /// Outcomes that changed anything, since the start.
+    pub fn outcomes_used(&self) -> u64 {
+        self.counts.snapshots + self.counts.partials + self.counts.misses
+    }
+
+    pub fn counts(&self) -> &EngineCounts {
+        &self.counts
+    }
+
+    /// Whether a commit would hold anything.
+    pub fn has_changes(&self) -> bool {
+        let p = &self.books.pending;
+        p.meta
+            || !(p.servers.is_empty()
+                && p.rows.is_empty()
+                && p.players.is_empty()
+                && p.outbox.is_empty()
+                && p.archived.is_empty()
+                && p.closed.is_empty()
+                && p.dropped_weeks.is_empty())
+    }
+
+    /// Takes everything that changed since the last commit. It must be applied
+    /// before the next event: until then reads would miss it.
+    pub fn take_commit(&mut self) -> Commit {
+        let changed = self.has_changes();
+        let pending = std::mem::take(&mut self.books.pending);
+        let slot = |key: &ServerKey| self.servers[key.0 as usize].as_ref().expect("changed servers exist");
+        let mut commit = Commit {
+            meta: changed.then(|| self.books.meta.clone()),
+            games: pending.games,
+            maps: pending.maps,
+            players: pending.players.into_iter().collect(),
+            servers: pending.servers.iter().map(|key| (*key, slot(key).record.clone())).collect(),
+            series: pending
+                .series
+                .iter()
+                .filter_map(|key| Some((*key, SeriesRecord::clone(slot(key).series.as_deref()?))))
+                .collect(),
+            rows: pending
+                .rows
+                .into_iter()
+                .flat_map(|((week, server), rows)| {
+                    rows.into_iter().map(move |(player, row)| (RowKey { week, server, player }, row))
+                })
+                .collect(),
+            map_rows: pending
+                .map_rows
+                .into_iter()
+                .flat_map(|((week, server), rows)| {
+                    rows.into_iter().map(move |(map, row)| (MapRowKey { week, server, map }, row))
+                })
+                .collect(),
+            best: pending.best.into_iter().collect(),
+            closed: pending.closed,
+            ranks: pending.ranks.into_iter().map(|((week, server), rank)| (week, server, rank)).collect(),
+            outbox: pending.outbox.into_iter().collect(),
+            archived: pending.archived,
+            dropped_weeks: pending.dropped_weeks,
+        };
+        // In order of key: the same events make the same commit, and the
+        // store's pages are visited once each.
+        commit.players.sort_unstable_by_key(|(key, _)| *key);
+        commit.servers.sort_unstable_by_key(|(key, _)| *key);
+        commit.series.sort_unstable_by_key(|(key, _)| *key);
+        commit.rows.sort_unstable_by_key(|(key, _)| *key);
+        commit.map_rows.sort_unstable_by_key(|(key, _)| *key);
+        commit.best.sort_unstable_by_key(|(key, _)| *key);
+        commit.ranks.sort_unstable();
+        commit.outbox.sort_unstable();
+        commit
+    }
+
+    fn see_time(&mut self, t_ms: i64) {
+        let meta = &mut self.books.meta;
+        if t_ms > meta.now_ms {
+            meta.now_ms = t_ms;
+            // Not in itself a reason to commit; it goes with the next one.
+        }
+    }
+
+    fn slot(&self, server: ServerKey) -> Option<&Slot> {
+        self.servers.get(server.0 as usize)?.as_ref()
+    }
+
+    fn slot_mut(&mut self, server: ServerKey) -> Option<&mut Slot> {
+        self.servers.get_mut(server.0 as usize)?.as_mut()
+    }
+
+    fn insert_server(&mut self, url: ServerUrl, tags: Vec<String>, now_ms: i64) -> ServerKey {
+        let books = &mut self.books;
+        let key = ServerKey(books.meta.next_server);
+        books.meta.next_server += 1;
+        books.pending.meta = true;
+        let record = ServerRecord {
+            url: url.clone(),
+            tags,
+            greylist: None,
+            removed: false,
+            added_ms: now_ms,
+            class: Class::UNKNOWN,
+            missed: 0,
+            last_scan_ms: None,
+            last_seen_ms: None,
+            game: None,
+            map: None,
+            hostname: String::new(),
+            slots: 0,
+            rank: None,
+            ranked_week: None,
+            counts: Default::default(),
+            count: 0,
+            total_points: 0,
+            last: None,
+            map_time: None,
+            sums: Default::default(),
+        };
+        let index = key.0 as usize;
+        if self.servers.len() <= index {
+            self.servers.resize_with(index + 1, || None);
+        }
+        self.servers[index] = Some(Slot { record, series: None, asked: false });
+        self.by_url.insert(url, key);
+        books.server_changed(key);
+        key
+    }
+}
+
+impl Pending {
+    fn row(&self, key: RowKey) -> Option<&WeekRow> {
+        self.rows.get(&(key.week, key.server))?.get(&key.player)
+    }
+
+    fn put_row(&mut self, key: RowKey, row: WeekRow) {
+        self.rows.entry((key.week, key.server)).or_default().insert(key.player, row);
+    }
+}
+
+impl Books {
+    fn server_changed(&mut self, server: ServerKey) {
+        self.pending.servers.insert(server);
+        self.archive(OutboxKey::Server(server));
+    }
+
+    /// Puts a thing in the outbox; where there is no archive, remembers that
+    /// everything is still to be archived.
+    fn archive(&mut self, key: OutboxKey) {
+        if !self.settings.archive || self.settings.outbox_full {
+            if !self.meta.resync {
+                self.meta.resync = true;
+                self.pending.meta = true;
+            }
+            return;
+        }
+        self.pending.outbox.insert(key);
+    }
+
+    fn game_key(&mut self, name: &str) -> GameKey {
+        let (key, new) = self.games.key(name);
+        if new {
+            self.meta.next_game = key + 1;
+            self.pending.meta = true;
+            self.pending.games.push((GameKey(key), name.to_owned()));
+            self.archive(OutboxKey::Game(GameKey(key)));
+        }
+        GameKey(key)
+    }
+
+    fn map_key(&mut self, name: &str) -> MapKey {
+        let (key, new) = self.maps.key(name);
+        if new {
+            self.meta.next_map = key + 1;
+            self.pending.meta = true;
+            self.pending.maps.push((MapKey(key), name.to_owned()));
+            self.archive(OutboxKey::Map(MapKey(key)));
+        }
+        MapKey(key)
+    }
+
+    /// The phase of a week, which is opened if it is a new one. A week older
+    /// than the oldest that still holds rows is closed.
+    fn week_phase(&mut self, week: WeekKey) -> WeekPhase {
+        let weeks = &mut self.meta.weeks;
+        match weeks.binary_search_by_key(&week, |state| state.week) {
+            Ok(at) => weeks[at].phase,
+            Err(0) if !weeks.is_empty() => WeekPhase::Closed,
+            Err(at) => {
+                weeks.insert(at, WeekState { week, phase: WeekPhase::Open });
+                self.pending.meta = true;
+                WeekPhase::Open
+            }
+        }
+    }
+
+    fn set_week_phase(&mut self, week: WeekKey, phase: WeekPhase) {
+        if let Some(state) = self.meta.weeks.iter_mut().find(|state| state.week == week) {
+            state.phase = phase;
+            self.pending.meta = true;
+        }
+    }
+}
+
+/// Weeks already counted cannot be counted anew in another zone.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the state was counted in time zone {state:?}, the config says {config:?}: weeks cannot be counted anew; \
+     set time_zone back or start with an empty state directory"
+)]
+pub struct ZoneChanged {
+    pub state: String,
+    pub config: String,
+}

@@ -72,6 +72,8 @@ pub struct Commit {
     pub best: Vec<((ServerKey, PlayerKey), BestPositions)>,
     /// Servers closed for a week.
     pub closed: Vec<(WeekKey, ServerKey)>,
+    /// Server ranks of weeks that are over, 1 is best.
+    pub ranks: Vec<(WeekKey, ServerKey, u32)>,
     /// To be archived; the store gives each the next sequence number.
     pub outbox: Vec<OutboxKey>,
     /// Archived: removed where the sequence number is still the one given.
@@ -93,6 +95,7 @@ impl Commit {
             map_rows,
             best,
             closed,
+            ranks,
             outbox,
             archived,
             dropped_weeks,
@@ -107,6 +110,7 @@ impl Commit {
             && map_rows.is_empty()
             && best.is_empty()
             && closed.is_empty()
+            && ranks.is_empty()
             && outbox.is_empty()
             && archived.is_empty()
             && dropped_weeks.is_empty()

@@ -127,16 +127,21 @@ pub struct MapRow {
     pub player_ms: u64,
 }
 
-/// The three best positions of a (player, server) in clq1, clq2 and elo:
-/// smaller position first, then the earlier week. Closed weeks only.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BestPositions(pub [ArrayVec<(u32, super::WeekKey), 3>; 3]);
+/// What closed weeks leave of a (player, server) for ever.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BestPositions {
+    /// The three best positions in clq1, clq2 and elo: smaller position
+    /// first, then the earlier week.
+    pub places: [ArrayVec<(u32, super::WeekKey), 3>; 3],
+    /// The rating at the end of the last closed week, for `elo.carry_over`.
+    pub elo: Option<f64>,
+}
 
 impl BestPositions {
     /// Brings in a position of a closed week. Repeating it changes nothing.
     /// `which` is an index into [`Ranking::WITH_BEST`].
     pub fn offer(&mut self, which: usize, position: u32, week: super::WeekKey) {
-        let list = &mut self.0[which];
+        let list = &mut self.places[which];
         if list.iter().any(|&(_, w)| w == week) {
             return;
         }
@@ -175,7 +180,7 @@ mod tests {
         for (position, week) in [(3, 10), (1, 12), (3, 9), (2, 11), (1, 12)] {
             best.offer(0, position, WeekKey(week));
         }
-        let got: Vec<_> = best.0[0].iter().map(|&(p, w)| (p, w.0)).collect();
+        let got: Vec<_> = best.places[0].iter().map(|&(p, w)| (p, w.0)).collect();
         assert_eq!(got, [(1, 12), (2, 11), (3, 9)]);
     }
 }

@@ -80,6 +80,8 @@ pub struct ServerRecord {
 pub struct LastSnapshot {
     pub t_ms: i64,
     pub map: MapKey,
+    /// The players of the entries belong to it.
+    pub game: GameKey,
     /// All non-bot entries, usable or not, in the order of the list.
     pub entries: Vec<Entry>,
 }

@@ -1,1 +1,30 @@
-//! Presence, rounds, CLQ1, CLQ2, ELO: what successive snapshots reveal (RULES sections 3 to 7).
+//! Presence, rounds, CLQ1, CLQ2, ELO: what successive snapshots reveal
+//! (RULES sections 2 to 8).
+//!
+//! Floor 1: pure arithmetic on lists and numbers. Which records it is credited
+//! to is decided by the engine.
+
+pub mod clq1;
+pub mod clq2;
+pub mod elo;
+pub mod names;
+pub mod points;
+pub mod round;
+
+pub use clq2::Quarter;
+pub use elo::EloRules;
+pub use names::NameRules;
+pub use round::RoundRules;
+
+/// A server unseen for longer than this was invisible: everyone has left and
+/// entered (RULES section 3). Also the length of a CLQ1 segment (section 5).
+pub const INVISIBLE_GAP_MS: i64 = 720_000;
+
+/// All rules that a setting can change.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rules {
+    pub names: NameRules,
+    pub round: RoundRules,
+    pub clq2_quarter: Quarter,
+    pub elo: EloRules,
+}

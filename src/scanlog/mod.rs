@@ -1,1 +1,12 @@
-//! The scan log: reading, writing, rotating (RULES section 13).
+//! The scan log: one JSON object a line, in order of time (RULES section 13).
+//!
+//! The seam between scanning and ranking: the engine does not know whether an
+//! outcome came from its own scanner, a file or another machine.
+
+mod line;
+mod read;
+mod record;
+
+pub use line::{LineError, parse, write};
+pub use read::{LogError, LogLines, check_order, open};
+pub use record::{Recorder, RecorderSettings};

@@ -1,1 +1,219 @@
 //! Classes, due times, what is in flight (RULES section 9).
+//!
+//! Floor 1: pure. Every server has a fixed phase within its class's interval,
+//! so a million of them make a flat load and a restart needs no stored times.
+
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashMap;
+
+use crate::model::ServerKey;
+use crate::model::server::Class;
+
+/// Intervals of classes 1 to 5, ms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Intervals(pub [i64; 5]);
+
+impl Default for Intervals {
+    fn default() -> Self {
+        Intervals([120_000, 600_000, 3_600_000, 86_400_000, 604_800_000])
+    }
+}
+
+impl Intervals {
+    /// `None`: only when asked.
+    pub fn of(&self, class: Class) -> Option<i64> {
+        self.0.get(usize::from(class.number()) - 1).copied()
+    }
+}
+
+/// The class of a server that has been seen.
+///
+/// `players`: whether the last count or the median is at least 3.
+pub fn class_of(missed: u32, populated: bool) -> Class {
+    let number = match missed {
+        0..=2 if populated => 1,
+        0..=10 => 2,
+        11..=20 => 3,
+        21..=30 => 4,
+        31..=40 => 5,
+        _ => return Class::UNKNOWN,
+    };
+    Class::new(number).expect("1 to 5 are classes")
+}
+
+/// Least players that make a server class 1.
+pub const POPULATED_MIN: u32 = 3;
+
+/// A scan on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InFlight {
+    pub id: u64,
+    /// When it was due, Unix ms.
+    pub due_ms: i64,
+    pub class: Class,
+    /// Whether somebody asked for it.
+    pub asked: bool,
+}
+
+/// When each server is due. Times are Unix ms.
+#[derive(Debug, Default)]
+pub struct Schedule {
+    intervals: Intervals,
+    due: BTreeSet<(i64, ServerKey)>,
+    due_of: FxHashMap<ServerKey, i64>,
+    in_flight: FxHashMap<ServerKey, InFlight>,
+    next_id: u64,
+}
+
+impl Schedule {
+    pub fn new(intervals: Intervals) -> Schedule {
+        Schedule { intervals, next_id: 1, ..Schedule::default() }
+    }
+
+    pub fn intervals(&self) -> Intervals {
+        self.intervals
+    }
+
+    pub fn set_intervals(&mut self, intervals: Intervals) {
+        self.intervals = intervals;
+    }
+
+    /// Sets the next due time from class and phase: the first moment after
+    /// `now_ms` that has the server's phase. Classes 6 and 7 are not due.
+    pub fn plan(&mut self, server: ServerKey, class: Class, now_ms: i64) {
+        match self.intervals.of(class) {
+            Some(interval) => self.set_due(server, next_due_ms(server, interval, now_ms)),
+            None => self.unplan(server),
+        }
+    }
+
+    /// Due now: somebody asked.
+    pub fn ask(&mut self, server: ServerKey, now_ms: i64) {
+        self.set_due(server, now_ms);
+    }
+
+    /// Not due any more. A scan in flight stays in flight.
+    pub fn unplan(&mut self, server: ServerKey) {
+        if let Some(at) = self.due_of.remove(&server) {
+            self.due.remove(&(at, server));
+        }
+    }
+
+    pub fn due_ms(&self, server: ServerKey) -> Option<i64> {
+        self.due_of.get(&server).copied()
+    }
+
+    /// The earliest due time of all.
+    pub fn next_due_ms(&self) -> Option<i64> {
+        self.due.first().map(|&(at, _)| at)
+    }
+
+    /// Takes the next server that is due at `now_ms` and puts its scan in
+    /// flight. One whose last scan is still in flight waits for its outcome.
+    pub fn take_due(
+        &mut self,
+        now_ms: i64,
+        class_of: impl Fn(ServerKey) -> Class,
+        asked: impl Fn(ServerKey) -> bool,
+    ) -> Option<(ServerKey, InFlight)> {
+        while let Some(&(due_ms, server)) = self.due.first() {
+            if due_ms > now_ms {
+                return None;
+            }
+            self.unplan(server);
+            if self.in_flight.contains_key(&server) {
+                continue; // its outcome plans it again
+            }
+            let scan = InFlight { id: self.next_id, due_ms, class: class_of(server), asked: asked(server) };
+            self.next_id += 1;
+            self.in_flight.insert(server, scan);
+            return Some((server, scan));
+        }
+        None
+    }
+
+    /// Ends the flight of a scan. `None`: no such scan, its outcome is not wanted.
+    pub fn land(&mut self, server: ServerKey, id: u64) -> Option<InFlight> {
+        match self.in_flight.get(&server) {
+            Some(scan) if scan.id == id => self.in_flight.remove(&server),
+            _ => None,
+        }
+    }
+
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    pub fn is_in_flight(&self, server: ServerKey) -> bool {
+        self.in_flight.contains_key(&server)
+    }
+
+    fn set_due(&mut self, server: ServerKey, at: i64) {
+        self.unplan(server);
+        self.due_of.insert(server, at);
+        self.due.insert((at, server));
+    }
+}
+
+/// The first moment after `now_ms` with the server's phase in the interval.
+/// Phases of successive keys follow the golden ratio: any number of servers
+/// is spread as evenly as can be, whichever of them are in the class.
+pub fn next_due_ms(server: ServerKey, interval_ms: i64, now_ms: i64) -> i64 {
+    const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+    let fraction = u64::from(server.0).wrapping_mul(GOLDEN);
+    let phase = ((u128::from(fraction) * interval_ms as u128) >> 64) as i64;
+    let from_phase = now_ms - phase;
+    phase + (from_phase.div_euclid(interval_ms) + 1) * interval_ms
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_follow_the_table() {
+        let numbers = |populated: bool| -> Vec<u8> {
+            [0, 2, 3, 10, 11, 20, 21, 30, 31, 40, 41].map(|missed| class_of(missed, populated).number()).to_vec()
+        };
+        assert_eq!(numbers(true), [1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6]);
+        assert_eq!(numbers(false), [2, 2, 2, 2, 3, 3, 4, 4, 5, 5, 6]);
+    }
+
+    #[test]
+    fn twenty_thousand_servers_make_a_flat_load() {
+        let mut per_second = vec![0; 120];
+        for key in 1..=20_000 {
+            let due = next_due_ms(ServerKey(key), 120_000, 1_763_683_200_000);
+            assert!(due > 1_763_683_200_000 && due <= 1_763_683_320_000);
+            per_second[((due - 1) / 1_000 % 120) as usize] += 1;
+        }
+        let (least, most) = (per_second.iter().min().unwrap(), per_second.iter().max().unwrap());
+        assert!(*least >= 164 && *most <= 169, "{least} to {most} of 166.7");
+    }
+
+    #[test]
+    fn a_phase_is_fixed() {
+        let first = next_due_ms(ServerKey(7), 120_000, 1_000_000);
+        assert_eq!(next_due_ms(ServerKey(7), 120_000, first), first + 120_000);
+        assert_eq!(next_due_ms(ServerKey(7), 120_000, first - 1), first);
+    }
+
+    #[test]
+    fn one_scan_of_a_server_at_a_time() {
+        let mut schedule = Schedule::new(Intervals::default());
+        let class = Class::new(1).unwrap();
+        let server = ServerKey(3);
+        schedule.ask(server, 1_000);
+        assert_eq!(schedule.take_due(999, |_| class, |_| true), None);
+        let (_, scan) = schedule.take_due(1_000, |_| class, |_| true).unwrap();
+        schedule.ask(server, 1_500);
+        assert_eq!(schedule.take_due(2_000, |_| class, |_| true), None, "still in flight");
+        assert_eq!(schedule.land(server, scan.id + 1), None);
+        assert_eq!(schedule.land(server, scan.id), Some(scan));
+        schedule.plan(server, class, 2_000);
+        assert!(schedule.due_ms(server).unwrap() <= 122_000);
+        schedule.plan(server, Class::UNKNOWN, 2_000);
+        assert_eq!(schedule.next_due_ms(), None);
+    }
+}

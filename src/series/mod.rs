@@ -1,1 +1,41 @@
-//! Log code, slots, medians (RULES section 10).
+//! Player-count series: log code, packing, slots (RULES section 10).
+//!
+//! Floor 1: pure. A series is a run of coded means, oldest first, with the
+//! start of its newest slot beside it.
+
+pub mod code;
+pub mod slots;
+
+use crate::model::ServerRecord;
+
+/// The count assumed to be true: the median of the last three counts; of two
+/// the smaller; of none 0.
+pub fn assumed_count(counts: &[u32]) -> u32 {
+    match *counts {
+        [] => 0,
+        [a] => a,
+        [a, b] => a.min(b),
+        [a, b, c, ..] => a.max(b).min(a.min(b).max(c)),
+    }
+}
+
+/// [`assumed_count`] of a server's record.
+pub fn assumed(server: &ServerRecord) -> u32 {
+    assumed_count(&server.counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians() {
+        assert_eq!(assumed_count(&[]), 0);
+        assert_eq!(assumed_count(&[7]), 7);
+        assert_eq!(assumed_count(&[7, 3]), 3);
+        for p in [[1, 5, 9], [9, 5, 1], [5, 1, 9], [5, 9, 1], [1, 9, 5], [9, 1, 5]] {
+            assert_eq!(assumed_count(&p), 5, "{p:?}");
+        }
+        assert_eq!(assumed_count(&[4, 4, 0]), 4);
+    }
+}

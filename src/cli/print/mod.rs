@@ -25,7 +25,7 @@ pub struct Printer<W: Write> {
 
 impl<W: Write> Printer<W> {
     pub fn new(json: bool, out: W) -> Printer<W> {
-        Printer { json, now_ms: crate::clock::unix_ms(), out, servers: None }
+        Printer { json, now_ms: crate::clock::system_ms(), out, servers: None }
     }
 
     /// Prints a row as it comes. Rows of a table may wait for its widths.

@@ -1,0 +1,392 @@
+-- The archive of clqd: what websites read (RULES section 12).
+--
+-- For MariaDB 10.6 or later and MySQL 8.0 or later. `clqd migrate` applies this
+-- file and brings an older database up to date; for an EMPTY database
+-- `mysql clqd < schema.sql` does the same. It may be applied again at any time:
+-- tables are kept, views, functions and procedures are replaced.
+--
+-- clqd writes the tables; websites should read the views (their names begin
+-- with `clq_`), which leave out removed and greylisted servers.
+--
+-- Conventions. Moments are Unix milliseconds (`_ms`), spans of time too. A key
+-- is a number that clqd gave to a name; it never changes and is never given
+-- again. A position is 1 for the best, NULL for not ranked. Text compares byte
+-- by byte. There are no foreign keys: clqd writes names before what refers to
+-- them, and a week of one server in one transaction.
+--
+-- Nothing here may need more than one database server's dialect: no RETURNING,
+-- no CREATE OR REPLACE but of views, no IF NOT EXISTS but of tables. The file is
+-- cut into statements at `;` and by DELIMITER lines, as the `mysql` client does.
+
+-- Names ------------------------------------------------------------------
+
+CREATE TABLE IF NOT EXISTS clq_schema_version (
+  version    INT UNSIGNED NOT NULL COMMENT 'Version of this schema; the largest one counts',
+  applied_ms BIGINT       NOT NULL COMMENT 'When it was applied, Unix ms',
+  PRIMARY KEY (version)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+  COMMENT='Versions of the schema that were applied to this database';
+
+CREATE TABLE IF NOT EXISTS clq_number (
+  n INT NOT NULL COMMENT 'A whole number, 0 to 9999',
+  PRIMARY KEY (n)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+  COMMENT='The numbers 0 to 9999, with which views turn a series into rows';
+
+CREATE TABLE IF NOT EXISTS game (
+  game INT UNSIGNED NOT NULL COMMENT 'Key of the game',
+  name VARCHAR(256) NOT NULL COMMENT 'Name as servers give it, such as baseq3',
+  PRIMARY KEY (game),
+  KEY game_name (name)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC
+  COMMENT='Games';
+
+CREATE TABLE IF NOT EXISTS map (
+  map  INT UNSIGNED NOT NULL COMMENT 'Key of the map',
+  name VARCHAR(256) NOT NULL COMMENT 'Name as servers give it, such as q3dm17',
+  PRIMARY KEY (map),
+  KEY map_name (name)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC
+  COMMENT='Maps';
+
+CREATE TABLE IF NOT EXISTS player (
+  player  INT UNSIGNED NOT NULL COMMENT 'Key of the player',
+  game    INT UNSIGNED NOT NULL COMMENT 'Key of the game: a player is known by name within one game',
+  name    VARCHAR(256) NOT NULL COMMENT 'Normalised name: without colour codes, spaces made single, NFC',
+  display VARCHAR(256) NOT NULL COMMENT 'Name as last seen, colour codes and all; cut to 256 characters',
+  PRIMARY KEY (player),
+  UNIQUE KEY player_game_name (game, name),
+  KEY player_name (name)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC
+  COMMENT='Players';
+
+CREATE TABLE IF NOT EXISTS week (
+  week     INT UNSIGNED NOT NULL COMMENT 'Key of the week: whole weeks since Monday 1969-12-29',
+  label    VARCHAR(16)  NOT NULL COMMENT 'ISO label, such as 2026-W47',
+  start_ms BIGINT       NOT NULL COMMENT 'First moment of the week, Unix ms',
+  end_ms   BIGINT       NOT NULL COMMENT 'First moment after the week, Unix ms',
+  PRIMARY KEY (week),
+  UNIQUE KEY week_label (label)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+  COMMENT='Weeks, Monday 00:00 to Monday 00:00 in the time zone of the daemon';
+
+-- Servers ----------------------------------------------------------------
+
+CREATE TABLE IF NOT EXISTS server (
+  server          INT UNSIGNED     NOT NULL COMMENT 'Key of the server',
+  url             VARCHAR(280)     NOT NULL COMMENT 'scheme://host:port',
+  hostname        VARCHAR(256)     NOT NULL COMMENT 'Name that the server gives itself; cut to 256 characters',
+  game            INT UNSIGNED     NULL COMMENT 'Key of the game; NULL: never seen',
+  map             INT UNSIGNED     NULL COMMENT 'Key of the map now; NULL: never seen',
+  slots           INT UNSIGNED     NOT NULL COMMENT 'Places for players; 0: the protocol does not tell',
+  class           TINYINT UNSIGNED NOT NULL COMMENT 'Scan class, 1 (every 2 minutes) to 7',
+  missed          INT UNSIGNED     NOT NULL COMMENT 'Scans missed since the last snapshot',
+  players         INT UNSIGNED     NOT NULL COMMENT 'Players now, bots left out',
+  assumed_players INT UNSIGNED     NOT NULL COMMENT 'Median of the last three counts of players',
+  total_points    BIGINT           NOT NULL COMMENT 'Sum of the points in the last complete list',
+  added_ms        BIGINT           NOT NULL COMMENT 'When the server became known, Unix ms',
+  last_scan_ms    BIGINT           NULL COMMENT 'When it was last asked, Unix ms; NULL: never',
+  last_seen_ms    BIGINT           NULL COMMENT 'When it last answered, Unix ms; NULL: never',
+  server_rank     INT UNSIGNED     NULL COMMENT 'Rank by player-seconds of rank_week, 1 is best; NULL: not ranked',
+  rank_week       INT UNSIGNED     NULL COMMENT 'Key of the week that the rank comes from',
+  greylist        VARCHAR(1000)    NULL COMMENT 'Why statistics leave it out, cut to 1000 characters; NULL: they do not',
+  removed         BOOLEAN          NOT NULL COMMENT '1: taken out, not scanned any more; its past is kept',
+  PRIMARY KEY (server),
+  UNIQUE KEY server_url (url),
+  KEY server_by_rank (server_rank)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC
+  COMMENT='Servers: what is known of each now';
+
+CREATE TABLE IF NOT EXISTS server_series (
+  server           INT UNSIGNED   NOT NULL COMMENT 'Key of the server',
+  newest_slot_ms   BIGINT         NOT NULL COMMENT 'Start of the newest 10 minutes, Unix ms; 0: none yet',
+  newest_hour_ms   BIGINT         NOT NULL COMMENT 'Start of the newest hour, Unix ms; 0: none yet',
+  newest_day_ms    BIGINT         NOT NULL COMMENT 'Start of the newest local day, Unix ms; 0: none yet',
+  newest_week_ms   BIGINT         NOT NULL COMMENT 'Start of the newest local week, Unix ms; 0: none yet',
+  slots            VARBINARY(250) NOT NULL COMMENT 'Mean players per 10 minutes, 150 values of 13 bits, oldest first',
+  hours            VARBINARY(768) NOT NULL COMMENT 'Mean players per hour, 768 values of 8 bits, oldest first',
+  days             VARBINARY(366) NOT NULL COMMENT 'Mean players per day, 365 values of 8 bits, oldest first',
+  weeks            BLOB           NOT NULL COMMENT 'Mean players per week, 8 bits each, oldest first, for ever',
+  ranks            VARBINARY(110) NOT NULL COMMENT 'Ranks of 55 weeks, 16 bits big-endian, oldest first; 0: not ranked, 50000: that or worse',
+  newest_rank_week INT UNSIGNED   NULL COMMENT 'Key of the week of the newest rank; NULL: none yet',
+  PRIMARY KEY (server)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC
+  COMMENT='Series of each server, coded on a log scale; read them by the views clq_series_*';
+
+CREATE TABLE IF NOT EXISTS server_tag (
+  server INT UNSIGNED NOT NULL COMMENT 'Key of the server',
+  tag    VARCHAR(190) NOT NULL COMMENT 'Tag that the admin gave, cut to 190 characters',
+  PRIMARY KEY (server, tag),
+  KEY server_tag_by_tag (tag, server)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC
+  COMMENT='Tags of servers';
+
+CREATE TABLE IF NOT EXISTS server_player (
+  server  INT UNSIGNED NOT NULL COMMENT 'Key of the server',
+  place   INT UNSIGNED NOT NULL COMMENT 'Place in the list of the server, from 1',
+  name    VARCHAR(256) NOT NULL COMMENT 'Normalised name',
+  display VARCHAR(256) NOT NULL COMMENT 'Name as seen, colour codes and all; cut to 256 characters',
+  points  BIGINT       NOT NULL COMMENT 'Points that the server shows',
+  player  INT UNSIGNED NULL COMMENT 'Key of the player; NULL: a name that is not ranked',
+  PRIMARY KEY (server, place),
+  KEY server_player_by_player (player)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC
+  COMMENT='The last complete list of players of each server, bots left out';
+
+-- Weeks ------------------------------------------------------------------
+
+CREATE TABLE IF NOT EXISTS server_week (
+  week        INT UNSIGNED    NOT NULL COMMENT 'Key of the week',
+  server      INT UNSIGNED    NOT NULL COMMENT 'Key of the server',
+  server_rank INT UNSIGNED    NULL COMMENT 'Rank by player_ms among all servers, 1 is best; NULL: not ranked, or not yet',
+  player_ms   BIGINT UNSIGNED NOT NULL COMMENT 'Players x time, player-milliseconds',
+  closed      BOOLEAN         NOT NULL COMMENT '1: final, never changes again; 0: the week is running or being closed',
+  PRIMARY KEY (week, server),
+  KEY server_week_by_rank (week, server_rank),
+  KEY server_week_by_server (server, week)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+  COMMENT='One server in one week';
+
+CREATE TABLE IF NOT EXISTS player_week (
+  week            INT UNSIGNED    NOT NULL COMMENT 'Key of the week',
+  server          INT UNSIGNED    NOT NULL COMMENT 'Key of the server',
+  player          INT UNSIGNED    NOT NULL COMMENT 'Key of the player',
+  measured_ms     BIGINT UNSIGNED NOT NULL COMMENT 'Measured time, ms',
+  starts          INT UNSIGNED    NOT NULL COMMENT 'Times that the player entered',
+  time_ms         BIGINT UNSIGNED NOT NULL COMMENT 'Time: measured time and 60 s for each start, ms',
+  points          BIGINT          NOT NULL COMMENT 'Points collected',
+  elo             DOUBLE          NOT NULL COMMENT 'ELO rating; shown rounded half up',
+  elo_rounds      INT UNSIGNED    NOT NULL COMMENT 'Rounds that the rating comes from',
+  clq1            BIGINT UNSIGNED NOT NULL COMMENT 'CLQ1: sum of the ten best segments of 720 s, thousandths of a point',
+  clq2            BIGINT UNSIGNED NOT NULL COMMENT 'CLQ2: sum of the ten best games',
+  clq1_position   INT UNSIGNED    NULL COMMENT 'Position by clq1, 1 is best; NULL: not ranked',
+  clq2_position   INT UNSIGNED    NULL COMMENT 'Position by clq2, 1 is best; NULL: not ranked',
+  elo_position    INT UNSIGNED    NULL COMMENT 'Position by elo, 1 is best; NULL: not ranked',
+  points_position INT UNSIGNED    NULL COMMENT 'Position by points, 1 is best; NULL: not ranked',
+  time_position   INT UNSIGNED    NULL COMMENT 'Position by time, 1 is best; NULL: not ranked',
+  PRIMARY KEY (week, server, player),
+  KEY player_week_by_clq1 (week, server, clq1_position),
+  KEY player_week_by_clq2 (week, server, clq2_position),
+  KEY player_week_by_elo (week, server, elo_position),
+  KEY player_week_by_points (week, server, points_position),
+  KEY player_week_by_time (week, server, time_position),
+  KEY player_week_by_player (player, week, server)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+  COMMENT='One player on one server in one week; scores and positions of one server are of one moment';
+
+CREATE TABLE IF NOT EXISTS best_position (
+  server   INT UNSIGNED                NOT NULL COMMENT 'Key of the server',
+  player   INT UNSIGNED                NOT NULL COMMENT 'Key of the player',
+  ranking  ENUM('clq1', 'clq2', 'elo') NOT NULL COMMENT 'The ranking that the position is in',
+  place    TINYINT UNSIGNED            NOT NULL COMMENT '1: the best of the three best positions, 2, 3',
+  position INT UNSIGNED                NOT NULL COMMENT 'Position in the week, 1 is best',
+  week     INT UNSIGNED                NOT NULL COMMENT 'Key of the closed week in which it was reached',
+  PRIMARY KEY (server, player, ranking, place),
+  KEY best_position_by_position (server, ranking, position, week),
+  KEY best_position_by_player (player, ranking, position)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+  COMMENT='The three best positions so far of each player on each server; closed weeks only';
+
+CREATE TABLE IF NOT EXISTS map_week (
+  week            INT UNSIGNED    NOT NULL COMMENT 'Key of the week',
+  server          INT UNSIGNED    NOT NULL COMMENT 'Key of the server',
+  map             INT UNSIGNED    NOT NULL COMMENT 'Key of the map',
+  played_ms       BIGINT UNSIGNED NOT NULL COMMENT 'Time that the map was played, ms',
+  player_ms       BIGINT UNSIGNED NOT NULL COMMENT 'Players x time on the map, player-milliseconds',
+  minutes         DOUBLE GENERATED ALWAYS AS (played_ms / 60000e0) VIRTUAL COMMENT 'Time that the map was played, minutes',
+  average_players DOUBLE GENERATED ALWAYS AS (player_ms / NULLIF(played_ms, 0e0)) VIRTUAL COMMENT 'Mean players while it was played; NULL: never played',
+  PRIMARY KEY (week, server, map),
+  KEY map_week_by_map (map, week, server)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+  COMMENT='One map on one server in one week';
+
+INSERT IGNORE INTO clq_number (n)
+WITH digit (d) AS (
+  SELECT 0 UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4
+  UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9
+)
+SELECT a.d + 10 * b.d + 100 * c.d + 1000 * e.d
+FROM digit a CROSS JOIN digit b CROSS JOIN digit c CROSS JOIN digit e;
+
+-- Lists for websites -----------------------------------------------------
+
+-- A server's board of a week. By ranking:
+--   WHERE week = ? AND server = ? AND clq1_position IS NOT NULL ORDER BY clq1_position LIMIT 20
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_top AS
+SELECT pw.week, w.label AS week_label, sw.closed, pw.server, s.url, s.hostname, pw.player, p.game, p.name, p.display,
+  pw.clq1_position, pw.clq2_position, pw.elo_position, pw.points_position, pw.time_position,
+  pw.clq1, pw.clq1 / 7200000e0 AS clq1_points_per_second, pw.clq2,
+  pw.elo, FLOOR(pw.elo + 0.5e0) AS elo_shown, pw.elo_rounds,
+  pw.points, pw.time_ms, pw.measured_ms, pw.starts
+FROM player_week pw
+JOIN server s ON s.server = pw.server
+JOIN player p ON p.player = pw.player
+JOIN week w ON w.week = pw.week
+JOIN server_week sw ON sw.week = pw.week AND sw.server = pw.server
+WHERE s.removed = 0 AND s.greylist IS NULL;
+
+-- All-time best on a server, or of a player. By ranking:
+--   WHERE server = ? AND ranking = 'clq1' ORDER BY position, week LIMIT 20
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_best AS
+SELECT b.server, s.url, s.hostname, b.player, p.game, p.name, p.display,
+  b.ranking, b.place, b.position, b.week, w.label AS week_label
+FROM best_position b
+JOIN server s ON s.server = b.server
+JOIN player p ON p.player = b.player
+JOIN week w ON w.week = b.week
+WHERE s.removed = 0 AND s.greylist IS NULL;
+
+-- Servers in order of player time in a week:
+--   WHERE week = ? AND server_rank IS NOT NULL ORDER BY server_rank LIMIT 100
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_server_ranking AS
+SELECT sw.week, w.label AS week_label, sw.closed, sw.server_rank, sw.server, s.url, s.hostname, s.game,
+  sw.player_ms, sw.player_ms / 3600000e0 AS player_hours
+FROM server_week sw
+JOIN server s ON s.server = sw.server
+JOIN week w ON w.week = sw.week
+WHERE s.removed = 0 AND s.greylist IS NULL;
+
+-- Maps of a server, or servers of a map, in a week.
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_maps AS
+SELECT mw.week, w.label AS week_label, sw.closed, mw.server, s.url, s.hostname, mw.map, m.name AS map_name,
+  mw.minutes, mw.average_players, mw.played_ms, mw.player_ms
+FROM map_week mw
+JOIN server s ON s.server = mw.server
+JOIN map m ON m.map = mw.map
+JOIN week w ON w.week = mw.week
+JOIN server_week sw ON sw.week = mw.week AND sw.server = mw.server
+WHERE s.removed = 0 AND s.greylist IS NULL;
+
+-- Servers now. Greylisted ones are shown, with the reason.
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_servers AS
+SELECT s.server, s.url, s.hostname, s.game, g.name AS game_name, s.map, m.name AS map_name, s.players,
+  s.assumed_players, s.slots, s.class, s.missed, s.total_points, s.server_rank, s.rank_week,
+  s.added_ms, s.last_scan_ms, s.last_seen_ms, s.greylist
+FROM server s
+LEFT JOIN game g ON g.game = s.game
+LEFT JOIN map m ON m.map = s.map
+WHERE s.removed = 0;
+
+-- Who is, or was last, on which server.
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_online AS
+SELECT sp.server, s.url, s.hostname, s.last_seen_ms, s.missed, sp.place, sp.name, sp.display, sp.points, sp.player
+FROM server_player sp
+JOIN server s ON s.server = sp.server
+WHERE s.removed = 0;
+
+-- Series -----------------------------------------------------------------
+
+DROP FUNCTION IF EXISTS clq_players8;
+CREATE FUNCTION clq_players8(code INT) RETURNS DOUBLE
+  DETERMINISTIC NO SQL SQL SECURITY INVOKER
+  COMMENT 'Mean players of an 8-bit code; NULL: no data. Error below 2.3 %'
+RETURN CASE
+  WHEN code = 0 THEN 0e0
+  WHEN code BETWEEN 1 AND 254 THEN 0.05e0 * POW(81920e0, (code - 1) / 253e0)
+END;
+
+DROP FUNCTION IF EXISTS clq_players13;
+CREATE FUNCTION clq_players13(code INT) RETURNS DOUBLE
+  DETERMINISTIC NO SQL SQL SECURITY INVOKER
+  COMMENT 'Mean players of a 13-bit code; NULL: no data. Error below 0.07 %'
+RETURN CASE
+  WHEN code = 0 THEN 0e0
+  WHEN code BETWEEN 1 AND 8190 THEN 0.05e0 * POW(81920e0, (code - 1) / 8189e0)
+END;
+
+DROP FUNCTION IF EXISTS clq_code8;
+CREATE FUNCTION clq_code8(series BLOB, i INT) RETURNS INT
+  DETERMINISTIC NO SQL SQL SECURITY INVOKER
+  COMMENT 'Code number i, from 0, of a series of 8-bit codes; NULL: there is none'
+RETURN CASE
+  WHEN i >= 0 AND i < LENGTH(series) THEN CAST(CONV(HEX(SUBSTRING(series, i + 1, 1)), 16, 10) AS UNSIGNED)
+END;
+
+-- Three codes stand in five bytes: 39 bits and a spare one, big-endian, the first code highest.
+DROP FUNCTION IF EXISTS clq_code13;
+CREATE FUNCTION clq_code13(series BLOB, i INT) RETURNS INT
+  DETERMINISTIC NO SQL SQL SECURITY INVOKER
+  COMMENT 'Code number i, from 0, of a series of 13-bit codes; NULL: there is none'
+RETURN CASE
+  WHEN i >= 0 AND (i DIV 3) * 5 + 5 <= LENGTH(series) THEN
+    (CAST(CONV(HEX(SUBSTRING(series, (i DIV 3) * 5 + 1, 5)), 16, 10) AS UNSIGNED) >> (27 - 13 * (i MOD 3))) & 8191
+END;
+
+DROP FUNCTION IF EXISTS clq_rank16;
+CREATE FUNCTION clq_rank16(series BLOB, i INT) RETURNS INT
+  DETERMINISTIC NO SQL SQL SECURITY INVOKER
+  COMMENT 'Rank number i, from 0, of a series of ranks; NULL: not ranked. 50000: that or worse'
+RETURN CASE
+  WHEN i >= 0 AND i * 2 + 2 <= LENGTH(series) THEN
+    NULLIF(CAST(CONV(HEX(SUBSTRING(series, i * 2 + 1, 2)), 16, 10) AS UNSIGNED), 0)
+END;
+
+-- A row for each value: WHERE server = ? ORDER BY time_ms. time_ms is where the
+-- slot begins; players is NULL where there is no data, which is not zero.
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_series_slot AS
+SELECT s.server, s.newest_slot_ms - (LENGTH(s.slots) DIV 5 * 3 - 1 - n.n) * 600000 AS time_ms,
+  clq_players13(clq_code13(s.slots, n.n)) AS players
+FROM server_series s
+JOIN clq_number n ON n.n < LENGTH(s.slots) DIV 5 * 3
+WHERE s.newest_slot_ms > 0;
+
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_series_hour AS
+SELECT s.server, s.newest_hour_ms - (LENGTH(s.hours) - 1 - n.n) * 3600000 AS time_ms,
+  clq_players8(clq_code8(s.hours, n.n)) AS players
+FROM server_series s
+JOIN clq_number n ON n.n < LENGTH(s.hours)
+WHERE s.newest_hour_ms > 0;
+
+-- Days and weeks are local. Where clocks were put forward or back between a
+-- value and the newest one, time_ms is off by that hour: take the date of
+-- time_ms + 43200000 (noon), which always lies in the right day.
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_series_day AS
+SELECT s.server, s.newest_day_ms - (LENGTH(s.days) - 1 - n.n) * 86400000 AS time_ms,
+  clq_players8(clq_code8(s.days, n.n)) AS players
+FROM server_series s
+JOIN clq_number n ON n.n < LENGTH(s.days)
+WHERE s.newest_day_ms > 0;
+
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_series_week AS
+SELECT s.server, s.newest_week_ms - (LENGTH(s.weeks) - 1 - n.n) * 604800000 AS time_ms,
+  clq_players8(clq_code8(s.weeks, n.n)) AS players
+FROM server_series s
+JOIN clq_number n ON n.n < LENGTH(s.weeks)
+WHERE s.newest_week_ms > 0;
+
+-- Ranks by week: WHERE server = ? ORDER BY week.
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_series_rank AS
+SELECT s.server, CAST(s.newest_rank_week AS SIGNED) - (LENGTH(s.ranks) DIV 2 - 1 - n.n) AS week,
+  clq_rank16(s.ranks, n.n) AS server_rank
+FROM server_series s
+JOIN clq_number n ON n.n < LENGTH(s.ranks) DIV 2
+WHERE s.newest_rank_week IS NOT NULL;
+
+DELIMITER //
+
+DROP PROCEDURE IF EXISTS clq_series //
+CREATE PROCEDURE clq_series(IN server_key INT UNSIGNED, IN kind VARCHAR(8))
+  READS SQL DATA SQL SECURITY INVOKER
+  COMMENT 'A series of a server, oldest first; kind: slot (10 minutes), hour, day, week, rank'
+BEGIN
+  IF kind = 'slot' THEN
+    SELECT time_ms, players FROM clq_series_slot WHERE server = server_key ORDER BY time_ms;
+  ELSEIF kind = 'hour' THEN
+    SELECT time_ms, players FROM clq_series_hour WHERE server = server_key ORDER BY time_ms;
+  ELSEIF kind = 'day' THEN
+    SELECT time_ms, players FROM clq_series_day WHERE server = server_key ORDER BY time_ms;
+  ELSEIF kind = 'week' THEN
+    SELECT time_ms, players FROM clq_series_week WHERE server = server_key ORDER BY time_ms;
+  ELSEIF kind = 'rank' THEN
+    SELECT week, server_rank FROM clq_series_rank WHERE server = server_key ORDER BY week;
+  ELSE
+    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'clq_series: kind is one of slot, hour, day, week, rank';
+  END IF;
+END //
+
+DELIMITER ;
+
+-- Last: the version, where none stands yet. `clqd migrate` moves it on.
+INSERT INTO clq_schema_version (version, applied_ms)
+SELECT 1, FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000) FROM DUAL
+WHERE NOT EXISTS (SELECT 1 FROM clq_schema_version);

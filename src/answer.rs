@@ -1,0 +1,50 @@
+//! Answers to requests that only read, from an engine and its store: the same
+//! whether the daemon gives them or an offline reader.
+
+use crate::control::protocol::{ErrorCode, Failure, Request, Row, Status};
+use crate::engine::{Source, ViewError};
+use crate::hot::Hot;
+use crate::store::StoreError;
+
+/// All rows of the answer. Everything in `hot` must be committed.
+///
+/// `Status` has the engine's part and the outbox; the daemon adds its own.
+pub fn answer(hot: &Hot, request: &Request) -> Result<Vec<Row>, Failure> {
+    let Hot { engine, store } = hot;
+    match request {
+        Request::Status {} => Ok(vec![Row::Status(Box::new(Status {
+            engine: engine.status(),
+            outbox_entries: store.outbox_len() as u64,
+            ..Status::default()
+        }))]),
+        Request::ServersList { filter } => {
+            let mut servers: Vec<_> = engine.servers().filter(|server| filter.fits(server)).collect();
+            servers.sort_unstable_by(|a, b| a.url.cmp(&b.url));
+            Ok(servers.into_iter().map(|server| Row::Server(Box::new(server))).collect())
+        }
+        Request::ServersShow { url } => {
+            let detail = engine.server_detail(store, url).map_err(failure)?;
+            Ok(vec![Row::ServerDetail(Box::new(detail))])
+        }
+        Request::Top { server, ranking, week, n } => {
+            let top = engine.top(store, server, *ranking, week.as_deref(), *n as usize).map_err(failure)?;
+            Ok(vec![Row::Top(top)])
+        }
+        Request::Player { name } => {
+            Ok(engine.players(store, name).map_err(failure)?.into_iter().map(Row::Player).collect())
+        }
+        Request::ServersAdd { .. }
+        | Request::ServersRemove { .. }
+        | Request::Rescan { .. }
+        | Request::Greylist { .. }
+        | Request::Reload {} => Err(Failure::new(ErrorCode::Refused, "this needs the running daemon")),
+    }
+}
+
+fn failure(error: ViewError<StoreError>) -> Failure {
+    let code = match error {
+        ViewError::Source(_) => ErrorCode::Internal,
+        _ => ErrorCode::NotFound,
+    };
+    Failure::new(code, error.to_string())
+}

@@ -1,0 +1,141 @@
+//! A connection to the archive as clqd wants it: its own session settings, a
+//! time limit on everything, and alone.
+//!
+//! Alone: a connection holds a lock named after its database for as long as it
+//! lives. So two daemons cannot write one archive by turns, and a connection
+//! that was given up here but not yet there can do no more once its successor
+//! has the lock: no old value overtakes a newer one. The lock belongs to one
+//! database server; a cluster with several writing nodes does not share it.
+
+use std::time::Duration;
+
+use mysql_async::prelude::{FromRow, Queryable};
+use mysql_async::{Conn, DriverError, Row};
+
+use super::error::{ArchiveError, Fault};
+use super::settings::ArchiveSettings;
+
+/// Statements are kept below this size, bytes: larger ones are no faster, and
+/// every database takes them (`max_allowed_packet` is 16 MiB or more by default).
+const STATEMENT_BYTES_MAX: usize = 1 << 20;
+
+/// The database ends a connection that has been silent for so long, s. Within
+/// that time the lock of a vanished machine is free again.
+const SILENCE_S_MAX: u32 = 120;
+
+/// An open archive. After an error other than `Rejected`, `Foreign` or `Busy`
+/// it is to be dropped and opened anew.
+pub struct Archive {
+    conn: Conn,
+    pub(super) target: String,
+    pub(super) batch_rows_max: usize,
+    pub(super) statement_bytes_max: usize,
+    query_timeout: Duration,
+}
+
+impl Archive {
+    /// Connects, and waits some seconds at most for the archive's lock.
+    pub async fn connect(settings: &ArchiveSettings) -> Result<Archive, ArchiveError> {
+        Archive::reconnect(settings, &mut None).await
+    }
+
+    /// As `connect`, where `previous` is the database's number of a connection
+    /// that this process had and gave up: should it still hold the lock, it is
+    /// ended. It becomes the new one's number.
+    pub async fn reconnect(settings: &ArchiveSettings, previous: &mut Option<u32>) -> Result<Archive, ArchiveError> {
+        let opts = settings.opts()?;
+        let target = settings.target();
+        let query_timeout = Duration::from_millis(settings.query_timeout_ms.into());
+        let within = Duration::from_millis(settings.connect_timeout_ms.into());
+        let conn = match tokio::time::timeout(within, Conn::new(opts)).await {
+            Ok(Ok(conn)) => conn,
+            Ok(Err(error)) => return Err(Fault::from(error).classify(&target, "connect")),
+            Err(_) => return Err(Fault::Timeout.classify(&target, "connect")),
+        };
+        let mut archive = Archive {
+            conn,
+            target,
+            batch_rows_max: settings.batch_rows_max as usize,
+            statement_bytes_max: STATEMENT_BYTES_MAX,
+            query_timeout,
+        };
+        archive.prepare_session(settings).await?;
+        archive.take_lock(settings, previous).await?;
+        Ok(archive)
+    }
+
+    /// Says goodbye, and so frees the lock at once.
+    pub async fn close(self) {
+        let within = Duration::from_secs(2).min(self.query_timeout);
+        let _ = tokio::time::timeout(within, self.conn.disconnect()).await;
+    }
+
+    async fn prepare_session(&mut self, settings: &ArchiveSettings) -> Result<(), ArchiveError> {
+        // A lock of a row must give up before the statement's own time is over.
+        let lock_s = (settings.query_timeout_ms / 3_000).max(1);
+        let session = format!(
+            "SET SESSION sql_mode='STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit=1, \
+             wait_timeout={SILENCE_S_MAX}, innodb_lock_wait_timeout={lock_s}"
+        );
+        self.run("session", &session).await?;
+        let packet: Option<u64> = self.first("session", "SELECT @@max_allowed_packet").await?;
+        // Half: a statement ends with the row that passes the limit.
+        self.statement_bytes_max = STATEMENT_BYTES_MAX.min(packet.unwrap_or(1 << 20) as usize / 2);
+        Ok(())
+    }
+
+    async fn take_lock(&mut self, settings: &ArchiveSettings, previous: &mut Option<u32>) -> Result<(), ArchiveError> {
+        const NAME: &str = "CONCAT('clqd.', LEFT(SHA1(DATABASE()), 32))";
+        let holder = format!("SELECT IS_USED_LOCK({NAME})");
+        let held_by = self.first::<Option<u64>>("lock", &holder).await?.flatten();
+        if held_by.is_some() && held_by == previous.map(u64::from) {
+            // It may end by itself meanwhile, which is an error here.
+            let _ = self.attempt(&format!("KILL {}", held_by.unwrap_or_default())).await;
+        }
+        // Before asking: the lock may be got although the answer is lost.
+        *previous = Some(self.conn.id());
+        let wait_s = (settings.query_timeout_ms / 2_000).min(5);
+        let got = self.first::<Option<u8>>("lock", &format!("SELECT GET_LOCK({NAME}, {wait_s})")).await?;
+        if got.flatten() == Some(1) {
+            return Ok(());
+        }
+        let connection = self.first::<Option<u64>>("lock", &holder).await?.flatten().unwrap_or_default();
+        Err(ArchiveError::Taken { target: self.target.clone(), connection })
+    }
+
+    /// Runs a statement.
+    pub(super) async fn run(&mut self, doing: &'static str, sql: &str) -> Result<(), ArchiveError> {
+        self.attempt(sql).await.map_err(|fault| fault.classify(&self.target, doing))
+    }
+
+    /// The first row of an answer.
+    pub(super) async fn first<T>(&mut self, doing: &'static str, sql: &str) -> Result<Option<T>, ArchiveError>
+    where
+        T: FromRow + Send + 'static,
+    {
+        let rows: Result<Vec<T>, Fault> = self.rows(sql).await;
+        rows.map(|rows| rows.into_iter().next()).map_err(|fault| fault.classify(&self.target, doing))
+    }
+
+    /// Runs a statement; the fault is not yet classified.
+    pub(super) async fn attempt(&mut self, sql: &str) -> Result<(), Fault> {
+        match tokio::time::timeout(self.query_timeout, self.conn.query_drop(sql)).await {
+            Ok(result) => result.map_err(Fault::from),
+            Err(_) => Err(Fault::Timeout),
+        }
+    }
+
+    /// All rows of an answer.
+    pub(super) async fn rows<T>(&mut self, sql: &str) -> Result<Vec<T>, Fault>
+    where
+        T: FromRow + Send + 'static,
+    {
+        let rows: Vec<Row> = match tokio::time::timeout(self.query_timeout, self.conn.query(sql)).await {
+            Ok(result) => result?,
+            Err(_) => return Err(Fault::Timeout),
+        };
+        rows.into_iter()
+            .map(|row| T::from_row_opt(row).map_err(|error| Fault::Mysql(DriverError::FromRow { row: error.0 }.into())))
+            .collect()
+    }
+}

@@ -1,0 +1,166 @@
+//! What can go wrong with the archive, sorted by who can do something about it.
+
+use mysql_async::{DriverError, Error as MysqlError, ServerError};
+
+use super::settings::SettingsError;
+
+/// Why the archive could not be written. None of them loses anything: what was
+/// not written stays pending.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// The config.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// No answer: down, unreachable, too slow, or the connection was lost.
+    #[error("archive {target} cannot be reached ({doing}): {why}")]
+    Unreachable { target: String, doing: &'static str, why: String },
+    /// It answers, but cannot now: full, read-only, locked, shutting down.
+    #[error("archive {target} cannot do it now ({doing}): {why}")]
+    Busy { target: String, doing: &'static str, why: String },
+    /// Who we are or what we may do.
+    #[error("archive {target} refuses ({doing}): {why}")]
+    Refused { target: String, doing: &'static str, why: String },
+    /// Not the tables that this clqd writes.
+    #[error("archive {target}: {why}")]
+    Schema { target: String, why: String },
+    /// Another writer is at work.
+    #[error(
+        "archive {target} is being written by another clqd (connection {connection} of the database); stop that one, \
+         or if it is gone: KILL {connection}"
+    )]
+    Taken { target: String, connection: u64 },
+    /// The archive was written from another state: the same name has another key.
+    #[error(
+        "archive {target} does not belong to this state: {what} {name} has key {key_here} in the state and key \
+         {key_there} in the archive; bring back the state that wrote it, or give this one an empty database"
+    )]
+    Foreign { target: String, what: &'static str, name: String, key_here: u32, key_there: u32 },
+    /// The database does not take this value: an error of ours.
+    #[error("archive {target} rejects a row of {what}: {why}")]
+    Rejected { target: String, what: &'static str, why: String },
+}
+
+impl ArchiveError {
+    /// Whether only what was written is to blame, and not the archive.
+    pub fn is_rejected(&self) -> bool {
+        matches!(self, ArchiveError::Rejected { .. })
+    }
+}
+
+/// What the driver said, for whoever may still want to act on its number.
+#[derive(Debug)]
+pub(super) enum Fault {
+    Mysql(MysqlError),
+    Timeout,
+}
+
+impl From<MysqlError> for Fault {
+    fn from(error: MysqlError) -> Fault {
+        Fault::Mysql(error)
+    }
+}
+
+impl Fault {
+    /// Number of the server's error; 0 where it is not the server's.
+    pub fn code(&self) -> u16 {
+        match self {
+            Fault::Mysql(MysqlError::Server(error)) => error.code,
+            _ => 0,
+        }
+    }
+
+    /// Two transactions were in each other's way: the loser may just try again.
+    /// 1205 lock wait timeout, 1213 deadlock, 1020 a row changed since it was
+    /// read (MariaDB 11.6 and later).
+    pub fn is_conflict(&self) -> bool {
+        matches!(self.code(), 1020 | 1205 | 1213)
+    }
+
+    /// Whether the connection can still be used.
+    pub fn is_fatal(&self) -> bool {
+        match self {
+            Fault::Timeout => true,
+            Fault::Mysql(error) => error.is_fatal(),
+        }
+    }
+
+    /// `doing` is what was tried, such as a table's name.
+    pub fn classify(self, target: &str, doing: &'static str) -> ArchiveError {
+        let target = target.to_owned();
+        match self {
+            Fault::Timeout => {
+                ArchiveError::Unreachable { target, doing, why: "no answer within the time allowed".into() }
+            }
+            Fault::Mysql(MysqlError::Server(error)) => classify_server(target, doing, &error),
+            Fault::Mysql(MysqlError::Driver(DriverError::UnknownAuthPlugin { name })) => {
+                let why = format!(
+                    "the account logs in by plugin {name}, which clqd does not know; \
+                     give it a password (IDENTIFIED BY '...')"
+                );
+                ArchiveError::Refused { target, doing, why }
+            }
+            Fault::Mysql(MysqlError::Driver(
+                DriverError::CleartextPluginDisabled
+                | DriverError::MysqlOldPasswordDisabled
+                | DriverError::NoClientSslFlagFromServer,
+            )) => ArchiveError::Refused { target, doing, why: "its way of logging in is not supported".into() },
+            Fault::Mysql(error) => ArchiveError::Unreachable { target, doing, why: error.to_string() },
+        }
+    }
+}
+
+fn classify_server(target: String, doing: &'static str, error: &ServerError) -> ArchiveError {
+    let why = format!("{} (error {})", error.message, error.code);
+    match error.code {
+        // Access denied (1044, 1045, 1698), host not allowed or blocked, a right
+        // is missing, password expired, TLS demanded, account locked.
+        1044 | 1045 | 1129 | 1130 | 1141 | 1142 | 1143 | 1227 | 1251 | 1370 | 1419 | 1524 | 1698 | 1820 | 1862
+        | 3118 | 3159 | 3879 | 4151 => ArchiveError::Refused { target, doing, why },
+        1049 => ArchiveError::Schema {
+            target,
+            why: format!("{why}; make it: CREATE DATABASE ... CHARACTER SET utf8mb4, then run `clqd migrate`"),
+        },
+        // No such table, column or routine.
+        1054 | 1146 | 1305 => ArchiveError::Schema { target, why: format!("{why}; run `clqd migrate`") },
+        // Shutdown, kill, too many connections, statement stopped, idle too long.
+        1040 | 1053 | 1077..=1079 | 1152 | 1159 | 1161 | 1203 | 1226 | 1317 | 1927 | 3024 | 4031 => {
+            ArchiveError::Unreachable { target, doing, why }
+        }
+        // Conflicts, full disk or table, out of memory, read-only, storage engine in trouble, restart pending.
+        1020 | 1205 | 1213 | 1021 | 1026 | 1030 | 1037 | 1038 | 1041 | 1114 | 1135 | 1180 | 1206 | 1290 | 1792
+        | 1836 | 1969 | 3100 | 3101 | 3168 => ArchiveError::Busy { target, doing, why },
+        _ => ArchiveError::Rejected { target, what: doing, why },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_an_error_decides_its_kind() {
+        let kind = |code: u16| {
+            let error = ServerError { code, message: "m".into(), state: "HY000".into() };
+            match Fault::from(MysqlError::Server(error)).classify("t", "player") {
+                ArchiveError::Refused { .. } => "refused",
+                ArchiveError::Schema { .. } => "schema",
+                ArchiveError::Unreachable { .. } => "unreachable",
+                ArchiveError::Busy { .. } => "busy",
+                ArchiveError::Rejected { .. } => "rejected",
+                other => panic!("{other}"),
+            }
+        };
+        for (code, want) in [
+            (1045, "refused"),
+            (1049, "schema"),
+            (1146, "schema"),
+            (1053, "unreachable"),
+            (1114, "busy"),
+            (1213, "busy"),
+            (1264, "rejected"),
+            (1406, "rejected"),
+        ] {
+            assert_eq!(kind(code), want, "{code}");
+        }
+    }
+}

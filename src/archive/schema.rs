@@ -1,0 +1,211 @@
+//! Applies `schema.sql`, and refuses an archive whose schema this clqd does
+//! not know.
+//!
+//! `schema.sql` is always the newest schema, whole. An older archive is first
+//! brought along by the [`Step`]s that it lacks, then the file is applied again:
+//! it keeps tables and replaces views and routines. Data definitions commit by
+//! themselves, so every part can be repeated, and the version is written last.
+
+use super::connect::Archive;
+use super::error::{ArchiveError, Fault};
+use super::split::statements;
+
+/// The whole schema, as shipped.
+pub const SCHEMA_SQL: &str = include_str!("../../schema.sql");
+
+/// A schema: its version, its text, and the way there from older versions.
+#[derive(Clone, Copy, Debug)]
+pub struct Schema {
+    pub version: u32,
+    /// Everything, for an empty database; may be applied again.
+    pub sql: &'static str,
+    /// In order of version.
+    pub steps: &'static [Step],
+}
+
+/// What brings a schema from the version before to `to`. An interrupted step is
+/// run again from its start: a column or index that is already there, or
+/// already gone, is passed over.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    pub to: u32,
+    pub sql: &'static str,
+}
+
+impl Schema {
+    /// What this clqd writes. To change a table: change `schema.sql`, raise the
+    /// version here and in its last statement, and add a step, such as
+    /// `Step { to: 2, sql: "ALTER TABLE player ADD COLUMN ..." }`.
+    pub const CURRENT: Schema = Schema { version: 1, sql: SCHEMA_SQL, steps: &[] };
+}
+
+/// What a migration did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Migrated {
+    /// Version found; `None`: there was none.
+    pub from: Option<u32>,
+    pub to: u32,
+    pub routines: Routines,
+}
+
+/// The functions and the procedure with which websites read series. clqd itself
+/// does not need them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Routines {
+    Ready,
+    /// The account may not create them; those of an earlier migration stand.
+    Kept {
+        why: String,
+    },
+    /// The account may not create them, and there are none. The views of series
+    /// are missing too.
+    Missing {
+        why: String,
+    },
+}
+
+/// The right to create routines is missing: 1044 and 1370 by the account's
+/// grants; 1227, 1418 and 1419 because the database keeps a binary log.
+const NO_RIGHT_TO_ROUTINES: [u16; 5] = [1044, 1227, 1370, 1418, 1419];
+
+/// Already there, or already gone: table, column, index.
+const ALREADY_DONE: [u16; 4] = [1050, 1060, 1061, 1091];
+
+const NO_SUCH_TABLE: u16 = 1146;
+const NO_SUCH_ROUTINE: u16 = 1305;
+
+impl Archive {
+    /// Brings the database to this clqd's schema; does nothing new when run again.
+    pub async fn migrate(&mut self) -> Result<Migrated, ArchiveError> {
+        self.migrate_to(&Schema::CURRENT).await
+    }
+
+    /// As `migrate`, for any schema.
+    pub async fn migrate_to(&mut self, schema: &Schema) -> Result<Migrated, ArchiveError> {
+        let from = self.schema_version().await?;
+        if let Some(found) = from {
+            self.refuse_newer(found, schema)?;
+            for step in schema.steps.iter().filter(|step| step.to > found) {
+                self.apply_step(step).await?;
+            }
+        }
+        let refusal = self.routine_refusal().await?;
+        for statement in statements(schema.sql) {
+            if refusal.is_some() && is_routine(statement) {
+                continue;
+            }
+            match self.attempt(statement).await {
+                Err(fault) if refusal.is_some() && fault.code() == NO_SUCH_ROUTINE => {} // a view of series
+                result => result.map_err(|fault| self.schema_fault(fault))?,
+            }
+        }
+        let routines = match refusal {
+            None => Routines::Ready,
+            Some(why) => {
+                let count: Option<u64> = self
+                    .first(
+                        "schema",
+                        "SELECT COUNT(*) FROM information_schema.routines \
+                         WHERE routine_schema = DATABASE() AND routine_name = 'clq_series'",
+                    )
+                    .await?;
+                if count == Some(1) { Routines::Kept { why } } else { Routines::Missing { why } }
+            }
+        };
+        Ok(Migrated { from, to: schema.version, routines })
+    }
+
+    /// Whether this clqd can write here. Error: `Schema`, with what to do.
+    pub async fn check_schema(&mut self) -> Result<(), ArchiveError> {
+        let schema = Schema::CURRENT;
+        let why = match self.schema_version().await? {
+            Some(found) if found == schema.version => return Ok(()),
+            Some(found) if found > schema.version => return self.refuse_newer(found, &schema),
+            Some(found) => {
+                format!("has schema version {found}, and this clqd needs {}; run `clqd migrate`", schema.version)
+            }
+            None => "has no tables of clqd yet; run `clqd migrate`".into(),
+        };
+        Err(ArchiveError::Schema { target: self.target.clone(), why })
+    }
+
+    async fn schema_version(&mut self) -> Result<Option<u32>, ArchiveError> {
+        match self.rows::<Option<u32>>("SELECT MAX(version) FROM clq_schema_version").await {
+            Ok(rows) => Ok(rows.into_iter().next().flatten()),
+            Err(fault) if fault.code() == NO_SUCH_TABLE => Ok(None),
+            Err(fault) => Err(fault.classify(&self.target, "schema")),
+        }
+    }
+
+    fn refuse_newer(&self, found: u32, schema: &Schema) -> Result<(), ArchiveError> {
+        if found <= schema.version {
+            return Ok(());
+        }
+        Err(ArchiveError::Schema {
+            target: self.target.clone(),
+            why: format!(
+                "has schema version {found}, and this clqd knows versions up to {}; use the newer clqd that made it",
+                schema.version
+            ),
+        })
+    }
+
+    async fn apply_step(&mut self, step: &Step) -> Result<(), ArchiveError> {
+        for statement in statements(step.sql) {
+            match self.attempt(statement).await {
+                Err(fault) if ALREADY_DONE.contains(&fault.code()) => {}
+                result => result.map_err(|fault| self.schema_fault(fault))?,
+            }
+        }
+        let stamp = format!(
+            "INSERT IGNORE INTO clq_schema_version (version, applied_ms) \
+             VALUES ({}, FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000))",
+            step.to
+        );
+        self.run("schema", &stamp).await
+    }
+
+    /// Whether this account may create functions, found out by creating one:
+    /// otherwise those that stand would be dropped and could not be replaced.
+    async fn routine_refusal(&mut self) -> Result<Option<String>, ArchiveError> {
+        const PROBE: &str = "CREATE FUNCTION clq_probe() RETURNS INT DETERMINISTIC NO SQL RETURN 1";
+        for statement in ["DROP FUNCTION IF EXISTS clq_probe", PROBE, "DROP FUNCTION IF EXISTS clq_probe"] {
+            match self.attempt(statement).await {
+                Ok(()) => {}
+                Err(Fault::Mysql(error)) if refuses_routines(&error) => return Ok(Some(error.to_string())),
+                Err(fault) => return Err(self.schema_fault(fault)),
+            }
+        }
+        Ok(None)
+    }
+
+    fn schema_fault(&self, fault: Fault) -> ArchiveError {
+        match fault.classify(&self.target, "schema") {
+            ArchiveError::Rejected { target, why, .. } => ArchiveError::Schema { target, why },
+            error => error,
+        }
+    }
+}
+
+fn refuses_routines(error: &mysql_async::Error) -> bool {
+    matches!(error, mysql_async::Error::Server(error) if NO_RIGHT_TO_ROUTINES.contains(&error.code))
+}
+
+fn is_routine(statement: &str) -> bool {
+    let mut words = statement.split_whitespace();
+    matches!(words.next(), Some("CREATE" | "DROP")) && matches!(words.next(), Some("FUNCTION" | "PROCEDURE"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_stamps_the_version_of_the_code() {
+        let stamp = format!("SELECT {}, FLOOR(UNIX_TIMESTAMP", Schema::CURRENT.version);
+        assert!(statements(SCHEMA_SQL).last().is_some_and(|last| last.contains(&stamp)));
+        let steps = Schema::CURRENT.steps;
+        assert!(steps.windows(2).all(|pair| pair[0].to < pair[1].to));
+        assert!(steps.last().is_none_or(|last| last.to == Schema::CURRENT.version));
+    }
+}

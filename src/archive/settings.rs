@@ -1,0 +1,222 @@
+//! What the admin says about the archive: the `[archive]` section of the config.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use mysql_async::{Opts, OptsBuilder};
+use serde::Deserialize;
+
+/// The `[archive]` section.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ArchiveSettings {
+    /// `mysql://user@host:3306/database`, or with `?socket=/path` by a Unix
+    /// socket. Empty: nothing is archived.
+    pub url: String,
+    /// A file with the password and nothing else; empty: none.
+    pub password_file: PathBuf,
+    /// Name of a systemd credential (`LoadCredential=`) with the password; empty: none.
+    pub credential: String,
+    /// What is in the archive is at most this old, s. 2 to 86,400.
+    pub interval_s: u32,
+    /// At a stop, how long at most to write what is still pending, s. 0 to 3,600.
+    pub drain_s_max: u32,
+    /// How long at most to connect, ms. 100 to 600,000.
+    pub connect_timeout_ms: u32,
+    /// How long at most a statement may take, ms. 1,000 to 3,600,000.
+    pub query_timeout_ms: u32,
+    /// Rows in one transaction, but that a server's week is never cut. 1 to 100,000.
+    pub batch_rows_max: u32,
+    /// How long to wait after the first failure, ms; doubled with each. 10 to 600,000.
+    pub retry_ms_min: u32,
+    /// How long to wait at most after a failure, ms. `retry_ms_min` to 3,600,000.
+    pub retry_ms_max: u32,
+}
+
+/// A setting that cannot be used. Each message names it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    #[error("archive.url is empty: no archive is configured")]
+    NoUrl,
+    #[error("archive.url is not of the form mysql://user@host:3306/database: {0}")]
+    Url(String),
+    #[error("archive.url names no database: mysql://user@host:3306/database")]
+    NoDatabase,
+    #[error("archive.{name} = {value} is not in {min} to {max}")]
+    Range { name: &'static str, value: u32, min: u32, max: u32 },
+    #[error("archive.password_file and archive.credential are both set; use one")]
+    TwoPasswords,
+    #[error("archive.password_file {path}: {error}")]
+    PasswordFile { path: String, error: String },
+    #[error("archive.credential {name:?}: {error}")]
+    Credential { name: String, error: String },
+}
+
+impl Default for ArchiveSettings {
+    fn default() -> Self {
+        ArchiveSettings {
+            url: String::new(),
+            password_file: PathBuf::new(),
+            credential: String::new(),
+            interval_s: 600,
+            drain_s_max: 20,
+            connect_timeout_ms: 5_000,
+            query_timeout_ms: 30_000,
+            batch_rows_max: 2_000,
+            retry_ms_min: 1_000,
+            retry_ms_max: 60_000,
+        }
+    }
+}
+
+impl ArchiveSettings {
+    /// Whether anything is to be archived.
+    pub fn is_on(&self) -> bool {
+        !self.url.is_empty()
+    }
+
+    /// Looks at every value, but reads no file.
+    pub fn check(&self) -> Result<(), SettingsError> {
+        let range = |name, value, min, max| {
+            if (min..=max).contains(&value) { Ok(()) } else { Err(SettingsError::Range { name, value, min, max }) }
+        };
+        range("interval_s", self.interval_s, 2, 86_400)?;
+        range("drain_s_max", self.drain_s_max, 0, 3_600)?;
+        range("connect_timeout_ms", self.connect_timeout_ms, 100, 600_000)?;
+        range("query_timeout_ms", self.query_timeout_ms, 1_000, 3_600_000)?;
+        range("batch_rows_max", self.batch_rows_max, 1, 100_000)?;
+        range("retry_ms_min", self.retry_ms_min, 10, 600_000)?;
+        range("retry_ms_max", self.retry_ms_max, self.retry_ms_min, 3_600_000)?;
+        if !self.password_file.as_os_str().is_empty() && !self.credential.is_empty() {
+            return Err(SettingsError::TwoPasswords);
+        }
+        if self.is_on() {
+            self.opts_from_url()?;
+        }
+        Ok(())
+    }
+
+    /// The archive without its password, for messages: `user@host:3306/database`.
+    pub fn target(&self) -> String {
+        let Ok(opts) = self.opts_from_url() else { return "(no archive)".into() };
+        let user = opts.user().unwrap_or("");
+        let place = match opts.socket() {
+            Some(socket) => socket.to_owned(),
+            None => format!("{}:{}", opts.ip_or_hostname(), opts.tcp_port()),
+        };
+        format!("{user}@{place}/{}", opts.db_name().unwrap_or(""))
+    }
+
+    /// How to connect; reads the password.
+    pub(super) fn opts(&self) -> Result<Opts, SettingsError> {
+        self.check()?;
+        let opts = self.opts_from_url()?;
+        let password = self.password()?.or_else(|| opts.pass().map(str::to_owned));
+        Ok(OptsBuilder::from_opts(opts)
+            .pass(password)
+            // Else a loopback address is quietly left for the socket that the
+            // server names, which behind a proxy or container is another's.
+            .prefer_socket(false)
+            .stmt_cache_size(0)
+            .tcp_keepalive(Some(Duration::from_secs(30)))
+            .into())
+    }
+
+    fn opts_from_url(&self) -> Result<Opts, SettingsError> {
+        if self.url.is_empty() {
+            return Err(SettingsError::NoUrl);
+        }
+        let opts = Opts::from_url(&self.url).map_err(|error| SettingsError::Url(error.to_string()))?;
+        if opts.db_name().is_none() {
+            return Err(SettingsError::NoDatabase);
+        }
+        Ok(opts)
+    }
+
+    fn password(&self) -> Result<Option<String>, SettingsError> {
+        if !self.password_file.as_os_str().is_empty() {
+            return read_password(&self.password_file).map(Some).map_err(|error| SettingsError::PasswordFile {
+                path: self.password_file.display().to_string(),
+                error,
+            });
+        }
+        if !self.credential.is_empty() {
+            let fail = |error| SettingsError::Credential { name: self.credential.clone(), error };
+            let folder = std::env::var_os("CREDENTIALS_DIRECTORY")
+                .ok_or_else(|| fail("CREDENTIALS_DIRECTORY is not set; was clqd started by systemd?".into()))?;
+            return read_password(&Path::new(&folder).join(&self.credential)).map(Some).map_err(fail);
+        }
+        Ok(None)
+    }
+}
+
+fn read_password(path: &Path) -> Result<String, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+/// Without the password.
+impl fmt::Debug for ArchiveSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ArchiveSettings")
+            .field("url", &self.target())
+            .field("interval_s", &self.interval_s)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_url(url: &str) -> ArchiveSettings {
+        ArchiveSettings { url: url.into(), ..ArchiveSettings::default() }
+    }
+
+    #[test]
+    fn defaults_are_usable_and_off() {
+        let settings = ArchiveSettings::default();
+        assert_eq!(settings.check(), Ok(()));
+        assert!(!settings.is_on());
+        assert_eq!(settings.opts().unwrap_err(), SettingsError::NoUrl);
+    }
+
+    #[test]
+    fn the_password_is_never_shown() {
+        let settings = with_url("mysql://clqd:secret@db.example.org:3307/clqd");
+        assert_eq!(settings.target(), "clqd@db.example.org:3307/clqd");
+        assert!(!format!("{settings:?}").contains("secret"));
+        let settings = with_url("mysql://clqd@localhost/clqd?socket=/run/mysqld/mysqld.sock");
+        assert_eq!(settings.target(), "clqd@/run/mysqld/mysqld.sock/clqd");
+    }
+
+    #[test]
+    fn a_password_file_wins_and_loses_its_line_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("password");
+        std::fs::write(&path, "s p\n").unwrap();
+        let mut settings = with_url("mysql://clqd:other@localhost/clqd");
+        settings.password_file = path;
+        assert_eq!(settings.opts().unwrap().pass(), Some("s p"));
+        settings.password_file = "/nowhere".into();
+        assert!(settings.opts().unwrap_err().to_string().contains("/nowhere"));
+        settings.credential = "clqd".into();
+        assert_eq!(settings.opts().unwrap_err(), SettingsError::TwoPasswords);
+    }
+
+    #[test]
+    fn refusals_name_the_setting() {
+        for (url, want) in [
+            ("postgres://x/y", "archive.url"),
+            ("mysql://clqd@localhost", "names no database"),
+            ("mysql://clqd@localhost/clqd?nonsense=1", "nonsense"),
+        ] {
+            let message = with_url(url).check().unwrap_err().to_string();
+            assert!(message.contains(want), "{message}");
+        }
+        let settings = ArchiveSettings { interval_s: 0, ..ArchiveSettings::default() };
+        assert!(settings.check().unwrap_err().to_string().contains("archive.interval_s = 0"));
+        assert!(toml::from_str::<ArchiveSettings>("intervals = 3").is_err());
+    }
+}

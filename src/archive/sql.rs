@@ -1,0 +1,236 @@
+//! Text of SQL statements: literals, and upserts of many rows.
+//!
+//! Statements go as text, not prepared: a statement has as many rows as fit,
+//! and text takes one round trip. Literals assume what
+//! [`connect`](super::connect) sets: utf8mb4 and backslash escapes.
+
+use std::fmt::Write as _;
+
+/// A table as it is written: the first `key_columns` are its primary key.
+pub(super) struct Table {
+    pub name: &'static str,
+    pub columns: &'static [&'static str],
+    pub key_columns: usize,
+}
+
+/// Collects rows into `INSERT ... ON DUPLICATE KEY UPDATE` statements of at
+/// most about `statement_bytes_max` bytes.
+pub(super) struct Upsert {
+    table: &'static Table,
+    statement_bytes_max: usize,
+    done: Vec<String>,
+    current: String,
+    rows: usize,
+}
+
+impl Upsert {
+    pub fn new(table: &'static Table, statement_bytes_max: usize) -> Upsert {
+        Upsert { table, statement_bytes_max, done: Vec::new(), current: String::new(), rows: 0 }
+    }
+
+    /// Adds a row; `fill` gives a value for each column, in order. Rows should
+    /// come in order of the primary key.
+    pub fn row(&mut self, fill: impl FnOnce(&mut Values<'_>)) {
+        if self.current.is_empty() {
+            self.current = format!("INSERT INTO {} ({}) VALUES ", self.table.name, self.table.columns.join(","));
+        } else {
+            self.current.push(',');
+        }
+        self.current.push('(');
+        let mut values = Values { text: &mut self.current, count: 0 };
+        fill(&mut values);
+        assert_eq!(values.count, self.table.columns.len(), "a value for each column of {}", self.table.name);
+        self.current.push(')');
+        self.rows += 1;
+        if self.current.len() >= self.statement_bytes_max {
+            self.close();
+        }
+    }
+
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    pub fn table_name(&self) -> &'static str {
+        self.table.name
+    }
+
+    pub fn into_statements(mut self) -> Vec<String> {
+        self.close();
+        self.done
+    }
+
+    fn close(&mut self) {
+        if self.current.is_empty() {
+            return;
+        }
+        let mut statement = std::mem::take(&mut self.current);
+        statement.push_str(" ON DUPLICATE KEY UPDATE ");
+        // A table that is all key has nothing to update, but the clause must
+        // name something, or a repetition would be an error.
+        let values = &self.table.columns[self.table.key_columns..];
+        let named = if values.is_empty() { &self.table.columns[..1] } else { values };
+        // VALUES() is deprecated in MySQL 8.0.20 for a row alias that MariaDB
+        // does not know; both understand it.
+        for (i, column) in named.iter().enumerate() {
+            let comma = if i == 0 { "" } else { "," };
+            let _ = write!(statement, "{comma}{column}=VALUES({column})");
+        }
+        self.done.push(statement);
+    }
+}
+
+/// The values of one row.
+pub(super) struct Values<'a> {
+    text: &'a mut String,
+    count: usize,
+}
+
+impl Values<'_> {
+    pub fn uint(&mut self, value: impl Into<u64>) -> &mut Self {
+        let value = value.into();
+        self.put(|text| _ = write!(text, "{value}"))
+    }
+
+    pub fn int(&mut self, value: i64) -> &mut Self {
+        self.put(|text| _ = write!(text, "{value}"))
+    }
+
+    pub fn opt_uint(&mut self, value: Option<u32>) -> &mut Self {
+        match value {
+            Some(value) => self.uint(value),
+            None => self.null(),
+        }
+    }
+
+    pub fn opt_int(&mut self, value: Option<i64>) -> &mut Self {
+        match value {
+            Some(value) => self.int(value),
+            None => self.null(),
+        }
+    }
+
+    pub fn bool(&mut self, value: bool) -> &mut Self {
+        self.uint(u8::from(value))
+    }
+
+    /// To the last bit. What is not finite becomes NULL, which the database rejects.
+    pub fn double(&mut self, value: f64) -> &mut Self {
+        if value.is_finite() { self.put(|text| _ = write!(text, "{value:e}")) } else { self.null() }
+    }
+
+    pub fn text(&mut self, value: &str) -> &mut Self {
+        self.put(|text| push_text(text, value))
+    }
+
+    pub fn opt_text(&mut self, value: Option<&str>) -> &mut Self {
+        match value {
+            Some(value) => self.text(value),
+            None => self.null(),
+        }
+    }
+
+    pub fn bytes(&mut self, value: &[u8]) -> &mut Self {
+        self.put(|text| {
+            text.push_str("X'");
+            for byte in value {
+                let _ = write!(text, "{byte:02X}");
+            }
+            text.push('\'');
+        })
+    }
+
+    fn null(&mut self) -> &mut Self {
+        self.put(|text| text.push_str("NULL"))
+    }
+
+    fn put(&mut self, push: impl FnOnce(&mut String)) -> &mut Self {
+        if self.count > 0 {
+            self.text.push(',');
+        }
+        self.count += 1;
+        push(self.text);
+        self
+    }
+}
+
+/// A text as a literal, quotes included.
+pub(super) fn literal(value: &str) -> String {
+    let mut text = String::with_capacity(value.len() + 2);
+    push_text(&mut text, value);
+    text
+}
+
+/// `a,b,c`.
+pub(super) fn list<T: std::fmt::Display>(values: impl IntoIterator<Item = T>) -> String {
+    let mut text = String::new();
+    for value in values {
+        if !text.is_empty() {
+            text.push(',');
+        }
+        let _ = write!(text, "{value}");
+    }
+    text
+}
+
+/// The first `chars_max` characters.
+pub(super) fn fit(text: &str, chars_max: usize) -> &str {
+    match text.char_indices().nth(chars_max) {
+        Some((end, _)) => &text[..end],
+        None => text,
+    }
+}
+
+fn push_text(out: &mut String, value: &str) {
+    out.push('\'');
+    for c in value.chars() {
+        match c {
+            '\'' => out.push_str("''"),
+            '\\' => out.push_str("\\\\"),
+            '\0' => out.push_str("\\0"),
+            _ => out.push(c),
+        }
+    }
+    out.push('\'');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAIR: Table = Table { name: "t", columns: &["a", "b"], key_columns: 1 };
+
+    #[test]
+    fn rows_become_statements_below_the_limit() {
+        let mut upsert = Upsert::new(&PAIR, 60);
+        for i in 0..3_u32 {
+            upsert.row(|row| _ = row.uint(i).text("it's \\ so"));
+        }
+        assert_eq!(upsert.rows(), 3);
+        let tail = " ON DUPLICATE KEY UPDATE b=VALUES(b)";
+        assert_eq!(
+            upsert.into_statements(),
+            [
+                format!(r"INSERT INTO t (a,b) VALUES (0,'it''s \\ so'),(1,'it''s \\ so'){tail}"),
+                format!(r"INSERT INTO t (a,b) VALUES (2,'it''s \\ so'){tail}"),
+            ]
+        );
+    }
+
+    #[test]
+    fn literals() {
+        let mut text = String::new();
+        let mut values = Values { text: &mut text, count: 0 };
+        values.double(887.5).double(-0.1).double(f64::NAN).bytes(&[0, 0xFE]).opt_uint(None).bool(true).int(-3);
+        assert_eq!(text, "8.875e2,-1e-1,NULL,X'00FE',NULL,1,-3");
+        assert_eq!(fit("añb", 2), "añ");
+        assert_eq!(fit("añb", 3), "añb");
+        assert_eq!(list([1, 2]), "1,2");
+    }
+
+    #[test]
+    #[should_panic(expected = "a value for each column")]
+    fn a_missing_value_is_our_bug() {
+        Upsert::new(&PAIR, 60).row(|row| _ = row.uint(1_u32));
+    }
+}

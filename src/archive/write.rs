@@ -1,0 +1,603 @@
+//! Jobs to rows. What is written is absolute: whatever stood there before, the
+//! rows of a thing are afterwards those of its job, and rows that the job does
+//! not name are gone. So every job may be written again.
+//!
+//! Several jobs share a transaction, up to a number of rows; one job is never
+//! cut. Inside a transaction rows go in order of table and primary key, so that
+//! two writers wait for each other instead of deadlocking.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::limits::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
+use crate::model::archive::{ArchiveJob, ServerArchive, WeekArchive};
+use crate::model::{GameKey, MapKey, PlayerKey, Ranking, WeekKey};
+
+use super::connect::Archive;
+use super::error::{ArchiveError, Fault};
+use super::sql::{Table, Upsert, fit, list, literal};
+
+/// A transaction that lost against another is tried so often in all.
+const CONFLICT_TRIES_MAX: u32 = 5;
+
+/// Keys in one IN list: some 50 KB of text.
+const IN_LIST_MAX: usize = 5_000;
+
+/// Widths of columns, in characters, to which text is cut that is only shown.
+const GREYLIST_CHARS: usize = 1_000;
+const TAG_CHARS: usize = 190;
+
+const GAME: Table = Table { name: "game", columns: &["game", "name"], key_columns: 1 };
+const MAP: Table = Table { name: "map", columns: &["map", "name"], key_columns: 1 };
+const PLAYER: Table = Table { name: "player", columns: &["player", "game", "name", "display"], key_columns: 1 };
+const WEEK: Table = Table { name: "week", columns: &["week", "label", "start_ms", "end_ms"], key_columns: 1 };
+const SERVER: Table = Table {
+    name: "server",
+    columns: &[
+        "server",
+        "url",
+        "hostname",
+        "game",
+        "map",
+        "slots",
+        "class",
+        "missed",
+        "players",
+        "assumed_players",
+        "total_points",
+        "added_ms",
+        "last_scan_ms",
+        "last_seen_ms",
+        "server_rank",
+        "rank_week",
+        "greylist",
+        "removed",
+    ],
+    key_columns: 1,
+};
+const SERVER_SERIES: Table = Table {
+    name: "server_series",
+    columns: &[
+        "server",
+        "newest_slot_ms",
+        "newest_hour_ms",
+        "newest_day_ms",
+        "newest_week_ms",
+        "slots",
+        "hours",
+        "days",
+        "weeks",
+        "ranks",
+        "newest_rank_week",
+    ],
+    key_columns: 1,
+};
+const SERVER_TAG: Table = Table { name: "server_tag", columns: &["server", "tag"], key_columns: 2 };
+const SERVER_PLAYER: Table = Table {
+    name: "server_player",
+    columns: &["server", "place", "name", "display", "points", "player"],
+    key_columns: 2,
+};
+const SERVER_WEEK: Table =
+    Table { name: "server_week", columns: &["week", "server", "server_rank", "player_ms", "closed"], key_columns: 2 };
+const PLAYER_WEEK: Table = Table {
+    name: "player_week",
+    columns: &[
+        "week",
+        "server",
+        "player",
+        "measured_ms",
+        "starts",
+        "time_ms",
+        "points",
+        "elo",
+        "elo_rounds",
+        "clq1",
+        "clq2",
+        "clq1_position",
+        "clq2_position",
+        "elo_position",
+        "points_position",
+        "time_position",
+    ],
+    key_columns: 3,
+};
+const BEST_POSITION: Table = Table {
+    name: "best_position",
+    columns: &["server", "player", "ranking", "place", "position", "week"],
+    key_columns: 4,
+};
+const MAP_WEEK: Table =
+    Table { name: "map_week", columns: &["week", "server", "map", "played_ms", "player_ms"], key_columns: 3 };
+
+/// Rows that belong to one thing, to be found by it: `group` and `member` are
+/// the columns that name the thing, `key` the rest of the primary key.
+struct Owned {
+    table: &'static str,
+    group: Option<&'static str>,
+    member: &'static str,
+    key: &'static [(&'static str, Kind)],
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Number,
+    Text,
+}
+
+const TAGS: Owned = Owned { table: "server_tag", group: None, member: "server", key: &[("tag", Kind::Text)] };
+const LISTED: Owned = Owned { table: "server_player", group: None, member: "server", key: &[("place", Kind::Number)] };
+const SERIES: Owned = Owned { table: "server_series", group: None, member: "server", key: &[] };
+const PLAYERS: Owned =
+    Owned { table: "player_week", group: Some("week"), member: "server", key: &[("player", Kind::Number)] };
+const MAPS: Owned = Owned { table: "map_week", group: Some("week"), member: "server", key: &[("map", Kind::Number)] };
+const BEST: Owned = Owned {
+    table: "best_position",
+    group: Some("server"),
+    member: "player",
+    key: &[("ranking", Kind::Text), ("place", Kind::Number)],
+};
+
+/// The rows that there should be of one thing: the literals of their `key` columns.
+type Keys = BTreeSet<Vec<String>>;
+
+/// Best positions in each ranking of [`Ranking::WITH_BEST`].
+type ThreeBest = [Vec<(u32, WeekKey)>; 3];
+
+/// Why a transaction ended.
+enum Halt {
+    Fault { fault: Fault, doing: &'static str },
+    Error(ArchiveError),
+}
+
+trait Doing<T> {
+    fn doing(self, what: &'static str) -> Result<T, Halt>;
+}
+
+impl<T> Doing<T> for Result<T, Fault> {
+    fn doing(self, doing: &'static str) -> Result<T, Halt> {
+        self.map_err(|fault| Halt::Fault { fault, doing })
+    }
+}
+
+/// What one transaction writes.
+enum Batch<'a> {
+    Games(Vec<(GameKey, &'a str)>),
+    Maps(Vec<(MapKey, &'a str)>),
+    Players(Vec<(PlayerKey, GameKey, &'a str, &'a str)>),
+    Servers(Vec<&'a ServerArchive>),
+    Weeks(Vec<&'a WeekArchive>),
+}
+
+impl Archive {
+    /// Writes jobs, names first; returns the number of rows. On an error some
+    /// of the jobs may have been written, each of them whole.
+    pub async fn write(&mut self, jobs: &[ArchiveJob]) -> Result<u64, ArchiveError> {
+        let mut rows = 0;
+        for batch in batches(jobs, self.batch_rows_max) {
+            rows += self.write_batch(&batch).await?;
+        }
+        Ok(rows)
+    }
+
+    async fn write_batch(&mut self, batch: &Batch<'_>) -> Result<u64, ArchiveError> {
+        let mut tries = 1;
+        loop {
+            match self.transaction(batch).await {
+                Ok(rows) => return Ok(rows),
+                Err(Halt::Fault { fault, .. }) if fault.is_conflict() && tries < CONFLICT_TRIES_MAX => {
+                    self.run("rollback", "ROLLBACK").await?;
+                    tokio::time::sleep(Duration::from_millis(10 << tries)).await;
+                    tries += 1;
+                }
+                Err(Halt::Fault { fault, doing }) => {
+                    if !fault.is_fatal() {
+                        let _ = self.attempt("ROLLBACK").await;
+                    }
+                    return Err(fault.classify(&self.target, doing));
+                }
+                Err(Halt::Error(error)) => {
+                    self.run("rollback", "ROLLBACK").await?;
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    async fn transaction(&mut self, batch: &Batch<'_>) -> Result<u64, Halt> {
+        self.attempt("START TRANSACTION").await.doing("begin")?;
+        let rows = match batch {
+            Batch::Games(games) => self.put_games(games).await?,
+            Batch::Maps(maps) => self.put_maps(maps).await?,
+            Batch::Players(players) => self.put_players(players).await?,
+            Batch::Servers(servers) => self.put_servers(servers).await?,
+            Batch::Weeks(weeks) => self.put_weeks(weeks).await?,
+        };
+        self.attempt("COMMIT").await.doing("commit")?;
+        Ok(rows)
+    }
+
+    async fn put_games(&mut self, games: &[(GameKey, &str)]) -> Result<u64, Halt> {
+        let names: Vec<(u32, &str)> = games.iter().map(|&(key, name)| (key.0, name)).collect();
+        self.refuse_foreign("game", "game", "name", &names).await?;
+        let mut upsert = self.upsert(&GAME);
+        for &(key, name) in games {
+            upsert.row(|row| _ = row.uint(key.0).text(name));
+        }
+        self.put(upsert).await
+    }
+
+    async fn put_maps(&mut self, maps: &[(MapKey, &str)]) -> Result<u64, Halt> {
+        let names: Vec<(u32, &str)> = maps.iter().map(|&(key, name)| (key.0, name)).collect();
+        self.refuse_foreign("map", "map", "name", &names).await?;
+        let mut upsert = self.upsert(&MAP);
+        for &(key, name) in maps {
+            upsert.row(|row| _ = row.uint(key.0).text(name));
+        }
+        self.put(upsert).await
+    }
+
+    async fn put_players(&mut self, players: &[(PlayerKey, GameKey, &str, &str)]) -> Result<u64, Halt> {
+        self.refuse_foreign_players(players).await?;
+        let mut upsert = self.upsert(&PLAYER);
+        for &(key, game, name, display) in players {
+            upsert.row(|row| _ = row.uint(key.0).uint(game.0).text(name).text(fit(display, NAME_BYTES_MAX)));
+        }
+        self.put(upsert).await
+    }
+
+    async fn put_servers(&mut self, servers: &[&ServerArchive]) -> Result<u64, Halt> {
+        let urls: Vec<(u32, &str)> = servers.iter().map(|server| (server.key.0, server.url.as_str())).collect();
+        self.refuse_foreign("server", "server", "url", &urls).await?;
+
+        let mut state = self.upsert(&SERVER);
+        let mut series = self.upsert(&SERVER_SERIES);
+        let mut tags = self.upsert(&SERVER_TAG);
+        let mut listed = self.upsert(&SERVER_PLAYER);
+        for server in servers {
+            let key = server.key.0;
+            state.row(|row| {
+                row.uint(key).text(&server.url).text(fit(&server.hostname, TEXT_BYTES_MAX));
+                row.opt_uint(server.game.map(|game| game.0)).opt_uint(server.map.map(|map| map.0));
+                row.uint(server.slots).uint(server.class).uint(server.missed);
+                row.uint(server.players).uint(server.assumed_players).int(server.total_points);
+                row.int(server.added_ms).opt_int(server.last_scan_ms).opt_int(server.last_seen_ms);
+                row.opt_uint(server.rank).opt_uint(server.rank_week.map(|week| week.0));
+                row.opt_text(server.greylist.as_deref().map(|why| fit(why, GREYLIST_CHARS))).bool(server.removed);
+            });
+            if let Some(values) = &server.series {
+                series.row(|row| {
+                    row.uint(key).int(values.newest_slot_ms).int(values.newest_hour_ms);
+                    row.int(values.newest_day_ms).int(values.newest_week_ms);
+                    row.bytes(&values.slots).bytes(&values.hours).bytes(&values.days);
+                    row.bytes(&values.weeks).bytes(&values.ranks);
+                    row.opt_uint(values.newest_rank_week.map(|week| week.0));
+                });
+            }
+            for tag in server.tags.iter().map(|tag| fit(tag, TAG_CHARS)).collect::<BTreeSet<_>>() {
+                tags.row(|row| _ = row.uint(key).text(tag));
+            }
+            for (place, entry) in (1_u32..).zip(&server.list) {
+                listed.row(|row| {
+                    row.uint(key).uint(place).text(fit(&entry.name, NAME_BYTES_MAX));
+                    row.text(fit(&entry.display, NAME_BYTES_MAX)).int(entry.points);
+                    row.opt_uint(entry.player.map(|player| player.0));
+                });
+            }
+        }
+        let mut rows = 0;
+        for upsert in [state, series, tags, listed] {
+            rows += self.put(upsert).await?;
+        }
+
+        let by_key: BTreeMap<u32, &ServerArchive> = servers.iter().map(|server| (server.key.0, *server)).collect();
+        let series_of = |key: u32| Keys::from_iter(by_key[&key].series.iter().map(|_| Vec::new()));
+        let tags_of =
+            |key: u32| Keys::from_iter(by_key[&key].tags.iter().map(|tag| vec![literal(fit(tag, TAG_CHARS))]));
+        let list_of = |key: u32| Keys::from_iter((1..=by_key[&key].list.len()).map(|place| vec![place.to_string()]));
+        self.trim(&SERIES, None, by_key.keys().copied(), series_of).await?;
+        self.trim(&TAGS, None, by_key.keys().copied(), tags_of).await?;
+        self.trim(&LISTED, None, by_key.keys().copied(), list_of).await?;
+        Ok(rows)
+    }
+
+    async fn put_weeks(&mut self, weeks: &[&WeekArchive]) -> Result<u64, Halt> {
+        let mut week_rows = self.upsert(&WEEK);
+        let mut server_weeks = self.upsert(&SERVER_WEEK);
+        let mut players = self.upsert(&PLAYER_WEEK);
+        let mut best = self.upsert(&BEST_POSITION);
+        let mut maps = self.upsert(&MAP_WEEK);
+        let mut by_week: BTreeMap<u32, BTreeMap<u32, &WeekArchive>> = BTreeMap::new();
+        for job in weeks {
+            by_week.entry(job.week.0).or_default().insert(job.server.0, job);
+        }
+        for (&week, servers) in &by_week {
+            let Some(first) = servers.values().next() else { continue };
+            week_rows.row(|row| _ = row.uint(week).text(&first.label).int(first.week_start_ms).int(first.week_end_ms));
+            for (&server, job) in servers {
+                server_weeks.row(|row| {
+                    row.uint(week).uint(server).opt_uint(job.server_rank).uint(job.player_ms).bool(job.closed);
+                });
+                for it in &job.rows {
+                    players.row(|row| {
+                        row.uint(week).uint(server).uint(it.player.0);
+                        row.uint(it.measured_ms).uint(it.starts).uint(it.time_ms).int(it.points);
+                        row.double(it.elo).uint(it.elo_rounds).uint(it.clq1).uint(it.clq2);
+                        for position in it.positions {
+                            row.opt_uint(position);
+                        }
+                    });
+                }
+                for it in &job.maps {
+                    maps.row(|row| {
+                        _ = row.uint(week).uint(server).uint(it.map.0).uint(it.played_ms).uint(it.player_ms)
+                    });
+                }
+            }
+        }
+        // Its primary key begins with the server: all weeks together.
+        let mut by_server: BTreeMap<u32, BTreeMap<u32, &ThreeBest>> = BTreeMap::new();
+        for job in by_week.values().flat_map(|servers| servers.values()) {
+            for (player, three) in &job.best {
+                by_server.entry(job.server.0).or_default().insert(player.0, three);
+            }
+        }
+        for (&server, of_players) in &by_server {
+            for (&player, three) in of_players {
+                for (ranking, positions) in Ranking::WITH_BEST.iter().zip(three.iter()) {
+                    for (place, &(position, week)) in (1_u32..).zip(positions) {
+                        best.row(|row| {
+                            row.uint(server).uint(player).text(ranking.name()).uint(place).uint(position).uint(week.0);
+                        });
+                    }
+                }
+            }
+        }
+        let mut rows = 0;
+        for upsert in [week_rows, server_weeks, players, best, maps] {
+            rows += self.put(upsert).await?;
+        }
+
+        for (&week, servers) in &by_week {
+            let players_of =
+                |server: u32| Keys::from_iter(servers[&server].rows.iter().map(|row| vec![row.player.to_string()]));
+            let maps_of =
+                |server: u32| Keys::from_iter(servers[&server].maps.iter().map(|row| vec![row.map.to_string()]));
+            self.trim(&PLAYERS, Some(week), servers.keys().copied(), players_of).await?;
+            self.trim(&MAPS, Some(week), servers.keys().copied(), maps_of).await?;
+        }
+        for (&server, of_players) in &by_server {
+            let best_of = |player: u32| {
+                let mut keys = Keys::new();
+                for (ranking, positions) in Ranking::WITH_BEST.iter().zip(of_players[&player].iter()) {
+                    keys.extend((1..=positions.len()).map(|place| vec![literal(ranking.name()), place.to_string()]));
+                }
+                keys
+            };
+            self.trim(&BEST, Some(server), of_players.keys().copied(), best_of).await?;
+        }
+        Ok(rows)
+    }
+
+    fn upsert(&self, table: &'static Table) -> Upsert {
+        Upsert::new(table, self.statement_bytes_max)
+    }
+
+    async fn put(&mut self, upsert: Upsert) -> Result<u64, Halt> {
+        let (rows, table) = (upsert.rows() as u64, upsert.table_name());
+        for statement in upsert.into_statements() {
+            self.attempt(&statement).await.doing(table)?;
+        }
+        Ok(rows)
+    }
+
+    /// Deletes rows of `members` that are not wanted. All that are wanted have
+    /// just been written, so where the count is right nothing is too many.
+    async fn trim(
+        &mut self,
+        owned: &Owned,
+        group: Option<u32>,
+        members: impl Iterator<Item = u32>,
+        wanted: impl Fn(u32) -> Keys,
+    ) -> Result<(), Halt> {
+        let in_group = match (owned.group, group) {
+            (Some(column), Some(value)) => format!("{column} = {value} AND "),
+            _ => String::new(),
+        };
+        let (table, member) = (owned.table, owned.member);
+        let members: Vec<u32> = members.collect();
+        for members in members.chunks(IN_LIST_MAX) {
+            let count = format!(
+                "SELECT {member}, COUNT(*) FROM {table} WHERE {in_group}{member} IN ({}) GROUP BY {member}",
+                list(members)
+            );
+            for (it, count) in self.rows::<(u32, usize)>(&count).await.doing(table)? {
+                let wanted = wanted(it);
+                if count == wanted.len() {
+                    continue;
+                }
+                let of_it = format!("FROM {table} WHERE {in_group}{member} = {it}");
+                if owned.key.is_empty() || wanted.is_empty() {
+                    self.attempt(&format!("DELETE {of_it}")).await.doing(table)?;
+                    continue;
+                }
+                let columns = list(owned.key.iter().map(|(column, _)| column));
+                let found: Vec<mysql_async::Row> =
+                    self.rows(&format!("SELECT {columns} {of_it}")).await.doing(table)?;
+                let surplus: Vec<String> = found
+                    .into_iter()
+                    .map(|row| key_literals(row, owned.key))
+                    .filter(|key| !wanted.contains(key))
+                    .map(|key| format!("({})", list(key)))
+                    .collect();
+                for surplus in surplus.chunks(IN_LIST_MAX) {
+                    let delete = format!("DELETE {of_it} AND ({columns}) IN ({})", list(surplus));
+                    self.attempt(&delete).await.doing(table)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An archive in which one of these names has another key, or one of these
+    /// keys another name, was written from another state.
+    async fn refuse_foreign(
+        &mut self,
+        table: &'static str,
+        key_column: &'static str,
+        name_column: &'static str,
+        here: &[(u32, &str)],
+    ) -> Result<(), Halt> {
+        for here in here.chunks(IN_LIST_MAX) {
+            let select = format!(
+                "SELECT {key_column}, {name_column} FROM {table} WHERE {key_column} IN ({}) \
+                 UNION SELECT {key_column}, {name_column} FROM {table} WHERE {name_column} IN ({})",
+                list(here.iter().map(|(key, _)| key)),
+                list(here.iter().map(|(_, name)| literal(name)))
+            );
+            let by_key: BTreeMap<u32, &str> = here.iter().copied().collect();
+            let by_name: BTreeMap<&str, u32> = here.iter().map(|&(key, name)| (name, key)).collect();
+            for (key_there, name) in self.rows::<(u32, String)>(&select).await.doing(table)? {
+                match (by_name.get(name.as_str()), by_key.get(&key_there)) {
+                    (Some(&key_here), _) if key_here != key_there => {
+                        return Err(self.foreign(table, format!("{name:?}"), key_here, key_there));
+                    }
+                    (None, Some(name_here)) => {
+                        let name = format!("{name_here:?} (in the archive that key is {name:?})");
+                        return Err(self.foreign(table, name, key_there, key_there));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// As `refuse_foreign`; a player's name belongs to a game.
+    async fn refuse_foreign_players(&mut self, here: &[(PlayerKey, GameKey, &str, &str)]) -> Result<(), Halt> {
+        for here in here.chunks(IN_LIST_MAX) {
+            let mut select = format!(
+                "SELECT player, game, name FROM player WHERE player IN ({})",
+                list(here.iter().map(|(key, ..)| key))
+            );
+            let mut by_game: BTreeMap<GameKey, Vec<&str>> = BTreeMap::new();
+            for &(_, game, name, _) in here {
+                by_game.entry(game).or_default().push(name);
+            }
+            for (game, names) in &by_game {
+                let names = list(names.iter().map(|name| literal(name)));
+                select.push_str(" UNION SELECT player, game, name FROM player WHERE ");
+                select.push_str(&format!("game = {game} AND name IN ({names})"));
+            }
+            let by_key: BTreeMap<u32, (u32, &str)> =
+                here.iter().map(|&(key, game, name, _)| (key.0, (game.0, name))).collect();
+            let by_name: BTreeMap<(u32, &str), u32> =
+                here.iter().map(|&(key, game, name, _)| ((game.0, name), key.0)).collect();
+            for (key_there, game, name) in self.rows::<(u32, u32, String)>(&select).await.doing("player")? {
+                match (by_name.get(&(game, name.as_str())), by_key.get(&key_there)) {
+                    (Some(&key_here), _) if key_here != key_there => {
+                        return Err(self.foreign("player", format!("{name:?} of game {game}"), key_here, key_there));
+                    }
+                    (None, Some((game_here, name_here))) => {
+                        let name = format!(
+                            "{name_here:?} of game {game_here} (in the archive that key is {name:?} of game {game})"
+                        );
+                        return Err(self.foreign("player", name, key_there, key_there));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn foreign(&self, what: &'static str, name: String, key_here: u32, key_there: u32) -> Halt {
+        Halt::Error(ArchiveError::Foreign { target: self.target.clone(), what, name, key_here, key_there })
+    }
+}
+
+/// The literals of a row's key columns.
+fn key_literals(row: mysql_async::Row, key: &[(&str, Kind)]) -> Vec<String> {
+    row.unwrap()
+        .into_iter()
+        .zip(key)
+        .map(|(value, (_, kind))| {
+            let text: String = mysql_async::from_value_opt(value).unwrap_or_default();
+            if *kind == Kind::Text { literal(&text) } else { text }
+        })
+        .collect()
+}
+
+/// Sorts jobs by table and key and puts them together into transactions.
+fn batches(jobs: &[ArchiveJob], rows_max: usize) -> Vec<Batch<'_>> {
+    let (mut games, mut maps, mut players) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut servers, mut weeks) = (Vec::new(), Vec::new());
+    for job in jobs {
+        match job {
+            ArchiveJob::Game { key, name } => games.push((*key, name.as_str())),
+            ArchiveJob::Map { key, name } => maps.push((*key, name.as_str())),
+            ArchiveJob::Player { key, game, name, display } => {
+                players.push((*key, *game, name.as_str(), display.as_str()))
+            }
+            ArchiveJob::Server(server) => servers.push(&**server),
+            ArchiveJob::Week(week) => weeks.push(&**week),
+        }
+    }
+    games.sort_by_key(|&(key, _)| key);
+    maps.sort_by_key(|&(key, _)| key);
+    players.sort_by_key(|&(key, ..)| key);
+    servers.sort_by_key(|server: &&ServerArchive| server.key);
+    weeks.sort_by_key(|week: &&WeekArchive| (week.week, week.server));
+
+    let mut all = Vec::new();
+    all.extend(cut(games, rows_max, |_| 1).map(Batch::Games));
+    all.extend(cut(maps, rows_max, |_| 1).map(Batch::Maps));
+    all.extend(cut(players, rows_max, |_| 1).map(Batch::Players));
+    let server_rows = |server: &&ServerArchive| 2 + server.tags.len() + server.list.len();
+    all.extend(cut(servers, rows_max, server_rows).map(Batch::Servers));
+    let week_rows = |week: &&WeekArchive| 2 + week.rows.len() + week.maps.len() + 9 * week.best.len();
+    all.extend(cut(weeks, rows_max, week_rows).map(Batch::Weeks));
+    all
+}
+
+/// Runs of things with at most `rows_max` rows, or a single thing.
+fn cut<T>(things: Vec<T>, rows_max: usize, rows_of: impl Fn(&T) -> usize) -> impl Iterator<Item = Vec<T>> {
+    let mut runs = Vec::new();
+    let mut run = Vec::new();
+    let mut rows = 0;
+    for thing in things {
+        let more = rows_of(&thing);
+        if !run.is_empty() && rows + more > rows_max {
+            runs.push(std::mem::take(&mut run));
+            rows = 0;
+        }
+        rows += more;
+        run.push(thing);
+    }
+    if !run.is_empty() {
+        runs.push(run);
+    }
+    runs.into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_hold_at_most_so_many_rows_but_one_thing_is_never_cut() {
+        let runs: Vec<Vec<usize>> = cut(vec![1, 2, 9, 1, 1, 1], 3, |&rows| rows).collect();
+        assert_eq!(runs, [vec![1, 2], vec![9], vec![1, 1, 1]]);
+        assert_eq!(cut(Vec::<usize>::new(), 3, |_| 1).count(), 0);
+    }
+
+    #[test]
+    fn names_come_before_what_refers_to_them_and_in_order_of_key() {
+        let name =
+            |key| ArchiveJob::Player { key: PlayerKey(key), game: GameKey(1), name: "n".into(), display: "n".into() };
+        let jobs = [name(3), name(1), ArchiveJob::Game { key: GameKey(1), name: "g".into() }];
+        let all = batches(&jobs, 10);
+        assert!(matches!(&all[0], Batch::Games(games) if games.len() == 1));
+        assert!(matches!(&all[1], Batch::Players(players) if players[0].0.0 == 1 && players[1].0.0 == 3));
+    }
+}

@@ -1,0 +1,115 @@
+//! `clqd export`: every row of a week as JSON lines (RULES section 13).
+
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use serde::Serialize;
+
+use crate::config::Config;
+use crate::engine::ViewError;
+use crate::hot::Hot;
+use crate::model::row::{Ranking, WeekRow};
+use crate::model::week;
+use crate::store::StoreError;
+
+#[derive(Clone, Debug, clap::Args)]
+pub struct ExportArgs {
+    /// State directory
+    #[arg(long, value_name = "DIR")]
+    pub state: PathBuf,
+    /// ISO label of the week, such as 2026-W47
+    #[arg(long, value_name = "LABEL")]
+    pub week: String,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    week: &'a str,
+    server: &'a str,
+    game: &'a str,
+    player: &'a str,
+    measured_ms: u64,
+    starts: u32,
+    time_ms: u64,
+    points: i64,
+    clq1: u64,
+    clq1_segments: &'a [u64],
+    clq2: u64,
+    clq2_games: &'a [u64],
+    elo: f64,
+    elo_rounds: u32,
+    pos: Positions,
+}
+
+#[derive(Serialize)]
+struct Positions {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clq1: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clq2: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    elo: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    points: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<u32>,
+}
+
+pub fn run(args: &ExportArgs, config: &Config) -> anyhow::Result<ExitCode> {
+    let hot = Hot::of_config(config, &args.state, false).context("cannot open the state directory")?;
+    let out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    match write(&hot, &args.week, out) {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(ExportError::Io(e)) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+        // Nothing was played: no rows is the right answer. A typing error is not.
+        Err(ExportError::View(e @ ViewError::UnknownWeek { .. })) => {
+            week::parse_label(&args.week)?;
+            eprintln!("clqd: {e}");
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(e) => Err(e.into()),
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    #[error(transparent)]
+    View(#[from] ViewError<StoreError>),
+    #[error("cannot write")]
+    Io(#[from] std::io::Error),
+}
+
+/// Writes all rows of a week, in order of server URL, player name, game.
+pub fn write(hot: &Hot, week: &str, mut out: impl Write) -> Result<(), ExportError> {
+    hot.engine.export(&hot.store, week, |server, game, player, row: &WeekRow, positions| {
+        let line = Line {
+            week,
+            server,
+            game,
+            player,
+            measured_ms: row.measured_ms,
+            starts: row.starts,
+            time_ms: row.time_ms(),
+            points: row.points,
+            clq1: row.clq1(),
+            clq1_segments: row.clq1_segments.values(),
+            clq2: row.clq2(),
+            clq2_games: row.clq2_games.values(),
+            elo: row.elo,
+            elo_rounds: row.elo_rounds,
+            pos: Positions {
+                clq1: positions[Ranking::Clq1 as usize],
+                clq2: positions[Ranking::Clq2 as usize],
+                elo: positions[Ranking::Elo as usize],
+                points: positions[Ranking::Points as usize],
+                time: positions[Ranking::Time as usize],
+            },
+        };
+        serde_json::to_writer(&mut out, &line).map_err(std::io::Error::from)?;
+        out.write_all(b"\n").map_err(ExportError::Io)
+    })?;
+    out.flush()?;
+    Ok(())
+}

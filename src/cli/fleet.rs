@@ -1,0 +1,229 @@
+//! `clqd fleet`: simulated game servers on the loopback, to try clqd out, to
+//! test it and to load it. They are not for any network.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, ensure};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::fleet::games::Family;
+use crate::fleet::serve::{Fleet, FleetStats, RateLimit, ServeSettings};
+use crate::fleet::world::{Settings, World};
+use crate::fleet::{Shares, address};
+
+/// Most servers that are taken to the present for each status line. In larger
+/// fleets those count as they were when last asked.
+const STATUS_SERVERS_MAX: u32 = 50_000;
+
+/// Run simulated game servers on 127.0.0.0/8
+#[derive(Clone, Debug, clap::Args)]
+pub struct FleetArgs {
+    /// Number of servers
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=i64::from(address::SERVERS_MAX)))]
+    pub servers: u32,
+
+    /// The same seed gives the same servers, players and faults
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+
+    /// Port of the Quake 3 family's servers; 0 lets the system choose
+    #[arg(long, default_value_t = 27_960)]
+    pub quake3_port: u16,
+
+    /// Port of the Source servers; 0 lets the system choose
+    #[arg(long, default_value_t = 27_015)]
+    pub source_port: u16,
+
+    /// Part of the servers that speak the Source protocol, 0 to 1
+    #[arg(long, default_value_t = 0.4)]
+    pub source_share: f64,
+
+    /// Game seconds in a second
+    #[arg(long, default_value_t = 1.0)]
+    pub speed: f64,
+
+    /// How many players come: 1 is usual, with about 3 on a server at the mean
+    #[arg(long, default_value_t = 1.0)]
+    pub activity: f64,
+
+    /// `none`, `default`, or parts such as `silent=0.03,slow=0.02,lossy=0.03`
+    #[arg(long, default_value = "default")]
+    pub faults: Shares,
+
+    /// Limit each Quake 3 server as ioquake3 does: 10 replies at once, then 1 a second
+    #[arg(long)]
+    pub rate_limit: bool,
+
+    /// Write the server list to this file, one URL a line
+    #[arg(long, value_name = "FILE")]
+    pub list: Option<PathBuf>,
+
+    /// Write what really happened to this file at the end and on SIGUSR1, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub truth: Option<PathBuf>,
+
+    /// Seconds between two status lines; 0 for none
+    #[arg(long, default_value_t = 5)]
+    pub status_every: u64,
+}
+
+/// Runs until SIGINT or SIGTERM, in a runtime of its own, so not from within
+/// another. Error: a port is taken, a file cannot be
+/// written, or an argument makes no sense.
+pub fn run(args: FleetArgs) -> anyhow::Result<ExitCode> {
+    ensure!(args.speed > 0.0 && args.speed.is_finite(), "--speed must be above 0, not {}", args.speed);
+    ensure!((0.0..=1.0).contains(&args.source_share), "--source-share goes from 0 to 1, not {}", args.source_share);
+    ensure!(args.activity >= 0.0 && args.activity.is_finite(), "--activity must not be negative: {}", args.activity);
+    let fleet = start(&args)?;
+    if let Some(path) = &args.list {
+        let lines: String = fleet.urls().iter().flat_map(|url| [url, "\n"]).collect();
+        std::fs::write(path, lines).with_context(|| format!("cannot write the server list {}", path.display()))?;
+    }
+    print_plan(&fleet, args.list.as_deref());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(watch(&fleet, &args))?;
+    if let Some(path) = &args.truth {
+        write_truth(&fleet, path)?;
+    }
+    fleet.stop();
+    Ok(ExitCode::SUCCESS)
+}
+
+fn start(args: &FleetArgs) -> anyhow::Result<Fleet> {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock stands before 1970")?;
+    let now_ms = i64::try_from(since_1970.as_millis()).context("the clock is out of all bounds")?;
+    let world = World::new(Settings {
+        servers: args.servers,
+        seed: args.seed,
+        start_ms: now_ms,
+        source_share: args.source_share,
+        activity: args.activity,
+        truth: args.truth.is_some(),
+        ..Settings::default()
+    });
+    let settings = ServeSettings {
+        quake3_port: args.quake3_port,
+        source_port: args.source_port,
+        live_from_ms: now_ms,
+        speed: args.speed,
+        faults: args.faults,
+        rate_limit: args.rate_limit.then_some(RateLimit::IOQUAKE3),
+    };
+    Fleet::start(world, settings).context("cannot start the fleet")
+}
+
+fn print_plan(fleet: &Fleet, list: Option<&Path>) {
+    let servers = fleet.servers();
+    println!("{servers} servers, each with an address of its own, {} in a /24:", address::SERVERS_PER_24);
+    println!("  {} to {}", address::address(0), address::address(servers - 1));
+    for family in [Family::Quake3, Family::Source] {
+        let first = (0..servers).map(|server| fleet.url(server)).find(|url| url.starts_with(family.scheme()));
+        if let Some(url) = first {
+            println!("  {} on port {}, such as {url}", family.scheme(), fleet.port(family));
+        }
+    }
+    match list {
+        Some(path) => println!("To scan them all: clqd servers import {}", path.display()),
+        None => println!("With --list FILE their URLs are written for: clqd servers import FILE"),
+    }
+}
+
+async fn watch(fleet: &Fleet, args: &FleetArgs) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut user = signal(SignalKind::user_defined1())?;
+    let period = Duration::from_secs(if args.status_every == 0 { 3_600 } else { args.status_every });
+    let mut status = tokio::time::interval_at(tokio::time::Instant::now() + period, period);
+    let mut before = fleet.stats();
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => return Ok(()),
+            _ = interrupt.recv() => return Ok(()),
+            _ = user.recv() => match &args.truth {
+                Some(path) => write_truth(fleet, path)?,
+                None => eprintln!("SIGUSR1 writes the truth where --truth FILE is given"),
+            },
+            _ = status.tick() => if args.status_every > 0 {
+                if fleet.servers() <= STATUS_SERVERS_MAX {
+                    fleet.advance_all();
+                }
+                let now = fleet.stats();
+                println!("{}", status_line(before, now, fleet.players_online(), period));
+                before = now;
+            },
+        }
+    }
+}
+
+fn status_line(before: FleetStats, now: FleetStats, players: u64, period: Duration) -> String {
+    let rate = |count: fn(&FleetStats) -> u64| (count(&now) - count(&before)) as f64 / period.as_secs_f64();
+    let mut line = format!(
+        "{:.0} queries/s, {:.0} replies/s, {players} players online",
+        rate(|stats| stats.queries),
+        rate(|stats| stats.replies)
+    );
+    for (what, count) in [
+        ("limited", rate(|stats| stats.limited)),
+        ("refused", rate(|stats| stats.refused)),
+        ("unsent", rate(|stats| stats.unsent)),
+    ] {
+        if count > 0.0 {
+            line.push_str(&format!(", {count:.1} {what}/s"));
+        }
+    }
+    line
+}
+
+/// Writes beside the file and then puts it in its place, so that a reader
+/// never sees half of it.
+fn write_truth(fleet: &Fleet, path: &Path) -> anyhow::Result<()> {
+    let cannot = || format!("cannot write the truth to {}", path.display());
+    let mut name = path.file_name().with_context(cannot)?.to_owned();
+    name.push(".new");
+    let beside = path.with_file_name(name);
+    let mut out = BufWriter::new(File::create(&beside).with_context(cannot)?);
+    fleet.write_truth(&mut out).and_then(|()| out.flush()).with_context(cannot)?;
+    drop(out);
+    std::fs::rename(&beside, path).with_context(cannot)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_status_line_shows_rates() {
+        let now = FleetStats { queries: 1_000, replies: 950, unsent: 1, ..FleetStats::default() };
+        assert_eq!(
+            status_line(FleetStats::default(), now, 7, Duration::from_secs(5)),
+            "200 queries/s, 190 replies/s, 7 players online, 0.2 unsent/s"
+        );
+    }
+
+    #[test]
+    fn lists_and_truth_are_written() {
+        #[derive(clap::Parser)]
+        struct Cli {
+            #[command(flatten)]
+            fleet: FleetArgs,
+        }
+        use clap::Parser;
+        let line =
+            ["fleet", "--servers", "7", "--quake3-port", "0", "--source-port", "0", "--truth", "x", "--faults=none"];
+        let args = Cli::parse_from(line).fleet;
+        let fleet = start(&args).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("truth.jsonl");
+        write_truth(&fleet, &path).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text.lines().filter(|line| line.contains("\"kind\":\"server\"")).count(), 7);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+        for bad in [["--servers", "0"], ["--faults", "noisy=1"], ["--speed", "x"]] {
+            assert!(Cli::try_parse_from([&["fleet"][..], &bad].concat()).is_err());
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! `clqd migrate`: makes the archive's tables, or brings them up to date.
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+
+use crate::archive::{Archive, ArchiveSettings, Migrated, Routines, SCHEMA_SQL};
+use crate::config::Config;
+
+/// Makes the tables of the archive, or brings them up to date
+#[derive(Debug, clap::Args)]
+pub struct MigrateArgs {
+    /// Print the schema and touch nothing
+    #[arg(long)]
+    pub print: bool,
+}
+
+pub fn run(args: &MigrateArgs, config: &Config) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
+    println!("{}", runtime.block_on(migrate(&config.archive_settings(), args))?);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns what to tell. Error: nothing is usable, with what to do.
+pub async fn migrate(settings: &ArchiveSettings, args: &MigrateArgs) -> anyhow::Result<String> {
+    if args.print {
+        return Ok(SCHEMA_SQL.to_owned());
+    }
+    let mut archive = Archive::connect(settings).await.context("cannot open the archive")?;
+    let migrated = archive.migrate().await.context("cannot apply the schema")?;
+    archive.close().await;
+    Ok(tell(&settings.target(), &migrated))
+}
+
+fn tell(target: &str, migrated: &Migrated) -> String {
+    let Migrated { from, to, routines } = migrated;
+    let version = match from {
+        None => format!("archive {target}: made, schema version {to}"),
+        Some(from) if from == to => format!("archive {target}: up to date, schema version {to}"),
+        Some(from) => format!("archive {target}: schema version {from} is now {to}"),
+    };
+    let advice = "clqd does not need them; websites need them to read series. To have them, run `clqd migrate` as an \
+                  account that may create functions, or set log_bin_trust_function_creators=1 for the while.";
+    match routines {
+        Routines::Ready => version,
+        Routines::Kept { why } => {
+            format!("{version}\nFunctions are left as they were: this account may not replace them ({why}).\n{advice}")
+        }
+        Routines::Missing { why } => {
+            format!("{version}\nFunctions are missing: this account may not create them ({why}).\n{advice}")
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What each room gets of the configuration, in the room's own words.
+
+use std::path::Path;
+
+use super::{Config, PASSWORD_CREDENTIAL, Quarter};
+use crate::archive::ArchiveSettings;
+use crate::engine::EngineSettings;
+use crate::model::week::{Calendar, UnknownZone};
+use crate::rank::{EloRules, NameRules, RoundRules, Rules, clq2};
+use crate::scan::ScanSettings;
+use crate::scanlog::RecorderSettings;
+use crate::schedule::Intervals;
+
+impl Config {
+    pub fn engine_settings(&self) -> Result<EngineSettings, UnknownZone> {
+        let rules = Rules {
+            names: NameRules {
+                ignore: self.names.ignore.iter().cloned().collect(),
+                count_bots: self.names.count_bots,
+                ping_zero_is_bot: self.names.ping_zero_is_bot,
+                darkplaces_games: self.names.darkplaces_games.iter().map(|game| game.to_ascii_lowercase()).collect(),
+            },
+            round: RoundRules { drop_min: self.rounds.round_drop_min, drop_ratio: self.rounds.round_drop_ratio },
+            clq2_quarter: match self.clq2.quarter {
+                Quarter::Whole => clq2::Quarter::Whole,
+                Quarter::Exact => clq2::Quarter::Exact,
+            },
+            elo: EloRules {
+                k: self.elo.k,
+                k_times_opponents_max: self.elo.k_times_opponents_max,
+                carry_over: self.elo.carry_over,
+            },
+        };
+        Ok(EngineSettings {
+            rules,
+            calendar: Calendar::new(&self.time_zone)?,
+            intervals: Intervals(self.scan.intervals_s().map(|s| s as i64 * 1_000)),
+            keep_weeks: self.store.keep_weeks as usize,
+            archive: self.archive.is_on(),
+            outbox_entries_max: self.archive.outbox_entries_max as usize,
+            ..EngineSettings::default()
+        })
+    }
+
+    pub fn archive_settings(&self) -> ArchiveSettings {
+        let archive = &self.archive;
+        let of_systemd = std::env::var_os("CREDENTIALS_DIRECTORY").map(|dir| Path::new(&dir).join(PASSWORD_CREDENTIAL));
+        // An empty credential is none: the unit may load one that nobody filled in.
+        let credential = of_systemd.filter(|path| path.metadata().is_ok_and(|file| file.len() > 0));
+        let credential = credential.filter(|_| archive.password_file.as_os_str().is_empty());
+        ArchiveSettings {
+            url: archive.url.clone(),
+            password_file: archive.password_file.clone(),
+            credential: credential.map_or_else(String::new, |_| PASSWORD_CREDENTIAL.to_owned()),
+            interval_s: archive.interval_s as u32,
+            drain_s_max: archive.drain_s_max as u32,
+            connect_timeout_ms: archive.connect_timeout_ms as u32,
+            query_timeout_ms: archive.transaction_timeout_ms as u32,
+            retry_ms_max: archive.retry_s_max as u32 * 1_000,
+            ..ArchiveSettings::default()
+        }
+    }
+
+    pub fn scan_settings(&self) -> ScanSettings {
+        let scan = &self.scan;
+        ScanSettings {
+            timeout_ms: scan.timeout_ms as u32,
+            retries: scan.retries,
+            per_second_max: scan.per_second_max.into(),
+            per_address_per_second_max: scan.per_address_per_second_max.into(),
+            per_address_burst: scan.per_address_burst,
+            per_subnet_per_second_max: scan.per_subnet_per_second_max.into(),
+            per_subnet_burst: scan.per_subnet_burst,
+            sockets: scan.sockets as u32,
+            in_flight_max: scan.in_flight_max as u32,
+            resolve_ttl_s: scan.resolve_ttl_s as u32,
+            receive_buffer_bytes: scan.receive_buffer_bytes as u32,
+            allow_private: scan.allow_private,
+            opt_out: Vec::new(),
+        }
+    }
+
+    /// `None`: nothing is recorded.
+    pub fn recorder_settings(&self) -> Option<RecorderSettings> {
+        let path = self.record.clone();
+        (!path.as_os_str().is_empty()).then(|| RecorderSettings {
+            path,
+            rotate_bytes: self.scan_log.rotate_bytes,
+            keep_files: self.scan_log.keep_files,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shipped_file_says_what_the_rules_say() {
+        let settings = Config::default().engine_settings().unwrap();
+        assert_eq!(settings.rules, Rules::default());
+        assert_eq!(settings.intervals, Intervals::default());
+    }
+}

@@ -1,1 +1,0 @@
-//! The daemon: wiring, signals, the order of starting and stopping.

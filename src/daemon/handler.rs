@@ -1,0 +1,101 @@
+//! What the daemon answers on its control socket.
+
+use std::collections::BTreeMap;
+
+use tokio::sync::oneshot;
+
+use super::Shared;
+use super::work::Order;
+use crate::control::protocol::{ArchiveStatus, DaemonStatus, Which};
+use crate::control::{End, ErrorCode, Failure, Handler, Replies, Request, Row};
+
+impl Handler for Shared {
+    async fn handle(&self, request: Request, replies: &mut Replies) -> Result<End, Failure> {
+        match request {
+            Request::Reload {} => self.reload().await,
+            Request::Rescan { servers } => self.rescan(servers, replies).await,
+            request => {
+                for mut row in self.ask(request).await? {
+                    if let Row::Status(status) = &mut row {
+                        status.daemon = Some(self.daemon_status());
+                        status.archive = self.archive_status();
+                        status.counters = self.counters();
+                    }
+                    replies.row(row).await?;
+                }
+                Ok(End::default())
+            }
+        }
+    }
+}
+
+impl Shared {
+    async fn rescan(&self, which: Which, replies: &mut Replies) -> Result<End, Failure> {
+        let stopping = || Failure::new(ErrorCode::Stopping, "the daemon is stopping");
+        let (reply, answer) = oneshot::channel();
+        self.orders.send(Order::Rescan { which, reply }).await.map_err(|_| stopping())?;
+        let mut rows = answer.await.map_err(|_| stopping())??;
+        let mut n = 0;
+        while let Some(row) = rows.recv().await {
+            replies.row(row).await?;
+            n += 1;
+        }
+        Ok(End { notes: if n == 0 { vec!["no such servers".to_owned()] } else { Vec::new() } })
+    }
+
+    fn daemon_status(&self) -> DaemonStatus {
+        let config = self.config.lock().expect("nothing panics while it holds the config");
+        DaemonStatus {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            started_ms: self.started_ms,
+            state_dir: config.state_dir.display().to_string(),
+            config_file: self.file.as_ref().map(|file| file.display().to_string()),
+        }
+    }
+
+    fn archive_status(&self) -> Option<ArchiveStatus> {
+        let status = self.archive.as_ref()?.borrow().clone();
+        Some(ArchiveStatus {
+            url: status.target,
+            connected: status.connected,
+            last_commit_ms: status.last_success_ms,
+            last_error: status.last_error,
+            last_error_ms: status.last_error_ms,
+        })
+    }
+
+    /// All counters of the rooms that keep their own, as `room.name`.
+    pub(super) fn counters(&self) -> BTreeMap<String, u64> {
+        let mut counters = BTreeMap::new();
+        let view = serde_json::to_value(self.counts.view()).expect("counters are plain data");
+        flatten("scan", &view, &mut counters);
+        if let Some(archive) = &self.archive {
+            let archive = archive.borrow();
+            for (name, value) in [
+                ("passes", archive.passes),
+                ("failures", archive.failures),
+                ("entries_written", archive.entries_written),
+                ("rows_written", archive.rows_written),
+                ("rejected", archive.rejected),
+            ] {
+                counters.insert(format!("archive.{name}"), value);
+            }
+        }
+        counters.insert("clock.ahead_ms".to_owned(), self.clock.ahead_ms() as u64);
+        counters
+    }
+}
+
+fn flatten(name: &str, value: &serde_json::Value, into: &mut BTreeMap<String, u64>) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            for (field, value) in fields {
+                flatten(&format!("{name}.{field}"), value, into);
+            }
+        }
+        value => {
+            into.insert(name.to_owned(), value.as_u64().unwrap_or(0));
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! The daemon: wiring, signals, the order of starting and stopping.
+//!
+//! One thread owns the engine and the store ([`work`]); the scanner, the
+//! archive's worker and the control socket are tasks that talk to it over
+//! bounded channels. Starting: state, scanner, archive, socket, then READY.
+//! Stopping: socket, scanner (what is in flight may land), last commit, archive
+//! (drained up to a limit), state.
+
+mod archive;
+mod handler;
+mod notify;
+mod work;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::archive::ArchiveStatus;
+use crate::cli::log::LogFilter;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::control::{End, ErrorCode, Failure, Listener, Request, Row};
+use crate::hot::Hot;
+use crate::scan::{Counts, Scanner};
+use crate::scanlog::Recorder;
+use work::{Order, Work};
+
+/// Requests and archive orders that wait for the engine; each waits for its
+/// answer, so this is more than there can be askers.
+const ORDERS_MAX: usize = 256;
+
+/// Outcomes that wait for the engine: five seconds' worth at 2,000 scans/s.
+/// When it is full the scanner waits, and scans begin later.
+const OUTCOMES_MAX: usize = 10_000;
+
+/// How long scans in flight may still land at a stop.
+const SCAN_GRACE: Duration = Duration::from_secs(5);
+
+/// A running daemon.
+pub struct Daemon {
+    shared: Arc<Shared>,
+    scanner: Scanner,
+    work: tokio::task::JoinHandle<anyhow::Result<()>>,
+    archive: Option<(oneshot::Sender<()>, tokio::task::JoinHandle<()>)>,
+    control: Option<(oneshot::Sender<()>, tokio::task::JoinHandle<()>)>,
+    beat: Arc<work::Beat>,
+}
+
+/// What the tasks of a daemon share.
+struct Shared {
+    orders: mpsc::Sender<Order>,
+    clock: Arc<Clock>,
+    started_ms: i64,
+    file: Option<PathBuf>,
+    config: Mutex<Config>,
+    log: Option<LogFilter>,
+    counts: Arc<Counts>,
+    archive: Option<watch::Receiver<ArchiveStatus>>,
+    /// New scan settings on their way to the scanner.
+    reload_scan: mpsc::Sender<crate::scan::ScanSettings>,
+}
+
+/// Runs until SIGTERM or SIGINT; reloads at SIGHUP.
+pub fn run(config: Config, file: Option<PathBuf>, log: LogFilter) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    runtime.block_on(async {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut hangup = signal(SignalKind::hangup())?;
+        let mut daemon = Daemon::start(config, file, Some(log)).await?;
+        notify::ready();
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), "ready");
+        let watchdog = notify::Watchdog::start(daemon.beat.clone());
+        let ended = loop {
+            tokio::select! {
+                _ = terminate.recv() => break None,
+                _ = interrupt.recv() => break None,
+                _ = hangup.recv() => {
+                    notify::reloading();
+                    match daemon.shared.reload().await {
+                        Ok(end) => end.notes.iter().for_each(|note| tracing::info!("{note}")),
+                        Err(failure) => tracing::error!("{failure}; the old configuration stays"),
+                    }
+                    notify::ready();
+                }
+                ended = &mut daemon.work => break Some(ended),
+            }
+        };
+        if let Some(ended) = ended {
+            // The engine ends only when it is told to, or cannot go on.
+            return ended.context("the engine's thread died")?.context("the engine cannot go on");
+        }
+        notify::stopping();
+        tracing::info!("stopping");
+        let result = daemon.stop().await;
+        drop(watchdog);
+        result
+    })
+}
+
+impl Daemon {
+    /// Starts everything. Inside a tokio runtime.
+    pub async fn start(config: Config, file: Option<PathBuf>, log: Option<LogFilter>) -> anyhow::Result<Daemon> {
+        if let Some(parent) = config.state_dir.parent() {
+            std::fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+        }
+        let (state_config, state_dir) = (config.clone(), config.state_dir.clone());
+        let hot = tokio::task::spawn_blocking(move || Hot::of_config(&state_config, &state_config.state_dir, true))
+            .await?
+            .with_context(|| format!("cannot open the state directory {}", state_dir.display()))?;
+        let recorder = config
+            .recorder_settings()
+            .map(|settings| {
+                let path = settings.path.clone();
+                Recorder::open(settings).with_context(|| format!("cannot open the scan log {}", path.display()))
+            })
+            .transpose()?;
+        let clock = Arc::new(Clock::new(hot.engine.now_ms()));
+        if clock.ahead_ms() > 1_000 {
+            tracing::warn!(
+                ahead_s = clock.ahead_ms() / 1_000,
+                "the system's clock is behind the last recorded moment; time goes on from there, a little slower"
+            );
+        }
+
+        let (requests, requests_rx) = mpsc::channel(config.scan.in_flight_max);
+        let (outcomes_tx, outcomes) = mpsc::channel(OUTCOMES_MAX);
+        let now = {
+            let clock = clock.clone();
+            Arc::new(move || clock.now_ms())
+        };
+        let scanner = Scanner::start(config.scan_settings(), requests_rx, outcomes_tx, now)
+            .context("cannot start the scanner: section [scan]")?;
+
+        let (orders, orders_rx) = mpsc::channel(ORDERS_MAX);
+        let beat = Arc::new(work::Beat::default());
+        let work = Work::new(hot, recorder, clock.clone(), requests, &config, beat.clone());
+        let work = tokio::task::spawn_blocking(move || work.run(orders_rx, outcomes));
+
+        let mut archive_status = None;
+        let archive = config.archive.is_on().then(|| {
+            let (status, status_rx) = watch::channel(ArchiveStatus::default());
+            archive_status = Some(status_rx);
+            let (stop, stopped) = oneshot::channel();
+            let source = archive::Source::new(orders.clone());
+            let clock = clock.clone();
+            let worker = crate::archive::run(
+                config.archive_settings(),
+                source,
+                move || clock.now_ms(),
+                async move { _ = stopped.await },
+                status,
+            );
+            (stop, tokio::spawn(worker))
+        });
+
+        let (reload_scan, mut reload_scan_rx) = mpsc::channel(1);
+        let shared = Arc::new(Shared {
+            orders,
+            started_ms: clock.now_ms(),
+            clock,
+            file,
+            log,
+            counts: scanner.counts_handle(),
+            archive: archive_status,
+            reload_scan,
+            config: Mutex::new(config.clone()),
+        });
+        let mut daemon = Daemon { shared: shared.clone(), scanner, work, archive, control: None, beat };
+
+        if !config.control_socket.as_os_str().is_empty() {
+            if let Some(parent) = config.control_socket.parent() {
+                std::fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+            }
+            let listener = Listener::bind(&config.control_socket).context("cannot open the control socket")?;
+            let (stop, stopped) = oneshot::channel();
+            let serving = tokio::spawn(listener.serve(shared.clone(), async move { _ = stopped.await }));
+            daemon.control = Some((stop, serving));
+        }
+        let scanner = daemon.scanner.reloader();
+        tokio::spawn(async move {
+            while let Some(settings) = reload_scan_rx.recv().await {
+                if let Err(error) = scanner.reload(settings).await {
+                    tracing::error!("{error}; the scanner keeps its old settings");
+                }
+            }
+        });
+        Ok(daemon)
+    }
+
+    /// Asks a request that is answered in full, as over the control socket.
+    pub async fn ask(&self, request: Request) -> Result<Vec<Row>, Failure> {
+        self.shared.ask(request).await
+    }
+
+    /// Stops in order. Error: the last commit failed.
+    pub async fn stop(self) -> anyhow::Result<()> {
+        if let Some((stop, serving)) = self.control {
+            _ = stop.send(());
+            _ = serving.await;
+        }
+        _ = self.shared.orders.send(Order::StopScanning).await;
+        self.scanner.shutdown(SCAN_GRACE).await;
+        if let Some((stop, worker)) = self.archive {
+            // The worker drains through the engine, which commits first.
+            _ = stop.send(());
+            _ = worker.await;
+        }
+        _ = self.shared.orders.send(Order::Finish).await;
+        self.work.await.context("the engine's thread died")??;
+        tracing::info!("stopped; all state is on disk");
+        Ok(())
+    }
+}
+
+impl Shared {
+    async fn ask(&self, request: Request) -> Result<Vec<Row>, Failure> {
+        let (reply, answer) = oneshot::channel();
+        let stopping = |()| Failure::new(ErrorCode::Stopping, "the daemon is stopping");
+        self.orders.send(Order::Ask { request, reply }).await.map_err(|_| stopping(()))?;
+        answer.await.map_err(|_| stopping(()))?
+    }
+
+    /// Reads the configuration file again; on an error everything stays.
+    async fn reload(&self) -> Result<End, Failure> {
+        let Some(file) = &self.file else {
+            return Err(Failure::new(ErrorCode::Refused, "there is no configuration file: the built-in defaults hold"));
+        };
+        let refused = |error: String| Failure::new(ErrorCode::Refused, error);
+        let new = Config::load(file).map_err(|error| refused(error.to_string()))?;
+        let reloaded = self.config.lock().expect("nothing panics while it holds the config").diff_reload(&new);
+        let config = reloaded.config;
+        let engine = config.engine_settings().map_err(|error| refused(error.to_string()))?;
+        if let Some(log) = &self.log {
+            log.set(&config.log).map_err(|error| refused(format!("{error:#}")))?;
+        }
+        let commit_interval_ms = config.store.commit_interval_ms;
+        let order =
+            Order::Reload { engine: Box::new(engine), commit_interval_ms, allow_private: config.scan.allow_private };
+        _ = self.orders.send(order).await;
+        _ = self.reload_scan.send(config.scan_settings()).await;
+        *self.config.lock().expect("nothing panics while it holds the config") = config;
+        let mut notes = Vec::new();
+        if !reloaded.changed.is_empty() {
+            notes.push(format!("changed: {}", reloaded.changed.join(", ")));
+        }
+        if !reloaded.needs_restart.is_empty() {
+            notes.push(format!("kept until a restart: {}", reloaded.needs_restart.join(", ")));
+        }
+        if notes.is_empty() {
+            notes.push("nothing has changed".to_owned());
+        }
+        Ok(End { notes })
+    }
+}

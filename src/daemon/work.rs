@@ -1,0 +1,369 @@
+//! The engine's thread: the only one that touches engine and store.
+//!
+//! It hands due probes to the scanner, takes outcomes and orders, commits at
+//! an interval, and answers only after a commit: nobody is told of what a
+//! crash could take back.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::answer::answer;
+use crate::archive::Ask;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::control::protocol::{self, Change, ErrorCode, Failure, Request, Row, ScanResult, Which};
+use crate::engine::{Added, AdminError, EngineSettings, Event, Notice, Outcome, RescanWhich};
+use crate::hot::Hot;
+use crate::model::archive::{ArchiveJob, OutboxEntry};
+use crate::model::{ServerKey, ServerUrl};
+use crate::scan::{ScanMode, ScanOutcome, ScanRequest};
+use crate::scanlog::Recorder;
+use crate::store::StoreError;
+
+/// Outcomes taken at one go before orders get their turn.
+const OUTCOMES_AT_ONCE: usize = 512;
+
+/// Time between ticks: week work, sweeping, the watchdog's beat.
+const TICK_MS: i64 = 1_000;
+
+/// What others want of the engine.
+pub(super) enum Order {
+    Ask {
+        request: Request,
+        reply: oneshot::Sender<Result<Vec<Row>, Failure>>,
+    },
+    /// Each result is sent as it comes; the channel ends after the last.
+    Rescan {
+        which: Which,
+        reply: oneshot::Sender<Result<mpsc::UnboundedReceiver<Row>, Failure>>,
+    },
+    Jobs {
+        ask: Ask,
+        reply: oneshot::Sender<Vec<(OutboxEntry, ArchiveJob)>>,
+    },
+    Archived {
+        entries: Vec<OutboxEntry>,
+        reply: oneshot::Sender<()>,
+    },
+    Reload {
+        engine: Box<EngineSettings>,
+        commit_interval_ms: u64,
+        allow_private: bool,
+    },
+    /// No more probes; outcomes still count.
+    StopScanning,
+    /// Commit and end.
+    Finish,
+}
+
+/// Shows that the engine is alive: the scheduler has looked at what is due.
+#[derive(Debug, Default)]
+pub(super) struct Beat(AtomicU64);
+
+impl Beat {
+    fn beat(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+pub(super) struct Work {
+    hot: Hot,
+    recorder: Option<Recorder>,
+    clock: Arc<Clock>,
+    /// `None`: scanning has stopped.
+    requests: Option<mpsc::Sender<ScanRequest>>,
+    commit_interval_ms: i64,
+    allow_private: bool,
+    beat: Arc<Beat>,
+    /// When the oldest change that is not committed was made.
+    changed_ms: Option<i64>,
+    ticked_ms: i64,
+    /// Who waits for the result of a scan.
+    waiting: HashMap<ServerKey, Vec<mpsc::UnboundedSender<Row>>>,
+}
+
+impl Work {
+    pub(super) fn new(
+        hot: Hot,
+        recorder: Option<Recorder>,
+        clock: Arc<Clock>,
+        requests: mpsc::Sender<ScanRequest>,
+        config: &Config,
+        beat: Arc<Beat>,
+    ) -> Work {
+        Work {
+            hot,
+            recorder,
+            clock,
+            requests: Some(requests),
+            commit_interval_ms: config.store.commit_interval_ms as i64,
+            allow_private: config.scan.allow_private,
+            beat,
+            changed_ms: None,
+            ticked_ms: 0,
+            waiting: HashMap::new(),
+        }
+    }
+
+    pub(super) fn run(
+        mut self,
+        mut orders: mpsc::Receiver<Order>,
+        mut outcomes: mpsc::Receiver<ScanOutcome>,
+    ) -> anyhow::Result<()> {
+        // Only this thread's waiting runs on it.
+        let waiter = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+        let mut batch = Vec::with_capacity(OUTCOMES_AT_ONCE);
+        let mut scanning = true;
+        loop {
+            let now_ms = self.clock.now_ms();
+            self.send_probes(now_ms);
+            self.beat.beat();
+            let wait = Duration::from_millis(self.next_wake_ms(now_ms).saturating_sub(now_ms).max(0) as u64);
+            let order = waiter.block_on(async {
+                tokio::select! {
+                    biased;
+                    n = outcomes.recv_many(&mut batch, OUTCOMES_AT_ONCE), if scanning => {
+                        scanning = n > 0; // else the scanner has ended
+                        orders.try_recv().ok()
+                    }
+                    order = orders.recv() => Some(order.unwrap_or(Order::Finish)),
+                    () = tokio::time::sleep(wait) => None,
+                }
+            });
+            for outcome in batch.drain(..) {
+                self.take_outcome(outcome)?;
+            }
+            if self.hot.engine.has_changes() {
+                self.changed_ms.get_or_insert(now_ms);
+            }
+            match order {
+                Some(Order::Finish) => {
+                    while let Ok(outcome) = outcomes.try_recv() {
+                        self.take_outcome(outcome)?;
+                    }
+                    return self.commit();
+                }
+                Some(order) => self.obey(order)?,
+                None => {}
+            }
+            let now_ms = self.clock.now_ms();
+            if now_ms - self.ticked_ms >= TICK_MS {
+                self.ticked_ms = now_ms;
+                self.hot.handle(Event::Tick { now_ms })?;
+                self.hot.sweep()?;
+            }
+            if self.changed_ms.is_some_and(|since| now_ms - since >= self.commit_interval_ms) {
+                self.commit()?;
+            }
+        }
+    }
+
+    fn next_wake_ms(&self, now_ms: i64) -> i64 {
+        let tick = self.ticked_ms + TICK_MS;
+        let commit = self.changed_ms.map_or(i64::MAX, |since| since + self.commit_interval_ms);
+        let full = self.requests.as_ref().is_none_or(|requests| requests.capacity() == 0);
+        // While the scanner is full, look again shortly.
+        let due = match self.hot.engine.next_due_ms() {
+            Some(_) if self.requests.is_none() => i64::MAX,
+            Some(due) if full => due.max(now_ms + 10),
+            Some(due) => due,
+            None => i64::MAX,
+        };
+        tick.min(commit).min(due)
+    }
+
+    fn send_probes(&mut self, now_ms: i64) {
+        let Some(requests) = &self.requests else { return };
+        while let Ok(place) = requests.try_reserve() {
+            let Some(probe) = self.hot.engine.poll_probe(now_ms) else { return };
+            let mode = if probe.exception { ScanMode::Exception } else { ScanMode::Normal };
+            place.send(ScanRequest { id: probe.id, server: probe.server, url: probe.url, mode });
+        }
+    }
+
+    fn take_outcome(&mut self, scan: ScanOutcome) -> Result<(), StoreError> {
+        let outcome = match scan.result {
+            Ok(snapshot) => Outcome::Snapshot(snapshot),
+            // Our own fault says nothing about the server.
+            Err(miss) if miss.reason.is_ours() => {
+                self.hot.engine.scan_failed_here(scan.server, scan.id, miss.t_ms, miss.reason.name());
+                return Ok(());
+            }
+            Err(miss) => Outcome::Miss { t_ms: miss.t_ms, reason: miss.reason.name().to_owned() },
+        };
+        let recorded = self.recorder.is_some().then(|| outcome.clone());
+        let used_before = self.hot.engine.outcomes_used();
+        self.hot.handle(Event::Scanned { server: scan.server, id: scan.id, sent_ms: scan.sent_ms, outcome })?;
+        if let (Some(recorder), Some(outcome)) = (&mut self.recorder, recorded) {
+            if self.hot.engine.outcomes_used() > used_before {
+                let url = self.hot.engine.url_of(scan.server).expect("outcomes are of known servers");
+                recorder.add(url, &outcome);
+            }
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self) -> anyhow::Result<()> {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.flush().context("cannot write the scan log")?;
+        }
+        self.hot.commit().context("cannot write the state")?;
+        self.changed_ms = None;
+        while let Some(notice) = self.hot.engine.poll_notice() {
+            self.tell(&notice);
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, notice: &Notice) {
+        let Some(waiting) = self.waiting.remove(&notice.server) else { return };
+        let Some(server) = self.hot.engine.summary_of(notice.server) else { return };
+        let answered = notice.missed.is_none();
+        let row = protocol::Scan {
+            url: server.url,
+            t_ms: notice.t_ms,
+            result: match (answered, notice.partial) {
+                (true, false) => ScanResult::Snapshot,
+                (true, true) => ScanResult::Partial,
+                (false, _) => ScanResult::Miss,
+            },
+            class: server.class,
+            hostname: answered.then_some(server.hostname),
+            game: server.game.filter(|_| answered),
+            map: server.map.filter(|_| answered),
+            players: answered.then_some(server.players),
+            slots: answered.then_some(server.slots),
+            reason: notice.missed.clone(),
+        };
+        for waiter in waiting {
+            // Who has gone away is not told.
+            _ = waiter.send(Row::Scan(Box::new(row.clone())));
+        }
+    }
+
+    fn obey(&mut self, order: Order) -> anyhow::Result<()> {
+        match order {
+            Order::Ask { request, reply } => {
+                let rows = self.ask(request)?;
+                _ = reply.send(rows);
+            }
+            Order::Rescan { which, reply } => {
+                let which = match which {
+                    Which::Url(url) => RescanWhich::Url(url),
+                    Which::Class(class) => RescanWhich::Class(class),
+                    Which::AllUnknown => RescanWhich::AllUnknown,
+                };
+                let asked = self.hot.engine.rescan(&which, self.clock.now_ms());
+                let results = asked.map(|servers| {
+                    let (results, rows) = mpsc::unbounded_channel();
+                    for server in servers {
+                        self.waiting.entry(server).or_default().push(results.clone());
+                    }
+                    rows
+                });
+                _ = reply.send(results.map_err(refused));
+            }
+            Order::Jobs { ask, reply } => {
+                self.commit()?;
+                let jobs = self.hot.engine.archive_jobs(
+                    &self.hot.store,
+                    ask.after,
+                    ask.before,
+                    ask.entries_max,
+                    ask.rows_max,
+                )?;
+                let (kept, gone): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|(_, job)| job.is_some());
+                let gone: Vec<OutboxEntry> = gone.into_iter().map(|(entry, _)| entry).collect();
+                if !gone.is_empty() {
+                    self.hot.engine.archived(&gone);
+                }
+                _ = reply.send(kept.into_iter().filter_map(|(entry, job)| Some((entry, job?))).collect());
+            }
+            Order::Archived { entries, reply } => {
+                self.hot.engine.archived(&entries);
+                self.commit()?;
+                _ = reply.send(());
+            }
+            Order::Reload { engine, commit_interval_ms, allow_private } => {
+                self.hot.engine.reload(*engine);
+                self.commit_interval_ms = commit_interval_ms as i64;
+                self.allow_private = allow_private;
+            }
+            Order::StopScanning => self.requests = None,
+            Order::Finish => unreachable!("the loop ends with it"),
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, request: Request) -> anyhow::Result<Result<Vec<Row>, Failure>> {
+        let now_ms = self.clock.now_ms();
+        let rows = match &request {
+            Request::ServersAdd { urls, tags } => Ok(urls.iter().map(|url| self.add(url, tags, now_ms)).collect()),
+            Request::ServersRemove { urls } => Ok(urls.iter().map(|url| self.remove(url)).collect()),
+            Request::Greylist { url, reason } => match self.hot.engine.greylist(url, reason.clone()) {
+                Ok(_) => {
+                    let outcome =
+                        if reason.is_some() { protocol::Outcome::Greylisted } else { protocol::Outcome::Lifted };
+                    Ok(vec![Row::Change(Change { url: url.to_string(), outcome, reason: reason.clone() })])
+                }
+                Err(error) => Err(refused(error)),
+            },
+            reads => {
+                self.commit()?;
+                return Ok(answer(&self.hot, reads));
+            }
+        };
+        self.commit()?;
+        Ok(rows)
+    }
+
+    fn add(&mut self, text: &str, tags: &[String], now_ms: i64) -> Row {
+        let change = |url: String, outcome, reason| Row::Change(Change { url, outcome, reason });
+        let refuse = |reason: String| change(text.to_owned(), protocol::Outcome::Refused, Some(reason));
+        let url = match ServerUrl::parse(text) {
+            Ok(url) => url,
+            Err(error) => return refuse(error.to_string()),
+        };
+        if crate::proto::find(url.scheme()).is_none() {
+            let known: Vec<&str> = crate::proto::PROTOCOLS.iter().map(|protocol| protocol.scheme).collect();
+            let known = known.join(", ");
+            return refuse(format!("scheme {:?} cannot be scanned; known are {known}", url.scheme()));
+        }
+        if url.ip().is_some_and(|ip| !self.allow_private && !crate::scan::target::is_public(ip)) {
+            return refuse("the address is not a public one (setting scan.allow_private)".to_owned());
+        }
+        match self.hot.engine.add_server(url.clone(), tags.to_vec(), now_ms) {
+            Ok((_, Added::New | Added::Back)) => change(url.to_string(), protocol::Outcome::Added, None),
+            Ok((_, Added::Known)) => change(url.to_string(), protocol::Outcome::Known, None),
+            Err(error) => refuse(error.to_string()),
+        }
+    }
+
+    fn remove(&mut self, text: &str) -> Row {
+        let change = |url: String, outcome, reason| Row::Change(Change { url, outcome, reason });
+        match ServerUrl::parse(text) {
+            Err(error) => change(text.to_owned(), protocol::Outcome::Refused, Some(error.to_string())),
+            Ok(url) => match self.hot.engine.remove_server(&url) {
+                Ok(_) => change(url.to_string(), protocol::Outcome::Removed, None),
+                Err(_) => change(url.to_string(), protocol::Outcome::Unknown, None),
+            },
+        }
+    }
+}
+
+fn refused(error: AdminError) -> Failure {
+    let code = match error {
+        AdminError::UnknownServer(_) => ErrorCode::NotFound,
+        AdminError::TooManyServers(_) => ErrorCode::Refused,
+    };
+    Failure::new(code, error.to_string())
+}

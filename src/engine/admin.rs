@@ -1,0 +1,157 @@
+//! What an admin asks of the engine: servers in and out, rescans, greylist,
+//! and the resources that a reload changes.
+
+use super::{Engine, EngineSettings};
+use crate::model::server::Class;
+use crate::model::{OutboxEntry, OutboxKey, ServerKey, ServerUrl};
+
+/// What adding an address did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Added {
+    New,
+    /// It had been removed; it is back with its past.
+    Back,
+    Known,
+}
+
+/// Which servers to scan now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RescanWhich {
+    Url(ServerUrl),
+    Class(Class),
+    /// Classes 6 and 7.
+    AllUnknown,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AdminError {
+    #[error("server {0} is not known; add it with: clqd servers add {0}")]
+    UnknownServer(ServerUrl),
+    #[error("{0} servers are known already, which is the most there can be")]
+    TooManyServers(usize),
+}
+
+impl Engine {
+    /// Adds an address, which is scanned at once.
+    pub fn add_server(
+        &mut self,
+        url: ServerUrl,
+        tags: Vec<String>,
+        now_ms: i64,
+    ) -> Result<(ServerKey, Added), AdminError> {
+        self.see_time(now_ms);
+        if let Some(&key) = self.by_url.get(&url) {
+            let slot = self.slot_mut(key).expect("named servers exist");
+            let back = std::mem::take(&mut slot.record.removed);
+            let retagged = !tags.is_empty() && slot.record.tags != tags;
+            if retagged {
+                slot.record.tags = tags;
+            }
+            if back {
+                slot.record.class = Class::UNKNOWN;
+                slot.asked = true;
+                self.schedule.ask(key, now_ms);
+            }
+            if back || retagged {
+                self.books.server_changed(key);
+            }
+            return Ok((key, if back { Added::Back } else { Added::Known }));
+        }
+        if self.servers.len() > crate::limits::SERVERS_MAX {
+            return Err(AdminError::TooManyServers(crate::limits::SERVERS_MAX));
+        }
+        let key = self.insert_server(url, tags, now_ms);
+        self.slot_mut(key).expect("just inserted").asked = true;
+        self.schedule.ask(key, now_ms);
+        Ok((key, Added::New))
+    }
+
+    /// Takes a server out: not scanned, not listed. Its past is kept.
+    pub fn remove_server(&mut self, url: &ServerUrl) -> Result<ServerKey, AdminError> {
+        let key = self.key_of(url)?;
+        self.end_presences(key);
+        self.schedule.unplan(key);
+        self.slot_mut(key).expect("named servers exist").record.removed = true;
+        self.books.server_changed(key);
+        Ok(key)
+    }
+
+    /// Greylists a server with a reason, or lifts it with `None`. Statistics
+    /// begin anew when it is lifted, as after invisibility.
+    pub fn greylist(&mut self, url: &ServerUrl, reason: Option<String>) -> Result<ServerKey, AdminError> {
+        let key = self.key_of(url)?;
+        self.end_presences(key);
+        self.slot_mut(key).expect("named servers exist").record.greylist = reason;
+        self.books.server_changed(key);
+        Ok(key)
+    }
+
+    /// Makes servers due now; their notices say `asked`. Returns them.
+    pub fn rescan(&mut self, which: &RescanWhich, now_ms: i64) -> Result<Vec<ServerKey>, AdminError> {
+        let keys: Vec<ServerKey> = match which {
+            RescanWhich::Url(url) => vec![self.key_of(url)?],
+            RescanWhich::Class(class) => self.keys_where(|c| c == *class),
+            RescanWhich::AllUnknown => self.keys_where(|c| c == Class::UNKNOWN || c == Class::FAILED),
+        };
+        for &key in &keys {
+            self.slot_mut(key).expect("listed servers exist").asked = true;
+            self.schedule.ask(key, now_ms);
+        }
+        Ok(keys)
+    }
+
+    /// What was archived leaves the outbox, unless it changed since.
+    pub fn archived(&mut self, entries: &[OutboxEntry]) {
+        self.books.pending.archived.extend(entries.iter().map(|e| (e.key, e.seq)));
+    }
+
+    /// Tells the engine how long the outbox is after a commit.
+    pub fn see_outbox_len(&mut self, len: usize) {
+        self.books.settings.outbox_full = len >= self.books.settings.outbox_entries_max;
+    }
+
+    /// Takes over what a reload may change; the time zone is not among it.
+    pub fn reload(&mut self, settings: EngineSettings) {
+        let outbox_full = self.books.settings.outbox_full;
+        let replan = settings.intervals != self.books.settings.intervals;
+        self.books.settings = EngineSettings { outbox_full, calendar: self.books.calendar, ..settings };
+        if replan {
+            self.schedule.set_intervals(self.books.settings.intervals);
+            let now_ms = self.books.meta.now_ms;
+            for (index, slot) in self.servers.iter().enumerate() {
+                let Some(slot) = slot.as_ref().filter(|slot| !slot.record.removed && !slot.asked) else { continue };
+                self.schedule.plan(ServerKey(index as u32), slot.record.class, now_ms);
+            }
+        }
+    }
+
+    fn keys_where(&self, wanted: impl Fn(Class) -> bool) -> Vec<ServerKey> {
+        let slots = self.servers.iter().enumerate();
+        slots
+            .filter_map(|(index, slot)| Some((ServerKey(index as u32), &slot.as_ref()?.record)))
+            .filter(|(_, record)| !record.removed && wanted(record.class))
+            .map(|(key, _)| key)
+            .collect()
+    }
+
+    fn key_of(&self, url: &ServerUrl) -> Result<ServerKey, AdminError> {
+        let key = self.by_url.get(url).copied();
+        key.filter(|&key| self.slot(key).is_some_and(|slot| !slot.record.removed))
+            .ok_or_else(|| AdminError::UnknownServer(url.clone()))
+    }
+
+    /// Everyone leaves; what the server was is no longer compared with.
+    fn end_presences(&mut self, key: ServerKey) {
+        let Some(slot) = self.servers[key.0 as usize].as_mut() else { return };
+        let last = slot.record.last.take();
+        let map_time = slot.record.map_time.take();
+        let week = last.as_ref().map(|last| self.books.calendar.week(last.t_ms));
+        for entry in last.into_iter().flat_map(|last| last.entries) {
+            self.books.leave(key, entry.presence);
+        }
+        self.books.flush_map_time(key, map_time);
+        if let Some(week) = week {
+            self.books.archive(OutboxKey::Week { week, server: key });
+        }
+    }
+}

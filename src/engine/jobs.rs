@@ -1,0 +1,230 @@
+//! What is archived: the values of outbox entries as of now, and the outbox
+//! anew where something was let go (RULES section 12).
+
+use super::{Engine, Source};
+use crate::board;
+use crate::model::archive::{
+    ArchiveJob, ListEntry, MapWeekArchive, OutboxEntry, OutboxKey, PlayerWeekArchive, ServerArchive, WeekArchive,
+};
+use crate::model::commit::WeekPhase;
+use crate::model::{GameKey, MapKey, PlayerKey, ServerKey, WeekKey, week};
+use crate::series;
+
+/// How far the outbox has been filled anew.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ResyncCursor {
+    Games(u32),
+    Maps(u32),
+    Players(u32),
+    Servers(u32),
+    /// Index into the weeks, then the server.
+    Weeks(usize, u32),
+}
+
+impl Engine {
+    /// Outbox entries after `after` and before `before` with their values, in
+    /// archiving order; `None` for a thing that is gone. At most `entries_max`,
+    /// and none after the one with which the rows reach `rows_max`. There must
+    /// be no change that is not committed: what is archived is durable.
+    pub fn archive_jobs<S: Source>(
+        &self,
+        source: &S,
+        after: Option<OutboxKey>,
+        before: Option<OutboxKey>,
+        entries_max: usize,
+        rows_max: usize,
+    ) -> Result<Vec<(OutboxEntry, Option<ArchiveJob>)>, S::Error> {
+        assert!(!self.has_changes(), "commit before archiving");
+        let mut jobs = Vec::new();
+        let mut rows = 0;
+        for entry in source.outbox(after, entries_max) {
+            if before.is_some_and(|before| entry.key >= before) || rows >= rows_max {
+                break;
+            }
+            let job = self.archive_job(source, entry.key)?;
+            if let Some(ArchiveJob::Week(week)) = &job {
+                rows += week.rows.len() + week.maps.len();
+            }
+            jobs.push((entry, job));
+        }
+        Ok(jobs)
+    }
+
+    /// `None`: the thing is gone with its week and there is nothing to write.
+    fn archive_job<S: Source>(&self, source: &S, key: OutboxKey) -> Result<Option<ArchiveJob>, S::Error> {
+        Ok(match key {
+            OutboxKey::Game(key) => Some(ArchiveJob::Game { key, name: self.books.games.name(key.0).to_owned() }),
+            OutboxKey::Map(key) => Some(ArchiveJob::Map { key, name: self.books.maps.name(key.0).to_owned() }),
+            OutboxKey::Player(key) => source.player_record(key)?.map(|record| ArchiveJob::Player {
+                key,
+                game: record.game,
+                name: record.name,
+                display: record.display,
+            }),
+            OutboxKey::Server(key) => self.server_archive(key).map(|server| ArchiveJob::Server(Box::new(server))),
+            OutboxKey::Week { week, server } => {
+                self.week_archive(source, week, server)?.map(|week| ArchiveJob::Week(Box::new(week)))
+            }
+        })
+    }
+
+    fn server_archive(&self, key: ServerKey) -> Option<ServerArchive> {
+        let slot = self.slot(key)?;
+        let record = &slot.record;
+        let entries = record.last.iter().flat_map(|last| &last.entries);
+        Some(ServerArchive {
+            key,
+            url: record.url.as_str().to_owned(),
+            hostname: record.hostname.clone(),
+            game: record.game,
+            map: record.map,
+            slots: record.slots,
+            class: record.class.number(),
+            missed: record.missed,
+            players: record.count,
+            assumed_players: series::assumed(record),
+            total_points: record.total_points,
+            added_ms: record.added_ms,
+            last_scan_ms: record.last_scan_ms,
+            last_seen_ms: record.last_seen_ms,
+            rank: record.rank,
+            rank_week: record.ranked_week,
+            greylist: record.greylist.clone(),
+            removed: record.removed,
+            tags: record.tags.clone(),
+            list: entries
+                .map(|entry| ListEntry {
+                    name: entry.name.clone(),
+                    display: entry.display().to_owned(),
+                    points: entry.points,
+                    player: entry.presence.as_ref().map(|presence| presence.player),
+                })
+                .collect(),
+            series: slot.series.as_deref().cloned(),
+        })
+    }
+
+    fn week_archive<S: Source>(
+        &self,
+        source: &S,
+        week: WeekKey,
+        server: ServerKey,
+    ) -> Result<Option<WeekArchive>, S::Error> {
+        let Some(phase) = self.books.meta.weeks.iter().find(|s| s.week == week).map(|s| s.phase) else {
+            return Ok(None);
+        };
+        let closed = match phase {
+            WeekPhase::Open => false,
+            WeekPhase::Closing => self.last_closed.is_some_and(|(w, s)| w == week && s >= server),
+            WeekPhase::Ranking | WeekPhase::Closed => true,
+        };
+        let rows = self.rows(source, week, server)?;
+        let positions = board::positions(&rows);
+        let maps = self.map_rows(source, week, server)?;
+        let mut best = Vec::new();
+        if closed {
+            for (player, _) in &rows {
+                if let Some(kept) = source.best(server, *player)? {
+                    best.push((*player, kept.places.map(|places| places.to_vec())));
+                }
+            }
+        }
+        Ok(Some(WeekArchive {
+            week,
+            server,
+            label: week::label(week),
+            week_start_ms: self.books.calendar.week_start_ms(week),
+            week_end_ms: self.books.calendar.week_end_ms(week),
+            closed,
+            server_rank: source.rank(week, server)?,
+            player_ms: maps.iter().map(|(_, row)| row.player_ms).sum(),
+            rows: rows
+                .into_iter()
+                .zip(positions)
+                .map(|((player, row), positions)| PlayerWeekArchive {
+                    player,
+                    measured_ms: row.measured_ms,
+                    starts: row.starts,
+                    time_ms: row.time_ms(),
+                    points: row.points,
+                    elo: row.elo,
+                    elo_rounds: row.elo_rounds,
+                    clq1: row.clq1(),
+                    clq2: row.clq2(),
+                    positions,
+                })
+                .collect(),
+            maps: maps
+                .into_iter()
+                .map(|(map, row)| MapWeekArchive { map, played_ms: row.played_ms, player_ms: row.player_ms })
+                .collect(),
+            best,
+        }))
+    }
+
+    /// Where something was let go, or an archive is new, puts everything that
+    /// is still hot into the outbox, a few steps each tick, while there is room.
+    pub(super) fn work_on_resync<S: Source>(&mut self, source: &S) -> Result<(), S::Error> {
+        let settings = &self.books.settings;
+        let room = settings.outbox_entries_max.saturating_sub(source.outbox_len() + self.books.pending.outbox.len());
+        if !self.books.meta.resync
+            || !settings.archive
+            || settings.outbox_full
+            || room < settings.outbox_entries_max / 2
+        {
+            return Ok(());
+        }
+        let meta = self.books.meta.clone();
+        let steps = (settings.week_steps_per_tick * 10).min(room);
+        let mut cursor = self.resync_cursor.unwrap_or(ResyncCursor::Games(1));
+        for _ in 0..steps {
+            let (key, next) = match cursor {
+                ResyncCursor::Games(k) if k < meta.next_game => {
+                    (OutboxKey::Game(GameKey(k)), ResyncCursor::Games(k + 1))
+                }
+                ResyncCursor::Games(_) => {
+                    cursor = ResyncCursor::Maps(1);
+                    continue;
+                }
+                ResyncCursor::Maps(k) if k < meta.next_map => (OutboxKey::Map(MapKey(k)), ResyncCursor::Maps(k + 1)),
+                ResyncCursor::Maps(_) => {
+                    cursor = ResyncCursor::Players(1);
+                    continue;
+                }
+                ResyncCursor::Players(k) if k < meta.next_player => {
+                    (OutboxKey::Player(PlayerKey(k)), ResyncCursor::Players(k + 1))
+                }
+                ResyncCursor::Players(_) => {
+                    cursor = ResyncCursor::Servers(1);
+                    continue;
+                }
+                ResyncCursor::Servers(k) if k < meta.next_server => {
+                    (OutboxKey::Server(ServerKey(k)), ResyncCursor::Servers(k + 1))
+                }
+                ResyncCursor::Servers(_) => {
+                    cursor = ResyncCursor::Weeks(0, 1);
+                    continue;
+                }
+                ResyncCursor::Weeks(at, k) => match meta.weeks.get(at) {
+                    Some(state) if k < meta.next_server => {
+                        (OutboxKey::Week { week: state.week, server: ServerKey(k) }, ResyncCursor::Weeks(at, k + 1))
+                    }
+                    Some(_) => {
+                        cursor = ResyncCursor::Weeks(at + 1, 1);
+                        continue;
+                    }
+                    None => {
+                        self.books.meta.resync = false;
+                        self.books.pending.meta = true;
+                        self.resync_cursor = None;
+                        return Ok(());
+                    }
+                },
+            };
+            self.books.pending.outbox.insert(key);
+            cursor = next;
+        }
+        self.resync_cursor = Some(cursor);
+        Ok(())
+    }
+}

@@ -1,0 +1,37 @@
+//! What of the config the engine needs.
+
+use crate::model::week::Calendar;
+use crate::rank::Rules;
+use crate::schedule::Intervals;
+
+#[derive(Clone, Debug)]
+pub struct EngineSettings {
+    pub rules: Rules,
+    pub calendar: Calendar,
+    pub intervals: Intervals,
+    /// Closed weeks whose rows are kept in hot state.
+    pub keep_weeks: usize,
+    /// Whether there is an archive; if not, the outbox stays empty.
+    pub archive: bool,
+    /// Most entries in the outbox.
+    pub outbox_entries_max: usize,
+    /// Set by the engine: the outbox is at its limit.
+    pub outbox_full: bool,
+    /// Most servers closed, ranked or put in the outbox anew by one tick.
+    pub week_steps_per_tick: usize,
+}
+
+impl Default for EngineSettings {
+    fn default() -> Self {
+        EngineSettings {
+            rules: Rules::default(),
+            calendar: Calendar::default(),
+            intervals: Intervals::default(),
+            keep_weeks: 4,
+            archive: false,
+            outbox_entries_max: 5_000_000,
+            outbox_full: false,
+            week_steps_per_tick: 200,
+        }
+    }
+}

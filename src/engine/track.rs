@@ -1,0 +1,489 @@
+//! From an outcome of a scan to what it changes: presence, points, rounds,
+//! maps, series, class (RULES sections 2 to 7, 9, 10).
+
+use super::{Books, Engine, Notice, Outcome, Slot, Source};
+use crate::model::commit::{MapRowKey, RowKey, WeekPhase};
+use crate::model::row::WeekRow;
+use crate::model::server::{Class, Entry, LastSnapshot, MapTime, PlayerRecord, Presence};
+use crate::model::snapshot::{Completeness, Snapshot};
+use crate::model::{GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey};
+use crate::rank::{INVISIBLE_GAP_MS, clq1, clq2, elo, names, points, round};
+use crate::schedule::{POPULATED_MIN, class_of};
+use crate::series::{self, slots};
+
+/// A scan that begins later than this after it was due is counted as late.
+const LATE_MS: i64 = 2_000;
+
+impl Engine {
+    pub(super) fn on_scanned<S: Source>(
+        &mut self,
+        source: &S,
+        server: ServerKey,
+        id: u64,
+        sent_ms: Option<i64>,
+        outcome: Outcome,
+    ) -> Result<(), S::Error> {
+        let Some(scan) = self.schedule.land(server, id) else {
+            return Ok(()); // asked by a life before this one, or taken back
+        };
+        let t_ms = outcome.t_ms();
+        self.see_time(t_ms);
+        let Some(slot) = self.slot_mut(server) else { return Ok(()) };
+        slot.asked = false;
+        if slot.record.removed {
+            return Ok(());
+        }
+        let class_before = slot.record.class;
+        let missed = match &outcome {
+            Outcome::Snapshot(_) => None,
+            Outcome::Miss { reason, .. } => Some(reason.clone()),
+        };
+        let full = matches!(&outcome, Outcome::Snapshot(s) if s.completeness == Completeness::Full);
+        let partial = missed.is_none() && !full;
+        self.on_outcome(source, server, outcome)?;
+        let lag_ms = sent_ms.map(|sent| sent - scan.due_ms);
+        if lag_ms.is_some_and(|lag| lag > LATE_MS) {
+            self.counts.late += 1;
+        }
+        if full {
+            self.counts.snapshots_by_class[usize::from(scan.class.number()) - 1] += 1;
+        }
+        let class = self.slot(server).expect("it was there above").record.class;
+        self.notices.push_back(Notice {
+            server,
+            t_ms,
+            asked: scan.asked,
+            partial,
+            class_before,
+            class,
+            lag_ms,
+            missed,
+        });
+        Ok(())
+    }
+
+    /// A scan could not be made, by a fault of our own: it says nothing about
+    /// the server, which is simply planned again.
+    pub fn scan_failed_here(&mut self, server: ServerKey, id: u64, t_ms: i64, reason: &str) {
+        let Some(scan) = self.schedule.land(server, id) else { return };
+        self.see_time(t_ms);
+        let now_ms = self.now_ms();
+        let Some(slot) = self.slot_mut(server) else { return };
+        slot.asked = false;
+        let class = slot.record.class;
+        self.notices.push_back(Notice {
+            server,
+            t_ms,
+            asked: scan.asked,
+            partial: false,
+            class_before: class,
+            class,
+            lag_ms: None,
+            missed: Some(reason.to_owned()),
+        });
+        self.schedule.plan(server, class, now_ms);
+    }
+
+    /// Credits an outcome and plans the next scan. Returns whether it was used.
+    pub(super) fn on_outcome<S: Source>(
+        &mut self,
+        source: &S,
+        server: ServerKey,
+        outcome: Outcome,
+    ) -> Result<bool, S::Error> {
+        let t_ms = outcome.t_ms();
+        let slot = self.servers[server.0 as usize].as_mut().expect("outcomes are of known servers");
+        let latest = slot.record.last_scan_ms.unwrap_or(i64::MIN);
+        if t_ms <= latest {
+            self.counts.out_of_order += 1;
+            self.schedule.plan(server, slot.record.class, self.books.meta.now_ms);
+            return Ok(false);
+        }
+        let books = &mut self.books;
+        let used = match outcome {
+            Outcome::Miss { .. } => {
+                self.counts.misses += 1;
+                books.miss(slot, t_ms);
+                true
+            }
+            Outcome::Snapshot(snapshot) if snapshot.completeness != Completeness::Full => {
+                self.counts.partials += 1;
+                books.partial(slot, snapshot);
+                true
+            }
+            Outcome::Snapshot(snapshot) => {
+                let week = books.calendar.week(t_ms);
+                if books.week_phase(week) != WeekPhase::Open {
+                    self.counts.out_of_order += 1;
+                    false
+                } else {
+                    self.counts.snapshots += 1;
+                    self.counts.rounds += u64::from(books.full(source, server, slot, snapshot, week)?);
+                    true
+                }
+            }
+        };
+        slot.record.last_scan_ms = Some(t_ms);
+        if let Some(series) = &mut slot.series {
+            // A full snapshot has advanced it already, before its sample.
+            if slots::advance(&mut slot.record.sums, series, &books.calendar, t_ms) {
+                books.pending.series.insert(server);
+            }
+        }
+        books.server_changed(server);
+        self.schedule.plan(server, slot.record.class, t_ms.max(books.meta.now_ms));
+        Ok(used)
+    }
+}
+
+impl Books {
+    fn miss(&mut self, slot: &mut Slot, _t_ms: i64) {
+        let record = &mut slot.record;
+        record.missed = record.missed.saturating_add(1);
+        slot.record.class = match record.class {
+            Class::UNKNOWN | Class::FAILED => Class::FAILED,
+            _ => class_of(record.missed, is_populated(slot)),
+        };
+    }
+
+    /// A partial snapshot proves that the server is alive and gives its map
+    /// and count; it is never compared.
+    fn partial(&mut self, slot: &mut Slot, snapshot: Snapshot) {
+        let listed = snapshot.players.len() as u32;
+        let Completeness::Partial { count } = snapshot.completeness else { unreachable!("checked by the caller") };
+        let count = count.unwrap_or(listed);
+        self.seen(slot, &snapshot);
+        slot.record.count = count;
+        slot.record.class = class_of(0, is_populated(slot));
+    }
+
+    /// What every reply tells, whole or not.
+    fn seen(&mut self, slot: &mut Slot, snapshot: &Snapshot) {
+        let (game, map) = (self.game_key(&snapshot.game), self.map_key(&snapshot.map));
+        let record = &mut slot.record;
+        record.missed = 0;
+        record.last_seen_ms = Some(snapshot.t_ms);
+        record.game = Some(game);
+        record.map = Some(map);
+        record.slots = snapshot.slots;
+        if record.hostname != snapshot.hostname {
+            record.hostname.clone_from(&snapshot.hostname);
+        }
+    }
+
+    /// A full snapshot. Returns whether a round that counts was rated.
+    fn full<S: Source>(
+        &mut self,
+        source: &S,
+        server: ServerKey,
+        slot: &mut Slot,
+        mut snapshot: Snapshot,
+        week: WeekKey,
+    ) -> Result<bool, S::Error> {
+        let t_ms = snapshot.t_ms;
+        let game_before = slot.record.last.as_ref().map(|last| last.game);
+        let players = std::mem::take(&mut snapshot.players);
+        let assumed_before = series::assumed(&slot.record);
+        self.seen(slot, &snapshot);
+        let record = &mut slot.record;
+        let (game, map) = (record.game.expect("just seen"), record.map.expect("just seen"));
+
+        let url = &record.url;
+        let family = self.settings.rules.names.family(url.scheme(), url.is_quake3_family(), &snapshot.game);
+        let names::Screened { mut entries, usable, by_name } =
+            names::screen(players, &self.settings.rules.names, family);
+        let ignored = record.greylist.is_some();
+
+        let mut rated = false;
+        let mut prev = record.last.take();
+        if let Some(prev) = prev.as_mut().filter(|_| !ignored) {
+            let common = names::in_common(&prev.entries, &entries, &by_name);
+            let rules = self.settings.rules.round;
+            let restarted = round::restarted(prev.map, &prev.entries, map, &entries, &common, rules);
+            if restarted {
+                rated = self.rate_round(source, server, &mut prev.entries, week, t_ms)?;
+            }
+            let gap_ms = t_ms - prev.t_ms;
+            if gap_ms <= INVISIBLE_GAP_MS {
+                if game_before == Some(game) {
+                    for &(p, c) in common.iter().filter(|&&(_, c)| usable[usize::from(c)]) {
+                        let before = &mut prev.entries[usize::from(p)];
+                        let now = &mut entries[usize::from(c)];
+                        self.stay(
+                            source,
+                            server,
+                            before,
+                            now,
+                            Gap { from_ms: prev.t_ms, to_ms: t_ms, restarted },
+                            week,
+                        )?;
+                    }
+                }
+                self.map_time(source, server, &mut record.map_time, prev.map, week, gap_ms, assumed_before)?;
+            }
+            for entry in &mut prev.entries {
+                self.leave(server, entry.presence.take());
+            }
+        }
+        if !ignored {
+            let visible = prev.as_ref().is_some_and(|prev| t_ms - prev.t_ms <= INVISIBLE_GAP_MS);
+            for (entry, _) in entries.iter_mut().zip(&usable).filter(|(e, usable)| **usable && e.presence.is_none()) {
+                self.enter(source, server, game, entry, visible, week, t_ms)?;
+            }
+            self.archive(OutboxKey::Week { week, server });
+        }
+
+        let count = entries.len() as u32;
+        if record.counts.is_full() {
+            record.counts.remove(0);
+        }
+        record.counts.push(count);
+        record.count = count;
+        record.total_points = entries.iter().map(|e| e.points).sum();
+        record.last = Some(LastSnapshot { t_ms, map, game, entries });
+        slot.record.class = class_of(0, is_populated(slot));
+        if !ignored {
+            let record = &mut slot.record;
+            let series = slot.series.get_or_insert_with(|| {
+                self.pending.series.insert(server);
+                Box::new(slots::empty())
+            });
+            if slots::advance(&mut record.sums, series, &self.calendar, t_ms) {
+                self.pending.series.insert(server);
+            }
+            slots::sample(&mut record.sums, series::assumed_count(&record.counts));
+        }
+        Ok(rated)
+    }
+
+    fn stay<S: Source>(
+        &mut self,
+        source: &S,
+        server: ServerKey,
+        before: &mut Entry,
+        now: &mut Entry,
+        gap: Gap,
+        week: WeekKey,
+    ) -> Result<(), S::Error> {
+        let Some(mut presence) = before.presence.take() else { return Ok(()) };
+        let gain = match gap.restarted {
+            true => points::gain_from_zero(now.points),
+            false => points::gain_stayed(before.points, now.points),
+        };
+        let (start, segment) = (&mut presence.segment_start_ms, &mut presence.segment_points);
+        let complete = clq1::spread(start, segment, gain, gap.from_ms, gap.to_ms);
+        let row = self.touch(source, server, &mut presence, week, gap.to_ms)?;
+        row.measured_ms += (gap.to_ms - gap.from_ms) as u64;
+        row.time_at = gap.to_ms;
+        if gain > 0 {
+            row.points += gain;
+            row.points_at = gap.to_ms;
+        }
+        for value in complete {
+            if row.clq1_segments.offer(value) {
+                row.clq1_at = gap.to_ms;
+            }
+        }
+        if before.display() != now.display() {
+            self.rename(source, presence.player, now.display())?;
+        }
+        now.presence = Some(presence);
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments)] // one entrance, told whole
+    fn enter<S: Source>(
+        &mut self,
+        source: &S,
+        server: ServerKey,
+        game: GameKey,
+        entry: &mut Entry,
+        visible: bool,
+        week: WeekKey,
+        t_ms: i64,
+    ) -> Result<(), S::Error> {
+        let player = self.player_key(source, game, entry)?;
+        let mut presence = Presence { player, segment_start_ms: t_ms, segment_points: 0.0, row: None };
+        let row = self.touch(source, server, &mut presence, week, t_ms)?;
+        row.starts = row.starts.saturating_add(1);
+        row.time_at = t_ms;
+        let gain = if visible { points::gain_from_zero(entry.points) } else { 0 };
+        if gain > 0 {
+            row.points += gain;
+            row.points_at = t_ms;
+        }
+        entry.presence = Some(presence);
+        Ok(())
+    }
+
+    pub(super) fn leave(&mut self, server: ServerKey, presence: Option<Presence>) {
+        if let Some(Presence { player, row: Some(row), .. }) = presence {
+            let (week, row) = *row;
+            self.pending.put_row(RowKey { week, server, player }, row);
+        }
+    }
+
+    /// ELO and CLQ2 of a final list (RULES sections 4, 6, 7), credited to the
+    /// week of the snapshot that revealed the restart.
+    fn rate_round<S: Source>(
+        &mut self,
+        source: &S,
+        server: ServerKey,
+        entries: &mut [Entry],
+        week: WeekKey,
+        t_ms: i64,
+    ) -> Result<bool, S::Error> {
+        let Some(order) = round::final_list(entries) else { return Ok(false) };
+        let mut ratings = Vec::with_capacity(entries.len());
+        for entry in entries.iter_mut() {
+            ratings.push(match &mut entry.presence {
+                Some(presence) => self.touch(source, server, presence, week, t_ms)?.elo,
+                None => elo::ELO_START,
+            });
+        }
+        let points: Vec<i64> = entries.iter().map(|entry| entry.points).collect();
+        let ratings = elo::new_ratings(&points, &ratings, self.settings.rules.elo);
+        let descending: Vec<i64> = order.iter().map(|&i| points[usize::from(i)]).collect();
+        let games = clq2::game_points(&descending, self.settings.rules.clq2_quarter);
+        for (&i, game) in order.iter().zip(games) {
+            let Some(presence) = &mut entries[usize::from(i)].presence else { continue };
+            let row = &mut presence.row.as_mut().expect("touched above").1;
+            row.elo = ratings[usize::from(i)];
+            row.elo_rounds = row.elo_rounds.saturating_add(1);
+            row.elo_at = t_ms;
+            if row.clq2_games.offer(game) {
+                row.clq2_at = t_ms;
+            }
+        }
+        Ok(true)
+    }
+
+    #[allow(clippy::too_many_arguments)] // one gap of one map, told whole
+    fn map_time<S: Source>(
+        &mut self,
+        source: &S,
+        server: ServerKey,
+        map_time: &mut Option<MapTime>,
+        map: MapKey,
+        week: WeekKey,
+        gap_ms: i64,
+        assumed: u32,
+    ) -> Result<(), S::Error> {
+        if !matches!(map_time, Some(m) if m.week == week && m.map == map) {
+            self.flush_map_time(server, map_time.take());
+            let key = MapRowKey { week, server, map };
+            let pending = self.pending.map_rows.get(&(week, server)).and_then(|rows| rows.get(&map));
+            let row = match pending {
+                Some(row) => *row,
+                None => source.map_row(key)?.unwrap_or_default(),
+            };
+            *map_time = Some(MapTime { week, map, row });
+        }
+        if let Some(MapTime { row, .. }) = map_time {
+            row.played_ms += gap_ms as u64;
+            row.player_ms += gap_ms as u64 * u64::from(assumed);
+        }
+        Ok(())
+    }
+
+    pub(super) fn flush_map_time(&mut self, server: ServerKey, map_time: Option<MapTime>) {
+        if let Some(MapTime { week, map, row }) = map_time {
+            self.pending.map_rows.entry((week, server)).or_default().insert(map, row);
+        }
+    }
+
+    /// The row of the presence in this week, made or fetched where it is not
+    /// at hand; a row of an older week goes to its place.
+    fn touch<'a, S: Source>(
+        &mut self,
+        source: &S,
+        server: ServerKey,
+        presence: &'a mut Presence,
+        week: WeekKey,
+        t_ms: i64,
+    ) -> Result<&'a mut WeekRow, S::Error> {
+        let player = presence.player;
+        if presence.row.as_ref().is_none_or(|row| row.0 != week) {
+            if let Some(row) = presence.row.take() {
+                self.pending.put_row(RowKey { week: row.0, server, player }, row.1);
+            }
+            let key = RowKey { week, server, player };
+            let row = match self.pending.row(key) {
+                Some(row) => row.clone(),
+                None => match source.row(key)? {
+                    Some(row) => row,
+                    None => WeekRow::new(t_ms, self.first_elo(source, key)?),
+                },
+            };
+            presence.row = Some(Box::new((week, row)));
+        }
+        Ok(&mut presence.row.as_mut().expect("put there above").1)
+    }
+
+    /// 1000, or with `elo.carry_over` the last rating on that server.
+    fn first_elo<S: Source>(&self, source: &S, key: RowKey) -> Result<f64, S::Error> {
+        if !self.settings.rules.elo.carry_over {
+            return Ok(elo::ELO_START);
+        }
+        for state in self.meta.weeks.iter().rev().filter(|state| state.week < key.week) {
+            let older = RowKey { week: state.week, ..key };
+            let row = match self.pending.row(older) {
+                Some(row) => Some(row.clone()),
+                None => source.row(older)?,
+            };
+            if let Some(row) = row {
+                return Ok(row.elo);
+            }
+        }
+        let best = source.best(key.server, key.player)?;
+        Ok(best.and_then(|best| best.elo).unwrap_or(elo::ELO_START))
+    }
+
+    /// The key of a usable entry's name, handed out where it is new.
+    fn player_key<S: Source>(&mut self, source: &S, game: GameKey, entry: &Entry) -> Result<PlayerKey, S::Error> {
+        let pending = self.pending.names.get(&game).and_then(|names| names.get(&entry.name)).copied();
+        if let Some(player) = pending {
+            self.rename(source, player, entry.display())?;
+            return Ok(player);
+        }
+        if let Some((player, display)) = source.player(game, &entry.name)? {
+            if display != entry.display() {
+                self.rename(source, player, entry.display())?;
+            }
+            return Ok(player);
+        }
+        let player = PlayerKey(self.meta.next_player);
+        self.meta.next_player += 1;
+        self.pending.meta = true;
+        let record = PlayerRecord { game, name: entry.name.clone(), display: entry.display().to_owned() };
+        self.pending.names.entry(game).or_default().insert(entry.name.clone(), player);
+        self.pending.players.insert(player, record);
+        self.archive(OutboxKey::Player(player));
+        Ok(player)
+    }
+
+    fn rename<S: Source>(&mut self, source: &S, player: PlayerKey, display: &str) -> Result<(), S::Error> {
+        let record = match self.pending.players.get(&player) {
+            Some(record) => Some(record.clone()),
+            None => source.player_record(player)?,
+        };
+        if let Some(mut record) = record.filter(|record| record.display != display) {
+            record.display = display.to_owned();
+            self.pending.players.insert(player, record);
+            self.archive(OutboxKey::Player(player));
+        }
+        Ok(())
+    }
+}
+
+/// The time between two snapshots that are compared.
+#[derive(Clone, Copy)]
+struct Gap {
+    from_ms: i64,
+    to_ms: i64,
+    restarted: bool,
+}
+
+fn is_populated(slot: &Slot) -> bool {
+    slot.record.count >= POPULATED_MIN || series::assumed(&slot.record) >= POPULATED_MIN
+}

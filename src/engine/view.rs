@@ -1,0 +1,347 @@
+//! Answers for readers, made of committed and live state alike.
+
+use std::collections::BTreeMap;
+
+use super::{Engine, Slot, Source};
+use crate::board;
+use crate::model::commit::{RowKey, WeekPhase};
+use crate::model::row::{Ranking, WeekRow};
+use crate::model::view::{
+    BestView, EngineStatus, MapShare, PlayerListed, PlayerView, PlayerWeekView, SeriesView, ServerDetail,
+    ServerSummary, Top, TopRow, WeekStatus,
+};
+use crate::model::{PlayerKey, ServerKey, ServerUrl, WeekKey, week};
+use crate::rank::clq1;
+use crate::series::{self, slots};
+
+#[derive(Debug, thiserror::Error)]
+pub enum ViewError<E: std::error::Error + 'static> {
+    #[error("server {0} is not known")]
+    UnknownServer(String),
+    #[error("nobody called {0:?} (normalised: {1:?}) is known")]
+    UnknownPlayer(String, String),
+    #[error("week {week} holds nothing; weeks at hand: {at_hand}")]
+    UnknownWeek { week: String, at_hand: String },
+    #[error(transparent)]
+    Source(#[from] E),
+}
+
+impl Engine {
+    pub fn status(&self) -> EngineStatus {
+        let mut status = EngineStatus {
+            now_ms: self.now_ms(),
+            week: week::label(self.books.calendar.week(self.now_ms())),
+            weeks: self
+                .books
+                .meta
+                .weeks
+                .iter()
+                .map(|s| WeekStatus { week: week::label(s.week), phase: s.phase })
+                .collect(),
+            in_flight: self.schedule.in_flight() as u64,
+            players_known: u64::from(self.books.meta.next_player.saturating_sub(1)),
+            counts: self.counts.clone(),
+            ..EngineStatus::default()
+        };
+        for (_, slot) in self.listed() {
+            status.servers += 1;
+            status.servers_by_class[usize::from(slot.record.class.number()) - 1] += 1;
+            status.greylisted += u64::from(slot.record.greylist.is_some());
+            if slot.record.missed == 0 {
+                status.players_online += u64::from(slot.record.count);
+            }
+        }
+        status
+    }
+
+    /// Servers that are not removed, in order of key.
+    pub fn servers(&self) -> impl Iterator<Item = ServerSummary> + '_ {
+        self.listed().map(|(key, slot)| self.summary(key, slot))
+    }
+
+    pub fn summary_of(&self, key: ServerKey) -> Option<ServerSummary> {
+        self.slot(key).map(|slot| self.summary(key, slot))
+    }
+
+    pub fn server_detail<S: Source>(&self, source: &S, url: &ServerUrl) -> Result<ServerDetail, ViewError<S::Error>> {
+        let (key, slot) = self.find(url)?;
+        let record = &slot.record;
+        let week = self.books.calendar.week(self.now_ms());
+        let mut maps = self.map_rows(source, week, key)?;
+        maps.sort_by_key(|(_, row)| std::cmp::Reverse(row.player_ms));
+        Ok(ServerDetail {
+            summary: self.summary(key, slot),
+            due_ms: self.schedule.due_ms(key),
+            total_points: record.total_points,
+            list: record
+                .last
+                .iter()
+                .flat_map(|last| &last.entries)
+                .map(|entry| PlayerListed {
+                    name: entry.name.clone(),
+                    display: entry.display().to_owned(),
+                    points: entry.points,
+                    ping: entry.ping,
+                    player: entry.presence.as_ref().map(|presence| presence.player.0),
+                })
+                .collect(),
+            series: slot.series.as_deref().map(|series| SeriesView {
+                newest_slot_ms: series.newest_slot_ms,
+                slots: slots::decode_slots(&series.slots),
+                newest_hour_ms: series.newest_hour_ms,
+                hours: slots::decode_bytes(&series.hours),
+                newest_day_ms: series.newest_day_ms,
+                days: slots::decode_bytes(&series.days),
+                newest_week_ms: series.newest_week_ms,
+                weeks: slots::decode_bytes(&series.weeks),
+                ranks: slots::decode_ranks(&series.ranks),
+            }),
+            maps: maps
+                .into_iter()
+                .map(|(map, row)| MapShare {
+                    map: self.books.maps.name(map.0).to_owned(),
+                    minutes: row.played_ms as f64 / 60_000.0,
+                    average_players: if row.played_ms == 0 { 0.0 } else { row.player_ms as f64 / row.played_ms as f64 },
+                })
+                .collect(),
+        })
+    }
+
+    /// The first `n` of a server's board; the running week unless another is named.
+    pub fn top<S: Source>(
+        &self,
+        source: &S,
+        url: &ServerUrl,
+        ranking: Ranking,
+        label: Option<&str>,
+        n: usize,
+    ) -> Result<Top, ViewError<S::Error>> {
+        let (key, _) = self.find(url)?;
+        let week = match label {
+            Some(label) => self.week_at_hand(label)?,
+            None => self.books.calendar.week(self.now_ms()),
+        };
+        let rows = self.rows(source, week, key)?;
+        let board = board::board(&rows, ranking);
+        let mut top = Top {
+            server: url.as_str().to_owned(),
+            week: week::label(week),
+            ranking,
+            closed: self.is_closed(week),
+            size: board.len() as u64,
+            rows: Vec::new(),
+        };
+        for (place, position) in board.into_iter().zip(1..).take(n) {
+            let at =
+                rows.binary_search_by_key(&place.player, |(player, _)| *player).expect("the board is of these rows");
+            let (name, display) = self.player_names(source, place.player)?;
+            top.rows.push(TopRow {
+                position,
+                player: place.player.0,
+                name,
+                display,
+                score: shown_score(&rows[at].1, ranking),
+                reached_ms: place.at_ms,
+            });
+        }
+        Ok(top)
+    }
+
+    /// Everyone of this name, one for each game; the name is taken as it is
+    /// and, if nobody has it, without colour codes.
+    pub fn players<S: Source>(&self, source: &S, name: &str) -> Result<Vec<PlayerView>, ViewError<S::Error>> {
+        use crate::model::name::{ColourCodes, normalise};
+        let plain = normalise(name, ColourCodes::None);
+        let mut found = source.players_named(&plain)?;
+        let stripped = normalise(name, ColourCodes::DarkPlaces);
+        if found.is_empty() && stripped != plain {
+            found = source.players_named(&stripped)?;
+        }
+        if found.is_empty() {
+            return Err(ViewError::UnknownPlayer(name.to_owned(), plain));
+        }
+        let mut views = Vec::new();
+        for (game, player) in found {
+            let (name, display) = self.player_names(source, player)?;
+            let mut view = PlayerView {
+                player: player.0,
+                game: self.books.games.name(game.0).to_owned(),
+                name,
+                display,
+                weeks: Vec::new(),
+                best: Vec::new(),
+            };
+            let mut servers_seen = std::collections::BTreeSet::new();
+            for state in self.books.meta.weeks.iter().rev() {
+                let mut of_week = Vec::new();
+                for server in self.servers_of(source, state.week, player)? {
+                    servers_seen.insert(server);
+                    let rows = self.rows(source, state.week, server)?;
+                    let Ok(at) = rows.binary_search_by_key(&player, |(p, _)| *p) else { continue };
+                    let positions = board::positions(&rows)[at];
+                    of_week.push(self.player_week(state.week, server, &rows[at].1, positions));
+                }
+                of_week.sort_by(|a, b| a.server.cmp(&b.server));
+                view.weeks.extend(of_week);
+            }
+            for server in servers_seen {
+                let best = source.best(server, player)?.unwrap_or_default();
+                for (ranking, places) in Ranking::WITH_BEST.into_iter().zip(&best.places) {
+                    view.best.extend(places.iter().map(|&(position, week)| BestView {
+                        server: self.url_text(server),
+                        ranking,
+                        position,
+                        week: week::label(week),
+                    }));
+                }
+            }
+            views.push(view);
+        }
+        Ok(views)
+    }
+
+    /// Every row of a week, in order of server URL then player name then game:
+    /// what `clqd export` prints (RULES section 13). `each` gets the URL, game,
+    /// name, row and positions.
+    pub fn export<S: Source, E: From<ViewError<S::Error>>>(
+        &self,
+        source: &S,
+        label: &str,
+        mut each: impl FnMut(&str, &str, &str, &WeekRow, [Option<u32>; 5]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let week = self.week_at_hand::<S::Error>(label)?;
+        let mut servers: Vec<(&ServerUrl, ServerKey)> = self.by_url.iter().map(|(url, key)| (url, *key)).collect();
+        servers.sort_unstable();
+        for (url, server) in servers {
+            let rows = self.rows(source, week, server).map_err(ViewError::Source)?;
+            let positions = board::positions(&rows);
+            let mut lines = Vec::with_capacity(rows.len());
+            for ((player, row), positions) in rows.iter().zip(positions) {
+                let record = source.player_record(*player).map_err(ViewError::Source)?;
+                let (name, game) = record.map_or_else(Default::default, |r| (r.name, r.game));
+                lines.push((name, self.books.games.name(game.0), row, positions));
+            }
+            lines.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
+            for (name, game, row, positions) in lines {
+                each(url.as_str(), game, &name, row, positions)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn week_at_hand<E: std::error::Error + 'static>(&self, label: &str) -> Result<WeekKey, ViewError<E>> {
+        let weeks = &self.books.meta.weeks;
+        let found = week::parse_label(label).ok().filter(|week| weeks.iter().any(|state| state.week == *week));
+        found.ok_or_else(|| ViewError::UnknownWeek {
+            week: label.to_owned(),
+            at_hand: match weeks.is_empty() {
+                true => "none".to_owned(),
+                false => weeks.iter().map(|s| week::label(s.week)).collect::<Vec<_>>().join(", "),
+            },
+        })
+    }
+
+    fn is_closed(&self, week: WeekKey) -> bool {
+        self.books.meta.weeks.iter().any(|s| s.week == week && s.phase == WeekPhase::Closed)
+    }
+
+    fn player_week(
+        &self,
+        week: WeekKey,
+        server: ServerKey,
+        row: &WeekRow,
+        positions: [Option<u32>; 5],
+    ) -> PlayerWeekView {
+        let ranked = Ranking::ALL.into_iter().filter_map(|ranking| Some((ranking, positions[ranking as usize]?)));
+        PlayerWeekView {
+            week: week::label(week),
+            server: self.url_text(server),
+            measured_ms: row.measured_ms,
+            starts: row.starts,
+            time_ms: row.time_ms(),
+            points: row.points,
+            clq1: row.clq1(),
+            clq2: row.clq2(),
+            elo: row.elo,
+            elo_rounds: row.elo_rounds,
+            positions: ranked.collect::<BTreeMap<_, _>>(),
+        }
+    }
+
+    /// Servers with a row of this player, live ones included.
+    fn servers_of<S: Source>(&self, source: &S, week: WeekKey, player: PlayerKey) -> Result<Vec<ServerKey>, S::Error> {
+        let mut servers = source.servers_of(week, player)?;
+        for (key, slot) in self.listed() {
+            let entries = slot.record.last.iter().flat_map(|last| &last.entries);
+            let present = entries.filter_map(|entry| entry.presence.as_ref()).any(|p| p.player == player);
+            if present {
+                servers.push(key);
+            }
+        }
+        servers.sort_unstable();
+        servers.dedup();
+        servers.retain(|&server| {
+            let key = RowKey { week, server, player };
+            self.rows(source, key.week, key.server).is_ok_and(|rows| rows.iter().any(|(p, _)| *p == player))
+        });
+        Ok(servers)
+    }
+
+    fn player_names<S: Source>(&self, source: &S, player: PlayerKey) -> Result<(String, String), S::Error> {
+        let record = match self.books.pending.players.get(&player) {
+            Some(record) => Some(record.clone()),
+            None => source.player_record(player)?,
+        };
+        Ok(record.map_or_else(Default::default, |record| (record.name, record.display)))
+    }
+
+    fn find<E: std::error::Error + 'static>(&self, url: &ServerUrl) -> Result<(ServerKey, &Slot), ViewError<E>> {
+        let key = self.by_url.get(url).copied();
+        key.and_then(|key| Some((key, self.slot(key)?)))
+            .ok_or_else(|| ViewError::UnknownServer(url.as_str().to_owned()))
+    }
+
+    fn url_text(&self, server: ServerKey) -> String {
+        self.slot(server).map_or_else(String::new, |slot| slot.record.url.as_str().to_owned())
+    }
+
+    fn listed(&self) -> impl Iterator<Item = (ServerKey, &Slot)> {
+        let slots = self.servers.iter().enumerate();
+        slots
+            .filter_map(|(index, slot)| Some((ServerKey(index as u32), slot.as_ref()?)))
+            .filter(|(_, slot)| !slot.record.removed)
+    }
+
+    fn summary(&self, key: ServerKey, slot: &Slot) -> ServerSummary {
+        let record = &slot.record;
+        ServerSummary {
+            key: key.0,
+            url: record.url.as_str().to_owned(),
+            class: record.class.number(),
+            missed: record.missed,
+            hostname: record.hostname.clone(),
+            game: record.game.map(|key| self.books.games.name(key.0).to_owned()),
+            map: record.map.map(|key| self.books.maps.name(key.0).to_owned()),
+            players: record.count,
+            assumed_players: series::assumed(record),
+            slots: record.slots,
+            rank: record.rank,
+            added_ms: record.added_ms,
+            last_scan_ms: record.last_scan_ms,
+            last_seen_ms: record.last_seen_ms,
+            greylist: record.greylist.clone(),
+            tags: record.tags.clone(),
+        }
+    }
+}
+
+/// A score in the unit in which it is shown, see [`TopRow::score`].
+fn shown_score(row: &WeekRow, ranking: Ranking) -> f64 {
+    match ranking {
+        Ranking::Clq1 => row.clq1() as f64 / clq1::SCORE_PER_POINT_PER_SECOND,
+        Ranking::Clq2 => row.clq2() as f64,
+        Ranking::Elo => row.elo,
+        Ranking::Points => row.points as f64,
+        Ranking::Time => row.time_ms() as f64 / 1_000.0,
+    }
+}

@@ -1,0 +1,61 @@
+//! The address plan: which loopback address is which simulated server.
+//!
+//! Server 0 is 127.1.0.1, server 199 is 127.1.0.200, server 200 is 127.1.1.1,
+//! server 51,200 is 127.2.0.1, and so on: 200 servers in a /24, 256 /24s in a
+//! /16. All servers of one family share one port. Linux answers for the whole
+//! of 127.0.0.0/8 without any setting up.
+
+use std::net::Ipv4Addr;
+
+/// Servers in one /24, so that pacing per /24 has something to do.
+pub const SERVERS_PER_24: u32 = 200;
+
+/// Most servers of one fleet: 127.1.0.0 to 127.249.255.200. 127.250 and above
+/// is where forged replies come from.
+pub const SERVERS_MAX: u32 = 249 * 256 * SERVERS_PER_24;
+
+/// The address of a server. `server` is below [`SERVERS_MAX`].
+pub fn address(server: u32) -> Ipv4Addr {
+    debug_assert!(server < SERVERS_MAX);
+    let net = server / SERVERS_PER_24;
+    Ipv4Addr::new(127, (1 + net / 256) as u8, (net % 256) as u8, (1 + server % SERVERS_PER_24) as u8)
+}
+
+/// The server of an address, where the plan has one there.
+pub fn server(address: Ipv4Addr) -> Option<u32> {
+    let [127, high @ 1..=249, low, host] = address.octets() else { return None };
+    let net = (u32::from(high) - 1) * 256 + u32::from(low);
+    let host = u32::from(host).checked_sub(1)?;
+    (host < SERVERS_PER_24).then_some(net * SERVERS_PER_24 + host)
+}
+
+/// Where forged replies in the name of a server come from: never a server.
+pub fn forged(server: u32) -> Ipv4Addr {
+    let [_, _, low, host] = address(server).octets();
+    Ipv4Addr::new(127, 250, low, host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_and_back() {
+        for (number, text) in [
+            (0, "127.1.0.1"),
+            (199, "127.1.0.200"),
+            (200, "127.1.1.1"),
+            (51_200, "127.2.0.1"),
+            (SERVERS_MAX - 1, "127.249.255.200"),
+        ] {
+            assert_eq!(address(number).to_string(), text);
+        }
+        for number in (0..SERVERS_MAX).step_by(997) {
+            assert_eq!(server(address(number)), Some(number));
+            assert_eq!(server(forged(number)), None);
+        }
+        for outside in ["127.0.0.1", "127.1.0.0", "127.1.0.201", "10.1.0.1", "127.250.0.1"] {
+            assert_eq!(server(outside.parse().unwrap()), None, "{outside}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! A stretch of a world's past as clqd would have scanned it: snapshots of all
+//! servers in order of time, in virtual time. It feeds an engine before it goes
+//! live. It knows no faults: every scan succeeds.
+//!
+//! A server with at least three players (bots left out) is scanned every two
+//! minutes, any other every ten, at a phase of its own, so the load is flat.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::model::Snapshot;
+
+use super::rng::mix;
+use super::world::World;
+
+const BUSY_MS: i64 = 120_000;
+const QUIET_MS: i64 = 600_000;
+const BUSY_PLAYERS_MIN: u32 = 3;
+
+/// Yields (moment in Unix ms, server, snapshot) in order of time; servers of
+/// one moment in order of number.
+pub struct History<'w> {
+    world: &'w mut World,
+    to_ms: i64,
+    due: BinaryHeap<Reverse<(i64, u32)>>,
+}
+
+impl<'w> History<'w> {
+    /// Scans with `from_ms <= moment < to_ms`, Unix ms. What lies before the
+    /// world's start is left out.
+    pub fn new(world: &'w mut World, from_ms: i64, to_ms: i64) -> History<'w> {
+        History::of(world, from_ms, to_ms, |_| true)
+    }
+
+    /// The same for some of the servers only.
+    pub fn of(world: &'w mut World, from_ms: i64, to_ms: i64, which: impl Fn(u32) -> bool) -> History<'w> {
+        let from_ms = from_ms.max(world.settings().start_ms);
+        let due = (0..world.servers())
+            .filter(|&server| which(server))
+            .map(|server| Reverse((next_ms(world, server, from_ms - 1, QUIET_MS), server)))
+            .collect();
+        History { world, to_ms, due }
+    }
+
+    pub fn world(&self) -> &World {
+        self.world
+    }
+}
+
+impl Iterator for History<'_> {
+    type Item = (i64, u32, Snapshot);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut top = self.due.peek_mut()?;
+        let Reverse((t_ms, server)) = *top;
+        if t_ms >= self.to_ms {
+            return None;
+        }
+        self.world.advance(server, t_ms);
+        let interval_ms = if self.world.players(server) >= BUSY_PLAYERS_MIN { BUSY_MS } else { QUIET_MS };
+        *top = Reverse((next_ms(self.world, server, t_ms, interval_ms), server));
+        drop(top);
+        let mut snapshot = self.world.snapshot(server);
+        snapshot.t_ms = t_ms;
+        Some((t_ms, server, snapshot))
+    }
+}
+
+/// The first moment after `t_ms` at the server's phase of the interval.
+fn next_ms(world: &World, server: u32, t_ms: i64, interval_ms: i64) -> i64 {
+    let phase_ms = (mix(&[world.settings().seed, 0xFA5E, u64::from(server)]) % interval_ms as u64) as i64;
+    (t_ms - phase_ms).div_euclid(interval_ms) * interval_ms + interval_ms + phase_ms
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fleet::world::Settings;
+
+    #[test]
+    fn scans_come_in_order_at_the_interval_of_the_players() {
+        let start_ms = 1_763_683_200_000;
+        let to_ms = start_ms + 6 * 3_600_000;
+        let mut world = World::new(Settings { servers: 200, start_ms, ..Settings::default() });
+        let mut last = (0, 0);
+        let mut last_of = vec![None; 200];
+        let mut gaps = std::collections::BTreeMap::<i64, u32>::new();
+        for (t_ms, server, snapshot) in History::new(&mut world, start_ms, to_ms) {
+            assert!((t_ms, server) > last && (start_ms..to_ms).contains(&t_ms));
+            assert_eq!(snapshot.t_ms, t_ms);
+            if let Some((before_ms, humans)) = last_of[server as usize] {
+                let gap_ms = t_ms - before_ms;
+                assert!(if humans >= 3 { gap_ms <= BUSY_MS } else { gap_ms <= QUIET_MS });
+                *gaps.entry(gap_ms).or_default() += 1;
+            }
+            let humans = snapshot.players.iter().filter(|p| p.ping != Some(0)).count();
+            last_of[server as usize] = Some((t_ms, humans));
+            last = (t_ms, server);
+        }
+        assert!(last_of.iter().all(Option::is_some));
+        assert!(gaps[&BUSY_MS] > 1_000 && gaps[&QUIET_MS] > 2_000, "{gaps:?}");
+    }
+
+    /// What can be seen of points from outside, by a rough form of RULES
+    /// section 3, has to come near the truth, or the world is not like games.
+    #[test]
+    fn what_is_seen_comes_near_the_truth() {
+        let start_ms = 1_763_683_200_000;
+        let to_ms = start_ms + 86_400_000;
+        let mut world = World::new(Settings { servers: 300, start_ms, ..Settings::default() });
+        let mut last: Vec<Option<(i64, Snapshot)>> = vec![None; 300];
+        let mut seen = 0_i64;
+        for (t_ms, server, cur) in History::new(&mut world, start_ms, to_ms) {
+            if let Some((before_ms, prev)) = &last[server as usize] {
+                let points = |name: &str| prev.players.iter().find(|p| p.name == name).map(|p| p.points);
+                let both = |p: &&crate::model::Player| points(&p.name).is_some();
+                let now: i64 = cur.players.iter().filter(both).map(|p| p.points.max(0)).sum();
+                let was: i64 = cur.players.iter().filter_map(|p| points(&p.name)).map(|p| p.max(0)).sum();
+                let restart = cur.map != prev.map || (was - now >= 5 && 2 * now < was);
+                assert!(t_ms - before_ms <= 720_000);
+                for player in &cur.players {
+                    let base = points(&player.name).filter(|_| !restart).unwrap_or(0);
+                    seen += (player.points - base).max(0);
+                }
+            }
+            last[server as usize] = Some((t_ms, cur));
+        }
+        world.advance_all(to_ms);
+        let gained: i64 =
+            (0..300).flat_map(|server| world.ledger(server).deeds.into_values()).map(|deeds| deeds.gained).sum();
+        let part = seen as f64 / gained as f64;
+        assert!(gained > 100_000 && (0.75..1.0).contains(&part), "{seen} of {gained}: {part}");
+    }
+
+    #[test]
+    #[ignore = "a measurement"]
+    fn speed() {
+        let start_ms = 1_763_683_200_000;
+        let settings = Settings { servers: 2_000, start_ms, ..Settings::default() };
+        let began = std::time::Instant::now();
+        let mut world = World::new(settings);
+        println!("made in {:?}", began.elapsed());
+        let (mut snapshots, mut players) = (0_u64, 0_u64);
+        for (_, _, snapshot) in History::new(&mut world, start_ms, start_ms + 14 * 86_400_000) {
+            snapshots += 1;
+            players += snapshot.players.len() as u64;
+        }
+        let deeds: usize = (0..world.servers()).map(|server| world.ledger(server).deeds.len()).sum();
+        println!("{snapshots} snapshots, {players} players, {deeds} rows in {:?}", began.elapsed());
+    }
+}

@@ -1,0 +1,576 @@
+//! The servers' side of the protocols (PROTOCOLS section 2): queries to words,
+//! snapshots to reply bytes, replies to fragments. No sockets, no faults: what
+//! stands here is what a well-behaved server sends. It shares no code with
+//! `proto`, so that one can be held against the other.
+//!
+//! Servers differ, as real ones do: [`Variant`] says how, fixed by the seed.
+
+use std::io::Write;
+
+use crate::model::name::decode;
+use crate::model::{Player, Snapshot};
+
+use super::games::{Family, Nature};
+use super::rng::{Rng, mix};
+
+const F4: [u8; 4] = [0xFF; 4];
+const INFO_QUERY: &[u8] = b"\xFF\xFF\xFF\xFFTSource Engine Query\0";
+
+/// Longest message of a Quake 3 server, bytes; player lines past it are left
+/// out without a word (ioq3 `MAX_MSGLEN`).
+const QUAKE3_REPLY_BYTES_MAX: usize = 16_384;
+
+/// Longest challenge that a Quake 3 server answers to (ioq3 `SVC_Status`).
+const QUAKE3_CHALLENGE_BYTES_MAX: usize = 128;
+
+/// What a client asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Query<'a> {
+    /// Quake 3: everything.
+    Status {
+        challenge: &'a [u8],
+    },
+    /// Quake 3: everything but the players' names.
+    Info {
+        challenge: &'a [u8],
+    },
+    /// A2S_INFO, with the challenge where one was given.
+    A2sInfo {
+        challenge: Option<[u8; 4]>,
+    },
+    A2sPlayer {
+        challenge: [u8; 4],
+    },
+    A2sRules {
+        challenge: [u8; 4],
+    },
+}
+
+impl Query<'_> {
+    /// Reads a query. `None` for what a server of this family does not answer.
+    pub fn parse(family: Family, bytes: &[u8]) -> Option<Query<'_>> {
+        let body = bytes.strip_prefix(&F4)?;
+        match family {
+            Family::Quake3 => parse_quake3(body),
+            Family::Source => parse_a2s(bytes, body),
+        }
+    }
+}
+
+fn parse_quake3(body: &[u8]) -> Option<Query<'_>> {
+    let line = body.split(|&b| b == b'\n' || b == 0).next()?;
+    let mut words = line.split(|&b| b == b' ').filter(|word| !word.is_empty());
+    let command = words.next()?;
+    let challenge = words.next().unwrap_or_default();
+    if challenge.len() > QUAKE3_CHALLENGE_BYTES_MAX {
+        return None;
+    }
+    match command {
+        b"getstatus" => Some(Query::Status { challenge }),
+        b"getinfo" => Some(Query::Info { challenge }),
+        _ => None,
+    }
+}
+
+fn parse_a2s<'a>(bytes: &'a [u8], body: &'a [u8]) -> Option<Query<'a>> {
+    let (&kind, rest) = body.split_first()?;
+    if kind == b'T' {
+        let tail = bytes.strip_prefix(INFO_QUERY)?;
+        return Some(Query::A2sInfo { challenge: tail.try_into().ok() });
+    }
+    let challenge = rest.try_into().ok()?;
+    match kind {
+        b'U' => Some(Query::A2sPlayer { challenge }),
+        b'V' => Some(Query::A2sRules { challenge }),
+        _ => None,
+    }
+}
+
+/// How fragments are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Split {
+    /// One datagram, however long: the Quake 3 family, and Rust's servers.
+    Never,
+    Source,
+    /// Without the size field: CS:S at protocol 7.
+    SourceWithoutSize,
+    /// Source, packed with bzip2.
+    Bzip2,
+    GoldSrc,
+}
+
+/// In what a server differs from others of its family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Variant {
+    /// A2S_INFO is answered with a challenge first, as since 2020.
+    pub info_challenge: bool,
+    /// A2S_INFO in the form of the oldest GoldSrc servers, `m`.
+    pub old_info: bool,
+    pub split: Split,
+    /// Most payload of one fragment, bytes.
+    pub fragment_bytes: usize,
+    /// Extra data flag of A2S_INFO: which optional fields follow.
+    pub edf: u8,
+}
+
+impl Variant {
+    pub fn of(seed: u64, server: u32, nature: &Nature) -> Variant {
+        let rng = &mut Rng::new(&[seed, 0x3A21, u64::from(server)]);
+        let (challenge, old, split, size) = (rng.unit(), rng.unit(), rng.unit(), rng.unit());
+        let edf = *[0xB1, 0xB1, 0xA1, 0x21, 0xF1, 0x40, 0x01, 0x00].get(rng.below(8)).unwrap_or(&0);
+        let goldsrc = nature.game.goldsrc;
+        let old_info = goldsrc && old < 0.15;
+        Variant {
+            info_challenge: !old_info && challenge < 0.85,
+            old_info,
+            split: match nature.game.family {
+                Family::Quake3 => Split::Never,
+                Family::Source if goldsrc => Split::GoldSrc,
+                Family::Source if split < 0.05 => Split::Never,
+                Family::Source if split < 0.15 => Split::Bzip2,
+                Family::Source if split < 0.25 && nature.game.app_id == 240 => Split::SourceWithoutSize,
+                Family::Source => Split::Source,
+            },
+            // Some operators set small packets; they make fragments common.
+            fragment_bytes: if size < 0.15 { 256 } else { 1_248 },
+            edf,
+        }
+    }
+
+    fn protocol(&self) -> u8 {
+        match self.split {
+            Split::GoldSrc => 48,
+            Split::SourceWithoutSize => 7,
+            _ => 17,
+        }
+    }
+}
+
+/// The challenge a server gives an asker; never `FF FF FF FF`.
+pub fn challenge(seed: u64, server: u32, asker: u64) -> [u8; 4] {
+    ((mix(&[seed, 0xC4A1, u64::from(server), asker]) as u32) & 0x7FFF_FFFF).to_le_bytes()
+}
+
+/// Datagrams in one buffer, in the order of sending.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Datagrams {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Datagrams {
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let froms = std::iter::once(0).chain(self.ends.iter().copied());
+        froms.zip(&self.ends).map(|(from, &to)| &self.bytes[from..to])
+    }
+
+    fn finish(&mut self) {
+        self.ends.push(self.bytes.len());
+    }
+}
+
+/// Text as Quake 3 servers send it: Latin-1 where that is understood, else UTF-8.
+fn put_quake_text(out: &mut Vec<u8>, text: &str) {
+    if !text.is_ascii() {
+        let latin1: Option<Vec<u8>> = text.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect();
+        if let Some(bytes) = latin1.filter(|bytes| decode(bytes) == text) {
+            return out.extend_from_slice(&bytes);
+        }
+    }
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn put_number(out: &mut Vec<u8>, number: impl std::fmt::Display) {
+    // Writing to a Vec cannot fail.
+    let _ = write!(out, "{number}");
+}
+
+fn put_rule(out: &mut Vec<u8>, key: &str, value: impl std::fmt::Display) {
+    let _ = write!(out, "\\{key}\\{value}");
+}
+
+/// `statusResponse`: one datagram.
+pub fn quake3_status(snapshot: &Snapshot, challenge: &[u8], out: &mut Datagrams) {
+    let from = out.bytes.len();
+    let bytes = &mut out.bytes;
+    bytes.extend_from_slice(b"\xFF\xFF\xFF\xFFstatusResponse\n");
+    put_rule(bytes, "version", "ioq3 1.36 linux-x86_64");
+    put_rule(bytes, "protocol", 68);
+    put_rule(bytes, "g_gametype", 0);
+    put_rule(bytes, "sv_maxclients", snapshot.slots);
+    put_rule(bytes, "mapname", &snapshot.map);
+    put_rule(bytes, "gamename", &snapshot.game);
+    bytes.extend_from_slice(b"\\sv_hostname\\");
+    put_quake_text(bytes, &snapshot.hostname);
+    if !challenge.is_empty() {
+        bytes.extend_from_slice(b"\\challenge\\");
+        bytes.extend_from_slice(challenge);
+    }
+    bytes.push(b'\n');
+    for player in &snapshot.players {
+        let line = bytes.len();
+        put_number(bytes, player.points);
+        bytes.push(b' ');
+        put_number(bytes, player.ping.unwrap_or(0));
+        bytes.extend_from_slice(b" \"");
+        put_quake_text(bytes, &player.name);
+        bytes.extend_from_slice(b"\"\n");
+        if bytes.len() - from > QUAKE3_REPLY_BYTES_MAX {
+            bytes.truncate(line);
+            break;
+        }
+    }
+    out.finish();
+}
+
+/// `infoResponse`: one datagram.
+pub fn quake3_info(snapshot: &Snapshot, challenge: &[u8], out: &mut Datagrams) {
+    let bytes = &mut out.bytes;
+    bytes.extend_from_slice(b"\xFF\xFF\xFF\xFFinfoResponse\n");
+    if !challenge.is_empty() {
+        bytes.extend_from_slice(b"\\challenge\\");
+        bytes.extend_from_slice(challenge);
+    }
+    put_rule(bytes, "protocol", 68);
+    bytes.extend_from_slice(b"\\hostname\\");
+    put_quake_text(bytes, &snapshot.hostname);
+    put_rule(bytes, "mapname", &snapshot.map);
+    put_rule(bytes, "clients", snapshot.players.len());
+    put_rule(bytes, "sv_maxclients", snapshot.slots);
+    put_rule(bytes, "gametype", 0);
+    put_rule(bytes, "gamename", &snapshot.game);
+    out.finish();
+}
+
+/// S2C_CHALLENGE.
+pub fn a2s_challenge(challenge: [u8; 4], out: &mut Datagrams) {
+    out.bytes.extend_from_slice(b"\xFF\xFF\xFF\xFFA");
+    out.bytes.extend_from_slice(&challenge);
+    out.finish();
+}
+
+fn put_zero_ended(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(text.as_bytes());
+    out.push(0);
+}
+
+/// A2S_INFO's reply. `players` is the number announced, which a partial server
+/// makes larger than its list; `port` the one asked.
+pub fn a2s_info(
+    snapshot: &Snapshot,
+    nature: &Nature,
+    variant: &Variant,
+    players: usize,
+    port: u16,
+    out: &mut Datagrams,
+) {
+    let count = players.min(255) as u8;
+    let slots = snapshot.slots.min(255) as u8;
+    let bytes = &mut out.bytes;
+    if variant.old_info {
+        bytes.extend_from_slice(b"\xFF\xFF\xFF\xFFm");
+        put_zero_ended(bytes, &format!("127.0.0.1:{port}"));
+        for text in [&*snapshot.hostname, &snapshot.map, &snapshot.game, nature.game.title] {
+            put_zero_ended(bytes, text);
+        }
+        // Protocol, dedicated, Linux, open, no mod, no VAC, no bots.
+        bytes.extend_from_slice(&[count, slots, 47, b'd', b'l', 0, 0, 0, 0]);
+        return out.finish();
+    }
+    bytes.extend_from_slice(b"\xFF\xFF\xFF\xFFI");
+    bytes.push(variant.protocol());
+    for text in [&*snapshot.hostname, &snapshot.map, &snapshot.game, nature.game.title] {
+        put_zero_ended(bytes, text);
+    }
+    bytes.extend_from_slice(&nature.game.app_id.to_le_bytes());
+    // Dedicated, Linux, open, with VAC.
+    bytes.extend_from_slice(&[count, slots, 0, b'd', b'l', 0, 1]);
+    put_zero_ended(bytes, "1.0.0.70");
+    if variant.edf != 0 {
+        bytes.push(variant.edf);
+    }
+    if variant.edf & 0x80 != 0 {
+        bytes.extend_from_slice(&port.to_le_bytes());
+    }
+    if variant.edf & 0x10 != 0 {
+        bytes.extend_from_slice(&90_071_992_547_409_920_u64.to_le_bytes());
+    }
+    if variant.edf & 0x40 != 0 {
+        bytes.extend_from_slice(&27_020_u16.to_le_bytes());
+        put_zero_ended(bytes, "SourceTV");
+    }
+    if variant.edf & 0x20 != 0 {
+        put_zero_ended(bytes, "alltalk,increased_maxplayers");
+    }
+    if variant.edf & 0x01 != 0 {
+        bytes.extend_from_slice(&u64::from(nature.game.app_id).to_le_bytes());
+    }
+    out.finish();
+}
+
+/// A2S_PLAYER's reply, in fragments where it is long. `announced` is the count
+/// byte; `id` tells the fragments of one reply from those of another.
+pub fn a2s_players(players: &[Player], announced: usize, variant: &Variant, id: u32, out: &mut Datagrams) {
+    let mut reply = Vec::with_capacity(16 + players.len() * 24);
+    reply.extend_from_slice(b"\xFF\xFF\xFF\xFFD");
+    reply.push(announced.min(255) as u8);
+    for player in players.iter().take(255) {
+        reply.push(0); // the index, which real servers leave at 0
+        put_zero_ended(&mut reply, &player.name);
+        reply.extend_from_slice(&(player.points as i32).to_le_bytes());
+        let seconds = player.connected_ms.unwrap_or(0) as f32 / 1_000.0;
+        reply.extend_from_slice(&seconds.to_le_bytes());
+    }
+    split(&reply, variant.split, variant.fragment_bytes, id, out);
+}
+
+/// A2S_RULES's reply: two rules.
+pub fn a2s_rules(out: &mut Datagrams) {
+    out.bytes.extend_from_slice(b"\xFF\xFF\xFF\xFFE\x02\0mp_timelimit\x0030\0sv_gravity\x00800\0");
+    out.finish();
+}
+
+/// Cuts a reply into datagrams. `id` is used with its highest bit set for
+/// packed replies, and clear for others.
+pub fn split(reply: &[u8], how: Split, fragment_bytes: usize, id: u32, out: &mut Datagrams) {
+    if reply.len() <= fragment_bytes || how == Split::Never {
+        out.bytes.extend_from_slice(reply);
+        return out.finish();
+    }
+    let packed;
+    let (id, body) = match how {
+        Split::Bzip2 => {
+            packed = pack(reply);
+            (id | 1 << 31, &packed[..])
+        }
+        _ => (id & !(1 << 31), reply),
+    };
+    // One nibble counts GoldSrc's fragments, one byte the others'.
+    let fragments_max = if how == Split::GoldSrc { 15 } else { 255 };
+    let fragment_bytes = fragment_bytes.max(body.len().div_ceil(fragments_max));
+    let total = body.len().div_ceil(fragment_bytes) as u8;
+    for (number, part) in body.chunks(fragment_bytes).enumerate() {
+        let number = number as u8;
+        let bytes = &mut out.bytes;
+        bytes.extend_from_slice(b"\xFE\xFF\xFF\xFF");
+        bytes.extend_from_slice(&id.to_le_bytes());
+        match how {
+            Split::GoldSrc => bytes.push(number << 4 | total),
+            _ => bytes.extend_from_slice(&[total, number]),
+        }
+        if how == Split::Source {
+            bytes.extend_from_slice(&(fragment_bytes as u16).to_le_bytes());
+        }
+        bytes.extend_from_slice(part);
+        out.finish();
+    }
+}
+
+/// Size and CRC-32 of the reply, then the reply in bzip2.
+fn pack(reply: &[u8]) -> Vec<u8> {
+    let mut packed = Vec::with_capacity(reply.len());
+    packed.extend_from_slice(&(reply.len() as u32).to_le_bytes());
+    packed.extend_from_slice(&crc32fast::hash(reply).to_le_bytes());
+    let mut encoder = bzip2::write::BzEncoder::new(packed, bzip2::Compression::fast());
+    encoder.write_all(reply).expect("writing to memory");
+    encoder.finish().expect("writing to memory")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fleet::games::Mixture;
+    use crate::model::Completeness;
+    use std::io::Read;
+
+    fn player(name: &str, points: i64, ping: i32, connected_ms: u64) -> Player {
+        Player { name: name.into(), points, ping: Some(ping), connected_ms: Some(connected_ms), bot: false }
+    }
+
+    fn snapshot(players: Vec<Player>) -> Snapshot {
+        Snapshot {
+            t_ms: 0,
+            game: "baseq3".into(),
+            map: "q3dm17".into(),
+            hostname: "Büro".into(),
+            slots: 16,
+            players,
+            completeness: Completeness::Full,
+        }
+    }
+
+    fn nature(family: Family) -> Nature {
+        let mixture = Mixture { source_share: if family == Family::Source { 1.0 } else { 0.0 }, activity: 1.0 };
+        (0..)
+            .map(|server| Nature::of(1, server, mixture))
+            .find(|n| n.game.app_id == 240 || family == Family::Quake3)
+            .unwrap()
+    }
+
+    fn only(out: &Datagrams) -> &[u8] {
+        assert_eq!(out.len(), 1);
+        out.iter().next().unwrap()
+    }
+
+    #[test]
+    fn queries() {
+        use Family::*;
+        for (family, bytes, want) in [
+            (Quake3, &b"\xFF\xFF\xFF\xFFgetstatus abc\n"[..], Some(Query::Status { challenge: b"abc" })),
+            (Quake3, b"\xFF\xFF\xFF\xFFgetstatus", Some(Query::Status { challenge: b"" })),
+            (Quake3, b"\xFF\xFF\xFF\xFFgetinfo x", Some(Query::Info { challenge: b"x" })),
+            (Quake3, b"getstatus\n", None),
+            (Quake3, b"\xFF\xFF\xFF\xFF", None),
+            (Quake3, b"\xFF\xFF\xFF\xFFrcon x", None),
+            (Source, b"\xFF\xFF\xFF\xFFTSource Engine Query\0", Some(Query::A2sInfo { challenge: None })),
+            (
+                Source,
+                b"\xFF\xFF\xFF\xFFTSource Engine Query\0\x01\x02\x03\x04",
+                Some(Query::A2sInfo { challenge: Some([1, 2, 3, 4]) }),
+            ),
+            (Source, b"\xFF\xFF\xFF\xFFTSource", None),
+            (Source, b"\xFF\xFF\xFF\xFFU\xFF\xFF\xFF\xFF", Some(Query::A2sPlayer { challenge: [255; 4] })),
+            (Source, b"\xFF\xFF\xFF\xFFV\x01\0\0\0", Some(Query::A2sRules { challenge: [1, 0, 0, 0] })),
+            (Source, b"\xFF\xFF\xFF\xFFU\x01", None),
+            (Source, b"\xFF\xFF\xFF\xFFgetstatus\n", None),
+            (Source, b"", None),
+        ] {
+            assert_eq!(Query::parse(family, bytes), want, "{bytes:?}");
+        }
+        let long = |n: usize| [&b"\xFF\xFF\xFF\xFFgetstatus "[..], &vec![b'a'; n]].concat();
+        assert!(Query::parse(Quake3, &long(128)).is_some() && Query::parse(Quake3, &long(129)).is_none());
+    }
+
+    #[test]
+    fn a_status_response_by_hand() {
+        let mut out = Datagrams::default();
+        let players = vec![player("^1Visor", 12, 48, 0), player("Jürgen", -1, 0, 0), player("玩家", 0, 999, 0)];
+        quake3_status(&snapshot(players), b"n0nce", &mut out);
+        let mut want = b"\xFF\xFF\xFF\xFFstatusResponse\n\\version\\ioq3 1.36 linux-x86_64\\protocol\\68\
+            \\g_gametype\\0\\sv_maxclients\\16\\mapname\\q3dm17\\gamename\\baseq3\\sv_hostname\\B\xFCro\
+            \\challenge\\n0nce\n12 48 \"^1Visor\"\n-1 0 \"J\xFCrgen\"\n0 999 \""
+            .to_vec();
+        want.extend_from_slice("玩家\"\n".as_bytes());
+        assert_eq!(only(&out), want);
+    }
+
+    #[test]
+    fn a_status_response_is_cut_at_a_line() {
+        let mut out = Datagrams::default();
+        let players = vec![player(&"x".repeat(30), 1, 1, 0); 1_000];
+        quake3_status(&snapshot(players), b"", &mut out);
+        let reply = only(&out);
+        assert!((QUAKE3_REPLY_BYTES_MAX - 40..=QUAKE3_REPLY_BYTES_MAX).contains(&reply.len()));
+        assert!(reply.ends_with(b"x\"\n"));
+    }
+
+    #[test]
+    fn a2s_replies_by_hand() {
+        let nature = nature(Family::Source);
+        let mut variant =
+            Variant { info_challenge: true, old_info: false, split: Split::Source, fragment_bytes: 1_248, edf: 0xF1 };
+        let mut source = snapshot(vec![player("ab", 258, 0, 1_500), player("", -1, 0, 0)]);
+        source.game = "cstrike".into();
+        source.hostname = "h".into();
+        source.map = "m".into();
+
+        let mut out = Datagrams::default();
+        a2s_challenge([1, 2, 3, 4], &mut out);
+        assert_eq!(only(&out), b"\xFF\xFF\xFF\xFFA\x01\x02\x03\x04");
+
+        out.clear();
+        a2s_info(&source, &nature, &variant, 2, 27_015, &mut out);
+        let head =
+            b"\xFF\xFF\xFF\xFFI\x11h\0m\0cstrike\0Counter-Strike: Source\0\xF0\x00\x02\x10\x00dl\x00\x011.0.0.70\0";
+        let tail = b"\xF1\x87\x69\x00\x00\x00\x00\x00\x00\x40\x01\x8C\x69SourceTV\0alltalk,increased_maxplayers\0\xF0\0\0\0\0\0\0\0";
+        assert_eq!(only(&out), [&head[..], tail].concat());
+
+        out.clear();
+        variant.edf = 0;
+        a2s_info(&source, &nature, &variant, 2, 27_015, &mut out);
+        assert_eq!(only(&out), head);
+
+        out.clear();
+        variant.old_info = true;
+        a2s_info(&source, &nature, &variant, 2, 27_015, &mut out);
+        let old = b"\xFF\xFF\xFF\xFFm127.0.0.1:27015\0h\0m\0cstrike\0Counter-Strike: Source\0\x02\x10\x2Fdl\0\0\0\0";
+        assert_eq!(only(&out), old);
+
+        out.clear();
+        a2s_players(&source.players, 2, &variant, 7, &mut out);
+        let want = b"\xFF\xFF\xFF\xFFD\x02\0ab\0\x02\x01\0\0\0\0\xC0\x3F\0\0\xFF\xFF\xFF\xFF\0\0\0\0";
+        assert_eq!(only(&out), want);
+    }
+
+    #[test]
+    fn fragments_by_hand() {
+        let cut = |how| {
+            let mut out = Datagrams::default();
+            split(b"0123456789", how, 4, 0x8001_0203, &mut out);
+            out.iter().map(<[u8]>::to_vec).collect::<Vec<_>>()
+        };
+        assert_eq!(cut(Split::Never), [b"0123456789"]);
+        assert_eq!(
+            cut(Split::Source),
+            [
+                b"\xFE\xFF\xFF\xFF\x03\x02\x01\x00\x03\x00\x04\x000123".to_vec(),
+                b"\xFE\xFF\xFF\xFF\x03\x02\x01\x00\x03\x01\x04\x004567".to_vec(),
+                b"\xFE\xFF\xFF\xFF\x03\x02\x01\x00\x03\x02\x04\x0089".to_vec(),
+            ]
+        );
+        assert_eq!(cut(Split::SourceWithoutSize)[2], b"\xFE\xFF\xFF\xFF\x03\x02\x01\x00\x03\x0289");
+        assert_eq!(cut(Split::GoldSrc)[1], b"\xFE\xFF\xFF\xFF\x03\x02\x01\x00\x134567");
+    }
+
+    #[test]
+    fn packed_fragments_unpack() {
+        let reply: Vec<u8> = (0..2_000_u32).flat_map(|i| mix(&[u64::from(i)]).to_le_bytes()).collect();
+        let mut out = Datagrams::default();
+        split(&reply, Split::Bzip2, 1_248, 5, &mut out);
+        let mut body = Vec::new();
+        for (number, datagram) in out.iter().enumerate() {
+            assert_eq!(&datagram[..8], b"\xFE\xFF\xFF\xFF\x05\0\0\x80");
+            assert_eq!(datagram[8..10], [out.len() as u8, number as u8]);
+            body.extend_from_slice(&datagram[10..]);
+        }
+        assert_eq!(body[..4], 16_000_u32.to_le_bytes());
+        assert_eq!(body[4..8], crc32fast::hash(&reply).to_le_bytes());
+        assert_eq!(&body[8..11], b"BZh");
+        let mut unpacked = Vec::new();
+        bzip2::read::BzDecoder::new(&body[8..]).read_to_end(&mut unpacked).unwrap();
+        assert_eq!(unpacked, reply);
+    }
+
+    #[test]
+    fn goldsrc_never_needs_more_than_15_fragments() {
+        let mut out = Datagrams::default();
+        split(&[7; 10_000], Split::GoldSrc, 256, 5, &mut out);
+        assert_eq!(out.len(), 15);
+        assert_eq!(out.iter().last().unwrap()[8], 0xEF);
+    }
+
+    #[test]
+    fn variants_are_many() {
+        let mixture = Mixture { source_share: 0.9, activity: 1.0 };
+        let all: Vec<Variant> =
+            (0..2_000).map(|server| Variant::of(1, server, &Nature::of(1, server, mixture))).collect();
+        for split in [Split::Never, Split::Source, Split::SourceWithoutSize, Split::Bzip2, Split::GoldSrc] {
+            assert!(all.iter().filter(|v| v.split == split).count() > 20, "{split:?}");
+        }
+        assert!(all.iter().filter(|v| v.old_info).count() > 20);
+        assert!(all.iter().filter(|v| v.info_challenge).count() > 1_000);
+    }
+}

@@ -1,0 +1,834 @@
+//! The simulated world: who is on which server at which moment with how many
+//! points. Pure: no IO, no clock, no chance but the seed.
+//!
+//! A server's state at a moment depends on the seed, the server's number and
+//! the moment, and on nothing else: not on when or how often it was asked, nor
+//! on the other servers. Each server goes on by ticks of 10 s while someone is
+//! there, and leaps over the time in which nobody is. Once a day, each at its
+//! own moment, a server is started anew from the seed and that day's number, so
+//! no state lies more than a day's ticks away, however far the moment is.
+//!
+//! In a tick those present score by skill (sometimes a suicide takes a point,
+//! rarely someone begins again from zero); then the round may end by points or
+//! time, which sets points to 0 and may change the map; then people leave and
+//! come. Bots fill up while someone is there.
+
+use crate::model::name::{ColourCodes, normalise};
+use crate::model::week::{self, Calendar};
+use crate::model::{Completeness, Player, Snapshot, WeekKey};
+
+use super::games::{Family, Mixture, Nature, Rotation};
+use super::names::{BOTS_MAX, Person, Population};
+use super::rng::{Rng, mix};
+use super::truth::{Deeds, Final, Ledger, TruthLine};
+
+/// Time from one step of a server to the next, ms.
+pub const TICK_MS: i64 = 10_000;
+const DAY_MS: i64 = 86_400_000;
+
+/// What a world is made from.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Number of servers.
+    pub servers: u32,
+    pub seed: u64,
+    /// Where the truth begins, Unix ms; no server can be asked about before.
+    pub start_ms: i64,
+    /// Part of the servers that speak the Source protocol, 0 to 1.
+    pub source_share: f64,
+    /// Multiplies how many players come; 1 is usual: about 3 on a server at the
+    /// mean, and most servers empty.
+    pub activity: f64,
+    /// People who play; 0 for 15 a server and 500 more, at most a million.
+    pub population: u32,
+    /// Whether books are kept. Without them a server can leap over whole days.
+    pub truth: bool,
+    /// Final lists kept for each server, the newest; `usize::MAX` for all.
+    pub finals_max: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            servers: 100,
+            seed: 1,
+            start_ms: 1_763_683_200_000,
+            source_share: 0.4,
+            activity: 1.0,
+            population: 0,
+            truth: true,
+            finals_max: 8,
+        }
+    }
+}
+
+/// Every server of a fleet.
+pub struct World {
+    settings: Settings,
+    population: Population,
+    natures: Vec<Nature>,
+    servers: Vec<Server>,
+}
+
+/// Where one server is in time.
+#[derive(Clone, Debug)]
+struct Server {
+    rng: Rng,
+    /// Asked for; the last tick is at most this.
+    now_ms: i64,
+    tick_ms: i64,
+    day_end_ms: i64,
+    born: bool,
+    counting: bool,
+    next_arrival_ms: i64,
+    map: u32,
+    round_end_ms: i64,
+    week: WeekKey,
+    week_end_ms: i64,
+    humans: u16,
+    present: Vec<Present>,
+    ledger: Option<Box<Ledger>>,
+}
+
+#[derive(Clone, Debug)]
+struct Present {
+    person: Person,
+    points: i32,
+    scores_per_tick: f32,
+    ping_ms: i32,
+    joined_ms: i64,
+    leave_ms: i64,
+    /// Since when the sums below were not yet booked.
+    since_ms: i64,
+    gained: i32,
+    lost: i32,
+    starts: u32,
+}
+
+impl World {
+    /// Draws the servers and the population; nothing happens yet. About 250
+    /// bytes a server and 40 a person.
+    pub fn new(settings: Settings) -> World {
+        let mixture = Mixture { source_share: settings.source_share, activity: settings.activity };
+        let size = match settings.population {
+            0 => settings.servers.saturating_mul(15).saturating_add(500).min(1_000_000),
+            size => size,
+        };
+        let natures = (0..settings.servers).map(|server| Nature::of(settings.seed, server, mixture)).collect();
+        let servers = (0..settings.servers).map(|_| Server::unborn(&settings)).collect();
+        World { population: Population::new(settings.seed, size), natures, servers, settings }
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Number of servers.
+    pub fn servers(&self) -> u32 {
+        self.servers.len() as u32
+    }
+
+    /// What a server is like. Panics where there is none of this number, as do
+    /// all that take one.
+    pub fn nature(&self, server: u32) -> &Nature {
+        &self.natures[server as usize]
+    }
+
+    pub fn family(&self, server: u32) -> Family {
+        self.nature(server).game.family
+    }
+
+    pub fn population(&self) -> &Population {
+        &self.population
+    }
+
+    /// Takes a server to a moment, Unix ms. A moment before the one it has
+    /// reached changes nothing.
+    pub fn advance(&mut self, server: u32, t_ms: i64) {
+        let index = server as usize;
+        let rules =
+            Rules { settings: &self.settings, population: &self.population, nature: &self.natures[index], server };
+        self.servers[index].advance(&rules, t_ms.max(self.settings.start_ms));
+    }
+
+    /// Takes all servers to a moment.
+    pub fn advance_all(&mut self, t_ms: i64) {
+        for server in 0..self.servers() {
+            self.advance(server, t_ms);
+        }
+    }
+
+    /// The moment a server has reached, Unix ms.
+    pub fn now_ms(&self, server: u32) -> i64 {
+        self.servers[server as usize].now_ms
+    }
+
+    /// Players on a server now, bots left out.
+    pub fn players(&self, server: u32) -> u32 {
+        u32::from(self.servers[server as usize].humans)
+    }
+
+    /// Players on all servers, each at the moment it has reached, bots left out.
+    pub fn players_online(&self) -> u64 {
+        self.servers.iter().map(|server| u64::from(server.humans)).sum()
+    }
+
+    /// Bots on a server now.
+    pub fn bots(&self, server: u32) -> u32 {
+        let server = &self.servers[server as usize];
+        server.present.len() as u32 - u32::from(server.humans)
+    }
+
+    /// What a faultless scan would show at the moment the server has reached:
+    /// the same as is decoded from the reply. Bots have ping 0 and no mark, as
+    /// on the Quake 3 wire; Source servers have none. Who has just come to a
+    /// Source server has no name yet; on Quake 3 their ping is 999.
+    pub fn snapshot(&mut self, server: u32) -> Snapshot {
+        let index = server as usize;
+        if !self.servers[index].born {
+            self.advance(server, self.settings.start_ms);
+        }
+        let nature = &self.natures[index];
+        let state = &self.servers[index];
+        let now_ms = state.now_ms;
+        let quake = nature.game.family == Family::Quake3;
+        let player = |p: &Present| {
+            let connected_ms = now_ms - p.joined_ms;
+            let connecting = connected_ms < TICK_MS && !p.person.is_bot();
+            let name = match quake {
+                true => self.population.quake_name(p.person),
+                false if connecting => "",
+                false => self.population.plain_name(p.person),
+            };
+            let ping = match () {
+                () if p.person.is_bot() => 0,
+                () if connecting => 999,
+                () => p.ping_ms + ((now_ms / TICK_MS + p.joined_ms) % 7) as i32,
+            };
+            Player {
+                name: name.to_owned(),
+                points: i64::from(p.points),
+                ping: quake.then_some(ping),
+                connected_ms: (!quake).then_some(connected_ms as u64),
+                bot: false,
+            }
+        };
+        Snapshot {
+            t_ms: now_ms,
+            game: nature.game.name.to_owned(),
+            map: nature.game.maps[state.map_index(nature, now_ms)].to_owned(),
+            hostname: nature.hostname.to_string(),
+            slots: u32::from(nature.slots),
+            players: state.present.iter().map(player).collect(),
+            completeness: Completeness::Full,
+        }
+    }
+
+    /// The books of one server up to the moment it has reached. Empty where
+    /// none are kept.
+    pub fn ledger(&self, server: u32) -> Ledger {
+        let state = &self.servers[server as usize];
+        let mut ledger = state.ledger.as_deref().cloned().unwrap_or_default();
+        if state.counting && state.ledger.is_some() {
+            for p in &state.present {
+                let open = p.unbooked(state.now_ms);
+                ledger.deeds.entry((state.week, p.person)).or_default().add(open);
+            }
+        }
+        ledger
+    }
+
+    /// The books of all servers as printable lines, in order of server. `url`
+    /// gives a server its name.
+    pub fn truth<'a>(&'a self, url: impl Fn(u32) -> String + 'a) -> impl Iterator<Item = TruthLine> + 'a {
+        (0..self.servers()).flat_map(move |server| self.truth_of(server, url(server)))
+    }
+
+    fn truth_of(&self, server: u32, url: String) -> Vec<TruthLine> {
+        let nature = self.nature(server);
+        let quake = nature.game.family == Family::Quake3;
+        let codes = if quake { ColourCodes::Quake3 } else { ColourCodes::None };
+        let shown = |person| match quake {
+            true => self.population.quake_name(person),
+            false => self.population.plain_name(person),
+        };
+        let ledger = self.ledger(server);
+        let mut lines = vec![TruthLine::Server {
+            server: url.clone(),
+            game: nature.game.name,
+            t: self.now_ms(server),
+            rounds: ledger.rounds,
+            rounds_counting: ledger.rounds_counting,
+            players: self.servers[server as usize].present.len(),
+        }];
+        let mut deeds: Vec<_> = ledger.deeds.into_iter().collect();
+        deeds.sort_unstable_by_key(|(key, _)| *key);
+        lines.extend(deeds.into_iter().map(|((week, person), deeds)| TruthLine::Player {
+            server: url.clone(),
+            week: week::label(week),
+            person: person.0,
+            name: shown(person).to_owned(),
+            normalised: normalise(shown(person), codes),
+            bot: person.is_bot(),
+            deeds,
+        }));
+        lines.extend(ledger.finals.into_iter().map(|last| TruthLine::Round {
+            server: url.clone(),
+            t: last.t_ms,
+            map: last.map,
+            list: last.list.into_iter().map(|(person, points)| (shown(person).to_owned(), points)).collect(),
+        }));
+        lines
+    }
+}
+
+/// What does not change while a server goes on.
+struct Rules<'a> {
+    settings: &'a Settings,
+    population: &'a Population,
+    nature: &'a Nature,
+    server: u32,
+}
+
+impl Rules<'_> {
+    /// Start of the server's day that holds this moment.
+    fn day_start_ms(&self, t_ms: i64) -> i64 {
+        (t_ms - self.nature.restart_ms).div_euclid(DAY_MS) * DAY_MS + self.nature.restart_ms
+    }
+
+    /// Arrivals a ms at the busiest hour.
+    fn arrivals_per_ms(&self) -> f64 {
+        self.nature.players_mean / self.nature.session_ms_mean
+    }
+}
+
+impl Server {
+    fn unborn(settings: &Settings) -> Server {
+        Server {
+            rng: Rng::new(&[]),
+            now_ms: settings.start_ms,
+            tick_ms: 0,
+            day_end_ms: 0,
+            born: false,
+            counting: false,
+            next_arrival_ms: 0,
+            map: 0,
+            round_end_ms: 0,
+            week: WeekKey(0),
+            week_end_ms: 0,
+            humans: 0,
+            present: Vec::new(),
+            ledger: settings.truth.then(Box::default),
+        }
+    }
+
+    fn advance(&mut self, rules: &Rules, t_ms: i64) {
+        if !self.born || (self.ledger.is_none() && t_ms >= self.day_end_ms) {
+            // Only a server whose books are kept must live through every day.
+            let from_ms = if self.ledger.is_some() { rules.settings.start_ms } else { t_ms };
+            self.born = true;
+            self.begin_day(rules, rules.day_start_ms(from_ms));
+        } else if t_ms <= self.now_ms {
+            return;
+        }
+        loop {
+            let mut next_ms = self.tick_ms + TICK_MS;
+            if self.present.is_empty() {
+                // Nothing happens until someone comes: leap to that tick.
+                let ticks = (self.next_arrival_ms - self.tick_ms).max(1) as u64;
+                next_ms = self.tick_ms + ticks.div_ceil(TICK_MS as u64) as i64 * TICK_MS;
+            }
+            let next_ms = next_ms.min(self.day_end_ms);
+            self.keep_books(rules, next_ms, t_ms);
+            if next_ms > t_ms {
+                break;
+            }
+            self.tick(rules, next_ms);
+        }
+        self.now_ms = self.now_ms.max(t_ms);
+    }
+
+    /// Opens the books when the world's start is past, and a new week's page
+    /// when the week is over, before the tick at `next_ms`. What that tick
+    /// brings belongs to the moment it happens at.
+    fn keep_books(&mut self, rules: &Rules, next_ms: i64, t_ms: i64) {
+        if self.ledger.is_none() {
+            return;
+        }
+        let start_ms = rules.settings.start_ms;
+        if !self.counting && next_ms.min(t_ms + 1) > start_ms {
+            self.counting = true;
+            for p in &mut self.present {
+                p.since_ms = start_ms;
+                (p.gained, p.lost, p.starts) = (0, 0, 0);
+            }
+            self.turn_week(start_ms);
+        }
+        while self.counting && next_ms.min(t_ms) >= self.week_end_ms {
+            let end_ms = self.week_end_ms;
+            for index in 0..self.present.len() {
+                self.book(index, end_ms);
+            }
+            self.turn_week(end_ms);
+        }
+    }
+
+    fn turn_week(&mut self, t_ms: i64) {
+        let utc = Calendar::default();
+        self.week = utc.week(t_ms);
+        self.week_end_ms = utc.week_end_ms(self.week);
+    }
+
+    fn begin_day(&mut self, rules: &Rules, start_ms: i64) {
+        let nature = rules.nature;
+        let day = start_ms.div_euclid(DAY_MS) as u64;
+        self.rng = Rng::new(&[rules.settings.seed, 0xDA1, u64::from(rules.server), day]);
+        self.present.clear();
+        self.humans = 0;
+        self.tick_ms = start_ms;
+        self.day_end_ms = start_ms + DAY_MS;
+        self.map = self.rng.below(nature.game.maps.len()) as u32;
+        self.round_end_ms = start_ms + (nature.round_ms_max as f64 * (0.1 + 0.9 * self.rng.unit())) as i64;
+        // Those who were there come back at once: the server was away for moments.
+        let crowd = self.rng.around(nature.players_mean * nature.tide(start_ms)).min(usize::from(nature.slots));
+        for number in 0..crowd as i64 {
+            let ago_ms = 60_000 + 97 * number + self.rng.exponential(nature.session_ms_mean) as i64;
+            self.join(rules, start_ms - ago_ms, start_ms);
+        }
+        self.next_arrival_ms = start_ms;
+        self.draw_arrival(rules);
+        self.fill_with_bots(rules);
+    }
+
+    fn draw_arrival(&mut self, rules: &Rules) {
+        let rate = rules.arrivals_per_ms();
+        if rate < 1e-12 {
+            self.next_arrival_ms = i64::MAX / 4;
+            return;
+        }
+        // At least 1 ms apart: equal connect times are how forged lists are known.
+        self.next_arrival_ms += 1 + self.rng.exponential(1.0 / rate).min(1e15) as i64;
+    }
+
+    /// One step. `t_ms` is on the day's grid of ticks, after the last one.
+    fn tick(&mut self, rules: &Rules, t_ms: i64) {
+        let limit_reached = self.score(rules);
+        self.tick_ms = t_ms;
+        if t_ms >= self.day_end_ms {
+            self.end_round(rules);
+            while !self.present.is_empty() {
+                self.leave(0);
+            }
+            return self.begin_day(rules, t_ms);
+        }
+        if self.present.is_empty() {
+            self.settle_empty_rounds(rules.nature);
+        } else if limit_reached || t_ms >= self.round_end_ms {
+            self.end_round(rules);
+        }
+        self.come_and_go(rules);
+    }
+
+    /// Everyone scores for one tick. Says whether someone reached the limit.
+    fn score(&mut self, rules: &Rules) -> bool {
+        let limit = rules.nature.score_limit.unwrap_or(i32::MAX);
+        let unit = rules.nature.game.unit;
+        let mut reached = false;
+        for p in &mut self.present {
+            let bits = self.rng.next_u64();
+            // Three numbers out of one: 24 bits, 24 bits, 16 bits.
+            let spread = (bits >> 40) as f32 / (1 << 24) as f32;
+            let part = (bits >> 16 & 0xFF_FFFF) as f32 / (1 << 24) as f32;
+            let rare = bits as u16;
+            let x = p.scores_per_tick * 2.0 * spread;
+            let scores = x as i32 + i32::from(part < x.fract());
+            p.points += scores * unit;
+            p.gained += scores * unit;
+            if rare < 400 {
+                p.points -= 1;
+                p.lost += 1;
+            } else if rare < 420 {
+                p.points = 0;
+            }
+            reached |= p.points >= limit.saturating_mul(unit);
+        }
+        reached
+    }
+
+    fn end_round(&mut self, rules: &Rules) {
+        let nature = rules.nature;
+        if self.counting && !self.present.is_empty() {
+            self.book_round(nature, rules.settings.finals_max);
+        }
+        for p in &mut self.present {
+            p.points = 0;
+        }
+        let change = match nature.rotation {
+            Rotation::Always => true,
+            Rotation::Sometimes => self.rng.chance(0.4),
+            Rotation::Never => false,
+        };
+        self.map = self.map.wrapping_add(u32::from(change)) % nature.game.maps.len() as u32;
+        self.round_end_ms = self.tick_ms + nature.round_ms_max;
+    }
+
+    fn book_round(&mut self, nature: &Nature, finals_max: usize) {
+        let Some(ledger) = &mut self.ledger else { return };
+        ledger.rounds += 1;
+        let mut list: Vec<(Person, i32)> =
+            self.present.iter().filter(|p| !p.person.is_bot()).map(|p| (p.person, p.points)).collect();
+        list.sort_by_key(|&(_, points)| std::cmp::Reverse(points));
+        let best = list.first().map_or(0, |&(_, points)| points);
+        if list.len() < 2 || best <= 0 {
+            return;
+        }
+        ledger.rounds_counting += 1;
+        for &(person, points) in &list {
+            let round = Deeds { rounds: 1, wins: u32::from(points == best), ..Deeds::default() };
+            ledger.deeds.entry((self.week, person)).or_default().add(round);
+        }
+        while ledger.finals.len() >= finals_max.max(1) {
+            ledger.finals.pop_front();
+        }
+        if finals_max > 0 {
+            let map = nature.game.maps[self.map as usize];
+            ledger.finals.push_back(Final { t_ms: self.tick_ms, map, list });
+        }
+    }
+
+    /// Rounds on an empty server end by time alone, so they can be reckoned.
+    fn settle_empty_rounds(&mut self, nature: &Nature) {
+        self.map = self.map_index(nature, self.tick_ms) as u32;
+        if self.tick_ms >= self.round_end_ms {
+            let past_ms = (self.tick_ms - self.round_end_ms) % nature.round_ms_max;
+            self.round_end_ms = self.tick_ms - past_ms + nature.round_ms_max;
+        }
+    }
+
+    /// The map at a moment not before the last tick, those rounds counted that ended while nobody was there.
+    fn map_index(&self, nature: &Nature, t_ms: i64) -> usize {
+        let mut map = i64::from(self.map);
+        if self.present.is_empty() && t_ms >= self.round_end_ms && nature.rotation != Rotation::Never {
+            map += 1 + (t_ms - self.round_end_ms) / nature.round_ms_max;
+        }
+        (map % nature.game.maps.len() as i64) as usize
+    }
+
+    fn come_and_go(&mut self, rules: &Rules) {
+        let mut index = 0;
+        while index < self.present.len() {
+            if self.present[index].leave_ms <= self.tick_ms {
+                self.leave(index);
+            } else {
+                index += 1;
+            }
+        }
+        while self.next_arrival_ms <= self.tick_ms {
+            let at_ms = self.next_arrival_ms;
+            let wanted = self.rng.chance(rules.nature.tide(at_ms));
+            if wanted && self.humans < rules.nature.slots {
+                if self.present.len() >= usize::from(rules.nature.slots) {
+                    self.drop_a_bot();
+                }
+                self.join(rules, at_ms, self.tick_ms);
+            }
+            self.draw_arrival(rules);
+        }
+        self.fill_with_bots(rules);
+    }
+
+    fn join(&mut self, rules: &Rules, joined_ms: i64, seen_ms: i64) {
+        let nature = rules.nature;
+        let size = rules.population.size();
+        for _ in 0..4 {
+            let person = if self.rng.chance(0.85) {
+                // The keenest of the regulars come most.
+                let keen = self.rng.unit();
+                let number = (keen * keen * f64::from(nature.regulars)) as u64;
+                let bits = mix(&[rules.settings.seed, 0x4E6, u64::from(rules.server), number]);
+                Person((bits % u64::from(size)) as u32)
+            } else {
+                Person(self.rng.below(size as usize) as u32)
+            };
+            if self.present.iter().any(|p| p.person == person) {
+                continue;
+            }
+            let stay_ms = 20_000 + self.rng.exponential(nature.session_ms_mean) as i64;
+            let skill = rules.population.skill(person);
+            let ping_ms = rules.population.ping_ms(person);
+            self.humans += 1;
+            self.enter(nature, person, skill, ping_ms, joined_ms, seen_ms, seen_ms + stay_ms);
+            return;
+        }
+    }
+
+    #[expect(clippy::too_many_arguments)]
+    fn enter(
+        &mut self,
+        nature: &Nature,
+        person: Person,
+        skill: f64,
+        ping_ms: i32,
+        joined_ms: i64,
+        seen_ms: i64,
+        leave_ms: i64,
+    ) {
+        let per_tick = nature.game.scores_per_minute * skill * TICK_MS as f64 / 60_000.0;
+        self.present.push(Present {
+            person,
+            points: 0,
+            scores_per_tick: per_tick as f32,
+            ping_ms,
+            joined_ms,
+            leave_ms,
+            since_ms: seen_ms,
+            gained: 0,
+            lost: 0,
+            starts: 1,
+        });
+    }
+
+    fn fill_with_bots(&mut self, rules: &Rules) {
+        let nature = rules.nature;
+        if nature.bots_fill == 0 {
+            return;
+        }
+        let fill = if self.humans == 0 { 0 } else { usize::from(nature.bots_fill.min(nature.slots)) };
+        while self.present.len() > fill.max(usize::from(self.humans)) {
+            self.drop_a_bot();
+        }
+        while self.present.len() < fill {
+            let free = |bot: &Person| self.present.iter().all(|p| p.person != *bot);
+            let Some(bot) = (0..BOTS_MAX).map(Person::bot).find(free) else { return };
+            self.enter(nature, bot, 0.8, 0, self.tick_ms, self.tick_ms, i64::MAX / 4);
+        }
+    }
+
+    fn drop_a_bot(&mut self) {
+        if let Some(index) = self.present.iter().rposition(|p| p.person.is_bot()) {
+            self.leave(index);
+        }
+    }
+
+    fn leave(&mut self, index: usize) {
+        if self.counting {
+            self.book(index, self.tick_ms);
+        }
+        let gone = self.present.swap_remove(index);
+        self.humans -= u16::from(!gone.person.is_bot());
+    }
+
+    fn book(&mut self, index: usize, until_ms: i64) {
+        let Some(ledger) = &mut self.ledger else { return };
+        let p = &mut self.present[index];
+        ledger.deeds.entry((self.week, p.person)).or_default().add(p.unbooked(until_ms));
+        p.since_ms = until_ms;
+        (p.gained, p.lost, p.starts) = (0, 0, 0);
+    }
+}
+
+impl Present {
+    fn unbooked(&self, until_ms: i64) -> Deeds {
+        Deeds {
+            gained: i64::from(self.gained),
+            lost: i64::from(self.lost),
+            present_ms: until_ms - self.since_ms,
+            starts: self.starts,
+            ..Deeds::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    const START_MS: i64 = 1_763_931_600_000; // Sunday, not a whole tick of any server
+    const HOUR_MS: i64 = 3_600_000;
+
+    fn world(servers: u32, seed: u64) -> World {
+        World::new(Settings {
+            servers,
+            seed,
+            start_ms: START_MS,
+            activity: 2.0,
+            finals_max: usize::MAX,
+            ..Settings::default()
+        })
+    }
+
+    fn states(world: &mut World) -> Vec<(Snapshot, Ledger)> {
+        (0..world.servers()).map(|server| (world.snapshot(server), world.ledger(server))).collect()
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_world_however_it_is_asked() {
+        let end_ms = START_MS + 40 * HOUR_MS;
+        let mut once = world(60, 5);
+        once.advance_all(end_ms);
+        let mut often = world(60, 5);
+        let mut rng = Rng::new(&[9]);
+        for _ in 0..3_000 {
+            let server = rng.below(60) as u32;
+            let t_ms = (often.now_ms(server) + rng.below(4 * HOUR_MS as usize) as i64).min(end_ms);
+            often.advance(server, t_ms);
+            often.advance(server, t_ms - HOUR_MS); // changes nothing
+            often.snapshot(server);
+        }
+        for server in (0..60).rev() {
+            often.advance(server, end_ms);
+        }
+        assert!(states(&mut once) == states(&mut often));
+        let mut other = world(60, 6);
+        other.advance_all(end_ms);
+        assert!(states(&mut once) != states(&mut other));
+    }
+
+    #[test]
+    fn the_state_depends_on_the_moment_and_not_on_the_start() {
+        let end_ms = START_MS + 50 * HOUR_MS;
+        let mut long = world(60, 5);
+        long.advance_all(end_ms);
+        let mut late = World::new(Settings { start_ms: end_ms - HOUR_MS, truth: false, ..long.settings().clone() });
+        late.advance_all(end_ms - HOUR_MS / 2);
+        late.advance_all(end_ms);
+        for server in 0..60 {
+            assert_eq!(long.snapshot(server), late.snapshot(server));
+        }
+        assert!(late.ledger(0).deeds.is_empty());
+    }
+
+    /// Watches a world at every tick and holds its books against what is seen.
+    #[test]
+    fn the_books_agree_with_what_is_seen_at_every_tick() {
+        let mut world = world(40, 11);
+        let (mut points_checked, mut rounds_checked, mut again) = (0_u64, 0_u64, 0_u64);
+        for server in 0..40 {
+            let phase_ms = (START_MS - world.nature(server).restart_ms).rem_euclid(TICK_MS);
+            let mut t_ms = START_MS - phase_ms + TICK_MS;
+            world.advance(server, t_ms);
+            let mut seen_ms: HashMap<Person, i64> = HashMap::new();
+            let mut before = world.servers[server as usize].present.clone();
+            let books_at_first = world.ledger(server);
+            let mut books = books_at_first.clone();
+            let net = |books: &Ledger, person: Person| -> i64 {
+                books.deeds.iter().filter(|((_, p), _)| *p == person).map(|(_, d)| d.gained - d.lost).sum()
+            };
+            for _ in 0..6 * 360 {
+                for p in &before {
+                    *seen_ms.entry(p.person).or_default() += TICK_MS;
+                }
+                t_ms += TICK_MS;
+                world.advance(server, t_ms);
+                let now = world.servers[server as usize].present.clone();
+                if before.is_empty() && now.is_empty() {
+                    continue;
+                }
+                let after = world.ledger(server);
+                let ended = (after.rounds > books.rounds).then(|| after.finals.back()).flatten();
+                for p in &before {
+                    let same = |q: &&Present| q.person == p.person && q.joined_ms == p.joined_ms;
+                    let Some(q) = now.iter().find(same) else { continue };
+                    let points = match ended {
+                        Some(last) if last.t_ms == t_ms => {
+                            rounds_checked += 1;
+                            match last.list.iter().find(|(person, _)| *person == p.person) {
+                                Some(&(_, points)) => points,
+                                None => continue,
+                            }
+                        }
+                        Some(_) => continue,
+                        None if after.rounds > books.rounds => continue,
+                        None => q.points,
+                    };
+                    let booked = net(&after, p.person) - net(&books, p.person);
+                    points_checked += u64::from(points != p.points);
+                    if points == 0 && booked >= 0 {
+                        again += u64::from(booked != -i64::from(p.points));
+                        continue; // may have begun again from zero
+                    }
+                    assert_eq!(booked, i64::from(points - p.points), "server {server} at {t_ms}: {p:?} {q:?}");
+                }
+                books = after;
+                before = now;
+            }
+            let present_ms = |books: &Ledger| -> i64 { books.deeds.values().map(|d| d.present_ms).sum() };
+            let seen: i64 = seen_ms.values().sum();
+            assert_eq!(present_ms(&world.ledger(server)) - present_ms(&books_at_first), seen, "server {server}");
+        }
+        assert!(points_checked > 2_000 && rounds_checked > 100, "{points_checked} {rounds_checked}");
+        assert!(again * 200 < points_checked, "{again} {points_checked}");
+    }
+
+    #[test]
+    fn books_are_kept_by_week() {
+        // The start is a Sunday, 21:00 UTC: the week ends three hours later.
+        let mut world = world(30, 3);
+        world.advance_all(START_MS + 3 * HOUR_MS);
+        let first: Vec<Ledger> = (0..30).map(|server| world.ledger(server)).collect();
+        world.advance_all(START_MS + 6 * HOUR_MS);
+        let mut both = 0;
+        for (server, first) in first.iter().enumerate() {
+            let weeks = |books: &Ledger, week: &str| {
+                let of_week = |((w, _), _): &(&(WeekKey, Person), &Deeds)| week::label(*w) == week;
+                books
+                    .deeds
+                    .iter()
+                    .filter(of_week)
+                    .map(|(_, d)| (d.gained, d.present_ms))
+                    .fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
+            };
+            let last = world.ledger(server as u32);
+            // Nothing is added to a week that is over.
+            assert_eq!(weeks(&last, "2025-W47").1, weeks(first, "2025-W47").1);
+            both += usize::from(weeks(&last, "2025-W47").0 > 0 && weeks(&last, "2025-W48").0 > 0);
+        }
+        assert!(both > 3, "{both}");
+    }
+
+    #[test]
+    fn snapshots_are_what_servers_show() {
+        let mut world = world(400, 2);
+        let (mut bots, mut full, mut empty, mut nameless, mut twice) = (0, 0, 0, 0, 0);
+        for hour in 0..24 {
+            for server in 0..400 {
+                world.advance(server, START_MS + hour * HOUR_MS + 77);
+                let snapshot = world.snapshot(server);
+                assert_eq!(snapshot.t_ms, START_MS + hour * HOUR_MS + 77);
+                assert!(snapshot.players.len() as u32 <= snapshot.slots);
+                full += u32::from(snapshot.players.len() as u32 == snapshot.slots);
+                empty += u32::from(snapshot.players.is_empty());
+                bots += snapshot.players.iter().filter(|p| p.ping == Some(0)).count() as u32;
+                nameless += snapshot.players.iter().filter(|p| p.name.is_empty()).count();
+                let mut names: Vec<_> = snapshot.players.iter().map(|p| &p.name).collect();
+                let mut connected: Vec<_> = snapshot.players.iter().filter_map(|p| p.connected_ms).collect();
+                names.sort();
+                connected.sort();
+                twice += u32::from(names.windows(2).any(|pair| pair[0] == pair[1]));
+                assert!(connected.windows(2).filter(|pair| pair[0] == pair[1]).count() < 2);
+            }
+        }
+        assert!(
+            bots > 100 && full > 20 && empty > 2_000 && nameless > 5 && twice > 10,
+            "{bots} {full} {empty} {nameless} {twice}"
+        );
+    }
+
+    #[test]
+    fn truth_is_one_json_object_a_line() {
+        let mut world = world(20, 2);
+        world.advance_all(START_MS + 5 * HOUR_MS);
+        let mut out = Vec::new();
+        crate::fleet::truth::write(world.truth(|server| format!("x://{server}")), &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let mut kinds: HashMap<String, u32> = HashMap::new();
+        for line in text.lines() {
+            let value: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert!(value["server"].as_str().unwrap().starts_with("x://"));
+            *kinds.entry(value["kind"].as_str().unwrap().to_owned()).or_default() += 1;
+        }
+        assert_eq!(kinds["server"], 20);
+        assert!(kinds["player"] > 50 && kinds["round"] > 20, "{kinds:?}");
+    }
+}

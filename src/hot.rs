@@ -1,0 +1,79 @@
+//! Hot state at work: an engine with the store under it. Events go in, and
+//! each commit is on disk before its effects can be seen.
+//!
+//! What the daemon, `clqd replay`, the demo and the offline readers share.
+
+use std::path::Path;
+
+use crate::config::Config;
+use crate::engine::{Engine, EngineSettings, Event, ZoneChanged};
+use crate::store::{Store, StoreError, StoreSettings};
+
+/// Records swept out at one go.
+const SWEEP_RECORDS: usize = 5_000;
+
+#[derive(Debug)]
+pub struct Hot {
+    pub engine: Engine,
+    pub store: Store,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum HotError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Zone(#[from] ZoneChanged),
+    #[error("time_zone")]
+    UnknownZone(#[from] crate::model::week::UnknownZone),
+}
+
+impl Hot {
+    pub fn open(path: &Path, store: StoreSettings, engine: EngineSettings) -> Result<Hot, HotError> {
+        let mut store = Store::open(path, store)?;
+        let loaded = store.load()?;
+        let mut engine = Engine::new(engine, loaded)?;
+        engine.see_outbox_len(crate::engine::Source::outbox_len(&store));
+        Ok(Hot { engine, store })
+    }
+
+    /// Opens the state directory that the config names.
+    pub fn of_config(config: &Config, path: &Path, create: bool) -> Result<Hot, HotError> {
+        let store = StoreSettings { cache_bytes: config.store.cache_bytes, create };
+        Hot::open(path, store, config.engine_settings()?)
+    }
+
+    pub fn handle(&mut self, event: Event) -> Result<(), StoreError> {
+        self.engine.handle(&self.store, event)
+    }
+
+    /// Commits what changed, if anything did. Returns whether anything did.
+    pub fn commit(&mut self) -> Result<bool, StoreError> {
+        if !self.engine.has_changes() {
+            return Ok(false);
+        }
+        let commit = self.engine.take_commit();
+        self.store.apply(&commit)?;
+        self.engine.see_outbox_len(crate::engine::Source::outbox_len(&self.store));
+        Ok(true)
+    }
+
+    /// Ticks and commits until the weeks that are over at `now_ms` are closed
+    /// and swept: for replay. The daemon spreads the same work over its ticks.
+    pub fn settle(&mut self, now_ms: i64) -> Result<(), StoreError> {
+        self.commit()?;
+        loop {
+            self.handle(Event::Tick { now_ms })?;
+            if !self.commit()? {
+                break;
+            }
+        }
+        while self.store.sweep(SWEEP_RECORDS)? {}
+        Ok(())
+    }
+
+    /// One step of letting old weeks go.
+    pub fn sweep(&mut self) -> Result<bool, StoreError> {
+        self.store.sweep(SWEEP_RECORDS)
+    }
+}

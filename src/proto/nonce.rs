@@ -1,0 +1,60 @@
+//! Nonces: what makes a reply provably the answer to our own question, without
+//! keeping anything per server. A keyed hash of address and scan, after zmap.
+
+use std::hash::Hasher;
+use std::net::{IpAddr, SocketAddr};
+
+use siphasher::sip::SipHasher24;
+
+/// What one scan sends for the server to repeat. It is the same for every
+/// resend of that scan, so that a late answer to the first still counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nonce(pub u64);
+
+impl Nonce {
+    /// 16 hex digits: legal in an infostring, far below the 128 that servers take.
+    pub fn hex(self) -> String {
+        format!("{:016x}", self.0)
+    }
+}
+
+/// The secret of one process.
+#[derive(Clone)]
+pub struct NonceKey([u8; 16]);
+
+impl NonceKey {
+    /// The bytes must be random and stay in the process.
+    pub fn new(random: [u8; 16]) -> Self {
+        NonceKey(random)
+    }
+
+    /// The nonce of one scan of one address. `scan` never repeats in a process.
+    pub fn nonce(&self, address: SocketAddr, scan: u64) -> Nonce {
+        let mut hash = SipHasher24::new_with_key(&self.0);
+        match address.ip() {
+            IpAddr::V4(ip) => hash.write(&ip.octets()),
+            IpAddr::V6(ip) => hash.write(&ip.octets()),
+        }
+        hash.write(&address.port().to_le_bytes());
+        hash.write(&scan.to_le_bytes());
+        Nonce(hash.finish())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depends_on_all_it_covers() {
+        let key = NonceKey::new([1; 16]);
+        let a: SocketAddr = "10.0.0.1:1".parse().unwrap();
+        let base = key.nonce(a, 1);
+        assert_eq!(base, key.nonce(a, 1));
+        assert_ne!(base, key.nonce(a, 2));
+        assert_ne!(base, key.nonce("10.0.0.1:2".parse().unwrap(), 1));
+        assert_ne!(base, key.nonce("10.0.0.2:1".parse().unwrap(), 1));
+        assert_ne!(base, NonceKey::new([2; 16]).nonce(a, 1));
+        assert_eq!(Nonce(7).hex(), "0000000000000007");
+    }
+}

@@ -1,0 +1,390 @@
+//! Quake 3 family: `getstatus` and `statusResponse` (PROTOCOLS section 2).
+//! DarkPlaces games (Xonotic, Nexuiz) speak the same and add a team column.
+//!
+//! Only `getstatus` is asked: ioquake3 pays `getinfo` from the same bucket of
+//! ten. The reply repeats our nonce as `challenge`; one that does not is ignored.
+
+use crate::limits::{PLAYERS_MAX, POINTS_ABS_MAX};
+use crate::model::{Completeness, Player, Snapshot};
+
+use super::{Dialogue, Ignored, Nonce, ProtoError, Step, player_name, points, short_text};
+
+const HEADER: &[u8] = b"\xff\xff\xff\xffstatusResponse";
+
+/// ioquake3 builds the reply in `MAX_MSGLEN` bytes (`SV_Status`, sv_main.c) and
+/// silently drops the player lines that do not fit.
+const SERVER_BUFFER_BYTES: usize = 16_384;
+
+/// Longest usual player line: two numbers of 11 characters, a team, a name of
+/// 35 bytes, blanks and quotes. A reply that ends nearer than this to the end of
+/// the server's buffer may have lost a line.
+const LINE_BYTES: usize = 80;
+
+/// One `getstatus`, one reply.
+#[derive(Clone, Debug)]
+pub struct Status {
+    nonce: Nonce,
+}
+
+impl Status {
+    pub fn new(nonce: Nonce) -> Self {
+        Status { nonce }
+    }
+}
+
+impl Dialogue for Status {
+    fn packet(&self) -> Vec<u8> {
+        [b"\xff\xff\xff\xffgetstatus ", self.nonce.hex().as_bytes(), b"\n"].concat()
+    }
+
+    fn on_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
+        if is_other_message(bytes) {
+            return Step::Ignore(Ignored::OutOfTurn);
+        }
+        match decode(t_ms, bytes, self.nonce) {
+            Ok(snapshot) => Step::Done(Box::new(snapshot)),
+            Err(error) => Step::Ignore(error.reason()),
+        }
+    }
+
+    fn give_up(&mut self) -> Option<Snapshot> {
+        None
+    }
+}
+
+/// `print`, `disconnect`, `infoResponse`: connectionless, but not a status.
+fn is_other_message(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\xff\xff\xff\xff") && bytes.len() > 4 && !bytes.starts_with(HEADER)
+}
+
+/// Reads a whole `statusResponse` datagram.
+///
+/// Errors: not such a datagram; the nonce is not the one given.
+pub fn decode(t_ms: i64, datagram: &[u8], nonce: Nonce) -> Result<Snapshot, ProtoError> {
+    let body = datagram.strip_prefix(HEADER).ok_or(ProtoError::NotAReply)?;
+    let body = body.strip_prefix(b"\n").unwrap_or(body);
+    // Some servers send the string's own end with it.
+    let body = &body[..body.len() - body.iter().rev().take_while(|&&b| b == 0).count()];
+
+    let (infostring, lines) = match body.iter().position(|&b| b == b'\n') {
+        Some(end) => (&body[..end], Some(&body[end + 1..])),
+        None => (body, None),
+    };
+    let info = Info::read(infostring);
+    if !info.repeats(nonce) {
+        return Err(ProtoError::WrongNonce);
+    }
+
+    let list = List::read(lines.unwrap_or_default());
+    // An infostring without its line end was cut in the middle.
+    let cut = lines.is_none() || list.cut || datagram.len() + LINE_BYTES > SERVER_BUFFER_BYTES;
+    let announced = info.announced_players();
+    let missing = announced.is_some_and(|announced| announced as usize > list.players.len());
+    let completeness = if cut || missing || list.unread > 0 {
+        let seen = (list.players.len() + list.unread) as u32;
+        // Bots that the server counts among its clients are not players.
+        let count = announced.map(|announced| announced.saturating_sub(info.bots()));
+        Completeness::Partial { count: count.or((!cut).then_some(seen)) }
+    } else {
+        Completeness::Full
+    };
+    Ok(Snapshot {
+        t_ms,
+        game: info.game(),
+        map: short_text(info.first(&["mapname", "map"]).unwrap_or_default()),
+        hostname: short_text(info.first(&["sv_hostname", "hostname"]).unwrap_or_default()),
+        slots: info.number(&["sv_maxclients", "maxclients"]).unwrap_or(0),
+        players: list.players,
+        completeness,
+    })
+}
+
+/// The infostring, `\key\value\key\value`: keys and values as they stand.
+struct Info<'a> {
+    pairs: Vec<(&'a [u8], &'a [u8])>,
+}
+
+impl<'a> Info<'a> {
+    fn read(infostring: &'a [u8]) -> Self {
+        let infostring = infostring.strip_suffix(b"\r").unwrap_or(infostring);
+        let infostring = infostring.strip_prefix(b"\\").unwrap_or(infostring);
+        let mut parts = infostring.split(|&b| b == b'\\');
+        let mut pairs = Vec::new();
+        // A value may be empty; a key at the end may have lost its value.
+        while let (Some(key), Some(value)) = (parts.next(), parts.next()) {
+            pairs.push((key, value));
+        }
+        Info { pairs }
+    }
+
+    /// Value of the first of the keys that has one that is not empty.
+    fn first(&self, keys: &[&str]) -> Option<&'a [u8]> {
+        keys.iter().find_map(|key| {
+            let named = |(k, v): &&(&[u8], &[u8])| k.eq_ignore_ascii_case(key.as_bytes()) && !v.is_empty();
+            self.pairs.iter().find(named).map(|&(_, value)| value)
+        })
+    }
+
+    fn number(&self, keys: &[&str]) -> Option<u32> {
+        std::str::from_utf8(self.first(keys)?).ok()?.trim().parse().ok()
+    }
+
+    /// A mod may set a `challenge` of its own; ours, anywhere, is the proof.
+    fn repeats(&self, nonce: Nonce) -> bool {
+        let nonce = nonce.hex();
+        self.pairs.iter().any(|(k, v)| k.eq_ignore_ascii_case(b"challenge") && *v == nonce.as_bytes())
+    }
+
+    fn game(&self) -> String {
+        let game = self.first(&["gamename", "game", "fs_game", "gamedir"]).map(short_text);
+        game.filter(|game| !game.trim().is_empty()).unwrap_or_else(|| "baseq3".to_owned())
+    }
+
+    /// Players, bots included, that the server says it has: DarkPlaces'
+    /// `clients`. Humans alone, `g_humanplayers` of some mods, are fewer than the
+    /// list and so can only prove that lines are missing.
+    fn announced_players(&self) -> Option<u32> {
+        self.number(&["clients"]).max(self.number(&["g_humanplayers"])).filter(|&n| n as usize <= PLAYERS_MAX)
+    }
+
+    fn bots(&self) -> u32 {
+        if self.number(&["clients"]).is_some() { self.number(&["bots"]).unwrap_or(0) } else { 0 }
+    }
+}
+
+/// The player lines.
+struct List {
+    players: Vec<Player>,
+    /// Whole lines that could not be read, or found no room.
+    unread: usize,
+    /// The last line has no end.
+    cut: bool,
+}
+
+impl List {
+    fn read(lines: &[u8]) -> List {
+        let mut list = List { players: Vec::new(), unread: 0, cut: false };
+        for line in lines.split_inclusive(|&b| b == b'\n') {
+            let Some(line) = line.strip_suffix(b"\n") else {
+                list.cut = true;
+                // It proves a player, but its name may be cut.
+                list.unread += 1;
+                break;
+            };
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            if line.is_empty() {
+                continue;
+            }
+            match player(line) {
+                Some(player) if list.players.len() < PLAYERS_MAX => list.players.push(player),
+                _ => list.unread += 1,
+            }
+        }
+        list
+    }
+}
+
+/// `score ping "name"`; Xonotic has a team before the name, Warsow one behind it.
+/// The name may hold anything but a line end, so it goes to the last quote.
+fn player(line: &[u8]) -> Option<Player> {
+    let open = line.iter().position(|&b| b == b'"')?;
+    let close = line.iter().rposition(|&b| b == b'"').filter(|&close| close > open)?;
+    let mut columns = std::str::from_utf8(&line[..open]).ok()?.split_ascii_whitespace();
+    let score = score(columns.next()?)?;
+    let ping: i32 = columns.next()?.parse().ok()?;
+    Some(Player {
+        name: player_name(&line[open + 1..close]),
+        points: points(score),
+        ping: (ping >= 0).then_some(ping),
+        connected_ms: None,
+        bot: false,
+    })
+}
+
+fn score(text: &str) -> Option<i64> {
+    if let Ok(score) = text.parse::<i64>() {
+        return Some(score);
+    }
+    // Mods with times as scores write fractions or more digits than fit.
+    let score: f64 = text.parse().ok().filter(|s: &f64| s.is_finite())?;
+    Some(score.clamp(-(POINTS_ABS_MAX as f64), POINTS_ABS_MAX as f64) as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NONCE: Nonce = Nonce(0x0123_4567_89ab_cdef);
+
+    fn reply(info: &str, lines: &str) -> Vec<u8> {
+        let mut bytes = HEADER.to_vec();
+        bytes.extend_from_slice(format!("\n\\challenge\\{}{info}\n{lines}", NONCE.hex()).as_bytes());
+        bytes
+    }
+
+    fn read(info: &str, lines: &str) -> Snapshot {
+        decode(5, &reply(info, lines), NONCE).unwrap()
+    }
+
+    #[test]
+    fn asks_with_the_nonce() {
+        assert_eq!(Status::new(NONCE).packet(), b"\xff\xff\xff\xffgetstatus 0123456789abcdef\n");
+    }
+
+    #[test]
+    fn openarena_with_six_bots() {
+        let bytes = include_bytes!("../../tests/fixtures/openarena-six-bots.bin");
+        let snapshot = decode(5, bytes, NONCE).unwrap();
+        assert_eq!((snapshot.game.as_str(), snapshot.map.as_str()), ("baseoa", "oa_dm1"));
+        assert_eq!((snapshot.hostname.as_str(), snapshot.slots), ("noname", 12));
+        assert_eq!(snapshot.completeness, Completeness::Full);
+        let players: Vec<_> = snapshot.players.iter().map(|p| (p.points, p.ping, p.name.as_str())).collect();
+        assert_eq!(
+            players,
+            [
+                (13, Some(0), "Cyber-Garg"),
+                (14, Some(0), "Rai"),
+                (10, Some(0), "Gargoyle"),
+                (13, Some(0), "Penguin"),
+                (9, Some(0), "Sorceress"),
+                (9, Some(0), "Assassin")
+            ]
+        );
+    }
+
+    #[test]
+    fn keys_in_any_case_and_values_that_are_empty() {
+        let s = read("\\MapName\\q3dm17\\SV_HOSTNAME\\\\hostname\\h\\Sv_MaxClients\\16\\game\\cpma\\gamename\\", "");
+        assert_eq!((s.map.as_str(), s.hostname.as_str(), s.slots, s.game.as_str()), ("q3dm17", "h", 16, "cpma"));
+        assert_eq!((s.completeness, s.players.len(), s.t_ms), (Completeness::Full, 0, 5));
+        // Warsow sends `\challenge\\` to a query without one; to ours it must not.
+        let warsow = b"\xff\xff\xff\xffstatusResponse\n\\challenge\\\\mapname\\wdm1\n";
+        assert_eq!(decode(5, warsow, NONCE), Err(ProtoError::WrongNonce));
+        for (info, game) in [
+            ("", "baseq3"),
+            ("\\fs_game\\osp", "osp"),
+            ("\\gamedir\\x", "x"),
+            ("\\gamename\\baseoa\\game\\mod", "baseoa"),
+        ] {
+            assert_eq!(read(info, "").game, game);
+        }
+    }
+
+    #[test]
+    fn player_lines() {
+        let list = |lines: String| {
+            let s = read("", &lines);
+            let players: Vec<_> = s.players.into_iter().map(|p| (p.points, p.ping, p.name)).collect();
+            (players, s.completeness)
+        };
+        for (line, want) in [
+            ("12 48 \"^1Visor\"", (12, Some(48), "^1Visor")),
+            ("-3 999 \"\"", (-3, Some(999), "")),
+            ("0 0 \"a \\b\\ \"c\" d\"", (0, Some(0), "a \\b\\ \"c\" d")),
+            ("-666 23 2 \"^xF00Xon ^7x\"", (-666, Some(23), "^xF00Xon ^7x")),
+            ("4 50 \"wsw\" 3", (4, Some(50), "wsw")),
+            ("1.5 -1 \"half\"", (1, None, "half")),
+            ("99999999999999999999 1 \"much\"", (POINTS_ABS_MAX, Some(1), "much")),
+        ] {
+            let (name, ping, points) = (want.2.to_owned(), want.1, want.0);
+            assert_eq!(list(format!("{line}\n")), (vec![(points, ping, name)], Completeness::Full), "{line}");
+        }
+        for bad in ["x", "1 \"one\"", "1 2 three", "1 2 \"", "nan 2 \"n\"", "1 x \"n\""] {
+            let (players, completeness) = list(format!("{bad}\n3 4 \"ok\"\n"));
+            assert_eq!(players.len(), 1, "{bad}");
+            assert_eq!(completeness, Completeness::Partial { count: Some(2) }, "{bad}");
+        }
+    }
+
+    #[test]
+    fn names_in_latin_1_do_not_fail() {
+        let mut bytes = reply("\\sv_hostname\\caf", "");
+        bytes.pop();
+        bytes.extend_from_slice(b"\xe9\n1 2 \"\xfcber\"\n");
+        let s = decode(0, &bytes, NONCE).unwrap();
+        assert_eq!((s.hostname.as_str(), s.players[0].name.as_str()), ("café", "über"));
+    }
+
+    #[test]
+    fn a_reply_that_was_cut_is_partial() {
+        // Unfinished last line: its name cannot be trusted, and more may follow.
+        let s = read("", "1 2 \"whole\"\n3 4 \"cu");
+        assert_eq!((s.players.len(), s.completeness), (1, Completeness::Partial { count: None }));
+        let s = read("", "1 2 \"whole\"\n3 4 \"perhaps\"");
+        assert_eq!((s.players.len(), s.completeness), (1, Completeness::Partial { count: None }));
+        // Cut in the infostring.
+        let mut bytes = reply("\\mapname\\q3", "");
+        bytes.pop();
+        let s = decode(0, &bytes, NONCE).unwrap();
+        assert_eq!((s.map.as_str(), s.completeness), ("q3", Completeness::Partial { count: None }));
+        // Near the end of the server's buffer, whole lines may have been dropped.
+        let line = format!("1 2 \"{}\"\n", "n".repeat(30));
+        let many = read("", &line.repeat(450));
+        assert_eq!((many.players.len(), many.completeness), (450, Completeness::Partial { count: None }));
+        assert_eq!(read("", &line.repeat(400)).completeness, Completeness::Full);
+    }
+
+    #[test]
+    fn fewer_lines_than_announced_are_partial() {
+        let s = read("\\clients\\3\\bots\\1", "1 2 \"a\"\n");
+        assert_eq!(s.completeness, Completeness::Partial { count: Some(2) });
+        assert_eq!(read("\\clients\\1\\bots\\0", "1 2 \"a\"\n").completeness, Completeness::Full);
+        assert_eq!(read("\\g_humanplayers\\0", "1 0 \"bot\"\n").completeness, Completeness::Full);
+        let s = read("\\g_humanPlayers\\2", "1 2 \"a\"\n");
+        assert_eq!(s.completeness, Completeness::Partial { count: Some(2) });
+    }
+
+    #[test]
+    fn more_than_1024_bytes_and_long_lists_are_read() {
+        let lines: String = (0..64).map(|i| format!("{i} 5 \"player number {i}\"\n")).collect();
+        let s = read("\\sv_maxclients\\64", &lines);
+        assert_eq!((s.players.len(), s.completeness), (64, Completeness::Full));
+        assert_eq!((s.players[63].points, s.players[63].name.as_str()), (63, "player number 63"));
+        let s = read("", &"0 0 \"\"\n".repeat(1_500));
+        assert_eq!(s.players.len(), PLAYERS_MAX);
+        assert_eq!(s.completeness, Completeness::Partial { count: Some(1_500) });
+    }
+
+    #[test]
+    fn what_is_not_our_answer_is_ignored() {
+        for (bytes, reason) in [
+            (&b""[..], Ignored::NotAReply),
+            (b"\xff", Ignored::NotAReply),
+            (b"\xff\xff\xff\xff", Ignored::NotAReply),
+            (b"statusResponse\n", Ignored::NotAReply),
+            (b"\xff\xff\xff\xffprint\nbusy\n", Ignored::OutOfTurn),
+            (b"\xff\xff\xff\xffinfoResponse\n\\challenge\\0123456789abcdef", Ignored::OutOfTurn),
+            (b"\xff\xff\xff\xffstatusResponse", Ignored::WrongNonce),
+            (b"\xff\xff\xff\xffstatusResponse\n\\challenge", Ignored::WrongNonce),
+            (b"\xff\xff\xff\xffstatusResponse\n\\challenge\\0123456789abcdee\n", Ignored::WrongNonce),
+        ] {
+            let mut status = Status::new(NONCE);
+            assert_eq!(status.on_datagram(0, bytes), Step::Ignore(reason), "{bytes:?}");
+            assert_eq!(status.give_up(), None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_prefix_of_a_reply_is_ignored_or_partial(cut in 0usize..200) {
+            let whole = reply("\\mapname\\m\\sv_maxclients\\8", "1 2 \"one\"\n3 4 \"two\"\n");
+            prop_assert_eq!(decode(0, &whole, NONCE).unwrap().completeness, Completeness::Full);
+            let cut = cut.min(whole.len() - 1);
+            if let Ok(s) = decode(0, &whole[..cut], NONCE) {
+                // A cut exactly between two lines shows nothing; no datagram is cut there by a size limit alone.
+                let between = whole[..cut].ends_with(b"\n");
+                prop_assert!(between || s.completeness != Completeness::Full);
+            }
+        }
+
+        #[test]
+        fn any_bytes_behind_the_header(info in ".{0,60}", rest in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let mut bytes = reply(&info, "");
+            bytes.extend_from_slice(&rest);
+            if let Ok(snapshot) = decode(0, &bytes, NONCE) {
+                crate::proto::tests::check(&snapshot);
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! A2S_PLAYER replies: `D`, a count, and that many entries, unless they were cut.
+
+use super::super::ProtoError;
+use super::super::cursor::Cursor;
+
+/// The list as it stands in the message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Roster<'a> {
+    /// How many the header promises. One byte: it cannot say more than 255.
+    pub announced: u8,
+    pub entries: Vec<Entry<'a>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry<'a> {
+    pub name: &'a [u8],
+    pub score: i32,
+    /// Connected for, seconds. Anything a float can be.
+    pub seconds: f32,
+}
+
+/// Reads the body behind `D`. Entries that are cut, by a limit of the server or
+/// on the way, are left out: then there are fewer than announced. What follows
+/// the last one (The Ship's deaths and money) is not read.
+///
+/// Error: there is not even a count.
+pub fn decode(body: &[u8]) -> Result<Roster<'_>, ProtoError> {
+    let mut c = Cursor::new(body);
+    let announced = c.u8("player count")?;
+    let mut entries = Vec::with_capacity(announced.into());
+    for _ in 0..announced {
+        match entry(&mut c) {
+            Ok(entry) => entries.push(entry),
+            Err(_) => break,
+        }
+    }
+    Ok(Roster { announced, entries })
+}
+
+fn entry<'a>(c: &mut Cursor<'a>) -> Result<Entry<'a>, ProtoError> {
+    c.u8("index")?;
+    Ok(Entry { name: c.text("name")?, score: c.i32("score")?, seconds: c.f32("seconds connected")? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_and_cuts() {
+        let mut body = vec![2];
+        for (name, score, seconds) in [("one", 5_i32, 1.5_f32), ("", -1, f32::NAN)] {
+            body.push(0);
+            body.extend_from_slice(name.as_bytes());
+            body.push(0);
+            body.extend_from_slice(&score.to_le_bytes());
+            body.extend_from_slice(&seconds.to_le_bytes());
+        }
+        let roster = decode(&body).unwrap();
+        assert_eq!((roster.announced, roster.entries.len()), (2, 2));
+        assert_eq!(roster.entries[0], Entry { name: b"one", score: 5, seconds: 1.5 });
+        assert_eq!(roster.entries[1].score, -1);
+        for cut in 1..body.len() {
+            assert_eq!(decode(&body[..cut]).unwrap().entries.len(), usize::from(cut >= 14), "{cut}");
+        }
+        assert!(decode(b"").is_err());
+        let ship = [&body[..], &[7; 16]].concat();
+        assert_eq!(decode(&ship).unwrap().entries.len(), 2);
+    }
+}

@@ -1,0 +1,291 @@
+//! The system's side: a few shared UDP sockets, each with a task that receives.
+//!
+//! The receivers give every datagram its time of arrival and hand it on over a
+//! bounded channel. While that is full they leave datagrams in the kernel's
+//! buffer; what overflows there the kernel counts (`SO_RXQ_OVFL`), and that
+//! count is read with each datagram: it is our loss, not a server's silence.
+//! Port-unreachable messages are heard through the error queue (`IP_RECVERR`).
+
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use nix::libc;
+use nix::sys::socket::{self as sys, ControlMessageOwned, MsgFlags, SockaddrStorage, sockopt};
+use socket2::{Domain, Protocol, Type};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use crate::limits::DATAGRAM_BYTES_MAX;
+
+use super::Now;
+use super::counts::Counts;
+
+/// Datagrams between the receivers and the one who reads them. A burst of
+/// replies fits; more than this waits in the kernel's buffers.
+const HEARD_MAX: usize = 1_024;
+
+/// Reads from one socket before the others get their turn.
+const READS_IN_A_ROW: usize = 64;
+
+/// `sendto` reports ICMP errors of earlier packets; each try takes one away.
+const SEND_TRIES: usize = 8;
+
+/// What a receiver heard.
+#[derive(Debug)]
+pub enum Heard {
+    Datagram {
+        socket: usize,
+        from: SocketAddr,
+        /// Arrival: Unix ms, and on the clock that timers run by.
+        t_ms: i64,
+        at: tokio::time::Instant,
+        bytes: Box<[u8]>,
+    },
+    /// The host says that nobody listens there.
+    Refused { from: SocketAddr },
+}
+
+/// All sockets: first those for IPv4, then those for IPv6, if there is IPv6.
+#[derive(Debug)]
+pub struct Sockets {
+    sockets: Vec<Arc<UdpSocket>>,
+    drops: Vec<Arc<AtomicU64>>,
+    v4: usize,
+    heard: mpsc::Receiver<Heard>,
+    _receivers: JoinSet<()>,
+}
+
+impl Sockets {
+    /// Opens `count` sockets for each family, on ports of the system's choice.
+    ///
+    /// Errors: no IPv4 socket. Where the machine has no IPv6, servers with such
+    /// addresses cannot be asked; that is no error.
+    pub fn open(count: usize, receive_buffer_bytes: usize, now: Now, counts: Arc<Counts>) -> io::Result<Sockets> {
+        assert!(count > 0, "settings are checked");
+        let mut sockets = Vec::new();
+        for _ in 0..count {
+            sockets.push(Arc::new(open(Domain::IPV4, receive_buffer_bytes)?));
+        }
+        for _ in 0..count {
+            match open(Domain::IPV6, receive_buffer_bytes) {
+                Ok(socket) => sockets.push(Arc::new(socket)),
+                Err(error) => {
+                    tracing::debug!(%error, "no IPv6");
+                    break;
+                }
+            }
+        }
+        let (to, heard) = mpsc::channel(HEARD_MAX);
+        let mut receivers = JoinSet::new();
+        let mut drops = Vec::new();
+        for (index, socket) in sockets.iter().enumerate() {
+            let dropped = Arc::new(AtomicU64::new(0));
+            drops.push(dropped.clone());
+            let receiver = Receiver {
+                index,
+                socket: socket.clone(),
+                to: to.clone(),
+                now: now.clone(),
+                counts: counts.clone(),
+                dropped,
+                dropped_before: 0,
+                is_v6: index >= count,
+            };
+            receivers.spawn(receiver.run());
+        }
+        Ok(Sockets { sockets, drops, v4: count, heard, _receivers: receivers })
+    }
+
+    /// The socket that asks this address, always the same one; `None` where the
+    /// family has none.
+    pub fn of(&self, address: SocketAddr) -> Option<usize> {
+        let (first, count) = if address.is_ipv4() { (0, self.v4) } else { (self.v4, self.sockets.len() - self.v4) };
+        let spread = match address.ip() {
+            IpAddr::V4(ip) => ip.to_bits() as usize,
+            IpAddr::V6(ip) => ip.to_bits() as usize,
+        };
+        let spread = spread.wrapping_mul(31).wrapping_add(address.port().into());
+        (count > 0).then(|| first + spread % count)
+    }
+
+    /// Datagrams that the kernel dropped at this socket, as far as is known.
+    pub fn drops(&self, socket: usize) -> u64 {
+        self.drops[socket].load(Ordering::Relaxed)
+    }
+
+    /// Sends one packet. Waits only while the kernel's buffer is full.
+    pub async fn send(&self, socket: usize, address: SocketAddr, packet: &[u8]) -> io::Result<()> {
+        let socket = &self.sockets[socket];
+        let mut tries = SEND_TRIES;
+        loop {
+            match socket.send_to(packet, address).await {
+                Ok(_) => return Ok(()),
+                Err(error) => {
+                    tries -= 1;
+                    // Without a route each try fails; an old ICMP error is gone with the next.
+                    if tries == 0 || !may_be_of_another(&error) {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next thing heard. Cancel-safe.
+    pub async fn heard(&mut self) -> Heard {
+        match self.heard.recv().await {
+            Some(heard) => heard,
+            // The receivers have ended; nothing will come any more.
+            None => std::future::pending().await,
+        }
+    }
+
+    pub fn heard_already(&mut self) -> Option<Heard> {
+        self.heard.try_recv().ok()
+    }
+}
+
+fn may_be_of_another(error: &io::Error) -> bool {
+    use io::ErrorKind::*;
+    matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable | Interrupted)
+        || error.raw_os_error().is_some_and(|e| e == libc::EHOSTDOWN || e == libc::EPROTO || e == libc::ENOPROTOOPT)
+}
+
+fn open(domain: Domain, receive_buffer_bytes: usize) -> io::Result<UdpSocket> {
+    let socket = socket2::Socket::new(domain, Type::DGRAM.nonblocking().cloexec(), Some(Protocol::UDP))?;
+    let any: IpAddr = if domain == Domain::IPV4 {
+        sys::setsockopt(&socket, sockopt::Ipv4RecvErr, &true)?;
+        Ipv4Addr::UNSPECIFIED.into()
+    } else {
+        socket.set_only_v6(true)?;
+        sys::setsockopt(&socket, sockopt::Ipv6RecvErr, &true)?;
+        Ipv6Addr::UNSPECIFIED.into()
+    };
+    sys::setsockopt(&socket, sockopt::RxqOvfl, &1)?;
+    // Beyond net.core.rmem_max only with CAP_NET_ADMIN; less is no failure.
+    if sys::setsockopt(&socket, sockopt::RcvBufForce, &receive_buffer_bytes).is_err() {
+        let _ = socket.set_recv_buffer_size(receive_buffer_bytes);
+    }
+    socket.bind(&SocketAddr::new(any, 0).into())?;
+    UdpSocket::from_std(socket.into())
+}
+
+struct Receiver {
+    index: usize,
+    socket: Arc<UdpSocket>,
+    to: mpsc::Sender<Heard>,
+    now: Now,
+    counts: Arc<Counts>,
+    dropped: Arc<AtomicU64>,
+    /// The kernel's counter, which wraps.
+    dropped_before: u32,
+    is_v6: bool,
+}
+
+impl Receiver {
+    async fn run(mut self) {
+        let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
+        let mut control = vec![0; 512];
+        loop {
+            if let Err(error) = self.socket.ready(Interest::READABLE | Interest::ERROR).await {
+                tracing::error!(%error, "a scan socket cannot be waited for");
+                return;
+            }
+            while let Ok(error) = self.socket.try_io(Interest::ERROR, || icmp(self.socket.as_raw_fd(), &mut control)) {
+                match error {
+                    Icmp::Refused(from) => {
+                        self.counts.icmp_refused.one();
+                        if self.to.send(Heard::Refused { from }).await.is_err() {
+                            return;
+                        }
+                    }
+                    Icmp::Other => self.counts.icmp_other.one(),
+                }
+            }
+            for _ in 0..READS_IN_A_ROW {
+                let fd = self.socket.as_raw_fd();
+                let read = self.socket.try_io(Interest::READABLE, || receive(fd, &mut buffer, &mut control));
+                match read {
+                    Ok(read) => {
+                        if !self.hand_on(read, &buffer).await {
+                            return;
+                        }
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    // The ICMP error of an earlier packet: it is in the error queue too.
+                    Err(_) => {}
+                }
+            }
+        }
+    }
+
+    async fn hand_on(&mut self, read: Read, buffer: &[u8]) -> bool {
+        let at = tokio::time::Instant::now();
+        let t_ms = (self.now)();
+        if let Some(dropped) = read.dropped {
+            let more = u64::from(dropped.wrapping_sub(self.dropped_before));
+            self.dropped_before = dropped;
+            self.dropped.fetch_add(more, Ordering::Relaxed);
+            self.counts.kernel_drops.add(more);
+        }
+        self.counts.packets_received.one();
+        self.counts.bytes_received.add(read.len as u64);
+        let Some(from) = read.from.filter(|from| from.is_ipv6() == self.is_v6) else {
+            return true;
+        };
+        let bytes = buffer[..read.len].into();
+        self.to.send(Heard::Datagram { socket: self.index, from, t_ms, at, bytes }).await.is_ok()
+    }
+}
+
+struct Read {
+    len: usize,
+    from: Option<SocketAddr>,
+    /// The kernel's counter of drops; it is sent along only once there are some.
+    dropped: Option<u32>,
+}
+
+fn receive(fd: RawFd, buffer: &mut [u8], control: &mut [u8]) -> io::Result<Read> {
+    let mut parts = [IoSliceMut::new(buffer)];
+    let message = sys::recvmsg::<SockaddrStorage>(fd, &mut parts, Some(control), MsgFlags::MSG_DONTWAIT)?;
+    let dropped = message.cmsgs()?.find_map(|c| match c {
+        ControlMessageOwned::RxqOvfl(dropped) => Some(dropped),
+        _ => None,
+    });
+    Ok(Read { len: message.bytes, from: message.address.as_ref().and_then(address), dropped })
+}
+
+enum Icmp {
+    Refused(SocketAddr),
+    Other,
+}
+
+/// Takes one message from the error queue. It names the address that we sent to.
+fn icmp(fd: RawFd, control: &mut [u8]) -> io::Result<Icmp> {
+    let mut start = [0; 64];
+    let mut parts = [IoSliceMut::new(&mut start)];
+    let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_ERRQUEUE;
+    let message = sys::recvmsg::<SockaddrStorage>(fd, &mut parts, Some(control), flags)?;
+    let refused = message.cmsgs()?.any(|c| match c {
+        ControlMessageOwned::Ipv4RecvErr(error, _) => error.ee_errno == libc::ECONNREFUSED as u32,
+        ControlMessageOwned::Ipv6RecvErr(error, _) => error.ee_errno == libc::ECONNREFUSED as u32,
+        _ => false,
+    });
+    Ok(match message.address.as_ref().and_then(address) {
+        Some(asked) if refused => Icmp::Refused(asked),
+        _ => Icmp::Other,
+    })
+}
+
+/// Address and port alone: what a scope or flow says does not tell servers apart.
+fn address(storage: &SockaddrStorage) -> Option<SocketAddr> {
+    if let Some(v4) = storage.as_sockaddr_in() {
+        return Some(SocketAddr::new(v4.ip().into(), v4.port()));
+    }
+    storage.as_sockaddr_in6().map(|v6| SocketAddr::new(v6.ip().into(), v6.port()))
+}

@@ -1,0 +1,343 @@
+//! The whole engine against scripted servers on loopback sockets.
+
+use std::net::SocketAddr;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use tokio::net::UdpSocket;
+
+use super::*;
+use crate::model::Completeness;
+
+/// A UDP socket that answers each packet by a function of (count so far, packet).
+struct Server {
+    address: SocketAddr,
+    heard: Arc<Mutex<Vec<(Instant, Vec<u8>)>>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Server {
+    async fn start(script: impl FnMut(usize, &[u8]) -> Vec<Vec<u8>> + Send + 'static) -> Server {
+        Server::start_at("127.0.0.1:0", script).await
+    }
+
+    async fn start_at(at: &str, mut script: impl FnMut(usize, &[u8]) -> Vec<Vec<u8>> + Send + 'static) -> Server {
+        let socket = UdpSocket::bind(at).await.unwrap();
+        let address = socket.local_addr().unwrap();
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let log = heard.clone();
+        let task = tokio::spawn(async move {
+            let mut buffer = vec![0; 65_535];
+            for count in 0.. {
+                let (len, from) = socket.recv_from(&mut buffer).await.unwrap();
+                log.lock().unwrap().push((Instant::now(), buffer[..len].to_vec()));
+                for reply in script(count, &buffer[..len]) {
+                    socket.send_to(&reply, from).await.unwrap();
+                }
+            }
+        });
+        Server { address, heard, task }
+    }
+
+    fn url(&self, scheme: &str) -> ServerUrl {
+        ServerUrl::parse(&format!("{scheme}://{}", self.address)).unwrap()
+    }
+
+    fn heard(&self) -> Vec<(Instant, Vec<u8>)> {
+        self.heard.lock().unwrap().clone()
+    }
+}
+
+fn status(packet: &[u8], lines: &str) -> Vec<u8> {
+    let nonce = std::str::from_utf8(&packet[14..]).unwrap().trim();
+    format!("\\challenge\\{nonce}\\mapname\\m\\sv_maxclients\\8\n{lines}").bytes().fold(
+        b"\xff\xff\xff\xffstatusResponse\n".to_vec(),
+        |mut reply, byte| {
+            reply.push(byte);
+            reply
+        },
+    )
+}
+
+const INFO: &[u8] = b"\xff\xff\xff\xffI\x11Host\0map\0cstrike\0CS\0\xf0\x00\x01\x20\x00dl\x00\x011.0\0\x00";
+const PLAYERS: &[u8] = b"\xff\xff\xff\xffD\x01\x00me\0\x05\0\0\0\0\0\x80\x3f";
+
+fn source(packet: &[u8]) -> Vec<Vec<u8>> {
+    let challenge = b"\x01\x02\x03\x04";
+    let reply = match (packet[4], packet.ends_with(challenge)) {
+        (b'T', true) => INFO.to_vec(),
+        (b'U', true) => PLAYERS.to_vec(),
+        _ => [b"\xff\xff\xff\xffA", &challenge[..]].concat(),
+    };
+    vec![reply]
+}
+
+fn quick() -> ScanSettings {
+    ScanSettings { timeout_ms: 300, retries: 1, allow_private: true, ..ScanSettings::default() }
+}
+
+fn clock() -> Now {
+    let start = Instant::now();
+    Arc::new(move || 1_000_000 + start.elapsed().as_millis() as i64)
+}
+
+/// Scans the URLs at once and gives the outcomes in their order.
+async fn scan_all(settings: ScanSettings, urls: &[ServerUrl], mode: ScanMode) -> (Vec<ScanOutcome>, CountsView) {
+    let (ask, requests) = mpsc::channel(16);
+    let (to, mut outcomes) = mpsc::channel(1);
+    let scanner = Scanner::start(settings, requests, to, clock()).unwrap();
+    for (id, url) in urls.iter().enumerate() {
+        let request = ScanRequest { id: id as u64, server: ServerKey(1 + id as u32), url: url.clone(), mode };
+        ask.send(request).await.unwrap();
+    }
+    drop(ask);
+    let mut all = Vec::new();
+    while let Some(outcome) = outcomes.recv().await {
+        all.push(outcome);
+    }
+    all.sort_by_key(|outcome| outcome.id);
+    assert_eq!(all.len(), urls.len());
+    let counts = scanner.counts();
+    scanner.finished().await;
+    (all, counts)
+}
+
+async fn scan(settings: ScanSettings, url: ServerUrl) -> (ScanOutcome, CountsView) {
+    let (mut all, counts) = scan_all(settings, &[url], ScanMode::Normal).await;
+    (all.remove(0), counts)
+}
+
+fn reason(outcome: &ScanOutcome) -> MissReason {
+    outcome.result.as_ref().unwrap_err().reason
+}
+
+#[tokio::test]
+async fn a_quake3_server() {
+    let server = Server::start(|_, packet| vec![status(packet, "5 40 \"me\"\n")]).await;
+    let (outcome, counts) = scan(quick(), server.url("quake3")).await;
+    let snapshot = outcome.result.unwrap();
+    assert_eq!((snapshot.players[0].points, snapshot.completeness), (5, Completeness::Full));
+    assert!(snapshot.t_ms >= outcome.sent_ms.unwrap() && outcome.sent_ms.unwrap() >= 1_000_000);
+    assert!(outcome.rtt_ms.is_some());
+    assert_eq!(outcome.tried, [Tried { scheme: "quake3", port: server.address.port(), result: Ok(()) }]);
+    assert_eq!((counts.packets_sent, counts.packets_received, counts.snapshots), (1, 1, 1));
+}
+
+#[tokio::test]
+async fn a_source_server_with_challenges() {
+    let server = Server::start(|_, packet| source(packet)).await;
+    let (outcome, counts) = scan(quick(), server.url("source")).await;
+    let snapshot = outcome.result.unwrap();
+    assert_eq!((snapshot.game.as_str(), snapshot.players[0].connected_ms), ("cstrike", Some(1_000)));
+    assert_eq!(counts.packets_sent, 3);
+}
+
+#[tokio::test]
+async fn over_ipv6_and_by_name() {
+    let Ok(probe) = UdpSocket::bind("[::1]:0").await else { return };
+    drop(probe);
+    let server = Server::start_at("[::1]:0", |_, packet| vec![status(packet, "")]).await;
+    let (outcome, _) = scan(quick(), server.url("quake3")).await;
+    assert!(outcome.result.is_ok(), "{outcome:?}");
+    let server = Server::start(|_, packet| vec![status(packet, "")]).await;
+    let url = ServerUrl::parse(&format!("quake3://localhost:{}", server.address.port())).unwrap();
+    let (outcome, _) = scan(quick(), url).await;
+    assert!(outcome.result.is_ok(), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn a_lost_packet_is_asked_for_again_but_not_too_soon() {
+    let server = Server::start(|count, packet| if count == 0 { vec![] } else { vec![status(packet, "")] }).await;
+    let (outcome, counts) = scan(quick(), server.url("quake3")).await;
+    assert!(outcome.result.is_ok());
+    assert_eq!(outcome.rtt_ms, None, "which question was answered is not known");
+    assert_eq!(counts.resends, 1);
+    let heard = server.heard();
+    assert_eq!(heard[0].1, heard[1].1, "the same nonce");
+    assert!((heard[1].0 - heard[0].0).as_millis() >= 1_099);
+}
+
+#[tokio::test]
+async fn silence_is_a_miss_and_what_is_known_is_partial() {
+    let silent = Server::start(|_, _| vec![]).await;
+    let no_list = Server::start(|_, packet| if packet[4] == b'T' { vec![INFO.to_vec()] } else { vec![] }).await;
+    let urls = [silent.url("quake3"), silent.url("source"), no_list.url("source")];
+    let (all, counts) = scan_all(ScanSettings { retries: 0, ..quick() }, &urls, ScanMode::Normal).await;
+    assert_eq!(reason(&all[0]), MissReason::Timeout);
+    assert_eq!(reason(&all[1]), MissReason::Timeout);
+    let snapshot = all[2].result.as_ref().unwrap();
+    assert_eq!(snapshot.completeness, Completeness::Partial { count: Some(1) });
+    assert_eq!((counts.misses["timeout"], counts.partials, counts.serialized), (2, 1, 1));
+}
+
+#[tokio::test]
+async fn nobody_listens_there() {
+    let gone = Server::start(|_, _| vec![]).await;
+    let url = gone.url("quake3");
+    gone.task.abort();
+    while !gone.task.is_finished() {
+        tokio::task::yield_now().await;
+    }
+    // After it, one that does listen, from the same sockets.
+    let here = Server::start(|_, packet| vec![status(packet, "")]).await;
+    let started = Instant::now();
+    let (all, counts) = scan_all(quick(), &[url, here.url("quake3")], ScanMode::Normal).await;
+    assert_eq!(reason(&all[0]), MissReason::Refused);
+    assert!(all[1].result.is_ok());
+    assert!(started.elapsed().as_millis() < 1_000);
+    assert_eq!(counts.icmp_refused, 1);
+}
+
+#[tokio::test]
+async fn forged_and_foreign_replies_are_counted_and_not_used() {
+    // Another server's nonce, junk, and a reply from an address that was not asked.
+    let foreign = Server::start(|_, packet| vec![status(packet, "")]).await;
+    let server = Server::start(move |_, packet| {
+        let forger = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        drop(forger);
+        let wrong = b"\xff\xff\xff\xffstatusResponse\n\\challenge\\0000000000000000\n".to_vec();
+        vec![b"junk".to_vec(), wrong, status(packet, "1 2 \"true\"\n")]
+    })
+    .await;
+    drop(foreign);
+    let (outcome, counts) = scan(quick(), server.url("quake3")).await;
+    assert_eq!(outcome.result.unwrap().players[0].name, "true");
+    assert_eq!((counts.ignored["not_a_reply"], counts.ignored["wrong_nonce"]), (1, 1));
+
+    let junk = Server::start(|_, _| vec![b"junk".to_vec()]).await;
+    let (outcome, _) = scan(ScanSettings { retries: 0, ..quick() }, junk.url("quake3")).await;
+    assert_eq!(reason(&outcome), MissReason::Malformed);
+}
+
+#[tokio::test]
+async fn a_reply_from_another_address_is_not_an_answer() {
+    // The asked server hands its question to a second socket, which answers.
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let url = ServerUrl::parse(&format!("quake3://{}", socket.local_addr().unwrap())).unwrap();
+    let task = tokio::spawn(async move {
+        let other = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let mut buffer = [0; 100];
+        let (len, from) = socket.recv_from(&mut buffer).await.unwrap();
+        other.send_to(&status(&buffer[..len], ""), from).await.unwrap();
+        std::future::pending::<()>().await;
+    });
+    let (outcome, counts) = scan(ScanSettings { retries: 0, ..quick() }, url).await;
+    assert_eq!(reason(&outcome), MissReason::Timeout);
+    assert_eq!(counts.unasked, 1);
+    task.abort();
+}
+
+#[tokio::test]
+async fn two_urls_of_one_address_do_not_mix() {
+    let server =
+        Server::start(|_, packet| if packet[4] == b'g' { vec![status(packet, "")] } else { source(packet) }).await;
+    let urls = [server.url("quake3"), server.url("source"), server.url("darkplaces")];
+    let (all, counts) = scan_all(quick(), &urls, ScanMode::Normal).await;
+    let games: Vec<_> = all.iter().map(|o| o.result.as_ref().unwrap().game.as_str()).collect();
+    assert_eq!(games, ["baseq3", "cstrike", "baseq3"]);
+    assert_eq!(counts.serialized, 2);
+    let heard = server.heard();
+    assert!((heard[1].0 - heard[0].0).as_millis() >= 1_099, "the server has its rest in between");
+    assert!((heard[4].0 - heard[3].0).as_millis() >= 1_099);
+}
+
+#[tokio::test]
+async fn what_is_never_asked() {
+    let server = Server::start(|_, packet| vec![status(packet, "")]).await;
+    let urls = [server.url("quake3"), ServerUrl::parse("gopher://127.0.0.1:70").unwrap()];
+    let (all, counts) = scan_all(ScanSettings { allow_private: false, ..quick() }, &urls, ScanMode::Normal).await;
+    assert_eq!((reason(&all[0]), reason(&all[1])), (MissReason::NotPublic, MissReason::NoProtocol));
+    assert_eq!((all[0].sent_ms, counts.packets_sent), (None, 0));
+    let opted_out = ScanSettings { opt_out: vec!["127.0.0.0/8".parse().unwrap()], ..quick() };
+    assert_eq!(reason(&scan(opted_out, server.url("quake3")).await.0), MissReason::OptedOut);
+    let nowhere = ServerUrl::parse("quake3://name.invalid:1").unwrap();
+    assert_eq!(reason(&scan(quick(), nowhere).await.0), MissReason::Unresolved);
+    assert_eq!(server.heard().len(), 0);
+}
+
+#[tokio::test]
+async fn exception_mode_finds_the_protocol() {
+    let server = Server::start(|_, packet| if packet[4] == b'g' { vec![] } else { source(packet) }).await;
+    let settings = ScanSettings { timeout_ms: 100, retries: 0, ..quick() };
+    let (all, _) = scan_all(settings, &[server.url("quake3")], ScanMode::Exception).await;
+    let port = server.address.port();
+    assert_eq!(
+        all[0].tried,
+        [
+            Tried { scheme: "quake3", port, result: Err(MissReason::Timeout) },
+            Tried { scheme: "source", port, result: Ok(()) }
+        ]
+    );
+    assert_eq!(all[0].result.as_ref().unwrap().game, "cstrike");
+    let heard = server.heard();
+    assert!((heard[1].0 - heard[0].0).as_millis() >= 1_099);
+}
+
+#[tokio::test]
+async fn a_budget_defers_and_loses_nothing() {
+    let mut servers = Vec::new();
+    for _ in 0..30 {
+        servers.push(Server::start(|_, packet| vec![status(packet, "")]).await);
+    }
+    let urls: Vec<_> = servers.iter().map(|s| s.url("quake3")).collect();
+    let started = Instant::now();
+    let (all, counts) = scan_all(ScanSettings { per_second_max: 60.0, ..quick() }, &urls, ScanMode::Normal).await;
+    assert!(all.iter().all(|o| o.result.is_ok()));
+    assert_eq!((counts.packets_sent, counts.resends), (30, 0));
+    assert!(counts.deferred_global > 0);
+    // A burst of three, then 27 at 60 a second.
+    assert!((440..2_000).contains(&started.elapsed().as_millis()), "{:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn more_requests_than_room_wait_for_their_turn() {
+    let server = Server::start(|_, packet| vec![status(packet, "")]).await;
+    let mut servers = Vec::new();
+    for _ in 0..20 {
+        servers.push(Server::start(|_, packet| vec![status(packet, "")]).await);
+    }
+    let urls: Vec<_> = servers.iter().chain([&server]).map(|s| s.url("quake3")).collect();
+    let (all, _) = scan_all(ScanSettings { in_flight_max: 2, ..quick() }, &urls, ScanMode::Normal).await;
+    assert!(all.iter().all(|o| o.result.is_ok()));
+}
+
+#[tokio::test]
+async fn shutdown_is_bounded_and_reload_is_heard() {
+    let silent = Server::start(|_, _| vec![]).await;
+    let answers = Server::start(|_, packet| vec![status(packet, "")]).await;
+    let (ask, requests) = mpsc::channel(16);
+    let (to, mut outcomes) = mpsc::channel(16);
+    let settings = ScanSettings { timeout_ms: 60_000, ..quick() };
+    let scanner = Scanner::start(settings.clone(), requests, to, clock()).unwrap();
+    let request = |id, server: &Server| ScanRequest {
+        id,
+        server: ServerKey(1),
+        url: server.url("quake3"),
+        mode: ScanMode::Normal,
+    };
+    ask.send(request(1, &silent)).await.unwrap();
+    ask.send(request(2, &answers)).await.unwrap();
+    assert_eq!(outcomes.recv().await.unwrap().id, 2);
+    assert!(scanner.reload(ScanSettings { retries: 99, ..settings.clone() }).await.is_err());
+    let opted_out = ScanSettings { opt_out: vec!["127.0.0.1".parse().unwrap()], ..settings.clone() };
+    scanner.reload(opted_out).await.unwrap();
+    let outcome = outcomes.recv().await.unwrap();
+    assert_eq!((outcome.id, reason(&outcome)), (1, MissReason::OptedOut));
+    scanner.reload(settings).await.unwrap();
+    ask.send(request(3, &silent)).await.unwrap();
+    while silent.heard().len() < 2 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let counts = scanner.counts_handle();
+    let started = Instant::now();
+    scanner.shutdown(Duration::from_millis(100)).await;
+    assert!((99..1_000).contains(&started.elapsed().as_millis()), "{:?}", started.elapsed());
+    assert_eq!(outcomes.recv().await, None);
+    assert_eq!(counts.view().abandoned, 1);
+}

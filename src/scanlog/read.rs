@@ -1,0 +1,109 @@
+//! Reading a scan log from a file, plain or zstd.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use super::line::{LineError, parse};
+use crate::engine::Outcome;
+use crate::limits::SCAN_LOG_LINE_BYTES_MAX;
+use crate::model::ServerUrl;
+
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    #[error("scan log {path:?}")]
+    Io { path: PathBuf, source: std::io::Error },
+    #[error("{path}:{line}: {source}", path = path.display())]
+    Line { path: PathBuf, line: u64, source: LineError },
+    #[error("{path}:{line}: not UTF-8", path = path.display())]
+    NotUtf8 { path: PathBuf, line: u64 },
+    #[error("{path}:{line}: longer than {SCAN_LOG_LINE_BYTES_MAX} bytes", path = path.display())]
+    TooLong { path: PathBuf, line: u64 },
+    #[error("{path}:{line}: t = {t_ms} is before the line above, t = {before_ms}: a scan log is in order of time", path = path.display())]
+    Order { path: PathBuf, line: u64, t_ms: i64, before_ms: i64 },
+}
+
+/// The lines of one file, read one after the other; empty lines are passed over.
+pub struct LogLines {
+    path: PathBuf,
+    input: Box<dyn BufRead>,
+    line: u64,
+    latest_ms: i64,
+    buffer: Vec<u8>,
+}
+
+/// Opens a log; a name that ends in `.zst` is unpacked.
+pub fn open(path: &Path) -> Result<LogLines, LogError> {
+    let failed = |source| LogError::Io { path: path.to_owned(), source };
+    let file = File::open(path).map_err(failed)?;
+    let input: Box<dyn BufRead> = match path.extension().is_some_and(|e| e == "zst") {
+        true => Box::new(BufReader::with_capacity(1 << 18, zstd::Decoder::new(file).map_err(failed)?)),
+        false => Box::new(BufReader::with_capacity(1 << 18, file)),
+    };
+    Ok(LogLines { path: path.to_owned(), input, line: 0, latest_ms: i64::MIN, buffer: Vec::new() })
+}
+
+/// Reads a whole log and tells what is wrong with it first, so that nothing of
+/// a malformed one is applied. Returns the number of lines.
+pub fn check_order(path: &Path) -> Result<u64, LogError> {
+    let mut n = 0;
+    for line in open(path)? {
+        line?;
+        n += 1;
+    }
+    Ok(n)
+}
+
+impl LogLines {
+    /// Number of the line last read, from 1.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
+    fn read_line(&mut self) -> Result<bool, LogError> {
+        loop {
+            self.buffer.clear();
+            self.line += 1;
+            let mut limited = (&mut self.input).take(SCAN_LOG_LINE_BYTES_MAX as u64 + 1);
+            let n = limited
+                .read_until(b'\n', &mut self.buffer)
+                .map_err(|source| LogError::Io { path: self.path.clone(), source })?;
+            if n == 0 {
+                return Ok(false);
+            }
+            if n > SCAN_LOG_LINE_BYTES_MAX {
+                return Err(LogError::TooLong { path: self.path.clone(), line: self.line });
+            }
+            if !self.buffer.trim_ascii().is_empty() {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+impl Iterator for LogLines {
+    type Item = Result<(ServerUrl, Outcome), LogError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.read_line() {
+            Ok(false) => return None,
+            Ok(true) => {}
+            Err(e) => return Some(Err(e)),
+        }
+        let (path, line) = (|| self.path.clone(), self.line);
+        let Ok(text) = std::str::from_utf8(&self.buffer) else {
+            return Some(Err(LogError::NotUtf8 { path: path(), line }));
+        };
+        let (url, outcome) = match parse(text.trim_ascii()) {
+            Ok(parsed) => parsed,
+            Err(source) => return Some(Err(LogError::Line { path: path(), line, source })),
+        };
+        let t_ms = outcome.t_ms();
+        if t_ms < self.latest_ms {
+            let before_ms = self.latest_ms;
+            return Some(Err(LogError::Order { path: path(), line, t_ms, before_ms }));
+        }
+        self.latest_ms = t_ms;
+        Some(Ok((url, outcome)))
+    }
+}

@@ -1,0 +1,232 @@
+//! Slots aligned to wall clock: samples become slots of ten minutes, slots
+//! hours, hours days, days weeks (RULES section 10).
+
+use crate::model::WeekKey;
+use crate::model::server::{SeriesRecord, SeriesSums};
+use crate::model::week::Calendar;
+
+use super::code::{decode, encode, pack_13, unpack_13};
+
+pub const SLOT_MS: i64 = 600_000;
+pub const HOUR_MS: i64 = 3_600_000;
+const SLOTS_PER_HOUR: i64 = HOUR_MS / SLOT_MS;
+
+pub const HOURS_LEN: usize = 768;
+pub const DAYS_LEN: usize = 365;
+pub const RANKS_LEN: usize = 55;
+/// Worst rank that is stored.
+pub const RANK_MAX: u32 = 50_000;
+
+const NO_DATA_8: u8 = 0xFF;
+
+/// A series of a server never seen.
+pub fn empty() -> SeriesRecord {
+    SeriesRecord {
+        newest_slot_ms: 0,
+        newest_hour_ms: 0,
+        newest_day_ms: 0,
+        newest_week_ms: 0,
+        slots: pack_13(&[0x1FFF; 150]).to_vec(),
+        hours: vec![NO_DATA_8; HOURS_LEN],
+        days: vec![NO_DATA_8; DAYS_LEN],
+        weeks: Vec::new(),
+        ranks: vec![0; 2 * RANKS_LEN],
+        newest_rank_week: None,
+    }
+}
+
+/// Closes every slot that ended before `t_ms`. Returns whether the series
+/// changed. Time that runs backwards changes nothing.
+pub fn advance(sums: &mut SeriesSums, series: &mut SeriesRecord, calendar: &Calendar, t_ms: i64) -> bool {
+    let slot = t_ms.div_euclid(SLOT_MS);
+    if sums.slot == 0 {
+        sums.slot = slot;
+        return false;
+    }
+    if slot <= sums.slot {
+        return false;
+    }
+    let (old_hour, hour) = (sums.slot.div_euclid(SLOTS_PER_HOUR), slot.div_euclid(SLOTS_PER_HOUR));
+
+    let mean = take_mean(&mut sums.slot_sum, &mut sums.slot_n);
+    push_slots(&mut series.slots, encode(mean, 13), slot - sums.slot);
+    series.newest_slot_ms = (slot - 1) * SLOT_MS;
+    add(mean, &mut sums.hour_sum, &mut sums.hour_n);
+    sums.slot = slot;
+
+    if hour > old_hour {
+        let mean = take_mean(&mut sums.hour_sum, &mut sums.hour_n);
+        push_bytes(&mut series.hours, encode(mean, 8) as u8, hour - old_hour);
+        series.newest_hour_ms = (hour - 1) * HOUR_MS;
+        add(mean, &mut sums.day_sum, &mut sums.day_n);
+        // An hour belongs to the local day in which it begins.
+        let (old_day, day) = (calendar.day(old_hour * HOUR_MS), calendar.day(hour * HOUR_MS));
+        if day > old_day {
+            let mean = take_mean(&mut sums.day_sum, &mut sums.day_n);
+            push_bytes(&mut series.days, encode(mean, 8) as u8, day - old_day);
+            series.newest_day_ms = calendar.day_start_ms(day - 1);
+            add(mean, &mut sums.week_sum, &mut sums.week_n);
+            let (old_week, week) = (old_day.div_euclid(7), day.div_euclid(7));
+            if week > old_week {
+                let mean = take_mean(&mut sums.week_sum, &mut sums.week_n);
+                series.weeks.push(encode(mean, 8) as u8);
+                let empty = (week - old_week - 1).min(WEEKS_EMPTY_MAX) as usize;
+                series.weeks.resize(series.weeks.len() + empty, NO_DATA_8);
+                series.newest_week_ms = calendar.week_start_ms(WeekKey((week - 1).max(0) as u32));
+            }
+        }
+    }
+    true
+}
+
+/// Most empty weeks written at once, 20 years: a clock that jumps farther is wrong.
+const WEEKS_EMPTY_MAX: i64 = 1_040;
+
+/// Adds a sample to the running slot; `advance` to its moment comes first.
+pub fn sample(sums: &mut SeriesSums, count: u32) {
+    add(Some(f64::from(count)), &mut sums.slot_sum, &mut sums.slot_n);
+}
+
+/// Puts a server's rank of a week at the end of the ranks; weeks between are
+/// not ranked. A week that is there already changes nothing.
+pub fn push_rank(series: &mut SeriesRecord, week: WeekKey, rank: Option<u32>) {
+    let steps = match series.newest_rank_week {
+        Some(newest) if newest >= week => return,
+        Some(newest) => ((week.0 - newest.0) as usize).min(RANKS_LEN),
+        None => 1,
+    };
+    series.ranks.drain(..2 * steps);
+    series.ranks.resize(2 * (RANKS_LEN - 1), 0);
+    let coded = rank.map_or(0, |rank| rank.min(RANK_MAX) as u16);
+    series.ranks.extend_from_slice(&coded.to_be_bytes());
+    series.newest_rank_week = Some(week);
+}
+
+/// Means of the 10-minute slots, oldest first.
+pub fn decode_slots(blob: &[u8]) -> Vec<Option<f64>> {
+    unpack_13(blob).iter().map(|&code| decode(code, 13)).collect()
+}
+
+/// Means of an 8-bit series, oldest first.
+pub fn decode_bytes(blob: &[u8]) -> Vec<Option<f64>> {
+    blob.iter().map(|&code| decode(u16::from(code), 8)).collect()
+}
+
+/// Weekly ranks, oldest first, 0 = not ranked.
+pub fn decode_ranks(blob: &[u8]) -> Vec<u16> {
+    blob.chunks_exact(2).map(|two| u16::from_be_bytes([two[0], two[1]])).collect()
+}
+
+fn take_mean(sum: &mut f64, n: &mut u32) -> Option<f64> {
+    let mean = (*n > 0).then(|| *sum / f64::from(*n));
+    (*sum, *n) = (0.0, 0);
+    mean
+}
+
+fn add(value: Option<f64>, sum: &mut f64, n: &mut u32) {
+    if let Some(value) = value {
+        *sum += value;
+        *n += 1;
+    }
+}
+
+/// Appends one byte and then `steps - 1` of no data, keeping the length.
+fn push_bytes(ring: &mut [u8], byte: u8, steps: i64) {
+    let len = ring.len();
+    let steps = steps.clamp(1, len as i64 + 1) as usize;
+    if steps > len {
+        return ring.fill(NO_DATA_8);
+    }
+    ring.copy_within(steps.., 0);
+    ring[len - steps] = byte;
+    ring[len - steps + 1..].fill(NO_DATA_8);
+}
+
+fn push_slots(blob: &mut Vec<u8>, code: u16, steps: i64) {
+    let mut codes = unpack_13(blob);
+    let len = codes.len();
+    let steps = steps.clamp(1, len as i64 + 1) as usize;
+    if steps > len {
+        codes.fill(0x1FFF);
+    } else {
+        codes.copy_within(steps.., 0);
+        codes[len - steps] = code;
+        codes[len - steps + 1..].fill(0x1FFF);
+    }
+    blob.clear();
+    blob.extend_from_slice(&pack_13(&codes));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MONDAY: i64 = 1_763_942_400_000; // 2025-11-24 00:00 UTC
+
+    #[test]
+    fn sizes_are_those_of_the_design() {
+        let series = empty();
+        let sizes = [series.slots.len(), series.hours.len(), series.days.len(), series.ranks.len()];
+        assert_eq!(sizes, [250, 768, 365, 110]);
+        let (mut sums, mut series) = (SeriesSums::default(), series);
+        advance(&mut sums, &mut series, &Calendar::default(), MONDAY);
+        sample(&mut sums, 5);
+        advance(&mut sums, &mut series, &Calendar::default(), MONDAY + 7 * 86_400_000);
+        assert_eq!(series.weeks.len(), 1, "one byte a week");
+    }
+
+    #[test]
+    fn means_of_non_empty_parts() {
+        let calendar = Calendar::default();
+        let (mut sums, mut series) = (SeriesSums::default(), empty());
+        let mut at = |t: i64, count: u32| {
+            advance(&mut sums, &mut series, &calendar, MONDAY + t);
+            sample(&mut sums, count);
+        };
+        at(0, 2);
+        at(300_000, 4); // slot 0: 3
+        at(1_200_000, 9); // slot 1 empty, slot 2: 9
+        at(2 * HOUR_MS, 12); // hour 0: 6, hour 1 empty
+        at(3 * HOUR_MS, 0); // hour 2: 12
+        at(86_400_000, 1); // hour 3: 0; day: (6 + 12 + 0) / 3
+        assert_eq!(series.newest_day_ms, MONDAY);
+        assert_eq!(series.days[364], encode(Some(6.0), 8) as u8);
+        assert_eq!(series.newest_hour_ms, MONDAY + 23 * HOUR_MS);
+        let hours = decode_bytes(&series.hours);
+        let tail = &hours[HOURS_LEN - 24..];
+        assert!((tail[0].unwrap() - 6.0).abs() < 0.14);
+        assert_eq!((tail[1], tail[3], tail[4]), (None, Some(0.0), None));
+        let slots = decode_slots(&series.slots);
+        let first = slots.len() - 144;
+        assert!((slots[first].unwrap() - 3.0).abs() < 0.003);
+        assert_eq!(slots[first + 1], None);
+        assert_eq!(slots[first - 1], None);
+    }
+
+    #[test]
+    fn long_silence_empties_the_rings() {
+        let calendar = Calendar::default();
+        let (mut sums, mut series) = (SeriesSums::default(), empty());
+        advance(&mut sums, &mut series, &calendar, MONDAY);
+        sample(&mut sums, 7);
+        assert!(advance(&mut sums, &mut series, &calendar, MONDAY + 20 * 7 * 86_400_000));
+        assert!(series.hours.iter().all(|&b| b == 0xFF));
+        assert_eq!(series.weeks.len(), 20);
+        assert_eq!(series.weeks[0], encode(Some(7.0), 8) as u8);
+        assert_eq!(series.newest_week_ms, MONDAY + 19 * 7 * 86_400_000);
+        assert!(!advance(&mut sums, &mut series, &calendar, MONDAY), "backwards changes nothing");
+    }
+
+    #[test]
+    fn ranks() {
+        let mut series = empty();
+        push_rank(&mut series, WeekKey(100), Some(3));
+        push_rank(&mut series, WeekKey(102), Some(70_000));
+        push_rank(&mut series, WeekKey(102), Some(1));
+        let ranks = decode_ranks(&series.ranks);
+        assert_eq!(ranks.len(), 55);
+        assert_eq!(ranks[52..], [3, 0, 50_000]);
+        push_rank(&mut series, WeekKey(500), None);
+        assert_eq!(decode_ranks(&series.ranks), [0; 55]);
+    }
+}

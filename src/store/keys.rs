@@ -1,0 +1,172 @@
+//! Keys of the store: a tag, then numbers in big-endian.
+
+use crate::model::commit::{MapRowKey, RowKey};
+use crate::model::{GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey};
+
+pub const META: u8 = b'A';
+pub const GAME: u8 = b'G';
+pub const MAP: u8 = b'M';
+/// Name, a zero byte (which no name holds), game.
+pub const NAME: u8 = b'N';
+pub const OUTBOX: u8 = b'O';
+pub const PLAYER: u8 = b'P';
+pub const SERVER: u8 = b'S';
+pub const SERIES: u8 = b'T';
+pub const BEST: u8 = b'B';
+/// Week, then one of the tags below.
+pub const WEEK: u8 = b'W';
+
+const CLOSED: u8 = b'c';
+const RANK: u8 = b'k';
+const MAP_ROW: u8 = b'm';
+const ROW_OF_PLAYER: u8 = b'p';
+const ROW: u8 = b'r';
+
+pub fn meta() -> [u8; 1] {
+    [META]
+}
+
+pub fn of(tag: u8, key: u32) -> Vec<u8> {
+    let mut bytes = vec![tag];
+    bytes.extend_from_slice(&key.to_be_bytes());
+    bytes
+}
+
+pub fn name_prefix(name: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(name.len() + 6);
+    bytes.push(NAME);
+    bytes.extend_from_slice(name.as_bytes());
+    bytes.push(0);
+    bytes
+}
+
+pub fn name(name: &str, game: GameKey) -> Vec<u8> {
+    let mut bytes = name_prefix(name);
+    bytes.extend_from_slice(&game.0.to_be_bytes());
+    bytes
+}
+
+pub fn best(server: ServerKey, player: PlayerKey) -> Vec<u8> {
+    let mut bytes = of(BEST, server.0);
+    bytes.extend_from_slice(&player.0.to_be_bytes());
+    bytes
+}
+
+pub fn week_prefix(week: WeekKey) -> Vec<u8> {
+    of(WEEK, week.0)
+}
+
+fn in_week(week: WeekKey, tag: u8, numbers: &[u32]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(6 + 4 * numbers.len());
+    bytes.push(WEEK);
+    bytes.extend_from_slice(&week.0.to_be_bytes());
+    bytes.push(tag);
+    for number in numbers {
+        bytes.extend_from_slice(&number.to_be_bytes());
+    }
+    bytes
+}
+
+pub fn row(key: RowKey) -> Vec<u8> {
+    in_week(key.week, ROW, &[key.server.0, key.player.0])
+}
+
+pub fn rows_prefix(week: WeekKey, server: ServerKey) -> Vec<u8> {
+    in_week(week, ROW, &[server.0])
+}
+
+pub fn row_of_player(key: RowKey) -> Vec<u8> {
+    in_week(key.week, ROW_OF_PLAYER, &[key.player.0, key.server.0])
+}
+
+pub fn rows_of_player_prefix(week: WeekKey, player: PlayerKey) -> Vec<u8> {
+    in_week(week, ROW_OF_PLAYER, &[player.0])
+}
+
+pub fn map_row(key: MapRowKey) -> Vec<u8> {
+    in_week(key.week, MAP_ROW, &[key.server.0, key.map.0])
+}
+
+pub fn map_rows_prefix(week: WeekKey, server: Option<ServerKey>) -> Vec<u8> {
+    match server {
+        Some(server) => in_week(week, MAP_ROW, &[server.0]),
+        None => in_week(week, MAP_ROW, &[]),
+    }
+}
+
+pub fn closed(week: WeekKey, server: ServerKey) -> Vec<u8> {
+    in_week(week, CLOSED, &[server.0])
+}
+
+pub fn closed_prefix(week: WeekKey) -> Vec<u8> {
+    in_week(week, CLOSED, &[])
+}
+
+pub fn rank(week: WeekKey, server: ServerKey) -> Vec<u8> {
+    in_week(week, RANK, &[server.0])
+}
+
+pub fn outbox(entry: OutboxKey) -> Vec<u8> {
+    let (kind, numbers): (u8, [u32; 2]) = match entry {
+        OutboxKey::Game(key) => (1, [key.0, 0]),
+        OutboxKey::Map(key) => (2, [key.0, 0]),
+        OutboxKey::Player(key) => (3, [key.0, 0]),
+        OutboxKey::Server(key) => (4, [key.0, 0]),
+        OutboxKey::Week { week, server } => (5, [week.0, server.0]),
+    };
+    let mut bytes = vec![OUTBOX, kind];
+    bytes.extend(numbers.iter().flat_map(|n| n.to_be_bytes()));
+    bytes
+}
+
+pub fn read_outbox(bytes: &[u8]) -> Option<OutboxKey> {
+    let (&kind, numbers) = bytes.strip_prefix(&[OUTBOX])?.split_first()?;
+    if numbers.len() != 8 {
+        return None;
+    }
+    let (a, b) = (read_u32(numbers, 0), read_u32(numbers, 4));
+    Some(match kind {
+        1 => OutboxKey::Game(GameKey(a)),
+        2 => OutboxKey::Map(MapKey(a)),
+        3 => OutboxKey::Player(PlayerKey(a)),
+        4 => OutboxKey::Server(ServerKey(a)),
+        5 => OutboxKey::Week { week: WeekKey(a), server: ServerKey(b) },
+        _ => return None,
+    })
+}
+
+/// The number at `at`; 0 where the key is too short, which no key we wrote is.
+pub fn read_u32(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).map_or(0, |four| u32::from_be_bytes(four.try_into().expect("four bytes")))
+}
+
+/// For messages: the tag as a letter, the rest in hex.
+pub fn show(key: &[u8]) -> String {
+    let (tag, rest) = key.split_first().map_or((b'?', &[][..]), |(t, r)| (*t, r));
+    let hex: String = rest.iter().map(|b| format!("{b:02x}")).collect();
+    format!("{}:{hex}", char::from(tag))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outbox_keys_go_both_ways_and_keep_their_order() {
+        let entries = [
+            OutboxKey::Game(GameKey(9)),
+            OutboxKey::Map(MapKey(1)),
+            OutboxKey::Player(PlayerKey(1)),
+            OutboxKey::Player(PlayerKey(256)),
+            OutboxKey::Server(ServerKey(3)),
+            OutboxKey::Week { week: WeekKey(2), server: ServerKey(9) },
+            OutboxKey::Week { week: WeekKey(3), server: ServerKey(1) },
+        ];
+        let bytes: Vec<_> = entries.iter().map(|&e| outbox(e)).collect();
+        assert!(entries.is_sorted() && bytes.is_sorted());
+        for (entry, bytes) in entries.iter().zip(&bytes) {
+            assert_eq!(read_outbox(bytes), Some(*entry));
+        }
+        assert_eq!(read_outbox(b"O\x09"), None);
+    }
+}

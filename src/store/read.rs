@@ -1,0 +1,106 @@
+//! What the engine reads of committed state.
+
+use serde::de::DeserializeOwned;
+
+use super::{Store, StoreError, corrupt, decode, keys};
+use crate::engine::Source;
+use crate::model::commit::{MapRowKey, RowKey};
+use crate::model::row::{BestPositions, MapRow, WeekRow};
+use crate::model::server::PlayerRecord;
+use crate::model::{GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, WeekKey};
+
+impl Source for Store {
+    type Error = StoreError;
+
+    fn player(&self, game: GameKey, name: &str) -> Result<Option<(PlayerKey, String)>, StoreError> {
+        let found: Option<(u32, String)> = self.get(&keys::name(name, game))?;
+        Ok(found.map(|(key, display)| (PlayerKey(key), display)))
+    }
+
+    fn player_record(&self, player: PlayerKey) -> Result<Option<PlayerRecord>, StoreError> {
+        let key = keys::of(keys::PLAYER, player.0);
+        let Some((game, name)) = self.get::<(GameKey, String)>(&key)? else { return Ok(None) };
+        let (_, display) = self.player(game, &name)?.ok_or_else(|| corrupt(&key, "its name is not known"))?;
+        Ok(Some(PlayerRecord { game, name, display }))
+    }
+
+    fn players_named(&self, name: &str) -> Result<Vec<(GameKey, PlayerKey)>, StoreError> {
+        self.scan(keys::name_prefix(name), |key, (player, _): (u32, String)| {
+            (GameKey(keys::read_u32(key, key.len() - 4)), PlayerKey(player))
+        })
+    }
+
+    fn row(&self, key: RowKey) -> Result<Option<WeekRow>, StoreError> {
+        self.get(&keys::row(key))
+    }
+
+    fn rows(&self, week: WeekKey, server: ServerKey) -> Result<Vec<(PlayerKey, WeekRow)>, StoreError> {
+        self.scan(keys::rows_prefix(week, server), |key, row| (PlayerKey(keys::read_u32(key, key.len() - 4)), row))
+    }
+
+    fn servers_of(&self, week: WeekKey, player: PlayerKey) -> Result<Vec<ServerKey>, StoreError> {
+        self.scan(keys::rows_of_player_prefix(week, player), |key, ()| ServerKey(keys::read_u32(key, key.len() - 4)))
+    }
+
+    fn map_row(&self, key: MapRowKey) -> Result<Option<MapRow>, StoreError> {
+        self.get(&keys::map_row(key))
+    }
+
+    fn map_rows(&self, week: WeekKey, server: ServerKey) -> Result<Vec<(MapKey, MapRow)>, StoreError> {
+        let prefix = keys::map_rows_prefix(week, Some(server));
+        self.scan(prefix, |key, row| (MapKey(keys::read_u32(key, key.len() - 4)), row))
+    }
+
+    fn week_player_ms(&self, week: WeekKey) -> Result<Vec<(ServerKey, u64)>, StoreError> {
+        let rows = self.scan(keys::map_rows_prefix(week, None), |key, row: MapRow| {
+            (ServerKey(keys::read_u32(key, key.len() - 8)), row.player_ms)
+        })?;
+        let mut sums: Vec<(ServerKey, u64)> = Vec::new();
+        for (server, ms) in rows {
+            match sums.last_mut() {
+                Some((last, sum)) if *last == server => *sum += ms,
+                _ => sums.push((server, ms)),
+            }
+        }
+        Ok(sums)
+    }
+
+    fn best(&self, server: ServerKey, player: PlayerKey) -> Result<Option<BestPositions>, StoreError> {
+        self.get(&keys::best(server, player))
+    }
+
+    fn rank(&self, week: WeekKey, server: ServerKey) -> Result<Option<u32>, StoreError> {
+        self.get(&keys::rank(week, server))
+    }
+
+    fn outbox(&self, after: Option<OutboxKey>, limit: usize) -> Vec<OutboxEntry> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let from = after.map_or(Unbounded, Excluded);
+        self.outbox.range((from, Unbounded)).take(limit).map(|(&key, &seq)| OutboxEntry { key, seq }).collect()
+    }
+
+    fn outbox_len(&self) -> usize {
+        self.outbox.len()
+    }
+
+    fn outbox_holds_week(&self, week: WeekKey) -> bool {
+        let key = |server| OutboxKey::Week { week, server: ServerKey(server) };
+        self.outbox.range(key(0)..=key(u32::MAX)).next().is_some()
+    }
+}
+
+impl Store {
+    fn scan<T: DeserializeOwned, R>(
+        &self,
+        prefix: Vec<u8>,
+        each: impl Fn(&[u8], T) -> R,
+    ) -> Result<Vec<R>, StoreError> {
+        let mut found = Vec::new();
+        for item in self.db.scan_prefix(prefix) {
+            let (key, value) = item.map_err(|e| self.failed(e))?;
+            let record = decode(&key, &value)?;
+            found.push(each(&key, record));
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,417 @@
+//! Hostile scan logs from a seed: small games that come as close to each edge
+//! of RULES as they can. Not a likeness of real servers; see `clqd::fleet` for
+//! one. The same seed and zone give the same log for ever.
+
+use clqd::model::WeekKey;
+use clqd::model::week::{Calendar, parse_label};
+use serde_json::to_string;
+
+/// Names that a rule about names looks at, and pairs that are one name or nearly so.
+const NAMES: [&str; 34] = [
+    "UnnamedPlayer",
+    "Player",
+    "player",
+    "unnamed",
+    "nameless tee",
+    "^7Player",
+    "",
+    " ",
+    "^1",
+    "\u{200b}",
+    "Visor",
+    "^1Visor",
+    "^2Vi^3sor",
+    "visor",
+    "^^11Sarge",
+    "^1Sarge",
+    "^xF00Red",
+    "F00Red",
+    "Red",
+    "Klesk^",
+    "Jos\u{e9}",
+    "Jose\u{301}",
+    "\u{65e5}\u{672c}",
+    "a\tb",
+    "a  b",
+    "a b ",
+    "\u{a0}a\u{3000}b",
+    "q\"uo\\te/",
+    "\u{202e}rtl",
+    "rtl",
+    "\u{1f600}\u{1f3fd}",
+    "nul\u{0}l\u{7f}",
+    "{\"t\":1}",
+    "ninety-nine bytes and more, ninety-nine bytes and more, ninety-nine bytes and more, ninety-nine bytes and more",
+];
+
+const MAPS: [&str; 6] = ["q3dm17", "q3dm6", "de_dust2", "Q3DM6", "", "ma p/\u{65e5}"];
+
+/// Gaps at the edges: of 720 s, and parts of it, so that segments end exactly on a snapshot.
+const GAPS_MS: [i64; 14] = [
+    720_000, 720_000, 720_001, 719_999, 360_000, 240_000, 180_000, 144_000, 600_000, 1, 999, 60_000, 721_000, 1_440_000,
+];
+
+/// A log, in the time zone that its week edges are made for. In every eighth
+/// seed servers change their game as they change their map.
+pub fn scan_log(seed: u64, calendar: &Calendar) -> String {
+    let mut random = Random(seed);
+    let first_week = parse_label("2025-W47").expect("a label").0 + random.below(60) as u32;
+    let edges: Vec<i64> = (0..1 + random.below(3) as u32)
+        .map(|n| calendar.week_start_ms(WeekKey(first_week + n + random.below(2) as u32)))
+        .collect();
+    let servers = 2 + random.below(7) as usize;
+    let mut lines: Vec<(i64, String)> = Vec::new();
+    for number in 0..servers {
+        let mut server = Server::new(number, seed % 8 == 7, &mut random);
+        for &edge in &edges {
+            server.session(edge, &mut random, &mut lines);
+        }
+    }
+    lines.sort_by_key(|(t, _)| *t);
+    lines.iter().map(|(_, line)| line.as_str()).collect()
+}
+
+struct Server {
+    url: String,
+    scheme: &'static str,
+    game: &'static str,
+    games: &'static [&'static str],
+    changes_game: bool,
+    map: &'static str,
+    players: Vec<Player>,
+    capacity: usize,
+    /// What a frag is worth.
+    scale: i64,
+    pace: Pace,
+    /// Of the last line written.
+    t: i64,
+}
+
+#[derive(Clone)]
+struct Player {
+    name: String,
+    points: i64,
+    ping: Option<i64>,
+    bot: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Pace {
+    /// Every 120,000 ms, so that every sixth snapshot ends a segment.
+    Exact,
+    Jittery,
+    Slow,
+    Wild,
+    /// As `Exact`, for hours, with many short rounds and players who stay: more
+    /// than ten segments and games.
+    Steady,
+}
+
+impl Server {
+    fn new(number: usize, changes_game: bool, random: &mut Random) -> Server {
+        let (scheme, games): (_, &[&str]) = random.pick(&[
+            ("quake3", &["baseq3", "baseoa"][..]),
+            ("source", &["cstrike", "baseq3"]),
+            ("darkplaces", &["nexuiz"]),
+        ]);
+        let host = random.pick(&["127.0.0.1", "127.0.1.9", "[::1]", "game.example.org"]);
+        Server {
+            url: format!("{scheme}://{host}:{}", 27_960 + number),
+            scheme,
+            game: random.pick(games),
+            games,
+            changes_game,
+            map: random.pick(&MAPS),
+            players: Vec::new(),
+            capacity: random.pick(&[1, 2, 2, 3, 4, 5, 8, 8, 16, 64, 64]),
+            scale: random.pick(&[1, 1, 1, 1, 10, 1_000, 1_000_003]),
+            pace: random.pick(&[Pace::Exact, Pace::Exact, Pace::Jittery, Pace::Slow, Pace::Wild, Pace::Steady]),
+            t: 0,
+        }
+    }
+
+    /// Scans from some time before a week's first moment to some time after.
+    fn session(&mut self, edge: i64, random: &mut Random, lines: &mut Vec<(i64, String)>) {
+        let start = edge - random.between(600_000, 7_000_000);
+        let steadily = if matches!(self.pace, Pace::Steady) { 9_000_000 } else { 0 };
+        let end = edge + random.between(600_000, 7_000_000) + steadily;
+        // A session may begin where one around an edge of the same week went on.
+        self.t = self.t.max(start);
+        while self.t < end {
+            let next = self.next_t(random);
+            let crosses = self.t < edge && next >= edge;
+            if crosses {
+                self.play_across_the_edge(random);
+            } else {
+                self.play(random);
+            }
+            self.t = match random.below(4) {
+                0 if crosses => edge,
+                1 if crosses && self.t < edge - 1 => edge - 1,
+                _ => next,
+            };
+            if random.chance(1) {
+                self.misses(random.pick(&[3, 11, 21, 31, 45]), random, lines);
+            }
+            let line = match random.below(100) {
+                0..=3 => self.miss_line(random),
+                4..=7 => self.partial_line(random),
+                _ => self.snapshot_line(random),
+            };
+            lines.push((self.t, line));
+        }
+    }
+
+    fn next_t(&self, random: &mut Random) -> i64 {
+        let gap = match self.pace {
+            Pace::Steady => 120_000,
+            _ if random.chance(8) => random.pick(&GAPS_MS),
+            Pace::Exact => 120_000,
+            Pace::Jittery => 120_000 + random.between(-5_000, 5_000),
+            Pace::Slow => 600_000 + random.between(-20_000, 20_000),
+            Pace::Wild if random.chance(50) => random.pick(&GAPS_MS),
+            Pace::Wild => random.between(1, 900_000),
+        };
+        self.t + gap
+    }
+
+    fn misses(&mut self, count: i64, random: &mut Random, lines: &mut Vec<(i64, String)>) {
+        for _ in 0..count {
+            lines.push((self.t, self.miss_line(random)));
+            self.t += random.between(1, 20_000);
+        }
+    }
+
+    /// What happens between two scans.
+    fn play(&mut self, random: &mut Random) {
+        self.score(random);
+        match self.pace {
+            Pace::Steady if self.players.len() > 1 => {
+                if random.chance(20) {
+                    self.new_round(random);
+                }
+            }
+            _ => (0..random.below(3)).for_each(|_| self.happen(random)),
+        }
+        match random.below(4) {
+            0 => random.shuffle(&mut self.players),
+            1 => self.players.sort_by_key(|p| -p.points),
+            _ => {}
+        }
+    }
+
+    /// The round ends over the week's edge; some leave with it, and a final list
+    /// of the new week is all that tells of them.
+    fn play_across_the_edge(&mut self, random: &mut Random) {
+        self.play(random);
+        if random.chance(60) {
+            let leaving = random.below(1 + self.players.len() as u64) as usize;
+            self.players.truncate(self.players.len() - leaving);
+            self.new_round(random);
+        }
+    }
+
+    fn score(&mut self, random: &mut Random) {
+        for player in &mut self.players {
+            let before = player.points;
+            player.points = match random.below(40) {
+                0 => before / 2,
+                1 => before / 2 - 1,
+                2 => (before - 1) / 2,
+                3 => (before + 1) / 2,
+                4 => 0,
+                5 => 1,
+                6..=8 => before - random.between(1, 3),
+                9..=24 => before,
+                _ => before + self.scale * random.between(1, 6),
+            };
+        }
+    }
+
+    fn happen(&mut self, random: &mut Random) {
+        let room = self.capacity.saturating_sub(self.players.len());
+        let anyone = random.below(self.players.len().max(1) as u64) as usize;
+        match random.below(40) {
+            0..=12 if room > 0 => self.join(random),
+            13..=16 => (0..room.min(8)).for_each(|_| self.join(random)),
+            17..=20 if !self.players.is_empty() => drop(self.players.remove(anyone)),
+            21 => self.players.clear(),
+            22 | 39 => (0..room).for_each(|_| self.join(random)),
+            23..=25 => self.new_round(random),
+            26 => self.map = random.pick(&MAPS),
+            27..=29 => self.drop_to_the_edge(random),
+            30 => {
+                // Everyone else: no name in common, on the same map.
+                let names: Vec<String> = self.players.drain(..).map(|p| p.name).collect();
+                (0..names.len()).for_each(|_| self.join(random));
+                self.players.retain(|p| !names.contains(&p.name));
+            }
+            31 | 32 => {
+                let same = self.players.get(anyone).map_or(0, |p| p.points);
+                let some = random.below(1 + self.players.len() as u64) as usize;
+                self.players.iter_mut().take(some).for_each(|p| p.points = same);
+            }
+            33 => self.players.iter_mut().for_each(|p| p.points = -p.points.abs()),
+            34..=36 if !self.players.is_empty() => {
+                // The name stands twice: another one's, or a bot's.
+                let mut twin = self.players[anyone].clone();
+                twin.bot = random.chance(40);
+                twin.points = random.between(-2, 9);
+                self.players.push(twin);
+            }
+            37 if !self.players.is_empty() => self.players[anyone].name = self.new_name(random),
+            38 if !self.players.is_empty() => self.players[anyone].ping = random.pick(&[Some(0), None, Some(50)]),
+            _ => {}
+        }
+    }
+
+    fn join(&mut self, random: &mut Random) {
+        let points = random.pick(&[0, 0, 0, 1, 3, -1, 7, 20]) * self.scale;
+        let ping = random.pick(&[Some(30), Some(30), Some(30), Some(30), Some(150), Some(999), None, Some(0)]);
+        self.players.push(Player { name: self.new_name(random), points, ping, bot: random.chance(6) });
+    }
+
+    fn new_name(&self, random: &mut Random) -> String {
+        match self.capacity {
+            64 if random.chance(90) => format!("p{}", random.below(400)),
+            _ if random.chance(35) => random.pick(&NAMES).to_owned(),
+            _ => format!("p{}", random.below(40)),
+        }
+    }
+
+    fn new_round(&mut self, random: &mut Random) {
+        for player in &mut self.players {
+            player.points = random.pick(&[0, 0, 0, 1, 2, -1]) * self.scale;
+        }
+        if random.chance(50) {
+            self.map = random.pick(&MAPS);
+            if self.changes_game && random.chance(30) {
+                // A new game comes with a new map, whatever was picked.
+                self.map = if self.map == MAPS[0] { MAPS[1] } else { MAPS[0] };
+                self.game = random.pick(self.games);
+            }
+        }
+    }
+
+    /// The sum of points falls to where a restart just is seen, or just is not.
+    fn drop_to_the_edge(&mut self, random: &mut Random) {
+        let sum: i64 = self.players.iter().map(|p| p.points.max(0)).sum();
+        let least = [sum - 4, sum - 5, sum - 6, sum / 2, (sum - 1) / 2, sum / 2 + 1];
+        let mut fall = sum - random.pick(&least).max(0);
+        for player in &mut self.players {
+            let part = fall.min(player.points).max(0);
+            player.points -= part;
+            fall -= part;
+        }
+    }
+
+    fn snapshot_line(&self, random: &mut Random) -> String {
+        let mut hostname = format!("server {}", random.below(3));
+        hostname.push_str(random.pick(&["", " ^1red", " \u{65e5}"]));
+        let line = format!(
+            "{{\"t\":{},\"server\":{},\"game\":{},\"map\":{},\"hostname\":{},\"slots\":{},\"players\":{}}}\n",
+            self.t,
+            self.written_url(random),
+            json(self.game),
+            json(self.map),
+            json(&hostname),
+            self.capacity,
+            players_json(&self.players),
+        );
+        if random.chance(10) { in_ascii(&line) } else { line }
+    }
+
+    fn partial_line(&self, random: &mut Random) -> String {
+        let shown = random.below(1 + self.players.len() as u64) as usize;
+        let count = match random.below(3) {
+            0 => String::new(),
+            1 => format!(",\"count\":{}", self.players.len()),
+            _ => format!(",\"count\":{}", random.below(65)),
+        };
+        let map = if random.chance(30) { random.pick(&MAPS) } else { self.map };
+        format!(
+            "{{\"t\":{},\"server\":{},\"partial\":true{count},\"game\":{},\"map\":{},\"slots\":{},\"players\":{}}}\n",
+            self.t,
+            self.written_url(random),
+            json(self.game),
+            json(map),
+            self.capacity,
+            players_json(&self.players[..shown]),
+        )
+    }
+
+    fn miss_line(&self, random: &mut Random) -> String {
+        format!("{{\"t\":{},\"server\":{},\"miss\":true}}\n", self.t, self.written_url(random))
+    }
+
+    /// The URL, at times not in canonical form.
+    fn written_url(&self, random: &mut Random) -> String {
+        let url = match random.below(50) {
+            0 => self.url.replacen(self.scheme, &self.scheme.to_ascii_uppercase(), 1),
+            1 => format!("{}/", self.url),
+            _ => self.url.clone(),
+        };
+        json(&url)
+    }
+}
+
+fn players_json(players: &[Player]) -> String {
+    let player = |p: &Player| {
+        let ping = p.ping.map_or(String::new(), |ping| format!(",\"ping\":{ping}"));
+        format!("{{\"name\":{},\"points\":{}{ping},\"bot\":{}}}", json(&p.name), p.points, p.bot)
+    };
+    format!("[{}]", players.iter().map(player).collect::<Vec<_>>().join(","))
+}
+
+fn json(text: &str) -> String {
+    to_string(text).expect("text is JSON")
+}
+
+/// The same JSON with all that is not ASCII escaped.
+fn in_ascii(line: &str) -> String {
+    let mut out = String::new();
+    for c in line.chars() {
+        if c.is_ascii() {
+            out.push(c);
+        } else {
+            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
+        }
+    }
+    out
+}
+
+/// SplitMix64.
+pub struct Random(pub u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// From 0 to `n` - 1.
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    /// From `low` to `high`, both included.
+    fn between(&mut self, low: i64, high: i64) -> i64 {
+        low + self.below((high - low + 1) as u64) as i64
+    }
+
+    fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize]
+    }
+
+    fn shuffle<T>(&mut self, list: &mut [T]) {
+        for i in (1..list.len()).rev() {
+            list.swap(i, self.below(i as u64 + 1) as usize);
+        }
+    }
+}

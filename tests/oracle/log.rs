@@ -1,0 +1,77 @@
+//! Reads a scan log (RULES 13) into memory. Not a model of a good reader: it
+//! panics at the first thing that is wrong.
+
+use clqd::model::url::ServerUrl;
+use serde_json::Value;
+
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// Unix ms.
+    pub t: i64,
+    /// In canonical form.
+    pub server: String,
+    /// Whether the server speaks the Quake 3 family's protocol, and which scheme.
+    pub url: ServerUrl,
+    pub kind: LineKind,
+}
+
+#[derive(Clone, Debug)]
+pub enum LineKind {
+    Miss,
+    Partial { map: String, count: Option<u32> },
+    Full { game: String, map: String, players: Vec<LoggedPlayer> },
+}
+
+#[derive(Clone, Debug)]
+pub struct LoggedPlayer {
+    pub name: String,
+    pub points: i64,
+    pub ping: Option<i64>,
+    pub bot: bool,
+}
+
+pub fn read_log(log: &str) -> Vec<Line> {
+    let lines: Vec<Line> = log.lines().map(read_line).collect();
+    for (earlier, later) in lines.iter().zip(lines.iter().skip(1)) {
+        assert!(earlier.t <= later.t, "the log is not in order of time at {}", later.t);
+    }
+    // [open] RULES does not say what two lines of one server at one moment are.
+    for (i, line) in lines.iter().enumerate() {
+        let same_moment = lines[i + 1..].iter().take_while(|later| later.t == line.t);
+        assert!(
+            same_moment.into_iter().all(|later| later.server != line.server),
+            "two of {} at {}",
+            line.server,
+            line.t
+        );
+    }
+    lines
+}
+
+fn read_line(line: &str) -> Line {
+    let value: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+    let url = ServerUrl::parse(text(&value, "server").as_str()).expect("a server URL");
+    let kind = if value["miss"] == true {
+        LineKind::Miss
+    } else if value["partial"] == true {
+        let count = value["count"].as_u64().map(|count| u32::try_from(count).expect("a small count"));
+        LineKind::Partial { map: text(&value, "map"), count }
+    } else {
+        let players = value["players"].as_array().expect("players").iter().map(read_player).collect();
+        LineKind::Full { game: text(&value, "game"), map: text(&value, "map"), players }
+    };
+    Line { t: value["t"].as_i64().expect("t"), server: url.as_str().to_owned(), url, kind }
+}
+
+fn read_player(value: &Value) -> LoggedPlayer {
+    LoggedPlayer {
+        name: text(value, "name"),
+        points: value["points"].as_i64().expect("points"),
+        ping: value["ping"].as_i64(),
+        bot: value["bot"].as_bool().unwrap_or(false),
+    }
+}
+
+fn text(value: &Value, field: &str) -> String {
+    value[field].as_str().unwrap_or_else(|| panic!("no {field} in {value}")).to_owned()
+}

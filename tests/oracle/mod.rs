@@ -1,0 +1,137 @@
+//! A second implementation of RULES.md, for the tests to compare with.
+//!
+//! It keeps everything: the whole scan log, every fact that a pair of snapshots
+//! reveals, every round; and it computes rows, boards, ranks, series and
+//! classes at the end, from all of that, the slow and plain way. It shares no
+//! code with the engine but the calendar, the normalising of names and the
+//! parsing of URLs. It is not fast, not incremental, and refuses a log that is
+//! not in order.
+//!
+//! Where RULES leaves a choice open, the choice made here is marked **[open]**.
+
+#![allow(dead_code, unused_imports, reason = "each test that includes this module uses its part of it")]
+
+mod facts;
+pub mod generate;
+mod log;
+mod rows;
+mod servers;
+
+use clqd::model::week::Calendar;
+
+pub use facts::{Entry, Fact, FactKind, Round, Snapshot, clq2_scores, elo_after};
+pub use log::{Line, LineKind, read_log};
+pub use rows::{Best, Row, Scope};
+pub use servers::{ClassStep, MapTime, SLOT_CODE_BITS, Series, decode, encode, median, pack_slots};
+
+/// The settings that RULES names. The default is RULES' default.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub calendar: Calendar,
+    pub count_bots: bool,
+    pub ping_zero_is_bot: bool,
+    pub ignore: Vec<String>,
+    pub round_drop_min: i64,
+    pub round_drop_ratio: f64,
+    pub clq2_quarter: Quarter,
+    pub elo_k: f64,
+    /// 0: no cap.
+    pub elo_k_times_opponents_max: f64,
+    pub elo_carry_over: bool,
+}
+
+/// `clq2.quarter`: what "at least 25 % of the pivot's points" means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quarter {
+    /// `floor(pivot / points) <= 4`.
+    Whole,
+    /// `4 * points >= pivot`.
+    Exact,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        let ignore = ["UnnamedPlayer", "unnamed", "Player", "player", "unconnected", "nameless tee"];
+        Settings {
+            calendar: Calendar::default(),
+            count_bots: false,
+            ping_zero_is_bot: true,
+            ignore: ignore.map(str::to_owned).to_vec(),
+            round_drop_min: 5,
+            round_drop_ratio: 0.5,
+            clq2_quarter: Quarter::Whole,
+            elo_k: 25.0,
+            elo_k_times_opponents_max: 225.0,
+            elo_carry_over: false,
+        }
+    }
+}
+
+/// Segments, and the longest gap over which someone can have stayed (RULES 3 and 5).
+pub const SEGMENT_MS: i64 = 720_000;
+
+/// A player is known by name within one game (RULES 2).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Who {
+    pub game: String,
+    pub name: String,
+}
+
+/// A scan log, and everything that it reveals.
+pub struct Oracle {
+    pub settings: Settings,
+    pub lines: Vec<Line>,
+    /// The full snapshots, in order of the log.
+    pub snapshots: Vec<Snapshot>,
+    /// Everything that was revealed, in order of the log.
+    pub facts: Vec<Fact>,
+    /// The final lists that count, in order of the log.
+    pub rounds: Vec<Round>,
+    /// All players with keys: the key is the index + 1.
+    pub players: Vec<Who>,
+    /// All servers in order of first appearance: the key is the index + 1.
+    pub servers: Vec<String>,
+}
+
+impl Oracle {
+    /// Panics on a log that is not as RULES 13 tells.
+    pub fn new(log: &str, settings: Settings) -> Oracle {
+        let lines = read_log(log);
+        let snapshots = facts::snapshots(&lines, &settings);
+        let mut players = Vec::new();
+        for entry in snapshots.iter().flat_map(|s| s.entries.iter().filter(|e| e.usable).map(|e| s.who(e))) {
+            if !players.contains(&entry) {
+                players.push(entry);
+            }
+        }
+        let mut servers = Vec::new();
+        for line in &lines {
+            if !servers.contains(&line.server) {
+                servers.push(line.server.clone());
+            }
+        }
+        let (facts, rounds) = facts::compare_all(&snapshots, &settings);
+        Oracle { settings, lines, snapshots, facts, rounds, players, servers }
+    }
+
+    /// Weeks in which anything was revealed about a player, oldest first.
+    pub fn weeks(&self) -> Vec<u32> {
+        let mut weeks: Vec<u32> = self.facts.iter().map(|f| f.week).chain(self.rounds.iter().map(|r| r.week)).collect();
+        weeks.sort_unstable();
+        weeks.dedup();
+        weeks
+    }
+
+    /// The week of the last line: the running one, which never counts as closed.
+    pub fn running_week(&self) -> Option<u32> {
+        self.lines.last().map(|line| self.settings.calendar.week(line.t).0)
+    }
+
+    pub fn player_key(&self, who: &Who) -> usize {
+        1 + self.players.iter().position(|p| p == who).expect("every player with a fact has a key")
+    }
+
+    pub fn server_key(&self, server: &str) -> usize {
+        1 + self.servers.iter().position(|s| s == server).expect("a server of the log")
+    }
+}

@@ -1,0 +1,216 @@
+//! What is kept of servers (RULES 9 and 10): time on maps, ranks, series with
+//! their log code, and the history of missed scans and classes.
+
+use std::collections::BTreeMap;
+
+use super::{LineKind, Oracle, SEGMENT_MS, Snapshot};
+
+/// One map on one server in one week.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MapTime {
+    pub played_ms: i64,
+    pub player_ms: i64,
+}
+
+/// Means by slot number. A slot without samples is absent.
+#[derive(Clone, Debug, Default)]
+pub struct Series {
+    /// By Unix ms / 600,000.
+    pub slots: BTreeMap<i64, f64>,
+    /// By Unix ms / 3,600,000.
+    pub hours: BTreeMap<i64, f64>,
+    /// By day of the calendar.
+    pub days: BTreeMap<i64, f64>,
+    /// By week of the calendar.
+    pub weeks: BTreeMap<i64, f64>,
+}
+
+/// A server after one line of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClassStep {
+    pub t: i64,
+    pub missed: u32,
+    pub class: u8,
+}
+
+/// RULES 10: of one: itself; of two: the smaller.
+pub fn median(last_three: &[u32]) -> u32 {
+    let mut sorted = last_three.to_vec();
+    sorted.sort_unstable();
+    match sorted[..] {
+        [one] => one,
+        [smaller, _] => smaller,
+        [_, middle, _] => middle,
+        _ => panic!("{} counts", sorted.len()),
+    }
+}
+
+impl Oracle {
+    fn snapshots_of(&self, server: &str) -> Vec<&Snapshot> {
+        self.snapshots.iter().filter(|s| s.server == server).collect()
+    }
+
+    /// The assumed count after each full snapshot of a server.
+    pub fn assumed_counts(&self, server: &str) -> Vec<(i64, u32)> {
+        let snapshots = self.snapshots_of(server);
+        let counts: Vec<u32> = snapshots.iter().map(|s| s.entries.len() as u32).collect();
+        (0..counts.len()).map(|i| (snapshots[i].t, median(&counts[i.saturating_sub(2)..=i]))).collect()
+    }
+
+    /// By (week, map, server). Gaps of at most 720 s, credited to the map and the assumed count of prev.
+    pub fn map_times(&self) -> BTreeMap<(u32, String, String), MapTime> {
+        let mut times: BTreeMap<_, MapTime> = BTreeMap::new();
+        for server in &self.servers {
+            let snapshots = self.snapshots_of(server);
+            let assumed = self.assumed_counts(server);
+            for i in 1..snapshots.len() {
+                let (prev, cur) = (snapshots[i - 1], snapshots[i]);
+                let gap = cur.t - prev.t;
+                if gap <= SEGMENT_MS {
+                    let week = self.settings.calendar.week(cur.t).0;
+                    let time = times.entry((week, prev.map.clone(), server.clone())).or_default();
+                    time.played_ms += gap;
+                    time.player_ms += gap * i64::from(assumed[i - 1].1);
+                }
+            }
+        }
+        times
+    }
+
+    /// The servers of a week by player-seconds, best first; who has none has no rank.
+    pub fn server_ranks(&self, week: u32) -> Vec<String> {
+        let mut player_ms: BTreeMap<usize, i64> = BTreeMap::new();
+        for ((of_week, _, server), time) in self.map_times() {
+            if of_week == week {
+                *player_ms.entry(self.server_key(&server)).or_default() += time.player_ms;
+            }
+        }
+        let mut ranked: Vec<(usize, i64)> = player_ms.into_iter().filter(|(_, ms)| *ms > 0).collect();
+        ranked.sort_by_key(|&(key, ms)| (-ms, key));
+        ranked.into_iter().map(|(key, _)| self.servers[key - 1].clone()).collect()
+    }
+
+    /// RULES 10. [open] A slot belongs to the hour, an hour to the day, in which it begins.
+    pub fn series(&self, server: &str) -> Series {
+        let calendar = &self.settings.calendar;
+        let samples = self.assumed_counts(server).into_iter().map(|(t, count)| (t, f64::from(count)));
+        let slots = means(samples.map(|(t, count)| (t.div_euclid(600_000), count)));
+        let hours = means(slots.iter().map(|(slot, mean)| (slot.div_euclid(6), *mean)));
+        let days = means(hours.iter().map(|(hour, mean)| (calendar.day(hour * 3_600_000), *mean)));
+        let weeks = means(days.iter().map(|(day, mean)| (day.div_euclid(7), *mean)));
+        Series { slots, hours, days, weeks }
+    }
+
+    /// RULES 9, after each line of a server.
+    ///
+    /// [open] The count of a partial snapshot is the last count of a class, but
+    /// not one of the last three; a partial without a count leaves the last count.
+    pub fn class_history(&self, server: &str) -> Vec<ClassStep> {
+        let assumed = self.assumed_counts(server);
+        let mut snapshots = self.snapshots_of(server).into_iter();
+        let (mut missed, mut class, mut last_count, mut median) = (0, 6, 0, 0);
+        let mut history = Vec::new();
+        for line in self.lines.iter().filter(|line| line.server == server) {
+            let asked_for = class >= 6;
+            match &line.kind {
+                LineKind::Miss => missed += 1,
+                LineKind::Partial { count, .. } => {
+                    missed = 0;
+                    last_count = count.unwrap_or(last_count);
+                }
+                LineKind::Full { .. } => {
+                    missed = 0;
+                    last_count = snapshots.next().expect("one for each full line").entries.len() as u32;
+                    median = assumed.iter().find(|(t, _)| *t == line.t).expect("one for each snapshot").1;
+                }
+            }
+            class = match missed {
+                1.. if asked_for => 7,
+                0..=2 if last_count.max(median) >= 3 => 1,
+                0..=10 => 2,
+                11..=20 => 3,
+                21..=30 => 4,
+                31..=40 => 5,
+                _ => 6,
+            };
+            history.push(ClassStep { t: line.t, missed, class });
+        }
+        history
+    }
+}
+
+/// The mean of the values of each slot.
+fn means(values: impl Iterator<Item = (i64, f64)>) -> BTreeMap<i64, f64> {
+    let mut by_slot: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
+    for (slot, value) in values {
+        by_slot.entry(slot).or_default().push(value);
+    }
+    by_slot.into_iter().map(|(slot, values)| (slot, values.iter().sum::<f64>() / values.len() as f64)).collect()
+}
+
+pub const SLOT_CODE_BITS: u32 = 13;
+
+/// The number of players that a code of n bits stands for; `None`: no data.
+pub fn decode(bits: u32, code: u16) -> Option<f64> {
+    let top = (1_u32 << bits) - 1;
+    match u32::from(code) {
+        0 => Some(0.0),
+        code if code == top => None,
+        code if code < top => Some(0.05 * (4096.0 / 0.05_f64).powf(f64::from(code - 1) / f64::from(top - 2))),
+        _ => panic!("{code} has more than {bits} bits"),
+    }
+}
+
+/// The code whose value is nearest on the log scale, found by looking at each.
+pub fn encode(bits: u32, players: Option<f64>) -> u16 {
+    let top = ((1_u32 << bits) - 1) as u16;
+    let Some(players) = players else { return top };
+    if players == 0.0 {
+        return 0;
+    }
+    let distance = |code: &u16| (decode(bits, *code).expect("below top").ln() - players.ln()).abs();
+    (1..top).min_by(|a, b| distance(a).total_cmp(&distance(b))).expect("codes")
+}
+
+/// 250 bytes: 150 slots up to `newest`, oldest first, three 13-bit codes to five bytes.
+pub fn pack_slots(slots: &BTreeMap<i64, f64>, newest: i64) -> Vec<u8> {
+    let codes: Vec<u64> =
+        (newest - 149..=newest).map(|slot| u64::from(encode(SLOT_CODE_BITS, slots.get(&slot).copied()))).collect();
+    codes
+        .chunks(3)
+        .flat_map(|three| {
+            // 39 bits, the first value highest, and one spare bit below them.
+            let bits = (three[0] << 26 | three[1] << 13 | three[2]) << 1;
+            bits.to_be_bytes()[3..].to_vec()
+        })
+        .collect()
+}
+
+impl Series {
+    /// 768 bytes of hours.
+    pub fn hours_blob(&self, newest: i64) -> Vec<u8> {
+        bytes(&self.hours, newest - 767, newest)
+    }
+
+    /// 365 bytes of days.
+    pub fn days_blob(&self, newest: i64) -> Vec<u8> {
+        bytes(&self.days, newest - 364, newest)
+    }
+
+    /// One byte a week, from the first with data.
+    pub fn weeks_blob(&self, newest: i64) -> Vec<u8> {
+        self.weeks.keys().next().map_or(Vec::new(), |&first| bytes(&self.weeks, first, newest))
+    }
+}
+
+fn bytes(means: &BTreeMap<i64, f64>, oldest: i64, newest: i64) -> Vec<u8> {
+    (oldest..=newest).map(|slot| encode(8, means.get(&slot).copied()) as u8).collect()
+}
+
+impl Oracle {
+    /// 110 bytes: the ranks of 55 weeks up to `newest`, u16 big-endian, 0 = not ranked.
+    pub fn ranks_blob(&self, server: &str, newest: u32) -> Vec<u8> {
+        let rank = |week: u32| self.server_ranks(week).iter().position(|s| s == server).map_or(0, |at| at + 1);
+        (newest - 54..=newest).flat_map(|week| (rank(week).min(50_000) as u16).to_be_bytes()).collect()
+    }
+}

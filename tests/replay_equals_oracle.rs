@@ -1,0 +1,334 @@
+//! Holds the real binary against the oracle: hostile scan logs go through
+//! `clqd replay LOG --state DIR`, and `clqd export --state DIR --week LABEL`
+//! is to tell what the oracle computes. Not a test of live scanning, nor of
+//! what the export does not show: maps, series, classes.
+//!
+//! Also: a replay gives the same bytes each time, in however many pieces the
+//! log comes, and wherever it was killed. A log that is replayed a second time
+//! into a state goes on after what the state already holds.
+//!
+//! `CLQD_SEEDS` is the number of seeds (40), `CLQD_FIRST_SEED` the first (0).
+//! The log of each seed stays in the target directory's `tmp`.
+
+#[path = "oracle/mod.rs"]
+mod oracle;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use clqd::model::WeekKey;
+use clqd::model::week::{Calendar, label};
+use oracle::generate::{Random, scan_log};
+use oracle::{Oracle, Quarter, Row, Settings};
+use serde_json::Value;
+
+#[test]
+#[ignore = "waits for the commands replay and export"]
+fn example_of_another_implementation() {
+    let log = include_str!("fixtures/scan-log.jsonl");
+    check(log, Settings::default(), "the example", "example").assert_rounded_half_up();
+}
+
+#[test]
+#[ignore = "waits for the commands replay and export"]
+fn replay_equals_oracle() {
+    let mut segments = Segments::default();
+    for seed in seeds() {
+        let log = scan_log(seed, &Calendar::default());
+        let of_seed = check(&log, Settings::default(), &format!("seed {seed}"), &format!("seed-{seed}"));
+        segments.add(of_seed);
+    }
+    segments.assert_rounded_half_up();
+}
+
+#[test]
+#[ignore = "waits for the keys of the config file"]
+fn replay_equals_oracle_with_other_settings() {
+    for seed in seeds() {
+        let mut random = Random(seed);
+        let zone = ["UTC", "Europe/Amsterdam", "America/New_York", "Asia/Kolkata", "Pacific/Auckland"];
+        let calendar = Calendar::new(zone[random.below(5) as usize]).expect("a zone");
+        let mut one_in_two = || random.below(2) == 0;
+        let settings = Settings {
+            calendar,
+            count_bots: one_in_two(),
+            ping_zero_is_bot: one_in_two(),
+            ignore: if one_in_two() { vec!["Visor".to_owned(), "p1".to_owned()] } else { Vec::new() },
+            round_drop_min: if one_in_two() { 5 } else { 20 },
+            round_drop_ratio: if one_in_two() { 0.5 } else { 0.75 },
+            clq2_quarter: if one_in_two() { Quarter::Whole } else { Quarter::Exact },
+            elo_k: if one_in_two() { 25.0 } else { 40.0 },
+            elo_k_times_opponents_max: if one_in_two() { 0.0 } else { 100.0 },
+            elo_carry_over: one_in_two(),
+        };
+        let of = format!("seed {seed} with {settings:?}");
+        check(&scan_log(seed, &calendar), settings, &of, &format!("settings-{seed}"));
+    }
+}
+
+#[test]
+#[ignore = "waits for the commands replay and export"]
+fn a_replay_is_the_same_bit_for_bit() {
+    let mut killed = 0;
+    for seed in seeds().step_by(4) {
+        let log = scan_log(seed, &Calendar::default());
+        let mut random = Random(seed);
+        let weeks = Oracle::new(&log, Settings::default()).weeks();
+        let place = Place::new(&format!("bits-{seed}"));
+        let file = place.log("whole", &log);
+
+        let began = Instant::now();
+        let whole = place.state("whole");
+        whole.replay(&file);
+        let took = began.elapsed();
+        let want = whole.export_all(&weeks);
+        assert!(!want.is_empty(), "seed {seed}: an export");
+        let same = |state: &State, how: &str| {
+            let got = state.export_all(&weeks);
+            assert!(got == want, "seed {seed}: {}", first_difference(how, &got, &want));
+        };
+
+        let again = place.state("again");
+        again.replay(&file);
+        same(&again, "replayed again");
+        again.replay(&file);
+        same(&again, "replayed a second time into the same state");
+
+        let lines: Vec<&str> = log.split_inclusive('\n').collect();
+        let cut = random.below(lines.len() as u64 + 1) as usize;
+        let split = place.state("split");
+        split.replay(&place.log("first", &lines[..cut].concat()));
+        split.replay(&place.log("second", &lines[cut..].concat()));
+        same(&split, &format!("replayed in two files, cut after line {cut}"));
+
+        let interrupted = place.state("interrupted");
+        for _ in 0..5 {
+            let after = took.mul_f64(random.below(1_000) as f64 / 1_000.0);
+            killed += usize::from(interrupted.replay_and_kill(&file, after));
+        }
+        interrupted.replay(&file);
+        same(&interrupted, "killed five times");
+    }
+    assert!(killed > 0, "no replay was caught while it ran");
+}
+
+fn seeds() -> std::ops::Range<u64> {
+    let number = |name: &str, default: u64| {
+        std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|e| panic!("{name}={text}: {e}")))
+    };
+    let first = number("CLQD_FIRST_SEED", 0);
+    first..first + number("CLQD_SEEDS", 40)
+}
+
+/// How many segments were compared, and how many of them were one thousandth off.
+#[derive(Clone, Copy, Default)]
+struct Segments {
+    all: usize,
+    off: usize,
+}
+
+impl Segments {
+    fn add(&mut self, other: Segments) {
+        self.all += other.all;
+        self.off += other.off;
+    }
+
+    /// The oracle computes exactly, so that floats can differ only where they come next to a half.
+    fn assert_rounded_half_up(self) {
+        assert!(self.off <= self.all / 1_000, "{} of {} segments are one thousandth off", self.off, self.all);
+    }
+}
+
+/// Replays a log and compares each week with the oracle.
+fn check(log: &str, settings: Settings, of: &str, name: &str) -> Segments {
+    let place = Place::new(name);
+    let file = place.log("log", log);
+    let of = format!("{of} ({})", file.display());
+    let mut state = place.state("state");
+    if format!("{settings:?}") != format!("{:?}", Settings::default()) {
+        state.config = Some(place.config(&settings));
+    }
+    state.replay(&file);
+    let oracle = Oracle::new(log, settings);
+    let mut segments = Segments::default();
+    for week in oracle.weeks() {
+        let export = state.export(week);
+        segments.add(check_week(&oracle, week, &export, &format!("{of}, week {}", label(WeekKey(week)))));
+    }
+    let before = oracle.weeks().first().map_or(0, |first| first - 1);
+    assert_eq!(state.export(before), "", "{of}: a week of which nothing is known");
+    segments
+}
+
+/// Exact, but for the last digits of ratings and one thousandth in a segment.
+/// What those decide on the boards is judged by the values as exported.
+fn check_week(oracle: &Oracle, week: u32, export: &str, of: &str) -> Segments {
+    let mut compared = Segments::default();
+    let want = oracle.week_rows(week);
+    let lines: Vec<&str> = export.lines().collect();
+    let mut shown: Vec<(String, Row)> = Vec::new();
+    for (line, (server, row)) in lines.iter().zip(&want) {
+        let wanted_line = row.export_line(server);
+        let got: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{of}: {e}: {line}"));
+        let wanted: Value = serde_json::from_str(&wanted_line).expect("JSON");
+        let fail = |what: &str| panic!("{of}: {what}\n   got {line}\noracle {wanted_line}");
+        let exact =
+            ["week", "server", "player", "game", "measured_ms", "starts", "time_ms", "points", "clq2", "clq2_games"];
+        for field in exact.into_iter().chain(["elo_rounds"]) {
+            if got[field] != wanted[field] {
+                fail(field);
+            }
+        }
+        let segments: Vec<u64> = serde_json::from_value(got["clq1_segments"].clone()).unwrap_or_default();
+        let elo = exact_float(line, "elo").unwrap_or(f64::NAN);
+        let near = |(a, b): (&u64, &u64)| a.abs_diff(*b) <= 1;
+        if segments.len() != row.clq1_segments.len() || !segments.iter().zip(&row.clq1_segments).all(near) {
+            fail("clq1_segments");
+        }
+        let off = segments.iter().zip(&row.clq1_segments).filter(|(a, b)| a != b).count();
+        compared.add(Segments { all: segments.len(), off });
+        if got["clq1"] != segments.iter().sum::<u64>() || !segments.is_sorted_by(|a, b| a >= b) {
+            fail("clq1");
+        }
+        if elo.is_nan() || (elo - row.elo).abs() >= 1e-9 {
+            fail("elo");
+        }
+        shown.push((server.clone(), Row { clq1_segments: segments, elo, ..row.clone() }));
+    }
+    assert_eq!(lines.len(), want.len(), "{of}: number of rows");
+    check_positions(oracle, &lines, shown, of);
+    compared
+}
+
+/// The positions that follow from the scores as exported and the oracle's moments and keys.
+fn check_positions(oracle: &Oracle, lines: &[&str], shown: Vec<(String, Row)>, of: &str) {
+    for server in &oracle.servers {
+        let mut board: Vec<(&str, Row)> = Vec::new();
+        for (line, (of_server, row)) in lines.iter().zip(&shown) {
+            if of_server == server {
+                board.push((line, Row { pos: Default::default(), ..row.clone() }));
+            }
+        }
+        board.sort_by_key(|(_, row)| oracle.player_key(&row.who));
+        let (lines, mut rows): (Vec<&str>, Vec<Row>) = board.into_iter().unzip();
+        for ranking in ["clq1", "clq2", "elo", "points", "time"] {
+            oracle.rank(&mut rows, ranking);
+        }
+        for (line, row) in lines.iter().zip(&rows) {
+            let got: Value = serde_json::from_str(line).expect("JSON, as before");
+            let want = serde_json::to_value(&row.pos).expect("JSON");
+            assert!(got["pos"] == want, "{of}: pos\n   got {line}\noracle {want}, scores reached at {:?}", row.reached);
+        }
+    }
+}
+
+/// The first number of this name in a line, to the last bit: `serde_json` reads floats a little less exactly.
+fn exact_float(line: &str, field: &str) -> Option<f64> {
+    let (_, rest) = line.split_once(&format!("\"{field}\":"))?;
+    rest.split([',', '}']).next()?.trim().parse().ok()
+}
+
+fn first_difference(how: &str, got: &str, want: &str) -> String {
+    let differing = got.lines().zip(want.lines()).find(|(got, want)| got != want);
+    let (got_count, want_count) = (got.lines().count(), want.lines().count());
+    match differing {
+        Some((got, want)) => format!("{how}\n   got {got}\nbefore {want}"),
+        None => format!("{how}: {got_count} rows, before {want_count}"),
+    }
+}
+
+/// Where one test keeps its logs, and for as long as it runs its states.
+struct Place {
+    logs: PathBuf,
+    states: tempfile::TempDir,
+}
+
+impl Place {
+    fn new(name: &str) -> Place {
+        let logs = Path::new(env!("CARGO_TARGET_TMPDIR")).join("replay").join(name);
+        std::fs::create_dir_all(&logs).expect("a place for logs");
+        Place { logs, states: tempfile::tempdir().expect("a place for states") }
+    }
+
+    fn log(&self, name: &str, log: &str) -> PathBuf {
+        let file = self.logs.join(format!("{name}.jsonl"));
+        std::fs::write(&file, log).expect("a log");
+        file
+    }
+
+    fn state(&self, name: &str) -> State {
+        State { dir: self.states.path().join(name), config: None }
+    }
+
+    /// The config file that makes the settings those of clqd.
+    fn config(&self, settings: &Settings) -> PathBuf {
+        let quarter = if settings.clq2_quarter == Quarter::Exact { "exact" } else { "whole" };
+        let config = format!(
+            "time_zone = \"{}\"\n\n[rank]\ncount_bots = {}\nping_zero_is_bot = {}\nignore = {:?}\nround_drop_min = {}\n\
+             round_drop_ratio = {:?}\nclq2.quarter = \"{quarter}\"\nelo.k = {:?}\nelo.k_times_opponents_max = {:?}\n\
+             elo.carry_over = {}\n",
+            settings.calendar.zone_name(),
+            settings.count_bots,
+            settings.ping_zero_is_bot,
+            settings.ignore,
+            settings.round_drop_min,
+            settings.round_drop_ratio,
+            settings.elo_k,
+            settings.elo_k_times_opponents_max,
+            settings.elo_carry_over,
+        );
+        let file = self.logs.join("clqd.toml");
+        std::fs::write(&file, config).expect("a config");
+        file
+    }
+}
+
+/// A state directory, and the binary that works on it.
+struct State {
+    dir: PathBuf,
+    config: Option<PathBuf>,
+}
+
+impl State {
+    fn command(&self, command: &str) -> Command {
+        let mut clqd = Command::new(env!("CARGO_BIN_EXE_clqd"));
+        clqd.arg(command).arg("--state").arg(&self.dir).stdin(Stdio::null());
+        if let Some(config) = &self.config {
+            clqd.arg("--config").arg(config);
+        }
+        clqd
+    }
+
+    fn replay(&self, log: &Path) {
+        let output = self.command("replay").arg(log).output().expect("clqd runs");
+        assert_success("replay", log, &output);
+    }
+
+    /// Whether it was still running when it was killed.
+    fn replay_and_kill(&self, log: &Path, after: Duration) -> bool {
+        let mut replay = self.command("replay");
+        let mut child = replay.arg(log).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("clqd runs");
+        std::thread::sleep(after);
+        let running = child.try_wait().expect("a child").is_none();
+        // It may have ended since; then there is nothing to kill.
+        let _ = child.kill();
+        child.wait().expect("a child");
+        running
+    }
+
+    fn export(&self, week: u32) -> String {
+        let output = self.command("export").args(["--week", &label(WeekKey(week))]).output().expect("clqd runs");
+        assert_success("export", &self.dir, &output);
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+
+    fn export_all(&self, weeks: &[u32]) -> String {
+        weeks.iter().map(|&week| self.export(week)).collect()
+    }
+}
+
+fn assert_success(command: &str, of: &Path, output: &Output) {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "clqd {command} of {}: {}\n{stderr}", of.display(), output.status);
+}
