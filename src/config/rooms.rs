@@ -85,7 +85,7 @@ impl Config {
     /// `None`: nothing is recorded.
     pub fn recorder_settings(&self) -> Option<RecorderSettings> {
         let path = self.record.clone();
-        (!path.as_os_str().is_empty()).then(|| RecorderSettings {
+        (!path.as_os_str().is_empty()).then_some(RecorderSettings {
             path,
             rotate_bytes: self.scan_log.rotate_bytes,
             keep_files: self.scan_log.keep_files,
