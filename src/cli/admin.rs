@@ -124,7 +124,7 @@ pub fn servers(command: Servers, app: &App) -> anyhow::Result<ExitCode> {
         Servers::Add { urls, tags } => in_chunks(app, urls, |urls| Request::ServersAdd { urls, tags: tags.clone() }),
         Servers::Remove { urls } => in_chunks(app, urls, |urls| Request::ServersRemove { urls }),
         Servers::List { class, game, tag, text } => {
-            ask(app, &Request::ServersList { filter: Filter { class, game, tag, text } })
+            ask_for(app, &Request::ServersList { filter: Filter { class, game, tag, text } }, "no server fits")
         }
         Servers::Import { file, tags } => import::run(&file, &tags, app),
         Servers::Show { url } => ask(app, &Request::ServersShow { url }),
@@ -146,7 +146,7 @@ pub fn top(args: Top, app: &App) -> anyhow::Result<ExitCode> {
 }
 
 pub fn player(args: Player, app: &App) -> anyhow::Result<ExitCode> {
-    ask(app, &Request::Player { name: args.name })
+    ask_for(app, &Request::Player { name: args.name }, "no player of this name is known; case matters")
 }
 
 pub fn greylist(args: Greylist, app: &App) -> anyhow::Result<ExitCode> {
@@ -159,9 +159,25 @@ pub fn reload(app: &App) -> anyhow::Result<ExitCode> {
 
 /// Asks and prints. Fails where a URL was refused.
 fn ask(app: &App, request: &Request) -> anyhow::Result<ExitCode> {
+    ask_counted(app, request).map(|(code, _)| code)
+}
+
+/// Asks and prints. Fails where there is nothing to print, with what to say then.
+fn ask_for(app: &App, request: &Request, nothing: &str) -> anyhow::Result<ExitCode> {
+    let (code, rows) = ask_counted(app, request)?;
+    if rows > 0 {
+        return Ok(code);
+    }
+    eprintln!("clqd: {nothing}");
+    Ok(ExitCode::FAILURE)
+}
+
+fn ask_counted(app: &App, request: &Request) -> anyhow::Result<(ExitCode, u64)> {
     let mut printer = Printer::new(app.json(), io::stdout().lock());
     let mut code = ExitCode::SUCCESS;
+    let mut rows = 0;
     let asked = app.ask(request, &mut |row| {
+        rows += 1;
         code = worse(code, &row);
         printer.row(row)
     });
@@ -170,7 +186,7 @@ fn ask(app: &App, request: &Request) -> anyhow::Result<ExitCode> {
     for note in asked?.notes {
         eprintln!("{note}");
     }
-    Ok(code)
+    Ok((code, rows))
 }
 
 fn in_chunks(app: &App, urls: Vec<String>, request: impl Fn(Vec<String>) -> Request) -> anyhow::Result<ExitCode> {

@@ -1,5 +1,6 @@
 //! `clqd check-config FILE`: reads a configuration file and changes nothing.
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -15,26 +16,27 @@ pub struct Args {
 }
 
 pub fn run(args: Args, app: &App) -> anyhow::Result<ExitCode> {
+    let mut out = io::stdout().lock();
     let Some(file) = args.file.as_deref().or(app.config_file()) else {
-        println!("there is no configuration file; the built-in defaults are in use");
+        writeln!(out, "there is no configuration file; the built-in defaults are in use")?;
         return Ok(ExitCode::SUCCESS);
     };
     match Config::load(file) {
         Ok(config) => {
-            print_ok(file, &config, app);
+            print_ok(&mut out, file, &config, app)?;
             Ok(ExitCode::SUCCESS)
         }
         Err(ConfigError::Problems { file, problems }) => {
             for problem in &problems {
                 if app.json() {
                     let Problem { line, key, message } = problem;
-                    println!("{}", json!({"file": file, "line": line, "key": key, "message": message}));
+                    writeln!(out, "{}", json!({"file": file, "line": line, "key": key, "message": message}))?;
                 } else {
-                    println!("{}:{}: {problem}", file.display(), problem.line);
+                    writeln!(out, "{}:{}: {problem}", file.display(), problem.line)?;
                 }
             }
             if !app.json() {
-                println!("{} {}", problems.len(), if problems.len() == 1 { "problem" } else { "problems" });
+                writeln!(out, "{} {}", problems.len(), if problems.len() == 1 { "problem" } else { "problems" })?;
             }
             Ok(ExitCode::FAILURE)
         }
@@ -42,27 +44,29 @@ pub fn run(args: Args, app: &App) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn print_ok(file: &Path, config: &Config, app: &App) {
+fn print_ok(out: &mut impl Write, file: &Path, config: &Config, app: &App) -> io::Result<()> {
     let changes = Config::default().diff_reload(config);
     let mut changed: Vec<String> = changes.changed.into_iter().chain(changes.needs_restart).collect();
     changed.sort();
     if app.json() {
-        println!("{}", json!({"file": file, "ok": true, "changed": changed}));
-        return;
+        writeln!(out, "{}", json!({"file": file, "ok": true, "changed": changed}))?;
+        return Ok(());
     }
-    println!("{}: ok", file.display());
-    println!("  state     {}", config.state_dir.display());
-    println!("  socket    {}", config.control_socket.display());
-    println!("  weeks     begin in {}", config.time_zone);
-    println!("  archive   {}", if config.archive.is_on() { config.archive.url_shown() } else { "none".to_owned() });
+    writeln!(out, "{}: ok", file.display())?;
+    writeln!(out, "  state     {}", config.state_dir.display())?;
+    writeln!(out, "  socket    {}", config.control_socket.display())?;
+    writeln!(out, "  weeks     begin in {}", config.time_zone)?;
+    let archive = if config.archive.is_on() { config.archive.url_shown() } else { "none".to_owned() };
+    writeln!(out, "  archive   {archive}")?;
     let record = config.record.display().to_string();
-    println!("  scan log  {}", if record.is_empty() { "none" } else { &record });
+    writeln!(out, "  scan log  {}", if record.is_empty() { "none" } else { &record })?;
     let changed = if changed.is_empty() { "nothing".to_owned() } else { changed.join(", ") };
-    println!("  changed   {changed}");
+    writeln!(out, "  changed   {changed}")?;
     let password = &config.archive.password_file;
     if config.archive.is_on() && !password.as_os_str().is_empty() {
         if let Err(error) = std::fs::File::open(password) {
-            println!("note: archive.password_file {}: {error}", password.display());
+            writeln!(out, "note: archive.password_file {}: {error}", password.display())?;
         }
     }
+    Ok(())
 }

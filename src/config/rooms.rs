@@ -1,6 +1,6 @@
 //! What each room gets of the configuration, in the room's own words.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use super::{Config, PASSWORD_CREDENTIAL, Quarter};
 use crate::archive::ArchiveSettings;
@@ -44,10 +44,11 @@ impl Config {
 
     pub fn archive_settings(&self) -> ArchiveSettings {
         let archive = &self.archive;
-        let of_systemd = std::env::var_os("CREDENTIALS_DIRECTORY").map(|dir| Path::new(&dir).join(PASSWORD_CREDENTIAL));
-        // An empty credential is none: the unit may load one that nobody filled in.
-        let credential = of_systemd.filter(|path| path.metadata().is_ok_and(|file| file.len() > 0));
-        let credential = credential.filter(|_| archive.password_file.as_os_str().is_empty());
+        let of_systemd = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+        // The unit loads an empty one where nobody made the file: that is none,
+        // and the password of the URL holds.
+        let credential = of_systemd.filter(|_| archive.password_file.as_os_str().is_empty());
+        let credential = credential.filter(|dir| archive.password(Some(dir)).is_ok_and(|password| password.is_some()));
         ArchiveSettings {
             url: archive.url.clone(),
             password_file: archive.password_file.clone(),
@@ -76,14 +77,15 @@ impl Config {
             resolve_ttl_s: scan.resolve_ttl_s as u32,
             receive_buffer_bytes: scan.receive_buffer_bytes as u32,
             allow_private: scan.allow_private,
-            opt_out: scan.opt_out.iter().filter_map(|network| network.parse().ok()).collect(), // checked when read
+            // The check of the file lets only networks through.
+            opt_out: scan.opt_out.iter().filter_map(|network| network.parse().ok()).collect(),
         }
     }
 
     /// `None`: nothing is recorded.
     pub fn recorder_settings(&self) -> Option<RecorderSettings> {
         let path = self.record.clone();
-        (!path.as_os_str().is_empty()).then(|| RecorderSettings {
+        (!path.as_os_str().is_empty()).then_some(RecorderSettings {
             path,
             rotate_bytes: self.scan_log.rotate_bytes,
             keep_files: self.scan_log.keep_files,
@@ -100,5 +102,12 @@ mod tests {
         let settings = Config::default().engine_settings().unwrap();
         assert_eq!(settings.rules, Rules::default());
         assert_eq!(settings.intervals, Intervals::default());
+        assert_eq!(Config::default().scan_settings(), ScanSettings::default());
+    }
+
+    #[test]
+    fn no_network_that_the_file_may_name_is_lost_on_the_way() {
+        let text = "[scan]\nopt_out = [\"192.0.2.7\", \"192.0.2.0/24\", \"2001:db8::/32\", \"::1\", \"0.0.0.0/0\", \"192.0.2.9/24\"]\n";
+        assert_eq!(Config::parse(text).expect("valid").scan_settings().opt_out.len(), 6);
     }
 }

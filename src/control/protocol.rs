@@ -2,13 +2,17 @@
 //!
 //! A request, with an `id` that its answer repeats:
 //!
-//!     {"v":1,"id":7,"cmd":"servers.show","url":"quake3://127.0.0.1:27960"}
+//! ```json
+//! {"v":1,"id":7,"cmd":"servers.show","url":"quake3://127.0.0.1:27960"}
+//! ```
 //!
 //! Its answer is any number of rows, then one end or one error:
 //!
-//!     {"v":1,"id":7,"row":{"kind":"server_detail", ...}}
-//!     {"v":1,"id":7,"end":{"notes":[]}}
-//!     {"v":1,"id":7,"error":{"code":"not_found","message":"..."}}
+//! ```json
+//! {"v":1,"id":7,"row":{"kind":"server_detail", ...}}
+//! {"v":1,"id":7,"end":{"notes":[]}}
+//! {"v":1,"id":7,"error":{"code":"not_found","message":"..."}}
+//! ```
 //!
 //! Requests of one connection are answered one after the other. A field that a
 //! request does not have is refused, so that a misspelt filter never widens a
