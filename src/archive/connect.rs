@@ -95,12 +95,16 @@ impl Archive {
         // Before asking: the lock may be got although the answer is lost.
         *previous = Some(self.conn.id());
         let wait_s = (settings.query_timeout_ms / 2_000).min(5);
-        let got = self.first::<Option<u8>>("lock", &format!("SELECT GET_LOCK({NAME}, {wait_s})")).await?;
-        if got.flatten() == Some(1) {
-            return Ok(());
+        loop {
+            let got = self.first::<Option<u8>>("lock", &format!("SELECT GET_LOCK({NAME}, {wait_s})")).await?;
+            if got.flatten() == Some(1) {
+                return Ok(());
+            }
+            // Nobody: it was let go just now.
+            if let Some(connection) = self.first::<Option<u64>>("lock", &holder).await?.flatten() {
+                return Err(ArchiveError::Taken { target: self.target.clone(), connection });
+            }
         }
-        let connection = self.first::<Option<u64>>("lock", &holder).await?.flatten().unwrap_or_default();
-        Err(ArchiveError::Taken { target: self.target.clone(), connection })
     }
 
     /// Runs a statement.

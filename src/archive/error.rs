@@ -29,12 +29,13 @@ pub enum ArchiveError {
          or if it is gone: KILL {connection}"
     )]
     Taken { target: String, connection: u64 },
-    /// The archive was written from another state: the same name has another key.
+    /// The archive was written from another state: a name has another key there,
+    /// or a key another name.
     #[error(
-        "archive {target} does not belong to this state: {what} {name} has key {key_here} in the state and key \
-         {key_there} in the archive; bring back the state that wrote it, or give this one an empty database"
+        "archive {target} does not belong to this state: {what} {here} in the state is {there} in the archive; \
+         bring back the state that wrote it, or give this one an empty database"
     )]
-    Foreign { target: String, what: &'static str, name: String, key_here: u32, key_there: u32 },
+    Foreign { target: String, what: &'static str, here: String, there: String },
     /// The database does not take this value: an error of ours.
     #[error("archive {target} rejects a row of {what}: {why}")]
     Rejected { target: String, what: &'static str, why: String },

@@ -23,6 +23,9 @@ const CONFLICT_TRIES_MAX: u32 = 5;
 /// Keys in one IN list: some 50 KB of text.
 const IN_LIST_MAX: usize = 5_000;
 
+/// Names in one IN list: at most some 130 KB of text.
+const NAME_LIST_MAX: usize = 500;
+
 /// Widths of columns, in characters, to which text is cut that is only shown.
 const GREYLIST_CHARS: usize = 1_000;
 const TAG_CHARS: usize = 190;
@@ -448,34 +451,24 @@ impl Archive {
         name_column: &'static str,
         here: &[(u32, &str)],
     ) -> Result<(), Halt> {
-        for here in here.chunks(IN_LIST_MAX) {
+        for here in here.chunks(NAME_LIST_MAX) {
             let select = format!(
                 "SELECT {key_column}, {name_column} FROM {table} WHERE {key_column} IN ({}) \
                  UNION SELECT {key_column}, {name_column} FROM {table} WHERE {name_column} IN ({})",
                 list(here.iter().map(|(key, _)| key)),
                 list(here.iter().map(|(_, name)| literal(name)))
             );
-            let by_key: BTreeMap<u32, &str> = here.iter().copied().collect();
-            let by_name: BTreeMap<&str, u32> = here.iter().map(|&(key, name)| (name, key)).collect();
-            for (key_there, name) in self.rows::<(u32, String)>(&select).await.doing(table)? {
-                match (by_name.get(name.as_str()), by_key.get(&key_there)) {
-                    (Some(&key_here), _) if key_here != key_there => {
-                        return Err(self.foreign(table, format!("{name:?}"), key_here, key_there));
-                    }
-                    (None, Some(name_here)) => {
-                        let name = format!("{name_here:?} (in the archive that key is {name:?})");
-                        return Err(self.foreign(table, name, key_there, key_there));
-                    }
-                    _ => {}
-                }
-            }
+            let there: Vec<(u32, String)> = self.rows(&select).await.doing(table)?;
+            let here: Vec<(u32, String)> = here.iter().map(|&(key, name)| (key, name.to_owned())).collect();
+            let show = |name: &String| format!("{name:?}");
+            self.compare(table, &here, &there, show)?;
         }
         Ok(())
     }
 
     /// As `refuse_foreign`; a player's name belongs to a game.
     async fn refuse_foreign_players(&mut self, here: &[(PlayerKey, GameKey, &str, &str)]) -> Result<(), Halt> {
-        for here in here.chunks(IN_LIST_MAX) {
+        for here in here.chunks(NAME_LIST_MAX) {
             let mut select = format!(
                 "SELECT player, game, name FROM player WHERE player IN ({})",
                 list(here.iter().map(|(key, ..)| key))
@@ -489,30 +482,42 @@ impl Archive {
                 select.push_str(" UNION SELECT player, game, name FROM player WHERE ");
                 select.push_str(&format!("game = {game} AND name IN ({names})"));
             }
-            let by_key: BTreeMap<u32, (u32, &str)> =
-                here.iter().map(|&(key, game, name, _)| (key.0, (game.0, name))).collect();
-            let by_name: BTreeMap<(u32, &str), u32> =
-                here.iter().map(|&(key, game, name, _)| ((game.0, name), key.0)).collect();
-            for (key_there, game, name) in self.rows::<(u32, u32, String)>(&select).await.doing("player")? {
-                match (by_name.get(&(game, name.as_str())), by_key.get(&key_there)) {
-                    (Some(&key_here), _) if key_here != key_there => {
-                        return Err(self.foreign("player", format!("{name:?} of game {game}"), key_here, key_there));
-                    }
-                    (None, Some((game_here, name_here))) => {
-                        let name = format!(
-                            "{name_here:?} of game {game_here} (in the archive that key is {name:?} of game {game})"
-                        );
-                        return Err(self.foreign("player", name, key_there, key_there));
-                    }
-                    _ => {}
-                }
-            }
+            let there: Vec<(u32, u32, String)> = self.rows(&select).await.doing("player")?;
+            let there: Vec<(u32, (u32, String))> =
+                there.into_iter().map(|(key, game, name)| (key, (game, name))).collect();
+            let here: Vec<(u32, (u32, String))> =
+                here.iter().map(|&(key, game, name, _)| (key.0, (game.0, name.to_owned()))).collect();
+            let show = |(game, name): &(u32, String)| format!("{name:?} of game {game}");
+            self.compare("player", &here, &there, show)?;
         }
         Ok(())
     }
 
-    fn foreign(&self, what: &'static str, name: String, key_here: u32, key_there: u32) -> Halt {
-        Halt::Error(ArchiveError::Foreign { target: self.target.clone(), what, name, key_here, key_there })
+    /// Keys and names, here and there. Error: a key or a name is in both, but
+    /// not together. Comparison is by byte, where the database pads with spaces.
+    fn compare<N: Ord>(
+        &self,
+        what: &'static str,
+        here: &[(u32, N)],
+        there: &[(u32, N)],
+        show: impl Fn(&N) -> String,
+    ) -> Result<(), Halt> {
+        let by_key: BTreeMap<u32, &N> = here.iter().map(|(key, name)| (*key, name)).collect();
+        let by_name: BTreeMap<&N, u32> = here.iter().map(|(key, name)| (name, *key)).collect();
+        for (key, name) in there {
+            let (key_here, name_here) = match (by_name.get(name), by_key.get(key)) {
+                (Some(&other), _) if other != *key => (other, name),
+                (_, Some(other)) if *other != name => (*key, *other),
+                _ => continue,
+            };
+            return Err(Halt::Error(ArchiveError::Foreign {
+                target: self.target.clone(),
+                what,
+                here: format!("{} (key {key_here})", show(name_here)),
+                there: format!("{} (key {key})", show(name)),
+            }));
+        }
+        Ok(())
     }
 }
 

@@ -1,0 +1,152 @@
+//! A TCP proxy between clqd and its database that fails on purpose.
+//!
+//! Each connection takes the next plan of a queue; with none left it passes
+//! everything.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// What becomes of one connection. Bytes are counted from its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plan {
+    Pass,
+    /// Closed at once.
+    Refuse,
+    /// Both ways are closed once so many bytes have gone to the database.
+    CutUp(usize),
+    /// Both ways are closed once so many bytes have come from the database.
+    CutDown(usize),
+    /// Nothing goes either way any more after so many bytes to the database,
+    /// and neither side is told for so long. Then all that was held back goes
+    /// to the database after all, as a late packet may.
+    StallUp(usize, Duration),
+    /// The n-th COMMIT reaches the database, and is carried out, but its answer
+    /// is lost with the connection.
+    LoseCommitAnswer(usize),
+}
+
+pub struct Proxy {
+    pub address: SocketAddr,
+    shared: Arc<Mutex<Shared>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    plans: VecDeque<Plan>,
+    bytes_up: usize,
+    bytes_down: usize,
+    commits: usize,
+    connections: usize,
+}
+
+/// Traffic of the last connection that ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Traffic {
+    pub bytes_up: usize,
+    pub bytes_down: usize,
+    pub commits: usize,
+    /// Connections so far.
+    pub connections: usize,
+}
+
+impl Proxy {
+    pub async fn to(database: SocketAddr) -> Proxy {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared = Arc::new(Mutex::new(Shared::default()));
+        let state = shared.clone();
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let plan = {
+                    let mut shared = state.lock().unwrap();
+                    shared.connections += 1;
+                    shared.plans.pop_front().unwrap_or(Plan::Pass)
+                };
+                if plan != Plan::Refuse {
+                    tokio::spawn(relay(client, database, plan, state.clone()));
+                }
+            }
+        });
+        Proxy { address, shared }
+    }
+
+    /// The next connections go by these plans.
+    pub fn plan(&self, plans: impl IntoIterator<Item = Plan>) {
+        self.shared.lock().unwrap().plans = plans.into_iter().collect();
+    }
+
+    pub fn traffic(&self) -> Traffic {
+        let shared = self.shared.lock().unwrap();
+        Traffic {
+            bytes_up: shared.bytes_up,
+            bytes_down: shared.bytes_down,
+            commits: shared.commits,
+            connections: shared.connections,
+        }
+    }
+
+    /// Plans that no connection has taken yet.
+    pub fn plans_left(&self) -> usize {
+        self.shared.lock().unwrap().plans.len()
+    }
+}
+
+/// The command packet for `COMMIT`: 7 bytes, sequence 0, COM_QUERY.
+const COMMIT: &[u8] = b"\x07\x00\x00\x00\x03COMMIT";
+
+async fn relay(mut client: TcpStream, database: SocketAddr, plan: Plan, shared: Arc<Mutex<Shared>>) {
+    let Ok(mut server) = TcpStream::connect(database).await else { return };
+    let (mut up, mut down, mut commits) = (0, 0, 0);
+    let (mut from_client, mut from_server) = ([0; 16_384], [0; 16_384]);
+    let mut drop_answer = false;
+    loop {
+        tokio::select! {
+            read = client.read(&mut from_client) => {
+                let Ok(len @ 1..) = read else { break };
+                let bytes = &from_client[..len];
+                if let Plan::CutUp(at) = plan && up + len > at {
+                    let _ = server.write_all(&bytes[..at - up]).await;
+                    break;
+                }
+                if let Plan::StallUp(at, pause) = plan && up + len > at {
+                    let _ = server.write_all(&bytes[..at - up]).await;
+                    tokio::time::sleep(pause).await;
+                    let _ = server.write_all(&bytes[at - up..]).await;
+                    // Long enough for the database to act on it.
+                    tokio::time::sleep(Duration::from_millis(300)).await;
+                    break;
+                }
+                up += len;
+                if bytes == COMMIT {
+                    commits += 1;
+                    drop_answer = plan == Plan::LoseCommitAnswer(commits);
+                }
+                if server.write_all(bytes).await.is_err() {
+                    break;
+                }
+            }
+            read = server.read(&mut from_server) => {
+                let Ok(len @ 1..) = read else { break };
+                if drop_answer {
+                    break;
+                }
+                let bytes = &from_server[..len];
+                if let Plan::CutDown(at) = plan && down + len > at {
+                    let _ = client.write_all(&bytes[..at - down]).await;
+                    break;
+                }
+                down += len;
+                if client.write_all(bytes).await.is_err() {
+                    break;
+                }
+            }
+        }
+    }
+    let mut shared = shared.lock().unwrap();
+    (shared.bytes_up, shared.bytes_down, shared.commits) = (up, down, commits);
+}

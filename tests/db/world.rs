@@ -1,0 +1,531 @@
+//! A made-up world to archive: it changes at random from a seed, hands out
+//! jobs as the daemon's outbox does, and knows what the tables must hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use clqd::archive::{Ask, JobSource, SourceGone};
+use clqd::model::archive::{ListEntry, MapWeekArchive, PlayerWeekArchive, ServerArchive, WeekArchive};
+use clqd::model::row::BestPositions;
+use clqd::model::server::SeriesRecord;
+use clqd::model::week::{Calendar, label};
+use clqd::model::{ArchiveJob, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, WeekKey};
+
+use super::Database;
+
+/// Names that a careless statement or collation trips over.
+const ODD: [&str; 14] =
+    ["O'Brien", "back\\slash", "\\'", "😀", "ß", "ss", "SS", "é", "e", "\"q\"", "%_", "a;b -- c", "名前", "/*x*/"];
+
+/// A shared world; the source of a worker.
+#[derive(Clone)]
+pub struct Outbox(pub Arc<Mutex<World>>);
+
+impl Outbox {
+    pub fn new(seed: u64) -> Outbox {
+        Outbox(Arc::new(Mutex::new(World::new(seed))))
+    }
+
+    pub fn with<T>(&self, act: impl FnOnce(&mut World) -> T) -> T {
+        act(&mut self.0.lock().unwrap())
+    }
+}
+
+impl JobSource for Outbox {
+    async fn next(&self, ask: Ask) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceGone> {
+        Ok(self.with(|world| {
+            let mut rows = 0;
+            let mut jobs = Vec::new();
+            for (&key, &seq) in world.pending.iter().filter(|(key, _)| ask.holds(**key)) {
+                if jobs.len() == ask.entries_max || rows >= ask.rows_max {
+                    break;
+                }
+                let job = world.job(key);
+                if let ArchiveJob::Week(week) = &job {
+                    rows += week.rows.len() + week.maps.len();
+                }
+                jobs.push((OutboxEntry { key, seq }, job));
+            }
+            // While these are on their way to the database the world goes on.
+            if world.restless && !jobs.is_empty() {
+                world.step();
+                world.restless = world.dice(4) > 0;
+            }
+            jobs
+        }))
+    }
+
+    async fn done(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceGone> {
+        self.with(|world| {
+            for entry in entries {
+                if world.pending.get(&entry.key) == Some(&entry.seq) {
+                    world.pending.remove(&entry.key);
+                }
+            }
+        });
+        Ok(())
+    }
+}
+
+pub struct World {
+    state: u64,
+    seq: u64,
+    pub pending: BTreeMap<OutboxKey, u64>,
+    games: Vec<String>,
+    maps: Vec<String>,
+    players: Vec<(GameKey, String, String)>,
+    servers: Vec<ServerArchive>,
+    pub weeks: BTreeMap<(u32, u32), WeekArchive>,
+    best: BTreeMap<(u32, u32), BestPositions>,
+    /// The running week.
+    week: u32,
+    /// Changes happen while jobs are being written.
+    pub restless: bool,
+}
+
+impl World {
+    fn new(seed: u64) -> World {
+        let mut world = World {
+            state: seed | 1,
+            seq: 0,
+            pending: BTreeMap::new(),
+            games: Vec::new(),
+            maps: Vec::new(),
+            players: Vec::new(),
+            servers: Vec::new(),
+            weeks: BTreeMap::new(),
+            best: BTreeMap::new(),
+            week: 2_900,
+            restless: false,
+        };
+        for name in ["baseq3", "cstrike", "map's \\ game"] {
+            world.games.push(name.into());
+            world.touch(OutboxKey::Game(GameKey(world.games.len() as u32)));
+        }
+        for name in ODD {
+            world.add_player(name.into());
+        }
+        for _ in 0..4 {
+            world.add_server();
+        }
+        world
+    }
+
+    pub fn dice(&mut self, sides: u64) -> u64 {
+        // xorshift64*
+        self.state ^= self.state >> 12;
+        self.state ^= self.state << 25;
+        self.state ^= self.state >> 27;
+        (self.state.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % sides
+    }
+
+    fn touch(&mut self, key: OutboxKey) {
+        self.seq += 1;
+        self.pending.insert(key, self.seq);
+    }
+
+    pub fn touch_all(&mut self) {
+        let all: Vec<OutboxKey> = self.keys();
+        for key in all {
+            self.touch(key);
+        }
+    }
+
+    fn keys(&self) -> Vec<OutboxKey> {
+        let mut keys = Vec::new();
+        keys.extend((1..=self.games.len() as u32).map(|key| OutboxKey::Game(GameKey(key))));
+        keys.extend((1..=self.maps.len() as u32).map(|key| OutboxKey::Map(MapKey(key))));
+        keys.extend((1..=self.players.len() as u32).map(|key| OutboxKey::Player(PlayerKey(key))));
+        keys.extend(self.servers.iter().map(|server| OutboxKey::Server(server.key)));
+        keys.extend(
+            self.weeks.keys().map(|&(week, server)| OutboxKey::Week { week: WeekKey(week), server: ServerKey(server) }),
+        );
+        keys
+    }
+
+    /// Every job there is, as it is now.
+    pub fn jobs(&self) -> Vec<ArchiveJob> {
+        self.keys().into_iter().map(|key| self.job(key)).collect()
+    }
+
+    fn job(&self, key: OutboxKey) -> ArchiveJob {
+        match key {
+            OutboxKey::Game(key) => ArchiveJob::Game { key, name: self.games[key.0 as usize - 1].clone() },
+            OutboxKey::Map(key) => ArchiveJob::Map { key, name: self.maps[key.0 as usize - 1].clone() },
+            OutboxKey::Player(key) => {
+                let (game, name, display) = self.players[key.0 as usize - 1].clone();
+                ArchiveJob::Player { key, game, name, display }
+            }
+            OutboxKey::Server(key) => ArchiveJob::Server(Box::new(self.servers[key.0 as usize - 1].clone())),
+            OutboxKey::Week { week, server } => {
+                let mut week = self.weeks[&(week.0, server.0)].clone();
+                if week.closed {
+                    week.best = week.rows.iter().map(|row| (row.player, self.best_of(server, row.player))).collect();
+                }
+                ArchiveJob::Week(Box::new(week))
+            }
+        }
+    }
+
+    fn best_of(&self, server: ServerKey, player: PlayerKey) -> [Vec<(u32, WeekKey)>; 3] {
+        let best = self.best.get(&(server.0, player.0)).cloned().unwrap_or_default();
+        best.0.map(|list| list.to_vec())
+    }
+
+    fn add_player(&mut self, name: String) -> PlayerKey {
+        let game = GameKey(1 + self.dice(self.games.len() as u64) as u32);
+        let display = format!("^1{name}");
+        self.players.push((game, name, display));
+        let key = PlayerKey(self.players.len() as u32);
+        self.touch(OutboxKey::Player(key));
+        key
+    }
+
+    fn add_map(&mut self) -> MapKey {
+        self.maps.push(format!("q3dm{}", self.maps.len()));
+        let key = MapKey(self.maps.len() as u32);
+        self.touch(OutboxKey::Map(key));
+        key
+    }
+
+    fn add_server(&mut self) {
+        let key = ServerKey(self.servers.len() as u32 + 1);
+        self.servers.push(ServerArchive {
+            key,
+            url: format!("quake3://10.0.0.{key}:27960"),
+            hostname: "a 'server' \\".into(),
+            game: None,
+            map: None,
+            slots: 16,
+            class: 6,
+            missed: 0,
+            players: 0,
+            assumed_players: 0,
+            total_points: -5,
+            added_ms: 1_763_000_000_000,
+            last_scan_ms: None,
+            last_seen_ms: None,
+            rank: None,
+            rank_week: None,
+            greylist: None,
+            removed: false,
+            tags: Vec::new(),
+            list: Vec::new(),
+            series: None,
+        });
+        self.touch(OutboxKey::Server(key));
+    }
+
+    /// Some change.
+    pub fn step(&mut self) {
+        match self.dice(20) {
+            0 => self.add_server(),
+            1 => self.close_week(),
+            2..=8 => self.change_server(),
+            _ => self.change_week(),
+        }
+    }
+
+    fn some_server(&mut self) -> usize {
+        self.dice(self.servers.len() as u64) as usize
+    }
+
+    fn some_player(&mut self) -> PlayerKey {
+        if self.dice(5) == 0 {
+            let name = format!("{} {}", ODD[self.dice(ODD.len() as u64) as usize], self.players.len());
+            return self.add_player(name);
+        }
+        let key = PlayerKey(1 + self.dice(self.players.len() as u64) as u32);
+        if self.dice(3) == 0 {
+            let colour = self.dice(8);
+            let player = &mut self.players[key.0 as usize - 1];
+            player.2 = format!("^{colour}{}", player.1);
+            self.touch(OutboxKey::Player(key));
+        }
+        key
+    }
+
+    fn some_map(&mut self) -> MapKey {
+        if self.maps.is_empty() || self.dice(6) == 0 {
+            return self.add_map();
+        }
+        MapKey(1 + self.dice(self.maps.len() as u64) as u32)
+    }
+
+    fn change_server(&mut self) {
+        let at = self.some_server();
+        let map = self.some_map();
+        let length = self.dice(5);
+        let list = (0..length)
+            .map(|_| {
+                let player = self.some_player();
+                let (_, name, display) = self.players[player.0 as usize - 1].clone();
+                let points = self.dice(100) as i64 - 10;
+                ListEntry { name, display, points, player: (points % 3 > 0).then_some(player) }
+            })
+            .collect();
+        let dice: Vec<u64> = (0..1_700).map(|_| self.dice(1 << 20)).collect();
+        let bytes = |from: usize, count: usize| dice[from..from + count].iter().map(|&it| it as u8).collect();
+        let week = self.week;
+        let server = &mut self.servers[at];
+        server.game = Some(GameKey(1));
+        server.map = Some(map);
+        server.list = list;
+        server.players = dice[0] as u32;
+        server.class = 1 + (dice[1] % 7) as u8;
+        server.last_seen_ms = Some(1_763_000_000_000 + dice[2] as i64);
+        server.greylist = dice[3].is_multiple_of(4).then(|| "it's fake".to_owned());
+        server.removed = dice[4].is_multiple_of(8);
+        server.rank = dice[5].is_multiple_of(2).then_some(dice[5] as u32);
+        server.rank_week = server.rank.map(|_| WeekKey(week - 1));
+        server.tags = ["ctf", "CTF", "it's", "123"]
+            .into_iter()
+            .zip(&dice[6..10])
+            .filter(|(_, dice)| *dice % 2 == 0)
+            .map(|(tag, _)| tag.to_owned())
+            .collect();
+        server.series = (dice[11] % 5 > 0).then(|| SeriesRecord {
+            newest_slot_ms: 1_763_000_400_000,
+            newest_hour_ms: 1_762_999_200_000,
+            newest_day_ms: 1_762_905_600_000,
+            newest_week_ms: 0,
+            slots: bytes(20, 250),
+            hours: bytes(300, 768),
+            days: bytes(1_100, 365),
+            weeks: bytes(1_500, (dice[12] % 60) as usize),
+            ranks: bytes(1_570, 110),
+            newest_rank_week: Some(WeekKey(week - 1)),
+        });
+        let key = server.key;
+        self.touch(OutboxKey::Server(key));
+    }
+
+    fn change_week(&mut self) {
+        let server = self.some_server() as u32 + 1;
+        let week = self.week;
+        let count = self.dice(8);
+        let mut players = BTreeSet::new();
+        for _ in 0..count {
+            players.insert(self.some_player());
+        }
+        let mut maps = BTreeSet::new();
+        for _ in 0..count / 2 {
+            maps.insert(self.some_map());
+        }
+        let mut rows = Vec::new();
+        for (at, &player) in players.iter().enumerate() {
+            let measured_ms = self.dice(1 << 30);
+            let starts = self.dice(20) as u32;
+            let position = Some(at as u32 + 1);
+            rows.push(PlayerWeekArchive {
+                player,
+                measured_ms,
+                starts,
+                time_ms: measured_ms + 60_000 * u64::from(starts),
+                points: self.dice(500) as i64 - 20,
+                elo: 1_000.0 + self.dice(1 << 30) as f64 / 3.0e7 - 17.9,
+                elo_rounds: self.dice(3) as u32,
+                clq1: self.dice(1 << 40),
+                clq2: self.dice(80),
+                positions: [position, None, position.filter(|it| it % 2 == 0), position, position],
+            });
+        }
+        let mut map_rows = Vec::new();
+        for &map in &maps {
+            map_rows.push(MapWeekArchive { map, played_ms: self.dice(1 << 29), player_ms: self.dice(1 << 31) });
+        }
+        let calendar = Calendar::default();
+        let key = WeekKey(week);
+        self.weeks.insert(
+            (week, server),
+            WeekArchive {
+                week: key,
+                server: ServerKey(server),
+                label: label(key),
+                week_start_ms: calendar.week_start_ms(key),
+                week_end_ms: calendar.week_end_ms(key),
+                closed: false,
+                server_rank: None,
+                player_ms: map_rows.iter().map(|row| row.player_ms).sum(),
+                rows,
+                maps: map_rows,
+                best: Vec::new(),
+            },
+        );
+        self.touch(OutboxKey::Week { week: key, server: ServerKey(server) });
+    }
+
+    fn close_week(&mut self) {
+        let week = self.week;
+        let keys: Vec<(u32, u32)> = self.weeks.range((week, 0)..(week + 1, 0)).map(|(&key, _)| key).collect();
+        for (rank, key) in (1..).zip(keys) {
+            let job = self.weeks.get_mut(&key).unwrap();
+            job.closed = true;
+            job.server_rank = (job.player_ms > 0).then_some(rank);
+            for row in &job.rows {
+                let best = self.best.entry((key.1, row.player.0)).or_default();
+                for which in 0..3 {
+                    if let Some(position) = row.positions[which] {
+                        best.offer(which, position, job.week);
+                    }
+                }
+            }
+            self.touch(OutboxKey::Week { week: WeekKey(key.0), server: ServerKey(key.1) });
+        }
+        self.week += 1;
+    }
+
+    /// What the tables must hold once everything is archived.
+    pub fn tables(&self) -> Tables {
+        let mut tables = Tables::new();
+        for name in TABLES.map(|(name, _)| name) {
+            tables.insert(name, BTreeSet::new());
+        }
+        let mut put = |table: &'static str, row: Vec<String>| {
+            assert!(tables.get_mut(table).unwrap().insert(row), "a row of {table} twice");
+        };
+        for job in self.jobs() {
+            match job {
+                ArchiveJob::Game { key, name } => put("game", vec![text(key), name]),
+                ArchiveJob::Map { key, name } => put("map", vec![text(key), name]),
+                ArchiveJob::Player { key, game, name, display } => {
+                    put("player", vec![text(key), text(game), name, display])
+                }
+                ArchiveJob::Server(it) => {
+                    let key = text(it.key);
+                    put(
+                        "server",
+                        vec![
+                            key.clone(),
+                            it.url,
+                            it.hostname,
+                            maybe(it.game),
+                            maybe(it.map),
+                            text(it.slots),
+                            text(it.class),
+                            text(it.missed),
+                            text(it.players),
+                            text(it.assumed_players),
+                            text(it.total_points),
+                            text(it.added_ms),
+                            maybe(it.last_scan_ms),
+                            maybe(it.last_seen_ms),
+                            maybe(it.rank),
+                            maybe(it.rank_week),
+                            maybe(it.greylist),
+                            text(u8::from(it.removed)),
+                        ],
+                    );
+                    for tag in it.tags {
+                        put("server_tag", vec![key.clone(), tag]);
+                    }
+                    for (place, entry) in (1..).zip(it.list) {
+                        let points = text(entry.points);
+                        let row =
+                            vec![key.clone(), text(place), entry.name, entry.display, points, maybe(entry.player)];
+                        put("server_player", row);
+                    }
+                    if let Some(it) = it.series {
+                        let times = [it.newest_slot_ms, it.newest_hour_ms, it.newest_day_ms, it.newest_week_ms];
+                        let blobs = [it.slots, it.hours, it.days, it.weeks, it.ranks];
+                        let mut row = vec![key];
+                        row.extend(times.map(text));
+                        row.extend(blobs.map(|blob| blob.iter().map(|byte| format!("{byte:02X}")).collect::<String>()));
+                        row.push(maybe(it.newest_rank_week));
+                        put("server_series", row);
+                    }
+                }
+                ArchiveJob::Week(it) => {
+                    let scope = [text(it.week), text(it.server)];
+                    let row = |rest: Vec<String>| [&scope[..], &rest[..]].concat();
+                    put("server_week", row(vec![maybe(it.server_rank), text(it.player_ms), text(u8::from(it.closed))]));
+                    for r in &it.rows {
+                        let mut rest = vec![text(r.player), text(r.measured_ms), text(r.starts), text(r.time_ms)];
+                        rest.extend([text(r.points), format!("{:?}", r.elo), text(r.elo_rounds)]);
+                        rest.extend([text(r.clq1), text(r.clq2)]);
+                        rest.extend(r.positions.map(maybe));
+                        put("player_week", row(rest));
+                    }
+                    for r in &it.maps {
+                        put("map_week", row(vec![text(r.map), text(r.played_ms), text(r.player_ms)]));
+                    }
+                }
+            }
+        }
+        let weeks: BTreeSet<u32> = self.weeks.keys().map(|&(week, _)| week).collect();
+        for week in weeks {
+            let (key, calendar) = (WeekKey(week), Calendar::default());
+            let row = [text(key), label(key), text(calendar.week_start_ms(key)), text(calendar.week_end_ms(key))];
+            put("week", row.to_vec());
+        }
+        for (&(server, player), best) in &self.best {
+            for (ranking, list) in ["clq1", "clq2", "elo"].iter().zip(&best.0) {
+                for (place, &(position, week)) in (1..).zip(list) {
+                    let row = [text(server), text(player), text(ranking), text(place), text(position), text(week)];
+                    put("best_position", row.to_vec());
+                }
+            }
+        }
+        tables
+    }
+}
+
+/// Rows of each table, every value as text.
+pub type Tables = BTreeMap<&'static str, BTreeSet<Vec<String>>>;
+
+/// Tables and what is read of them. Blobs as hex.
+const TABLES: [(&str, &str); 12] = [
+    ("game", "*"),
+    ("map", "*"),
+    ("player", "*"),
+    ("week", "*"),
+    ("server", "*"),
+    ("server_tag", "*"),
+    ("server_player", "*"),
+    (
+        "server_series",
+        "server, newest_slot_ms, newest_hour_ms, newest_day_ms, newest_week_ms, HEX(slots), HEX(hours), HEX(days), \
+         HEX(weeks), HEX(ranks), newest_rank_week",
+    ),
+    ("server_week", "*"),
+    ("player_week", "*"),
+    ("best_position", "*"),
+    ("map_week", "week, server, map, played_ms, player_ms"),
+];
+
+/// What the tables hold.
+pub async fn read(database: &Database) -> Tables {
+    let mut tables = Tables::new();
+    for (name, columns) in TABLES {
+        let mut rows = database.rows(&format!("SELECT {columns} FROM {name}")).await;
+        if name == "player_week" {
+            for row in &mut rows {
+                // The shortest text that reads back the same may be written in two ways.
+                row[7] = format!("{:?}", row[7].parse::<f64>().unwrap());
+            }
+        }
+        tables.insert(name, rows.into_iter().collect());
+    }
+    tables
+}
+
+/// Says where they differ, and not all that they hold.
+pub fn assert_same(found: &Tables, wanted: &Tables, when: &str) {
+    for (name, wanted) in wanted {
+        let found = &found[name];
+        let missing: Vec<_> = wanted.difference(found).take(3).collect();
+        let surplus: Vec<_> = found.difference(wanted).take(3).collect();
+        assert!(
+            missing.is_empty() && surplus.is_empty(),
+            "{when}: table {name}: missing {missing:?}, surplus {surplus:?}"
+        );
+    }
+}
+
+fn text(value: impl ToString) -> String {
+    value.to_string()
+}
+
+fn maybe<T: ToString>(value: Option<T>) -> String {
+    value.map_or("NULL".into(), |value| value.to_string())
+}
