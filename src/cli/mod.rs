@@ -17,6 +17,7 @@ pub mod log;
 pub mod migrate;
 pub mod offline;
 pub mod print;
+pub mod query;
 pub mod replay;
 pub mod run;
 pub mod table;
@@ -64,7 +65,8 @@ pub enum Command {
     Greylist(admin::Greylist),
     /// Let the daemon read its configuration file again
     Reload,
-    // place: Query(query::Args)       ask game servers directly, without a daemon
+    /// Ask game servers directly, without a daemon
+    Query(query::QueryArgs),
     /// Run scan logs through the engine into a state directory
     Replay(replay::ReplayArgs),
     /// Print every row of a week of a state directory as JSON lines
@@ -88,6 +90,7 @@ impl Cli {
             Command::Player(args) => admin::player(args, &app),
             Command::Greylist(args) => admin::greylist(args, &app),
             Command::Reload => admin::reload(&app),
+            Command::Query(args) => query::run(&args, &app),
             Command::Migrate(args) => migrate::run(&args, &app.config()?),
             Command::Fleet(args) => fleet::run(args),
             Command::Replay(args) => replay::run(&args, &app.config()?),

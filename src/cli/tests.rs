@@ -34,6 +34,8 @@ fn what_can_be_typed_and_what_not() {
         "clqd greylist quake3://a --reason fake",
         "clqd greylist quake3://a --lift",
         "clqd reload",
+        "clqd query quake3://a source://b:1 --json --timeout-ms 500",
+        "clqd query --file - --retries 0 --any-protocol",
     ] {
         assert!(parse(line).is_ok(), "{line}: {}", parse(line).expect_err("an error"));
     }
@@ -50,6 +52,9 @@ fn what_can_be_typed_and_what_not() {
         ("clqd top --server quake3://a --ranking clq3", "did you mean clq"),
         ("clqd top --server quake3://a --week 2026W47", "ISO week label"),
         ("clqd top --server quake3://a -n 0", "1..=10000"),
+        ("clqd query", "required"),
+        ("clqd query nonsense", "scheme://host:port"),
+        ("clqd query quake3://a --timeout-ms 5", "100..=60000"),
         ("clqd greylist quake3://a", "required"),
         ("clqd greylist quake3://a --reason x --lift", "cannot be used with"),
     ] {

@@ -22,7 +22,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::model::{ServerKey, ServerUrl, Snapshot};
@@ -128,7 +128,8 @@ pub struct Scanner {
 }
 
 enum Order {
-    Reload(Box<ScanSettings>),
+    /// Answered once the new settings hold.
+    Reload(Box<ScanSettings>, oneshot::Sender<()>),
     /// No new requests; end within the time given.
     Stop(Duration),
 }
@@ -196,12 +197,15 @@ pub struct Reloader {
 }
 
 impl Reloader {
-    /// New settings, for scans that begin from now on. `sockets` and
+    /// New settings; they hold when this returns. `sockets` and
     /// `receive_buffer_bytes` take effect at the next start only.
     pub async fn reload(&self, settings: ScanSettings) -> Result<(), SettingsError> {
         settings.check()?;
         // If it has ended there is nothing left to set.
-        let _ = self.orders.send(Order::Reload(Box::new(settings))).await;
+        let (done, wait) = oneshot::channel();
+        if self.orders.send(Order::Reload(Box::new(settings), done)).await.is_ok() {
+            let _ = wait.await;
+        }
         Ok(())
     }
 }

@@ -40,15 +40,15 @@ impl Default for ScanSettings {
     /// The numbers of the shipped config.
     fn default() -> Self {
         ScanSettings {
-            timeout_ms: 1_500,
+            timeout_ms: 2_000,
             retries: 2,
             per_second_max: 5_000.0,
-            per_address_per_second_max: 20.0,
-            per_address_burst: 40,
+            per_address_per_second_max: 5.0,
+            per_address_burst: 10,
             per_subnet_per_second_max: 50.0,
             per_subnet_burst: 100,
             sockets: 2,
-            in_flight_max: 65_536,
+            in_flight_max: 20_000,
             resolve_ttl_s: 3_600,
             receive_buffer_bytes: 8 * 1_024 * 1_024,
             allow_private: false,

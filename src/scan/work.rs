@@ -207,7 +207,11 @@ impl Work {
                     }
                 }
                 order = self.orders.recv(), if orders_open => match order {
-                    Some(Order::Reload(settings)) => self.on_reload(*settings).await,
+                    Some(Order::Reload(settings, done)) => {
+                        self.on_reload(*settings);
+                        // Whether anyone still waits for it is not our concern.
+                        let _ = done.send(());
+                    }
                     Some(Order::Stop(grace)) => {
                         self.closing = true;
                         self.stop_at = Some(Instant::now() + grace);
@@ -451,7 +455,7 @@ impl Work {
         }
     }
 
-    async fn on_reload(&mut self, settings: ScanSettings) {
+    fn on_reload(&mut self, settings: ScanSettings) {
         self.budgets.reload(&settings);
         self.settings = settings;
         // Who has opted out by now is not listened to any more either.
