@@ -11,7 +11,7 @@ mod handler;
 mod notify;
 mod work;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -24,9 +24,10 @@ use crate::cli::log::LogFilter;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::control::{End, ErrorCode, Failure, Listener, Request, Row};
+use crate::engine::Event;
 use crate::hot::Hot;
 use crate::scan::{Counts, Scanner};
-use crate::scanlog::Recorder;
+use crate::scanlog::{self, Recorder};
 use work::{Order, Work};
 
 /// Requests and archive orders that wait for the engine; each waits for its
@@ -113,14 +114,17 @@ impl Daemon {
             std::fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
         }
         let (state_config, state_dir) = (config.clone(), config.state_dir.clone());
-        let hot = tokio::task::spawn_blocking(move || Hot::of_config(&state_config, &state_config.state_dir, true))
+        let mut hot = tokio::task::spawn_blocking(move || Hot::of_config(&state_config, &state_config.state_dir, true))
             .await?
             .with_context(|| format!("cannot open the state directory {}", state_dir.display()))?;
         let recorder = config
             .recorder_settings()
             .map(|settings| {
                 let path = settings.path.clone();
-                Recorder::open(settings).with_context(|| format!("cannot open the scan log {}", path.display()))
+                let recorder =
+                    Recorder::open(settings).with_context(|| format!("cannot open the scan log {}", path.display()))?;
+                catch_up(&mut hot, &path)?;
+                anyhow::Ok(recorder)
             })
             .transpose()?;
         let clock = Arc::new(Clock::new(hot.engine.now_ms()));
@@ -219,6 +223,22 @@ impl Daemon {
         tracing::info!("stopped; all state is on disk");
         Ok(())
     }
+}
+
+/// Takes in what the scan log holds and the state does not: it is written just
+/// before each commit, and a crash may come between the two. So a log replays
+/// to the state that was recorded, whatever happened on the way.
+fn catch_up(hot: &mut Hot, log: &Path) -> anyhow::Result<()> {
+    let news = scanlog::tail(log, |url, t_ms| hot.engine.is_news(url, t_ms))?;
+    if news.is_empty() {
+        return Ok(());
+    }
+    tracing::info!(scans = news.len(), "the last scans of the scan log were not in the state; they are now");
+    for (url, outcome) in news {
+        hot.handle(Event::Observed { url, outcome })?;
+    }
+    hot.commit()?;
+    Ok(())
 }
 
 impl Shared {

@@ -342,7 +342,8 @@ impl Work {
             return refuse("the address is not a public one (setting scan.allow_private)".to_owned());
         }
         match self.hot.engine.add_server(url.clone(), tags.to_vec(), now_ms) {
-            Ok((_, Added::New | Added::Back)) => change(url.to_string(), protocol::Outcome::Added, None),
+            Ok((_, Added::New)) => change(url.to_string(), protocol::Outcome::Added, None),
+            Ok((_, Added::Back)) => change(url.to_string(), protocol::Outcome::Back, None),
             Ok((_, Added::Known)) => change(url.to_string(), protocol::Outcome::Known, None),
             Err(error) => refuse(error.to_string()),
         }

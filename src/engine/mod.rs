@@ -25,7 +25,7 @@ use crate::model::week::Calendar;
 use crate::model::{
     Commit, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, ServerUrl, Snapshot, WeekKey,
 };
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, class_of};
 
 pub use admin::{Added, AdminError, RescanWhich};
 pub use settings::EngineSettings;
@@ -258,10 +258,15 @@ impl Engine {
                 engine.servers.resize_with(index + 1, || None);
             }
             engine.by_url.insert(record.url.clone(), key);
-            if !record.removed {
+            // Adding it asked for its first scan, which has not come about.
+            let owed = record.class == Class::UNKNOWN && class_of(record.missed, false) != Class::UNKNOWN;
+            let asked = owed && !record.removed;
+            if asked {
+                engine.schedule.ask(key, now_ms);
+            } else if !record.removed {
                 engine.schedule.plan(key, record.class, now_ms);
             }
-            engine.servers[index] = Some(Slot { record, series: series.map(Box::new), asked: false });
+            engine.servers[index] = Some(Slot { record, series: series.map(Box::new), asked });
         }
         Ok(engine)
     }
@@ -318,6 +323,13 @@ impl Engine {
 
     pub fn url_of(&self, server: ServerKey) -> Option<&ServerUrl> {
         self.slot(server).map(|slot| &slot.record.url)
+    }
+
+    /// Whether an outcome of that moment is of a known server and newer than all
+    /// that is known of it.
+    pub fn is_news(&self, url: &ServerUrl, t_ms: i64) -> bool {
+        let slot = self.by_url.get(url).and_then(|&server| self.slot(server));
+        slot.is_some_and(|slot| !slot.record.removed && slot.record.last_scan_ms < Some(t_ms))
     }
 
     /// Outcomes that changed anything, since the start.

@@ -66,6 +66,9 @@ impl Engine {
     pub fn server_detail<S: Source>(&self, source: &S, url: &ServerUrl) -> Result<ServerDetail, ViewError<S::Error>> {
         let (key, slot) = self.find(url)?;
         let record = &slot.record;
+        if record.removed {
+            return Err(ViewError::UnknownServer(url.as_str().to_owned()));
+        }
         let week = self.books.calendar.week(self.now_ms());
         let mut maps = self.map_rows(source, week, key)?;
         maps.sort_by_key(|(_, row)| std::cmp::Reverse(row.player_ms));

@@ -1,7 +1,7 @@
 //! Reading a scan log from a file, plain or zstd.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::line::{LineError, parse};
@@ -52,6 +52,32 @@ pub fn check_order(path: &Path) -> Result<u64, LogError> {
         n += 1;
     }
     Ok(n)
+}
+
+/// Bytes of the end of a log that are looked at first.
+const TAIL_BYTES: u64 = 1 << 20;
+
+/// The last lines of a plain log, from the first that is news. Where one line
+/// is not news, none before it is. Lines that cannot be read are passed over.
+pub fn tail(path: &Path, is_news: impl Fn(&ServerUrl, i64) -> bool) -> Result<Vec<(ServerUrl, Outcome)>, LogError> {
+    let failed = |source| LogError::Io { path: path.to_owned(), source };
+    let mut file = File::open(path).map_err(failed)?;
+    let len = file.metadata().map_err(failed)?.len();
+    let mut window = TAIL_BYTES;
+    loop {
+        let from = len.saturating_sub(window);
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(from)).map_err(failed)?;
+        file.read_to_end(&mut bytes).map_err(failed)?;
+        // All but the first are whole lines.
+        let lines = bytes.split(|&b| b == b'\n').skip(usize::from(from > 0));
+        let mut lines = lines.filter_map(|line| parse(std::str::from_utf8(line).ok()?).ok()).peekable();
+        let is_news = |line: &(ServerUrl, Outcome)| is_news(&line.0, line.1.t_ms());
+        if from == 0 || lines.peek().is_some_and(|first| !is_news(first)) {
+            return Ok(lines.filter(is_news).collect());
+        }
+        window *= 2;
+    }
 }
 
 impl LogLines {

@@ -16,7 +16,7 @@ pub struct RecorderSettings {
     pub path: PathBuf,
     /// The running file is packed when it is larger than this.
     pub rotate_bytes: u64,
-    /// Packed files kept.
+    /// Packed files kept; 0: all.
     pub keep_files: u32,
 }
 
@@ -47,21 +47,23 @@ impl Recorder {
         if self.buffer.is_empty() {
             return Ok(());
         }
-        self.file.write_all(&self.buffer)?;
-        self.bytes += self.buffer.len() as u64;
-        self.buffer.clear();
+        // Not after writing: what is written now is committed only when this has
+        // returned, and until then it is to be found in the running file.
         if self.bytes > self.settings.rotate_bytes {
             self.rotate()?;
         }
+        self.file.write_all(&self.buffer)?;
+        self.bytes += self.buffer.len() as u64;
+        self.buffer.clear();
         Ok(())
     }
 
     fn rotate(&mut self) -> io::Result<()> {
         let RecorderSettings { path, keep_files, .. } = &self.settings;
-        for n in (1..*keep_files).rev() {
-            if packed(path, n).exists() {
-                fs::rename(packed(path, n), packed(path, n + 1))?;
-            }
+        let there = (1..).take_while(|&n| packed(path, n).exists()).last().unwrap_or(0);
+        let moved = if *keep_files == 0 { there } else { there.min(keep_files - 1) };
+        for n in (1..=moved).rev() {
+            fs::rename(packed(path, n), packed(path, n + 1))?;
         }
         let half = packed(path, 1).with_extension("tmp");
         let mut out = File::create(&half)?;
@@ -125,5 +127,42 @@ mod tests {
         }
         assert_eq!(times, (times[0]..=20).collect::<Vec<_>>());
         assert!(times.len() >= 10 && !packed(&path, 3).exists());
+    }
+
+    #[test]
+    fn without_a_limit_every_file_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("scans.jsonl");
+        let mut recorder =
+            Recorder::open(RecorderSettings { path: path.clone(), rotate_bytes: 100, keep_files: 0 }).unwrap();
+        let url = ServerUrl::parse("quake3://h:1").unwrap();
+        for t_ms in 1..=20 {
+            recorder.add(&url, &Outcome::Miss { t_ms, reason: "timeout".into() });
+            recorder.flush().unwrap();
+        }
+        let there = (1..).take_while(|&n| packed(&path, n).exists()).last().unwrap();
+        let files = (1..=there).rev().map(|n| packed(&path, n)).chain([path.clone()]);
+        let times = files.flat_map(|file| super::super::open(&file).unwrap().map(|line| line.unwrap().1.t_ms()));
+        assert_eq!(times.collect::<Vec<_>>(), (1..=20).collect::<Vec<_>>());
+        assert!(there >= 5);
+    }
+
+    #[test]
+    fn the_tail_is_what_is_new() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("scans.jsonl");
+        let mut recorder =
+            Recorder::open(RecorderSettings { path: path.clone(), rotate_bytes: 1 << 30, keep_files: 0 }).unwrap();
+        let url = ServerUrl::parse("quake3://h:1").unwrap();
+        // More than one window of the reader.
+        for t_ms in 1..=40_000 {
+            recorder.add(&url, &Outcome::Miss { t_ms, reason: "timeout".into() });
+        }
+        recorder.flush().unwrap();
+        for held_ms in [0, 1, 20_000, 39_999, 40_000] {
+            let news = super::super::tail(&path, |_, t_ms| t_ms > held_ms).unwrap();
+            let times: Vec<_> = news.iter().map(|(_, outcome)| outcome.t_ms()).collect();
+            assert_eq!(times, (held_ms + 1..=40_000).collect::<Vec<_>>());
+        }
     }
 }
