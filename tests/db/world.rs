@@ -169,7 +169,7 @@ impl World {
 
     fn best_of(&self, server: ServerKey, player: PlayerKey) -> [Vec<(u32, WeekKey)>; 3] {
         let best = self.best.get(&(server.0, player.0)).cloned().unwrap_or_default();
-        best.0.map(|list| list.to_vec())
+        best.places.map(|list| list.to_vec())
     }
 
     fn add_player(&mut self, name: String) -> PlayerKey {
@@ -459,7 +459,7 @@ impl World {
             put("week", row.to_vec());
         }
         for (&(server, player), best) in &self.best {
-            for (ranking, list) in ["clq1", "clq2", "elo"].iter().zip(&best.0) {
+            for (ranking, list) in ["clq1", "clq2", "elo"].iter().zip(&best.places) {
                 for (place, &(position, week)) in (1..).zip(list) {
                     let row = [text(server), text(player), text(ranking), text(place), text(position), text(week)];
                     put("best_position", row.to_vec());
