@@ -9,6 +9,7 @@
 mod admin;
 mod close;
 mod jobs;
+mod lag;
 mod settings;
 mod track;
 mod view;
@@ -145,6 +146,7 @@ pub struct Engine {
     schedule: Schedule,
     notices: VecDeque<Notice>,
     counts: EngineCounts,
+    lags: lag::LagHistogram,
     last_closed: Option<(WeekKey, ServerKey)>,
     /// Next server to be given its rank, in the ranking phase.
     rank_cursor: u32,
@@ -239,6 +241,7 @@ impl Engine {
             schedule: Schedule::new(settings.intervals),
             notices: VecDeque::new(),
             counts: EngineCounts::default(),
+            lags: lag::LagHistogram::default(),
             last_closed: loaded.last_closed,
             rank_cursor: 0,
             resync_cursor: None,

@@ -42,8 +42,9 @@ impl Engine {
         let partial = missed.is_none() && !full;
         self.on_outcome(source, server, outcome)?;
         let lag_ms = sent_ms.map(|sent| sent - scan.due_ms);
-        if lag_ms.is_some_and(|lag| lag > LATE_MS) {
-            self.counts.late += 1;
+        if let Some(lag_ms) = lag_ms {
+            self.lags.add(lag_ms);
+            self.counts.late += u64::from(lag_ms > LATE_MS);
         }
         if full {
             self.counts.snapshots_by_class[usize::from(scan.class.number()) - 1] += 1;

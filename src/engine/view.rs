@@ -41,6 +41,8 @@ impl Engine {
             in_flight: self.schedule.in_flight() as u64,
             players_known: u64::from(self.books.meta.next_player.saturating_sub(1)),
             counts: self.counts.clone(),
+            lag_ms_p50: self.lags.percentile_ms(0.5),
+            lag_ms_p99: self.lags.percentile_ms(0.99),
             ..EngineStatus::default()
         };
         for (_, slot) in self.listed() {
