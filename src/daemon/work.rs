@@ -87,6 +87,8 @@ pub(super) struct Work {
     /// When the oldest change that is not committed was made.
     changed_ms: Option<i64>,
     ticked_ms: i64,
+    /// Of the outcome last taken: they are taken, and recorded, in order of time.
+    taken_ms: i64,
     /// Who waits for the result of a scan.
     waiting: HashMap<ServerKey, Vec<mpsc::UnboundedSender<Row>>>,
 }
@@ -110,6 +112,7 @@ impl Work {
             beat,
             changed_ms: None,
             ticked_ms: 0,
+            taken_ms: 0,
             waiting: HashMap::new(),
         }
     }
@@ -200,6 +203,8 @@ impl Work {
             }
             Err(miss) => Outcome::Miss { t_ms: miss.t_ms, reason: miss.reason.name().to_owned() },
         };
+        let outcome = outcome.not_before(self.taken_ms);
+        self.taken_ms = outcome.t_ms();
         let recorded = self.recorder.is_some().then(|| outcome.clone());
         let used_before = self.hot.engine.outcomes_used();
         self.hot.handle(Event::Scanned { server: scan.server, id: scan.id, sent_ms: scan.sent_ms, outcome })?;

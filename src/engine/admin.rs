@@ -49,6 +49,7 @@ impl Engine {
             }
             if back {
                 slot.record.class = Class::UNKNOWN;
+                slot.record.missed = 0;
                 slot.asked = true;
                 self.schedule.ask(key, now_ms);
             }

@@ -100,6 +100,15 @@ impl Outcome {
             Outcome::Miss { t_ms, .. } => *t_ms,
         }
     }
+
+    /// Moves it to `least_ms` where it is of an earlier moment. Outcomes come
+    /// over several sockets, and one that was given up has the time of its last
+    /// datagram; who takes them in order of time can record them as a scan log.
+    pub fn not_before(mut self, least_ms: i64) -> Outcome {
+        let (Outcome::Snapshot(Snapshot { t_ms, .. }) | Outcome::Miss { t_ms, .. }) = &mut self;
+        *t_ms = least_ms.max(*t_ms);
+        self
+    }
 }
 
 /// A scan to be made now.
@@ -261,9 +270,8 @@ impl Engine {
                 engine.servers.resize_with(index + 1, || None);
             }
             engine.by_url.insert(record.url.clone(), key);
-            // Adding it asked for its first scan, which has not come about.
-            let owed = record.class == Class::UNKNOWN && class_of(record.missed, false) != Class::UNKNOWN;
-            let asked = owed && !record.removed;
+            // Adding an address is the asking, and it outlives a crash.
+            let asked = record.awaits_first_scan();
             if asked {
                 engine.schedule.ask(key, now_ms);
             } else if !record.removed {

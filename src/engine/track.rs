@@ -14,6 +14,9 @@ use crate::series::{self, slots};
 /// A scan that begins later than this after it was due is counted as late.
 const LATE_MS: i64 = 2_000;
 
+/// Pause before the first scan of a server that we could not make.
+const FIRST_SCAN_AGAIN_MS: i64 = 60_000;
+
 impl Engine {
     pub(super) fn on_scanned<S: Source>(
         &mut self,
@@ -64,13 +67,15 @@ impl Engine {
     }
 
     /// A scan could not be made, by a fault of our own: it says nothing about
-    /// the server, which is simply planned again.
+    /// the server, which is simply planned again. One that was never scanned
+    /// has no interval to be planned by, and is asked again after a pause.
     pub fn scan_failed_here(&mut self, server: ServerKey, id: u64, t_ms: i64, reason: &str) {
         let Some(scan) = self.schedule.land(server, id) else { return };
         self.see_time(t_ms);
         let now_ms = self.now_ms();
         let Some(slot) = self.slot_mut(server) else { return };
-        slot.asked = false;
+        let owed = slot.record.awaits_first_scan();
+        slot.asked = owed;
         let class = slot.record.class;
         self.notices.push_back(Notice {
             server,
@@ -82,7 +87,10 @@ impl Engine {
             lag_ms: None,
             missed: Some(reason.to_owned()),
         });
-        self.schedule.plan(server, class, now_ms);
+        match owed {
+            true => self.schedule.ask(server, now_ms + FIRST_SCAN_AGAIN_MS),
+            false => self.schedule.plan(server, class, now_ms),
+        }
     }
 
     /// Credits an outcome and plans the next scan. Returns whether it was used.

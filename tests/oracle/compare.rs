@@ -78,13 +78,12 @@ pub fn check_week(oracle: &Oracle, week: u32, export: &str, of: &str) -> Segment
 
 /// The positions that follow from the scores as exported and the oracle's moments and keys.
 fn check_positions(oracle: &Oracle, lines: &[&str], shown: Vec<(String, Row)>, of: &str) {
-    for server in &oracle.servers {
-        let mut board: Vec<(&str, Row)> = Vec::new();
-        for (line, (of_server, row)) in lines.iter().zip(&shown) {
-            if of_server == server {
-                board.push((line, Row { pos: Default::default(), ..row.clone() }));
-            }
-        }
+    let mut boards: BTreeMap<&str, Vec<(&str, Row)>> = BTreeMap::new();
+    for (line, (server, row)) in lines.iter().zip(&shown) {
+        let row = Row { pos: Default::default(), ..row.clone() };
+        boards.entry(server).or_default().push((line, row));
+    }
+    for mut board in boards.into_values() {
         board.sort_by_key(|(_, row)| oracle.player_key(&row.who));
         let (lines, mut rows): (Vec<&str>, Vec<Row>) = board.into_iter().unzip();
         for ranking in ["clq1", "clq2", "elo", "points", "time"] {
