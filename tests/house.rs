@@ -42,7 +42,7 @@ const NAMES: &[(&[&str], &[&str], &str)] = &[
     (
         &["Instant::now"],
         &[
-            "scan",    // round trips and send pacing; never a snapshot's time
+            "clock", "scan",    // round trips and send pacing; never a snapshot's time
             "archive", // how long a transaction takes
             "daemon",  // progress for the watchdog
             "cli",     // progress shown to people
