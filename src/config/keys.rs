@@ -2,10 +2,10 @@
 //! of it needs. What a key means is told in `config/clqd.toml`, which a test
 //! holds against this table.
 
-
 use Change::{Reload, Restart};
 
 use crate::model::week::Calendar;
+use crate::scan::Cidr;
 
 /// One key.
 #[derive(Clone, Copy, Debug)]
@@ -165,13 +165,8 @@ fn socket_path(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// `192.0.2.7`, `192.0.2.0/24`, `2001:db8::/32`.
 fn network(text: &str) -> Result<(), String> {
-    let example = "such as \"192.0.2.7\" or \"192.0.2.0/24\"";
-    match text.parse::<crate::scan::Cidr>() {
-        Ok(_) => Ok(()),
-        Err(_) => Err(format!("{text:?} is not an address or a network, {example}")),
-    }
+    text.parse::<Cidr>().map(|_| ()).map_err(|error| error.to_string())
 }
 
 fn log_filter(text: &str) -> Result<(), String> {
