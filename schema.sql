@@ -5,6 +5,16 @@
 -- `mysql clqd < schema.sql` does the same. It may be applied again at any time:
 -- tables are kept, views, functions and procedures are replaced.
 --
+-- Accounts, to be made once by the database's administrator:
+--   CREATE DATABASE clqd CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+--   CREATE USER 'clqd'@'localhost' IDENTIFIED BY '...';
+--   GRANT ALL PRIVILEGES ON clqd.* TO 'clqd'@'localhost';
+--   CREATE USER 'website'@'localhost' IDENTIFIED BY '...';
+--   GRANT SELECT, EXECUTE ON clqd.* TO 'website'@'localhost';
+-- Where the database keeps a binary log, clqd's account may not create the
+-- functions below: let the administrator run `clqd migrate` once, or set
+-- log_bin_trust_function_creators=1 for the while.
+--
 -- clqd writes the tables; websites should read the views (their names begin
 -- with `clq_`), which leave out removed and greylisted servers.
 --

@@ -127,9 +127,9 @@ fn classify_server(target: String, doing: &'static str, error: &ServerError) -> 
         1040 | 1053 | 1077..=1079 | 1152 | 1159 | 1161 | 1203 | 1226 | 1317 | 1927 | 3024 | 4031 => {
             ArchiveError::Unreachable { target, doing, why }
         }
-        // Conflicts, full disk or table, out of memory, read-only, storage engine in trouble, restart pending.
-        1020 | 1205 | 1213 | 1021 | 1026 | 1030 | 1037 | 1038 | 1041 | 1114 | 1135 | 1180 | 1206 | 1290 | 1792
-        | 1836 | 1969 | 3100 | 3101 | 3168 => ArchiveError::Busy { target, doing, why },
+        // Conflicts, full disk or table, out of memory, read-only, storage engine in trouble, a cluster's node not ready.
+        1020 | 1205 | 1213 | 1021 | 1026 | 1030 | 1037 | 1038 | 1041 | 1047 | 1114 | 1135 | 1180 | 1206 | 1290
+        | 1792 | 1836 | 1969 | 3100 | 3101 | 3168 => ArchiveError::Busy { target, doing, why },
         _ => ArchiveError::Rejected { target, what: doing, why },
     }
 }

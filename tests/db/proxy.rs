@@ -109,17 +109,20 @@ async fn relay(mut client: TcpStream, database: SocketAddr, plan: Plan, shared: 
             read = client.read(&mut from_client) => {
                 let Ok(len @ 1..) = read else { break };
                 let bytes = &from_client[..len];
-                if let Plan::CutUp(at) = plan && up + len > at {
-                    let _ = server.write_all(&bytes[..at - up]).await;
-                    break;
-                }
-                if let Plan::StallUp(at, pause) = plan && up + len > at {
-                    let _ = server.write_all(&bytes[..at - up]).await;
-                    tokio::time::sleep(pause).await;
-                    let _ = server.write_all(&bytes[at - up..]).await;
-                    // Long enough for the database to act on it.
-                    tokio::time::sleep(Duration::from_millis(300)).await;
-                    break;
+                match plan {
+                    Plan::CutUp(at) if up + len > at => {
+                        let _ = server.write_all(&bytes[..at - up]).await;
+                        break;
+                    }
+                    Plan::StallUp(at, pause) if up + len > at => {
+                        let _ = server.write_all(&bytes[..at - up]).await;
+                        tokio::time::sleep(pause).await;
+                        let _ = server.write_all(&bytes[at - up..]).await;
+                        // Long enough for the database to act on it.
+                        tokio::time::sleep(Duration::from_millis(300)).await;
+                        break;
+                    }
+                    _ => {}
                 }
                 up += len;
                 if bytes == COMMIT {
@@ -136,9 +139,12 @@ async fn relay(mut client: TcpStream, database: SocketAddr, plan: Plan, shared: 
                     break;
                 }
                 let bytes = &from_server[..len];
-                if let Plan::CutDown(at) = plan && down + len > at {
-                    let _ = client.write_all(&bytes[..at - down]).await;
-                    break;
+                match plan {
+                    Plan::CutDown(at) if down + len > at => {
+                        let _ = client.write_all(&bytes[..at - down]).await;
+                        break;
+                    }
+                    _ => {}
                 }
                 down += len;
                 if client.write_all(bytes).await.is_err() {
