@@ -1,0 +1,318 @@
+//! The real daemon in a place of its own: a temporary directory with a config
+//! file, a state directory, a control socket and the daemon's log. For tests
+//! that use `clqd` as a user would; it knows nothing of what they test.
+//!
+//! Nothing here sleeps for a fixed time and hopes: [`eventually`] waits for a
+//! condition, for as long as a loaded machine may need.
+
+#![allow(dead_code, reason = "each test that includes this module uses its part of it")]
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use clqd::control::{Client, ClientError, Request, Row};
+use clqd::fleet::{Fleet, ServeSettings, Shares, World, world};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+/// How long a condition may take. A test that holds needs seconds.
+pub const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Waits until `holds` gives something. Panics when it has not for [`PATIENCE`].
+pub fn eventually<T>(what: &str, mut holds: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = holds() {
+            return found;
+        }
+        assert!(began.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The same for a plain condition.
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    eventually(what, || holds().then_some(()));
+}
+
+/// A directory with all that a daemon needs.
+pub struct Place {
+    dir: tempfile::TempDir,
+    /// Added to the environment of every `clqd`.
+    env: Vec<(String, String)>,
+}
+
+impl Place {
+    /// With a config that scans loopback addresses every second or two. `extra`
+    /// is TOML: top-level keys first, then sections other than `[scan]` and `[store]`.
+    pub fn new(extra: &str) -> Place {
+        let dir = tempfile::Builder::new().prefix("clqd-test-").tempdir().expect("a temporary directory");
+        let place = Place { dir, env: Vec::new() };
+        place.configure(extra);
+        place
+    }
+
+    pub fn with_env(mut self, name: &str, value: impl Into<String>) -> Place {
+        self.env.push((name.to_owned(), value.into()));
+        self
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn state(&self) -> PathBuf {
+        self.path("state")
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.path("control.sock")
+    }
+
+    pub fn config(&self) -> PathBuf {
+        self.path("clqd.toml")
+    }
+
+    /// Writes the config file anew.
+    pub fn configure(&self, extra: &str) {
+        self.configure_scan("", extra);
+    }
+
+    /// The same with further keys of `[scan]`.
+    pub fn configure_scan(&self, scan: &str, extra: &str) {
+        let (state, socket) = (self.state(), self.socket());
+        let text = format!(
+            "state_dir = {state:?}\ncontrol_socket = {socket:?}\n{extra}\n\
+             [scan]\nallow_private = true\ntimeout_ms = 400\nretries = 1\n\
+             per_address_per_second_max = 1000\nper_address_burst = 1000\n\
+             per_subnet_per_second_max = 100000\nper_subnet_burst = 100000\n\
+             interval_class1_s = 1\ninterval_class2_s = 2\n{scan}\n\
+             [store]\ncache_bytes = 16777216\ncommit_interval_ms = 50\n"
+        );
+        fs::write(self.config(), text).expect("the config file");
+    }
+
+    /// Any `clqd` command with this place's config.
+    pub fn command<I: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_clqd"));
+        command.arg("--config").arg(self.config()).args(args).stdin(Stdio::null());
+        // What the test itself was given is not for the daemon.
+        command.env_remove("NOTIFY_SOCKET").env_remove("WATCHDOG_USEC").env_remove("JOURNAL_STREAM");
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    pub fn run<I: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Done {
+        Done::of(self.command(args).output().expect("clqd starts"))
+    }
+
+    /// A command that must succeed; its standard output.
+    #[track_caller]
+    pub fn ok<I: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = I>) -> String {
+        let done = self.run(args);
+        assert!(done.status.success(), "{}: {}{}", done.status, done.out, done.err);
+        done.out
+    }
+
+    /// The same with `--json`: its rows.
+    #[track_caller]
+    pub fn json<I: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Vec<Value> {
+        let mut all = vec![std::ffi::OsString::from("--json")];
+        all.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        rows(&self.ok(all))
+    }
+
+    /// The rows of `servers list`; that none fits is a failure of the command.
+    #[track_caller]
+    pub fn list(&self, filter: &[&str]) -> Vec<Value> {
+        let done = self.run([&["--json", "servers", "list"], filter].concat());
+        assert!(done.status.success() || done.err.contains("no server fits"), "{}{}", done.out, done.err);
+        rows(&done.out)
+    }
+
+    /// Every row of a week of a state directory, as `clqd export` prints it.
+    #[track_caller]
+    pub fn export(&self, state: &Path, week: &str) -> String {
+        self.ok(["export".as_ref(), "--state".as_ref(), state.as_os_str(), "--week".as_ref(), week.as_ref()])
+    }
+
+    /// Starts the daemon and waits until it answers.
+    pub fn start(&self) -> Daemon {
+        let mut daemon = self.spawn();
+        daemon.wait_until_it_answers();
+        daemon
+    }
+
+    /// Starts the daemon; it may not answer yet.
+    pub fn spawn(&self) -> Daemon {
+        let log = self.path("daemon.log");
+        let file = fs::OpenOptions::new().create(true).append(true).open(&log).expect("the log");
+        let log_from = file.metadata().expect("the log").len();
+        let child = self.command(["run"]).stdout(Stdio::null()).stderr(file).spawn().expect("clqd starts");
+        Daemon { child, log, log_from, socket: self.socket() }
+    }
+}
+
+/// A command that has ended.
+pub struct Done {
+    pub status: ExitStatus,
+    pub out: String,
+    pub err: String,
+}
+
+impl Done {
+    fn of(output: Output) -> Done {
+        let text = |bytes| String::from_utf8(bytes).expect("clqd prints UTF-8");
+        Done { status: output.status, out: text(output.stdout), err: text(output.stderr) }
+    }
+}
+
+/// Lines of JSON.
+#[track_caller]
+pub fn rows(out: &str) -> Vec<Value> {
+    out.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
+}
+
+/// A running daemon; killed when dropped.
+pub struct Daemon {
+    child: Child,
+    log: PathBuf,
+    log_from: u64,
+    socket: PathBuf,
+}
+
+impl Daemon {
+    pub fn pid(&self) -> Pid {
+        Pid::from_raw(self.child.id() as i32)
+    }
+
+    pub fn wait_until_it_answers(&mut self) {
+        let began = Instant::now();
+        loop {
+            if let Ok(mut client) = Client::connect(&self.socket) {
+                if client.ask(&Request::Status {}, &mut |_| Ok(())).is_ok() {
+                    return;
+                }
+            }
+            if let Some(status) = self.child.try_wait().expect("our child") {
+                panic!("the daemon ended at once, {status}: {}", self.log());
+            }
+            assert!(began.elapsed() < PATIENCE, "the daemon does not answer: {}", self.log());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// A connection to its control socket.
+    pub fn client(&self) -> Result<Client, ClientError> {
+        Client::connect(&self.socket)
+    }
+
+    /// What this daemon has logged so far.
+    pub fn log(&self) -> String {
+        let all = fs::read(&self.log).expect("the log");
+        String::from_utf8_lossy(&all[self.log_from as usize..]).into_owned()
+    }
+
+    #[track_caller]
+    pub fn wait_for_log(&self, text: &str) -> String {
+        let began = Instant::now();
+        loop {
+            let log = self.log();
+            if log.contains(text) {
+                return log;
+            }
+            assert!(began.elapsed() < PATIENCE, "{text:?} was not logged: {log}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill(self.pid(), signal).expect("our child takes signals");
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("our child")
+    }
+
+    pub fn wait(&mut self) -> ExitStatus {
+        self.child.wait().expect("our child")
+    }
+
+    /// SIGKILL; it must have been alive until then.
+    pub fn kill(mut self) {
+        self.signal(Signal::SIGKILL);
+        let status = self.wait();
+        assert_eq!(status.signal(), Some(9), "the daemon had ended by itself, {status}: {}", self.log());
+    }
+
+    /// SIGTERM; it must end well.
+    #[track_caller]
+    pub fn stop(mut self) -> String {
+        self.signal(Signal::SIGTERM);
+        let status = self.wait();
+        let log = self.log();
+        assert_eq!(status.code(), Some(0), "{status}: {log}");
+        log
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // It has ended already, as a rule.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Asks over an open connection; all rows of the answer.
+pub fn ask(client: &mut Client, request: &Request) -> Result<Vec<Row>, ClientError> {
+    let mut rows = Vec::new();
+    client.ask(request, &mut |row| {
+        rows.push(row);
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+/// A lively fleet on free ports of the loopback: full servers, game time that
+/// runs `speed` times as fast. Stops when dropped.
+pub fn fleet(servers: u32, seed: u64, speed: f64, faults: Shares) -> Fleet {
+    let start_ms = 1_763_683_200_000;
+    let settings = world::Settings { servers, seed, start_ms, activity: 6.0, truth: false, ..Default::default() };
+    let serve = ServeSettings {
+        quake3_port: 0,
+        source_port: 0,
+        live_from_ms: start_ms + 86_400_000,
+        speed,
+        faults,
+        rate_limit: None,
+    };
+    Fleet::start(World::new(settings), serve).expect("a fleet on free ports")
+}
+
+/// An address where nobody listens.
+pub fn nobody() -> String {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    format!("quake3://127.0.0.1:{}", socket.local_addr().expect("bound").port())
+}
+
+/// Someone who listens and never answers, while it is kept.
+pub fn silent() -> (std::net::UdpSocket, String) {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("quake3://127.0.0.1:{}", socket.local_addr().expect("bound").port());
+    (socket, url)
+}
+
+/// Scan logs of `record = FILE`, oldest first: `FILE.n.zst` ... `FILE.1.zst`, `FILE`.
+pub fn scan_logs(file: &Path) -> Vec<PathBuf> {
+    let name = |n: usize| PathBuf::from(format!("{}.{n}.zst", file.display()));
+    let mut logs: Vec<PathBuf> = (1..).map(name).take_while(|log| log.exists()).collect();
+    logs.reverse();
+    logs.push(file.to_owned());
+    logs
+}
