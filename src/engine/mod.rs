@@ -26,7 +26,7 @@ use crate::model::week::Calendar;
 use crate::model::{
     Commit, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, ServerUrl, Snapshot, WeekKey,
 };
-use crate::schedule::{Schedule, class_of};
+use crate::schedule::Schedule;
 
 pub use admin::{Added, AdminError, RescanWhich};
 pub use settings::EngineSettings;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clqd::engine::{EngineSettings, Source};
 use clqd::hot::{Hot, HotError};
+use clqd::model::archive::ThreeBest;
 use clqd::model::archive::{ArchiveJob, ServerArchive, WeekArchive};
 use clqd::model::row::Ranking;
 use clqd::model::week::label;
@@ -252,7 +253,7 @@ fn check_maps_and_ranks(oracle: &Oracle, got: &Archived, ranks: &BTreeMap<u32, V
 /// Best positions, from the positions of all closed weeks as archived; and from
 /// the oracle's where no last digit of a rating decides.
 fn check_best(oracle: &Oracle, got: &Archived, of: &str) {
-    let mut positions: BTreeMap<(&str, u32), [Vec<(u32, WeekKey)>; 3]> = BTreeMap::new();
+    let mut positions: BTreeMap<(&str, u32), ThreeBest> = BTreeMap::new();
     for ((week, server), archived) in got.weeks.iter().filter(|(_, archived)| archived.closed) {
         for row in &archived.rows {
             let lists = positions.entry((server, row.player.0)).or_default();

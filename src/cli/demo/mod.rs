@@ -117,9 +117,8 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
 
 /// The pace of the demo: a scan every few seconds instead of minutes.
 fn config(args: &DemoArgs, dir: &Path) -> Config {
-    let mut config = Config::default();
-    config.state_dir = dir.join("state");
-    config.control_socket = dir.join("control.sock");
+    let (state_dir, control_socket) = (dir.join("state"), dir.join("control.sock"));
+    let mut config = Config { state_dir, control_socket, ..Config::default() };
     config.scan.allow_private = true;
     config.scan.timeout_ms = 1_000;
     config.scan.interval_class1_s = 3;
