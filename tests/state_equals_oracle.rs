@@ -125,10 +125,13 @@ fn settings(oracle: &Oracle) -> EngineSettings {
     }
 }
 
+/// Classes, and (moment, assumed count), of one server.
+type Steps = (Vec<ClassStep>, Vec<(i64, u32)>);
+
 /// What is known of each server after each of its lines.
 struct Expected<'a> {
     oracle: &'a Oracle,
-    steps: HashMap<&'a str, (Vec<ClassStep>, Vec<(i64, u32)>)>,
+    steps: HashMap<&'a str, Steps>,
     /// Lines taken in, of each server.
     taken: HashMap<&'a str, usize>,
     at: usize,
