@@ -128,6 +128,7 @@ impl Daemon {
             })
             .transpose()?;
         let clock = Arc::new(Clock::new(hot.engine.now_ms()));
+        hot.engine.replan(clock.now_ms());
         if clock.ahead_ms() > 1_000 {
             tracing::warn!(
                 ahead_s = clock.ahead_ms() / 1_000,

@@ -45,7 +45,7 @@ pub trait Source {
     fn row(&self, key: RowKey) -> Result<Option<WeekRow>, Self::Error>;
     /// Rows of a server, in order of player key.
     fn rows(&self, week: WeekKey, server: ServerKey) -> Result<Vec<(PlayerKey, WeekRow)>, Self::Error>;
-    /// Servers on which a player has a row, in order.
+    /// Servers on which a player has a row, written or live, in order.
     fn servers_of(&self, week: WeekKey, player: PlayerKey) -> Result<Vec<ServerKey>, Self::Error>;
 
     fn map_row(&self, key: MapRowKey) -> Result<Option<MapRow>, Self::Error>;
@@ -187,6 +187,7 @@ struct Pending {
     servers: FxHashSet<ServerKey>,
     series: FxHashSet<ServerKey>,
     rows: FxHashMap<(WeekKey, ServerKey), BTreeMap<PlayerKey, WeekRow>>,
+    appeared: Vec<RowKey>,
     map_rows: FxHashMap<(WeekKey, ServerKey), BTreeMap<MapKey, MapRow>>,
     best: FxHashMap<(ServerKey, PlayerKey), BestPositions>,
     closed: Vec<(WeekKey, ServerKey)>,
@@ -389,6 +390,7 @@ impl Engine {
                     rows.into_iter().map(move |(player, row)| (RowKey { week, server, player }, row))
                 })
                 .collect(),
+            appeared: pending.appeared,
             map_rows: pending
                 .map_rows
                 .into_iter()
@@ -409,6 +411,7 @@ impl Engine {
         commit.servers.sort_unstable_by_key(|(key, _)| *key);
         commit.series.sort_unstable_by_key(|(key, _)| *key);
         commit.rows.sort_unstable_by_key(|(key, _)| *key);
+        commit.appeared.sort_unstable();
         commit.map_rows.sort_unstable_by_key(|(key, _)| *key);
         commit.best.sort_unstable_by_key(|(key, _)| *key);
         commit.ranks.sort_unstable();

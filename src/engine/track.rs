@@ -422,7 +422,10 @@ impl Books {
                 Some(row) => row.clone(),
                 None => match source.row(key)? {
                     Some(row) => row,
-                    None => WeekRow::new(t_ms, self.first_elo(source, key)?),
+                    None => {
+                        self.pending.appeared.push(key);
+                        WeekRow::new(t_ms, self.first_elo(source, key)?)
+                    }
                 },
             };
             presence.row = Some(Box::new((week, row)));
