@@ -99,6 +99,13 @@ impl Outcome {
             Outcome::Miss { t_ms, .. } => *t_ms,
         }
     }
+
+    pub fn set_t_ms(&mut self, to_ms: i64) {
+        match self {
+            Outcome::Snapshot(snapshot) => snapshot.t_ms = to_ms,
+            Outcome::Miss { t_ms, .. } => *t_ms = to_ms,
+        }
+    }
 }
 
 /// A scan to be made now.
