@@ -103,6 +103,7 @@ impl Work {
         beat: Arc<Beat>,
     ) -> Work {
         Work {
+            taken_ms: hot.engine.now_ms(),
             hot,
             recorder,
             clock,
@@ -112,7 +113,6 @@ impl Work {
             beat,
             changed_ms: None,
             ticked_ms: 0,
-            taken_ms: 0,
             waiting: HashMap::new(),
         }
     }
