@@ -44,8 +44,8 @@ const NAMES: &[(&[&str], &[&str], &str)] = &[
         &[
             // The monotonic clock that the others are held against.
             "clock", // Round trips and send pacing; never a snapshot's time.
-            "scan", // Progress shown to people.
-            "cli", // The simulated world's own time.
+            "scan",  // Progress shown to people.
+            "cli",   // The simulated world's own time.
             "fleet",
         ],
         "only the clock asks what time it is; an Instant may measure how long something takes",
