@@ -460,7 +460,8 @@ impl Books {
             return Ok(player);
         }
         if let Some((player, display)) = source.player(game, &entry.name)? {
-            if display != entry.display() {
+            // The store does not know of a rename that waits for its commit.
+            if display != entry.display() || self.pending.players.contains_key(&player) {
                 self.rename(source, player, entry.display())?;
             }
             return Ok(player);
