@@ -42,11 +42,11 @@ const NAMES: &[(&[&str], &[&str], &str)] = &[
     (
         &["Instant::now"],
         &[
-            "scan",    // round trips and send pacing; never a snapshot's time
-            "archive", // how long a transaction takes
-            "daemon",  // progress for the watchdog
-            "cli",     // progress shown to people
-            "fleet",   // the simulated world's own time
+            // The monotonic clock that the others are held against.
+            "clock", // Round trips and send pacing; never a snapshot's time.
+            "scan",  // Progress shown to people.
+            "cli",   // The simulated world's own time.
+            "fleet",
         ],
         "only the clock asks what time it is; an Instant may measure how long something takes",
     ),

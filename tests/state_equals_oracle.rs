@@ -33,10 +33,13 @@ const ZONES: [&str; 7] = [
     "Pacific/Auckland",
 ];
 
+/// Seeds that found something.
+const ONCE_WRONG: [u64; 2] = [1_034, 1_140];
+
 #[test]
 fn state_equals_oracle() {
     let mut segments = Segments::default();
-    for seed in seeds() {
+    for seed in seeds().chain(ONCE_WRONG) {
         let zone = ZONES[(seed % ZONES.len() as u64) as usize];
         let of = format!("CLQD_FIRST_SEED={seed} CLQD_SEEDS=1, {zone}");
         eprintln!("{of}");
@@ -125,10 +128,13 @@ fn settings(oracle: &Oracle) -> EngineSettings {
     }
 }
 
+/// Classes, and (moment, assumed count), of one server.
+type Steps = (Vec<ClassStep>, Vec<(i64, u32)>);
+
 /// What is known of each server after each of its lines.
 struct Expected<'a> {
     oracle: &'a Oracle,
-    steps: HashMap<&'a str, (Vec<ClassStep>, Vec<(i64, u32)>)>,
+    steps: HashMap<&'a str, Steps>,
     /// Lines taken in, of each server.
     taken: HashMap<&'a str, usize>,
     at: usize,

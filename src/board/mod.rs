@@ -107,6 +107,6 @@ mod tests {
         let order: Vec<u32> = board(&rows, Ranking::Points).iter().map(|p| p.player.0).collect();
         assert_eq!(order, [5, 3, 2, 1, 4]);
         assert!(board(&rows, Ranking::Elo).is_empty());
-        assert_eq!(positions(&rows)[2], [None, None, None, Some(2), Some(2)]);
+        assert_eq!(positions(&rows)[2], [None, None, None, Some(2), Some(1)]);
     }
 }

@@ -12,7 +12,7 @@ use crate::scanlog;
 
 /// Lines between two commits: few enough for memory, enough that the commit
 /// of a server's state is shared by many of its snapshots.
-const LINES_PER_COMMIT: u64 = 20_000;
+const LINES_PER_COMMIT: u64 = 100_000;
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct ReplayArgs {
@@ -24,8 +24,8 @@ pub struct ReplayArgs {
     pub state: PathBuf,
 }
 
-/// Log time between two looks for weeks that are over.
-const SETTLE_EVERY_MS: i64 = 3_600_000;
+/// Lines between two looks for weeks that are over.
+const LINES_PER_LOOK: u64 = 1_000;
 
 /// What a replay did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,13 +58,10 @@ pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
 pub fn replay(hot: &mut Hot, log: &Path) -> anyhow::Result<Replayed> {
     let out_of_order = hot.engine.counts().out_of_order;
     let mut done = Replayed::default();
-    let mut settle_at_ms = i64::MIN;
     for line in scanlog::open(log)? {
         let (url, outcome) = line?;
-        let t_ms = outcome.t_ms();
-        if t_ms >= settle_at_ms {
-            hot.settle(t_ms)?;
-            settle_at_ms = t_ms + SETTLE_EVERY_MS;
+        if done.lines % LINES_PER_LOOK == 0 && outcome.t_ms() >= hot.engine.week_over_ms() {
+            hot.settle(outcome.t_ms())?;
         }
         hot.handle(Event::Observed { url, outcome })?;
         done.lines += 1;

@@ -2,11 +2,10 @@
 //! of it needs. What a key means is told in `config/clqd.toml`, which a test
 //! holds against this table.
 
-use std::net::IpAddr;
-
 use Change::{Reload, Restart};
 
 use crate::model::week::Calendar;
+use crate::scan::Cidr;
 
 /// One key.
 #[derive(Clone, Copy, Debug)]
@@ -166,17 +165,8 @@ fn socket_path(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// `192.0.2.7`, `192.0.2.0/24`, `2001:db8::/32`.
 fn network(text: &str) -> Result<(), String> {
-    let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
-    let address: Option<IpAddr> = address.parse().ok();
-    let bits_max = address.map_or(0, |address| if address.is_ipv4() { 32 } else { 128 });
-    let bits_fit = bits.is_none_or(|bits| bits.parse::<u8>().is_ok_and(|bits| bits <= bits_max));
-    if address.is_some() && bits_fit {
-        Ok(())
-    } else {
-        Err(format!("{text:?} is not an address or a network, such as \"192.0.2.7\" or \"192.0.2.0/24\""))
-    }
+    text.parse::<Cidr>().map(|_| ()).map_err(|error| error.to_string())
 }
 
 fn log_filter(text: &str) -> Result<(), String> {

@@ -1,17 +1,63 @@
-//! The archive's way to the engine: jobs out, acknowledgements in.
+//! The archive's worker as a task of the daemon, and its way to the engine:
+//! jobs out, acknowledgements in.
 
-use tokio::sync::{mpsc, oneshot};
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
 
 use super::work::Order;
-use crate::archive::{Ask, JobSource, SourceGone};
+use crate::archive::{ArchiveSettings, ArchiveStatus, Ask, JobSource, SourceGone};
+use crate::clock::Clock;
 use crate::model::archive::{ArchiveJob, OutboxEntry};
 
-pub(super) struct Source {
+/// A running worker.
+pub(super) struct Worker {
+    settings: ArchiveSettings,
+    status: watch::Receiver<ArchiveStatus>,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Worker {
+    /// `None`: the settings name no archive.
+    pub(super) fn start(settings: ArchiveSettings, orders: mpsc::Sender<Order>, clock: Arc<Clock>) -> Option<Worker> {
+        if !settings.is_on() {
+            return None;
+        }
+        let (status_tx, status) = watch::channel(ArchiveStatus::default());
+        let (stop, stopped) = oneshot::channel();
+        let worker = crate::archive::run(
+            settings.clone(),
+            Source::new(orders),
+            move || clock.now_ms(),
+            async move { _ = stopped.await },
+            status_tx,
+        );
+        Some(Worker { settings, status, stop, task: tokio::spawn(worker) })
+    }
+
+    pub(super) fn settings(&self) -> &ArchiveSettings {
+        &self.settings
+    }
+
+    pub(super) fn status(&self) -> ArchiveStatus {
+        self.status.borrow().clone()
+    }
+
+    /// Lets it write what is pending, up to its limit of time.
+    pub(super) async fn stop(self) {
+        _ = self.stop.send(());
+        _ = self.task.await;
+    }
+}
+
+struct Source {
     orders: mpsc::Sender<Order>,
 }
 
 impl Source {
-    pub(super) fn new(orders: mpsc::Sender<Order>) -> Source {
+    fn new(orders: mpsc::Sender<Order>) -> Source {
         Source { orders }
     }
 

@@ -67,7 +67,7 @@ impl Shared {
     }
 
     fn archive_status(&self) -> Option<ArchiveStatus> {
-        let status = self.archive.as_ref()?.borrow().clone();
+        let status = self.archive_worker_status()?;
         Some(ArchiveStatus {
             url: status.target,
             connected: status.connected,
@@ -77,13 +77,16 @@ impl Shared {
         })
     }
 
+    fn archive_worker_status(&self) -> Option<crate::archive::ArchiveStatus> {
+        self.archive.lock().expect("nothing panics while it holds the archive").as_ref().map(|worker| worker.status())
+    }
+
     /// All counters of the rooms that keep their own, as `room.name`.
     fn counters(&self) -> BTreeMap<String, u64> {
         let mut counters = BTreeMap::new();
         let view = serde_json::to_value(self.counts.view()).expect("counters are plain data");
         flatten("scan", &view, &mut counters);
-        if let Some(archive) = &self.archive {
-            let archive = archive.borrow();
+        if let Some(archive) = self.archive_worker_status() {
             for (name, value) in [
                 ("passes", archive.passes),
                 ("failures", archive.failures),

@@ -17,9 +17,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 
-use crate::archive::ArchiveStatus;
 use crate::cli::log::LogFilter;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -46,7 +45,6 @@ pub struct Daemon {
     shared: Arc<Shared>,
     scanner: Scanner,
     work: tokio::task::JoinHandle<anyhow::Result<()>>,
-    archive: Option<(oneshot::Sender<()>, tokio::task::JoinHandle<()>)>,
     control: Option<(oneshot::Sender<()>, tokio::task::JoinHandle<()>)>,
     beat: Arc<work::Beat>,
 }
@@ -60,7 +58,8 @@ struct Shared {
     config: Mutex<Config>,
     log: Option<LogFilter>,
     counts: Arc<Counts>,
-    archive: Option<watch::Receiver<ArchiveStatus>>,
+    /// `None`: no archive is configured.
+    archive: Mutex<Option<archive::Worker>>,
     /// New scan settings on their way to the scanner.
     reload_scan: mpsc::Sender<crate::scan::ScanSettings>,
 }
@@ -128,6 +127,7 @@ impl Daemon {
             })
             .transpose()?;
         let clock = Arc::new(Clock::new(hot.engine.now_ms()));
+        hot.engine.replan(clock.now_ms());
         if clock.ahead_ms() > 1_000 {
             tracing::warn!(
                 ahead_s = clock.ahead_ms() / 1_000,
@@ -149,23 +149,7 @@ impl Daemon {
         let work = Work::new(hot, recorder, clock.clone(), requests, &config, beat.clone());
         let work = tokio::task::spawn_blocking(move || work.run(orders_rx, outcomes));
 
-        let mut archive_status = None;
-        let archive = config.archive.is_on().then(|| {
-            let (status, status_rx) = watch::channel(ArchiveStatus::default());
-            archive_status = Some(status_rx);
-            let (stop, stopped) = oneshot::channel();
-            let source = archive::Source::new(orders.clone());
-            let clock = clock.clone();
-            let worker = crate::archive::run(
-                config.archive_settings(),
-                source,
-                move || clock.now_ms(),
-                async move { _ = stopped.await },
-                status,
-            );
-            (stop, tokio::spawn(worker))
-        });
-
+        let archive = archive::Worker::start(config.archive_settings(), orders.clone(), clock.clone());
         let (reload_scan, mut reload_scan_rx) = mpsc::channel(1);
         let shared = Arc::new(Shared {
             orders,
@@ -174,11 +158,11 @@ impl Daemon {
             file,
             log,
             counts: scanner.counts_handle(),
-            archive: archive_status,
+            archive: Mutex::new(archive),
             reload_scan,
             config: Mutex::new(config.clone()),
         });
-        let mut daemon = Daemon { shared: shared.clone(), scanner, work, archive, control: None, beat };
+        let mut daemon = Daemon { shared: shared.clone(), scanner, work, control: None, beat };
 
         if !config.control_socket.as_os_str().is_empty() {
             if let Some(parent) = config.control_socket.parent() {
@@ -213,11 +197,8 @@ impl Daemon {
         }
         _ = self.shared.orders.send(Order::StopScanning).await;
         self.scanner.shutdown(SCAN_GRACE).await;
-        if let Some((stop, worker)) = self.archive {
-            // The worker drains through the engine, which commits first.
-            _ = stop.send(());
-            _ = worker.await;
-        }
+        // The worker drains through the engine, which commits first.
+        self.shared.stop_archive().await;
         _ = self.shared.orders.send(Order::Finish).await;
         self.work.await.context("the engine's thread died")??;
         tracing::info!("stopped; all state is on disk");
@@ -242,6 +223,26 @@ fn catch_up(hot: &mut Hot, log: &Path) -> anyhow::Result<()> {
 }
 
 impl Shared {
+    /// Another archive, or none, or one that is asked differently: the old
+    /// worker writes what it can, then the new one begins.
+    async fn reload_archive(&self, settings: crate::archive::ArchiveSettings) {
+        let same = |worker: &archive::Worker| *worker.settings() == settings;
+        let current = self.archive.lock().expect("nothing panics while it holds the archive").as_ref().map(same);
+        if current.unwrap_or(!settings.is_on()) {
+            return;
+        }
+        self.stop_archive().await;
+        let worker = archive::Worker::start(settings, self.orders.clone(), self.clock.clone());
+        *self.archive.lock().expect("nothing panics while it holds the archive") = worker;
+    }
+
+    async fn stop_archive(&self) {
+        let worker = self.archive.lock().expect("nothing panics while it holds the archive").take();
+        if let Some(worker) = worker {
+            worker.stop().await;
+        }
+    }
+
     /// Reads the configuration file again; on an error everything stays.
     async fn reload(&self) -> Result<End, Failure> {
         let Some(file) = &self.file else {
@@ -260,6 +261,7 @@ impl Shared {
             Order::Reload { engine: Box::new(engine), commit_interval_ms, allow_private: config.scan.allow_private };
         _ = self.orders.send(order).await;
         _ = self.reload_scan.send(config.scan_settings()).await;
+        self.reload_archive(config.archive_settings()).await;
         *self.config.lock().expect("nothing panics while it holds the config") = config;
         let mut notes = Vec::new();
         if !reloaded.changed.is_empty() {

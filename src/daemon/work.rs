@@ -87,8 +87,8 @@ pub(super) struct Work {
     /// When the oldest change that is not committed was made.
     changed_ms: Option<i64>,
     ticked_ms: i64,
-    /// Of the latest outcome.
-    latest_ms: i64,
+    /// Of the outcome last taken: they are taken, and recorded, in order of time.
+    taken_ms: i64,
     /// Who waits for the result of a scan.
     waiting: HashMap<ServerKey, Vec<mpsc::UnboundedSender<Row>>>,
 }
@@ -103,7 +103,7 @@ impl Work {
         beat: Arc<Beat>,
     ) -> Work {
         Work {
-            latest_ms: hot.engine.now_ms(),
+            taken_ms: hot.engine.now_ms(),
             hot,
             recorder,
             clock,
@@ -194,7 +194,7 @@ impl Work {
     }
 
     fn take_outcome(&mut self, scan: ScanOutcome) -> Result<(), StoreError> {
-        let mut outcome = match scan.result {
+        let outcome = match scan.result {
             Ok(snapshot) => Outcome::Snapshot(snapshot),
             // Our own fault says nothing about the server.
             Err(miss) if miss.reason.is_ours() => {
@@ -203,10 +203,8 @@ impl Work {
             }
             Err(miss) => Outcome::Miss { t_ms: miss.t_ms, reason: miss.reason.name().to_owned() },
         };
-        // What several sockets hear at once comes in any order, and a partial
-        // snapshot when no more is hoped for; a scan log is in order of time.
-        self.latest_ms = outcome.t_ms().max(self.latest_ms);
-        outcome.set_t_ms(self.latest_ms);
+        let outcome = outcome.not_before(self.taken_ms);
+        self.taken_ms = outcome.t_ms();
         let recorded = self.recorder.is_some().then(|| outcome.clone());
         let used_before = self.hot.engine.outcomes_used();
         self.hot.handle(Event::Scanned { server: scan.server, id: scan.id, sent_ms: scan.sent_ms, outcome })?;

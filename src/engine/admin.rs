@@ -49,6 +49,7 @@ impl Engine {
             }
             if back {
                 slot.record.class = Class::UNKNOWN;
+                slot.record.missed = 0;
                 slot.asked = true;
                 self.schedule.ask(key, now_ms);
             }
@@ -117,11 +118,16 @@ impl Engine {
         self.books.settings = EngineSettings { outbox_full, calendar: self.books.calendar, ..settings };
         if replan {
             self.schedule.set_intervals(self.books.settings.intervals);
-            let now_ms = self.books.meta.now_ms;
-            for (index, slot) in self.servers.iter().enumerate() {
-                let Some(slot) = slot.as_ref().filter(|slot| !slot.record.removed && !slot.asked) else { continue };
-                self.schedule.plan(ServerKey(index as u32), slot.record.class, now_ms);
-            }
+            self.replan(self.books.meta.now_ms);
+        }
+    }
+
+    /// Plans every server from `now_ms` on: after a pause they are spread over
+    /// their intervals again instead of all being due at once.
+    pub fn replan(&mut self, now_ms: i64) {
+        for (index, slot) in self.servers.iter().enumerate() {
+            let Some(slot) = slot.as_ref().filter(|slot| !slot.record.removed && !slot.asked) else { continue };
+            self.schedule.plan(ServerKey(index as u32), slot.record.class, now_ms);
         }
     }
 

@@ -41,6 +41,12 @@ impl Engine {
         Ok(false)
     }
 
+    /// From when on a tick has a week to close; `i64::MAX` without any.
+    pub fn week_over_ms(&self) -> i64 {
+        let weeks = self.books.meta.weeks.iter().filter(|state| state.phase != WeekPhase::Closed);
+        weeks.map(|state| self.books.calendar.week_end_ms(state.week) + CLOSE_DELAY_MS).min().unwrap_or(i64::MAX)
+    }
+
     fn close_some<S: Source>(&mut self, source: &S, week: WeekKey, budget: &mut usize) -> Result<(), S::Error> {
         let mut next = match self.last_closed {
             Some((closed_week, server)) if closed_week == week => server.0 + 1,

@@ -9,6 +9,7 @@
 mod admin;
 mod close;
 mod jobs;
+mod lag;
 mod settings;
 mod track;
 mod view;
@@ -25,7 +26,7 @@ use crate::model::week::Calendar;
 use crate::model::{
     Commit, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, ServerUrl, Snapshot, WeekKey,
 };
-use crate::schedule::{Schedule, class_of};
+use crate::schedule::Schedule;
 
 pub use admin::{Added, AdminError, RescanWhich};
 pub use settings::EngineSettings;
@@ -44,7 +45,7 @@ pub trait Source {
     fn row(&self, key: RowKey) -> Result<Option<WeekRow>, Self::Error>;
     /// Rows of a server, in order of player key.
     fn rows(&self, week: WeekKey, server: ServerKey) -> Result<Vec<(PlayerKey, WeekRow)>, Self::Error>;
-    /// Servers on which a player has a row, in order.
+    /// Servers on which a player has a row, written or live, in order.
     fn servers_of(&self, week: WeekKey, player: PlayerKey) -> Result<Vec<ServerKey>, Self::Error>;
 
     fn map_row(&self, key: MapRowKey) -> Result<Option<MapRow>, Self::Error>;
@@ -100,11 +101,13 @@ impl Outcome {
         }
     }
 
-    pub fn set_t_ms(&mut self, to_ms: i64) {
-        match self {
-            Outcome::Snapshot(snapshot) => snapshot.t_ms = to_ms,
-            Outcome::Miss { t_ms, .. } => *t_ms = to_ms,
-        }
+    /// Moves it to `least_ms` where it is of an earlier moment. Outcomes come
+    /// over several sockets, and one that was given up has the time of its last
+    /// datagram; who takes them in order of time can record them as a scan log.
+    pub fn not_before(mut self, least_ms: i64) -> Outcome {
+        let (Outcome::Snapshot(Snapshot { t_ms, .. }) | Outcome::Miss { t_ms, .. }) = &mut self;
+        *t_ms = least_ms.max(*t_ms);
+        self
     }
 }
 
@@ -152,6 +155,7 @@ pub struct Engine {
     schedule: Schedule,
     notices: VecDeque<Notice>,
     counts: EngineCounts,
+    lags: lag::LagHistogram,
     last_closed: Option<(WeekKey, ServerKey)>,
     /// Next server to be given its rank, in the ranking phase.
     rank_cursor: u32,
@@ -183,6 +187,7 @@ struct Pending {
     servers: FxHashSet<ServerKey>,
     series: FxHashSet<ServerKey>,
     rows: FxHashMap<(WeekKey, ServerKey), BTreeMap<PlayerKey, WeekRow>>,
+    appeared: Vec<RowKey>,
     map_rows: FxHashMap<(WeekKey, ServerKey), BTreeMap<MapKey, MapRow>>,
     best: FxHashMap<(ServerKey, PlayerKey), BestPositions>,
     closed: Vec<(WeekKey, ServerKey)>,
@@ -246,6 +251,7 @@ impl Engine {
             schedule: Schedule::new(settings.intervals),
             notices: VecDeque::new(),
             counts: EngineCounts::default(),
+            lags: lag::LagHistogram::default(),
             last_closed: loaded.last_closed,
             rank_cursor: 0,
             resync_cursor: None,
@@ -265,9 +271,8 @@ impl Engine {
                 engine.servers.resize_with(index + 1, || None);
             }
             engine.by_url.insert(record.url.clone(), key);
-            // Adding it asked for its first scan, which has not come about.
-            let owed = record.class == Class::UNKNOWN && class_of(record.missed, false) != Class::UNKNOWN;
-            let asked = owed && !record.removed;
+            // Adding an address is the asking, and it outlives a crash.
+            let asked = record.awaits_first_scan();
             if asked {
                 engine.schedule.ask(key, now_ms);
             } else if !record.removed {
@@ -385,6 +390,7 @@ impl Engine {
                     rows.into_iter().map(move |(player, row)| (RowKey { week, server, player }, row))
                 })
                 .collect(),
+            appeared: pending.appeared,
             map_rows: pending
                 .map_rows
                 .into_iter()
@@ -405,6 +411,7 @@ impl Engine {
         commit.servers.sort_unstable_by_key(|(key, _)| *key);
         commit.series.sort_unstable_by_key(|(key, _)| *key);
         commit.rows.sort_unstable_by_key(|(key, _)| *key);
+        commit.appeared.sort_unstable();
         commit.map_rows.sort_unstable_by_key(|(key, _)| *key);
         commit.best.sort_unstable_by_key(|(key, _)| *key);
         commit.ranks.sort_unstable();

@@ -14,6 +14,9 @@ use crate::series::{self, slots};
 /// A scan that begins later than this after it was due is counted as late.
 const LATE_MS: i64 = 2_000;
 
+/// Pause before the first scan of a server that we could not make.
+const FIRST_SCAN_AGAIN_MS: i64 = 60_000;
+
 impl Engine {
     pub(super) fn on_scanned<S: Source>(
         &mut self,
@@ -42,8 +45,9 @@ impl Engine {
         let partial = missed.is_none() && !full;
         self.on_outcome(source, server, outcome)?;
         let lag_ms = sent_ms.map(|sent| sent - scan.due_ms);
-        if lag_ms.is_some_and(|lag| lag > LATE_MS) {
-            self.counts.late += 1;
+        if let Some(lag_ms) = lag_ms {
+            self.lags.add(lag_ms);
+            self.counts.late += u64::from(lag_ms > LATE_MS);
         }
         if full {
             self.counts.snapshots_by_class[usize::from(scan.class.number()) - 1] += 1;
@@ -63,13 +67,15 @@ impl Engine {
     }
 
     /// A scan could not be made, by a fault of our own: it says nothing about
-    /// the server, which is simply planned again.
+    /// the server, which is simply planned again. One that was never scanned
+    /// has no interval to be planned by, and is asked again after a pause.
     pub fn scan_failed_here(&mut self, server: ServerKey, id: u64, t_ms: i64, reason: &str) {
         let Some(scan) = self.schedule.land(server, id) else { return };
         self.see_time(t_ms);
         let now_ms = self.now_ms();
         let Some(slot) = self.slot_mut(server) else { return };
-        slot.asked = false;
+        let owed = slot.record.awaits_first_scan();
+        slot.asked = owed;
         let class = slot.record.class;
         self.notices.push_back(Notice {
             server,
@@ -81,7 +87,10 @@ impl Engine {
             lag_ms: None,
             missed: Some(reason.to_owned()),
         });
-        self.schedule.plan(server, class, now_ms);
+        match owed {
+            true => self.schedule.ask(server, now_ms + FIRST_SCAN_AGAIN_MS),
+            false => self.schedule.plan(server, class, now_ms),
+        }
     }
 
     /// Credits an outcome and plans the next scan. Returns whether it was used.
@@ -413,7 +422,10 @@ impl Books {
                 Some(row) => row.clone(),
                 None => match source.row(key)? {
                     Some(row) => row,
-                    None => WeekRow::new(t_ms, self.first_elo(source, key)?),
+                    None => {
+                        self.pending.appeared.push(key);
+                        WeekRow::new(t_ms, self.first_elo(source, key)?)
+                    }
                 },
             };
             presence.row = Some(Box::new((week, row)));
@@ -448,7 +460,8 @@ impl Books {
             return Ok(player);
         }
         if let Some((player, display)) = source.player(game, &entry.name)? {
-            if display != entry.display() {
+            // The store does not know of a rename that waits for its commit.
+            if display != entry.display() || self.pending.players.contains_key(&player) {
                 self.rename(source, player, entry.display())?;
             }
             return Ok(player);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Engine, Slot, Source};
 use crate::board;
-use crate::model::commit::{RowKey, WeekPhase};
+use crate::model::commit::WeekPhase;
 use crate::model::row::{Ranking, WeekRow};
 use crate::model::view::{
     BestView, EngineStatus, MapShare, PlayerListed, PlayerView, PlayerWeekView, SeriesView, ServerDetail,
@@ -41,6 +41,8 @@ impl Engine {
             in_flight: self.schedule.in_flight() as u64,
             players_known: u64::from(self.books.meta.next_player.saturating_sub(1)),
             counts: self.counts.clone(),
+            lag_ms_p50: self.lags.percentile_ms(0.5),
+            lag_ms_p99: self.lags.percentile_ms(0.99),
             ..EngineStatus::default()
         };
         for (_, slot) in self.listed() {
@@ -177,7 +179,7 @@ impl Engine {
             let mut servers_seen = std::collections::BTreeSet::new();
             for state in self.books.meta.weeks.iter().rev() {
                 let mut of_week = Vec::new();
-                for server in self.servers_of(source, state.week, player)? {
+                for server in source.servers_of(state.week, player)? {
                     servers_seen.insert(server);
                     let rows = self.rows(source, state.week, server)?;
                     let Ok(at) = rows.binary_search_by_key(&player, |(p, _)| *p) else { continue };
@@ -269,25 +271,6 @@ impl Engine {
             elo_rounds: row.elo_rounds,
             positions: ranked.collect::<BTreeMap<_, _>>(),
         }
-    }
-
-    /// Servers with a row of this player, live ones included.
-    fn servers_of<S: Source>(&self, source: &S, week: WeekKey, player: PlayerKey) -> Result<Vec<ServerKey>, S::Error> {
-        let mut servers = source.servers_of(week, player)?;
-        for (key, slot) in self.listed() {
-            let entries = slot.record.last.iter().flat_map(|last| &last.entries);
-            let present = entries.filter_map(|entry| entry.presence.as_ref()).any(|p| p.player == player);
-            if present {
-                servers.push(key);
-            }
-        }
-        servers.sort_unstable();
-        servers.dedup();
-        servers.retain(|&server| {
-            let key = RowKey { week, server, player };
-            self.rows(source, key.week, key.server).is_ok_and(|rows| rows.iter().any(|(p, _)| *p == player))
-        });
-        Ok(servers)
     }
 
     fn player_names<S: Source>(&self, source: &S, player: PlayerKey) -> Result<(String, String), S::Error> {

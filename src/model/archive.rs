@@ -98,8 +98,11 @@ pub struct WeekArchive {
     pub maps: Vec<MapWeekArchive>,
     /// Best positions of the players above, once the week is closed; in order
     /// of player key. Index 0 to 2: clq1, clq2, elo; best first.
-    pub best: Vec<(PlayerKey, [Vec<(u32, WeekKey)>; 3])>,
+    pub best: Vec<(PlayerKey, ThreeBest)>,
 }
+
+/// (position, week) in clq1, clq2 and elo, each best first, at most three.
+pub type ThreeBest = [Vec<(u32, WeekKey)>; 3];
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlayerWeekArchive {

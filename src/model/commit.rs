@@ -68,6 +68,9 @@ pub struct Commit {
     pub servers: Vec<(ServerKey, ServerRecord)>,
     pub series: Vec<(ServerKey, SeriesRecord)>,
     pub rows: Vec<(RowKey, WeekRow)>,
+    /// Rows that came to be, whether they are written yet or live with their
+    /// presence: what finds the servers of a player.
+    pub appeared: Vec<RowKey>,
     pub map_rows: Vec<(MapRowKey, MapRow)>,
     pub best: Vec<((ServerKey, PlayerKey), BestPositions)>,
     /// Servers closed for a week.
@@ -92,6 +95,7 @@ impl Commit {
             servers,
             series,
             rows,
+            appeared,
             map_rows,
             best,
             closed,
@@ -107,6 +111,7 @@ impl Commit {
             && servers.is_empty()
             && series.is_empty()
             && rows.is_empty()
+            && appeared.is_empty()
             && map_rows.is_empty()
             && best.is_empty()
             && closed.is_empty()

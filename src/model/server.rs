@@ -75,6 +75,14 @@ pub struct ServerRecord {
     pub sums: SeriesSums,
 }
 
+impl ServerRecord {
+    /// Added, or brought back, and no scan has ended since: one is owed to it.
+    /// A server that was missed too often is of class 6, too, but has its misses.
+    pub fn awaits_first_scan(&self) -> bool {
+        self.class == Class::UNKNOWN && self.missed == 0 && !self.removed
+    }
+}
+
 /// The last full snapshot, as far as the next one is compared with it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LastSnapshot {

@@ -22,6 +22,12 @@ pub struct EngineStatus {
     pub players_known: u64,
     pub players_online: u64,
     pub counts: EngineCounts,
+    /// First packet of a scan minus its due time, ms: half, and 99 of 100, of
+    /// all scans since the start stay at or below. Up to 10,000.
+    #[serde(default)]
+    pub lag_ms_p50: Option<u64>,
+    #[serde(default)]
+    pub lag_ms_p99: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,10 +9,13 @@ use tokio::net::UdpSocket;
 use super::*;
 use crate::model::Completeness;
 
+/// Packets with their times of arrival.
+type Log = Arc<Mutex<Vec<(Instant, Vec<u8>)>>>;
+
 /// A UDP socket that answers each packet by a function of (count so far, packet).
 struct Server {
     address: SocketAddr,
-    heard: Arc<Mutex<Vec<(Instant, Vec<u8>)>>>,
+    heard: Log,
     task: JoinHandle<()>,
 }
 
@@ -30,7 +33,7 @@ impl Server {
     async fn start_at(at: &str, mut script: impl FnMut(usize, &[u8]) -> Vec<Vec<u8>> + Send + 'static) -> Server {
         let socket = UdpSocket::bind(at).await.unwrap();
         let address = socket.local_addr().unwrap();
-        let heard = Arc::new(Mutex::new(Vec::new()));
+        let heard = Log::default();
         let log = heard.clone();
         let task = tokio::spawn(async move {
             let mut buffer = vec![0; 65_535];
@@ -336,4 +339,18 @@ async fn shutdown_is_bounded_and_reload_is_heard() {
     assert!((99..1_000).contains(&started.elapsed().as_millis()), "{:?}", started.elapsed());
     assert_eq!(outcomes.recv().await, None);
     assert_eq!(counts.view().abandoned, 1);
+}
+
+#[tokio::test]
+async fn what_the_kernel_drops_is_counted_as_ours() {
+    let server = Server::start(|count, packet| match count {
+        0 => vec![vec![0; 8_000]; 400],
+        _ => vec![status(packet, "")],
+    })
+    .await;
+    let settings = ScanSettings { receive_buffer_bytes: 4_096, ..quick() };
+    let (outcome, counts) = scan(settings, server.url("quake3")).await;
+    assert!(outcome.result.is_ok(), "{outcome:?}");
+    assert!(counts.kernel_drops > 0, "{counts:?}");
+    assert_eq!(counts.packets_received + counts.kernel_drops, 401, "{counts:?}");
 }

@@ -145,6 +145,8 @@ impl Store {
         }
         for (key, row) in &commit.rows {
             put(keys::row(*key), encode(row));
+        }
+        for key in &commit.appeared {
             put(keys::row_of_player(*key), vec![VERSION]);
         }
         for (key, row) in &commit.map_rows {
@@ -222,7 +224,7 @@ impl Store {
 }
 
 fn encode<T: Serialize>(value: &T) -> Vec<u8> {
-    postcard::to_extend(value, vec![VERSION]).expect("records have no maps of unknown length and no floats that fail")
+    postcard::to_extend(value, vec![VERSION]).expect("no record has a sequence of unknown length")
 }
 
 fn decode<T: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<T, StoreError> {

@@ -134,6 +134,14 @@ impl Oracle {
         Oracle { settings, lines, snapshots, facts, rounds, players, servers, index }
     }
 
+    /// Gives servers their keys in another order than that of the log: the one
+    /// in which they were added.
+    pub fn order_servers(&mut self, servers: Vec<String>) {
+        self.index.server_keys = servers.iter().cloned().zip(1..).collect();
+        assert!(self.servers.iter().all(|server| self.index.server_keys.contains_key(server)));
+        self.servers = servers;
+    }
+
     /// Weeks in which anything was revealed about a player, oldest first.
     pub fn weeks(&self) -> Vec<u32> {
         let mut weeks: Vec<u32> = self.facts.iter().map(|f| f.week).chain(self.rounds.iter().map(|r| r.week)).collect();

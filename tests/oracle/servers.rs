@@ -1,6 +1,7 @@
 //! What is kept of servers (RULES 9 and 10): time on maps, ranks, series with
 //! their log code, and the history of missed scans and classes.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use super::{LineKind, Oracle, SEGMENT_MS, Snapshot, of_server};
@@ -174,8 +175,18 @@ pub fn encode(bits: u32, players: Option<f64>) -> u16 {
     if players == 0.0 {
         return 0;
     }
-    let distance = |code: &u16| (decode(bits, *code).expect("below top").ln() - players.ln()).abs();
-    (1..top).min_by(|a, b| distance(a).total_cmp(&distance(b))).expect("codes")
+    thread_local! {
+        /// Logarithms of the values of codes from 1, by bits.
+        static SCALES: RefCell<BTreeMap<u32, Vec<f64>>> = RefCell::default();
+    }
+    let wanted = players.ln();
+    SCALES.with_borrow_mut(|scales| {
+        let value = |code: u16| decode(bits, code).expect("below top").ln();
+        let scale = scales.entry(bits).or_insert_with(|| (1..top).map(value).collect());
+        let distance = |at: &usize| (scale[*at] - wanted).abs();
+        let nearest = (0..scale.len()).min_by(|a, b| distance(a).total_cmp(&distance(b)));
+        nearest.expect("codes") as u16 + 1
+    })
 }
 
 /// 250 bytes: 150 slots up to `newest`, oldest first, three 13-bit codes to five bytes.

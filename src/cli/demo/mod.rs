@@ -117,9 +117,8 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
 
 /// The pace of the demo: a scan every few seconds instead of minutes.
 fn config(args: &DemoArgs, dir: &Path) -> Config {
-    let mut config = Config::default();
-    config.state_dir = dir.join("state");
-    config.control_socket = dir.join("control.sock");
+    let (state_dir, control_socket) = (dir.join("state"), dir.join("control.sock"));
+    let mut config = Config { state_dir, control_socket, ..Config::default() };
     config.scan.allow_private = true;
     config.scan.timeout_ms = 1_000;
     config.scan.interval_class1_s = 3;
@@ -157,11 +156,13 @@ fn play_history(
     let bar = ProgressBar::new((to_ms - from_ms) as u64);
     bar.set_style(ProgressStyle::with_template("history {bar:40} {percent:>3} %  {msg}").expect("a right template"));
     let mut snapshots = 0;
-    let mut settled_ms = from_ms;
+    let mut looked_ms = from_ms;
     for (t_ms, server, snapshot) in History::new(world, from_ms, to_ms) {
-        if t_ms - settled_ms >= 3_600_000 {
-            hot.settle(t_ms)?;
-            settled_ms = t_ms;
+        if t_ms - looked_ms >= 3_600_000 {
+            if t_ms >= hot.engine.week_over_ms() {
+                hot.settle(t_ms)?;
+            }
+            looked_ms = t_ms;
             bar.set_position((t_ms - from_ms) as u64);
             bar.set_message(format!("{snapshots} snapshots, {} players", hot.engine.status().players_known));
             if runtime.block_on(async { stop.is_asked() }) {

@@ -62,6 +62,9 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
         ),
     )?;
     line("by class", by_class(&counts.snapshots_by_class))?;
+    if let (Some(half), Some(most)) = (engine.lag_ms_p50, engine.lag_ms_p99) {
+        line("lag", format!("half of the scans began within {half} ms of their due time, 99 % within {most} ms"))?;
+    }
     line("rounds", count(counts.rounds))?;
     let waiting = format!("{} waiting", count(status.outbox_entries));
     match &status.archive {

@@ -210,6 +210,8 @@ fn the_status() {
         players_known: 774_000,
         players_online: 5_000,
         counts: EngineCounts { snapshots: 1_234_567, misses: 89, ..EngineCounts::default() },
+        lag_ms_p50: Some(1),
+        lag_ms_p99: Some(12),
     };
     let status = Status {
         daemon: Some(DaemonStatus {
@@ -241,6 +243,7 @@ by class  1: 1,000  2: 2,000  3: 0  4: 0  5: 0  6: 17,000  7: 0
 players   774,000 known, 5,000 online
 scans     1,234,567 snapshots, 0 partial, 89 missed, 0 late, 0 out of order
 by class  1: 0  2: 0  3: 0  4: 0  5: 0  6: 0  7: 0
+lag       half of the scans began within 1 ms of their due time, 99 % within 12 ms
 rounds    0
 archive   mysql://clqd@db/clqd, NOT CONNECTED, last write 1 min ago, 4,096 waiting
           2 s ago: refused

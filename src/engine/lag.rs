@@ -1,0 +1,51 @@
+//! How late scans begin: a histogram of lag, whole milliseconds.
+
+/// Lags from here on are counted together, ms.
+const LAG_MS_MAX: usize = 10_000;
+
+#[derive(Clone, Debug)]
+pub(super) struct LagHistogram {
+    /// Scans by lag; the last counts all longer ones.
+    counts: Vec<u64>,
+    scans: u64,
+}
+
+impl Default for LagHistogram {
+    fn default() -> Self {
+        LagHistogram { counts: vec![0; LAG_MS_MAX + 1], scans: 0 }
+    }
+}
+
+impl LagHistogram {
+    pub(super) fn add(&mut self, lag_ms: i64) {
+        self.counts[(lag_ms.max(0) as usize).min(LAG_MS_MAX)] += 1;
+        self.scans += 1;
+    }
+
+    /// The lag that this share of the scans stays at or below; `None` without scans.
+    pub(super) fn percentile_ms(&self, share: f64) -> Option<u64> {
+        let wanted = (self.scans as f64 * share).ceil() as u64;
+        let mut seen = 0;
+        let at = self.counts.iter().position(|&n| {
+            seen += n;
+            n > 0 && seen >= wanted
+        });
+        at.map(|ms| ms as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles() {
+        let mut lags = LagHistogram::default();
+        assert_eq!(lags.percentile_ms(0.99), None);
+        (1..=100).for_each(|ms| lags.add(ms));
+        assert_eq!((lags.percentile_ms(0.5), lags.percentile_ms(0.99)), (Some(50), Some(99)));
+        lags.add(-5);
+        lags.add(1_000_000);
+        assert_eq!((lags.percentile_ms(0.0), lags.percentile_ms(1.0)), (Some(0), Some(10_000)));
+    }
+}

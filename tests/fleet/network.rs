@@ -1,0 +1,271 @@
+//! A network in virtual time between a scan room and a world of game servers.
+//! It carries the real bytes of the real protocols, and it loses, doubles,
+//! delays, reorders and spoils them, and lets forgers answer first; on top of
+//! what each server does wrong by itself (`clqd::fleet::faults`). No sockets,
+//! no clock: the moment comes with each call.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use clqd::fleet::address;
+use clqd::fleet::faults::{FORGED_NAME, FORGED_POINTS, Fault, Forgery, Sending, Shares, distort, is_lost};
+use clqd::fleet::games::Family;
+use clqd::fleet::rng::{Rng, mix};
+use clqd::fleet::wire::{self, Datagrams, Query, Variant};
+use clqd::fleet::world::World;
+use clqd::model::Player;
+
+pub const QUAKE3_PORT: u16 = 27_960;
+pub const SOURCE_PORT: u16 = 27_015;
+
+/// More of each fault than a fleet usually has.
+const FAULTS: Shares =
+    Shares { silent: 0.03, slow: 0.03, lossy: 0.05, duplicating: 0.03, spoofed: 0.03, malformed: 0.02, partial: 0.03 };
+
+/// Of all datagrams, each way.
+const LOST: f64 = 0.02;
+const DOUBLED: f64 = 0.02;
+/// Of replies that are answered by a forger first, or arrive spoilt.
+const FORGED: f64 = 0.01;
+const SPOILT: f64 = 0.01;
+
+/// Points by name, in order: a list as a server told it.
+pub type List = Vec<(String, i64)>;
+
+pub struct Network {
+    pub world: World,
+    seed: u64,
+    rng: Rng,
+    under_way: BinaryHeap<Reverse<Datagram>>,
+    number: u64,
+    /// The lists that each server told of late, and when.
+    told: HashMap<SocketAddrV4, Vec<(i64, List)>>,
+    pub lost: u64,
+    pub doubled: u64,
+    pub forged: u64,
+    pub spoilt: u64,
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Datagram {
+    at_ms: i64,
+    /// Tells apart what arrives at one moment.
+    number: u64,
+    /// Which life of the daemon asked; a later one has another port.
+    life: u32,
+    way: Way,
+    bytes: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Way {
+    To(SocketAddrV4),
+    From(SocketAddrV4),
+}
+
+/// A datagram at the scan room's door.
+pub struct Arrival {
+    pub life: u32,
+    pub from: SocketAddrV4,
+    pub bytes: Vec<u8>,
+}
+
+impl Network {
+    pub fn new(world: World) -> Network {
+        let seed = world.settings().seed;
+        Network {
+            world,
+            seed,
+            rng: Rng::new(&[seed, 0x4E7]),
+            under_way: BinaryHeap::new(),
+            number: 0,
+            told: HashMap::new(),
+            lost: 0,
+            doubled: 0,
+            forged: 0,
+            spoilt: 0,
+        }
+    }
+
+    pub fn url(&self, server: u32) -> String {
+        let family = self.world.family(server);
+        format!("{}://{}:{}", family.scheme(), address::address(server), port(family))
+    }
+
+    /// Whether the server's host is off: one in thirty goes away for an hour,
+    /// some time after it was seen.
+    pub fn is_off(&self, server: u32, now_ms: i64) -> bool {
+        let fate = mix(&[self.seed, 0x0FF, u64::from(server)]);
+        let from_ms = self.world.settings().start_ms + 45 * 60_000 + (fate >> 32) as i64 % (40 * 60_000);
+        fate % 30 == 0 && (from_ms..from_ms + 3_600_000).contains(&now_ms)
+    }
+
+    /// When `receive` has something next.
+    pub fn next_ms(&self) -> Option<i64> {
+        self.under_way.peek().map(|Reverse(datagram)| datagram.at_ms)
+    }
+
+    /// A query leaves the scan room.
+    pub fn send(&mut self, now_ms: i64, life: u32, to: SocketAddrV4, bytes: Vec<u8>) {
+        self.post(now_ms, life, Way::To(to), bytes);
+    }
+
+    /// The next datagram that has reached the scan room by now. Queries that
+    /// have reached their servers are answered on the way.
+    pub fn receive(&mut self, now_ms: i64) -> Option<Arrival> {
+        while self.under_way.peek().is_some_and(|Reverse(first)| first.at_ms <= now_ms) {
+            let Reverse(datagram) = self.under_way.pop()?;
+            match datagram.way {
+                Way::To(to) => self.answer(datagram.at_ms, datagram.life, to, &datagram.bytes),
+                Way::From(from) => return Some(Arrival { life: datagram.life, from, bytes: datagram.bytes }),
+            }
+        }
+        None
+    }
+
+    /// Forgets what a server told so long ago that it cannot still be under way.
+    pub fn forget_told(&mut self, by: SocketAddrV4, now_ms: i64) {
+        if let Some(told) = self.told.get_mut(&by) {
+            told.retain(|(at_ms, _)| now_ms - at_ms < 10_000);
+        }
+    }
+
+    pub fn told(&self, by: SocketAddrV4) -> impl Iterator<Item = &List> {
+        self.told.get(&by).into_iter().flatten().map(|(_, list)| list)
+    }
+
+    fn post(&mut self, now_ms: i64, life: u32, way: Way, bytes: Vec<u8>) {
+        let (Way::To(peer) | Way::From(peer)) = way;
+        if self.rng.chance(LOST) {
+            self.lost += 1;
+            return;
+        }
+        let copies = 1 + usize::from(self.rng.chance(DOUBLED));
+        self.doubled += copies as u64 - 1;
+        for _ in 0..copies {
+            // Half a round trip of 10 to 200 ms, and at times much more: what was sent later comes first.
+            let distance_ms = 5 + (mix(&[self.seed, 0xD157, u64::from(peer.ip().to_bits())]) % 95) as i64;
+            let jitter_ms_max = if self.rng.chance(0.02) { 1_500 } else { 8 };
+            let jitter_ms = self.rng.below(jitter_ms_max) as i64;
+            self.number += 1;
+            self.under_way.push(Reverse(Datagram {
+                at_ms: now_ms + distance_ms + jitter_ms,
+                number: self.number,
+                life,
+                way,
+                bytes: bytes.clone(),
+            }));
+        }
+    }
+
+    fn answer(&mut self, now_ms: i64, life: u32, to: SocketAddrV4, query: &[u8]) {
+        let server = address::server(*to.ip()).filter(|&server| server < self.world.servers());
+        let Some(server) = server.filter(|&server| port(self.world.family(server)) == to.port()) else { return };
+        let family = self.world.family(server);
+        let Some(query) = Query::parse(family, query) else { return };
+        let mut fault = FAULTS.fault(self.seed, server);
+        if self.is_off(server, now_ms) {
+            return;
+        }
+        if fault == Some(Fault::Silent) || (fault == Some(Fault::Lossy) && is_lost(&mut self.rng)) {
+            return;
+        }
+        self.world.advance(server, now_ms);
+        let missing = usize::from(fault == Some(Fault::Partial) && self.rng.chance(0.5));
+        let reply = self.reply(server, to, life, now_ms, query, missing);
+        if fault.is_none() {
+            fault = match self.rng.unit() {
+                x if x < FORGED => Some(Fault::Spoofed),
+                x if x < FORGED + SPOILT => Some(Fault::Malformed),
+                _ => None,
+            };
+        }
+        self.spoilt += u64::from(fault == Some(Fault::Malformed));
+        let forgery = (fault == Some(Fault::Spoofed)).then(|| self.forgery(server, query));
+        let at_once = |bytes: &[u8]| Sending { from: *to.ip(), bytes: bytes.to_vec(), delay_ms: 0 };
+        let sendings = match fault {
+            Some(fault) => distort(fault, family, server, &reply, forgery.as_ref(), &mut self.rng),
+            None => reply.iter().map(at_once).collect(),
+        };
+        for Sending { from, bytes, delay_ms } in sendings {
+            self.post(now_ms + delay_ms as i64, life, Way::From(SocketAddrV4::new(from, to.port())), bytes);
+        }
+    }
+
+    fn reply(
+        &mut self,
+        server: u32,
+        to: SocketAddrV4,
+        life: u32,
+        now_ms: i64,
+        query: Query,
+        missing: usize,
+    ) -> Datagrams {
+        let mut out = Datagrams::default();
+        let snapshot = self.world.snapshot(server);
+        let nature = self.world.nature(server);
+        let variant = Variant::of(self.seed, server, nature);
+        let challenge = wire::challenge(self.seed, server, u64::from(life));
+        if let Query::Status { .. } | Query::A2sPlayer { .. } = query {
+            let list = snapshot.players.iter().map(|p| (p.name.clone(), p.points)).collect();
+            self.told.entry(to).or_default().push((now_ms, list));
+        }
+        match query {
+            Query::Status { challenge } => wire::quake3_status(&snapshot, challenge, &mut out),
+            Query::Info { challenge } => wire::quake3_info(&snapshot, challenge, &mut out),
+            Query::A2sInfo { challenge: given } if variant.info_challenge && given != Some(challenge) => {
+                wire::a2s_challenge(challenge, &mut out);
+            }
+            Query::A2sInfo { .. } => {
+                wire::a2s_info(&snapshot, nature, &variant, snapshot.players.len(), to.port(), &mut out);
+            }
+            Query::A2sPlayer { challenge: given } | Query::A2sRules { challenge: given } if given != challenge => {
+                wire::a2s_challenge(challenge, &mut out);
+            }
+            Query::A2sPlayer { .. } => {
+                let players = &snapshot.players;
+                wire::a2s_players(players, players.len() + missing, &variant, self.rng.next_u64() as u32, &mut out);
+            }
+            Query::A2sRules { .. } => wire::a2s_rules(&mut out),
+        }
+        out
+    }
+
+    /// From someone who knows all but the nonce, or all but who the server is.
+    fn forgery(&mut self, server: u32, query: Query) -> Forgery {
+        self.forged += 1;
+        let mut snapshot = self.world.snapshot(server);
+        let forged = |number| Player {
+            name: format!("{FORGED_NAME}{number}"),
+            points: FORGED_POINTS,
+            ping: Some(50),
+            connected_ms: Some(600_000),
+            bot: false,
+        };
+        snapshot.players = (1..=6).map(forged).collect();
+        let nature = self.world.nature(server);
+        let variant = Variant::of(self.seed, server, nature);
+        let mut reply = Datagrams::default();
+        let guessing = self.rng.chance(0.5);
+        match query {
+            Query::Status { challenge } => {
+                wire::quake3_status(&snapshot, if guessing { b"0123456789abcdef" } else { challenge }, &mut reply);
+            }
+            Query::A2sInfo { .. } => wire::a2s_info(&snapshot, nature, &variant, 6, SOURCE_PORT, &mut reply),
+            Query::A2sPlayer { .. } => wire::a2s_players(&snapshot.players, 6, &variant, 7, &mut reply),
+            Query::Info { .. } | Query::A2sRules { .. } => {}
+        }
+        // A2S repeats no nonce: from the server's own address nothing would be wrong.
+        let blind = guessing && matches!(query, Query::Status { .. });
+        let from: Ipv4Addr = if blind { address::address(server) } else { address::forged(server) };
+        Forgery { from, reply }
+    }
+}
+
+pub fn port(family: Family) -> u16 {
+    match family {
+        Family::Quake3 => QUAKE3_PORT,
+        Family::Source => SOURCE_PORT,
+    }
+}

@@ -1,0 +1,113 @@
+//! What the schedule owes each server (RULES 9), kept beside the engine from
+//! what it tells: that no server is scanned twice at a time, none outside its
+//! class's interval, none at another phase of it, and none is forgotten.
+
+use clqd::engine::{Engine, Probe};
+use clqd::model::ServerKey;
+
+const INTERVALS_MS: [i64; 5] = [120_000, 600_000, 3_600_000, 86_400_000, 604_800_000];
+
+/// Longest scan: six targets in exception mode, seven tries of 6 s each, and
+/// three questions a dialogue; in ms of real time.
+const SCAN_MS_MAX: i64 = 6 * 3 * 7 * 6_000;
+
+#[derive(Default)]
+pub struct Watch {
+    /// Index is the server key.
+    servers: Vec<Watched>,
+    pub probes: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Watched {
+    class: u8,
+    /// Since when, real time.
+    in_flight: Option<(u64, i64)>,
+    /// When it must be due: after the first, not after the second.
+    window: Option<(i64, i64)>,
+    /// Due time within the interval, by class: for ever the same.
+    phases: [Option<i64>; 5],
+}
+
+impl Watch {
+    /// A daemon has begun with what the last one left.
+    pub fn begin(&mut self, engine: &Engine) {
+        let now_ms = engine.now_ms();
+        for server in engine.servers() {
+            let at = server.key as usize;
+            self.servers.resize(self.servers.len().max(at + 1), Watched::default());
+            let watched = &mut self.servers[at];
+            watched.class = server.class;
+            watched.in_flight = None;
+            watched.plan(now_ms);
+            if server.class == 6 && server.missed == 0 {
+                watched.window = Some((now_ms - 1, now_ms)); // still owed
+            }
+        }
+    }
+
+    /// Somebody asks for a scan, or adds the server.
+    pub fn asked(&mut self, server: ServerKey, t_ms: i64) {
+        let at = server.0 as usize;
+        if at >= self.servers.len() {
+            self.servers.resize(at + 1, Watched { class: 6, ..Watched::default() });
+        }
+        let watched = &mut self.servers[at];
+        if watched.in_flight.is_none() {
+            watched.window = Some((t_ms - 1, t_ms));
+        }
+    }
+
+    pub fn probed(&mut self, probe: &Probe, real_ms: i64, t_ms: i64) {
+        self.probes += 1;
+        let watched = &mut self.servers[probe.server.0 as usize];
+        assert_eq!(watched.in_flight, None, "{probe:?}: its last scan is still in flight");
+        let Some((after_ms, until_ms)) = watched.window.take() else { panic!("{probe:?}: nobody asked") };
+        assert!(probe.due_ms <= t_ms, "{probe:?} at {t_ms}: too early");
+        assert!(
+            after_ms < probe.due_ms && probe.due_ms <= until_ms,
+            "{probe:?}: in class {} it is due after {after_ms}, until {until_ms}",
+            watched.class
+        );
+        assert_eq!(probe.exception, watched.class == 7, "{probe:?}: exception mode in class {}", watched.class);
+        if let Some(&interval_ms) =
+            INTERVALS_MS.get(usize::from(watched.class) - 1).filter(|i| until_ms - after_ms == **i)
+        {
+            let phase = probe.due_ms.rem_euclid(interval_ms);
+            let fixed = *watched.phases[usize::from(watched.class) - 1].get_or_insert(phase);
+            assert_eq!(phase, fixed, "{probe:?}: phase in class {}", watched.class);
+        }
+        watched.in_flight = Some((probe.id, real_ms));
+    }
+
+    /// Its scan has ended, at the engine's `now_ms`.
+    pub fn landed(&mut self, server: ServerKey, id: u64, class: u8, now_ms: i64) {
+        let watched = &mut self.servers[server.0 as usize];
+        assert_eq!(watched.in_flight.map(|(id, _)| id), Some(id), "server {server}: another scan was in flight");
+        watched.in_flight = None;
+        watched.class = class;
+        watched.plan(now_ms);
+    }
+
+    /// All that was due has been probed: nobody may be left behind.
+    pub fn nobody_is_forgotten(&self, real_ms: i64, t_ms: i64) {
+        for (key, watched) in self.servers.iter().enumerate() {
+            match (watched.in_flight, watched.window) {
+                (Some((id, since_ms)), _) => {
+                    assert!(real_ms - since_ms <= SCAN_MS_MAX, "scan {id} of server {key} never ended");
+                }
+                (None, Some((_, until_ms))) => {
+                    assert!(t_ms < until_ms, "server {key} of class {} was due at {until_ms}", watched.class);
+                }
+                (None, None) => assert!(watched.class == 0 || watched.class >= 6, "server {key} is due never"),
+            }
+        }
+    }
+}
+
+impl Watched {
+    fn plan(&mut self, now_ms: i64) {
+        let interval_ms = INTERVALS_MS.get(usize::from(self.class) - 1);
+        self.window = interval_ms.map(|interval_ms| (now_ms, now_ms + interval_ms));
+    }
+}

@@ -1,0 +1,28 @@
+//! What every target holds a snapshot against, and how one input becomes
+//! several datagrams.
+
+use clqd::limits;
+use clqd::model::Snapshot;
+
+#[allow(dead_code, reason = "one target takes fragments alone")]
+pub fn check(snapshot: &Snapshot) {
+    assert!(snapshot.players.len() <= limits::PLAYERS_MAX);
+    for text in [&snapshot.game, &snapshot.map, &snapshot.hostname] {
+        assert!(text.len() <= limits::TEXT_BYTES_MAX);
+    }
+    for player in &snapshot.players {
+        assert!(player.name.len() <= limits::NAME_BYTES_MAX);
+        assert!(player.points.abs() <= limits::POINTS_ABS_MAX);
+    }
+}
+
+/// Datagrams, each behind its length in two bytes, little-endian.
+#[allow(dead_code, reason = "one target takes a single datagram")]
+pub fn datagrams(mut input: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (len, rest) = input.split_first_chunk::<2>()?;
+        let (datagram, rest) = rest.split_at(usize::from(u16::from_le_bytes(*len)).min(rest.len()));
+        input = rest;
+        Some(datagram)
+    })
+}

@@ -1,0 +1,20 @@
+//! A whole A2S dialogue with a server that sends anything.
+#![no_main]
+
+mod common;
+
+use clqd::proto::{Dialogue, Step, source};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| {
+    let mut query = source::Query::new();
+    for datagram in common::datagrams(input) {
+        if let Step::Done(snapshot) = query.on_datagram(0, datagram) {
+            return common::check(&snapshot);
+        }
+        assert!(query.packet().len() <= 29);
+    }
+    if let Some(snapshot) = query.give_up() {
+        common::check(&snapshot);
+    }
+});

@@ -1,0 +1,19 @@
+//! Fragments of split replies alone, so that the fuzzer gets deeper into them.
+#![no_main]
+
+mod common;
+
+use clqd::limits::REPLY_BYTES_MAX;
+use clqd::proto::source::split::{Fragments, Joined, SizeField};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| {
+    for known in [SizeField::Present, SizeField::Absent] {
+        let mut fragments = Fragments::default();
+        for datagram in common::datagrams(input) {
+            if let Ok(Joined::Whole(whole)) = fragments.add(datagram, known) {
+                assert!(whole.len() <= REPLY_BYTES_MAX);
+            }
+        }
+    }
+});
