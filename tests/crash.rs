@@ -68,7 +68,9 @@ fn killed_at_random_moments() {
     let database = runtime.block_on(Database::new());
     let mut rng = Rng::new(&[seed, 1]);
     // Servers are added all along: a few in each life.
-    let fleet = fleet((12 + crashes / 4) as u32, seed, 60.0, Shares::default());
+    let faults: Shares =
+        "silent=0.05,slow=0.1,lossy=0.1,duplicating=0.05,spoofed=0.05,malformed=0.05,partial=0.15".parse().unwrap();
+    let fleet = fleet((12 + crashes / 4) as u32, seed, 60.0, faults);
     let place = Place::new("");
     let record = place.path("scans.jsonl");
     place.configure(&format!(
@@ -80,12 +82,12 @@ fn killed_at_random_moments() {
 
     let mut observer = Observer::new(&fleet);
     let began = Instant::now();
-    let (mut unready, mut asked) = (0, 0);
+    let (mut moments, mut asked) = (BTreeMap::new(), 0);
     for life in 1..=crashes {
         let mut daemon = place.spawn();
         if rng.chance(0.15) {
             // While it starts, or shortly after.
-            unready += 1;
+            *moments.entry("while it starts").or_insert(0) += 1;
             std::thread::sleep(Duration::from_millis(rng.below(400) as u64));
             daemon.kill();
             continue;
@@ -93,9 +95,11 @@ fn killed_at_random_moments() {
         daemon.wait_until_it_answers();
         let mut client = daemon.client().expect("it answers");
         observer.check(&mut client, &format!("life {life} of seed {seed}"));
-        let (pid, wait) = (daemon.pid(), Duration::from_millis(rng.below(2_500) as u64));
+        let when = When::choose(&mut rng);
+        *moments.entry(when.name()).or_insert(0) += 1;
+        let (pid, log) = (daemon.pid(), record.clone());
         let killer = std::thread::spawn(move || {
-            std::thread::sleep(wait);
+            when.wait(&log);
             kill(pid, Signal::SIGKILL).expect("our child");
         });
         asked += observer.ask_until_it_dies(&mut client, &mut rng);
@@ -104,7 +108,7 @@ fn killed_at_random_moments() {
         assert_eq!(status.signal(), Some(9), "the daemon ended by itself, {status}: {}", daemon.log());
     }
     println!(
-        "{crashes} kills in {:?}, {unready} of them while it started; {asked} answers; told of {} servers, {} players, \
+        "{crashes} kills in {:?}: {moments:?}; {asked} answers; told of {} servers, {} players, \
          {} weeks of them, {} places in top lists",
         began.elapsed(),
         observer.servers.len(),
@@ -131,6 +135,49 @@ fn killed_at_random_moments() {
     let lines = replays_to_the_same(&place, &record);
     println!("MySQL holds the {compared} rows of the state; {lines} recorded scans replay to the same, bit for bit");
     assert!(compared as u64 > 20, "there was something to lose");
+}
+
+/// When the daemon is killed, once it answers.
+enum When {
+    /// At any moment.
+    After(Duration),
+    /// Early, when the archive's first pass is under way.
+    Early(Duration),
+    /// As soon as the scan log has grown: the commit of the same scans is next.
+    BetweenLogAndCommit(Duration),
+}
+
+impl When {
+    fn choose(rng: &mut Rng) -> When {
+        let mut within = |ms| Duration::from_millis(rng.below(ms) as u64);
+        let (any, early, then) = (within(2_500), within(150), within(1_000));
+        match rng.below(10) {
+            0 | 1 => When::Early(early),
+            2..5 => When::BetweenLogAndCommit(then),
+            _ => When::After(any),
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            When::After(_) => "any time",
+            When::Early(_) => "early",
+            When::BetweenLogAndCommit(_) => "between log and commit",
+        }
+    }
+
+    fn wait(&self, log: &Path) {
+        let (When::After(first) | When::Early(first) | When::BetweenLogAndCommit(first)) = self;
+        std::thread::sleep(*first);
+        if let When::BetweenLogAndCommit(_) = self {
+            let len = || std::fs::metadata(log).map_or(0, |file| file.len());
+            let (before, began) = (len(), Instant::now());
+            // Nothing is scanned for a while where there are no servers yet.
+            while len() == before && began.elapsed() < Duration::from_secs(3) {
+                std::hint::spin_loop();
+            }
+        }
+    }
 }
 
 /// Asks the daemon, and holds it to what it has said.

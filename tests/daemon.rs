@@ -124,6 +124,25 @@ fn private_addresses_are_refused_where_the_config_says_so() {
     daemon.stop();
 }
 
+#[test]
+fn what_was_added_is_scanned_even_after_a_crash() {
+    let place = Place::new("");
+    let config = std::fs::read_to_string(place.config()).unwrap();
+    std::fs::write(place.config(), config.replace("timeout_ms = 400", "timeout_ms = 30000")).unwrap();
+    let daemon = place.start();
+    let (late, url) = silent();
+    place.ok(["servers", "add", &url]);
+    // Its scan is under way and will be for a minute.
+    daemon.kill();
+    late.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    while late.recv(&mut [0; 2_048]).is_ok() {}
+    let daemon = place.start();
+    let answering = std::thread::spawn(move || answer_all(&late));
+    until("it is scanned", || !place.json(["servers", "show", &url])[0]["last_seen_ms"].is_null());
+    daemon.stop();
+    answering.join().unwrap();
+}
+
 // Rescan -----------------------------------------------------------------
 
 #[test]
@@ -539,7 +558,9 @@ fn a_daemon_that_stands_still_does_not_feed_the_watchdog() {
 
 #[test]
 fn a_recorded_log_replays_to_the_same_state() {
-    let fleet = fleet(24, 18, 60.0, Shares::default());
+    // Partial snapshots are told of late, when no more is hoped for.
+    let faults: Shares = "partial=0.3,lossy=0.2,slow=0.1,silent=0.05".parse().unwrap();
+    let fleet = fleet(24, 18, 60.0, faults);
     let place = Place::new("");
     let record = place.path("scans.jsonl");
     // Small files, so that the log is in several.
@@ -553,6 +574,33 @@ fn a_recorded_log_replays_to_the_same_state() {
     replays_to_the_same(&place, &record);
     let rows: usize = weeks(&place).iter().map(|week| place.export(&place.state(), week).lines().count()).sum();
     println!("{rows} rows from {} log files; busiest {server}", scan_logs(&record).len());
+}
+
+/// The log is written just before the commit, and a crash may come between.
+#[test]
+fn what_the_scan_log_has_and_the_state_lacks_is_taken_in() {
+    let fleet = fleet(2, 19, 60.0, Shares::NONE);
+    let place = Place::new("");
+    let record = place.path("scans.jsonl");
+    place.configure(&format!("record = {record:?}"));
+    watching(&place, &fleet).stop();
+    let log = std::fs::read_to_string(&record).unwrap();
+    let mut line = rows(log.lines().last().unwrap()).remove(0);
+    line["t"] = Value::from(line["t"].as_i64().unwrap() + 1);
+    line["players"] = serde_json::json!([{"name": "^1Late^7comer", "points": 5, "ping": 50, "bot": false}]);
+    std::fs::write(&record, format!("{log}{line}\n{{\"t\":17")).unwrap();
+
+    let daemon = place.start();
+    daemon.wait_for_log("were not in the state");
+    let known = place.json(["player", "Latecomer"]);
+    assert_eq!(known[0]["weeks"][0]["server"], line["server"]);
+    let again = place.json(["status"])[0]["engine"]["players_known"].clone();
+    daemon.kill();
+    let daemon = place.start();
+    assert!(!daemon.log().contains("were not in the state") || place.json(["player", "Latecomer"]).len() == 1);
+    assert!(place.json(["status"])[0]["engine"]["players_known"].as_u64() >= again.as_u64());
+    daemon.stop();
+    replays_to_the_same(&place, &record);
 }
 
 fn replays_to_the_same(place: &Place, record: &std::path::Path) {

@@ -1,0 +1,361 @@
+//! Real game servers: two OpenArena servers with bots are scanned by the real
+//! daemon for some rounds, and its rankings are held against what the servers
+//! themselves wrote to their logs of kills, points and rounds.
+//!
+//! It takes minutes, so it is ignored unless asked for: `bash tests/run
+//! --openarena`, which installs the servers. `CLQD_OPENARENA_ROUNDS` is how many
+//! rounds each server must have ended (3). The servers' logs stay in the target
+//! directory's `tmp`. Not a test of protocols or rules in
+//! general; those have their own.
+//!
+//! What can be expected. A server shows the final points for some 16 s after a
+//! round, many scans long: so each final list that the daemon rates is the one
+//! of the log, and ELO and CLQ2 computed here, from the log alone, must be the
+//! same. Points: what was gained by the log, but that a scan sees the sum of what
+//! happened since the last one. Who kills twice and falls into the slime once in
+//! 2 s has gained 1 for the scanner and 2 by the log: each point lost may hide
+//! one gained. What was gained after the last scan is not seen either. And RULES
+//! section 3 takes somebody whose points fell below half to have begun again.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use clqd::model::name::{ColourCodes, normalise};
+use common::{Place, rows};
+use serde_json::Value;
+
+const INTERVAL_S: u64 = 2;
+
+/// What a log says of its last seconds may be from after the last scan.
+const LATE_S: u64 = 10;
+
+#[test]
+#[ignore = "takes minutes and needs openarena-server: bash tests/run --openarena"]
+fn rankings_agree_with_the_servers_own_logs() {
+    let rounds: usize = std::env::var("CLQD_OPENARENA_ROUNDS").map_or(3, |n| n.parse().expect("a number"));
+    let place = Place::new("[names]\ncount_bots = true\nping_zero_is_bot = false");
+    let config = std::fs::read_to_string(place.config()).unwrap();
+    let intervals = format!("interval_class1_s = {INTERVAL_S}\ninterval_class2_s = {INTERVAL_S}");
+    let config = config.replace("interval_class1_s = 1\ninterval_class2_s = 2", &intervals);
+    std::fs::write(place.config(), config).unwrap();
+
+    let daemon = place.start();
+    let servers = Servers::start(&place.path("openarena"));
+    let urls: Vec<String> = servers.ports.iter().map(|port| format!("quake3://127.0.0.1:{port}")).collect();
+    place.ok(["servers", "add", &urls[0], &urls[1]]);
+
+    // A round takes three minutes and the pause after it.
+    let limit = Duration::from_secs(300 + 300 * rounds as u64);
+    let began = Instant::now();
+    while (0..2).any(|n| servers.log(n).ended().count() < rounds || !servers.log(n).is_playing()) {
+        assert!(began.elapsed() < limit, "{rounds} rounds have not ended in {limit:?}");
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    // The scan that shows the new round.
+    let now_ms = clqd::clock::system_ms();
+    for url in &urls {
+        common::until("a scan of the new round", || {
+            place.json(["servers", "show", url])[0]["last_seen_ms"].as_i64() > Some(now_ms + 3_000)
+        });
+    }
+    let status = place.json(["status"])[0].clone();
+    let week = status["engine"]["week"].as_str().unwrap().to_owned();
+    daemon.stop();
+    let logs = [servers.log(0), servers.log(1)];
+    for number in [1, 2] {
+        let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("openarena-{number}.log"));
+        std::fs::copy(servers.file(number - 1), kept).unwrap();
+    }
+    drop(servers);
+
+    let exported = rows(&place.export(&place.state(), &week));
+    let (mut agree, mut pairs) = (0, 0);
+    for (log, url) in logs.iter().zip(&urls) {
+        let of_server: Vec<&Value> = exported.iter().filter(|row| row["server"] == url.as_str()).collect();
+        let (a, p) = compare(log, url, &of_server);
+        agree += a;
+        pairs += p;
+    }
+    let counted: usize = logs.iter().map(|log| log.ended().filter(|round| round.counts()).count()).sum();
+    let rated = status["engine"]["counts"]["rounds"].as_u64().unwrap() as usize;
+    println!(
+        "rounds: {counted} ended by the logs, {rated} rated; players in the same order of points: {agree} of {pairs} pairs"
+    );
+    assert_eq!(rated, counted);
+    assert!(agree * 10 >= pairs * 9, "the order of points is the same but for near ties");
+}
+
+/// Prints and checks one server. Returns in how many pairs of players the order
+/// of points is the same by both, and how many pairs there are.
+fn compare(log: &Log, url: &str, exported: &[&Value]) -> (usize, usize) {
+    let ended = log.ended().filter(|round| round.counts()).count();
+    println!("{url}: {ended} rounds ended, {} kills", log.rounds.iter().map(|round| round.kills).sum::<usize>());
+    println!(
+        "  {:<12} {:>8} {:>14} {:>8} {:>6} {:>6} {:>9} {:>9} {:>5} {:>5}",
+        "player", "points", "by the log", "rounds", "clq2", "log", "elo", "log", "s", "log"
+    );
+    let boards = log.boards();
+    assert_eq!(exported.len(), boards.len(), "the players are those of the log: {exported:?}");
+    let mut points = Vec::new();
+    let mut off = 0;
+    for row in exported {
+        let name = row["player"].as_str().unwrap();
+        let board = boards.get(name).unwrap_or_else(|| panic!("{name} is not in the log"));
+        let got = row["points"].as_i64().unwrap();
+        let (least, most) = board.points;
+        let measured_s = row["measured_ms"].as_u64().unwrap() / 1_000;
+        let (clq2, elo) = (row["clq2"].as_u64().unwrap(), row["elo"].as_f64().unwrap());
+        let seen_rounds = row["elo_rounds"].as_u64().unwrap();
+        println!(
+            "  {name:<12} {got:>8} {:>14} {seen_rounds:>8} {clq2:>6} {:>6} {elo:>9.3} {:>9.3} {measured_s:>5} {:>5}",
+            format!("{} ({least}..{most})", board.gained),
+            board.clq2,
+            board.elo,
+            board.present_s
+        );
+        assert!((least..=most).contains(&got), "{name}: {got} points, by the log {least} to {most}");
+        assert_eq!(seen_rounds, board.rounds, "{name}: rounds");
+        assert_eq!(clq2, board.clq2, "{name}: clq2");
+        assert!((elo - board.elo).abs() < 1e-6, "{name}: elo {elo}, by the log {}", board.elo);
+        // Seen from the first scan on, until the last; one scan may be missed while a map loads.
+        let apart_s = measured_s.abs_diff(board.present_s);
+        assert!(apart_s <= 6 * INTERVAL_S, "{name}: {measured_s} s, by the log {}", board.present_s);
+        assert_eq!(row["starts"], 1, "{name} has never left");
+        points.push((got, board.gained));
+        off += got.abs_diff(board.gained);
+    }
+    let all: i64 = points.iter().map(|(_, gained)| gained).sum();
+    println!("  points gained by the log: {all}; seen by clqd but for {off}");
+    let mut agree = 0;
+    let mut pairs = 0;
+    for (i, a) in points.iter().enumerate() {
+        for b in &points[..i] {
+            pairs += 1;
+            // A tie by either agrees with any order by the other.
+            agree += usize::from((a.0 - b.0).signum() * (a.1 - b.1).signum() >= 0);
+        }
+    }
+    (agree, pairs)
+}
+
+// The servers ------------------------------------------------------------
+
+struct Servers {
+    child: Child,
+    dir: PathBuf,
+    ports: [u16; 2],
+}
+
+impl Servers {
+    /// Starts both and waits until they answer; the bots come one by one, later.
+    fn start(dir: &Path) -> Servers {
+        std::fs::create_dir(dir).unwrap();
+        // The servers are not root's, and a temporary directory is its owner's alone.
+        for open in [dir.parent().unwrap(), dir] {
+            std::fs::set_permissions(open, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        let sockets = [0, 1].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
+        let ports = sockets.map(|socket| socket.local_addr().unwrap().port());
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/openarena/start");
+        let mut command = Command::new("bash");
+        command.arg(script).arg(dir).args(ports.map(|port| port.to_string())).stdin(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        for port in ports {
+            let asker = UdpSocket::bind("127.0.0.1:0").unwrap();
+            asker.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+            asker.connect(("127.0.0.1", port)).unwrap();
+            common::until("an OpenArena server answers", || {
+                assert!(child.try_wait().unwrap().is_none(), "tests/openarena/start has ended");
+                _ = asker.send(b"\xff\xff\xff\xffgetstatus clqd\n");
+                std::thread::sleep(Duration::from_millis(500));
+                asker.recv(&mut [0; 4_096]).is_ok()
+            });
+        }
+        Servers { child, dir: dir.to_owned(), ports }
+    }
+
+    fn log(&self, number: usize) -> Log {
+        Log::read(&String::from_utf8_lossy(&std::fs::read(self.file(number)).expect("the server's log")))
+    }
+
+    fn file(&self, number: usize) -> PathBuf {
+        self.dir.join(format!("{}/baseoa/games.log", number + 1))
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        // The script ends both when its input ends.
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+// Their logs -------------------------------------------------------------
+
+/// What a games.log says.
+#[derive(Default)]
+struct Log {
+    /// The last one may still be played.
+    rounds: Vec<Round>,
+    /// Clock of the last line, s.
+    now_s: u64,
+    /// When each player came, s of the server's clock.
+    came_s: BTreeMap<String, u64>,
+}
+
+#[derive(Default)]
+struct Round {
+    /// Every change of a player's points, in order, with the clock, s.
+    points: BTreeMap<String, Vec<(u64, i64)>>,
+    /// The lines `score:` at the end.
+    finals: Vec<(String, i64)>,
+    ended: bool,
+    kills: usize,
+}
+
+impl Round {
+    /// RULES section 4.
+    fn counts(&self) -> bool {
+        self.finals.len() >= 2 && self.finals.iter().any(|(_, points)| *points > 0)
+    }
+}
+
+/// A player by the log.
+#[derive(Default)]
+struct Board {
+    /// Least and most that a scanner can have seen.
+    points: (i64, i64),
+    /// All that he gained.
+    gained: i64,
+    rounds: u64,
+    clq2: u64,
+    elo: f64,
+    present_s: u64,
+}
+
+impl Log {
+    fn read(text: &str) -> Log {
+        let mut log = Log::default();
+        let mut names = BTreeMap::<u32, String>::new();
+        for line in text.lines() {
+            let Some((clock, rest)) = line.trim_start().split_once(' ') else { continue };
+            let Some((min, s)) = clock.split_once(':') else { continue };
+            let (Ok(min), Ok(s)) = (min.parse::<u64>(), s.parse::<u64>()) else { continue };
+            log.now_s = min * 60 + s;
+            let Some((kind, told)) = rest.split_once(':') else { continue };
+            let told = told.trim();
+            let client = || told.split(' ').next().and_then(|id| id.parse().ok()).unwrap_or(u32::MAX);
+            match kind {
+                "InitGame" => log.rounds.push(Round::default()),
+                "ClientUserinfoChanged" => {
+                    let name = told.split_once(" n\\").and_then(|(_, rest)| rest.split('\\').next()).unwrap_or("");
+                    names.insert(client(), normalise(name, ColourCodes::Quake3));
+                }
+                "ClientBegin" => {
+                    log.came_s.entry(names[&client()].clone()).or_insert(log.now_s);
+                }
+                "Kill" => log.round().kills += 1,
+                "PlayerScore" => {
+                    let points = told.rsplit(' ').nth(1).and_then(|n| n.parse().ok()).expect("... has N points");
+                    let name = names[&client()].clone();
+                    let now_s = log.now_s;
+                    log.round().points.entry(name).or_default().push((now_s, points));
+                }
+                "Exit" => log.round().ended = true,
+                // score: 8  ping: 0  client: 5 Grism
+                "score" => {
+                    let mut words = told.split_whitespace();
+                    let points = words.next().and_then(|n| n.parse().ok()).expect("points");
+                    let id: u32 = words.nth(3).and_then(|n| n.parse().ok()).expect("a client");
+                    let name = names[&id].clone();
+                    log.round().finals.push((name, points));
+                }
+                _ => {}
+            }
+        }
+        log
+    }
+
+    fn round(&mut self) -> &mut Round {
+        self.rounds.last_mut().expect("a log begins with InitGame")
+    }
+
+    fn ended(&self) -> impl Iterator<Item = &Round> {
+        self.rounds.iter().filter(|round| round.ended)
+    }
+
+    /// The last round is under way, and everyone is back.
+    fn is_playing(&self) -> bool {
+        self.rounds.last().is_some_and(|round| !round.ended && round.kills > 0)
+    }
+
+    fn boards(&self) -> BTreeMap<&str, Board> {
+        let mut boards: BTreeMap<&str, Board> = BTreeMap::new();
+        for (name, came_s) in &self.came_s {
+            let board = Board { elo: 1_000.0, present_s: self.now_s - came_s, ..Board::default() };
+            boards.insert(name, board);
+        }
+        for round in &self.rounds {
+            for (name, changes) in &round.points {
+                let board = boards.get_mut(name.as_str()).expect("who scores has come");
+                let mut before = [0; 3];
+                for &(at_s, points) in changes {
+                    let gained = (points - before[0]).max(0);
+                    board.gained += gained;
+                    board.points.0 += gained.min(points - before[0]);
+                    board.points.1 += gained;
+                    if at_s + LATE_S > self.now_s {
+                        board.points.0 -= gained;
+                    }
+                    if points > 0 && before.iter().any(|&before| 2 * points < before) {
+                        board.points.1 += points;
+                    }
+                    before = [points, before[0], before[1]];
+                }
+            }
+        }
+        for round in self.ended().filter(|round| round.counts()) {
+            rate(&round.finals, &mut boards);
+        }
+        boards
+    }
+}
+
+/// ELO and CLQ2 of a final list (RULES sections 6 and 7), written anew.
+fn rate(finals: &[(String, i64)], boards: &mut BTreeMap<&str, Board>) {
+    let n = finals.len() as f64;
+    let before: Vec<f64> = finals.iter().map(|(name, _)| boards[name.as_str()].elo).collect();
+    let mut descending: Vec<i64> = finals.iter().map(|(_, points)| *points).collect();
+    descending.sort_by_key(|points| -points);
+    let pivot = descending[(finals.len() / 4).max(1) - 1];
+    let serious = descending.iter().filter(|&&points| points > 0 && pivot / points <= 4).count();
+    for (i, (name, points)) in finals.iter().enumerate() {
+        let others = finals.iter().enumerate().filter(|(j, _)| *j != i);
+        let won: f64 = others
+            .map(|(_, (_, p))| {
+                if p < points {
+                    1.0
+                } else if p == points {
+                    0.5
+                } else {
+                    0.0
+                }
+            })
+            .sum();
+        let mean = before.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, r)| r).sum::<f64>() / (n - 1.0);
+        let expected = (n - 1.0) / (1.0 + 10_f64.powf((mean - before[i]) / 400.0));
+        let board = boards.get_mut(name.as_str()).expect("listed");
+        board.elo = before[i] + (225.0 / (n - 1.0)).min(25.0) * (won - expected);
+        board.rounds += 1;
+        if pivot > 0 && *points > 0 && pivot / points <= 4 {
+            let position = 1 + descending.iter().filter(|p| *p > points).count();
+            board.clq2 += (serious + 1 - position) as u64; // three rounds are below the ten that are kept
+        }
+    }
+}
