@@ -22,9 +22,9 @@ fn open(dir: &Path, archive: bool, outbox_entries_max: usize) -> Hot {
     Hot::open(dir, StoreSettings { cache_bytes: 16 << 20, create: true }, engine).expect("a state directory")
 }
 
-/// Plays so many hours, from Sunday noon over the end of the week, and does
-/// something every few snapshots.
-fn play(hot: &mut Hot, hours: std::ops::Range<i64>, mut meanwhile: impl FnMut(&mut Hot, u64)) {
+/// Plays those hours of Sunday (24 is Monday, when the week has ended), and
+/// does something every few snapshots.
+fn play(hot: &mut Hot, hours: std::ops::Range<i64>, mut meanwhile: impl FnMut(&mut Hot)) {
     let mut world = World::new(Settings { servers: SERVERS, start_ms: FROM_MS, truth: false, ..Settings::default() });
     let urls: Vec<ServerUrl> = (0..SERVERS)
         .map(|server| format!("{}://{}:27960", world.family(server).scheme(), address::address(server)))
@@ -38,7 +38,7 @@ fn play(hot: &mut Hot, hours: std::ops::Range<i64>, mut meanwhile: impl FnMut(&m
             hot.commit().unwrap();
             hot.handle(Event::Tick { now_ms: t_ms }).unwrap();
             hot.commit().unwrap();
-            meanwhile(hot, n / 50);
+            meanwhile(hot);
         }
     }
     hot.settle(to).unwrap();
@@ -72,7 +72,8 @@ fn archive_all(hot: &mut Hot, archived: &mut Archived) {
 fn expected() -> Archived {
     let dir = tempfile::tempdir().unwrap();
     let mut hot = open(dir.path(), true, 1_000_000);
-    play(&mut hot, 12..30, |_, _| {});
+    play(&mut hot, 12..26, |_| {});
+    play(&mut hot, 26..30, |_| {});
     let mut archived = Archived::new();
     archive_all(&mut hot, &mut archived);
     assert!(archived.len() > 500 && archived.values().any(|job| matches!(job, ArchiveJob::Week(w) if w.closed)));
@@ -90,15 +91,20 @@ fn what_a_full_outbox_let_go_arrives_later() {
     let mut hot = open(dir.path(), true, 60);
     let mut archived = Archived::new();
     let mut longest = 0;
-    // Away, then back for a while and slow, so that the outbox fills up again
-    // while everything is being archived anew.
-    play(&mut hot, 12..30, |hot, n| {
-        longest = longest.max(hot.store.outbox_len());
-        if n % 40 > 25 {
-            archive_some(hot, &mut archived);
-        }
-    });
+    play(&mut hot, 12..26, |hot| longest = longest.max(hot.store.outbox_len()));
     assert!((60..1_000).contains(&longest), "the limit was reached and roughly kept: {longest}");
+    // The archive is back, until every player known so far is in it ...
+    let players = |archived: &Archived| archived.keys().filter(|key| matches!(key, OutboxKey::Player(_))).count();
+    while players(&archived) < hot.engine.status().players_known as usize {
+        archive_some(&mut hot, &mut archived);
+        let now_ms = hot.engine.now_ms();
+        hot.handle(Event::Tick { now_ms }).unwrap();
+    }
+    // ... and then away again: players who are new now are let go although
+    // archiving everything anew has passed by the players.
+    let before = hot.engine.status().players_known;
+    play(&mut hot, 26..30, |_| {});
+    assert!(hot.engine.status().players_known > before + 60);
     archive_all(&mut hot, &mut archived);
     assert_eq!(with_content(archived), with_content(expected()));
 }
@@ -107,7 +113,8 @@ fn what_a_full_outbox_let_go_arrives_later() {
 fn a_state_without_an_archive_is_archived_when_it_gets_one() {
     let dir = tempfile::tempdir().unwrap();
     let mut hot = open(dir.path(), false, 1_000_000);
-    play(&mut hot, 12..30, |_, _| {});
+    play(&mut hot, 12..26, |_| {});
+    play(&mut hot, 26..30, |_| {});
     assert_eq!(hot.store.outbox_len(), 0);
     drop(hot);
     std::thread::sleep(std::time::Duration::from_millis(200)); // sled lets its lock go a little late
