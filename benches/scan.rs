@@ -57,7 +57,7 @@ fn main() -> anyhow::Result<()> {
     println!("scans        {:.1} a second", (outcomes(&after) - outcomes(&before)) as f64 / wall);
     println!("players      {} online, {} known", after.engine.players_online, after.engine.players_known);
     println!(
-        "lag          p50 {:?} ms, p99 {:?} ms, the first scan of all at once included",
+        "lag          p50 {:?} ms, p99 {:?} ms, of all scheduled scans since the start",
         after.engine.lag_ms_p50, after.engine.lag_ms_p99
     );
     println!(

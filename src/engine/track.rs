@@ -45,7 +45,9 @@ impl Engine {
         let partial = missed.is_none() && !full;
         self.on_outcome(source, server, outcome)?;
         let lag_ms = sent_ms.map(|sent| sent - scan.due_ms);
-        if let Some(lag_ms) = lag_ms {
+        // What is asked for is due at once, however much of it there is: it may
+        // wait for the scanner's budgets. Lag tells of the schedule.
+        if let Some(lag_ms) = lag_ms.filter(|_| !scan.asked) {
             self.lags.add(lag_ms);
             self.counts.late += u64::from(lag_ms > LATE_MS);
         }

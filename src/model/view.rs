@@ -22,8 +22,8 @@ pub struct EngineStatus {
     pub players_known: u64,
     pub players_online: u64,
     pub counts: EngineCounts,
-    /// First packet of a scan minus its due time, ms: half, and 99 of 100, of
-    /// all scans since the start stay at or below. Up to 10,000.
+    /// First packet of a scheduled scan minus its due time, ms: half, and 99 of
+    /// 100, of all since the start stay at or below. Up to 10,000.
     #[serde(default)]
     pub lag_ms_p50: Option<u64>,
     #[serde(default)]
@@ -47,7 +47,7 @@ pub struct EngineCounts {
     pub rounds: u64,
     /// Events older than what is known; not used.
     pub out_of_order: u64,
-    /// Scans that began more than 2 s after they were due.
+    /// Scheduled scans that began more than 2 s after they were due.
     pub late: u64,
 }
 
