@@ -37,7 +37,8 @@ pub(super) enum Order {
         request: Request,
         reply: oneshot::Sender<Result<Vec<Row>, Failure>>,
     },
-    /// Each result is sent as it comes; the channel ends after the last.
+    /// Each result is sent as it comes, one for each server asked; the channel
+    /// ends after the last.
     Rescan {
         which: Which,
         reply: oneshot::Sender<Result<mpsc::UnboundedReceiver<Row>, Failure>>,

@@ -66,7 +66,7 @@ struct LinePlayer<'a> {
     name: Cow<'a, str>,
     points: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    ping: Option<i32>,
+    ping: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     connected_ms: Option<u64>,
     #[serde(default)]
@@ -111,7 +111,7 @@ pub fn parse(text: &str) -> Result<(ServerUrl, Outcome), LineError> {
         Ok(Player {
             name: bounded("a player's name", player.name, NAME_BYTES_MAX)?,
             points: player.points,
-            ping: player.ping,
+            ping: player.ping.map(|ping| ping.clamp(i32::MIN.into(), i32::MAX.into()) as i32),
             connected_ms: player.connected_ms,
             bot: player.bot,
         })
@@ -175,7 +175,7 @@ pub fn write(out: &mut Vec<u8>, url: &ServerUrl, outcome: &Outcome) {
                         .map(|p| LinePlayer {
                             name: p.name.as_str().into(),
                             points: p.points,
-                            ping: p.ping,
+                            ping: p.ping.map(i64::from),
                             connected_ms: p.connected_ms,
                             bot: p.bot,
                         })
