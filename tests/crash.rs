@@ -97,9 +97,9 @@ fn killed_at_random_moments() {
         observer.check(&mut client, &format!("life {life} of seed {seed}"));
         let when = When::choose(&mut rng);
         *moments.entry(when.name()).or_insert(0) += 1;
-        let (pid, log) = (daemon.pid(), record.clone());
+        let (pid, log, socket) = (daemon.pid(), record.clone(), place.socket());
         let killer = std::thread::spawn(move || {
-            when.wait(&log);
+            when.wait(&log, &socket);
             kill(pid, Signal::SIGKILL).expect("our child");
         });
         asked += observer.ask_until_it_dies(&mut client, &mut rng);
@@ -145,6 +145,9 @@ enum When {
     Early(Duration),
     /// As soon as the scan log has grown: the commit of the same scans is next.
     BetweenLogAndCommit(Duration),
+    /// As soon as something has left the outbox, at the archive's next pass: it
+    /// must be in MySQL by then.
+    Trimmed,
 }
 
 impl When {
@@ -154,6 +157,7 @@ impl When {
         match rng.below(10) {
             0 | 1 => When::Early(early),
             2..5 => When::BetweenLogAndCommit(then),
+            5 => When::Trimmed,
             _ => When::After(any),
         }
     }
@@ -163,18 +167,36 @@ impl When {
             When::After(_) => "any time",
             When::Early(_) => "early",
             When::BetweenLogAndCommit(_) => "between log and commit",
+            When::Trimmed => "after a trim",
         }
     }
 
-    fn wait(&self, log: &Path) {
-        let (When::After(first) | When::Early(first) | When::BetweenLogAndCommit(first)) = self;
-        std::thread::sleep(*first);
-        if let When::BetweenLogAndCommit(_) = self {
-            let len = || std::fs::metadata(log).map_or(0, |file| file.len());
-            let (before, began) = (len(), Instant::now());
-            // Nothing is scanned for a while where there are no servers yet.
-            while len() == before && began.elapsed() < Duration::from_secs(3) {
-                std::hint::spin_loop();
+    fn wait(&self, log: &Path, socket: &Path) {
+        match self {
+            When::After(wait) | When::Early(wait) => std::thread::sleep(*wait),
+            When::BetweenLogAndCommit(wait) => {
+                std::thread::sleep(*wait);
+                let len = || std::fs::metadata(log).map_or(0, |file| file.len());
+                let (before, began) = (len(), Instant::now());
+                // Nothing is scanned for a while where there are no servers yet.
+                while len() == before && began.elapsed() < Duration::from_secs(3) {
+                    std::hint::spin_loop();
+                }
+            }
+            When::Trimmed => {
+                let mut client = Client::connect(socket).expect("it answers");
+                let mut outbox = || match ask(&mut client, &Request::Status {}).expect("it answers").as_slice() {
+                    [Row::Status(status)] => status.outbox_entries,
+                    other => panic!("{other:?}"),
+                };
+                let (mut before, began) = (0, Instant::now());
+                while began.elapsed() < Duration::from_secs(8) {
+                    let now = outbox();
+                    if now < before {
+                        return;
+                    }
+                    before = now;
+                }
             }
         }
     }
