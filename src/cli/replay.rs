@@ -12,7 +12,7 @@ use crate::scanlog;
 
 /// Lines between two commits: few enough for memory, enough that the commit
 /// of a server's state is shared by many of its snapshots.
-const LINES_PER_COMMIT: u64 = 100_000;
+const LINES_PER_COMMIT: u64 = 50_000;
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct ReplayArgs {

@@ -176,7 +176,10 @@ impl Engine {
         }
         let meta = self.books.meta.clone();
         let steps = (settings.week_steps_per_tick * 10).min(room);
-        let mut cursor = self.resync_cursor.unwrap_or(ResyncCursor::Games(1));
+        let mut cursor = self.resync_cursor.unwrap_or_else(|| {
+            self.books.let_go = false;
+            ResyncCursor::Games(1)
+        });
         for _ in 0..steps {
             let (key, next) = match cursor {
                 ResyncCursor::Games(k) if k < meta.next_game => {
@@ -214,9 +217,11 @@ impl Engine {
                         continue;
                     }
                     None => {
-                        self.books.meta.resync = false;
-                        self.books.pending.meta = true;
                         self.resync_cursor = None;
+                        if !self.books.let_go {
+                            self.books.meta.resync = false;
+                            self.books.pending.meta = true;
+                        }
                         return Ok(());
                     }
                 },

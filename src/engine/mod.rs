@@ -174,6 +174,9 @@ struct Books {
     games: KeyTable,
     maps: KeyTable,
     pending: Pending,
+    /// Something was kept out of the outbox since the resync began: what it
+    /// has passed by already may be incomplete.
+    let_go: bool,
 }
 
 /// Changes since the last commit.
@@ -261,6 +264,7 @@ impl Engine {
                 games: KeyTable::load(loaded.games.into_iter().map(|(k, n)| (k.0, n))),
                 maps: KeyTable::load(loaded.maps.into_iter().map(|(k, n)| (k.0, n))),
                 pending: Pending::default(),
+                let_go: false,
                 settings,
             },
         };
@@ -494,6 +498,7 @@ impl Books {
     /// everything is still to be archived.
     fn archive(&mut self, key: OutboxKey) {
         if !self.settings.archive || self.settings.outbox_full {
+            self.let_go = true;
             if !self.meta.resync {
                 self.meta.resync = true;
                 self.pending.meta = true;

@@ -3,10 +3,12 @@
 //! A scan goes through these states, from left to right, and back to the second
 //! for each further protocol of exception mode:
 //!
-//!     Resolving -> Queued -> Resting -> Budget -> Asked -> outcome
-//!                  (another scan  (1.1 s since  ^          |
+//! ```text
+//! Resolving -> Queued -> Resting -> Budget -> Asked -> outcome
+//!              (another scan  (1.1 s since  ^          |
 //!                  has the        the last      `--resend--'
-//!                  address)       packet)
+//!              address)       packet)
+//! ```
 //!
 //! An address and port belongs to one scan at a time: its answers cannot be
 //! taken for another's. What a server sends changes nothing but its own scan.

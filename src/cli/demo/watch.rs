@@ -1,7 +1,7 @@
 //! What the demo shows: asked of the daemon, the same answers that an admin
 //! gets.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 
 use anyhow::bail;
@@ -16,6 +16,9 @@ use crate::model::view::{ServerSummary, Top};
 /// Looks for which one ranking stays on.
 const LOOKS_PER_RANKING: u64 = 16;
 
+/// Looks over which a rate is a mean.
+const LOOKS_PER_RATE: usize = 11;
+
 /// Places of the top list.
 pub(super) const PLACES: u32 = 15;
 
@@ -23,7 +26,7 @@ pub(super) const PLACES: u32 = 15;
 pub(super) struct Watch {
     pub(super) socket: PathBuf,
     pub(super) status: Status,
-    /// Snapshots a second since the look before, by class.
+    /// Snapshots a second over the last seconds, by class.
     pub(super) per_second: [f64; 7],
     /// All scans a second, the newest last.
     pub(super) history: Vec<u64>,
@@ -33,6 +36,8 @@ pub(super) struct Watch {
     before: HashMap<u32, u64>,
     looks: u64,
     looked_ms: i64,
+    /// Snapshots by class at the last looks, the oldest first.
+    counted: VecDeque<(i64, [u64; 7])>,
 }
 
 impl Watch {
@@ -47,6 +52,7 @@ impl Watch {
             before: HashMap::new(),
             looks: 0,
             looked_ms: 0,
+            counted: VecDeque::new(),
         }
     }
 
@@ -62,10 +68,17 @@ impl Watch {
         let seconds = (now_ms - self.looked_ms) as f64 / 1_000.0;
         if self.looks > 0 && seconds > 0.0 {
             let (old, new) = (&self.status.engine.counts, &status.engine.counts);
+            self.history.push(((new.snapshots - old.snapshots) as f64 / seconds).round() as u64);
+        }
+        self.counted.push_back((now_ms, status.engine.counts.snapshots_by_class));
+        if self.counted.len() > LOOKS_PER_RATE {
+            self.counted.pop_front();
+        }
+        if let (Some((from_ms, old)), Some((to_ms, new))) = (self.counted.front(), self.counted.back()) {
+            let seconds = (to_ms - from_ms).max(1) as f64 / 1_000.0;
             for (class, rate) in self.per_second.iter_mut().enumerate() {
-                *rate = (new.snapshots_by_class[class] - old.snapshots_by_class[class]) as f64 / seconds;
+                *rate = (new[class] - old[class]) as f64 / seconds;
             }
-            self.history.push(self.per_second.iter().sum::<f64>().round() as u64);
         }
         self.status = *status;
         self.looked_ms = now_ms;

@@ -1,0 +1,125 @@
+//! The outbox at its limit: what is let go while MySQL is away arrives all the
+//! same once it is back, and so does everything of a state that had no archive
+//! before. Without a database: an archive here is a map from keys to values.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use clqd::engine::{EngineSettings, Event, Outcome, Source};
+use clqd::fleet::{History, Settings, World, address};
+use clqd::hot::Hot;
+use clqd::model::{ArchiveJob, OutboxKey, ServerUrl};
+use clqd::store::StoreSettings;
+
+const FROM_MS: i64 = 1_764_460_800_000; // Sunday 2025-11-30 00:00 UTC
+const HOUR_MS: i64 = 3_600_000;
+const SERVERS: u32 = 40;
+
+type Archived = BTreeMap<OutboxKey, ArchiveJob>;
+
+fn open(dir: &Path, archive: bool, outbox_entries_max: usize) -> Hot {
+    let engine = EngineSettings { archive, outbox_entries_max, ..EngineSettings::default() };
+    Hot::open(dir, StoreSettings { cache_bytes: 16 << 20, create: true }, engine).expect("a state directory")
+}
+
+/// Plays those hours of Sunday (24 is Monday, when the week has ended), and
+/// does something every few snapshots.
+fn play(hot: &mut Hot, hours: std::ops::Range<i64>, mut meanwhile: impl FnMut(&mut Hot)) {
+    let mut world = World::new(Settings { servers: SERVERS, start_ms: FROM_MS, truth: false, ..Settings::default() });
+    let urls: Vec<ServerUrl> = (0..SERVERS)
+        .map(|server| format!("{}://{}:27960", world.family(server).scheme(), address::address(server)))
+        .map(|url| ServerUrl::parse(&url).expect("a URL"))
+        .collect();
+    let (from, to) = (FROM_MS + hours.start * HOUR_MS, FROM_MS + hours.end * HOUR_MS);
+    for (n, (t_ms, server, snapshot)) in (1..).zip(History::new(&mut world, from, to)) {
+        let url = urls[server as usize].clone();
+        hot.handle(Event::Observed { url, outcome: Outcome::Snapshot(snapshot) }).unwrap();
+        if n % 50 == 0 {
+            hot.commit().unwrap();
+            hot.handle(Event::Tick { now_ms: t_ms }).unwrap();
+            hot.commit().unwrap();
+            meanwhile(hot);
+        }
+    }
+    hot.settle(to).unwrap();
+}
+
+/// One batch of at most 20 entries, as the archive's worker takes it. Returns
+/// whether there was one.
+fn archive_some(hot: &mut Hot, archived: &mut Archived) -> bool {
+    hot.commit().unwrap();
+    let jobs = hot.engine.archive_jobs(&hot.store, None, None, 20, 10_000).unwrap();
+    let entries: Vec<_> = jobs.iter().map(|(entry, _)| *entry).collect();
+    archived.extend(jobs.into_iter().filter_map(|(entry, job)| Some((entry.key, job?))));
+    hot.engine.archived(&entries);
+    hot.commit().unwrap();
+    !entries.is_empty()
+}
+
+fn archive_all(hot: &mut Hot, archived: &mut Archived) {
+    loop {
+        let any = archive_some(hot, archived);
+        let now_ms = hot.engine.now_ms();
+        hot.handle(Event::Tick { now_ms }).unwrap();
+        if !hot.commit().unwrap() && !any {
+            return;
+        }
+    }
+}
+
+/// What an archive that is never away has in the end. A server's week that
+/// holds nothing may be there or not: nothing is written for it.
+fn expected() -> Archived {
+    let dir = tempfile::tempdir().unwrap();
+    let mut hot = open(dir.path(), true, 1_000_000);
+    play(&mut hot, 12..26, |_| {});
+    play(&mut hot, 26..30, |_| {});
+    let mut archived = Archived::new();
+    archive_all(&mut hot, &mut archived);
+    assert!(archived.len() > 500 && archived.values().any(|job| matches!(job, ArchiveJob::Week(w) if w.closed)));
+    archived
+}
+
+fn with_content(archived: Archived) -> Archived {
+    let empty = |job: &ArchiveJob| matches!(job, ArchiveJob::Week(w) if w.rows.is_empty() && w.maps.is_empty());
+    archived.into_iter().filter(|(_, job)| !empty(job)).collect()
+}
+
+#[test]
+fn what_a_full_outbox_let_go_arrives_later() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut hot = open(dir.path(), true, 60);
+    let mut archived = Archived::new();
+    let mut longest = 0;
+    play(&mut hot, 12..26, |hot| longest = longest.max(hot.store.outbox_len()));
+    assert!((60..1_000).contains(&longest), "the limit was reached and roughly kept: {longest}");
+    // The archive is back, until every player known so far is in it ...
+    let players = |archived: &Archived| archived.keys().filter(|key| matches!(key, OutboxKey::Player(_))).count();
+    while players(&archived) < hot.engine.status().players_known as usize {
+        archive_some(&mut hot, &mut archived);
+        let now_ms = hot.engine.now_ms();
+        hot.handle(Event::Tick { now_ms }).unwrap();
+    }
+    // ... and then away again: players who are new now are let go although
+    // archiving everything anew has passed by the players.
+    let before = hot.engine.status().players_known;
+    play(&mut hot, 26..30, |_| {});
+    assert!(hot.engine.status().players_known > before + 60);
+    archive_all(&mut hot, &mut archived);
+    assert_eq!(with_content(archived), with_content(expected()));
+}
+
+#[test]
+fn a_state_without_an_archive_is_archived_when_it_gets_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut hot = open(dir.path(), false, 1_000_000);
+    play(&mut hot, 12..26, |_| {});
+    play(&mut hot, 26..30, |_| {});
+    assert_eq!(hot.store.outbox_len(), 0);
+    drop(hot);
+    std::thread::sleep(std::time::Duration::from_millis(200)); // sled lets its lock go a little late
+    let mut hot = open(dir.path(), true, 1_000_000);
+    let mut archived = Archived::new();
+    archive_all(&mut hot, &mut archived);
+    assert_eq!(with_content(archived), with_content(expected()));
+}
