@@ -29,6 +29,7 @@ mod common;
 mod db;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
@@ -49,6 +50,14 @@ use db::Database;
 use nix::sys::signal::{Signal, kill};
 use serde_json::Value;
 
+/// To standard error itself, so that the seed and the figures are seen whether
+/// or not the test passes.
+macro_rules! say {
+    ($($told:tt)*) => {
+        writeln!(std::io::stderr(), $($told)*).expect("standard error takes it")
+    };
+}
+
 fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |n| n.parse().unwrap_or_else(|_| panic!("{name} is not a number: {n}")))
 }
@@ -63,7 +72,7 @@ fn seed() -> u64 {
 #[test]
 fn killed_at_random_moments() {
     let (crashes, seed) = (number("CLQD_CRASHES", 15), seed());
-    println!("seed {seed}, {crashes} kills");
+    say!("seed {seed}, {crashes} kills");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let database = runtime.block_on(Database::new());
     let mut rng = Rng::new(&[seed, 1]);
@@ -97,9 +106,9 @@ fn killed_at_random_moments() {
         observer.check(&mut client, &format!("life {life} of seed {seed}"));
         let when = When::choose(&mut rng);
         *moments.entry(when.name()).or_insert(0) += 1;
-        let (pid, log) = (daemon.pid(), record.clone());
+        let (pid, log, socket) = (daemon.pid(), record.clone(), place.socket());
         let killer = std::thread::spawn(move || {
-            when.wait(&log);
+            when.wait(&log, &socket);
             kill(pid, Signal::SIGKILL).expect("our child");
         });
         asked += observer.ask_until_it_dies(&mut client, &mut rng);
@@ -107,7 +116,7 @@ fn killed_at_random_moments() {
         let status = daemon.wait();
         assert_eq!(status.signal(), Some(9), "the daemon ended by itself, {status}: {}", daemon.log());
     }
-    println!(
+    say!(
         "{crashes} kills in {:?}: {moments:?}; {asked} answers; told of {} servers, {} players, \
          {} weeks of them, {} places in top lists",
         began.elapsed(),
@@ -133,7 +142,7 @@ fn killed_at_random_moments() {
 
     let compared = runtime.block_on(archive_is_the_state(&place, &database));
     let lines = replays_to_the_same(&place, &record);
-    println!("MySQL holds the {compared} rows of the state; {lines} recorded scans replay to the same, bit for bit");
+    say!("MySQL holds the {compared} rows of the state; {lines} recorded scans replay to the same, bit for bit");
     assert!(compared as u64 > 20, "there was something to lose");
 }
 
@@ -145,6 +154,9 @@ enum When {
     Early(Duration),
     /// As soon as the scan log has grown: the commit of the same scans is next.
     BetweenLogAndCommit(Duration),
+    /// As soon as something has left the outbox, at the archive's next pass: it
+    /// must be in MySQL by then.
+    Trimmed,
 }
 
 impl When {
@@ -154,6 +166,7 @@ impl When {
         match rng.below(10) {
             0 | 1 => When::Early(early),
             2..5 => When::BetweenLogAndCommit(then),
+            5 => When::Trimmed,
             _ => When::After(any),
         }
     }
@@ -163,18 +176,36 @@ impl When {
             When::After(_) => "any time",
             When::Early(_) => "early",
             When::BetweenLogAndCommit(_) => "between log and commit",
+            When::Trimmed => "after a trim",
         }
     }
 
-    fn wait(&self, log: &Path) {
-        let (When::After(first) | When::Early(first) | When::BetweenLogAndCommit(first)) = self;
-        std::thread::sleep(*first);
-        if let When::BetweenLogAndCommit(_) = self {
-            let len = || std::fs::metadata(log).map_or(0, |file| file.len());
-            let (before, began) = (len(), Instant::now());
-            // Nothing is scanned for a while where there are no servers yet.
-            while len() == before && began.elapsed() < Duration::from_secs(3) {
-                std::hint::spin_loop();
+    fn wait(&self, log: &Path, socket: &Path) {
+        match self {
+            When::After(wait) | When::Early(wait) => std::thread::sleep(*wait),
+            When::BetweenLogAndCommit(wait) => {
+                std::thread::sleep(*wait);
+                let len = || std::fs::metadata(log).map_or(0, |file| file.len());
+                let (before, began) = (len(), Instant::now());
+                // Nothing is scanned for a while where there are no servers yet.
+                while len() == before && began.elapsed() < Duration::from_secs(3) {
+                    std::hint::spin_loop();
+                }
+            }
+            When::Trimmed => {
+                let mut client = Client::connect(socket).expect("it answers");
+                let mut outbox = || match ask(&mut client, &Request::Status {}).expect("it answers").as_slice() {
+                    [Row::Status(status)] => status.outbox_entries,
+                    other => panic!("{other:?}"),
+                };
+                let (mut before, began) = (0, Instant::now());
+                while began.elapsed() < Duration::from_secs(8) {
+                    let now = outbox();
+                    if now < before {
+                        return;
+                    }
+                    before = now;
+                }
             }
         }
     }
@@ -444,7 +475,7 @@ fn has_grown(told: &PlayerWeekView, now: &PlayerWeekView) -> bool {
 fn killed_while_a_week_is_closed() {
     const SERVERS: u32 = 1_000;
     let seed = seed();
-    println!("seed {seed}");
+    say!("seed {seed}");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let place_with = |database: &Database| {
         let place = Place::new("");
@@ -496,7 +527,7 @@ fn killed_while_a_week_is_closed() {
         (phase(&whole.json(["status"])[0], &weeks[1]).as_deref() == Some("closed")).then_some(())
     });
     daemon.stop();
-    println!("{kills} kills until the week was closed; seen on the way: {seen:?}");
+    say!("{kills} kills until the week was closed; seen on the way: {seen:?}");
     assert!(kills >= 2, "it was interrupted");
 
     let ranks = |place: &Place| {
@@ -530,7 +561,7 @@ fn killed_while_a_week_is_closed() {
         assert_eq!(databases[0].rows(sql).await, databases[1].rows(sql).await);
         let open = "SELECT COUNT(*) FROM server_week WHERE closed = 0";
         assert_eq!(databases[0].value(open).await, "0");
-        println!("{rows} player rows; {compared} rows of MySQL are the same with and without kills");
+        say!("{rows} player rows; {compared} rows of MySQL are the same with and without kills");
     });
 }
 
