@@ -124,7 +124,13 @@ pub fn servers(command: Servers, app: &App) -> anyhow::Result<ExitCode> {
         Servers::Add { urls, tags } => in_chunks(app, urls, |urls| Request::ServersAdd { urls, tags: tags.clone() }),
         Servers::Remove { urls } => in_chunks(app, urls, |urls| Request::ServersRemove { urls }),
         Servers::List { class, game, tag, text } => {
-            ask_for(app, &Request::ServersList { filter: Filter { class, game, tag, text } }, "no server fits")
+            let filter = Filter { class, game, tag, text };
+            let (code, rows) = ask_counted(app, &Request::ServersList { filter })?;
+            if rows == 0 {
+                // An empty list is an answer, not a failure.
+                eprintln!("clqd: no server fits");
+            }
+            Ok(code)
         }
         Servers::Import { file, tags } => import::run(&file, &tags, app),
         Servers::Show { url } => ask(app, &Request::ServersShow { url }),
@@ -146,7 +152,7 @@ pub fn top(args: Top, app: &App) -> anyhow::Result<ExitCode> {
 }
 
 pub fn player(args: Player, app: &App) -> anyhow::Result<ExitCode> {
-    ask_for(app, &Request::Player { name: args.name }, "no player of this name is known; case matters")
+    ask(app, &Request::Player { name: args.name })
 }
 
 pub fn greylist(args: Greylist, app: &App) -> anyhow::Result<ExitCode> {
@@ -160,16 +166,6 @@ pub fn reload(app: &App) -> anyhow::Result<ExitCode> {
 /// Asks and prints. Fails where a URL was refused.
 fn ask(app: &App, request: &Request) -> anyhow::Result<ExitCode> {
     ask_counted(app, request).map(|(code, _)| code)
-}
-
-/// Asks and prints. Fails where there is nothing to print, with what to say then.
-fn ask_for(app: &App, request: &Request, nothing: &str) -> anyhow::Result<ExitCode> {
-    let (code, rows) = ask_counted(app, request)?;
-    if rows > 0 {
-        return Ok(code);
-    }
-    eprintln!("clqd: {nothing}");
-    Ok(ExitCode::FAILURE)
 }
 
 fn ask_counted(app: &App, request: &Request) -> anyhow::Result<(ExitCode, u64)> {

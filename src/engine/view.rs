@@ -18,8 +18,8 @@ use crate::series::{self, slots};
 pub enum ViewError<E: std::error::Error + 'static> {
     #[error("server {0} is not known")]
     UnknownServer(String),
-    #[error("nobody called {0:?} (normalised: {1:?}) is known")]
-    UnknownPlayer(String, String),
+    #[error("nobody called {0:?} is known; case matters")]
+    UnknownPlayer(String),
     #[error("week {week} holds nothing; weeks at hand: {at_hand}")]
     UnknownWeek { week: String, at_hand: String },
     #[error(transparent)]
@@ -163,7 +163,7 @@ impl Engine {
             found = source.players_named(&stripped)?;
         }
         if found.is_empty() {
-            return Err(ViewError::UnknownPlayer(name.to_owned(), plain));
+            return Err(ViewError::UnknownPlayer(plain));
         }
         let mut views = Vec::new();
         for (game, player) in found {
