@@ -129,6 +129,12 @@ impl Archive {
         Err(ArchiveError::Schema { target: self.target.clone(), why })
     }
 
+    /// Whether nothing was archived here yet: a new database, or one made anew.
+    pub async fn is_empty(&mut self) -> Result<bool, ArchiveError> {
+        let any = self.rows::<u32>("SELECT server FROM server LIMIT 1").await;
+        any.map(|rows| rows.is_empty()).map_err(|fault| fault.classify(&self.target, "look at"))
+    }
+
     async fn schema_version(&mut self) -> Result<Option<u32>, ArchiveError> {
         match self.rows::<Option<u32>>("SELECT MAX(version) FROM clq_schema_version").await {
             Ok(rows) => Ok(rows.into_iter().next().flatten()),

@@ -66,6 +66,12 @@ pub trait JobSource: Send + Sync {
     /// longer exists is not handed out. What is handed out must be durable.
     fn next(&self, ask: Ask) -> impl Future<Output = Result<Vec<(OutboxEntry, ArchiveJob)>, SourceGone>> + Send;
 
+    /// The archive is empty: whatever was archived elsewhere before is to be
+    /// handed out again.
+    fn anew(&self) -> impl Future<Output = Result<(), SourceGone>> + Send {
+        async { Ok(()) }
+    }
+
     /// These are in the archive: to be trimmed, but only where the sequence
     /// number is still the one given.
     fn done(&self, entries: Vec<OutboxEntry>) -> impl Future<Output = Result<(), SourceGone>> + Send;
@@ -203,6 +209,9 @@ impl<S: JobSource, N: Fn() -> i64> Worker<S, N> {
         let mut archive = Archive::reconnect(&self.settings, &mut self.previous).await?;
         archive.check_schema().await?;
         self.up();
+        if archive.is_empty().await? {
+            self.source.anew().await?;
+        }
         let mut rejected = BTreeMap::new();
         self.names(&mut archive, &mut rejected).await?;
         let mut after = None;

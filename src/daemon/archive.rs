@@ -73,6 +73,10 @@ impl JobSource for Source {
         self.order(|reply| Order::Jobs { ask, reply }).await
     }
 
+    async fn anew(&self) -> Result<(), SourceGone> {
+        self.order(|reply| Order::ArchiveAnew { reply }).await
+    }
+
     async fn done(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceGone> {
         self.order(|reply| Order::Archived { entries, reply }).await
     }

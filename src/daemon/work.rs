@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::answer::answer;
@@ -46,6 +46,10 @@ pub(super) enum Order {
     Jobs {
         ask: Ask,
         reply: oneshot::Sender<Vec<(OutboxEntry, ArchiveJob)>>,
+    },
+    /// The archive is empty: everything is to be archived again.
+    ArchiveAnew {
+        reply: oneshot::Sender<()>,
     },
     Archived {
         entries: Vec<OutboxEntry>,
@@ -136,17 +140,21 @@ impl Work {
                 tokio::select! {
                     biased;
                     n = outcomes.recv_many(&mut batch, OUTCOMES_AT_ONCE), if scanning => {
-                        scanning = n > 0; // else the scanner has ended
+                        scanning = n > 0;
                         orders.try_recv().ok()
                     }
                     order = orders.recv() => Some(order.unwrap_or(Order::Finish)),
                     () = tokio::time::sleep(wait) => None,
                 }
             });
+            if !scanning && self.requests.is_some() && order.is_none() {
+                // A stop tells us first, and what it says waits in the orders.
+                bail!("the scanner has ended by itself");
+            }
             for outcome in batch.drain(..) {
                 self.take_outcome(outcome)?;
             }
-            if self.hot.engine.has_changes() {
+            if self.hot.engine.has_changes() || self.hot.engine.has_notices() {
                 self.changed_ms.get_or_insert(now_ms);
             }
             match order {
@@ -206,7 +214,8 @@ impl Work {
         };
         let outcome = outcome.not_before(self.taken_ms);
         self.taken_ms = outcome.t_ms();
-        let recorded = self.recorder.is_some().then(|| outcome.clone());
+        let ignored = self.hot.engine.is_greylisted(scan.server);
+        let recorded = self.recorder.is_some().then(|| if ignored { outcome.without_list() } else { outcome.clone() });
         let used_before = self.hot.engine.outcomes_used();
         self.hot.handle(Event::Scanned { server: scan.server, id: scan.id, sent_ms: scan.sent_ms, outcome })?;
         if let (Some(recorder), Some(outcome)) = (&mut self.recorder, recorded) {
@@ -263,6 +272,8 @@ impl Work {
                 _ = reply.send(rows);
             }
             Order::Rescan { which, reply } => {
+                // What landed before was not asked for.
+                self.commit()?;
                 let which = match which {
                     Which::Url(url) => RescanWhich::Url(url),
                     Which::Class(class) => RescanWhich::Class(class),
@@ -278,21 +289,11 @@ impl Work {
                 });
                 _ = reply.send(results.map_err(refused));
             }
-            Order::Jobs { ask, reply } => {
+            Order::Jobs { ask, reply } => _ = reply.send(self.jobs(ask)?),
+            Order::ArchiveAnew { reply } => {
+                self.hot.engine.archive_anew();
                 self.commit()?;
-                let jobs = self.hot.engine.archive_jobs(
-                    &self.hot.store,
-                    ask.after,
-                    ask.before,
-                    ask.entries_max,
-                    ask.rows_max,
-                )?;
-                let (kept, gone): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|(_, job)| job.is_some());
-                let gone: Vec<OutboxEntry> = gone.into_iter().map(|(entry, _)| entry).collect();
-                if !gone.is_empty() {
-                    self.hot.engine.archived(&gone);
-                }
-                _ = reply.send(kept.into_iter().filter_map(|(entry, job)| Some((entry, job?))).collect());
+                _ = reply.send(());
             }
             Order::Archived { entries, reply } => {
                 self.hot.engine.archived(&entries);
@@ -310,6 +311,25 @@ impl Work {
         Ok(())
     }
 
+    /// The next jobs. Entries of things that are gone are trimmed on the way:
+    /// no jobs means that there are no more.
+    fn jobs(&mut self, mut ask: Ask) -> anyhow::Result<Vec<(OutboxEntry, ArchiveJob)>> {
+        loop {
+            self.commit()?;
+            let Hot { engine, store } = &self.hot;
+            let jobs = engine.archive_jobs(store, ask.after, ask.before, ask.entries_max, ask.rows_max)?;
+            let gone: Vec<OutboxEntry> =
+                jobs.iter().filter(|(_, job)| job.is_none()).map(|(entry, _)| *entry).collect();
+            let last = jobs.last().map(|(entry, _)| entry.key);
+            let kept: Vec<_> = jobs.into_iter().filter_map(|(entry, job)| Some((entry, job?))).collect();
+            self.hot.engine.archived(&gone);
+            if !kept.is_empty() || gone.is_empty() {
+                return Ok(kept);
+            }
+            ask.after = last;
+        }
+    }
+
     fn ask(&mut self, request: Request) -> anyhow::Result<Result<Vec<Row>, Failure>> {
         let now_ms = self.clock.now_ms();
         let rows = match &request {
@@ -317,6 +337,7 @@ impl Work {
             Request::ServersRemove { urls } => Ok(urls.iter().map(|url| self.remove(url)).collect()),
             Request::Greylist { url, reason } => match self.hot.engine.greylist(url, reason.clone()) {
                 Ok(_) => {
+                    tracing::info!(%url, reason, "greylist changed");
                     let outcome =
                         if reason.is_some() { protocol::Outcome::Greylisted } else { protocol::Outcome::Lifted };
                     Ok(vec![Row::Change(Change { url: url.to_string(), outcome, reason: reason.clone() })])
@@ -360,7 +381,12 @@ impl Work {
         match ServerUrl::parse(text) {
             Err(error) => change(text.to_owned(), protocol::Outcome::Refused, Some(error.to_string())),
             Ok(url) => match self.hot.engine.remove_server(&url) {
-                Ok(_) => change(url.to_string(), protocol::Outcome::Removed, None),
+                Ok(server) => {
+                    // No scan of it is told any more.
+                    self.waiting.remove(&server);
+                    tracing::info!(%url, "server removed");
+                    change(url.to_string(), protocol::Outcome::Removed, None)
+                }
                 Err(_) => change(url.to_string(), protocol::Outcome::Unknown, None),
             },
         }

@@ -3,7 +3,7 @@
 
 use super::{Engine, EngineSettings};
 use crate::model::server::Class;
-use crate::model::{OutboxEntry, OutboxKey, ServerKey, ServerUrl};
+use crate::model::{OutboxEntry, OutboxKey, ServerKey, ServerUrl, WeekKey};
 
 /// What adding an address did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,10 +43,9 @@ impl Engine {
         if let Some(&key) = self.by_url.get(&url) {
             let slot = self.slot_mut(key).expect("named servers exist");
             let back = std::mem::take(&mut slot.record.removed);
-            let retagged = !tags.is_empty() && slot.record.tags != tags;
-            if retagged {
-                slot.record.tags = tags;
-            }
+            let new: Vec<String> = tags.into_iter().filter(|tag| !slot.record.tags.contains(tag)).collect();
+            let retagged = !new.is_empty();
+            slot.record.tags.extend(new);
             if back {
                 slot.record.class = Class::UNKNOWN;
                 slot.record.missed = 0;
@@ -72,7 +71,9 @@ impl Engine {
         let key = self.key_of(url)?;
         self.end_presences(key);
         self.schedule.unplan(key);
-        self.slot_mut(key).expect("named servers exist").record.removed = true;
+        let slot = self.slot_mut(key).expect("named servers exist");
+        slot.record.removed = true;
+        slot.asked = false;
         self.books.server_changed(key);
         Ok(key)
     }
@@ -104,6 +105,13 @@ impl Engine {
     /// What was archived leaves the outbox, unless it changed since.
     pub fn archived(&mut self, entries: &[OutboxEntry]) {
         self.books.pending.archived.extend(entries.iter().map(|e| (e.key, e.seq)));
+    }
+
+    /// Everything that is still hot goes to the archive anew.
+    pub fn archive_anew(&mut self) {
+        self.resync_cursor = None;
+        self.books.meta.resync = true;
+        self.books.pending.meta = true;
     }
 
     /// Tells the engine how long the outbox is after a commit.
@@ -156,7 +164,8 @@ impl Engine {
             self.books.leave(key, entry.presence);
         }
         self.books.flush_map_time(key, map_time);
-        if let Some(week) = week {
+        let is_hot = |week: &WeekKey| self.books.meta.weeks.iter().any(|state| state.week == *week);
+        if let Some(week) = week.filter(is_hot) {
             self.books.archive(OutboxKey::Week { week, server: key });
         }
     }

@@ -15,6 +15,9 @@ use crate::series::slots;
 /// still find it open.
 pub const CLOSE_DELAY_MS: i64 = 10_000;
 
+/// Rows that are as much work as a server without any.
+const ROWS_PER_STEP: usize = 50;
+
 impl Engine {
     /// Works on weeks that are over, up to the steps of one tick. Returns
     /// whether there is more to do.
@@ -54,8 +57,8 @@ impl Engine {
         };
         while *budget > 0 && (next as usize) < self.servers.len() {
             if self.slot(ServerKey(next)).is_some() {
-                self.close_server(source, week, ServerKey(next))?;
-                *budget -= 1;
+                let rows = self.close_server(source, week, ServerKey(next))?;
+                *budget = budget.saturating_sub(1 + rows / ROWS_PER_STEP);
             }
             next += 1;
         }
@@ -73,7 +76,8 @@ impl Engine {
         Ok(())
     }
 
-    fn close_server<S: Source>(&mut self, source: &S, week: WeekKey, server: ServerKey) -> Result<(), S::Error> {
+    /// Returns the number of its rows.
+    fn close_server<S: Source>(&mut self, source: &S, week: WeekKey, server: ServerKey) -> Result<usize, S::Error> {
         self.settle(server, week);
         let rows = self.rows(source, week, server)?;
         if !rows.is_empty() {
@@ -96,7 +100,7 @@ impl Engine {
         }
         self.books.pending.closed.push((week, server));
         self.last_closed = Some((week, server));
-        Ok(())
+        Ok(rows.len())
     }
 
     /// Writes what the live state holds of a week to its place.
@@ -128,14 +132,16 @@ impl Engine {
         while *budget > 0 && (next as usize) < self.servers.len() {
             let server = ServerKey(next);
             next += 1;
+            let known =
+                self.slot(server).is_some_and(|slot| slot.record.ranked_week.is_none_or(|ranked| ranked < week));
+            if !known {
+                continue; // has its rank already, or there is no such server
+            }
             let rank = match self.books.pending.ranks.get(&(week, server)) {
                 Some(&rank) => Some(rank),
                 None => source.rank(week, server)?,
             };
-            let Some(slot) = self.servers[server.0 as usize].as_mut() else { continue };
-            if slot.record.ranked_week.is_some_and(|ranked| ranked >= week) {
-                continue;
-            }
+            let slot = self.servers[server.0 as usize].as_mut().expect("looked at above");
             if rank.is_none() && slot.series.is_none() {
                 continue; // never seen
             }

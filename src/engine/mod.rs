@@ -24,7 +24,7 @@ use crate::model::server::{Class, PlayerRecord, SeriesRecord, ServerRecord};
 use crate::model::view::EngineCounts;
 use crate::model::week::Calendar;
 use crate::model::{
-    Commit, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, ServerUrl, Snapshot, WeekKey,
+    Commit, Completeness, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, ServerUrl, Snapshot, WeekKey,
 };
 use crate::schedule::Schedule;
 
@@ -98,6 +98,22 @@ impl Outcome {
         match self {
             Outcome::Snapshot(snapshot) => snapshot.t_ms,
             Outcome::Miss { t_ms, .. } => *t_ms,
+        }
+    }
+
+    /// The same, but telling only that the server is alive: as it is recorded
+    /// of a greylisted server, which a replay knows nothing of.
+    pub fn without_list(&self) -> Outcome {
+        match self {
+            Outcome::Snapshot(snapshot) => {
+                let count = match snapshot.completeness {
+                    Completeness::Full => Some(snapshot.players.len() as u32),
+                    Completeness::Partial { count } => count,
+                };
+                let completeness = Completeness::Partial { count };
+                Outcome::Snapshot(Snapshot { players: Vec::new(), completeness, ..snapshot.clone() })
+            }
+            miss => miss.clone(),
         }
     }
 
@@ -326,6 +342,14 @@ impl Engine {
     /// When `poll_probe` has something next, Unix ms.
     pub fn next_due_ms(&self) -> Option<i64> {
         self.schedule.next_due_ms()
+    }
+
+    pub fn has_notices(&self) -> bool {
+        !self.notices.is_empty()
+    }
+
+    pub fn is_greylisted(&self, server: ServerKey) -> bool {
+        self.slot(server).is_some_and(|slot| slot.record.greylist.is_some())
     }
 
     pub fn poll_notice(&mut self) -> Option<Notice> {

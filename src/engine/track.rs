@@ -76,6 +76,9 @@ impl Engine {
         self.see_time(t_ms);
         let now_ms = self.now_ms();
         let Some(slot) = self.slot_mut(server) else { return };
+        if slot.record.removed {
+            return;
+        }
         let owed = slot.record.awaits_first_scan();
         slot.asked = owed;
         let class = slot.record.class;
@@ -125,7 +128,10 @@ impl Engine {
             Outcome::Snapshot(snapshot) => {
                 let week = books.calendar.week(t_ms);
                 if books.week_phase(week) != WeekPhase::Open {
+                    // Too late for the week's statistics; alive all the same.
                     self.counts.out_of_order += 1;
+                    books.seen(slot, &snapshot);
+                    slot.record.class = class_of(0, is_populated(slot));
                     false
                 } else {
                     self.counts.snapshots += 1;
