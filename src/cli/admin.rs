@@ -179,8 +179,11 @@ fn ask_counted(app: &App, request: &Request) -> anyhow::Result<(ExitCode, u64)> 
     });
     // What came before a failure is shown too.
     printer.finish()?;
-    for note in asked?.notes {
-        eprintln!("{note}");
+    let notes = asked?.notes;
+    if app.json() && rows == 0 && !notes.is_empty() {
+        println!("{}", serde_json::json!({ "notes": notes }));
+    } else {
+        notes.iter().for_each(|note| eprintln!("{note}"));
     }
     Ok((code, rows))
 }

@@ -63,6 +63,10 @@ pub struct FleetArgs {
     #[arg(long, value_name = "FILE")]
     pub list: Option<PathBuf>,
 
+    /// Write a configuration for a daemon that watches this fleet, its state beside the file
+    #[arg(long, value_name = "FILE")]
+    pub daemon_config: Option<PathBuf>,
+
     /// Write what really happened to this file at the end and on SIGUSR1, one JSON object a line
     #[arg(long, value_name = "FILE")]
     pub truth: Option<PathBuf>,
@@ -83,6 +87,9 @@ pub fn run(args: FleetArgs) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.list {
         let lines: String = fleet.urls().iter().flat_map(|url| [url, "\n"]).collect();
         std::fs::write(path, lines).with_context(|| format!("cannot write the server list {}", path.display()))?;
+    }
+    if let Some(path) = &args.daemon_config {
+        write_daemon_config(path)?;
     }
     print_plan(&fleet, args.list.as_deref());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -116,6 +123,20 @@ fn start(args: &FleetArgs) -> anyhow::Result<Fleet> {
     Fleet::start(world, settings).context("cannot start the fleet")
 }
 
+fn write_daemon_config(path: &Path) -> anyhow::Result<()> {
+    let absolute = std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))?;
+    let folder = absolute.parent().unwrap_or(Path::new("/"));
+    let text = format!(
+        "# For a daemon that watches simulated servers on this machine.\n\
+         state_dir = {:?}\ncontrol_socket = {:?}\n\n[scan]\n\
+         # The fleet lives on loopback addresses, 200 in a /24.\n\
+         allow_private = true\nper_subnet_per_second_max = 1000\nper_subnet_burst = 1000\n",
+        folder.join("clqd-state"),
+        folder.join("clqd.sock"),
+    );
+    std::fs::write(path, text).with_context(|| format!("cannot write the configuration {}", path.display()))
+}
+
 fn print_plan(fleet: &Fleet, list: Option<&Path>) {
     let servers = fleet.servers();
     println!("{servers} servers, each with an address of its own, {} in a /24:", address::SERVERS_PER_24);
@@ -127,7 +148,9 @@ fn print_plan(fleet: &Fleet, list: Option<&Path>) {
         }
     }
     match list {
-        Some(path) => println!("To scan them all: clqd servers import {}", path.display()),
+        Some(path) => {
+            println!("To scan them all: clqd servers import {} (the daemon needs scan.allow_private)", path.display())
+        }
         None => println!("With --list FILE their URLs are written for: clqd servers import FILE"),
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 
 use crate::config::Config;
 use crate::engine::Event;
@@ -16,7 +16,7 @@ const LINES_PER_COMMIT: u64 = 50_000;
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct ReplayArgs {
-    /// Scan logs, plain or .zst, in order of time
+    /// Scan logs, plain or .zst; several are the parts of one, in any order
     #[arg(required = true, value_name = "LOG")]
     pub logs: Vec<PathBuf>,
     /// State directory; made if it is not there
@@ -36,12 +36,9 @@ pub struct Replayed {
 }
 
 pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
-    // All of it first: of a malformed log nothing is applied.
-    for log in &args.logs {
-        scanlog::check_order(log)?;
-    }
+    let logs = in_order_of_time(&args.logs)?;
     let mut hot = Hot::of_config(config, &args.state, true).context("cannot open the state directory")?;
-    for log in &args.logs {
+    for log in logs {
         let done = replay(&mut hot, log)?;
         eprintln!(
             "{}: {} lines, {} of them passed over (older than the state)",
@@ -51,6 +48,26 @@ pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
         );
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Checks all of every log first, so that of a malformed one nothing is applied,
+/// and puts them in order: a recorder's files are given in any.
+fn in_order_of_time(logs: &[PathBuf]) -> anyhow::Result<Vec<&Path>> {
+    let mut spans = Vec::with_capacity(logs.len());
+    for log in logs {
+        spans.push((scanlog::check(log)?, log.as_path()));
+    }
+    spans.sort_by_key(|(span, _)| (span.first_ms, span.last_ms));
+    for pair in spans.windows(2) {
+        let [(before, before_path), (after, after_path)] = pair else { unreachable!("windows of two") };
+        ensure!(
+            after.first_ms >= before.last_ms,
+            "{} begins before {} ends: they are not parts of one scan log",
+            after_path.display(),
+            before_path.display()
+        );
+    }
+    Ok(spans.into_iter().map(|(_, log)| log).collect())
 }
 
 /// Replays one log. What was replayed before is passed over, so an interrupted

@@ -4,6 +4,7 @@
 
 use Change::{Reload, Restart};
 
+use crate::archive::ArchiveSettings;
 use crate::model::week::Calendar;
 use crate::scan::Cidr;
 
@@ -133,7 +134,7 @@ pub const KEYS: &[Key] = &[
     key("archive", "connect_timeout_ms", whole(100, 60_000, "ms"), Reload),
     key("archive", "query_timeout_ms", whole(1_000, 600_000, "ms"), Reload),
     key("archive", "retry_s_max", whole(1, 3_600, "s"), Reload),
-    key("scan_log", "rotate_bytes", whole(65_536, 1 << 40, "bytes"), Restart),
+    key("scan_log", "rotate_bytes", whole(65_536, 1 << 30, "bytes"), Restart),
     key("scan_log", "keep_files", whole(0, 100_000, "files"), Restart),
 ];
 
@@ -171,6 +172,16 @@ fn network(text: &str) -> Result<(), String> {
 
 fn log_filter(text: &str) -> Result<(), String> {
     not_empty(text)?;
+    // A bare word that is no level would be taken for a room, and silence all others.
+    const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+    for word in text.split(',').map(str::trim).filter(|part| !part.contains(['=', '['])) {
+        if !LEVELS.contains(&word.to_ascii_lowercase().as_str()) {
+            return Err(match crate::nearest::nearest(word, LEVELS) {
+                Some(right) => format!("{word:?} is not a level; did you mean {right:?}?"),
+                None => format!("{word:?} is not a level; expected one of {}", LEVELS.join(", ")),
+            });
+        }
+    }
     tracing_subscriber::EnvFilter::try_new(text)
         .map(|_| ())
         .map_err(|error| format!("{error}; expected a level such as \"info\", or \"info,clqd::scan=debug\""))
@@ -190,5 +201,7 @@ fn mysql_url(text: &str) -> Result<(), String> {
     if database.split('?').next().is_none_or(str::is_empty) {
         return Err(format!("names no database; {expected}"));
     }
-    Ok(())
+    // What is left to find, the one who connects finds.
+    let settings = ArchiveSettings { url: text.to_owned(), ..ArchiveSettings::default() };
+    settings.check().map_err(|error| error.to_string().trim_start_matches("archive.url ").to_owned())
 }

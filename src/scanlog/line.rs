@@ -15,7 +15,7 @@ const T_MS_MAX: i64 = 253_402_300_799_999;
 
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {
-    #[error("not a line of a scan log: {0}")]
+    #[error("not a line of a scan log")]
     Json(#[from] serde_json::Error),
     #[error(transparent)]
     Url(#[from] UrlError),

@@ -8,5 +8,5 @@ mod read;
 mod record;
 
 pub use line::{LineError, parse, write};
-pub use read::{LogError, LogLines, check_order, open, tail};
+pub use read::{LogError, LogLines, LogSpan, check, open, tail};
 pub use record::{Recorder, RecorderSettings};

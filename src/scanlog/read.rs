@@ -13,7 +13,7 @@ use crate::model::ServerUrl;
 pub enum LogError {
     #[error("scan log {path:?}")]
     Io { path: PathBuf, source: std::io::Error },
-    #[error("{path}:{line}: {source}", path = path.display())]
+    #[error("{path}:{line}", path = path.display())]
     Line { path: PathBuf, line: u64, source: LineError },
     #[error("{path}:{line}: not UTF-8", path = path.display())]
     NotUtf8 { path: PathBuf, line: u64 },
@@ -43,15 +43,27 @@ pub fn open(path: &Path) -> Result<LogLines, LogError> {
     Ok(LogLines { path: path.to_owned(), input, line: 0, latest_ms: i64::MIN, buffer: Vec::new() })
 }
 
+/// What a whole log holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogSpan {
+    pub lines: u64,
+    /// Moments of the first and the last line, Unix ms; of an empty log the
+    /// latest there is, and the earliest.
+    pub first_ms: i64,
+    pub last_ms: i64,
+}
+
 /// Reads a whole log and tells what is wrong with it first, so that nothing of
-/// a malformed one is applied. Returns the number of lines.
-pub fn check_order(path: &Path) -> Result<u64, LogError> {
-    let mut n = 0;
+/// a malformed one is applied.
+pub fn check(path: &Path) -> Result<LogSpan, LogError> {
+    let mut span = LogSpan { lines: 0, first_ms: i64::MAX, last_ms: i64::MIN };
     for line in open(path)? {
-        line?;
-        n += 1;
+        let t_ms = line?.1.t_ms();
+        span.first_ms = span.first_ms.min(t_ms);
+        span.last_ms = t_ms;
+        span.lines += 1;
     }
-    Ok(n)
+    Ok(span)
 }
 
 /// Bytes of the end of a log that are looked at first.

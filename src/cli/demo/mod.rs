@@ -108,11 +108,23 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     runtime.block_on(live(args, config, &urls, &mut stop))?;
     fleet.stop();
     println!("\nThe demo has ended and left nothing behind. What to try next:");
-    println!("  clqd fleet --servers 1000 --list servers.txt     a fleet of your own, and in another terminal:");
-    println!("  clqd run --config config/clqd.toml               the daemon (README: \"Run it for real\")");
-    println!("  clqd servers import servers.txt                  what it shall watch");
-    println!("  clqd query quake3://HOST:PORT                    one real game server, without a daemon");
+    println!("  a fleet of your own, in one terminal:");
+    println!("    {} fleet --servers 1000 --list servers.txt --daemon-config try.toml", program());
+    println!("  a daemon that watches it, in a second, and its commands in a third:");
+    println!("    {} --config try.toml run", program());
+    println!("    {} --config try.toml servers import servers.txt", program());
+    println!("    {} --config try.toml status", program());
+    println!("  one real game server, without any of that:");
+    println!("    {} query quake3://HOST:PORT", program());
+    println!("  the rest, up to a website: README.md, \"For real\"");
     Ok(ExitCode::SUCCESS)
+}
+
+/// As it was called, so that what is printed can be typed.
+fn program() -> String {
+    let called = std::env::args().next().unwrap_or_default();
+    // `cargo run` names a path from the current directory.
+    if called.is_empty() { "clqd".to_owned() } else { called }
 }
 
 /// The pace of the demo: a scan every few seconds instead of minutes.
