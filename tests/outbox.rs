@@ -110,6 +110,20 @@ fn what_a_full_outbox_let_go_arrives_later() {
 }
 
 #[test]
+fn an_archive_that_is_empty_again_gets_everything() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut hot = open(dir.path(), true, 1_000_000);
+    play(&mut hot, 12..26, |_| {});
+    play(&mut hot, 26..30, |_| {});
+    let (mut first, mut second) = (Archived::new(), Archived::new());
+    archive_all(&mut hot, &mut first);
+    assert_eq!(hot.store.outbox_len(), 0);
+    hot.engine.archive_anew();
+    archive_all(&mut hot, &mut second);
+    assert_eq!(with_content(second), with_content(first));
+}
+
+#[test]
 fn a_state_without_an_archive_is_archived_when_it_gets_one() {
     let dir = tempfile::tempdir().unwrap();
     let mut hot = open(dir.path(), false, 1_000_000);
