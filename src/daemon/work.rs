@@ -210,7 +210,11 @@ impl Work {
                 self.hot.engine.scan_failed_here(scan.server, scan.id, miss.t_ms, miss.reason.name());
                 return Ok(());
             }
-            Err(miss) => Outcome::Miss { t_ms: miss.t_ms, reason: miss.reason.name().to_owned() },
+            Err(miss) => {
+                // Of several tries, what became of the one that was meant.
+                let reason = scan.tried.first().and_then(|tried| tried.result.err()).unwrap_or(miss.reason);
+                Outcome::Miss { t_ms: miss.t_ms, reason: reason.name().to_owned() }
+            }
         };
         let outcome = outcome.not_before(self.taken_ms);
         self.taken_ms = outcome.t_ms();
