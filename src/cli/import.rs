@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -15,9 +15,6 @@ use super::app::App;
 use crate::control::protocol::{Change, Outcome, TAGS_MAX, URLS_MAX, tag_problem};
 use crate::control::{Request, Row};
 use crate::model::url::ServerUrl;
-
-/// Longest line read, bytes: a URL, its tags, and a comment of any sane length.
-const LINE_BYTES_MAX: u64 = 64 * 1024;
 
 pub fn run(file: &Path, tags: &[String], app: &App) -> anyhow::Result<ExitCode> {
     let name = if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() };
@@ -72,33 +69,15 @@ struct List {
 }
 
 impl List {
-    fn read(mut from: impl BufRead, tags: &[String]) -> io::Result<List> {
+    fn read(from: impl BufRead, tags: &[String]) -> io::Result<List> {
         let mut list = List::default();
-        let mut bytes = Vec::new();
-        for number in 1.. {
-            bytes.clear();
-            if (&mut from).take(LINE_BYTES_MAX).read_until(b'\n', &mut bytes)? == 0 {
-                break;
+        super::list::read(from, |number, url, words| match read_line(url, words, tags) {
+            Ok((url, tags)) => list.by_tags.entry(tags).or_default().push((number, url)),
+            Err(reason) => {
+                let change = Change { url: url.to_owned(), outcome: Outcome::Refused, reason: Some(reason) };
+                list.bad.push((number, change));
             }
-            if bytes.len() as u64 == LINE_BYTES_MAX && bytes.last() != Some(&b'\n') {
-                return Err(io::Error::other(format!(
-                    "line {number} has more than {LINE_BYTES_MAX} bytes; is it a list?"
-                )));
-            }
-            let text = String::from_utf8_lossy(&bytes);
-            let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-            let mut words = text.split('#').next().unwrap_or_default().split_whitespace();
-            let Some(url) = words.next() else {
-                continue;
-            };
-            match read_line(url, words, tags) {
-                Ok((url, tags)) => list.by_tags.entry(tags).or_default().push((number, url)),
-                Err(reason) => {
-                    let change = Change { url: url.to_owned(), outcome: Outcome::Refused, reason: Some(reason) };
-                    list.bad.push((number, change));
-                }
-            }
-        }
+        })?;
         Ok(list)
     }
 }

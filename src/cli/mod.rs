@@ -14,6 +14,7 @@ pub mod demo;
 pub mod export;
 pub mod fleet;
 pub mod import;
+pub mod list;
 pub mod log;
 pub mod migrate;
 pub mod offline;

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,9 +20,6 @@ use crate::engine::Outcome;
 use crate::model::{Completeness, Player, ServerKey, ServerUrl, Snapshot};
 use crate::scan::{ScanMode, ScanOutcome, ScanRequest, ScanSettings, Scanner, Tried};
 use crate::scanlog;
-
-/// Longest line of a list, bytes: a URL and a comment of any sane length.
-const LINE_BYTES_MAX: u64 = 64 * 1_024;
 
 /// Requests and outcomes on their way: enough that neither side waits.
 const ON_THE_WAY: usize = 1_024;
@@ -219,29 +216,13 @@ impl List {
     }
 
     /// Reads a list. What is wrong with it, by line; all other lines are taken.
-    fn read(&mut self, mut from: impl BufRead) -> io::Result<Vec<(usize, String)>> {
+    /// Tags, as in a list for `servers import`, say nothing here.
+    fn read(&mut self, from: impl BufRead) -> io::Result<Vec<(usize, String)>> {
         let mut bad = Vec::new();
-        let mut bytes = Vec::new();
-        for number in 1.. {
-            bytes.clear();
-            if (&mut from).take(LINE_BYTES_MAX).read_until(b'\n', &mut bytes)? == 0 {
-                break;
-            }
-            if bytes.len() as u64 == LINE_BYTES_MAX && bytes.last() != Some(&b'\n') {
-                return Err(io::Error::other(format!(
-                    "line {number} has more than {LINE_BYTES_MAX} bytes; is it a list?"
-                )));
-            }
-            let text = String::from_utf8_lossy(&bytes);
-            let text = text.trim_start_matches('\u{feff}');
-            // Tags, as in a list for `servers import`, say nothing here.
-            let url = text.split('#').next().unwrap_or_default().split_whitespace().next();
-            match url.map(ServerUrl::parse) {
-                None => {}
-                Some(Ok(url)) => self.add(url),
-                Some(Err(error)) => bad.push((number, error.to_string())),
-            }
-        }
+        super::list::read(from, |number, url, _| match ServerUrl::parse(url) {
+            Ok(url) => self.add(url),
+            Err(error) => bad.push((number, error.to_string())),
+        })?;
         Ok(bad)
     }
 }
