@@ -8,19 +8,20 @@
 //! of every player which block he is in, so a position needs no search by
 //! score, and whoever changes a place need not know the old one.
 //!
-//! Measured by `benches/board.rs` on two cores of an EPYC that were shared (load
-//! average 1.1 to 2.9), every call on a random player, against Redis pipelined
-//! by 64:
+//! Measured by `benches/board.rs` on two cores of an EPYC shared with other work
+//! (load average 3.4 to 4.1), every call on a random player with a random new
+//! score, beside Redis pipelined by 64:
 //!
-//! | places     | update   | rank     | by 64    | select   | bytes a place | update, rank : Redis | memory : Redis |
-//! |------------|----------|----------|----------|----------|---------------|----------------------|----------------|
-//! | 1 million  | 0.56 us  | 0.25 us  | 0.22 us  | 0.12 us  | 18.1          | 11 x, 18 x           | 1/5.9          |
-//! | 10 million | 0.80 us  | 0.70 us  | 0.45 us  | 0.50 us  | 17.3          | 25 x, 15 x           | 1/7.0          |
-//! | 50 million | 2.0 us   | 0.84 us  | 0.49 us  | 0.63 us  |               |                      |                |
+//! | places     | update  | rank    | rank by 64 | select  | bytes a place | update, rank : Redis | memory : Redis |
+//! |------------|---------|---------|------------|---------|---------------|----------------------|----------------|
+//! | 1 million  | 0.66 us | 0.28 us | 0.29 us    | 0.18 us | 18.1          | 13 x, 22 x           | 1/5.9          |
+//! | 10 million | 0.99 us | 0.73 us | 0.52 us    | 0.48 us | 17.3          | 16 x, 13 x           | 1/7.0          |
+//! | 50 million | 2.7 us  | 1.2 us  | 0.60 us    | 1.1 us  |               |                      |                |
 //!
-//! Other runs took up to 1.8 us for an update at 10 million: nearly all of it is
-//! waiting for memory, which neighbours use too. [`Set::build`] of 10 million
-//! rows in any order: 2.5 s.
+//! Nearly all of it is waiting for memory, which neighbours use too: on a quieter
+//! machine (1.1) an update at 10 million took 0.80 us, in the worst run 2.0 us.
+//! Elo, whose scores need more bytes, takes 20.7 bytes a place. [`Set::build`] of
+//! 10 million rows in any order: 2.8 s.
 //!
 //! What a board holds: [`Set::heap_bytes`]. What can be asked of
 //! it: `query`. Not here: which scores compete (windows and scopes), files,
@@ -234,7 +235,7 @@ impl Set {
 
     /// [`Set::put`] of several places, in order; tells of each what it did. A
     /// board that is larger than the cache reads ahead, so that the processor
-    /// waits for what many places need at once: a third to a half faster.
+    /// waits for what many places need at once: a tenth to a third faster.
     pub fn put_all(&mut self, places: &[Place], mut changed: impl FnMut(Place, Change)) {
         for some in places.chunks(AT_ONCE) {
             self.read_ahead(some.iter().map(|place| place.player));
