@@ -1,7 +1,15 @@
 //! Boards: order and positions (RULES section 8).
 //!
 //! Floor 1: pure. A server's board of a few hundred players is ordered when it
-//! is asked for; nothing is kept that a read of the rows can rebuild.
+//! is asked for; nothing is kept that a read of the rows can rebuild. A board of
+//! the whole field, of millions, is a [`set::Set`], and [`query`] is what can be
+//! asked of it.
+
+mod block;
+mod level;
+mod members;
+pub mod query;
+pub mod set;
 
 use crate::model::row::{Ranking, WeekRow};
 use crate::model::{PlayerKey, ServerKey};
