@@ -203,6 +203,22 @@ fn rescan_prints_each_result_as_it_comes() {
     answering.join().unwrap();
 }
 
+/// Who waits for the result of a server that is taken out waits no more.
+#[test]
+fn a_rescan_ends_when_its_server_is_removed() {
+    let place = Place::new("");
+    place.configure_scan("", "");
+    let daemon = place.start();
+    let (_socket, url) = silent();
+    place.ok(["servers", "add", &url]);
+    until("it is of class 7", || place.list(&["--class", "7"]).len() == 1);
+    let mut child = place.command(["rescan", &url]).stdout(Stdio::piped()).spawn().unwrap();
+    until("it is being scanned", || place.json(["status"])[0]["engine"]["in_flight"] == 1);
+    place.ok(["servers", "remove", &url]);
+    until("the rescan ends", || child.try_wait().unwrap().is_some());
+    daemon.stop();
+}
+
 /// Answers every `getstatus` until nothing has come for some seconds.
 fn answer_all(socket: &std::net::UdpSocket) {
     let mut buffer = [0; 2_048];
