@@ -17,6 +17,8 @@ use serde::{Deserialize, Serialize};
 pub use check::Problem;
 use keys::{Change, KEYS};
 
+use crate::rank::Quarter;
+
 /// The shipped file: all keys, with their defaults.
 pub const DEFAULTS: &str = include_str!("../../config/clqd.toml");
 
@@ -107,16 +109,6 @@ pub struct Rounds {
 #[serde(deny_unknown_fields)]
 pub struct Clq2 {
     pub quarter: Quarter,
-}
-
-/// Who is serious in CLQ2 (RULES section 6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Quarter {
-    /// `floor(pivot / points) <= 4`.
-    Whole,
-    /// `4 * points >= pivot`.
-    Exact,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::{Config, PASSWORD_CREDENTIAL, Quarter};
+use super::{Config, PASSWORD_CREDENTIAL};
 use crate::archive::ArchiveSettings;
 use crate::engine::EngineSettings;
 use crate::model::week::{Calendar, UnknownZone};
-use crate::rank::{EloRules, NameRules, RoundRules, Rules, clq2};
+use crate::rank::{EloRules, NameRules, RoundRules, Rules};
 use crate::scan::ScanSettings;
 use crate::scanlog::RecorderSettings;
 use crate::schedule::Intervals;
@@ -21,10 +21,7 @@ impl Config {
                 darkplaces_games: self.names.darkplaces_games.iter().map(|game| game.to_ascii_lowercase()).collect(),
             },
             round: RoundRules { drop_min: self.rounds.round_drop_min, drop_ratio: self.rounds.round_drop_ratio },
-            clq2_quarter: match self.clq2.quarter {
-                Quarter::Whole => clq2::Quarter::Whole,
-                Quarter::Exact => clq2::Quarter::Exact,
-            },
+            clq2_quarter: self.clq2.quarter,
             elo: EloRules {
                 k: self.elo.k,
                 k_times_opponents_max: self.elo.k_times_opponents_max,

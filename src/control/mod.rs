@@ -10,4 +10,4 @@ pub mod server;
 
 pub use client::{Client, ClientError};
 pub use protocol::{End, ErrorCode, Failure, Request, Row};
-pub use server::{ControlError, Gone, Handler, Listener, Replies, serve};
+pub use server::{ControlError, Gone, Handler, Listener, Replies};

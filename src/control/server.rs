@@ -187,17 +187,6 @@ impl Drop for Listener {
     }
 }
 
-/// Binds and serves. A daemon that must know of a failure to bind before it is
-/// ready takes [`Listener`] instead.
-pub async fn serve(
-    path: &Path,
-    handler: Arc<impl Handler>,
-    stop: impl Future<Output = ()> + Send,
-) -> Result<(), ControlError> {
-    Listener::bind(path)?.serve(handler, stop).await;
-    Ok(())
-}
-
 /// One short line that fits any socket buffer; it is not waited for.
 fn refuse(stream: UnixStream, failure: Failure) {
     let answer = Answer { v: VERSION, id: None, body: Body::Error(failure) };

@@ -19,13 +19,12 @@ pub const CLOSE_DELAY_MS: i64 = 10_000;
 const ROWS_PER_STEP: usize = 50;
 
 impl Engine {
-    /// Works on weeks that are over, up to the steps of one tick. Returns
-    /// whether there is more to do.
-    pub(super) fn work_on_weeks<S: Source>(&mut self, source: &S) -> Result<bool, S::Error> {
+    /// Works on weeks that are over, up to the steps of one tick.
+    pub(super) fn work_on_weeks<S: Source>(&mut self, source: &S) -> Result<(), S::Error> {
         let mut budget = self.books.settings.week_steps_per_tick;
         while let Some(state) = self.books.meta.weeks.iter().copied().find(|s| s.phase != WeekPhase::Closed) {
             if budget == 0 {
-                return Ok(true);
+                return Ok(());
             }
             match state.phase {
                 WeekPhase::Open => {
@@ -40,8 +39,7 @@ impl Engine {
                 WeekPhase::Closed => unreachable!("not looked for"),
             }
         }
-        self.drop_old_weeks(source)?;
-        Ok(false)
+        self.drop_old_weeks(source)
     }
 
     /// From when on a tick has a week to close; `i64::MAX` without any.

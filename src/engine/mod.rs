@@ -314,7 +314,7 @@ impl Engine {
                     None => self.insert_server(url, Vec::new(), t_ms),
                 };
                 self.see_time(t_ms);
-                self.on_outcome(source, server, outcome).map(|_| ())
+                self.on_outcome(source, server, outcome)
             }
             Event::Tick { now_ms } => {
                 self.see_time(now_ms);

@@ -98,32 +98,30 @@ impl Engine {
         }
     }
 
-    /// Credits an outcome and plans the next scan. Returns whether it was used.
+    /// Credits an outcome and plans the next scan.
     pub(super) fn on_outcome<S: Source>(
         &mut self,
         source: &S,
         server: ServerKey,
         outcome: Outcome,
-    ) -> Result<bool, S::Error> {
+    ) -> Result<(), S::Error> {
         let t_ms = outcome.t_ms();
         let slot = self.servers[server.0 as usize].as_mut().expect("outcomes are of known servers");
         let latest = slot.record.last_scan_ms.unwrap_or(i64::MIN);
         if t_ms <= latest {
             self.counts.out_of_order += 1;
             self.schedule.plan(server, slot.record.class, self.books.meta.now_ms);
-            return Ok(false);
+            return Ok(());
         }
         let books = &mut self.books;
-        let used = match outcome {
+        match outcome {
             Outcome::Miss { .. } => {
                 self.counts.misses += 1;
-                books.miss(slot, t_ms);
-                true
+                books.miss(slot);
             }
             Outcome::Snapshot(snapshot) if snapshot.completeness != Completeness::Full => {
                 self.counts.partials += 1;
                 books.partial(slot, snapshot);
-                true
             }
             Outcome::Snapshot(snapshot) => {
                 let week = books.calendar.week(t_ms);
@@ -132,14 +130,12 @@ impl Engine {
                     self.counts.out_of_order += 1;
                     books.seen(slot, &snapshot);
                     slot.record.class = class_of(0, is_populated(slot));
-                    false
                 } else {
                     self.counts.snapshots += 1;
                     self.counts.rounds += u64::from(books.full(source, server, slot, snapshot, week)?);
-                    true
                 }
             }
-        };
+        }
         slot.record.last_scan_ms = Some(t_ms);
         if let Some(series) = &mut slot.series {
             // A full snapshot has advanced it already, before its sample.
@@ -149,12 +145,12 @@ impl Engine {
         }
         books.server_changed(server);
         self.schedule.plan(server, slot.record.class, t_ms.max(books.meta.now_ms));
-        Ok(used)
+        Ok(())
     }
 }
 
 impl Books {
-    fn miss(&mut self, slot: &mut Slot, _t_ms: i64) {
+    fn miss(&mut self, slot: &mut Slot) {
         let record = &mut slot.record;
         record.missed = record.missed.saturating_add(1);
         slot.record.class = match record.class {

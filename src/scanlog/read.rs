@@ -93,11 +93,6 @@ pub fn tail(path: &Path, is_news: impl Fn(&ServerUrl, i64) -> bool) -> Result<Ve
 }
 
 impl LogLines {
-    /// Number of the line last read, from 1.
-    pub fn line(&self) -> u64 {
-        self.line
-    }
-
     fn read_line(&mut self) -> Result<bool, LogError> {
         loop {
             self.buffer.clear();

@@ -71,10 +71,6 @@ impl Schedule {
         Schedule { intervals, next_id: 1, ..Schedule::default() }
     }
 
-    pub fn intervals(&self) -> Intervals {
-        self.intervals
-    }
-
     pub fn set_intervals(&mut self, intervals: Intervals) {
         self.intervals = intervals;
     }
@@ -143,10 +139,6 @@ impl Schedule {
 
     pub fn in_flight(&self) -> usize {
         self.in_flight.len()
-    }
-
-    pub fn is_in_flight(&self, server: ServerKey) -> bool {
-        self.in_flight.contains_key(&server)
     }
 
     fn set_due(&mut self, server: ServerKey, at: i64) {

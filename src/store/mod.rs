@@ -200,11 +200,6 @@ impl Store {
         Ok(true)
     }
 
-    /// Bytes on disk.
-    pub fn size_on_disk(&self) -> Result<u64, StoreError> {
-        self.db.size_on_disk().map_err(|e| self.failed(e))
-    }
-
     fn last_closed(&self, week: WeekKey) -> Result<Option<ServerKey>, StoreError> {
         let last = self.db.scan_prefix(keys::closed_prefix(week)).keys().next_back();
         let last = last.transpose().map_err(|e| self.failed(e))?;
