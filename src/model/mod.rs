@@ -13,6 +13,7 @@ pub mod snapshot;
 pub mod url;
 pub mod view;
 pub mod week;
+pub mod window;
 
 pub use archive::{ArchiveJob, OutboxEntry, OutboxKey};
 pub use commit::Commit;
@@ -21,3 +22,4 @@ pub use row::{MapRow, Ranking, WeekRow};
 pub use server::ServerRecord;
 pub use snapshot::{Completeness, Player, Snapshot};
 pub use url::ServerUrl;
+pub use window::{WindowKey, WindowType};
