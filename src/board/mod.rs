@@ -40,8 +40,8 @@ impl Place {
 /// The place of a row in a ranking; `None`: no score, absent from the board.
 pub fn place(player: PlayerKey, row: &WeekRow, ranking: Ranking) -> Option<Place> {
     let (score, at_ms) = match ranking {
-        Ranking::Clq1 => (Some(row.clq1()).filter(|&s| s > 0)? as i64, row.clq1_at),
-        Ranking::Clq2 => (Some(row.clq2()).filter(|&s| s > 0)? as i64, row.clq2_at),
+        Ranking::Clq1 => (row.clq1() as i64, row.clq1_segments.at_ms()?),
+        Ranking::Clq2 => (row.clq2() as i64, row.clq2_games.at_ms()?),
         Ranking::Elo if row.elo_rounds == 0 => return None,
         Ranking::Elo => (sortable(row.elo), row.elo_at),
         Ranking::Points => (row.points, row.points_at),

@@ -8,7 +8,7 @@ use super::{Engine, Source};
 use crate::board;
 use crate::model::commit::{RowKey, WeekPhase};
 use crate::model::row::{MapRow, Ranking, WeekRow};
-use crate::model::{MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey};
+use crate::model::{MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
 use crate::series::slots;
 
 /// A week is closed this long after its end, so that replies on their way
@@ -77,7 +77,7 @@ impl Engine {
     /// Returns the number of its rows.
     fn close_server<S: Source>(&mut self, source: &S, week: WeekKey, server: ServerKey) -> Result<usize, S::Error> {
         self.settle(server, week);
-        let rows = self.rows(source, week, server)?;
+        let rows = self.rows(source, week.into(), server)?;
         if !rows.is_empty() {
             let positions = board::positions(&rows);
             for ((player, row), places) in rows.iter().zip(positions) {
@@ -108,9 +108,9 @@ impl Engine {
         let mut changed = false;
         for entry in slot.record.last.iter_mut().flat_map(|last| &mut last.entries) {
             let Some(presence) = &mut entry.presence else { continue };
-            if presence.row.as_ref().is_some_and(|row| row.0 == week) {
-                let row = presence.row.take().expect("looked at above");
-                books.pending.put_row(RowKey { week, server, player: presence.player }, row.1);
+            if let Some(at) = presence.rows.iter().position(|(window, _)| window.week() == Some(week)) {
+                let (window, row) = presence.rows.remove(at);
+                books.put_row(RowKey { window, server, player: presence.player }, row);
                 changed = true;
             }
         }
@@ -174,7 +174,7 @@ impl Engine {
             }
             self.books.meta.weeks.remove(0);
             self.books.pending.meta = true;
-            self.books.pending.dropped_weeks.push(oldest.week);
+            self.books.pending.dropped.push(oldest.week.into());
         }
     }
 
@@ -205,21 +205,21 @@ impl Engine {
     pub(super) fn rows<S: Source>(
         &self,
         source: &S,
-        week: WeekKey,
+        window: WindowKey,
         server: ServerKey,
     ) -> Result<Vec<(PlayerKey, WeekRow)>, S::Error> {
-        let mut rows = source.rows(week, server)?;
+        let mut rows = source.rows(window, server)?;
         let mut put = |player: PlayerKey, row: &WeekRow| match rows.binary_search_by_key(&player, |(p, _)| *p) {
             Ok(at) => rows[at].1.clone_from(row),
             Err(at) => rows.insert(at, (player, row.clone())),
         };
-        for (player, row) in self.books.pending.rows.get(&(week, server)).into_iter().flatten() {
+        for (player, row) in self.books.pending.rows.get(&(window, server)).into_iter().flatten() {
             put(*player, row);
         }
         let live = self.slot(server).and_then(|slot| slot.record.last.as_ref());
         for presence in live.iter().flat_map(|last| &last.entries).filter_map(|entry| entry.presence.as_ref()) {
-            if let Some(row) = presence.row.as_deref().filter(|row| row.0 == week) {
-                put(presence.player, &row.1);
+            if let Some(row) = presence.row(window) {
+                put(presence.player, row);
             }
         }
         Ok(rows)

@@ -118,7 +118,7 @@ impl Engine {
             WeekPhase::Closing => self.last_closed.is_some_and(|(w, s)| w == week && s >= server),
             WeekPhase::Ranking | WeekPhase::Closed => true,
         };
-        let rows = self.rows(source, week, server)?;
+        let rows = self.rows(source, week.into(), server)?;
         let positions = board::positions(&rows);
         let maps = self.map_rows(source, week, server)?;
         let mut best = Vec::new();

@@ -13,18 +13,20 @@ mod lag;
 mod settings;
 mod track;
 mod view;
+mod windows;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::model::commit::{MapRowKey, Meta, RowKey, WeekPhase, WeekState};
-use crate::model::row::{BestPositions, MapRow, WeekRow};
+use crate::model::row::{BestPositions, MapRow, PlayerWindow, WeekRow};
 use crate::model::server::{Class, PlayerRecord, SeriesRecord, ServerRecord};
 use crate::model::view::EngineCounts;
 use crate::model::week::Calendar;
 use crate::model::{
-    Commit, Completeness, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, ServerUrl, Snapshot, WeekKey,
+    Commit, Completeness, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, ServerUrl, Snapshot, TagKey,
+    WeekKey, WindowKey,
 };
 use crate::schedule::Schedule;
 
@@ -44,9 +46,8 @@ pub trait Source {
 
     fn row(&self, key: RowKey) -> Result<Option<WeekRow>, Self::Error>;
     /// Rows of a server, in order of player key.
-    fn rows(&self, week: WeekKey, server: ServerKey) -> Result<Vec<(PlayerKey, WeekRow)>, Self::Error>;
-    /// Servers on which a player has a row, written or live, in order.
-    fn servers_of(&self, week: WeekKey, player: PlayerKey) -> Result<Vec<ServerKey>, Self::Error>;
+    fn rows(&self, window: WindowKey, server: ServerKey) -> Result<Vec<(PlayerKey, WeekRow)>, Self::Error>;
+    fn player_window(&self, window: WindowKey, player: PlayerKey) -> Result<Option<PlayerWindow>, Self::Error>;
 
     fn map_row(&self, key: MapRowKey) -> Result<Option<MapRow>, Self::Error>;
     /// In order of map key.
@@ -70,6 +71,7 @@ pub struct Loaded {
     pub meta: Meta,
     pub games: Vec<(GameKey, String)>,
     pub maps: Vec<(MapKey, String)>,
+    pub tags: Vec<(TagKey, String)>,
     pub servers: Vec<(ServerKey, ServerRecord, Option<SeriesRecord>)>,
     /// For the week that is being closed: the last server that was.
     pub last_closed: Option<(WeekKey, ServerKey)>,
@@ -189,6 +191,10 @@ struct Books {
     meta: Meta,
     games: KeyTable,
     maps: KeyTable,
+    tags: KeyTable,
+    /// The windows that snapshots are credited to now.
+    windows: windows::Now,
+    player_windows: windows::PlayerWindows,
     pending: Pending,
     /// Something was kept out of the outbox since the resync began: what it
     /// has passed by already may be incomplete.
@@ -201,19 +207,19 @@ struct Pending {
     meta: bool,
     games: Vec<(GameKey, String)>,
     maps: Vec<(MapKey, String)>,
+    tags: Vec<(TagKey, String)>,
     names: FxHashMap<GameKey, FxHashMap<String, PlayerKey>>,
     players: FxHashMap<PlayerKey, PlayerRecord>,
     servers: FxHashSet<ServerKey>,
     series: FxHashSet<ServerKey>,
-    rows: FxHashMap<(WeekKey, ServerKey), BTreeMap<PlayerKey, WeekRow>>,
-    appeared: Vec<RowKey>,
+    rows: FxHashMap<(WindowKey, ServerKey), BTreeMap<PlayerKey, WeekRow>>,
     map_rows: FxHashMap<(WeekKey, ServerKey), BTreeMap<MapKey, MapRow>>,
     best: FxHashMap<(ServerKey, PlayerKey), BestPositions>,
     closed: Vec<(WeekKey, ServerKey)>,
     ranks: FxHashMap<(WeekKey, ServerKey), u32>,
     outbox: FxHashSet<OutboxKey>,
     archived: Vec<(OutboxKey, u64)>,
-    dropped_weeks: Vec<WeekKey>,
+    dropped: Vec<WindowKey>,
 }
 
 /// Names with keys from 1 in order of appearance.
@@ -260,7 +266,7 @@ impl Engine {
         let mut meta = loaded.meta;
         if meta.zone.is_empty() {
             meta.zone = calendar.zone_name().to_owned();
-            (meta.next_player, meta.next_server, meta.next_map, meta.next_game) = (1, 1, 1, 1);
+            (meta.next_player, meta.next_server, meta.next_map, meta.next_game, meta.next_tag) = (1, 1, 1, 1, 1);
         } else if meta.zone != calendar.zone_name() {
             return Err(ZoneChanged { state: meta.zone, config: calendar.zone_name().to_owned() });
         }
@@ -279,6 +285,9 @@ impl Engine {
                 meta,
                 games: KeyTable::load(loaded.games.into_iter().map(|(k, n)| (k.0, n))),
                 maps: KeyTable::load(loaded.maps.into_iter().map(|(k, n)| (k.0, n))),
+                tags: KeyTable::load(loaded.tags.into_iter().map(|(k, n)| (k.0, n))),
+                windows: windows::Now::default(),
+                player_windows: windows::PlayerWindows::default(),
                 pending: Pending::default(),
                 let_go: false,
                 settings,
@@ -390,8 +399,9 @@ impl Engine {
                 && p.players.is_empty()
                 && p.outbox.is_empty()
                 && p.archived.is_empty()
+                && !self.books.player_windows.is_changed()
                 && p.closed.is_empty()
-                && p.dropped_weeks.is_empty())
+                && p.dropped.is_empty())
     }
 
     /// Takes everything that changed since the last commit. It must be applied
@@ -404,6 +414,8 @@ impl Engine {
             meta: changed.then(|| self.books.meta.clone()),
             games: pending.games,
             maps: pending.maps,
+            tags: pending.tags,
+            player_windows: self.books.player_windows.take_changed(),
             players: pending.players.into_iter().collect(),
             servers: pending.servers.iter().map(|key| (*key, slot(key).record.clone())).collect(),
             series: pending
@@ -414,11 +426,10 @@ impl Engine {
             rows: pending
                 .rows
                 .into_iter()
-                .flat_map(|((week, server), rows)| {
-                    rows.into_iter().map(move |(player, row)| (RowKey { week, server, player }, row))
+                .flat_map(|((window, server), rows)| {
+                    rows.into_iter().map(move |(player, row)| (RowKey { window, server, player }, row))
                 })
                 .collect(),
-            appeared: pending.appeared,
             map_rows: pending
                 .map_rows
                 .into_iter()
@@ -431,7 +442,7 @@ impl Engine {
             ranks: pending.ranks.into_iter().map(|((week, server), rank)| (week, server, rank)).collect(),
             outbox: pending.outbox.into_iter().collect(),
             archived: pending.archived,
-            dropped_weeks: pending.dropped_weeks,
+            dropped: pending.dropped,
         };
         // In order of key: the same events make the same commit, and the
         // store's pages are visited once each.
@@ -439,7 +450,7 @@ impl Engine {
         commit.servers.sort_unstable_by_key(|(key, _)| *key);
         commit.series.sort_unstable_by_key(|(key, _)| *key);
         commit.rows.sort_unstable_by_key(|(key, _)| *key);
-        commit.appeared.sort_unstable();
+        commit.player_windows.sort_unstable_by_key(|(key, _)| *key);
         commit.map_rows.sort_unstable_by_key(|(key, _)| *key);
         commit.best.sort_unstable_by_key(|(key, _)| *key);
         commit.ranks.sort_unstable();
@@ -504,11 +515,7 @@ impl Engine {
 
 impl Pending {
     fn row(&self, key: RowKey) -> Option<&WeekRow> {
-        self.rows.get(&(key.week, key.server))?.get(&key.player)
-    }
-
-    fn put_row(&mut self, key: RowKey, row: WeekRow) {
-        self.rows.entry((key.week, key.server)).or_default().insert(key.player, row);
+        self.rows.get(&(key.window, key.server))?.get(&key.player)
     }
 }
 
@@ -552,6 +559,16 @@ impl Books {
             self.archive(OutboxKey::Map(MapKey(key)));
         }
         MapKey(key)
+    }
+
+    fn tag_key(&mut self, name: &str) -> TagKey {
+        let (key, new) = self.tags.key(name);
+        if new {
+            self.meta.next_tag = key + 1;
+            self.pending.meta = true;
+            self.pending.tags.push((TagKey(key), name.to_owned()));
+        }
+        TagKey(key)
     }
 
     /// The phase of a week, which is opened if it is a new one. A week older

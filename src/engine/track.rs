@@ -3,10 +3,10 @@
 
 use super::{Books, Engine, Notice, Outcome, Slot, Source};
 use crate::model::commit::{MapRowKey, RowKey, WeekPhase};
-use crate::model::row::WeekRow;
+use crate::model::row::{Rating, WeekRow};
 use crate::model::server::{Class, Entry, LastSnapshot, MapTime, PlayerRecord, Presence};
 use crate::model::snapshot::{Completeness, Snapshot};
-use crate::model::{GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey};
+use crate::model::{GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, TagKey, WeekKey, WindowKey};
 use crate::rank::{INVISIBLE_GAP_MS, clq1, clq2, elo, names, points, round};
 use crate::schedule::{POPULATED_MIN, class_of};
 use crate::series::{self, slots};
@@ -125,6 +125,7 @@ impl Engine {
             }
             Outcome::Snapshot(snapshot) => {
                 let week = books.calendar.week(t_ms);
+                books.see_windows(t_ms);
                 if books.week_phase(week) != WeekPhase::Open {
                     // Too late for the week's statistics; alive all the same.
                     self.counts.out_of_order += 1;
@@ -215,7 +216,7 @@ impl Books {
             let rules = self.settings.rules.round;
             let restarted = round::restarted(prev.map, &prev.entries, map, &entries, &common, rules);
             if restarted {
-                rated = self.rate_round(source, server, &mut prev.entries, week, t_ms)?;
+                rated = self.rate_round(source, server, prev.game, &record.tags, &mut prev.entries, t_ms)?;
             }
             let gap_ms = t_ms - prev.t_ms;
             if gap_ms <= INVISIBLE_GAP_MS {
@@ -223,14 +224,8 @@ impl Books {
                     for &(p, c) in common.iter().filter(|&&(_, c)| usable[usize::from(c)]) {
                         let before = &mut prev.entries[usize::from(p)];
                         let now = &mut entries[usize::from(c)];
-                        self.stay(
-                            source,
-                            server,
-                            before,
-                            now,
-                            Gap { from_ms: prev.t_ms, to_ms: t_ms, restarted },
-                            week,
-                        )?;
+                        let gap = Gap { from_ms: prev.t_ms, to_ms: t_ms, restarted };
+                        self.stay(source, server, prev.game, before, now, gap)?;
                     }
                 }
                 self.map_time(source, server, &mut record.map_time, prev.map, week, gap_ms, assumed_before)?;
@@ -242,7 +237,7 @@ impl Books {
         if !ignored {
             let visible = prev.as_ref().is_some_and(|prev| t_ms - prev.t_ms <= INVISIBLE_GAP_MS);
             for (entry, _) in entries.iter_mut().zip(&usable).filter(|(e, usable)| **usable && e.presence.is_none()) {
-                self.enter(source, server, game, entry, visible, week, t_ms)?;
+                self.enter(source, server, game, entry, visible, t_ms)?;
             }
             self.archive(OutboxKey::Week { week, server });
         }
@@ -274,10 +269,10 @@ impl Books {
         &mut self,
         source: &S,
         server: ServerKey,
+        game: GameKey,
         before: &mut Entry,
         now: &mut Entry,
         gap: Gap,
-        week: WeekKey,
     ) -> Result<(), S::Error> {
         let Some(mut presence) = before.presence.take() else { return Ok(()) };
         let gain = match gap.restarted {
@@ -286,17 +281,14 @@ impl Books {
         };
         let (start, segment) = (&mut presence.segment_start_ms, &mut presence.segment_points);
         let complete = clq1::spread(start, segment, gain, gap.from_ms, gap.to_ms);
-        let row = self.touch(source, server, &mut presence, week, gap.to_ms)?;
-        row.measured_ms += (gap.to_ms - gap.from_ms) as u64;
-        row.time_at = gap.to_ms;
-        if gain > 0 {
-            row.points += gain;
-            row.points_at = gap.to_ms;
-        }
-        for value in complete {
-            if row.clq1_segments.offer(value) {
-                row.clq1_at = gap.to_ms;
+        for (_, row) in self.touch(source, server, game, &mut presence, gap.to_ms)? {
+            row.measured_ms += (gap.to_ms - gap.from_ms) as u64;
+            row.time_at = gap.to_ms;
+            if gain > 0 {
+                row.points += gain;
+                row.points_at = gap.to_ms;
             }
+            complete.iter().for_each(|&value| row.clq1_segments.offer(value, gap.to_ms));
         }
         if before.display() != now.display() {
             self.rename(source, presence.player, now.display())?;
@@ -313,63 +305,130 @@ impl Books {
         game: GameKey,
         entry: &mut Entry,
         visible: bool,
-        week: WeekKey,
         t_ms: i64,
     ) -> Result<(), S::Error> {
         let player = self.player_key(source, game, entry)?;
-        let mut presence = Presence { player, segment_start_ms: t_ms, segment_points: 0.0, row: None };
-        let row = self.touch(source, server, &mut presence, week, t_ms)?;
-        row.starts = row.starts.saturating_add(1);
-        row.time_at = t_ms;
+        let mut presence = Presence { player, segment_start_ms: t_ms, segment_points: 0.0, rows: Vec::new() };
         let gain = if visible { points::gain_from_zero(entry.points) } else { 0 };
-        if gain > 0 {
-            row.points += gain;
-            row.points_at = t_ms;
+        for (_, row) in self.touch(source, server, game, &mut presence, t_ms)? {
+            row.starts = row.starts.saturating_add(1);
+            row.time_at = t_ms;
+            if gain > 0 {
+                row.points += gain;
+                row.points_at = t_ms;
+            }
         }
         entry.presence = Some(presence);
         Ok(())
     }
 
     pub(super) fn leave(&mut self, server: ServerKey, presence: Option<Presence>) {
-        if let Some(Presence { player, row: Some(row), .. }) = presence {
-            let (week, row) = *row;
-            self.pending.put_row(RowKey { week, server, player }, row);
+        let Some(Presence { player, rows, .. }) = presence else { return };
+        for (window, row) in rows {
+            self.put_row(RowKey { window, server, player }, row);
         }
     }
 
     /// ELO and CLQ2 of a final list (RULES sections 4, 6, 7), credited to the
-    /// week of the snapshot that revealed the restart.
+    /// windows of the snapshot that revealed the restart. `game` is that of the
+    /// list, which its players are known in.
     fn rate_round<S: Source>(
         &mut self,
         source: &S,
         server: ServerKey,
+        game: GameKey,
+        tags: &[String],
         entries: &mut [Entry],
-        week: WeekKey,
         t_ms: i64,
     ) -> Result<bool, S::Error> {
         let Some(order) = round::final_list(entries) else { return Ok(false) };
-        let mut ratings = Vec::with_capacity(entries.len());
-        for entry in entries.iter_mut() {
-            ratings.push(match &mut entry.presence {
-                Some(presence) => self.touch(source, server, presence, week, t_ms)?.elo,
-                None => elo::ELO_START,
-            });
+        for presence in entries.iter_mut().filter_map(|entry| entry.presence.as_mut()) {
+            self.touch(source, server, game, presence, t_ms)?;
         }
         let points: Vec<i64> = entries.iter().map(|entry| entry.points).collect();
-        let ratings = elo::new_ratings(&points, &ratings, self.settings.rules.elo);
         let descending: Vec<i64> = order.iter().map(|&i| points[usize::from(i)]).collect();
         let games = clq2::game_points(&descending, self.settings.rules.clq2_quarter);
         for (&i, game) in order.iter().zip(games) {
             let Some(presence) = &mut entries[usize::from(i)].presence else { continue };
-            let row = &mut presence.row.as_mut().expect("touched above").1;
-            row.elo = ratings[usize::from(i)];
-            row.elo_rounds = row.elo_rounds.saturating_add(1);
-            row.elo_at = t_ms;
-            if row.clq2_games.offer(game) {
-                row.clq2_at = t_ms;
+            presence.rows.iter_mut().for_each(|(_, row)| row.clq2_games.offer(game, t_ms));
+        }
+        let elo = self.settings.rules.elo;
+        let mut tags: Vec<TagKey> = tags.iter().map(|tag| self.tag_key(tag)).collect();
+        tags.sort_unstable();
+        tags.dedup();
+        for at in 0..self.windows.keys.len() {
+            let window = self.windows.keys[at];
+            let before = |entry: &Entry| entry.presence.as_ref().map_or(elo::ELO_START, |p| p.rows[at].1.elo);
+            let ratings: Vec<f64> = entries.iter().map(before).collect();
+            let ratings = elo::new_ratings(&points, &ratings, elo);
+            for (entry, rating) in entries.iter_mut().zip(ratings) {
+                let Some(presence) = &mut entry.presence else { continue };
+                let row = &mut presence.rows[at].1;
+                let rounds = row.elo_rounds.saturating_add(1);
+                row.set_rating(Rating { elo: rating, rounds, at_ms: t_ms });
+            }
+            let players: Vec<_> = entries.iter().map(|entry| entry.presence.as_ref().map(|p| p.player)).collect();
+            self.rate_scope(source, window, game, None, &players, &points, t_ms)?;
+            for &tag in &tags {
+                self.rate_scope(source, window, game, Some(tag), &players, &points, t_ms)?;
             }
         }
         Ok(true)
+    }
+
+    /// The same round for the rating of its own that a scope has: the game, or a
+    /// tag. `players` and `points` are in the order of the list.
+    #[allow(clippy::too_many_arguments)] // one round of one scope, told whole
+    fn rate_scope<S: Source>(
+        &mut self,
+        source: &S,
+        window: WindowKey,
+        game: GameKey,
+        tag: Option<TagKey>,
+        players: &[Option<PlayerKey>],
+        points: &[i64],
+        t_ms: i64,
+    ) -> Result<(), S::Error> {
+        let mut before = Vec::with_capacity(players.len());
+        for player in players {
+            let rating = match *player {
+                Some(player) => match self.player_window(source, window, game, player)?.rating(tag) {
+                    Some(rating) => Some(rating),
+                    None => self.carried_rating(source, window, game, tag, player)?,
+                },
+                None => None,
+            };
+            before.push(rating.unwrap_or(Rating { elo: elo::ELO_START, rounds: 0, at_ms: t_ms }));
+        }
+        let ratings: Vec<f64> = before.iter().map(|rating| rating.elo).collect();
+        let ratings = elo::new_ratings(points, &ratings, self.settings.rules.elo);
+        for ((player, before), elo) in players.iter().zip(before).zip(ratings) {
+            let Some(player) = *player else { continue };
+            let rating = Rating { elo, rounds: before.rounds.saturating_add(1), at_ms: t_ms };
+            self.player_window_mut(source, window, game, player)?.set_rating(tag, rating);
+        }
+        Ok(())
+    }
+
+    /// With `elo.carry_over`, the last rating in that scope in an earlier window
+    /// of the same type.
+    fn carried_rating<S: Source>(
+        &mut self,
+        source: &S,
+        window: WindowKey,
+        game: GameKey,
+        tag: Option<TagKey>,
+        player: PlayerKey,
+    ) -> Result<Option<Rating>, S::Error> {
+        if !self.settings.rules.elo.carry_over {
+            return Ok(None);
+        }
+        for older in self.windows_before(window) {
+            if let Some(rating) = self.player_window(source, older, game, player)?.rating(tag) {
+                return Ok(Some(Rating { rounds: 0, ..rating }));
+            }
+        }
+        Ok(None)
     }
 
     #[allow(clippy::too_many_arguments)] // one gap of one map, told whole
@@ -406,35 +465,50 @@ impl Books {
         }
     }
 
-    /// The row of the presence in this week, made or fetched where it is not
-    /// at hand; a row of an older week goes to its place.
+    /// The rows of the presence in the windows of `t_ms`, made or fetched where
+    /// they are not at hand; rows of windows that it has left go to their place.
     fn touch<'a, S: Source>(
         &mut self,
         source: &S,
         server: ServerKey,
+        game: GameKey,
         presence: &'a mut Presence,
-        week: WeekKey,
         t_ms: i64,
-    ) -> Result<&'a mut WeekRow, S::Error> {
-        let player = presence.player;
-        if presence.row.as_ref().is_none_or(|row| row.0 != week) {
-            if let Some(row) = presence.row.take() {
-                self.pending.put_row(RowKey { week: row.0, server, player }, row.1);
+    ) -> Result<&'a mut [(WindowKey, WeekRow)], S::Error> {
+        let at_hand = presence.rows.iter().map(|(window, _)| *window);
+        if !at_hand.eq(self.windows.keys.iter().copied()) {
+            let player = presence.player;
+            let rows = std::mem::take(&mut presence.rows).into_iter();
+            let (mut now, old): (Vec<_>, Vec<_>) = rows.partition(|(window, _)| self.windows.keys.contains(window));
+            // Before any is fetched: a new row may go on from an older one.
+            for (window, row) in old {
+                self.put_row(RowKey { window, server, player }, row);
             }
-            let key = RowKey { week, server, player };
-            let row = match self.pending.row(key) {
-                Some(row) => row.clone(),
-                None => match source.row(key)? {
-                    Some(row) => row,
-                    None => {
-                        self.pending.appeared.push(key);
-                        WeekRow::new(t_ms, self.first_elo(source, key)?)
-                    }
-                },
-            };
-            presence.row = Some(Box::new((week, row)));
+            for at in 0..self.windows.keys.len() {
+                let window = self.windows.keys[at];
+                let row = match now.iter().position(|(w, _)| *w == window) {
+                    Some(at) => now.swap_remove(at).1,
+                    None => self.fetch_row(source, RowKey { window, server, player }, game, t_ms)?,
+                };
+                presence.rows.push((window, row));
+            }
         }
-        Ok(&mut presence.row.as_mut().expect("put there above").1)
+        Ok(&mut presence.rows)
+    }
+
+    fn fetch_row<S: Source>(&mut self, source: &S, key: RowKey, game: GameKey, t_ms: i64) -> Result<WeekRow, S::Error> {
+        if let Some(row) = self.pending.row(key) {
+            return Ok(row.clone());
+        }
+        if let Some(row) = source.row(key)? {
+            return Ok(row);
+        }
+        let elo = self.first_elo(source, key)?;
+        let of_player = self.player_window_mut(source, key.window, game, key.player)?;
+        if !of_player.servers.contains(&key.server) {
+            of_player.servers.push(key.server);
+        }
+        Ok(WeekRow::new(t_ms, elo))
     }
 
     /// 1000, or with `elo.carry_over` the last rating on that server.
@@ -442,8 +516,8 @@ impl Books {
         if !self.settings.rules.elo.carry_over {
             return Ok(elo::ELO_START);
         }
-        for state in self.meta.weeks.iter().rev().filter(|state| state.week < key.week) {
-            let older = RowKey { week: state.week, ..key };
+        for window in self.windows_before(key.window) {
+            let older = RowKey { window, ..key };
             let row = match self.pending.row(older) {
                 Some(row) => Some(row.clone()),
                 None => source.row(older)?,
@@ -451,6 +525,9 @@ impl Books {
             if let Some(row) = row {
                 return Ok(row.elo);
             }
+        }
+        if key.window.week().is_none() {
+            return Ok(elo::ELO_START);
         }
         let best = source.best(key.server, key.player)?;
         Ok(best.and_then(|best| best.elo).unwrap_or(elo::ELO_START))

@@ -4,9 +4,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::archive::OutboxKey;
-use super::key::{GameKey, MapKey, PlayerKey, ServerKey, WeekKey};
-use super::row::{BestPositions, MapRow, WeekRow};
+use super::key::{GameKey, MapKey, PlayerKey, ServerKey, TagKey, WeekKey};
+use super::row::{BestPositions, MapRow, PlayerWindow, WeekRow};
 use super::server::{PlayerRecord, SeriesRecord, ServerRecord};
+use super::window::WindowKey;
 
 /// The few numbers that belong to the whole state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,12 +16,16 @@ pub struct Meta {
     pub next_server: u32,
     pub next_map: u32,
     pub next_game: u32,
+    pub next_tag: u32,
     /// The latest moment of any event, Unix ms. Time never runs backwards past it.
     pub now_ms: i64,
     /// Time zone that weeks were counted in; it cannot change once there are any.
     pub zone: String,
     /// Weeks that hold rows, oldest first.
     pub weeks: Vec<WeekState>,
+    /// Windows other than weeks, those that hold rows and the next of each type;
+    /// in order of key.
+    pub windows: Vec<WindowState>,
     /// The outbox was full and let something go: everything must be archived anew.
     pub resync: bool,
 }
@@ -29,6 +34,15 @@ pub struct Meta {
 pub struct WeekState {
     pub week: WeekKey,
     pub phase: WeekPhase,
+}
+
+/// A window other than a week, as it was when it came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowState {
+    pub window: WindowKey,
+    pub start_ms: i64,
+    /// First moment after it.
+    pub end_ms: i64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -46,7 +60,7 @@ pub enum WeekPhase {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowKey {
-    pub week: WeekKey,
+    pub window: WindowKey,
     pub server: ServerKey,
     pub player: PlayerKey,
 }
@@ -67,10 +81,9 @@ pub struct Commit {
     pub players: Vec<(PlayerKey, PlayerRecord)>,
     pub servers: Vec<(ServerKey, ServerRecord)>,
     pub series: Vec<(ServerKey, SeriesRecord)>,
+    pub tags: Vec<(TagKey, String)>,
     pub rows: Vec<(RowKey, WeekRow)>,
-    /// Rows that came to be, whether they are written yet or live with their
-    /// presence: what finds the servers of a player.
-    pub appeared: Vec<RowKey>,
+    pub player_windows: Vec<((WindowKey, PlayerKey), PlayerWindow)>,
     pub map_rows: Vec<(MapRowKey, MapRow)>,
     pub best: Vec<((ServerKey, PlayerKey), BestPositions)>,
     /// Servers closed for a week.
@@ -81,8 +94,8 @@ pub struct Commit {
     pub outbox: Vec<OutboxKey>,
     /// Archived: removed where the sequence number is still the one given.
     pub archived: Vec<(OutboxKey, u64)>,
-    /// Weeks whose hot rows are let go.
-    pub dropped_weeks: Vec<WeekKey>,
+    /// Windows whose rows are let go.
+    pub dropped: Vec<WindowKey>,
 }
 
 impl Commit {
@@ -94,15 +107,16 @@ impl Commit {
             players,
             servers,
             series,
+            tags,
             rows,
-            appeared,
+            player_windows,
             map_rows,
             best,
             closed,
             ranks,
             outbox,
             archived,
-            dropped_weeks,
+            dropped,
         } = self;
         meta.is_none()
             && games.is_empty()
@@ -110,14 +124,15 @@ impl Commit {
             && players.is_empty()
             && servers.is_empty()
             && series.is_empty()
+            && tags.is_empty()
             && rows.is_empty()
-            && appeared.is_empty()
+            && player_windows.is_empty()
             && map_rows.is_empty()
             && best.is_empty()
             && closed.is_empty()
             && ranks.is_empty()
             && outbox.is_empty()
             && archived.is_empty()
-            && dropped_weeks.is_empty()
+            && dropped.is_empty()
     }
 }

@@ -40,6 +40,10 @@ key!(
     GameKey
 );
 key!(
+    /// A tag that an admin gave to servers. First key is 1.
+    TagKey
+);
+key!(
     /// A week: whole weeks since Monday 1969-12-29, local time of the configured zone.
     WeekKey
 );

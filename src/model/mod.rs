@@ -17,8 +17,8 @@ pub mod window;
 
 pub use archive::{ArchiveJob, OutboxEntry, OutboxKey};
 pub use commit::Commit;
-pub use key::{GameKey, MapKey, PlayerKey, ServerKey, WeekKey};
-pub use row::{MapRow, Ranking, WeekRow};
+pub use key::{GameKey, MapKey, PlayerKey, ServerKey, TagKey, WeekKey};
+pub use row::{MapRow, PlayerWindow, Ranking, Rating, WeekRow};
 pub use server::ServerRecord;
 pub use snapshot::{Completeness, Player, Snapshot};
 pub use url::ServerUrl;

@@ -1,9 +1,11 @@
-//! What is kept of a player on a server in one week, and of a map on a server
-//! in one week (RULES sections 3 to 8 and 10).
+//! What is kept of a player on a server in one window, of a player in one window
+//! wherever he played, and of a map on a server in one week (RULES sections 3 to
+//! 8 and 10).
 
 use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 
+use super::key::{GameKey, ServerKey, TagKey};
 use crate::limits::BEST_MAX;
 
 /// The five rankings, in the order in which they are always listed.
@@ -31,38 +33,56 @@ impl Ranking {
     }
 }
 
-/// The ten highest values, highest first.
+/// The ten highest values, highest first, each with the moment (Unix ms) that it
+/// is of; of equal ones the earlier first.
+///
+/// So the ten best of several servers, and the moment at which their sum was
+/// reached, are what the ten best of each tell, in whatever order they are
+/// brought together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct TopTen(ArrayVec<u64, BEST_MAX>);
+pub struct TopTen(ArrayVec<(u64, i64), BEST_MAX>);
 
 impl TopTen {
-    /// Lets a value compete. Returns whether the sum changed.
-    pub fn offer(&mut self, value: u64) -> bool {
+    /// Lets a value compete. 0 does not.
+    pub fn offer(&mut self, value: u64, at_ms: i64) {
         if value == 0 {
-            return false;
+            return;
         }
-        let at = self.0.partition_point(|&kept| kept >= value);
-        if at == BEST_MAX {
-            return false;
+        let before = |&(kept, kept_ms): &(u64, i64)| kept > value || (kept == value && kept_ms <= at_ms);
+        let place = self.0.partition_point(before);
+        if place == BEST_MAX {
+            return;
         }
         if self.0.is_full() {
             self.0.pop();
         }
-        self.0.insert(at, value);
-        true
+        self.0.insert(place, (value, at_ms));
+    }
+
+    /// Lets all of another's values compete.
+    pub fn merge(&mut self, other: &TopTen) {
+        other.0.iter().for_each(|&(value, at_ms)| self.offer(value, at_ms));
     }
 
     pub fn sum(&self) -> u64 {
-        self.0.iter().sum()
+        self.0.iter().map(|&(value, _)| value).sum()
     }
 
-    pub fn values(&self) -> &[u64] {
-        &self.0
+    /// When the sum was reached, Unix ms: the latest of those kept. A value that
+    /// was pushed out was pushed out by a later one.
+    pub fn at_ms(&self) -> Option<i64> {
+        self.0.iter().map(|&(_, at_ms)| at_ms).max()
+    }
+
+    /// Highest first.
+    pub fn values(&self) -> impl Iterator<Item = u64> + '_ {
+        self.0.iter().map(|&(value, _)| value)
     }
 }
 
-/// One player on one server in one week. All `_at` fields are Unix ms: the `t`
+/// One player on one server in one window, or, put together by
+/// [`WeekRow::merge`], on several. All `_at` fields are Unix ms: the `t`
 /// of the snapshot that last changed the value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WeekRow {
@@ -74,10 +94,8 @@ pub struct WeekRow {
     pub time_at: i64,
     /// CLQ1: best complete segments, thousandths of a point.
     pub clq1_segments: TopTen,
-    pub clq1_at: i64,
     /// CLQ2: best games, their points.
     pub clq2_games: TopTen,
-    pub clq2_at: i64,
     pub elo: f64,
     pub elo_rounds: u32,
     pub elo_at: i64,
@@ -93,9 +111,7 @@ impl WeekRow {
             points_at: t_ms,
             time_at: t_ms,
             clq1_segments: TopTen::default(),
-            clq1_at: t_ms,
             clq2_games: TopTen::default(),
-            clq2_at: t_ms,
             elo,
             elo_rounds: 0,
             elo_at: t_ms,
@@ -115,6 +131,76 @@ impl WeekRow {
     /// Sum of the ten best games (RULES section 6).
     pub fn clq2(&self) -> u64 {
         self.clq2_games.sum()
+    }
+
+    /// Adds what the same player did on another server: points and time add up,
+    /// the ten best segments and games merge (RULES section 8). The rating stays:
+    /// a scope has its own, see [`PlayerWindow`].
+    pub fn merge(&mut self, other: &WeekRow) {
+        self.measured_ms += other.measured_ms;
+        self.starts = self.starts.saturating_add(other.starts);
+        self.points_at = match (self.points > 0, other.points > 0) {
+            (true, true) => self.points_at.max(other.points_at),
+            (false, false) => self.points_at.min(other.points_at),
+            (true, false) => self.points_at,
+            (false, true) => other.points_at,
+        };
+        self.points += other.points;
+        self.time_at = self.time_at.max(other.time_at);
+        self.clq1_segments.merge(&other.clq1_segments);
+        self.clq2_games.merge(&other.clq2_games);
+    }
+
+    pub fn set_rating(&mut self, rating: Rating) {
+        (self.elo, self.elo_rounds, self.elo_at) = (rating.elo, rating.rounds, rating.at_ms);
+    }
+}
+
+/// A rating of a player in one scope and window (RULES section 7).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rating {
+    pub elo: f64,
+    /// Rated rounds. 0: absent from the board.
+    pub rounds: u32,
+    /// The last rated round, Unix ms.
+    pub at_ms: i64,
+}
+
+/// A player in one window, wherever he played: what cannot be had from his rows
+/// on the servers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlayerWindow {
+    pub game: GameKey,
+    /// Where he has rows, in order of appearance.
+    pub servers: Vec<ServerKey>,
+    /// Fed by every round on every server of the game.
+    pub in_game: Option<Rating>,
+    /// Fed by every round on servers that had the tag then; in order of tag.
+    pub by_tag: Vec<(TagKey, Rating)>,
+}
+
+impl PlayerWindow {
+    pub fn new(game: GameKey) -> PlayerWindow {
+        PlayerWindow { game, servers: Vec::new(), in_game: None, by_tag: Vec::new() }
+    }
+
+    /// In the tag group, or without one in the game.
+    pub fn rating(&self, tag: Option<TagKey>) -> Option<Rating> {
+        match tag {
+            None => self.in_game,
+            Some(tag) => self.by_tag.binary_search_by_key(&tag, |(t, _)| *t).ok().map(|at| self.by_tag[at].1),
+        }
+    }
+
+    pub fn set_rating(&mut self, tag: Option<TagKey>, rating: Rating) {
+        let Some(tag) = tag else {
+            self.in_game = Some(rating);
+            return;
+        };
+        match self.by_tag.binary_search_by_key(&tag, |(t, _)| *t) {
+            Ok(at) => self.by_tag[at].1 = rating,
+            Err(at) => self.by_tag.insert(at, (tag, rating)),
+        }
     }
 }
 
@@ -164,14 +250,47 @@ mod tests {
     #[test]
     fn top_ten_keeps_the_ten_best() {
         let mut top = TopTen::default();
-        assert!(!top.offer(0));
+        top.offer(0, 1);
+        assert_eq!(top.at_ms(), None);
         for v in 1..=12 {
-            assert!(top.offer(v));
+            top.offer(v, 100 + v as i64);
         }
-        assert!(!top.offer(2), "smaller than all ten");
-        assert!(!top.offer(3), "equal to the least changes nothing");
-        assert_eq!(top.values(), [12, 11, 10, 9, 8, 7, 6, 5, 4, 3]);
+        top.offer(2, 200);
+        assert_eq!(top.at_ms(), Some(112), "smaller than all ten");
+        top.offer(3, 201);
+        assert_eq!(top.at_ms(), Some(112), "equal to the least changes nothing");
+        assert_eq!(top.values().collect::<Vec<_>>(), [12, 11, 10, 9, 8, 7, 6, 5, 4, 3]);
         assert_eq!(top.sum(), 75);
+    }
+
+    /// Whatever the servers: the ten best, and when their sum last changed, are
+    /// those of one list that took every value as it came.
+    #[test]
+    fn the_ten_best_of_several_servers_merge_as_if_they_were_one() {
+        let mut seed = 7_u64;
+        let mut random = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        };
+        for _ in 0..2_000 {
+            let mut servers = [TopTen::default(), TopTen::default(), TopTen::default()];
+            let (mut kept, mut sum, mut changed_ms) = (Vec::new(), 0, None);
+            for t in 0..random(60) as i64 {
+                let value = random(8);
+                servers[random(3) as usize].offer(value, t);
+                kept.push(value);
+                kept.sort_unstable_by(|a, b| b.cmp(a));
+                kept.truncate(BEST_MAX);
+                if kept.iter().sum::<u64>() != sum {
+                    (sum, changed_ms) = (kept.iter().sum(), Some(t));
+                }
+            }
+            for order in [[0, 1, 2], [2, 0, 1], [1, 2, 0]] {
+                let mut merged = TopTen::default();
+                order.iter().for_each(|&i: &usize| merged.merge(&servers[i]));
+                assert_eq!((merged.sum(), merged.at_ms()), (sum, changed_ms));
+            }
+        }
     }
 
     #[test]

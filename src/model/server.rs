@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::key::{GameKey, MapKey, PlayerKey, WeekKey};
 use super::row::{MapRow, WeekRow};
 use super::url::ServerUrl;
+use super::window::WindowKey;
 
 /// Scan classes 1 to 7 (RULES section 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -120,8 +121,15 @@ pub struct Presence {
     pub segment_start_ms: i64,
     /// Points gained in the running segment.
     pub segment_points: f64,
-    /// The player's row of the week, while it is ahead of the stored one.
-    pub row: Option<Box<(WeekKey, WeekRow)>>,
+    /// The player's row of each window, while it is ahead of the stored one; in
+    /// order of window.
+    pub rows: Vec<(WindowKey, WeekRow)>,
+}
+
+impl Presence {
+    pub fn row(&self, window: WindowKey) -> Option<&WeekRow> {
+        self.rows.iter().find(|(w, _)| *w == window).map(|(_, row)| row)
+    }
 }
 
 /// The row of the current map, while it is ahead of the stored one.

@@ -1,7 +1,7 @@
 //! Keys of the store: a tag, then numbers in big-endian.
 
 use crate::model::commit::{MapRowKey, RowKey};
-use crate::model::{GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey};
+use crate::model::{GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey, WindowType};
 
 pub const META: u8 = b'A';
 pub const GAME: u8 = b'G';
@@ -13,13 +13,14 @@ pub const PLAYER: u8 = b'P';
 pub const SERVER: u8 = b'S';
 pub const SERIES: u8 = b'T';
 pub const BEST: u8 = b'B';
-/// Week, then one of the tags below.
-pub const WEEK: u8 = b'W';
+pub const TAG: u8 = b'Y';
+/// Window (its type in two bytes, its number in four), then one of the tags below.
+pub const WINDOW: u8 = b'W';
 
 const CLOSED: u8 = b'c';
 const RANK: u8 = b'k';
 const MAP_ROW: u8 = b'm';
-const ROW_OF_PLAYER: u8 = b'p';
+const PLAYER_WINDOW: u8 = b'p';
 const ROW: u8 = b'r';
 
 pub fn meta() -> [u8; 1] {
@@ -52,14 +53,29 @@ pub fn best(server: ServerKey, player: PlayerKey) -> Vec<u8> {
     bytes
 }
 
-pub fn week_prefix(week: WeekKey) -> Vec<u8> {
-    of(WEEK, week.0)
+pub fn window_prefix(window: WindowKey) -> Vec<u8> {
+    let mut bytes = of(WINDOW, 0);
+    bytes.truncate(1);
+    bytes.extend_from_slice(&window.kind.0.to_be_bytes());
+    bytes.extend_from_slice(&window.index.to_be_bytes());
+    bytes
+}
+
+/// The window that a key is of.
+pub fn read_window(bytes: &[u8]) -> Option<WindowKey> {
+    let kind = bytes.strip_prefix(&[WINDOW])?.first_chunk::<2>()?;
+    Some(WindowKey { kind: WindowType(u16::from_be_bytes(*kind)), index: read_u32(bytes, 3) })
 }
 
 fn in_week(week: WeekKey, tag: u8, numbers: &[u32]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(6 + 4 * numbers.len());
-    bytes.push(WEEK);
-    bytes.extend_from_slice(&week.0.to_be_bytes());
+    in_window(week.into(), tag, numbers)
+}
+
+fn in_window(window: WindowKey, tag: u8, numbers: &[u32]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(8 + 4 * numbers.len());
+    bytes.push(WINDOW);
+    bytes.extend_from_slice(&window.kind.0.to_be_bytes());
+    bytes.extend_from_slice(&window.index.to_be_bytes());
     bytes.push(tag);
     for number in numbers {
         bytes.extend_from_slice(&number.to_be_bytes());
@@ -68,19 +84,22 @@ fn in_week(week: WeekKey, tag: u8, numbers: &[u32]) -> Vec<u8> {
 }
 
 pub fn row(key: RowKey) -> Vec<u8> {
-    in_week(key.week, ROW, &[key.server.0, key.player.0])
+    in_window(key.window, ROW, &[key.server.0, key.player.0])
 }
 
-pub fn rows_prefix(week: WeekKey, server: ServerKey) -> Vec<u8> {
-    in_week(week, ROW, &[server.0])
+pub fn rows_prefix(window: WindowKey, server: Option<ServerKey>) -> Vec<u8> {
+    match server {
+        Some(server) => in_window(window, ROW, &[server.0]),
+        None => in_window(window, ROW, &[]),
+    }
 }
 
-pub fn row_of_player(key: RowKey) -> Vec<u8> {
-    in_week(key.week, ROW_OF_PLAYER, &[key.player.0, key.server.0])
+pub fn player_window(window: WindowKey, player: PlayerKey) -> Vec<u8> {
+    in_window(window, PLAYER_WINDOW, &[player.0])
 }
 
-pub fn rows_of_player_prefix(week: WeekKey, player: PlayerKey) -> Vec<u8> {
-    in_week(week, ROW_OF_PLAYER, &[player.0])
+pub fn player_windows_prefix(window: WindowKey) -> Vec<u8> {
+    in_window(window, PLAYER_WINDOW, &[])
 }
 
 pub fn map_row(key: MapRowKey) -> Vec<u8> {

@@ -9,7 +9,7 @@
 mod keys;
 mod read;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -18,10 +18,10 @@ use serde::de::DeserializeOwned;
 use crate::engine::Loaded;
 use crate::model::commit::{Commit, Meta};
 use crate::model::server::{SeriesRecord, ServerRecord};
-use crate::model::{OutboxKey, ServerKey, WeekKey};
+use crate::model::{OutboxKey, ServerKey, WeekKey, WindowKey};
 
-/// Version of every record's layout. A store with a newer one is refused.
-const VERSION: u8 = 1;
+/// Version of every record's layout. A store with another one is refused.
+const VERSION: u8 = 2;
 
 /// Hot state on disk, and the outbox mirrored in memory.
 #[derive(Debug)]
@@ -31,8 +31,8 @@ pub struct Store {
     /// At most `archive.outbox_entries_max` entries of some 40 bytes.
     outbox: BTreeMap<OutboxKey, u64>,
     next_seq: u64,
-    /// Weeks whose rows are still to be swept out.
-    sweep_below: Option<WeekKey>,
+    /// Windows whose rows are still to be swept out.
+    sweep: BTreeSet<WindowKey>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +46,11 @@ pub enum StoreError {
          install that one or start with another state directory"
     )]
     Newer { key: String, found: u8 },
+    #[error(
+        "state record {key} has version {found}, this clqd reads version {VERSION}: it was written by an earlier \
+         clqd; install that one, or replay the scan log into another state directory"
+    )]
+    Older { key: String, found: u8 },
     #[error("state record {key} cannot be read ({why}): restore the state directory from a backup")]
     Corrupt { key: String, why: String },
     #[error("state directory {path:?}")]
@@ -75,7 +80,7 @@ impl Store {
             sled::Error::Io(ref e) if e.to_string().contains("lock") => StoreError::Locked { path: path.to_owned() },
             source => StoreError::Sled { path: path.to_owned(), source },
         })?;
-        let mut store = Store { db, path: path.to_owned(), outbox: BTreeMap::new(), next_seq: 1, sweep_below: None };
+        let mut store = Store { db, path: path.to_owned(), outbox: BTreeMap::new(), next_seq: 1, sweep: BTreeSet::new() };
         for item in store.db.scan_prefix([keys::OUTBOX]) {
             let (key, value) = item.map_err(|e| store.failed(e))?;
             let entry = keys::read_outbox(&key).ok_or_else(|| corrupt(&key, "no such kind"))?;
@@ -98,6 +103,10 @@ impl Store {
             let (key, value) = item.map_err(|e| self.failed(e))?;
             loaded.maps.push((crate::model::MapKey(keys::read_u32(&key, 1)), decode(&key, &value)?));
         }
+        for item in self.db.scan_prefix([keys::TAG]) {
+            let (key, value) = item.map_err(|e| self.failed(e))?;
+            loaded.tags.push((crate::model::TagKey(keys::read_u32(&key, 1)), decode(&key, &value)?));
+        }
         let mut series = BTreeMap::new();
         for item in self.db.scan_prefix([keys::SERIES]) {
             let (key, value) = item.map_err(|e| self.failed(e))?;
@@ -114,8 +123,7 @@ impl Store {
                 loaded.last_closed = Some((state.week, server));
             }
         }
-        // Rows of weeks that were let go and not yet swept out.
-        self.sweep_below = meta.weeks.first().map(|state| state.week);
+        self.sweep = self.windows_let_go(&meta)?;
         loaded.meta = meta;
         Ok(loaded)
     }
@@ -146,8 +154,11 @@ impl Store {
         for (key, row) in &commit.rows {
             put(keys::row(*key), encode(row));
         }
-        for key in &commit.appeared {
-            put(keys::row_of_player(*key), vec![VERSION]);
+        for (key, name) in &commit.tags {
+            put(keys::of(keys::TAG, key.0), encode(name));
+        }
+        for ((window, player), of_player) in &commit.player_windows {
+            put(keys::player_window(*window, *player), encode(of_player));
         }
         for (key, row) in &commit.map_rows {
             put(keys::map_row(*key), encode(row));
@@ -173,31 +184,47 @@ impl Store {
                 batch.remove(keys::outbox(*entry));
             }
         }
-        if let Some(&last) = commit.dropped_weeks.iter().max() {
-            self.sweep_below = self.sweep_below.max(Some(WeekKey(last.0 + 1)));
-        }
+        self.sweep.extend(&commit.dropped);
         self.db.apply_batch(batch).map_err(|e| self.failed(e))?;
         self.db.flush().map_err(|e| self.failed(e))?;
         Ok(())
     }
 
-    /// Removes up to `most` records of weeks that were let go. Returns whether
+    /// Removes up to `most` records of windows that were let go. Returns whether
     /// there may be more. Sled reuses the space; the file does not shrink.
     pub fn sweep(&mut self, most: usize) -> Result<bool, StoreError> {
-        let Some(below) = self.sweep_below else { return Ok(false) };
-        let range = keys::week_prefix(WeekKey(0))..keys::week_prefix(below);
+        let Some(&window) = self.sweep.first() else { return Ok(false) };
         let mut batch = sled::Batch::default();
         let mut n = 0;
-        for item in self.db.range(range).keys().take(most) {
+        for item in self.db.scan_prefix(keys::window_prefix(window)).keys().take(most) {
             batch.remove(item.map_err(|e| self.failed(e))?);
             n += 1;
         }
-        if n == 0 {
-            self.sweep_below = None;
-            return Ok(false);
+        if n < most {
+            self.sweep.pop_first();
         }
         self.db.apply_batch(batch).map_err(|e| self.failed(e))?;
-        Ok(true)
+        Ok(!self.sweep.is_empty())
+    }
+
+    /// Windows that hold records though nobody keeps them: they were let go and
+    /// not yet swept out.
+    fn windows_let_go(&self, meta: &Meta) -> Result<BTreeSet<WindowKey>, StoreError> {
+        let weeks = meta.weeks.iter().map(|state| WindowKey::from(state.week));
+        let kept: BTreeSet<WindowKey> = weeks.chain(meta.windows.iter().map(|state| state.window)).collect();
+        let mut found = BTreeSet::new();
+        let mut from = vec![keys::WINDOW];
+        while let Some(item) = self.db.range(from..vec![keys::WINDOW + 1]).keys().next() {
+            let key = item.map_err(|e| self.failed(e))?;
+            let Some(window) = keys::read_window(&key) else { return Err(corrupt(&key, "no such window")) };
+            if !kept.contains(&window) {
+                found.insert(window);
+            }
+            // Behind everything of this window: no tag is above 0xfe.
+            from = keys::window_prefix(window);
+            from.push(0xff);
+        }
+        Ok(found)
     }
 
     fn last_closed(&self, week: WeekKey) -> Result<Option<ServerKey>, StoreError> {
@@ -226,7 +253,7 @@ fn decode<T: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<T, StoreError
     match value.split_first() {
         Some((&VERSION, record)) => postcard::from_bytes(record).map_err(|e| corrupt(key, &e.to_string())),
         Some((&found, _)) if found > VERSION => Err(StoreError::Newer { key: keys::show(key), found }),
-        Some((&found, _)) => Err(corrupt(key, &format!("version {found}"))),
+        Some((&found, _)) => Err(StoreError::Older { key: keys::show(key), found }),
         None => Err(corrupt(key, "empty")),
     }
 }

@@ -5,9 +5,9 @@ use serde::de::DeserializeOwned;
 use super::{Store, StoreError, corrupt, decode, keys};
 use crate::engine::Source;
 use crate::model::commit::{MapRowKey, RowKey};
-use crate::model::row::{BestPositions, MapRow, WeekRow};
+use crate::model::row::{BestPositions, MapRow, PlayerWindow, WeekRow};
 use crate::model::server::PlayerRecord;
-use crate::model::{GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, WeekKey};
+use crate::model::{GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
 
 impl Source for Store {
     type Error = StoreError;
@@ -34,12 +34,13 @@ impl Source for Store {
         self.get(&keys::row(key))
     }
 
-    fn rows(&self, week: WeekKey, server: ServerKey) -> Result<Vec<(PlayerKey, WeekRow)>, StoreError> {
-        self.scan(keys::rows_prefix(week, server), |key, row| (PlayerKey(keys::read_u32(key, key.len() - 4)), row))
+    fn rows(&self, window: WindowKey, server: ServerKey) -> Result<Vec<(PlayerKey, WeekRow)>, StoreError> {
+        let prefix = keys::rows_prefix(window, Some(server));
+        self.scan(prefix, |key, row| (PlayerKey(keys::read_u32(key, key.len() - 4)), row))
     }
 
-    fn servers_of(&self, week: WeekKey, player: PlayerKey) -> Result<Vec<ServerKey>, StoreError> {
-        self.scan(keys::rows_of_player_prefix(week, player), |key, ()| ServerKey(keys::read_u32(key, key.len() - 4)))
+    fn player_window(&self, window: WindowKey, player: PlayerKey) -> Result<Option<PlayerWindow>, StoreError> {
+        self.get(&keys::player_window(window, player))
     }
 
     fn map_row(&self, key: MapRowKey) -> Result<Option<MapRow>, StoreError> {
