@@ -1,0 +1,132 @@
+//! The names of scopes: whose players stand on a board together (RULES section 8).
+//!
+//! A scope is written as a word, a colon and a name: `server:quake3://host:27960`,
+//! `game:baseq3`, `tag:pro`. Which servers are of a game or bear a tag is not
+//! known here.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::url::{ServerUrl, UrlError};
+use crate::nearest::nearest;
+
+/// One scope. Names of games and tags stand as they came from server and admin:
+/// case matters, spaces may be among them, and every one can be read back.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum ScopeName {
+    Server(ServerUrl),
+    /// All servers of a game.
+    Game(String),
+    /// The servers that an admin gave a tag.
+    Tag(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ScopeError {
+    #[error("scope {0:?} is not of the form {FORMS}")]
+    Form(String),
+    #[error("scope {0:?} is not of the form {FORMS}; did you mean {1}:?")]
+    Kind(String, &'static str),
+    #[error("scope {0:?}: {1}")]
+    Url(String, #[source] UrlError),
+}
+
+const FORMS: &str = "server:URL, game:NAME or tag:NAME";
+
+/// How much of a text that cannot be read is told, characters.
+const SHOWN_MAX: usize = 80;
+
+impl ScopeName {
+    /// The word before the colon.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            ScopeName::Server(_) => "server",
+            ScopeName::Game(_) => "game",
+            ScopeName::Tag(_) => "tag",
+        }
+    }
+
+    /// What stands after the colon.
+    pub fn name(&self) -> &str {
+        match self {
+            ScopeName::Server(url) => url.as_str(),
+            ScopeName::Game(name) | ScopeName::Tag(name) => name,
+        }
+    }
+}
+
+impl fmt::Display for ScopeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.kind(), self.name())
+    }
+}
+
+impl FromStr for ScopeName {
+    type Err = ScopeError;
+
+    fn from_str(text: &str) -> Result<ScopeName, ScopeError> {
+        let shown = || text.chars().take(SHOWN_MAX).collect::<String>();
+        let (kind, name) = text.split_once(':').ok_or_else(|| ScopeError::Form(shown()))?;
+        match kind {
+            "server" => ServerUrl::parse(name).map(ScopeName::Server).map_err(|error| ScopeError::Url(shown(), error)),
+            "game" => Ok(ScopeName::Game(name.to_owned())),
+            "tag" => Ok(ScopeName::Tag(name.to_owned())),
+            // A URL alone is the likeliest slip, and no word is near its scheme.
+            _ if name.starts_with("//") => Err(ScopeError::Kind(shown(), "server")),
+            _ => Err(match nearest(kind, ["server", "game", "tag"]) {
+                Some(right) => ScopeError::Kind(shown(), right),
+                None => ScopeError::Form(shown()),
+            }),
+        }
+    }
+}
+
+impl TryFrom<String> for ScopeName {
+    type Error = ScopeError;
+    fn try_from(text: String) -> Result<Self, ScopeError> {
+        text.parse()
+    }
+}
+
+impl From<ScopeName> for String {
+    fn from(scope: ScopeName) -> String {
+        scope.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_go_both_ways() {
+        for text in ["server:quake3://h:27960", "game:baseq3", "tag:pro", "tag:a:b c ", "game:"] {
+            let scope: ScopeName = text.parse().unwrap();
+            assert_eq!(scope.to_string(), text);
+            let json = serde_json::to_string(&scope).unwrap();
+            assert_eq!(json, format!("{text:?}"));
+            assert_eq!(serde_json::from_str::<ScopeName>(&json).unwrap(), scope);
+        }
+        assert_eq!("server:QUAKE3://H".parse::<ScopeName>().unwrap().name(), "quake3://h:27960");
+    }
+
+    #[test]
+    fn refusals_name_what_is_wrong() {
+        for (text, want) in [
+            ("", "scope \"\" is not of the form server:URL, game:NAME or tag:NAME"),
+            ("baseq3", "scope \"baseq3\" is not of the form server:URL, game:NAME or tag:NAME"),
+            ("gmae:x", "scope \"gmae:x\" is not of the form server:URL, game:NAME or tag:NAME; did you mean game:?"),
+            (
+                "quake3://h:1",
+                "scope \"quake3://h:1\" is not of the form server:URL, game:NAME or tag:NAME; did you mean server:?",
+            ),
+            ("server:h:1", "scope \"server:h:1\": server URL \"h:1\" is not of the form scheme://host:port"),
+        ] {
+            assert_eq!(text.parse::<ScopeName>().unwrap_err().to_string(), want);
+        }
+        assert!("x".repeat(10_000).parse::<ScopeName>().unwrap_err().to_string().len() < 200);
+    }
+}
