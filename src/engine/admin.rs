@@ -45,6 +45,8 @@ impl Engine {
             let back = std::mem::take(&mut slot.record.removed);
             let new: Vec<String> = tags.into_iter().filter(|tag| !slot.record.tags.contains(tag)).collect();
             let retagged = !new.is_empty();
+            new.iter().for_each(|tag| _ = self.books.tag_key(tag));
+            let slot = self.slot_mut(key).expect("named servers exist");
             slot.record.tags.extend(new);
             if back {
                 slot.record.class = Class::UNKNOWN;
@@ -124,6 +126,8 @@ impl Engine {
         let outbox_full = self.books.settings.outbox_full;
         let replan = settings.intervals != self.books.settings.intervals;
         self.books.settings = EngineSettings { outbox_full, calendar: self.books.calendar, ..settings };
+        self.books.fit_windows();
+        self.books.see_order();
         if replan {
             self.schedule.set_intervals(self.books.settings.intervals);
             self.replan(self.books.meta.now_ms);

@@ -11,6 +11,7 @@ mod close;
 mod jobs;
 mod lag;
 mod settings;
+mod shelf;
 mod track;
 mod view;
 mod windows;
@@ -32,6 +33,7 @@ use crate::schedule::Schedule;
 
 pub use admin::{Added, AdminError, RescanWhich};
 pub use settings::EngineSettings;
+pub use shelf::{Group, Plan, WindowBoards, WindowSource};
 pub use view::ViewError;
 
 /// What the engine reads of committed state. Reads see every applied commit.
@@ -195,6 +197,7 @@ struct Books {
     /// The windows that snapshots are credited to now.
     windows: windows::Now,
     player_windows: windows::PlayerWindows,
+    shelf: shelf::Shelf,
     pending: Pending,
     /// Something was kept out of the outbox since the resync began: what it
     /// has passed by already may be incomplete.
@@ -254,6 +257,10 @@ impl KeyTable {
         (key, true)
     }
 
+    fn find(&self, name: &str) -> Option<u32> {
+        self.by_name.get(name).copied()
+    }
+
     fn name(&self, key: u32) -> &str {
         key.checked_sub(1).and_then(|i| self.names.get(i as usize)).map_or("", String::as_str)
     }
@@ -288,6 +295,7 @@ impl Engine {
                 tags: KeyTable::load(loaded.tags.into_iter().map(|(k, n)| (k.0, n))),
                 windows: windows::Now::default(),
                 player_windows: windows::PlayerWindows::default(),
+                shelf: shelf::Shelf::default(),
                 pending: Pending::default(),
                 let_go: false,
                 settings,
@@ -309,6 +317,8 @@ impl Engine {
             }
             engine.servers[index] = Some(Slot { record, series: series.map(Box::new), asked });
         }
+        engine.books.fit_windows();
+        engine.books.see_order();
         Ok(engine)
     }
 
@@ -327,6 +337,7 @@ impl Engine {
             }
             Event::Tick { now_ms } => {
                 self.see_time(now_ms);
+                self.books.work_on_windows();
                 self.work_on_weeks(source)?;
                 self.work_on_resync(source)
             }
@@ -477,6 +488,7 @@ impl Engine {
     fn insert_server(&mut self, url: ServerUrl, tags: Vec<String>, now_ms: i64) -> ServerKey {
         let books = &mut self.books;
         let key = ServerKey(books.meta.next_server);
+        tags.iter().for_each(|tag| _ = books.tag_key(tag));
         books.meta.next_server += 1;
         books.pending.meta = true;
         let record = ServerRecord {
@@ -546,6 +558,7 @@ impl Books {
             self.pending.meta = true;
             self.pending.games.push((GameKey(key), name.to_owned()));
             self.archive(OutboxKey::Game(GameKey(key)));
+            self.see_order();
         }
         GameKey(key)
     }
@@ -567,6 +580,7 @@ impl Books {
             self.meta.next_tag = key + 1;
             self.pending.meta = true;
             self.pending.tags.push((TagKey(key), name.to_owned()));
+            self.see_order();
         }
         TagKey(key)
     }

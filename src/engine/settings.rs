@@ -1,5 +1,7 @@
 //! What of the config the engine needs.
 
+use crate::board::order::LowIsBetter;
+use crate::board::window::Windows;
 use crate::model::week::Calendar;
 use crate::rank::Rules;
 use crate::schedule::Intervals;
@@ -9,6 +11,10 @@ pub struct EngineSettings {
     pub rules: Rules,
     pub calendar: Calendar,
     pub intervals: Intervals,
+    /// The types of windows that boards are kept for.
+    pub windows: Windows,
+    /// Boards on which the lowest score is best.
+    pub low_is_better: Vec<LowIsBetter>,
     /// Closed weeks whose rows are kept in hot state.
     pub keep_weeks: usize,
     /// Whether there is an archive; if not, the outbox stays empty.
@@ -27,6 +33,8 @@ impl Default for EngineSettings {
             rules: Rules::default(),
             calendar: Calendar::default(),
             intervals: Intervals::default(),
+            windows: Windows::new(Calendar::default(), []).expect("weeks alone fit"),
+            low_is_better: Vec::new(),
             keep_weeks: 4,
             archive: false,
             outbox_entries_max: 5_000_000,

@@ -240,6 +240,7 @@ impl Books {
                 self.enter(source, server, game, entry, visible, t_ms)?;
             }
             self.archive(OutboxKey::Week { week, server });
+            self.shelf.changed_all(&self.windows.keys, &entries);
         }
 
         let count = entries.len() as u32;
@@ -325,6 +326,7 @@ impl Books {
     pub(super) fn leave(&mut self, server: ServerKey, presence: Option<Presence>) {
         let Some(Presence { player, rows, .. }) = presence else { return };
         for (window, row) in rows {
+            self.shelf.changed(window, player);
             self.put_row(RowKey { window, server, player }, row);
         }
     }

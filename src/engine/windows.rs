@@ -7,10 +7,11 @@ use std::ops::Range;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::close::CLOSE_DELAY_MS;
 use super::{Books, Source};
-use crate::model::commit::{RowKey, WindowState};
+use crate::model::commit::{RowKey, WeekPhase, WindowState};
 use crate::model::row::{PlayerWindow, WeekRow};
-use crate::model::{GameKey, PlayerKey, WeekKey, WindowKey};
+use crate::model::{GameKey, PlayerKey, TagKey, WeekKey, WindowKey, WindowType};
 
 /// Players whose windows are remembered across commits, about 100 bytes each. A
 /// full memory is let go whole: it only saves reading.
@@ -42,6 +43,11 @@ impl PlayerWindows {
         taken
     }
 
+    fn forget(&mut self, window: WindowKey) {
+        self.known.retain(|(w, _), _| *w != window);
+        self.changed.retain(|(w, _)| *w != window);
+    }
+
     pub(super) fn is_changed(&self) -> bool {
         !self.changed.is_empty()
     }
@@ -57,17 +63,103 @@ impl Books {
         if self.windows.during.contains(&t_ms) {
             return;
         }
-        let week = self.calendar.week(t_ms);
-        self.windows.during = self.calendar.week_start_ms(week)..self.calendar.week_end_ms(week);
-        self.windows.keys = vec![WindowKey::from(week)];
+        let windows = &self.settings.windows;
+        self.windows = Now { during: windows.unchanged(t_ms), keys: windows.at(t_ms) };
+        // What is over does not change any more. A snapshot is late by seconds, so
+        // this is about a moment; in it, the stretch is not remembered.
+        if self.windows.keys.iter().any(|window| window.week().is_none() && self.window_is_over(*window)) {
+            let keys = std::mem::take(&mut self.windows.keys);
+            self.windows.keys =
+                keys.into_iter().filter(|w| w.week().is_some() || !self.window_is_over(*w)).collect();
+            self.windows.during = t_ms..t_ms;
+        }
         for at in 0..self.windows.keys.len() {
             self.open_window(self.windows.keys[at]);
         }
     }
 
-    /// Notes that a window other than a week exists.
+    /// Notes that a window other than a week exists. A new one has no rows, so its
+    /// boards are at hand where those of others are.
     fn open_window(&mut self, window: WindowKey) {
-        _ = window;
+        let Some(week) = window.week() else {
+            let Err(at) = self.meta.windows.binary_search_by_key(&window, |state| state.window) else { return };
+            let span = self.settings.windows.span(window).expect("it contains a moment");
+            self.meta.windows.insert(at, WindowState { window, start_ms: span.start, end_ms: span.end });
+            self.pending.meta = true;
+            return self.shelf.begin(window);
+        };
+        if self.week_is_new(week) {
+            self.shelf.begin(window);
+        }
+    }
+
+    fn week_is_new(&self, week: WeekKey) -> bool {
+        self.meta.weeks.last().is_none_or(|last| last.week < week)
+    }
+
+    /// Whether a window is over for good. Weeks have phases of their own.
+    pub(super) fn window_is_over(&self, window: WindowKey) -> bool {
+        match window.week() {
+            Some(week) => self.meta.weeks.iter().any(|s| s.week == week && s.phase == WeekPhase::Closed),
+            None => {
+                let known = self.meta.windows.iter().find(|state| state.window == window).map(|state| state.end_ms);
+                let end_ms = known.or_else(|| Some(self.settings.windows.span(window)?.end));
+                end_ms.is_some_and(|end_ms| end_ms.saturating_add(CLOSE_DELAY_MS) <= self.meta.now_ms)
+            }
+        }
+    }
+
+    /// Lets windows come before they are needed and go when enough others of
+    /// their type are kept. Weeks go when they are closed, see `close`.
+    pub(super) fn work_on_windows(&mut self) {
+        let now_ms = self.meta.now_ms;
+        if now_ms == 0 {
+            return; // nothing was ever seen
+        }
+        let kinds: Vec<WindowType> = self.settings.windows.specs().iter().map(|spec| spec.kind).collect();
+        for kind in kinds.into_iter().filter(|kind| *kind != WindowType::WEEK) {
+            let of_now = self.settings.windows.at(now_ms).into_iter().filter(|window| window.kind == kind);
+            for window in of_now.chain(self.settings.windows.next(kind, now_ms)).collect::<Vec<_>>() {
+                self.open_window(window);
+            }
+            let over: Vec<WindowKey> = self.meta.windows.iter().map(|state| state.window).collect();
+            let over: Vec<_> = over.into_iter().filter(|w| w.kind == kind && self.window_is_over(*w)).collect();
+            over.iter().for_each(|window| self.shelf.freeze(*window));
+            for window in self.settings.windows.expired(kind, &over) {
+                self.drop_window(window);
+            }
+        }
+    }
+
+    /// Lets a window go: its rows, its boards.
+    pub(super) fn drop_window(&mut self, window: WindowKey) {
+        self.meta.windows.retain(|state| state.window != window);
+        self.pending.meta = true;
+        self.pending.dropped.push(window);
+        self.pending.rows.retain(|(w, _), _| *w != window);
+        self.player_windows.forget(window);
+        self.shelf.forget(window);
+    }
+
+    /// Brings what exists in line with the settings: a window whose boundaries
+    /// have changed is another one. Windows of a type that is gone stay: it may be
+    /// back after the next reload.
+    pub(super) fn fit_windows(&mut self) {
+        let unfit = |state: &&WindowState| {
+            let span = self.settings.windows.span(state.window);
+            span.is_some_and(|span| (span.start, span.end) != (state.start_ms, state.end_ms))
+        };
+        let unfit: Vec<WindowKey> = self.meta.windows.iter().filter(unfit).map(|state| state.window).collect();
+        unfit.into_iter().for_each(|window| self.drop_window(window));
+        self.windows = Now::default();
+    }
+
+    /// Keys of tags that are known.
+    pub(super) fn tag_keys(&self, tags: &[String]) -> Vec<TagKey> {
+        let mut keys: Vec<TagKey> = tags.iter().filter_map(|tag| self.tags.find(tag)).map(TagKey).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys
     }
 
     /// Whether the rows of a window are kept.

@@ -1,0 +1,479 @@
+//! The boards of games and tags, held in memory: who stands on them, made anew
+//! from rows and kept as the rows change (RULES section 8).
+//!
+//! Nothing here is stored. A player's place follows from his rows on the servers
+//! of the scope and from his rating in it; so whatever changes a row, a snapshot
+//! or an admin's correction, only says whose places are to be looked up again,
+//! and all boards agree. The boards of one window are made in one pass over its
+//! rows, on a thread of its own if need be ([`Plan`]); who changes meanwhile is
+//! looked up afterwards.
+//!
+//! A server's board is not here: it is ordered when it is asked for.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{Books, Engine, Slot, Source};
+use crate::board::set::{Direction, Set};
+use crate::board::{Place, place};
+use crate::model::row::{PlayerWindow, Ranking, WeekRow};
+use crate::model::server::Entry;
+use crate::model::{GameKey, PlayerKey, ScopeName, ServerKey, TagKey, WindowKey};
+
+/// A scope of several servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Group {
+    Game(GameKey),
+    Tag(TagKey),
+}
+
+/// Everything of a window, read from one end to the other while others write.
+pub trait WindowSource {
+    type Error;
+
+    /// In order of player.
+    fn each_player(
+        &self,
+        window: WindowKey,
+        each: &mut dyn FnMut(PlayerKey, PlayerWindow),
+    ) -> Result<(), Self::Error>;
+
+    /// In order of server, then player.
+    fn each_row(
+        &self,
+        window: WindowKey,
+        each: &mut dyn FnMut(ServerKey, PlayerKey, WeekRow),
+    ) -> Result<(), Self::Error>;
+}
+
+/// The five boards of one group.
+#[derive(Clone, Debug)]
+struct Boards([Set; 5]);
+
+impl Boards {
+    fn put(&mut self, player: PlayerKey, row: Option<&WeekRow>) {
+        for ranking in Ranking::ALL {
+            let set = &mut self.0[ranking as usize];
+            match row.and_then(|row| place(player, row, ranking)) {
+                Some(place) => _ = set.put(place),
+                None => _ = set.remove(player),
+            }
+        }
+    }
+}
+
+/// The boards of all games and tags in one window.
+#[derive(Clone, Debug)]
+pub struct WindowBoards {
+    window: WindowKey,
+    boards: FxHashMap<Group, Boards>,
+    rules: Rules,
+}
+
+impl WindowBoards {
+    pub fn window(&self) -> WindowKey {
+        self.window
+    }
+
+    pub fn board(&self, group: Group, ranking: Ranking) -> Option<&Set> {
+        self.boards.get(&group).map(|boards| &boards.0[ranking as usize])
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        self.boards.values().flat_map(|boards| &boards.0).map(Set::heap_bytes).sum()
+    }
+
+    fn compact(&mut self) {
+        self.boards.values_mut().flat_map(|boards| &mut boards.0).for_each(Set::compact);
+    }
+
+    fn boards_mut(&mut self, group: Group) -> &mut Boards {
+        let (rules, window) = (&self.rules, self.window);
+        self.boards.entry(group).or_insert_with(|| Boards(Ranking::ALL.map(|ranking| rules.empty(window, group, ranking))))
+    }
+}
+
+/// Which scores are best, by board.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rules {
+    low_is_better: FxHashSet<(Group, Ranking)>,
+    low_everywhere: FxHashSet<Ranking>,
+}
+
+impl Rules {
+    fn direction(&self, group: Group, ranking: Ranking) -> Direction {
+        match self.low_everywhere.contains(&ranking) || self.low_is_better.contains(&(group, ranking)) {
+            true => Direction::LowIsBetter,
+            false => Direction::HighIsBetter,
+        }
+    }
+
+    fn empty(&self, window: WindowKey, group: Group, ranking: Ranking) -> Set {
+        let direction = self.direction(group, ranking);
+        Set::new(direction, generation(window, group, ranking, direction))
+    }
+}
+
+/// Tells a board from every other; the same after a restart.
+fn generation(window: WindowKey, group: Group, ranking: Ranking, direction: Direction) -> u64 {
+    use std::hash::{Hash, Hasher};
+    let mut hasher = rustc_hash::FxHasher::default();
+    (window, group, ranking, direction).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// What is needed to make the boards of a window away from the engine.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    window: WindowKey,
+    rules: Rules,
+    /// By server key: no part of any group; and the tags.
+    left_out: Vec<bool>,
+    tags: FxHashMap<ServerKey, Vec<TagKey>>,
+    players: u32,
+}
+
+/// A player whose rows on several servers of a group come together.
+struct Gathering {
+    row: WeekRow,
+    to_come: u32,
+}
+
+impl Plan {
+    pub fn window(&self) -> WindowKey {
+        self.window
+    }
+
+    /// Two passes: over the players, for ratings and for who has rows on several
+    /// servers, and over the rows. Takes 24 bytes a place beside what is made.
+    pub fn build<S: WindowSource>(&self, source: &S) -> Result<WindowBoards, S::Error> {
+        /// Of a player: no row that counts, and rows on several servers that do.
+        const ABSENT: u32 = u32::MAX;
+        const SEVERAL: u32 = 1 << 31;
+        let mut games = vec![ABSENT; self.players as usize + 1];
+        let mut gathering: FxHashMap<(Group, PlayerKey), Gathering> = FxHashMap::default();
+        let mut places: FxHashMap<Group, [Vec<Place>; 5]> = FxHashMap::default();
+        let mut rated = |group: Group, player: PlayerKey, row: &WeekRow| {
+            if let Some(place) = place(player, row, Ranking::Elo) {
+                places.entry(group).or_default()[Ranking::Elo as usize].push(place);
+            }
+        };
+        let mut counts: Vec<(Group, u32)> = Vec::new();
+        source.each_player(self.window, &mut |player, of_player| {
+            counts.clear();
+            for &server in of_player.servers.iter().filter(|server| self.counts(**server)) {
+                for group in self.groups(of_player.game, server) {
+                    match counts.iter_mut().find(|(g, _)| *g == group) {
+                        Some((_, n)) => *n += 1,
+                        None => counts.push((group, 1)),
+                    }
+                }
+            }
+            let Some(game) = games.get_mut(player.0 as usize) else { return };
+            for &(group, n) in &counts {
+                let mut row = WeekRow::new(0, 0.0);
+                if let Some(rating) = of_player.rating(group.tag()) {
+                    row.set_rating(rating);
+                }
+                rated(group, player, &row);
+                if n > 1 {
+                    // The first row takes its place.
+                    gathering.insert((group, player), Gathering { row, to_come: n });
+                }
+                if group.tag().is_none() {
+                    *game = of_player.game.0 | if n > 1 { SEVERAL } else { 0 };
+                }
+            }
+        })?;
+        let mut add = |group: Group, player: PlayerKey, row: &WeekRow| {
+            let of_group = places.entry(group).or_default();
+            for ranking in Ranking::ALL.into_iter().filter(|ranking| *ranking != Ranking::Elo) {
+                of_group[ranking as usize].extend(place(player, row, ranking));
+            }
+        };
+        source.each_row(self.window, &mut |server, player, row| {
+            let of_player = games.get(player.0 as usize).copied().unwrap_or(ABSENT);
+            if of_player == ABSENT || !self.counts(server) {
+                return;
+            }
+            let game = GameKey(of_player & !SEVERAL);
+            for group in self.groups(game, server) {
+                let alone = group.tag().is_none() && of_player & SEVERAL == 0;
+                let several = (!alone).then(|| gathering.get_mut(&(group, player))).flatten();
+                match several {
+                    None => add(group, player, &row),
+                    Some(several) => {
+                        match several.row.starts == 0 && several.row.time_at == 0 {
+                            true => several.row = row.clone(),
+                            false => several.row.merge(&row),
+                        }
+                        several.to_come -= 1;
+                        if several.to_come == 0 {
+                            let whole = gathering.remove(&(group, player)).expect("just looked at");
+                            add(group, player, &whole.row);
+                        }
+                    }
+                }
+            }
+        })?;
+        // Rows that live with their presence and were never written: their players
+        // are looked up again anyway.
+        for ((group, player), several) in gathering.drain().filter(|(_, several)| several.row.time_at > 0) {
+            add(group, player, &several.row);
+        }
+        let mut made = WindowBoards { window: self.window, boards: FxHashMap::default(), rules: self.rules.clone() };
+        for (group, mut places) in places {
+            let boards = Ranking::ALL.map(|ranking| {
+                let direction = self.rules.direction(group, ranking);
+                let places = std::mem::take(&mut places[ranking as usize]);
+                Set::build(direction, generation(self.window, group, ranking, direction), places)
+            });
+            made.boards.insert(group, Boards(boards));
+        }
+        Ok(made)
+    }
+
+    fn counts(&self, server: ServerKey) -> bool {
+        !self.left_out.get(server.0 as usize).copied().unwrap_or(true)
+    }
+
+    fn groups(&self, game: GameKey, server: ServerKey) -> impl Iterator<Item = Group> {
+        let tags = self.tags.get(&server).into_iter().flatten();
+        std::iter::once(Group::Game(game)).chain(tags.map(|tag| Group::Tag(*tag)))
+    }
+}
+
+impl Group {
+    pub fn tag(self) -> Option<TagKey> {
+        match self {
+            Group::Game(_) => None,
+            Group::Tag(tag) => Some(tag),
+        }
+    }
+}
+
+/// The boards at hand, by window.
+#[derive(Debug, Default)]
+pub(super) struct Shelf {
+    windows: FxHashMap<WindowKey, Shelved>,
+    rules: Rules,
+}
+
+#[derive(Debug, Default)]
+struct Shelved {
+    boards: Option<WindowBoards>,
+    /// Whose places are to be looked up again in `boards`.
+    changed: FxHashSet<PlayerKey>,
+    /// The same, in boards that are being made.
+    changed_since_plan: Option<FxHashSet<PlayerKey>>,
+    frozen: bool,
+}
+
+impl Shelf {
+    /// A player's rows, rating or servers have changed in a window.
+    pub(super) fn changed(&mut self, window: WindowKey, player: PlayerKey) {
+        let Some(shelved) = self.windows.get_mut(&window) else { return };
+        if shelved.boards.is_some() {
+            shelved.changed.insert(player);
+        }
+        if let Some(changed) = &mut shelved.changed_since_plan {
+            changed.insert(player);
+        }
+    }
+
+    /// The players of a list have.
+    pub(super) fn changed_all(&mut self, windows: &[WindowKey], entries: &[Entry]) {
+        if self.windows.is_empty() {
+            return;
+        }
+        for presence in entries.iter().filter_map(|entry| entry.presence.as_ref()) {
+            windows.iter().for_each(|window| self.changed(*window, presence.player));
+        }
+    }
+
+    /// A window that nobody has a row in yet, where the boards of others are held.
+    pub(super) fn begin(&mut self, window: WindowKey) {
+        if self.windows.is_empty() {
+            return;
+        }
+        let boards = WindowBoards { window, boards: FxHashMap::default(), rules: self.rules.clone() };
+        self.windows.entry(window).or_insert_with(|| Shelved { boards: Some(boards), ..Shelved::default() });
+    }
+
+    pub(super) fn forget(&mut self, window: WindowKey) {
+        self.windows.remove(&window);
+    }
+
+    pub(super) fn boards(&self, window: WindowKey) -> Option<&WindowBoards> {
+        self.windows.get(&window)?.boards.as_ref()
+    }
+
+    /// A window is over: its boards take as little room as they can.
+    pub(super) fn freeze(&mut self, window: WindowKey) {
+        let Some(shelved) = self.windows.get_mut(&window).filter(|s| !s.frozen && s.changed.is_empty()) else { return };
+        shelved.frozen = true;
+        shelved.boards.iter_mut().for_each(WindowBoards::compact);
+    }
+}
+
+impl Books {
+    /// Looks which scores are best on which board. Boards at hand that say
+    /// otherwise go on answering until they are made anew.
+    pub(super) fn see_order(&mut self) {
+        let mut rules = Rules::default();
+        for low in &self.settings.low_is_better {
+            match &low.scope {
+                None => _ = rules.low_everywhere.insert(low.ranking),
+                Some(ScopeName::Server(_)) => {} // ordered when it is asked for
+                Some(ScopeName::Game(name)) => {
+                    rules.low_is_better.extend(self.games.find(name).map(|key| (Group::Game(GameKey(key)), low.ranking)));
+                }
+                Some(ScopeName::Tag(name)) => {
+                    rules.low_is_better.extend(self.tags.find(name).map(|key| (Group::Tag(TagKey(key)), low.ranking)));
+                }
+            }
+        }
+        self.shelf.rules = rules;
+    }
+}
+
+impl Engine {
+    /// What makes the boards of a window. From now on until [`Engine::shelve`]
+    /// the engine remembers who changes; boards that are at hand go on answering.
+    pub fn plan_boards(&mut self, window: WindowKey) -> Plan {
+        let mut left_out = vec![true; self.servers.len()];
+        let mut tags: FxHashMap<ServerKey, Vec<TagKey>> = FxHashMap::default();
+        let mut present = FxHashSet::default();
+        for (index, slot) in self.servers.iter().enumerate() {
+            let Some(slot) = slot else { continue };
+            left_out[index] = slot.record.greylist.is_some();
+            let of_server = self.books.tag_keys(&slot.record.tags);
+            if !of_server.is_empty() {
+                tags.insert(ServerKey(index as u32), of_server);
+            }
+            // What lives with a presence is not among the written rows.
+            let presences = slot.record.last.iter().flat_map(|last| &last.entries).filter_map(|e| e.presence.as_ref());
+            present.extend(presences.filter(|p| p.row(window).is_some()).map(|p| p.player));
+        }
+        let plan = Plan {
+            window,
+            rules: self.books.shelf.rules.clone(),
+            left_out,
+            tags,
+            players: self.books.meta.next_player.saturating_sub(1),
+        };
+        self.books.shelf.windows.entry(window).or_default().changed_since_plan = Some(present);
+        plan
+    }
+
+    /// Takes boards that were made by a plan. What they do not know yet is looked
+    /// up by the next [`Engine::refresh_boards`]. Boards whose window has gone, or
+    /// whose rules have changed since, are let go.
+    pub fn shelve(&mut self, boards: WindowBoards) {
+        let Some(shelved) = self.books.shelf.windows.get_mut(&boards.window) else { return };
+        let Some(changed) = shelved.changed_since_plan.take() else { return };
+        if boards.rules != self.books.shelf.rules {
+            return;
+        }
+        shelved.frozen = false;
+        (shelved.boards, shelved.changed) = (Some(boards), changed);
+    }
+
+    /// The boards of a window, where they are at hand.
+    pub fn boards(&self, window: WindowKey) -> Option<&WindowBoards> {
+        self.books.shelf.boards(window)
+    }
+
+    /// Whether boards of the window are at hand and say what they should.
+    pub fn boards_are_current(&self, window: WindowKey) -> bool {
+        let shelved = self.books.shelf.windows.get(&window);
+        shelved.is_some_and(|s| s.changed.is_empty() && s.boards.as_ref().is_some_and(|b| b.rules == self.books.shelf.rules))
+    }
+
+    /// Looks up the places of up to `most` players who changed. There must be no
+    /// change that is not committed: what is shown is durable. Returns whether
+    /// there are more.
+    pub fn refresh_boards<S: Source>(&mut self, source: &S, most: usize) -> Result<bool, S::Error> {
+        let mut left = most;
+        let windows: Vec<WindowKey> = self.books.shelf.windows.keys().copied().collect();
+        for window in windows {
+            let Some(shelved) = self.books.shelf.windows.get_mut(&window) else { continue };
+            let Some(mut boards) = shelved.boards.take() else { continue };
+            let mut changed = std::mem::take(&mut shelved.changed);
+            let now: Vec<PlayerKey> = changed.iter().copied().take(left).collect();
+            left -= now.len();
+            for player in &now {
+                self.refresh_player(source, &mut boards, *player)?;
+                changed.remove(player);
+            }
+            let more = !changed.is_empty();
+            let shelved = self.books.shelf.windows.get_mut(&window).expect("looked at above");
+            (shelved.boards, shelved.changed) = (Some(boards), changed);
+            if more {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn refresh_player<S: Source>(
+        &self,
+        source: &S,
+        boards: &mut WindowBoards,
+        player: PlayerKey,
+    ) -> Result<(), S::Error> {
+        let window = boards.window;
+        let of_player = match self.books.player_windows.get(window, player) {
+            Some(known) => Some(known.clone()),
+            None => source.player_window(window, player)?,
+        };
+        let Some(of_player) = of_player else {
+            boards.boards.values_mut().for_each(|boards| boards.put(player, None));
+            return Ok(());
+        };
+        let mut merged: Vec<(Group, WeekRow)> = Vec::with_capacity(1);
+        for &server in &of_player.servers {
+            let Some(slot) = self.slot(server).filter(|slot| slot.record.greylist.is_none()) else { continue };
+            let Some(row) = self.row_now(source, slot, window, server, player)? else { continue };
+            let tags = self.books.tag_keys(&slot.record.tags);
+            for group in std::iter::once(Group::Game(of_player.game)).chain(tags.into_iter().map(Group::Tag)) {
+                match merged.iter_mut().find(|(g, _)| *g == group) {
+                    Some((_, sum)) => sum.merge(&row),
+                    None => merged.push((group, row.clone())),
+                }
+            }
+        }
+        for (group, row) in &mut merged {
+            let unrated = crate::model::Rating { elo: 0.0, rounds: 0, at_ms: 0 };
+            row.set_rating(of_player.rating(group.tag()).unwrap_or(unrated));
+            boards.boards_mut(*group).put(player, Some(row));
+        }
+        // Where he stood and no longer does.
+        for (_, boards) in boards.boards.iter_mut().filter(|(group, _)| !merged.iter().any(|(g, _)| g == *group)) {
+            if boards.0[Ranking::Time as usize].get(player).is_some() {
+                boards.put(player, None);
+            }
+        }
+        Ok(())
+    }
+
+    /// A player's row as of now: live, changed since the last commit, or committed.
+    fn row_now<S: Source>(
+        &self,
+        source: &S,
+        slot: &Slot,
+        window: WindowKey,
+        server: ServerKey,
+        player: PlayerKey,
+    ) -> Result<Option<WeekRow>, S::Error> {
+        let entries = slot.record.last.iter().flat_map(|last| &last.entries);
+        let live = entries.filter_map(|entry| entry.presence.as_ref()).find(|presence| presence.player == player);
+        if let Some(row) = live.and_then(|presence| presence.row(window)) {
+            return Ok(Some(row.clone()));
+        }
+        let key = crate::model::commit::RowKey { window, server, player };
+        match self.books.pending.row(key) {
+            Some(row) => Ok(Some(row.clone())),
+            None => source.row(key),
+        }
+    }
+}
