@@ -10,6 +10,7 @@ mod level;
 mod members;
 pub mod query;
 pub mod set;
+pub mod window;
 
 use crate::model::row::{Ranking, WeekRow};
 use crate::model::{PlayerKey, ServerKey};
