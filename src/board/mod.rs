@@ -8,6 +8,7 @@
 mod block;
 mod level;
 mod members;
+pub mod order;
 pub mod query;
 pub mod set;
 pub mod window;
