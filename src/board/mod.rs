@@ -8,8 +8,10 @@
 mod block;
 mod level;
 mod members;
+pub mod order;
 pub mod query;
 pub mod set;
+pub mod window;
 
 use crate::model::row::{Ranking, WeekRow};
 use crate::model::{PlayerKey, ServerKey};
