@@ -5,8 +5,9 @@
 
 use std::path::Path;
 
-use crate::config::Config;
+use crate::config::{Config, WindowSettingsError};
 use crate::engine::{Engine, EngineSettings, Event, ZoneChanged};
+use crate::model::WindowKey;
 use crate::store::{Store, StoreError, StoreSettings};
 
 /// Records swept out at one go.
@@ -24,8 +25,8 @@ pub enum HotError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Zone(#[from] ZoneChanged),
-    #[error("time_zone")]
-    UnknownZone(#[from] crate::model::week::UnknownZone),
+    #[error("time_zone or boards.windows")]
+    Windows(#[from] WindowSettingsError),
 }
 
 impl Hot {
@@ -69,6 +70,18 @@ impl Hot {
             }
         }
         while self.store.sweep(SWEEP_RECORDS)? {}
+        Ok(())
+    }
+
+    /// Has the boards of a window at hand, as of the last commit. Makes them here
+    /// and now where they are not; the daemon does that beside its work.
+    pub fn boards(&mut self, window: WindowKey) -> Result<(), StoreError> {
+        self.commit()?;
+        if self.engine.boards(window).is_none() {
+            let plan = self.engine.plan_boards(window);
+            self.engine.shelve(plan.build(&self.store.reader())?);
+        }
+        while self.engine.refresh_boards(&self.store, usize::MAX)? {}
         Ok(())
     }
 

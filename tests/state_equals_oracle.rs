@@ -13,6 +13,7 @@ mod oracle;
 
 use std::collections::HashMap;
 
+use clqd::board::window::Windows;
 use clqd::cli::export;
 use clqd::engine::{EngineSettings, Event};
 use clqd::hot::Hot;
@@ -120,7 +121,7 @@ fn check(log: &str, oracle: &Oracle, of: &str, random: &mut Random) -> Segments 
 
 fn settings(oracle: &Oracle) -> EngineSettings {
     EngineSettings {
-        calendar: oracle.settings.calendar,
+        windows: Windows::new(oracle.settings.calendar, []).expect("weeks alone fit"),
         archive: true,
         keep_weeks: usize::MAX,
         outbox_entries_max: usize::MAX,

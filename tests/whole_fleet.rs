@@ -26,6 +26,7 @@ mod watch;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
+use clqd::board::window::Windows;
 use clqd::cli::export;
 use clqd::engine::{EngineSettings, Event, Outcome, RescanWhich};
 use clqd::fleet::faults::FORGED_NAME;
@@ -207,7 +208,7 @@ impl Run {
         Run {
             calendar,
             settings: EngineSettings {
-                calendar,
+                windows: Windows::new(calendar, []).expect("weeks alone fit"),
                 archive: true,
                 keep_weeks: usize::MAX,
                 outbox_entries_max: usize::MAX,

@@ -26,7 +26,7 @@ pub enum WindowSettingsError {
 }
 
 impl Config {
-    pub fn engine_settings(&self) -> Result<EngineSettings, UnknownZone> {
+    pub fn engine_settings(&self) -> Result<EngineSettings, WindowSettingsError> {
         let rules = Rules {
             names: NameRules {
                 ignore: self.names.ignore.iter().cloned().collect(),
@@ -44,7 +44,8 @@ impl Config {
         };
         Ok(EngineSettings {
             rules,
-            calendar: Calendar::new(&self.time_zone)?,
+            windows: self.windows()?,
+            low_is_better: self.low_is_better(),
             intervals: Intervals(self.scan.intervals_s().map(|s| s as i64 * 1_000)),
             keep_weeks: self.store.keep_weeks as usize,
             archive: self.archive.is_on(),

@@ -125,7 +125,7 @@ impl Engine {
     pub fn reload(&mut self, settings: EngineSettings) {
         let outbox_full = self.books.settings.outbox_full;
         let replan = settings.intervals != self.books.settings.intervals;
-        self.books.settings = EngineSettings { outbox_full, calendar: self.books.calendar, ..settings };
+        self.books.settings = EngineSettings { outbox_full, ..settings };
         self.books.fit_windows();
         self.books.see_order();
         if replan {

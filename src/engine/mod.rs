@@ -269,7 +269,7 @@ impl KeyTable {
 impl Engine {
     /// Error: the state was counted in another time zone.
     pub fn new(settings: EngineSettings, loaded: Loaded) -> Result<Engine, ZoneChanged> {
-        let calendar = settings.calendar;
+        let calendar = *settings.windows.calendar();
         let mut meta = loaded.meta;
         if meta.zone.is_empty() {
             meta.zone = calendar.zone_name().to_owned();

@@ -9,9 +9,9 @@ use crate::schedule::Intervals;
 #[derive(Clone, Debug)]
 pub struct EngineSettings {
     pub rules: Rules,
-    pub calendar: Calendar,
     pub intervals: Intervals,
-    /// The types of windows that boards are kept for.
+    /// The types of windows that boards are kept for, and the calendar of days
+    /// and weeks.
     pub windows: Windows,
     /// Boards on which the lowest score is best.
     pub low_is_better: Vec<LowIsBetter>,
@@ -31,7 +31,6 @@ impl Default for EngineSettings {
     fn default() -> Self {
         EngineSettings {
             rules: Rules::default(),
-            calendar: Calendar::default(),
             intervals: Intervals::default(),
             windows: Windows::new(Calendar::default(), []).expect("weeks alone fit"),
             low_is_better: Vec::new(),

@@ -35,6 +35,14 @@ pub struct Store {
     sweep: BTreeSet<WindowKey>,
 }
 
+/// Reads the rows of whole windows while the store is written to: of what is
+/// written meanwhile it sees some.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    db: sled::Db,
+    path: PathBuf,
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("state directory {path:?} is in use by another clqd")]
@@ -227,6 +235,11 @@ impl Store {
         Ok(found)
     }
 
+    /// A reader for another thread.
+    pub fn reader(&self) -> Reader {
+        Reader { db: self.db.clone(), path: self.path.clone() }
+    }
+
     fn last_closed(&self, week: WeekKey) -> Result<Option<ServerKey>, StoreError> {
         let last = self.db.scan_prefix(keys::closed_prefix(week)).keys().next_back();
         let last = last.transpose().map_err(|e| self.failed(e))?;
@@ -241,8 +254,12 @@ impl Store {
     }
 
     fn failed(&self, source: sled::Error) -> StoreError {
-        StoreError::Sled { path: self.path.clone(), source }
+        failed(&self.path, source)
     }
+}
+
+fn failed(path: &Path, source: sled::Error) -> StoreError {
+    StoreError::Sled { path: path.to_owned(), source }
 }
 
 fn encode<T: Serialize>(value: &T) -> Vec<u8> {

@@ -2,8 +2,8 @@
 
 use serde::de::DeserializeOwned;
 
-use super::{Store, StoreError, corrupt, decode, keys};
-use crate::engine::Source;
+use super::{Reader, Store, StoreError, corrupt, decode, failed, keys};
+use crate::engine::{Source, WindowSource};
 use crate::model::commit::{MapRowKey, RowKey};
 use crate::model::row::{BestPositions, MapRow, PlayerWindow, WeekRow};
 use crate::model::server::PlayerRecord;
@@ -87,6 +87,35 @@ impl Source for Store {
     fn outbox_holds_week(&self, week: WeekKey) -> bool {
         let key = |server| OutboxKey::Week { week, server: ServerKey(server) };
         self.outbox.range(key(0)..=key(u32::MAX)).next().is_some()
+    }
+}
+
+impl WindowSource for Reader {
+    type Error = StoreError;
+
+    fn each_player(
+        &self,
+        window: WindowKey,
+        each: &mut dyn FnMut(PlayerKey, PlayerWindow),
+    ) -> Result<(), StoreError> {
+        for item in self.db.scan_prefix(keys::player_windows_prefix(window)) {
+            let (key, value) = item.map_err(|e| failed(&self.path, e))?;
+            each(PlayerKey(keys::read_u32(&key, key.len() - 4)), decode(&key, &value)?);
+        }
+        Ok(())
+    }
+
+    fn each_row(
+        &self,
+        window: WindowKey,
+        each: &mut dyn FnMut(ServerKey, PlayerKey, WeekRow),
+    ) -> Result<(), StoreError> {
+        for item in self.db.scan_prefix(keys::rows_prefix(window, None)) {
+            let (key, value) = item.map_err(|e| failed(&self.path, e))?;
+            let (server, player) = (keys::read_u32(&key, key.len() - 8), keys::read_u32(&key, key.len() - 4));
+            each(ServerKey(server), PlayerKey(player), decode(&key, &value)?);
+        }
+        Ok(())
     }
 }
 
