@@ -3,14 +3,17 @@
 //! Floor 1: pure. A server's board of a few hundred players is ordered when it
 //! is asked for; nothing is kept that a read of the rows can rebuild. A board of
 //! the whole field, of millions, is a [`set::Set`], and [`query`] is what can be
-//! asked of it. [`shown`] knows the units of scores.
+//! asked of it. [`shown`] knows the units of scores, `cursor` the text of a cursor.
 
 mod block;
+mod cursor;
 mod level;
 mod members;
 pub mod query;
 pub mod set;
 pub mod shown;
+
+pub use cursor::BadCursor;
 
 use crate::model::row::{Ranking, WeekRow};
 use crate::model::{PlayerKey, ServerKey};
