@@ -3,13 +3,15 @@
 //! Floor 1: pure. A server's board of a few hundred players is ordered when it
 //! is asked for; nothing is kept that a read of the rows can rebuild. A board of
 //! the whole field, of millions, is a [`set::Set`], and [`query`] is what can be
-//! asked of it. [`shown`] knows the units of scores, `cursor` the text of a cursor.
+//! asked of it. A [`question`] is one of those as a value, for the edges;
+//! [`shown`] knows the units of scores, `cursor` the text of a cursor.
 
 mod block;
 mod cursor;
 mod level;
 mod members;
 pub mod query;
+pub mod question;
 pub mod set;
 pub mod shown;
 
