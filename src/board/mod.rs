@@ -4,10 +4,12 @@
 //! is asked for; nothing is kept that a read of the rows can rebuild. A board of
 //! the whole field, of millions, is a [`set::Set`], and [`query`] is what can be
 //! asked of it. A [`question`] is one of those as a value, for the edges;
-//! [`shown`] knows the units of scores, `cursor` the text of a cursor.
+//! [`fusion`] makes one list of several boards, [`shown`] knows the units of
+//! scores, `cursor` the text of a cursor.
 
 mod block;
 mod cursor;
+pub mod fusion;
 mod level;
 mod members;
 pub mod query;
