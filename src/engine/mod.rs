@@ -7,6 +7,7 @@
 //! so a crash in between loses only what nobody was told of.
 
 mod admin;
+mod boards;
 mod close;
 mod jobs;
 mod lag;
@@ -29,6 +30,7 @@ use crate::model::{
 use crate::schedule::Schedule;
 
 pub use admin::{Added, AdminError, RescanWhich};
+pub use boards::BoardAnswer;
 pub use settings::EngineSettings;
 pub use view::ViewError;
 
