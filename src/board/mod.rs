@@ -3,15 +3,23 @@
 //! Floor 1: pure. A server's board of a few hundred players is ordered when it
 //! is asked for; nothing is kept that a read of the rows can rebuild. A board of
 //! the whole field, of millions, is a [`set::Set`], and [`query`] is what can be
-//! asked of it.
+//! asked of it. A [`question`] is one of those as a value, for the edges;
+//! [`fusion`] makes one list of several boards, [`shown`] knows the units of
+//! scores, `cursor` the text of a cursor.
 
 mod block;
+mod cursor;
+pub mod fusion;
 mod level;
 mod members;
 pub mod order;
 pub mod query;
+pub mod question;
 pub mod set;
+pub mod shown;
 pub mod window;
+
+pub use cursor::BadCursor;
 
 use crate::model::row::{Ranking, WeekRow};
 use crate::model::{PlayerKey, ServerKey};
@@ -58,6 +66,11 @@ fn sortable(x: f64) -> i64 {
     bits ^ (((bits >> 63) as u64) >> 1) as i64
 }
 
+/// The way back.
+fn unsortable(sorted: i64) -> f64 {
+    f64::from_bits((sorted ^ (((sorted >> 63) as u64) >> 1) as i64) as u64)
+}
+
 /// The board: places best first, position 1 at index 0.
 pub fn board(rows: &[(PlayerKey, WeekRow)], ranking: Ranking) -> Vec<Place> {
     let mut places: Vec<Place> = rows.iter().filter_map(|(player, row)| place(*player, row, ranking)).collect();
@@ -98,6 +111,7 @@ mod tests {
         let sorted: Vec<i64> = values.iter().map(|&v| sortable(v)).collect();
         assert!(sorted.is_sorted());
         assert_eq!(sortable(-0.0), sortable(0.0));
+        assert!(values.iter().all(|&v| unsortable(sortable(v)) == v));
     }
 
     #[test]

@@ -160,6 +160,13 @@ impl Set {
         set
     }
 
+    /// The same board, said to be the state `version`: for one that is built anew
+    /// for each question, where nobody counts the changes. Whoever builds it gives
+    /// equal states equal versions and others others.
+    pub fn at_version(self, version: u64) -> Set {
+        Set { version, ..self }
+    }
+
     /// Puts a block behind all others; the list of groups is made afterwards.
     fn push_block(&mut self, keys: &[Key], last: &mut Option<u64>) {
         if self.groups.last().is_none_or(|group| group.len() == GROUP_MAX * 3 / 4) {

@@ -7,6 +7,7 @@
 //! so a crash in between loses only what nobody was told of.
 
 mod admin;
+mod boards;
 mod close;
 mod jobs;
 mod lag;
@@ -32,6 +33,7 @@ use crate::model::{
 use crate::schedule::Schedule;
 
 pub use admin::{Added, AdminError, RescanWhich};
+pub use boards::BoardAnswer;
 pub use settings::EngineSettings;
 pub use shelf::{Group, Plan, WindowBoards, WindowSource};
 pub use view::ViewError;
@@ -259,6 +261,10 @@ impl KeyTable {
 
     fn find(&self, name: &str) -> Option<u32> {
         self.by_name.get(name).copied()
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
     }
 
     fn name(&self, key: u32) -> &str {

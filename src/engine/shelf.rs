@@ -78,6 +78,17 @@ impl WindowBoards {
         self.boards.get(&group).map(|boards| &boards.0[ranking as usize])
     }
 
+    /// A board that nobody is on.
+    pub(super) fn empty(&self, group: Group, ranking: Ranking) -> Set {
+        self.rules.empty(self.window, group, ranking)
+    }
+
+    /// Players on the boards of games.
+    pub fn players(&self) -> usize {
+        let games = self.boards.iter().filter(|(group, _)| group.tag().is_none());
+        games.map(|(_, boards)| boards.0[Ranking::Time as usize].len() as usize).sum()
+    }
+
     pub fn heap_bytes(&self) -> usize {
         self.boards.values().flat_map(|boards| &boards.0).map(Set::heap_bytes).sum()
     }
@@ -116,7 +127,7 @@ impl Rules {
 /// Tells a board from every other; the same after a restart.
 fn generation(window: WindowKey, group: Group, ranking: Ranking, direction: Direction) -> u64 {
     use std::hash::{Hash, Hasher};
-    let mut hasher = rustc_hash::FxHasher::default();
+    let mut hasher = siphasher::sip::SipHasher24::new();
     (window, group, ranking, direction).hash(&mut hasher);
     hasher.finish()
 }

@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 
 use super::{Engine, Slot, Source};
-use crate::board;
+use crate::board::query::Stale;
+use crate::board::shown::shown;
+use crate::board::{self, BadCursor};
 use crate::model::commit::WeekPhase;
+use crate::model::name::{ColourCodes, normalise};
 use crate::model::row::{Ranking, WeekRow};
 use crate::model::view::{
     BestView, EngineStatus, MapShare, PlayerListed, PlayerView, PlayerWeekView, SeriesView, ServerDetail,
     ServerSummary, Top, TopRow, WeekStatus,
 };
-use crate::model::{PlayerKey, ServerKey, ServerUrl, WeekKey, week};
-use crate::rank::clq1;
+use crate::model::{GameKey, PlayerKey, ServerKey, ServerUrl, WeekKey, week};
 use crate::series::{self, slots};
 
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +24,28 @@ pub enum ViewError<E: std::error::Error + 'static> {
     UnknownPlayer(String),
     #[error("week {week} holds nothing; weeks at hand: {at_hand}")]
     UnknownWeek { week: String, at_hand: String },
+    #[error("no player has key {0}")]
+    UnknownKey(u32),
+    #[error("{name:?} is a name in several games: {games}; say which by the player's key")]
+    AmbiguousName { name: String, games: String },
+    #[error("{name:?} is not on the board {board}")]
+    NotOnBoard { name: String, board: String },
+    #[error("the boards of {0} are being put together; ask again in a moment")]
+    BoardsAway(String),
+    #[error("no server of game {game:?} was ever seen{}", .nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean {n:?}?")))]
+    UnknownGame { game: String, nearest: Option<String> },
+    #[error("no server has the tag {tag:?}{}", .nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean {n:?}?")))]
+    UnknownTag { tag: String, nearest: Option<String> },
+    #[error("there is no window {window:?}{time}; the types are {types}, and `clqd board windows` lists what there is")]
+    UnknownWindow { window: String, time: String, types: String },
+    #[error("{0}")]
+    BadWindow(crate::board::window::BadLabel),
+    #[error("{0:?} is one window; with a time give a type of windows, such as \"week\"")]
+    TimeOfWindow(String),
+    #[error("{0}")]
+    BadCursor(BadCursor),
+    #[error("{0}")]
+    Stale(Stale),
     #[error(transparent)]
     Source(#[from] E),
 }
@@ -137,15 +161,13 @@ impl Engine {
             rows: Vec::new(),
         };
         for (place, position) in board.into_iter().zip(1..).take(n) {
-            let at =
-                rows.binary_search_by_key(&place.player, |(player, _)| *player).expect("the board is of these rows");
             let (name, display) = self.player_names(source, place.player)?;
             top.rows.push(TopRow {
                 position,
                 player: place.player.0,
                 name,
                 display,
-                score: shown_score(&rows[at].1, ranking),
+                score: shown(ranking, place.score()),
                 reached_ms: place.at_ms,
             });
         }
@@ -155,15 +177,9 @@ impl Engine {
     /// Everyone of this name, one for each game; the name is taken as it is
     /// and, if nobody has it, without colour codes.
     pub fn players<S: Source>(&self, source: &S, name: &str) -> Result<Vec<PlayerView>, ViewError<S::Error>> {
-        use crate::model::name::{ColourCodes, normalise};
-        let plain = normalise(name, ColourCodes::None);
-        let mut found = source.players_named(&plain)?;
-        let stripped = normalise(name, ColourCodes::DarkPlaces);
-        if found.is_empty() && stripped != plain {
-            found = source.players_named(&stripped)?;
-        }
+        let found = self.players_named(source, name)?;
         if found.is_empty() {
-            return Err(ViewError::UnknownPlayer(plain));
+            return Err(ViewError::UnknownPlayer(normalise(name, ColourCodes::None)));
         }
         let mut views = Vec::new();
         for (game, player) in found {
@@ -206,6 +222,19 @@ impl Engine {
         Ok(views)
     }
 
+    /// Keys of a name, by game: of the name as it is and, if nobody has it,
+    /// without colour codes.
+    pub(super) fn players_named<S: Source>(
+        &self,
+        source: &S,
+        name: &str,
+    ) -> Result<Vec<(GameKey, PlayerKey)>, S::Error> {
+        let plain = normalise(name, ColourCodes::None);
+        let found = source.players_named(&plain)?;
+        let stripped = normalise(name, ColourCodes::DarkPlaces);
+        if found.is_empty() && stripped != plain { source.players_named(&stripped) } else { Ok(found) }
+    }
+
     /// Every row of a week, in order of server URL then player name then game:
     /// what `clqd export` prints (RULES section 13). `each` gets the URL, game,
     /// name, row and positions.
@@ -235,7 +264,7 @@ impl Engine {
         Ok(())
     }
 
-    fn week_at_hand<E: std::error::Error + 'static>(&self, label: &str) -> Result<WeekKey, ViewError<E>> {
+    pub(super) fn week_at_hand<E: std::error::Error + 'static>(&self, label: &str) -> Result<WeekKey, ViewError<E>> {
         let weeks = &self.books.meta.weeks;
         let found = week::parse_label(label).ok().filter(|week| weeks.iter().any(|state| state.week == *week));
         found.ok_or_else(|| ViewError::UnknownWeek {
@@ -247,7 +276,7 @@ impl Engine {
         })
     }
 
-    fn is_closed(&self, week: WeekKey) -> bool {
+    pub(super) fn is_closed(&self, week: WeekKey) -> bool {
         self.books.meta.weeks.iter().any(|s| s.week == week && s.phase == WeekPhase::Closed)
     }
 
@@ -274,7 +303,11 @@ impl Engine {
         }
     }
 
-    fn player_names<S: Source>(&self, source: &S, player: PlayerKey) -> Result<(String, String), S::Error> {
+    pub(super) fn player_is_known<S: Source>(&self, source: &S, player: PlayerKey) -> Result<bool, S::Error> {
+        Ok(self.books.pending.players.contains_key(&player) || source.player_record(player)?.is_some())
+    }
+
+    pub(super) fn player_names<S: Source>(&self, source: &S, player: PlayerKey) -> Result<(String, String), S::Error> {
         let record = match self.books.pending.players.get(&player) {
             Some(record) => Some(record.clone()),
             None => source.player_record(player)?,
@@ -282,7 +315,7 @@ impl Engine {
         Ok(record.map_or_else(Default::default, |record| (record.name, record.display)))
     }
 
-    fn find<E: std::error::Error + 'static>(&self, url: &ServerUrl) -> Result<(ServerKey, &Slot), ViewError<E>> {
+    pub(super) fn find<E: std::error::Error + 'static>(&self, url: &ServerUrl) -> Result<(ServerKey, &Slot), ViewError<E>> {
         let key = self.by_url.get(url).copied();
         key.and_then(|key| Some((key, self.slot(key)?)))
             .ok_or_else(|| ViewError::UnknownServer(url.as_str().to_owned()))
@@ -319,16 +352,5 @@ impl Engine {
             greylist: record.greylist.clone(),
             tags: record.tags.clone(),
         }
-    }
-}
-
-/// A score in the unit in which it is shown, see [`TopRow::score`].
-fn shown_score(row: &WeekRow, ranking: Ranking) -> f64 {
-    match ranking {
-        Ranking::Clq1 => row.clq1() as f64 / clq1::SCORE_PER_POINT_PER_SECOND,
-        Ranking::Clq2 => row.clq2() as f64,
-        Ranking::Elo => row.elo,
-        Ranking::Points => row.points as f64,
-        Ranking::Time => row.time_ms() as f64 / 1_000.0,
     }
 }

@@ -163,7 +163,7 @@ impl Books {
     }
 
     /// Whether the rows of a window are kept.
-    fn is_kept(&self, window: WindowKey) -> bool {
+    pub(super) fn is_kept(&self, window: WindowKey) -> bool {
         match window.week() {
             Some(week) => self.meta.weeks.binary_search_by_key(&week, |state| state.week).is_ok(),
             None => self.meta.windows.binary_search_by_key(&window, |state| state.window).is_ok(),

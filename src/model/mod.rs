@@ -4,6 +4,7 @@
 //! clock, no randomness. Every other room speaks in these types.
 
 pub mod archive;
+pub mod board_view;
 pub mod commit;
 pub mod key;
 pub mod name;

@@ -1,0 +1,165 @@
+//! Cursors as text, for whoever pages over a connection that remembers nothing.
+//!
+//! A token is opaque, url-safe (base64url without padding, never a leading
+//! dash) and at most 56 characters. Inside: a version byte, the board's
+//! generation and version, the edge, and a CRC-32 over all of it. The CRC finds
+//! what was cut off or mistyped; it is no secret, and a forged token can name
+//! no more than some gap of a board.
+
+use std::fmt;
+use std::str::FromStr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::query::{Cursor, Edge};
+use super::{Place, Score};
+use crate::model::PlayerKey;
+
+/// First byte of a token. It keeps the first character a letter.
+const VERSION: u8 = 1;
+
+/// Version, generation, the board's version, and which edge.
+const HEAD_BYTES: usize = 1 + 8 + 8 + 1;
+/// Score, moment, player.
+const PLACE_BYTES: usize = 8 + 8 + 4;
+const CRC_BYTES: usize = 4;
+
+/// A text that is no cursor, or no longer one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadCursor {
+    #[error("cursor {0:?} is damaged: take one as it was given, or begin anew")]
+    Damaged(String),
+    #[error("cursor {text:?} is of version {version}, this is version {VERSION}: begin anew")]
+    Version { text: String, version: u8 },
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut bytes = Vec::with_capacity(HEAD_BYTES + PLACE_BYTES + CRC_BYTES);
+        bytes.push(VERSION);
+        bytes.extend(self.generation.to_be_bytes());
+        bytes.extend(self.version.to_be_bytes());
+        let (edge, place) = match self.edge {
+            Edge::Start => (0, None),
+            Edge::Before(place) => (1, Some(place)),
+            Edge::After(place) => (2, Some(place)),
+            Edge::End => (3, None),
+        };
+        bytes.push(edge);
+        if let Some(place) = place {
+            bytes.extend(place.score().0.to_be_bytes());
+            bytes.extend(place.at_ms.to_be_bytes());
+            bytes.extend(place.player.0.to_be_bytes());
+        }
+        let crc = crc32fast::hash(&bytes);
+        bytes.extend(crc.to_be_bytes());
+        f.write_str(&URL_SAFE_NO_PAD.encode(bytes))
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = BadCursor;
+
+    fn from_str(text: &str) -> Result<Cursor, BadCursor> {
+        let shown = || text.chars().take(64).collect::<String>();
+        let damaged = || BadCursor::Damaged(shown());
+        // Longer than any token: not worth decoding.
+        if text.len() > 4 * (HEAD_BYTES + PLACE_BYTES + CRC_BYTES) / 3 {
+            return Err(damaged());
+        }
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| damaged())?;
+        let (bytes, crc) = bytes.split_last_chunk::<CRC_BYTES>().ok_or_else(damaged)?;
+        if crc32fast::hash(bytes) != u32::from_be_bytes(*crc) {
+            return Err(damaged());
+        }
+        let mut rest = bytes;
+        let [version] = take(&mut rest).ok_or_else(damaged)?;
+        if version != VERSION {
+            return Err(BadCursor::Version { text: shown(), version });
+        }
+        let cursor = read(&mut rest).ok_or_else(damaged)?;
+        if rest.is_empty() { Ok(cursor) } else { Err(damaged()) }
+    }
+}
+
+fn read(rest: &mut &[u8]) -> Option<Cursor> {
+    let generation = u64::from_be_bytes(take(rest)?);
+    let version = u64::from_be_bytes(take(rest)?);
+    let edge = match take(rest)? {
+        [0] => Edge::Start,
+        [1] => Edge::Before(read_place(rest)?),
+        [2] => Edge::After(read_place(rest)?),
+        [3] => Edge::End,
+        [_] => return None,
+    };
+    Some(Cursor { generation, version, edge })
+}
+
+fn read_place(rest: &mut &[u8]) -> Option<Place> {
+    let score = Score(i64::from_be_bytes(take(rest)?));
+    let at_ms = i64::from_be_bytes(take(rest)?);
+    Some(Place::new(score, at_ms, PlayerKey(u32::from_be_bytes(take(rest)?))))
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (head, tail) = rest.split_first_chunk::<N>()?;
+    *rest = tail;
+    Some(*head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn edges() -> impl Strategy<Value = Edge> {
+        let place = (any::<i64>(), any::<i64>(), any::<u32>())
+            .prop_map(|(score, at_ms, player)| Place::new(Score(score), at_ms, PlayerKey(player)));
+        (0..4, place).prop_map(|(edge, place)| match edge {
+            0 => Edge::Start,
+            1 => Edge::Before(place),
+            2 => Edge::After(place),
+            _ => Edge::End,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn texts_go_both_ways(generation: u64, version: u64, edge in edges()) {
+            let cursor = Cursor { generation, version, edge };
+            let text = cursor.to_string();
+            prop_assert!(text.len() <= 56 && text.starts_with('A'), "{}", text);
+            prop_assert!(text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'));
+            prop_assert_eq!(text.parse(), Ok(cursor));
+        }
+
+        #[test]
+        fn any_other_character_and_any_cut_is_found(version: u64, edge in edges(), at in 0_usize..56, with in "[A-Za-z0-9_=. -]") {
+            let text = Cursor { generation: 7, version, edge }.to_string();
+            let at = at % text.len();
+            prop_assert!(text[..at].parse::<Cursor>().is_err());
+            let changed = format!("{}{with}{}", &text[..at], &text[at + 1..]);
+            prop_assert!(changed == text || changed.parse::<Cursor>().is_err(), "{}", changed);
+        }
+
+        #[test]
+        fn no_text_panics(text in "\\PC{0,80}") {
+            prop_assert!(text.parse::<Cursor>().is_err());
+        }
+    }
+
+    #[test]
+    fn errors_tell_what_to_do() {
+        let told = |text: &str| text.parse::<Cursor>().unwrap_err().to_string();
+        assert!(told("").contains("damaged"));
+        assert!(told(&"x".repeat(100_000)).len() < 200);
+        let mut bytes = vec![9; HEAD_BYTES];
+        bytes.extend(crc32fast::hash(&bytes).to_be_bytes());
+        assert!(told(&URL_SAFE_NO_PAD.encode(bytes)).contains("is of version 9, this is version 1"));
+        // Well formed, but a place is named and lacks.
+        let mut bytes = [vec![VERSION], vec![0; 16], vec![1]].concat();
+        bytes.extend(crc32fast::hash(&bytes).to_be_bytes());
+        assert!(told(&URL_SAFE_NO_PAD.encode(bytes)).contains("damaged"));
+    }
+}

@@ -1,0 +1,194 @@
+//! One list of several boards, by reciprocal rank fusion: who stands high on
+//! many of them stands high on it, whatever their scores are measured in.
+//!
+//! The score of a player is the sum, over the boards that he is on, of
+//! `weight / (k + position)`; equal scores go to the smaller key. Summed in the
+//! order of the boards, so equal boards give equal lists, bit for bit.
+//!
+//! The best are found without looking at all players (Fagin's threshold
+//! algorithm): all boards are walked from their best places at once, everybody
+//! met is looked up on the others, and the walk ends when nobody who has not
+//! been met can still be among the best. Boards that agree are left after a few
+//! places more than are asked for; boards that contradict each other are walked
+//! to where `n` players met have more than a place so deep could bring.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use rustc_hash::FxHashSet;
+
+use super::set::Set;
+use crate::model::PlayerKey;
+
+/// Softens how much more the first places count than those behind.
+pub const K_DEFAULT: f64 = 60.0;
+
+/// A board and how much it counts: a finite number above 0.
+#[derive(Clone, Copy, Debug)]
+pub struct Weighed<'s> {
+    pub set: &'s Set,
+    pub weight: f64,
+}
+
+/// A player of a fused list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fused {
+    pub player: PlayerKey,
+    pub score: f64,
+    /// On each board, in their order; `None`: not on it.
+    pub positions: Vec<Option<u32>>,
+}
+
+/// The best `n`, best first. `k` is finite and not below 0.
+pub fn top(boards: &[Weighed], k: f64, n: usize) -> Vec<Fused> {
+    assert!(k >= 0.0 && k.is_finite() && boards.iter().all(|board| board.weight > 0.0 && board.weight.is_finite()));
+    let mut walks: Vec<_> = boards.iter().map(|board| board.set.iter()).collect();
+    let mut met = FxHashSet::default();
+    // The worst of the best on top.
+    let mut best: BinaryHeap<Reverse<Candidate>> = BinaryHeap::new();
+    for depth in 1..=boards.iter().map(|board| board.set.len()).max().unwrap_or(0) {
+        if n == 0 || (best.len() == n && best.peek().is_some_and(|worst| worst.0.score > bound(boards, k, depth))) {
+            break;
+        }
+        for place in walks.iter_mut().filter_map(Iterator::next) {
+            if !met.insert(place.player) {
+                continue;
+            }
+            best.push(Reverse(Candidate { score: score(boards, k, place.player), player: place.player }));
+            if best.len() > n {
+                best.pop();
+            }
+        }
+    }
+    let best = best.into_sorted_vec();
+    best.into_iter().map(|Reverse(candidate)| fused(boards, k, candidate.player)).collect()
+}
+
+/// These players, the best first; who is on no board comes last, with 0.
+pub fn of(boards: &[Weighed], k: f64, players: &[PlayerKey]) -> Vec<Fused> {
+    let mut list: Vec<Fused> = players.iter().map(|&player| fused(boards, k, player)).collect();
+    list.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.player.cmp(&b.player)));
+    list.dedup_by_key(|fused| fused.player);
+    list
+}
+
+/// What somebody could have at most who stands at `depth` or deeper on every
+/// board. Added up in the order of [`score`], with no smaller terms: rounding
+/// keeps order, so it is never below what it bounds.
+fn bound(boards: &[Weighed], k: f64, depth: u32) -> f64 {
+    boards.iter().map(|board| if depth <= board.set.len() { share(board.weight, k, depth) } else { 0.0 }).sum()
+}
+
+fn score(boards: &[Weighed], k: f64, player: PlayerKey) -> f64 {
+    let share = |board: &Weighed| board.set.position(player).map_or(0.0, |position| share(board.weight, k, position));
+    boards.iter().map(share).sum()
+}
+
+fn share(weight: f64, k: f64, position: u32) -> f64 {
+    weight / (k + f64::from(position))
+}
+
+fn fused(boards: &[Weighed], k: f64, player: PlayerKey) -> Fused {
+    let positions = boards.iter().map(|board| board.set.position(player)).collect();
+    Fused { player, score: score(boards, k, player), positions }
+}
+
+/// Orders better above worse.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    score: f64,
+    player: PlayerKey,
+}
+
+impl Ord for Candidate {
+    fn cmp(&self, other: &Candidate) -> std::cmp::Ordering {
+        self.score.total_cmp(&other.score).then(other.player.cmp(&self.player))
+    }
+}
+
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Candidate) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Candidate {
+    fn eq(&self, other: &Candidate) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Candidate {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::set::Direction;
+    use crate::board::{Place, Score};
+    use proptest::prelude::*;
+
+    fn set(places: impl IntoIterator<Item = (u32, i64)>) -> Set {
+        let places = places.into_iter().map(|(player, score)| Place::new(Score(score), 0, PlayerKey(player)));
+        Set::build(Direction::HighIsBetter, 1, places)
+    }
+
+    fn brute_force(boards: &[Weighed], k: f64, n: usize) -> Vec<Fused> {
+        let mut players: Vec<PlayerKey> =
+            boards.iter().flat_map(|board| board.set.iter()).map(|place| place.player).collect();
+        players.sort_unstable();
+        players.dedup();
+        let mut all = of(boards, k, &players);
+        all.truncate(n);
+        all
+    }
+
+    proptest! {
+        #[test]
+        fn the_best_are_those_of_all(
+            boards in prop::collection::vec((prop::collection::vec((0..60_u32, 0..20_i64), 0..80), 1..4_u8), 0..5),
+            k in prop_oneof![Just(0.0), Just(K_DEFAULT), 0.0..500.0],
+            n in 0..70_usize,
+        ) {
+            let sets: Vec<(Set, f64)> =
+                boards.into_iter().map(|(places, weight)| (set(places), f64::from(weight))).collect();
+            let boards: Vec<Weighed> = sets.iter().map(|(set, weight)| Weighed { set, weight: *weight }).collect();
+            prop_assert_eq!(top(&boards, k, n), brute_force(&boards, k, n));
+        }
+    }
+
+    /// Two boards that are each other's mirror are the worst case: everybody in the middle is nearly equal.
+    #[test]
+    fn boards_that_contradict_each_other() {
+        let up = set((0..500).map(|n| (n, i64::from(n))));
+        let down = set((0..500).map(|n| (n, -i64::from(n))));
+        let boards = [Weighed { set: &up, weight: 1.0 }, Weighed { set: &down, weight: 1.0 }];
+        for n in [1, 2, 9, 499, 500, 900] {
+            assert_eq!(top(&boards, K_DEFAULT, n), brute_force(&boards, K_DEFAULT, n));
+        }
+        assert_eq!(top(&boards, K_DEFAULT, 2).iter().map(|f| f.player.0).collect::<Vec<_>>(), [0, 499]);
+    }
+
+    #[test]
+    fn the_sum_by_hand() {
+        let (a, b) = (set([(1, 30), (2, 20), (3, 10)]), set([(2, 9), (4, 8)]));
+        let boards = [Weighed { set: &a, weight: 1.0 }, Weighed { set: &b, weight: 2.0 }];
+        let list = top(&boards, K_DEFAULT, 10);
+        assert_eq!(list.iter().map(|f| f.player.0).collect::<Vec<_>>(), [2, 4, 1, 3]);
+        assert_eq!(list[0].score, 1.0 / 62.0 + 2.0 / 61.0);
+        assert_eq!(list[0].positions, [Some(2), Some(1)]);
+        assert_eq!((list[1].score, &list[1].positions), (2.0 / 62.0, &vec![None, Some(2)]));
+        let asked = of(&boards, K_DEFAULT, &[3, 9, 2, 3].map(PlayerKey));
+        assert_eq!(
+            asked.iter().map(|f| (f.player.0, f.score > 0.0)).collect::<Vec<_>>(),
+            [(2, true), (3, true), (9, false)]
+        );
+        assert!(top(&[], K_DEFAULT, 3).is_empty() && top(&boards, K_DEFAULT, 0).is_empty());
+    }
+
+    #[test]
+    fn equal_scores_go_to_the_smaller_key() {
+        let (a, b) = (set([(7, 2), (5, 1)]), set([(5, 2), (7, 1)]));
+        let boards = [Weighed { set: &a, weight: 1.0 }, Weighed { set: &b, weight: 1.0 }];
+        assert_eq!(top(&boards, K_DEFAULT, 1)[0].player, PlayerKey(5));
+    }
+}
