@@ -4,6 +4,7 @@
 use crate::control::protocol::{ErrorCode, Failure, Request, Row, Status};
 use crate::engine::{Source, ViewError};
 use crate::hot::Hot;
+use crate::model::WindowKey;
 use crate::store::StoreError;
 
 /// All rows of the answer. Everything in `hot` must be committed.
@@ -47,4 +48,10 @@ fn failure(error: ViewError<StoreError>) -> Failure {
         _ => ErrorCode::NotFound,
     };
     Failure::new(code, error.to_string())
+}
+
+/// The window whose boards of games and tags an answer takes; see
+/// [`crate::engine::Engine::plan_boards`].
+pub fn boards_needed(_hot: &Hot, _request: &Request) -> Option<WindowKey> {
+    None
 }

@@ -7,6 +7,7 @@
 //! (drained up to a limit), state.
 
 mod archive;
+mod boards;
 mod handler;
 mod notify;
 mod work;

@@ -12,15 +12,16 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::answer::answer;
+use super::boards::Maker;
+use crate::answer::{answer, boards_needed};
 use crate::archive::Ask;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::control::protocol::{self, Change, ErrorCode, Failure, Request, Row, ScanResult, Which};
-use crate::engine::{Added, AdminError, EngineSettings, Event, Notice, Outcome, RescanWhich};
+use crate::engine::{Added, AdminError, EngineSettings, Event, Notice, Outcome, RescanWhich, WindowBoards};
 use crate::hot::Hot;
 use crate::model::archive::{ArchiveJob, OutboxEntry};
-use crate::model::{ServerKey, ServerUrl};
+use crate::model::{ServerKey, ServerUrl, WindowKey};
 use crate::scan::{ScanMode, ScanOutcome, ScanRequest};
 use crate::scanlog::Recorder;
 use crate::store::StoreError;
@@ -31,11 +32,17 @@ const OUTCOMES_AT_ONCE: usize = 512;
 /// Time between ticks: week work, sweeping, the watchdog's beat.
 const TICK_MS: i64 = 1_000;
 
+/// Players whose places are looked up after one commit, so that scans are not
+/// late; an answer looks up all. A few us each.
+const PLACES_PER_COMMIT: usize = 20_000;
+
+type Answer = Result<Vec<Row>, Failure>;
+
 /// What others want of the engine.
 pub(super) enum Order {
     Ask {
         request: Request,
-        reply: oneshot::Sender<Result<Vec<Row>, Failure>>,
+        reply: oneshot::Sender<Answer>,
     },
     /// Each result is sent as it comes, one for each server asked; the channel
     /// ends after the last.
@@ -96,6 +103,9 @@ pub(super) struct Work {
     taken_ms: i64,
     /// Who waits for the result of a scan.
     waiting: HashMap<ServerKey, Vec<mpsc::UnboundedSender<Row>>>,
+    boards: Maker,
+    /// Who waits for the boards of a window.
+    askers: Vec<(WindowKey, Request, oneshot::Sender<Answer>)>,
 }
 
 impl Work {
@@ -109,6 +119,8 @@ impl Work {
     ) -> Work {
         Work {
             taken_ms: hot.engine.now_ms(),
+            boards: Maker::new(hot.store.reader()),
+            askers: Vec::new(),
             hot,
             recorder,
             clock,
@@ -131,14 +143,23 @@ impl Work {
         let waiter = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let mut batch = Vec::with_capacity(OUTCOMES_AT_ONCE);
         let mut scanning = true;
+        for window in self.hot.engine.windows_running() {
+            self.boards.want(window);
+        }
         loop {
             let now_ms = self.clock.now_ms();
+            self.boards.begin(|window| self.hot.engine.plan_boards(window)).context("cannot start a thread")?;
             self.send_probes(now_ms);
             self.beat.beat();
             let wait = Duration::from_millis(self.next_wake_ms(now_ms).saturating_sub(now_ms).max(0) as u64);
+            let mut made = None;
             let order = waiter.block_on(async {
                 tokio::select! {
                     biased;
+                    boards = self.boards.made() => {
+                        made = Some(boards);
+                        None
+                    }
                     n = outcomes.recv_many(&mut batch, OUTCOMES_AT_ONCE), if scanning => {
                         scanning = n > 0;
                         orders.try_recv().ok()
@@ -147,6 +168,9 @@ impl Work {
                     () = tokio::time::sleep(wait) => None,
                 }
             });
+            if let Some(made) = made {
+                self.shelve(made.context("cannot read the rows of a window")?)?;
+            }
             if !scanning && self.requests.is_some() && order.is_none() {
                 // A stop tells us first, and what it says waits in the orders.
                 bail!("the scanner has ended by itself");
@@ -236,9 +260,40 @@ impl Work {
             recorder.flush().context("cannot write the scan log")?;
         }
         self.hot.commit().context("cannot write the state")?;
+        self.hot.engine.refresh_boards(&self.hot.store, PLACES_PER_COMMIT).context("cannot read the state")?;
         self.changed_ms = None;
         while let Some(notice) = self.hot.engine.poll_notice() {
             self.tell(&notice);
+        }
+        Ok(())
+    }
+
+    fn shelve(&mut self, boards: WindowBoards) -> anyhow::Result<()> {
+        let window = boards.window();
+        self.hot.engine.shelve(boards);
+        self.hot.engine.windows_out_of_order().into_iter().for_each(|window| self.boards.want(window));
+        let (ready, askers) = std::mem::take(&mut self.askers).into_iter().partition(|(of, ..)| *of == window);
+        self.askers = askers;
+        for (_, request, reply) in ready as Vec<_> {
+            self.ask_with_boards(request, reply)?;
+        }
+        Ok(())
+    }
+
+    /// Answers, now or when the boards that it takes are at hand.
+    fn ask_with_boards(&mut self, request: Request, reply: oneshot::Sender<Answer>) -> anyhow::Result<()> {
+        match boards_needed(&self.hot, &request) {
+            Some(window) if self.hot.engine.boards(window).is_none() => {
+                self.boards.want(window);
+                self.askers.retain(|(.., reply)| !reply.is_closed());
+                self.askers.push((window, request, reply));
+            }
+            Some(_) => {
+                self.commit()?;
+                while self.hot.engine.refresh_boards(&self.hot.store, usize::MAX)? {}
+                _ = reply.send(self.ask(request)?);
+            }
+            None => _ = reply.send(self.ask(request)?),
         }
         Ok(())
     }
@@ -271,10 +326,7 @@ impl Work {
 
     fn obey(&mut self, order: Order) -> anyhow::Result<()> {
         match order {
-            Order::Ask { request, reply } => {
-                let rows = self.ask(request)?;
-                _ = reply.send(rows);
-            }
+            Order::Ask { request, reply } => self.ask_with_boards(request, reply)?,
             Order::Rescan { which, reply } => {
                 // What landed before was not asked for.
                 self.commit()?;
@@ -306,6 +358,7 @@ impl Work {
             }
             Order::Reload { engine, commit_interval_ms, allow_private } => {
                 self.hot.engine.reload(*engine);
+                self.hot.engine.windows_out_of_order().into_iter().for_each(|window| self.boards.want(window));
                 self.commit_interval_ms = commit_interval_ms as i64;
                 self.allow_private = allow_private;
             }

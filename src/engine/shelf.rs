@@ -394,10 +394,17 @@ impl Engine {
         self.books.shelf.boards(window)
     }
 
-    /// Whether boards of the window are at hand and say what they should.
-    pub fn boards_are_current(&self, window: WindowKey) -> bool {
-        let shelved = self.books.shelf.windows.get(&window);
-        shelved.is_some_and(|s| s.changed.is_empty() && s.boards.as_ref().is_some_and(|b| b.rules == self.books.shelf.rules))
+    /// Windows whose boards are to be at hand: those that run now.
+    pub fn windows_running(&self) -> Vec<WindowKey> {
+        self.books.settings.windows.at(self.now_ms())
+    }
+
+    /// Windows whose boards order scores as the settings no longer say. They
+    /// answer until they are planned and shelved anew.
+    pub fn windows_out_of_order(&self) -> Vec<WindowKey> {
+        let shelf = &self.books.shelf;
+        let is_old = |shelved: &Shelved| shelved.boards.as_ref().is_some_and(|boards| boards.rules != shelf.rules);
+        shelf.windows.iter().filter(|(_, shelved)| is_old(shelved)).map(|(window, _)| *window).collect()
     }
 
     /// Looks up the places of up to `most` players who changed. There must be no

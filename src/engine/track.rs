@@ -412,8 +412,7 @@ impl Books {
         Ok(())
     }
 
-    /// With `elo.carry_over`, the last rating in that scope in an earlier window
-    /// of the same type.
+    /// With `elo.carry_over`, the last rating in that scope in an earlier week.
     fn carried_rating<S: Source>(
         &mut self,
         source: &S,
@@ -422,10 +421,10 @@ impl Books {
         tag: Option<TagKey>,
         player: PlayerKey,
     ) -> Result<Option<Rating>, S::Error> {
-        if !self.settings.rules.elo.carry_over {
+        if !self.settings.rules.elo.carry_over || window.week().is_none() {
             return Ok(None);
         }
-        for older in self.windows_before(window) {
+        for older in self.weeks_before(window) {
             if let Some(rating) = self.player_window(source, older, game, player)?.rating(tag) {
                 return Ok(Some(Rating { rounds: 0, ..rating }));
             }
@@ -515,10 +514,10 @@ impl Books {
 
     /// 1000, or with `elo.carry_over` the last rating on that server.
     fn first_elo<S: Source>(&self, source: &S, key: RowKey) -> Result<f64, S::Error> {
-        if !self.settings.rules.elo.carry_over {
+        if !self.settings.rules.elo.carry_over || key.window.week().is_none() {
             return Ok(elo::ELO_START);
         }
-        for window in self.windows_before(key.window) {
+        for window in self.weeks_before(key.window) {
             let older = RowKey { window, ..key };
             let row = match self.pending.row(older) {
                 Some(row) => Some(row.clone()),
@@ -527,9 +526,6 @@ impl Books {
             if let Some(row) = row {
                 return Ok(row.elo);
             }
-        }
-        if key.window.week().is_none() {
-            return Ok(elo::ELO_START);
         }
         let best = source.best(key.server, key.player)?;
         Ok(best.and_then(|best| best.elo).unwrap_or(elo::ELO_START))

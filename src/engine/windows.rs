@@ -177,14 +177,10 @@ impl Books {
         }
     }
 
-    /// Earlier windows of the same type that are kept, newest first.
-    pub(super) fn windows_before(&self, window: WindowKey) -> Vec<WindowKey> {
-        let is_before = |other: &WindowKey| other.kind == window.kind && other.index < window.index;
-        let weeks = self.meta.weeks.iter().map(|state| WindowKey::from(state.week));
-        let others = self.meta.windows.iter().map(|state| state.window);
-        let mut before: Vec<_> = weeks.chain(others).filter(is_before).collect();
-        before.sort_unstable_by(|a, b| b.cmp(a));
-        before
+    /// Earlier weeks that are kept, newest first.
+    pub(super) fn weeks_before(&self, window: WindowKey) -> Vec<WindowKey> {
+        let weeks = self.meta.weeks.iter().rev().map(|state| WindowKey::from(state.week));
+        weeks.filter(|week| *week < window).collect()
     }
 
     pub(super) fn player_window<S: Source>(
