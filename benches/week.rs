@@ -54,7 +54,11 @@ fn main() -> anyhow::Result<()> {
         }
         if step % 125 == 124 {
             let done = u64::from(step + 1) * u64::from(servers);
-            println!("  {done} snapshots, {:.0}/s, {} MB resident", done as f64 / took.as_secs_f64(), now_kib("VmRSS")? >> 10);
+            println!(
+                "  {done} snapshots, {:.0}/s, {} MB resident",
+                done as f64 / took.as_secs_f64(),
+                now_kib("VmRSS")? >> 10
+            );
         }
     }
     let began = Instant::now();

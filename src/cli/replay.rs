@@ -12,9 +12,10 @@ use crate::model::ServerUrl;
 use crate::scanlog;
 use crate::store::StoreError;
 
-/// Lines between two commits: few enough for memory, enough that the commit
-/// of a server's state is shared by many of its snapshots.
-const LINES_PER_COMMIT: u64 = 50_000;
+/// Rows and players that wait for a commit at most, about 500 bytes each. What
+/// comes again before a commit is written once, and what a crash takes back is
+/// replayed again: so as few commits as memory allows.
+const WAITING_MAX: usize = 3_000_000;
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct ReplayArgs {
@@ -103,7 +104,7 @@ impl Replay<'_> {
         }
         self.hot.handle(Event::Observed { url, outcome })?;
         self.lines += 1;
-        if self.lines % LINES_PER_COMMIT == 0 {
+        if self.lines % LINES_PER_LOOK == 0 && self.hot.engine.waiting() >= WAITING_MAX {
             self.hot.commit()?;
         }
         Ok(())

@@ -218,6 +218,7 @@ struct Pending {
     servers: FxHashSet<ServerKey>,
     series: FxHashSet<ServerKey>,
     rows: FxHashMap<(WindowKey, ServerKey), BTreeMap<PlayerKey, WeekRow>>,
+    rows_len: usize,
     map_rows: FxHashMap<(WeekKey, ServerKey), BTreeMap<MapKey, MapRow>>,
     best: FxHashMap<(ServerKey, PlayerKey), BestPositions>,
     closed: Vec<(WeekKey, ServerKey)>,
@@ -419,6 +420,11 @@ impl Engine {
                 && !self.books.player_windows.is_changed()
                 && p.closed.is_empty()
                 && p.dropped.is_empty())
+    }
+
+    /// Rows and players that a commit would hold.
+    pub fn waiting(&self) -> usize {
+        self.books.pending.rows_len + self.books.player_windows.changed_len() + self.books.pending.players.len()
     }
 
     /// Takes everything that changed since the last commit. It must be applied

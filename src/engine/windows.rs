@@ -52,6 +52,10 @@ impl PlayerWindows {
         !self.changed.is_empty()
     }
 
+    pub(super) fn changed_len(&self) -> usize {
+        self.changed.len()
+    }
+
     pub(super) fn get(&self, window: WindowKey, player: PlayerKey) -> Option<&PlayerWindow> {
         self.known.get(&(window, player))
     }
@@ -69,8 +73,7 @@ impl Books {
         // this is about a moment; in it, the stretch is not remembered.
         if self.windows.keys.iter().any(|window| window.week().is_none() && self.window_is_over(*window)) {
             let keys = std::mem::take(&mut self.windows.keys);
-            self.windows.keys =
-                keys.into_iter().filter(|w| w.week().is_some() || !self.window_is_over(*w)).collect();
+            self.windows.keys = keys.into_iter().filter(|w| w.week().is_some() || !self.window_is_over(*w)).collect();
             self.windows.during = t_ms..t_ms;
         }
         for at in 0..self.windows.keys.len() {
@@ -173,7 +176,8 @@ impl Books {
     /// A row goes to its place, unless its window is gone.
     pub(super) fn put_row(&mut self, key: RowKey, row: WeekRow) {
         if self.is_kept(key.window) {
-            self.pending.rows.entry((key.window, key.server)).or_default().insert(key.player, row);
+            let of_server = self.pending.rows.entry((key.window, key.server)).or_default();
+            self.pending.rows_len += usize::from(of_server.insert(key.player, row).is_none());
         }
     }
 

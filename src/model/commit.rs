@@ -99,6 +99,21 @@ pub struct Commit {
 }
 
 impl Commit {
+    /// Records that it changes, about.
+    pub fn records(&self) -> usize {
+        2 * self.players.len()
+            + self.servers.len()
+            + self.series.len()
+            + self.rows.len()
+            + self.player_windows.len()
+            + self.map_rows.len()
+            + self.best.len()
+            + self.closed.len()
+            + self.ranks.len()
+            + self.outbox.len()
+            + self.archived.len()
+    }
+
     pub fn is_empty(&self) -> bool {
         let Commit {
             meta,
