@@ -287,11 +287,7 @@ impl<S: Source> Asking<'_, S> {
     }
 
     /// The question as the board takes it; `players` are those that it names.
-    fn question(
-        &self,
-        asked: &BoardQuestion,
-        players: &[Option<PlayerKey>],
-    ) -> Result<Question, ViewError<S::Error>> {
+    fn question(&self, asked: &BoardQuestion, players: &[Option<PlayerKey>]) -> Result<Question, ViewError<S::Error>> {
         let known = || players.iter().flatten().copied();
         let player = || known().next().expect("a question of one player has one who is known");
         let raw = |scores: &ScoreBounds| shown_range(scores).raw(self.ranking);
@@ -307,9 +303,7 @@ impl<S: Source> Asking<'_, S> {
                 Question::Range { scores: raw(scores), position: *position, count: *count }
             }
             BoardQuestion::Count { scores } => Question::Count { scores: raw(scores) },
-            &BoardQuestion::PositionFor { score } => {
-                Question::PositionFor { alike: shown::alike(self.ranking, score) }
-            }
+            &BoardQuestion::PositionFor { score } => Question::PositionFor { alike: shown::alike(self.ranking, score) },
             BoardQuestion::Standing { .. } => Question::Standing { player: player() },
             BoardQuestion::Positions { .. } => Question::Positions { players: known().collect() },
             BoardQuestion::After { cursor: text, count } => Question::After { cursor: cursor(text)?, count: *count },
@@ -349,9 +343,7 @@ impl<S: Source> Asking<'_, S> {
                 }
                 (None, None) => BoardRow::Absent(match name {
                     PlayerName::Key(key) => AbsentView { player: Some(*key), name: String::new() },
-                    PlayerName::Name(name) => {
-                        AbsentView { player: None, name: normalise(name, ColourCodes::None) }
-                    }
+                    PlayerName::Name(name) => AbsentView { player: None, name: normalise(name, ColourCodes::None) },
                 }),
             });
         }
