@@ -44,6 +44,10 @@ pub const CONTROL_LINE_BYTES_MAX: usize = 1_024 * 1_024;
 /// The ten best segments and games of RULES sections 5 and 6.
 pub const BEST_MAX: usize = 10;
 
+/// Most windows of one type that may run at once. Every row is written to each
+/// of them: a month's windows that begin daily are 31.
+pub const WINDOWS_AT_ONCE_MAX: i64 = 32;
+
 const _: () = assert!(POINTS_ABS_MAX as i128 * PLAYERS_MAX as i128 * 1_000 < i64::MAX as i128);
 const _: () = assert!(DATAGRAM_BYTES_MAX < REPLY_BYTES_MAX);
 const _: () = assert!(PLAYERS_MAX * NAME_BYTES_MAX * 6 < SCAN_LOG_LINE_BYTES_MAX);

@@ -6,13 +6,15 @@ mod oracle;
 
 use std::collections::BTreeMap;
 
-use clqd::model::WeekKey;
+use clqd::board::window::{Shape, WindowSpec, Windows};
 use clqd::model::week::Calendar;
+use clqd::model::{WeekKey, WindowKey, WindowType};
 use oracle::generate::scan_log;
-use oracle::{FactKind, LineKind, MapTime, Oracle, Quarter, Scope, Settings, Snapshot};
+use oracle::{FactKind, LineKind, MapTime, Oracle, Quarter, Scope, Settings, Snapshot, Stretches};
 use serde_json::Value;
 
 const LOG: &str = include_str!("fixtures/scan-log.jsonl");
+const HOUR_MS: i64 = 3_600_000;
 const EXPORT: &str = include_str!("fixtures/export.jsonl");
 
 #[test]
@@ -294,6 +296,119 @@ fn a_scope_of_one_server_is_that_server() {
             let by_server =
                 of_servers.fold((0, 0, 0), |sum, r| (sum.0 + r.time_ms(), sum.1 + r.points, sum.2 + r.elo_rounds));
             assert_eq!(by_game, by_server, "seed {seed}");
+        }
+    }
+}
+
+/// Each server, each game, and a tag of every other server.
+fn scopes(oracle: &Oracle) -> Vec<Scope> {
+    let games: std::collections::BTreeSet<&str> = oracle.snapshots.iter().map(|s| s.game.as_str()).collect();
+    let servers = oracle.servers.iter().cloned().map(Scope::Server);
+    let games = games.into_iter().map(|game| Scope::Game(game.to_owned()));
+    servers.chain(games).chain([Scope::Tag(oracle.servers.iter().step_by(2).cloned().collect())]).collect()
+}
+
+/// Whatever is carried from week to week, a window begins anew.
+#[test]
+fn a_window_that_is_a_week_has_the_rows_of_the_week() {
+    let mut rows = 0;
+    for (seed, zone) in (0..6).zip(["UTC", "America/Sao_Paulo"].into_iter().cycle()) {
+        let settings = Settings { calendar: Calendar::new(zone).expect("a zone"), ..Settings::default() };
+        let log = scan_log(seed, &settings.calendar);
+        let carrying = Oracle::new(&log, Settings { elo_carry_over: true, ..settings.clone() });
+        let oracle = Oracle::new(&log, settings);
+        let windows = oracle.windows(&Stretches::Weeks);
+        assert_eq!(windows.iter().map(|(index, _)| *index).collect::<Vec<_>>(), oracle.weeks(), "seed {seed}");
+        for (week, span) in windows {
+            for scope in scopes(&oracle) {
+                let shown = |rows: Vec<oracle::Row>| -> Vec<(String, BTreeMap<&str, i64>)> {
+                    rows.into_iter().map(|row| (row.export_line(""), row.reached)).collect()
+                };
+                let want = shown(oracle.rows(week, &scope));
+                rows += want.len();
+                assert_eq!(shown(oracle.window_rows(&span, &scope)), want, "seed {seed}, {scope:?}");
+                assert_eq!(shown(carrying.window_rows(&span, &scope)), want, "seed {seed}, {scope:?}");
+            }
+        }
+    }
+    assert!(rows > 1_000, "{rows} rows");
+}
+
+/// Time, points and rounds of a long window are the sums of those of the short
+/// ones that it is made of, and its ten best the ten best of theirs.
+#[test]
+fn windows_add_up() {
+    let mut several = 0;
+    for seed in 0..3 {
+        let oracle = Oracle::new(&scan_log(seed, &Calendar::default()), Settings::default());
+        let (_, all_time) = &oracle.windows(&Stretches::AllTime)[0];
+        for scope in scopes(&oracle) {
+            let whole = oracle.window_rows(all_time, &scope);
+            for stretches in [Stretches::Hours, Stretches::Days, Stretches::Weeks, Stretches::Months] {
+                let mut parts: BTreeMap<oracle::Who, Vec<oracle::Row>> = BTreeMap::new();
+                for (_, span) in oracle.windows(&stretches) {
+                    for row in oracle.window_rows(&span, &scope) {
+                        parts.entry(row.who.clone()).or_default().push(row);
+                    }
+                }
+                assert_eq!(parts.len(), whole.len(), "seed {seed}, {stretches:?}");
+                for row in &whole {
+                    let parts = &parts[&row.who];
+                    several += usize::from(parts.len() > 1);
+                    let best = |of: fn(&oracle::Row) -> &Vec<u64>| {
+                        let mut best: Vec<u64> = parts.iter().flat_map(of).copied().collect();
+                        best.sort_unstable_by(|a, b| b.cmp(a));
+                        best.truncate(10);
+                        best
+                    };
+                    assert_eq!(best(|row| &row.clq1_segments), row.clq1_segments, "seed {seed}, {stretches:?}");
+                    assert_eq!(best(|row| &row.clq2_games), row.clq2_games, "seed {seed}, {stretches:?}");
+                    let sums = parts.iter().fold((0, 0, 0), |sum, part| {
+                        (sum.0 + part.time_ms(), sum.1 + part.points, sum.2 + part.elo_rounds)
+                    });
+                    assert_eq!(sums, (row.time_ms(), row.points, row.elo_rounds), "seed {seed}, {stretches:?}");
+                }
+            }
+        }
+    }
+    assert!(several > 100, "{several} rows are made of several");
+}
+
+/// The other count of when windows begin and end, against that of clqd.
+#[test]
+fn windows_of_the_oracle_are_those_of_the_boards() {
+    let (base_ms, duration_ms, every_ms, repeat) = (1_700_000_000_000, 250_000_000, 100_000_000, 1_500);
+    let types = [
+        (WindowType::ALL_TIME, Shape::AllTime, Stretches::AllTime),
+        (WindowType::HOUR, Shape::Hour, Stretches::Hours),
+        (WindowType::DAY, Shape::Day, Stretches::Days),
+        (WindowType::WEEK, Shape::Week, Stretches::Weeks),
+        (WindowType::MONTH, Shape::Month, Stretches::Months),
+        (
+            WindowType(12),
+            Shape::Custom { base_ms, duration_ms, every_ms, repeat },
+            Stretches::Custom { base_ms, duration_ms, every_ms, repeat },
+        ),
+    ];
+    for zone in
+        ["UTC", "Europe/Amsterdam", "America/Sao_Paulo", "America/St_Johns", "Australia/Lord_Howe", "Pacific/Apia"]
+    {
+        let calendar = Calendar::new(zone).expect("a zone");
+        let specs = types.iter().map(|(kind, shape, _)| WindowSpec { kind: *kind, shape: *shape, keep: 0 });
+        let windows = Windows::new(calendar, specs).expect("types");
+        // Steps that meet every hour of the day, and years in which zones had their jumps.
+        for t in (0..2_000_000_000_000).step_by(500_400_000) {
+            for t in [t, t / HOUR_MS * HOUR_MS, t / HOUR_MS * HOUR_MS + 60_000] {
+                let of_type = |(kind, _, stretches): &(WindowType, Shape, Stretches)| {
+                    let kind = *kind;
+                    let with_key = move |(index, span)| (WindowKey { kind, index }, span);
+                    stretches.between(&calendar, t, t).into_iter().map(with_key).collect::<Vec<_>>()
+                };
+                let want: Vec<_> = types.iter().flat_map(of_type).collect();
+                let got: Vec<_> =
+                    windows.at(t).into_iter().map(|key| (key, windows.span(key).expect("a window"))).collect();
+                assert_eq!(got, want, "{zone} at {t}");
+            }
         }
     }
 }

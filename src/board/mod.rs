@@ -12,10 +12,12 @@ mod cursor;
 pub mod fusion;
 mod level;
 mod members;
+pub mod order;
 pub mod query;
 pub mod question;
 pub mod set;
 pub mod shown;
+pub mod window;
 
 pub use cursor::BadCursor;
 

@@ -5,6 +5,9 @@
 use Change::{Reload, Restart};
 
 use crate::archive::ArchiveSettings;
+use crate::board::order::LowIsBetter;
+use crate::board::window::{BadSpec, WindowSpec};
+use crate::model::WindowType;
 use crate::model::week::Calendar;
 use crate::scan::Cidr;
 
@@ -123,6 +126,8 @@ pub const KEYS: &[Key] = &[
     key("elo", "k", Kind::Decimal { min: 0.1, max: 1_000.0 }, Reload),
     key("elo", "k_times_opponents_max", Kind::Decimal { min: 0.0, max: 1_000_000.0 }, Reload),
     key("elo", "carry_over", Kind::Bool, Reload),
+    key("boards", "windows", Kind::Texts(window), Reload),
+    key("boards", "low_is_better", Kind::Texts(low_is_better), Reload),
     key("store", "cache_bytes", whole(16 << 20, 64 << 30, "bytes"), Restart),
     key("store", "commit_interval_ms", whole(10, 10_000, "ms"), Reload),
     key("store", "keep_weeks", whole(1, 520, "weeks"), Reload),
@@ -168,6 +173,21 @@ fn socket_path(text: &str) -> Result<(), String> {
 
 fn network(text: &str) -> Result<(), String> {
     text.parse::<Cidr>().map(|_| ()).map_err(|error| error.to_string())
+}
+
+/// Weeks are always there, and have a key that says how many are kept.
+fn window(text: &str) -> Result<(), String> {
+    let spec: WindowSpec = text.parse().map_err(|error: BadSpec| error.to_string())?;
+    if spec.kind == WindowType::WEEK {
+        return Err(format!(
+            "window {text:?}: weeks are there without being named; store.keep_weeks says how many stay"
+        ));
+    }
+    Ok(())
+}
+
+fn low_is_better(text: &str) -> Result<(), String> {
+    text.parse::<LowIsBetter>().map(|_| ()).map_err(|error| error.to_string())
 }
 
 fn log_filter(text: &str) -> Result<(), String> {

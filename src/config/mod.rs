@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use check::Problem;
 use keys::{Change, KEYS};
+pub use rooms::WindowSettingsError;
 
 use crate::rank::Quarter;
 
@@ -46,6 +47,7 @@ pub struct Config {
     pub rounds: Rounds,
     pub clq2: Clq2,
     pub elo: Elo,
+    pub boards: Boards,
     pub store: Store,
     pub archive: Archive,
     pub scan_log: ScanLog,
@@ -118,6 +120,15 @@ pub struct Elo {
     /// 0: no cap.
     pub k_times_opponents_max: f64,
     pub carry_over: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Boards {
+    /// Types of windows besides the week: see [`Config::windows`].
+    pub windows: Vec<String>,
+    /// See [`Config::low_is_better`].
+    pub low_is_better: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -262,6 +273,12 @@ impl Config {
                 });
             }
         }
+        // Each text is in order; two of them may still be of one type.
+        if let Err(error) = config.windows() {
+            let key = "boards.windows".to_owned();
+            problems.push(Problem { line: lines.of(&key), key, message: error.to_string() });
+        }
+        problems.sort_by_key(|problem| problem.line);
         if problems.is_empty() { Ok(config) } else { Err(problems) }
     }
 

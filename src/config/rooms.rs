@@ -4,12 +4,26 @@ use std::path::PathBuf;
 
 use super::{Config, PASSWORD_CREDENTIAL};
 use crate::archive::ArchiveSettings;
+use crate::board::order::LowIsBetter;
+use crate::board::window::{BadSpec, Shape, WindowSpec, Windows, WindowsError};
 use crate::engine::EngineSettings;
+use crate::model::WindowType;
 use crate::model::week::{Calendar, UnknownZone};
 use crate::rank::{EloRules, NameRules, RoundRules, Rules};
 use crate::scan::ScanSettings;
 use crate::scanlog::RecorderSettings;
 use crate::schedule::Intervals;
+
+/// Why there are no windows as the config asks for.
+#[derive(Debug, thiserror::Error)]
+pub enum WindowSettingsError {
+    #[error(transparent)]
+    Zone(#[from] UnknownZone),
+    #[error(transparent)]
+    Spec(#[from] BadSpec),
+    #[error(transparent)]
+    Windows(#[from] WindowsError),
+}
 
 impl Config {
     pub fn engine_settings(&self) -> Result<EngineSettings, UnknownZone> {
@@ -37,6 +51,21 @@ impl Config {
             outbox_entries_max: self.archive.outbox_entries_max as usize,
             ..EngineSettings::default()
         })
+    }
+
+    /// Weeks, and the types that `boards.windows` names. No error of a config that was parsed.
+    pub fn windows(&self) -> Result<Windows, WindowSettingsError> {
+        let mut specs = vec![WindowSpec { kind: WindowType::WEEK, shape: Shape::Week, keep: self.store.keep_weeks }];
+        for text in &self.boards.windows {
+            specs.push(text.parse()?);
+        }
+        Ok(Windows::new(Calendar::new(&self.time_zone)?, specs)?)
+    }
+
+    /// The boards that the lowest score leads.
+    pub fn low_is_better(&self) -> Vec<LowIsBetter> {
+        // The check of the file reads them the same way.
+        self.boards.low_is_better.iter().filter_map(|boards| boards.parse().ok()).collect()
     }
 
     pub fn archive_settings(&self) -> ArchiveSettings {
@@ -100,6 +129,20 @@ mod tests {
         assert_eq!(settings.rules, Rules::default());
         assert_eq!(settings.intervals, Intervals::default());
         assert_eq!(Config::default().scan_settings(), ScanSettings::default());
+    }
+
+    #[test]
+    fn boards_are_those_that_the_file_asks_for() {
+        let kinds = |windows: Windows| windows.specs().iter().map(|spec| (spec.kind.0, spec.keep)).collect::<Vec<_>>();
+        assert_eq!(kinds(Config::default().windows().unwrap()), [(3, 4)]);
+        let text = "time_zone = \"Asia/Kolkata\"\n[store]\nkeep_weeks = 9\n[boards]\n\
+            windows = [\"month keep=13\", \"hour keep=48\", \"all-time\", \"12 base=2026-01-05T00:00:00Z duration=3d\"]\n\
+            low_is_better = [\"points\", \"time tag:race\"]\n";
+        let config = Config::parse(text).expect("valid");
+        let windows = config.windows().unwrap();
+        assert_eq!(windows.calendar().zone_name(), "Asia/Kolkata");
+        assert_eq!(kinds(windows), [(0, 0), (1, 48), (3, 9), (4, 13), (12, 4)]);
+        assert_eq!(config.low_is_better().len(), 2);
     }
 
     #[test]

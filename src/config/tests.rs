@@ -112,6 +112,24 @@ fn wrong_values_tell_what_was_expected() {
         "[scan]\ninterval_class2_s = 60\n",
         &["2: scan.interval_class2_s: 60 is less than scan.interval_class1_s, 120; expected at least as much"],
     );
+    problems(
+        "[boards]\nwindows = [\"day\", \"huor keep=48\"]\n",
+        &["2: boards.windows: window \"huor keep=48\": \"huor\" is not a window type; did you mean \"hour\"?"],
+    );
+    problems(
+        "[boards]\n\nwindows = [\"day keep=3\", \"hour\", \"day keep=4\"]\n",
+        &["3: boards.windows: window type day stands there twice"],
+    );
+    problems(
+        "[boards]\nwindows = [\"week keep=9\"]\n",
+        &[
+            "2: boards.windows: window \"week keep=9\": weeks are there without being named; store.keep_weeks says how many stay",
+        ],
+    );
+    problems(
+        "[boards]\nlow_is_better = [\"point tag:race\"]\n",
+        &["2: boards.low_is_better: \"point tag:race\": \"point\" is not a ranking; did you mean \"points\"?"],
+    );
     assert!(Config::parse("log = \"info,clqd=loud\"\n").is_err());
     assert!(Config::parse("[scan]\nretries = 99999999999999999999\n").is_err());
 }

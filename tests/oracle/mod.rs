@@ -17,6 +17,7 @@ pub mod generate;
 mod log;
 mod rows;
 mod servers;
+mod windows;
 
 use std::collections::HashMap;
 
@@ -26,6 +27,7 @@ pub use facts::{Entry, Fact, FactKind, Round, Snapshot, clq2_scores, elo_after};
 pub use log::{Line, LineKind, read_log};
 pub use rows::{Best, Row, Scope};
 pub use servers::{ClassStep, MapTime, SLOT_CODE_BITS, Series, decode, encode, median, pack_slots, ranks_blob};
+pub use windows::{Stretches, Window};
 
 /// The settings that RULES names. The default is RULES' default.
 #[derive(Clone, Debug)]

@@ -1,5 +1,5 @@
 //! Rows, boards and best positions (RULES 3, 5 to 8, 11) and the export of
-//! RULES 13, computed from all facts of a scope. Not windows other than weeks.
+//! RULES 13, computed from all facts of a scope. Windows other than weeks: see `windows`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -17,9 +17,10 @@ pub enum Scope {
     Tag(Vec<String>),
 }
 
-/// A player in one week in one scope.
+/// A player in one week, or another window, in one scope.
 #[derive(Clone, Debug)]
 pub struct Row {
+    /// That in which the window begins.
     pub week: u32,
     pub who: Who,
     pub measured_ms: i64,
@@ -37,12 +38,12 @@ pub struct Row {
     pub pos: BTreeMap<&'static str, usize>,
 }
 
-/// Ratings of a week in a scope.
-struct Ratings {
+/// Ratings of a window in a scope.
+pub(super) struct Ratings {
     /// Each with the moment of its round.
-    of_week: HashMap<Who, Vec<(i64, f64)>>,
+    pub revealed: HashMap<Who, Vec<(i64, f64)>>,
     /// What players bring from the weeks before.
-    carried: HashMap<Who, f64>,
+    pub carried: HashMap<Who, f64>,
 }
 
 /// The best three (position, week) of a player on a server in a ranking, best first.
@@ -51,7 +52,7 @@ pub type Best = Vec<(usize, u32)>;
 pub const RANKINGS: [&str; 5] = ["clq1", "clq2", "elo", "points", "time"];
 
 impl Scope {
-    fn holds(&self, server: &str, game: &str) -> bool {
+    pub(super) fn holds(&self, server: &str, game: &str) -> bool {
         match self {
             Scope::Server(url) => url == server,
             Scope::Game(name) => name == game,
@@ -120,8 +121,18 @@ impl Oracle {
     /// first snapshot and only a final list tells of him. He is on the boards of
     /// points and time then, with 0.
     pub fn rows(&self, week: u32, scope: &Scope) -> Vec<Row> {
-        let ratings = self.ratings(week, scope);
-        let in_scope = |f: &&Fact| f.week == week && scope.holds(&f.server, &f.who.game);
+        self.rows_revealed(week, |_, of_week| of_week == week, self.ratings(week, scope), scope)
+    }
+
+    /// The same of any window: `within` tells by moment and week what it takes in.
+    pub(super) fn rows_revealed(
+        &self,
+        week: u32,
+        within: impl Fn(i64, u32) -> bool,
+        ratings: Ratings,
+        scope: &Scope,
+    ) -> Vec<Row> {
+        let in_scope = |f: &&Fact| within(f.t, f.week) && scope.holds(&f.server, &f.who.game);
         let mut facts: HashMap<&Who, Vec<&Fact>> = HashMap::new();
         let all = match scope {
             Scope::Server(server) => of_server(&self.index.facts, &self.facts, server),
@@ -130,13 +141,13 @@ impl Oracle {
         for fact in all.into_iter().filter(in_scope) {
             facts.entry(&fact.who).or_default().push(fact);
         }
-        let who: BTreeSet<&Who> = facts.keys().copied().chain(ratings.of_week.keys()).collect();
+        let who: BTreeSet<&Who> = facts.keys().copied().chain(ratings.revealed.keys()).collect();
         let mut rows: Vec<Row> = who
             .into_iter()
             .map(|who| {
                 let facts = facts.get(who).map_or(&[][..], Vec::as_slice);
                 let start = ratings.carried.get(who).copied().unwrap_or(1000.0);
-                row(week, who, facts, start, ratings.of_week.get(who).map_or(&[][..], Vec::as_slice))
+                row(week, who, facts, start, ratings.revealed.get(who).map_or(&[][..], Vec::as_slice))
             })
             .collect();
         rows.sort_by_key(|row| self.player_key(&row.who));
@@ -167,7 +178,7 @@ impl Oracle {
     fn ratings(&self, week: u32, scope: &Scope) -> Ratings {
         let mut carried: HashMap<Who, f64> = HashMap::new();
         let mut last: HashMap<Who, (u32, f64)> = HashMap::new();
-        let mut of_week: HashMap<Who, Vec<(i64, f64)>> = HashMap::new();
+        let mut revealed: HashMap<Who, Vec<(i64, f64)>> = HashMap::new();
         let in_scope = |r: &&Round| r.week <= week && scope.holds(&r.server, &r.game);
         let all = match scope {
             Scope::Server(server) => of_server(&self.index.rounds, &self.rounds, server),
@@ -184,14 +195,14 @@ impl Oracle {
                 if entry.usable {
                     last.insert(who(&entry.name), (round.week, after));
                     if round.week == week {
-                        of_week.entry(who(&entry.name)).or_default().push((round.t, after));
+                        revealed.entry(who(&entry.name)).or_default().push((round.t, after));
                     } else if self.settings.elo_carry_over {
                         carried.insert(who(&entry.name), after);
                     }
                 }
             }
         }
-        Ratings { of_week, carried }
+        Ratings { revealed, carried }
     }
 
     /// All rows of a week on all servers: URL, then player name, [open] then game.

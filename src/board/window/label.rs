@@ -1,0 +1,242 @@
+//! How windows and their types are written, both ways.
+//!
+//! | type | name | a window |
+//! |---|---|---|
+//! | hour of UTC | `hour` | `2026-11-21T14Z` |
+//! | local day | `day` | `2026-11-21` |
+//! | local week | `week` | `2026-W47` |
+//! | local month | `month` | `2026-11` |
+//! | all time | `all-time` | `all-time` |
+//! | given by the config | its number, `12` | `12#3`, the fourth of type 12 |
+
+use chrono::{Datelike, NaiveDate};
+
+use super::{date_of_day, day_of_date};
+use crate::model::{WeekKey, WindowKey, WindowType, week};
+use crate::nearest::nearest;
+
+const NAMES: [(WindowType, &str); 5] = [
+    (WindowType::HOUR, "hour"),
+    (WindowType::DAY, "day"),
+    (WindowType::WEEK, "week"),
+    (WindowType::MONTH, "month"),
+    (WindowType::ALL_TIME, "all-time"),
+];
+
+/// `day`, `12`.
+pub fn type_name(kind: WindowType) -> String {
+    let name = NAMES.iter().find(|(known, _)| *known == kind);
+    name.map_or_else(|| kind.0.to_string(), |(_, name)| (*name).to_owned())
+}
+
+/// The type of a name.
+pub fn parse_type(text: &str) -> Result<WindowType, UnknownType> {
+    if let Some((kind, _)) = NAMES.iter().find(|(_, name)| *name == text) {
+        return Ok(*kind);
+    }
+    if let Some(number) = number(text) {
+        let kind = u16::try_from(number).ok().map(WindowType).filter(|kind| kind.is_custom());
+        return kind.ok_or_else(|| UnknownType { text: shown(text), advice: numbers() });
+    }
+    let advice = match nearest(text, NAMES.map(|(_, name)| name)) {
+        Some(name) => format!("did you mean {name:?}?"),
+        None => format!("expected {}, or a number of your own, {}", NAMES.map(|(_, name)| name).join(", "), range()),
+    };
+    Err(UnknownType { text: shown(text), advice })
+}
+
+fn range() -> String {
+    format!("{} to {}", WindowType::CUSTOM_MIN, u16::MAX)
+}
+
+fn numbers() -> String {
+    format!("numbers of your own are {}", range())
+}
+
+/// `2026-11-21`; a key that is none of the calendar's is written as those of
+/// custom types.
+pub fn label(key: WindowKey) -> String {
+    calendar_label(key).unwrap_or_else(|| format!("{}#{}", key.kind.0, key.index))
+}
+
+fn calendar_label(key: WindowKey) -> Option<String> {
+    let index = i64::from(key.index);
+    let ymd = |date: NaiveDate| format!("{:04}-{:02}-{:02}", date.year(), date.month(), date.day());
+    match key.kind {
+        WindowType::ALL_TIME => (index == 0).then(|| "all-time".to_owned()),
+        // 1970 began three days after day 0.
+        WindowType::HOUR => Some(format!("{}T{:02}Z", ymd(date_of_day(index / 24 + 3)?), index % 24)),
+        WindowType::DAY => date_of_day(index).map(ymd),
+        WindowType::WEEK => date_of_day(index * 7).map(|_| week::label(WeekKey(key.index))),
+        WindowType::MONTH => (index / 12 <= 9_999).then(|| format!("{:04}-{:02}", index / 12, index % 12 + 1)),
+        _ => None,
+    }
+}
+
+/// The window of a label. Whether the config has its type is told by
+/// [`super::Windows::span`].
+pub fn parse(text: &str) -> Result<WindowKey, BadLabel> {
+    let read = if let Some((kind, index)) = text.split_once('#') {
+        custom(kind, index)
+    } else if text == "all-time" {
+        Some(WindowKey::ALL_TIME)
+    } else if text.contains("-W") {
+        week::parse_label(text).ok().map(WindowKey::from)
+    } else if let Some((day, hour)) = text.strip_suffix('Z').and_then(|text| text.split_once('T')) {
+        hour_of(day, hour)
+    } else {
+        match text.len() {
+            10 => date(text).and_then(|date| key(WindowType::DAY, day_of_date(date))),
+            // The first month with a moment that counts is that in which 1970 begins, west of Greenwich.
+            7 => date(&format!("{text}-01"))
+                .map(|date| i64::from(date.year()) * 12 + i64::from(date.month0()))
+                .filter(|&month| month >= 1969 * 12 + 11)
+                .and_then(|month| key(WindowType::MONTH, month)),
+            _ => None,
+        }
+    };
+    // One window, one text: "2026-1-05" and "12#03" are none.
+    read.filter(|&key| label(key) == text).ok_or_else(|| BadLabel(shown(text)))
+}
+
+fn custom(kind: &str, index: &str) -> Option<WindowKey> {
+    let kind = u16::try_from(number(kind)?).ok().map(WindowType).filter(|kind| kind.is_custom())?;
+    Some(WindowKey { kind, index: number(index)? })
+}
+
+fn hour_of(day: &str, hour: &str) -> Option<WindowKey> {
+    let hour = i64::from(number(hour)?);
+    let days = day_of_date(date(day)?) - 3;
+    (hour < 24).then(|| key(WindowType::HOUR, days * 24 + hour))?
+}
+
+fn key(kind: WindowType, index: i64) -> Option<WindowKey> {
+    Some(WindowKey { kind, index: u32::try_from(index).ok()? })
+}
+
+fn date(text: &str) -> Option<NaiveDate> {
+    NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()
+}
+
+/// Digits and nothing else.
+fn number(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()))
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(40).collect()
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not a window type; {advice}")]
+pub struct UnknownType {
+    text: String,
+    advice: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} is not a window, such as the hour \"2026-11-21T14Z\" (UTC), the day \"2026-11-21\", the week \"2026-W47\", \
+     the month \"2026-11\", \"all-time\", or the fourth of type 12, \"12#3\""
+)]
+pub struct BadLabel(pub String);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_go_both_ways() {
+        for (kind, index, text) in [
+            (WindowType::ALL_TIME, 0, "all-time"),
+            (WindowType::HOUR, 0, "1970-01-01T00Z"),
+            (WindowType::HOUR, 498_974, "2026-12-03T14Z"),
+            (WindowType::DAY, 0, "1969-12-29"),
+            (WindowType::DAY, 20_781, "2026-11-21"),
+            (WindowType::WEEK, 0, "1970-W01"),
+            (WindowType::WEEK, 2_968, "2026-W47"),
+            (WindowType::MONTH, 1969 * 12 + 11, "1969-12"),
+            (WindowType::MONTH, 2026 * 12 + 10, "2026-11"),
+            (WindowType::MONTH, 9_999 * 12 + 11, "9999-12"),
+            (WindowType(12), 3, "12#3"),
+            (WindowType(u16::MAX), u32::MAX, "65535#4294967295"),
+        ] {
+            let key = WindowKey { kind, index };
+            assert_eq!(label(key), text);
+            assert_eq!(parse(text), Ok(key));
+        }
+        for kind in [WindowType::HOUR, WindowType::DAY, WindowType::WEEK] {
+            for index in (0..400_000).step_by(7) {
+                let key = WindowKey { kind, index };
+                assert_eq!(parse(&label(key)), Ok(key));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_window_is_refused() {
+        for bad in [
+            "",
+            "2026",
+            "2026-13",
+            "2026-00",
+            "1969-11",
+            "0000-01",
+            "2026-02-29",
+            "2026-1-05",
+            "+026-01-05",
+            "1969-12-28",
+            "2026-11-21T24Z",
+            "2026-11-21T1Z",
+            "2026-11-21T14",
+            "1969-12-31T23Z",
+            "2026-W54",
+            "12#",
+            "12#03",
+            "12#-1",
+            "12#4294967296",
+            "9#0",
+            "2#20781",
+            "65536#0",
+            "#1",
+            "day",
+            "all_time",
+            "2026\u{2013}11",
+        ] {
+            assert_eq!(parse(bad), Err(BadLabel(bad.to_owned())));
+        }
+        let error = parse(&"x".repeat(1_000)).unwrap_err().to_string();
+        assert!(error.len() < 300 && error.contains("the day \"2026-11-21\""), "{error}");
+    }
+
+    #[test]
+    fn every_key_has_a_label() {
+        for kind in (0..20).map(WindowType) {
+            for index in [0, 1, 3_000_000, 70_389_504, u32::MAX - 1, u32::MAX] {
+                let key = WindowKey { kind, index };
+                let text = label(key);
+                assert!(parse(&text).is_ok_and(|read| read == key) || !kind.is_custom(), "{key:?} is {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_of_types() {
+        for name in ["hour", "day", "week", "month", "all-time", "10", "12", "65535"] {
+            assert_eq!(type_name(parse_type(name).unwrap()), name);
+        }
+        for (text, want) in [
+            ("days", "\"days\" is not a window type; did you mean \"day\"?"),
+            ("alltime", "\"alltime\" is not a window type; did you mean \"all-time\"?"),
+            (
+                "fortnight",
+                "\"fortnight\" is not a window type; expected hour, day, week, month, all-time, or a number of your own, 10 to 65535",
+            ),
+            ("4", "\"4\" is not a window type; numbers of your own are 10 to 65535"),
+            ("65536", "\"65536\" is not a window type; numbers of your own are 10 to 65535"),
+        ] {
+            assert_eq!(parse_type(text).unwrap_err().to_string(), want);
+        }
+        assert!(parse_type("+12").is_err());
+    }
+}
