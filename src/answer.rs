@@ -66,7 +66,10 @@ pub fn answer(hot: &Hot, request: &Request) -> Result<Vec<Row>, Failure> {
 fn failure(error: ViewError<StoreError>) -> Failure {
     let code = match error {
         ViewError::Source(_) => ErrorCode::Internal,
-        ViewError::BadCursor(_) | ViewError::AmbiguousName { .. } | ViewError::TimeOfWindow(_) => ErrorCode::BadRequest,
+        ViewError::BadCursor(_)
+        | ViewError::BadWindow(_)
+        | ViewError::AmbiguousName { .. }
+        | ViewError::TimeOfWindow(_) => ErrorCode::BadRequest,
         ViewError::Stale(_) => ErrorCode::Refused,
         _ => ErrorCode::NotFound,
     };

@@ -3,15 +3,13 @@
 //! reader of a state directory refuse alike, since both answer from here.
 
 use super::protocol::{Request, TOP_ROWS_MAX};
+use crate::board::window::TIME_MS_MAX;
 use crate::model::board_view::{BoardQuestion, FusedQuestion, PlayerName, RankingWeight, ScoreBounds};
 use crate::model::row::Ranking;
 
 /// Most players in one question; names of as many stay below
 /// `limits::CONTROL_LINE_BYTES_MAX`, each byte of them escaped.
 pub const PLAYERS_MAX: usize = 1_000;
-
-/// Year 9999: every calendar can still count from here.
-const TIME_MS_MAX: i64 = 253_370_764_800_000;
 
 const _: () =
     assert!(PLAYERS_MAX * (2 * crate::limits::NAME_BYTES_MAX + 3) < crate::limits::CONTROL_LINE_BYTES_MAX * 2 / 3);

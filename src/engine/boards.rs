@@ -16,6 +16,7 @@ use crate::board::query::{Cursor, Standing};
 use crate::board::question::{self, AskError, Found, Positions, Question, Ranked};
 use crate::board::set::{Direction, Set};
 use crate::board::shown::{self, CLQ1_PER_POINT_PER_SECOND, ShownRange};
+use crate::board::window::{self, Windows};
 use crate::board::{self, Place, fusion};
 use crate::model::board_view::{
     AbsentView, BoardHead, BoardName, BoardQuestion, BoardRow, BoardsName, FusedHead, FusedQuestion, FusedRanking,
@@ -24,12 +25,12 @@ use crate::model::board_view::{
 };
 use crate::model::name::{ColourCodes, normalise};
 use crate::model::scope::ScopeName;
-use crate::model::{PlayerKey, Ranking, WeekKey, week};
+use crate::model::{PlayerKey, Ranking, WindowKey};
 use crate::rank::clq1;
 
 const _: () = assert!(CLQ1_PER_POINT_PER_SECOND == clq1::SCORE_PER_POINT_PER_SECOND);
 
-/// What a window's type is called where it is a week.
+/// The type of windows that is asked of where none is named.
 const WEEK: &str = "week";
 
 /// The answer to a question to one board.
@@ -183,11 +184,18 @@ impl Engine {
             return Err(ViewError::NoBoards(name.scope.to_string()));
         };
         let (server, _) = self.find(url)?;
-        let week = self.week_asked(name)?;
+        let key = self.window_asked(name)?;
+        let no_boards = || self.no_window(name, window::label(key));
+        let span = self.windows().span(key).ok_or_else(no_boards)?;
+        let week = key.week().ok_or_else(no_boards)?;
+        // The running week may hold nothing yet; any other must be at hand.
+        if !span.contains(&self.now_ms()) {
+            self.week_at_hand(&window::label(key))?;
+        }
         let window = WindowView {
-            window: week::label(week),
-            from_ms: Some(self.books.calendar.week_start_ms(week)),
-            to_ms: Some(self.books.calendar.week_end_ms(week)),
+            window: window::label(key),
+            from_ms: Some(span.start).filter(|&start| start != i64::MIN),
+            to_ms: Some(span.end).filter(|&end| end != i64::MAX),
             closed: self.is_closed(week),
         };
         let rows = self.rows(source, week, server)?;
@@ -201,24 +209,29 @@ impl Engine {
         Ok((window, sets))
     }
 
-    /// The running week may hold nothing yet; any other must be at hand.
-    fn week_asked<E: std::error::Error + 'static>(&self, name: &BoardsName) -> Result<WeekKey, ViewError<E>> {
-        let running = self.books.calendar.week(self.now_ms());
-        let label = match (name.window.as_deref(), name.time_ms) {
-            (None | Some(WEEK), None) => return Ok(running),
-            (None | Some(WEEK), Some(t_ms)) => week::label(self.books.calendar.week(t_ms)),
-            (Some(label), None) => label.to_owned(),
-            (Some(label), Some(_)) => return Err(ViewError::TimeOfWindow(label.to_owned())),
-        };
-        match week::parse_label(&label) {
-            Ok(week) if week == running => Ok(week),
-            Ok(_) => self.week_at_hand(&label),
-            Err(_) => Err(ViewError::UnknownWindow {
-                scope: name.scope.to_string(),
-                window: label,
-                example: week::label(running),
-            }),
+    /// The windows that there are boards of: weeks.
+    fn windows(&self) -> Windows {
+        Windows::new(self.books.calendar, []).expect("weeks alone are in order")
+    }
+
+    fn window_asked<E: std::error::Error + 'static>(&self, name: &BoardsName) -> Result<WindowKey, ViewError<E>> {
+        let text = name.window.as_deref().unwrap_or(WEEK);
+        let t_ms = name.time_ms.unwrap_or(self.now_ms());
+        match (window::parse_type(text), window::parse(text)) {
+            (Ok(kind), _) => self.windows().oldest(kind, t_ms).ok_or_else(|| self.no_window(name, text.to_owned())),
+            (Err(_), Ok(_)) if name.time_ms.is_some() => Err(ViewError::TimeOfWindow(text.to_owned())),
+            (Err(_), Ok(window)) => Ok(window),
+            // Types have names, windows have numbers.
+            (Err(_), Err(bad)) if text.contains(|c: char| c.is_ascii_digit()) => {
+                Err(ViewError::BadWindow(bad.to_string()))
+            }
+            (Err(bad), Err(_)) => Err(ViewError::BadWindow(bad.to_string())),
         }
+    }
+
+    fn no_window<E: std::error::Error + 'static>(&self, name: &BoardsName, window: String) -> ViewError<E> {
+        let types = self.windows().specs().iter().map(|spec| window::type_name(spec.kind)).collect::<Vec<_>>();
+        ViewError::NoWindow { scope: name.scope.to_string(), window, types: types.join(", ") }
     }
 }
 

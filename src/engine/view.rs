@@ -32,8 +32,10 @@ pub enum ViewError<E: std::error::Error + 'static> {
     NotOnBoard { name: String, board: String },
     #[error("there are no boards of {0}")]
     NoBoards(String),
-    #[error("{scope} has no boards of window {window:?}; it has those of weeks: \"week\", or one such as {example}")]
-    UnknownWindow { scope: String, window: String, example: String },
+    #[error("{0}")]
+    BadWindow(String),
+    #[error("there are no boards of {scope} in {window:?}; there are those of windows of type {types}")]
+    NoWindow { scope: String, window: String, types: String },
     #[error("{0:?} is one window; with a time give a type of windows, such as \"week\"")]
     TimeOfWindow(String),
     #[error("{0}")]
