@@ -340,3 +340,68 @@ fn the_commands_without_a_daemon() {
         assert!(done.err.contains(told), "{args:?}: {}", done.err);
     }
 }
+
+/// Replays lines into the state; what it holds already is passed over.
+fn replay(place: &Place, lines: &str) {
+    let (log, state) = (place.path("part.jsonl"), place.state());
+    std::fs::write(&log, lines).expect("the log");
+    place.ok(["replay".as_ref(), log.as_os_str(), "--state".as_ref(), state.as_os_str()]);
+}
+
+#[test]
+fn a_cursor_outlives_a_restart_and_tells_that_the_board_has_moved() {
+    let place = Place::new("");
+    let log = std::fs::read_to_string(fixture("scan-log.jsonl")).expect("the log");
+    let lines: Vec<&str> = log.lines().collect();
+    replay(&place, &lines[..60].join("\n"));
+    let page = |args: &[&str]| {
+        let page = place.json(board_line(&[&["page", "-n", "3", "--ranking", "time"], args].concat()));
+        let names: Vec<Value> = page[1..].iter().map(|row| row["name"].clone()).collect();
+        (page[0]["page"].clone(), names)
+    };
+    let (first, _) = page(&[]);
+    let after = first["after"].as_str().expect("a cursor");
+    let (same, _) = page(&["--after", after]);
+    assert_eq!((&first["moved"], &same["moved"]), (&false.into(), &false.into()));
+    replay(&place, &lines[..120].join("\n"));
+    let (moved, _) = page(&["--after", after]);
+    assert_eq!(moved["moved"], true);
+    let human = place.ok(board_line(&["page", "--ranking", "time", "--after", after]));
+    assert!(human.contains("the board has changed since the cursor was made"), "{human}");
+}
+
+#[test]
+fn a_name_of_several_games() {
+    let place = Place::new("");
+    let scan = |minute: i64, server: &str, game: &str, player: &str| {
+        let t = 1_763_683_200_000 + minute * 60_000;
+        format!(
+            r#"{{"t":{t},"server":"{server}","game":"{game}","map":"m","hostname":"h","slots":8,"players":[{{"name":"{player}","points":{minute},"ping":20,"bot":false}}]}}"#
+        )
+    };
+    let (a, b) = ("quake3://127.0.0.1:1", "quake3://127.0.0.1:2");
+    let lines = [
+        scan(0, a, "baseq3", "Visor"),
+        scan(2, a, "baseq3", "^1Visor"),
+        scan(4, a, "baseoa", "Visor"),
+        scan(5, b, "baseoa", "Visor"),
+        scan(6, a, "baseoa", "Visor"),
+    ];
+    replay(&place, &lines.join("\n"));
+    let on = |server: &str, who: &[&str]| {
+        place.run([&["--json", "board", "standing", "--server", server, "--time", "1763683200000"], who].concat())
+    };
+    let key = |done: common::Done| {
+        assert!(done.status.success(), "{}", done.err);
+        serde_json::from_str::<Value>(&done.out).expect("a row")["player"].clone()
+    };
+    assert_eq!(key(on(a, &["Visor"])), 2, "of the game that is played now");
+    assert_eq!(key(on(b, &["^4Visor"])), 2, "colour codes are not of the name");
+    assert_eq!(key(on(a, &["--key", "1"])), 1);
+    replay(&place, &scan(8, a, "q3ut4", "Anarki"));
+    let refused = on(a, &["Visor"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let told = "\"Visor\" is a name in several games: baseq3 (player 1), baseoa (player 2); say which by";
+    assert!(refused.err.contains(told), "{}", refused.err);
+    assert_eq!(key(on(a, &["--key", "2"])), 2);
+}
