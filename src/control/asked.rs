@@ -11,6 +11,9 @@ use crate::model::row::Ranking;
 /// `limits::CONTROL_LINE_BYTES_MAX`, each byte of them escaped.
 pub const PLAYERS_MAX: usize = 1_000;
 
+/// Boards are walked at most five times `k` and `TOP_ROWS_MAX` places deep.
+const K_MAX: f64 = 10_000.0;
+
 const _: () =
     assert!(PLAYERS_MAX * (2 * crate::limits::NAME_BYTES_MAX + 3) < crate::limits::CONTROL_LINE_BYTES_MAX * 2 / 3);
 
@@ -24,7 +27,7 @@ pub fn problem(request: &Request) -> Option<String> {
         }
         Request::Fused { boards, rankings, k, ask } => time(boards.time_ms)
             .or_else(|| weights(rankings))
-            .or_else(|| k.filter(|k| !(0.0..=1e9).contains(k)).map(|k| format!("k is {k}; expected 0 to 1000000000")))
+            .or_else(|| k.filter(|k| !(0.0..=K_MAX).contains(k)).map(|k| format!("k is {k}; expected 0 to {K_MAX}")))
             .or_else(|| match ask {
                 FusedQuestion::Top { count } => rows(*count),
                 FusedQuestion::Players { players } => list(players),
