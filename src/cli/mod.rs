@@ -9,6 +9,7 @@
 
 pub mod admin;
 pub mod app;
+pub mod board;
 pub mod check;
 pub mod demo;
 pub mod export;
@@ -61,6 +62,9 @@ pub enum Command {
     Rescan(admin::Rescan),
     /// Show the best players of a server in a week
     Top(admin::Top),
+    /// Ask a board of a server, game or tag: places, ranges, positions, standings
+    #[command(subcommand)]
+    Board(board::Board),
     /// Show what is known of a player, in every game that the name is known in
     Player(admin::Player),
     /// Greylist a server: scanned and shown, but ignored by statistics
@@ -90,6 +94,7 @@ impl Cli {
             Command::Servers(command) => admin::servers(command, &app),
             Command::Rescan(args) => admin::rescan(args, &app),
             Command::Top(args) => admin::top(args, &app),
+            Command::Board(command) => board::run(command, &app),
             Command::Player(args) => admin::player(args, &app),
             Command::Greylist(args) => admin::greylist(args, &app),
             Command::Reload => admin::reload(&app),

@@ -1,5 +1,6 @@
 //! How answers look: rows to tables for people, or to JSON lines for programs.
 
+mod board;
 mod server;
 mod status;
 
@@ -21,11 +22,13 @@ pub struct Printer<W: Write> {
     out: W,
     /// The list of servers under way.
     servers: Option<Table>,
+    /// The answer of a board under way.
+    board: board::Answer,
 }
 
 impl<W: Write> Printer<W> {
     pub fn new(json: bool, out: W) -> Printer<W> {
-        Printer { json, now_ms: crate::clock::system_ms(), out, servers: None }
+        Printer { json, now_ms: crate::clock::system_ms(), out, servers: None, board: board::Answer::default() }
     }
 
     /// Prints a row as it comes. Rows of a table may wait for its widths.
@@ -34,6 +37,7 @@ impl<W: Write> Printer<W> {
             return writeln!(self.out, "{}", serde_json::to_string(&row)?);
         }
         let now_ms = self.now_ms;
+        let Some(row) = self.board.row(&mut self.out, row, now_ms)? else { return Ok(()) };
         match row {
             Row::Status(status) => status::print(&mut self.out, &status),
             Row::Server(summary) => {
@@ -45,6 +49,14 @@ impl<W: Write> Printer<W> {
             Row::Scan(scan) => print_scan(&mut self.out, &scan),
             Row::Top(top) => print_top(&mut self.out, &top, now_ms),
             Row::Player(player) => print_player(&mut self.out, &player),
+            Row::BoardHead(_)
+            | Row::Place(_)
+            | Row::Absent(_)
+            | Row::Standing(_)
+            | Row::PositionFor(_)
+            | Row::Standings(_)
+            | Row::FusedHead(_)
+            | Row::Fused(_) => unreachable!("rows of boards are printed by then"),
         }
     }
 
@@ -53,6 +65,7 @@ impl<W: Write> Printer<W> {
         if let Some(mut table) = self.servers.take() {
             table.flush(&mut self.out)?;
         }
+        self.board.finish(&mut self.out)?;
         self.out.flush()
     }
 }
