@@ -1,8 +1,11 @@
 //! Which entries of a snapshot count, and under which name (RULES section 2).
 
-use rustc_hash::FxHashSet;
+use std::cmp::Ordering;
+use std::hash::Hasher;
 
-use crate::model::name::{ColourCodes, normalise};
+use rustc_hash::{FxHashSet, FxHasher};
+
+use crate::model::name::{ColourCodes, is_plain, normalise};
 use crate::model::server::Entry;
 use crate::model::snapshot::Player;
 
@@ -39,7 +42,8 @@ pub struct NameFamily {
 
 impl NameRules {
     pub fn family(&self, scheme: &str, quake3_family: bool, game: &str) -> NameFamily {
-        let darkplaces = || scheme == "darkplaces" || self.darkplaces_games.contains(&game.to_ascii_lowercase());
+        let listed = || self.darkplaces_games.iter().any(|listed| listed.eq_ignore_ascii_case(game));
+        let darkplaces = || scheme == "darkplaces" || listed();
         let codes = match quake3_family {
             false => ColourCodes::None,
             true if darkplaces() => ColourCodes::DarkPlaces,
@@ -60,8 +64,47 @@ pub struct Screened {
     pub entries: Vec<Entry>,
     /// For each entry: its name is not empty, not ignored, and stands once.
     pub usable: Vec<bool>,
-    /// Indices of `entries` in order of name.
-    pub by_name: Vec<u16>,
+    pub by_name: ByName,
+}
+
+/// The entries of a list, equal names beside each other. In an order that tells
+/// names apart by a number, and by their text only where the numbers are equal:
+/// comparing texts was half of the screening.
+#[derive(Debug, Default)]
+pub struct ByName(Vec<Place>);
+
+/// Where a name stands. The mark comes first, so that places are in its order.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// Equal for equal names; hardly ever for others, unless someone makes
+    /// names to that end.
+    mark: u32,
+    index: u16,
+}
+
+impl ByName {
+    /// Of at most [`crate::limits::PLAYERS_MAX`] entries.
+    fn of(entries: &[Entry]) -> ByName {
+        let mut places: Vec<Place> =
+            entries.iter().zip(0..).map(|(entry, index)| Place { mark: mark(&entry.name), index }).collect();
+        places.sort_unstable_by(|a, b| order(a, entries, b, entries));
+        ByName(places)
+    }
+
+    /// The places of each name.
+    fn runs<'a>(&'a self, entries: &'a [Entry]) -> impl Iterator<Item = &'a [Place]> {
+        self.0.chunk_by(|a, b| order(a, entries, b, entries).is_eq())
+    }
+}
+
+fn mark(name: &str) -> u32 {
+    let mut hasher = FxHasher::default();
+    hasher.write(name.as_bytes());
+    (hasher.finish() >> 32) as u32
+}
+
+fn order(a: &Place, of_a: &[Entry], b: &Place, of_b: &[Entry]) -> Ordering {
+    a.mark.cmp(&b.mark).then_with(|| of_a[usize::from(a.index)].name.cmp(&of_b[usize::from(b.index)].name))
 }
 
 /// Screens a player list of at most [`crate::limits::PLAYERS_MAX`] entries.
@@ -71,53 +114,46 @@ pub fn screen(players: Vec<Player>, rules: &NameRules, family: NameFamily) -> Sc
         if !rules.count_bots && rules.is_bot(&player, family) {
             continue;
         }
-        let name = normalise(&player.name, family.codes);
-        let display = if name == player.name { String::new() } else { player.name };
+        let (name, display) = match is_plain(&player.name, family.codes) {
+            true => (player.name, String::new()),
+            false => match normalise(&player.name, family.codes) {
+                name if name == player.name => (name, String::new()),
+                name => (name, player.name),
+            },
+        };
         entries.push(Entry { display, name, points: player.points, ping: player.ping, presence: None });
     }
-    let by_name = order_by_name(&entries);
+    let by_name = ByName::of(&entries);
     let mut usable: Vec<bool> = entries.iter().map(|e| !e.name.is_empty() && !rules.ignore.contains(&e.name)).collect();
-    for run in runs_of_one_name(&entries, &by_name) {
-        if run.len() > 1 {
-            for &i in run {
-                usable[usize::from(i)] = false;
-            }
+    for run in by_name.runs(&entries).filter(|run| run.len() > 1) {
+        for place in run {
+            usable[usize::from(place.index)] = false;
         }
     }
     Screened { entries, usable, by_name }
 }
 
-/// Indices of the entries in order of name.
-pub fn order_by_name(entries: &[Entry]) -> Vec<u16> {
-    let mut order: Vec<u16> = (0..entries.len() as u16).collect();
-    order.sort_unstable_by(|&a, &b| entries[usize::from(a)].name.cmp(&entries[usize::from(b)].name));
-    order
-}
-
-fn runs_of_one_name<'a>(entries: &'a [Entry], by_name: &'a [u16]) -> impl Iterator<Item = &'a [u16]> {
-    by_name.chunk_by(|&a, &b| entries[usize::from(a)].name == entries[usize::from(b)].name)
-}
-
 /// Pairs (index in prev, index in cur) of the names that stand once in both,
-/// usable or not, in order of name.
-pub fn in_common(prev: &[Entry], cur: &[Entry], cur_by_name: &[u16]) -> Vec<(u16, u16)> {
-    let prev_by_name = order_by_name(prev);
+/// usable or not, in the order of cur.
+pub fn in_common(prev: &[Entry], cur: &[Entry], cur_by_name: &ByName) -> Vec<(u16, u16)> {
+    let prev_by_name = ByName::of(prev);
     let mut pairs = Vec::with_capacity(prev.len().min(cur.len()));
-    let mut left = runs_of_one_name(prev, &prev_by_name).peekable();
-    let mut right = runs_of_one_name(cur, cur_by_name).peekable();
+    let mut left = prev_by_name.runs(prev).peekable();
+    let mut right = cur_by_name.runs(cur).peekable();
     while let (Some(p), Some(c)) = (left.peek(), right.peek()) {
-        match prev[usize::from(p[0])].name.cmp(&cur[usize::from(c[0])].name) {
-            std::cmp::Ordering::Less => drop(left.next()),
-            std::cmp::Ordering::Greater => drop(right.next()),
-            std::cmp::Ordering::Equal => {
+        match order(&p[0], prev, &c[0], cur) {
+            Ordering::Less => drop(left.next()),
+            Ordering::Greater => drop(right.next()),
+            Ordering::Equal => {
                 if p.len() == 1 && c.len() == 1 {
-                    pairs.push((p[0], c[0]));
+                    pairs.push((p[0].index, c[0].index));
                 }
                 left.next();
                 right.next();
             }
         }
     }
+    pairs.sort_unstable_by_key(|&(_, c)| c);
     pairs
 }
 
@@ -163,6 +199,45 @@ mod tests {
         let prev = list(&["b", "a", "twin", "", "c", "twice"]);
         let cur = list(&["c", "twin", "twin", "a", "d", "", "twice"]);
         let pairs = in_common(&prev.entries, &cur.entries, &cur.by_name);
-        assert_eq!(pairs, [(3, 5), (1, 3), (4, 0), (5, 6)]);
+        assert_eq!(pairs, [(4, 0), (1, 3), (3, 5), (5, 6)]);
+    }
+
+    proptest::proptest! {
+        /// Against every name with every other.
+        #[test]
+        fn pairs_and_usable_names_by_hand(
+            prev in proptest::collection::vec("[ab]{0,3}", 0..30),
+            cur in proptest::collection::vec("[ab]{0,3}|player", 0..30),
+        ) {
+            let rules = NameRules::default();
+            let family = rules.family("source", false, "x");
+            let list = |names: &[String]| screen(names.iter().map(|n| player(n, 1, false)).collect(), &rules, family);
+            let once = |names: &[String], name: &String| names.iter().filter(|n| *n == name).count() == 1;
+            let mut want = Vec::new();
+            for (c, name) in (0..).zip(&cur) {
+                if let Some(p) = prev.iter().position(|n| n == name).filter(|_| once(&prev, name) && once(&cur, name)) {
+                    want.push((p as u16, c));
+                }
+            }
+            let (p, c) = (list(&prev), list(&cur));
+            proptest::prop_assert_eq!(in_common(&p.entries, &c.entries, &c.by_name), want);
+            let usable: Vec<bool> =
+                cur.iter().map(|name| !name.is_empty() && name != "player" && once(&cur, name)).collect();
+            proptest::prop_assert_eq!(c.usable, usable);
+        }
+    }
+
+    /// Equal marks, as someone could make them: the text decides.
+    #[test]
+    fn names_of_one_mark_are_told_apart() {
+        let entry =
+            |name: &str| Entry { display: String::new(), name: name.to_owned(), points: 0, ping: None, presence: None };
+        let (a, b) = ([entry("a"), entry("b"), entry("a")], [entry("c"), entry("b")]);
+        let place = |index| Place { mark: 7, index };
+        assert_eq!(order(&place(0), &a, &place(2), &a), Ordering::Equal);
+        assert_eq!(order(&place(0), &a, &place(1), &b), Ordering::Less);
+        assert_eq!(order(&place(1), &a, &place(1), &b), Ordering::Equal);
+        let by_name = ByName(vec![place(0), place(2), place(1)]);
+        assert_eq!(by_name.runs(&a).map(<[Place]>::len).collect::<Vec<_>>(), [2, 1]);
     }
 }
