@@ -75,23 +75,29 @@ const FIRST_BYTE_OF_MARKS: u8 = 0xCC;
 
 /// The same for ASCII: one pass, where nothing can combine.
 fn normalise_ascii(bytes: &[u8], codes: ColourCodes) -> String {
-    let mut out = String::with_capacity(bytes.len());
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut before = b' ';
     let mut at = 0;
     while let Some(&b) = bytes.get(at) {
         let code_len = if b == b'^' { code_len(&bytes[at..], codes) } else { 0 };
-        match b {
-            _ if code_len > 0 => at += code_len - 1,
-            b' ' | b'\t'..=b'\r' if out.is_empty() || out.ends_with(' ') => (),
-            b' ' | b'\t'..=b'\r' => out.push(' '),
-            b'!'..=b'~' => out.push(char::from(b)),
-            _ => (),
+        if code_len > 0 {
+            at += code_len;
+            continue;
         }
         at += 1;
+        let kept = match b {
+            b' ' | b'\t'..=b'\r' if before == b' ' => continue,
+            b' ' | b'\t'..=b'\r' => b' ',
+            b'!'..=b'~' => b,
+            _ => continue,
+        };
+        out.push(kept);
+        before = kept;
     }
-    if out.ends_with(' ') {
+    if before == b' ' {
         out.pop();
     }
-    out
+    String::from_utf8(out).expect("ASCII is UTF-8")
 }
 
 /// Takes colour codes out, in one pass from the left: what a removal brings
