@@ -73,38 +73,47 @@ pub struct Screened {
 #[derive(Debug, Default)]
 pub struct ByName(Vec<Place>);
 
-/// Where a name stands. The mark comes first, so that places are in its order.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    /// Equal for equal names; hardly ever for others, unless someone makes
-    /// names to that end.
-    mark: u32,
-    index: u16,
+/// Where a name stands: its mark, then 16 bits of index. The mark is equal for
+/// equal names, and hardly ever for others, unless someone makes names to that
+/// end.
+type Place = u64;
+
+fn index(place: Place) -> usize {
+    usize::from(place as u16)
+}
+
+fn order(a: Place, of_a: &[Entry], b: Place, of_b: &[Entry]) -> Ordering {
+    (a >> 16).cmp(&(b >> 16)).then_with(|| of_a[index(a)].name.cmp(&of_b[index(b)].name))
+}
+
+fn mark(name: &str) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(name.as_bytes());
+    hasher.finish() & !0xFFFF
 }
 
 impl ByName {
     /// Of at most [`crate::limits::PLAYERS_MAX`] entries.
     fn of(entries: &[Entry]) -> ByName {
+        ByName::marked(entries, mark)
+    }
+
+    fn marked(entries: &[Entry], mark: impl Fn(&str) -> u64) -> ByName {
         let mut places: Vec<Place> =
-            entries.iter().zip(0..).map(|(entry, index)| Place { mark: mark(&entry.name), index }).collect();
-        places.sort_unstable_by(|a, b| order(a, entries, b, entries));
+            entries.iter().zip(0_u16..).map(|(entry, index)| mark(&entry.name) | Place::from(index)).collect();
+        places.sort_unstable();
+        for alike in places.chunk_by_mut(|a, b| a >> 16 == b >> 16).filter(|alike| alike.len() > 1) {
+            alike.sort_unstable_by(|&a, &b| order(a, entries, b, entries).then(a.cmp(&b)));
+        }
         ByName(places)
     }
 
-    /// The places of each name.
-    fn runs<'a>(&'a self, entries: &'a [Entry]) -> impl Iterator<Item = &'a [Place]> {
-        self.0.chunk_by(|a, b| order(a, entries, b, entries).is_eq())
+    /// The places of the first name at or behind `at`.
+    fn run(&self, at: usize, entries: &[Entry]) -> &[Place] {
+        let Some((&first, rest)) = self.0.get(at..).and_then(<[Place]>::split_first) else { return &[] };
+        let more = rest.iter().take_while(|&&place| order(first, entries, place, entries).is_eq()).count();
+        &self.0[at..=at + more]
     }
-}
-
-fn mark(name: &str) -> u32 {
-    let mut hasher = FxHasher::default();
-    hasher.write(name.as_bytes());
-    (hasher.finish() >> 32) as u32
-}
-
-fn order(a: &Place, of_a: &[Entry], b: &Place, of_b: &[Entry]) -> Ordering {
-    a.mark.cmp(&b.mark).then_with(|| of_a[usize::from(a.index)].name.cmp(&of_b[usize::from(b.index)].name))
 }
 
 /// Screens a player list of at most [`crate::limits::PLAYERS_MAX`] entries.
@@ -125,9 +134,11 @@ pub fn screen(players: Vec<Player>, rules: &NameRules, family: NameFamily) -> Sc
     }
     let by_name = ByName::of(&entries);
     let mut usable: Vec<bool> = entries.iter().map(|e| !e.name.is_empty() && !rules.ignore.contains(&e.name)).collect();
-    for run in by_name.runs(&entries).filter(|run| run.len() > 1) {
-        for place in run {
-            usable[usize::from(place.index)] = false;
+    let mut at = 0;
+    while let run @ [_, ..] = by_name.run(at, &entries) {
+        at += run.len();
+        if run.len() > 1 {
+            run.iter().for_each(|&place| usable[index(place)] = false);
         }
     }
     Screened { entries, usable, by_name }
@@ -136,24 +147,28 @@ pub fn screen(players: Vec<Player>, rules: &NameRules, family: NameFamily) -> Sc
 /// Pairs (index in prev, index in cur) of the names that stand once in both,
 /// usable or not, in the order of cur.
 pub fn in_common(prev: &[Entry], cur: &[Entry], cur_by_name: &ByName) -> Vec<(u16, u16)> {
-    let prev_by_name = ByName::of(prev);
+    let mut pairs = once_in_both(prev, &ByName::of(prev), cur, cur_by_name);
+    pairs.sort_unstable_by_key(|&(_, c)| c);
+    pairs
+}
+
+fn once_in_both(prev: &[Entry], prev_by_name: &ByName, cur: &[Entry], cur_by_name: &ByName) -> Vec<(u16, u16)> {
     let mut pairs = Vec::with_capacity(prev.len().min(cur.len()));
-    let mut left = prev_by_name.runs(prev).peekable();
-    let mut right = cur_by_name.runs(cur).peekable();
-    while let (Some(p), Some(c)) = (left.peek(), right.peek()) {
-        match order(&p[0], prev, &c[0], cur) {
-            Ordering::Less => drop(left.next()),
-            Ordering::Greater => drop(right.next()),
+    let (mut left, mut right) = (0, 0);
+    while let (Some(&p), Some(&c)) = (prev_by_name.0.get(left), cur_by_name.0.get(right)) {
+        match order(p, prev, c, cur) {
+            Ordering::Less => left += 1,
+            Ordering::Greater => right += 1,
             Ordering::Equal => {
-                if p.len() == 1 && c.len() == 1 {
-                    pairs.push((p[0].index, c[0].index));
+                let (of_p, of_c) = (prev_by_name.run(left, prev).len(), cur_by_name.run(right, cur).len());
+                if of_p == 1 && of_c == 1 {
+                    pairs.push((p as u16, c as u16));
                 }
-                left.next();
-                right.next();
+                left += of_p;
+                right += of_c;
             }
         }
     }
-    pairs.sort_unstable_by_key(|&(_, c)| c);
     pairs
 }
 
@@ -227,17 +242,22 @@ mod tests {
         }
     }
 
-    /// Equal marks, as someone could make them: the text decides.
+    /// Marks as someone could make them: the text decides.
     #[test]
     fn names_of_one_mark_are_told_apart() {
-        let entry =
-            |name: &str| Entry { display: String::new(), name: name.to_owned(), points: 0, ping: None, presence: None };
-        let (a, b) = ([entry("a"), entry("b"), entry("a")], [entry("c"), entry("b")]);
-        let place = |index| Place { mark: 7, index };
-        assert_eq!(order(&place(0), &a, &place(2), &a), Ordering::Equal);
-        assert_eq!(order(&place(0), &a, &place(1), &b), Ordering::Less);
-        assert_eq!(order(&place(1), &a, &place(1), &b), Ordering::Equal);
-        let by_name = ByName(vec![place(0), place(2), place(1)]);
-        assert_eq!(by_name.runs(&a).map(<[Place]>::len).collect::<Vec<_>>(), [2, 1]);
+        let list = |names: &[&str]| -> Vec<Entry> {
+            let entry = |&name: &&str| Entry {
+                display: String::new(),
+                name: name.to_owned(),
+                points: 0,
+                ping: None,
+                presence: None,
+            };
+            names.iter().map(entry).collect()
+        };
+        let one_mark = |entries: &[Entry]| ByName::marked(entries, |_| 7 << 16);
+        let (prev, cur) = (list(&["a", "b", "a", "c", "e"]), list(&["e", "d", "b", "a", "c", "c"]));
+        let pairs = once_in_both(&prev, &one_mark(&prev), &cur, &one_mark(&cur));
+        assert_eq!(pairs, [(1, 2), (4, 0)]);
     }
 }
