@@ -7,8 +7,9 @@
 //! and all of it with the engine and the store. Times are of this thread on a
 //! core, so that what else the machine does counts little.
 //!
-//! Two hours of 2,000 servers (77,000 snapshots of 12.5 players), us a snapshot;
-//! two cores, with others building beside (load 3 to 4) in the second column:
+//! Two hours of 2,000 servers (77,000 snapshots of 12.5 players), us a snapshot,
+//! on two cores. Nobody else was at work for the first column; others were
+//! building for the second, at a load of 3 to 4:
 //!
 //! | part | serde_json, names sorted by text | as it is |
 //! |---|---|---|
@@ -16,8 +17,8 @@
 //! | reading and parsing | 3.3 | 1.6 |
 //! | screening | 3.8 | 2.5 |
 //!
-//! A quarter of what is left is malloc and free, most of them of names. mimalloc
-//! gained a tenth on reading and took 18 % more memory: not worth a dependency.
+//! A fifth of what is left is malloc and free, most of them of names. mimalloc
+//! gained a tenth on reading and took 19 % more memory: not worth a dependency.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
