@@ -217,7 +217,8 @@ struct Pending {
     players: FxHashMap<PlayerKey, PlayerRecord>,
     servers: FxHashSet<ServerKey>,
     series: FxHashSet<ServerKey>,
-    rows: FxHashMap<(WindowKey, ServerKey), BTreeMap<PlayerKey, WeekRow>>,
+    /// Boxed: a row is 400 bytes, and a table moves what it holds when it grows.
+    rows: FxHashMap<(WindowKey, ServerKey), FxHashMap<PlayerKey, Box<WeekRow>>>,
     rows_len: usize,
     map_rows: FxHashMap<(WeekKey, ServerKey), BTreeMap<MapKey, MapRow>>,
     best: FxHashMap<(ServerKey, PlayerKey), BestPositions>,
@@ -450,7 +451,7 @@ impl Engine {
                 .rows
                 .into_iter()
                 .flat_map(|((window, server), rows)| {
-                    rows.into_iter().map(move |(player, row)| (RowKey { window, server, player }, row))
+                    rows.into_iter().map(move |(player, row)| (RowKey { window, server, player }, *row))
                 })
                 .collect(),
             map_rows: pending
@@ -539,7 +540,7 @@ impl Engine {
 
 impl Pending {
     fn row(&self, key: RowKey) -> Option<&WeekRow> {
-        self.rows.get(&(key.window, key.server))?.get(&key.player)
+        Some(self.rows.get(&(key.window, key.server))?.get(&key.player)?.as_ref())
     }
 }
 
