@@ -62,7 +62,7 @@ fn main() -> anyhow::Result<()> {
         took += taken - began;
         parsing += parsed - began;
         log.clear();
-        if step % 125 == 124 {
+        if (step + 1) % (steps / 5) == 0 {
             let done = u64::from(step + 1) * u64::from(servers);
             println!(
                 "  {done} snapshots, {:.0}/s, {} MB resident",
