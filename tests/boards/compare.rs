@@ -67,8 +67,7 @@ pub fn read(hot: &Hot, scopes: &[Named], windows: &[WindowKey]) -> Boards {
 }
 
 pub fn read_one(hot: &Hot, scope: &ScopeName, window: WindowKey, ranking: Ranking) -> Board {
-    let name =
-        BoardName { scope: scope.clone(), ranking, window: Some(window::label(window)), time_ms: None };
+    let name = BoardName { scope: scope.clone(), ranking, window: Some(window::label(window)), time_ms: None };
     let (head, set) = hot.engine.board(&hot.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
     let places: Vec<Place> = set.iter().collect();
     assert_eq!(head.size, places.len() as u64, "{name:?}");
@@ -180,9 +179,10 @@ fn check_one(oracle: &Oracle, rows: &[Row], board: &Board, ranking: Ranking, of:
     });
     assert_eq!(board.places, ordered, "{of}: order");
     if !board.low_is_better {
-        let exact = board.places.iter().all(|place| {
-            ranking != Ranking::Clq1 || Some(place.score().0 as f64) == want[&place.player].score(name)
-        });
+        let exact = board
+            .places
+            .iter()
+            .all(|place| ranking != Ranking::Clq1 || Some(place.score().0 as f64) == want[&place.player].score(name));
         let by_position = |place: &Place| want[&place.player].pos[name];
         // A rating of equal opponents may differ in its last digit and so by a position.
         if exact && ranking != Ranking::Elo {
