@@ -200,12 +200,18 @@ impl Engine {
                 let sets = rankings.iter().map(board).collect();
                 return Ok((window, sets));
             }
-            ScopeName::Game(game) => Group::Game(GameKey(self.books.games.find(game).ok_or_else(|| {
-                ViewError::UnknownGame { game: game.clone(), nearest: nearest(game, self.books.games.names()).map(str::to_owned) }
-            })?)),
-            ScopeName::Tag(tag) => Group::Tag(TagKey(self.books.tags.find(tag).ok_or_else(|| {
-                ViewError::UnknownTag { tag: tag.clone(), nearest: nearest(tag, self.books.tags.names()).map(str::to_owned) }
-            })?)),
+            ScopeName::Game(game) => {
+                Group::Game(GameKey(self.books.games.find(game).ok_or_else(|| ViewError::UnknownGame {
+                    game: game.clone(),
+                    nearest: nearest(game, self.books.games.names()).map(str::to_owned),
+                })?))
+            }
+            ScopeName::Tag(tag) => {
+                Group::Tag(TagKey(self.books.tags.find(tag).ok_or_else(|| ViewError::UnknownTag {
+                    tag: tag.clone(),
+                    nearest: nearest(tag, self.books.tags.names()).map(str::to_owned),
+                })?))
+            }
         };
         let boards = self.books.shelf.boards(key).ok_or_else(|| ViewError::BoardsAway(window.window.clone()))?;
         let board = |&ranking: &Ranking| match boards.board(group, ranking) {
@@ -233,7 +239,7 @@ impl Engine {
         let windows = &self.books.settings.windows;
         let text = name.window.as_deref().unwrap_or(WEEK);
         let t_ms = name.time_ms.unwrap_or(self.now_ms());
-        let exists = |window: &WindowKey| self.books.is_kept(*window) || windows.at(self.now_ms()).contains(window);
+        let exists = |window: &WindowKey| self.books.window_exists(*window);
         let found = match window::parse_type(text) {
             Ok(kind) => windows.at(t_ms).into_iter().filter(|window| window.kind == kind).find(exists),
             Err(_) if name.time_ms.is_some() => return Err(ViewError::TimeOfWindow(text.to_owned())),
@@ -363,11 +369,7 @@ impl<S: Source> Asking<'_, S> {
     }
 
     /// The question as the board takes it; `players` are those that it names.
-    fn question(
-        &self,
-        asked: &BoardQuestion,
-        players: &[Option<PlayerKey>],
-    ) -> Result<Question, ViewError<S::Error>> {
+    fn question(&self, asked: &BoardQuestion, players: &[Option<PlayerKey>]) -> Result<Question, ViewError<S::Error>> {
         let known = || players.iter().flatten().copied();
         let player = || known().next().expect("a question of one player has one who is known");
         let raw = |scores: &ScoreBounds| shown_range(scores).raw(self.ranking);
@@ -383,9 +385,7 @@ impl<S: Source> Asking<'_, S> {
                 Question::Range { scores: raw(scores), position: *position, count: *count }
             }
             BoardQuestion::Count { scores } => Question::Count { scores: raw(scores) },
-            &BoardQuestion::PositionFor { score } => {
-                Question::PositionFor { alike: shown::alike(self.ranking, score) }
-            }
+            &BoardQuestion::PositionFor { score } => Question::PositionFor { alike: shown::alike(self.ranking, score) },
             BoardQuestion::Standing { .. } => Question::Standing { player: player() },
             BoardQuestion::Positions { .. } => Question::Positions { players: known().collect() },
             BoardQuestion::After { cursor: text, count } => Question::After { cursor: cursor(text)?, count: *count },
@@ -425,9 +425,7 @@ impl<S: Source> Asking<'_, S> {
                 }
                 (None, None) => BoardRow::Absent(match name {
                     PlayerName::Key(key) => AbsentView { player: Some(*key), name: String::new() },
-                    PlayerName::Name(name) => {
-                        AbsentView { player: None, name: normalise(name, ColourCodes::None) }
-                    }
+                    PlayerName::Name(name) => AbsentView { player: None, name: normalise(name, ColourCodes::None) },
                 }),
             });
         }

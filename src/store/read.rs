@@ -43,6 +43,10 @@ impl Source for Store {
         self.get(&keys::player_window(window, player))
     }
 
+    fn is_swept(&self, window: WindowKey) -> bool {
+        !self.sweep.contains(&window)
+    }
+
     fn map_row(&self, key: MapRowKey) -> Result<Option<MapRow>, StoreError> {
         self.get(&keys::map_row(key))
     }
@@ -93,11 +97,7 @@ impl Source for Store {
 impl WindowSource for Reader {
     type Error = StoreError;
 
-    fn each_player(
-        &self,
-        window: WindowKey,
-        each: &mut dyn FnMut(PlayerKey, PlayerWindow),
-    ) -> Result<(), StoreError> {
+    fn each_player(&self, window: WindowKey, each: &mut dyn FnMut(PlayerKey, PlayerWindow)) -> Result<(), StoreError> {
         for item in self.db.scan_prefix(keys::player_windows_prefix(window)) {
             let (key, value) = item.map_err(|e| failed(&self.path, e))?;
             each(PlayerKey(keys::read_u32(&key, key.len() - 4)), decode(&key, &value)?);
