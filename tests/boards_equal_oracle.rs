@@ -6,13 +6,19 @@
 //! single moments, one case each, is in `boards/`.
 //!
 //! The logs lie around edges: of weeks, of days in which clocks change, of
-//! months and years. `CLQD_SEEDS` is the number of seeds (12), `CLQD_FIRST_SEED`
+//! months and years. `CLQD_SEEDS` is the number of seeds (24), `CLQD_FIRST_SEED`
 //! the first (0).
 
+#[path = "boards/case.rs"]
+mod case;
 #[path = "boards/compare.rs"]
 mod compare;
+#[path = "boards/kept.rs"]
+mod kept;
 #[path = "oracle/mod.rs"]
 mod oracle;
+#[path = "boards/windows.rs"]
+mod windows;
 
 use clqd::board::order::LowIsBetter;
 use clqd::board::window::{WindowSpec, Windows};
@@ -266,5 +272,5 @@ fn seeds() -> std::ops::Range<u64> {
         std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|e| panic!("{name}={text}: {e}")))
     };
     let first = number("CLQD_FIRST_SEED", 0);
-    first..first + number("CLQD_SEEDS", 12)
+    first..first + number("CLQD_SEEDS", 24)
 }
