@@ -33,6 +33,9 @@ const _: () = assert!(CLQ1_PER_POINT_PER_SECOND == clq1::SCORE_PER_POINT_PER_SEC
 /// What a window's type is called where it is a week.
 const WEEK: &str = "week";
 
+/// Boards from the shelf, or made for one question.
+type Sets<'a> = Vec<Cow<'a, Set>>;
+
 /// The answer to a question to one board.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoardAnswer {
@@ -179,7 +182,7 @@ impl Engine {
         source: &S,
         name: &BoardsName,
         rankings: &[Ranking],
-    ) -> Result<(WindowView, Vec<Cow<'_, Set>>), ViewError<S::Error>> {
+    ) -> Result<(WindowView, Sets<'_>), ViewError<S::Error>> {
         let key = self.window_asked(name)?;
         let window = self.window_view(key);
         let group = match &name.scope {
