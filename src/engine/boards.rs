@@ -218,7 +218,7 @@ impl Engine {
         let boards = self.books.shelf.boards(key).ok_or_else(|| ViewError::BoardsAway(window.window.clone()))?;
         let board = |&ranking: &Ranking| match boards.board(group, ranking) {
             Some(set) => Cow::Borrowed(set),
-            None => Cow::Owned(boards.empty(group, ranking)),
+            None => Cow::Owned(boards.empty_board(group, ranking)),
         };
         Ok((window, rankings.iter().map(board).collect()))
     }

@@ -11,6 +11,7 @@ mod boards;
 mod close;
 mod jobs;
 mod lag;
+mod plan;
 mod settings;
 mod shelf;
 mod track;
@@ -34,8 +35,9 @@ use crate::schedule::Schedule;
 
 pub use admin::{Added, AdminError, RescanWhich};
 pub use boards::BoardAnswer;
+pub use plan::{Plan, WindowSource};
 pub use settings::EngineSettings;
-pub use shelf::{Group, Plan, WindowBoards, WindowSource};
+pub use shelf::{Group, WindowBoards};
 pub use view::ViewError;
 
 /// What the engine reads of committed state. Reads see every applied commit.

@@ -98,10 +98,6 @@ pub fn player_window(window: WindowKey, player: PlayerKey) -> Vec<u8> {
     in_window(window, PLAYER_WINDOW, &[player.0])
 }
 
-pub fn player_windows_prefix(window: WindowKey) -> Vec<u8> {
-    in_window(window, PLAYER_WINDOW, &[])
-}
-
 pub fn map_row(key: MapRowKey) -> Vec<u8> {
     in_week(key.week, MAP_ROW, &[key.server.0, key.map.0])
 }

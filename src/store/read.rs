@@ -1,5 +1,7 @@
 //! What the engine reads of committed state.
 
+use std::ops::Range;
+
 use serde::de::DeserializeOwned;
 
 use super::{Reader, Store, StoreError, corrupt, decode, failed, keys};
@@ -97,23 +99,41 @@ impl Source for Store {
 impl WindowSource for Reader {
     type Error = StoreError;
 
-    fn each_player(&self, window: WindowKey, each: &mut dyn FnMut(PlayerKey, PlayerWindow)) -> Result<(), StoreError> {
-        for item in self.db.scan_prefix(keys::player_windows_prefix(window)) {
-            let (key, value) = item.map_err(|e| failed(&self.path, e))?;
-            each(PlayerKey(keys::read_u32(&key, key.len() - 4)), decode(&key, &value)?);
-        }
-        Ok(())
+    fn each_player(
+        &self,
+        window: WindowKey,
+        players: Range<u32>,
+        each: &mut dyn FnMut(PlayerKey, PlayerWindow),
+    ) -> Result<(), StoreError> {
+        let key = |player| keys::player_window(window, PlayerKey(player));
+        self.range(key(players.start)..key(players.end), |key, of_player| {
+            each(PlayerKey(keys::read_u32(key, key.len() - 4)), of_player);
+        })
     }
 
     fn each_row(
         &self,
         window: WindowKey,
+        servers: Range<u32>,
         each: &mut dyn FnMut(ServerKey, PlayerKey, WeekRow),
     ) -> Result<(), StoreError> {
-        for item in self.db.scan_prefix(keys::rows_prefix(window, None)) {
+        let key = |server| keys::rows_prefix(window, Some(ServerKey(server)));
+        self.range(key(servers.start)..key(servers.end), |key, row| {
+            let (server, player) = (keys::read_u32(key, key.len() - 8), keys::read_u32(key, key.len() - 4));
+            each(ServerKey(server), PlayerKey(player), row);
+        })
+    }
+}
+
+impl Reader {
+    fn range<T: DeserializeOwned>(
+        &self,
+        keys: Range<Vec<u8>>,
+        mut each: impl FnMut(&[u8], T),
+    ) -> Result<(), StoreError> {
+        for item in self.db.range(keys) {
             let (key, value) = item.map_err(|e| failed(&self.path, e))?;
-            let (server, player) = (keys::read_u32(&key, key.len() - 8), keys::read_u32(&key, key.len() - 4));
-            each(ServerKey(server), PlayerKey(player), decode(&key, &value)?);
+            each(&key, decode(&key, &value)?);
         }
         Ok(())
     }
