@@ -43,6 +43,11 @@ impl PlayerWindows {
         taken
     }
 
+    pub(super) fn remove(&mut self, window: WindowKey, player: PlayerKey) {
+        self.known.remove(&(window, player));
+        self.changed.remove(&(window, player));
+    }
+
     fn forget(&mut self, window: WindowKey) {
         self.known.retain(|(w, _), _| *w != window);
         self.changed.retain(|(w, _)| *w != window);

@@ -16,6 +16,7 @@ use super::server::SeriesRecord;
 pub enum OutboxKey {
     Game(GameKey),
     Map(MapKey),
+    /// Or that there is no such player any more.
     Player(PlayerKey),
     Server(ServerKey),
     Week { week: WeekKey, server: ServerKey },
@@ -35,6 +36,8 @@ pub enum ArchiveJob {
     Game { key: GameKey, name: String },
     Map { key: MapKey, name: String },
     Player { key: PlayerKey, game: GameKey, name: String, display: String },
+    /// A player who is no more. What is his becomes that of `into`, or goes.
+    PlayerGone { key: PlayerKey, into: Option<PlayerKey> },
     Server(Box<ServerArchive>),
     Week(Box<WeekArchive>),
 }

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::archive::OutboxKey;
+use super::forgotten::NameHash;
 use super::key::{GameKey, MapKey, PlayerKey, ServerKey, TagKey, WeekKey};
 use super::row::{BestPositions, MapRow, PlayerWindow, WeekRow};
 use super::server::{PlayerRecord, SeriesRecord, ServerRecord};
@@ -96,6 +97,32 @@ pub struct Commit {
     pub archived: Vec<(OutboxKey, u64)>,
     /// Windows whose rows are let go.
     pub dropped: Vec<WindowKey>,
+    pub corrections: Corrections,
+}
+
+/// What an admin's corrections take away. None of it is among the values of the
+/// same commit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Corrections {
+    pub rows_gone: Vec<RowKey>,
+    pub player_windows_gone: Vec<(WindowKey, PlayerKey)>,
+    pub best_gone: Vec<(ServerKey, PlayerKey)>,
+    /// Players who are no more, and who they were merged into, if they were.
+    pub players_gone: Vec<(PlayerKey, Option<PlayerKey>)>,
+    /// Names that nobody is known by any more.
+    pub names_gone: Vec<(GameKey, String)>,
+    /// Further names of players: they lead to their keys.
+    pub aliases: Vec<(PlayerKey, GameKey, String)>,
+    pub aliases_gone: Vec<(PlayerKey, String)>,
+    /// Names never to be stored again, each with when that was asked for, Unix ms.
+    pub forgotten: Vec<(NameHash, i64)>,
+    pub remembered: Vec<NameHash>,
+}
+
+impl Corrections {
+    pub fn is_empty(&self) -> bool {
+        *self == Corrections::default()
+    }
 }
 
 impl Commit {
@@ -117,6 +144,7 @@ impl Commit {
             outbox,
             archived,
             dropped,
+            corrections,
         } = self;
         meta.is_none()
             && games.is_empty()
@@ -134,5 +162,6 @@ impl Commit {
             && outbox.is_empty()
             && archived.is_empty()
             && dropped.is_empty()
+            && corrections.is_empty()
     }
 }

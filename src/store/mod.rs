@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::engine::Loaded;
-use crate::model::commit::{Commit, Meta};
+use crate::model::commit::{Commit, Corrections, Meta};
 use crate::model::server::{SeriesRecord, ServerRecord};
 use crate::model::{OutboxKey, ServerKey, WeekKey, WindowKey};
 
@@ -115,6 +115,11 @@ impl Store {
             let (key, value) = item.map_err(|e| self.failed(e))?;
             loaded.tags.push((crate::model::TagKey(keys::read_u32(&key, 1)), decode(&key, &value)?));
         }
+        for item in self.db.scan_prefix([keys::FORGOTTEN]) {
+            let (key, value) = item.map_err(|e| self.failed(e))?;
+            let hash = keys::read_forgotten(&key).ok_or_else(|| corrupt(&key, "no hash"))?;
+            loaded.forgotten.push((hash, decode(&key, &value)?));
+        }
         let mut series = BTreeMap::new();
         for item in self.db.scan_prefix([keys::SERIES]) {
             let (key, value) = item.map_err(|e| self.failed(e))?;
@@ -174,6 +179,18 @@ impl Store {
         for ((server, player), best) in &commit.best {
             put(keys::best(*server, *player), encode(best));
         }
+        let corrections = &commit.corrections;
+        for (player, game, name) in &corrections.aliases {
+            // Without a display name: the one that was last seen is his record's.
+            put(keys::name(name, *game), encode(&(player.0, "")));
+            put(keys::alias(*player, name), vec![VERSION]);
+        }
+        for (player, into) in &corrections.players_gone {
+            put(keys::of(keys::GONE, player.0), encode(into));
+        }
+        for (hash, forgotten_ms) in &corrections.forgotten {
+            put(keys::forgotten(*hash), encode(forgotten_ms));
+        }
         for (week, server) in &commit.closed {
             put(keys::closed(*week, *server), vec![VERSION]);
         }
@@ -184,6 +201,14 @@ impl Store {
             put(keys::outbox(*entry), encode(&self.next_seq));
             self.outbox.insert(*entry, self.next_seq);
         }
+        let Corrections { rows_gone, player_windows_gone, best_gone, players_gone, .. } = corrections;
+        rows_gone.iter().for_each(|key| batch.remove(keys::row(*key)));
+        player_windows_gone.iter().for_each(|(window, player)| batch.remove(keys::player_window(*window, *player)));
+        best_gone.iter().for_each(|(server, player)| batch.remove(keys::best(*server, *player)));
+        players_gone.iter().for_each(|(player, _)| batch.remove(keys::of(keys::PLAYER, player.0)));
+        corrections.names_gone.iter().for_each(|(game, name)| batch.remove(keys::name(name, *game)));
+        corrections.aliases_gone.iter().for_each(|(player, name)| batch.remove(keys::alias(*player, name)));
+        corrections.remembered.iter().for_each(|hash| batch.remove(keys::forgotten(*hash)));
         // One number for a whole commit: entries of one commit changed together.
         self.next_seq += 1;
         for (entry, seq) in &commit.archived {
