@@ -5,6 +5,7 @@ use crate::control::protocol::{ErrorCode, Failure, Request, Row, Status};
 use crate::engine::{Source, ViewError};
 use crate::hot::Hot;
 use crate::model::WindowKey;
+use crate::model::view::ForgottenName;
 use crate::store::StoreError;
 
 /// All rows of the answer. Everything in `hot` must be committed.
@@ -34,15 +35,24 @@ pub fn answer(hot: &Hot, request: &Request) -> Result<Vec<Row>, Failure> {
         Request::Player { name } => {
             Ok(engine.players(store, name).map_err(failure)?.into_iter().map(Row::Player).collect())
         }
+        Request::PlayerForgotten {} => {
+            let forgotten = engine.forgotten().into_iter();
+            let row = |(hash, forgotten_ms)| Row::ForgottenName(ForgottenName { hash, forgotten_ms });
+            Ok(forgotten.map(row).collect())
+        }
         Request::ServersAdd { .. }
         | Request::ServersRemove { .. }
+        | Request::ServersTag { .. }
+        | Request::PlayerMerge { .. }
+        | Request::PlayerForget { .. }
+        | Request::PlayerRemember { .. }
         | Request::Rescan { .. }
         | Request::Greylist { .. }
         | Request::Reload {} => Err(Failure::new(ErrorCode::Refused, "this needs the running daemon")),
     }
 }
 
-fn failure(error: ViewError<StoreError>) -> Failure {
+pub fn failure(error: ViewError<StoreError>) -> Failure {
     let code = match error {
         ViewError::Source(_) => ErrorCode::Internal,
         _ => ErrorCode::NotFound,

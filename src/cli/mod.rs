@@ -18,6 +18,7 @@ pub mod list;
 pub mod log;
 pub mod migrate;
 pub mod offline;
+pub mod player;
 pub mod print;
 pub mod query;
 pub mod replay;
@@ -61,9 +62,7 @@ pub enum Command {
     Rescan(admin::Rescan),
     /// Show the best players of a server in a week
     Top(admin::Top),
-    /// Show what is known of a player, in every game that the name is known in
-    Player(admin::Player),
-    /// Greylist a server: scanned and shown, but ignored by statistics
+    Player(player::Player),
     Greylist(admin::Greylist),
     /// Let the daemon read its configuration file again
     Reload,
@@ -90,7 +89,7 @@ impl Cli {
             Command::Servers(command) => admin::servers(command, &app),
             Command::Rescan(args) => admin::rescan(args, &app),
             Command::Top(args) => admin::top(args, &app),
-            Command::Player(args) => admin::player(args, &app),
+            Command::Player(args) => player::player(args, &app),
             Command::Greylist(args) => admin::greylist(args, &app),
             Command::Reload => admin::reload(&app),
             Command::Query(args) => query::run(&args, &app),

@@ -23,10 +23,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::model::NameHash;
+use crate::model::board_view::PlayerName;
 use crate::model::row::Ranking;
 use crate::model::server::Class;
 use crate::model::url::ServerUrl;
-use crate::model::view::{EngineStatus, PlayerView, ServerDetail, ServerSummary, Top};
+use crate::model::view::{Correction, EngineStatus, ForgottenName, PlayerView, ServerDetail, ServerSummary, Top};
 use crate::nearest::nearest;
 
 /// Version of the protocol. It goes up when an old client would misunderstand.
@@ -87,6 +89,27 @@ pub enum Request {
     /// A [`Row::Player`] for each game in which the name is known.
     #[serde(rename = "player")]
     Player { name: String },
+    /// A [`Row::Change`] for each URL, in order: tagged, known or unknown.
+    #[serde(rename = "servers.tag")]
+    ServersTag {
+        urls: Vec<ServerUrl>,
+        #[serde(default)]
+        add: Vec<String>,
+        #[serde(default)]
+        remove: Vec<String>,
+    },
+    /// One [`Row::Correction`].
+    #[serde(rename = "player.merge")]
+    PlayerMerge { from: PlayerName, into: PlayerName, game: String },
+    /// One [`Row::Correction`].
+    #[serde(rename = "player.forget")]
+    PlayerForget { player: PlayerName, game: String },
+    /// A [`Row::ForgottenName`] for each, the oldest first.
+    #[serde(rename = "player.forgotten")]
+    PlayerForgotten {},
+    /// One [`Row::Correction`].
+    #[serde(rename = "player.remember")]
+    PlayerRemember { hash: NameHash },
     /// One [`Row::Change`]. Without a reason the server is taken off the greylist.
     #[serde(rename = "greylist")]
     Greylist {
@@ -100,7 +123,7 @@ pub enum Request {
 }
 
 /// Names of all commands.
-pub const COMMANDS: [&str; 10] = [
+pub const COMMANDS: [&str; 15] = [
     "status",
     "servers.add",
     "servers.remove",
@@ -109,6 +132,11 @@ pub const COMMANDS: [&str; 10] = [
     "rescan",
     "top",
     "player",
+    "servers.tag",
+    "player.merge",
+    "player.forget",
+    "player.forgotten",
+    "player.remember",
     "greylist",
     "reload",
 ];
@@ -121,9 +149,14 @@ impl Request {
             | Request::ServersList { .. }
             | Request::ServersShow { .. }
             | Request::Top { .. }
+            | Request::PlayerForgotten {}
             | Request::Player { .. } => true,
             Request::ServersAdd { .. }
             | Request::ServersRemove { .. }
+            | Request::ServersTag { .. }
+            | Request::PlayerMerge { .. }
+            | Request::PlayerForget { .. }
+            | Request::PlayerRemember { .. }
             | Request::Rescan { .. }
             | Request::Greylist { .. }
             | Request::Reload {} => false,
@@ -192,6 +225,8 @@ pub enum Row {
     Scan(Box<Scan>),
     Top(Top),
     Player(PlayerView),
+    Correction(Correction),
+    ForgottenName(ForgottenName),
 }
 
 /// `clqd status`.
@@ -250,6 +285,8 @@ pub enum Outcome {
     Removed,
     /// Was not there.
     Unknown,
+    /// Its tags have changed.
+    Tagged,
     Greylisted,
     /// Taken off the greylist.
     Lifted,
@@ -407,6 +444,18 @@ pub fn read_request(line: &[u8]) -> Result<(u64, Request), (Option<u64>, Failure
         Request::ServersAdd { ref urls, .. } | Request::ServersRemove { ref urls } if urls.len() > URLS_MAX => {
             let message = format!("{command}: {} URLs; at most {URLS_MAX} in one request", urls.len());
             failure(id, ErrorCode::BadRequest, message)
+        }
+        Request::ServersTag { ref urls, .. } if urls.len() > URLS_MAX => {
+            let message = format!("{command}: {} URLs; at most {URLS_MAX} in one request", urls.len());
+            failure(id, ErrorCode::BadRequest, message)
+        }
+        Request::ServersTag { ref add, ref remove, .. } if add.len().max(remove.len()) > TAGS_MAX => {
+            let message = format!("{command}: {} tags; at most {TAGS_MAX}", add.len().max(remove.len()));
+            failure(id, ErrorCode::BadRequest, message)
+        }
+        Request::ServersTag { ref add, .. } if add.iter().any(|tag| tag_problem(tag).is_some()) => {
+            let problem = add.iter().find_map(|tag| tag_problem(tag)).unwrap_or_default();
+            failure(id, ErrorCode::BadRequest, format!("{command}: {problem}"))
         }
         Request::ServersAdd { ref tags, .. } if tags.len() > TAGS_MAX => {
             let message = format!("{command}: {} tags; at most {TAGS_MAX}", tags.len());

@@ -197,12 +197,18 @@ impl Engine {
                 let sets = rankings.iter().map(board).collect();
                 return Ok((window, sets));
             }
-            ScopeName::Game(game) => Group::Game(GameKey(self.books.games.find(game).ok_or_else(|| {
-                ViewError::UnknownGame { game: game.clone(), nearest: nearest(game, self.books.games.names()).map(str::to_owned) }
-            })?)),
-            ScopeName::Tag(tag) => Group::Tag(TagKey(self.books.tags.find(tag).ok_or_else(|| {
-                ViewError::UnknownTag { tag: tag.clone(), nearest: nearest(tag, self.books.tags.names()).map(str::to_owned) }
-            })?)),
+            ScopeName::Game(game) => {
+                Group::Game(GameKey(self.books.games.find(game).ok_or_else(|| ViewError::UnknownGame {
+                    game: game.clone(),
+                    nearest: nearest(game, self.books.games.names()).map(str::to_owned),
+                })?))
+            }
+            ScopeName::Tag(tag) => {
+                Group::Tag(TagKey(self.books.tags.find(tag).ok_or_else(|| ViewError::UnknownTag {
+                    tag: tag.clone(),
+                    nearest: nearest(tag, self.books.tags.names()).map(str::to_owned),
+                })?))
+            }
         };
         let boards = self.books.shelf.boards(key).ok_or_else(|| ViewError::BoardsAway(window.window.clone()))?;
         let board = |&ranking: &Ranking| match boards.board(group, ranking) {
@@ -360,11 +366,7 @@ impl<S: Source> Asking<'_, S> {
     }
 
     /// The question as the board takes it; `players` are those that it names.
-    fn question(
-        &self,
-        asked: &BoardQuestion,
-        players: &[Option<PlayerKey>],
-    ) -> Result<Question, ViewError<S::Error>> {
+    fn question(&self, asked: &BoardQuestion, players: &[Option<PlayerKey>]) -> Result<Question, ViewError<S::Error>> {
         let known = || players.iter().flatten().copied();
         let player = || known().next().expect("a question of one player has one who is known");
         let raw = |scores: &ScoreBounds| shown_range(scores).raw(self.ranking);
@@ -380,9 +382,7 @@ impl<S: Source> Asking<'_, S> {
                 Question::Range { scores: raw(scores), position: *position, count: *count }
             }
             BoardQuestion::Count { scores } => Question::Count { scores: raw(scores) },
-            &BoardQuestion::PositionFor { score } => {
-                Question::PositionFor { alike: shown::alike(self.ranking, score) }
-            }
+            &BoardQuestion::PositionFor { score } => Question::PositionFor { alike: shown::alike(self.ranking, score) },
             BoardQuestion::Standing { .. } => Question::Standing { player: player() },
             BoardQuestion::Positions { .. } => Question::Positions { players: known().collect() },
             BoardQuestion::After { cursor: text, count } => Question::After { cursor: cursor(text)?, count: *count },
@@ -422,9 +422,7 @@ impl<S: Source> Asking<'_, S> {
                 }
                 (None, None) => BoardRow::Absent(match name {
                     PlayerName::Key(key) => AbsentView { player: Some(*key), name: String::new() },
-                    PlayerName::Name(name) => {
-                        AbsentView { player: None, name: normalise(name, ColourCodes::None) }
-                    }
+                    PlayerName::Name(name) => AbsentView { player: None, name: normalise(name, ColourCodes::None) },
                 }),
             });
         }

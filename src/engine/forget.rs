@@ -84,7 +84,8 @@ impl Engine {
             let server = ServerKey(index as u32);
             let Some(slot) = self.servers[index].as_mut() else { continue };
             let mut changed = false;
-            for entry in slot.record.last.iter_mut().filter(|last| last.game == game).flat_map(|last| &mut last.entries) {
+            for entry in slot.record.last.iter_mut().filter(|last| last.game == game).flat_map(|last| &mut last.entries)
+            {
                 // Also where the name was unusable, or the server is greylisted.
                 if names.contains(&entry.name) {
                     (entry.name, entry.display) = (String::new(), String::new());

@@ -55,12 +55,9 @@ impl Engine {
             OutboxKey::Game(key) => Some(ArchiveJob::Game { key, name: self.books.games.name(key.0).to_owned() }),
             OutboxKey::Map(key) => Some(ArchiveJob::Map { key, name: self.books.maps.name(key.0).to_owned() }),
             OutboxKey::Player(key) => match source.player_record(key)? {
-                Some(record) => Some(ArchiveJob::Player {
-                    key,
-                    game: record.game,
-                    name: record.name,
-                    display: record.display,
-                }),
+                Some(record) => {
+                    Some(ArchiveJob::Player { key, game: record.game, name: record.name, display: record.display })
+                }
                 None => match source.gone(key)? {
                     Some(gone) => Some(ArchiveJob::PlayerGone { key, into: self.now_known_as(source, gone)? }),
                     None => None,

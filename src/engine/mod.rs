@@ -29,8 +29,8 @@ use crate::model::server::{Class, PlayerRecord, SeriesRecord, ServerRecord};
 use crate::model::view::EngineCounts;
 use crate::model::week::Calendar;
 use crate::model::{
-    Commit, Completeness, GameKey, MapKey, NameHash, OutboxEntry, OutboxKey, PlayerKey, ServerKey, ServerUrl, Snapshot, TagKey,
-    WeekKey, WindowKey,
+    Commit, Completeness, GameKey, MapKey, NameHash, OutboxEntry, OutboxKey, PlayerKey, ServerKey, ServerUrl, Snapshot,
+    TagKey, WeekKey, WindowKey,
 };
 use crate::schedule::Schedule;
 

@@ -31,11 +31,7 @@ pub trait WindowSource {
     type Error;
 
     /// In order of player.
-    fn each_player(
-        &self,
-        window: WindowKey,
-        each: &mut dyn FnMut(PlayerKey, PlayerWindow),
-    ) -> Result<(), Self::Error>;
+    fn each_player(&self, window: WindowKey, each: &mut dyn FnMut(PlayerKey, PlayerWindow)) -> Result<(), Self::Error>;
 
     /// In order of server, then player.
     fn each_row(
@@ -99,7 +95,9 @@ impl WindowBoards {
 
     fn boards_mut(&mut self, group: Group) -> &mut Boards {
         let (rules, window) = (&self.rules, self.window);
-        self.boards.entry(group).or_insert_with(|| Boards(Ranking::ALL.map(|ranking| rules.empty(window, group, ranking))))
+        self.boards
+            .entry(group)
+            .or_insert_with(|| Boards(Ranking::ALL.map(|ranking| rules.empty(window, group, ranking))))
     }
 }
 
@@ -344,7 +342,9 @@ impl Books {
                 None => _ = rules.low_everywhere.insert(low.ranking),
                 Some(ScopeName::Server(_)) => {} // ordered when it is asked for
                 Some(ScopeName::Game(name)) => {
-                    rules.low_is_better.extend(self.games.find(name).map(|key| (Group::Game(GameKey(key)), low.ranking)));
+                    rules
+                        .low_is_better
+                        .extend(self.games.find(name).map(|key| (Group::Game(GameKey(key)), low.ranking)));
                 }
                 Some(ScopeName::Tag(name)) => {
                     rules.low_is_better.extend(self.tags.find(name).map(|key| (Group::Tag(TagKey(key)), low.ranking)));

@@ -315,7 +315,10 @@ impl Engine {
         Ok(record.map_or_else(Default::default, |record| (record.name, record.display)))
     }
 
-    pub(super) fn find<E: std::error::Error + 'static>(&self, url: &ServerUrl) -> Result<(ServerKey, &Slot), ViewError<E>> {
+    pub(super) fn find<E: std::error::Error + 'static>(
+        &self,
+        url: &ServerUrl,
+    ) -> Result<(ServerKey, &Slot), ViewError<E>> {
         let key = self.by_url.get(url).copied();
         key.and_then(|key| Some((key, self.slot(key)?)))
             .ok_or_else(|| ViewError::UnknownServer(url.as_str().to_owned()))

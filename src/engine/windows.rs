@@ -74,8 +74,7 @@ impl Books {
         // this is about a moment; in it, the stretch is not remembered.
         if self.windows.keys.iter().any(|window| window.week().is_none() && self.window_is_over(*window)) {
             let keys = std::mem::take(&mut self.windows.keys);
-            self.windows.keys =
-                keys.into_iter().filter(|w| w.week().is_some() || !self.window_is_over(*w)).collect();
+            self.windows.keys = keys.into_iter().filter(|w| w.week().is_some() || !self.window_is_over(*w)).collect();
             self.windows.during = t_ms..t_ms;
         }
         for at in 0..self.windows.keys.len() {

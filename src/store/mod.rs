@@ -88,7 +88,8 @@ impl Store {
             sled::Error::Io(ref e) if e.to_string().contains("lock") => StoreError::Locked { path: path.to_owned() },
             source => StoreError::Sled { path: path.to_owned(), source },
         })?;
-        let mut store = Store { db, path: path.to_owned(), outbox: BTreeMap::new(), next_seq: 1, sweep: BTreeSet::new() };
+        let mut store =
+            Store { db, path: path.to_owned(), outbox: BTreeMap::new(), next_seq: 1, sweep: BTreeSet::new() };
         for item in store.db.scan_prefix([keys::OUTBOX]) {
             let (key, value) = item.map_err(|e| store.failed(e))?;
             let entry = keys::read_outbox(&key).ok_or_else(|| corrupt(&key, "no such kind"))?;

@@ -109,11 +109,7 @@ impl Source for Store {
 impl WindowSource for Reader {
     type Error = StoreError;
 
-    fn each_player(
-        &self,
-        window: WindowKey,
-        each: &mut dyn FnMut(PlayerKey, PlayerWindow),
-    ) -> Result<(), StoreError> {
+    fn each_player(&self, window: WindowKey, each: &mut dyn FnMut(PlayerKey, PlayerWindow)) -> Result<(), StoreError> {
         for item in self.db.scan_prefix(keys::player_windows_prefix(window)) {
             let (key, value) = item.map_err(|e| failed(&self.path, e))?;
             each(PlayerKey(keys::read_u32(&key, key.len() - 4)), decode(&key, &value)?);
@@ -136,6 +132,12 @@ impl WindowSource for Reader {
 }
 
 impl Store {
+    /// Every record there is, as it is written: to see what is not there.
+    pub fn records(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+        let all = self.db.iter().map(|item| item.map(|(key, record)| (key.to_vec(), record.to_vec())));
+        all.collect::<Result<_, _>>().map_err(|e| self.failed(e))
+    }
+
     fn scan<T: DeserializeOwned, R>(
         &self,
         prefix: Vec<u8>,
