@@ -491,9 +491,15 @@ mod tests {
             Request::Rescan { servers: Which::AllUnknown },
             Request::Top { server: url("source://b:2"), ranking: Ranking::Clq1, week: None, n: 10 },
             Request::Player { name: "Visor".into() },
+            Request::ServersTag { urls: vec![url("quake3://a:1")], add: vec!["ctf".into()], remove: Vec::new() },
+            Request::PlayerMerge { from: PlayerName::Key(7), into: PlayerName::Name("7".into()), game: "g".into() },
+            Request::PlayerForget { player: PlayerName::Name("Visor".into()), game: "baseq3".into() },
+            Request::PlayerForgotten {},
+            Request::PlayerRemember { hash: NameHash::of("baseq3", "Visor") },
             Request::Greylist { url: url("source://b:2"), reason: Some("two servers, one list".into()) },
             Request::Reload {},
         ];
+        assert_eq!(all.len(), COMMANDS.len());
         for (request, command) in all.iter().zip(COMMANDS) {
             let line = request_line(7, request);
             assert_eq!(read_request(line.as_bytes()), Ok((7, request.clone())));

@@ -11,7 +11,7 @@ pub fn print(out: &mut impl Write, correction: &Correction) -> io::Result<()> {
             writeln!(out, "player {player} is player {into} from now on; {} changed hands", rows_told(*rows))
         }
         Correction::Forgotten { player, rows, hashes } => {
-            writeln!(out, "player {player} is forgotten; {} are gone", rows_told(*rows))?;
+            writeln!(out, "player {player} is forgotten; {} gone", rows_told(*rows))?;
             hashes.iter().try_for_each(|hash| writeln!(out, "{hash}"))
         }
         Correction::Remembered { hash } => writeln!(out, "{hash}  may be known again"),
