@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use clqd::board::window::{Shape, WindowSpec, Windows};
 use clqd::engine::{CorrectError, EngineSettings, Event, Gone, Outcome, Source, ViewError};
+use clqd::fleet::rng::Rng;
 use clqd::hot::Hot;
 use clqd::model::archive::WeekArchive;
 use clqd::model::board_view::{BoardName, BoardQuestion, BoardRow, PlayerName};
@@ -505,6 +506,88 @@ fn what_cannot_be_merged() {
     let Hot { engine, store } = town.hot();
     let merged = engine.merge_players(store, GAME, &PlayerName::Key(visor.0), &name("Bones")).unwrap();
     assert_eq!(merged.from, visor);
+}
+
+#[test]
+fn a_merge_reaches_into_closed_weeks_that_are_kept() {
+    let mut town = Town::new();
+    let closed = town.week();
+    town.minute = 7 * 24 * 60;
+    town.play(2);
+    town.archived();
+    let (server, ranking) = (clqd::model::ServerKey(1), 0);
+    let best = |town: &mut Town, player| town.hot().store.best(server, player).unwrap();
+    let (klesk, visor) = (town.key("Klesk").unwrap(), town.key("Visor").unwrap());
+    let of_klesk = best(&mut town, klesk).unwrap().places[ranking][0];
+    let of_visor = best(&mut town, visor).unwrap().places[ranking][0];
+    assert!(of_klesk != of_visor && of_klesk.1 == closed);
+    town.merge("Visor", "Klesk").unwrap();
+    assert_eq!(best(&mut town, visor), None);
+    assert_eq!(best(&mut town, klesk).unwrap().places[ranking].as_slice(), [of_klesk.min(of_visor)]);
+    let jobs = town.archived();
+    let week = OutboxKey::Week { week: closed, server };
+    let ArchiveJob::Week(job) = &jobs[&week] else { panic!("{jobs:?}") };
+    assert!(job.closed && job.rows.len() == 2 && job.best.len() == 2);
+    assert!(job.rows.iter().any(|row| row.player == klesk) && job.rows.iter().all(|row| row.player != visor));
+    town.boards();
+}
+
+/// Whatever is corrected in whatever order: boards agree, others keep their
+/// ratings, and what the archive was told step by step is what it is told anew.
+#[test]
+fn any_row_of_corrections() {
+    const NAMES: [&str; 6] = ["Visor", "Klesk", "^1Sarge", "Bones", "Alt", "New"];
+    for seed in 1..=6 {
+        let mut rng = Rng::new(&[seed]);
+        let mut town = Town::new();
+        let mut told = town.archived();
+        for step in 0..14 {
+            let server = ["a", "b", "c"][rng.below(3) as usize];
+            let other = NAMES[rng.below(6) as usize].trim_start_matches("^1");
+            let player = NAMES[rng.below(6) as usize].trim_start_matches("^1");
+            let (before, touched) = (town.ratings(), [town.key(player), town.key(other)]);
+            let what = rng.below(8);
+            match what {
+                0 => town.greylist(server, Some("fake")),
+                1 => town.greylist(server, None),
+                2 => _ = town.tag(server, &["ctf"], &[]),
+                3 => _ = town.tag(server, &[], &["ctf"]),
+                4 => _ = town.merge(player, other),
+                5 if town.key(player).is_some() && step % 3 == 0 => _ = town.forget(player),
+                6 => {
+                    let list = NAMES.into_iter().zip(1..).filter(|_| rng.below(2) == 0).collect();
+                    town.lists.insert(server, list);
+                }
+                _ => town.reopen(),
+            }
+            let touched: Vec<PlayerKey> = touched.into_iter().flatten().collect();
+            // What is greylisted is not exported.
+            if !matches!(what, 0 | 1) {
+                assert_eq!(
+                    of_others(&town.ratings(), &touched),
+                    of_others(&before, &touched),
+                    "seed {seed}, {step}: {what}"
+                );
+            }
+            town.boards();
+            told.extend(town.archived());
+            town.play(2 * rng.below(20) as i64);
+            town.boards();
+            told.extend(town.archived());
+        }
+        town.hot().engine.archive_anew();
+        let anew = town.archived();
+        let players = |jobs: &BTreeMap<OutboxKey, ArchiveJob>| {
+            jobs.keys().filter(|it| matches!(it, OutboxKey::Player(_))).count()
+        };
+        assert_eq!(players(&told), town.hot().engine.status().players_known as usize, "seed {seed}");
+        for (key, job) in anew {
+            let told = &told[&key];
+            // Who he was merged into may have gone since, which was told then.
+            let both_gone = [told, &job].iter().all(|job| matches!(job, ArchiveJob::PlayerGone { .. }));
+            assert!(both_gone || *told == job, "seed {seed}: {told:?} and then {job:?}");
+        }
+    }
 }
 
 // Forget -----------------------------------------------------------------

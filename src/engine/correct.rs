@@ -69,7 +69,7 @@ impl Engine {
         // All but the first are aliases: the first is his record's.
         corrections.aliases_gone.extend(names.iter().skip(1).map(|name| (from, name.clone())));
         corrections.aliases.extend(names.into_iter().map(|name| (into, game, name)));
-        self.books.archive(OutboxKey::Player(from));
+        self.books.archive_gone(from);
         Ok(Merged { from, into, rows })
     }
 
@@ -240,6 +240,15 @@ impl Books {
         self.player_window_gone(window, from);
         self.shelf.changed(window, into);
         Ok(rows)
+    }
+
+    /// That a player is no more goes into the outbox however full it is: there are
+    /// few such, and his name may become another's before there is room.
+    pub(super) fn archive_gone(&mut self, player: PlayerKey) {
+        self.archive(OutboxKey::Player(player));
+        if self.settings.archive {
+            self.pending.outbox.insert(OutboxKey::Player(player));
+        }
     }
 
     /// Takes a row away for good.

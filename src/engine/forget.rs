@@ -11,7 +11,7 @@ use crate::model::board_view::PlayerName;
 use crate::model::commit::RowKey;
 use crate::model::name::normalise;
 use crate::model::server::LastSnapshot;
-use crate::model::{GameKey, NameHash, OutboxKey, Player, PlayerKey, ServerKey};
+use crate::model::{GameKey, NameHash, Player, PlayerKey, ServerKey};
 use crate::rank::names::NameFamily;
 
 /// What forgetting did.
@@ -46,7 +46,7 @@ impl Engine {
         corrections.players_gone.push((player, None));
         corrections.aliases_gone.extend(names.iter().skip(1).map(|name| (player, name.clone())));
         corrections.names_gone.extend(names.into_iter().map(|name| (game_key, name)));
-        self.books.archive(OutboxKey::Player(player));
+        self.books.archive_gone(player);
         Ok(Forgotten { player, hashes, rows })
     }
 
