@@ -186,8 +186,7 @@ impl Town {
 
     /// Whether a name stands in any record of the state, or in its key.
     fn stored(&mut self, name: &str) -> bool {
-        let found = |bytes: &[u8]| bytes.windows(name.len()).any(|window| window == name.as_bytes());
-        self.hot().store.records().unwrap().iter().any(|(key, record)| found(key) || found(record))
+        self.hot().store.holds_bytes(name.as_bytes()).unwrap()
     }
 
     /// Every place on every board: player, score, moment.
@@ -542,9 +541,9 @@ fn any_row_of_corrections() {
         let mut town = Town::new();
         let mut told = town.archived();
         for step in 0..14 {
-            let server = ["a", "b", "c"][rng.below(3) as usize];
-            let other = NAMES[rng.below(6) as usize].trim_start_matches("^1");
-            let player = NAMES[rng.below(6) as usize].trim_start_matches("^1");
+            let server = ["a", "b", "c"][rng.below(3)];
+            let other = NAMES[rng.below(6)].trim_start_matches("^1");
+            let player = NAMES[rng.below(6)].trim_start_matches("^1");
             let (before, touched) = (town.ratings(), [town.key(player), town.key(other)]);
             let what = rng.below(8);
             match what {

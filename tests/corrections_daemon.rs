@@ -93,8 +93,7 @@ fn open(place: &Place) -> Hot {
 }
 
 fn is_stored(hot: &Hot, name: &str) -> bool {
-    let found = |bytes: &[u8]| bytes.windows(name.len()).any(|it| it == name.as_bytes());
-    hot.store.records().unwrap().iter().any(|(key, record)| found(key) || found(record))
+    hot.store.holds_bytes(name.as_bytes()).unwrap()
 }
 
 /// Who is on the boards of every scope by time, in the running week.

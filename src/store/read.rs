@@ -132,10 +132,17 @@ impl WindowSource for Reader {
 }
 
 impl Store {
-    /// Every record there is, as it is written: to see what is not there.
-    pub fn records(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
-        let all = self.db.iter().map(|item| item.map(|(key, record)| (key.to_vec(), record.to_vec())));
-        all.collect::<Result<_, _>>().map_err(|e| self.failed(e))
+    /// Whether these bytes stand anywhere in what is stored, in a key or a record.
+    /// Reads everything.
+    pub fn holds_bytes(&self, bytes: &[u8]) -> Result<bool, StoreError> {
+        let found = |stored: &[u8]| stored.windows(bytes.len().max(1)).any(|window| window == bytes);
+        for item in self.db.iter() {
+            let (key, record) = item.map_err(|e| self.failed(e))?;
+            if found(&key) || found(&record) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn scan<T: DeserializeOwned, R>(
