@@ -1,11 +1,13 @@
 //! Answers to requests that only read, from an engine and its store: the same
 //! whether the daemon gives them or an offline reader.
 
+use crate::control::asked;
 use crate::control::protocol::{ErrorCode, Failure, Request, Row, Status};
 use crate::engine::{Source, ViewError};
 use crate::hot::Hot;
-use crate::model::WindowKey;
+use crate::model::board_view::RankingWeight;
 use crate::model::view::ForgottenName;
+use crate::model::{Ranking, WindowKey};
 use crate::store::StoreError;
 
 /// All rows of the answer. Everything in `hot` must be committed.
@@ -13,6 +15,9 @@ use crate::store::StoreError;
 /// `Status` has the engine's part and the outbox; the daemon adds its own.
 pub fn answer(hot: &Hot, request: &Request) -> Result<Vec<Row>, Failure> {
     let Hot { engine, store } = hot;
+    if let Some(problem) = asked::problem(request) {
+        return Err(Failure::new(ErrorCode::BadRequest, problem));
+    }
     match request {
         Request::Status {} => Ok(vec![Row::Status(Box::new(Status {
             engine: engine.status(),
@@ -31,6 +36,22 @@ pub fn answer(hot: &Hot, request: &Request) -> Result<Vec<Row>, Failure> {
         Request::Top { server, ranking, week, n } => {
             let top = engine.top(store, server, *ranking, week.as_deref(), *n as usize).map_err(failure)?;
             Ok(vec![Row::Top(top)])
+        }
+        Request::Board { board, ask } => {
+            let answer = engine.ask_board(store, board, ask).map_err(failure)?;
+            let head = Row::BoardHead(Box::new(answer.head));
+            Ok(std::iter::once(head).chain(answer.rows.into_iter().map(Row::from)).collect())
+        }
+        Request::Standings { boards, player, rankings } => {
+            let rankings = if rankings.is_empty() { &Ranking::ALL[..] } else { rankings };
+            Ok(vec![Row::Standings(engine.standings(store, boards, rankings, player).map_err(failure)?)])
+        }
+        Request::Fused { boards, rankings, k, ask } => {
+            let all = Ranking::ALL.map(|ranking| RankingWeight { ranking, weight: 1.0 });
+            let rankings = if rankings.is_empty() { &all[..] } else { rankings };
+            let (head, list) = engine.fused(store, boards, rankings, *k, ask).map_err(failure)?;
+            let head = Row::FusedHead(Box::new(head));
+            Ok(std::iter::once(head).chain(list.into_iter().map(Row::Fused)).collect())
         }
         Request::Player { name } => {
             Ok(engine.players(store, name).map_err(failure)?.into_iter().map(Row::Player).collect())
@@ -55,13 +76,24 @@ pub fn answer(hot: &Hot, request: &Request) -> Result<Vec<Row>, Failure> {
 pub fn failure(error: ViewError<StoreError>) -> Failure {
     let code = match error {
         ViewError::Source(_) => ErrorCode::Internal,
+        ViewError::BadCursor(_)
+        | ViewError::BadWindow(_)
+        | ViewError::AmbiguousName { .. }
+        | ViewError::TimeOfWindow(_) => ErrorCode::BadRequest,
+        ViewError::Stale(_) => ErrorCode::Refused,
         _ => ErrorCode::NotFound,
     };
     Failure::new(code, error.to_string())
 }
 
-/// The window whose boards of games and tags an answer takes; see
-/// [`crate::engine::Engine::plan_boards`].
-pub fn boards_needed(_hot: &Hot, _request: &Request) -> Option<WindowKey> {
-    None
+/// The window whose boards of games and tags an answer takes, see
+/// [`crate::engine::Engine::plan_boards`]. What cannot be asked takes none: the
+/// answer says why.
+pub fn boards_needed(hot: &Hot, request: &Request) -> Option<WindowKey> {
+    let boards = match request {
+        Request::Board { board, .. } => &board.boards(),
+        Request::Standings { boards, .. } | Request::Fused { boards, .. } => boards,
+        _ => return None,
+    };
+    hot.engine.boards_needed::<StoreError>(boards).ok().flatten()
 }

@@ -8,9 +8,10 @@
 //! The best are found without looking at all players (Fagin's threshold
 //! algorithm): all boards are walked from their best places at once, everybody
 //! met is looked up on the others, and the walk ends when nobody who has not
-//! been met can still be among the best. Boards that agree are left after a few
-//! places more than are asked for; boards that contradict each other are walked
-//! to where `n` players met have more than a place so deep could bring.
+//! been met can still be among the best. That is at most as many times `k + n`
+//! places deep as there are boards, however large they are: `n` players of the
+//! board that counts most have `weight / (k + n)` from it alone. Boards that
+//! agree are left after little more than `n` places.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -41,15 +42,25 @@ pub struct Fused {
 
 /// The best `n`, best first. `k` is finite and not below 0.
 pub fn top(boards: &[Weighed], k: f64, n: usize) -> Vec<Fused> {
+    let (best, _) = walk(boards, k, n);
+    best.into_iter().map(|candidate| fused(boards, k, candidate.player)).collect()
+}
+
+/// The best, and how many places deep the boards were walked.
+fn walk(boards: &[Weighed], k: f64, n: usize) -> (Vec<Candidate>, u32) {
     assert!(k >= 0.0 && k.is_finite() && boards.iter().all(|board| board.weight > 0.0 && board.weight.is_finite()));
     let mut walks: Vec<_> = boards.iter().map(|board| board.set.iter()).collect();
+    let deepest = boards.iter().map(|board| board.set.len()).max().unwrap_or(0);
     let mut met = FxHashSet::default();
     // The worst of the best on top.
     let mut best: BinaryHeap<Reverse<Candidate>> = BinaryHeap::new();
-    for depth in 1..=boards.iter().map(|board| board.set.len()).max().unwrap_or(0) {
-        if n == 0 || (best.len() == n && best.peek().is_some_and(|worst| worst.0.score > bound(boards, k, depth))) {
+    let mut depth = 0;
+    while n > 0 && depth < deepest {
+        let unmet = bound(boards, k, depth + 1);
+        if best.len() == n && best.peek().is_some_and(|worst| worst.0.score > unmet) {
             break;
         }
+        depth += 1;
         for place in walks.iter_mut().filter_map(Iterator::next) {
             if !met.insert(place.player) {
                 continue;
@@ -60,8 +71,7 @@ pub fn top(boards: &[Weighed], k: f64, n: usize) -> Vec<Fused> {
             }
         }
     }
-    let best = best.into_sorted_vec();
-    best.into_iter().map(|Reverse(candidate)| fused(boards, k, candidate.player)).collect()
+    (best.into_sorted_vec().into_iter().map(|Reverse(candidate)| candidate).collect(), depth)
 }
 
 /// These players, the best first; who is on no board comes last, with 0.
@@ -153,6 +163,8 @@ mod tests {
                 boards.into_iter().map(|(places, weight)| (set(places), f64::from(weight))).collect();
             let boards: Vec<Weighed> = sets.iter().map(|(set, weight)| Weighed { set, weight: *weight }).collect();
             prop_assert_eq!(top(&boards, k, n), brute_force(&boards, k, n));
+            let (_, depth) = walk(&boards, k, n);
+            prop_assert!(f64::from(depth) <= boards.len() as f64 * (k + n as f64) + 1.0);
         }
     }
 
@@ -165,7 +177,16 @@ mod tests {
         for n in [1, 2, 9, 499, 500, 900] {
             assert_eq!(top(&boards, K_DEFAULT, n), brute_force(&boards, K_DEFAULT, n));
         }
+        assert!(walk(&boards, 1.0, 9).1 <= 2 * 10, "twice k + n, of 500");
         assert_eq!(top(&boards, K_DEFAULT, 2).iter().map(|f| f.player.0).collect::<Vec<_>>(), [0, 499]);
+    }
+
+    #[test]
+    fn boards_that_agree_are_left_at_once() {
+        let one = set((0..10_000).map(|n| (n, i64::from(n))));
+        let boards = [Weighed { set: &one, weight: 1.0 }; 5];
+        assert_eq!(walk(&boards, K_DEFAULT, 10).1, 10);
+        assert_eq!(top(&boards, K_DEFAULT, 2).iter().map(|f| f.player.0).collect::<Vec<_>>(), [9_999, 9_998]);
     }
 
     #[test]

@@ -214,11 +214,11 @@ fn worse(code: ExitCode, row: &Row) -> ExitCode {
     }
 }
 
-fn url(text: &str) -> Result<ServerUrl, UrlError> {
+pub(super) fn url(text: &str) -> Result<ServerUrl, UrlError> {
     ServerUrl::parse(text)
 }
 
-fn tag(text: &str) -> Result<String, String> {
+pub(super) fn tag(text: &str) -> Result<String, String> {
     tag_problem(text).map_or_else(|| Ok(text.to_owned()), Err)
 }
 
@@ -231,7 +231,7 @@ fn class_unknown(text: &str) -> Result<Class, String> {
     class(text).ok().filter(|class| *class >= Class::UNKNOWN).ok_or_else(|| "expected 6 or 7".to_owned())
 }
 
-fn ranking(text: &str) -> Result<Ranking, String> {
+pub(super) fn ranking(text: &str) -> Result<Ranking, String> {
     Ranking::from_name(text).ok_or_else(|| {
         let names = Ranking::ALL.map(Ranking::name);
         match crate::nearest::nearest(text, names) {

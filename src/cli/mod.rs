@@ -9,6 +9,7 @@
 
 pub mod admin;
 pub mod app;
+pub mod board;
 pub mod check;
 pub mod demo;
 pub mod export;
@@ -62,6 +63,9 @@ pub enum Command {
     Rescan(admin::Rescan),
     /// Show the best players of a server in a week
     Top(admin::Top),
+    /// Ask a board of a server, game or tag: places, ranges, positions, standings
+    #[command(subcommand)]
+    Board(board::Board),
     Player(player::Player),
     Greylist(admin::Greylist),
     /// Let the daemon read its configuration file again
@@ -89,6 +93,7 @@ impl Cli {
             Command::Servers(command) => admin::servers(command, &app),
             Command::Rescan(args) => admin::rescan(args, &app),
             Command::Top(args) => admin::top(args, &app),
+            Command::Board(command) => board::run(command, &app),
             Command::Player(args) => player::player(args, &app),
             Command::Greylist(args) => admin::greylist(args, &app),
             Command::Reload => admin::reload(&app),

@@ -6,13 +6,16 @@ use std::process::ExitCode;
 use anyhow::{Context, ensure};
 
 use crate::config::Config;
-use crate::engine::Event;
+use crate::engine::{Event, Outcome};
 use crate::hot::Hot;
+use crate::model::ServerUrl;
 use crate::scanlog;
+use crate::store::StoreError;
 
-/// Lines between two commits: few enough for memory, enough that the commit
-/// of a server's state is shared by many of its snapshots.
-const LINES_PER_COMMIT: u64 = 50_000;
+/// Rows and players that wait for a commit at most, about 500 bytes each. What
+/// comes again before a commit is written once, and what a crash takes back is
+/// replayed again: so as few commits as memory allows.
+const WAITING_MAX: usize = 3_000_000;
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct ReplayArgs {
@@ -73,20 +76,44 @@ fn in_order_of_time(logs: &[PathBuf]) -> anyhow::Result<Vec<&Path>> {
 /// Replays one log. What was replayed before is passed over, so an interrupted
 /// replay is simply run again.
 pub fn replay(hot: &mut Hot, log: &Path) -> anyhow::Result<Replayed> {
-    let out_of_order = hot.engine.counts().out_of_order;
-    let mut done = Replayed::default();
+    let mut replay = Replay::new(hot);
     for line in scanlog::open(log)? {
         let (url, outcome) = line?;
-        if done.lines % LINES_PER_LOOK == 0 && outcome.t_ms() >= hot.engine.week_over_ms() {
-            hot.settle(outcome.t_ms())?;
-        }
-        hot.handle(Event::Observed { url, outcome })?;
-        done.lines += 1;
-        if done.lines % LINES_PER_COMMIT == 0 {
-            hot.commit()?;
-        }
+        replay.take(url, outcome)?;
     }
-    hot.settle(hot.engine.now_ms())?;
-    done.passed_over = hot.engine.counts().out_of_order - out_of_order;
-    Ok(done)
+    Ok(replay.finish()?)
+}
+
+/// A replay under way.
+pub struct Replay<'h> {
+    hot: &'h mut Hot,
+    lines: u64,
+    out_of_order: u64,
+}
+
+impl Replay<'_> {
+    pub fn new(hot: &mut Hot) -> Replay<'_> {
+        let out_of_order = hot.engine.counts().out_of_order;
+        Replay { hot, lines: 0, out_of_order }
+    }
+
+    /// Takes the next line of a log.
+    pub fn take(&mut self, url: ServerUrl, outcome: Outcome) -> Result<(), StoreError> {
+        if self.lines % LINES_PER_LOOK == 0 && outcome.t_ms() >= self.hot.engine.week_over_ms() {
+            self.hot.settle(outcome.t_ms())?;
+        }
+        self.hot.handle(Event::Observed { url, outcome })?;
+        self.lines += 1;
+        if self.lines % LINES_PER_LOOK == 0 && self.hot.engine.waiting() >= WAITING_MAX {
+            self.hot.commit()?;
+        }
+        Ok(())
+    }
+
+    /// Commits, and closes the weeks that are over.
+    pub fn finish(self) -> Result<Replayed, StoreError> {
+        self.hot.settle(self.hot.engine.now_ms())?;
+        let passed_over = self.hot.engine.counts().out_of_order - self.out_of_order;
+        Ok(Replayed { lines: self.lines, passed_over })
+    }
 }

@@ -4,6 +4,7 @@
 //! words, [`server`] the daemon's end, [`client`] the commands' end. Nothing
 //! here knows the engine: the daemon gives a [`Handler`] that does.
 
+pub mod asked;
 pub mod client;
 pub mod protocol;
 pub mod server;

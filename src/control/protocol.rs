@@ -24,7 +24,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::model::NameHash;
-use crate::model::board_view::PlayerName;
+use crate::model::board_view::{
+    AbsentView, BoardHead, BoardName, BoardQuestion, BoardRow, BoardsName, FusedHead, FusedQuestion, FusedView,
+    PlaceView, PlayerName, PositionForView, RankingWeight, StandingView, StandingsView,
+};
 use crate::model::row::Ranking;
 use crate::model::server::Class;
 use crate::model::url::ServerUrl;
@@ -42,7 +45,7 @@ pub const URLS_MAX: usize = 1_000;
 pub const TAGS_MAX: usize = 16;
 pub const TAG_BYTES_MAX: usize = 64;
 
-/// Most places of one top list.
+/// Most places of one answer.
 pub const TOP_ROWS_MAX: u32 = 10_000;
 
 const _: () = assert!(URLS_MAX * (crate::limits::SERVER_URL_BYTES_MAX + 3) < crate::limits::CONTROL_LINE_BYTES_MAX / 3);
@@ -86,6 +89,28 @@ pub enum Request {
         week: Option<String>,
         n: u32,
     },
+    /// A [`Row::BoardHead`], then a row for each place, or what else was asked.
+    #[serde(rename = "board")]
+    Board { board: BoardName, ask: BoardQuestion },
+    /// One row, [`Row::Standings`]; all five rankings where none is named.
+    #[serde(rename = "standings")]
+    Standings {
+        boards: BoardsName,
+        player: PlayerName,
+        #[serde(default)]
+        rankings: Vec<Ranking>,
+    },
+    /// A [`Row::FusedHead`], then a [`Row::Fused`] for each player. All five
+    /// rankings alike where none is named; `k` is 60 where none is given.
+    #[serde(rename = "fused")]
+    Fused {
+        boards: BoardsName,
+        #[serde(default)]
+        rankings: Vec<RankingWeight>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        k: Option<f64>,
+        ask: FusedQuestion,
+    },
     /// A [`Row::Player`] for each game in which the name is known.
     #[serde(rename = "player")]
     Player { name: String },
@@ -123,7 +148,7 @@ pub enum Request {
 }
 
 /// Names of all commands.
-pub const COMMANDS: [&str; 15] = [
+pub const COMMANDS: [&str; 18] = [
     "status",
     "servers.add",
     "servers.remove",
@@ -131,6 +156,9 @@ pub const COMMANDS: [&str; 15] = [
     "servers.show",
     "rescan",
     "top",
+    "board",
+    "standings",
+    "fused",
     "player",
     "servers.tag",
     "player.merge",
@@ -150,6 +178,9 @@ impl Request {
             | Request::ServersShow { .. }
             | Request::Top { .. }
             | Request::PlayerForgotten {}
+            | Request::Board { .. }
+            | Request::Standings { .. }
+            | Request::Fused { .. }
             | Request::Player { .. } => true,
             Request::ServersAdd { .. }
             | Request::ServersRemove { .. }
@@ -224,9 +255,28 @@ pub enum Row {
     Change(Change),
     Scan(Box<Scan>),
     Top(Top),
+    BoardHead(Box<BoardHead>),
+    Place(PlaceView),
+    Absent(AbsentView),
+    Standing(StandingView),
+    PositionFor(PositionForView),
+    Standings(StandingsView),
+    FusedHead(Box<FusedHead>),
+    Fused(FusedView),
     Player(PlayerView),
     Correction(Correction),
     ForgottenName(ForgottenName),
+}
+
+impl From<BoardRow> for Row {
+    fn from(row: BoardRow) -> Row {
+        match row {
+            BoardRow::Place(place) => Row::Place(place),
+            BoardRow::Absent(absent) => Row::Absent(absent),
+            BoardRow::Standing(standing) => Row::Standing(standing),
+            BoardRow::PositionFor(position) => Row::PositionFor(position),
+        }
+    }
 }
 
 /// `clqd status`.
@@ -475,6 +525,7 @@ pub fn read_request(line: &[u8]) -> Result<(u64, Request), (Option<u64>, Failure
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::scope::ScopeName;
 
     fn url(text: &str) -> ServerUrl {
         ServerUrl::parse(text).expect("a URL")
@@ -490,6 +541,26 @@ mod tests {
             Request::ServersShow { url: url("quake3://a:1") },
             Request::Rescan { servers: Which::AllUnknown },
             Request::Top { server: url("source://b:2"), ranking: Ranking::Clq1, week: None, n: 10 },
+            Request::Board {
+                board: BoardName {
+                    scope: ScopeName::Server(url("source://b:2")),
+                    ranking: Ranking::Clq1,
+                    window: Some("2026-W47".into()),
+                    time_ms: None,
+                },
+                ask: BoardQuestion::Around { player: PlayerName::Name("Visor".into()), count: 5 },
+            },
+            Request::Standings {
+                boards: BoardsName { scope: ScopeName::Tag("pro".into()), window: None, time_ms: Some(5) },
+                player: PlayerName::Key(12),
+                rankings: vec![],
+            },
+            Request::Fused {
+                boards: BoardsName { scope: ScopeName::Game("baseq3".into()), window: None, time_ms: None },
+                rankings: vec![RankingWeight { ranking: Ranking::Elo, weight: 0.1 }],
+                k: Some(60.0),
+                ask: FusedQuestion::Top { count: 3 },
+            },
             Request::Player { name: "Visor".into() },
             Request::ServersTag { urls: vec![url("quake3://a:1")], add: vec!["ctf".into()], remove: Vec::new() },
             Request::PlayerMerge { from: PlayerName::Key(7), into: PlayerName::Name("7".into()), game: "g".into() },
@@ -546,6 +617,15 @@ mod tests {
         refused(r#"{"v":1,"id":3,"cmd":"servers.show","url":"x"}"#, Some(3), ErrorCode::BadRequest, "scheme://");
         let top = r#"{"v":1,"id":3,"cmd":"top","server":"quake3://a:1","ranking":"elo","n":0}"#;
         refused(top, Some(3), ErrorCode::BadRequest, "expected 1 to 10000");
+        let board = |ask: &str| {
+            let board = r#""board":{"scope":"server:quake3://a:1","ranking":"elo"}"#;
+            format!(r#"{{"v":1,"id":3,"cmd":"board",{board},"ask":{ask}}}"#)
+        };
+        refused(&board(r#"{"topp":{"count":3}}"#), Some(3), ErrorCode::BadRequest, "topp");
+        refused(&board(r#"{"top":{"count":3,"n":4}}"#), Some(3), ErrorCode::BadRequest, "unknown field `n`");
+        refused(&board(r#"{"range":{"count":3,"scores":{"over":4}}}"#), Some(3), ErrorCode::BadRequest, "over");
+        let scope = r#"{"v":1,"id":3,"cmd":"standings","boards":{"scope":"quake3://a:1"},"player":"a"}"#;
+        refused(scope, Some(3), ErrorCode::BadRequest, "did you mean server:");
         let tagged = Request::ServersAdd { urls: Vec::new(), tags: vec!["a b".into()] };
         refused(&request_line(3, &tagged), Some(3), ErrorCode::BadRequest, "tag \"a b\" is not");
         let many = Request::ServersRemove { urls: vec![String::new(); URLS_MAX + 1] };

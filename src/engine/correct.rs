@@ -259,7 +259,7 @@ impl Books {
             self.archive(OutboxKey::Week { week, server: key.server });
         }
         match changed {
-            Some(row) => Ok(Some(row)),
+            Some(row) => Ok(Some(*row)),
             None => source.row(key),
         }
     }

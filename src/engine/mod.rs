@@ -61,6 +61,8 @@ pub trait Source {
     /// Rows of a server, in order of player key.
     fn rows(&self, window: WindowKey, server: ServerKey) -> Result<Vec<(PlayerKey, WeekRow)>, Self::Error>;
     fn player_window(&self, window: WindowKey, player: PlayerKey) -> Result<Option<PlayerWindow>, Self::Error>;
+    /// Whether nothing is left of a window that was let go.
+    fn is_swept(&self, window: WindowKey) -> bool;
 
     fn map_row(&self, key: MapRowKey) -> Result<Option<MapRow>, Self::Error>;
     /// In order of map key.
@@ -240,7 +242,9 @@ struct Pending {
     players: FxHashMap<PlayerKey, PlayerRecord>,
     servers: FxHashSet<ServerKey>,
     series: FxHashSet<ServerKey>,
-    rows: FxHashMap<(WindowKey, ServerKey), BTreeMap<PlayerKey, WeekRow>>,
+    /// Boxed: a row is 400 bytes, and a table moves what it holds when it grows.
+    rows: FxHashMap<(WindowKey, ServerKey), FxHashMap<PlayerKey, Box<WeekRow>>>,
+    rows_len: usize,
     map_rows: FxHashMap<(WeekKey, ServerKey), BTreeMap<MapKey, MapRow>>,
     best: FxHashMap<(ServerKey, PlayerKey), BestPositions>,
     closed: Vec<(WeekKey, ServerKey)>,
@@ -349,7 +353,7 @@ impl Engine {
             }
             engine.servers[index] = Some(Slot { record, series: series.map(Box::new), asked });
         }
-        engine.books.fit_windows();
+        engine.fit_windows();
         engine.books.see_order();
         Ok(engine)
     }
@@ -369,7 +373,7 @@ impl Engine {
             }
             Event::Tick { now_ms } => {
                 self.see_time(now_ms);
-                self.books.work_on_windows();
+                self.books.work_on_windows(source);
                 self.work_on_weeks(source)?;
                 self.work_on_resync(source)
             }
@@ -448,6 +452,11 @@ impl Engine {
                 && p.corrections.is_empty())
     }
 
+    /// Rows and players that a commit would hold.
+    pub fn waiting(&self) -> usize {
+        self.books.pending.rows_len + self.books.player_windows.changed_len() + self.books.pending.players.len()
+    }
+
     /// Takes everything that changed since the last commit. It must be applied
     /// before the next event: until then reads would miss it.
     pub fn take_commit(&mut self) -> Commit {
@@ -471,7 +480,7 @@ impl Engine {
                 .rows
                 .into_iter()
                 .flat_map(|((window, server), rows)| {
-                    rows.into_iter().map(move |(player, row)| (RowKey { window, server, player }, row))
+                    rows.into_iter().map(move |(player, row)| (RowKey { window, server, player }, *row))
                 })
                 .collect(),
             map_rows: pending
@@ -561,7 +570,7 @@ impl Engine {
 
 impl Pending {
     fn row(&self, key: RowKey) -> Option<&WeekRow> {
-        self.rows.get(&(key.window, key.server))?.get(&key.player)
+        Some(self.rows.get(&(key.window, key.server))?.get(&key.player)?.as_ref())
     }
 }
 

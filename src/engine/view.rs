@@ -39,7 +39,7 @@ pub enum ViewError<E: std::error::Error + 'static> {
     #[error("there is no window {window:?}{time}; the types are {types}, and `clqd board windows` lists what there is")]
     UnknownWindow { window: String, time: String, types: String },
     #[error("{0}")]
-    BadWindow(crate::board::window::BadLabel),
+    BadWindow(String),
     #[error("{0:?} is one window; with a time give a type of windows, such as \"week\"")]
     TimeOfWindow(String),
     #[error("{0}")]

@@ -5,13 +5,13 @@
 
 use std::ops::Range;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::close::CLOSE_DELAY_MS;
-use super::{Books, Source};
+use super::{Books, Engine, Source};
 use crate::model::commit::{RowKey, WeekPhase, WindowState};
 use crate::model::row::{PlayerWindow, WeekRow};
-use crate::model::{GameKey, PlayerKey, TagKey, WeekKey, WindowKey, WindowType};
+use crate::model::{GameKey, PlayerKey, ServerKey, TagKey, WeekKey, WindowKey, WindowType};
 
 /// Players whose windows are remembered across commits, about 100 bytes each. A
 /// full memory is let go whole: it only saves reading.
@@ -28,15 +28,26 @@ pub(super) struct Now {
 /// What players did in windows, as far as it was read or changed.
 #[derive(Debug, Default)]
 pub(super) struct PlayerWindows {
-    known: FxHashMap<(WindowKey, PlayerKey), PlayerWindow>,
-    changed: FxHashSet<(WindowKey, PlayerKey)>,
+    known: FxHashMap<(WindowKey, PlayerKey), Known>,
+    /// Each once, unless it was removed meanwhile.
+    changed: Vec<(WindowKey, PlayerKey)>,
+}
+
+#[derive(Debug)]
+struct Known {
+    of_player: PlayerWindow,
+    changed: bool,
 }
 
 impl PlayerWindows {
     /// What changed since it was last taken.
     pub(super) fn take_changed(&mut self) -> Vec<((WindowKey, PlayerKey), PlayerWindow)> {
-        let changed = std::mem::take(&mut self.changed);
-        let taken = changed.into_iter().map(|key| (key, self.known[&key].clone())).collect();
+        let mut taken = Vec::with_capacity(self.changed.len());
+        for key in std::mem::take(&mut self.changed) {
+            let Some(known) = self.known.get_mut(&key).filter(|known| known.changed) else { continue };
+            known.changed = false;
+            taken.push((key, known.of_player.clone()));
+        }
         if self.known.len() > REMEMBERED_MAX {
             self.known = FxHashMap::default();
         }
@@ -45,37 +56,110 @@ impl PlayerWindows {
 
     pub(super) fn remove(&mut self, window: WindowKey, player: PlayerKey) {
         self.known.remove(&(window, player));
-        self.changed.remove(&(window, player));
     }
 
     fn forget(&mut self, window: WindowKey) {
         self.known.retain(|(w, _), _| *w != window);
-        self.changed.retain(|(w, _)| *w != window);
+    }
+
+    fn fetch<'k, S: Source>(
+        known: &'k mut FxHashMap<(WindowKey, PlayerKey), Known>,
+        source: &S,
+        window: WindowKey,
+        game: GameKey,
+        player: PlayerKey,
+    ) -> Result<&'k mut Known, S::Error> {
+        Ok(match known.entry((window, player)) {
+            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::hash_map::Entry::Vacant(place) => {
+                let stored = source.player_window(window, player)?;
+                place.insert(Known { of_player: stored.unwrap_or_else(|| PlayerWindow::new(game)), changed: false })
+            }
+        })
     }
 
     pub(super) fn is_changed(&self) -> bool {
         !self.changed.is_empty()
     }
 
+    pub(super) fn changed_len(&self) -> usize {
+        self.changed.len()
+    }
+
+    /// Whose changes in a window wait for the next commit.
+    pub(super) fn changed_in(&self, window: WindowKey) -> impl Iterator<Item = PlayerKey> {
+        self.changed.iter().filter(move |(w, _)| *w == window).map(|(_, player)| *player)
+    }
+
     pub(super) fn get(&self, window: WindowKey, player: PlayerKey) -> Option<&PlayerWindow> {
-        self.known.get(&(window, player))
+        self.known.get(&(window, player)).map(|known| &known.of_player)
+    }
+}
+
+impl Engine {
+    /// Brings what exists in line with the settings: a window whose boundaries
+    /// have changed is another one. Windows of a type that is gone stay: it may be
+    /// back after the next reload.
+    pub(super) fn fit_windows(&mut self) {
+        let unfit = self.books.unfit_windows();
+        unfit.iter().for_each(|window| self.books.drop_window(*window));
+        self.books.windows = Now::default();
+        if unfit.is_empty() {
+            return;
+        }
+        // A window of the same name must not go on with what lives with a presence.
+        for (index, slot) in self.servers.iter_mut().enumerate() {
+            let last = slot.iter_mut().filter_map(|slot| slot.record.last.as_mut());
+            let mut changed = false;
+            for presence in last.flat_map(|last| &mut last.entries).filter_map(|entry| entry.presence.as_mut()) {
+                let before = presence.rows.len();
+                presence.rows.retain(|(window, _)| !unfit.contains(window));
+                changed |= presence.rows.len() < before;
+            }
+            if changed {
+                self.books.server_changed(ServerKey(index as u32));
+            }
+        }
+    }
+
+    /// Lets windows go that had ended by a moment; returns them. None goes that
+    /// may still change. A week stays until it is closed and nothing of it waits
+    /// to be archived, and as long as one before it does.
+    pub fn delete_windows_before<S: Source>(&mut self, source: &S, t_ms: i64) -> Vec<WindowKey> {
+        let ended = self.books.meta.windows.iter().filter(|state| state.end_ms <= t_ms).map(|state| state.window);
+        let mut gone: Vec<WindowKey> = ended.collect();
+        gone.retain(|window| self.books.window_is_over(*window));
+        gone.extend(
+            self.books
+                .meta
+                .weeks
+                .iter()
+                .take_while(|state| state.phase == WeekPhase::Closed)
+                .take_while(|state| self.books.calendar.week_end_ms(state.week) <= t_ms)
+                .take_while(|state| !self.books.settings.archive || !self.week_waits(source, state.week))
+                .map(|state| WindowKey::from(state.week)),
+        );
+        gone.sort_unstable();
+        gone.iter().for_each(|window| self.books.drop_window(*window));
+        gone
     }
 }
 
 impl Books {
     /// Looks which windows a snapshot of that moment is credited to.
-    pub(super) fn see_windows(&mut self, t_ms: i64) {
+    pub(super) fn see_windows<S: Source>(&mut self, source: &S, t_ms: i64) {
         if self.windows.during.contains(&t_ms) {
             return;
         }
         let windows = &self.settings.windows;
         self.windows = Now { during: windows.unchanged(t_ms), keys: windows.at(t_ms) };
-        // What is over does not change any more. A snapshot is late by seconds, so
-        // this is about a moment; in it, the stretch is not remembered.
-        if self.windows.keys.iter().any(|window| window.week().is_none() && self.window_is_over(*window)) {
-            let keys = std::mem::take(&mut self.windows.keys);
-            self.windows.keys = keys.into_iter().filter(|w| w.week().is_some() || !self.window_is_over(*w)).collect();
-            self.windows.during = t_ms..t_ms;
+        // What is over does not change any more. A snapshot is late by seconds, and
+        // sweeping takes seconds, so this is about a moment; in it, the stretch is
+        // not remembered.
+        let shut = |w: &WindowKey| w.week().is_none() && (self.window_is_over(*w) || self.is_going(source, *w));
+        let keys: Vec<WindowKey> = self.windows.keys.iter().copied().filter(|window| !shut(window)).collect();
+        if keys.len() < self.windows.keys.len() {
+            self.windows = Now { during: t_ms..t_ms, keys };
         }
         for at in 0..self.windows.keys.len() {
             self.open_window(self.windows.keys[at]);
@@ -115,7 +199,7 @@ impl Books {
 
     /// Lets windows come before they are needed and go when enough others of
     /// their type are kept. Weeks go when they are closed, see `close`.
-    pub(super) fn work_on_windows(&mut self) {
+    pub(super) fn work_on_windows<S: Source>(&mut self, source: &S) {
         let now_ms = self.meta.now_ms;
         if now_ms == 0 {
             return; // nothing was ever seen
@@ -124,7 +208,9 @@ impl Books {
         for kind in kinds.into_iter().filter(|kind| *kind != WindowType::WEEK) {
             let of_now = self.settings.windows.at(now_ms).into_iter().filter(|window| window.kind == kind);
             for window in of_now.chain(self.settings.windows.next(kind, now_ms)).collect::<Vec<_>>() {
-                self.open_window(window);
+                if !self.is_going(source, window) {
+                    self.open_window(window);
+                }
             }
             let over: Vec<WindowKey> = self.meta.windows.iter().map(|state| state.window).collect();
             let over: Vec<_> = over.into_iter().filter(|w| w.kind == kind && self.window_is_over(*w)).collect();
@@ -138,6 +224,7 @@ impl Books {
     /// Lets a window go: its rows, its boards.
     pub(super) fn drop_window(&mut self, window: WindowKey) {
         self.meta.windows.retain(|state| state.window != window);
+        self.meta.weeks.retain(|state| window != state.week.into());
         self.pending.meta = true;
         self.pending.dropped.push(window);
         self.pending.rows.retain(|(w, _), _| *w != window);
@@ -145,17 +232,24 @@ impl Books {
         self.shelf.forget(window);
     }
 
-    /// Brings what exists in line with the settings: a window whose boundaries
-    /// have changed is another one. Windows of a type that is gone stay: it may be
-    /// back after the next reload.
-    pub(super) fn fit_windows(&mut self) {
+    /// Whether a window was let go and something of it is still there. Until it is
+    /// swept out, no other of that name can begin: it would take over rows.
+    fn is_going<S: Source>(&self, source: &S, window: WindowKey) -> bool {
+        !self.is_kept(window) && (self.pending.dropped.contains(&window) || !source.is_swept(window))
+    }
+
+    /// Whether a window can be asked for: the running ones may hold nothing yet.
+    pub(super) fn window_exists(&self, window: WindowKey) -> bool {
+        self.is_kept(window) || self.settings.windows.at(self.meta.now_ms).contains(&window)
+    }
+
+    /// Windows whose boundaries the settings say otherwise.
+    fn unfit_windows(&self) -> Vec<WindowKey> {
         let unfit = |state: &&WindowState| {
             let span = self.settings.windows.span(state.window);
             span.is_some_and(|span| (span.start, span.end) != (state.start_ms, state.end_ms))
         };
-        let unfit: Vec<WindowKey> = self.meta.windows.iter().filter(unfit).map(|state| state.window).collect();
-        unfit.into_iter().for_each(|window| self.drop_window(window));
-        self.windows = Now::default();
+        self.meta.windows.iter().filter(unfit).map(|state| state.window).collect()
     }
 
     /// Keys of tags that are known.
@@ -177,7 +271,8 @@ impl Books {
     /// A row goes to its place, unless its window is gone.
     pub(super) fn put_row(&mut self, key: RowKey, row: WeekRow) {
         if self.is_kept(key.window) {
-            self.pending.rows.entry((key.window, key.server)).or_default().insert(key.player, row);
+            let of_server = self.pending.rows.entry((key.window, key.server)).or_default();
+            self.pending.rows_len += usize::from(of_server.insert(key.player, Box::new(row)).is_none());
         }
     }
 
@@ -194,14 +289,7 @@ impl Books {
         game: GameKey,
         player: PlayerKey,
     ) -> Result<&PlayerWindow, S::Error> {
-        let known = match self.player_windows.known.entry((window, player)) {
-            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
-            std::collections::hash_map::Entry::Vacant(place) => {
-                let stored = source.player_window(window, player)?;
-                place.insert(stored.unwrap_or_else(|| PlayerWindow::new(game)))
-            }
-        };
-        Ok(known)
+        Ok(&PlayerWindows::fetch(&mut self.player_windows.known, source, window, game, player)?.of_player)
     }
 
     /// The same, to be changed.
@@ -212,8 +300,11 @@ impl Books {
         game: GameKey,
         player: PlayerKey,
     ) -> Result<&mut PlayerWindow, S::Error> {
-        self.player_window(source, window, game, player)?;
-        self.player_windows.changed.insert((window, player));
-        Ok(self.player_windows.known.get_mut(&(window, player)).expect("just read"))
+        let PlayerWindows { known, changed } = &mut self.player_windows;
+        let of_player = PlayerWindows::fetch(known, source, window, game, player)?;
+        if !std::mem::replace(&mut of_player.changed, true) {
+            changed.push((window, player));
+        }
+        Ok(&mut of_player.of_player)
     }
 }

@@ -120,12 +120,40 @@ pub struct Corrections {
 }
 
 impl Corrections {
+    /// About how many records change.
+    pub fn records(&self) -> usize {
+        self.rows_gone.len()
+            + self.player_windows_gone.len()
+            + self.best_gone.len()
+            + 2 * (self.players_gone.len() + self.aliases.len())
+            + self.names_gone.len()
+            + self.aliases_gone.len()
+            + self.forgotten.len()
+            + self.remembered.len()
+    }
+
     pub fn is_empty(&self) -> bool {
         *self == Corrections::default()
     }
 }
 
 impl Commit {
+    /// Records that it changes, about.
+    pub fn records(&self) -> usize {
+        2 * self.players.len()
+            + self.servers.len()
+            + self.series.len()
+            + self.rows.len()
+            + self.player_windows.len()
+            + self.map_rows.len()
+            + self.best.len()
+            + self.closed.len()
+            + self.ranks.len()
+            + self.outbox.len()
+            + self.archived.len()
+            + self.corrections.records()
+    }
+
     pub fn is_empty(&self) -> bool {
         let Commit {
             meta,

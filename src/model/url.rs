@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::SERVER_URL_BYTES_MAX;
 
+/// Longest scheme. Ours have at most ten letters.
+const SCHEME_BYTES_MAX: usize = 32;
+
 /// A server's URL in canonical form.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -37,6 +40,21 @@ pub enum UrlError {
 impl ServerUrl {
     /// Reads a URL. A missing port becomes the usual port of the scheme.
     pub fn parse(input: &str) -> Result<ServerUrl, UrlError> {
+        match canonical(input) {
+            Some((scheme_len, port)) => Ok(ServerUrl { text: input.to_owned(), scheme_len, port }),
+            None => ServerUrl::parse_any(input),
+        }
+    }
+
+    /// What is wrong with a URL, as [`ServerUrl::parse`] would say.
+    pub fn check(input: &str) -> Result<(), UrlError> {
+        match canonical(input) {
+            Some(_) => Ok(()),
+            None => ServerUrl::parse_any(input).map(drop),
+        }
+    }
+
+    fn parse_any(input: &str) -> Result<ServerUrl, UrlError> {
         let form = || UrlError::Form(input.chars().take(SERVER_URL_BYTES_MAX).collect());
         if input.len() > SERVER_URL_BYTES_MAX {
             return Err(UrlError::TooLong(input.chars().take(SERVER_URL_BYTES_MAX).collect()));
@@ -44,7 +62,7 @@ impl ServerUrl {
         let (scheme, rest) = input.split_once("://").ok_or_else(form)?;
         let scheme = scheme.to_ascii_lowercase();
         let scheme_ok = scheme.starts_with(|c: char| c.is_ascii_lowercase())
-            && scheme.len() <= 32
+            && scheme.len() <= SCHEME_BYTES_MAX
             && scheme.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
         if !scheme_ok {
             return Err(form());
@@ -120,6 +138,36 @@ impl ServerUrl {
     }
 }
 
+/// Length of the scheme, and port, of a URL that is in canonical form already,
+/// as nearly all are that we wrote ourselves. IPv6 addresses have too many forms
+/// to tell at a glance.
+fn canonical(input: &str) -> Option<(u8, u16)> {
+    let bytes = input.as_bytes();
+    if bytes.len() > SERVER_URL_BYTES_MAX {
+        return None;
+    }
+    let scheme_len = bytes.iter().take(SCHEME_BYTES_MAX + 1).position(|&b| b == b':')?;
+    let (scheme, rest) = bytes.split_at(scheme_len);
+    let word = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    if !scheme.first()?.is_ascii_lowercase() || !scheme.iter().all(word) {
+        return None;
+    }
+    let rest = rest.strip_prefix(b"://")?;
+    let colon = rest.iter().rposition(|&b| b == b':')?;
+    let (host, port) = (&rest[..colon], &rest[colon + 1..]);
+    if !(1..=5).contains(&port.len()) || port[0] == b'0' || !port.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let port = port.iter().fold(0, |port, digit| port * 10 + u32::from(digit - b'0'));
+    if host.is_empty() || !host.iter().all(|b| word(b) || matches!(b, b'.' | b'-' | b'_')) {
+        return None;
+    }
+    if host.iter().all(|b| b.is_ascii_digit() || *b == b'.') {
+        std::str::from_utf8(host).ok()?.parse::<std::net::Ipv4Addr>().ok()?;
+    }
+    Some((scheme_len as u8, port.try_into().ok()?))
+}
+
 fn usual_port(scheme: &str) -> Option<u16> {
     match scheme {
         "quake3" => Some(27960),
@@ -138,7 +186,10 @@ impl fmt::Display for ServerUrl {
 impl TryFrom<String> for ServerUrl {
     type Error = UrlError;
     fn try_from(text: String) -> Result<Self, UrlError> {
-        ServerUrl::parse(&text)
+        match canonical(&text) {
+            Some((scheme_len, port)) => Ok(ServerUrl { text, scheme_len, port }),
+            None => ServerUrl::parse_any(&text),
+        }
     }
 }
 
@@ -192,5 +243,22 @@ mod tests {
             assert!(ServerUrl::parse(bad).is_err(), "{bad:?}");
         }
         assert!(ServerUrl::parse(&format!("quake3://{}:1", "a".repeat(300))).is_err());
+    }
+
+    proptest::proptest! {
+        /// Texts near a URL, and whole ones that are changed in one place.
+        #[test]
+        fn the_short_way_equals_the_long_way(
+            url in "[a-zA-Z0-9-]{0,4}:?/{0,2}(\\[::1\\]|[a-zA-Z0-9._é -]{0,6}|[0-9]{1,3}(\\.[0-9]{1,3}){3})(:[0-9+]{0,6})?/?",
+        ) {
+            let long = ServerUrl::parse_any(&url);
+            proptest::prop_assert_eq!(ServerUrl::check(&url), long.clone().map(drop));
+            proptest::prop_assert_eq!(ServerUrl::try_from(url.clone()), long.clone());
+            if let Ok(url) = &long {
+                proptest::prop_assert_eq!(&ServerUrl::parse(url.as_str()), &long);
+                proptest::prop_assert!(canonical(url.as_str()).is_some() || url.as_str().contains('['));
+            }
+            proptest::prop_assert_eq!(ServerUrl::parse(&url), long);
+        }
     }
 }

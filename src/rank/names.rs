@@ -1,8 +1,11 @@
 //! Which entries of a snapshot count, and under which name (RULES section 2).
 
-use rustc_hash::FxHashSet;
+use std::cmp::Ordering;
+use std::hash::Hasher;
 
-use crate::model::name::{ColourCodes, normalise};
+use rustc_hash::{FxHashSet, FxHasher};
+
+use crate::model::name::{ColourCodes, is_plain, normalise};
 use crate::model::server::Entry;
 use crate::model::snapshot::Player;
 
@@ -39,7 +42,8 @@ pub struct NameFamily {
 
 impl NameRules {
     pub fn family(&self, scheme: &str, quake3_family: bool, game: &str) -> NameFamily {
-        let darkplaces = || scheme == "darkplaces" || self.darkplaces_games.contains(&game.to_ascii_lowercase());
+        let listed = || self.darkplaces_games.iter().any(|listed| listed.eq_ignore_ascii_case(game));
+        let darkplaces = || scheme == "darkplaces" || listed();
         let codes = match quake3_family {
             false => ColourCodes::None,
             true if darkplaces() => ColourCodes::DarkPlaces,
@@ -60,8 +64,56 @@ pub struct Screened {
     pub entries: Vec<Entry>,
     /// For each entry: its name is not empty, not ignored, and stands once.
     pub usable: Vec<bool>,
-    /// Indices of `entries` in order of name.
-    pub by_name: Vec<u16>,
+    pub by_name: ByName,
+}
+
+/// The entries of a list, equal names beside each other. In an order that tells
+/// names apart by a number, and by their text only where the numbers are equal:
+/// comparing texts was half of the screening.
+#[derive(Debug, Default)]
+pub struct ByName(Vec<Place>);
+
+/// Where a name stands: its mark, then 16 bits of index. The mark is equal for
+/// equal names, and hardly ever for others, unless someone makes names to that
+/// end.
+type Place = u64;
+
+fn index(place: Place) -> usize {
+    usize::from(place as u16)
+}
+
+fn order(a: Place, of_a: &[Entry], b: Place, of_b: &[Entry]) -> Ordering {
+    (a >> 16).cmp(&(b >> 16)).then_with(|| of_a[index(a)].name.cmp(&of_b[index(b)].name))
+}
+
+fn mark(name: &str) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(name.as_bytes());
+    hasher.finish() & !0xFFFF
+}
+
+impl ByName {
+    /// Of at most [`crate::limits::PLAYERS_MAX`] entries.
+    fn of(entries: &[Entry]) -> ByName {
+        ByName::marked(entries, mark)
+    }
+
+    fn marked(entries: &[Entry], mark: impl Fn(&str) -> u64) -> ByName {
+        let mut places: Vec<Place> =
+            entries.iter().zip(0_u16..).map(|(entry, index)| mark(&entry.name) | Place::from(index)).collect();
+        places.sort_unstable();
+        for alike in places.chunk_by_mut(|a, b| a >> 16 == b >> 16).filter(|alike| alike.len() > 1) {
+            alike.sort_unstable_by(|&a, &b| order(a, entries, b, entries).then(a.cmp(&b)));
+        }
+        ByName(places)
+    }
+
+    /// The places of the first name at or behind `at`.
+    fn run(&self, at: usize, entries: &[Entry]) -> &[Place] {
+        let Some((&first, rest)) = self.0.get(at..).and_then(<[Place]>::split_first) else { return &[] };
+        let more = rest.iter().take_while(|&&place| order(first, entries, place, entries).is_eq()).count();
+        &self.0[at..=at + more]
+    }
 }
 
 /// Screens a player list of at most [`crate::limits::PLAYERS_MAX`] entries.
@@ -71,50 +123,49 @@ pub fn screen(players: Vec<Player>, rules: &NameRules, family: NameFamily) -> Sc
         if !rules.count_bots && rules.is_bot(&player, family) {
             continue;
         }
-        let name = normalise(&player.name, family.codes);
-        let display = if name == player.name { String::new() } else { player.name };
+        let (name, display) = match is_plain(&player.name, family.codes) {
+            true => (player.name, String::new()),
+            false => match normalise(&player.name, family.codes) {
+                name if name == player.name => (name, String::new()),
+                name => (name, player.name),
+            },
+        };
         entries.push(Entry { display, name, points: player.points, ping: player.ping, presence: None });
     }
-    let by_name = order_by_name(&entries);
+    let by_name = ByName::of(&entries);
     let mut usable: Vec<bool> = entries.iter().map(|e| !e.name.is_empty() && !rules.ignore.contains(&e.name)).collect();
-    for run in runs_of_one_name(&entries, &by_name) {
+    let mut at = 0;
+    while let run @ [_, ..] = by_name.run(at, &entries) {
+        at += run.len();
         if run.len() > 1 {
-            for &i in run {
-                usable[usize::from(i)] = false;
-            }
+            run.iter().for_each(|&place| usable[index(place)] = false);
         }
     }
     Screened { entries, usable, by_name }
 }
 
-/// Indices of the entries in order of name.
-pub fn order_by_name(entries: &[Entry]) -> Vec<u16> {
-    let mut order: Vec<u16> = (0..entries.len() as u16).collect();
-    order.sort_unstable_by(|&a, &b| entries[usize::from(a)].name.cmp(&entries[usize::from(b)].name));
-    order
-}
-
-fn runs_of_one_name<'a>(entries: &'a [Entry], by_name: &'a [u16]) -> impl Iterator<Item = &'a [u16]> {
-    by_name.chunk_by(|&a, &b| entries[usize::from(a)].name == entries[usize::from(b)].name)
-}
-
 /// Pairs (index in prev, index in cur) of the names that stand once in both,
-/// usable or not, in order of name.
-pub fn in_common(prev: &[Entry], cur: &[Entry], cur_by_name: &[u16]) -> Vec<(u16, u16)> {
-    let prev_by_name = order_by_name(prev);
+/// usable or not, in the order of cur.
+pub fn in_common(prev: &[Entry], cur: &[Entry], cur_by_name: &ByName) -> Vec<(u16, u16)> {
+    let mut pairs = once_in_both(prev, &ByName::of(prev), cur, cur_by_name);
+    pairs.sort_unstable_by_key(|&(_, c)| c);
+    pairs
+}
+
+fn once_in_both(prev: &[Entry], prev_by_name: &ByName, cur: &[Entry], cur_by_name: &ByName) -> Vec<(u16, u16)> {
     let mut pairs = Vec::with_capacity(prev.len().min(cur.len()));
-    let mut left = runs_of_one_name(prev, &prev_by_name).peekable();
-    let mut right = runs_of_one_name(cur, cur_by_name).peekable();
-    while let (Some(p), Some(c)) = (left.peek(), right.peek()) {
-        match prev[usize::from(p[0])].name.cmp(&cur[usize::from(c[0])].name) {
-            std::cmp::Ordering::Less => drop(left.next()),
-            std::cmp::Ordering::Greater => drop(right.next()),
-            std::cmp::Ordering::Equal => {
-                if p.len() == 1 && c.len() == 1 {
-                    pairs.push((p[0], c[0]));
+    let (mut left, mut right) = (0, 0);
+    while let (Some(&p), Some(&c)) = (prev_by_name.0.get(left), cur_by_name.0.get(right)) {
+        match order(p, prev, c, cur) {
+            Ordering::Less => left += 1,
+            Ordering::Greater => right += 1,
+            Ordering::Equal => {
+                let (of_p, of_c) = (prev_by_name.run(left, prev).len(), cur_by_name.run(right, cur).len());
+                if of_p == 1 && of_c == 1 {
+                    pairs.push((p as u16, c as u16));
                 }
-                left.next();
-                right.next();
+                left += of_p;
+                right += of_c;
             }
         }
     }
@@ -163,6 +214,50 @@ mod tests {
         let prev = list(&["b", "a", "twin", "", "c", "twice"]);
         let cur = list(&["c", "twin", "twin", "a", "d", "", "twice"]);
         let pairs = in_common(&prev.entries, &cur.entries, &cur.by_name);
-        assert_eq!(pairs, [(3, 5), (1, 3), (4, 0), (5, 6)]);
+        assert_eq!(pairs, [(4, 0), (1, 3), (3, 5), (5, 6)]);
+    }
+
+    proptest::proptest! {
+        /// Against every name with every other.
+        #[test]
+        fn pairs_and_usable_names_by_hand(
+            prev in proptest::collection::vec("[ab]{0,3}", 0..30),
+            cur in proptest::collection::vec("[ab]{0,3}|player", 0..30),
+        ) {
+            let rules = NameRules::default();
+            let family = rules.family("source", false, "x");
+            let list = |names: &[String]| screen(names.iter().map(|n| player(n, 1, false)).collect(), &rules, family);
+            let once = |names: &[String], name: &String| names.iter().filter(|n| *n == name).count() == 1;
+            let mut want = Vec::new();
+            for (c, name) in (0..).zip(&cur) {
+                if let Some(p) = prev.iter().position(|n| n == name).filter(|_| once(&prev, name) && once(&cur, name)) {
+                    want.push((p as u16, c));
+                }
+            }
+            let (p, c) = (list(&prev), list(&cur));
+            proptest::prop_assert_eq!(in_common(&p.entries, &c.entries, &c.by_name), want);
+            let usable: Vec<bool> =
+                cur.iter().map(|name| !name.is_empty() && name != "player" && once(&cur, name)).collect();
+            proptest::prop_assert_eq!(c.usable, usable);
+        }
+    }
+
+    /// Marks as someone could make them: the text decides.
+    #[test]
+    fn names_of_one_mark_are_told_apart() {
+        let list = |names: &[&str]| -> Vec<Entry> {
+            let entry = |&name: &&str| Entry {
+                display: String::new(),
+                name: name.to_owned(),
+                points: 0,
+                ping: None,
+                presence: None,
+            };
+            names.iter().map(entry).collect()
+        };
+        let one_mark = |entries: &[Entry]| ByName::marked(entries, |_| 7 << 16);
+        let (prev, cur) = (list(&["a", "b", "a", "c", "e"]), list(&["e", "d", "b", "a", "c", "c"]));
+        let pairs = once_in_both(&prev, &one_mark(&prev), &cur, &one_mark(&cur));
+        assert_eq!(pairs, [(1, 2), (4, 0)]);
     }
 }

@@ -1,9 +1,13 @@
 //! One line: text to outcome and back.
+//!
+//! What the recorder wrote is read the straight way, any other JSON by
+//! serde_json; what a line has to hold is looked at here, whoever read it.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use super::straight;
 use crate::engine::Outcome;
 use crate::limits::{NAME_BYTES_MAX, PLAYERS_MAX, POINTS_ABS_MAX, TEXT_BYTES_MAX};
 use crate::model::ServerUrl;
@@ -35,42 +39,44 @@ pub enum LineError {
     TooLong { field: &'static str, bytes: usize, most: usize },
 }
 
-#[derive(Serialize, Deserialize)]
-struct Line<'a> {
-    t: i64,
+/// A line as it stands there. The order of the fields is the order in which
+/// they are written, which [`straight`] reads. `P` is what is made of a player.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Line<'a, P = LinePlayer<'a>> {
+    pub(super) t: i64,
     #[serde(borrow)]
-    server: Cow<'a, str>,
+    pub(super) server: Cow<'a, str>,
     #[serde(default, skip_serializing_if = "is_false")]
-    miss: bool,
+    pub(super) miss: bool,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    reason: Option<Cow<'a, str>>,
+    pub(super) reason: Option<Cow<'a, str>>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    game: Option<Cow<'a, str>>,
+    pub(super) game: Option<Cow<'a, str>>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    map: Option<Cow<'a, str>>,
+    pub(super) map: Option<Cow<'a, str>>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    hostname: Option<Cow<'a, str>>,
+    pub(super) hostname: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    slots: Option<u32>,
+    pub(super) slots: Option<u32>,
     #[serde(default, skip_serializing_if = "is_false")]
-    partial: bool,
+    pub(super) partial: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    count: Option<u32>,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    players: Option<Vec<LinePlayer<'a>>>,
+    pub(super) count: Option<u32>,
+    #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
+    pub(super) players: Option<Vec<P>>,
 }
 
-#[derive(Serialize, Deserialize)]
-struct LinePlayer<'a> {
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct LinePlayer<'a> {
     #[serde(borrow)]
-    name: Cow<'a, str>,
-    points: i64,
+    pub(super) name: Cow<'a, str>,
+    pub(super) points: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    ping: Option<i64>,
+    pub(super) ping: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    connected_ms: Option<u64>,
+    pub(super) connected_ms: Option<u64>,
     #[serde(default)]
-    bot: bool,
+    pub(super) bot: bool,
 }
 
 fn is_false(b: &bool) -> bool {
@@ -79,60 +85,111 @@ fn is_false(b: &bool) -> bool {
 
 /// Reads one line. Fields that are not known are passed over.
 pub fn parse(text: &str) -> Result<(ServerUrl, Outcome), LineError> {
-    let line: Line = serde_json::from_str(text)?;
-    let url = ServerUrl::parse(&line.server)?;
-    if !(0..=T_MS_MAX).contains(&line.t) {
-        return Err(LineError::Time(line.t));
-    }
-    if line.miss {
-        if line.players.is_some() || line.partial {
-            return Err(LineError::MissAndSnapshot);
-        }
-        let reason = line.reason.map_or_else(|| "recorded".to_owned(), Cow::into_owned);
-        return Ok((url, Outcome::Miss { t_ms: line.t, reason }));
-    }
-    let completeness = match (line.partial, line.count) {
-        (true, count) => Completeness::Partial { count },
-        (false, None) => Completeness::Full,
-        (false, Some(_)) => return Err(LineError::CountWithoutPartial),
-    };
-    let players = match line.players {
-        Some(players) => players,
-        None if line.partial => Vec::new(),
-        None => return Err(LineError::Missing("players")),
-    };
-    if players.len() > PLAYERS_MAX {
-        return Err(LineError::Players(players.len()));
-    }
-    let players = players.into_iter().enumerate().map(|(index, player)| {
-        if player.points.unsigned_abs() > POINTS_ABS_MAX as u64 {
-            return Err(LineError::Points { index, name: player.name.into_owned(), points: player.points });
-        }
-        Ok(Player {
-            name: bounded("a player's name", player.name, NAME_BYTES_MAX)?,
-            points: player.points,
-            ping: player.ping.map(|ping| ping.clamp(i32::MIN.into(), i32::MAX.into()) as i32),
-            connected_ms: player.connected_ms,
-            bot: player.bot,
-        })
-    });
-    let snapshot = Snapshot {
-        t_ms: line.t,
-        game: bounded("game", line.game.ok_or(LineError::Missing("game"))?, TEXT_BYTES_MAX)?,
-        map: bounded("map", line.map.ok_or(LineError::Missing("map"))?, TEXT_BYTES_MAX)?,
-        hostname: bounded("hostname", line.hostname.unwrap_or_default(), TEXT_BYTES_MAX)?,
-        slots: line.slots.unwrap_or(0),
-        players: players.collect::<Result<_, _>>()?,
-        completeness,
-    };
-    Ok((url, Outcome::Snapshot(snapshot)))
+    let line = read(text, LinePlayer::into_player)?;
+    Ok((ServerUrl::parse(&line.server)?, line.into_outcome()))
 }
 
-fn bounded(field: &'static str, text: Cow<'_, str>, most: usize) -> Result<String, LineError> {
-    if text.len() > most {
-        return Err(LineError::TooLong { field, bytes: text.len(), most });
+/// What is wrong with a line, as [`parse`] would say; of a sound one its moment,
+/// Unix ms, with nothing made of it.
+pub fn check(text: &str) -> Result<i64, LineError> {
+    let line = read(text, drop)?;
+    ServerUrl::check(&line.server)?;
+    Ok(line.t)
+}
+
+/// A line that is sound, but for a server's URL that only its caller reads.
+fn read<'a, P>(text: &'a str, make: impl Fn(LinePlayer<'a>) -> P) -> Result<Line<'a, P>, LineError> {
+    let sound = |index, player: LinePlayer<'a>| player.check(index).map(|()| make(player));
+    if let Some(line) = straight::read(text, |index, player| sound(index, player).ok()) {
+        if line.check().is_ok() {
+            return Ok(line);
+        }
     }
-    Ok(text.into_owned())
+    // The long way says what is wrong, the same of every line.
+    let mut line: Line = serde_json::from_str(text)?;
+    ServerUrl::check(&line.server)?;
+    line.check()?;
+    let players = line.players.take();
+    let players =
+        players.map(|list| list.into_iter().enumerate().map(|(index, player)| sound(index, player)).collect());
+    Ok(line.with_players(players.transpose()?))
+}
+
+impl<'a, P> Line<'a, P> {
+    /// All but the URL and the players, each for itself.
+    fn check(&self) -> Result<(), LineError> {
+        if !(0..=T_MS_MAX).contains(&self.t) {
+            return Err(LineError::Time(self.t));
+        }
+        if self.miss {
+            return match self.players.is_some() || self.partial {
+                true => Err(LineError::MissAndSnapshot),
+                false => Ok(()),
+            };
+        }
+        if self.count.is_some() && !self.partial {
+            return Err(LineError::CountWithoutPartial);
+        }
+        match &self.players {
+            Some(players) if players.len() > PLAYERS_MAX => return Err(LineError::Players(players.len())),
+            None if !self.partial => return Err(LineError::Missing("players")),
+            _ => (),
+        }
+        bounded("game", self.game.as_ref().ok_or(LineError::Missing("game"))?, TEXT_BYTES_MAX)?;
+        bounded("map", self.map.as_ref().ok_or(LineError::Missing("map"))?, TEXT_BYTES_MAX)?;
+        bounded("hostname", self.hostname.as_deref().unwrap_or_default(), TEXT_BYTES_MAX)
+    }
+
+    fn with_players<Q>(self, players: Option<Vec<Q>>) -> Line<'a, Q> {
+        let Line { t, server, miss, reason, game, map, hostname, slots, partial, count, players: _ } = self;
+        Line { t, server, miss, reason, game, map, hostname, slots, partial, count, players }
+    }
+}
+
+impl Line<'_, Player> {
+    /// Of a line that was checked.
+    fn into_outcome(self) -> Outcome {
+        if self.miss {
+            let reason = self.reason.map_or_else(|| "recorded".to_owned(), Cow::into_owned);
+            return Outcome::Miss { t_ms: self.t, reason };
+        }
+        Outcome::Snapshot(Snapshot {
+            t_ms: self.t,
+            game: self.game.unwrap_or_default().into_owned(),
+            map: self.map.unwrap_or_default().into_owned(),
+            hostname: self.hostname.unwrap_or_default().into_owned(),
+            slots: self.slots.unwrap_or(0),
+            players: self.players.unwrap_or_default(),
+            completeness: if self.partial { Completeness::Partial { count: self.count } } else { Completeness::Full },
+        })
+    }
+}
+
+impl LinePlayer<'_> {
+    fn check(&self, index: usize) -> Result<(), LineError> {
+        if self.points.unsigned_abs() > POINTS_ABS_MAX as u64 {
+            let name = self.name.clone().into_owned();
+            return Err(LineError::Points { index, name, points: self.points });
+        }
+        bounded("a player's name", &self.name, NAME_BYTES_MAX)
+    }
+
+    fn into_player(self) -> Player {
+        Player {
+            name: self.name.into_owned(),
+            points: self.points,
+            ping: self.ping.map(|ping| ping.clamp(i32::MIN.into(), i32::MAX.into()) as i32),
+            connected_ms: self.connected_ms,
+            bot: self.bot,
+        }
+    }
+}
+
+fn bounded(field: &'static str, text: &str, most: usize) -> Result<(), LineError> {
+    match text.len() > most {
+        true => Err(LineError::TooLong { field, bytes: text.len(), most }),
+        false => Ok(()),
+    }
 }
 
 /// Writes one line, with its line feed.

@@ -6,6 +6,7 @@
 mod line;
 mod read;
 mod record;
+mod straight;
 
 pub use line::{LineError, parse, write};
 pub use read::{LogError, LogLines, LogSpan, check, open, tail};

@@ -1,13 +1,15 @@
 //! Hot state in sled.
 //!
-//! One tree, one key space, one writer. A commit is one batch, flushed before
-//! `apply` returns: the crash test showed that unflushed batches are lost whole
-//! and flushed ones never torn. Keys are big-endian with a leading tag, so that
+//! One tree, one key space, one writer. A commit is one batch (a large one several
+//! and a redo file, see `redo`), flushed before `apply` returns: the crash test
+//! showed that unflushed batches are lost whole and flushed ones never torn. Keys are big-endian with a leading tag, so that
 //! everything of a week, and in it of a server, lies together; values are a
 //! version byte and a postcard record.
 
+mod corrections;
 mod keys;
 mod read;
+mod redo;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,12 +18,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::engine::Loaded;
-use crate::model::commit::{Commit, Corrections, Meta};
+use crate::model::commit::{Commit, Meta};
 use crate::model::server::{SeriesRecord, ServerRecord};
 use crate::model::{OutboxKey, ServerKey, WeekKey, WindowKey};
 
 /// Version of every record's layout. A store with another one is refused.
 const VERSION: u8 = 2;
+
+/// Most records of one batch.
+const RECORDS_PER_BATCH: usize = 4_096;
 
 /// Hot state on disk, and the outbox mirrored in memory.
 #[derive(Debug)]
@@ -61,6 +66,8 @@ pub enum StoreError {
     Older { key: String, found: u8 },
     #[error("state record {key} cannot be read ({why}): restore the state directory from a backup")]
     Corrupt { key: String, why: String },
+    #[error("state directory {path:?}: redo file")]
+    Redo { path: PathBuf, source: std::io::Error },
     #[error("state directory {path:?}")]
     Sled { path: PathBuf, source: sled::Error },
 }
@@ -90,6 +97,7 @@ impl Store {
         })?;
         let mut store =
             Store { db, path: path.to_owned(), outbox: BTreeMap::new(), next_seq: 1, sweep: BTreeSet::new() };
+        store.redo()?;
         for item in store.db.scan_prefix([keys::OUTBOX]) {
             let (key, value) = item.map_err(|e| store.failed(e))?;
             let entry = keys::read_outbox(&key).ok_or_else(|| corrupt(&key, "no such kind"))?;
@@ -142,86 +150,93 @@ impl Store {
         Ok(loaded)
     }
 
-    /// Applies a commit as one atomic batch and waits until it is on disk.
+    /// Applies a commit, all or nothing, and waits until it is on disk.
     pub fn apply(&mut self, commit: &Commit) -> Result<(), StoreError> {
-        let mut batch = sled::Batch::default();
-        let mut put = |key: Vec<u8>, value: Vec<u8>| batch.insert(key, value);
-        if let Some(meta) = &commit.meta {
-            put(keys::meta().to_vec(), encode(meta));
+        if commit.records() > RECORDS_PER_BATCH {
+            redo::write(&self.path, self.changes(commit)).map_err(|e| self.unwritten(e))?;
+            self.redo()?;
+        } else {
+            let mut batch = sled::Batch::default();
+            for (key, value) in self.changes(commit) {
+                add(&mut batch, key, value);
+            }
+            self.db.apply_batch(batch).map_err(|e| self.failed(e))?;
+            self.db.flush().map_err(|e| self.failed(e))?;
         }
-        for (key, name) in &commit.games {
-            put(keys::of(keys::GAME, key.0), encode(name));
-        }
-        for (key, name) in &commit.maps {
-            put(keys::of(keys::MAP, key.0), encode(name));
-        }
-        for (key, player) in &commit.players {
-            put(keys::name(&player.name, player.game), encode(&(key.0, &player.display)));
-            put(keys::of(keys::PLAYER, key.0), encode(&(player.game, &player.name)));
-        }
-        for (key, server) in &commit.servers {
-            put(keys::of(keys::SERVER, key.0), encode(server));
-        }
-        for (key, series) in &commit.series {
-            put(keys::of(keys::SERIES, key.0), encode(series));
-        }
-        for (key, row) in &commit.rows {
-            put(keys::row(*key), encode(row));
-        }
-        for (key, name) in &commit.tags {
-            put(keys::of(keys::TAG, key.0), encode(name));
-        }
-        for ((window, player), of_player) in &commit.player_windows {
-            put(keys::player_window(*window, *player), encode(of_player));
-        }
-        for (key, row) in &commit.map_rows {
-            put(keys::map_row(*key), encode(row));
-        }
-        for ((server, player), best) in &commit.best {
-            put(keys::best(*server, *player), encode(best));
-        }
-        let corrections = &commit.corrections;
-        for (player, game, name) in &corrections.aliases {
-            // Without a display name: the one that was last seen is his record's.
-            put(keys::name(name, *game), encode(&(player.0, "")));
-            put(keys::alias(*player, name), vec![VERSION]);
-        }
-        for (player, into) in &corrections.players_gone {
-            put(keys::of(keys::GONE, player.0), encode(into));
-        }
-        for (hash, forgotten_ms) in &corrections.forgotten {
-            put(keys::forgotten(*hash), encode(forgotten_ms));
-        }
-        for (week, server) in &commit.closed {
-            put(keys::closed(*week, *server), vec![VERSION]);
-        }
-        for (week, server, rank) in &commit.ranks {
-            put(keys::rank(*week, *server), encode(rank));
-        }
-        for entry in &commit.outbox {
-            put(keys::outbox(*entry), encode(&self.next_seq));
-            self.outbox.insert(*entry, self.next_seq);
-        }
-        let Corrections { rows_gone, player_windows_gone, best_gone, players_gone, .. } = corrections;
-        rows_gone.iter().for_each(|key| batch.remove(keys::row(*key)));
-        player_windows_gone.iter().for_each(|(window, player)| batch.remove(keys::player_window(*window, *player)));
-        best_gone.iter().for_each(|(server, player)| batch.remove(keys::best(*server, *player)));
-        players_gone.iter().for_each(|(player, _)| batch.remove(keys::of(keys::PLAYER, player.0)));
-        corrections.names_gone.iter().for_each(|(game, name)| batch.remove(keys::name(name, *game)));
-        corrections.aliases_gone.iter().for_each(|(player, name)| batch.remove(keys::alias(*player, name)));
-        corrections.remembered.iter().for_each(|hash| batch.remove(keys::forgotten(*hash)));
+        self.outbox.extend(commit.outbox.iter().map(|entry| (*entry, self.next_seq)));
         // One number for a whole commit: entries of one commit changed together.
         self.next_seq += 1;
         for (entry, seq) in &commit.archived {
             if self.outbox.get(entry) == Some(seq) {
                 self.outbox.remove(entry);
-                batch.remove(keys::outbox(*entry));
             }
         }
         self.sweep.extend(&commit.dropped);
-        self.db.apply_batch(batch).map_err(|e| self.failed(e))?;
-        self.db.flush().map_err(|e| self.failed(e))?;
         Ok(())
+    }
+
+    /// Applies the commit of the redo file, if there is one that was begun.
+    fn redo(&mut self) -> Result<(), StoreError> {
+        let Some(changes) = redo::read(&self.path).map_err(|e| self.unwritten(e))? else { return Ok(()) };
+        for change in changes {
+            match change.map_err(|e| self.unwritten(e))? {
+                (key, Some(value)) => self.db.insert(key, value),
+                (key, None) => self.db.remove(key),
+            }
+            .map_err(|e| self.failed(e))?;
+        }
+        self.db.flush().map_err(|e| self.failed(e))?;
+        redo::done(&self.path).map_err(|e| self.unwritten(e))
+    }
+
+    /// Every record that a commit changes, by kind in order of key.
+    fn changes<'c>(&'c self, commit: &'c Commit) -> impl Iterator<Item = redo::Change> + 'c {
+        let meta = commit.meta.iter().map(|meta| (keys::meta().to_vec(), encode(meta)));
+        let games = commit.games.iter().map(|(key, name)| (keys::of(keys::GAME, key.0), encode(name)));
+        let maps = commit.maps.iter().map(|(key, name)| (keys::of(keys::MAP, key.0), encode(name)));
+        let tags = commit.tags.iter().map(|(key, name)| (keys::of(keys::TAG, key.0), encode(name)));
+        let names = commit
+            .players
+            .iter()
+            .map(|(key, player)| (keys::name(&player.name, player.game), encode(&(key.0, &player.display))));
+        let players = commit
+            .players
+            .iter()
+            .map(|(key, player)| (keys::of(keys::PLAYER, key.0), encode(&(player.game, &player.name))));
+        let servers = commit.servers.iter().map(|(key, server)| (keys::of(keys::SERVER, key.0), encode(server)));
+        let series = commit.series.iter().map(|(key, series)| (keys::of(keys::SERIES, key.0), encode(series)));
+        let rows = commit.rows.iter().map(|(key, row)| (keys::row(*key), encode(row)));
+        let of_players = commit
+            .player_windows
+            .iter()
+            .map(|((window, player), of_player)| (keys::player_window(*window, *player), encode(of_player)));
+        let map_rows = commit.map_rows.iter().map(|(key, row)| (keys::map_row(*key), encode(row)));
+        let best = commit.best.iter().map(|((server, player), best)| (keys::best(*server, *player), encode(best)));
+        let closed = commit.closed.iter().map(|(week, server)| (keys::closed(*week, *server), vec![VERSION]));
+        let ranks = commit.ranks.iter().map(|(week, server, rank)| (keys::rank(*week, *server), encode(rank)));
+        let outbox = commit.outbox.iter().map(|entry| (keys::outbox(*entry), encode(&self.next_seq)));
+        let archived = commit
+            .archived
+            .iter()
+            .filter(|(entry, seq)| self.outbox.get(entry) == Some(seq) && commit.outbox.binary_search(entry).is_err());
+        let removed = archived.map(|(entry, _)| (keys::outbox(*entry), None));
+        meta.chain(games)
+            .chain(maps)
+            .chain(tags)
+            .chain(names)
+            .chain(players)
+            .chain(servers)
+            .chain(series)
+            .chain(rows)
+            .chain(of_players)
+            .chain(map_rows)
+            .chain(best)
+            .chain(closed)
+            .chain(ranks)
+            .chain(outbox)
+            .map(|(key, value)| (key, Some(value)))
+            .chain(removed)
+            .chain(corrections::changes(&commit.corrections))
     }
 
     /// Removes up to `most` records of windows that were let go. Returns whether
@@ -282,6 +297,17 @@ impl Store {
     fn failed(&self, source: sled::Error) -> StoreError {
         failed(&self.path, source)
     }
+
+    fn unwritten(&self, source: std::io::Error) -> StoreError {
+        StoreError::Redo { path: self.path.clone(), source }
+    }
+}
+
+fn add(batch: &mut sled::Batch, key: Vec<u8>, value: Option<Vec<u8>>) {
+    match value {
+        Some(value) => batch.insert(key, value),
+        None => batch.remove(key),
+    }
 }
 
 fn failed(path: &Path, source: sled::Error) -> StoreError {
@@ -303,4 +329,38 @@ fn decode<T: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<T, StoreError
 
 fn corrupt(key: &[u8], why: &str) -> StoreError {
     StoreError::Corrupt { key: keys::show(key), why: why.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Source;
+    use crate::model::commit::RowKey;
+    use crate::model::{PlayerKey, WeekKey, WeekRow};
+
+    fn open(path: &Path) -> Store {
+        Store::open(path, StoreSettings { cache_bytes: 16 << 20, create: true }).unwrap()
+    }
+
+    #[test]
+    fn a_large_commit_that_was_begun_is_finished_by_the_next_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let key = |n: u32| RowKey { window: WeekKey(1).into(), server: ServerKey(n % 7), player: PlayerKey(n) };
+        let n = 2 * RECORDS_PER_BATCH as u32 + 5;
+        let rows =
+            |points| (0..n).map(|n| (key(n), WeekRow { points, ..WeekRow::new(i64::from(n), 1000.0) })).collect();
+        let mut commit = crate::model::commit::Commit { rows: rows(1), ..Default::default() };
+        open(dir.path()).apply(&commit).unwrap();
+        assert!(!dir.path().join("redo").exists());
+
+        commit.rows = rows(2);
+        let store = open(dir.path());
+        redo::write(dir.path(), store.changes(&commit)).unwrap();
+        drop(store); // killed here, or after some of the parts
+        let store = open(dir.path());
+        for n in 0..n {
+            assert_eq!(store.row(key(n)).unwrap().map(|row| row.points), Some(2));
+        }
+        assert!(!dir.path().join("redo").exists());
+    }
 }

@@ -1,5 +1,6 @@
 //! How answers look: rows to tables for people, or to JSON lines for programs.
 
+mod board;
 mod correction;
 mod server;
 mod status;
@@ -22,11 +23,13 @@ pub struct Printer<W: Write> {
     out: W,
     /// The list of servers under way.
     servers: Option<Table>,
+    /// The answer of a board under way.
+    board: board::Answer,
 }
 
 impl<W: Write> Printer<W> {
     pub fn new(json: bool, out: W) -> Printer<W> {
-        Printer { json, now_ms: crate::clock::system_ms(), out, servers: None }
+        Printer { json, now_ms: crate::clock::system_ms(), out, servers: None, board: board::Answer::default() }
     }
 
     /// Prints a row as it comes. Rows of a table may wait for its widths.
@@ -35,6 +38,7 @@ impl<W: Write> Printer<W> {
             return writeln!(self.out, "{}", serde_json::to_string(&row)?);
         }
         let now_ms = self.now_ms;
+        let Some(row) = self.board.row(&mut self.out, row, now_ms)? else { return Ok(()) };
         match row {
             Row::Status(status) => status::print(&mut self.out, &status),
             Row::Server(summary) => {
@@ -48,6 +52,14 @@ impl<W: Write> Printer<W> {
             Row::Player(player) => print_player(&mut self.out, &player),
             Row::Correction(correction) => correction::print(&mut self.out, &correction),
             Row::ForgottenName(name) => correction::print_forgotten(&mut self.out, &name),
+            Row::BoardHead(_)
+            | Row::Place(_)
+            | Row::Absent(_)
+            | Row::Standing(_)
+            | Row::PositionFor(_)
+            | Row::Standings(_)
+            | Row::FusedHead(_)
+            | Row::Fused(_) => unreachable!("rows of boards are printed by then"),
         }
     }
 
@@ -56,6 +68,7 @@ impl<W: Write> Printer<W> {
         if let Some(mut table) = self.servers.take() {
             table.flush(&mut self.out)?;
         }
+        self.board.finish(&mut self.out)?;
         self.out.flush()
     }
 }

@@ -5,6 +5,10 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::control::protocol::{ArchiveStatus, DaemonStatus, Status};
 use crate::model::NameHash;
+use crate::model::board_view::{
+    AbsentView, BoardHead, FusedHead, FusedRanking, FusedView, PageView, PlaceScore, PlaceView, PositionForView,
+    RangeView, StandingView, StandingsView, WindowView,
+};
 use crate::model::commit::WeekPhase;
 use crate::model::view::{
     BestView, Correction, EngineCounts, EngineStatus, ForgottenName, MapShare, PlayerListed, SeriesView, ServerDetail,
@@ -16,7 +20,8 @@ const NOW_MS: i64 = 1_763_931_636_000;
 #[track_caller]
 fn printed(rows: Vec<Row>, want: &str) {
     let mut out = Vec::new();
-    let mut printer = Printer { json: false, now_ms: NOW_MS, out: &mut out, servers: None };
+    let mut printer =
+        Printer { json: false, now_ms: NOW_MS, out: &mut out, servers: None, board: board::Answer::default() };
     rows.into_iter().for_each(|row| printer.row(row).expect("written"));
     printer.finish().expect("written");
     let got = String::from_utf8(out).expect("text");
@@ -148,6 +153,133 @@ clq1 on quake3://127.0.0.1:27960 in 2025-W47 (running), 1,212 players
 elo on quake3://127.0.0.1:27960 in 2025-W47 (final), 1 player
 #  player  elo  reached
 1  Visor   888  2 min ago
+",
+    );
+}
+
+fn window() -> WindowView {
+    WindowView { window: "2025-W47".into(), from_ms: Some(0), to_ms: None, closed: false }
+}
+
+fn place_score(position: u64, competition: u64, dense: u64, score: f64) -> PlaceScore {
+    PlaceScore { position, competition, dense, score, raw: 0, reached_ms: NOW_MS - 120_000 }
+}
+
+fn place(player: u32, name: &str, at: PlaceScore) -> Row {
+    Row::Place(PlaceView { player, name: name.into(), display: name.into(), at })
+}
+
+fn board(ranking: Ranking) -> BoardHead {
+    let scope = "server:quake3://127.0.0.1:27960".parse().expect("a scope");
+    BoardHead { scope, window: window(), ranking, low_is_better: false, size: 1_212, range: None, page: None }
+}
+
+#[test]
+fn a_page_of_a_board() {
+    let page = PageView { moved: true, before: "AQx".into(), after: "AQy".into() };
+    let head = BoardHead { page: Some(page), ..board(Ranking::Clq1) };
+    let places = [(1_001, 2, 2, "Visor"), (1_002, 2, 2, "日本"), (1_003, 1_003, 3, "Grunt\u{1b}[2J")];
+    let places = places.map(|(p, c, d, name)| place(7, name, place_score(p, c, d, 0.25)));
+    printed(
+        [vec![Row::BoardHead(Box::new(head.clone()))], places.to_vec()].concat(),
+        "\
+clq1 on quake3://127.0.0.1:27960 in 2025-W47 (running), 1,212 players
+the board has changed since the cursor was made: the pages may not join
+    #  shared  dense  player    key  points/s  reached
+1,001       2      2  Visor       7    0.2500  2 min ago
+1,002       2      2  日本        7    0.2500  2 min ago
+1,003   1,003      3  Grunt[2J    7    0.2500  2 min ago
+page before: --before AQx
+next page: --after AQy
+",
+    );
+    // The whole of a board needs no cursors.
+    let whole = BoardHead { size: 1, low_is_better: true, ..head };
+    printed(
+        vec![Row::BoardHead(Box::new(whole)), place(7, "Visor", place_score(1, 1, 1, 0.25))],
+        "\
+clq1 on quake3://127.0.0.1:27960 in 2025-W47 (running), 1 player, lowest first
+the board has changed since the cursor was made: the pages may not join
+#  shared  dense  player  key  points/s  reached
+1       1      1  Visor     7    0.2500  2 min ago
+",
+    );
+}
+
+#[test]
+fn counts_positions_and_who_is_absent() {
+    let range = Some(RangeView { first: 3, count: 12 });
+    let head = BoardHead { scope: "tag:pro".parse().expect("a scope"), range, ..board(Ranking::Time) };
+    let would_be = PositionForView { score: 3_660.0, position: 5, competition: 3, dense: 2 };
+    let absent = |player, name: &str| Row::Absent(AbsentView { player, name: name.into() });
+    printed(
+        vec![
+            Row::BoardHead(Box::new(head)),
+            Row::PositionFor(would_be),
+            place(7, "Visor", place_score(2, 2, 2, 60.0)),
+            absent(Some(8), "Grunt"),
+            absent(None, "Xaero"),
+        ],
+        "\
+time on tag pro in 2025-W47 (running), 1,212 players
+12 players in the range, from position 3 on
+1 h 1 min reached now: position 5, shared 3, dense 2
+#  shared  dense  player  key   time  reached
+2       2      2  Visor     7  1 min  2 min ago
+-       -      -  Grunt     8      -  not on the board
+-       -      -  Xaero     -      -  not known
+",
+    );
+}
+
+#[test]
+fn standings_and_a_fused_list() {
+    let standing = |ranking, place: Option<PlaceScore>| StandingView {
+        ranking,
+        size: 20,
+        percentile: place.map(|_| 89.47),
+        place,
+    };
+    let standings = StandingsView {
+        scope: "game:baseq3".parse().expect("a scope"),
+        window: window(),
+        player: 12,
+        name: "Visor".into(),
+        display: "^1Visor".into(),
+        standings: vec![standing(Ranking::Clq1, None), standing(Ranking::Elo, Some(place_score(3, 2, 2, 1_012.5)))],
+    };
+    printed(
+        vec![Row::Standings(standings)],
+        "\
+Visor (player 12) on game baseq3 in 2025-W47 (running)
+ranking  #  shared  dense  of  ahead of  score  reached
+clq1     -       -      -  20         -      -  -
+elo      3       2      2  20    89.5 %   1013  2 min ago
+",
+    );
+    let fused = |ranking, weight, size| FusedRanking { ranking, weight, size };
+    let head = FusedHead {
+        scope: "game:baseq3".parse().expect("a scope"),
+        window: window(),
+        k: 60.0,
+        rankings: vec![fused(Ranking::Elo, 2.0, 1), fused(Ranking::Time, 1.0, 20)],
+    };
+    let view = |position, name: &str, positions: &[(Ranking, u32)]| {
+        let positions = positions.iter().copied().collect();
+        let (name, display) = (name.to_owned(), name.to_owned());
+        Row::Fused(FusedView { position, player: 12, name, display, score: 1.0 / 61.0, positions })
+    };
+    printed(
+        vec![
+            Row::FusedHead(Box::new(head)),
+            view(Some(1), "Visor", &[(Ranking::Elo, 1), (Ranking::Time, 17)]),
+            view(None, "Grunt", &[(Ranking::Time, 1)]),
+        ],
+        "\
+game baseq3 in 2025-W47 (running) together, k 60: elo x 2 (1 player), time (20 players)
+#  player  key     score  elo  time
+1  Visor    12  0.016393    1    17
+-  Grunt    12  0.016393    -     1
 ",
     );
 }
@@ -289,7 +421,8 @@ x  refused: no scheme
 #[test]
 fn json_is_one_object_a_line() {
     let mut out = Vec::new();
-    let mut printer = Printer { json: true, now_ms: NOW_MS, out: &mut out, servers: None };
+    let mut printer =
+        Printer { json: true, now_ms: NOW_MS, out: &mut out, servers: None, board: board::Answer::default() };
     printer.row(Row::Server(Box::new(server("quake3://127.0.0.1:27960")))).expect("written");
     printer.finish().expect("written");
     let text = String::from_utf8(out).expect("text");

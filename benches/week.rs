@@ -1,0 +1,216 @@
+//! A week of the whole field through one state: `cargo bench --bench week`.
+//!
+//! Generates the lines of a scan log (`CLQD_ROWS` rows, default 1,000,000; 500
+//! players to a server, 12 in each snapshot, 15 snapshots to a presence, a fifth
+//! of them at home on another server too) and replays them as `clqd replay` does,
+//! generating not counted. Prints snapshots per second that the thread was on a
+//! core for, so that what else the machine does counts little, and peak memory;
+//! then makes the boards of the week; then opens the state anew, as after a
+//! restart, and makes them again. `CLQD_VISITS` (default 1): how often each player
+//! comes to a server.
+
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+use clqd::cli::replay::Replay;
+use clqd::config::Config;
+use clqd::hot::Hot;
+use clqd::model::WindowKey;
+use clqd::scanlog;
+
+const START_MS: i64 = 1_763_942_400_000; // Monday 2025-11-24 00:00 UTC
+const PLAYERS_PER_SERVER: u32 = 500;
+const SNAPSHOTS_PER_PRESENCE: u32 = 15;
+const LIST: usize = 12;
+const GAP_MS: i64 = 120_000;
+
+fn main() -> anyhow::Result<()> {
+    let number = |name: &str, or: u32| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(or);
+    let rows = number("CLQD_ROWS", 1_000_000);
+    let servers = (rows / PLAYERS_PER_SERVER).max(1);
+    let steps = number("CLQD_VISITS", 1) * PLAYERS_PER_SERVER * SNAPSHOTS_PER_PRESENCE / LIST as u32 + 1;
+    let place = match std::env::var_os("CLQD_DIR") {
+        Some(dir) => tempfile::tempdir_in(dir)?,
+        None => tempfile::tempdir()?,
+    };
+    let dir = place.path().join("state");
+    let mut config = Config::default();
+    config.store.cache_bytes = u64::from(number("CLQD_CACHE_MB", 256)) << 20;
+
+    let mut hot = Hot::of_config(&config, &dir, true)?;
+    let mut field = Field::new(servers);
+    let mut replay = Replay::new(&mut hot);
+    let (mut took, mut parsing, mut bytes) = (Duration::ZERO, Duration::ZERO, 0);
+    let (mut lines, mut log, mut outcomes) = (String::new(), String::new(), Vec::new());
+    for step in 0..steps {
+        for server in 0..servers {
+            lines.clear();
+            field.line(&mut lines, server, step);
+            bytes += lines.len();
+            log.push_str(&lines);
+            log.push('\n');
+        }
+        let began = on_core()?;
+        for line in log.lines() {
+            outcomes.push(scanlog::parse(line)?);
+        }
+        let parsed = on_core()?;
+        for (url, outcome) in outcomes.drain(..) {
+            replay.take(url, outcome)?;
+        }
+        let taken = on_core()?;
+        took += taken - began;
+        parsing += parsed - began;
+        log.clear();
+        if (step + 1) % (steps / 5) == 0 {
+            let done = u64::from(step + 1) * u64::from(servers);
+            println!(
+                "  {done} snapshots, {:.0}/s, {} MB resident",
+                done as f64 / took.as_secs_f64(),
+                now_kib("VmRSS")? >> 10
+            );
+        }
+    }
+    let (began, waited) = (on_core()?, Instant::now());
+    let snapshots = replay.finish()?.lines;
+    let last = on_core()? - began;
+    took += last;
+    println!(
+        "last commit: {:.1} s on a core, {:.1} s by the clock",
+        last.as_secs_f64(),
+        waited.elapsed().as_secs_f64()
+    );
+    println!(
+        "{servers} servers, {snapshots} snapshots of {LIST} players, {} bytes each, {rows} rows",
+        bytes as u64 / snapshots
+    );
+    println!(
+        "replay  {:>8.0} snapshots/s, {:.0} ns a player ({:.0} of them parsing); {} MB resident at most, {} MB on disk",
+        snapshots as f64 / took.as_secs_f64(),
+        took.as_nanos() as f64 / snapshots as f64 / LIST as f64,
+        parsing.as_nanos() as f64 / snapshots as f64 / LIST as f64,
+        now_kib("VmHWM")? >> 10,
+        on_disk(&dir)? >> 20,
+    );
+    let window = hot.engine.windows_running()[0];
+    boards("boards ", &mut hot, window)?;
+    drop(hot);
+
+    let began = Instant::now();
+    let mut hot = Hot::of_config(&config, &dir, false)?;
+    println!("restart {:>8.1} s to open the state", began.elapsed().as_secs_f64());
+    boards("boards ", &mut hot, window)?;
+    Ok(())
+}
+
+fn boards(what: &str, hot: &mut Hot, window: WindowKey) -> anyhow::Result<()> {
+    let began = Instant::now();
+    hot.boards(window)?;
+    let boards = hot.engine.boards(window).expect("just made");
+    println!(
+        "{what} {:>8.1} s to make those of the game; {} players, {} MB; {} MB resident now, {} at most",
+        began.elapsed().as_secs_f64(),
+        boards.players(),
+        boards.heap_bytes() >> 20,
+        now_kib("VmRSS")? >> 10,
+        now_kib("VmHWM")? >> 10,
+    );
+    Ok(())
+}
+
+/// Who is where, and with how many points.
+struct Field {
+    seats: Vec<Seat>,
+    /// By server: how many of its players have come so far.
+    come: Vec<u32>,
+    random: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Seat {
+    player: u32,
+    points: u32,
+    stays: u32,
+}
+
+impl Field {
+    fn new(servers: u32) -> Field {
+        let mut field =
+            Field { seats: vec![Seat::default(); servers as usize * LIST], come: vec![0; servers as usize], random: 7 };
+        for server in 0..servers {
+            for seat in 0..LIST {
+                let stays = 1 + field.below(SNAPSHOTS_PER_PRESENCE);
+                field.seats[server as usize * LIST + seat] = Seat { stays, ..field.next_player(server) };
+            }
+        }
+        field
+    }
+
+    fn below(&mut self, most: u32) -> u32 {
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.random >> 33) % u64::from(most)) as u32
+    }
+
+    fn next_player(&mut self, server: u32) -> Seat {
+        let come = &mut self.come[server as usize];
+        let n = *come % PLAYERS_PER_SERVER;
+        *come += 1;
+        // Every fifth is at home on the server before, too.
+        let home = if n % 5 == 0 { server.saturating_sub(1) } else { server };
+        Seat { player: home * PLAYERS_PER_SERVER + n, points: 0, stays: SNAPSHOTS_PER_PRESENCE }
+    }
+
+    fn line(&mut self, out: &mut String, server: u32, step: u32) {
+        let t = START_MS + i64::from(step) * GAP_MS + i64::from(server) * GAP_MS / self.come.len() as i64;
+        let (a, b, c) = (server >> 16, server >> 8 & 255, server & 255);
+        _ = write!(
+            out,
+            "{{\"t\":{t},\"server\":\"quake3://10.{a}.{b}.{c}:27960\",\"game\":\"baseq3\",\"map\":\"q3dm{}\",\
+             \"hostname\":\"A server of the field {server}\",\"slots\":16,\"players\":[",
+            step / 5 % 17
+        );
+        let new_round = (step + server) % 5 == 0;
+        for seat in 0..LIST {
+            let at = server as usize * LIST + seat;
+            if self.seats[at].stays == 0 {
+                self.seats[at] = self.next_player(server);
+            }
+            let gain = self.below(12);
+            let ping = 20 + self.below(100);
+            let it = &mut self.seats[at];
+            it.points = if new_round { gain } else { it.points + gain };
+            it.stays -= 1;
+            let comma = if seat == 0 { "" } else { "," };
+            _ = write!(
+                out,
+                "{comma}{{\"name\":\"^1[clan]^7 Player {}\",\"points\":{},\"ping\":{ping},\"bot\":false}}",
+                it.player, it.points
+            );
+        }
+        out.push_str("]}");
+    }
+}
+
+fn on_disk(dir: &std::path::Path) -> std::io::Result<u64> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        bytes += if entry.file_type()?.is_dir() { on_disk(&entry.path())? } else { entry.metadata()?.len() };
+    }
+    Ok(bytes)
+}
+
+/// Time that this thread has been on a core (schedstats in the kernel's docs).
+fn on_core() -> anyhow::Result<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    let ns = text.split_whitespace().next().map_or(Ok(0), str::parse)?;
+    Ok(Duration::from_nanos(ns))
+}
+
+/// A figure of /proc/self/status (proc_pid_status(5)), KiB.
+fn now_kib(what: &str) -> anyhow::Result<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix(what));
+    let number = line.and_then(|line| line.trim_start_matches(':').split_whitespace().next());
+    Ok(number.map_or(Ok(0), str::parse)?)
+}

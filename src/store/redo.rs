@@ -1,0 +1,190 @@
+//! A commit that is too large for one batch of sled.
+//!
+//! Sled keeps every old version of a page, some 4 kB a record, for as long as one
+//! batch takes and longer: 800,000 records in batches of 4,096 took 2.8 GB. So the
+//! records of a large commit are written one by one. What makes them one is a redo
+//! file beside the database: all of the commit is in it, on disk, before the first
+//! is written, and it goes after the last is flushed. A crash in between leaves
+//! the file, and the next start writes all of it again; values are absolute, so
+//! that twice is as once. A file that is not whole is of a commit that was not
+//! begun.
+//!
+//! `magic, (key len u32, key, value len u32 or MAX for a removal, value)*, crc32`,
+//! little-endian.
+
+use std::fs::{self, File};
+use std::io::{BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+const MAGIC: &[u8; 8] = b"clqdredo";
+const REMOVED: u32 = u32::MAX;
+
+/// One record: its key, and its new value; `None`: it goes.
+pub(super) type Change = (Vec<u8>, Option<Vec<u8>>);
+
+fn path(dir: &Path) -> PathBuf {
+    dir.join("redo")
+}
+
+/// Writes all changes and waits until they are on disk.
+pub(super) fn write(dir: &Path, changes: impl Iterator<Item = Change>) -> std::io::Result<()> {
+    let mut out =
+        Sum { inner: BufWriter::with_capacity(1 << 20, File::create(path(dir))?), crc: crc32fast::Hasher::new() };
+    out.write_all(MAGIC)?;
+    for (key, value) in changes {
+        out.write_all(&(key.len() as u32).to_le_bytes())?;
+        out.write_all(&key)?;
+        match value {
+            Some(value) => {
+                out.write_all(&(value.len() as u32).to_le_bytes())?;
+                out.write_all(&value)?;
+            }
+            None => out.write_all(&REMOVED.to_le_bytes())?,
+        }
+    }
+    let crc = out.crc.finalize();
+    let mut out = out.inner;
+    out.write_all(&crc.to_le_bytes())?;
+    out.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()?;
+    File::open(dir)?.sync_all()
+}
+
+/// The commit is applied.
+pub(super) fn done(dir: &Path) -> std::io::Result<()> {
+    fs::remove_file(path(dir))?;
+    File::open(dir)?.sync_all()
+}
+
+/// The changes of a whole redo file. `None`: there is none, or it is of a commit
+/// that was not begun; it is removed then.
+pub(super) fn read(dir: &Path) -> std::io::Result<Option<Changes>> {
+    let path = path(dir);
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let len = file.metadata()?.len();
+    if !is_whole(&file, len)? {
+        fs::remove_file(&path)?;
+        return Ok(None);
+    }
+    let mut input = BufReader::with_capacity(1 << 20, File::open(&path)?);
+    input.read_exact(&mut [0; 8])?;
+    Ok(Some(Changes { input: input.take(len - 12) }))
+}
+
+fn is_whole(file: &File, len: u64) -> std::io::Result<bool> {
+    let Some(body) = len.checked_sub(4).filter(|body| *body >= 8) else { return Ok(false) };
+    let mut input = BufReader::with_capacity(1 << 20, file);
+    let mut crc = crc32fast::Hasher::new();
+    let mut buffer = vec![0; 1 << 16];
+    let (mut left, mut magic) = (body, true);
+    while left > 0 {
+        let n = left.min(buffer.len() as u64) as usize;
+        input.read_exact(&mut buffer[..n])?;
+        if left == body {
+            magic = buffer.starts_with(MAGIC);
+        }
+        crc.update(&buffer[..n]);
+        left -= n as u64;
+    }
+    let mut expected = [0; 4];
+    input.read_exact(&mut expected)?;
+    Ok(magic && crc.finalize() == u32::from_le_bytes(expected))
+}
+
+/// Reads the changes one after the other, in the order in which they were written.
+pub(super) struct Changes {
+    input: std::io::Take<BufReader<File>>,
+}
+
+impl Changes {
+    fn read_some(&mut self) -> std::io::Result<Option<Change>> {
+        if self.input.limit() == 0 {
+            return Ok(None);
+        }
+        let key_len = self.number()?;
+        let key = self.bytes(key_len)?;
+        let value = match self.number()? {
+            REMOVED => None,
+            len => Some(self.bytes(len)?),
+        };
+        Ok(Some((key, value)))
+    }
+
+    fn number(&mut self) -> std::io::Result<u32> {
+        let mut bytes = [0; 4];
+        self.input.read_exact(&mut bytes)?;
+        Ok(u32::from_le_bytes(bytes))
+    }
+
+    fn bytes(&mut self, len: u32) -> std::io::Result<Vec<u8>> {
+        let mut bytes = vec![0; len as usize];
+        self.input.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+impl Iterator for Changes {
+    type Item = std::io::Result<Change>;
+
+    fn next(&mut self) -> Option<std::io::Result<Change>> {
+        self.read_some().transpose()
+    }
+}
+
+/// Passes bytes on and sums them up.
+struct Sum<W> {
+    inner: W,
+    crc: crc32fast::Hasher,
+}
+
+impl<W: Write> Write for Sum<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let n = self.inner.write(bytes)?;
+        self.crc.update(&bytes[..n]);
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changes() -> Vec<Change> {
+        let mut changes: Vec<Change> =
+            (0..5_000_u32).map(|n| (n.to_be_bytes().to_vec(), Some(vec![7; n as usize % 90]))).collect();
+        changes[17].1 = None;
+        changes
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(read(dir.path()).unwrap().is_none());
+        write(dir.path(), changes().into_iter()).unwrap();
+        let read_back: Vec<Change> = read(dir.path()).unwrap().unwrap().map(Result::unwrap).collect();
+        assert_eq!(read_back, changes());
+        done(dir.path()).unwrap();
+        assert!(read(dir.path()).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_file_that_is_cut_or_torn_is_of_no_commit() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), changes().into_iter()).unwrap();
+        let whole = fs::read(path(dir.path())).unwrap();
+        let mut torn = whole.clone();
+        torn[whole.len() / 2] ^= 1;
+        for bytes in [&whole[..0], &whole[..3], &whole[..11], &whole[..whole.len() - 1], &torn] {
+            fs::write(path(dir.path()), bytes).unwrap();
+            assert!(read(dir.path()).unwrap().is_none());
+            assert!(!path(dir.path()).exists());
+        }
+    }
+}

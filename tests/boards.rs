@@ -1,0 +1,407 @@
+//! Every question to a board, asked of the real program: on the state of a
+//! small scan log whose export an independent implementation has made. Once of
+//! the daemon over its socket, once by the commands without a daemon.
+//!
+//! What a board answers in general is tested beside it (`src/board`); here it
+//! is that questions arrive, that names, units and cursors come through, and
+//! how refusals look.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use clqd::control::{Client, ClientError, ErrorCode, Request, Row};
+use clqd::model::Ranking;
+use clqd::model::board_view::{
+    BoardHead, BoardName, BoardQuestion, BoardsName, FusedQuestion, PlaceView, PlayerName, ScoreBounds,
+};
+use common::{Place, ask};
+use serde_json::Value;
+
+const WEEK: &str = "2025-W47";
+const SERVERS: [&str; 2] = ["source://127.0.1.0:27960", "quake3://127.0.1.1:27960"];
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
+}
+
+/// A place whose state is of the small log.
+fn replayed() -> Place {
+    let place = Place::new("");
+    let (log, state) = (fixture("scan-log.jsonl"), place.state());
+    place.ok(["replay".as_ref(), log.as_os_str(), "--state".as_ref(), state.as_os_str()]);
+    place
+}
+
+/// Names in order of position, as the export has them.
+fn exported(server: &str, ranking: Ranking) -> Vec<String> {
+    let text = std::fs::read_to_string(fixture("export.jsonl")).expect("the export");
+    let rows = text.lines().map(|line| serde_json::from_str::<Value>(line).expect(line));
+    let of_board = rows.filter(|row| row["server"] == server && row["week"] == WEEK);
+    let positions: BTreeMap<u64, String> = of_board
+        .filter_map(|row| Some((row["pos"][ranking.name()].as_u64()?, row["player"].as_str()?.to_owned())))
+        .collect();
+    positions.into_values().collect()
+}
+
+fn board(server: &str, ranking: Ranking) -> BoardName {
+    let scope = format!("server:{server}").parse().expect("a scope");
+    BoardName { scope, ranking, window: Some(WEEK.to_owned()), time_ms: None }
+}
+
+/// Asks the daemon for a board.
+fn asked(client: &mut Client, board: &BoardName, question: BoardQuestion) -> (BoardHead, Vec<Row>) {
+    let mut rows = ask(client, &Request::Board { board: board.clone(), ask: question }).expect("an answer");
+    let Row::BoardHead(head) = rows.remove(0) else { panic!("the head comes first") };
+    assert_eq!((head.window.window.as_str(), head.ranking, &head.scope), (WEEK, board.ranking, &board.scope));
+    (*head, rows)
+}
+
+fn places(rows: Vec<Row>) -> Vec<PlaceView> {
+    rows.into_iter()
+        .map(|row| match row {
+            Row::Place(place) => place,
+            other => panic!("no place: {other:?}"),
+        })
+        .collect()
+}
+
+#[test]
+fn the_daemon_answers_every_question_as_the_export_has_it() {
+    let place = replayed();
+    let daemon = place.start();
+    let mut client = Client::connect(&place.socket()).expect("connected");
+    for (server, ranking) in SERVERS.into_iter().flat_map(|server| Ranking::ALL.map(|ranking| (server, ranking))) {
+        let (client, board) = (&mut client, &board(server, ranking));
+        let (head, rows) = asked(client, board, BoardQuestion::Top { count: 10_000 });
+        let all = places(rows);
+        let names: Vec<&str> = all.iter().map(|place| place.name.as_str()).collect();
+        assert_eq!(names, exported(server, ranking), "{ranking:?} on {server}");
+        assert!(all.len() >= 2 && head.size == all.len() as u64);
+        numbered_by_score(&all);
+        pages_join(client, board, &all);
+        ranges_hold_what_is_shown(client, board, &all);
+        players_are_found(client, board, &all);
+    }
+    daemon.stop();
+}
+
+/// Ordinal, competition and dense positions, counted anew.
+fn numbered_by_score(all: &[PlaceView]) {
+    for (i, place) in all.iter().enumerate() {
+        let mut better: Vec<i64> = all[..i].iter().map(|p| p.at.raw).filter(|&raw| raw != place.at.raw).collect();
+        let competition = better.len() as u64 + 1;
+        better.dedup();
+        let got = (place.at.position, place.at.competition, place.at.dense);
+        assert_eq!(got, (i as u64 + 1, competition, better.len() as u64 + 1));
+    }
+}
+
+fn pages_join(client: &mut Client, board: &BoardName, all: &[PlaceView]) {
+    let size = all.len();
+    let (head, rows) = asked(client, board, BoardQuestion::Size {});
+    assert_eq!((head.size, rows.len()), (size as u64, 0));
+    let (head, rows) = asked(client, board, BoardQuestion::Page { position: 1, count: 4 });
+    let (mut there, mut page) = (places(rows), head.page.expect("a page has cursors"));
+    for _ in 0..size {
+        let (head, rows) = asked(client, board, BoardQuestion::After { cursor: page.after, count: 4 });
+        page = head.page.expect("a page has cursors");
+        assert!(!page.moved, "nobody plays");
+        there.extend(places(rows));
+    }
+    assert_eq!(there, all);
+    let (_, rows) = asked(client, board, BoardQuestion::Before { cursor: page.before, count: 3 });
+    let last_three = &all[size.saturating_sub(3)..];
+    assert_eq!(places(rows), last_three);
+    let (_, rows) = asked(client, board, BoardQuestion::Bottom { count: 3 });
+    assert!(places(rows).iter().eq(last_three.iter().rev()));
+    for position in [1, size, size + 1] {
+        let (_, rows) = asked(client, board, BoardQuestion::At { position: position as u32 });
+        assert_eq!(places(rows), all[position - 1..].iter().take(1).cloned().collect::<Vec<_>>());
+    }
+}
+
+fn ranges_hold_what_is_shown(client: &mut Client, board: &BoardName, all: &[PlaceView]) {
+    for score in all.iter().map(|place| place.at.score) {
+        let exactly = ScoreBounds { at_least: Some(score), at_most: Some(score), ..ScoreBounds::default() };
+        let lower = ScoreBounds { below: Some(score), ..ScoreBounds::default() };
+        let higher = ScoreBounds { above: Some(score), ..ScoreBounds::default() };
+        for (scores, fits) in [
+            (exactly, &(|x| x == score) as &dyn Fn(f64) -> bool),
+            (lower, &|x| x < score),
+            (higher, &|x| x > score),
+            (ScoreBounds { at_least: Some(score), ..ScoreBounds::default() }, &|x| x >= score),
+        ] {
+            let within: Vec<PlaceView> = all.iter().filter(|place| fits(place.at.score)).cloned().collect();
+            let (head, rows) = asked(client, board, BoardQuestion::Range { scores, position: 1, count: 10_000 });
+            assert_eq!(head.range.expect("of a range").count, within.len() as u64);
+            assert_eq!(places(rows), within, "{scores:?}");
+            let (_, rows) = asked(client, board, BoardQuestion::Range { scores, position: 2, count: 1 });
+            assert_eq!(places(rows), within.iter().skip(1).take(1).cloned().collect::<Vec<_>>());
+            let (head, rows) = asked(client, board, BoardQuestion::Count { scores });
+            assert_eq!((head.range.expect("of a count").count, rows.len()), (within.len() as u64, 0));
+        }
+        let (_, rows) = asked(client, board, BoardQuestion::PositionFor { score });
+        let [Row::PositionFor(told)] = &rows[..] else { panic!("one position: {rows:?}") };
+        let better = all.iter().filter(|place| place.at.score > score).count() as u64;
+        let as_good = all.iter().filter(|place| place.at.score >= score).count() as u64;
+        assert_eq!((told.position, told.competition), (as_good + 1, better + 1));
+    }
+}
+
+fn players_are_found(client: &mut Client, board: &BoardName, all: &[PlaceView]) {
+    let by_name = |place: &PlaceView| PlayerName::Name(place.name.clone());
+    let (_, rows) = asked(client, board, BoardQuestion::Positions { players: all.iter().map(by_name).collect() });
+    assert_eq!(places(rows), all);
+    for (i, place) in all.iter().enumerate() {
+        for player in [by_name(place), PlayerName::Key(place.player)] {
+            let (_, rows) = asked(client, board, BoardQuestion::Around { player: player.clone(), count: 3 });
+            let first = i.saturating_sub(1).min(all.len().saturating_sub(3));
+            assert!(places(rows).iter().eq(all[first..].iter().take(3)));
+            let (_, rows) = asked(client, board, BoardQuestion::Standing { player });
+            let [Row::Standing(standing)] = &rows[..] else { panic!("one standing: {rows:?}") };
+            assert_eq!((standing.place, standing.size), (Some(place.at), all.len() as u64));
+            let worse = all.iter().filter(|other| other.at.score < place.at.score).count() as f64;
+            assert_eq!(standing.percentile, Some(worse * 100.0 / (all.len() - 1) as f64));
+        }
+    }
+    let players = vec![PlayerName::Name("who is that".to_owned()), by_name(&all[1]), PlayerName::Key(99_999)];
+    let (_, rows) = asked(client, board, BoardQuestion::Positions { players });
+    let [Row::Absent(unknown), Row::Place(known), Row::Absent(no_key)] = &rows[..] else { panic!("{rows:?}") };
+    assert_eq!((unknown.player, unknown.name.as_str(), no_key.player), (None, "who is that", Some(99_999)));
+    assert_eq!(known, &all[1]);
+}
+
+#[test]
+fn all_rankings_at_once_and_together() {
+    let place = replayed();
+    let daemon = place.start();
+    let mut client = Client::connect(&place.socket()).expect("connected");
+    let server = SERVERS[0];
+    let boards: BoardsName = board(server, Ranking::Elo).boards();
+    let lists = Ranking::ALL.map(|ranking| exported(server, ranking));
+    let position = |name: &str, ranking: Ranking| lists[ranking as usize].iter().position(|n| n == name);
+
+    for name in &lists[Ranking::Time as usize] {
+        let player = PlayerName::Name(name.clone());
+        let request = Request::Standings { boards: boards.clone(), player, rankings: Vec::new() };
+        let rows = ask(&mut client, &request).expect("an answer");
+        let [Row::Standings(told)] = &rows[..] else { panic!("one row: {rows:?}") };
+        assert_eq!((&told.name, told.window.closed), (name, true));
+        assert!(told.standings.iter().map(|s| s.ranking).eq(Ranking::ALL));
+        for standing in &told.standings {
+            let want = position(name, standing.ranking).map(|at| at as u64 + 1);
+            assert_eq!(standing.place.map(|place| place.position), want, "{name} {:?}", standing.ranking);
+            assert_eq!(standing.size, lists[standing.ranking as usize].len() as u64);
+        }
+    }
+
+    let mut names: Vec<&String> = lists.iter().flatten().collect();
+    names.sort();
+    names.dedup();
+    let share = |name: &str, ranking| position(name, ranking).map_or(0.0, |at| 1.0 / (60.0 + (at + 1) as f64));
+    let sum = |name: &str| Ranking::ALL.into_iter().map(|ranking| share(name, ranking)).sum::<f64>();
+    let mut want: Vec<f64> = names.iter().map(|name| sum(name)).collect();
+    want.sort_by(|a, b| b.total_cmp(a));
+    let question = FusedQuestion::Top { count: 10 };
+    let request = Request::Fused { boards: boards.clone(), rankings: Vec::new(), k: None, ask: question };
+    let rows = ask(&mut client, &request).expect("an answer");
+    let (Row::FusedHead(head), list) = rows.split_first().expect("a head") else { panic!("{rows:?}") };
+    assert_eq!((head.k, head.rankings.len(), list.len()), (60.0, 5, 10));
+    for (n, (row, score)) in (1..).zip(list.iter().zip(want)) {
+        let Row::Fused(fused) = row else { panic!("{row:?}") };
+        assert_eq!((fused.position, fused.score, sum(&fused.name)), (Some(n), score, score));
+        for ranking in Ranking::ALL {
+            let at = position(&fused.name, ranking).map(|at| at as u32 + 1);
+            assert_eq!(fused.positions.get(&ranking).copied(), at);
+        }
+    }
+    daemon.stop();
+}
+
+#[test]
+fn a_request_that_has_no_answer_is_told_why() {
+    let place = replayed();
+    let daemon = place.start();
+    let mut client = Client::connect(&place.socket()).expect("connected");
+    let elo = board(SERVERS[0], Ranking::Elo);
+    let mut refused = |board: &BoardName, question: BoardQuestion| match ask(
+        &mut client,
+        &Request::Board { board: board.clone(), ask: question },
+    ) {
+        Err(ClientError::Failure(failure)) => (failure.code, failure.message),
+        other => panic!("not refused: {other:?}"),
+    };
+    let top = || BoardQuestion::Top { count: 3 };
+    let (code, told) = refused(&elo, BoardQuestion::Top { count: 10_001 });
+    assert_eq!((code, told.as_str()), (ErrorCode::BadRequest, "count is 10001; expected 1 to 10000"));
+    let after = |cursor: &str| BoardQuestion::After { cursor: cursor.to_owned(), count: 3 };
+    let (code, told) = refused(&elo, after("nonsense"));
+    assert!(code == ErrorCode::BadRequest && told.contains("\"nonsense\" is damaged"), "{told}");
+    let window = |window: &str, time_ms| BoardName { window: Some(window.to_owned()), time_ms, ..elo.clone() };
+    for (board, want) in [
+        (window("2001-W01", None), "week 2001-W01 holds nothing; weeks at hand: 2025-W47"),
+        (window("day", None), "in \"day\"; there are those of windows of type week"),
+        (window("2025-11-20", None), "in \"2025-11-20\"; there are"),
+        (BoardName { scope: "server:quake3://127.9.9.9:1".parse().unwrap(), ..elo.clone() }, "is not known"),
+    ] {
+        let (code, told) = refused(&board, top());
+        assert!(code == ErrorCode::NotFound && told.contains(want), "{told}");
+    }
+    for (text, want) in [("weke", "did you mean \"week\"?"), ("2025-47", "such as the hour")] {
+        let (code, told) = refused(&window(text, None), top());
+        assert!(code == ErrorCode::BadRequest && told.contains(want), "{told}");
+    }
+    let (code, told) = refused(&window(WEEK, Some(5)), top());
+    assert!(code == ErrorCode::BadRequest && told.contains("type of windows"), "{told}");
+    let around = BoardQuestion::Around { player: PlayerName::Name("Nobody".to_owned()), count: 3 };
+    assert_eq!(refused(&elo, around).0, ErrorCode::NotFound);
+
+    // A cursor of one board on every other.
+    let (head, _) = asked(&mut client, &elo, BoardQuestion::Page { position: 1, count: 3 });
+    let cursor = head.page.expect("a page has cursors").after;
+    let others = [board(SERVERS[1], Ranking::Elo), board(SERVERS[0], Ranking::Time), window("week", None)];
+    for other in others {
+        let request = Request::Board { board: other, ask: after(&cursor) };
+        let Err(ClientError::Failure(failure)) = ask(&mut client, &request) else { panic!("{request:?}") };
+        assert!(failure.code == ErrorCode::Refused && failure.message.contains("begin anew"), "{failure}");
+    }
+    daemon.stop();
+}
+
+/// `clqd board` of the first server.
+fn board_line<'a>(args: &[&'a str]) -> Vec<&'a str> {
+    [&["board"], args, &["--server", SERVERS[0], "--window", WEEK]].concat()
+}
+
+#[test]
+fn the_commands_without_a_daemon() {
+    let place = replayed();
+    let top = place.json(board_line(&["top", "-n", "5", "--ranking", "points"]));
+    let head = &top[0];
+    assert_eq!((head["kind"].as_str(), head["closed"].as_bool()), (Some("board_head"), Some(true)));
+    let names: Vec<&str> = top[1..].iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(names, exported(SERVERS[0], Ranking::Points)[..5]);
+    // The board that `clqd top` shows.
+    let short = place.json(["top", "--server", SERVERS[0], "--week", WEEK, "-n", "5", "--ranking", "points"]);
+    for (long, short) in top[1..].iter().zip(short[0]["rows"].as_array().unwrap()) {
+        for field in ["position", "player", "name", "display", "score", "reached_ms"] {
+            assert_eq!(long[field], short[field]);
+        }
+    }
+    let second = names[1];
+    let key = top[2]["player"].to_string();
+    for (args, lines, told) in [
+        (vec!["top", "-n", "3"], 5, "clq1 on source://127.0.1.0:27960 in 2025-W47 (final), 19 players\n"),
+        (vec!["bottom", "-n", "3", "--ranking", "time"], 5, "time on "),
+        (vec!["page", "--position", "4", "-n", "3"], 7, "page before: --before A"),
+        (vec!["at", "2", "--ranking", "points"], 3, second),
+        (vec!["around", second, "-n", "3", "--ranking", "points"], 5, second),
+        (vec!["around", "--key", &key, "-n", "3", "--ranking", "points"], 5, second),
+        (vec!["range", "--above", "0", "--position", "2", "-n", "2"], 5, "19 players in the range, from position 1 on"),
+        (vec!["count", "--at-least", "0.003"], 2, "3 players in the range"),
+        (vec!["position-for", "-1", "--ranking", "points"], 2, "-1 reached now: position 29, shared 29, dense 22"),
+        (vec!["standing", second], 7, "ranking"),
+        (vec!["standing", second, "--ranking", "points"], 3, "ahead of"),
+        (vec!["positions", second, "Nobody", "--key", &key], 5, "not known"),
+        (vec!["fused", "-n", "3"], 5, "together, k 60"),
+        (vec!["fused", "--ranking", "elo=2", "--ranking", "time", "-k", "1", "--player", second], 3, "elo x 2"),
+    ] {
+        let out = place.ok(board_line(&args));
+        assert!(out.lines().count() == lines && out.contains(told), "{args:?}:\n{out}");
+        assert!(place.json(board_line(&args))[0]["kind"].is_string(), "{args:?}");
+    }
+    let page = place.json(board_line(&["page", "-n", "4"]));
+    let after = page[0]["page"]["after"].as_str().unwrap();
+    let next = place.json(board_line(&["page", "--after", after, "-n", "4"]));
+    assert_eq!(next[1]["position"], 5);
+    let before = next[0]["page"]["before"].as_str().unwrap();
+    assert_eq!(place.json(board_line(&["page", "--before", before, "-n", "4"]))[1..], page[1..]);
+
+    let whole = ["board", "top", "--server", SERVERS[0]];
+    let in_time = |time: &str| place.json([&whole[..], &["--window", "week", "--time", time]].concat())[0].clone();
+    assert_eq!(
+        (&in_time("2025-11-20T12:00:00Z")["window"], &in_time("1763640000000")["window"]),
+        (&Value::from(WEEK), &Value::from(WEEK))
+    );
+    for (args, code, told) in [
+        (vec!["board", "top", "--game", "baseq3"], 1, "there are no boards of game:baseq3"),
+        (vec!["board", "top", "--tag", "a b"], 2, "tag \"a b\" is not"),
+        (board_line(&["page", "--after", after, "--ranking", "elo"]), 1, "begin anew"),
+        (board_line(&["page", "--after", "A"]), 1, "is damaged"),
+        (board_line(&["around", "Nobody"]), 1, "nobody called \"Nobody\""),
+        (board_line(&["standing", "--key", "99999"]), 1, "no player has key 99999"),
+        (board_line(&["count", "--above", "1", "--at-least", "1"]), 2, "cannot be used with"),
+        (board_line(&["fused", "--ranking", "elo", "--ranking", "elo"]), 1, "elo is named twice"),
+    ] {
+        let done = place.run(&args);
+        assert_eq!((done.status.code(), done.out.as_str()), (Some(code), ""), "{args:?}: {}", done.err);
+        assert!(done.err.contains(told), "{args:?}: {}", done.err);
+    }
+}
+
+/// Replays lines into the state; what it holds already is passed over.
+fn replay(place: &Place, lines: &str) {
+    let (log, state) = (place.path("part.jsonl"), place.state());
+    std::fs::write(&log, lines).expect("the log");
+    place.ok(["replay".as_ref(), log.as_os_str(), "--state".as_ref(), state.as_os_str()]);
+}
+
+#[test]
+fn a_cursor_outlives_a_restart_and_tells_that_the_board_has_moved() {
+    let place = Place::new("");
+    let log = std::fs::read_to_string(fixture("scan-log.jsonl")).expect("the log");
+    let lines: Vec<&str> = log.lines().collect();
+    replay(&place, &lines[..60].join("\n"));
+    let page = |args: &[&str]| {
+        let page = place.json(board_line(&[&["page", "-n", "3", "--ranking", "time"], args].concat()));
+        let names: Vec<Value> = page[1..].iter().map(|row| row["name"].clone()).collect();
+        (page[0]["page"].clone(), names)
+    };
+    let (first, _) = page(&[]);
+    let after = first["after"].as_str().expect("a cursor");
+    let (same, _) = page(&["--after", after]);
+    assert_eq!((&first["moved"], &same["moved"]), (&false.into(), &false.into()));
+    replay(&place, &lines[..120].join("\n"));
+    let (moved, _) = page(&["--after", after]);
+    assert_eq!(moved["moved"], true);
+    let human = place.ok(board_line(&["page", "--ranking", "time", "--after", after]));
+    assert!(human.contains("the board has changed since the cursor was made"), "{human}");
+}
+
+#[test]
+fn a_name_of_several_games() {
+    let place = Place::new("");
+    let scan = |minute: i64, server: &str, game: &str, player: &str| {
+        let t = 1_763_683_200_000 + minute * 60_000;
+        format!(
+            r#"{{"t":{t},"server":"{server}","game":"{game}","map":"m","hostname":"h","slots":8,"players":[{{"name":"{player}","points":{minute},"ping":20,"bot":false}}]}}"#
+        )
+    };
+    let (a, b) = ("quake3://127.0.0.1:1", "quake3://127.0.0.1:2");
+    let lines = [
+        scan(0, a, "baseq3", "Visor"),
+        scan(2, a, "baseq3", "^1Visor"),
+        scan(4, a, "baseoa", "Visor"),
+        scan(5, b, "baseoa", "Visor"),
+        scan(6, a, "baseoa", "Visor"),
+    ];
+    replay(&place, &lines.join("\n"));
+    let on = |server: &str, who: &[&str]| {
+        place.run([&["--json", "board", "standing", "--server", server, "--time", "1763683200000"], who].concat())
+    };
+    let key = |done: common::Done| {
+        assert!(done.status.success(), "{}", done.err);
+        serde_json::from_str::<Value>(&done.out).expect("a row")["player"].clone()
+    };
+    assert_eq!(key(on(a, &["Visor"])), 2, "of the game that is played now");
+    assert_eq!(key(on(b, &["^4Visor"])), 2, "colour codes are not of the name");
+    assert_eq!(key(on(a, &["--key", "1"])), 1);
+    replay(&place, &scan(8, a, "q3ut4", "Anarki"));
+    let refused = on(a, &["Visor"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let told = "\"Visor\" is a name in several games: baseq3 (player 1), baseoa (player 2); say which by";
+    assert!(refused.err.contains(told), "{}", refused.err);
+    assert_eq!(key(on(a, &["--key", "2"])), 2);
+}
