@@ -28,6 +28,9 @@ const MINUTE_MS: i64 = 60_000;
 const GAME: &str = "baseq3";
 const WINDOWS: [&str; 3] = ["week", "day", "all-time"];
 
+/// Rows with their positions, by server and name.
+type Exported = BTreeMap<(String, String), (WeekRow, [Option<u32>; 5])>;
+
 /// Three servers, scanned every two minutes; every twenty the map changes.
 struct Town {
     dir: tempfile::TempDir,
@@ -170,7 +173,7 @@ impl Town {
     }
 
     /// Rows of the running week as they are exported, by server and name.
-    fn exported(&mut self) -> BTreeMap<(String, String), (WeekRow, [Option<u32>; 5])> {
+    fn exported(&mut self) -> Exported {
         let label = label(self.week());
         let Hot { engine, store } = self.hot();
         let mut rows = BTreeMap::new();
