@@ -9,6 +9,8 @@
 mod admin;
 mod boards;
 mod close;
+mod correct;
+mod forget;
 mod jobs;
 mod lag;
 mod plan;
@@ -22,19 +24,21 @@ use std::collections::{BTreeMap, VecDeque};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::model::commit::{MapRowKey, Meta, RowKey, WeekPhase, WeekState};
+use crate::model::commit::{Corrections, MapRowKey, Meta, RowKey, WeekPhase, WeekState};
 use crate::model::row::{BestPositions, MapRow, PlayerWindow, WeekRow};
 use crate::model::server::{Class, PlayerRecord, SeriesRecord, ServerRecord};
 use crate::model::view::EngineCounts;
 use crate::model::week::Calendar;
 use crate::model::{
-    Commit, Completeness, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, ServerUrl, Snapshot, TagKey,
-    WeekKey, WindowKey,
+    Commit, Completeness, GameKey, MapKey, NameHash, OutboxEntry, OutboxKey, PlayerKey, ServerKey, ServerUrl, Snapshot,
+    TagKey, WeekKey, WindowKey,
 };
 use crate::schedule::Schedule;
 
 pub use admin::{Added, AdminError, RescanWhich};
 pub use boards::BoardAnswer;
+pub use correct::{CorrectError, Gone, Merged};
+pub use forget::Forgotten;
 pub use plan::{Plan, WindowSource};
 pub use settings::EngineSettings;
 pub use shelf::{Group, WindowBoards};
@@ -49,6 +53,11 @@ pub trait Source {
     fn player_record(&self, player: PlayerKey) -> Result<Option<PlayerRecord>, Self::Error>;
     /// All players of this normalised name, in order of game.
     fn players_named(&self, name: &str) -> Result<Vec<(GameKey, PlayerKey)>, Self::Error>;
+    /// Names besides that of his record that lead to a player, in order.
+    fn aliases(&self, player: PlayerKey) -> Result<Vec<String>, Self::Error>;
+    /// What became of a player who is no more; `None`: there never was one, or he
+    /// is still there.
+    fn gone(&self, player: PlayerKey) -> Result<Option<Gone>, Self::Error>;
 
     fn row(&self, key: RowKey) -> Result<Option<WeekRow>, Self::Error>;
     /// Rows of a server, in order of player key.
@@ -81,6 +90,8 @@ pub struct Loaded {
     pub maps: Vec<(MapKey, String)>,
     pub tags: Vec<(TagKey, String)>,
     pub servers: Vec<(ServerKey, ServerRecord, Option<SeriesRecord>)>,
+    /// Names that are never stored again, each with when that was asked for.
+    pub forgotten: Vec<(NameHash, i64)>,
     /// For the week that is being closed: the last server that was.
     pub last_closed: Option<(WeekKey, ServerKey)>,
 }
@@ -125,6 +136,14 @@ impl Outcome {
             }
             miss => miss.clone(),
         }
+    }
+
+    /// The same without these names, as the server wrote them: the entries stay.
+    pub fn without_names(mut self, names: &[String]) -> Outcome {
+        if let (Outcome::Snapshot(snapshot), false) = (&mut self, names.is_empty()) {
+            snapshot.players.iter_mut().filter(|it| names.contains(&it.name)).for_each(|it| it.name.clear());
+        }
+        self
     }
 
     /// Moves it to `least_ms` where it is of an earlier moment. Outcomes come
@@ -205,6 +224,10 @@ struct Books {
     player_windows: windows::PlayerWindows,
     shelf: shelf::Shelf,
     pending: Pending,
+    /// Names that are never stored again, and since when.
+    forgotten: FxHashMap<NameHash, i64>,
+    /// Those that were found in the last outcome.
+    emptied: Vec<String>,
     /// Something was kept out of the outbox since the resync began: what it
     /// has passed by already may be incomplete.
     let_go: bool,
@@ -231,6 +254,7 @@ struct Pending {
     outbox: FxHashSet<OutboxKey>,
     archived: Vec<(OutboxKey, u64)>,
     dropped: Vec<WindowKey>,
+    corrections: Corrections,
 }
 
 /// Names with keys from 1 in order of appearance.
@@ -309,6 +333,8 @@ impl Engine {
                 player_windows: windows::PlayerWindows::default(),
                 shelf: shelf::Shelf::default(),
                 pending: Pending::default(),
+                forgotten: loaded.forgotten.into_iter().collect(),
+                emptied: Vec::new(),
                 let_go: false,
                 settings,
             },
@@ -424,7 +450,8 @@ impl Engine {
                 && p.archived.is_empty()
                 && !self.books.player_windows.is_changed()
                 && p.closed.is_empty()
-                && p.dropped.is_empty())
+                && p.dropped.is_empty()
+                && p.corrections.is_empty())
     }
 
     /// Rows and players that a commit would hold.
@@ -471,6 +498,7 @@ impl Engine {
             outbox: pending.outbox.into_iter().collect(),
             archived: pending.archived,
             dropped: pending.dropped,
+            corrections: pending.corrections,
         };
         // In order of key: the same events make the same commit, and the
         // store's pages are visited once each.

@@ -147,6 +147,8 @@ impl Group {
 pub(super) struct Shelf {
     windows: FxHashMap<WindowKey, Shelved>,
     rules: Rules,
+    /// Everyone with a row on these has changed, in every window.
+    servers_changed: FxHashSet<ServerKey>,
 }
 
 #[derive(Debug, Default)]
@@ -165,10 +167,16 @@ impl Shelf {
         let Some(shelved) = self.windows.get_mut(&window) else { return };
         if shelved.boards.is_some() {
             shelved.changed.insert(player);
+            shelved.frozen = false;
         }
         if let Some(changed) = &mut shelved.changed_since_plan {
             changed.insert(player);
         }
+    }
+
+    /// A server counts where it did not, or no longer does.
+    pub(super) fn server_changed(&mut self, server: ServerKey) {
+        self.servers_changed.insert(server);
     }
 
     /// The players of a list have.
@@ -242,7 +250,7 @@ impl Engine {
         let mut present = FxHashSet::default();
         for (index, slot) in self.servers.iter().enumerate() {
             let Some(slot) = slot else { continue };
-            left_out[index] = slot.record.greylist.is_some();
+            left_out[index] = !self.is_counted(slot, window, ServerKey(index as u32));
             let of_server = self.books.tag_keys(&slot.record.tags);
             if !of_server.is_empty() {
                 tags.insert(ServerKey(index as u32), of_server);
@@ -306,6 +314,12 @@ impl Engine {
     pub fn refresh_boards<S: Source>(&mut self, source: &S, most: usize) -> Result<bool, S::Error> {
         let mut left = most;
         let windows: Vec<WindowKey> = self.books.shelf.windows.keys().copied().collect();
+        for server in std::mem::take(&mut self.books.shelf.servers_changed) {
+            for &window in &windows {
+                let rows = self.rows(source, window, server)?;
+                rows.iter().for_each(|(player, _)| self.books.shelf.changed(window, *player));
+            }
+        }
         for window in windows {
             let Some(shelved) = self.books.shelf.windows.get_mut(&window) else { continue };
             let Some(mut boards) = shelved.boards.take() else { continue };
@@ -343,7 +357,7 @@ impl Engine {
         };
         let mut merged: Vec<(Group, WeekRow)> = Vec::with_capacity(1);
         for &server in &of_player.servers {
-            let Some(slot) = self.slot(server).filter(|slot| slot.record.greylist.is_none()) else { continue };
+            let Some(slot) = self.slot(server).filter(|slot| self.is_counted(slot, window, server)) else { continue };
             let Some(row) = self.row_now(source, slot, window, server, player)? else { continue };
             let tags = self.books.tag_keys(&slot.record.tags);
             for group in std::iter::once(Group::Game(of_player.game)).chain(tags.into_iter().map(Group::Tag)) {

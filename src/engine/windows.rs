@@ -54,6 +54,10 @@ impl PlayerWindows {
         taken
     }
 
+    pub(super) fn remove(&mut self, window: WindowKey, player: PlayerKey) {
+        self.known.remove(&(window, player));
+    }
+
     fn forget(&mut self, window: WindowKey) {
         self.known.retain(|(w, _), _| *w != window);
     }

@@ -6,6 +6,7 @@
 //! everything of a week, and in it of a server, lies together; values are a
 //! version byte and a postcard record.
 
+mod corrections;
 mod keys;
 mod read;
 mod redo;
@@ -123,6 +124,11 @@ impl Store {
             let (key, value) = item.map_err(|e| self.failed(e))?;
             loaded.tags.push((crate::model::TagKey(keys::read_u32(&key, 1)), decode(&key, &value)?));
         }
+        for item in self.db.scan_prefix([keys::FORGOTTEN]) {
+            let (key, value) = item.map_err(|e| self.failed(e))?;
+            let hash = keys::read_forgotten(&key).ok_or_else(|| corrupt(&key, "no hash"))?;
+            loaded.forgotten.push((hash, decode(&key, &value)?));
+        }
         let mut series = BTreeMap::new();
         for item in self.db.scan_prefix([keys::SERIES]) {
             let (key, value) = item.map_err(|e| self.failed(e))?;
@@ -230,6 +236,7 @@ impl Store {
             .chain(outbox)
             .map(|(key, value)| (key, Some(value)))
             .chain(removed)
+            .chain(corrections::changes(&commit.corrections))
     }
 
     /// Removes up to `most` records of windows that were let go. Returns whether

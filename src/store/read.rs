@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde::de::DeserializeOwned;
 
 use super::{Reader, Store, StoreError, corrupt, decode, failed, keys};
-use crate::engine::{Source, WindowSource};
+use crate::engine::{Gone, Source, WindowSource};
 use crate::model::commit::{MapRowKey, RowKey};
 use crate::model::row::{BestPositions, MapRow, PlayerWindow, WeekRow};
 use crate::model::server::PlayerRecord;
@@ -30,6 +30,22 @@ impl Source for Store {
         self.scan(keys::name_prefix(name), |key, (player, _): (u32, String)| {
             (GameKey(keys::read_u32(key, key.len() - 4)), PlayerKey(player))
         })
+    }
+
+    fn aliases(&self, player: PlayerKey) -> Result<Vec<String>, StoreError> {
+        let prefix = keys::of(keys::ALIAS, player.0);
+        let mut names = Vec::new();
+        for key in self.db.scan_prefix(&prefix).keys() {
+            let key = key.map_err(|e| self.failed(e))?;
+            let name = std::str::from_utf8(&key[prefix.len()..]).map_err(|e| corrupt(&key, &e.to_string()))?;
+            names.push(name.to_owned());
+        }
+        Ok(names)
+    }
+
+    fn gone(&self, player: PlayerKey) -> Result<Option<Gone>, StoreError> {
+        let into: Option<Option<PlayerKey>> = self.get(&keys::of(keys::GONE, player.0))?;
+        Ok(into.map(|into| Gone { into }))
     }
 
     fn row(&self, key: RowKey) -> Result<Option<WeekRow>, StoreError> {
@@ -140,6 +156,19 @@ impl Reader {
 }
 
 impl Store {
+    /// Whether these bytes stand anywhere in what is stored, in a key or a record.
+    /// Reads everything.
+    pub fn holds_bytes(&self, bytes: &[u8]) -> Result<bool, StoreError> {
+        let found = |stored: &[u8]| stored.windows(bytes.len().max(1)).any(|window| window == bytes);
+        for item in self.db.iter() {
+            let (key, record) = item.map_err(|e| self.failed(e))?;
+            if found(&key) || found(&record) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     fn scan<T: DeserializeOwned, R>(
         &self,
         prefix: Vec<u8>,
