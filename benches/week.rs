@@ -7,7 +7,8 @@
 //! core for, so that what else the machine does counts little, and peak memory;
 //! then makes the boards of the week; then opens the state anew, as after a
 //! restart, and makes them again. `CLQD_VISITS` (default 1): how often each player
-//! comes to a server.
+//! comes to a server. `CLQD_STATE`: where the state is made and left; one that is
+//! there is only opened.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -29,14 +30,15 @@ fn main() -> anyhow::Result<()> {
     let rows = number("CLQD_ROWS", 1_000_000);
     let servers = (rows / PLAYERS_PER_SERVER).max(1);
     let steps = number("CLQD_VISITS", 1) * PLAYERS_PER_SERVER * SNAPSHOTS_PER_PRESENCE / LIST as u32 + 1;
-    let place = match std::env::var_os("CLQD_DIR") {
-        Some(dir) => tempfile::tempdir_in(dir)?,
-        None => tempfile::tempdir()?,
-    };
-    let dir = place.path().join("state");
+    let place = tempfile::tempdir()?;
+    let kept = std::env::var_os("CLQD_STATE").map(std::path::PathBuf::from);
+    let dir = kept.unwrap_or_else(|| place.path().join("state"));
     let mut config = Config::default();
     config.store.cache_bytes = u64::from(number("CLQD_CACHE_MB", 256)) << 20;
 
+    if dir.exists() {
+        return restart(&config, &dir);
+    }
     let mut hot = Hot::of_config(&config, &dir, true)?;
     let mut field = Field::new(servers);
     let mut replay = Replay::new(&mut hot);
@@ -96,11 +98,15 @@ fn main() -> anyhow::Result<()> {
     boards("boards ", &mut hot, window)?;
     drop(hot);
 
+    restart(&config, &dir)
+}
+
+fn restart(config: &Config, dir: &std::path::Path) -> anyhow::Result<()> {
     let began = Instant::now();
-    let mut hot = Hot::of_config(&config, &dir, false)?;
+    let mut hot = Hot::of_config(config, dir, false)?;
     println!("restart {:>8.1} s to open the state", began.elapsed().as_secs_f64());
-    boards("boards ", &mut hot, window)?;
-    Ok(())
+    let window = hot.engine.windows_running()[0];
+    boards("boards ", &mut hot, window)
 }
 
 fn boards(what: &str, hot: &mut Hot, window: WindowKey) -> anyhow::Result<()> {

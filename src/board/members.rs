@@ -115,6 +115,15 @@ impl Members {
 
     /// Adds a player. `false`: is a member already, nothing was done.
     pub fn insert(&mut self, player: u32, block: u32) -> bool {
+        let is_new = self.block(player).is_none();
+        if is_new {
+            self.insert_new(player, block);
+        }
+        is_new
+    }
+
+    /// Adds a player who is not a member.
+    pub fn insert_new(&mut self, player: u32, block: u32) {
         if self.len + 1 >= SHARD_FROM && self.shard_bits == 0 {
             self.divide(block);
         }
@@ -122,9 +131,8 @@ impl Members {
             self.shards.push(Shard::new(32, BUCKETS_MIN, block + 1));
         }
         let (shard, hash) = self.shard_of(player);
-        let added = self.shards[shard].insert(hash, block);
-        self.len += usize::from(added);
-        added
+        self.shards[shard].insert(hash, block);
+        self.len += 1;
     }
 
     /// Takes out a member.
@@ -253,16 +261,13 @@ impl Shard {
         slot_of(&self.buckets[second], tag | 1 << self.block_bits, mask).map(|slot| (second, slot))
     }
 
-    fn insert(&mut self, hash: u32, block: u32) -> bool {
-        if self.find(hash).is_some() {
-            return false;
-        }
+    /// Adds a hash that is not there.
+    fn insert(&mut self, hash: u32, block: u32) {
         if block >= self.block_mask() || (self.len + 1) * 16 > self.buckets.len() * SLOTS * 15 {
             self.rebuild(self.buckets.len() * 5 / 4, block + 1, Some((hash, block)));
         } else if let Err(homeless) = self.place(hash, block) {
             self.rebuild(self.buckets.len() * 5 / 4, block + 1, Some(homeless));
         }
-        true
     }
 
     /// Finds room for a hash that is not there, moving others. Fails with the

@@ -194,7 +194,11 @@ impl Plan {
         let next = |_| {
             let (group, ranking, places) = jobs.lock().expect("nobody panics with it").pop()?;
             let empty = self.rules.empty(self.window, group, ranking);
-            Some((group, ranking, Set::build(empty.direction(), empty.generation(), places.into_iter().flatten())))
+            Some((
+                group,
+                ranking,
+                Set::build_of_players(empty.direction(), empty.generation(), places.into_iter().flatten()),
+            ))
         };
         let ordered = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
