@@ -126,7 +126,7 @@ impl Engine {
         let outbox_full = self.books.settings.outbox_full;
         let replan = settings.intervals != self.books.settings.intervals;
         self.books.settings = EngineSettings { outbox_full, ..settings };
-        self.books.fit_windows();
+        self.fit_windows();
         self.books.see_order();
         if replan {
             self.schedule.set_intervals(self.books.settings.intervals);

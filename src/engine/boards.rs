@@ -241,7 +241,7 @@ impl Engine {
         let windows = &self.books.settings.windows;
         let text = name.window.as_deref().unwrap_or(WEEK);
         let t_ms = name.time_ms.unwrap_or(self.now_ms());
-        let exists = |window: &WindowKey| self.books.is_kept(*window) || windows.at(self.now_ms()).contains(window);
+        let exists = |window: &WindowKey| self.books.window_exists(*window);
         let found = match window::parse_type(text) {
             Ok(kind) => windows.at(t_ms).into_iter().filter(|window| window.kind == kind).find(exists),
             Err(_) if name.time_ms.is_some() => return Err(ViewError::TimeOfWindow(text.to_owned())),

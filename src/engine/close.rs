@@ -172,13 +172,11 @@ impl Engine {
             if oldest.phase != WeekPhase::Closed || (archive && self.week_waits(source, oldest.week)) {
                 return Ok(());
             }
-            self.books.meta.weeks.remove(0);
-            self.books.pending.meta = true;
-            self.books.pending.dropped.push(oldest.week.into());
+            self.books.drop_window(oldest.week.into());
         }
     }
 
-    fn week_waits<S: Source>(&self, source: &S, week: WeekKey) -> bool {
+    pub(super) fn week_waits<S: Source>(&self, source: &S, week: WeekKey) -> bool {
         let of_week = |key: &OutboxKey| matches!(key, OutboxKey::Week { week: w, .. } if *w == week);
         self.books.meta.resync || self.books.pending.outbox.iter().any(of_week) || source.outbox_holds_week(week)
     }

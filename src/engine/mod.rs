@@ -52,6 +52,8 @@ pub trait Source {
     /// Rows of a server, in order of player key.
     fn rows(&self, window: WindowKey, server: ServerKey) -> Result<Vec<(PlayerKey, WeekRow)>, Self::Error>;
     fn player_window(&self, window: WindowKey, player: PlayerKey) -> Result<Option<PlayerWindow>, Self::Error>;
+    /// Whether nothing is left of a window that was let go.
+    fn is_swept(&self, window: WindowKey) -> bool;
 
     fn map_row(&self, key: MapRowKey) -> Result<Option<MapRow>, Self::Error>;
     /// In order of map key.
@@ -324,7 +326,7 @@ impl Engine {
             }
             engine.servers[index] = Some(Slot { record, series: series.map(Box::new), asked });
         }
-        engine.books.fit_windows();
+        engine.fit_windows();
         engine.books.see_order();
         Ok(engine)
     }
@@ -344,7 +346,7 @@ impl Engine {
             }
             Event::Tick { now_ms } => {
                 self.see_time(now_ms);
-                self.books.work_on_windows();
+                self.books.work_on_windows(source);
                 self.work_on_weeks(source)?;
                 self.work_on_resync(source)
             }

@@ -93,6 +93,19 @@ impl WindowBoards {
         self.boards.values_mut().flat_map(|boards| &mut boards.0).for_each(Set::compact);
     }
 
+    /// Takes over rules by which no board that is here is ordered otherwise.
+    /// Returns whether they are such.
+    fn follow(&mut self, rules: &Rules) -> bool {
+        let follows = |group: &Group, boards: &Boards| {
+            Ranking::ALL.into_iter().all(|r| boards.0[r as usize].direction() == rules.direction(*group, r))
+        };
+        let all = self.boards.iter().all(|(group, boards)| follows(group, boards));
+        if all && self.rules != *rules {
+            self.rules = rules.clone();
+        }
+        all
+    }
+
     fn boards_mut(&mut self, group: Group) -> &mut Boards {
         let (rules, window) = (&self.rules, self.window);
         self.boards
@@ -343,6 +356,10 @@ impl Books {
                 }
             }
         }
+        // A game that is new has no boards yet: those at hand only learn its rules.
+        for boards in self.shelf.windows.values_mut().filter_map(|shelved| shelved.boards.as_mut()) {
+            boards.follow(&rules);
+        }
         self.shelf.rules = rules;
     }
 }
@@ -365,6 +382,10 @@ impl Engine {
             let presences = slot.record.last.iter().flat_map(|last| &last.entries).filter_map(|e| e.presence.as_ref());
             present.extend(presences.filter(|p| p.row(window).is_some()).map(|p| p.player));
         }
+        // Nor is what waits for the next commit.
+        let waiting = self.books.pending.rows.iter().filter(|((w, _), _)| *w == window);
+        present.extend(waiting.flat_map(|(_, rows)| rows.keys()));
+        present.extend(self.books.player_windows.changed_in(window));
         let plan = Plan {
             window,
             rules: self.books.shelf.rules.clone(),
@@ -378,11 +399,14 @@ impl Engine {
 
     /// Takes boards that were made by a plan. What they do not know yet is looked
     /// up by the next [`Engine::refresh_boards`]. Boards whose window has gone, or
-    /// whose rules have changed since, are let go.
-    pub fn shelve(&mut self, boards: WindowBoards) {
+    /// that are ordered by rules of before, are let go.
+    pub fn shelve(&mut self, mut boards: WindowBoards) {
+        if !self.books.window_exists(boards.window) {
+            return self.books.shelf.forget(boards.window);
+        }
         let Some(shelved) = self.books.shelf.windows.get_mut(&boards.window) else { return };
         let Some(changed) = shelved.changed_since_plan.take() else { return };
-        if boards.rules != self.books.shelf.rules {
+        if !boards.follow(&self.books.shelf.rules) {
             return;
         }
         shelved.frozen = false;

@@ -125,7 +125,7 @@ impl Engine {
             }
             Outcome::Snapshot(snapshot) => {
                 let week = books.calendar.week(t_ms);
-                books.see_windows(t_ms);
+                books.see_windows(source, t_ms);
                 if books.week_phase(week) != WeekPhase::Open {
                     // Too late for the week's statistics; alive all the same.
                     self.counts.out_of_order += 1;

@@ -8,10 +8,10 @@ use std::ops::Range;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::close::CLOSE_DELAY_MS;
-use super::{Books, Source};
+use super::{Books, Engine, Source};
 use crate::model::commit::{RowKey, WeekPhase, WindowState};
 use crate::model::row::{PlayerWindow, WeekRow};
-use crate::model::{GameKey, PlayerKey, TagKey, WeekKey, WindowKey, WindowType};
+use crate::model::{GameKey, PlayerKey, ServerKey, TagKey, WeekKey, WindowKey, WindowType};
 
 /// Players whose windows are remembered across commits, about 100 bytes each. A
 /// full memory is let go whole: it only saves reading.
@@ -56,25 +56,80 @@ impl PlayerWindows {
         self.changed.len()
     }
 
+    /// Whose changes in a window wait for the next commit.
+    pub(super) fn changed_in(&self, window: WindowKey) -> impl Iterator<Item = PlayerKey> {
+        self.changed.iter().filter(move |(w, _)| *w == window).map(|(_, player)| *player)
+    }
+
     pub(super) fn get(&self, window: WindowKey, player: PlayerKey) -> Option<&PlayerWindow> {
         self.known.get(&(window, player))
     }
 }
 
+impl Engine {
+    /// Brings what exists in line with the settings: a window whose boundaries
+    /// have changed is another one. Windows of a type that is gone stay: it may be
+    /// back after the next reload.
+    pub(super) fn fit_windows(&mut self) {
+        let unfit = self.books.unfit_windows();
+        unfit.iter().for_each(|window| self.books.drop_window(*window));
+        self.books.windows = Now::default();
+        if unfit.is_empty() {
+            return;
+        }
+        // A window of the same name must not go on with what lives with a presence.
+        for (index, slot) in self.servers.iter_mut().enumerate() {
+            let last = slot.iter_mut().filter_map(|slot| slot.record.last.as_mut());
+            let mut changed = false;
+            for presence in last.flat_map(|last| &mut last.entries).filter_map(|entry| entry.presence.as_mut()) {
+                let before = presence.rows.len();
+                presence.rows.retain(|(window, _)| !unfit.contains(window));
+                changed |= presence.rows.len() < before;
+            }
+            if changed {
+                self.books.server_changed(ServerKey(index as u32));
+            }
+        }
+    }
+
+    /// Lets windows go that had ended by a moment; returns them. None goes that
+    /// may still change. A week stays until it is closed and nothing of it waits
+    /// to be archived, and as long as one before it does.
+    pub fn delete_windows_before<S: Source>(&mut self, source: &S, t_ms: i64) -> Vec<WindowKey> {
+        let ended = self.books.meta.windows.iter().filter(|state| state.end_ms <= t_ms).map(|state| state.window);
+        let mut gone: Vec<WindowKey> = ended.collect();
+        gone.retain(|window| self.books.window_is_over(*window));
+        gone.extend(
+            self.books
+                .meta
+                .weeks
+                .iter()
+                .take_while(|state| state.phase == WeekPhase::Closed)
+                .take_while(|state| self.books.calendar.week_end_ms(state.week) <= t_ms)
+                .take_while(|state| !self.books.settings.archive || !self.week_waits(source, state.week))
+                .map(|state| WindowKey::from(state.week)),
+        );
+        gone.sort_unstable();
+        gone.iter().for_each(|window| self.books.drop_window(*window));
+        gone
+    }
+}
+
 impl Books {
     /// Looks which windows a snapshot of that moment is credited to.
-    pub(super) fn see_windows(&mut self, t_ms: i64) {
+    pub(super) fn see_windows<S: Source>(&mut self, source: &S, t_ms: i64) {
         if self.windows.during.contains(&t_ms) {
             return;
         }
         let windows = &self.settings.windows;
         self.windows = Now { during: windows.unchanged(t_ms), keys: windows.at(t_ms) };
-        // What is over does not change any more. A snapshot is late by seconds, so
-        // this is about a moment; in it, the stretch is not remembered.
-        if self.windows.keys.iter().any(|window| window.week().is_none() && self.window_is_over(*window)) {
-            let keys = std::mem::take(&mut self.windows.keys);
-            self.windows.keys = keys.into_iter().filter(|w| w.week().is_some() || !self.window_is_over(*w)).collect();
-            self.windows.during = t_ms..t_ms;
+        // What is over does not change any more. A snapshot is late by seconds, and
+        // sweeping takes seconds, so this is about a moment; in it, the stretch is
+        // not remembered.
+        let shut = |w: &WindowKey| w.week().is_none() && (self.window_is_over(*w) || self.is_going(source, *w));
+        let keys: Vec<WindowKey> = self.windows.keys.iter().copied().filter(|window| !shut(window)).collect();
+        if keys.len() < self.windows.keys.len() {
+            self.windows = Now { during: t_ms..t_ms, keys };
         }
         for at in 0..self.windows.keys.len() {
             self.open_window(self.windows.keys[at]);
@@ -114,7 +169,7 @@ impl Books {
 
     /// Lets windows come before they are needed and go when enough others of
     /// their type are kept. Weeks go when they are closed, see `close`.
-    pub(super) fn work_on_windows(&mut self) {
+    pub(super) fn work_on_windows<S: Source>(&mut self, source: &S) {
         let now_ms = self.meta.now_ms;
         if now_ms == 0 {
             return; // nothing was ever seen
@@ -123,7 +178,9 @@ impl Books {
         for kind in kinds.into_iter().filter(|kind| *kind != WindowType::WEEK) {
             let of_now = self.settings.windows.at(now_ms).into_iter().filter(|window| window.kind == kind);
             for window in of_now.chain(self.settings.windows.next(kind, now_ms)).collect::<Vec<_>>() {
-                self.open_window(window);
+                if !self.is_going(source, window) {
+                    self.open_window(window);
+                }
             }
             let over: Vec<WindowKey> = self.meta.windows.iter().map(|state| state.window).collect();
             let over: Vec<_> = over.into_iter().filter(|w| w.kind == kind && self.window_is_over(*w)).collect();
@@ -137,6 +194,7 @@ impl Books {
     /// Lets a window go: its rows, its boards.
     pub(super) fn drop_window(&mut self, window: WindowKey) {
         self.meta.windows.retain(|state| state.window != window);
+        self.meta.weeks.retain(|state| window != state.week.into());
         self.pending.meta = true;
         self.pending.dropped.push(window);
         self.pending.rows.retain(|(w, _), _| *w != window);
@@ -144,17 +202,24 @@ impl Books {
         self.shelf.forget(window);
     }
 
-    /// Brings what exists in line with the settings: a window whose boundaries
-    /// have changed is another one. Windows of a type that is gone stay: it may be
-    /// back after the next reload.
-    pub(super) fn fit_windows(&mut self) {
+    /// Whether a window was let go and something of it is still there. Until it is
+    /// swept out, no other of that name can begin: it would take over rows.
+    fn is_going<S: Source>(&self, source: &S, window: WindowKey) -> bool {
+        !self.is_kept(window) && (self.pending.dropped.contains(&window) || !source.is_swept(window))
+    }
+
+    /// Whether a window can be asked for: the running ones may hold nothing yet.
+    pub(super) fn window_exists(&self, window: WindowKey) -> bool {
+        self.is_kept(window) || self.settings.windows.at(self.meta.now_ms).contains(&window)
+    }
+
+    /// Windows whose boundaries the settings say otherwise.
+    fn unfit_windows(&self) -> Vec<WindowKey> {
         let unfit = |state: &&WindowState| {
             let span = self.settings.windows.span(state.window);
             span.is_some_and(|span| (span.start, span.end) != (state.start_ms, state.end_ms))
         };
-        let unfit: Vec<WindowKey> = self.meta.windows.iter().filter(unfit).map(|state| state.window).collect();
-        unfit.into_iter().for_each(|window| self.drop_window(window));
-        self.windows = Now::default();
+        self.meta.windows.iter().filter(unfit).map(|state| state.window).collect()
     }
 
     /// Keys of tags that are known.

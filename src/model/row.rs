@@ -137,6 +137,13 @@ impl WeekRow {
     /// the ten best segments and games merge (RULES section 8). The rating stays:
     /// a scope has its own, see [`PlayerWindow`].
     pub fn merge(&mut self, other: &WeekRow) {
+        // Who is told of by a final list alone has no time, and its moment is none.
+        self.time_at = match (self.time_ms() > 0, other.time_ms() > 0) {
+            (true, true) => self.time_at.max(other.time_at),
+            (false, false) => self.time_at.min(other.time_at),
+            (true, false) => self.time_at,
+            (false, true) => other.time_at,
+        };
         self.measured_ms += other.measured_ms;
         self.starts = self.starts.saturating_add(other.starts);
         self.points_at = match (self.points > 0, other.points > 0) {
@@ -146,7 +153,6 @@ impl WeekRow {
             (false, true) => other.points_at,
         };
         self.points += other.points;
-        self.time_at = self.time_at.max(other.time_at);
         self.clq1_segments.merge(&other.clq1_segments);
         self.clq2_games.merge(&other.clq2_games);
     }

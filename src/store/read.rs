@@ -43,6 +43,10 @@ impl Source for Store {
         self.get(&keys::player_window(window, player))
     }
 
+    fn is_swept(&self, window: WindowKey) -> bool {
+        !self.sweep.contains(&window)
+    }
+
     fn map_row(&self, key: MapRowKey) -> Result<Option<MapRow>, StoreError> {
         self.get(&keys::map_row(key))
     }

@@ -1,0 +1,204 @@
+//! One small state for one case: scans that are written down as a log, so that
+//! the oracle can be asked about them; time that goes on; settings that change.
+
+use clqd::board::shown::shown;
+use clqd::board::window::{self, Windows};
+use clqd::engine::{BoardAnswer, EngineSettings, Event, Source, ViewError};
+use clqd::hot::Hot;
+use clqd::model::board_view::{BoardName, BoardQuestion, WindowPhase};
+use clqd::model::row::Ranking;
+use clqd::model::week::Calendar;
+use clqd::model::{ServerUrl, WindowKey};
+use clqd::scanlog;
+use clqd::store::StoreError;
+
+use crate::compare;
+use crate::oracle::compare::open;
+use crate::oracle::{Oracle, Settings};
+
+pub const MINUTE_MS: i64 = 60_000;
+pub const HOUR_MS: i64 = 3_600_000;
+pub const DAY_MS: i64 = 24 * HOUR_MS;
+
+/// Three servers of two games; the first two bear a tag.
+pub const A: &str = "quake3://127.0.0.1:27960";
+pub const B: &str = "quake3://127.0.0.1:27961";
+pub const C: &str = "source://127.0.0.1:27015";
+
+pub struct Case {
+    place: tempfile::TempDir,
+    hot: Option<Hot>,
+    pub settings: EngineSettings,
+    log: String,
+    tags: Vec<(String, Vec<String>)>,
+}
+
+impl Case {
+    pub fn new(zone: &str, windows: &[&str]) -> Case {
+        let place = tempfile::tempdir().expect("a place for the state");
+        let calendar = Calendar::new(zone).expect("a zone");
+        let mut case = Case {
+            place,
+            hot: None,
+            settings: EngineSettings {
+                windows: Windows::new(calendar, []).expect("weeks"),
+                keep_weeks: 1_000,
+                ..EngineSettings::default()
+            },
+            log: String::new(),
+            tags: vec![("pair".to_owned(), vec![A.to_owned(), B.to_owned()]), ("alone".to_owned(), vec![C.to_owned()])],
+        };
+        case.set_windows(windows);
+        case.hot = Some(open(case.place.path(), &case.settings));
+        for (server, tag) in [(A, "pair"), (B, "pair"), (C, "alone")] {
+            let url = ServerUrl::parse(server).expect("canonical");
+            case.hot().engine.add_server(url, vec![tag.to_owned()], 0).expect("room");
+        }
+        case
+    }
+
+    /// For the next reload or restart.
+    pub fn set_windows(&mut self, windows: &[&str]) {
+        let calendar = *self.settings.windows.calendar();
+        let specs = windows.iter().map(|text| text.parse().unwrap_or_else(|e| panic!("{e}")));
+        self.settings.windows = Windows::new(calendar, specs.collect::<Vec<_>>()).expect("types");
+    }
+
+    pub fn set_low(&mut self, boards: &[&str]) {
+        self.settings.low_is_better =
+            boards.iter().map(|text| text.parse().unwrap_or_else(|e| panic!("{e}"))).collect();
+    }
+
+    pub fn hot(&mut self) -> &mut Hot {
+        self.hot.as_mut().expect("it is open")
+    }
+
+    pub fn take(&mut self) -> Hot {
+        self.hot.take().expect("it is open")
+    }
+
+    pub fn put_back(&mut self, hot: Hot) {
+        self.hot = Some(hot);
+    }
+
+    pub fn reload(&mut self) {
+        let settings = self.settings.clone();
+        self.hot().engine.reload(settings);
+    }
+
+    pub fn restart(&mut self) {
+        self.hot().commit().expect("a store");
+        drop(self.hot.take());
+        self.hot = Some(open(self.place.path(), &self.settings));
+    }
+
+    pub fn scan(&mut self, t_ms: i64, server: &str, players: &[(&str, i64)]) {
+        let line = line(t_ms, server, players);
+        let (url, outcome) = scanlog::parse(&line).expect("a line");
+        self.hot().handle(Event::Observed { url, outcome }).expect("a store");
+        self.log += &line;
+    }
+
+    /// One tick and its commit; nothing is swept out.
+    pub fn tick(&mut self, now_ms: i64) {
+        self.hot().handle(Event::Tick { now_ms }).expect("a store");
+        self.hot().commit().expect("a store");
+    }
+
+    /// All the work there is at that moment.
+    pub fn settle(&mut self, now_ms: i64) {
+        self.hot().settle(now_ms).expect("a store");
+    }
+
+    /// Name, score as shown, and when it was reached; best first.
+    pub fn board(&mut self, scope: &str, label: &str, ranking: Ranking) -> Vec<(String, f64, i64)> {
+        self.hot().boards(window::parse(label).expect("a label")).expect("a store");
+        self.board_at_hand(scope, label, ranking)
+    }
+
+    pub fn board_at_hand(&mut self, scope: &str, label: &str, ranking: Ranking) -> Vec<(String, f64, i64)> {
+        let hot = self.hot();
+        let name = name(scope, label, ranking, None);
+        let (_, set) = hot.engine.board(&hot.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
+        let named = |place: clqd::board::Place| {
+            let record = hot.store.player_record(place.player).expect("a store").expect("a player");
+            (record.name, shown(ranking, place.score()), place.at_ms)
+        };
+        set.iter().map(named).collect()
+    }
+
+    /// Name and points.
+    pub fn points(&mut self, scope: &str, label: &str) -> Vec<(String, f64)> {
+        let board = self.board(scope, label, Ranking::Points);
+        board.into_iter().map(|(name, score, _)| (name, score)).collect()
+    }
+
+    pub fn ask(&mut self, name: &BoardName, question: &BoardQuestion) -> Result<BoardAnswer, ViewError<StoreError>> {
+        let hot = self.hot();
+        hot.engine.ask_board(&hot.store, name, question)
+    }
+
+    /// Labels of the windows of a type in that phase, newest first.
+    pub fn windows(&mut self, kind: &str, phase: WindowPhase) -> Vec<String> {
+        let listed = self.hot().engine.windows().into_iter();
+        listed.filter(|l| l.kind == kind && l.phase == phase).map(|l| l.window.window).collect()
+    }
+
+    /// All boards of all windows, as the oracle has them.
+    pub fn check(&mut self, of: &str) {
+        self.hot().commit().expect("a store");
+        let settings = Settings { calendar: *self.settings.windows.calendar(), ..Settings::default() };
+        let oracle = Oracle::new(&self.log, settings);
+        let (specs, low, tags) =
+            (self.settings.windows.specs().to_vec(), self.settings.low_is_better.clone(), self.tags.clone());
+        compare::check(self.hot(), &oracle, &specs, &low, &tags, of);
+    }
+
+    /// Records that the store holds of a window. Closes the state and opens it again.
+    pub fn records(&mut self, window: &str) -> usize {
+        let WindowKey { kind, index } = window::parse(window).expect("a label");
+        let prefix = [&b"W"[..], &kind.0.to_be_bytes(), &index.to_be_bytes()].concat();
+        self.stored(&prefix)
+    }
+
+    /// Records of all windows.
+    pub fn records_of_windows(&mut self) -> usize {
+        self.stored(b"W")
+    }
+
+    fn stored(&mut self, prefix: &[u8]) -> usize {
+        self.hot().commit().expect("a store");
+        drop(self.hot.take());
+        let count = {
+            let db = (0..2_000).find_map(|_| {
+                let db = sled::open(self.place.path()).ok();
+                if db.is_none() {
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                }
+                db
+            });
+            db.expect("its lock is given back").scan_prefix(prefix).count()
+        };
+        self.hot = Some(open(self.place.path(), &self.settings));
+        count
+    }
+}
+
+pub fn name(scope: &str, window: &str, ranking: Ranking, time_ms: Option<i64>) -> BoardName {
+    BoardName { scope: scope.parse().expect("a scope"), ranking, window: Some(window.to_owned()), time_ms }
+}
+
+pub fn ms(text: &str) -> i64 {
+    chrono::DateTime::parse_from_rfc3339(text).unwrap_or_else(|e| panic!("{e}: {text}")).timestamp_millis()
+}
+
+/// A line of a scan log, on one map.
+pub fn line(t_ms: i64, server: &str, players: &[(&str, i64)]) -> String {
+    let game = if server.starts_with("source") { "cstrike" } else { "baseq3" };
+    let player = |(name, points): &(&str, i64)| format!("{{\"name\":\"{name}\",\"points\":{points},\"ping\":30}}");
+    let players: Vec<String> = players.iter().map(player).collect();
+    let players = players.join(",");
+    format!(
+        "{{\"t\":{t_ms},\"server\":\"{server}\",\"game\":\"{game}\",\"map\":\"m\",\"slots\":16,\"players\":[{players}]}}\n"
+    )
+}

@@ -1,0 +1,197 @@
+//! Boards as an engine answers them, and against those of the oracle: who is on
+//! them, with which score, since when, in which order. Not how they came to be.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use clqd::board::set::Direction;
+use clqd::board::shown::shown;
+use clqd::board::window::{self, WindowSpec};
+use clqd::board::{Place, order::LowIsBetter};
+use clqd::hot::Hot;
+use clqd::model::board_view::{BoardName, WindowListed};
+use clqd::model::row::Ranking;
+use clqd::model::scope::ScopeName;
+use clqd::model::{PlayerKey, ServerUrl, WindowKey, WindowType};
+
+use crate::oracle::compare::Segments;
+use crate::oracle::{Oracle, Row, Scope, Stretches};
+
+/// One board, from the best place to the last.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Board {
+    pub places: Vec<Place>,
+    pub low_is_better: bool,
+    /// In front of the first place.
+    pub generation: u64,
+}
+
+/// By scope, window and ranking.
+pub type Boards = BTreeMap<(ScopeName, String, &'static str), Board>;
+
+/// A scope as the engine names it and as the oracle does.
+pub type Named = (ScopeName, Scope);
+
+/// Each server, each game of full snapshots, and tags.
+pub fn scopes(oracle: &Oracle, tags: &[(String, Vec<String>)]) -> Vec<Named> {
+    let games: BTreeSet<&str> = oracle.snapshots.iter().map(|s| s.game.as_str()).collect();
+    let url = |server: &String| ServerUrl::parse(server).expect("canonical");
+    let servers = oracle.servers.iter().map(|s| (ScopeName::Server(url(s)), Scope::Server(s.clone())));
+    let games = games.into_iter().map(|game| (ScopeName::Game(game.to_owned()), Scope::Game(game.to_owned())));
+    let tags = tags.iter().map(|(tag, servers)| (ScopeName::Tag(tag.clone()), Scope::Tag(servers.clone())));
+    servers.chain(games).chain(tags).collect()
+}
+
+pub fn listed(hot: &Hot) -> Vec<WindowListed> {
+    hot.engine.windows()
+}
+
+/// All windows that the engine lists.
+pub fn windows_of(hot: &Hot) -> Vec<WindowKey> {
+    let keys = listed(hot).into_iter().map(|listed| window::parse(&listed.window.window).expect("a label"));
+    keys.collect()
+}
+
+/// Windows that the engine lists but for the next of each type, and weeks
+/// without a row.
+pub fn read(hot: &Hot, scopes: &[Named], windows: &[WindowKey]) -> Boards {
+    let mut boards = Boards::new();
+    for &window in windows {
+        for (scope, _) in scopes {
+            for ranking in Ranking::ALL {
+                let label = window::label(window);
+                boards.insert((scope.clone(), label, ranking.name()), read_one(hot, scope, window, ranking));
+            }
+        }
+    }
+    boards
+}
+
+pub fn read_one(hot: &Hot, scope: &ScopeName, window: WindowKey, ranking: Ranking) -> Board {
+    let name = BoardName { scope: scope.clone(), ranking, window: Some(window::label(window)), time_ms: None };
+    let (head, set) = hot.engine.board(&hot.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
+    let places: Vec<Place> = set.iter().collect();
+    assert_eq!(head.size, places.len() as u64, "{name:?}");
+    assert_eq!(head.low_is_better, set.direction() == Direction::LowIsBetter, "{name:?}");
+    for (place, position) in places.iter().zip(1..) {
+        assert_eq!(set.position(place.player), Some(position), "{name:?}: position of {place:?}");
+        assert_eq!(set.get(place.player), Some(*place), "{name:?}");
+    }
+    Board { places, low_is_better: head.low_is_better, generation: set.start().generation }
+}
+
+/// The types of windows, with how the oracle counts them.
+pub fn stretches(specs: &[WindowSpec]) -> Vec<(WindowType, Stretches)> {
+    use clqd::board::window::Shape;
+    let of = |spec: &WindowSpec| match spec.shape {
+        Shape::AllTime => Stretches::AllTime,
+        Shape::Hour => Stretches::Hours,
+        Shape::Day => Stretches::Days,
+        Shape::Week => Stretches::Weeks,
+        Shape::Month => Stretches::Months,
+        Shape::Custom { base_ms, duration_ms, every_ms, repeat } => {
+            Stretches::Custom { base_ms, duration_ms, every_ms, repeat }
+        }
+    };
+    specs.iter().map(|spec| (spec.kind, of(spec))).collect()
+}
+
+/// Compares every board of every window of the oracle; boards of windows that
+/// the oracle knows nothing of are empty. Returns how many segments were compared.
+pub fn check(
+    hot: &mut Hot,
+    oracle: &Oracle,
+    specs: &[WindowSpec],
+    low: &[LowIsBetter],
+    tags: &[(String, Vec<String>)],
+    of: &str,
+) -> Segments {
+    let scopes = scopes(oracle, tags);
+    let known = windows_of(hot);
+    let mut filled = BTreeSet::new();
+    let mut compared = Segments::default();
+    for (kind, stretches) in stretches(specs) {
+        for (index, span) in oracle.windows(&stretches) {
+            let window = WindowKey { kind, index };
+            let label = window::label(window);
+            assert!(known.contains(&window), "{of}: {label} is not listed, only {known:?}");
+            filled.insert(window);
+            hot.boards(window).expect("a store");
+            for (name, scope) in &scopes {
+                // Ratings may go on from week to week, and from no other window.
+                let rows = match window.week() {
+                    Some(week) => oracle.rows(week.0, scope),
+                    None => oracle.window_rows(&span, scope),
+                };
+                for ranking in Ranking::ALL {
+                    let board = read_one(hot, name, window, ranking);
+                    let of = format!("{of}: {} of {name} in {label}", ranking.name());
+                    assert_eq!(board.low_is_better, low.iter().any(|low| low.holds(ranking, name)), "{of}");
+                    let segments = check_one(oracle, &rows, &board, ranking, &of);
+                    if window.week().is_some() && matches!(scope, Scope::Server(_)) {
+                        compared.add(segments); // each is in one week of one server
+                    }
+                }
+            }
+        }
+    }
+    let running = hot.engine.windows_running();
+    for window in known.into_iter().filter(|w| !filled.contains(w) && running.contains(w)) {
+        hot.boards(window).expect("a store");
+        let boards = read(hot, &scopes, &[window]);
+        assert!(boards.values().all(|board| board.places.is_empty()), "{of}: nothing was revealed in {window:?}");
+    }
+    compared
+}
+
+/// Exact, but for the last digits of ratings and one thousandth in a segment.
+/// What those decide is judged by the scores as they stand on the board.
+fn check_one(oracle: &Oracle, rows: &[Row], board: &Board, ranking: Ranking, of: &str) -> Segments {
+    let name = ranking.name();
+    let mut compared = Segments::default();
+    let want: BTreeMap<PlayerKey, &Row> = rows
+        .iter()
+        .filter(|row| row.score(name).is_some())
+        .map(|row| (PlayerKey(oracle.player_key(&row.who) as u32), row))
+        .collect();
+    let on_board: BTreeSet<PlayerKey> = board.places.iter().map(|place| place.player).collect();
+    assert!(
+        want.keys().eq(on_board.iter()),
+        "{of}: who is on it\n   got {on_board:?}\noracle {:?}",
+        want.keys().collect::<Vec<_>>()
+    );
+    for place in &board.places {
+        let row = want[&place.player];
+        let score = row.score(name).expect("it is among those with one");
+        let differs = match ranking {
+            Ranking::Elo => (shown(ranking, place.score()) - score).abs() >= 1e-9,
+            Ranking::Clq1 => {
+                let off = (place.score().0 as f64 - score).abs();
+                let segments = row.clq1_segments.len();
+                compared.add(Segments { all: segments, off: off as usize });
+                off > segments as f64
+            }
+            _ => place.score().0 as f64 != score,
+        };
+        assert!(!differs, "{of}: {place:?}, oracle {score} of {row:?}");
+        assert_eq!(place.at_ms, row.reached[name], "{of}: when it was reached by {place:?}, oracle {row:?}");
+    }
+    let mut ordered = board.places.clone();
+    ordered.sort_by_key(|place| {
+        let score = if board.low_is_better { i128::from(place.score().0) } else { -i128::from(place.score().0) };
+        (score, place.at_ms, place.player)
+    });
+    assert_eq!(board.places, ordered, "{of}: order");
+    if !board.low_is_better {
+        let exact = board
+            .places
+            .iter()
+            .all(|place| ranking != Ranking::Clq1 || Some(place.score().0 as f64) == want[&place.player].score(name));
+        let by_position = |place: &Place| want[&place.player].pos[name];
+        // A rating of equal opponents may differ in its last digit and so by a position.
+        if exact && ranking != Ranking::Elo {
+            let got: Vec<usize> = board.places.iter().map(by_position).collect();
+            assert!(got.iter().copied().eq(1..=got.len()), "{of}: positions of the oracle {got:?}");
+        }
+    }
+    compared
+}

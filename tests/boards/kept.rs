@@ -1,0 +1,256 @@
+//! Boards held in memory: settings that come again or change, groups that go,
+//! builds on other threads while scans come in, readers beside a writer.
+
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clqd::board::window::parse;
+use clqd::model::WindowKey;
+use clqd::model::board_view::{BoardQuestion, BoardRow};
+use clqd::model::row::Ranking;
+
+use crate::case::{A, B, C, Case, HOUR_MS, MINUTE_MS, ms, name};
+
+const DAY: &str = "2026-11-18";
+
+fn day() -> WindowKey {
+    parse(DAY).expect("a label")
+}
+
+/// A round on each server every ten minutes: from a moment on, for a while.
+fn rounds(case: &mut Case, from_ms: i64, count: i64) {
+    for n in 0..count {
+        for (server, t_ms) in [A, B, C].into_iter().zip(from_ms + n * 2 * MINUTE_MS..) {
+            // Who plays where changes; the sum falls to nothing every fifth time.
+            let points = (n % 5) * 7;
+            let names: Vec<String> = (0..6).map(|i| format!("p{}", (n / 5 * 3 + i * 2 + t_ms % 3) % 17)).collect();
+            let list: Vec<(&str, i64)> =
+                names.iter().zip(0..).map(|(name, i)| (name.as_str(), points * (i + 1))).collect();
+            case.scan(t_ms, server, &list);
+        }
+    }
+}
+
+#[test]
+fn settings_that_come_again_change_nothing() {
+    let windows = ["hour keep=0", "day", "12 base=2026-11-18T08:00:00Z duration=3h every=1h keep=3"];
+    let mut case = Case::new("Europe/Amsterdam", &windows);
+    case.set_low(&["points game:baseq3", "time tag:pair"]);
+    case.restart();
+    let t = ms("2026-11-18T09:10:00Z");
+    rounds(&mut case, t, 20);
+    case.settle(t + HOUR_MS);
+    for window in case.hot().engine.windows_running() {
+        case.hot().boards(window).unwrap();
+    }
+    let boards = |case: &mut Case| {
+        let mut all = Vec::new();
+        for scope in ["game:baseq3", "game:cstrike", "tag:pair", "tag:alone"] {
+            for ranking in Ranking::ALL {
+                let name = name(scope, "day", ranking, None);
+                all.push(case.ask(&name, &BoardQuestion::Page { position: 1, count: 100 }).unwrap());
+            }
+        }
+        all
+    };
+    let before = (case.hot().engine.windows(), boards(&mut case));
+    assert!(!case.hot().engine.has_changes());
+    for _ in 0..3 {
+        case.reload();
+    }
+    assert!(!case.hot().engine.has_changes(), "nothing to commit");
+    assert!(case.hot().engine.windows_out_of_order().is_empty());
+    // The answers hold cursors, and those generation and version of their boards.
+    assert!((case.hot().engine.windows(), boards(&mut case)) == before);
+    case.check("reloaded");
+}
+
+#[test]
+fn the_other_end_comes_first() {
+    let mut case = Case::new("UTC", &["day keep=0"]);
+    rounds(&mut case, ms("2026-11-18T09:10:00Z"), 12);
+    let board = name("game:baseq3", DAY, Ranking::Points, None);
+    let high = case.points("game:baseq3", DAY);
+    let page = case.ask(&board, &BoardQuestion::Page { position: 1, count: 2 }).unwrap();
+    let after = BoardQuestion::After { cursor: page.head.page.unwrap().after, count: 2 };
+
+    case.set_low(&["points game:baseq3"]);
+    case.reload();
+    assert!(case.hot().engine.windows_out_of_order().contains(&day()));
+    let at_hand = case.board_at_hand("game:baseq3", DAY, Ranking::Points);
+    assert!(at_hand.iter().map(|(name, score, _)| (name, score)).eq(high.iter().map(|(name, score)| (name, score))));
+    assert!(case.ask(&board, &after).is_ok(), "the board of before answers");
+    let plan = case.hot().engine.plan_boards(day());
+    let made = plan.build(&case.hot().store.reader()).unwrap();
+    assert!(case.ask(&board, &after).is_ok(), "until the other is there");
+    case.hot().engine.shelve(made);
+    assert!(case.hot().engine.windows_out_of_order().iter().all(|window| *window != day()));
+    let stale = case.ask(&board, &after).unwrap_err().to_string();
+    assert!(stale.contains("begin anew"), "{stale}");
+    let low = case.points("game:baseq3", DAY);
+    assert!(low.is_sorted_by(|a, b| a.1 <= b.1) && low.len() == high.len() && low != high);
+    let answer = case.ask(&board, &BoardQuestion::Size {}).unwrap();
+    assert!(answer.head.low_is_better);
+    case.check("low scores first");
+
+    // Boards that were planned by rules of before are not taken.
+    let plan = case.hot().engine.plan_boards(day());
+    let made = plan.build(&case.hot().store.reader()).unwrap();
+    case.set_low(&[]);
+    case.reload();
+    case.hot().engine.shelve(made);
+    assert!(case.hot().engine.windows_out_of_order().contains(&day()));
+    assert_eq!(case.points("game:baseq3", DAY), low);
+    // And the settings of before are those of the boards at hand.
+    case.set_low(&["points game:baseq3"]);
+    case.reload();
+    assert!(!case.hot().engine.windows_out_of_order().contains(&day()));
+}
+
+#[test]
+fn boards_at_hand_learn_the_rules_of_a_new_game() {
+    let mut case = Case::new("UTC", &["day keep=0"]);
+    case.set_low(&["points game:cstrike"]);
+    case.restart();
+    let t = ms("2026-11-18T09:10:00Z");
+    case.scan(t, A, &[("ann", 0)]);
+    case.hot().boards(day()).unwrap();
+    let plan = case.hot().engine.plan_boards(day());
+    let made = plan.build(&case.hot().store.reader()).unwrap();
+    case.scan(t + MINUTE_MS, C, &[("ann", 0), ("bob", 0)]);
+    case.scan(t + 2 * MINUTE_MS, C, &[("ann", 3), ("bob", 1)]);
+    let first = |case: &mut Case| case.points("game:cstrike", DAY)[0].0.clone();
+    assert_eq!(first(&mut case), "bob", "in boards at hand");
+    case.hot().engine.shelve(made);
+    assert_eq!(first(&mut case), "bob", "in boards that were being made");
+    case.check("a new game");
+}
+
+/// The one server of a tag is taken out of everything.
+#[test]
+fn a_group_that_goes_leaves_the_others() {
+    let mut case = Case::new("UTC", &["day keep=0"]);
+    rounds(&mut case, ms("2026-11-18T09:10:00Z"), 12);
+    let all = |case: &mut Case, scope| Ranking::ALL.map(|ranking| case.board(scope, DAY, ranking));
+    let (pair, game) = (all(&mut case, "tag:pair"), all(&mut case, "game:baseq3"));
+    assert!(!all(&mut case, "tag:alone")[4].is_empty());
+    let url = clqd::model::ServerUrl::parse(C).unwrap();
+    case.hot().engine.greylist(&url, Some("test".to_owned())).unwrap();
+    case.hot().commit().unwrap();
+    let plan = case.hot().engine.plan_boards(day());
+    let made = plan.build(&case.hot().store.reader()).unwrap();
+    case.hot().engine.shelve(made);
+    assert!(all(&mut case, "tag:alone").iter().all(Vec::is_empty));
+    assert!(all(&mut case, "game:cstrike").iter().all(Vec::is_empty));
+    assert_eq!((all(&mut case, "tag:pair"), all(&mut case, "game:baseq3")), (pair, game));
+}
+
+#[test]
+fn boards_are_made_on_another_thread_while_scans_come_in() {
+    let mut case = Case::new("UTC", &["day keep=0", "hour keep=0"]);
+    let t = ms("2026-11-18T01:00:00Z");
+    rounds(&mut case, t, 100);
+    case.hot().commit().unwrap();
+    let mut from_ms = t + 200 * MINUTE_MS;
+    for round in 0..8 {
+        let plan = case.hot().engine.plan_boards(day());
+        let reader = case.hot().store.reader();
+        let done = AtomicBool::new(false);
+        let made = std::thread::scope(|scope| {
+            let builder = scope.spawn(|| {
+                // As often as there is time for: what is made last is taken.
+                let mut made = plan.build(&reader).unwrap();
+                while !done.load(Ordering::Acquire) {
+                    made = plan.build(&reader).unwrap();
+                }
+                made
+            });
+            for _ in 0..6 {
+                rounds(&mut case, from_ms, 1);
+                from_ms += 2 * MINUTE_MS;
+                case.hot().commit().unwrap();
+                let hot = case.hot();
+                hot.engine.refresh_boards(&hot.store, 3).unwrap();
+            }
+            done.store(true, Ordering::Release);
+            builder.join().expect("a build")
+        });
+        // And something that it cannot have seen.
+        rounds(&mut case, from_ms, 2);
+        from_ms += 4 * MINUTE_MS;
+        case.hot().engine.shelve(made);
+        let kept = Ranking::ALL.map(|ranking| case.board("game:baseq3", DAY, ranking));
+        let plan = case.hot().engine.plan_boards(day());
+        let anew = plan.build(&case.hot().store.reader()).unwrap();
+        case.hot().engine.shelve(anew);
+        let anew = Ranking::ALL.map(|ranking| case.board("game:baseq3", DAY, ranking));
+        assert_eq!(kept, anew, "round {round}");
+    }
+    case.check("made beside the work");
+}
+
+#[test]
+fn an_answer_is_of_one_moment() {
+    let mut case = Case::new("UTC", &["day keep=0"]);
+    let t = ms("2026-11-18T01:00:00Z");
+    rounds(&mut case, t, 30);
+    case.hot().boards(day()).unwrap();
+    let hot = RwLock::new(case.take());
+    let (done, answers) = (AtomicBool::new(false), std::sync::atomic::AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for ranking in [Ranking::Points, Ranking::Time] {
+            let (hot, done, answers) = (&hot, &done, &answers);
+            scope.spawn(move || {
+                while !done.load(Ordering::Acquire) {
+                    for of in ["game:baseq3", "tag:pair", "server:quake3://127.0.0.1:27960"] {
+                        let hot = hot.read().unwrap();
+                        let ask = |question| {
+                            let name = name(of, DAY, ranking, None);
+                            hot.engine.ask_board(&hot.store, &name, &question).unwrap()
+                        };
+                        let top = ask(BoardQuestion::Top { count: 100 });
+                        assert_eq!(top.rows.len() as u64, top.head.size);
+                        let mut last = f64::INFINITY;
+                        for (row, position) in top.rows.iter().zip(1..) {
+                            let BoardRow::Place(place) = row else { panic!("{row:?}") };
+                            assert!(place.at.position == position && place.at.score <= last, "{of}: {:?}", top.rows);
+                            last = place.at.score;
+                            // Score and position come together, and as in the list.
+                            let player = clqd::model::board_view::PlayerName::Key(place.player);
+                            let standing = ask(BoardQuestion::Standing { player });
+                            let [BoardRow::Standing(standing)] = &standing.rows[..] else { panic!("{standing:?}") };
+                            assert_eq!((standing.place, standing.size), (Some(place.at), top.head.size));
+                        }
+                        answers.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+        let mut n = 0;
+        while n < 30 || answers.load(Ordering::Relaxed) < 200 {
+            {
+                let mut hot = hot.write().unwrap();
+                let t_ms = t + (60 + 2 * n) * MINUTE_MS;
+                for (server, more) in [A, B].into_iter().zip(0..) {
+                    let points = (n % 5) * 7;
+                    let list = [("p1", points * (1 + n % 3)), ("p2", points), ("p3", points * 2)];
+                    let line = crate::case::line(t_ms + more, server, &list);
+                    let (url, outcome) = clqd::scanlog::parse(&line).unwrap();
+                    hot.handle(clqd::engine::Event::Observed { url, outcome }).unwrap();
+                }
+                hot.commit().unwrap();
+            }
+            // Some players at a time: readers come in between.
+            loop {
+                let mut hot = hot.write().unwrap();
+                let hot = &mut *hot;
+                if !hot.engine.refresh_boards(&hot.store, 1).unwrap() {
+                    break;
+                }
+            }
+            n += 1;
+        }
+        done.store(true, Ordering::Release);
+    });
+    case.put_back(hot.into_inner().unwrap());
+}

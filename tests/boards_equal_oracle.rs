@@ -1,0 +1,276 @@
+//! Holds the boards of all scopes, windows and rankings against the oracle.
+//! Hostile scan logs go through engine and store with commits, restarts and
+//! builds at moments drawn from the seed; so a board that was made at some
+//! moment and kept since is held against one that is made anew, and both against
+//! what the oracle computes from the whole log. What windows and boards do at
+//! single moments, one case each, is in `boards/`.
+//!
+//! The logs lie around edges: of weeks, of days in which clocks change, of
+//! months and years. `CLQD_SEEDS` is the number of seeds (24), `CLQD_FIRST_SEED`
+//! the first (0).
+
+#[path = "boards/case.rs"]
+mod case;
+#[path = "boards/compare.rs"]
+mod compare;
+#[path = "boards/kept.rs"]
+mod kept;
+#[path = "oracle/mod.rs"]
+mod oracle;
+#[path = "boards/windows.rs"]
+mod windows;
+
+use clqd::board::order::LowIsBetter;
+use clqd::board::window::{WindowSpec, Windows};
+use clqd::engine::{EngineSettings, Event, Plan, WindowBoards};
+use clqd::hot::Hot;
+use clqd::model::week::Calendar;
+use clqd::model::{ServerUrl, WindowKey};
+use clqd::scanlog;
+use oracle::compare::{Segments, open};
+use oracle::generate::{Random, scan_log};
+use oracle::{Oracle, Settings};
+
+/// Where clocks change at night, at midnight, by half an hour, never.
+const ZONES: [&str; 7] = [
+    "Europe/Amsterdam",
+    "America/Havana",
+    "UTC",
+    "Africa/Cairo",
+    "Australia/Lord_Howe",
+    "Asia/Kolkata",
+    "America/New_York",
+];
+
+const HOUR_MS: i64 = 3_600_000;
+
+#[test]
+fn boards_equal_oracle() {
+    let mut segments = Segments::default();
+    for seed in seeds() {
+        let run = Run::new(seed);
+        eprintln!("{}", run.of);
+        segments.add(run.check());
+    }
+    segments.assert_rounded_half_up();
+}
+
+struct Run {
+    of: String,
+    random: Random,
+    log: String,
+    oracle: Oracle,
+    specs: Vec<WindowSpec>,
+    low: Vec<LowIsBetter>,
+    tags: Vec<(String, Vec<String>)>,
+}
+
+impl Run {
+    fn new(seed: u64) -> Run {
+        let zone = ZONES[(seed % ZONES.len() as u64) as usize];
+        let calendar = Calendar::new(zone).expect("a zone");
+        let mut random = Random(seed ^ 0xB0A2D);
+        let log = moved(&scan_log(seed, &calendar), &calendar, &mut random);
+        let settings = Settings { calendar, elo_carry_over: random.below(3) == 0, ..Settings::default() };
+        let oracle = Oracle::new(&log, settings);
+        let begins = oracle.lines[0].t;
+        let specs = specs(begins, &mut random);
+        let mut tagged = |tag: &str, most: u64| {
+            let servers = oracle.servers.iter().filter(|_| random.below(most) == 0).cloned().collect();
+            (tag.to_owned(), servers)
+        };
+        let mut tags = vec![tagged("all of them", 1), tagged("pro", 2), tagged("race", 2), tagged("few", 4)];
+        tags.retain(|(_, servers): &(String, Vec<String>)| !servers.is_empty());
+        let low = low_is_better(&oracle, &mut random);
+        let of = format!("CLQD_FIRST_SEED={seed} CLQD_SEEDS=1, {zone}");
+        Run { of, random, log, oracle, specs, low, tags }
+    }
+
+    fn settings(&self) -> EngineSettings {
+        let mut rules = EngineSettings::default().rules;
+        rules.elo.carry_over = self.oracle.settings.elo_carry_over;
+        EngineSettings {
+            rules,
+            windows: Windows::new(self.oracle.settings.calendar, self.specs.iter().copied()).expect("types"),
+            low_is_better: self.low.clone(),
+            keep_weeks: usize::MAX,
+            ..EngineSettings::default()
+        }
+    }
+
+    fn check(mut self) -> Segments {
+        let place = tempfile::tempdir().expect("a place for the state");
+        let settings = self.settings();
+        let mut hot = open(place.path(), &settings);
+        for server in self.oracle.servers.clone() {
+            let of_server = self.tags.iter().filter(|(_, servers)| servers.contains(&server));
+            let tags = of_server.map(|(tag, _)| tag.clone()).collect();
+            let url = ServerUrl::parse(&server).expect("canonical");
+            hot.engine.add_server(url, tags, self.oracle.lines[0].t - 1).expect("room");
+        }
+        let count = self.log.lines().count();
+        let looks = [self.random.below(count as u64) as usize, count];
+        let mut segments = Segments::default();
+        let mut settle_at_ms = i64::MIN;
+        let mut making: Option<Making> = None;
+        let log = std::mem::take(&mut self.log);
+        for (text, n) in log.lines().zip(1..) {
+            let (url, outcome) = scanlog::parse(text).expect("a line");
+            let t_ms = outcome.t_ms();
+            if t_ms >= settle_at_ms {
+                hot.settle(t_ms).expect("a store");
+                settle_at_ms = t_ms + self.random.below(7_200_000) as i64;
+            }
+            hot.handle(Event::Observed { url, outcome }).expect("a store");
+            match self.random.below(400) {
+                0..=14 => _ = hot.commit().expect("a store"),
+                15..=24 => {
+                    hot.commit().expect("a store");
+                    let most = 1 + self.random.below(40) as usize;
+                    hot.engine.refresh_boards(&hot.store, most).expect("a store");
+                }
+                25..=29 => {
+                    let window = self.any_window(&hot);
+                    hot.boards(window).expect("a store");
+                }
+                30..=41 => making = self.go_on(&mut hot, making),
+                42 => {
+                    hot.commit().expect("a store");
+                    making = None;
+                    drop(hot);
+                    hot = open(place.path(), &settings);
+                }
+                _ => {}
+            }
+            if looks.contains(&n) {
+                let known: String = log.split_inclusive('\n').take(n).collect();
+                let oracle = Oracle::new(&known, self.oracle.settings.clone());
+                segments.add(self.look(&mut hot, &oracle, &format!("{} after line {n}", self.of)));
+            }
+        }
+        segments
+    }
+
+    /// Boards as kept until now, those made anew, and those of the oracle.
+    fn look(&self, hot: &mut Hot, oracle: &Oracle, of: &str) -> Segments {
+        hot.commit().expect("a store");
+        while hot.engine.refresh_boards(&hot.store, 7).expect("a store") {}
+        let scopes = compare::scopes(oracle, &self.tags);
+        let at_hand = |hot: &Hot| -> Vec<WindowKey> {
+            compare::windows_of(hot).into_iter().filter(|window| hot.engine.boards(*window).is_some()).collect()
+        };
+        let windows = at_hand(hot);
+        let kept = compare::read(hot, &scopes, &windows);
+        for &window in &windows {
+            let plan = hot.engine.plan_boards(window);
+            let made = plan.build(&hot.store.reader()).expect("a store");
+            hot.engine.shelve(made);
+        }
+        assert_eq!(at_hand(hot), windows, "{of}");
+        while hot.engine.refresh_boards(&hot.store, usize::MAX).expect("a store") {}
+        let anew = compare::read(hot, &scopes, &windows);
+        for (key, kept) in &kept {
+            assert_eq!(kept, &anew[key], "{of}: kept, and made anew: {key:?}");
+        }
+        compare::check(hot, oracle, &self.specs, &self.low, &self.tags, of)
+    }
+
+    /// Takes the next step in making boards beside the work.
+    fn go_on(&mut self, hot: &mut Hot, making: Option<Making>) -> Option<Making> {
+        match making {
+            None => Some(Making::Planned(hot.engine.plan_boards(self.any_window(hot)))),
+            Some(Making::Planned(plan)) => Some(Making::Made(plan.build(&hot.store.reader()).expect("a store"))),
+            Some(Making::Made(boards)) => {
+                hot.engine.shelve(boards);
+                None
+            }
+        }
+    }
+
+    fn any_window(&mut self, hot: &Hot) -> WindowKey {
+        let running = hot.engine.windows_running();
+        let all = if self.random.below(3) > 0 { running } else { compare::windows_of(hot) };
+        all[self.random.below(all.len() as u64) as usize]
+    }
+}
+
+enum Making {
+    Planned(Plan),
+    Made(WindowBoards),
+}
+
+/// All types of windows, two of them of our own that overlap.
+fn specs(begins: i64, random: &mut Random) -> Vec<WindowSpec> {
+    let base_ms = begins - random.below(9 * HOUR_MS as u64) as i64;
+    let base = chrono::DateTime::from_timestamp_millis(base_ms).expect("a time").to_rfc3339();
+    let minutes = |random: &mut Random, low: u64, high: u64| low + random.below(high - low);
+    let [duration, every] = [minutes(random, 100, 240), minutes(random, 60, 100)];
+    let [long, seldom] = [minutes(random, 1_500, 3_000), minutes(random, 1_300, 1_500)];
+    let repeat = random.below(5);
+    let mut texts = vec![
+        "all-time".to_owned(),
+        "hour keep=0".to_owned(),
+        "day keep=0".to_owned(),
+        "week keep=0".to_owned(),
+        "month keep=0".to_owned(),
+        format!("12 base={base} duration={duration}m every={every}m keep=0"),
+    ];
+    let repeat = if repeat == 0 { String::new() } else { format!(" repeat={repeat}") };
+    texts.push(format!("300 base={base} duration={long}m every={seldom}m{repeat} keep=0"));
+    texts.iter().map(|text| text.parse().unwrap_or_else(|e| panic!("{e}"))).collect()
+}
+
+/// Some boards of one scope, and a ranking everywhere.
+fn low_is_better(oracle: &Oracle, random: &mut Random) -> Vec<LowIsBetter> {
+    let rankings = ["clq1", "clq2", "elo", "points", "time"];
+    let games: std::collections::BTreeSet<&str> = oracle.snapshots.iter().map(|s| s.game.as_str()).collect();
+    let mut scopes: Vec<String> = games.iter().map(|game| format!("game:{game}")).collect();
+    scopes.extend(["tag:pro".to_owned(), "tag:race".to_owned(), format!("server:{}", oracle.servers[0])]);
+    let mut texts = Vec::new();
+    for scope in &scopes {
+        for ranking in rankings {
+            if random.below(6) == 0 {
+                texts.push(format!("{ranking} {scope}"));
+            }
+        }
+    }
+    if random.below(3) == 0 {
+        texts.push(rankings[random.below(5) as usize].to_owned());
+    }
+    texts.iter().map(|text| text.parse().unwrap_or_else(|e| panic!("{e}"))).collect()
+}
+
+/// A log of the edge of a week, moved to another edge, or not.
+fn moved(log: &str, calendar: &Calendar, random: &mut Random) -> String {
+    let time = |line: &str| -> i64 {
+        let digits = line.trim_start_matches("{\"t\":").split(',').next().expect("t stands first");
+        digits.parse().unwrap_or_else(|e| panic!("{e}: {line}"))
+    };
+    let first = log.lines().next().map_or(0, time);
+    let day = calendar.day(first);
+    let length = |day: i64| calendar.day_start_ms(day + 1) - calendar.day_start_ms(day);
+    let edge = match random.below(4) {
+        // A day of other than 24 hours, its beginning or its end.
+        0 => (day..day + 400).find(|&day| length(day) != 24 * HOUR_MS).map(|day| day + random.below(2) as i64),
+        // Local days since Monday 1969-12-29: 2026-01-01 and 2027-01-01.
+        1 => Some(20_457 + 365 * random.below(2) as i64),
+        // 2026-03-01.
+        2 => Some(20_457 + 59),
+        _ => None,
+    };
+    let Some(edge) = edge else { return log.to_owned() };
+    let by = calendar.day_start_ms(edge) - first - random.below(2 * HOUR_MS as u64) as i64;
+    let line = |line: &str| {
+        let t = time(line);
+        line.replacen(&format!("{{\"t\":{t},"), &format!("{{\"t\":{},", t + by), 1) + "\n"
+    };
+    log.lines().map(line).collect()
+}
+
+fn seeds() -> std::ops::Range<u64> {
+    let number = |name: &str, default: u64| {
+        std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|e| panic!("{name}={text}: {e}")))
+    };
+    let first = number("CLQD_FIRST_SEED", 0);
+    first..first + number("CLQD_SEEDS", 24)
+}
