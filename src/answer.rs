@@ -1,13 +1,14 @@
 //! Answers to requests that only read, from an engine and its store: the same
 //! whether the daemon gives them or an offline reader.
 
+use crate::board::window;
 use crate::control::asked;
 use crate::control::protocol::{ErrorCode, Failure, Request, Row, Status};
 use crate::engine::{Source, ViewError};
 use crate::hot::Hot;
 use crate::model::board_view::RankingWeight;
 use crate::model::{Ranking, WindowKey};
-use crate::store::StoreError;
+use crate::store::{Reader, StoreError};
 
 /// All rows of the answer. Everything in `hot` must be committed.
 ///
@@ -52,10 +53,14 @@ pub fn answer(hot: &Hot, request: &Request) -> Result<Vec<Row>, Failure> {
             let head = Row::FusedHead(Box::new(head));
             Ok(std::iter::once(head).chain(list.into_iter().map(Row::Fused)).collect())
         }
+        Request::Windows { .. } => {
+            Ok(engine.windows().into_iter().map(|window| Row::Window(Box::new(window))).collect())
+        }
         Request::Player { name } => {
             Ok(engine.players(store, name).map_err(failure)?.into_iter().map(Row::Player).collect())
         }
         Request::ServersAdd { .. }
+        | Request::WindowsDelete { .. }
         | Request::ServersRemove { .. }
         | Request::Rescan { .. }
         | Request::Greylist { .. }
@@ -74,6 +79,20 @@ fn failure(error: ViewError<StoreError>) -> Failure {
         _ => ErrorCode::NotFound,
     };
     Failure::new(code, error.to_string())
+}
+
+/// Puts in what the windows of an answer take in the state directory.
+///
+/// Reads all of them, about a second for a million records, so it is not part of
+/// [`answer`]: the daemon does it away from the engine's thread.
+pub fn measure(reader: &Reader, rows: &mut [Row]) -> Result<(), Failure> {
+    for row in rows {
+        let Row::Window(listed) = row else { continue };
+        let Ok(window) = window::parse(&listed.window.window) else { continue };
+        let stored = reader.stored(window).map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?;
+        listed.stored = Some(stored);
+    }
+    Ok(())
 }
 
 /// The window whose boards of games and tags an answer takes, see

@@ -25,7 +25,7 @@ use serde_json::Value;
 
 use crate::model::board_view::{
     AbsentView, BoardHead, BoardName, BoardQuestion, BoardRow, BoardsName, FusedHead, FusedQuestion, FusedView,
-    PlaceView, PlayerName, PositionForView, RankingWeight, StandingView, StandingsView,
+    PlaceView, PlayerName, PositionForView, RankingWeight, StandingView, StandingsView, WindowListed, WindowView,
 };
 use crate::model::row::Ranking;
 use crate::model::server::Class;
@@ -110,6 +110,18 @@ pub enum Request {
         k: Option<f64>,
         ask: FusedQuestion,
     },
+    /// A [`Row::Window`] for each window, newest first, by type.
+    #[serde(rename = "windows")]
+    Windows {
+        /// Whether to tell what each takes in the state directory, which is found
+        /// by reading all of it.
+        #[serde(default)]
+        bytes: bool,
+    },
+    /// A [`Row::WindowDeleted`] for each that went. Those go that had ended by
+    /// then; of weeks, closed and archived ones.
+    #[serde(rename = "windows.delete")]
+    WindowsDelete { before_ms: i64 },
     /// A [`Row::Player`] for each game in which the name is known.
     #[serde(rename = "player")]
     Player { name: String },
@@ -126,7 +138,7 @@ pub enum Request {
 }
 
 /// Names of all commands.
-pub const COMMANDS: [&str; 13] = [
+pub const COMMANDS: [&str; 15] = [
     "status",
     "servers.add",
     "servers.remove",
@@ -137,6 +149,8 @@ pub const COMMANDS: [&str; 13] = [
     "board",
     "standings",
     "fused",
+    "windows",
+    "windows.delete",
     "player",
     "greylist",
     "reload",
@@ -153,8 +167,10 @@ impl Request {
             | Request::Board { .. }
             | Request::Standings { .. }
             | Request::Fused { .. }
+            | Request::Windows { .. }
             | Request::Player { .. } => true,
             Request::ServersAdd { .. }
+            | Request::WindowsDelete { .. }
             | Request::ServersRemove { .. }
             | Request::Rescan { .. }
             | Request::Greylist { .. }
@@ -231,6 +247,8 @@ pub enum Row {
     Standings(StandingsView),
     FusedHead(Box<FusedHead>),
     Fused(FusedView),
+    Window(Box<WindowListed>),
+    WindowDeleted(WindowView),
     Player(PlayerView),
 }
 
@@ -513,6 +531,8 @@ mod tests {
                 k: Some(60.0),
                 ask: FusedQuestion::Top { count: 3 },
             },
+            Request::Windows { bytes: true },
+            Request::WindowsDelete { before_ms: 1_763_683_200_000 },
             Request::Player { name: "Visor".into() },
             Request::Greylist { url: url("source://b:2"), reason: Some("two servers, one list".into()) },
             Request::Reload {},

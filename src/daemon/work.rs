@@ -15,8 +15,10 @@ use tokio::sync::{mpsc, oneshot};
 use super::boards::Maker;
 use crate::answer::{answer, boards_needed};
 use crate::archive::Ask;
+use crate::board::window;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::control::asked;
 use crate::control::protocol::{self, Change, ErrorCode, Failure, Request, Row, ScanResult, Which};
 use crate::engine::{Added, AdminError, EngineSettings, Event, Notice, Outcome, RescanWhich, WindowBoards};
 use crate::hot::Hot;
@@ -24,7 +26,7 @@ use crate::model::archive::{ArchiveJob, OutboxEntry};
 use crate::model::{ServerKey, ServerUrl, WindowKey};
 use crate::scan::{ScanMode, ScanOutcome, ScanRequest};
 use crate::scanlog::Recorder;
-use crate::store::StoreError;
+use crate::store::{Reader, StoreError};
 
 /// Outcomes taken at one go before orders get their turn.
 const OUTCOMES_AT_ONCE: usize = 512;
@@ -53,6 +55,10 @@ pub(super) enum Order {
     Jobs {
         ask: Ask,
         reply: oneshot::Sender<Vec<(OutboxEntry, ArchiveJob)>>,
+    },
+    /// For who reads whole windows beside the engine's work.
+    Reader {
+        reply: oneshot::Sender<Reader>,
     },
     /// The archive is empty: everything is to be archived again.
     ArchiveAnew {
@@ -345,6 +351,7 @@ impl Work {
                 });
                 _ = reply.send(results.map_err(refused));
             }
+            Order::Reader { reply } => _ = reply.send(self.hot.store.reader()),
             Order::Jobs { ask, reply } => _ = reply.send(self.jobs(ask)?),
             Order::ArchiveAnew { reply } => {
                 self.hot.engine.archive_anew();
@@ -401,6 +408,10 @@ impl Work {
                 }
                 Err(error) => Err(refused(error)),
             },
+            Request::WindowsDelete { before_ms } => match asked::problem(&request) {
+                Some(problem) => Err(Failure::new(ErrorCode::BadRequest, problem)),
+                None => Ok(self.delete_windows(*before_ms)),
+            },
             reads => {
                 self.commit()?;
                 return Ok(answer(&self.hot, reads));
@@ -431,6 +442,18 @@ impl Work {
             Ok((_, Added::Known)) => change(url.to_string(), protocol::Outcome::Known, None),
             Err(error) => refuse(error.to_string()),
         }
+    }
+
+    fn delete_windows(&mut self, before_ms: i64) -> Vec<Row> {
+        // Of those that are gone nothing can be told any more.
+        let mut there = self.hot.engine.windows();
+        let gone = self.hot.engine.delete_windows_before(&self.hot.store, before_ms);
+        let labels: Vec<String> = gone.into_iter().map(window::label).collect();
+        there.retain(|listed| labels.contains(&listed.window.window));
+        if !labels.is_empty() {
+            tracing::info!(windows = labels.len(), before_ms, "windows deleted");
+        }
+        there.into_iter().map(|listed| Row::WindowDeleted(listed.window)).collect()
     }
 
     fn remove(&mut self, text: &str) -> Row {

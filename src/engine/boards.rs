@@ -299,6 +299,7 @@ impl Engine {
                     phase,
                     players: boards.map(|boards| boards.players() as u64),
                     memory_bytes: boards.map(|boards| boards.heap_bytes() as u64),
+                    stored: None,
                 }
             })
             .collect()
