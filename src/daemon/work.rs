@@ -418,7 +418,13 @@ impl Work {
             }
         };
         self.commit()?;
+        // Tags and the greylist say whose rows count where.
+        self.want_boards_out_of_order();
         Ok(rows)
+    }
+
+    fn want_boards_out_of_order(&mut self) {
+        self.hot.engine.windows_out_of_order().into_iter().for_each(|window| self.boards.want(window));
     }
 
     fn add(&mut self, text: &str, tags: &[String], now_ms: i64) -> Row {

@@ -48,6 +48,10 @@ impl Engine {
             new.iter().for_each(|tag| _ = self.books.tag_key(tag));
             let slot = self.slot_mut(key).expect("named servers exist");
             slot.record.tags.extend(new);
+            if retagged {
+                self.books.shelf.members_changed();
+            }
+            let slot = self.slot_mut(key).expect("named servers exist");
             if back {
                 slot.record.class = Class::UNKNOWN;
                 slot.record.missed = 0;
@@ -86,6 +90,7 @@ impl Engine {
         let key = self.key_of(url)?;
         self.end_presences(key);
         self.slot_mut(key).expect("named servers exist").record.greylist = reason;
+        self.books.shelf.members_changed();
         self.books.server_changed(key);
         Ok(key)
     }

@@ -63,6 +63,8 @@ pub struct WindowBoards {
     window: WindowKey,
     boards: FxHashMap<Group, Boards>,
     rules: Rules,
+    /// Which servers belong to which group: see [`Shelf::members_changed`].
+    members: u64,
 }
 
 impl WindowBoards {
@@ -151,6 +153,7 @@ pub struct Plan {
     /// By server key: no part of any group; and the tags.
     left_out: Vec<bool>,
     tags: FxHashMap<ServerKey, Vec<TagKey>>,
+    members: u64,
     players: u32,
 }
 
@@ -242,7 +245,8 @@ impl Plan {
         for ((group, player), several) in gathering.drain().filter(|(_, several)| several.row.time_at > 0) {
             add(group, player, &several.row);
         }
-        let mut made = WindowBoards { window: self.window, boards: FxHashMap::default(), rules: self.rules.clone() };
+        let (rules, members) = (self.rules.clone(), self.members);
+        let mut made = WindowBoards { window: self.window, boards: FxHashMap::default(), rules, members };
         for (group, mut places) in places {
             let boards = Ranking::ALL.map(|ranking| {
                 let direction = self.rules.direction(group, ranking);
@@ -278,6 +282,7 @@ impl Group {
 pub(super) struct Shelf {
     windows: FxHashMap<WindowKey, Shelved>,
     rules: Rules,
+    members: u64,
 }
 
 #[derive(Debug, Default)]
@@ -312,12 +317,19 @@ impl Shelf {
         }
     }
 
+    /// A server has another tag, or counts or does not count as it did before: all
+    /// boards at hand are to be made anew, and answer until they are.
+    pub(super) fn members_changed(&mut self) {
+        self.members += 1;
+    }
+
     /// A window that nobody has a row in yet, where the boards of others are held.
     pub(super) fn begin(&mut self, window: WindowKey) {
         if self.windows.is_empty() {
             return;
         }
-        let boards = WindowBoards { window, boards: FxHashMap::default(), rules: self.rules.clone() };
+        let (rules, members) = (self.rules.clone(), self.members);
+        let boards = WindowBoards { window, boards: FxHashMap::default(), rules, members };
         self.windows.entry(window).or_insert_with(|| Shelved { boards: Some(boards), ..Shelved::default() });
     }
 
@@ -391,6 +403,7 @@ impl Engine {
             rules: self.books.shelf.rules.clone(),
             left_out,
             tags,
+            members: self.books.shelf.members,
             players: self.books.meta.next_player.saturating_sub(1),
         };
         self.books.shelf.windows.entry(window).or_default().changed_since_plan = Some(present);
