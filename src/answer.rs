@@ -76,6 +76,7 @@ fn failure(error: ViewError<StoreError>) -> Failure {
         | ViewError::AmbiguousName { .. }
         | ViewError::TimeOfWindow(_) => ErrorCode::BadRequest,
         ViewError::Stale(_) => ErrorCode::Refused,
+        ViewError::Rebuilding(_) => ErrorCode::Busy,
         _ => ErrorCode::NotFound,
     };
     Failure::new(code, error.to_string())

@@ -13,6 +13,7 @@ use anyhow::{Context, bail};
 use tokio::sync::{mpsc, oneshot};
 
 use super::boards::Maker;
+use super::rebuild::{self, Place, Rebuilder};
 use crate::answer::{answer, boards_needed};
 use crate::archive::Ask;
 use crate::board::window;
@@ -72,6 +73,8 @@ pub(super) enum Order {
         engine: Box<EngineSettings>,
         commit_interval_ms: u64,
         allow_private: bool,
+        /// What the admin should know of windows.
+        reply: oneshot::Sender<Vec<String>>,
     },
     /// No more probes; outcomes still count.
     StopScanning,
@@ -110,6 +113,8 @@ pub(super) struct Work {
     /// Who waits for the result of a scan.
     waiting: HashMap<ServerKey, Vec<mpsc::UnboundedSender<Row>>>,
     boards: Maker,
+    rebuilder: Rebuilder,
+    place: Place,
     /// Who waits for the boards of a window.
     askers: Vec<(WindowKey, Request, oneshot::Sender<Answer>)>,
 }
@@ -123,7 +128,11 @@ impl Work {
         config: &Config,
         beat: Arc<Beat>,
     ) -> Work {
+        let log = recorder.is_some().then(|| config.record.clone());
+        let place = Place { state_dir: config.state_dir.clone(), log, cache_bytes: config.store.cache_bytes };
         Work {
+            rebuilder: Rebuilder::new(&place),
+            place,
             taken_ms: hot.engine.now_ms(),
             boards: Maker::new(hot.store.reader()),
             askers: Vec::new(),
@@ -152,6 +161,7 @@ impl Work {
         for window in self.hot.engine.windows_running() {
             self.boards.want(window);
         }
+        self.rebuild()?;
         loop {
             let now_ms = self.clock.now_ms();
             self.boards.begin(|window| self.hot.engine.plan_boards(window)).context("cannot start a thread")?;
@@ -159,11 +169,16 @@ impl Work {
             self.beat.beat();
             let wait = Duration::from_millis(self.next_wake_ms(now_ms).saturating_sub(now_ms).max(0) as u64);
             let mut made = None;
+            let mut step = None;
             let order = waiter.block_on(async {
                 tokio::select! {
                     biased;
                     boards = self.boards.made() => {
                         made = Some(boards);
+                        None
+                    }
+                    next = self.rebuilder.step() => {
+                        step = Some(next);
                         None
                     }
                     n = outcomes.recv_many(&mut batch, OUTCOMES_AT_ONCE), if scanning => {
@@ -176,6 +191,10 @@ impl Work {
             });
             if let Some(made) = made {
                 self.shelve(made.context("cannot read the rows of a window")?)?;
+            }
+            if let Some(step) = step {
+                self.rebuilder.take(step);
+                self.take_over()?;
             }
             if !scanning && self.requests.is_some() && order.is_none() {
                 // A stop tells us first, and what it says waits in the orders.
@@ -202,6 +221,7 @@ impl Work {
                 self.ticked_ms = now_ms;
                 self.hot.handle(Event::Tick { now_ms })?;
                 self.hot.sweep()?;
+                self.take_over()?;
             }
             if self.changed_ms.is_some_and(|since| now_ms - since >= self.commit_interval_ms) {
                 self.commit()?;
@@ -256,6 +276,7 @@ impl Work {
             if self.hot.engine.outcomes_used() > used_before {
                 let url = self.hot.engine.url_of(scan.server).expect("outcomes are of known servers");
                 recorder.add(url, &outcome);
+                self.rebuilder.add(url, &outcome);
             }
         }
         Ok(())
@@ -274,10 +295,45 @@ impl Work {
         Ok(())
     }
 
+    /// Begins to make what windows need of the past, if any do.
+    fn rebuild(&mut self) -> anyhow::Result<()> {
+        if self.hot.engine.types_to_rebuild().is_empty() {
+            return Ok(());
+        }
+        // What is recorded up to here is in the files; what comes is told apart.
+        self.commit()?;
+        self.rebuilder.begin(&self.hot.engine, &self.place);
+        Ok(())
+    }
+
+    /// Takes over windows that are made, as soon as their old rows are swept out.
+    fn take_over(&mut self) -> anyhow::Result<()> {
+        if !self.rebuilder.waits() {
+            return Ok(());
+        }
+        self.commit()?;
+        match self.rebuilder.up_to_date() {
+            Ok(Some(made)) if self.hot.engine.can_take_over(&self.hot.store, &made.engine) => {
+                let reader = made.store.reader();
+                let windows = self.hot.engine.take_over(&self.hot.store, &made.engine, &made.store, &reader)?;
+                tracing::info!(windows, "windows were rebuilt from the scan log");
+            }
+            Ok(_) => return Ok(()),
+            Err(error) => {
+                tracing::warn!("windows cannot be rebuilt from the scan log and begin now: {error:#}");
+                self.hot.engine.begin_types_now();
+            }
+        }
+        self.rebuilder.end();
+        self.commit()?;
+        self.hot.engine.windows_running().into_iter().for_each(|window| self.boards.want(window));
+        Ok(())
+    }
+
     fn shelve(&mut self, boards: WindowBoards) -> anyhow::Result<()> {
         let window = boards.window();
         self.hot.engine.shelve(boards);
-        self.hot.engine.windows_out_of_order().into_iter().for_each(|window| self.boards.want(window));
+        self.want_boards_out_of_order();
         let (ready, askers) = std::mem::take(&mut self.askers).into_iter().partition(|(of, ..)| *of == window);
         self.askers = askers;
         for (_, request, reply) in ready as Vec<_> {
@@ -363,9 +419,18 @@ impl Work {
                 self.commit()?;
                 _ = reply.send(());
             }
-            Order::Reload { engine, commit_interval_ms, allow_private } => {
+            Order::Reload { engine, commit_interval_ms, allow_private, reply } => {
                 self.hot.engine.reload(*engine);
-                self.hot.engine.windows_out_of_order().into_iter().for_each(|window| self.boards.want(window));
+                let notes = match self.hot.engine.has_renewed_types() {
+                    true => {
+                        let notes = rebuild::prepare(&mut self.hot.engine, self.place.log.as_deref());
+                        self.rebuild()?;
+                        notes
+                    }
+                    false => Vec::new(),
+                };
+                _ = reply.send(notes);
+                self.want_boards_out_of_order();
                 self.commit_interval_ms = commit_interval_ms as i64;
                 self.allow_private = allow_private;
             }

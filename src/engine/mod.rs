@@ -11,6 +11,7 @@ mod boards;
 mod close;
 mod jobs;
 mod lag;
+mod rebuild;
 mod settings;
 mod shelf;
 mod track;
@@ -28,7 +29,7 @@ use crate::model::view::EngineCounts;
 use crate::model::week::Calendar;
 use crate::model::{
     Commit, Completeness, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, ServerUrl, Snapshot, TagKey,
-    WeekKey, WindowKey,
+    WeekKey, WindowKey, WindowType,
 };
 use crate::schedule::Schedule;
 
@@ -202,6 +203,8 @@ struct Books {
     windows: windows::Now,
     player_windows: windows::PlayerWindows,
     shelf: shelf::Shelf,
+    /// Types of windows that are not as the state had them.
+    renewed: Vec<WindowType>,
     pending: Pending,
     /// Something was kept out of the outbox since the resync began: what it
     /// has passed by already may be incomplete.
@@ -305,6 +308,7 @@ impl Engine {
                 windows: windows::Now::default(),
                 player_windows: windows::PlayerWindows::default(),
                 shelf: shelf::Shelf::default(),
+                renewed: Vec::new(),
                 pending: Pending::default(),
                 let_go: false,
                 settings,

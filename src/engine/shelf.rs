@@ -433,14 +433,18 @@ impl Engine {
 
     /// Windows whose boards are to be at hand: those that run now.
     pub fn windows_running(&self) -> Vec<WindowKey> {
-        self.books.settings.windows.at(self.now_ms())
+        let mut windows = self.books.settings.windows.at(self.now_ms());
+        windows.retain(|window| !self.books.is_rebuilding(*window));
+        windows
     }
 
-    /// Windows whose boards order scores as the settings no longer say. They
-    /// answer until they are planned and shelved anew.
+    /// Windows whose boards order scores as the settings no longer say, or count
+    /// servers as they no longer are. They answer until they are planned and
+    /// shelved anew.
     pub fn windows_out_of_order(&self) -> Vec<WindowKey> {
         let shelf = &self.books.shelf;
-        let is_old = |shelved: &Shelved| shelved.boards.as_ref().is_some_and(|boards| boards.rules != shelf.rules);
+        let is_old = |boards: &WindowBoards| boards.rules != shelf.rules || boards.members != shelf.members;
+        let is_old = |shelved: &Shelved| shelved.boards.as_ref().is_some_and(is_old);
         shelf.windows.iter().filter(|(_, shelved)| is_old(shelved)).map(|(window, _)| *window).collect()
     }
 
