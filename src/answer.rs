@@ -1,6 +1,7 @@
 //! Answers to requests that only read, from an engine and its store: the same
 //! whether the daemon gives them or an offline reader.
 
+use crate::board::window;
 use crate::control::asked;
 use crate::control::protocol::{ErrorCode, Failure, Request, Row, Status};
 use crate::engine::{Source, ViewError};
@@ -8,7 +9,7 @@ use crate::hot::Hot;
 use crate::model::board_view::RankingWeight;
 use crate::model::view::ForgottenName;
 use crate::model::{Ranking, WindowKey};
-use crate::store::StoreError;
+use crate::store::{Reader, StoreError};
 
 /// All rows of the answer. Everything in `hot` must be committed.
 ///
@@ -53,6 +54,9 @@ pub fn answer(hot: &Hot, request: &Request) -> Result<Vec<Row>, Failure> {
             let head = Row::FusedHead(Box::new(head));
             Ok(std::iter::once(head).chain(list.into_iter().map(Row::Fused)).collect())
         }
+        Request::Windows { .. } => {
+            Ok(engine.windows().into_iter().map(|window| Row::Window(Box::new(window))).collect())
+        }
         Request::Player { name } => {
             Ok(engine.players(store, name).map_err(failure)?.into_iter().map(Row::Player).collect())
         }
@@ -62,6 +66,7 @@ pub fn answer(hot: &Hot, request: &Request) -> Result<Vec<Row>, Failure> {
             Ok(forgotten.map(row).collect())
         }
         Request::ServersAdd { .. }
+        | Request::WindowsDelete { .. }
         | Request::ServersRemove { .. }
         | Request::ServersTag { .. }
         | Request::PlayerMerge { .. }
@@ -81,9 +86,24 @@ pub fn failure(error: ViewError<StoreError>) -> Failure {
         | ViewError::AmbiguousName { .. }
         | ViewError::TimeOfWindow(_) => ErrorCode::BadRequest,
         ViewError::Stale(_) => ErrorCode::Refused,
+        ViewError::Rebuilding(_) => ErrorCode::Busy,
         _ => ErrorCode::NotFound,
     };
     Failure::new(code, error.to_string())
+}
+
+/// Puts in what the windows of an answer take in the state directory.
+///
+/// Reads all of them, about a second for a million records, so it is not part of
+/// [`answer`]: the daemon does it away from the engine's thread.
+pub fn measure(reader: &Reader, rows: &mut [Row]) -> Result<(), Failure> {
+    for row in rows {
+        let Row::Window(listed) = row else { continue };
+        let Ok(window) = window::parse(&listed.window.window) else { continue };
+        let stored = reader.stored(window).map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?;
+        listed.stored = Some(stored);
+    }
+    Ok(())
 }
 
 /// The window whose boards of games and tags an answer takes, see

@@ -77,6 +77,12 @@ impl Hot {
     /// and now where they are not; the daemon does that beside its work.
     pub fn boards(&mut self, window: WindowKey) -> Result<(), StoreError> {
         self.commit()?;
+        self.make_boards(window)
+    }
+
+    /// The same for a reader, who writes nothing: as the state was when it was
+    /// opened.
+    pub fn make_boards(&mut self, window: WindowKey) -> Result<(), StoreError> {
         if self.engine.boards(window).is_none() {
             let plan = self.engine.plan_boards(window);
             self.engine.shelve(plan.build(&self.store.reader())?);

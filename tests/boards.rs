@@ -7,6 +7,8 @@
 //! how refusals look.
 
 mod common;
+#[path = "boards/past.rs"]
+mod past;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +18,8 @@ use clqd::model::Ranking;
 use clqd::model::board_view::{
     BoardHead, BoardName, BoardQuestion, BoardsName, FusedQuestion, PlaceView, PlayerName, ScoreBounds,
 };
-use common::{Place, ask};
+use common::{Place, ask, until};
+use past::{A, B, C, Past};
 use serde_json::Value;
 
 const WEEK: &str = "2025-W47";
@@ -241,9 +244,9 @@ fn a_request_that_has_no_answer_is_told_why() {
     assert!(code == ErrorCode::BadRequest && told.contains("\"nonsense\" is damaged"), "{told}");
     let window = |window: &str, time_ms| BoardName { window: Some(window.to_owned()), time_ms, ..elo.clone() };
     for (board, want) in [
-        (window("2001-W01", None), "week 2001-W01 holds nothing; weeks at hand: 2025-W47"),
-        (window("day", None), "in \"day\"; there are those of windows of type week"),
-        (window("2025-11-20", None), "in \"2025-11-20\"; there are"),
+        (window("2001-W01", None), "there is no window \"2001-W01\"; the types are week, and"),
+        (window("day", None), "there is no window \"day\"; the types are week, and"),
+        (window("2025-11-20", None), "there is no window \"2025-11-20\"; the types are week, and"),
         (BoardName { scope: "server:quake3://127.9.9.9:1".parse().unwrap(), ..elo.clone() }, "is not known"),
     ] {
         let (code, told) = refused(&board, top());
@@ -326,7 +329,7 @@ fn the_commands_without_a_daemon() {
         (&Value::from(WEEK), &Value::from(WEEK))
     );
     for (args, code, told) in [
-        (vec!["board", "top", "--game", "baseq3"], 1, "there are no boards of game:baseq3"),
+        (vec!["board", "top", "--game", "baseq4"], 1, "did you mean \"baseq3\"?"),
         (vec!["board", "top", "--tag", "a b"], 2, "tag \"a b\" is not"),
         (board_line(&["page", "--after", after, "--ranking", "elo"]), 1, "begin anew"),
         (board_line(&["page", "--after", "A"]), 1, "is damaged"),
@@ -404,4 +407,237 @@ fn a_name_of_several_games() {
     let told = "\"Visor\" is a name in several games: baseq3 (player 1), baseoa (player 2); say which by";
     assert!(refused.err.contains(told), "{}", refused.err);
     assert_eq!(key(on(a, &["--key", "2"])), 2);
+}
+
+/// What a daemon with windows of every type is asked, and what it answers.
+fn answers_of_the_past(place: &Place, past: &Past) -> Vec<Vec<Value>> {
+    let mut answers = Vec::new();
+    type Of = fn(&past::Play) -> bool;
+    let scopes: [(&str, &str, Of); 4] = [
+        ("--game", "baseq3", |play| past::game(play.server) == "baseq3"),
+        ("--game", "cstrike", |play| past::game(play.server) == "cstrike"),
+        ("--tag", "pro", |play| play.server == B || play.server == C),
+        ("--server", A, |play| play.server == A),
+    ];
+    for window in past.windows() {
+        let label = Past::label(window);
+        for (option, scope, of_scope) in scopes {
+            let top = place.json(["board", "top", option, scope, "--window", &label, "--ranking", "points"]);
+            let told: Vec<(String, i64)> = top[1..]
+                .iter()
+                .map(|row| (row["name"].as_str().unwrap().to_owned(), row["score"].as_f64().unwrap() as i64))
+                .collect();
+            assert_eq!(told, past.points(of_scope, window), "{option} {scope} in {label}");
+            assert_eq!(top[0]["window"], label.as_str());
+            answers.push(top);
+        }
+    }
+    answers
+}
+
+/// `clqd board` with a daemon or without.
+fn other_answers(place: &Place, past: &Past) -> Vec<Vec<Value>> {
+    let late = past.plays.iter().find(|play| play.server == B).expect("a play");
+    let time = late.t_ms.to_string();
+    let ask = |args: &[&str]| place.json([&["board"], args].concat());
+    let in_hour = ["--game", "baseq3", "--window", "hour", "--time", &time];
+    let standing = ask(&[&["standing", "Anarki"], &in_hour[..]].concat());
+    let positions: Vec<(&str, &Value)> = standing[0]["standings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|standing| (standing["ranking"].as_str().unwrap(), &standing["place"]["position"]))
+        .collect();
+    assert_eq!(positions[3..], [("points", &Value::from(1)), ("time", &Value::from(2))]);
+    let fused = ask(&[&["fused", "--ranking", "points", "-n", "2"], &in_hour[..]].concat());
+    assert_eq!((&fused[1]["name"], &fused[2]["name"]), (&"Anarki".into(), &"Visor".into()));
+    // Of three windows that overlap, the oldest.
+    let oldest = ask(&["top", "--tag", "pro", "--window", "12", "--time", &time]);
+    assert_eq!(oldest[0]["from_ms"], late.t_ms - late.t_ms.rem_euclid(past::HOUR_MS) - 2 * past::HOUR_MS);
+    vec![standing, fused, oldest]
+}
+
+#[test]
+fn games_tags_and_windows_of_every_type() {
+    let place = Place::new(&Past::config());
+    let past = Past::new(clqd::clock::system_ms());
+    replay(&place, &past.log());
+    let daemon = place.start();
+    place.ok(["servers", "add", B, C, "--tag", "pro"]);
+    // Boards at hand answer as before until they are made anew.
+    let tagged = || place.json(["board", "top", "--tag", "pro", "--window", "all-time", "--ranking", "points"]);
+    until("the tag has boards", || tagged().len() > 1);
+    let of_daemon = (answers_of_the_past(&place, &past), other_answers(&place, &past));
+    for (args, told) in [
+        (["--game", "basq3", "--window", "day"], "did you mean \"baseq3\"?"),
+        (["--tag", "prp", "--window", "day"], "did you mean \"pro\"?"),
+        (["--game", "baseq3", "--window", "2001-11-21"], "there is no window \"2001-11-21\""),
+        (["--game", "baseq3", "--window", "13"], "the types are all-time, hour, day, week, month, 12"),
+    ] {
+        let done = place.run([&["board", "top"], &args[..]].concat());
+        assert!(done.status.code() == Some(1) && done.err.contains(told), "{args:?}: {}", done.err);
+    }
+    windows_are_listed(&place, &past);
+    daemon.stop();
+
+    let without = (answers_of_the_past(&place, &past), other_answers(&place, &past));
+    assert_eq!(of_daemon, without, "from the state directory");
+    windows_are_listed(&place, &past);
+    let daemon = place.start();
+    let again = (answers_of_the_past(&place, &past), other_answers(&place, &past));
+    assert_eq!(of_daemon, again, "after a restart");
+    daemon.stop();
+}
+
+fn windows_are_listed(place: &Place, past: &Past) {
+    let listed = place.json(["board", "windows", "--bytes"]);
+    for window in past.windows() {
+        let label = Past::label(window);
+        let row = listed.iter().find(|row| row["window"] == label.as_str()).unwrap_or_else(|| panic!("{label}"));
+        // Rows of those who were not seen leaving are still with their server.
+        assert!(row["stored"]["records"].as_u64() >= Some(2) && row["stored"]["bytes"].as_u64() > Some(30), "{row}");
+        let running = row["to_ms"].as_i64().is_none_or(|to_ms| to_ms > clqd::clock::system_ms());
+        assert_eq!(row["phase"], if running { "running" } else { "closed" }, "{row}");
+    }
+    for kind in ["hour", "day", "month", "12"] {
+        assert!(listed.iter().any(|row| row["type"] == kind && row["phase"] == "next"), "the next {kind}");
+    }
+    assert!(place.json(["board", "windows"]).iter().all(|row| row["stored"].is_null()));
+    assert!(place.ok(["board", "windows"]).starts_with("type "));
+}
+
+/// Boards of closed windows are made when they are asked for: everybody who
+/// asks meanwhile waits.
+#[test]
+fn who_asks_while_boards_are_made_is_answered() {
+    let place = Place::new(&Past::config());
+    let past = Past::new(clqd::clock::system_ms());
+    replay(&place, &past.log());
+    let daemon = place.start();
+    let windows = past.windows();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            for &window in &windows {
+                let (place, past) = (&place, &past);
+                scope.spawn(move || {
+                    let mut client = Client::connect(&place.socket()).expect("connected");
+                    let board = BoardName {
+                        scope: "game:baseq3".parse().expect("a scope"),
+                        ranking: Ranking::Points,
+                        window: Some(Past::label(window)),
+                        time_ms: None,
+                    };
+                    let top = Request::Board { board, ask: BoardQuestion::Top { count: 10 } };
+                    let rows = ask(&mut client, &top).expect("an answer");
+                    let told: Vec<(String, i64)> = places(rows.into_iter().skip(1).collect())
+                        .into_iter()
+                        .map(|place| (place.name, place.at.raw))
+                        .collect();
+                    assert_eq!(told, past.points(|play| play.server != C, window));
+                });
+            }
+        }
+    });
+    daemon.stop();
+}
+
+#[test]
+fn windows_that_are_over_can_be_deleted() {
+    let place = Place::new(&Past::config());
+    let past = Past::new(clqd::clock::system_ms());
+    replay(&place, &past.log());
+    let daemon = place.start();
+    let last_ms = past.plays.iter().map(|play| play.t_ms).max().expect("plays");
+    let before_ms = last_ms - last_ms.rem_euclid(past::HOUR_MS);
+    let before = before_ms.to_string();
+    let refused = place.run(["board", "delete-before", &before]);
+    assert!(refused.status.code() == Some(2) && refused.err.contains("--yes"), "{}", refused.err);
+
+    // Weeks go when they are closed, which takes a tick.
+    let listed = || place.json(["board", "windows", "--bytes"]);
+    let is_over = |row: &Value| row["to_ms"].as_i64().is_some_and(|to_ms| to_ms <= before_ms);
+    until("what is over is closed", || listed().iter().filter(|row| is_over(row)).all(|row| row["phase"] == "closed"));
+    let there = listed();
+    let labels = |rows: &[Value]| -> Vec<String> {
+        let mut labels: Vec<_> = rows.iter().map(|row| row["window"].as_str().unwrap().to_owned()).collect();
+        labels.sort();
+        labels
+    };
+    let over: Vec<Value> = there.iter().filter(|row| is_over(row)).cloned().collect();
+    assert!(over.len() >= 4, "two hours, and windows of type 12: {over:?}");
+    let gone = place.json(["board", "delete-before", &before, "--yes"]);
+    assert_eq!(labels(&gone), labels(&over));
+    let left = listed();
+    assert!(left.iter().all(|row| !is_over(row)));
+    assert_eq!(labels(&left).len() + labels(&gone).len(), labels(&there).len(), "no other has gone");
+    let stays = |rows: &[Value], label: &str| rows.iter().find(|row| row["window"] == label).expect(label).clone();
+    assert_eq!(stays(&left, "all-time")["stored"], stays(&there, "all-time")["stored"]);
+    let asked = place.run(["board", "top", "--game", "baseq3", "--window", &labels(&gone)[0]]);
+    assert!(asked.status.code() == Some(1) && asked.err.contains("there is no window"), "{}", asked.err);
+    assert_eq!(place.json(["board", "delete-before", &before, "--yes"]), Vec::<Value>::new());
+    daemon.stop();
+
+    // The daemon sweeps once a second; what it had not swept, the next does.
+    let state = clqd::store::StoreSettings { cache_bytes: 16 << 20, create: false };
+    let config = clqd::config::Config::load(&place.config()).expect("the config");
+    let mut hot = clqd::hot::Hot::open(&place.state(), state, config.engine_settings().unwrap()).expect("the state");
+    while hot.sweep().expect("a store") {}
+    for row in &over {
+        let label = row["window"].as_str().unwrap();
+        let window = clqd::board::window::parse(label).expect("a label");
+        let stored = hot.store.reader().stored(window).expect("a store");
+        assert_eq!((stored.records, stored.bytes), (0, 0), "{label}");
+        assert!(row["stored"]["records"].as_u64() >= Some(2), "{label} held something before");
+    }
+}
+
+/// Bytes of all files of a state directory.
+fn size_on_disk(dir: &Path) -> u64 {
+    let entries = std::fs::read_dir(dir).expect("a directory").map(|entry| entry.expect("an entry"));
+    entries
+        .map(|entry| match entry.file_type().expect("a type").is_dir() {
+            true => size_on_disk(&entry.path()),
+            false => entry.metadata().expect("metadata").len(),
+        })
+        .sum()
+}
+
+/// Windows come and go, and the room that old ones leave is taken by new ones.
+#[test]
+fn the_store_does_not_grow_with_windows_that_go() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let windows = ["hour keep=1", "all-time"].map(|text| text.parse().expect("a type"));
+    let engine = clqd::engine::EngineSettings {
+        windows: clqd::board::window::Windows::new(Default::default(), windows).expect("types"),
+        ..Default::default()
+    };
+    let store = clqd::store::StoreSettings { cache_bytes: 16 << 20, create: true };
+    let mut hot = clqd::hot::Hot::open(dir.path(), store, engine).expect("a state");
+    let first_ms = 1_763_683_200_000 + 5 * past::MINUTE_MS;
+    let mut sizes = Vec::new();
+    for hour in 0..24 {
+        for scan in 0..3 {
+            let t_ms = first_ms + hour * past::HOUR_MS + scan * past::MINUTE_MS;
+            for server in 0..60 {
+                let player = |n: i64| format!(r#"{{"name":"p{n} of {server}","points":{},"ping":9}}"#, scan * n);
+                let players: Vec<String> = (1..=50).map(player).collect();
+                let line = format!(
+                    r#"{{"t":{t_ms},"server":"quake3://127.0.0.1:{}","game":"g","map":"m{scan}","slots":64,"players":[{}]}}"#,
+                    1_000 + server,
+                    players.join(",")
+                );
+                let (url, outcome) = clqd::scanlog::parse(&line).expect("a line");
+                hot.handle(clqd::engine::Event::Observed { url, outcome }).expect("a store");
+            }
+            hot.commit().expect("a store");
+        }
+        hot.settle(first_ms + hour * past::HOUR_MS + 10 * past::MINUTE_MS).expect("a store");
+        sizes.push(size_on_disk(dir.path()));
+    }
+    println!("bytes on disk by hour: {sizes:?}");
+    // Sled has some segments more or less at any time.
+    let largest = |hours: std::ops::Range<usize>| *sizes[hours].iter().max().expect("some");
+    assert!(largest(16..24) < largest(8..16) * 11 / 10, "grown over eight more rotations: {sizes:?}");
+    let all_time = hot.store.reader().stored(clqd::model::WindowKey::ALL_TIME).expect("a store");
+    assert_eq!(all_time.records, 2 * 60 * 50, "a row and a standing of each player");
 }

@@ -132,6 +132,19 @@ impl Windows {
         Some(WindowKey { kind, index })
     }
 
+    /// The numbers of the windows of a type that are there at a moment: those that
+    /// contain it, and before them as many as are kept.
+    pub fn kept(&self, kind: WindowType, t_ms: i64) -> Range<u32> {
+        let Some(spec) = self.spec(kind) else { return 0..0 };
+        let of_now = self.containing(spec.shape, within(t_ms));
+        let first = match Repeats::of(spec.shape) {
+            Some(_) => 0,
+            None => self.containing(spec.shape, 0).start,
+        };
+        let kept = if spec.keep == 0 { u32::MAX } else { spec.keep };
+        of_now.start.saturating_sub(kept).max(first)..of_now.end
+    }
+
     /// Which of the closed windows are to go so that as many of the type stay as
     /// are kept: those that ended first, in that order. Windows of a type that is
     /// not there any more all stay: it may be back after the next reload.

@@ -117,6 +117,21 @@ pub enum Board {
         #[command(flatten)]
         rows: Rows,
     },
+    /// List the windows there are: those over, running, and next of each type
+    Windows {
+        /// Read all of each, to tell what it takes in the state directory; a second per million rows
+        #[arg(long)]
+        bytes: bool,
+    },
+    /// Delete, with all their boards, the windows that had ended by a time; closed and archived weeks among them
+    DeleteBefore {
+        /// Such as 2026-11-21T14:00:00Z, or Unix ms
+        #[arg(value_name = "TIME", value_parser = time)]
+        before: i64,
+        /// They are gone for good: without this nothing is deleted
+        #[arg(long, required = true)]
+        yes: bool,
+    },
 }
 
 /// Scope and window.
@@ -227,6 +242,8 @@ pub fn run(command: Board, app: &App) -> anyhow::Result<ExitCode> {
 
 fn request(command: Board) -> Request {
     let (board, question) = match command {
+        Board::Windows { bytes } => return Request::Windows { bytes },
+        Board::DeleteBefore { before, .. } => return Request::WindowsDelete { before_ms: before },
         Board::Standing { boards, ranking: None, player } => {
             return Request::Standings { boards: boards.name(), player: player.name(), rankings: Vec::new() };
         }

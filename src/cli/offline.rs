@@ -3,7 +3,7 @@
 
 use std::io;
 
-use crate::answer::answer;
+use crate::answer::{answer, boards_needed, measure};
 use crate::config::Config;
 use crate::control::{End, Request, Row};
 use crate::hot::Hot;
@@ -22,7 +22,14 @@ pub fn offline(config: &Config) -> anyhow::Result<Box<dyn Reader>> {
 
 impl Reader for Hot {
     fn ask(&mut self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<End> {
-        for row in answer(self, request)? {
+        if let Some(window) = boards_needed(self, request) {
+            self.make_boards(window)?;
+        }
+        let mut rows = answer(self, request)?;
+        if let Request::Windows { bytes: true } = request {
+            measure(&self.store.reader(), &mut rows)?;
+        }
+        for row in rows {
             each(row)?;
         }
         Ok(End::default())

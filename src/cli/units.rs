@@ -22,6 +22,24 @@ pub fn date(t_ms: i64) -> String {
     DateTime::<Utc>::from_timestamp_millis(t_ms).map_or_else(|| t_ms.to_string(), |t| t.format("%Y-%m-%d").to_string())
 }
 
+/// `2026-11-20 13:45` (UTC).
+pub fn moment(t_ms: i64) -> String {
+    let time = DateTime::<Utc>::from_timestamp_millis(t_ms);
+    time.map_or_else(|| t_ms.to_string(), |t| t.format("%Y-%m-%d %H:%M").to_string())
+}
+
+/// `999 B`, `1.5 kB`, `20.0 MB`: units of a thousand.
+pub fn bytes(n: u64) -> String {
+    let mut scaled = n as f64;
+    for unit in ["B", "kB", "MB", "GB"] {
+        if scaled < 999.95 {
+            return if unit == "B" { format!("{n} B") } else { format!("{scaled:.1} {unit}") };
+        }
+        scaled /= 1_000.0;
+    }
+    format!("{scaled:.1} TB")
+}
+
 /// The two largest units that are not zero: `45 s`, `12 min`, `3 h 5 min`, `4 d 2 h`.
 pub fn duration(ms: u64) -> String {
     let s = ms / 1_000;
@@ -135,6 +153,9 @@ mod tests {
     fn numbers() {
         assert_eq!([0, 999, 1_000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!(points(-1_000), "-1,000");
+        assert_eq!([0, 999, 1_000, 20_000_000].map(bytes), ["0 B", "999 B", "1.0 kB", "20.0 MB"]);
+        assert_eq!([999_949, 999_950].map(bytes), ["999.9 kB", "1.0 MB"]);
+        assert_eq!(moment(1_763_683_200_000), "2025-11-21 00:00");
         assert_eq!(elo(887.5), "888");
         assert_eq!(score(Ranking::Time, 3_660.0), "1 h 1 min");
         assert_eq!(clq1_per_s(7_200_000), 1.0);

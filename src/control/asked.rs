@@ -32,6 +32,7 @@ pub fn problem(request: &Request) -> Option<String> {
                 FusedQuestion::Top { count } => rows(*count),
                 FusedQuestion::Players { players } => list(players),
             }),
+        Request::WindowsDelete { before_ms } => time(Some(*before_ms)),
         _ => None,
     }
 }

@@ -26,7 +26,7 @@ use serde_json::Value;
 use crate::model::NameHash;
 use crate::model::board_view::{
     AbsentView, BoardHead, BoardName, BoardQuestion, BoardRow, BoardsName, FusedHead, FusedQuestion, FusedView,
-    PlaceView, PlayerName, PositionForView, RankingWeight, StandingView, StandingsView,
+    PlaceView, PlayerName, PositionForView, RankingWeight, StandingView, StandingsView, WindowListed, WindowView,
 };
 use crate::model::row::Ranking;
 use crate::model::server::Class;
@@ -111,6 +111,18 @@ pub enum Request {
         k: Option<f64>,
         ask: FusedQuestion,
     },
+    /// A [`Row::Window`] for each window, newest first, by type.
+    #[serde(rename = "windows")]
+    Windows {
+        /// Whether to tell what each takes in the state directory, which is found
+        /// by reading all of it.
+        #[serde(default)]
+        bytes: bool,
+    },
+    /// A [`Row::WindowDeleted`] for each that went. Those go that had ended by
+    /// then; of weeks, closed and archived ones.
+    #[serde(rename = "windows.delete")]
+    WindowsDelete { before_ms: i64 },
     /// A [`Row::Player`] for each game in which the name is known.
     #[serde(rename = "player")]
     Player { name: String },
@@ -148,7 +160,7 @@ pub enum Request {
 }
 
 /// Names of all commands.
-pub const COMMANDS: [&str; 18] = [
+pub const COMMANDS: [&str; 20] = [
     "status",
     "servers.add",
     "servers.remove",
@@ -159,6 +171,8 @@ pub const COMMANDS: [&str; 18] = [
     "board",
     "standings",
     "fused",
+    "windows",
+    "windows.delete",
     "player",
     "servers.tag",
     "player.merge",
@@ -181,8 +195,10 @@ impl Request {
             | Request::Board { .. }
             | Request::Standings { .. }
             | Request::Fused { .. }
+            | Request::Windows { .. }
             | Request::Player { .. } => true,
             Request::ServersAdd { .. }
+            | Request::WindowsDelete { .. }
             | Request::ServersRemove { .. }
             | Request::ServersTag { .. }
             | Request::PlayerMerge { .. }
@@ -263,6 +279,8 @@ pub enum Row {
     Standings(StandingsView),
     FusedHead(Box<FusedHead>),
     Fused(FusedView),
+    Window(Box<WindowListed>),
+    WindowDeleted(WindowView),
     Player(PlayerView),
     Correction(Correction),
     ForgottenName(ForgottenName),
@@ -561,6 +579,8 @@ mod tests {
                 k: Some(60.0),
                 ask: FusedQuestion::Top { count: 3 },
             },
+            Request::Windows { bytes: true },
+            Request::WindowsDelete { before_ms: 1_763_683_200_000 },
             Request::Player { name: "Visor".into() },
             Request::ServersTag { urls: vec![url("quake3://a:1")], add: vec!["ctf".into()], remove: Vec::new() },
             Request::PlayerMerge { from: PlayerName::Key(7), into: PlayerName::Name("7".into()), game: "g".into() },

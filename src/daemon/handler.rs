@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 
 use super::Shared;
 use super::work::Order;
+use crate::answer::measure;
 use crate::control::protocol::{ArchiveStatus, DaemonStatus, Which};
 use crate::control::{End, ErrorCode, Failure, Handler, Replies, Request, Row};
 
@@ -29,6 +30,7 @@ impl Shared {
     /// of a status is put in.
     pub(super) async fn ask(&self, request: Request) -> Result<Vec<Row>, Failure> {
         let stopping = || Failure::new(ErrorCode::Stopping, "the daemon is stopping");
+        let with_bytes = matches!(request, Request::Windows { bytes: true });
         let (reply, answer) = oneshot::channel();
         self.orders.send(Order::Ask { request, reply }).await.map_err(|_| stopping())?;
         let mut rows = answer.await.map_err(|_| stopping())??;
@@ -39,7 +41,16 @@ impl Shared {
                 status.counters = self.counters();
             }
         }
-        Ok(rows)
+        if with_bytes { self.measured(rows).await } else { Ok(rows) }
+    }
+
+    async fn measured(&self, mut rows: Vec<Row>) -> Result<Vec<Row>, Failure> {
+        let stopping = || Failure::new(ErrorCode::Stopping, "the daemon is stopping");
+        let (reply, reader) = oneshot::channel();
+        self.orders.send(Order::Reader { reply }).await.map_err(|_| stopping())?;
+        let reader = reader.await.map_err(|_| stopping())?;
+        let measuring = tokio::task::spawn_blocking(move || measure(&reader, &mut rows).map(|()| rows));
+        measuring.await.map_err(|_| stopping())?
     }
 
     async fn rescan(&self, which: Which, replies: &mut Replies) -> Result<End, Failure> {

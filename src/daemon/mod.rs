@@ -10,6 +10,7 @@ mod archive;
 mod boards;
 mod handler;
 mod notify;
+mod rebuild;
 mod work;
 
 use std::path::{Path, PathBuf};
@@ -123,10 +124,14 @@ impl Daemon {
                 let path = settings.path.clone();
                 let recorder =
                     Recorder::open(settings).with_context(|| format!("cannot open the scan log {}", path.display()))?;
+                rebuild::prepare(&mut hot.engine, Some(&path));
                 catch_up(&mut hot, &path)?;
                 anyhow::Ok(recorder)
             })
             .transpose()?;
+        if recorder.is_none() {
+            rebuild::prepare(&mut hot.engine, None);
+        }
         let clock = Arc::new(Clock::new(hot.engine.now_ms()));
         hot.engine.replan(clock.now_ms());
         if clock.ahead_ms() > 1_000 {
@@ -258,8 +263,9 @@ impl Shared {
             log.set(&config.log).map_err(|error| refused(format!("{error:#}")))?;
         }
         let commit_interval_ms = config.store.commit_interval_ms;
-        let order =
-            Order::Reload { engine: Box::new(engine), commit_interval_ms, allow_private: config.scan.allow_private };
+        let (reply, of_windows) = oneshot::channel();
+        let allow_private = config.scan.allow_private;
+        let order = Order::Reload { engine: Box::new(engine), commit_interval_ms, allow_private, reply };
         _ = self.orders.send(order).await;
         _ = self.reload_scan.send(config.scan_settings()).await;
         self.reload_archive(config.archive_settings()).await;
@@ -271,6 +277,7 @@ impl Shared {
         if !reloaded.needs_restart.is_empty() {
             notes.push(format!("kept until a restart: {}", reloaded.needs_restart.join(", ")));
         }
+        notes.extend(of_windows.await.unwrap_or_default());
         if notes.is_empty() {
             notes.push("nothing has changed".to_owned());
         }

@@ -13,10 +13,13 @@ use anyhow::{Context, bail};
 use tokio::sync::{mpsc, oneshot};
 
 use super::boards::Maker;
+use super::rebuild::{self, Place, Rebuilder};
 use crate::answer::{answer, boards_needed, failure};
 use crate::archive::Ask;
+use crate::board::window;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::control::asked;
 use crate::control::protocol::{self, Change, ErrorCode, Failure, Request, Row, ScanResult, Which};
 use crate::engine::{
     Added, AdminError, CorrectError, EngineSettings, Event, Forgotten, Notice, Outcome, RescanWhich, WindowBoards,
@@ -27,7 +30,7 @@ use crate::model::view::Correction;
 use crate::model::{ServerKey, ServerUrl, WindowKey};
 use crate::scan::{ScanMode, ScanOutcome, ScanRequest};
 use crate::scanlog::Recorder;
-use crate::store::StoreError;
+use crate::store::{Reader, StoreError};
 
 /// Outcomes taken at one go before orders get their turn.
 const OUTCOMES_AT_ONCE: usize = 512;
@@ -57,6 +60,10 @@ pub(super) enum Order {
         ask: Ask,
         reply: oneshot::Sender<Vec<(OutboxEntry, ArchiveJob)>>,
     },
+    /// For who reads whole windows beside the engine's work.
+    Reader {
+        reply: oneshot::Sender<Reader>,
+    },
     /// The archive is empty: everything is to be archived again.
     ArchiveAnew {
         reply: oneshot::Sender<()>,
@@ -69,6 +76,8 @@ pub(super) enum Order {
         engine: Box<EngineSettings>,
         commit_interval_ms: u64,
         allow_private: bool,
+        /// What the admin should know of windows.
+        reply: oneshot::Sender<Vec<String>>,
     },
     /// No more probes; outcomes still count.
     StopScanning,
@@ -107,6 +116,8 @@ pub(super) struct Work {
     /// Who waits for the result of a scan.
     waiting: HashMap<ServerKey, Vec<mpsc::UnboundedSender<Row>>>,
     boards: Maker,
+    rebuilder: Rebuilder,
+    place: Place,
     /// Who waits for the boards of a window.
     askers: Vec<(WindowKey, Request, oneshot::Sender<Answer>)>,
 }
@@ -120,7 +131,11 @@ impl Work {
         config: &Config,
         beat: Arc<Beat>,
     ) -> Work {
+        let log = recorder.is_some().then(|| config.record.clone());
+        let place = Place { state_dir: config.state_dir.clone(), log, cache_bytes: config.store.cache_bytes };
         Work {
+            rebuilder: Rebuilder::new(&place),
+            place,
             taken_ms: hot.engine.now_ms(),
             boards: Maker::new(hot.store.reader()),
             askers: Vec::new(),
@@ -149,6 +164,7 @@ impl Work {
         for window in self.hot.engine.windows_running() {
             self.boards.want(window);
         }
+        self.rebuild()?;
         loop {
             let now_ms = self.clock.now_ms();
             self.boards.begin(|window| self.hot.engine.plan_boards(window)).context("cannot start a thread")?;
@@ -156,11 +172,16 @@ impl Work {
             self.beat.beat();
             let wait = Duration::from_millis(self.next_wake_ms(now_ms).saturating_sub(now_ms).max(0) as u64);
             let mut made = None;
+            let mut step = None;
             let order = waiter.block_on(async {
                 tokio::select! {
                     biased;
                     boards = self.boards.made() => {
                         made = Some(boards);
+                        None
+                    }
+                    next = self.rebuilder.step() => {
+                        step = Some(next);
                         None
                     }
                     n = outcomes.recv_many(&mut batch, OUTCOMES_AT_ONCE), if scanning => {
@@ -173,6 +194,10 @@ impl Work {
             });
             if let Some(made) = made {
                 self.shelve(made.context("cannot read the rows of a window")?)?;
+            }
+            if let Some(step) = step {
+                self.rebuilder.take(step);
+                self.take_over()?;
             }
             if !scanning && self.requests.is_some() && order.is_none() {
                 // A stop tells us first, and what it says waits in the orders.
@@ -199,6 +224,7 @@ impl Work {
                 self.ticked_ms = now_ms;
                 self.hot.handle(Event::Tick { now_ms })?;
                 self.hot.sweep()?;
+                self.take_over()?;
             }
             if self.changed_ms.is_some_and(|since| now_ms - since >= self.commit_interval_ms) {
                 self.commit()?;
@@ -252,7 +278,9 @@ impl Work {
         if let (Some(recorder), Some(outcome)) = (&mut self.recorder, recorded) {
             if self.hot.engine.outcomes_used() > used_before {
                 let url = self.hot.engine.url_of(scan.server).expect("outcomes are of known servers");
-                recorder.add(url, &outcome.without_names(self.hot.engine.names_emptied()));
+                let outcome = outcome.without_names(self.hot.engine.names_emptied());
+                recorder.add(url, &outcome);
+                self.rebuilder.add(url, &outcome);
             }
         }
         Ok(())
@@ -271,10 +299,45 @@ impl Work {
         Ok(())
     }
 
+    /// Begins to make what windows need of the past, if any do.
+    fn rebuild(&mut self) -> anyhow::Result<()> {
+        if self.hot.engine.types_to_rebuild().is_empty() {
+            return Ok(());
+        }
+        // What is recorded up to here is in the files; what comes is told apart.
+        self.commit()?;
+        self.rebuilder.begin(&self.hot.engine, &self.place);
+        Ok(())
+    }
+
+    /// Takes over windows that are made, as soon as their old rows are swept out.
+    fn take_over(&mut self) -> anyhow::Result<()> {
+        if !self.rebuilder.waits() {
+            return Ok(());
+        }
+        self.commit()?;
+        match self.rebuilder.up_to_date() {
+            Ok(Some(made)) if self.hot.engine.can_take_over(&self.hot.store, &made.engine) => {
+                let reader = made.store.reader();
+                let windows = self.hot.engine.take_over(&self.hot.store, &made.engine, &made.store, &reader)?;
+                tracing::info!(windows, "windows were rebuilt from the scan log");
+            }
+            Ok(_) => return Ok(()),
+            Err(error) => {
+                tracing::warn!("windows cannot be rebuilt from the scan log and begin now: {error:#}");
+                self.hot.engine.begin_types_now();
+            }
+        }
+        self.rebuilder.end();
+        self.commit()?;
+        self.hot.engine.windows_running().into_iter().for_each(|window| self.boards.want(window));
+        Ok(())
+    }
+
     fn shelve(&mut self, boards: WindowBoards) -> anyhow::Result<()> {
         let window = boards.window();
         self.hot.engine.shelve(boards);
-        self.hot.engine.windows_out_of_order().into_iter().for_each(|window| self.boards.want(window));
+        self.want_boards_out_of_order();
         let (ready, askers) = std::mem::take(&mut self.askers).into_iter().partition(|(of, ..)| *of == window);
         self.askers = askers;
         for (_, request, reply) in ready as Vec<_> {
@@ -348,6 +411,7 @@ impl Work {
                 });
                 _ = reply.send(results.map_err(refused));
             }
+            Order::Reader { reply } => _ = reply.send(self.hot.store.reader()),
             Order::Jobs { ask, reply } => _ = reply.send(self.jobs(ask)?),
             Order::ArchiveAnew { reply } => {
                 self.hot.engine.archive_anew();
@@ -359,9 +423,18 @@ impl Work {
                 self.commit()?;
                 _ = reply.send(());
             }
-            Order::Reload { engine, commit_interval_ms, allow_private } => {
+            Order::Reload { engine, commit_interval_ms, allow_private, reply } => {
                 self.hot.engine.reload(*engine);
-                self.hot.engine.windows_out_of_order().into_iter().for_each(|window| self.boards.want(window));
+                let notes = match self.hot.engine.has_renewed_types() {
+                    true => {
+                        let notes = rebuild::prepare(&mut self.hot.engine, self.place.log.as_deref());
+                        self.rebuild()?;
+                        notes
+                    }
+                    false => Vec::new(),
+                };
+                _ = reply.send(notes);
+                self.want_boards_out_of_order();
                 self.commit_interval_ms = commit_interval_ms as i64;
                 self.allow_private = allow_private;
             }
@@ -410,12 +483,18 @@ impl Work {
             Request::PlayerMerge { .. } | Request::PlayerForget { .. } | Request::PlayerRemember { .. } => {
                 self.correct(&request, now_ms)?
             }
+            Request::WindowsDelete { before_ms } => match asked::problem(&request) {
+                Some(problem) => Err(Failure::new(ErrorCode::BadRequest, problem)),
+                None => Ok(self.delete_windows(*before_ms)),
+            },
             reads => {
                 self.commit()?;
                 return Ok(answer(&self.hot, reads));
             }
         };
         self.commit()?;
+        // Tags and the greylist say whose rows count where.
+        self.want_boards_out_of_order();
         Ok(rows)
     }
 
@@ -453,6 +532,10 @@ impl Work {
         Row::Change(Change { url: url.to_string(), outcome, reason: None })
     }
 
+    fn want_boards_out_of_order(&mut self) {
+        self.hot.engine.windows_out_of_order().into_iter().for_each(|window| self.boards.want(window));
+    }
+
     fn add(&mut self, text: &str, tags: &[String], now_ms: i64) -> Row {
         let change = |url: String, outcome, reason| Row::Change(Change { url, outcome, reason });
         let refuse = |reason: String| change(text.to_owned(), protocol::Outcome::Refused, Some(reason));
@@ -474,6 +557,18 @@ impl Work {
             Ok((_, Added::Known)) => change(url.to_string(), protocol::Outcome::Known, None),
             Err(error) => refuse(error.to_string()),
         }
+    }
+
+    fn delete_windows(&mut self, before_ms: i64) -> Vec<Row> {
+        // Of those that are gone nothing can be told any more.
+        let mut there = self.hot.engine.windows();
+        let gone = self.hot.engine.delete_windows_before(&self.hot.store, before_ms);
+        let labels: Vec<String> = gone.into_iter().map(window::label).collect();
+        there.retain(|listed| labels.contains(&listed.window.window));
+        if !labels.is_empty() {
+            tracing::info!(windows = labels.len(), before_ms, "windows deleted");
+        }
+        there.into_iter().map(|listed| Row::WindowDeleted(listed.window)).collect()
     }
 
     fn remove(&mut self, text: &str) -> Row {

@@ -238,7 +238,7 @@ impl Engine {
         let windows = &self.books.settings.windows;
         let text = name.window.as_deref().unwrap_or(WEEK);
         let t_ms = name.time_ms.unwrap_or(self.now_ms());
-        let exists = |window: &WindowKey| self.books.window_exists(*window);
+        let exists = |window: &WindowKey| self.books.window_exists(*window) || self.books.is_rebuilt(*window);
         let found = match window::parse_type(text) {
             Ok(kind) => windows.at(t_ms).into_iter().filter(|window| window.kind == kind).find(exists),
             Err(_) if name.time_ms.is_some() => return Err(ViewError::TimeOfWindow(text.to_owned())),
@@ -251,6 +251,9 @@ impl Engine {
                 Some(window::parse(text).map_err(bad)?).filter(exists)
             }
         };
+        if let Some(window) = found.filter(|window| self.books.is_rebuilding(*window)) {
+            return Err(ViewError::Rebuilding(window::label(window)));
+        }
         found.ok_or_else(|| ViewError::UnknownWindow {
             window: text.to_owned(),
             time: name.time_ms.map_or_else(String::new, |t_ms| format!(" that contains {}", shown_time(t_ms))),
@@ -296,6 +299,7 @@ impl Engine {
                     phase,
                     players: boards.map(|boards| boards.players() as u64),
                     memory_bytes: boards.map(|boards| boards.heap_bytes() as u64),
+                    stored: None,
                 }
             })
             .collect()

@@ -38,7 +38,7 @@ impl Engine {
         let game_key = self.game_known(game)?;
         let player = self.player_in_game(source, game_key, player)?;
         let names = self.names_of(source, player).map_err(ViewError::Source)?;
-        let rows = self.let_go(source, game_key, player, &names).map_err(ViewError::Source)?;
+        let rows = self.erase(source, game_key, player, &names).map_err(ViewError::Source)?;
         let hashes: Vec<NameHash> = names.iter().map(|name| NameHash::of(game, name)).collect();
         self.books.forgotten.extend(hashes.iter().map(|hash| (*hash, now_ms)));
         let corrections = &mut self.books.pending.corrections;
@@ -73,7 +73,7 @@ impl Engine {
         &self.books.emptied
     }
 
-    fn let_go<S: Source>(
+    fn erase<S: Source>(
         &mut self,
         source: &S,
         game: GameKey,

@@ -14,6 +14,7 @@ mod forget;
 mod jobs;
 mod lag;
 mod plan;
+mod rebuild;
 mod settings;
 mod shelf;
 mod track;
@@ -31,7 +32,7 @@ use crate::model::view::EngineCounts;
 use crate::model::week::Calendar;
 use crate::model::{
     Commit, Completeness, GameKey, MapKey, NameHash, OutboxEntry, OutboxKey, PlayerKey, ServerKey, ServerUrl, Snapshot,
-    TagKey, WeekKey, WindowKey,
+    TagKey, WeekKey, WindowKey, WindowType,
 };
 use crate::schedule::Schedule;
 
@@ -223,6 +224,8 @@ struct Books {
     windows: windows::Now,
     player_windows: windows::PlayerWindows,
     shelf: shelf::Shelf,
+    /// Types of windows that are not as the state had them.
+    renewed: Vec<WindowType>,
     pending: Pending,
     /// Names that are never stored again, and since when.
     forgotten: FxHashMap<NameHash, i64>,
@@ -332,6 +335,7 @@ impl Engine {
                 windows: windows::Now::default(),
                 player_windows: windows::PlayerWindows::default(),
                 shelf: shelf::Shelf::default(),
+                renewed: Vec::new(),
                 pending: Pending::default(),
                 forgotten: loaded.forgotten.into_iter().collect(),
                 emptied: Vec::new(),

@@ -297,7 +297,9 @@ impl Engine {
 
     /// Windows whose boards are to be at hand: those that run now.
     pub fn windows_running(&self) -> Vec<WindowKey> {
-        self.books.settings.windows.at(self.now_ms())
+        let mut windows = self.books.settings.windows.at(self.now_ms());
+        windows.retain(|window| !self.books.is_rebuilding(*window));
+        windows
     }
 
     /// Windows whose boards order scores as the settings no longer say. They

@@ -32,6 +32,10 @@ pub enum ViewError<E: std::error::Error + 'static> {
     NotOnBoard { name: String, board: String },
     #[error("the boards of {0} are being put together; ask again in a moment")]
     BoardsAway(String),
+    #[error(
+        "window {0} is being rebuilt from the scan log, since its type is new or has other boundaries; ask again later"
+    )]
+    Rebuilding(String),
     #[error("no server of game {game:?} was ever seen{}", .nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean {n:?}?")))]
     UnknownGame { game: String, nearest: Option<String> },
     #[error("no server has the tag {tag:?}{}", .nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean {n:?}?")))]

@@ -78,6 +78,11 @@ impl PlayerWindows {
         })
     }
 
+    pub(super) fn put(&mut self, window: WindowKey, player: PlayerKey, of_player: PlayerWindow) {
+        self.known.insert((window, player), Known { of_player, changed: true });
+        self.changed.push((window, player));
+    }
+
     pub(super) fn is_changed(&self) -> bool {
         !self.changed.is_empty()
     }
@@ -101,10 +106,15 @@ impl Engine {
     /// have changed is another one. Windows of a type that is gone stay: it may be
     /// back after the next reload.
     pub(super) fn fit_windows(&mut self) {
-        let unfit = self.books.unfit_windows();
-        unfit.iter().for_each(|window| self.books.drop_window(*window));
+        self.let_go(&self.books.unfit_windows());
+        self.books.fit_types();
         self.books.windows = Now::default();
-        if unfit.is_empty() {
+    }
+
+    /// Lets windows go that others of the same name may follow.
+    pub(super) fn let_go(&mut self, gone: &[WindowKey]) {
+        gone.iter().for_each(|window| self.books.drop_window(*window));
+        if gone.is_empty() {
             return;
         }
         // A window of the same name must not go on with what lives with a presence.
@@ -113,7 +123,7 @@ impl Engine {
             let mut changed = false;
             for presence in last.flat_map(|last| &mut last.entries).filter_map(|entry| entry.presence.as_mut()) {
                 let before = presence.rows.len();
-                presence.rows.retain(|(window, _)| !unfit.contains(window));
+                presence.rows.retain(|(window, _)| !gone.contains(window));
                 changed |= presence.rows.len() < before;
             }
             if changed {
@@ -156,7 +166,8 @@ impl Books {
         // What is over does not change any more. A snapshot is late by seconds, and
         // sweeping takes seconds, so this is about a moment; in it, the stretch is
         // not remembered.
-        let shut = |w: &WindowKey| w.week().is_none() && (self.window_is_over(*w) || self.is_going(source, *w));
+        let is_shut = |w: WindowKey| self.window_is_over(w) || self.is_going(source, w) || self.is_rebuilding(w);
+        let shut = |w: &WindowKey| w.week().is_none() && is_shut(*w);
         let keys: Vec<WindowKey> = self.windows.keys.iter().copied().filter(|window| !shut(window)).collect();
         if keys.len() < self.windows.keys.len() {
             self.windows = Now { during: t_ms..t_ms, keys };
@@ -208,7 +219,7 @@ impl Books {
         for kind in kinds.into_iter().filter(|kind| *kind != WindowType::WEEK) {
             let of_now = self.settings.windows.at(now_ms).into_iter().filter(|window| window.kind == kind);
             for window in of_now.chain(self.settings.windows.next(kind, now_ms)).collect::<Vec<_>>() {
-                if !self.is_going(source, window) {
+                if !self.is_going(source, window) && !self.is_rebuilding(window) {
                     self.open_window(window);
                 }
             }

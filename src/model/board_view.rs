@@ -158,6 +158,17 @@ pub struct WindowListed {
     /// absent where they are not held.
     pub players: Option<u64>,
     pub memory_bytes: Option<u64>,
+    /// What it takes in the state directory, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored: Option<Stored>,
+}
+
+/// What a window holds in the state directory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stored {
+    pub records: u64,
+    /// Of keys and values; on disk it is about twice that.
+    pub bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use super::forgotten::NameHash;
 use super::key::{GameKey, MapKey, PlayerKey, ServerKey, TagKey, WeekKey};
 use super::row::{BestPositions, MapRow, PlayerWindow, WeekRow};
 use super::server::{PlayerRecord, SeriesRecord, ServerRecord};
-use super::window::WindowKey;
+use super::window::{WindowKey, WindowType};
 
 /// The few numbers that belong to the whole state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +27,8 @@ pub struct Meta {
     /// Windows other than weeks, those that hold rows and the next of each type;
     /// in order of key.
     pub windows: Vec<WindowState>,
+    /// Types of windows other than weeks, in order of type.
+    pub types: Vec<TypeState>,
     /// The outbox was full and let something go: everything must be archived anew.
     pub resync: bool,
 }
@@ -35,6 +37,16 @@ pub struct Meta {
 pub struct WeekState {
     pub week: WeekKey,
     pub phase: WeekPhase,
+}
+
+/// A type of windows as the config had it last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TypeState {
+    pub kind: WindowType,
+    /// Of a type of the config's own: base, duration and distance, ms, and how many.
+    pub repeats: Option<(i64, i64, i64, u32)>,
+    /// Its windows are being made from the scan log; until then none is credited.
+    pub rebuilding: bool,
 }
 
 /// A window other than a week, as it was when it came to be.

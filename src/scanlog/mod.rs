@@ -9,5 +9,5 @@ mod record;
 mod straight;
 
 pub use line::{LineError, parse, write};
-pub use read::{LogError, LogLines, LogSpan, check, open, tail};
-pub use record::{Recorder, RecorderSettings};
+pub use read::{LogError, LogLines, LogSpan, check, of_file, open, tail};
+pub use record::{Recorder, RecorderSettings, packed_files};

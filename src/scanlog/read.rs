@@ -26,7 +26,7 @@ pub enum LogError {
 /// The lines of one file, read one after the other; empty lines are passed over.
 pub struct LogLines {
     path: PathBuf,
-    input: Box<dyn BufRead>,
+    input: Box<dyn BufRead + Send>,
     line: u64,
     latest_ms: i64,
     buffer: Vec<u8>,
@@ -35,8 +35,13 @@ pub struct LogLines {
 /// Opens a log; a name that ends in `.zst` is unpacked.
 pub fn open(path: &Path) -> Result<LogLines, LogError> {
     let failed = |source| LogError::Io { path: path.to_owned(), source };
-    let file = File::open(path).map_err(failed)?;
-    let input: Box<dyn BufRead> = match path.extension().is_some_and(|e| e == "zst") {
+    of_file(path, File::open(path).map_err(failed)?)
+}
+
+/// The same of a file that is open; `path` tells whether it is packed.
+pub fn of_file(path: &Path, file: File) -> Result<LogLines, LogError> {
+    let failed = |source| LogError::Io { path: path.to_owned(), source };
+    let input: Box<dyn BufRead + Send> = match path.extension().is_some_and(|e| e == "zst") {
         true => Box::new(BufReader::with_capacity(1 << 18, zstd::Decoder::new(file).map_err(failed)?)),
         false => Box::new(BufReader::with_capacity(1 << 18, file)),
     };

@@ -76,6 +76,13 @@ impl Recorder {
     }
 }
 
+/// The packed files of a running one, oldest first.
+pub fn packed_files(path: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = (1..).map(|n| packed(path, n)).take_while(|file| file.exists()).collect();
+    files.reverse();
+    files
+}
+
 /// `FILE.n.zst`.
 fn packed(path: &Path, n: u32) -> PathBuf {
     let mut name = path.as_os_str().to_owned();

@@ -23,7 +23,7 @@ use crate::model::server::{SeriesRecord, ServerRecord};
 use crate::model::{OutboxKey, ServerKey, WeekKey, WindowKey};
 
 /// Version of every record's layout. A store with another one is refused.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// Most records of one batch.
 const RECORDS_PER_BATCH: usize = 4_096;

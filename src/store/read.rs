@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 
 use super::{Reader, Store, StoreError, corrupt, decode, failed, keys};
 use crate::engine::{Gone, Source, WindowSource};
+use crate::model::board_view::Stored;
 use crate::model::commit::{MapRowKey, RowKey};
 use crate::model::row::{BestPositions, MapRow, PlayerWindow, WeekRow};
 use crate::model::server::PlayerRecord;
@@ -109,6 +110,20 @@ impl Source for Store {
     fn outbox_holds_week(&self, week: WeekKey) -> bool {
         let key = |server| OutboxKey::Week { week, server: ServerKey(server) };
         self.outbox.range(key(0)..=key(u32::MAX)).next().is_some()
+    }
+}
+
+impl Reader {
+    /// What a window holds, found by reading all of it: about a second for a
+    /// million records.
+    pub fn stored(&self, window: WindowKey) -> Result<Stored, StoreError> {
+        let mut stored = Stored::default();
+        for item in self.db.scan_prefix(keys::window_prefix(window)) {
+            let (key, value) = item.map_err(|e| failed(&self.path, e))?;
+            stored.records += 1;
+            stored.bytes += (key.len() + value.len()) as u64;
+        }
+        Ok(stored)
     }
 }
 

@@ -176,6 +176,19 @@ fn types_that_cannot_be() {
 }
 
 #[test]
+fn those_that_run_are_there_and_before_them_as_many_as_are_kept() {
+    let windows = windows("UTC", [custom(12, DAY_MS, 3 * HOUR_MS, HOUR_MS, 5)]);
+    let kept = |kind, hours: i64| windows.kept(kind, DAY_MS + hours * HOUR_MS);
+    let kind = WindowType(12);
+    assert_eq!([kept(kind, -1), kept(kind, 0), kept(kind, 2)], [0..0, 0..1, 0..3]);
+    assert_eq!([kept(kind, 3), kept(kind, 5), kept(kind, 7), kept(kind, 9)], [0..4, 1..5, 3..5, 3..5]);
+    assert_eq!(kept(WindowType::HOUR, 0), 22..25);
+    assert_eq!(kept(WindowType::DAY, -24), 3..4, "none before 1970");
+    assert_eq!(kept(WindowType::ALL_TIME, 0), 0..1);
+    assert_eq!(kept(WindowType(13), 0), 0..0, "there is no such type");
+}
+
+#[test]
 fn those_that_ended_first_expire() {
     let windows = windows("UTC", [WindowSpec { keep: 0, ..custom(12, 0, DAY_MS, DAY_MS, 0) }]);
     let day = |index| WindowKey { kind: WindowType::DAY, index };

@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 
 use crate::cli::table::{Align, Column, Table};
-use crate::cli::units::{ago, count, plain, score, score_heading};
+use crate::cli::units::{ago, bytes, count, moment, plain, score, score_heading};
 use crate::control::Row;
 use crate::model::board_view::{
     AbsentView, BoardHead, FusedHead, FusedView, PlaceScore, PlaceView, PositionForView, StandingView, StandingsView,
-    WindowView,
+    WindowListed, WindowPhase, WindowView,
 };
 use crate::model::row::Ranking;
 use crate::model::scope::ScopeName;
@@ -40,6 +40,11 @@ impl Answer {
                 self.fused = head.rankings.iter().map(|weighed| weighed.ranking).collect();
             }
             Row::Fused(fused) => self.fused(out, &fused)?,
+            Row::Window(listed) => self.window(out, &listed)?,
+            Row::WindowDeleted(window) => {
+                let [from, to] = span(&window);
+                writeln!(out, "{}  deleted ({from} to {to})", plain(&window.window))?;
+            }
             other => return Ok(Some(other)),
         }
         Ok(None)
@@ -90,6 +95,24 @@ impl Answer {
         self.places().row(out, vec![dash(), dash(), dash(), plain(&absent.name), key, dash(), why.to_owned()])
     }
 
+    fn window(&mut self, out: &mut impl Write, listed: &WindowListed) -> io::Result<()> {
+        let number = |n: Option<u64>| n.map_or_else(|| "-".to_owned(), count);
+        let size = |n: Option<u64>| n.map_or_else(|| "-".to_owned(), bytes);
+        let phase = match listed.phase {
+            WindowPhase::Closed => "closed",
+            WindowPhase::Running => "running",
+            WindowPhase::Next => "next",
+        };
+        let [from, to] = span(&listed.window);
+        let mut cells = vec![plain(&listed.kind), plain(&listed.window.window), from, to, phase.to_owned()];
+        cells.extend([number(listed.players), size(listed.memory_bytes)]);
+        if let Some(stored) = listed.stored {
+            cells.extend([count(stored.records), bytes(stored.bytes)]);
+        }
+        let columns = &WINDOW_COLUMNS[..cells.len()];
+        self.table.get_or_insert_with(|| Table::new(columns)).row(out, cells)
+    }
+
     fn fused(&mut self, out: &mut impl Write, fused: &FusedView) -> io::Result<()> {
         let mut cells = vec![
             fused.position.map_or("-".to_owned(), count),
@@ -104,6 +127,24 @@ impl Answer {
         columns.extend(self.fused.iter().map(|ranking| (ranking.name(), Align::Right)));
         self.table.get_or_insert_with(|| Table::new(&columns)).row(out, cells)
     }
+}
+
+/// Those of `clqd board windows`; the last two where they were asked for.
+const WINDOW_COLUMNS: [Column; 9] = [
+    ("type", Align::Left),
+    ("window", Align::Left),
+    ("from", Align::Left),
+    ("to", Align::Left),
+    ("phase", Align::Left),
+    ("players", Align::Right),
+    ("memory", Align::Right),
+    ("records", Align::Right),
+    ("stored", Align::Right),
+];
+
+/// From when to when, in UTC.
+fn span(window: &WindowView) -> [String; 2] {
+    [window.from_ms, window.to_ms].map(|t_ms| t_ms.map_or_else(|| "-".to_owned(), moment))
 }
 
 /// Three ways to count, as `positions` fills them in.

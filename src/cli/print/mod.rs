@@ -59,7 +59,9 @@ impl<W: Write> Printer<W> {
             | Row::PositionFor(_)
             | Row::Standings(_)
             | Row::FusedHead(_)
-            | Row::Fused(_) => unreachable!("rows of boards are printed by then"),
+            | Row::Fused(_)
+            | Row::Window(_)
+            | Row::WindowDeleted(_) => unreachable!("rows of boards are printed by then"),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::control::protocol::{ArchiveStatus, DaemonStatus, Status};
 use crate::model::NameHash;
 use crate::model::board_view::{
     AbsentView, BoardHead, FusedHead, FusedRanking, FusedView, PageView, PlaceScore, PlaceView, PositionForView,
-    RangeView, StandingView, StandingsView, WindowView,
+    RangeView, StandingView, StandingsView, Stored, WindowListed, WindowPhase, WindowView,
 };
 use crate::model::commit::WeekPhase;
 use crate::model::view::{
@@ -447,4 +447,36 @@ fn corrections() {
              2025-11-23  {hash}\n{hash}  may be known again\n"
         ),
     );
+}
+
+#[test]
+fn a_list_of_windows() {
+    let listed = |kind: &str, window: &str, from_ms, to_ms, phase, players: Option<u64>| {
+        let window = WindowView { window: window.into(), from_ms, to_ms, closed: phase == WindowPhase::Closed };
+        let memory_bytes = players.map(|n| n * 20);
+        Row::Window(Box::new(WindowListed { kind: kind.into(), window, phase, players, memory_bytes, stored: None }))
+    };
+    let t_ms = 1_763_683_200_000;
+    let day_ms = 86_400_000;
+    let rows = vec![
+        listed("all-time", "all-time", None, None, WindowPhase::Running, Some(1_200_000)),
+        listed("day", "2025-11-22", Some(t_ms + day_ms), Some(t_ms + 2 * day_ms), WindowPhase::Next, None),
+        listed("day", "2025-11-21", Some(t_ms), Some(t_ms + day_ms), WindowPhase::Closed, Some(3)),
+    ];
+    printed(
+        rows.clone(),
+        "type      window      from              to                phase      players   memory\n\
+         all-time  all-time    -                 -                 running  1,200,000  24.0 MB\n\
+         day       2025-11-22  2025-11-22 00:00  2025-11-23 00:00  next             -        -\n\
+         day       2025-11-21  2025-11-21 00:00  2025-11-22 00:00  closed           3     60 B\n",
+    );
+    let [.., Row::Window(mut last)] = <[Row; 3]>::try_from(rows).expect("three") else { panic!("a window") };
+    last.stored = Some(Stored { records: 7, bytes: 1_500 });
+    let deleted = Row::WindowDeleted(last.window.clone());
+    printed(
+        vec![Row::Window(last)],
+        "type  window      from              to                phase   players  memory  records  stored\n\
+         day   2025-11-21  2025-11-21 00:00  2025-11-22 00:00  closed        3    60 B        7  1.5 kB\n",
+    );
+    printed(vec![deleted], "2025-11-21  deleted (2025-11-21 00:00 to 2025-11-22 00:00)\n");
 }

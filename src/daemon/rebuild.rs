@@ -1,0 +1,367 @@
+//! Windows rebuilt from the scan log beside the engine's work: a second engine, in
+//! a state directory of its own and on a thread of its own, replays what was
+//! recorded, while scans go on and are answered.
+//!
+//! What is recorded from the beginning of a rebuild on is written down once more,
+//! in parts. The thread asks for one part after the other until it has caught up;
+//! the little that is left is replayed between two commits by the engine's thread,
+//! which then takes the windows over. Everything here is made anew after a crash.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context;
+use tokio::sync::mpsc;
+
+use crate::board::window::type_name;
+use crate::engine::{Engine, EngineSettings, Event, Outcome};
+use crate::hot::Hot;
+use crate::model::ServerUrl;
+use crate::scanlog::{self, LogLines};
+use crate::store::StoreSettings;
+
+/// Scans that the engine's thread replays itself at the end: some milliseconds.
+const LINES_LEFT: u64 = 1_000;
+
+/// Scans between two looks at what waits to be committed.
+const LINES_PER_LOOK: u64 = 1_000;
+
+/// Rows and players that wait for a commit at most, about 500 bytes each.
+const WAITING_MAX: usize = 200_000;
+
+/// Where the daemon keeps what a rebuild needs.
+pub(super) struct Place {
+    pub state_dir: PathBuf,
+    /// `None`: nothing is recorded.
+    pub log: Option<PathBuf>,
+    pub cache_bytes: u64,
+}
+
+/// Decides what becomes of types of windows that are new or have other
+/// boundaries, and of those that were being rebuilt. Returns what the admin
+/// should know of it.
+pub(super) fn prepare(engine: &mut Engine, log: Option<&Path>) -> Vec<String> {
+    let kinds = engine.types_to_rebuild();
+    if kinds.is_empty() {
+        return Vec::new();
+    }
+    let names = kinds.into_iter().map(type_name).collect::<Vec<_>>().join(", ");
+    let note = match log.and_then(first_moment) {
+        Some(from_ms) => {
+            engine.begin_rebuild(from_ms);
+            let note = format!("windows of type {names} are being rebuilt from the scan log");
+            tracing::info!("{note}");
+            note
+        }
+        None => {
+            engine.begin_types_now();
+            let note = format!(
+                "windows of type {names} begin now: there is no scan log (setting record) to make what was before from"
+            );
+            tracing::warn!("{note}");
+            note
+        }
+    };
+    vec![note]
+}
+
+/// Of the oldest line that is at hand.
+fn first_moment(log: &Path) -> Option<i64> {
+    let files = scanlog::packed_files(log).into_iter().chain([log.to_owned()]);
+    files.filter_map(|file| scanlog::open(&file).ok()?.find_map(Result::ok)).map(|(_, outcome)| outcome.t_ms()).next()
+}
+
+/// What the thread wants.
+pub(super) enum Step {
+    /// The next part of what was recorded since the beginning.
+    Part,
+    /// All but what is recorded now is in it.
+    Made(Box<Hot>),
+    Failed(anyhow::Error),
+}
+
+/// A step, and the rebuild that it is of.
+pub(super) type Numbered = (u64, Step);
+
+/// The rebuild under way, if one is.
+pub(super) struct Rebuilder {
+    steps: (mpsc::Sender<Numbered>, mpsc::Receiver<Numbered>),
+    number: u64,
+    running: Option<Running>,
+    /// Why it could not begin.
+    failed: Option<anyhow::Error>,
+}
+
+struct Running {
+    dir: PathBuf,
+    from_ms: i64,
+    /// What was recorded and is not yet in `part`.
+    buffer: Vec<u8>,
+    part: File,
+    part_number: u64,
+    part_lines: u64,
+    parts: std::sync::mpsc::Sender<Part>,
+    over: Arc<AtomicBool>,
+    result: Option<anyhow::Result<Box<Hot>>>,
+}
+
+/// Some of what was recorded, whole lines.
+struct Part {
+    path: PathBuf,
+    lines: u64,
+}
+
+/// What the thread is given.
+struct Job {
+    dir: PathBuf,
+    store: StoreSettings,
+    settings: EngineSettings,
+    tags: Vec<(ServerUrl, Vec<String>)>,
+    from_ms: i64,
+    log: PathBuf,
+    /// Files are told by their numbers: a rotation renames them.
+    packed: Vec<u64>,
+    over: Arc<AtomicBool>,
+}
+
+impl Rebuilder {
+    /// What an earlier life left is removed.
+    pub(super) fn new(place: &Place) -> Rebuilder {
+        _ = fs::remove_dir_all(rebuild_dir(&place.state_dir));
+        Rebuilder { steps: mpsc::channel(1), number: 0, running: None, failed: None }
+    }
+
+    /// Begins anew. All that was recorded must be in the files of the log.
+    pub(super) fn begin(&mut self, engine: &Engine, place: &Place) {
+        self.end();
+        self.number += 1;
+        match self.started(engine, place) {
+            Ok(running) => self.running = Some(running),
+            Err(error) => self.failed = Some(error),
+        }
+    }
+
+    fn started(&self, engine: &Engine, place: &Place) -> anyhow::Result<Running> {
+        let log = place.log.clone().context("nothing is recorded")?;
+        let dir = rebuild_dir(&place.state_dir);
+        if dir.exists() {
+            fs::remove_dir_all(&dir).with_context(|| format!("cannot remove {}", dir.display()))?;
+        }
+        fs::create_dir(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        // A rotation empties the running file.
+        let running = dir.join("log.jsonl");
+        fs::copy(&log, &running).with_context(|| format!("cannot copy {}", log.display()))?;
+        let packed = scanlog::packed_files(&log).into_iter().map(|file| Ok(fs::metadata(file)?.ino()));
+        let over = Arc::new(AtomicBool::new(false));
+        let from_ms = engine.rebuild_from_ms();
+        let job = Job {
+            dir: dir.clone(),
+            store: StoreSettings { cache_bytes: place.cache_bytes, create: true },
+            settings: engine.rebuild_settings(),
+            tags: engine.tags_of_servers(),
+            from_ms,
+            packed: packed.collect::<std::io::Result<_>>().context("cannot read the scan log")?,
+            log,
+            over: over.clone(),
+        };
+        let (parts, given) = std::sync::mpsc::channel();
+        let (steps, number) = (self.steps.0.clone(), self.number);
+        let work = move || {
+            let result = job.run(&mut || {
+                steps.blocking_send((number, Step::Part)).ok()?;
+                given.recv().ok()
+            });
+            // Nobody waits for it while the daemon stops.
+            _ = match result {
+                Ok(hot) => steps.blocking_send((number, Step::Made(Box::new(hot)))),
+                Err(error) => steps.blocking_send((number, Step::Failed(error))),
+            };
+        };
+        std::thread::Builder::new().name("rebuild".to_owned()).spawn(work)?;
+        let part = File::create(part_path(&dir, 0))?;
+        Ok(Running { dir, from_ms, buffer: Vec::new(), part, part_number: 0, part_lines: 0, parts, over, result: None })
+    }
+
+    /// The next step; for ever none while nothing is rebuilt.
+    pub(super) async fn step(&mut self) -> Numbered {
+        self.steps.1.recv().await.expect("one sender is held here")
+    }
+
+    pub(super) fn take(&mut self, (number, step): Numbered) {
+        let Some(running) = self.running.as_mut().filter(|_| number == self.number) else { return };
+        match step {
+            Step::Part => match running.next_part() {
+                // The thread has ended only if it failed, and then says so.
+                Ok(part) => _ = running.parts.send(part),
+                Err(error) => running.result = Some(Err(error)),
+            },
+            Step::Made(hot) => running.result = Some(Ok(hot)),
+            Step::Failed(error) => running.result = Some(Err(error)),
+        }
+    }
+
+    /// A scan that is recorded.
+    pub(super) fn add(&mut self, url: &ServerUrl, outcome: &Outcome) {
+        let Some(running) = &mut self.running else { return };
+        scanlog::write(&mut running.buffer, url, outcome);
+        running.part_lines += 1;
+        if running.buffer.len() > 1 << 16 {
+            if let Err(error) = running.flush() {
+                running.result = Some(Err(error));
+            }
+        }
+    }
+
+    /// Whether what was made waits to be taken over, or to be given up.
+    pub(super) fn waits(&self) -> bool {
+        self.failed.is_some() || self.running.as_ref().is_some_and(|running| running.result.is_some())
+    }
+
+    /// What was made, with all that was recorded until now.
+    pub(super) fn up_to_date(&mut self) -> anyhow::Result<Option<&mut Hot>> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        let Some(running) = &mut self.running else { return Ok(None) };
+        if let Some(Err(_)) = &running.result {
+            return running.result.take().expect("looked at above").map(|_| None);
+        }
+        if running.result.is_none() {
+            return Ok(None);
+        }
+        let (part, from_ms) = (running.next_part()?, running.from_ms);
+        let Some(Ok(hot)) = &mut running.result else { return Ok(None) };
+        replay(hot, scanlog::open(&part.path)?, from_ms, &AtomicBool::new(false))?;
+        hot.commit()?;
+        _ = fs::remove_file(&part.path);
+        Ok(Some(hot))
+    }
+
+    /// Lets go of everything, away from the engine's thread.
+    pub(super) fn end(&mut self) {
+        let Some(running) = self.running.take() else { return };
+        running.over.store(true, Ordering::Relaxed);
+        std::thread::spawn(move || {
+            drop(running.result);
+            // Where the thread still writes, the next rebuild or start removes it.
+            _ = fs::remove_dir_all(&running.dir);
+        });
+    }
+}
+
+impl Drop for Rebuilder {
+    fn drop(&mut self) {
+        if let Some(running) = &self.running {
+            running.over.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Running {
+    fn flush(&mut self) -> anyhow::Result<()> {
+        let written = self.part.write_all(&self.buffer);
+        written.with_context(|| format!("cannot write to {}", self.dir.display()))?;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Ends the part that is being written, and begins the next.
+    fn next_part(&mut self) -> anyhow::Result<Part> {
+        self.flush()?;
+        let part = Part { path: part_path(&self.dir, self.part_number), lines: self.part_lines };
+        (self.part_number, self.part_lines) = (self.part_number + 1, 0);
+        let path = part_path(&self.dir, self.part_number);
+        self.part = File::create(&path).with_context(|| format!("cannot make {}", path.display()))?;
+        Ok(part)
+    }
+}
+
+impl Job {
+    fn run(&self, next_part: &mut dyn FnMut() -> Option<Part>) -> anyhow::Result<Hot> {
+        let mut hot = Hot::open(&self.dir.join("state"), self.store, self.settings.clone())?;
+        for (url, tags) in &self.tags {
+            hot.engine.add_server(url.clone(), tags.clone(), 0)?;
+        }
+        for &number in self.packed_from() {
+            // One that is not kept any more holds nothing that can be had.
+            let Some(lines) = open_packed(&self.log, number)? else { continue };
+            replay(&mut hot, lines, self.from_ms, &self.over)?;
+        }
+        replay(&mut hot, scanlog::open(&self.dir.join("log.jsonl"))?, self.from_ms, &self.over)?;
+        loop {
+            hot.commit()?;
+            let part = next_part().context("the daemon is stopping")?;
+            replay(&mut hot, scanlog::open(&part.path)?, self.from_ms, &self.over)?;
+            _ = fs::remove_file(&part.path);
+            if part.lines < LINES_LEFT {
+                hot.commit()?;
+                return Ok(hot);
+            }
+        }
+    }
+
+    /// The packed files that may hold something of `from_ms` or later.
+    fn packed_from(&self) -> &[u64] {
+        let begins_before = |number: &u64| {
+            let lines = open_packed(&self.log, *number).ok().flatten();
+            let first = lines.and_then(|mut lines| lines.find_map(Result::ok));
+            first.is_some_and(|(_, outcome)| outcome.t_ms() <= self.from_ms)
+        };
+        &self.packed[self.packed.iter().rposition(begins_before).unwrap_or(0)..]
+    }
+}
+
+/// Opens the packed file with a number of the file system, whatever its name is
+/// by now.
+fn open_packed(log: &Path, number: u64) -> anyhow::Result<Option<LogLines>> {
+    for path in scanlog::packed_files(log) {
+        let Ok(file) = File::open(&path) else { continue }; // renamed right now
+        if file.metadata()?.ino() == number {
+            return Ok(Some(scanlog::of_file(&path, file)?));
+        }
+    }
+    Ok(None)
+}
+
+/// Brings in the lines from a moment on. A line that cannot be read is passed
+/// over: the others tell what can be told.
+fn replay(hot: &mut Hot, lines: LogLines, from_ms: i64, over: &AtomicBool) -> anyhow::Result<()> {
+    let mut n = 0;
+    for line in lines {
+        let (url, outcome) = match line {
+            Ok(line) => line,
+            Err(error @ scanlog::LogError::Io { .. }) => return Err(error.into()),
+            Err(error) => {
+                tracing::warn!("passed over in a rebuild of windows: {error:#}");
+                continue;
+            }
+        };
+        if outcome.t_ms() < from_ms {
+            continue;
+        }
+        hot.handle(Event::Observed { url, outcome })?;
+        n += 1;
+        if n % LINES_PER_LOOK == 0 {
+            anyhow::ensure!(!over.load(Ordering::Relaxed), "it was given up");
+            if hot.engine.waiting() >= WAITING_MAX {
+                hot.commit()?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Beside the state directory.
+fn rebuild_dir(state_dir: &Path) -> PathBuf {
+    let mut name = state_dir.as_os_str().to_owned();
+    name.push(".rebuild");
+    name.into()
+}
+
+fn part_path(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("part-{number}.jsonl"))
+}
