@@ -115,7 +115,7 @@ impl Engine {
         };
         let closed = match phase {
             WeekPhase::Open => false,
-            WeekPhase::Closing => self.last_closed.is_some_and(|(w, s)| w == week && s >= server),
+            WeekPhase::Closing => self.closing.as_ref().is_some_and(|closing| closing.is_closed(week, server)),
             WeekPhase::Ranking | WeekPhase::Closed => true,
         };
         let rows = self.rows(source, week.into(), server)?;
@@ -175,7 +175,7 @@ impl Engine {
             return Ok(());
         }
         let meta = self.books.meta.clone();
-        let steps = (settings.week_steps_per_tick * 10).min(room);
+        let steps = settings.week_steps_per_tick.min(room);
         let mut cursor = self.resync_cursor.unwrap_or_else(|| {
             self.books.let_go = false;
             ResyncCursor::Games(1)
