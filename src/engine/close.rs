@@ -135,7 +135,6 @@ impl Engine {
         let mut closing = self.closing.take().expect("set when the week began to close, or at the start");
         let mut next = closing.closed.last().map_or(1, |(server, _)| server.0 + 1);
         while budget.is_left() && (next as usize) < self.servers.len() {
-            budget.spend(1);
             let server = ServerKey(next);
             if let Some(slot) = self.slot(server) {
                 let ignored = slot.record.greylist.is_some();
@@ -149,6 +148,7 @@ impl Engine {
                 closing.closed.push((server, player_ms));
                 self.books.pending.closed.push((week, server, player_ms));
             }
+            budget.spend(1);
             next += 1;
         }
         self.closing = Some(closing);
