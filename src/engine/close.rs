@@ -68,11 +68,12 @@ impl Closing {
     }
 }
 
-/// Which part of a server's rows was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    Inner,
-    Last,
+/// Some of a server's rows, in order of player key.
+#[derive(Debug)]
+struct Portion {
+    rows: Vec<(PlayerKey, WeekRow)>,
+    /// There are none after it.
+    is_last: bool,
 }
 
 /// The steps left to a tick: one for each record read or written.
@@ -176,10 +177,10 @@ impl Engine {
                 *begun = Some(standings);
                 return Ok(false);
             }
-            let (rows, part) = self.settled_rows(source, week.into(), server, standings.last_read(), budget.0)?;
-            budget.spend(rows.len());
-            standings.read(&rows);
-            if part == Part::Last {
+            let portion = self.settled_rows(source, week.into(), server, standings.last_read(), budget.0)?;
+            budget.spend(portion.rows.len());
+            standings.read(&portion.rows);
+            if portion.is_last {
                 standings.end();
             }
         }
@@ -286,8 +287,8 @@ impl Engine {
         self.books.meta.resync || self.books.pending.outbox.iter().any(of_week) || source.outbox_holds_week(week)
     }
 
-    /// The next rows of a server that is settled for a week that is over, in
-    /// order of player key, about `most`: committed, and changed since.
+    /// The next rows of a server that is settled for a week that is over, about
+    /// `most`: committed, and changed since.
     fn settled_rows<S: Source>(
         &self,
         source: &S,
@@ -295,12 +296,12 @@ impl Engine {
         server: ServerKey,
         after: Option<PlayerKey>,
         most: usize,
-    ) -> Result<(Vec<(PlayerKey, WeekRow)>, Part), S::Error> {
+    ) -> Result<Portion, S::Error> {
         let mut rows = source.rows_after(window, server, after, most)?;
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let (to, part) = match rows.last() {
-            Some((last, _)) if rows.len() == most => (Bound::Included(*last), Part::Inner),
-            _ => (Bound::Unbounded, Part::Last),
+        let (to, is_last) = match rows.last() {
+            Some((last, _)) if rows.len() == most => (Bound::Included(*last), false),
+            _ => (Bound::Unbounded, true),
         };
         let changed = self.books.pending.rows.get(&(window, server));
         for (player, row) in changed.iter().flat_map(|rows| rows.range((from, to))) {
@@ -309,7 +310,7 @@ impl Engine {
                 Err(at) => rows.insert(at, (*player, row.clone())),
             }
         }
-        Ok((rows, part))
+        Ok(Portion { rows, is_last })
     }
 
     /// Rows of a server as of now: committed, changed since, and live; in
