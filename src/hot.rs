@@ -10,6 +10,9 @@ use crate::engine::{Engine, EngineSettings, Event, ZoneChanged};
 use crate::model::WindowKey;
 use crate::store::{Store, StoreError, StoreSettings};
 
+/// Ticks of one commit where nobody waits for scans.
+const TICKS_PER_COMMIT: usize = 4;
+
 /// Records swept out at one go.
 const SWEEP_RECORDS: usize = 5_000;
 
@@ -64,8 +67,11 @@ impl Hot {
     pub fn settle(&mut self, now_ms: i64) -> Result<(), StoreError> {
         self.commit()?;
         loop {
-            self.handle(Event::Tick { now_ms })?;
-            if !self.commit()? {
+            for _ in 0..TICKS_PER_COMMIT {
+                self.handle(Event::Tick { now_ms })?;
+            }
+            // A tick may have read only.
+            if !self.commit()? && !self.engine.has_week_to_close() {
                 break;
             }
         }

@@ -212,7 +212,7 @@ impl Run {
                 archive: true,
                 keep_weeks: usize::MAX,
                 outbox_entries_max: usize::MAX,
-                week_steps_per_tick: (size.servers as usize / 60).max(1),
+                week_steps_per_tick: (size.servers as usize).max(40),
                 ..EngineSettings::default()
             },
             place: tempfile::tempdir().expect("a place for the state"),

@@ -35,8 +35,8 @@ use crate::store::{Reader, StoreError};
 /// Outcomes taken at one go before orders get their turn.
 const OUTCOMES_AT_ONCE: usize = 512;
 
-/// Time between ticks: week work, sweeping, the watchdog's beat.
-const TICK_MS: i64 = 1_000;
+/// Time between two steps of sweeping.
+const SWEEP_MS: i64 = 1_000;
 
 /// Players whose places are looked up after one commit, so that scans are not
 /// late; an answer looks up all. A few us each.
@@ -111,6 +111,7 @@ pub(super) struct Work {
     /// When the oldest change that is not committed was made.
     changed_ms: Option<i64>,
     ticked_ms: i64,
+    swept_ms: i64,
     /// Of the outcome last taken: they are taken, and recorded, in order of time.
     taken_ms: i64,
     /// Who waits for the result of a scan.
@@ -148,6 +149,7 @@ impl Work {
             beat,
             changed_ms: None,
             ticked_ms: 0,
+            swept_ms: 0,
             waiting: HashMap::new(),
         }
     }
@@ -220,9 +222,12 @@ impl Work {
                 None => {}
             }
             let now_ms = self.clock.now_ms();
-            if now_ms - self.ticked_ms >= TICK_MS {
+            if now_ms - self.ticked_ms >= self.hot.engine.tick_interval_ms() {
                 self.ticked_ms = now_ms;
                 self.hot.handle(Event::Tick { now_ms })?;
+            }
+            if now_ms - self.swept_ms >= SWEEP_MS {
+                self.swept_ms = now_ms;
                 self.hot.sweep()?;
                 self.take_over()?;
             }
@@ -233,7 +238,7 @@ impl Work {
     }
 
     fn next_wake_ms(&self, now_ms: i64) -> i64 {
-        let tick = self.ticked_ms + TICK_MS;
+        let tick = self.ticked_ms + self.hot.engine.tick_interval_ms();
         let commit = self.changed_ms.map_or(i64::MAX, |since| since + self.commit_interval_ms);
         let full = self.requests.as_ref().is_none_or(|requests| requests.capacity() == 0);
         // While the scanner is full, look again shortly.

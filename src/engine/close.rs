@@ -1,29 +1,101 @@
 //! Closing a week: server by server, then the ranks of servers, then hot rows
 //! are let go (RULES sections 10 and 11).
 //!
-//! Each step is small and takes part in the next commit, so closing can stop
-//! anywhere and goes on where the last commit left it.
+//! Each tick works up to a budget of records read and written, and what it did
+//! takes part in the next commit, so closing can stop anywhere, in the middle of
+//! a server too, and goes on where the last commit left it. What a server's rank
+//! follows from is in the record of its being closed, so the ranks, given out
+//! over many commits, are those of one moment.
+
+mod standings;
+
+use std::ops::{Bound, RangeBounds};
 
 use super::{Engine, Source};
 use crate::board;
 use crate::model::commit::{RowKey, WeekPhase};
-use crate::model::row::{MapRow, Ranking, WeekRow};
+use crate::model::row::{MapRow, WeekRow};
 use crate::model::{MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
 use crate::series::slots;
+use standings::Standings;
 
 /// A week is closed this long after its end, so that replies on their way
 /// still find it open.
 pub const CLOSE_DELAY_MS: i64 = 10_000;
 
-/// Rows that are as much work as a server without any.
-const ROWS_PER_STEP: usize = 50;
+/// Time between ticks, and while a week is being closed: small portions, each
+/// in a commit of its own.
+const TICK_MS: i64 = 1_000;
+const CLOSING_TICK_MS: i64 = 200;
+
+/// Steps of giving a rank: it goes into the record of the server and into its
+/// series, of more than 1 kB each.
+const STEPS_PER_RANK: usize = 8;
+
+/// How far a week is closed.
+#[derive(Debug)]
+pub(super) struct Closing {
+    week: WeekKey,
+    /// In order of key, with the player-milliseconds that they are ranked by.
+    closed: Vec<(ServerKey, u64)>,
+    /// The server that is being closed.
+    begun: Option<Standings>,
+    /// By server key, 0: none. There once all servers are closed.
+    ranks: Option<Vec<u32>>,
+    /// Next server to be given its rank. Who has his is told by `ranked_week`, so
+    /// a start in the middle begins at 1 again and changes nothing twice.
+    rank_next: u32,
+}
+
+impl Closing {
+    pub(super) fn new(week: WeekKey, closed: Vec<(ServerKey, u64)>) -> Closing {
+        Closing { week, closed, begun: None, ranks: None, rank_next: 1 }
+    }
+
+    pub(super) fn is_closed(&self, week: WeekKey, server: ServerKey) -> bool {
+        self.week == week && self.closed.last().is_some_and(|&(last, _)| last >= server)
+    }
+
+    fn rank(&mut self, server: ServerKey) -> Option<u32> {
+        let ranks = self.ranks.get_or_insert_with(|| {
+            let mut ranks = vec![0; self.closed.last().map_or(0, |(server, _)| server.0 as usize + 1)];
+            for (server, rank) in board::server_ranks(self.closed.clone()) {
+                ranks[server.0 as usize] = rank;
+            }
+            ranks
+        });
+        ranks.get(server.0 as usize).copied().filter(|&rank| rank > 0)
+    }
+}
+
+/// Some of a server's rows, in order of player key.
+#[derive(Debug)]
+struct Portion {
+    rows: Vec<(PlayerKey, WeekRow)>,
+    /// There are none after it.
+    is_last: bool,
+}
+
+/// The steps left to a tick: one for each record read or written.
+#[derive(Clone, Copy, Debug)]
+struct Budget(usize);
+
+impl Budget {
+    fn is_left(self) -> bool {
+        self.0 > 0
+    }
+
+    fn spend(&mut self, steps: usize) {
+        self.0 = self.0.saturating_sub(steps);
+    }
+}
 
 impl Engine {
     /// Works on weeks that are over, up to the steps of one tick.
     pub(super) fn work_on_weeks<S: Source>(&mut self, source: &S) -> Result<(), S::Error> {
-        let mut budget = self.books.settings.week_steps_per_tick;
+        let mut budget = Budget(self.books.settings.week_steps_per_tick);
         while let Some(state) = self.books.meta.weeks.iter().copied().find(|s| s.phase != WeekPhase::Closed) {
-            if budget == 0 {
+            if !budget.is_left() {
                 return Ok(());
             }
             match state.phase {
@@ -33,9 +105,10 @@ impl Engine {
                         break;
                     }
                     self.books.set_week_phase(state.week, WeekPhase::Closing);
+                    self.closing = Some(Closing::new(state.week, Vec::new()));
                 }
                 WeekPhase::Closing => self.close_some(source, state.week, &mut budget)?,
-                WeekPhase::Ranking => self.rank_some(source, state.week, &mut budget)?,
+                WeekPhase::Ranking => self.rank_some(state.week, &mut budget),
                 WeekPhase::Closed => unreachable!("not looked for"),
             }
         }
@@ -48,65 +121,105 @@ impl Engine {
         weeks.map(|state| self.books.calendar.week_end_ms(state.week) + CLOSE_DELAY_MS).min().unwrap_or(i64::MAX)
     }
 
-    fn close_some<S: Source>(&mut self, source: &S, week: WeekKey, budget: &mut usize) -> Result<(), S::Error> {
-        let mut next = match self.last_closed {
-            Some((closed_week, server)) if closed_week == week => server.0 + 1,
-            _ => 1,
-        };
-        while *budget > 0 && (next as usize) < self.servers.len() {
-            if self.slot(ServerKey(next)).is_some() {
-                let rows = self.close_server(source, week, ServerKey(next))?;
-                *budget = budget.saturating_sub(1 + rows / ROWS_PER_STEP);
+    /// Whether the next tick has.
+    pub fn has_week_to_close(&self) -> bool {
+        self.week_over_ms() <= self.books.meta.now_ms
+    }
+
+    /// Time from one tick to the next, ms: one that has a week to close does a
+    /// small portion of it.
+    pub fn tick_interval_ms(&self) -> i64 {
+        if self.has_week_to_close() { CLOSING_TICK_MS } else { TICK_MS }
+    }
+
+    fn close_some<S: Source>(&mut self, source: &S, week: WeekKey, budget: &mut Budget) -> Result<(), S::Error> {
+        let mut closing = self.closing.take().expect("set when the week began to close, or at the start");
+        let mut next = closing.closed.last().map_or(1, |(server, _)| server.0 + 1);
+        while budget.is_left() && (next as usize) < self.servers.len() {
+            let server = ServerKey(next);
+            if let Some(slot) = self.slot(server) {
+                let ignored = slot.record.greylist.is_some();
+                if !self.close_server(source, week, server, &mut closing.begun, budget)? {
+                    break;
+                }
+                // Its map rows are final, too.
+                let maps = self.map_rows(source, week, server)?;
+                budget.spend(1 + maps.len());
+                let player_ms = if ignored { 0 } else { maps.iter().map(|(_, row)| row.player_ms).sum() };
+                closing.closed.push((server, player_ms));
+                self.books.pending.closed.push((week, server, player_ms));
             }
+            budget.spend(1);
             next += 1;
         }
-        if next as usize >= self.servers.len() && *budget > 0 {
-            // All map rows are final: the ranks are, too. One commit holds
-            // them all, so they are of one moment.
-            let mut player_ms = source.week_player_ms(week)?;
-            self.overlay_player_ms(week, source, &mut player_ms)?;
-            player_ms.retain(|&(server, _)| self.slot(server).is_some_and(|slot| slot.record.greylist.is_none()));
-            let ranks = board::server_ranks(player_ms);
-            self.books.pending.ranks.extend(ranks.into_iter().map(|(server, rank)| ((week, server), rank)));
+        self.closing = Some(closing);
+        if next as usize >= self.servers.len() && budget.is_left() {
             self.books.set_week_phase(week, WeekPhase::Ranking);
-            self.rank_cursor = 1;
         }
         Ok(())
     }
 
-    /// Returns the number of its rows.
-    fn close_server<S: Source>(&mut self, source: &S, week: WeekKey, server: ServerKey) -> Result<usize, S::Error> {
-        self.settle(server, week);
+    /// Returns whether the server is closed; if not, the budget is spent.
+    fn close_server<S: Source>(
+        &mut self,
+        source: &S,
+        week: WeekKey,
+        server: ServerKey,
+        begun: &mut Option<Standings>,
+        budget: &mut Budget,
+    ) -> Result<bool, S::Error> {
         let slot = self.slot(server).expect("closed servers exist");
         if !self.is_counted(slot, week.into(), server) {
-            return self.close_without_rows(source, week, server);
+            *begun = None;
+            self.settle(server, week);
+            budget.spend(self.close_without_rows(source, week, server)?);
+            return Ok(true);
         }
-        let rows = self.rows(source, week.into(), server)?;
-        if !rows.is_empty() {
-            let positions = board::positions(&rows);
-            for ((player, row), places) in rows.iter().zip(positions) {
-                let key = (server, *player);
-                let mut best = match self.books.pending.best.get(&key) {
-                    Some(best) => best.clone(),
-                    None => source.best(server, *player)?.unwrap_or_default(),
-                };
-                for (which, ranking) in Ranking::WITH_BEST.into_iter().enumerate() {
-                    if let Some(position) = places[ranking as usize] {
-                        best.offer(which, position, week);
-                    }
-                }
-                best.elo = Some(row.elo);
-                self.books.pending.best.insert(key, best);
+        let mut standings = begun.take().unwrap_or_else(|| {
+            self.settle(server, week);
+            Standings::default()
+        });
+        while !standings.is_read() {
+            if !budget.is_left() {
+                *begun = Some(standings);
+                return Ok(false);
             }
+            let portion = self.settled_rows(source, week.into(), server, standings.last_read(), budget.0)?;
+            budget.spend(portion.rows.len());
+            standings.read(&portion.rows);
+            if portion.is_last {
+                standings.end();
+            }
+        }
+        while let Some(standing) = standings.next() {
+            if !budget.is_left() {
+                *begun = Some(standings);
+                return Ok(false);
+            }
+            budget.spend(1);
+            let key = (server, standing.player);
+            let mut best = match self.books.pending.best.get(&key) {
+                Some(best) => best.clone(),
+                None => source.best(server, standing.player)?.unwrap_or_default(),
+            };
+            for (which, position) in standing.positions.into_iter().enumerate() {
+                if let Some(position) = position {
+                    best.offer(which, position, week);
+                }
+            }
+            best.elo = Some(standing.elo);
+            self.books.pending.best.insert(key, best);
+            standings.pass();
+        }
+        if !standings.is_empty() {
             self.books.archive(OutboxKey::Week { week, server });
         }
-        self.books.pending.closed.push((week, server));
-        self.last_closed = Some((week, server));
-        Ok(rows.len())
+        Ok(true)
     }
 
     /// A week is closed without the rows of a greylisted server, for good: they
     /// would come back otherwise when it is lifted, into a week that is final.
+    /// Returns how many they were.
     fn close_without_rows<S: Source>(
         &mut self,
         source: &S,
@@ -123,8 +236,6 @@ impl Engine {
             self.books.shelf.changed(window, player);
         }
         self.books.archive(OutboxKey::Week { week, server });
-        self.books.pending.closed.push((week, server));
-        self.last_closed = Some((week, server));
         Ok(rows.len())
     }
 
@@ -150,40 +261,35 @@ impl Engine {
         }
     }
 
-    fn rank_some<S: Source>(&mut self, source: &S, week: WeekKey, budget: &mut usize) -> Result<(), S::Error> {
-        // Which ranks were given is told by each server's `ranked_week`, so a
-        // start in the middle begins at 1 again and changes nothing twice.
-        let mut next = self.rank_cursor.max(1);
-        while *budget > 0 && (next as usize) < self.servers.len() {
-            let server = ServerKey(next);
-            next += 1;
-            let known =
-                self.slot(server).is_some_and(|slot| slot.record.ranked_week.is_none_or(|ranked| ranked < week));
-            if !known {
-                continue; // has its rank already, or there is no such server
+    fn rank_some(&mut self, week: WeekKey, budget: &mut Budget) {
+        let mut closing = self.closing.take().expect("set when the week began to close, or at the start");
+        while budget.is_left() && (closing.rank_next as usize) < self.servers.len() {
+            budget.spend(1);
+            let server = ServerKey(closing.rank_next);
+            closing.rank_next += 1;
+            let Some(slot) = self.servers[server.0 as usize].as_mut() else { continue };
+            if slot.record.ranked_week.is_some_and(|ranked| ranked >= week) {
+                continue; // has its rank already
             }
-            let rank = match self.books.pending.ranks.get(&(week, server)) {
-                Some(&rank) => Some(rank),
-                None => source.rank(week, server)?,
-            };
-            let slot = self.servers[server.0 as usize].as_mut().expect("looked at above");
+            let rank = closing.rank(server);
             if rank.is_none() && slot.series.is_none() {
                 continue; // never seen
             }
-            *budget -= 1;
+            budget.spend(STEPS_PER_RANK);
             slot.record.rank = rank;
             slot.record.ranked_week = Some(week);
             slots::push_rank(slot.series.get_or_insert_with(|| Box::new(slots::empty())), week, rank);
-            self.books.pending.series.insert(server);
+            let pending = &mut self.books.pending;
+            pending.ranks.extend(rank.map(|rank| ((week, server), rank)));
+            pending.series.insert(server);
             self.books.server_changed(server);
             self.books.archive(OutboxKey::Week { week, server });
         }
-        self.rank_cursor = next;
-        if next as usize >= self.servers.len() && *budget > 0 {
+        if (closing.rank_next as usize) < self.servers.len() || !budget.is_left() {
+            self.closing = Some(closing);
+        } else {
             self.books.set_week_phase(week, WeekPhase::Closed);
-            self.rank_cursor = 1;
         }
-        Ok(())
     }
 
     /// Lets go of the oldest closed weeks beyond those to keep, once nothing
@@ -208,21 +314,30 @@ impl Engine {
         self.books.meta.resync || self.books.pending.outbox.iter().any(of_week) || source.outbox_holds_week(week)
     }
 
-    fn overlay_player_ms<S: Source>(
+    /// The next rows of a server that is settled for a week that is over, about
+    /// `most`: committed, and changed since.
+    fn settled_rows<S: Source>(
         &self,
-        week: WeekKey,
         source: &S,
-        player_ms: &mut Vec<(ServerKey, u64)>,
-    ) -> Result<(), S::Error> {
-        let pending = self.books.pending.map_rows.keys().filter(|(w, _)| *w == week);
-        for &(_, server) in pending {
-            let ms = self.map_rows(source, week, server)?.iter().map(|(_, row)| row.player_ms).sum();
-            match player_ms.binary_search_by_key(&server, |&(s, _)| s) {
-                Ok(at) => player_ms[at].1 = ms,
-                Err(at) => player_ms.insert(at, (server, ms)),
+        window: WindowKey,
+        server: ServerKey,
+        after: Option<PlayerKey>,
+        most: usize,
+    ) -> Result<Portion, S::Error> {
+        let mut rows = source.rows_after(window, server, after, most)?;
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let (to, is_last) = match rows.last() {
+            Some((last, _)) if rows.len() == most => (Bound::Included(*last), false),
+            _ => (Bound::Unbounded, true),
+        };
+        let changed = self.books.pending.rows.get(&(window, server));
+        for (player, row) in changed.into_iter().flatten().filter(|(player, _)| (from, to).contains(player)) {
+            match rows.binary_search_by_key(player, |(p, _)| *p) {
+                Ok(at) => rows[at].1.clone_from(row),
+                Err(at) => rows.insert(at, (*player, WeekRow::clone(row))),
             }
         }
-        Ok(())
+        Ok(Portion { rows, is_last })
     }
 
     /// Rows of a server as of now: committed, changed since, and live; in

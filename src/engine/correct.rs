@@ -195,7 +195,7 @@ impl Engine {
     pub(super) fn is_server_closed(&self, week: WeekKey, server: ServerKey) -> bool {
         match self.books.meta.weeks.iter().find(|state| state.week == week).map(|state| state.phase) {
             None | Some(WeekPhase::Open) => false,
-            Some(WeekPhase::Closing) => self.last_closed.is_some_and(|(w, s)| w == week && s >= server),
+            Some(WeekPhase::Closing) => self.closing.as_ref().is_some_and(|closing| closing.is_closed(week, server)),
             Some(WeekPhase::Ranking | WeekPhase::Closed) => true,
         }
     }

@@ -185,7 +185,7 @@ impl Engine {
             return Ok(());
         }
         let meta = self.books.meta.clone();
-        let steps = (settings.week_steps_per_tick * 10).min(room);
+        let steps = settings.week_steps_per_tick.min(room);
         let mut cursor = self.resync_cursor.unwrap_or_else(|| {
             self.books.let_go = false;
             ResyncCursor::Games(1)

@@ -63,6 +63,15 @@ pub trait Source {
     fn row(&self, key: RowKey) -> Result<Option<WeekRow>, Self::Error>;
     /// Rows of a server, in order of player key.
     fn rows(&self, window: WindowKey, server: ServerKey) -> Result<Vec<(PlayerKey, WeekRow)>, Self::Error>;
+    /// The next rows of a server after a player (from the first, without one), at
+    /// most `most`.
+    fn rows_after(
+        &self,
+        window: WindowKey,
+        server: ServerKey,
+        after: Option<PlayerKey>,
+        most: usize,
+    ) -> Result<Vec<(PlayerKey, WeekRow)>, Self::Error>;
     fn player_window(&self, window: WindowKey, player: PlayerKey) -> Result<Option<PlayerWindow>, Self::Error>;
     /// Whether nothing is left of a window that was let go.
     fn is_swept(&self, window: WindowKey) -> bool;
@@ -70,8 +79,6 @@ pub trait Source {
     fn map_row(&self, key: MapRowKey) -> Result<Option<MapRow>, Self::Error>;
     /// In order of map key.
     fn map_rows(&self, week: WeekKey, server: ServerKey) -> Result<Vec<(MapKey, MapRow)>, Self::Error>;
-    /// Player-milliseconds of every server with map rows, in order of server.
-    fn week_player_ms(&self, week: WeekKey) -> Result<Vec<(ServerKey, u64)>, Self::Error>;
 
     fn best(&self, server: ServerKey, player: PlayerKey) -> Result<Option<BestPositions>, Self::Error>;
     fn rank(&self, week: WeekKey, server: ServerKey) -> Result<Option<u32>, Self::Error>;
@@ -93,8 +100,9 @@ pub struct Loaded {
     pub servers: Vec<(ServerKey, ServerRecord, Option<SeriesRecord>)>,
     /// Names that are never stored again, each with when that was asked for.
     pub forgotten: Vec<(NameHash, i64)>,
-    /// For the week that is being closed: the last server that was.
-    pub last_closed: Option<(WeekKey, ServerKey)>,
+    /// For the week that is being closed: the servers that are, in order of key,
+    /// each with its player-milliseconds.
+    pub closed: Option<(WeekKey, Vec<(ServerKey, u64)>)>,
 }
 
 /// What happens to the engine besides an admin's wishes.
@@ -104,7 +112,7 @@ pub enum Event {
     Scanned { server: ServerKey, id: u64, sent_ms: Option<i64>, outcome: Outcome },
     /// A scan of a log, in order of time. An unknown server is added.
     Observed { url: ServerUrl, outcome: Outcome },
-    /// Time goes on. At least once a second.
+    /// Time goes on. Once in every [`Engine::tick_interval_ms`].
     Tick { now_ms: i64 },
 }
 
@@ -202,9 +210,7 @@ pub struct Engine {
     notices: VecDeque<Notice>,
     counts: EngineCounts,
     lags: lag::LagHistogram,
-    last_closed: Option<(WeekKey, ServerKey)>,
-    /// Next server to be given its rank, in the ranking phase.
-    rank_cursor: u32,
+    closing: Option<close::Closing>,
     /// Next thing to be put in the outbox while everything is archived anew.
     resync_cursor: Option<jobs::ResyncCursor>,
     books: Books,
@@ -252,7 +258,7 @@ struct Pending {
     rows_len: usize,
     map_rows: FxHashMap<(WeekKey, ServerKey), BTreeMap<MapKey, MapRow>>,
     best: FxHashMap<(ServerKey, PlayerKey), BestPositions>,
-    closed: Vec<(WeekKey, ServerKey)>,
+    closed: Vec<(WeekKey, ServerKey, u64)>,
     ranks: FxHashMap<(WeekKey, ServerKey), u32>,
     outbox: FxHashSet<OutboxKey>,
     archived: Vec<(OutboxKey, u64)>,
@@ -323,8 +329,7 @@ impl Engine {
             notices: VecDeque::new(),
             counts: EngineCounts::default(),
             lags: lag::LagHistogram::default(),
-            last_closed: loaded.last_closed,
-            rank_cursor: 0,
+            closing: loaded.closed.map(|(week, closed)| close::Closing::new(week, closed)),
             resync_cursor: None,
             books: Books {
                 calendar,
@@ -454,6 +459,7 @@ impl Engine {
                 && p.archived.is_empty()
                 && !self.books.player_windows.is_changed()
                 && p.closed.is_empty()
+                && p.best.is_empty()
                 && p.dropped.is_empty()
                 && p.corrections.is_empty())
     }

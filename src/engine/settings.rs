@@ -23,7 +23,8 @@ pub struct EngineSettings {
     pub outbox_entries_max: usize,
     /// Set by the engine: the outbox is at its limit.
     pub outbox_full: bool,
-    /// Most servers closed, ranked or put in the outbox anew by one tick.
+    /// Most records read and written by one tick to close a week, and put in the
+    /// outbox anew.
     pub week_steps_per_tick: usize,
 }
 
@@ -38,7 +39,7 @@ impl Default for EngineSettings {
             archive: false,
             outbox_entries_max: 5_000_000,
             outbox_full: false,
-            week_steps_per_tick: 200,
+            week_steps_per_tick: 4_000,
         }
     }
 }

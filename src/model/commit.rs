@@ -99,8 +99,9 @@ pub struct Commit {
     pub player_windows: Vec<((WindowKey, PlayerKey), PlayerWindow)>,
     pub map_rows: Vec<(MapRowKey, MapRow)>,
     pub best: Vec<((ServerKey, PlayerKey), BestPositions)>,
-    /// Servers closed for a week.
-    pub closed: Vec<(WeekKey, ServerKey)>,
+    /// Servers closed for a week, each with the player-milliseconds that it is
+    /// ranked by.
+    pub closed: Vec<(WeekKey, ServerKey, u64)>,
     /// Server ranks of weeks that are over, 1 is best.
     pub ranks: Vec<(WeekKey, ServerKey, u32)>,
     /// To be archived; the store gives each the next sequence number.

@@ -18,12 +18,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::engine::Loaded;
-use crate::model::commit::{Commit, Meta};
+use crate::model::commit::{Commit, Meta, WeekPhase, WeekState};
 use crate::model::server::{SeriesRecord, ServerRecord};
-use crate::model::{OutboxKey, ServerKey, WeekKey, WindowKey};
+use crate::model::{OutboxKey, ServerKey, WindowKey};
 
 /// Version of every record's layout. A store with another one is refused.
-const VERSION: u8 = 3;
+const VERSION: u8 = 2;
 
 /// Most records of one batch.
 const RECORDS_PER_BATCH: usize = 4_096;
@@ -139,11 +139,9 @@ impl Store {
             let server = ServerKey(keys::read_u32(&key, 1));
             loaded.servers.push((server, decode::<ServerRecord>(&key, &value)?, series.remove(&server)));
         }
-        loaded.last_closed = None;
-        for state in &meta.weeks {
-            if let Some(server) = self.last_closed(state.week)? {
-                loaded.last_closed = Some((state.week, server));
-            }
+        let closing = |state: &&WeekState| matches!(state.phase, WeekPhase::Closing | WeekPhase::Ranking);
+        if let Some(state) = meta.weeks.iter().find(closing) {
+            loaded.closed = Some((state.week, self.closed(state.week)?));
         }
         self.sweep = self.windows_let_go(&meta)?;
         loaded.meta = meta;
@@ -212,7 +210,8 @@ impl Store {
             .map(|((window, player), of_player)| (keys::player_window(*window, *player), encode(of_player)));
         let map_rows = commit.map_rows.iter().map(|(key, row)| (keys::map_row(*key), encode(row)));
         let best = commit.best.iter().map(|((server, player), best)| (keys::best(*server, *player), encode(best)));
-        let closed = commit.closed.iter().map(|(week, server)| (keys::closed(*week, *server), vec![VERSION]));
+        let closed =
+            commit.closed.iter().map(|(week, server, player_ms)| (keys::closed(*week, *server), encode(player_ms)));
         let ranks = commit.ranks.iter().map(|(week, server, rank)| (keys::rank(*week, *server), encode(rank)));
         let outbox = commit.outbox.iter().map(|entry| (keys::outbox(*entry), encode(&self.next_seq)));
         let archived = commit
@@ -279,12 +278,6 @@ impl Store {
     /// A reader for another thread.
     pub fn reader(&self) -> Reader {
         Reader { db: self.db.clone(), path: self.path.clone() }
-    }
-
-    fn last_closed(&self, week: WeekKey) -> Result<Option<ServerKey>, StoreError> {
-        let last = self.db.scan_prefix(keys::closed_prefix(week)).keys().next_back();
-        let last = last.transpose().map_err(|e| self.failed(e))?;
-        Ok(last.map(|key| ServerKey(keys::read_u32(&key, key.len() - 4))))
     }
 
     fn get<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {

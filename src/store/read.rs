@@ -58,6 +58,24 @@ impl Source for Store {
         self.scan(prefix, |key, row| (PlayerKey(keys::read_u32(key, key.len() - 4)), row))
     }
 
+    fn rows_after(
+        &self,
+        window: WindowKey,
+        server: ServerKey,
+        after: Option<PlayerKey>,
+        most: usize,
+    ) -> Result<Vec<(PlayerKey, WeekRow)>, StoreError> {
+        use std::ops::Bound::{Excluded, Included};
+        let from = match after {
+            Some(player) => Excluded(keys::row(RowKey { window, server, player })),
+            None => Included(keys::rows_prefix(window, Some(server))),
+        };
+        let end = keys::rows_prefix(window, Some(ServerKey(server.0 + 1)));
+        self.decoded(self.db.range((from, Excluded(end))).take(most), |key, row| {
+            (PlayerKey(keys::read_u32(key, key.len() - 4)), row)
+        })
+    }
+
     fn player_window(&self, window: WindowKey, player: PlayerKey) -> Result<Option<PlayerWindow>, StoreError> {
         self.get(&keys::player_window(window, player))
     }
@@ -73,20 +91,6 @@ impl Source for Store {
     fn map_rows(&self, week: WeekKey, server: ServerKey) -> Result<Vec<(MapKey, MapRow)>, StoreError> {
         let prefix = keys::map_rows_prefix(week, Some(server));
         self.scan(prefix, |key, row| (MapKey(keys::read_u32(key, key.len() - 4)), row))
-    }
-
-    fn week_player_ms(&self, week: WeekKey) -> Result<Vec<(ServerKey, u64)>, StoreError> {
-        let rows = self.scan(keys::map_rows_prefix(week, None), |key, row: MapRow| {
-            (ServerKey(keys::read_u32(key, key.len() - 8)), row.player_ms)
-        })?;
-        let mut sums: Vec<(ServerKey, u64)> = Vec::new();
-        for (server, ms) in rows {
-            match sums.last_mut() {
-                Some((last, sum)) if *last == server => *sum += ms,
-                _ => sums.push((server, ms)),
-            }
-        }
-        Ok(sums)
     }
 
     fn best(&self, server: ServerKey, player: PlayerKey) -> Result<Option<BestPositions>, StoreError> {
@@ -184,13 +188,27 @@ impl Store {
         Ok(false)
     }
 
+    /// Servers closed for a week, in order of key, with their player-milliseconds.
+    pub(super) fn closed(&self, week: WeekKey) -> Result<Vec<(ServerKey, u64)>, StoreError> {
+        let prefix = keys::closed_prefix(week);
+        self.scan(prefix, |key, player_ms| (ServerKey(keys::read_u32(key, key.len() - 4)), player_ms))
+    }
+
     fn scan<T: DeserializeOwned, R>(
         &self,
         prefix: Vec<u8>,
         each: impl Fn(&[u8], T) -> R,
     ) -> Result<Vec<R>, StoreError> {
+        self.decoded(self.db.scan_prefix(prefix), each)
+    }
+
+    fn decoded<T: DeserializeOwned, R>(
+        &self,
+        items: impl Iterator<Item = sled::Result<(sled::IVec, sled::IVec)>>,
+        each: impl Fn(&[u8], T) -> R,
+    ) -> Result<Vec<R>, StoreError> {
         let mut found = Vec::new();
-        for item in self.db.scan_prefix(prefix) {
+        for item in items {
             let (key, value) = item.map_err(|e| self.failed(e))?;
             let record = decode(&key, &value)?;
             found.push(each(&key, record));
