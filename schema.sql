@@ -20,7 +20,8 @@
 --
 -- Conventions. Moments are Unix milliseconds (`_ms`), spans of time too. A key
 -- is a number that clqd gave to a name; it never changes and is never given
--- again. A position is 1 for the best, NULL for not ranked. Text compares byte
+-- again. A player whom an admin merges into another or forgets goes with his key,
+-- also from closed weeks. A position is 1 for the best, NULL for not ranked. Text compares byte
 -- by byte. There are no foreign keys: clqd writes names before what refers to
 -- them, and a week of one server in one transaction.
 --

@@ -3,9 +3,11 @@
 //! Generates the lines of a scan log (`CLQD_ROWS` rows, default 1,000,000; 500
 //! players to a server, 12 in each snapshot, 15 snapshots to a presence, a fifth
 //! of them at home on another server too) and replays them as `clqd replay` does,
-//! generating not counted. Prints snapshots per second and peak memory; then makes
-//! the boards of the week; then opens the state anew, as after a restart, and
-//! makes them again. All on one thread, but what sled does in the background.
+//! generating not counted. Prints snapshots per second that the thread was on a
+//! core for, so that what else the machine does counts little, and peak memory;
+//! then makes the boards of the week; then opens the state anew, as after a
+//! restart, and makes them again. `CLQD_VISITS` (default 1): how often each player
+//! comes to a server.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -26,7 +28,7 @@ fn main() -> anyhow::Result<()> {
     let number = |name: &str, or: u32| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(or);
     let rows = number("CLQD_ROWS", 1_000_000);
     let servers = (rows / PLAYERS_PER_SERVER).max(1);
-    let steps = PLAYERS_PER_SERVER * SNAPSHOTS_PER_PRESENCE / LIST as u32 + 1;
+    let steps = number("CLQD_VISITS", 1) * PLAYERS_PER_SERVER * SNAPSHOTS_PER_PRESENCE / LIST as u32 + 1;
     let place = match std::env::var_os("CLQD_DIR") {
         Some(dir) => tempfile::tempdir_in(dir)?,
         None => tempfile::tempdir()?,
@@ -39,20 +41,28 @@ fn main() -> anyhow::Result<()> {
     let mut field = Field::new(servers);
     let mut replay = Replay::new(&mut hot);
     let (mut took, mut parsing, mut bytes) = (Duration::ZERO, Duration::ZERO, 0);
-    let mut lines = String::new();
+    let (mut lines, mut log, mut outcomes) = (String::new(), String::new(), Vec::new());
     for step in 0..steps {
         for server in 0..servers {
             lines.clear();
             field.line(&mut lines, server, step);
             bytes += lines.len();
-            let began = Instant::now();
-            let (url, outcome) = scanlog::parse(lines.trim_end())?;
-            let parsed = Instant::now();
-            replay.take(url, outcome)?;
-            took += began.elapsed();
-            parsing += parsed - began;
+            log.push_str(&lines);
+            log.push('\n');
         }
-        if step % 125 == 124 {
+        let began = on_core()?;
+        for line in log.lines() {
+            outcomes.push(scanlog::parse(line)?);
+        }
+        let parsed = on_core()?;
+        for (url, outcome) in outcomes.drain(..) {
+            replay.take(url, outcome)?;
+        }
+        let taken = on_core()?;
+        took += taken - began;
+        parsing += parsed - began;
+        log.clear();
+        if (step + 1) % (steps / 5) == 0 {
             let done = u64::from(step + 1) * u64::from(servers);
             println!(
                 "  {done} snapshots, {:.0}/s, {} MB resident",
@@ -61,9 +71,15 @@ fn main() -> anyhow::Result<()> {
             );
         }
     }
-    let began = Instant::now();
+    let (began, waited) = (on_core()?, Instant::now());
     let snapshots = replay.finish()?.lines;
-    took += began.elapsed();
+    let last = on_core()? - began;
+    took += last;
+    println!(
+        "last commit: {:.1} s on a core, {:.1} s by the clock",
+        last.as_secs_f64(),
+        waited.elapsed().as_secs_f64()
+    );
     println!(
         "{servers} servers, {snapshots} snapshots of {LIST} players, {} bytes each, {rows} rows",
         bytes as u64 / snapshots
@@ -182,6 +198,13 @@ fn on_disk(dir: &std::path::Path) -> std::io::Result<u64> {
         bytes += if entry.file_type()?.is_dir() { on_disk(&entry.path())? } else { entry.metadata()?.len() };
     }
     Ok(bytes)
+}
+
+/// Time that this thread has been on a core (schedstats in the kernel's docs).
+fn on_core() -> anyhow::Result<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    let ns = text.split_whitespace().next().map_or(Ok(0), str::parse)?;
+    Ok(Duration::from_nanos(ns))
 }
 
 /// A figure of /proc/self/status (proc_pid_status(5)), KiB.

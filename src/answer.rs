@@ -7,6 +7,7 @@ use crate::control::protocol::{ErrorCode, Failure, Request, Row, Status};
 use crate::engine::{Source, ViewError};
 use crate::hot::Hot;
 use crate::model::board_view::RankingWeight;
+use crate::model::view::ForgottenName;
 use crate::model::{Ranking, WindowKey};
 use crate::store::{Reader, StoreError};
 
@@ -59,16 +60,25 @@ pub fn answer(hot: &Hot, request: &Request) -> Result<Vec<Row>, Failure> {
         Request::Player { name } => {
             Ok(engine.players(store, name).map_err(failure)?.into_iter().map(Row::Player).collect())
         }
+        Request::PlayerForgotten {} => {
+            let forgotten = engine.forgotten().into_iter();
+            let row = |(hash, forgotten_ms)| Row::ForgottenName(ForgottenName { hash, forgotten_ms });
+            Ok(forgotten.map(row).collect())
+        }
         Request::ServersAdd { .. }
         | Request::WindowsDelete { .. }
         | Request::ServersRemove { .. }
+        | Request::ServersTag { .. }
+        | Request::PlayerMerge { .. }
+        | Request::PlayerForget { .. }
+        | Request::PlayerRemember { .. }
         | Request::Rescan { .. }
         | Request::Greylist { .. }
         | Request::Reload {} => Err(Failure::new(ErrorCode::Refused, "this needs the running daemon")),
     }
 }
 
-fn failure(error: ViewError<StoreError>) -> Failure {
+pub fn failure(error: ViewError<StoreError>) -> Failure {
     let code = match error {
         ViewError::Source(_) => ErrorCode::Internal,
         ViewError::BadCursor(_)

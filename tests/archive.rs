@@ -10,7 +10,7 @@ mod db;
 use std::time::Duration;
 
 use clqd::archive::{Archive, ArchiveError, ArchiveSettings, ArchiveStatus, Routines, Schema, Step};
-use clqd::model::archive::{PlayerWeekArchive, ServerArchive, WeekArchive};
+use clqd::model::archive::{ListEntry, PlayerWeekArchive, ServerArchive, WeekArchive};
 use clqd::model::server::SeriesRecord;
 use clqd::model::{ArchiveJob, GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey};
 use tokio::sync::watch;
@@ -458,6 +458,70 @@ async fn an_archive_of_another_state_is_refused() {
     }
     // Case, accents and trailing characters make other names.
     archive.write(&[player(3, "visor"), player(4, "Vìsor"), player(5, "Visor.")]).await.unwrap();
+}
+
+// Players who are no more -------------------------------------------------
+
+/// Rows of weeks that nobody writes any more follow too.
+#[tokio::test]
+async fn who_is_no_more_leaves_the_tables_or_becomes_another() {
+    let database = migrated().await;
+    let mut archive = open(&database).await;
+    let of_week = |number: u32, rows: Vec<PlayerWeekArchive>, best: &[(u32, u32)]| {
+        let best = best.iter().map(|&(player, position)| {
+            (PlayerKey(player), [vec![(position, WeekKey(number))], Vec::new(), vec![(position, WeekKey(number))]])
+        });
+        let job = WeekArchive { week: WeekKey(number), best: best.collect(), closed: true, ..week(1, rows) };
+        ArchiveJob::Week(Box::new(WeekArchive { label: format!("2026-W{number}"), ..job }))
+    };
+    let listed = |player: u32, name: &str| ListEntry {
+        name: name.into(),
+        display: name.into(),
+        points: 1,
+        player: Some(PlayerKey(player)),
+    };
+    let list = vec![listed(1, "Visor"), listed(2, "Klesk"), listed(3, "Sarge")];
+    let before = [
+        player(1, "Visor"),
+        player(2, "Klesk"),
+        player(3, "Sarge"),
+        ArchiveJob::Server(Box::new(ServerArchive { list, ..server(1, "quake3://a:1") })),
+        of_week(10, vec![row(1, 1), row(2, 2), row(3, 3)], &[(1, 1), (2, 2), (3, 3)]),
+        of_week(11, vec![row(2, 1), row(3, 2)], &[(2, 1), (3, 2)]),
+    ];
+    for job in &before {
+        archive.write(std::slice::from_ref(job)).await.unwrap();
+    }
+    let positions = "SELECT week, player, clq1_position FROM player_week ORDER BY week, player";
+    let best =
+        "SELECT player, ranking, place, position, week FROM best_position WHERE ranking = 'elo' ORDER BY 1, 2, 3";
+    let list = "SELECT name, player FROM server_player ORDER BY place";
+
+    let merged = ArchiveJob::PlayerGone { key: PlayerKey(2), into: Some(PlayerKey(1)) };
+    for _ in 0..2 {
+        archive.write(std::slice::from_ref(&merged)).await.unwrap();
+        assert_eq!(
+            database.rows(positions).await,
+            [["10", "1", "1"], ["10", "3", "3"], ["11", "1", "1"], ["11", "3", "2"]],
+            "in week 10 he has a row already"
+        );
+        assert_eq!(
+            database.rows(best).await,
+            [["1", "elo", "1", "1", "10"], ["1", "elo", "2", "1", "11"], ["3", "elo", "1", "2", "11"]]
+        );
+        assert_eq!(database.rows(list).await, [["Visor", "1"], ["Klesk", "1"], ["Sarge", "3"]]);
+        assert_eq!(database.rows("SELECT player FROM player ORDER BY 1").await, [["1"], ["3"]]);
+    }
+
+    let forgotten = ArchiveJob::PlayerGone { key: PlayerKey(1), into: None };
+    for _ in 0..2 {
+        // His name may be another's in the same breath, once it is remembered.
+        archive.write(&[player(9, "Visor"), forgotten.clone()]).await.unwrap();
+        assert_eq!(database.rows(positions).await, [["10", "3", "3"], ["11", "3", "2"]]);
+        assert_eq!(database.rows(best).await, [["3", "elo", "1", "2", "11"]]);
+        assert_eq!(database.rows(list).await, [["", "NULL"], ["", "NULL"], ["Sarge", "3"]]);
+        assert_eq!(database.rows("SELECT player, name FROM player ORDER BY 1").await, [["3", "Sarge"], ["9", "Visor"]]);
+    }
 }
 
 // Failing ----------------------------------------------------------------

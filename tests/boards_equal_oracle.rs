@@ -6,7 +6,7 @@
 //! single moments, one case each, is in `boards/`.
 //!
 //! The logs lie around edges: of weeks, of days in which clocks change, of
-//! months and years. `CLQD_SEEDS` is the number of seeds (24), `CLQD_FIRST_SEED`
+//! months and years. `CLQD_SEEDS` is the number of seeds (16), `CLQD_FIRST_SEED`
 //! the first (0).
 
 #[path = "boards/case.rs"]
@@ -272,5 +272,5 @@ fn seeds() -> std::ops::Range<u64> {
         std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|e| panic!("{name}={text}: {e}")))
     };
     let first = number("CLQD_FIRST_SEED", 0);
-    first..first + number("CLQD_SEEDS", 24)
+    first..first + number("CLQD_SEEDS", 16)
 }

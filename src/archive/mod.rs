@@ -7,7 +7,7 @@
 //!
 //! - [`worker`]: the loop. Asks for what is pending, writes it, says that it is
 //!   done; waits while the database is away.
-//! - [`write`]: jobs to rows, in transactions.
+//! - [`write`]: jobs to rows, in transactions; [`gone`]: players who are no more.
 //! - [`connect`]: a connection as clqd wants it, alone in its archive.
 //! - [`schema`]: applying `schema.sql`; [`split`] cuts it into statements.
 //! - [`sql`]: text of SQL statements.
@@ -20,6 +20,7 @@
 
 mod connect;
 mod error;
+mod gone;
 mod schema;
 mod settings;
 mod split;

@@ -163,6 +163,18 @@ enum Spoke {
     Down(std::mem::Discriminant<ArchiveError>),
 }
 
+/// What there was among names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Names {
+    Written,
+    /// A player is no more: states that were asked for before are out of date.
+    SomebodyGone,
+}
+
+fn is_gone(job: &ArchiveJob) -> bool {
+    matches!(job, ArchiveJob::PlayerGone { .. })
+}
+
 /// Why a pass ended early.
 enum Ended {
     Source,
@@ -219,9 +231,13 @@ impl<S: JobSource, N: Fn() -> i64> Worker<S, N> {
             let from = after.unwrap_or(FIRST_STATE);
             let jobs = self.source.next(ask(Some(from), None)).await?;
             let Some((last, _)) = jobs.last() else { break };
-            after = Some(last.key);
-            // Names that came up since: these jobs may refer to them.
-            self.names(&mut archive, &mut rejected).await?;
+            let last = last.key;
+            // Names that came up since: these jobs may refer to them. And if
+            // somebody is no more, they may still speak of him.
+            if self.names(&mut archive, &mut rejected).await? == Names::SomebodyGone {
+                continue;
+            }
+            after = Some(last);
             self.write(&mut archive, jobs, &mut rejected).await?;
         }
         archive.close().await;
@@ -230,12 +246,20 @@ impl<S: JobSource, N: Fn() -> i64> Worker<S, N> {
         Ok(())
     }
 
-    async fn names(&mut self, archive: &mut Archive, rejected: &mut BTreeMap<OutboxKey, String>) -> Result<(), Ended> {
+    async fn names(
+        &mut self,
+        archive: &mut Archive,
+        rejected: &mut BTreeMap<OutboxKey, String>,
+    ) -> Result<Names, Ended> {
         let mut after = None;
+        let mut names = Names::Written;
         loop {
             let jobs = self.source.next(ask(after, Some(FIRST_STATE))).await?;
-            let Some((last, _)) = jobs.last() else { return Ok(()) };
+            let Some((last, _)) = jobs.last() else { return Ok(names) };
             after = Some(last.key);
+            if jobs.iter().any(|(entry, job)| is_gone(job) && !rejected.contains_key(&entry.key)) {
+                names = Names::SomebodyGone;
+            }
             self.write(archive, jobs, rejected).await?;
         }
     }

@@ -1,6 +1,7 @@
 //! Jobs to rows. What is written is absolute: whatever stood there before, the
 //! rows of a thing are afterwards those of its job, and rows that the job does
-//! not name are gone. So every job may be written again.
+//! not name are gone. So every job may be written again. That a player is no
+//! more ([`super::gone`]) is written before all that is of players.
 //!
 //! Several jobs share a transaction, up to a number of rows; one job is never
 //! cut. Inside a transaction rows go in order of table and primary key, so that
@@ -105,7 +106,7 @@ const PLAYER_WEEK: Table = Table {
     ],
     key_columns: 3,
 };
-const BEST_POSITION: Table = Table {
+pub(super) const BEST_POSITION: Table = Table {
     name: "best_position",
     columns: &["server", "player", "ranking", "place", "position", "week"],
     key_columns: 4,
@@ -148,12 +149,12 @@ type Keys = BTreeSet<Vec<String>>;
 type ThreeBest = [Vec<(u32, WeekKey)>; 3];
 
 /// Why a transaction ended.
-enum Halt {
+pub(super) enum Halt {
     Fault { fault: Fault, doing: &'static str },
     Error(ArchiveError),
 }
 
-trait Doing<T> {
+pub(super) trait Doing<T> {
     fn doing(self, what: &'static str) -> Result<T, Halt>;
 }
 
@@ -167,6 +168,7 @@ impl<T> Doing<T> for Result<T, Fault> {
 enum Batch<'a> {
     Games(Vec<(GameKey, &'a str)>),
     Maps(Vec<(MapKey, &'a str)>),
+    Gone(PlayerKey, Option<PlayerKey>),
     Players(Vec<(PlayerKey, GameKey, &'a str, &'a str)>),
     Servers(Vec<&'a ServerArchive>),
     Weeks(Vec<&'a WeekArchive>),
@@ -212,6 +214,7 @@ impl Archive {
         let rows = match batch {
             Batch::Games(games) => self.put_games(games).await?,
             Batch::Maps(maps) => self.put_maps(maps).await?,
+            Batch::Gone(player, into) => self.put_gone(*player, *into).await?,
             Batch::Players(players) => self.put_players(players).await?,
             Batch::Servers(servers) => self.put_servers(servers).await?,
             Batch::Weeks(weeks) => self.put_weeks(weeks).await?,
@@ -382,11 +385,11 @@ impl Archive {
         Ok(rows)
     }
 
-    fn upsert(&self, table: &'static Table) -> Upsert {
+    pub(super) fn upsert(&self, table: &'static Table) -> Upsert {
         Upsert::new(table, self.statement_bytes_max)
     }
 
-    async fn put(&mut self, upsert: Upsert) -> Result<u64, Halt> {
+    pub(super) async fn put(&mut self, upsert: Upsert) -> Result<u64, Halt> {
         let (rows, table) = (upsert.rows() as u64, upsert.table_name());
         for statement in upsert.into_statements() {
             self.attempt(&statement).await.doing(table)?;
@@ -535,7 +538,7 @@ fn key_literals(row: mysql_async::Row, key: &[(&str, Kind)]) -> Vec<String> {
 
 /// Sorts jobs by table and key and puts them together into transactions.
 fn batches(jobs: &[ArchiveJob], rows_max: usize) -> Vec<Batch<'_>> {
-    let (mut games, mut maps, mut players) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut games, mut maps, mut gone, mut players) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut servers, mut weeks) = (Vec::new(), Vec::new());
     for job in jobs {
         match job {
@@ -544,12 +547,14 @@ fn batches(jobs: &[ArchiveJob], rows_max: usize) -> Vec<Batch<'_>> {
             ArchiveJob::Player { key, game, name, display } => {
                 players.push((*key, *game, name.as_str(), display.as_str()))
             }
+            ArchiveJob::PlayerGone { key, into } => gone.push((*key, *into)),
             ArchiveJob::Server(server) => servers.push(&**server),
             ArchiveJob::Week(week) => weeks.push(&**week),
         }
     }
     games.sort_by_key(|&(key, _)| key);
     maps.sort_by_key(|&(key, _)| key);
+    gone.sort_unstable();
     players.sort_by_key(|&(key, ..)| key);
     servers.sort_by_key(|server: &&ServerArchive| server.key);
     weeks.sort_by_key(|week: &&WeekArchive| (week.week, week.server));
@@ -557,6 +562,8 @@ fn batches(jobs: &[ArchiveJob], rows_max: usize) -> Vec<Batch<'_>> {
     let mut all = Vec::new();
     all.extend(cut(games, rows_max, |_| 1).map(Batch::Games));
     all.extend(cut(maps, rows_max, |_| 1).map(Batch::Maps));
+    // Before players: a name may have become another's.
+    all.extend(gone.into_iter().map(|(player, into)| Batch::Gone(player, into)));
     all.extend(cut(players, rows_max, |_| 1).map(Batch::Players));
     let server_rows = |server: &&ServerArchive| 2 + server.tags.len() + server.list.len();
     all.extend(cut(servers, rows_max, server_rows).map(Batch::Servers));

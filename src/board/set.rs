@@ -183,6 +183,11 @@ impl Set {
         self.blocks.push(block);
     }
 
+    /// See [`Set::new`].
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
     pub fn direction(&self) -> Direction {
         self.direction
     }

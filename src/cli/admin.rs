@@ -33,6 +33,17 @@ pub enum Servers {
         #[arg(required = true, value_name = "URL")]
         urls: Vec<String>,
     },
+    /// Change the tags of servers; boards of the tags follow at once, ratings stay
+    Tag {
+        #[arg(required = true, value_name = "URL", value_parser = url)]
+        urls: Vec<ServerUrl>,
+        /// May be repeated
+        #[arg(long = "add", value_name = "TAG", value_parser = tag, required_unless_present = "remove")]
+        add: Vec<String>,
+        /// May be repeated
+        #[arg(long = "remove", value_name = "TAG")]
+        remove: Vec<String>,
+    },
     /// List the servers that fit
     List {
         /// Scan class, 1 to 7
@@ -90,12 +101,11 @@ pub struct Top {
     n: u32,
 }
 
-#[derive(Debug, Args)]
-pub struct Player {
-    /// The name without colour codes; case matters
-    name: String,
-}
-
+/// Greylist a server: scanned and shown, but ignored by statistics
+///
+/// What it has in the running week, and in other windows, counts nowhere while it is greylisted, and counts again
+/// when it is lifted. Weeks that are closed stay as they are; a week that is closed meanwhile is closed without it,
+/// for good. Ratings that others won or lost there stay as they are.
 #[derive(Debug, Args)]
 pub struct Greylist {
     #[arg(value_parser = url)]
@@ -122,6 +132,9 @@ pub fn status(app: &App) -> anyhow::Result<ExitCode> {
 pub fn servers(command: Servers, app: &App) -> anyhow::Result<ExitCode> {
     match command {
         Servers::Add { urls, tags } => in_chunks(app, urls, |urls| Request::ServersAdd { urls, tags: tags.clone() }),
+        Servers::Tag { urls, add, remove } => {
+            in_chunks(app, urls, |urls| Request::ServersTag { urls, add: add.clone(), remove: remove.clone() })
+        }
         Servers::Remove { urls } => in_chunks(app, urls, |urls| Request::ServersRemove { urls }),
         Servers::List { class, game, tag, text } => {
             let filter = Filter { class, game, tag, text };
@@ -151,10 +164,6 @@ pub fn top(args: Top, app: &App) -> anyhow::Result<ExitCode> {
     ask(app, &Request::Top { server, ranking, week, n })
 }
 
-pub fn player(args: Player, app: &App) -> anyhow::Result<ExitCode> {
-    ask(app, &Request::Player { name: args.name })
-}
-
 pub fn greylist(args: Greylist, app: &App) -> anyhow::Result<ExitCode> {
     ask(app, &Request::Greylist { url: args.url, reason: args.action.reason })
 }
@@ -168,7 +177,7 @@ pub(super) fn ask(app: &App, request: &Request) -> anyhow::Result<ExitCode> {
     ask_counted(app, request).map(|(code, _)| code)
 }
 
-fn ask_counted(app: &App, request: &Request) -> anyhow::Result<(ExitCode, u64)> {
+pub(super) fn ask_counted(app: &App, request: &Request) -> anyhow::Result<(ExitCode, u64)> {
     let mut printer = Printer::new(app.json(), io::stdout().lock());
     let mut code = ExitCode::SUCCESS;
     let mut rows = 0;
@@ -188,7 +197,7 @@ fn ask_counted(app: &App, request: &Request) -> anyhow::Result<(ExitCode, u64)> 
     Ok((code, rows))
 }
 
-fn in_chunks(app: &App, urls: Vec<String>, request: impl Fn(Vec<String>) -> Request) -> anyhow::Result<ExitCode> {
+fn in_chunks<U: Clone>(app: &App, urls: Vec<U>, request: impl Fn(Vec<U>) -> Request) -> anyhow::Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     for chunk in urls.chunks(URLS_MAX) {
         if ask(app, &request(chunk.to_vec()))? != ExitCode::SUCCESS {

@@ -19,6 +19,7 @@ pub mod list;
 pub mod log;
 pub mod migrate;
 pub mod offline;
+pub mod player;
 pub mod print;
 pub mod query;
 pub mod replay;
@@ -65,9 +66,7 @@ pub enum Command {
     /// Ask a board of a server, game or tag: places, ranges, positions, standings
     #[command(subcommand)]
     Board(board::Board),
-    /// Show what is known of a player, in every game that the name is known in
-    Player(admin::Player),
-    /// Greylist a server: scanned and shown, but ignored by statistics
+    Player(player::Player),
     Greylist(admin::Greylist),
     /// Let the daemon read its configuration file again
     Reload,
@@ -95,7 +94,7 @@ impl Cli {
             Command::Rescan(args) => admin::rescan(args, &app),
             Command::Top(args) => admin::top(args, &app),
             Command::Board(command) => board::run(command, &app),
-            Command::Player(args) => admin::player(args, &app),
+            Command::Player(args) => player::player(args, &app),
             Command::Greylist(args) => admin::greylist(args, &app),
             Command::Reload => admin::reload(&app),
             Command::Query(args) => query::run(&args, &app),

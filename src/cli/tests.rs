@@ -47,6 +47,11 @@ fn what_can_be_typed_and_what_not() {
         "clqd board windows --bytes --json",
         "clqd board delete-before 2026-11-21T14:00:00Z --yes",
         "clqd player Visor",
+        "clqd player show merge",
+        "clqd player merge Visor #12 --game baseq3",
+        "clqd player forget Visor --game baseq3 --yes",
+        "clqd player forgotten",
+        "clqd servers tag quake3://a source://b:1 --add ctf --remove duel",
         "clqd greylist quake3://a --reason fake",
         "clqd greylist quake3://a --lift",
         "clqd reload",
@@ -62,6 +67,12 @@ fn what_can_be_typed_and_what_not() {
         ("clqd servers show nonsense", "scheme://host:port"),
         ("clqd servers list --class 8", "expected 1 to 7"),
         ("clqd servers add quake3://a --tag a,b", "tag \"a,b\" is not"),
+        ("clqd servers tag quake3://a", "required"),
+        ("clqd servers tag nonsense --add ctf", "scheme://host:port"),
+        ("clqd player", "required"),
+        ("clqd player merge Visor --game baseq3", "INTO"),
+        ("clqd player merge a b", "--game"),
+        ("clqd player remember abc", "64 hexadecimal digits"),
         ("clqd rescan", "required"),
         ("clqd rescan --class 5", "expected 6 or 7"),
         ("clqd rescan quake3://a --all-unknown", "cannot be used with"),
@@ -143,6 +154,13 @@ async fn commands_against_a_daemon() {
     .expect("no panic");
     assert_eq!(codes, [ExitCode::SUCCESS, ExitCode::SUCCESS, ExitCode::FAILURE, ExitCode::SUCCESS]);
     serving.abort();
+}
+
+#[test]
+fn who_is_to_be_forgotten_is_asked_for_twice() {
+    let run = |line: &str| format!("{:#}", parse(line).expect("can be typed").run().expect_err("not done"));
+    assert!(run("clqd player forget Visor --game baseq3 --socket /no/s").contains("--yes"));
+    assert!(run("clqd player forget Visor --game baseq3 --yes --socket /no/s").contains("not running"));
 }
 
 #[test]

@@ -23,6 +23,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::model::NameHash;
 use crate::model::board_view::{
     AbsentView, BoardHead, BoardName, BoardQuestion, BoardRow, BoardsName, FusedHead, FusedQuestion, FusedView,
     PlaceView, PlayerName, PositionForView, RankingWeight, StandingView, StandingsView, WindowListed, WindowView,
@@ -30,7 +31,7 @@ use crate::model::board_view::{
 use crate::model::row::Ranking;
 use crate::model::server::Class;
 use crate::model::url::ServerUrl;
-use crate::model::view::{EngineStatus, PlayerView, ServerDetail, ServerSummary, Top};
+use crate::model::view::{Correction, EngineStatus, ForgottenName, PlayerView, ServerDetail, ServerSummary, Top};
 use crate::nearest::nearest;
 
 /// Version of the protocol. It goes up when an old client would misunderstand.
@@ -125,6 +126,27 @@ pub enum Request {
     /// A [`Row::Player`] for each game in which the name is known.
     #[serde(rename = "player")]
     Player { name: String },
+    /// A [`Row::Change`] for each URL, in order: tagged, known or unknown.
+    #[serde(rename = "servers.tag")]
+    ServersTag {
+        urls: Vec<ServerUrl>,
+        #[serde(default)]
+        add: Vec<String>,
+        #[serde(default)]
+        remove: Vec<String>,
+    },
+    /// One [`Row::Correction`].
+    #[serde(rename = "player.merge")]
+    PlayerMerge { from: PlayerName, into: PlayerName, game: String },
+    /// One [`Row::Correction`].
+    #[serde(rename = "player.forget")]
+    PlayerForget { player: PlayerName, game: String },
+    /// A [`Row::ForgottenName`] for each, the oldest first.
+    #[serde(rename = "player.forgotten")]
+    PlayerForgotten {},
+    /// One [`Row::Correction`].
+    #[serde(rename = "player.remember")]
+    PlayerRemember { hash: NameHash },
     /// One [`Row::Change`]. Without a reason the server is taken off the greylist.
     #[serde(rename = "greylist")]
     Greylist {
@@ -138,7 +160,7 @@ pub enum Request {
 }
 
 /// Names of all commands.
-pub const COMMANDS: [&str; 15] = [
+pub const COMMANDS: [&str; 20] = [
     "status",
     "servers.add",
     "servers.remove",
@@ -152,6 +174,11 @@ pub const COMMANDS: [&str; 15] = [
     "windows",
     "windows.delete",
     "player",
+    "servers.tag",
+    "player.merge",
+    "player.forget",
+    "player.forgotten",
+    "player.remember",
     "greylist",
     "reload",
 ];
@@ -164,6 +191,7 @@ impl Request {
             | Request::ServersList { .. }
             | Request::ServersShow { .. }
             | Request::Top { .. }
+            | Request::PlayerForgotten {}
             | Request::Board { .. }
             | Request::Standings { .. }
             | Request::Fused { .. }
@@ -172,6 +200,10 @@ impl Request {
             Request::ServersAdd { .. }
             | Request::WindowsDelete { .. }
             | Request::ServersRemove { .. }
+            | Request::ServersTag { .. }
+            | Request::PlayerMerge { .. }
+            | Request::PlayerForget { .. }
+            | Request::PlayerRemember { .. }
             | Request::Rescan { .. }
             | Request::Greylist { .. }
             | Request::Reload {} => false,
@@ -250,6 +282,8 @@ pub enum Row {
     Window(Box<WindowListed>),
     WindowDeleted(WindowView),
     Player(PlayerView),
+    Correction(Correction),
+    ForgottenName(ForgottenName),
 }
 
 impl From<BoardRow> for Row {
@@ -319,6 +353,8 @@ pub enum Outcome {
     Removed,
     /// Was not there.
     Unknown,
+    /// Its tags have changed.
+    Tagged,
     Greylisted,
     /// Taken off the greylist.
     Lifted,
@@ -477,6 +513,18 @@ pub fn read_request(line: &[u8]) -> Result<(u64, Request), (Option<u64>, Failure
             let message = format!("{command}: {} URLs; at most {URLS_MAX} in one request", urls.len());
             failure(id, ErrorCode::BadRequest, message)
         }
+        Request::ServersTag { ref urls, .. } if urls.len() > URLS_MAX => {
+            let message = format!("{command}: {} URLs; at most {URLS_MAX} in one request", urls.len());
+            failure(id, ErrorCode::BadRequest, message)
+        }
+        Request::ServersTag { ref add, ref remove, .. } if add.len().max(remove.len()) > TAGS_MAX => {
+            let message = format!("{command}: {} tags; at most {TAGS_MAX}", add.len().max(remove.len()));
+            failure(id, ErrorCode::BadRequest, message)
+        }
+        Request::ServersTag { ref add, .. } if add.iter().any(|tag| tag_problem(tag).is_some()) => {
+            let problem = add.iter().find_map(|tag| tag_problem(tag)).unwrap_or_default();
+            failure(id, ErrorCode::BadRequest, format!("{command}: {problem}"))
+        }
         Request::ServersAdd { ref tags, .. } if tags.len() > TAGS_MAX => {
             let message = format!("{command}: {} tags; at most {TAGS_MAX}", tags.len());
             failure(id, ErrorCode::BadRequest, message)
@@ -534,9 +582,15 @@ mod tests {
             Request::Windows { bytes: true },
             Request::WindowsDelete { before_ms: 1_763_683_200_000 },
             Request::Player { name: "Visor".into() },
+            Request::ServersTag { urls: vec![url("quake3://a:1")], add: vec!["ctf".into()], remove: Vec::new() },
+            Request::PlayerMerge { from: PlayerName::Key(7), into: PlayerName::Name("7".into()), game: "g".into() },
+            Request::PlayerForget { player: PlayerName::Name("Visor".into()), game: "baseq3".into() },
+            Request::PlayerForgotten {},
+            Request::PlayerRemember { hash: NameHash::of("baseq3", "Visor") },
             Request::Greylist { url: url("source://b:2"), reason: Some("two servers, one list".into()) },
             Request::Reload {},
         ];
+        assert_eq!(all.len(), COMMANDS.len());
         for (request, command) in all.iter().zip(COMMANDS) {
             let line = request_line(7, request);
             assert_eq!(read_request(line.as_bytes()), Ok((7, request.clone())));

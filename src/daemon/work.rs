@@ -14,16 +14,19 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::boards::Maker;
 use super::rebuild::{self, Place, Rebuilder};
-use crate::answer::{answer, boards_needed};
+use crate::answer::{answer, boards_needed, failure};
 use crate::archive::Ask;
 use crate::board::window;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::control::asked;
 use crate::control::protocol::{self, Change, ErrorCode, Failure, Request, Row, ScanResult, Which};
-use crate::engine::{Added, AdminError, EngineSettings, Event, Notice, Outcome, RescanWhich, WindowBoards};
+use crate::engine::{
+    Added, AdminError, CorrectError, EngineSettings, Event, Forgotten, Notice, Outcome, RescanWhich, WindowBoards,
+};
 use crate::hot::Hot;
 use crate::model::archive::{ArchiveJob, OutboxEntry};
+use crate::model::view::Correction;
 use crate::model::{ServerKey, ServerUrl, WindowKey};
 use crate::scan::{ScanMode, ScanOutcome, ScanRequest};
 use crate::scanlog::Recorder;
@@ -275,6 +278,7 @@ impl Work {
         if let (Some(recorder), Some(outcome)) = (&mut self.recorder, recorded) {
             if self.hot.engine.outcomes_used() > used_before {
                 let url = self.hot.engine.url_of(scan.server).expect("outcomes are of known servers");
+                let outcome = outcome.without_names(self.hot.engine.names_emptied());
                 recorder.add(url, &outcome);
                 self.rebuilder.add(url, &outcome);
             }
@@ -477,19 +481,57 @@ impl Work {
                 Some(problem) => Err(Failure::new(ErrorCode::BadRequest, problem)),
                 None => Ok(self.delete_windows(*before_ms)),
             },
+            Request::ServersTag { urls, add, remove } => {
+                Ok(urls.iter().map(|url| self.tag(url, add, remove)).collect())
+            }
+            Request::PlayerMerge { .. } | Request::PlayerForget { .. } | Request::PlayerRemember { .. } => {
+                self.correct(&request, now_ms)?
+            }
             reads => {
                 self.commit()?;
                 return Ok(answer(&self.hot, reads));
             }
         };
         self.commit()?;
-        // Tags and the greylist say whose rows count where.
-        self.want_boards_out_of_order();
         Ok(rows)
     }
 
     fn want_boards_out_of_order(&mut self) {
         self.hot.engine.windows_out_of_order().into_iter().for_each(|window| self.boards.want(window));
+    }
+
+    /// What concerns one player. It is alone in its commit.
+    fn correct(&mut self, request: &Request, now_ms: i64) -> anyhow::Result<Answer> {
+        self.commit()?;
+        let Hot { engine, store } = &mut self.hot;
+        let done = match request {
+            Request::PlayerMerge { from, into, game } => engine.merge_players(store, game, from, into).map(|done| {
+                tracing::info!(from = done.from.0, into = done.into.0, "players merged");
+                Correction::Merged { player: done.from.0, into: done.into.0, rows: done.rows as u64 }
+            }),
+            Request::PlayerForget { player, game } => {
+                engine.forget_player(store, game, player, now_ms).map(|done| {
+                    // Not by name: the log outlives it.
+                    tracing::info!(player = done.player.0, "player forgotten");
+                    let Forgotten { player, rows, hashes } = done;
+                    Correction::Forgotten { player: player.0, rows: rows as u64, hashes }
+                })
+            }
+            Request::PlayerRemember { hash } => {
+                engine.remember_name(*hash).map(|()| Correction::Remembered { hash: *hash })
+            }
+            _ => unreachable!("the caller knows"),
+        };
+        Ok(done.map(|correction| vec![Row::Correction(correction)]).map_err(not_corrected))
+    }
+
+    fn tag(&mut self, url: &ServerUrl, add: &[String], remove: &[String]) -> Row {
+        let outcome = match self.hot.engine.tag_server(url, add, remove) {
+            Ok(true) => protocol::Outcome::Tagged,
+            Ok(false) => protocol::Outcome::Known,
+            Err(_) => protocol::Outcome::Unknown,
+        };
+        Row::Change(Change { url: url.to_string(), outcome, reason: None })
     }
 
     fn add(&mut self, text: &str, tags: &[String], now_ms: i64) -> Row {
@@ -542,6 +584,15 @@ impl Work {
             },
         }
     }
+}
+
+fn not_corrected(error: CorrectError<StoreError>) -> Failure {
+    let code = match error {
+        CorrectError::View(error) => return failure(error),
+        CorrectError::Same(_) => ErrorCode::Refused,
+        _ => ErrorCode::NotFound,
+    };
+    Failure::new(code, error.to_string())
 }
 
 fn refused(error: AdminError) -> Failure {

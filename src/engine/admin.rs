@@ -48,10 +48,6 @@ impl Engine {
             new.iter().for_each(|tag| _ = self.books.tag_key(tag));
             let slot = self.slot_mut(key).expect("named servers exist");
             slot.record.tags.extend(new);
-            if retagged {
-                self.books.shelf.members_changed();
-            }
-            let slot = self.slot_mut(key).expect("named servers exist");
             if back {
                 slot.record.class = Class::UNKNOWN;
                 slot.record.missed = 0;
@@ -60,6 +56,7 @@ impl Engine {
             }
             if back || retagged {
                 self.books.server_changed(key);
+                self.books.shelf.server_changed(key);
             }
             return Ok((key, if back { Added::Back } else { Added::Known }));
         }
@@ -85,14 +82,42 @@ impl Engine {
     }
 
     /// Greylists a server with a reason, or lifts it with `None`. Statistics
-    /// begin anew when it is lifted, as after invisibility.
+    /// begin anew when it is lifted, as after invisibility. What it has in windows
+    /// that are not closed counts nowhere meanwhile.
     pub fn greylist(&mut self, url: &ServerUrl, reason: Option<String>) -> Result<ServerKey, AdminError> {
         let key = self.key_of(url)?;
         self.end_presences(key);
         self.slot_mut(key).expect("named servers exist").record.greylist = reason;
-        self.books.shelf.members_changed();
         self.books.server_changed(key);
+        self.books.shelf.server_changed(key);
+        let mut weeks: Vec<WeekKey> = self.books.meta.weeks.iter().map(|state| state.week).collect();
+        weeks.retain(|week| !self.is_server_closed(*week, key));
+        for week in weeks {
+            self.books.archive(OutboxKey::Week { week, server: key });
+        }
         Ok(key)
+    }
+
+    /// Puts a server in the groups of some tags and takes it out of others. Its
+    /// rows count there, or no longer do; ratings stay as they were. Returns
+    /// whether that changed anything.
+    pub fn tag_server(&mut self, url: &ServerUrl, add: &[String], remove: &[String]) -> Result<bool, AdminError> {
+        let key = self.key_of(url)?;
+        let slot = self.slot_mut(key).expect("named servers exist");
+        let mut tags: Vec<String> = slot.record.tags.iter().filter(|tag| !remove.contains(tag)).cloned().collect();
+        for tag in add {
+            if !tags.contains(tag) {
+                tags.push(tag.clone());
+            }
+        }
+        if tags == slot.record.tags {
+            return Ok(false);
+        }
+        slot.record.tags = tags;
+        add.iter().for_each(|tag| _ = self.books.tag_key(tag));
+        self.books.server_changed(key);
+        self.books.shelf.server_changed(key);
+        Ok(true)
     }
 
     /// Makes servers due now; their notices say `asked`. Returns them.

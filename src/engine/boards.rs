@@ -186,11 +186,8 @@ impl Engine {
         let window = self.window_view(key);
         let group = match &name.scope {
             ScopeName::Server(url) => {
-                let (server, slot) = self.find(url)?;
-                let rows = match slot.record.greylist {
-                    Some(_) => Vec::new(),
-                    None => self.rows(source, key, server)?,
-                };
+                let (server, _) = self.find(url)?;
+                let rows = self.rows_counted(source, key, server)?;
                 let board = |&ranking: &Ranking| {
                     let low = self.books.settings.low_is_better.iter().any(|low| low.holds(ranking, &name.scope));
                     let direction = if low { Direction::LowIsBetter } else { Direction::HighIsBetter };
@@ -218,7 +215,7 @@ impl Engine {
         let boards = self.books.shelf.boards(key).ok_or_else(|| ViewError::BoardsAway(window.window.clone()))?;
         let board = |&ranking: &Ranking| match boards.board(group, ranking) {
             Some(set) => Cow::Borrowed(set),
-            None => Cow::Owned(boards.empty(group, ranking)),
+            None => Cow::Owned(boards.empty_board(group, ranking)),
         };
         Ok((window, rankings.iter().map(board).collect()))
     }

@@ -77,6 +77,10 @@ impl Engine {
     /// Returns the number of its rows.
     fn close_server<S: Source>(&mut self, source: &S, week: WeekKey, server: ServerKey) -> Result<usize, S::Error> {
         self.settle(server, week);
+        let slot = self.slot(server).expect("closed servers exist");
+        if !self.is_counted(slot, week.into(), server) {
+            return self.close_without_rows(source, week, server);
+        }
         let rows = self.rows(source, week.into(), server)?;
         if !rows.is_empty() {
             let positions = board::positions(&rows);
@@ -96,6 +100,29 @@ impl Engine {
             }
             self.books.archive(OutboxKey::Week { week, server });
         }
+        self.books.pending.closed.push((week, server));
+        self.last_closed = Some((week, server));
+        Ok(rows.len())
+    }
+
+    /// A week is closed without the rows of a greylisted server, for good: they
+    /// would come back otherwise when it is lifted, into a week that is final.
+    fn close_without_rows<S: Source>(
+        &mut self,
+        source: &S,
+        week: WeekKey,
+        server: ServerKey,
+    ) -> Result<usize, S::Error> {
+        let window = WindowKey::from(week);
+        let rows = self.rows(source, window, server)?;
+        for &(player, _) in &rows {
+            self.books.take_row(source, RowKey { window, server, player })?;
+            let Some(game) = source.player_record(player)?.map(|record| record.game) else { continue };
+            let of_player = self.books.player_window_mut(source, window, game, player)?;
+            of_player.servers.retain(|it| *it != server);
+            self.books.shelf.changed(window, player);
+        }
+        self.books.archive(OutboxKey::Week { week, server });
         self.books.pending.closed.push((week, server));
         self.last_closed = Some((week, server));
         Ok(rows.len())

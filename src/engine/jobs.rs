@@ -1,12 +1,11 @@
 //! What is archived: the values of outbox entries as of now, and the outbox
 //! anew where something was let go (RULES section 12).
 
-use super::{Engine, Source};
+use super::{Engine, Gone, Source};
 use crate::board;
 use crate::model::archive::{
     ArchiveJob, ListEntry, MapWeekArchive, OutboxEntry, OutboxKey, PlayerWeekArchive, ServerArchive, WeekArchive,
 };
-use crate::model::commit::WeekPhase;
 use crate::model::{GameKey, MapKey, PlayerKey, ServerKey, WeekKey, week};
 use crate::series;
 
@@ -55,17 +54,32 @@ impl Engine {
         Ok(match key {
             OutboxKey::Game(key) => Some(ArchiveJob::Game { key, name: self.books.games.name(key.0).to_owned() }),
             OutboxKey::Map(key) => Some(ArchiveJob::Map { key, name: self.books.maps.name(key.0).to_owned() }),
-            OutboxKey::Player(key) => source.player_record(key)?.map(|record| ArchiveJob::Player {
-                key,
-                game: record.game,
-                name: record.name,
-                display: record.display,
-            }),
+            OutboxKey::Player(key) => match source.player_record(key)? {
+                Some(record) => {
+                    Some(ArchiveJob::Player { key, game: record.game, name: record.name, display: record.display })
+                }
+                None => match source.gone(key)? {
+                    Some(gone) => Some(ArchiveJob::PlayerGone { key, into: self.now_known_as(source, gone)? }),
+                    None => None,
+                },
+            },
             OutboxKey::Server(key) => self.server_archive(key).map(|server| ArchiveJob::Server(Box::new(server))),
             OutboxKey::Week { week, server } => {
                 self.week_archive(source, week, server)?.map(|week| ArchiveJob::Week(Box::new(week)))
             }
         })
+    }
+
+    /// Who has the rows of a player who is no more: whoever he was merged into may
+    /// have gone the same way.
+    fn now_known_as<S: Source>(&self, source: &S, mut gone: Gone) -> Result<Option<PlayerKey>, S::Error> {
+        while let Some(into) = gone.into {
+            match source.gone(into)? {
+                Some(next) => gone = next,
+                None => return Ok(Some(into)),
+            }
+        }
+        Ok(None)
     }
 
     fn server_archive(&self, key: ServerKey) -> Option<ServerArchive> {
@@ -110,15 +124,11 @@ impl Engine {
         week: WeekKey,
         server: ServerKey,
     ) -> Result<Option<WeekArchive>, S::Error> {
-        let Some(phase) = self.books.meta.weeks.iter().find(|s| s.week == week).map(|s| s.phase) else {
+        if !self.books.is_kept(week.into()) {
             return Ok(None);
-        };
-        let closed = match phase {
-            WeekPhase::Open => false,
-            WeekPhase::Closing => self.last_closed.is_some_and(|(w, s)| w == week && s >= server),
-            WeekPhase::Ranking | WeekPhase::Closed => true,
-        };
-        let rows = self.rows(source, week.into(), server)?;
+        }
+        let closed = self.is_server_closed(week, server);
+        let rows = self.rows_counted(source, week.into(), server)?;
         let positions = board::positions(&rows);
         let maps = self.map_rows(source, week, server)?;
         let mut best = Vec::new();

@@ -9,8 +9,11 @@
 mod admin;
 mod boards;
 mod close;
+mod correct;
+mod forget;
 mod jobs;
 mod lag;
+mod plan;
 mod rebuild;
 mod settings;
 mod shelf;
@@ -22,21 +25,24 @@ use std::collections::{BTreeMap, VecDeque};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::model::commit::{MapRowKey, Meta, RowKey, WeekPhase, WeekState};
+use crate::model::commit::{Corrections, MapRowKey, Meta, RowKey, WeekPhase, WeekState};
 use crate::model::row::{BestPositions, MapRow, PlayerWindow, WeekRow};
 use crate::model::server::{Class, PlayerRecord, SeriesRecord, ServerRecord};
 use crate::model::view::EngineCounts;
 use crate::model::week::Calendar;
 use crate::model::{
-    Commit, Completeness, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, ServerUrl, Snapshot, TagKey,
-    WeekKey, WindowKey, WindowType,
+    Commit, Completeness, GameKey, MapKey, NameHash, OutboxEntry, OutboxKey, PlayerKey, ServerKey, ServerUrl, Snapshot,
+    TagKey, WeekKey, WindowKey, WindowType,
 };
 use crate::schedule::Schedule;
 
 pub use admin::{Added, AdminError, RescanWhich};
 pub use boards::BoardAnswer;
+pub use correct::{CorrectError, Gone, Merged};
+pub use forget::Forgotten;
+pub use plan::{Plan, WindowSource};
 pub use settings::EngineSettings;
-pub use shelf::{Group, Plan, WindowBoards, WindowSource};
+pub use shelf::{Group, WindowBoards};
 pub use view::ViewError;
 
 /// What the engine reads of committed state. Reads see every applied commit.
@@ -48,6 +54,11 @@ pub trait Source {
     fn player_record(&self, player: PlayerKey) -> Result<Option<PlayerRecord>, Self::Error>;
     /// All players of this normalised name, in order of game.
     fn players_named(&self, name: &str) -> Result<Vec<(GameKey, PlayerKey)>, Self::Error>;
+    /// Names besides that of his record that lead to a player, in order.
+    fn aliases(&self, player: PlayerKey) -> Result<Vec<String>, Self::Error>;
+    /// What became of a player who is no more; `None`: there never was one, or he
+    /// is still there.
+    fn gone(&self, player: PlayerKey) -> Result<Option<Gone>, Self::Error>;
 
     fn row(&self, key: RowKey) -> Result<Option<WeekRow>, Self::Error>;
     /// Rows of a server, in order of player key.
@@ -80,6 +91,8 @@ pub struct Loaded {
     pub maps: Vec<(MapKey, String)>,
     pub tags: Vec<(TagKey, String)>,
     pub servers: Vec<(ServerKey, ServerRecord, Option<SeriesRecord>)>,
+    /// Names that are never stored again, each with when that was asked for.
+    pub forgotten: Vec<(NameHash, i64)>,
     /// For the week that is being closed: the last server that was.
     pub last_closed: Option<(WeekKey, ServerKey)>,
 }
@@ -124,6 +137,14 @@ impl Outcome {
             }
             miss => miss.clone(),
         }
+    }
+
+    /// The same without these names, as the server wrote them: the entries stay.
+    pub fn without_names(mut self, names: &[String]) -> Outcome {
+        if let (Outcome::Snapshot(snapshot), false) = (&mut self, names.is_empty()) {
+            snapshot.players.iter_mut().filter(|it| names.contains(&it.name)).for_each(|it| it.name.clear());
+        }
+        self
     }
 
     /// Moves it to `least_ms` where it is of an earlier moment. Outcomes come
@@ -206,6 +227,10 @@ struct Books {
     /// Types of windows that are not as the state had them.
     renewed: Vec<WindowType>,
     pending: Pending,
+    /// Names that are never stored again, and since when.
+    forgotten: FxHashMap<NameHash, i64>,
+    /// Those that were found in the last outcome.
+    emptied: Vec<String>,
     /// Something was kept out of the outbox since the resync began: what it
     /// has passed by already may be incomplete.
     let_go: bool,
@@ -222,7 +247,8 @@ struct Pending {
     players: FxHashMap<PlayerKey, PlayerRecord>,
     servers: FxHashSet<ServerKey>,
     series: FxHashSet<ServerKey>,
-    rows: FxHashMap<(WindowKey, ServerKey), BTreeMap<PlayerKey, WeekRow>>,
+    /// Boxed: a row is 400 bytes, and a table moves what it holds when it grows.
+    rows: FxHashMap<(WindowKey, ServerKey), FxHashMap<PlayerKey, Box<WeekRow>>>,
     rows_len: usize,
     map_rows: FxHashMap<(WeekKey, ServerKey), BTreeMap<MapKey, MapRow>>,
     best: FxHashMap<(ServerKey, PlayerKey), BestPositions>,
@@ -231,6 +257,7 @@ struct Pending {
     outbox: FxHashSet<OutboxKey>,
     archived: Vec<(OutboxKey, u64)>,
     dropped: Vec<WindowKey>,
+    corrections: Corrections,
 }
 
 /// Names with keys from 1 in order of appearance.
@@ -310,6 +337,8 @@ impl Engine {
                 shelf: shelf::Shelf::default(),
                 renewed: Vec::new(),
                 pending: Pending::default(),
+                forgotten: loaded.forgotten.into_iter().collect(),
+                emptied: Vec::new(),
                 let_go: false,
                 settings,
             },
@@ -425,7 +454,8 @@ impl Engine {
                 && p.archived.is_empty()
                 && !self.books.player_windows.is_changed()
                 && p.closed.is_empty()
-                && p.dropped.is_empty())
+                && p.dropped.is_empty()
+                && p.corrections.is_empty())
     }
 
     /// Rows and players that a commit would hold.
@@ -456,7 +486,7 @@ impl Engine {
                 .rows
                 .into_iter()
                 .flat_map(|((window, server), rows)| {
-                    rows.into_iter().map(move |(player, row)| (RowKey { window, server, player }, row))
+                    rows.into_iter().map(move |(player, row)| (RowKey { window, server, player }, *row))
                 })
                 .collect(),
             map_rows: pending
@@ -472,6 +502,7 @@ impl Engine {
             outbox: pending.outbox.into_iter().collect(),
             archived: pending.archived,
             dropped: pending.dropped,
+            corrections: pending.corrections,
         };
         // In order of key: the same events make the same commit, and the
         // store's pages are visited once each.
@@ -545,7 +576,7 @@ impl Engine {
 
 impl Pending {
     fn row(&self, key: RowKey) -> Option<&WeekRow> {
-        self.rows.get(&(key.window, key.server))?.get(&key.player)
+        Some(self.rows.get(&(key.window, key.server))?.get(&key.player)?.as_ref())
     }
 }
 

@@ -12,10 +12,11 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::plan::Plan;
 use super::{Books, Engine, Slot, Source};
+use crate::board::place;
 use crate::board::set::{Direction, Set};
-use crate::board::{Place, place};
-use crate::model::row::{PlayerWindow, Ranking, WeekRow};
+use crate::model::row::{Ranking, WeekRow};
 use crate::model::server::Entry;
 use crate::model::{GameKey, PlayerKey, ScopeName, ServerKey, TagKey, WindowKey};
 
@@ -26,24 +27,9 @@ pub enum Group {
     Tag(TagKey),
 }
 
-/// Everything of a window, read from one end to the other while others write.
-pub trait WindowSource {
-    type Error;
-
-    /// In order of player.
-    fn each_player(&self, window: WindowKey, each: &mut dyn FnMut(PlayerKey, PlayerWindow)) -> Result<(), Self::Error>;
-
-    /// In order of server, then player.
-    fn each_row(
-        &self,
-        window: WindowKey,
-        each: &mut dyn FnMut(ServerKey, PlayerKey, WeekRow),
-    ) -> Result<(), Self::Error>;
-}
-
 /// The five boards of one group.
 #[derive(Clone, Debug)]
-struct Boards([Set; 5]);
+pub(super) struct Boards(pub(super) [Set; 5]);
 
 impl Boards {
     fn put(&mut self, player: PlayerKey, row: Option<&WeekRow>) {
@@ -63,11 +49,13 @@ pub struct WindowBoards {
     window: WindowKey,
     boards: FxHashMap<Group, Boards>,
     rules: Rules,
-    /// Which servers belong to which group: see [`Shelf::members_changed`].
-    members: u64,
 }
 
 impl WindowBoards {
+    pub(super) fn empty(window: WindowKey, rules: Rules) -> WindowBoards {
+        WindowBoards { window, boards: FxHashMap::default(), rules }
+    }
+
     pub fn window(&self) -> WindowKey {
         self.window
     }
@@ -77,7 +65,7 @@ impl WindowBoards {
     }
 
     /// A board that nobody is on.
-    pub(super) fn empty(&self, group: Group, ranking: Ranking) -> Set {
+    pub(super) fn empty_board(&self, group: Group, ranking: Ranking) -> Set {
         self.rules.empty(self.window, group, ranking)
     }
 
@@ -108,7 +96,7 @@ impl WindowBoards {
         all
     }
 
-    fn boards_mut(&mut self, group: Group) -> &mut Boards {
+    pub(super) fn boards_mut(&mut self, group: Group) -> &mut Boards {
         let (rules, window) = (&self.rules, self.window);
         self.boards
             .entry(group)
@@ -124,14 +112,14 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    fn direction(&self, group: Group, ranking: Ranking) -> Direction {
+    pub(super) fn direction(&self, group: Group, ranking: Ranking) -> Direction {
         match self.low_everywhere.contains(&ranking) || self.low_is_better.contains(&(group, ranking)) {
             true => Direction::LowIsBetter,
             false => Direction::HighIsBetter,
         }
     }
 
-    fn empty(&self, window: WindowKey, group: Group, ranking: Ranking) -> Set {
+    pub(super) fn empty(&self, window: WindowKey, group: Group, ranking: Ranking) -> Set {
         let direction = self.direction(group, ranking);
         Set::new(direction, generation(window, group, ranking, direction))
     }
@@ -143,129 +131,6 @@ fn generation(window: WindowKey, group: Group, ranking: Ranking, direction: Dire
     let mut hasher = siphasher::sip::SipHasher24::new();
     (window, group, ranking, direction).hash(&mut hasher);
     hasher.finish()
-}
-
-/// What is needed to make the boards of a window away from the engine.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    window: WindowKey,
-    rules: Rules,
-    /// By server key: no part of any group; and the tags.
-    left_out: Vec<bool>,
-    tags: FxHashMap<ServerKey, Vec<TagKey>>,
-    members: u64,
-    players: u32,
-}
-
-/// A player whose rows on several servers of a group come together.
-struct Gathering {
-    row: WeekRow,
-    to_come: u32,
-}
-
-impl Plan {
-    pub fn window(&self) -> WindowKey {
-        self.window
-    }
-
-    /// Two passes: over the players, for ratings and for who has rows on several
-    /// servers, and over the rows. Takes 24 bytes a place beside what is made.
-    pub fn build<S: WindowSource>(&self, source: &S) -> Result<WindowBoards, S::Error> {
-        /// Of a player: no row that counts, and rows on several servers that do.
-        const ABSENT: u32 = u32::MAX;
-        const SEVERAL: u32 = 1 << 31;
-        let mut games = vec![ABSENT; self.players as usize + 1];
-        let mut gathering: FxHashMap<(Group, PlayerKey), Gathering> = FxHashMap::default();
-        let mut places: FxHashMap<Group, [Vec<Place>; 5]> = FxHashMap::default();
-        let mut rated = |group: Group, player: PlayerKey, row: &WeekRow| {
-            if let Some(place) = place(player, row, Ranking::Elo) {
-                places.entry(group).or_default()[Ranking::Elo as usize].push(place);
-            }
-        };
-        let mut counts: Vec<(Group, u32)> = Vec::new();
-        source.each_player(self.window, &mut |player, of_player| {
-            counts.clear();
-            for &server in of_player.servers.iter().filter(|server| self.counts(**server)) {
-                for group in self.groups(of_player.game, server) {
-                    match counts.iter_mut().find(|(g, _)| *g == group) {
-                        Some((_, n)) => *n += 1,
-                        None => counts.push((group, 1)),
-                    }
-                }
-            }
-            let Some(game) = games.get_mut(player.0 as usize) else { return };
-            for &(group, n) in &counts {
-                let mut row = WeekRow::new(0, 0.0);
-                if let Some(rating) = of_player.rating(group.tag()) {
-                    row.set_rating(rating);
-                }
-                rated(group, player, &row);
-                if n > 1 {
-                    // The first row takes its place.
-                    gathering.insert((group, player), Gathering { row, to_come: n });
-                }
-                if group.tag().is_none() {
-                    *game = of_player.game.0 | if n > 1 { SEVERAL } else { 0 };
-                }
-            }
-        })?;
-        let mut add = |group: Group, player: PlayerKey, row: &WeekRow| {
-            let of_group = places.entry(group).or_default();
-            for ranking in Ranking::ALL.into_iter().filter(|ranking| *ranking != Ranking::Elo) {
-                of_group[ranking as usize].extend(place(player, row, ranking));
-            }
-        };
-        source.each_row(self.window, &mut |server, player, row| {
-            let of_player = games.get(player.0 as usize).copied().unwrap_or(ABSENT);
-            if of_player == ABSENT || !self.counts(server) {
-                return;
-            }
-            let game = GameKey(of_player & !SEVERAL);
-            for group in self.groups(game, server) {
-                let alone = group.tag().is_none() && of_player & SEVERAL == 0;
-                let several = (!alone).then(|| gathering.get_mut(&(group, player))).flatten();
-                match several {
-                    None => add(group, player, &row),
-                    Some(several) => {
-                        match several.row.starts == 0 && several.row.time_at == 0 {
-                            true => several.row = row.clone(),
-                            false => several.row.merge(&row),
-                        }
-                        several.to_come -= 1;
-                        if several.to_come == 0 {
-                            let whole = gathering.remove(&(group, player)).expect("just looked at");
-                            add(group, player, &whole.row);
-                        }
-                    }
-                }
-            }
-        })?;
-        // Rows that live with their presence and were never written: their players
-        // are looked up again anyway.
-        for ((group, player), several) in gathering.drain().filter(|(_, several)| several.row.time_at > 0) {
-            add(group, player, &several.row);
-        }
-        let (rules, members) = (self.rules.clone(), self.members);
-        let mut made = WindowBoards { window: self.window, boards: FxHashMap::default(), rules, members };
-        for (group, mut places) in places {
-            let boards = Ranking::ALL.map(|ranking| {
-                let direction = self.rules.direction(group, ranking);
-                let places = std::mem::take(&mut places[ranking as usize]);
-                Set::build(direction, generation(self.window, group, ranking, direction), places)
-            });
-            made.boards.insert(group, Boards(boards));
-        }
-        Ok(made)
-    }
-
-    fn counts(&self, server: ServerKey) -> bool {
-        !self.left_out.get(server.0 as usize).copied().unwrap_or(true)
-    }
-
-    fn groups(&self, game: GameKey, server: ServerKey) -> impl Iterator<Item = Group> {
-        let tags = self.tags.get(&server).into_iter().flatten();
-        std::iter::once(Group::Game(game)).chain(tags.map(|tag| Group::Tag(*tag)))
-    }
 }
 
 impl Group {
@@ -282,7 +147,8 @@ impl Group {
 pub(super) struct Shelf {
     windows: FxHashMap<WindowKey, Shelved>,
     rules: Rules,
-    members: u64,
+    /// Everyone with a row on these has changed, in every window.
+    servers_changed: FxHashSet<ServerKey>,
 }
 
 #[derive(Debug, Default)]
@@ -301,10 +167,16 @@ impl Shelf {
         let Some(shelved) = self.windows.get_mut(&window) else { return };
         if shelved.boards.is_some() {
             shelved.changed.insert(player);
+            shelved.frozen = false;
         }
         if let Some(changed) = &mut shelved.changed_since_plan {
             changed.insert(player);
         }
+    }
+
+    /// A server counts where it did not, or no longer does.
+    pub(super) fn server_changed(&mut self, server: ServerKey) {
+        self.servers_changed.insert(server);
     }
 
     /// The players of a list have.
@@ -317,19 +189,12 @@ impl Shelf {
         }
     }
 
-    /// A server has another tag, or counts or does not count as it did before: all
-    /// boards at hand are to be made anew, and answer until they are.
-    pub(super) fn members_changed(&mut self) {
-        self.members += 1;
-    }
-
     /// A window that nobody has a row in yet, where the boards of others are held.
     pub(super) fn begin(&mut self, window: WindowKey) {
         if self.windows.is_empty() {
             return;
         }
-        let (rules, members) = (self.rules.clone(), self.members);
-        let boards = WindowBoards { window, boards: FxHashMap::default(), rules, members };
+        let boards = WindowBoards::empty(window, self.rules.clone());
         self.windows.entry(window).or_insert_with(|| Shelved { boards: Some(boards), ..Shelved::default() });
     }
 
@@ -385,7 +250,7 @@ impl Engine {
         let mut present = FxHashSet::default();
         for (index, slot) in self.servers.iter().enumerate() {
             let Some(slot) = slot else { continue };
-            left_out[index] = slot.record.greylist.is_some();
+            left_out[index] = !self.is_counted(slot, window, ServerKey(index as u32));
             let of_server = self.books.tag_keys(&slot.record.tags);
             if !of_server.is_empty() {
                 tags.insert(ServerKey(index as u32), of_server);
@@ -403,8 +268,7 @@ impl Engine {
             rules: self.books.shelf.rules.clone(),
             left_out,
             tags,
-            members: self.books.shelf.members,
-            players: self.books.meta.next_player.saturating_sub(1),
+            players_end: self.books.meta.next_player,
         };
         self.books.shelf.windows.entry(window).or_default().changed_since_plan = Some(present);
         plan
@@ -438,13 +302,11 @@ impl Engine {
         windows
     }
 
-    /// Windows whose boards order scores as the settings no longer say, or count
-    /// servers as they no longer are. They answer until they are planned and
-    /// shelved anew.
+    /// Windows whose boards order scores as the settings no longer say. They
+    /// answer until they are planned and shelved anew.
     pub fn windows_out_of_order(&self) -> Vec<WindowKey> {
         let shelf = &self.books.shelf;
-        let is_old = |boards: &WindowBoards| boards.rules != shelf.rules || boards.members != shelf.members;
-        let is_old = |shelved: &Shelved| shelved.boards.as_ref().is_some_and(is_old);
+        let is_old = |shelved: &Shelved| shelved.boards.as_ref().is_some_and(|boards| boards.rules != shelf.rules);
         shelf.windows.iter().filter(|(_, shelved)| is_old(shelved)).map(|(window, _)| *window).collect()
     }
 
@@ -454,6 +316,12 @@ impl Engine {
     pub fn refresh_boards<S: Source>(&mut self, source: &S, most: usize) -> Result<bool, S::Error> {
         let mut left = most;
         let windows: Vec<WindowKey> = self.books.shelf.windows.keys().copied().collect();
+        for server in std::mem::take(&mut self.books.shelf.servers_changed) {
+            for &window in &windows {
+                let rows = self.rows(source, window, server)?;
+                rows.iter().for_each(|(player, _)| self.books.shelf.changed(window, *player));
+            }
+        }
         for window in windows {
             let Some(shelved) = self.books.shelf.windows.get_mut(&window) else { continue };
             let Some(mut boards) = shelved.boards.take() else { continue };
@@ -491,7 +359,7 @@ impl Engine {
         };
         let mut merged: Vec<(Group, WeekRow)> = Vec::with_capacity(1);
         for &server in &of_player.servers {
-            let Some(slot) = self.slot(server).filter(|slot| slot.record.greylist.is_none()) else { continue };
+            let Some(slot) = self.slot(server).filter(|slot| self.is_counted(slot, window, server)) else { continue };
             let Some(row) = self.row_now(source, slot, window, server, player)? else { continue };
             let tags = self.books.tag_keys(&slot.record.tags);
             for group in std::iter::once(Group::Game(of_player.game)).chain(tags.into_iter().map(Group::Tag)) {

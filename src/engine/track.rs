@@ -1,6 +1,8 @@
 //! From an outcome of a scan to what it changes: presence, points, rounds,
 //! maps, series, class (RULES sections 2 to 7, 9, 10).
 
+use rustc_hash::FxHashSet;
+
 use super::{Books, Engine, Notice, Outcome, Slot, Source};
 use crate::model::commit::{MapRowKey, RowKey, WeekPhase};
 use crate::model::row::{Rating, WeekRow};
@@ -106,6 +108,7 @@ impl Engine {
         outcome: Outcome,
     ) -> Result<(), S::Error> {
         let t_ms = outcome.t_ms();
+        self.books.emptied.clear();
         let slot = self.servers[server.0 as usize].as_mut().expect("outcomes are of known servers");
         let latest = slot.record.last_scan_ms.unwrap_or(i64::MIN);
         if t_ms <= latest {
@@ -163,8 +166,10 @@ impl Books {
     /// A partial snapshot proves that the server is alive and gives its map
     /// and, where the server told it, its count; it is never compared. What its
     /// torn list holds, bots and all, is no count.
-    fn partial(&mut self, slot: &mut Slot, snapshot: Snapshot) {
+    fn partial(&mut self, slot: &mut Slot, mut snapshot: Snapshot) {
         let Completeness::Partial { count } = snapshot.completeness else { unreachable!("checked by the caller") };
+        let family = self.name_family(slot, &snapshot.game);
+        self.empty_forgotten(&mut snapshot.players, family, &snapshot.game, slot.record.last.as_ref());
         self.seen(slot, &snapshot);
         if let Some(count) = count {
             slot.record.count = count;
@@ -197,14 +202,14 @@ impl Books {
     ) -> Result<bool, S::Error> {
         let t_ms = snapshot.t_ms;
         let game_before = slot.record.last.as_ref().map(|last| last.game);
-        let players = std::mem::take(&mut snapshot.players);
+        let mut players = std::mem::take(&mut snapshot.players);
         let assumed_before = series::assumed(&slot.record);
         self.seen(slot, &snapshot);
+        let family = self.name_family(slot, &snapshot.game);
+        self.empty_forgotten(&mut players, family, &snapshot.game, slot.record.last.as_ref());
         let record = &mut slot.record;
         let (game, map) = (record.game.expect("just seen"), record.map.expect("just seen"));
 
-        let url = &record.url;
-        let family = self.settings.rules.names.family(url.scheme(), url.is_quake3_family(), &snapshot.game);
         let names::Screened { mut entries, usable, by_name } =
             names::screen(players, &self.settings.rules.names, family);
         let ignored = record.greylist.is_some();
@@ -236,8 +241,18 @@ impl Books {
         }
         if !ignored {
             let visible = prev.as_ref().is_some_and(|prev| t_ms - prev.t_ms <= INVISIBLE_GAP_MS);
-            for (entry, _) in entries.iter_mut().zip(&usable).filter(|(e, usable)| **usable && e.presence.is_none()) {
-                self.enter(source, server, game, entry, visible, t_ms)?;
+            let mut present: Option<FxHashSet<PlayerKey>> = None;
+            for at in (0..entries.len()).filter(|&at| usable[at]) {
+                if entries[at].presence.is_some() {
+                    continue;
+                }
+                let player = self.player_key(source, game, &entries[at])?;
+                let stayed = || entries.iter().filter_map(|entry| Some(entry.presence.as_ref()?.player)).collect();
+                // Of two names of one person the one that is there already, or else
+                // the first of the list, is his presence.
+                if present.get_or_insert_with(stayed).insert(player) {
+                    self.enter(source, server, game, player, &mut entries[at], visible, t_ms)?;
+                }
             }
             self.archive(OutboxKey::Week { week, server });
             self.shelf.changed_all(&self.windows.keys, &entries);
@@ -264,6 +279,11 @@ impl Books {
             slots::sample(&mut record.sums, series::assumed_count(&record.counts));
         }
         Ok(rated)
+    }
+
+    fn name_family(&self, slot: &Slot, game: &str) -> names::NameFamily {
+        let url = &slot.record.url;
+        self.settings.rules.names.family(url.scheme(), url.is_quake3_family(), game)
     }
 
     fn stay<S: Source>(
@@ -304,11 +324,11 @@ impl Books {
         source: &S,
         server: ServerKey,
         game: GameKey,
+        player: PlayerKey,
         entry: &mut Entry,
         visible: bool,
         t_ms: i64,
     ) -> Result<(), S::Error> {
-        let player = self.player_key(source, game, entry)?;
         let mut presence = Presence { player, segment_start_ms: t_ms, segment_points: 0.0, rows: Vec::new() };
         let gain = if visible { points::gain_from_zero(entry.points) } else { 0 };
         for (_, row) in self.touch(source, server, game, &mut presence, t_ms)? {

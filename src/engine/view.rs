@@ -154,7 +154,7 @@ impl Engine {
             Some(label) => self.week_at_hand(label)?,
             None => self.books.calendar.week(self.now_ms()),
         };
-        let rows = self.rows(source, week.into(), key)?;
+        let rows = self.rows_counted(source, week.into(), key)?;
         let board = board::board(&rows, ranking);
         let mut top = Top {
             server: url.as_str().to_owned(),
@@ -202,7 +202,7 @@ impl Engine {
                 let of_player = source.player_window(state.week.into(), player)?;
                 for server in of_player.into_iter().flat_map(|of_player| of_player.servers) {
                     servers_seen.insert(server);
-                    let rows = self.rows(source, state.week.into(), server)?;
+                    let rows = self.rows_counted(source, state.week.into(), server)?;
                     let Ok(at) = rows.binary_search_by_key(&player, |(p, _)| *p) else { continue };
                     let positions = board::positions(&rows)[at];
                     of_week.push(self.player_week(state.week, server, &rows[at].1, positions));
@@ -252,7 +252,7 @@ impl Engine {
         let mut servers: Vec<(&ServerUrl, ServerKey)> = self.by_url.iter().map(|(url, key)| (url, *key)).collect();
         servers.sort_unstable();
         for (url, server) in servers {
-            let rows = self.rows(source, week.into(), server).map_err(ViewError::Source)?;
+            let rows = self.rows_counted(source, week.into(), server).map_err(ViewError::Source)?;
             let positions = board::positions(&rows);
             let mut lines = Vec::with_capacity(rows.len());
             for ((player, row), positions) in rows.iter().zip(positions) {

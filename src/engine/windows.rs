@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::close::CLOSE_DELAY_MS;
 use super::{Books, Engine, Source};
@@ -28,29 +28,61 @@ pub(super) struct Now {
 /// What players did in windows, as far as it was read or changed.
 #[derive(Debug, Default)]
 pub(super) struct PlayerWindows {
-    known: FxHashMap<(WindowKey, PlayerKey), PlayerWindow>,
-    changed: FxHashSet<(WindowKey, PlayerKey)>,
+    known: FxHashMap<(WindowKey, PlayerKey), Known>,
+    /// Each once, unless it was removed meanwhile.
+    changed: Vec<(WindowKey, PlayerKey)>,
+}
+
+#[derive(Debug)]
+struct Known {
+    of_player: PlayerWindow,
+    changed: bool,
 }
 
 impl PlayerWindows {
     /// What changed since it was last taken.
     pub(super) fn take_changed(&mut self) -> Vec<((WindowKey, PlayerKey), PlayerWindow)> {
-        let changed = std::mem::take(&mut self.changed);
-        let taken = changed.into_iter().map(|key| (key, self.known[&key].clone())).collect();
+        let mut taken = Vec::with_capacity(self.changed.len());
+        for key in std::mem::take(&mut self.changed) {
+            let Some(known) = self.known.get_mut(&key).filter(|known| known.changed) else { continue };
+            known.changed = false;
+            taken.push((key, known.of_player.clone()));
+        }
         if self.known.len() > REMEMBERED_MAX {
             self.known = FxHashMap::default();
         }
         taken
     }
 
+    pub(super) fn remove(&mut self, window: WindowKey, player: PlayerKey) {
+        self.known.remove(&(window, player));
+    }
+
     fn forget(&mut self, window: WindowKey) {
         self.known.retain(|(w, _), _| *w != window);
-        self.changed.retain(|(w, _)| *w != window);
+    }
+
+    fn fetch<'k, S: Source>(
+        known: &'k mut FxHashMap<(WindowKey, PlayerKey), Known>,
+        source: &S,
+        window: WindowKey,
+        game: GameKey,
+        player: PlayerKey,
+    ) -> Result<&'k mut Known, S::Error> {
+        Ok(match known.entry((window, player)) {
+            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::hash_map::Entry::Vacant(place) => {
+                let stored = source.player_window(window, player)?;
+                place.insert(Known { of_player: stored.unwrap_or_else(|| PlayerWindow::new(game)), changed: false })
+            }
+        })
     }
 
     pub(super) fn put(&mut self, window: WindowKey, player: PlayerKey, of_player: PlayerWindow) {
-        self.known.insert((window, player), of_player);
-        self.changed.insert((window, player));
+        let before = self.known.insert((window, player), Known { of_player, changed: true });
+        if before.is_none_or(|known| !known.changed) {
+            self.changed.push((window, player));
+        }
     }
 
     pub(super) fn is_changed(&self) -> bool {
@@ -67,7 +99,7 @@ impl PlayerWindows {
     }
 
     pub(super) fn get(&self, window: WindowKey, player: PlayerKey) -> Option<&PlayerWindow> {
-        self.known.get(&(window, player))
+        self.known.get(&(window, player)).map(|known| &known.of_player)
     }
 }
 
@@ -76,13 +108,13 @@ impl Engine {
     /// have changed is another one. Windows of a type that is gone stay: it may be
     /// back after the next reload.
     pub(super) fn fit_windows(&mut self) {
-        self.let_go(&self.books.unfit_windows());
+        self.let_windows_go(&self.books.unfit_windows());
         self.books.fit_types();
         self.books.windows = Now::default();
     }
 
     /// Lets windows go that others of the same name may follow.
-    pub(super) fn let_go(&mut self, gone: &[WindowKey]) {
+    pub(super) fn let_windows_go(&mut self, gone: &[WindowKey]) {
         gone.iter().for_each(|window| self.books.drop_window(*window));
         if gone.is_empty() {
             return;
@@ -253,7 +285,7 @@ impl Books {
     pub(super) fn put_row(&mut self, key: RowKey, row: WeekRow) {
         if self.is_kept(key.window) {
             let of_server = self.pending.rows.entry((key.window, key.server)).or_default();
-            self.pending.rows_len += usize::from(of_server.insert(key.player, row).is_none());
+            self.pending.rows_len += usize::from(of_server.insert(key.player, Box::new(row)).is_none());
         }
     }
 
@@ -270,14 +302,7 @@ impl Books {
         game: GameKey,
         player: PlayerKey,
     ) -> Result<&PlayerWindow, S::Error> {
-        let known = match self.player_windows.known.entry((window, player)) {
-            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
-            std::collections::hash_map::Entry::Vacant(place) => {
-                let stored = source.player_window(window, player)?;
-                place.insert(stored.unwrap_or_else(|| PlayerWindow::new(game)))
-            }
-        };
-        Ok(known)
+        Ok(&PlayerWindows::fetch(&mut self.player_windows.known, source, window, game, player)?.of_player)
     }
 
     /// The same, to be changed.
@@ -288,8 +313,11 @@ impl Books {
         game: GameKey,
         player: PlayerKey,
     ) -> Result<&mut PlayerWindow, S::Error> {
-        self.player_window(source, window, game, player)?;
-        self.player_windows.changed.insert((window, player));
-        Ok(self.player_windows.known.get_mut(&(window, player)).expect("just read"))
+        let PlayerWindows { known, changed } = &mut self.player_windows;
+        let of_player = PlayerWindows::fetch(known, source, window, game, player)?;
+        if !std::mem::replace(&mut of_player.changed, true) {
+            changed.push((window, player));
+        }
+        Ok(&mut of_player.of_player)
     }
 }

@@ -16,9 +16,13 @@ use super::server::SeriesRecord;
 pub enum OutboxKey {
     Game(GameKey),
     Map(MapKey),
+    /// Or that there is no such player any more.
     Player(PlayerKey),
     Server(ServerKey),
-    Week { week: WeekKey, server: ServerKey },
+    Week {
+        week: WeekKey,
+        server: ServerKey,
+    },
 }
 
 /// An outbox key and the sequence number of its last change. It may be trimmed
@@ -32,9 +36,25 @@ pub struct OutboxEntry {
 /// The absolute values of one outbox entry, all of one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ArchiveJob {
-    Game { key: GameKey, name: String },
-    Map { key: MapKey, name: String },
-    Player { key: PlayerKey, game: GameKey, name: String, display: String },
+    Game {
+        key: GameKey,
+        name: String,
+    },
+    Map {
+        key: MapKey,
+        name: String,
+    },
+    Player {
+        key: PlayerKey,
+        game: GameKey,
+        name: String,
+        display: String,
+    },
+    /// A player who is no more. What is his becomes that of `into`, or goes.
+    PlayerGone {
+        key: PlayerKey,
+        into: Option<PlayerKey>,
+    },
     Server(Box<ServerArchive>),
     Week(Box<WeekArchive>),
 }

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::archive::OutboxKey;
+use super::forgotten::NameHash;
 use super::key::{GameKey, MapKey, PlayerKey, ServerKey, TagKey, WeekKey};
 use super::row::{BestPositions, MapRow, PlayerWindow, WeekRow};
 use super::server::{PlayerRecord, SeriesRecord, ServerRecord};
@@ -108,6 +109,44 @@ pub struct Commit {
     pub archived: Vec<(OutboxKey, u64)>,
     /// Windows whose rows are let go.
     pub dropped: Vec<WindowKey>,
+    pub corrections: Corrections,
+}
+
+/// What an admin's corrections take away. None of it is among the values of the
+/// same commit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Corrections {
+    pub rows_gone: Vec<RowKey>,
+    pub player_windows_gone: Vec<(WindowKey, PlayerKey)>,
+    pub best_gone: Vec<(ServerKey, PlayerKey)>,
+    /// Players who are no more, and who they were merged into, if they were.
+    pub players_gone: Vec<(PlayerKey, Option<PlayerKey>)>,
+    /// Names that nobody is known by any more.
+    pub names_gone: Vec<(GameKey, String)>,
+    /// Further names of players: they lead to their keys.
+    pub aliases: Vec<(PlayerKey, GameKey, String)>,
+    pub aliases_gone: Vec<(PlayerKey, String)>,
+    /// Names never to be stored again, each with when that was asked for, Unix ms.
+    pub forgotten: Vec<(NameHash, i64)>,
+    pub remembered: Vec<NameHash>,
+}
+
+impl Corrections {
+    /// About how many records change.
+    pub fn records(&self) -> usize {
+        self.rows_gone.len()
+            + self.player_windows_gone.len()
+            + self.best_gone.len()
+            + 2 * (self.players_gone.len() + self.aliases.len())
+            + self.names_gone.len()
+            + self.aliases_gone.len()
+            + self.forgotten.len()
+            + self.remembered.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        *self == Corrections::default()
+    }
 }
 
 impl Commit {
@@ -124,6 +163,7 @@ impl Commit {
             + self.ranks.len()
             + self.outbox.len()
             + self.archived.len()
+            + self.corrections.records()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -144,6 +184,7 @@ impl Commit {
             outbox,
             archived,
             dropped,
+            corrections,
         } = self;
         meta.is_none()
             && games.is_empty()
@@ -161,5 +202,6 @@ impl Commit {
             && outbox.is_empty()
             && archived.is_empty()
             && dropped.is_empty()
+            && corrections.is_empty()
     }
 }

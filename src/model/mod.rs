@@ -6,6 +6,7 @@
 pub mod archive;
 pub mod board_view;
 pub mod commit;
+pub mod forgotten;
 pub mod key;
 pub mod name;
 pub mod row;
@@ -19,6 +20,7 @@ pub mod window;
 
 pub use archive::{ArchiveJob, OutboxEntry, OutboxKey};
 pub use commit::Commit;
+pub use forgotten::NameHash;
 pub use key::{GameKey, MapKey, PlayerKey, ServerKey, TagKey, WeekKey};
 pub use row::{MapRow, PlayerWindow, Ranking, Rating, WeekRow};
 pub use scope::ScopeName;

@@ -157,6 +157,15 @@ impl WeekRow {
         self.clq2_games.merge(&other.clq2_games);
     }
 
+    /// Adds what the same person did under another name on the same server: as
+    /// [`WeekRow::merge`], and of the ratings the one of more rounds stays.
+    pub fn merge_person(&mut self, other: &WeekRow) {
+        self.merge(other);
+        if other.elo_rounds > self.elo_rounds {
+            self.set_rating(Rating { elo: other.elo, rounds: other.elo_rounds, at_ms: other.elo_at });
+        }
+    }
+
     pub fn set_rating(&mut self, rating: Rating) {
         (self.elo, self.elo_rounds, self.elo_at) = (rating.elo, rating.rounds, rating.at_ms);
     }
@@ -210,6 +219,24 @@ impl PlayerWindow {
     }
 }
 
+impl PlayerWindow {
+    /// Adds what the same person did under another name: where he was, and in
+    /// each scope the rating of more rounds.
+    pub fn merge_person(&mut self, other: &PlayerWindow) {
+        for server in &other.servers {
+            if !self.servers.contains(server) {
+                self.servers.push(*server);
+            }
+        }
+        let by_tag = other.by_tag.iter().map(|(tag, rating)| (Some(*tag), *rating));
+        for (tag, theirs) in other.in_game.into_iter().map(|rating| (None, rating)).chain(by_tag) {
+            if self.rating(tag).is_none_or(|mine| theirs.rounds > mine.rounds) {
+                self.set_rating(tag, theirs);
+            }
+        }
+    }
+}
+
 /// One map on one server in one week (RULES section 10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MapRow {
@@ -230,6 +257,23 @@ pub struct BestPositions {
 }
 
 impl BestPositions {
+    /// Brings in those of the same person under another name; of two positions in
+    /// one week the better.
+    pub fn merge(&mut self, other: &BestPositions) {
+        for (mine, theirs) in self.places.iter_mut().zip(&other.places) {
+            let mut all: Vec<_> = mine.iter().chain(theirs).copied().collect();
+            all.sort_unstable();
+            let mut weeks = Vec::with_capacity(all.len());
+            all.retain(|&(_, week)| {
+                let new = !weeks.contains(&week);
+                weeks.push(week);
+                new
+            });
+            *mine = all.into_iter().take(3).collect();
+        }
+        self.elo = self.elo.or(other.elo);
+    }
+
     /// Brings in a position of a closed week. Repeating it changes nothing.
     /// `which` is an index into [`Ranking::WITH_BEST`].
     pub fn offer(&mut self, which: usize, position: u32, week: super::WeekKey) {
@@ -297,6 +341,42 @@ mod tests {
                 assert_eq!((merged.sum(), merged.at_ms()), (sum, changed_ms));
             }
         }
+    }
+
+    #[test]
+    fn two_names_of_one_person() {
+        let rated = |elo: f64, rounds: u32| {
+            let mut row = WeekRow::new(5, elo);
+            (row.elo_rounds, row.starts, row.points) = (rounds, 1, 3);
+            row
+        };
+        for (mine, theirs, kept) in [((900.0, 2), (1100.0, 2), 900.0), ((900.0, 2), (1100.0, 3), 1100.0)] {
+            let mut row = rated(mine.0, mine.1);
+            row.merge_person(&rated(theirs.0, theirs.1));
+            assert_eq!((row.elo, row.elo_rounds, row.starts, row.points), (kept, mine.1.max(theirs.1), 2, 6));
+        }
+        let rating = |elo: f64, rounds| Rating { elo, rounds, at_ms: 1 };
+        let mut mine = PlayerWindow::new(GameKey(1));
+        mine.servers = vec![ServerKey(2), ServerKey(1)];
+        mine.in_game = Some(rating(1.0, 3));
+        mine.by_tag = vec![(TagKey(2), rating(2.0, 1))];
+        let mut theirs = PlayerWindow::new(GameKey(1));
+        theirs.servers = vec![ServerKey(3), ServerKey(2)];
+        theirs.in_game = Some(rating(7.0, 3));
+        theirs.by_tag = vec![(TagKey(1), rating(8.0, 1)), (TagKey(2), rating(9.0, 2))];
+        mine.merge_person(&theirs);
+        assert_eq!(mine.servers, [ServerKey(2), ServerKey(1), ServerKey(3)]);
+        assert_eq!(mine.in_game, Some(rating(1.0, 3)), "a tie is the first one's");
+        assert_eq!(mine.by_tag, [(TagKey(1), rating(8.0, 1)), (TagKey(2), rating(9.0, 2))]);
+
+        let best = |places: &[(u32, u32)], elo| {
+            let mut best = BestPositions { elo, ..BestPositions::default() };
+            places.iter().for_each(|&(position, week)| best.offer(0, position, WeekKey(week)));
+            best
+        };
+        let mut merged = best(&[(2, 9), (3, 8), (4, 7)], None);
+        merged.merge(&best(&[(1, 8), (3, 9), (4, 6)], Some(5.0)));
+        assert_eq!(merged, best(&[(1, 8), (2, 9), (4, 6)], Some(5.0)));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Answers: what readers are shown, on the control socket, by `--json` and in
 //! tables. Made by the engine; times are Unix ms, keys are numbers.
 
+use super::forgotten::NameHash;
 use serde::{Deserialize, Serialize};
 
 use super::row::Ranking;
@@ -180,4 +181,24 @@ pub struct BestView {
     pub ranking: Ranking,
     pub position: u32,
     pub week: String,
+}
+
+/// What became of a player by an admin's word.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "outcome")]
+pub enum Correction {
+    /// All of `player` is `into`'s from now on.
+    Merged { player: u32, into: u32, rows: u64 },
+    /// All of `player` is gone, and these names are never stored again.
+    Forgotten { player: u32, rows: u64, hashes: Vec<NameHash> },
+    /// The name of this hash may be known again.
+    Remembered { hash: NameHash },
+}
+
+/// A name that is never stored again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForgottenName {
+    pub hash: NameHash,
+    /// Unix ms.
+    pub forgotten_ms: i64,
 }

@@ -1,7 +1,7 @@
 //! Keys of the store: a tag, then numbers in big-endian.
 
 use crate::model::commit::{MapRowKey, RowKey};
-use crate::model::{GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey, WindowType};
+use crate::model::{GameKey, MapKey, NameHash, OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey, WindowType};
 
 pub const META: u8 = b'A';
 pub const GAME: u8 = b'G';
@@ -14,6 +14,12 @@ pub const SERVER: u8 = b'S';
 pub const SERIES: u8 = b'T';
 pub const BEST: u8 = b'B';
 pub const TAG: u8 = b'Y';
+/// Player, one of his names besides the one that his record has.
+pub const ALIAS: u8 = b'L';
+/// Hash of a name that is never stored again.
+pub const FORGOTTEN: u8 = b'F';
+/// Player who is no more.
+pub const GONE: u8 = b'X';
 /// Window (its type in two bytes, its number in four), then one of the tags below.
 pub const WINDOW: u8 = b'W';
 
@@ -51,6 +57,23 @@ pub fn best(server: ServerKey, player: PlayerKey) -> Vec<u8> {
     let mut bytes = of(BEST, server.0);
     bytes.extend_from_slice(&player.0.to_be_bytes());
     bytes
+}
+
+pub fn alias(player: PlayerKey, name: &str) -> Vec<u8> {
+    let mut bytes = of(ALIAS, player.0);
+    bytes.extend_from_slice(name.as_bytes());
+    bytes
+}
+
+pub fn forgotten(hash: NameHash) -> Vec<u8> {
+    let mut bytes = vec![FORGOTTEN];
+    bytes.extend_from_slice(hash.bytes());
+    bytes
+}
+
+pub fn read_forgotten(bytes: &[u8]) -> Option<NameHash> {
+    let hash = bytes.strip_prefix(&[FORGOTTEN])?;
+    Some(NameHash::from_bytes(hash.try_into().ok()?))
 }
 
 pub fn window_prefix(window: WindowKey) -> Vec<u8> {
@@ -96,10 +119,6 @@ pub fn rows_prefix(window: WindowKey, server: Option<ServerKey>) -> Vec<u8> {
 
 pub fn player_window(window: WindowKey, player: PlayerKey) -> Vec<u8> {
     in_window(window, PLAYER_WINDOW, &[player.0])
-}
-
-pub fn player_windows_prefix(window: WindowKey) -> Vec<u8> {
-    in_window(window, PLAYER_WINDOW, &[])
 }
 
 pub fn map_row(key: MapRowKey) -> Vec<u8> {

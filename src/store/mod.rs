@@ -6,6 +6,7 @@
 //! everything of a week, and in it of a server, lies together; values are a
 //! version byte and a postcard record.
 
+mod corrections;
 mod keys;
 mod read;
 mod redo;
@@ -22,7 +23,7 @@ use crate::model::server::{SeriesRecord, ServerRecord};
 use crate::model::{OutboxKey, ServerKey, WeekKey, WindowKey};
 
 /// Version of every record's layout. A store with another one is refused.
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 
 /// Most records of one batch.
 const RECORDS_PER_BATCH: usize = 4_096;
@@ -122,6 +123,11 @@ impl Store {
         for item in self.db.scan_prefix([keys::TAG]) {
             let (key, value) = item.map_err(|e| self.failed(e))?;
             loaded.tags.push((crate::model::TagKey(keys::read_u32(&key, 1)), decode(&key, &value)?));
+        }
+        for item in self.db.scan_prefix([keys::FORGOTTEN]) {
+            let (key, value) = item.map_err(|e| self.failed(e))?;
+            let hash = keys::read_forgotten(&key).ok_or_else(|| corrupt(&key, "no hash"))?;
+            loaded.forgotten.push((hash, decode(&key, &value)?));
         }
         let mut series = BTreeMap::new();
         for item in self.db.scan_prefix([keys::SERIES]) {
@@ -230,6 +236,7 @@ impl Store {
             .chain(outbox)
             .map(|(key, value)| (key, Some(value)))
             .chain(removed)
+            .chain(corrections::changes(&commit.corrections))
     }
 
     /// Removes up to `most` records of windows that were let go. Returns whether

@@ -1,9 +1,11 @@
 //! What the engine reads of committed state.
 
+use std::ops::Range;
+
 use serde::de::DeserializeOwned;
 
 use super::{Reader, Store, StoreError, corrupt, decode, failed, keys};
-use crate::engine::{Source, WindowSource};
+use crate::engine::{Gone, Source, WindowSource};
 use crate::model::board_view::Stored;
 use crate::model::commit::{MapRowKey, RowKey};
 use crate::model::row::{BestPositions, MapRow, PlayerWindow, WeekRow};
@@ -29,6 +31,22 @@ impl Source for Store {
         self.scan(keys::name_prefix(name), |key, (player, _): (u32, String)| {
             (GameKey(keys::read_u32(key, key.len() - 4)), PlayerKey(player))
         })
+    }
+
+    fn aliases(&self, player: PlayerKey) -> Result<Vec<String>, StoreError> {
+        let prefix = keys::of(keys::ALIAS, player.0);
+        let mut names = Vec::new();
+        for key in self.db.scan_prefix(&prefix).keys() {
+            let key = key.map_err(|e| self.failed(e))?;
+            let name = std::str::from_utf8(&key[prefix.len()..]).map_err(|e| corrupt(&key, &e.to_string()))?;
+            names.push(name.to_owned());
+        }
+        Ok(names)
+    }
+
+    fn gone(&self, player: PlayerKey) -> Result<Option<Gone>, StoreError> {
+        let into: Option<Option<PlayerKey>> = self.get(&keys::of(keys::GONE, player.0))?;
+        Ok(into.map(|into| Gone { into }))
     }
 
     fn row(&self, key: RowKey) -> Result<Option<WeekRow>, StoreError> {
@@ -112,29 +130,60 @@ impl Reader {
 impl WindowSource for Reader {
     type Error = StoreError;
 
-    fn each_player(&self, window: WindowKey, each: &mut dyn FnMut(PlayerKey, PlayerWindow)) -> Result<(), StoreError> {
-        for item in self.db.scan_prefix(keys::player_windows_prefix(window)) {
-            let (key, value) = item.map_err(|e| failed(&self.path, e))?;
-            each(PlayerKey(keys::read_u32(&key, key.len() - 4)), decode(&key, &value)?);
-        }
-        Ok(())
+    fn each_player(
+        &self,
+        window: WindowKey,
+        players: Range<u32>,
+        each: &mut dyn FnMut(PlayerKey, PlayerWindow),
+    ) -> Result<(), StoreError> {
+        let key = |player| keys::player_window(window, PlayerKey(player));
+        self.range(key(players.start)..key(players.end), |key, of_player| {
+            each(PlayerKey(keys::read_u32(key, key.len() - 4)), of_player);
+        })
     }
 
     fn each_row(
         &self,
         window: WindowKey,
+        servers: Range<u32>,
         each: &mut dyn FnMut(ServerKey, PlayerKey, WeekRow),
     ) -> Result<(), StoreError> {
-        for item in self.db.scan_prefix(keys::rows_prefix(window, None)) {
+        let key = |server| keys::rows_prefix(window, Some(ServerKey(server)));
+        self.range(key(servers.start)..key(servers.end), |key, row| {
+            let (server, player) = (keys::read_u32(key, key.len() - 8), keys::read_u32(key, key.len() - 4));
+            each(ServerKey(server), PlayerKey(player), row);
+        })
+    }
+}
+
+impl Reader {
+    fn range<T: DeserializeOwned>(
+        &self,
+        keys: Range<Vec<u8>>,
+        mut each: impl FnMut(&[u8], T),
+    ) -> Result<(), StoreError> {
+        for item in self.db.range(keys) {
             let (key, value) = item.map_err(|e| failed(&self.path, e))?;
-            let (server, player) = (keys::read_u32(&key, key.len() - 8), keys::read_u32(&key, key.len() - 4));
-            each(ServerKey(server), PlayerKey(player), decode(&key, &value)?);
+            each(&key, decode(&key, &value)?);
         }
         Ok(())
     }
 }
 
 impl Store {
+    /// Whether these bytes stand anywhere in what is stored, in a key or a record.
+    /// Reads everything.
+    pub fn holds_bytes(&self, bytes: &[u8]) -> Result<bool, StoreError> {
+        let found = |stored: &[u8]| stored.windows(bytes.len().max(1)).any(|window| window == bytes);
+        for item in self.db.iter() {
+            let (key, record) = item.map_err(|e| self.failed(e))?;
+            if found(&key) || found(&record) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     fn scan<T: DeserializeOwned, R>(
         &self,
         prefix: Vec<u8>,

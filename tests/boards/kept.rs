@@ -117,12 +117,18 @@ fn boards_at_hand_learn_the_rules_of_a_new_game() {
     case.hot().boards(day()).unwrap();
     let plan = case.hot().engine.plan_boards(day());
     let made = plan.build(&case.hot().store.reader()).unwrap();
+    let week = parse("2026-W47").expect("a label");
+    let plan = case.hot().engine.plan_boards(week);
+    let made_of_week = plan.build(&case.hot().store.reader()).unwrap();
     case.scan(t + MINUTE_MS, C, &[("ann", 0), ("bob", 0)]);
     case.scan(t + 2 * MINUTE_MS, C, &[("ann", 3), ("bob", 1)]);
     let first = |case: &mut Case| case.points("game:cstrike", DAY)[0].0.clone();
     assert_eq!(first(&mut case), "bob", "in boards at hand");
     case.hot().engine.shelve(made);
     assert_eq!(first(&mut case), "bob", "in boards that were being made");
+    case.hot().engine.shelve(made_of_week);
+    assert!(case.hot().engine.boards(week).is_some(), "no board of it is ordered otherwise");
+    assert_eq!(case.points("game:cstrike", "2026-W47")[0].0, "bob");
     case.check("a new game");
 }
 
@@ -253,4 +259,33 @@ fn an_answer_is_of_one_moment() {
         done.store(true, Ordering::Release);
     });
     case.put_back(hot.into_inner().unwrap());
+}
+
+#[test]
+fn boards_go_with_their_window() {
+    let mut case = Case::new("UTC", &["hour keep=1"]);
+    case.settings.keep_weeks = 1;
+    case.restart();
+    let t = ms("2026-11-18T10:10:00Z");
+    rounds(&mut case, t, 5);
+    let gone = [parse("2026-11-18T10Z").expect("a label"), parse("2026-W47").expect("a label")];
+    gone.iter().for_each(|window| case.hot().boards(*window).unwrap());
+    assert!(gone.iter().all(|window| case.hot().engine.boards(*window).is_some()));
+    let plan = case.hot().engine.plan_boards(gone[0]);
+    let made = plan.build(&case.hot().store.reader()).unwrap();
+    for weeks in 1..3 {
+        rounds(&mut case, t + weeks * 7 * 24 * HOUR_MS, 5);
+        case.settle(t + weeks * 7 * 24 * HOUR_MS + HOUR_MS);
+    }
+    case.settle(t + 22 * 24 * HOUR_MS);
+    assert!(gone.iter().all(|window| case.hot().engine.boards(*window).is_none()));
+    // What was made meanwhile comes too late, and what is asked for, too.
+    case.hot().engine.shelve(made);
+    let plan = case.hot().engine.plan_boards(gone[0]);
+    let made = plan.build(&case.hot().store.reader()).unwrap();
+    case.hot().engine.shelve(made);
+    assert!(gone.iter().all(|window| case.hot().engine.boards(*window).is_none()));
+    let newest = parse("2026-W49").expect("a label");
+    case.hot().boards(newest).unwrap();
+    assert!(case.hot().engine.boards(newest).is_some_and(|boards| boards.players() > 0), "others are there");
 }

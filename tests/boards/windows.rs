@@ -312,3 +312,33 @@ fn windows_that_ended_before_a_moment_are_deleted() {
     assert_eq!(case.points("game:baseq3", "all-time"), points(&[("ann", 36), ("bob", 28)]));
     assert_eq!(case.points("game:baseq3", "2026-11-16"), points(&[("ann", 18), ("bob", 14)]));
 }
+
+#[test]
+fn a_week_that_is_not_archived_is_not_deleted() {
+    let mut case = Case::new("UTC", &["hour keep=0"]);
+    case.settings.archive = true;
+    case.restart();
+    let t = ms("2026-11-15T22:10:00Z"); // Sunday
+    for weeks in 0..2 {
+        play(&mut case, t + weeks * 7 * DAY_MS, A, &[("ann", 9), ("bob", 7)]);
+    }
+    case.settle(t + 8 * DAY_MS);
+    let weeks = |case: &mut Case| -> Vec<String> {
+        let hot = case.hot();
+        let gone = hot.engine.delete_windows_before(&hot.store, i64::MAX);
+        let weeks = gone.into_iter().filter(|window| window.week().is_some());
+        weeks.map(clqd::board::window::label).collect()
+    };
+    assert!(weeks(&mut case).is_empty(), "everything of them waits");
+    // All but the last week of what waits.
+    for some in [true, false] {
+        case.hot().commit().unwrap();
+        let hot = case.hot();
+        let jobs = hot.engine.archive_jobs(&hot.store, None, None, usize::MAX, usize::MAX).unwrap();
+        let last = jobs.len() - usize::from(some);
+        let done: Vec<_> = jobs[..last].iter().map(|(entry, _)| *entry).collect();
+        hot.engine.archived(&done);
+        hot.commit().unwrap();
+        assert_eq!(weeks(&mut case), [if some { "2026-W46" } else { "2026-W47" }]);
+    }
+}

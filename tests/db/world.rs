@@ -391,6 +391,7 @@ impl World {
                 ArchiveJob::Player { key, game, name, display } => {
                     put("player", vec![text(key), text(game), name, display])
                 }
+                ArchiveJob::PlayerGone { key, .. } => panic!("player {key} never goes in this world"),
                 ArchiveJob::Server(it) => {
                     let key = text(it.key);
                     put(

@@ -149,6 +149,7 @@ impl Archived {
                 ArchiveJob::Game { key, name } => drop(all.games.insert(key.0, name)),
                 ArchiveJob::Map { key, name } => drop(all.maps.insert(key.0, name)),
                 ArchiveJob::Player { key, game, name, display } => players.push((key, game, name, display)),
+                ArchiveJob::PlayerGone { key, .. } => panic!("nobody asked for player {key} to go"),
                 ArchiveJob::Server(server) => {
                     urls.insert(server.key, server.url.clone());
                     all.servers.insert(server.url.clone(), *server);

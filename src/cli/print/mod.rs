@@ -1,6 +1,7 @@
 //! How answers look: rows to tables for people, or to JSON lines for programs.
 
 mod board;
+mod correction;
 mod server;
 mod status;
 
@@ -49,6 +50,8 @@ impl<W: Write> Printer<W> {
             Row::Scan(scan) => print_scan(&mut self.out, &scan),
             Row::Top(top) => print_top(&mut self.out, &top, now_ms),
             Row::Player(player) => print_player(&mut self.out, &player),
+            Row::Correction(correction) => correction::print(&mut self.out, &correction),
+            Row::ForgottenName(name) => correction::print_forgotten(&mut self.out, &name),
             Row::BoardHead(_)
             | Row::Place(_)
             | Row::Absent(_)
@@ -89,6 +92,7 @@ fn print_change(out: &mut impl Write, change: &Change) -> io::Result<()> {
         Outcome::Known => "known already",
         Outcome::Removed => "removed",
         Outcome::Unknown => "not known",
+        Outcome::Tagged => "tags changed",
         Outcome::Greylisted => "greylisted",
         Outcome::Lifted => "off the greylist",
         Outcome::Refused => "refused",

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::control::protocol::{ArchiveStatus, DaemonStatus, Status};
+use crate::model::NameHash;
 use crate::model::board_view::{
     AbsentView, BoardHead, FusedHead, FusedRanking, FusedView, PageView, PlaceScore, PlaceView, PositionForView,
     RangeView, StandingView, StandingsView, Stored, WindowListed, WindowPhase, WindowView,
 };
 use crate::model::commit::WeekPhase;
 use crate::model::view::{
-    BestView, EngineCounts, EngineStatus, MapShare, PlayerListed, SeriesView, ServerDetail, ServerSummary, TopRow,
-    WeekStatus,
+    BestView, Correction, EngineCounts, EngineStatus, ForgottenName, MapShare, PlayerListed, SeriesView, ServerDetail,
+    ServerSummary, TopRow, WeekStatus,
 };
 
 const NOW_MS: i64 = 1_763_931_636_000;
@@ -459,4 +460,23 @@ fn a_list_of_windows() {
          day   2025-11-21  2025-11-21 00:00  2025-11-22 00:00  closed        3    60 B        7  1.5 kB\n",
     );
     printed(vec![deleted], "2025-11-21  deleted (2025-11-21 00:00 to 2025-11-22 00:00)\n");
+}
+
+#[test]
+fn corrections() {
+    let hash = NameHash::of("baseq3", "Visor");
+    let row = |correction| Row::Correction(correction);
+    printed(
+        vec![
+            row(Correction::Merged { player: 7, into: 3, rows: 1 }),
+            row(Correction::Forgotten { player: 7, rows: 1_200, hashes: vec![hash] }),
+            Row::ForgottenName(ForgottenName { hash, forgotten_ms: NOW_MS }),
+            row(Correction::Remembered { hash }),
+        ],
+        &format!(
+            "player 7 is player 3 from now on; 1 row of servers in all windows changed hands\n\
+             player 7 is forgotten; 1,200 rows of servers in all windows gone\n{hash}\n\
+             2025-11-23  {hash}\n{hash}  may be known again\n"
+        ),
+    );
 }

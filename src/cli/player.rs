@@ -1,0 +1,95 @@
+//! `clqd player`: shows a player, and corrects what is known of players.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+use super::admin::{ask, ask_counted};
+use super::app::App;
+use crate::control::Request;
+use crate::model::NameHash;
+use crate::model::board_view::PlayerName;
+
+/// Show what is known of a player, in every game that the name is known in; merge, forget
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct Player {
+    #[command(subcommand)]
+    command: Option<Correct>,
+    /// The name without colour codes; case matters
+    #[arg(required = true)]
+    name: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Correct {
+    /// Show a player, whatever the name is: also one called merge
+    Show {
+        /// The name without colour codes; case matters
+        name: String,
+    },
+    /// Take two names of a game for one person, from now on and in all that is kept
+    ///
+    /// Points and time add up, the ten best come together, of two ratings the one of more rounds stays. There is no
+    /// way back.
+    Merge {
+        /// A name, or a player's key such as #123; it leads to INTO from now on
+        #[arg(value_parser = player_name)]
+        from: PlayerName,
+        /// A name, or a player's key such as #123
+        #[arg(value_parser = player_name)]
+        into: PlayerName,
+        /// Such as baseq3
+        #[arg(long)]
+        game: String,
+    },
+    /// Take all that is known of a player away, and never store the name again
+    ///
+    /// Rows, positions and the name go, here and in MySQL; ratings of others stay. A hash of the name is kept, by which
+    /// it is left out from now on: who bears it is counted, but not ranked or named. Scan logs that were recorded
+    /// before still have the name. There is no way back.
+    Forget {
+        /// A name, or a player's key such as #123
+        #[arg(value_parser = player_name)]
+        player: PlayerName,
+        /// Such as baseq3
+        #[arg(long)]
+        game: String,
+        /// Really do it
+        #[arg(long)]
+        yes: bool,
+    },
+    /// List the hashes of names that are forgotten, with the day
+    Forgotten,
+    /// Let a name be known again; its past does not come back
+    Remember {
+        /// As `clqd player forgotten` lists it: SHA-256 of the game, a zero byte, the name
+        hash: NameHash,
+    },
+}
+
+pub fn player(args: Player, app: &App) -> anyhow::Result<ExitCode> {
+    match args.command {
+        None => ask(app, &Request::Player { name: args.name.unwrap_or_default() }),
+        Some(Correct::Show { name }) => ask(app, &Request::Player { name }),
+        Some(Correct::Merge { from, into, game }) => ask(app, &Request::PlayerMerge { from, into, game }),
+        Some(Correct::Forget { yes: false, .. }) => {
+            anyhow::bail!("all that is known of the player goes, and nothing brings it back; if so, add --yes")
+        }
+        Some(Correct::Forget { player, game, yes: true }) => ask(app, &Request::PlayerForget { player, game }),
+        Some(Correct::Forgotten) => {
+            let (code, rows) = ask_counted(app, &Request::PlayerForgotten {})?;
+            if rows == 0 {
+                eprintln!("clqd: no name is forgotten");
+            }
+            Ok(code)
+        }
+        Some(Correct::Remember { hash }) => ask(app, &Request::PlayerRemember { hash }),
+    }
+}
+
+/// `#` and a number is a key, everything else a name.
+fn player_name(text: &str) -> Result<PlayerName, std::convert::Infallible> {
+    let key = text.strip_prefix('#').and_then(|key| key.parse().ok());
+    Ok(key.map_or_else(|| PlayerName::Name(text.to_owned()), PlayerName::Key))
+}

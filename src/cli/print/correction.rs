@@ -1,0 +1,28 @@
+//! How corrections of players look.
+
+use std::io::{self, Write};
+
+use super::super::units::{count, date};
+use crate::model::view::{Correction, ForgottenName};
+
+pub fn print(out: &mut impl Write, correction: &Correction) -> io::Result<()> {
+    match correction {
+        Correction::Merged { player, into, rows } => {
+            writeln!(out, "player {player} is player {into} from now on; {} changed hands", rows_told(*rows))
+        }
+        Correction::Forgotten { player, rows, hashes } => {
+            writeln!(out, "player {player} is forgotten; {} gone", rows_told(*rows))?;
+            hashes.iter().try_for_each(|hash| writeln!(out, "{hash}"))
+        }
+        Correction::Remembered { hash } => writeln!(out, "{hash}  may be known again"),
+    }
+}
+
+pub fn print_forgotten(out: &mut impl Write, name: &ForgottenName) -> io::Result<()> {
+    writeln!(out, "{}  {}", date(name.forgotten_ms), name.hash)
+}
+
+fn rows_told(rows: u64) -> String {
+    let noun = if rows == 1 { "row" } else { "rows" };
+    format!("{} {noun} of servers in all windows", count(rows))
+}

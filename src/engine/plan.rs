@@ -1,0 +1,265 @@
+//! Making the boards of a window from its rows, away from the engine.
+//!
+//! Two passes over what the store holds, each in parts that several threads take
+//! one after the other: over the players, for their ratings and for who has rows
+//! on several servers; then over the rows. Then the boards are put in order, again
+//! several at a time. At 10 million rows that takes 24 bytes a place, and 400 a
+//! player with rows on several servers of a group, beside what is made.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::shelf::{Boards, Group, Rules, WindowBoards};
+use crate::board::set::Set;
+use crate::board::{Place, place};
+use crate::model::row::{PlayerWindow, Ranking, WeekRow};
+use crate::model::{GameKey, PlayerKey, ServerKey, TagKey, WindowKey};
+
+/// Parts of a pass: more than there are cores, so that none waits long for the last.
+const PARTS: u32 = 64;
+
+/// Most threads at work.
+const THREADS_MAX: usize = 4;
+
+/// What a window holds, read while others write.
+pub trait WindowSource: Sync {
+    type Error: Send;
+
+    /// Players with keys in a range, in order of key.
+    fn each_player(
+        &self,
+        window: WindowKey,
+        players: std::ops::Range<u32>,
+        each: &mut dyn FnMut(PlayerKey, PlayerWindow),
+    ) -> Result<(), Self::Error>;
+
+    /// Rows of servers with keys in a range, in order of server, then player.
+    fn each_row(
+        &self,
+        window: WindowKey,
+        servers: std::ops::Range<u32>,
+        each: &mut dyn FnMut(ServerKey, PlayerKey, WeekRow),
+    ) -> Result<(), Self::Error>;
+}
+
+/// What is needed to make the boards of a window.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub(super) window: WindowKey,
+    pub(super) rules: Rules,
+    /// By server key: no part of any group.
+    pub(super) left_out: Vec<bool>,
+    pub(super) tags: FxHashMap<ServerKey, Vec<TagKey>>,
+    /// The next player's key.
+    pub(super) players_end: u32,
+}
+
+type Places = FxHashMap<Group, [Vec<Place>; 5]>;
+
+/// What a part of the players tells.
+#[derive(Default)]
+struct Known {
+    /// By player, from the first of the part on: [`ABSENT`], or the game, with
+    /// [`SEVERAL`].
+    games: Vec<u32>,
+    /// Who has rows on several servers of a tag.
+    several: Vec<(TagKey, PlayerKey)>,
+    rated: Places,
+}
+
+/// No row of the player counts.
+const ABSENT: u32 = u32::MAX;
+/// He has rows on several servers of the game.
+const SEVERAL: u32 = 1 << 31;
+
+/// What a part of the rows tells.
+#[derive(Default)]
+struct Read {
+    places: Places,
+    /// Rows of players on several servers, as far as they came together here.
+    gathered: FxHashMap<(Group, PlayerKey), WeekRow>,
+}
+
+impl Plan {
+    pub fn window(&self) -> WindowKey {
+        self.window
+    }
+
+    pub fn build<S: WindowSource>(&self, source: &S) -> Result<WindowBoards, S::Error> {
+        let mut all: FxHashMap<Group, [Vec<Vec<Place>>; 5]> = FxHashMap::default();
+        let mut add = |places: Places| {
+            for (group, places) in places {
+                let of_group = all.entry(group).or_default();
+                of_group.iter_mut().zip(places).for_each(|(all, some)| all.push(some));
+            }
+        };
+
+        let mut games = Vec::with_capacity(self.players_end as usize);
+        let mut several = FxHashSet::default();
+        for known in in_parts(|part| self.read_players(source, part_of(part, self.players_end)))? {
+            games.extend(known.games);
+            several.extend(known.several);
+            add(known.rated);
+        }
+
+        let servers_end = self.left_out.len() as u32;
+        let mut gathered: FxHashMap<(Group, PlayerKey), WeekRow> = FxHashMap::default();
+        for read in in_parts(|part| self.read_rows(source, part_of(part, servers_end), &games, &several))? {
+            add(read.places);
+            for (key, row) in read.gathered {
+                gathered.entry(key).and_modify(|sum| sum.merge(&row)).or_insert(row);
+            }
+        }
+        let mut places = Places::default();
+        gathered.drain().for_each(|((group, player), row)| add_row(&mut places, group, player, &row));
+        add(places);
+        drop((gathered, games, several));
+
+        let mut jobs = Vec::new();
+        for (group, places) in all {
+            jobs.extend(Ranking::ALL.into_iter().zip(places).map(|(ranking, places)| (group, ranking, places)));
+        }
+        Ok(self.order(jobs))
+    }
+
+    fn read_players<S: WindowSource>(&self, source: &S, players: std::ops::Range<u32>) -> Result<Known, S::Error> {
+        let first = players.start;
+        let mut known = Known { games: vec![ABSENT; players.len()], ..Known::default() };
+        let mut counts: Vec<(Group, u32)> = Vec::new();
+        source.each_player(self.window, players, &mut |player, of_player| {
+            counts.clear();
+            for &server in of_player.servers.iter().filter(|server| self.counts(**server)) {
+                for group in self.groups(of_player.game, server) {
+                    match counts.iter_mut().find(|(g, _)| *g == group) {
+                        Some((_, n)) => *n += 1,
+                        None => counts.push((group, 1)),
+                    }
+                }
+            }
+            for &(group, servers) in &counts {
+                if let Some(rating) = of_player.rating(group.tag()) {
+                    let mut row = WeekRow::new(0, 0.0);
+                    row.set_rating(rating);
+                    let place = place(player, &row, Ranking::Elo);
+                    known.rated.entry(group).or_default()[Ranking::Elo as usize].extend(place);
+                }
+                match group.tag() {
+                    Some(tag) if servers > 1 => known.several.push((tag, player)),
+                    Some(_) => {}
+                    None => {
+                        known.games[(player.0 - first) as usize] =
+                            of_player.game.0 | if servers > 1 { SEVERAL } else { 0 };
+                    }
+                }
+            }
+        })?;
+        Ok(known)
+    }
+
+    fn read_rows<S: WindowSource>(
+        &self,
+        source: &S,
+        servers: std::ops::Range<u32>,
+        games: &[u32],
+        several: &FxHashSet<(TagKey, PlayerKey)>,
+    ) -> Result<Read, S::Error> {
+        let mut read = Read::default();
+        source.each_row(self.window, servers, &mut |server, player, row| {
+            let of_player = games.get(player.0 as usize).copied().unwrap_or(ABSENT);
+            if of_player == ABSENT || !self.counts(server) {
+                return;
+            }
+            for group in self.groups(GameKey(of_player & !SEVERAL), server) {
+                let gathers = match group.tag() {
+                    None => of_player & SEVERAL != 0,
+                    Some(tag) => several.contains(&(tag, player)),
+                };
+                if gathers {
+                    let sum = read.gathered.entry((group, player));
+                    sum.and_modify(|sum| sum.merge(&row)).or_insert_with(|| row.clone());
+                } else {
+                    add_row(&mut read.places, group, player, &row);
+                }
+            }
+        })?;
+        Ok(read)
+    }
+
+    fn order(&self, jobs: Vec<(Group, Ranking, Vec<Vec<Place>>)>) -> WindowBoards {
+        let mut made = WindowBoards::empty(self.window, self.rules.clone());
+        jobs.iter().for_each(|(group, ..)| _ = made.boards_mut(*group));
+        let jobs = Mutex::new(jobs);
+        let next = |_| {
+            let (group, ranking, places) = jobs.lock().expect("nobody panics with it").pop()?;
+            let empty = self.rules.empty(self.window, group, ranking);
+            Some((group, ranking, Set::build(empty.direction(), empty.generation(), places.into_iter().flatten())))
+        };
+        let ordered = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for _ in 0..threads() {
+                scope.spawn(|| {
+                    while let Some(set) = next(()) {
+                        ordered.lock().expect("nobody panics with it").push(set);
+                    }
+                });
+            }
+        });
+        for (group, ranking, set) in ordered.into_inner().expect("nobody panics with it") {
+            let Boards(sets) = made.boards_mut(group);
+            sets[ranking as usize] = set;
+        }
+        made
+    }
+
+    fn counts(&self, server: ServerKey) -> bool {
+        !self.left_out.get(server.0 as usize).copied().unwrap_or(true)
+    }
+
+    fn groups(&self, game: GameKey, server: ServerKey) -> impl Iterator<Item = Group> {
+        let tags = self.tags.get(&server).into_iter().flatten();
+        std::iter::once(Group::Game(game)).chain(tags.map(|tag| Group::Tag(*tag)))
+    }
+}
+
+/// Places by all rankings but the rating, which rows do not tell.
+fn add_row(places: &mut Places, group: Group, player: PlayerKey, row: &WeekRow) {
+    let of_group = places.entry(group).or_default();
+    for ranking in Ranking::ALL.into_iter().filter(|ranking| *ranking != Ranking::Elo) {
+        of_group[ranking as usize].extend(place(player, row, ranking));
+    }
+}
+
+/// The keys of one part of those below `end`.
+fn part_of(part: u32, end: u32) -> std::ops::Range<u32> {
+    let at = |part: u32| (u64::from(end) * u64::from(part) / u64::from(PARTS)) as u32;
+    at(part)..at(part + 1)
+}
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX)
+}
+
+/// Does all parts on several threads. The results are in order of part.
+fn in_parts<T: Send, E: Send>(work: impl Fn(u32) -> Result<T, E> + Sync) -> Result<Vec<T>, E> {
+    let next = AtomicU32::new(0);
+    let done = Mutex::new(Vec::with_capacity(PARTS as usize));
+    std::thread::scope(|scope| {
+        for _ in 0..threads() {
+            scope.spawn(|| {
+                loop {
+                    let part = next.fetch_add(1, Ordering::Relaxed);
+                    if part >= PARTS {
+                        return;
+                    }
+                    let result = work(part);
+                    done.lock().expect("nobody panics with it").push((part, result));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().expect("nobody panics with it");
+    done.sort_unstable_by_key(|(part, _)| *part);
+    done.into_iter().map(|(_, result)| result).collect()
+}

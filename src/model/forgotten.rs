@@ -1,0 +1,95 @@
+//! The mark by which a forgotten name is known again, and which does not tell
+//! the name: SHA-256 of its game, a zero byte and the normalised name.
+//!
+//! Whoever guesses a name can check the guess against a mark; a mark is no secret
+//! that protects a name which is easily guessed.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// Written as 64 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct NameHash([u8; 32]);
+
+impl NameHash {
+    /// Of a normalised name in a game, as servers call it.
+    pub fn of(game: &str, name: &str) -> NameHash {
+        let hasher = Sha256::new().chain_update(game).chain_update([0]).chain_update(name);
+        NameHash(hasher.finalize().into())
+    }
+
+    pub fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    pub fn from_bytes(bytes: [u8; 32]) -> NameHash {
+        NameHash(bytes)
+    }
+}
+
+impl fmt::Display for NameHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for NameHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NameHash({self})")
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not the hash of a name: expected 64 hexadecimal digits, as `clqd player forgotten` lists them")]
+pub struct BadHash(String);
+
+impl FromStr for NameHash {
+    type Err = BadHash;
+
+    fn from_str(text: &str) -> Result<NameHash, BadHash> {
+        let bad = || BadHash(text.chars().take(80).collect());
+        if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(bad());
+        }
+        let mut bytes = [0; 32];
+        for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
+            let digits = std::str::from_utf8(digits).map_err(|_| bad())?;
+            *byte = u8::from_str_radix(digits, 16).map_err(|_| bad())?;
+        }
+        Ok(NameHash(bytes))
+    }
+}
+
+impl TryFrom<String> for NameHash {
+    type Error = BadHash;
+    fn try_from(text: String) -> Result<NameHash, BadHash> {
+        text.parse()
+    }
+}
+
+impl From<NameHash> for String {
+    fn from(hash: NameHash) -> String {
+        hash.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `printf 'baseq3\0Visor' | sha256sum`
+    #[test]
+    fn a_mark_is_what_sha256sum_says() {
+        let hash = NameHash::of("baseq3", "Visor");
+        assert_eq!(hash.to_string(), "929bda7af60cd66eb9519862ecfe6a5eb8efe0f5700988ce5f917002f62f10ec");
+        assert_eq!(hash.to_string().to_uppercase().parse(), Ok(hash));
+        assert_ne!(hash, NameHash::of("baseq", "3Visor"));
+        for bad in ["", "abc", &"g".repeat(64), &"é".repeat(32), &"0".repeat(65), &"+1".repeat(32)] {
+            assert!(bad.parse::<NameHash>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Corrections as changes of records: what a commit takes away, and the names
+//! that lead elsewhere or nowhere.
+
+use super::{VERSION, encode, keys, redo};
+use crate::model::commit::Corrections;
+
+pub(super) fn changes(corrections: &Corrections) -> Vec<redo::Change> {
+    let mut changes = Vec::new();
+    for (player, game, name) in &corrections.aliases {
+        // Without a display name: the one that was last seen is his record's.
+        changes.push((keys::name(name, *game), Some(encode(&(player.0, "")))));
+        changes.push((keys::alias(*player, name), Some(vec![VERSION])));
+    }
+    for (player, into) in &corrections.players_gone {
+        changes.push((keys::of(keys::GONE, player.0), Some(encode(into))));
+        changes.push((keys::of(keys::PLAYER, player.0), None));
+    }
+    for (hash, forgotten_ms) in &corrections.forgotten {
+        changes.push((keys::forgotten(*hash), Some(encode(forgotten_ms))));
+    }
+    let rows = corrections.rows_gone.iter().map(|key| keys::row(*key));
+    let of_players =
+        corrections.player_windows_gone.iter().map(|(window, player)| keys::player_window(*window, *player));
+    let best = corrections.best_gone.iter().map(|(server, player)| keys::best(*server, *player));
+    let names = corrections.names_gone.iter().map(|(game, name)| keys::name(name, *game));
+    let aliases = corrections.aliases_gone.iter().map(|(player, name)| keys::alias(*player, name));
+    let remembered = corrections.remembered.iter().map(|hash| keys::forgotten(*hash));
+    let gone = rows.chain(of_players).chain(best).chain(names).chain(aliases).chain(remembered);
+    changes.extend(gone.map(|key| (key, None)));
+    changes
+}

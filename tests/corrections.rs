@@ -1,0 +1,692 @@
+//! Corrections while a week runs: whatever is asked, the boards of servers,
+//! games and tags agree at once with what counts, those kept in memory with those
+//! made anew, what the archive is told with both; and nobody else's rating moves
+//! by a bit. All of it holds when the state is closed and opened again.
+//!
+//! Without a database (`archive` has one) and without a daemon (`daemon` has).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use clqd::board::window::{Shape, WindowSpec, Windows};
+use clqd::engine::{CorrectError, EngineSettings, Event, Gone, Outcome, Source, ViewError};
+use clqd::fleet::rng::Rng;
+use clqd::hot::Hot;
+use clqd::model::archive::WeekArchive;
+use clqd::model::board_view::{BoardName, BoardQuestion, BoardRow, PlayerName};
+use clqd::model::row::{Ranking, WeekRow};
+use clqd::model::view::Top;
+use clqd::model::week::{Calendar, label};
+use clqd::model::{
+    ArchiveJob, Completeness, NameHash, OutboxKey, Player, PlayerKey, ScopeName, ServerUrl, Snapshot, WeekKey,
+    WindowKey, WindowType,
+};
+use clqd::store::{StoreError, StoreSettings};
+
+const FROM_MS: i64 = 1_763_942_400_000; // Monday 2025-11-24 00:00 UTC
+const MINUTE_MS: i64 = 60_000;
+const GAME: &str = "baseq3";
+const WINDOWS: [&str; 3] = ["week", "day", "all-time"];
+
+/// Rows with their positions, by server and name.
+type Exported = BTreeMap<(String, String), (WeekRow, [Option<u32>; 5])>;
+
+/// Three servers, scanned every two minutes; every twenty the map changes.
+struct Town {
+    dir: tempfile::TempDir,
+    hot: Option<Hot>,
+    minute: i64,
+    /// Who is on each server, with points a minute.
+    lists: BTreeMap<&'static str, Vec<(&'static str, i64)>>,
+    greylisted: BTreeSet<&'static str>,
+    tagged: BTreeSet<&'static str>,
+}
+
+fn settings() -> EngineSettings {
+    let spec = |kind, shape| WindowSpec { kind, shape, keep: 5 };
+    let all_time = WindowSpec { kind: WindowType::ALL_TIME, shape: Shape::AllTime, keep: 0 };
+    let windows = Windows::new(Calendar::default(), [spec(WindowType::DAY, Shape::Day), all_time]).unwrap();
+    EngineSettings { archive: true, windows, ..EngineSettings::default() }
+}
+
+fn url(server: &str) -> ServerUrl {
+    ServerUrl::parse(&format!("quake3://{server}:27960")).unwrap()
+}
+
+impl Town {
+    /// An hour has passed.
+    fn new() -> Town {
+        let lists = BTreeMap::from([
+            ("a", vec![("Visor", 3), ("Klesk", 2), ("^1Sarge", 1)]),
+            ("b", vec![("Visor", 1), ("Bones", 4)]),
+            ("c", vec![("Klesk", 5), ("Alt", 7), ("Bones", 2)]),
+        ]);
+        let tagged = BTreeSet::from(["a", "c"]);
+        let dir = tempfile::tempdir().unwrap();
+        let mut town = Town { dir, hot: None, minute: 0, lists, greylisted: BTreeSet::new(), tagged };
+        town.open();
+        for (server, tags) in [("a", vec!["ctf".to_owned()]), ("b", vec![]), ("c", vec!["ctf".to_owned()])] {
+            town.hot().engine.add_server(url(server), tags, FROM_MS).unwrap();
+        }
+        town.play(60);
+        town
+    }
+
+    fn open(&mut self) {
+        let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+        self.hot = Some(Hot::open(self.dir.path(), store, settings()).unwrap());
+    }
+
+    /// As after a crash: what is not committed is lost.
+    fn reopen(&mut self) {
+        self.hot = None;
+        std::thread::sleep(Duration::from_millis(200)); // sled lets its lock go a little late
+        self.open();
+    }
+
+    fn hot(&mut self) -> &mut Hot {
+        self.hot.as_mut().unwrap()
+    }
+
+    fn now_ms(&self) -> i64 {
+        FROM_MS + self.minute * MINUTE_MS
+    }
+
+    fn week(&self) -> WeekKey {
+        Calendar::default().week(self.now_ms())
+    }
+
+    fn play(&mut self, minutes: i64) {
+        for _ in 0..minutes / 2 {
+            self.minute += 2;
+            let (t_ms, minute) = (self.now_ms(), self.minute);
+            for (server, list) in self.lists.clone() {
+                let player = |(name, rate): (&str, i64)| Player {
+                    name: name.to_owned(),
+                    points: rate * (minute % 20),
+                    ping: Some(40),
+                    connected_ms: None,
+                    bot: false,
+                };
+                let snapshot = Snapshot {
+                    t_ms,
+                    game: GAME.to_owned(),
+                    map: format!("map{}", minute / 20 % 3),
+                    hostname: server.to_owned(),
+                    slots: 16,
+                    players: list.into_iter().map(player).collect(),
+                    completeness: Completeness::Full,
+                };
+                let outcome = Outcome::Snapshot(snapshot);
+                self.hot().handle(Event::Observed { url: url(server), outcome }).unwrap();
+            }
+            self.hot().handle(Event::Tick { now_ms: t_ms }).unwrap();
+            self.hot().commit().unwrap();
+        }
+    }
+
+    fn greylist(&mut self, server: &'static str, reason: Option<&str>) {
+        self.hot().engine.greylist(&url(server), reason.map(str::to_owned)).unwrap();
+        self.hot().commit().unwrap();
+        match reason {
+            Some(_) => _ = self.greylisted.insert(server),
+            None => _ = self.greylisted.remove(server),
+        }
+    }
+
+    fn tag(&mut self, server: &'static str, add: &[&str], remove: &[&str]) -> bool {
+        let owned = |tags: &[&str]| tags.iter().map(|&tag| tag.to_owned()).collect::<Vec<_>>();
+        let changed = self.hot().engine.tag_server(&url(server), &owned(add), &owned(remove)).unwrap();
+        self.hot().commit().unwrap();
+        if add.contains(&"ctf") {
+            self.tagged.insert(server);
+        } else if remove.contains(&"ctf") {
+            self.tagged.remove(server);
+        }
+        changed
+    }
+
+    fn merge(&mut self, from: &str, into: &str) -> Result<(PlayerKey, PlayerKey), CorrectError<StoreError>> {
+        self.hot().commit().unwrap();
+        let Hot { engine, store } = self.hot();
+        let merged = engine.merge_players(store, GAME, &name(from), &name(into))?;
+        self.hot().commit().unwrap();
+        Ok((merged.from, merged.into))
+    }
+
+    fn forget(&mut self, player: &str) -> PlayerKey {
+        self.hot().commit().unwrap();
+        let now_ms = self.now_ms();
+        let Hot { engine, store } = self.hot();
+        let forgotten = engine.forget_player(store, GAME, &name(player), now_ms).unwrap();
+        self.hot().commit().unwrap();
+        forgotten.player
+    }
+
+    fn key(&mut self, player: &str) -> Option<PlayerKey> {
+        self.hot().store.players_named(player).unwrap().first().map(|(_, player)| *player)
+    }
+
+    fn top(&mut self, week: WeekKey, server: &str) -> Top {
+        let Hot { engine, store } = self.hot();
+        engine.top(store, &url(server), Ranking::Time, Some(&label(week)), 9).unwrap()
+    }
+
+    /// Rows of the running week as they are exported, by server and name.
+    fn exported(&mut self) -> Exported {
+        let label = label(self.week());
+        let Hot { engine, store } = self.hot();
+        let mut rows = BTreeMap::new();
+        engine
+            .export(store, &label, |url, _, name, row, positions| {
+                let server = url.trim_start_matches("quake3://").trim_end_matches(":27960");
+                rows.insert((server.to_owned(), name.to_owned()), (row.clone(), positions));
+                Ok::<_, ViewError<StoreError>>(())
+            })
+            .unwrap();
+        rows
+    }
+
+    /// Whether a name stands in any record of the state, or in its key.
+    fn stored(&mut self, name: &str) -> bool {
+        self.hot().store.holds_bytes(name.as_bytes()).unwrap()
+    }
+
+    /// Every place on every board: player, score, moment.
+    fn boards(&mut self) -> BTreeMap<String, Vec<(u32, i64, i64)>> {
+        let now = self.now_ms();
+        for window in Windows::at(&settings().windows, now) {
+            self.hot().boards(window).unwrap();
+        }
+        let kept = self.read_boards();
+        for window in Windows::at(&settings().windows, now) {
+            let Hot { engine, store } = self.hot();
+            let made = engine.plan_boards(window).build(&store.reader()).unwrap();
+            engine.shelve(made);
+            while engine.refresh_boards(store, 3).unwrap() {}
+        }
+        assert_eq!(self.read_boards(), kept, "boards made anew, and those that followed");
+        self.check_sums(&kept);
+        kept
+    }
+
+    fn read_boards(&mut self) -> BTreeMap<String, Vec<(u32, i64, i64)>> {
+        let mut boards = BTreeMap::new();
+        let groups = [ScopeName::Game(GAME.to_owned()), ScopeName::Tag("ctf".to_owned())];
+        let scopes: Vec<ScopeName> =
+            ["a", "b", "c"].map(|s| ScopeName::Server(url(s))).into_iter().chain(groups).collect();
+        let Hot { engine, store } = self.hot();
+        for scope in &scopes {
+            for (window, ranking) in WINDOWS.into_iter().flat_map(|w| Ranking::ALL.map(|r| (w, r))) {
+                let board = BoardName { scope: scope.clone(), ranking, window: Some(window.to_owned()), time_ms: None };
+                let answer = engine.ask_board(store, &board, &BoardQuestion::Top { count: 100 }).unwrap();
+                let places = answer.rows.into_iter().map(|row| match row {
+                    BoardRow::Place(place) => (place.player, place.at.raw, place.at.reached_ms),
+                    other => panic!("{other:?}"),
+                });
+                boards.insert(format!("{scope} {window} {}", ranking.name()), places.collect());
+            }
+        }
+        boards
+    }
+
+    /// Points and time on the boards of the week are what the exported rows add up to.
+    fn check_sums(&mut self, boards: &BTreeMap<String, Vec<(u32, i64, i64)>>) {
+        let rows = self.exported();
+        assert!(rows.keys().all(|(server, _)| !self.greylisted.contains(server.as_str())));
+        for (scope, counts) in [
+            ("game:baseq3", BTreeSet::from(["a", "b", "c"])),
+            ("tag:ctf", self.tagged.clone()),
+            ("server:quake3://b:27960", BTreeSet::from(["b"])),
+        ] {
+            let mut sums: BTreeMap<u32, (i64, i64)> = BTreeMap::new();
+            for ((server, name), (row, _)) in rows.iter().filter(|((server, _), _)| counts.contains(server.as_str())) {
+                let player = self.key(name).unwrap_or_else(|| panic!("{name} on {server} is known"));
+                let sum = sums.entry(player.0).or_default();
+                (sum.0, sum.1) = (sum.0 + row.points, sum.1 + row.time_ms() as i64);
+            }
+            let of = |ranking| &boards[&format!("{scope} week {ranking}")];
+            let got = |ranking| of(ranking).iter().map(|&(player, raw, _)| (player, raw)).collect::<BTreeMap<_, _>>();
+            assert_eq!(got("points"), sums.iter().map(|(p, s)| (*p, s.0)).collect(), "{scope}");
+            assert_eq!(got("time"), sums.iter().map(|(p, s)| (*p, s.1)).collect(), "{scope}");
+        }
+    }
+
+    /// Bits of all ratings, of servers and of groups, by player.
+    fn ratings(&mut self) -> BTreeMap<(u32, String), (u64, u32)> {
+        let windows = Windows::at(&settings().windows, self.now_ms());
+        let mut ratings = BTreeMap::new();
+        for ((server, name), (row, _)) in self.exported() {
+            let player = self.key(&name).unwrap().0;
+            ratings.insert((player, server), (row.elo.to_bits(), row.elo_rounds));
+        }
+        let known = self.hot().engine.status().players_known as u32;
+        for (window, player) in windows.into_iter().flat_map(|w| (1..=known).map(move |p| (w, p))) {
+            let Some(of_player) = self.hot().store.player_window(window, PlayerKey(player)).unwrap() else { continue };
+            let tags = of_player.by_tag.iter().map(|(tag, rating)| (Some(*tag), *rating));
+            for (tag, rating) in of_player.in_game.into_iter().map(|rating| (None, rating)).chain(tags) {
+                ratings.insert((player, format!("{window:?} {tag:?}")), (rating.elo.to_bits(), rating.rounds));
+            }
+        }
+        ratings
+    }
+
+    /// What waits for the archive, or once more all of it; it is taken.
+    fn archived(&mut self) -> BTreeMap<OutboxKey, ArchiveJob> {
+        let mut all = BTreeMap::new();
+        loop {
+            let now_ms = self.now_ms();
+            self.hot().handle(Event::Tick { now_ms }).unwrap();
+            self.hot().commit().unwrap();
+            let Hot { engine, store } = self.hot();
+            let jobs = engine.archive_jobs(store, None, None, 1_000, 100_000).unwrap();
+            if jobs.is_empty() {
+                return all;
+            }
+            engine.archived(&jobs.iter().map(|(entry, _)| *entry).collect::<Vec<_>>());
+            all.extend(jobs.into_iter().filter_map(|(entry, job)| Some((entry.key, job?))));
+        }
+    }
+
+    fn archived_week(&mut self, jobs: &BTreeMap<OutboxKey, ArchiveJob>, server: &str) -> WeekArchive {
+        let (week, list) = (self.week(), self.hot().engine.servers().collect::<Vec<_>>());
+        let key = list.iter().find(|it| it.url == url(server).as_str()).unwrap().key;
+        match &jobs[&OutboxKey::Week { week, server: clqd::model::ServerKey(key) }] {
+            ArchiveJob::Week(job) => (**job).clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn name(name: &str) -> PlayerName {
+    PlayerName::Name(name.to_owned())
+}
+
+fn of_others<T: Clone>(of: &BTreeMap<(u32, String), T>, not: &[PlayerKey]) -> BTreeMap<(u32, String), T> {
+    of.iter()
+        .filter(|((player, _), _)| !not.contains(&PlayerKey(*player)))
+        .map(|(k, v)| (k.clone(), v.clone()))
+        .collect()
+}
+
+// Greylist and tags ------------------------------------------------------
+
+#[test]
+fn a_greylisted_server_counts_nowhere_and_again_when_it_is_lifted() {
+    let mut town = Town::new();
+    let (before, ratings) = (town.boards(), town.ratings());
+    assert!(before["tag:ctf week points"].len() == 5 && before["game:baseq3 week elo"].len() == 5);
+    town.archived();
+
+    town.greylist("c", Some("fake"));
+    for _ in 0..2 {
+        let grey = town.boards();
+        assert!(grey.iter().all(|(board, places)| !board.contains("//c:") || places.is_empty()));
+        assert_eq!(grey["server:quake3://a:27960 week elo"], before["server:quake3://a:27960 week elo"]);
+        let alt = town.key("Alt").unwrap();
+        for board in ["game:baseq3", "tag:ctf"].into_iter().flat_map(|of| WINDOWS.map(|w| format!("{of} {w} time"))) {
+            assert!(!grey[&board].iter().any(|place| place.0 == alt.0), "he is only there: {board}");
+        }
+        town.reopen();
+    }
+    let jobs = town.archived();
+    assert!(town.archived_week(&jobs, "c").rows.is_empty());
+    let week = town.week();
+    assert_eq!(town.top(week, "c").size, 0);
+
+    town.greylist("c", None);
+    assert_eq!((town.boards(), town.ratings()), (before, ratings), "as if nothing had been");
+    let jobs = town.archived();
+    assert_eq!(town.archived_week(&jobs, "c").rows.len(), 3);
+}
+
+#[test]
+fn a_week_that_is_closed_stays_as_it_was_closed() {
+    const WEEK: i64 = 7 * 24 * 60;
+    let mut town = Town::new();
+    let first = town.week();
+    town.minute = WEEK;
+    town.play(2); // and the first week is closed
+    let closed = town.top(first, "c");
+    assert!(closed.closed && closed.size == 3);
+    town.greylist("c", Some("fake"));
+    assert_eq!(town.top(first, "c"), closed);
+    let Hot { engine, store } = town.hot();
+    assert!(engine.archive_jobs(store, None, None, 1_000, 100_000).unwrap().iter().any(|(_, job)| {
+        matches!(job, Some(ArchiveJob::Week(job)) if job.week == first && job.rows.len() == 3 && job.closed)
+    }));
+
+    // The second week ends while the server is greylisted: it is closed without.
+    let second = town.week();
+    town.minute = 2 * WEEK;
+    town.play(2);
+    town.greylist("c", None);
+    town.reopen();
+    assert_eq!(town.top(first, "c"), closed);
+    let without = town.top(second, "c");
+    assert_eq!((without.closed, without.size), (true, 0));
+    assert!(town.hot().store.rows(second.into(), clqd::model::ServerKey(3)).unwrap().is_empty());
+    let alt = town.key("Alt").unwrap();
+    let best = town.hot().store.best(clqd::model::ServerKey(3), alt).unwrap().unwrap();
+    assert!(best.places.iter().flatten().all(|(_, week)| *week == first));
+    for week in [first, second] {
+        let Hot { engine, store } = town.hot();
+        let made = engine.plan_boards(WindowKey::from(week)).build(&store.reader()).unwrap();
+        assert_eq!(made.players(), if week == first { 5 } else { 4 }, "{week}");
+    }
+}
+
+#[test]
+fn tags_come_and_go_with_their_boards_while_ratings_stay() {
+    let mut town = Town::new();
+    let (before, ratings) = (town.boards(), town.ratings());
+    assert!(!town.tag("c", &["ctf"], &["other"]), "nothing to change");
+    assert!(town.tag("c", &[], &["ctf"]));
+    let without = town.boards();
+    assert_eq!(without["tag:ctf week time"].len(), 3);
+    assert_eq!(without["game:baseq3 week elo"], before["game:baseq3 week elo"]);
+    assert!(town.tag("c", &["ctf", "new"], &[]));
+    assert_eq!((town.boards(), town.ratings()), (before, ratings));
+    // By the way that an address is added.
+    town.hot().engine.add_server(url("b"), vec!["ctf".to_owned()], FROM_MS).unwrap();
+    town.tagged.insert("b");
+    town.boards();
+    assert!(town.hot().engine.tag_server(&url("nowhere"), &[], &[]).is_err());
+}
+
+// Merge ------------------------------------------------------------------
+
+#[test]
+fn two_names_become_one_person() {
+    let mut town = Town::new();
+    let (ratings, rows) = (town.ratings(), town.exported());
+    town.archived();
+    let (klesk, visor) = town.merge("Klesk", "Visor").unwrap();
+    assert_eq!(of_others(&town.ratings(), &[klesk, visor]), of_others(&ratings, &[klesk, visor]));
+    for _ in 0..2 {
+        let boards = town.boards();
+        assert!(boards.values().flatten().all(|place| place.0 != klesk.0));
+        let merged = town.exported();
+        let row = |rows: &BTreeMap<_, (WeekRow, _)>, server: &str, name: &str| {
+            rows.get(&(server.to_owned(), name.to_owned())).map(|(row, _)| row.clone())
+        };
+        let (mine, theirs) = (row(&rows, "a", "Visor").unwrap(), row(&rows, "a", "Klesk").unwrap());
+        let got = row(&merged, "a", "Visor").unwrap();
+        assert_eq!((got.points, got.starts), (mine.points + theirs.points, mine.starts + theirs.starts));
+        assert_eq!((got.elo.to_bits(), got.elo_rounds), (mine.elo.to_bits(), mine.elo_rounds), "a tie is his");
+        assert_eq!(row(&merged, "c", "Visor"), row(&rows, "c", "Klesk"), "where only the other was");
+        assert!(merged.keys().all(|(_, name)| name != "Klesk"));
+        assert_eq!((town.key("Klesk"), town.key("Visor")), (Some(visor), Some(visor)));
+        town.reopen();
+    }
+    assert_eq!(town.hot().store.gone(klesk).unwrap(), Some(Gone { into: Some(visor) }));
+    let jobs = town.archived();
+    assert_eq!(jobs[&OutboxKey::Player(klesk)], ArchiveJob::PlayerGone { key: klesk, into: Some(visor) });
+    assert_eq!(town.archived_week(&jobs, "c").rows.iter().filter(|row| row.player == visor).count(), 1);
+    assert!(town.archived_week(&jobs, "a").rows.iter().all(|row| row.player != klesk));
+
+    // Both names go on being seen on one server: one presence, the first's.
+    town.play(60);
+    town.boards();
+    let after = town.exported();
+    let row = &after[&("a".to_owned(), "Visor".to_owned())].0;
+    assert_eq!(row.starts, 2, "nobody entered");
+    assert_eq!(row.measured_ms, 2 * 58 * MINUTE_MS as u64 + 60 * MINUTE_MS as u64);
+    let Hot { engine, store } = town.hot();
+    let list = engine.server_detail(store, &url("a")).unwrap().list;
+    let keys: Vec<_> = list.iter().map(|entry| (entry.name.as_str(), entry.player)).collect();
+    assert_eq!(keys[..2], [("Visor", Some(visor.0)), ("Klesk", None)]);
+
+    // He comes back with the other name alone, then the first in the list counts.
+    town.lists.insert("a", vec![("Klesk", 2), ("^1Sarge", 1)]);
+    town.play(2);
+    assert_eq!(town.exported()[&("a".to_owned(), "Visor".to_owned())].0.starts, 3);
+    town.lists.insert("b", vec![("Bones", 4)]);
+    town.play(2);
+    town.lists.insert("b", vec![("Klesk", 1), ("Visor", 9), ("Bones", 4)]);
+    town.play(2);
+    let Hot { engine, store } = town.hot();
+    let list = engine.server_detail(store, &url("b")).unwrap().list;
+    assert_eq!([list[0].player, list[1].player], [Some(visor.0), None]);
+    town.boards();
+
+    // Merged on: all names lead to the last, and what waits for the archive too.
+    let (_, bones) = town.merge("Klesk", "Bones").unwrap();
+    assert_eq!([town.key("Klesk"), town.key("Visor")], [Some(bones); 2]);
+    town.hot().engine.archive_anew();
+    let jobs = town.archived();
+    for gone in [klesk, visor] {
+        assert_eq!(jobs[&OutboxKey::Player(gone)], ArchiveJob::PlayerGone { key: gone, into: Some(bones) });
+    }
+    let live: Vec<_> = jobs
+        .values()
+        .filter_map(|job| match job {
+            ArchiveJob::Server(server) => Some(&server.list),
+            _ => None,
+        })
+        .flatten()
+        .filter_map(|entry| entry.player)
+        .collect();
+    assert!(live.contains(&bones) && !live.contains(&visor) && !live.contains(&klesk));
+    town.reopen();
+    town.boards();
+}
+
+#[test]
+fn the_rating_of_more_rounds_stays() {
+    let mut town = Town::new();
+    let rounds = |town: &mut Town, name: &str| town.exported()[&("c".to_owned(), name.to_owned())].0.elo_rounds;
+    town.lists.insert("c", vec![("Klesk", 5), ("New", 7), ("Bones", 2)]);
+    town.play(90);
+    assert!(rounds(&mut town, "New") != rounds(&mut town, "Alt"));
+    let more = if rounds(&mut town, "New") > rounds(&mut town, "Alt") { "New" } else { "Alt" };
+    let kept = town.exported()[&("c".to_owned(), more.to_owned())].0.clone();
+    town.merge("New", "Alt").unwrap();
+    let row = town.exported()[&("c".to_owned(), "Alt".to_owned())].0.clone();
+    assert_eq!((row.elo.to_bits(), row.elo_rounds, row.elo_at), (kept.elo.to_bits(), kept.elo_rounds, kept.elo_at));
+    town.boards();
+}
+
+#[test]
+fn what_cannot_be_merged() {
+    let mut town = Town::new();
+    let visor = town.key("Visor").unwrap();
+    for (from, into, told) in [
+        ("Visor", "Visor", "both are player"),
+        ("Nobody", "Visor", "nobody called \"Nobody\""),
+        ("Visor", "visor", "case matters"),
+    ] {
+        let error = town.merge(from, into).unwrap_err().to_string();
+        assert!(error.contains(told), "{error}");
+    }
+    let Hot { engine, store } = town.hot();
+    let error = engine.merge_players(store, "baseq4", &name("a"), &name("b")).unwrap_err().to_string();
+    assert!(error.contains("did you mean \"baseq3\""), "{error}");
+    let error = engine.merge_players(store, GAME, &PlayerName::Key(77), &name("Visor")).unwrap_err().to_string();
+    assert!(error.contains("77"), "{error}");
+    assert!(!town.hot().engine.has_changes());
+    let Hot { engine, store } = town.hot();
+    let merged = engine.merge_players(store, GAME, &PlayerName::Key(visor.0), &name("Bones")).unwrap();
+    assert_eq!(merged.from, visor);
+}
+
+#[test]
+fn a_merge_reaches_into_closed_weeks_that_are_kept() {
+    let mut town = Town::new();
+    let closed = town.week();
+    town.minute = 7 * 24 * 60;
+    town.play(2);
+    town.archived();
+    let (server, ranking) = (clqd::model::ServerKey(1), 0);
+    let best = |town: &mut Town, player| town.hot().store.best(server, player).unwrap();
+    let (klesk, visor) = (town.key("Klesk").unwrap(), town.key("Visor").unwrap());
+    let of_klesk = best(&mut town, klesk).unwrap().places[ranking][0];
+    let of_visor = best(&mut town, visor).unwrap().places[ranking][0];
+    assert!(of_klesk != of_visor && of_klesk.1 == closed);
+    town.merge("Visor", "Klesk").unwrap();
+    assert_eq!(best(&mut town, visor), None);
+    assert_eq!(best(&mut town, klesk).unwrap().places[ranking].as_slice(), [of_klesk.min(of_visor)]);
+    let jobs = town.archived();
+    let week = OutboxKey::Week { week: closed, server };
+    let ArchiveJob::Week(job) = &jobs[&week] else { panic!("{jobs:?}") };
+    assert!(job.closed && job.rows.len() == 2 && job.best.len() == 2);
+    assert!(job.rows.iter().any(|row| row.player == klesk) && job.rows.iter().all(|row| row.player != visor));
+    town.boards();
+}
+
+/// Whatever is corrected in whatever order: boards agree, others keep their
+/// ratings, and what the archive was told step by step is what it is told anew.
+#[test]
+fn any_row_of_corrections() {
+    const NAMES: [&str; 6] = ["Visor", "Klesk", "^1Sarge", "Bones", "Alt", "New"];
+    for seed in 1..=6 {
+        let mut rng = Rng::new(&[seed]);
+        let mut town = Town::new();
+        let mut told = town.archived();
+        for step in 0..14 {
+            let server = ["a", "b", "c"][rng.below(3)];
+            let other = NAMES[rng.below(6)].trim_start_matches("^1");
+            let player = NAMES[rng.below(6)].trim_start_matches("^1");
+            let (before, touched) = (town.ratings(), [town.key(player), town.key(other)]);
+            let what = rng.below(8);
+            match what {
+                0 => town.greylist(server, Some("fake")),
+                1 => town.greylist(server, None),
+                2 => _ = town.tag(server, &["ctf"], &[]),
+                3 => _ = town.tag(server, &[], &["ctf"]),
+                4 => _ = town.merge(player, other),
+                5 if town.key(player).is_some() && step % 3 == 0 => _ = town.forget(player),
+                6 => {
+                    let list = NAMES.into_iter().zip(1..).filter(|_| rng.below(2) == 0).collect();
+                    town.lists.insert(server, list);
+                }
+                _ => town.reopen(),
+            }
+            let touched: Vec<PlayerKey> = touched.into_iter().flatten().collect();
+            // What is greylisted is not exported.
+            if !matches!(what, 0 | 1) {
+                assert_eq!(
+                    of_others(&town.ratings(), &touched),
+                    of_others(&before, &touched),
+                    "seed {seed}, {step}: {what}"
+                );
+            }
+            town.boards();
+            told.extend(town.archived());
+            town.play(2 * rng.below(20) as i64);
+            town.boards();
+            told.extend(town.archived());
+        }
+        town.hot().engine.archive_anew();
+        let anew = town.archived();
+        let players = |jobs: &BTreeMap<OutboxKey, ArchiveJob>| {
+            jobs.keys().filter(|it| matches!(it, OutboxKey::Player(_))).count()
+        };
+        assert_eq!(players(&told), town.hot().engine.status().players_known as usize, "seed {seed}");
+        for (key, job) in anew {
+            let told = &told[&key];
+            // Who he was merged into may have gone since, which was told then.
+            let both_gone = [told, &job].iter().all(|job| matches!(job, ArchiveJob::PlayerGone { .. }));
+            assert!(both_gone || *told == job, "seed {seed}: {told:?} and then {job:?}");
+        }
+    }
+}
+
+// Forget -----------------------------------------------------------------
+
+#[test]
+fn who_is_forgotten_is_gone_and_does_not_come_back() {
+    let mut town = Town::new();
+    town.merge("Klesk", "Visor").unwrap();
+    let ratings = town.ratings();
+    town.archived();
+    assert!(town.stored("Visor") && town.stored("Klesk"));
+    let visor = town.forget("Klesk");
+    let hashes = BTreeSet::from(["Visor", "Klesk"].map(|name| NameHash::of(GAME, name)));
+    let never = |town: &mut Town| {
+        assert_eq!(town.hot().engine.forgotten().into_iter().map(|(hash, _)| hash).collect::<BTreeSet<_>>(), hashes);
+        assert_eq!([town.key("Visor"), town.key("Klesk")], [None; 2]);
+        assert!(town.boards().values().flatten().all(|place| place.0 != visor.0));
+        assert_eq!(["Visor", "Klesk", "Sarge"].map(|name| town.stored(name)), [false, false, true]);
+    };
+    never(&mut town);
+    assert_eq!(of_others(&town.ratings(), &[visor]), of_others(&ratings, &[visor]));
+    town.reopen();
+    never(&mut town);
+    let jobs = town.archived();
+    assert_eq!(jobs[&OutboxKey::Player(visor)], ArchiveJob::PlayerGone { key: visor, into: None });
+
+    // He plays on: he is counted and holds his place, and that is all; also where
+    // he stands twice, is a bot, or the server is greylisted.
+    town.greylist("b", Some("fake"));
+    town.lists.insert("c", vec![("^3Kle^4sk", 5), ("Alt", 7), ("Visor", 2), ("Visor", 3)]);
+    town.play(60);
+    never(&mut town);
+    let Hot { engine, store } = town.hot();
+    let list = engine.server_detail(store, &url("a")).unwrap().list;
+    let shown: Vec<_> = list.iter().map(|it| (it.name.as_str(), it.display.as_str(), it.player.is_some())).collect();
+    assert_eq!(shown, [("", "", false), ("", "", false), ("Sarge", "^1Sarge", true)]);
+    let known = town.hot().engine.status().players_known;
+    town.reopen();
+    never(&mut town);
+    assert_eq!(town.hot().engine.status().players_known, known);
+
+    // Remembered, he begins anew.
+    let Hot { engine, .. } = town.hot();
+    engine.remember_name::<StoreError>(NameHash::of(GAME, "Visor")).unwrap();
+    assert!(engine.remember_name::<StoreError>(NameHash::of(GAME, "Nobody")).is_err());
+    town.hot().commit().unwrap();
+    town.reopen();
+    town.play(20);
+    let back = town.key("Visor").unwrap();
+    assert!(back > visor && town.key("Klesk").is_none());
+    assert_eq!(town.exported()[&("a".to_owned(), "Visor".to_owned())].0.starts, 1);
+}
+
+/// Whether a round ends must not depend on who may not be named.
+#[test]
+fn others_are_rated_as_if_the_forgotten_one_had_a_name_that_nobody_is_known_by() {
+    let mut played = Vec::new();
+    for (bearer, forget) in [("Bones", true), ("UnnamedPlayer", false)] {
+        let mut town = Town::new();
+        if forget {
+            town.forget("Bones");
+        }
+        town.lists.insert("b", vec![("Visor", 1), (bearer, 4)]);
+        town.lists.insert("c", vec![("Klesk", 5), ("Alt", 7), (bearer, 2)]);
+        town.play(30);
+        town.lists.insert("b", vec![(bearer, 4)]);
+        town.play(60);
+        let rows = town.exported().into_iter().filter(|((_, name), _)| name != "Bones");
+        played.push(rows.map(|(of, (row, _))| (of, row)).collect::<BTreeMap<_, _>>());
+    }
+    assert_eq!(played[0], played[1]);
+}
+
+#[test]
+fn a_recorder_is_told_which_names_to_leave_out() {
+    let mut town = Town::new();
+    town.forget("Visor");
+    let player = |name: &str, bot| Player { name: name.to_owned(), points: 1, ping: Some(9), connected_ms: None, bot };
+    let mut snapshot = Snapshot {
+        t_ms: town.now_ms() + 1,
+        game: GAME.to_owned(),
+        map: "m".to_owned(),
+        hostname: String::new(),
+        slots: 8,
+        players: vec![player("^1Visor", false), player("Alt", false), player("Visor", true)],
+        completeness: Completeness::Full,
+    };
+    for completeness in [Completeness::Full, Completeness::Partial { count: None }] {
+        snapshot.t_ms += 1_000;
+        snapshot.completeness = completeness;
+        let outcome = Outcome::Snapshot(snapshot.clone());
+        town.hot().handle(Event::Observed { url: url("a"), outcome: outcome.clone() }).unwrap();
+        let Outcome::Snapshot(left) = outcome.without_names(town.hot().engine.names_emptied()) else { unreachable!() };
+        let names: Vec<_> = left.players.iter().map(|player| player.name.as_str()).collect();
+        assert_eq!(names, ["", "Alt", ""], "{completeness:?}");
+    }
+    let miss = Outcome::Miss { t_ms: snapshot.t_ms + 1, reason: "timeout".to_owned() };
+    town.hot().handle(Event::Observed { url: url("a"), outcome: miss }).unwrap();
+    assert!(town.hot().engine.names_emptied().is_empty());
+}
