@@ -498,8 +498,6 @@ impl Work {
             }
         };
         self.commit()?;
-        // Tags and the greylist say whose rows count where.
-        self.want_boards_out_of_order();
         Ok(rows)
     }
 

@@ -13,7 +13,7 @@ use super::windows::Now;
 use super::{Books, Engine, EngineSettings, Source, WindowSource};
 use crate::board::window::{Shape, Windows};
 use crate::model::commit::{RowKey, TypeState, WindowState};
-use crate::model::row::PlayerWindow;
+use crate::model::row::{PlayerWindow, WeekRow};
 use crate::model::{GameKey, PlayerKey, ServerKey, ServerUrl, TagKey, WindowKey, WindowType};
 
 /// How long before the oldest window a replay begins. Segments are cut from the
@@ -53,6 +53,14 @@ impl Books {
             _ => None,
         };
         specs.map(|spec| TypeState { kind: spec.kind, repeats: repeats(spec.shape), rebuilding: false }).collect()
+    }
+
+    /// A row that was made: of two names of one person, both.
+    fn add_row(&mut self, key: RowKey, mut row: WeekRow) {
+        if let Some(known) = self.pending.row(key) {
+            row.merge_person(known);
+        }
+        self.put_row(key, row);
     }
 
     /// Whether a window is one that is being made from the scan log.
@@ -96,7 +104,7 @@ impl Engine {
         self.books.pending.meta = true;
         let in_log = |state: &&WindowState| kinds.contains(&state.window.kind) && state.start_ms >= log_from_ms;
         let gone: Vec<WindowKey> = self.books.meta.windows.iter().filter(in_log).map(|state| state.window).collect();
-        self.let_go(&gone);
+        self.let_windows_go(&gone);
         self.books.windows = Now::default();
     }
 
@@ -163,18 +171,21 @@ impl Engine {
                 let Some(server) = keys.server(self, made_server) else { continue };
                 for (player, row) in made.rows(made_source, window, made_server)? {
                     if let Some(player) = keys.player(self, player)? {
-                        self.books.put_row(RowKey { window, server, player }, row);
+                        self.books.add_row(RowKey { window, server, player }, row);
                     }
                 }
             }
             let mut of_players = Vec::new();
-            made_reader
-                .each_player(window, 0..u32::MAX, &mut |player, of_player| of_players.push((player, of_player)))?;
+            made_reader.each_player(window, 0..made.books.meta.next_player, &mut |player, of_player| {
+                of_players.push((player, of_player))
+            })?;
             for (player, of_player) in of_players {
                 let Some(player) = keys.player(self, player)? else { continue };
-                if let Some(of_player) = keys.player_window(self, of_player) {
-                    self.books.player_windows.put(window, player, of_player);
+                let Some(mut of_player) = keys.player_window(self, of_player) else { continue };
+                if let Some(known) = self.books.player_windows.get(window, player) {
+                    of_player.merge_person(known);
                 }
+                self.books.player_windows.put(window, player, of_player);
             }
         }
         self.end_rebuild();

@@ -79,8 +79,10 @@ impl PlayerWindows {
     }
 
     pub(super) fn put(&mut self, window: WindowKey, player: PlayerKey, of_player: PlayerWindow) {
-        self.known.insert((window, player), Known { of_player, changed: true });
-        self.changed.push((window, player));
+        let before = self.known.insert((window, player), Known { of_player, changed: true });
+        if before.is_none_or(|known| !known.changed) {
+            self.changed.push((window, player));
+        }
     }
 
     pub(super) fn is_changed(&self) -> bool {
@@ -106,13 +108,13 @@ impl Engine {
     /// have changed is another one. Windows of a type that is gone stay: it may be
     /// back after the next reload.
     pub(super) fn fit_windows(&mut self) {
-        self.let_go(&self.books.unfit_windows());
+        self.let_windows_go(&self.books.unfit_windows());
         self.books.fit_types();
         self.books.windows = Now::default();
     }
 
     /// Lets windows go that others of the same name may follow.
-    pub(super) fn let_go(&mut self, gone: &[WindowKey]) {
+    pub(super) fn let_windows_go(&mut self, gone: &[WindowKey]) {
         gone.iter().for_each(|window| self.books.drop_window(*window));
         if gone.is_empty() {
             return;
