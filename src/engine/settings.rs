@@ -24,7 +24,8 @@ pub struct EngineSettings {
     /// Set by the engine: the outbox is at its limit.
     pub outbox_full: bool,
     /// Most records read and written by one tick to close a week, and put in the
-    /// outbox anew.
+    /// outbox anew. A row is two: read, and its best positions written. So 3,000
+    /// rows: on the engine's thread 7 ms, and 40 ms more in the commit.
     pub week_steps_per_tick: usize,
 }
 
@@ -39,7 +40,7 @@ impl Default for EngineSettings {
             archive: false,
             outbox_entries_max: 5_000_000,
             outbox_full: false,
-            week_steps_per_tick: 4_000,
+            week_steps_per_tick: 6_000,
         }
     }
 }
