@@ -4,11 +4,12 @@
 //! What the daemon, `clqd replay`, the demo and the offline readers share.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::config::{Config, WindowSettingsError};
-use crate::engine::{Engine, EngineSettings, Event, ZoneChanged};
+use crate::engine::{Engine, EngineSettings, Event, Plan, WindowBoards, Workers, ZoneChanged};
 use crate::model::WindowKey;
-use crate::store::{Store, StoreError, StoreSettings};
+use crate::store::{Reader, Store, StoreError, StoreSettings};
 
 /// Ticks of one commit where nobody waits for scans.
 const TICKS_PER_COMMIT: usize = 4;
@@ -91,7 +92,7 @@ impl Hot {
     pub fn make_boards(&mut self, window: WindowKey) -> Result<(), StoreError> {
         if self.engine.boards(window).is_none() {
             let plan = self.engine.plan_boards(window);
-            self.engine.shelve(plan.build(&self.store.reader())?);
+            self.engine.shelve(make_boards(&plan, &self.store.reader())?);
         }
         while self.engine.refresh_boards(&self.store, usize::MAX)? {}
         Ok(())
@@ -100,5 +101,32 @@ impl Hot {
     /// One step of letting old weeks go.
     pub fn sweep(&mut self) -> Result<bool, StoreError> {
         self.store.sweep(SWEEP_RECORDS)
+    }
+}
+
+/// Makes the boards of a window, on as many threads as there are cores.
+pub fn make_boards(plan: &Plan, reader: &Reader) -> Result<WindowBoards, StoreError> {
+    plan.build(reader, &Threads)
+}
+
+/// Most threads for one work.
+const THREADS_MAX: usize = 4;
+
+struct Threads;
+
+impl Workers for Threads {
+    fn all(&self, parts: u32, work: &(dyn Fn(u32) + Sync)) {
+        let next = AtomicU32::new(0);
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    let mine = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|part| *part < parts);
+                    while let Some(part) = mine() {
+                        work(part);
+                    }
+                });
+            }
+        });
     }
 }

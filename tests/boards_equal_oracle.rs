@@ -163,7 +163,7 @@ impl Run {
         let kept = compare::read(hot, &scopes, &windows);
         for &window in &windows {
             let plan = hot.engine.plan_boards(window);
-            let made = plan.build(&hot.store.reader()).expect("a store");
+            let made = clqd::hot::make_boards(&plan, &hot.store.reader()).expect("a store");
             hot.engine.shelve(made);
         }
         assert_eq!(at_hand(hot), windows, "{of}");
@@ -179,7 +179,9 @@ impl Run {
     fn go_on(&mut self, hot: &mut Hot, making: Option<Making>) -> Option<Making> {
         match making {
             None => Some(Making::Planned(hot.engine.plan_boards(self.any_window(hot)))),
-            Some(Making::Planned(plan)) => Some(Making::Made(plan.build(&hot.store.reader()).expect("a store"))),
+            Some(Making::Planned(plan)) => {
+                Some(Making::Made(clqd::hot::make_boards(&plan, &hot.store.reader()).expect("a store")))
+            }
             Some(Making::Made(boards)) => {
                 hot.engine.shelve(boards);
                 None

@@ -201,7 +201,7 @@ impl Town {
         let kept = self.read_boards();
         for window in Windows::at(&settings().windows, now) {
             let Hot { engine, store } = self.hot();
-            let made = engine.plan_boards(window).build(&store.reader()).unwrap();
+            let made = clqd::hot::make_boards(&engine.plan_boards(window), &store.reader()).unwrap();
             engine.shelve(made);
             while engine.refresh_boards(store, 3).unwrap() {}
         }
@@ -371,7 +371,7 @@ fn a_week_that_is_closed_stays_as_it_was_closed() {
     assert!(best.places.iter().flatten().all(|(_, week)| *week == first));
     for week in [first, second] {
         let Hot { engine, store } = town.hot();
-        let made = engine.plan_boards(WindowKey::from(week)).build(&store.reader()).unwrap();
+        let made = clqd::hot::make_boards(&engine.plan_boards(WindowKey::from(week)), &store.reader()).unwrap();
         assert_eq!(made.players(), if week == first { 5 } else { 4 }, "{week}");
     }
 }

@@ -40,7 +40,7 @@ pub use admin::{Added, AdminError, RescanWhich};
 pub use boards::BoardAnswer;
 pub use correct::{CorrectError, Gone, Merged};
 pub use forget::Forgotten;
-pub use plan::{Plan, WindowSource};
+pub use plan::{Plan, WindowSource, Workers};
 pub use settings::EngineSettings;
 pub use shelf::{Group, WindowBoards};
 pub use view::ViewError;

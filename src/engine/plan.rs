@@ -1,13 +1,12 @@
 //! Making the boards of a window from its rows, away from the engine.
 //!
-//! Two passes over what the store holds, each in parts that several threads take
-//! one after the other: over the players, for their ratings and for who has rows
+//! Two passes over what the store holds, each in parts that the caller's
+//! [`Workers`] take one after the other: over the players, for their ratings and for who has rows
 //! on several servers; then over the rows. Then the boards are put in order, again
 //! several at a time. At 10 million rows that takes 24 bytes a place, and 400 a
 //! player with rows on several servers of a group, beside what is made.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -20,8 +19,11 @@ use crate::model::{GameKey, PlayerKey, ServerKey, TagKey, WindowKey};
 /// Parts of a pass: more than there are cores, so that none waits long for the last.
 const PARTS: u32 = 64;
 
-/// Most threads at work.
-const THREADS_MAX: usize = 4;
+/// Who does the parts of a work, several at a time: threads are the caller's.
+pub trait Workers {
+    /// Calls `work` once with each number below `parts`, in any order.
+    fn all(&self, parts: u32, work: &(dyn Fn(u32) + Sync));
+}
 
 /// What a window holds, read while others write.
 pub trait WindowSource: Sync {
@@ -87,7 +89,7 @@ impl Plan {
         self.window
     }
 
-    pub fn build<S: WindowSource>(&self, source: &S) -> Result<WindowBoards, S::Error> {
+    pub fn build<S: WindowSource>(&self, source: &S, workers: &dyn Workers) -> Result<WindowBoards, S::Error> {
         let mut all: FxHashMap<Group, [Vec<Vec<Place>>; 5]> = FxHashMap::default();
         let mut add = |places: Places| {
             for (group, places) in places {
@@ -98,7 +100,7 @@ impl Plan {
 
         let mut games = Vec::with_capacity(self.players_end as usize);
         let mut several = FxHashSet::default();
-        for known in in_parts(|part| self.read_players(source, part_of(part, self.players_end)))? {
+        for known in in_parts(workers, |part| self.read_players(source, part_of(part, self.players_end)))? {
             games.extend(known.games);
             several.extend(known.several);
             add(known.rated);
@@ -106,7 +108,7 @@ impl Plan {
 
         let servers_end = self.left_out.len() as u32;
         let mut gathered: FxHashMap<(Group, PlayerKey), WeekRow> = FxHashMap::default();
-        for read in in_parts(|part| self.read_rows(source, part_of(part, servers_end), &games, &several))? {
+        for read in in_parts(workers, |part| self.read_rows(source, part_of(part, servers_end), &games, &several))? {
             add(read.places);
             for (key, row) in read.gathered {
                 gathered.entry(key).and_modify(|sum| sum.merge(&row)).or_insert(row);
@@ -121,7 +123,7 @@ impl Plan {
         for (group, places) in all {
             jobs.extend(Ranking::ALL.into_iter().zip(places).map(|(ranking, places)| (group, ranking, places)));
         }
-        Ok(self.order(jobs))
+        Ok(self.order(jobs, workers))
     }
 
     fn read_players<S: WindowSource>(&self, source: &S, players: std::ops::Range<u32>) -> Result<Known, S::Error> {
@@ -187,28 +189,18 @@ impl Plan {
         Ok(read)
     }
 
-    fn order(&self, jobs: Vec<(Group, Ranking, Vec<Vec<Place>>)>) -> WindowBoards {
+    fn order(&self, jobs: Vec<(Group, Ranking, Vec<Vec<Place>>)>, workers: &dyn Workers) -> WindowBoards {
         let mut made = WindowBoards::empty(self.window, self.rules.clone());
-        jobs.iter().for_each(|(group, ..)| _ = made.boards_mut(*group));
+        let ordered = Mutex::new(Vec::with_capacity(jobs.len()));
+        let count = jobs.len() as u32;
         let jobs = Mutex::new(jobs);
-        let next = |_| {
-            let (group, ranking, places) = jobs.lock().expect("nobody panics with it").pop()?;
+        workers.all(count, &|_| {
+            let job = jobs.lock().expect("nobody panics with it").pop();
+            let (group, ranking, places) = job.expect("one for each call");
             let empty = self.rules.empty(self.window, group, ranking);
-            Some((
-                group,
-                ranking,
-                Set::build_of_players(empty.direction(), empty.generation(), places.into_iter().flatten()),
-            ))
-        };
-        let ordered = Mutex::new(Vec::new());
-        std::thread::scope(|scope| {
-            for _ in 0..threads() {
-                scope.spawn(|| {
-                    while let Some(set) = next(()) {
-                        ordered.lock().expect("nobody panics with it").push(set);
-                    }
-                });
-            }
+            let places = places.into_iter().flatten();
+            let set = Set::build_of_players(empty.direction(), empty.generation(), places);
+            ordered.lock().expect("nobody panics with it").push((group, ranking, set));
         });
         for (group, ranking, set) in ordered.into_inner().expect("nobody panics with it") {
             let Boards(sets) = made.boards_mut(group);
@@ -241,27 +233,12 @@ fn part_of(part: u32, end: u32) -> std::ops::Range<u32> {
     at(part)..at(part + 1)
 }
 
-fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX)
-}
-
-/// Does all parts on several threads. The results are in order of part.
-fn in_parts<T: Send, E: Send>(work: impl Fn(u32) -> Result<T, E> + Sync) -> Result<Vec<T>, E> {
-    let next = AtomicU32::new(0);
+/// Does all parts, several at a time. The results are in order of part.
+fn in_parts<T: Send, E: Send>(workers: &dyn Workers, work: impl Fn(u32) -> Result<T, E> + Sync) -> Result<Vec<T>, E> {
     let done = Mutex::new(Vec::with_capacity(PARTS as usize));
-    std::thread::scope(|scope| {
-        for _ in 0..threads() {
-            scope.spawn(|| {
-                loop {
-                    let part = next.fetch_add(1, Ordering::Relaxed);
-                    if part >= PARTS {
-                        return;
-                    }
-                    let result = work(part);
-                    done.lock().expect("nobody panics with it").push((part, result));
-                }
-            });
-        }
+    workers.all(PARTS, &|part| {
+        let result = work(part);
+        done.lock().expect("nobody panics with it").push((part, result));
     });
     let mut done = done.into_inner().expect("nobody panics with it");
     done.sort_unstable_by_key(|(part, _)| *part);

@@ -81,7 +81,7 @@ fn the_other_end_comes_first() {
     assert!(at_hand.iter().map(|(name, score, _)| (name, score)).eq(high.iter().map(|(name, score)| (name, score))));
     assert!(case.ask(&board, &after).is_ok(), "the board of before answers");
     let plan = case.hot().engine.plan_boards(day());
-    let made = plan.build(&case.hot().store.reader()).unwrap();
+    let made = clqd::hot::make_boards(&plan, &case.hot().store.reader()).unwrap();
     assert!(case.ask(&board, &after).is_ok(), "until the other is there");
     case.hot().engine.shelve(made);
     assert!(case.hot().engine.windows_out_of_order().iter().all(|window| *window != day()));
@@ -95,7 +95,7 @@ fn the_other_end_comes_first() {
 
     // Boards that were planned by rules of before are not taken.
     let plan = case.hot().engine.plan_boards(day());
-    let made = plan.build(&case.hot().store.reader()).unwrap();
+    let made = clqd::hot::make_boards(&plan, &case.hot().store.reader()).unwrap();
     case.set_low(&[]);
     case.reload();
     case.hot().engine.shelve(made);
@@ -116,10 +116,10 @@ fn boards_at_hand_learn_the_rules_of_a_new_game() {
     case.scan(t, A, &[("ann", 0)]);
     case.hot().boards(day()).unwrap();
     let plan = case.hot().engine.plan_boards(day());
-    let made = plan.build(&case.hot().store.reader()).unwrap();
+    let made = clqd::hot::make_boards(&plan, &case.hot().store.reader()).unwrap();
     let week = parse("2026-W47").expect("a label");
     let plan = case.hot().engine.plan_boards(week);
-    let made_of_week = plan.build(&case.hot().store.reader()).unwrap();
+    let made_of_week = clqd::hot::make_boards(&plan, &case.hot().store.reader()).unwrap();
     case.scan(t + MINUTE_MS, C, &[("ann", 0), ("bob", 0)]);
     case.scan(t + 2 * MINUTE_MS, C, &[("ann", 3), ("bob", 1)]);
     let first = |case: &mut Case| case.points("game:cstrike", DAY)[0].0.clone();
@@ -144,7 +144,7 @@ fn a_group_that_goes_leaves_the_others() {
     case.hot().engine.greylist(&url, Some("test".to_owned())).unwrap();
     case.hot().commit().unwrap();
     let plan = case.hot().engine.plan_boards(day());
-    let made = plan.build(&case.hot().store.reader()).unwrap();
+    let made = clqd::hot::make_boards(&plan, &case.hot().store.reader()).unwrap();
     case.hot().engine.shelve(made);
     assert!(all(&mut case, "tag:alone").iter().all(Vec::is_empty));
     assert!(all(&mut case, "game:cstrike").iter().all(Vec::is_empty));
@@ -165,9 +165,9 @@ fn boards_are_made_on_another_thread_while_scans_come_in() {
         let made = std::thread::scope(|scope| {
             let builder = scope.spawn(|| {
                 // As often as there is time for: what is made last is taken.
-                let mut made = plan.build(&reader).unwrap();
+                let mut made = clqd::hot::make_boards(&plan, &reader).unwrap();
                 while !done.load(Ordering::Acquire) {
-                    made = plan.build(&reader).unwrap();
+                    made = clqd::hot::make_boards(&plan, &reader).unwrap();
                 }
                 made
             });
@@ -187,7 +187,7 @@ fn boards_are_made_on_another_thread_while_scans_come_in() {
         case.hot().engine.shelve(made);
         let kept = Ranking::ALL.map(|ranking| case.board("game:baseq3", DAY, ranking));
         let plan = case.hot().engine.plan_boards(day());
-        let anew = plan.build(&case.hot().store.reader()).unwrap();
+        let anew = clqd::hot::make_boards(&plan, &case.hot().store.reader()).unwrap();
         case.hot().engine.shelve(anew);
         let anew = Ranking::ALL.map(|ranking| case.board("game:baseq3", DAY, ranking));
         assert_eq!(kept, anew, "round {round}");
@@ -272,7 +272,7 @@ fn boards_go_with_their_window() {
     gone.iter().for_each(|window| case.hot().boards(*window).unwrap());
     assert!(gone.iter().all(|window| case.hot().engine.boards(*window).is_some()));
     let plan = case.hot().engine.plan_boards(gone[0]);
-    let made = plan.build(&case.hot().store.reader()).unwrap();
+    let made = clqd::hot::make_boards(&plan, &case.hot().store.reader()).unwrap();
     for weeks in 1..3 {
         rounds(&mut case, t + weeks * 7 * 24 * HOUR_MS, 5);
         case.settle(t + weeks * 7 * 24 * HOUR_MS + HOUR_MS);
@@ -282,7 +282,7 @@ fn boards_go_with_their_window() {
     // What was made meanwhile comes too late, and what is asked for, too.
     case.hot().engine.shelve(made);
     let plan = case.hot().engine.plan_boards(gone[0]);
-    let made = plan.build(&case.hot().store.reader()).unwrap();
+    let made = clqd::hot::make_boards(&plan, &case.hot().store.reader()).unwrap();
     case.hot().engine.shelve(made);
     assert!(gone.iter().all(|window| case.hot().engine.boards(*window).is_none()));
     let newest = parse("2026-W49").expect("a label");
