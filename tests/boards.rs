@@ -635,9 +635,10 @@ fn the_store_does_not_grow_with_windows_that_go() {
         sizes.push(size_on_disk(dir.path()));
     }
     println!("bytes on disk by hour: {sizes:?}");
-    // Sled has some segments more or less at any time.
+    // A rotation writes 3 MB at first. Eight without any room used again would be
+    // 24 MB more; sled has some segments more or less at any time.
     let largest = |hours: std::ops::Range<usize>| *sizes[hours].iter().max().expect("some");
-    assert!(largest(16..24) < largest(8..16) * 11 / 10, "grown over eight more rotations: {sizes:?}");
+    assert!(largest(16..24) < largest(8..16) * 3 / 2, "grown over eight more rotations: {sizes:?}");
     let all_time = hot.store.reader().stored(clqd::model::WindowKey::ALL_TIME).expect("a store");
     assert_eq!(all_time.records, 2 * 60 * 50, "a row and a standing of each player");
 }

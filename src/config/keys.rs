@@ -128,6 +128,7 @@ pub const KEYS: &[Key] = &[
     key("elo", "carry_over", Kind::Bool, Reload),
     key("boards", "windows", Kind::Texts(window), Reload),
     key("boards", "low_is_better", Kind::Texts(low_is_better), Reload),
+    key("boards", "closed_bytes_max", whole(0, 1 << 40, "bytes"), Reload),
     key("store", "cache_bytes", whole(16 << 20, 64 << 30, "bytes"), Restart),
     key("store", "commit_interval_ms", whole(10, 10_000, "ms"), Reload),
     key("store", "keep_weeks", whole(1, 520, "weeks"), Reload),

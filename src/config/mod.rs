@@ -129,6 +129,7 @@ pub struct Boards {
     pub windows: Vec<String>,
     /// See [`Config::low_is_better`].
     pub low_is_better: Vec<String>,
+    pub closed_bytes_max: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -46,6 +46,7 @@ impl Config {
             rules,
             windows: self.windows()?,
             low_is_better: self.low_is_better(),
+            closed_boards_bytes_max: self.boards.closed_bytes_max,
             intervals: Intervals(self.scan.intervals_s().map(|s| s as i64 * 1_000)),
             keep_weeks: self.store.keep_weeks as usize,
             archive: self.archive.is_on(),

@@ -359,7 +359,8 @@ impl Work {
                 self.askers.retain(|(.., reply)| !reply.is_closed());
                 self.askers.push((window, request, reply));
             }
-            Some(_) => {
+            Some(window) => {
+                self.hot.engine.boards_asked(window);
                 self.commit()?;
                 while self.hot.engine.refresh_boards(&self.hot.store, usize::MAX)? {}
                 _ = reply.send(self.ask(request)?);

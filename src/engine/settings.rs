@@ -15,6 +15,8 @@ pub struct EngineSettings {
     pub windows: Windows,
     /// Boards on which the lowest score is best.
     pub low_is_better: Vec<LowIsBetter>,
+    /// Most memory that the boards of windows that are over may take, bytes.
+    pub closed_boards_bytes_max: u64,
     /// Closed weeks whose rows are kept in hot state.
     pub keep_weeks: usize,
     /// Whether there is an archive; if not, the outbox stays empty.
@@ -36,6 +38,7 @@ impl Default for EngineSettings {
             intervals: Intervals::default(),
             windows: Windows::new(Calendar::default(), []).expect("weeks alone fit"),
             low_is_better: Vec::new(),
+            closed_boards_bytes_max: 1 << 30,
             keep_weeks: 4,
             archive: false,
             outbox_entries_max: 5_000_000,

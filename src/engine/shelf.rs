@@ -147,6 +147,7 @@ impl Group {
 pub(super) struct Shelf {
     windows: FxHashMap<WindowKey, Shelved>,
     rules: Rules,
+    questions: u64,
     /// Everyone with a row on these has changed, in every window.
     servers_changed: FxHashSet<ServerKey>,
 }
@@ -158,7 +159,10 @@ struct Shelved {
     changed: FxHashSet<PlayerKey>,
     /// The same, in boards that are being made.
     changed_since_plan: Option<FxHashSet<PlayerKey>>,
-    frozen: bool,
+    /// Of a window that is over: the memory of its boards, bytes.
+    frozen: Option<usize>,
+    /// When it was last asked, in questions.
+    asked: u64,
 }
 
 impl Shelf {
@@ -167,7 +171,7 @@ impl Shelf {
         let Some(shelved) = self.windows.get_mut(&window) else { return };
         if shelved.boards.is_some() {
             shelved.changed.insert(player);
-            shelved.frozen = false;
+            shelved.frozen = None;
         }
         if let Some(changed) = &mut shelved.changed_since_plan {
             changed.insert(player);
@@ -208,9 +212,23 @@ impl Shelf {
 
     /// A window is over: its boards take as little room as they can.
     pub(super) fn freeze(&mut self, window: WindowKey) {
-        let Some(shelved) = self.windows.get_mut(&window).filter(|s| !s.frozen && s.changed.is_empty()) else { return };
-        shelved.frozen = true;
-        shelved.boards.iter_mut().for_each(WindowBoards::compact);
+        let is_hot = |s: &&mut Shelved| s.frozen.is_none() && s.changed.is_empty();
+        let Some(shelved) = self.windows.get_mut(&window).filter(is_hot) else { return };
+        let Some(boards) = &mut shelved.boards else { return };
+        boards.compact();
+        shelved.frozen = Some(boards.heap_bytes());
+    }
+
+    /// Lets go of boards of windows that are over until they take at most so much
+    /// memory; who was not asked for longest goes first. Who is asked again is
+    /// made again.
+    pub(super) fn make_room(&mut self, bytes_max: u64) {
+        while self.windows.values().filter_map(|shelved| shelved.frozen).sum::<usize>() as u64 > bytes_max {
+            let frozen = self.windows.iter().filter(|(_, s)| s.frozen.is_some() && s.changed_since_plan.is_none());
+            let oldest = frozen.min_by_key(|(window, s)| (s.asked, **window)).map(|(window, _)| *window);
+            let Some(oldest) = oldest else { return };
+            self.windows.remove(&oldest);
+        }
     }
 }
 
@@ -286,8 +304,18 @@ impl Engine {
         if !boards.follow(&self.books.shelf.rules) {
             return;
         }
-        shelved.frozen = false;
+        shelved.frozen = None;
         (shelved.boards, shelved.changed) = (Some(boards), changed);
+    }
+
+    /// Notes that the boards of a window are asked: of those that are over, they
+    /// stay longest.
+    pub fn boards_asked(&mut self, window: WindowKey) {
+        let shelf = &mut self.books.shelf;
+        shelf.questions += 1;
+        if let Some(shelved) = shelf.windows.get_mut(&window) {
+            shelved.asked = shelf.questions;
+        }
     }
 
     /// The boards of a window, where they are at hand.

@@ -232,6 +232,9 @@ impl Books {
                 self.drop_window(window);
             }
         }
+        let closed = self.meta.weeks.iter().filter(|state| state.phase == WeekPhase::Closed);
+        closed.for_each(|state| self.shelf.freeze(state.week.into()));
+        self.shelf.make_room(self.settings.closed_boards_bytes_max);
     }
 
     /// Lets a window go: its rows, its boards.

@@ -4,7 +4,7 @@
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clqd::board::window::parse;
+use clqd::board::window::{label, parse};
 use clqd::model::WindowKey;
 use clqd::model::board_view::{BoardQuestion, BoardRow};
 use clqd::model::row::Ranking;
@@ -288,4 +288,33 @@ fn boards_go_with_their_window() {
     let newest = parse("2026-W49").expect("a label");
     case.hot().boards(newest).unwrap();
     assert!(case.hot().engine.boards(newest).is_some_and(|boards| boards.players() > 0), "others are there");
+}
+
+#[test]
+fn boards_of_windows_that_are_over_take_no_more_room_than_they_may() {
+    let mut case = Case::new("UTC", &["hour keep=0"]);
+    let t = ms("2026-11-18T09:10:00Z");
+    let hours = ["2026-11-18T09Z", "2026-11-18T10Z", "2026-11-18T11Z"].map(|hour| parse(hour).expect("a label"));
+    for hour in 0..3 {
+        case.hot().engine.windows_running().into_iter().for_each(|window| case.hot().boards(window).unwrap());
+        rounds(&mut case, t + hour * 60 * MINUTE_MS, 4);
+    }
+    for hour in hours {
+        case.hot().boards(hour).unwrap();
+    }
+    let before = hours.map(|hour| case.points("game:baseq3", &label(hour)));
+    case.hot().engine.boards_asked(hours[0]);
+    case.tick(t + 5 * 60 * MINUTE_MS);
+    assert!(hours.iter().all(|hour| case.hot().engine.boards(*hour).is_some()), "there is room");
+    let all: usize = hours.iter().map(|hour| case.hot().engine.boards(*hour).unwrap().heap_bytes()).sum();
+    case.settings.closed_boards_bytes_max = all as u64 - 1;
+    case.reload();
+    case.tick(t + 5 * 60 * MINUTE_MS + 1_000);
+    let left = hours.map(|hour| case.hot().engine.boards(hour).is_some());
+    assert_eq!(left, [true, false, true], "who was asked last stays");
+    case.settings.closed_boards_bytes_max = 0;
+    case.reload();
+    case.tick(t + 5 * 60 * MINUTE_MS + 2_000);
+    assert!(hours.iter().all(|hour| case.hot().engine.boards(*hour).is_none()));
+    assert_eq!(hours.map(|hour| case.points("game:baseq3", &label(hour))), before, "made again when asked");
 }
