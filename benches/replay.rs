@@ -21,8 +21,7 @@
 //! 1.2, 1.9 and 3.8; making that log took 17 s. In both columns above, screening holds
 //! finding the server's list in a map by its URL, which is no longer timed.
 //!
-//! A fifth of what is left is malloc and free, most of them of names. mimalloc
-//! gained a tenth on reading and took 19 % more memory: not worth a dependency.
+//! A fifth of what is left is malloc and free, most of them of names.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;

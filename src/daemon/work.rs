@@ -42,6 +42,9 @@ const SWEEP_MS: i64 = 1_000;
 /// late; an answer looks up all. A few us each.
 const PLACES_PER_COMMIT: usize = 20_000;
 
+/// How soon it is looked again whether who waits for boards can be answered.
+const ASKERS_MS: i64 = 50;
+
 type Answer = Result<Vec<Row>, Failure>;
 
 /// What others want of the engine.
@@ -195,7 +198,7 @@ impl Work {
                 }
             });
             if let Some(made) = made {
-                self.shelve(made.context("cannot read the rows of a window")?)?;
+                self.shelve(made.context("cannot read the rows of a window")?);
             }
             if let Some(step) = step {
                 self.rebuilder.take(step);
@@ -231,6 +234,7 @@ impl Work {
                 self.hot.sweep()?;
                 self.take_over()?;
             }
+            self.answer_askers()?;
             if self.changed_ms.is_some_and(|since| now_ms - since >= self.commit_interval_ms) {
                 self.commit()?;
             }
@@ -248,7 +252,8 @@ impl Work {
             Some(due) => due,
             None => i64::MAX,
         };
-        tick.min(commit).min(due)
+        let askers = if self.askers.is_empty() { i64::MAX } else { now_ms + ASKERS_MS };
+        tick.min(commit).min(due).min(askers)
     }
 
     fn send_probes(&mut self, now_ms: i64) {
@@ -339,13 +344,19 @@ impl Work {
         Ok(())
     }
 
-    fn shelve(&mut self, boards: WindowBoards) -> anyhow::Result<()> {
-        let window = boards.window();
+    fn shelve(&mut self, boards: WindowBoards) {
         self.hot.engine.shelve(boards);
         self.want_boards_out_of_order();
-        let (ready, askers) = std::mem::take(&mut self.askers).into_iter().partition(|(of, ..)| *of == window);
-        self.askers = askers;
-        for (_, request, reply) in ready as Vec<_> {
+    }
+
+    /// Answers who waited for boards that are at hand by now, and say what the last
+    /// commit does.
+    fn answer_askers(&mut self) -> anyhow::Result<()> {
+        if self.askers.is_empty() {
+            return Ok(());
+        }
+        self.commit()?;
+        for (_, request, reply) in std::mem::take(&mut self.askers) {
             self.ask_with_boards(request, reply)?;
         }
         Ok(())
@@ -354,9 +365,13 @@ impl Work {
     /// Answers, now or when the boards that it takes are at hand.
     fn ask_with_boards(&mut self, request: Request, reply: oneshot::Sender<Answer>) -> anyhow::Result<()> {
         match boards_needed(&self.hot, &request) {
+            _ if reply.is_closed() => {} // has gone away
             Some(window) if self.hot.engine.boards(window).is_none() => {
                 self.boards.want(window);
-                self.askers.retain(|(.., reply)| !reply.is_closed());
+                self.askers.push((window, request, reply));
+            }
+            // Just made: what changed meanwhile is looked up commit by commit.
+            Some(window) if self.hot.engine.boards_behind(window) > PLACES_PER_COMMIT => {
                 self.askers.push((window, request, reply));
             }
             Some(window) => {

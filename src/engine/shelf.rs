@@ -308,6 +308,11 @@ impl Engine {
         (shelved.boards, shelved.changed) = (Some(boards), changed);
     }
 
+    /// Players whose places in the boards of a window are to be looked up again.
+    pub fn boards_behind(&self, window: WindowKey) -> usize {
+        self.books.shelf.windows.get(&window).map_or(0, |shelved| shelved.changed.len())
+    }
+
     /// Notes that the boards of a window are asked: of those that are over, they
     /// stay longest.
     pub fn boards_asked(&mut self, window: WindowKey) {

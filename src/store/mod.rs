@@ -193,9 +193,11 @@ impl Store {
         let games = commit.games.iter().map(|(key, name)| (keys::of(keys::GAME, key.0), encode(name)));
         let maps = commit.maps.iter().map(|(key, name)| (keys::of(keys::MAP, key.0), encode(name)));
         let tags = commit.tags.iter().map(|(key, name)| (keys::of(keys::TAG, key.0), encode(name)));
-        let names = commit
-            .players
-            .iter()
+        // Sorted: pages of names are visited once each.
+        let mut names: Vec<_> = commit.players.iter().collect();
+        names.sort_unstable_by(|(_, a), (_, b)| (&a.name, a.game).cmp(&(&b.name, b.game)));
+        let names = names
+            .into_iter()
             .map(|(key, player)| (keys::name(&player.name, player.game), encode(&(key.0, &player.display))));
         let players = commit
             .players
