@@ -135,6 +135,20 @@ impl Members {
         self.len += 1;
     }
 
+    /// Adds different players who are not members, all of one shard before any of
+    /// the next, so that its table stays in the cache.
+    pub fn fill(&mut self, players: impl Iterator<Item = (u32, u32)>) {
+        let mut by_shard = vec![Vec::new(); self.shards.len()];
+        for (player, block) in players {
+            let (shard, hash) = self.shard_of(player);
+            by_shard[shard].push((hash, block));
+        }
+        for (shard, added) in self.shards.iter_mut().zip(by_shard) {
+            self.len += added.len();
+            added.into_iter().for_each(|(hash, block)| shard.insert(hash, block));
+        }
+    }
+
     /// Takes out a member.
     pub fn remove(&mut self, at: Slot) {
         let shard = &mut self.shards[at.shard as usize];

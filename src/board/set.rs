@@ -37,6 +37,10 @@ use crate::model::PlayerKey;
 /// Most blocks in a group: a group's scores (4 KiB) and counts (2 KiB) are what
 /// a change searches and a position adds up.
 const GROUP_MAX: usize = 512;
+/// Places in each block of a board that is built at once: room for what comes in
+/// between, and fewer blocks to say in the table of members than half full ones
+/// would be.
+const BLOCK_FILL: usize = BLOCK_MAX * 3 / 4;
 /// A block or group with fewer children joins a neighbour where that leaves
 /// room for as many as it has.
 const FEW: usize = 4;
@@ -129,54 +133,49 @@ impl Set {
     /// A board of places in any order; of several of one player the best counts.
     /// Sorts 24 bytes a place beside what the board will take.
     pub fn build(direction: Direction, generation: u64, places: impl IntoIterator<Item = Place>) -> Set {
-        Set::build_by(direction, generation, places, Members::insert)
+        let (mut set, mut keys) = Set::sorted(direction, generation, places);
+        let mut kept = 0;
+        keys.retain(|key| {
+            let is_new = set.members.insert(key.player, (kept / BLOCK_FILL) as u32);
+            kept += usize::from(is_new);
+            is_new
+        });
+        set.lay(&keys);
+        set
     }
 
-    /// [`Set::build`] of places of different players, in two thirds of the time:
-    /// nobody is looked for. Of one who stands there twice nothing is right.
+    /// [`Set::build`] of places of different players, in half the time: nobody is
+    /// looked for. Of one who stands there twice nothing is right.
     pub fn build_of_players(direction: Direction, generation: u64, places: impl IntoIterator<Item = Place>) -> Set {
-        Set::build_by(direction, generation, places, |members, player, block| {
-            debug_assert!(members.block(player).is_none(), "player {player} stands there twice");
-            members.insert_new(player, block);
-            true
-        })
+        let (mut set, keys) = Set::sorted(direction, generation, places);
+        set.members.fill(keys.iter().enumerate().map(|(i, key)| (key.player, (i / BLOCK_FILL) as u32)));
+        debug_assert!(
+            keys.iter().all(|key| set.members.block(key.player).is_some()) && set.members.len() == keys.len()
+        );
+        set.lay(&keys);
+        set
     }
 
-    fn build_by(
-        direction: Direction,
-        generation: u64,
-        places: impl IntoIterator<Item = Place>,
-        is_new: impl Fn(&mut Members, u32, u32) -> bool,
-    ) -> Set {
+    /// An empty board with room for so many members, and the places in order.
+    fn sorted(direction: Direction, generation: u64, places: impl IntoIterator<Item = Place>) -> (Set, Vec<Key>) {
         let mut set = Set::new(direction, generation);
         let mut keys: Vec<Key> = places.into_iter().map(|place| set.key(&place)).collect();
         keys.sort_unstable();
-        // Three quarters full: room for what comes in between, and fewer blocks
-        // to say in the table of members than half full ones would be.
-        let fill = BLOCK_MAX * 3 / 4;
-        let blocks = keys.len().div_ceil(fill);
-        set.members = Members::with_room(keys.len(), blocks);
-        set.blocks.reserve_exact(blocks);
-        let mut run: Vec<Key> = Vec::with_capacity(fill);
+        set.members = Members::with_room(keys.len(), keys.len().div_ceil(BLOCK_FILL));
+        (set, keys)
+    }
+
+    /// Lays out all places of an empty board, in order; the members are told already.
+    fn lay(&mut self, keys: &[Key]) {
+        self.blocks.reserve_exact(keys.len().div_ceil(BLOCK_FILL));
         let mut last = None;
-        for key in keys {
-            if !is_new(&mut set.members, key.player, set.blocks.len() as u32) {
-                continue;
-            }
-            run.push(key);
-            if run.len() == fill {
-                set.push_block(&run, &mut last);
-                run.clear();
-            }
+        for run in keys.chunks(BLOCK_FILL) {
+            self.push_block(run, &mut last);
         }
-        if !run.is_empty() {
-            set.push_block(&run, &mut last);
-        }
-        for (i, group) in set.groups.iter_mut().enumerate() {
+        for (i, group) in self.groups.iter_mut().enumerate() {
             group.index = i as u32;
-            set.top.insert(i, group.low(0), group.total(), i as u32);
+            self.top.insert(i, group.low(0), group.total(), i as u32);
         }
-        set
     }
 
     /// The same board, said to be the state `version`: for one that is built anew
