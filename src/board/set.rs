@@ -133,7 +133,8 @@ impl Set {
     /// A board of places in any order; of several of one player the best counts.
     /// Sorts 24 bytes a place beside what the board will take.
     pub fn build(direction: Direction, generation: u64, places: impl IntoIterator<Item = Place>) -> Set {
-        let (mut set, mut keys) = Set::sorted(direction, generation, places);
+        let places = places.into_iter();
+        let (mut set, mut keys) = Set::sorted(direction, generation, places.size_hint().0, places);
         let mut kept = 0;
         keys.retain(|key| {
             let is_new = set.members.insert(key.player, (kept / BLOCK_FILL) as u32);
@@ -146,8 +147,10 @@ impl Set {
 
     /// [`Set::build`] of places of different players, in half the time: nobody is
     /// looked for. Of one who stands there twice nothing is right.
-    pub fn build_of_players(direction: Direction, generation: u64, places: impl IntoIterator<Item = Place>) -> Set {
-        let (mut set, keys) = Set::sorted(direction, generation, places);
+    /// They come in parts, each let go when it was read.
+    pub fn build_of_players(direction: Direction, generation: u64, parts: Vec<Vec<Place>>) -> Set {
+        let len = parts.iter().map(Vec::len).sum();
+        let (mut set, keys) = Set::sorted(direction, generation, len, parts.into_iter().flatten());
         set.members.fill(keys.iter().enumerate().map(|(i, key)| (key.player, (i / BLOCK_FILL) as u32)));
         debug_assert!(
             keys.iter().all(|key| set.members.block(key.player).is_some()) && set.members.len() == keys.len()
@@ -157,9 +160,15 @@ impl Set {
     }
 
     /// An empty board with room for so many members, and the places in order.
-    fn sorted(direction: Direction, generation: u64, places: impl IntoIterator<Item = Place>) -> (Set, Vec<Key>) {
+    fn sorted(
+        direction: Direction,
+        generation: u64,
+        len: usize,
+        places: impl Iterator<Item = Place>,
+    ) -> (Set, Vec<Key>) {
         let mut set = Set::new(direction, generation);
-        let mut keys: Vec<Key> = places.into_iter().map(|place| set.key(&place)).collect();
+        let mut keys: Vec<Key> = Vec::with_capacity(len);
+        keys.extend(places.map(|place| set.key(&place)));
         keys.sort_unstable();
         set.members = Members::with_room(keys.len(), keys.len().div_ceil(BLOCK_FILL));
         (set, keys)

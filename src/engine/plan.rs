@@ -58,7 +58,25 @@ pub struct Plan {
     pub(super) players_end: u32,
 }
 
-type Places = FxHashMap<Group, [Vec<Place>; 5]>;
+type Places = FxHashMap<Group, [Pieces; 5]>;
+
+/// Places in pieces of one size: a list of millions that doubles when it is full
+/// is copied, and has the system clear twice the memory.
+#[derive(Default)]
+struct Pieces(Vec<Vec<Place>>);
+
+impl Pieces {
+    const LEN: usize = 16_384;
+
+    fn push(&mut self, place: Place) {
+        if self.0.last().is_none_or(|piece| piece.len() == Pieces::LEN) {
+            // The first grows: most groups of a part are small.
+            let room = if self.0.is_empty() { 0 } else { Pieces::LEN };
+            self.0.push(Vec::with_capacity(room));
+        }
+        self.0.last_mut().expect("was pushed").push(place);
+    }
+}
 
 /// What a part of the players tells.
 #[derive(Default)]
@@ -94,7 +112,7 @@ impl Plan {
         let mut add = |places: Places| {
             for (group, places) in places {
                 let of_group = all.entry(group).or_default();
-                of_group.iter_mut().zip(places).for_each(|(all, some)| all.push(some));
+                of_group.iter_mut().zip(places).for_each(|(all, some)| all.extend(some.0));
             }
         };
 
@@ -144,8 +162,9 @@ impl Plan {
                 if let Some(rating) = of_player.rating(group.tag()) {
                     let mut row = WeekRow::new(0, 0.0);
                     row.set_rating(rating);
-                    let place = place(player, &row, Ranking::Elo);
-                    known.rated.entry(group).or_default()[Ranking::Elo as usize].extend(place);
+                    if let Some(place) = place(player, &row, Ranking::Elo) {
+                        known.rated.entry(group).or_default()[Ranking::Elo as usize].push(place);
+                    }
                 }
                 match group.tag() {
                     Some(tag) if servers > 1 => known.several.push((tag, player)),
@@ -198,7 +217,6 @@ impl Plan {
             let job = jobs.lock().expect("nobody panics with it").pop();
             let (group, ranking, places) = job.expect("one for each call");
             let empty = self.rules.empty(self.window, group, ranking);
-            let places = places.into_iter().flatten();
             let set = Set::build_of_players(empty.direction(), empty.generation(), places);
             ordered.lock().expect("nobody panics with it").push((group, ranking, set));
         });
@@ -223,7 +241,9 @@ impl Plan {
 fn add_row(places: &mut Places, group: Group, player: PlayerKey, row: &WeekRow) {
     let of_group = places.entry(group).or_default();
     for ranking in Ranking::ALL.into_iter().filter(|ranking| *ranking != Ranking::Elo) {
-        of_group[ranking as usize].extend(place(player, row, ranking));
+        if let Some(place) = place(player, row, ranking) {
+            of_group[ranking as usize].push(place);
+        }
     }
 }
 
