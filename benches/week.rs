@@ -7,8 +7,8 @@
 //! core for, so that what else the machine does counts little, and peak memory;
 //! then makes the boards of the week; then opens the state anew, as after a
 //! restart, and makes them again. `CLQD_VISITS` (default 1): how often each player
-//! comes to a server. What was measured stands in the README. `CLQD_STATE`: where the state is made and left; one that is
-//! there is only opened.
+//! comes to a server. `CLQD_STATE`: where the state is made and left; one that is
+//! there is only opened. What was measured stands in the README.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
