@@ -278,8 +278,7 @@ impl Engine {
     pub fn windows(&self) -> Vec<WindowListed> {
         let windows = &self.books.settings.windows;
         let now_ms = self.now_ms();
-        let weeks = self.books.meta.weeks.iter().map(|state| WindowKey::from(state.week));
-        let mut keys: Vec<WindowKey> = weeks.chain(self.books.meta.windows.iter().map(|state| state.window)).collect();
+        let mut keys: Vec<WindowKey> = self.books.meta.windows_kept().collect();
         keys.extend(windows.at(now_ms));
         keys.extend(windows.specs().iter().filter_map(|spec| windows.next(spec.kind, now_ms)));
         keys.sort_unstable_by_key(|key| (key.kind, std::cmp::Reverse(key.index)));

@@ -84,7 +84,7 @@ impl Engine {
             self.hand_over_presence(ServerKey(index as u32), from, into);
         }
         let mut rows = 0;
-        for window in self.books.windows_kept() {
+        for window in self.books.meta.windows_kept().collect::<Vec<_>>() {
             rows += self.books.hand_over_window(source, game, window, from, into)?;
         }
         for index in 1..self.servers.len() {
@@ -202,12 +202,6 @@ impl Engine {
 }
 
 impl Books {
-    /// Weeks and others.
-    pub(super) fn windows_kept(&self) -> Vec<WindowKey> {
-        let weeks = self.meta.weeks.iter().map(|state| WindowKey::from(state.week));
-        weeks.chain(self.meta.windows.iter().map(|state| state.window)).collect()
-    }
-
     /// Returns the number of rows.
     fn hand_over_window<S: Source>(
         &mut self,

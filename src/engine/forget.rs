@@ -101,7 +101,7 @@ impl Engine {
             }
         }
         let mut rows = 0;
-        for window in self.books.windows_kept() {
+        for window in self.books.meta.windows_kept().collect::<Vec<_>>() {
             let Some(of_player) = source.player_window(window, player)? else { continue };
             for &server in &of_player.servers {
                 self.books.take_row(source, RowKey { window, server, player })?;

@@ -33,6 +33,14 @@ pub struct Meta {
     pub resync: bool,
 }
 
+impl Meta {
+    /// Every window that holds rows or is to: weeks, then others, in order.
+    pub fn windows_kept(&self) -> impl Iterator<Item = WindowKey> + '_ {
+        let weeks = self.weeks.iter().map(|state| WindowKey::from(state.week));
+        weeks.chain(self.windows.iter().map(|state| state.window))
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WeekState {
     pub week: WeekKey,

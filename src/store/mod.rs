@@ -260,8 +260,7 @@ impl Store {
     /// Windows that hold records though nobody keeps them: they were let go and
     /// not yet swept out.
     fn windows_let_go(&self, meta: &Meta) -> Result<BTreeSet<WindowKey>, StoreError> {
-        let weeks = meta.weeks.iter().map(|state| WindowKey::from(state.week));
-        let kept: BTreeSet<WindowKey> = weeks.chain(meta.windows.iter().map(|state| state.window)).collect();
+        let kept: BTreeSet<WindowKey> = meta.windows_kept().collect();
         let mut found = BTreeSet::new();
         let mut from = vec![keys::WINDOW];
         while let Some(item) = self.db.range(from..vec![keys::WINDOW + 1]).keys().next() {
