@@ -216,11 +216,7 @@ impl Books {
         for &server in &of_from.servers {
             let Some(theirs) = self.take_row(source, RowKey { window, server, player: from })? else { continue };
             let key = RowKey { window, server, player: into };
-            let mine = match self.pending.row(key) {
-                Some(row) => Some(row.clone()),
-                None => source.row(key)?,
-            };
-            let row = match mine {
+            let row = match self.row(source, key)? {
                 Some(mut row) => {
                     row.merge_person(&theirs);
                     row

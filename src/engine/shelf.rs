@@ -4,9 +4,8 @@
 //! Nothing here is stored. A player's place follows from his rows on the servers
 //! of the scope and from his rating in it; so whatever changes a row, a snapshot
 //! or an admin's correction, only says whose places are to be looked up again,
-//! and all boards agree. The boards of one window are made in one pass over its
-//! rows, on a thread of its own if need be ([`Plan`]); who changes meanwhile is
-//! looked up afterwards.
+//! and all boards agree. The boards of one window are made together, away from
+//! the engine if need be ([`Plan`]); who changes meanwhile is looked up afterwards.
 //!
 //! A server's board is not here: it is ordered when it is asked for.
 
@@ -16,6 +15,7 @@ use super::plan::Plan;
 use super::{Books, Engine, Slot, Source};
 use crate::board::place;
 use crate::board::set::{Direction, Set};
+use crate::model::commit::RowKey;
 use crate::model::row::{Ranking, WeekRow};
 use crate::model::server::Entry;
 use crate::model::{GameKey, PlayerKey, ScopeName, ServerKey, TagKey, WindowKey};
@@ -430,10 +430,6 @@ impl Engine {
         if let Some(row) = live.and_then(|presence| presence.row(window)) {
             return Ok(Some(row.clone()));
         }
-        let key = crate::model::commit::RowKey { window, server, player };
-        match self.books.pending.row(key) {
-            Some(row) => Ok(Some(row.clone())),
-            None => source.row(key),
-        }
+        self.books.row(source, RowKey { window, server, player })
     }
 }

@@ -518,10 +518,7 @@ impl Books {
     }
 
     fn fetch_row<S: Source>(&mut self, source: &S, key: RowKey, game: GameKey, t_ms: i64) -> Result<WeekRow, S::Error> {
-        if let Some(row) = self.pending.row(key) {
-            return Ok(row.clone());
-        }
-        if let Some(row) = source.row(key)? {
+        if let Some(row) = self.row(source, key)? {
             return Ok(row);
         }
         let elo = self.first_elo(source, key)?;
@@ -538,12 +535,7 @@ impl Books {
             return Ok(elo::ELO_START);
         }
         for window in self.weeks_before(key.window) {
-            let older = RowKey { window, ..key };
-            let row = match self.pending.row(older) {
-                Some(row) => Some(row.clone()),
-                None => source.row(older)?,
-            };
-            if let Some(row) = row {
+            if let Some(row) = self.row(source, RowKey { window, ..key })? {
                 return Ok(row.elo);
             }
         }

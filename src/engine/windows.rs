@@ -292,6 +292,14 @@ impl Books {
         }
     }
 
+    /// A row as the next commit leaves it; what lives with a presence is not in it.
+    pub(super) fn row<S: Source>(&self, source: &S, key: RowKey) -> Result<Option<WeekRow>, S::Error> {
+        match self.pending.row(key) {
+            Some(row) => Ok(Some(row.clone())),
+            None => source.row(key),
+        }
+    }
+
     /// Earlier weeks that are kept, newest first.
     pub(super) fn weeks_before(&self, window: WindowKey) -> Vec<WindowKey> {
         let weeks = self.meta.weeks.iter().rev().map(|state| WindowKey::from(state.week));
