@@ -22,7 +22,7 @@ use crate::model::board_view::{
     PageView, PlayerName, RangeView, RankingWeight, StandingsView, WindowListed, WindowPhase, WindowView,
 };
 use crate::model::scope::ScopeName;
-use crate::model::{GameKey, PlayerKey, Ranking, TagKey, WindowKey};
+use crate::model::{PlayerKey, Ranking, TagKey, WindowKey};
 use crate::nearest::nearest;
 use crate::rank::clq1;
 use asking::{Asking, standing_view};
@@ -191,20 +191,16 @@ impl Engine {
                 let board = |&ranking: &Ranking| {
                     let low = self.books.settings.low_is_better.iter().any(|low| low.holds(ranking, &name.scope));
                     let direction = if low { Direction::LowIsBetter } else { Direction::HighIsBetter };
-                    let places = board::board(&rows, ranking);
+                    let places: Vec<Place> =
+                        rows.iter().filter_map(|(player, row)| board::place(*player, row, ranking)).collect();
                     let generation = generation(&name.scope, &window.window, ranking, direction);
                     let version = version(&places);
-                    Cow::Owned(Set::build(direction, generation, places).at_version(version))
+                    Cow::Owned(Set::build_of_players(direction, generation, vec![places]).at_version(version))
                 };
                 let sets = rankings.iter().map(board).collect();
                 return Ok((window, sets));
             }
-            ScopeName::Game(game) => {
-                Group::Game(GameKey(self.books.games.find(game).ok_or_else(|| ViewError::UnknownGame {
-                    game: game.clone(),
-                    nearest: nearest(game, self.books.games.names()).map(str::to_owned),
-                })?))
-            }
+            ScopeName::Game(game) => Group::Game(self.game_known(game)?),
             ScopeName::Tag(tag) => {
                 Group::Tag(TagKey(self.books.tags.find(tag).ok_or_else(|| ViewError::UnknownTag {
                     tag: tag.clone(),
