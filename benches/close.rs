@@ -25,6 +25,8 @@
 //! 64 ms. 10 million rows with the default budget were not run; by their 20
 //! million steps they take some 13 minutes.
 
+mod measure;
+
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -36,6 +38,7 @@ use clqd::model::row::{BestPositions, WeekRow};
 use clqd::model::week::Calendar;
 use clqd::model::{Commit, Completeness, Player, PlayerKey, ServerKey, ServerUrl, Snapshot, WeekKey};
 use clqd::store::{Store, StoreSettings};
+use measure::{on_disk, peak_kib};
 
 const WEEK: WeekKey = WeekKey(2_918); // that of Monday 2025-12-01;
 const LIST: u32 = 12;
@@ -241,20 +244,4 @@ fn outcome(server: u32, t_ms: i64) -> Outcome {
         players: (0..LIST).map(player).collect(),
         completeness: Completeness::Full,
     })
-}
-
-fn on_disk(dir: &std::path::Path) -> std::io::Result<u64> {
-    let mut bytes = 0;
-    for entry in std::fs::read_dir(dir)? {
-        let entry = entry?;
-        bytes += if entry.file_type()?.is_dir() { on_disk(&entry.path())? } else { entry.metadata()?.len() };
-    }
-    Ok(bytes)
-}
-
-/// Most memory that was resident (proc_pid_status(5)), KiB.
-fn peak_kib() -> anyhow::Result<u64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let number = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next());
-    Ok(number.map_or(Ok(0), str::parse)?)
 }

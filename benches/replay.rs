@@ -23,11 +23,12 @@
 //!
 //! A fifth of what is left is malloc and free, most of them of names.
 
+mod measure;
+
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::Context;
 use clqd::cli::replay::replay;
 use clqd::config::Config;
 use clqd::engine::Outcome;
@@ -37,6 +38,7 @@ use clqd::model::server::Entry;
 use clqd::model::{MapKey, ServerUrl};
 use clqd::rank::{NameRules, names, round};
 use clqd::scanlog;
+use measure::{on_core, peak_kib};
 use rustc_hash::FxHashMap;
 
 const START_MS: i64 = 1_763_942_400_000; // Monday 2025-11-24 00:00 UTC
@@ -79,16 +81,9 @@ fn main() -> anyhow::Result<()> {
 /// Seconds that this thread was on a core for it: what else the machine has to
 /// do counts little.
 fn timed<E: Into<anyhow::Error>>(work: impl FnOnce() -> Result<(), E>) -> anyhow::Result<f64> {
-    let began = on_core_s()?;
+    let began = on_core()?;
     work().map_err(Into::into)?;
-    Ok(on_core_s()? - began)
-}
-
-/// Of this process's first thread (schedstats in the kernel's docs).
-fn on_core_s() -> anyhow::Result<f64> {
-    let text = std::fs::read_to_string("/proc/self/schedstat")?;
-    let ns = text.split_whitespace().next().context("schedstat is empty")?;
-    Ok(ns.parse::<u64>()? as f64 / 1e9)
+    Ok((on_core()? - began).as_secs_f64())
 }
 
 /// Which server each line is of, by number, and how many there are: finding that
@@ -196,12 +191,4 @@ fn generate(path: &Path, servers: u32, hours: u32, players: f64) -> anyhow::Resu
     }
     out.flush()?;
     Ok(size)
-}
-
-/// Peak resident memory of this process, KiB (proc_pid_status(5)).
-fn peak_kib() -> anyhow::Result<u64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let number = line.and_then(|line| line.split_whitespace().next());
-    Ok(number.map_or(Ok(0), str::parse)?)
 }

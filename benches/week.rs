@@ -10,6 +10,8 @@
 //! comes to a server. `CLQD_STATE`: where the state is made and left; one that is
 //! there is only opened. What was measured stands in the README.
 
+mod measure;
+
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
@@ -18,6 +20,7 @@ use clqd::config::Config;
 use clqd::hot::Hot;
 use clqd::model::WindowKey;
 use clqd::scanlog;
+use measure::{on_core, on_disk, peak_kib, resident_kib};
 
 const START_MS: i64 = 1_763_942_400_000; // Monday 2025-11-24 00:00 UTC
 const PLAYERS_PER_SERVER: u32 = 500;
@@ -69,7 +72,7 @@ fn main() -> anyhow::Result<()> {
             println!(
                 "  {done} snapshots, {:.0}/s, {} MB resident",
                 done as f64 / took.as_secs_f64(),
-                now_kib("VmRSS")? >> 10
+                resident_kib()? >> 10
             );
         }
     }
@@ -91,7 +94,7 @@ fn main() -> anyhow::Result<()> {
         snapshots as f64 / took.as_secs_f64(),
         took.as_nanos() as f64 / snapshots as f64 / LIST as f64,
         parsing.as_nanos() as f64 / snapshots as f64 / LIST as f64,
-        now_kib("VmHWM")? >> 10,
+        peak_kib()? >> 10,
         on_disk(&dir)? >> 20,
     );
     let window = hot.engine.windows_running()[0];
@@ -118,8 +121,8 @@ fn boards(what: &str, hot: &mut Hot, window: WindowKey) -> anyhow::Result<()> {
         began.elapsed().as_secs_f64(),
         boards.players(),
         boards.heap_bytes() >> 20,
-        now_kib("VmRSS")? >> 10,
-        now_kib("VmHWM")? >> 10,
+        resident_kib()? >> 10,
+        peak_kib()? >> 10,
     );
     Ok(())
 }
@@ -195,28 +198,4 @@ impl Field {
         }
         out.push_str("]}");
     }
-}
-
-fn on_disk(dir: &std::path::Path) -> std::io::Result<u64> {
-    let mut bytes = 0;
-    for entry in std::fs::read_dir(dir)? {
-        let entry = entry?;
-        bytes += if entry.file_type()?.is_dir() { on_disk(&entry.path())? } else { entry.metadata()?.len() };
-    }
-    Ok(bytes)
-}
-
-/// Time that this thread has been on a core (schedstats in the kernel's docs).
-fn on_core() -> anyhow::Result<Duration> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
-    let ns = text.split_whitespace().next().map_or(Ok(0), str::parse)?;
-    Ok(Duration::from_nanos(ns))
-}
-
-/// A figure of /proc/self/status (proc_pid_status(5)), KiB.
-fn now_kib(what: &str) -> anyhow::Result<u64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix(what));
-    let number = line.and_then(|line| line.trim_start_matches(':').split_whitespace().next());
-    Ok(number.map_or(Ok(0), str::parse)?)
 }

@@ -1,0 +1,43 @@
+//! What the system tells of this process: time on a core, memory, files.
+
+#![allow(dead_code, reason = "each bench that includes this module uses its part of it")]
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context;
+
+/// Time that this thread has been on a core (schedstats in the kernel's docs):
+/// what else the machine has to do counts little.
+pub fn on_core() -> anyhow::Result<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    let ns = text.split_whitespace().next().context("schedstat is empty")?;
+    Ok(Duration::from_nanos(ns.parse()?))
+}
+
+/// Resident memory now, KiB.
+pub fn resident_kib() -> anyhow::Result<u64> {
+    status_kib("VmRSS:")
+}
+
+/// Most memory that was resident, KiB.
+pub fn peak_kib() -> anyhow::Result<u64> {
+    status_kib("VmHWM:")
+}
+
+/// A figure of proc_pid_status(5).
+fn status_kib(what: &str) -> anyhow::Result<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let number = status.lines().find_map(|line| line.strip_prefix(what)?.split_whitespace().next());
+    Ok(number.map_or(Ok(0), str::parse)?)
+}
+
+/// Bytes of all files of a directory.
+pub fn on_disk(dir: &Path) -> std::io::Result<u64> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        bytes += if entry.file_type()?.is_dir() { on_disk(&entry.path())? } else { entry.metadata()?.len() };
+    }
+    Ok(bytes)
+}
