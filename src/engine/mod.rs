@@ -233,6 +233,9 @@ struct Books {
     /// Types of windows that are not as the state had them.
     renewed: Vec<WindowType>,
     pending: Pending,
+    /// The first player of whom the store holds nothing: he came after the last
+    /// commit.
+    unstored: PlayerKey,
     /// Names that are never stored again, and since when.
     forgotten: FxHashMap<NameHash, i64>,
     /// Those that were found in the last outcome.
@@ -333,7 +336,6 @@ impl Engine {
             resync_cursor: None,
             books: Books {
                 calendar,
-                meta,
                 games: KeyTable::load(loaded.games.into_iter().map(|(k, n)| (k.0, n))),
                 maps: KeyTable::load(loaded.maps.into_iter().map(|(k, n)| (k.0, n))),
                 tags: KeyTable::load(loaded.tags.into_iter().map(|(k, n)| (k.0, n))),
@@ -342,9 +344,11 @@ impl Engine {
                 shelf: shelf::Shelf::default(),
                 renewed: Vec::new(),
                 pending: Pending::default(),
+                unstored: PlayerKey(meta.next_player),
                 forgotten: loaded.forgotten.into_iter().collect(),
                 emptied: Vec::new(),
                 let_go: false,
+                meta,
                 settings,
             },
         };
@@ -474,6 +478,7 @@ impl Engine {
     pub fn take_commit(&mut self) -> Commit {
         let changed = self.has_changes();
         let pending = std::mem::take(&mut self.books.pending);
+        self.books.unstored = PlayerKey(self.books.meta.next_player);
         let slot = |key: &ServerKey| self.servers[key.0 as usize].as_ref().expect("changed servers exist");
         let mut commit = Commit {
             meta: changed.then(|| self.books.meta.clone()),

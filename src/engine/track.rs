@@ -518,15 +518,18 @@ impl Books {
     }
 
     fn fetch_row<S: Source>(&mut self, source: &S, key: RowKey, game: GameKey, t_ms: i64) -> Result<WeekRow, S::Error> {
-        if let Some(row) = self.row(source, key)? {
-            return Ok(row);
+        if let Some(row) = self.pending.row(key) {
+            return Ok(row.clone());
         }
-        let elo = self.first_elo(source, key)?;
-        let of_player = self.player_window_mut(source, key.window, game, key.player)?;
-        if !of_player.servers.contains(&key.server) {
-            of_player.servers.push(key.server);
+        // Where he has been in the window says whether there is a row to be read.
+        if self.player_window(source, key.window, game, key.player)?.servers.contains(&key.server) {
+            if let Some(row) = self.row(source, key)? {
+                return Ok(row);
+            }
+        } else {
+            self.player_window_mut(source, key.window, game, key.player)?.servers.push(key.server);
         }
-        Ok(WeekRow::new(t_ms, elo))
+        Ok(WeekRow::new(t_ms, self.first_elo(source, key)?))
     }
 
     /// 1000, or with `elo.carry_over` the last rating on that server.

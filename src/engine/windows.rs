@@ -62,9 +62,10 @@ impl PlayerWindows {
         self.known.retain(|(w, _), _| *w != window);
     }
 
+    /// `source`: none where nothing of him can be stored.
     fn fetch<'k, S: Source>(
         known: &'k mut FxHashMap<(WindowKey, PlayerKey), Known>,
-        source: &S,
+        source: Option<&S>,
         window: WindowKey,
         game: GameKey,
         player: PlayerKey,
@@ -72,7 +73,7 @@ impl PlayerWindows {
         Ok(match known.entry((window, player)) {
             std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
             std::collections::hash_map::Entry::Vacant(place) => {
-                let stored = source.player_window(window, player)?;
+                let stored = source.map(|source| source.player_window(window, player)).transpose()?.flatten();
                 place.insert(Known { of_player: stored.unwrap_or_else(|| PlayerWindow::new(game)), changed: false })
             }
         })
@@ -296,6 +297,7 @@ impl Books {
     pub(super) fn row<S: Source>(&self, source: &S, key: RowKey) -> Result<Option<WeekRow>, S::Error> {
         match self.pending.row(key) {
             Some(row) => Ok(Some(row.clone())),
+            None if key.player >= self.unstored => Ok(None),
             None => source.row(key),
         }
     }
@@ -313,6 +315,7 @@ impl Books {
         game: GameKey,
         player: PlayerKey,
     ) -> Result<&PlayerWindow, S::Error> {
+        let source = (player < self.unstored).then_some(source);
         Ok(&PlayerWindows::fetch(&mut self.player_windows.known, source, window, game, player)?.of_player)
     }
 
@@ -325,6 +328,7 @@ impl Books {
         player: PlayerKey,
     ) -> Result<&mut PlayerWindow, S::Error> {
         let PlayerWindows { known, changed } = &mut self.player_windows;
+        let source = (player < self.unstored).then_some(source);
         let of_player = PlayerWindows::fetch(known, source, window, game, player)?;
         if !std::mem::replace(&mut of_player.changed, true) {
             changed.push((window, player));
