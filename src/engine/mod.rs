@@ -26,6 +26,7 @@ use std::collections::{BTreeMap, VecDeque};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::model::commit::{Corrections, MapRowKey, Meta, RowKey, WeekPhase, WeekState};
+use crate::model::name::Name;
 use crate::model::row::{BestPositions, MapRow, PlayerWindow, WeekRow};
 use crate::model::server::{Class, PlayerRecord, SeriesRecord, ServerRecord};
 use crate::model::view::EngineCounts;
@@ -50,7 +51,7 @@ pub trait Source {
     type Error: std::error::Error + Send + Sync + 'static;
 
     /// Key and display name of a player.
-    fn player(&self, game: GameKey, name: &str) -> Result<Option<(PlayerKey, String)>, Self::Error>;
+    fn player(&self, game: GameKey, name: &str) -> Result<Option<(PlayerKey, Name)>, Self::Error>;
     fn player_record(&self, player: PlayerKey) -> Result<Option<PlayerRecord>, Self::Error>;
     /// All players of this normalised name, in order of game.
     fn players_named(&self, name: &str) -> Result<Vec<(GameKey, PlayerKey)>, Self::Error>;
@@ -148,7 +149,7 @@ impl Outcome {
     }
 
     /// The same without these names, as the server wrote them: the entries stay.
-    pub fn without_names(mut self, names: &[String]) -> Outcome {
+    pub fn without_names(mut self, names: &[Name]) -> Outcome {
         if let (Outcome::Snapshot(snapshot), false) = (&mut self, names.is_empty()) {
             snapshot.players.iter_mut().filter(|it| names.contains(&it.name)).for_each(|it| it.name.clear());
         }
@@ -239,7 +240,7 @@ struct Books {
     /// Names that are never stored again, and since when.
     forgotten: FxHashMap<NameHash, i64>,
     /// Those that were found in the last outcome.
-    emptied: Vec<String>,
+    emptied: Vec<Name>,
     /// Something was kept out of the outbox since the resync began: what it
     /// has passed by already may be incomplete.
     let_go: bool,
@@ -252,7 +253,7 @@ struct Pending {
     games: Vec<(GameKey, String)>,
     maps: Vec<(MapKey, String)>,
     tags: Vec<(TagKey, String)>,
-    names: FxHashMap<GameKey, FxHashMap<String, PlayerKey>>,
+    names: FxHashMap<GameKey, FxHashMap<Name, PlayerKey>>,
     players: FxHashMap<PlayerKey, PlayerRecord>,
     servers: FxHashSet<ServerKey>,
     series: FxHashSet<ServerKey>,

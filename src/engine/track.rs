@@ -563,7 +563,7 @@ impl Books {
         let player = PlayerKey(self.meta.next_player);
         self.meta.next_player += 1;
         self.pending.meta = true;
-        let record = PlayerRecord { game, name: entry.name.clone(), display: entry.display().to_owned() };
+        let record = PlayerRecord { game, name: entry.name.clone(), display: entry.display().into() };
         self.pending.names.entry(game).or_default().insert(entry.name.clone(), player);
         self.pending.players.insert(player, record);
         self.archive(OutboxKey::Player(player));
@@ -576,7 +576,7 @@ impl Books {
             None => source.player_record(player)?,
         };
         if let Some(mut record) = record.filter(|record| record.display != display) {
-            record.display = display.to_owned();
+            record.display = display.into();
             self.pending.players.insert(player, record);
             self.archive(OutboxKey::Player(player));
         }

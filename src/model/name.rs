@@ -4,6 +4,11 @@
 use unicode_general_category::{GeneralCategory, get_general_category};
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
+/// A player's name, in place where it has at most 24 bytes, as nearly all have: a
+/// list of players is compared with the one before, and a name elsewhere would be
+/// waited for.
+pub type Name = compact_str::CompactString;
+
 /// Which colour codes stand in a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColourCodes {

@@ -5,6 +5,7 @@ use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 
 use super::key::{GameKey, MapKey, PlayerKey, WeekKey};
+use super::name::Name;
 use super::row::{MapRow, WeekRow};
 use super::url::ServerUrl;
 use super::window::WindowKey;
@@ -98,9 +99,9 @@ pub struct LastSnapshot {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// As the server wrote it; empty where it equals `name`.
-    pub display: String,
+    pub display: Name,
     /// Normalised.
-    pub name: String,
+    pub name: Name,
     pub points: i64,
     pub ping: Option<i32>,
     /// `None`: the name is unusable (RULES section 2).
@@ -183,7 +184,7 @@ pub struct SeriesRecord {
 pub struct PlayerRecord {
     pub game: GameKey,
     /// Normalised.
-    pub name: String,
+    pub name: Name,
     /// As last seen, colour codes and all.
-    pub display: String,
+    pub display: Name,
 }

@@ -7,6 +7,7 @@ use super::{Reader, Store, StoreError, keys};
 use crate::engine::{Gone, Source, WindowSource};
 use crate::model::board_view::Stored;
 use crate::model::commit::{MapRowKey, RowKey};
+use crate::model::name::Name;
 use crate::model::row::{BestPositions, MapRow, PlayerWindow, WeekRow};
 use crate::model::server::PlayerRecord;
 use crate::model::{GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
@@ -14,20 +15,20 @@ use crate::model::{GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey
 impl Source for Store {
     type Error = StoreError;
 
-    fn player(&self, game: GameKey, name: &str) -> Result<Option<(PlayerKey, String)>, StoreError> {
-        let found: Option<(u32, String)> = self.tree.get(&keys::name(name, game))?;
+    fn player(&self, game: GameKey, name: &str) -> Result<Option<(PlayerKey, Name)>, StoreError> {
+        let found: Option<(u32, Name)> = self.tree.get(&keys::name(name, game))?;
         Ok(found.map(|(key, display)| (PlayerKey(key), display)))
     }
 
     fn player_record(&self, player: PlayerKey) -> Result<Option<PlayerRecord>, StoreError> {
         let key = keys::of(keys::PLAYER, player.0);
-        let Some((game, name)) = self.tree.get::<(GameKey, String)>(&key)? else { return Ok(None) };
+        let Some((game, name)) = self.tree.get::<(GameKey, Name)>(&key)? else { return Ok(None) };
         let (_, display) = self.player(game, &name)?.ok_or_else(|| corrupt(&key, "its name is not known"))?;
         Ok(Some(PlayerRecord { game, name, display }))
     }
 
     fn players_named(&self, name: &str) -> Result<Vec<(GameKey, PlayerKey)>, StoreError> {
-        self.tree.collect(&keys::name_prefix(name), |key, (player, _): (u32, String)| {
+        self.tree.collect(&keys::name_prefix(name), |key, (player, _): (u32, Name)| {
             (GameKey(keys::read_u32(key, key.len() - 4)), PlayerKey(player))
         })
     }
