@@ -228,7 +228,7 @@ fn outcome(server: u32, t_ms: i64) -> Outcome {
     let player = |seat: u32| {
         let shift = (t_ms / 60_000) as u32 + seat * 3 + server;
         Player {
-            name: format!("^1[clan]^7 Player {}", (server * LIST + seat) * 50 + shift / 40 % 50),
+            name: format!("^1[clan]^7 Player {}", (server * LIST + seat) * 50 + shift / 40 % 50).into(),
             points: i64::from(shift % 40),
             ping: Some(50),
             connected_ms: None,
