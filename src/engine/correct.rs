@@ -223,7 +223,7 @@ impl Books {
                 }
                 None => theirs,
             };
-            self.put_row(key, row);
+            self.put_row(key, Box::new(row));
             rows += 1;
         }
         self.player_window_mut(source, window, game, into)?.merge_person(&of_from);

@@ -498,7 +498,7 @@ impl Engine {
                 .rows
                 .into_iter()
                 .flat_map(|((window, server), rows)| {
-                    rows.into_iter().map(move |(player, row)| (RowKey { window, server, player }, *row))
+                    rows.into_iter().map(move |(player, row)| (RowKey { window, server, player }, row))
                 })
                 .collect(),
             map_rows: pending

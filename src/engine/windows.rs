@@ -49,7 +49,7 @@ impl PlayerWindows {
             taken.push((key, known.of_player.clone()));
         }
         if self.known.len() > REMEMBERED_MAX {
-            self.known = FxHashMap::default();
+            self.known.clear(); // its room is needed again
         }
         taken
     }
@@ -286,10 +286,10 @@ impl Books {
     }
 
     /// A row goes to its place, unless its window is gone.
-    pub(super) fn put_row(&mut self, key: RowKey, row: WeekRow) {
+    pub(super) fn put_row(&mut self, key: RowKey, row: Box<WeekRow>) {
         if self.is_kept(key.window) {
             let of_server = self.pending.rows.entry((key.window, key.server)).or_default();
-            self.pending.rows_len += usize::from(of_server.insert(key.player, Box::new(row)).is_none());
+            self.pending.rows_len += usize::from(of_server.insert(key.player, row).is_none());
         }
     }
 

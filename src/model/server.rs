@@ -3,6 +3,7 @@
 
 use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use super::key::{GameKey, MapKey, PlayerKey, WeekKey};
 use super::name::Name;
@@ -114,6 +115,9 @@ impl Entry {
     }
 }
 
+/// Mostly there are weeks alone: that row is waited for once, the window not at all.
+pub type Rows = SmallVec<[(WindowKey, Box<WeekRow>); 1]>;
+
 /// A player from entering to leaving.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Presence {
@@ -123,13 +127,13 @@ pub struct Presence {
     /// Points gained in the running segment.
     pub segment_points: f64,
     /// The player's row of each window, while it is ahead of the stored one; in
-    /// order of window.
-    pub rows: Vec<(WindowKey, WeekRow)>,
+    /// order of window. A row goes from here to the next commit without being moved.
+    pub rows: Rows,
 }
 
 impl Presence {
     pub fn row(&self, window: WindowKey) -> Option<&WeekRow> {
-        self.rows.iter().find(|(w, _)| *w == window).map(|(_, row)| row)
+        self.rows.iter().find(|(w, _)| *w == window).map(|(_, row)| &**row)
     }
 }
 
