@@ -55,9 +55,12 @@ impl Engine {
             OutboxKey::Game(key) => Some(ArchiveJob::Game { key, name: self.books.games.name(key.0).to_owned() }),
             OutboxKey::Map(key) => Some(ArchiveJob::Map { key, name: self.books.maps.name(key.0).to_owned() }),
             OutboxKey::Player(key) => match source.player_record(key)? {
-                Some(record) => {
-                    Some(ArchiveJob::Player { key, game: record.game, name: record.name.into(), display: record.display.into() })
-                }
+                Some(record) => Some(ArchiveJob::Player {
+                    key,
+                    game: record.game,
+                    name: record.name.into(),
+                    display: record.display.into(),
+                }),
                 None => match source.gone(key)? {
                     Some(gone) => Some(ArchiveJob::PlayerGone { key, into: self.now_known_as(source, gone)? }),
                     None => None,

@@ -1,8 +1,6 @@
 //! From an outcome of a scan to what it changes: presence, points, rounds,
 //! maps, series, class (RULES sections 2 to 7, 9, 10).
 
-use rustc_hash::FxHashSet;
-
 use super::{Books, Engine, Notice, Outcome, Slot, Source};
 use crate::model::commit::{MapRowKey, RowKey, WeekPhase};
 use crate::model::row::{Rating, WeekRow};
@@ -242,16 +240,15 @@ impl Books {
         }
         if !ignored {
             let visible = prev.as_ref().is_some_and(|prev| t_ms - prev.t_ms <= INVISIBLE_GAP_MS);
-            let mut present: Option<FxHashSet<PlayerKey>> = None;
             for at in (0..entries.len()).filter(|&at| usable[at]) {
                 if entries[at].presence.is_some() {
                     continue;
                 }
                 let player = self.player_key(source, game, &entries[at])?;
-                let stayed = || entries.iter().filter_map(|entry| Some(entry.presence.as_ref()?.player)).collect();
                 // Of two names of one person the one that is there already, or else
                 // the first of the list, is his presence.
-                if present.get_or_insert_with(stayed).insert(player) {
+                let mut present = entries.iter().filter_map(|entry| Some(entry.presence.as_ref()?.player));
+                if !present.any(|other| other == player) {
                     self.enter(source, server, game, player, &mut entries[at], visible, t_ms)?;
                 }
             }
@@ -412,6 +409,7 @@ impl Books {
         points: &[i64],
         t_ms: i64,
     ) -> Result<(), S::Error> {
+        self.player_windows.ask_for(window, players);
         let mut before = Vec::with_capacity(players.len());
         for player in players {
             let rating = match *player {

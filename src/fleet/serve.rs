@@ -600,7 +600,8 @@ mod tests {
                     (points.parse().unwrap(), name.trim_matches('"').to_owned())
                 })
                 .collect();
-            let want: Vec<_> = fleet.snapshot(server).players.into_iter().map(|p| (p.points, p.name.into_string())).collect();
+            let want: Vec<_> =
+                fleet.snapshot(server).players.into_iter().map(|p| (p.points, p.name.into_string())).collect();
             assert_eq!(list, want);
             players_seen += list.len();
         }

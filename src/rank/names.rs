@@ -5,7 +5,7 @@ use std::hash::Hasher;
 
 use rustc_hash::{FxHashSet, FxHasher};
 
-use crate::model::name::{ColourCodes, Name, is_plain, normalise};
+use crate::model::name::{ColourCodes, Name, is_plain, normal_form};
 use crate::model::server::Entry;
 use crate::model::snapshot::Player;
 
@@ -125,7 +125,7 @@ pub fn screen(players: Vec<Player>, rules: &NameRules, family: NameFamily) -> Sc
         }
         let (name, display) = match is_plain(&player.name, family.codes) {
             true => (player.name, Name::default()),
-            false => match Name::from(normalise(&player.name, family.codes)) {
+            false => match normal_form(&player.name, family.codes) {
                 name if name == player.name => (name, Name::default()),
                 name => (name, player.name),
             },
@@ -133,7 +133,8 @@ pub fn screen(players: Vec<Player>, rules: &NameRules, family: NameFamily) -> Sc
         entries.push(Entry { display, name, points: player.points, ping: player.ping, presence: None });
     }
     let by_name = ByName::of(&entries);
-    let mut usable: Vec<bool> = entries.iter().map(|e| !e.name.is_empty() && !rules.ignore.contains(e.name.as_str())).collect();
+    let mut usable: Vec<bool> =
+        entries.iter().map(|e| !e.name.is_empty() && !rules.ignore.contains(e.name.as_str())).collect();
     let mut at = 0;
     while let run @ [_, ..] = by_name.run(at, &entries) {
         at += run.len();

@@ -277,8 +277,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let key = |n: u32| RowKey { window: WeekKey(1).into(), server: ServerKey(n % 7), player: PlayerKey(n) };
         let n = 2 * RECORDS_PER_BATCH as u32 + 5;
-        let rows =
-            |points| (0..n).map(|n| (key(n), Box::new(WeekRow { points, ..WeekRow::new(i64::from(n), 1000.0) }))).collect();
+        let rows = |points| {
+            (0..n).map(|n| (key(n), Box::new(WeekRow { points, ..WeekRow::new(i64::from(n), 1000.0) }))).collect()
+        };
         let mut commit = crate::model::commit::Commit { rows: rows(1), ..Default::default() };
         open(dir.path()).apply(&commit).unwrap();
         assert!(!dir.path().join("redo").exists());
