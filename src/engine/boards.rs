@@ -13,16 +13,17 @@ use std::hash::Hasher;
 use siphasher::sip::SipHasher24;
 
 use super::{Engine, Group, Source, ViewError};
+use crate::board::order::{Order, Orders};
 use crate::board::question::{self, AskError, Found};
 use crate::board::set::{Direction, Set};
 use crate::board::shown::CLQ1_PER_POINT_PER_SECOND;
-use crate::board::{self, Place, fusion, window};
+use crate::board::{Place, fusion, window};
 use crate::model::board_view::{
     BoardHead, BoardName, BoardQuestion, BoardRow, BoardsName, FusedHead, FusedQuestion, FusedRanking, FusedView,
     PageView, PlayerName, RangeView, RankingWeight, StandingsView, WindowListed, WindowPhase, WindowView,
 };
 use crate::model::scope::ScopeName;
-use crate::model::{PlayerKey, Ranking, TagKey, WindowKey};
+use crate::model::{PlayerKey, Ranking, ServerKey, TagKey, WindowKey};
 use crate::nearest::nearest;
 use crate::rank::clq1;
 use asking::{Asking, standing_view};
@@ -188,14 +189,14 @@ impl Engine {
             ScopeName::Server(url) => {
                 let (server, _) = self.find(url)?;
                 let rows = self.rows_counted(source, key, server)?;
+                let orders = self.orders_of(server);
                 let board = |&ranking: &Ranking| {
-                    let low = self.books.settings.low_is_better.iter().any(|low| low.holds(ranking, &name.scope));
-                    let direction = if low { Direction::LowIsBetter } else { Direction::HighIsBetter };
+                    let order = orders.order(ranking);
                     let places: Vec<Place> =
-                        rows.iter().filter_map(|(player, row)| board::place(*player, row, ranking)).collect();
-                    let generation = generation(&name.scope, &window.window, ranking, direction);
+                        rows.iter().filter_map(|(player, row)| orders.place(*player, row, ranking)).collect();
+                    let generation = generation(&name.scope, &window.window, ranking, order);
                     let version = version(&places);
-                    Cow::Owned(Set::build_of_players(direction, generation, vec![places]).at_version(version))
+                    Cow::Owned(Set::build_of_players(order.direction, generation, vec![places]).at_version(version))
                 };
                 let sets = rankings.iter().map(board).collect();
                 return Ok((window, sets));
@@ -214,6 +215,12 @@ impl Engine {
             None => Cow::Owned(boards.empty_board(group, ranking)),
         };
         Ok((window, rankings.iter().map(board).collect()))
+    }
+
+    /// How the boards of a server are ordered.
+    pub(super) fn orders_of(&self, server: ServerKey) -> Orders {
+        let scope = self.slot(server).map(|slot| ScopeName::Server(slot.record.url.clone()));
+        self.books.settings.orders(scope.as_ref())
     }
 
     /// The window whose boards of groups an answer needs: see
@@ -308,9 +315,9 @@ fn shown_time(t_ms: i64) -> String {
 
 /// Tells a board from every other by its names, and the same one before a
 /// restart and after: a cursor stays good as long as the board is there.
-fn generation(scope: &ScopeName, window: &str, ranking: Ranking, direction: Direction) -> u64 {
+fn generation(scope: &ScopeName, window: &str, ranking: Ranking, order: Order) -> u64 {
     let mut hash = SipHasher24::new();
-    let direction = match direction {
+    let direction = match order.direction {
         Direction::HighIsBetter => "high",
         Direction::LowIsBetter => "low",
     };

@@ -11,8 +11,8 @@ use std::sync::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::shelf::{Boards, Group, Rules, WindowBoards};
+use crate::board::Place;
 use crate::board::set::Set;
-use crate::board::{Place, place};
 use crate::model::row::{PlayerWindow, Ranking, WeekRow};
 use crate::model::{GameKey, PlayerKey, ServerKey, TagKey, WindowKey};
 
@@ -133,7 +133,7 @@ impl Plan {
             }
         }
         let mut places = Places::default();
-        gathered.drain().for_each(|((group, player), row)| add_row(&mut places, group, player, &row));
+        gathered.drain().for_each(|((group, player), row)| self.add_row(&mut places, group, player, &row));
         add(places);
         drop((gathered, games, several));
 
@@ -162,7 +162,7 @@ impl Plan {
                 if let Some(rating) = of_player.rating(group.tag()) {
                     let mut row = WeekRow::new(0, 0.0);
                     row.set_rating(rating);
-                    if let Some(place) = place(player, &row, Ranking::Elo) {
+                    if let Some(place) = self.rules.orders(group).place(player, &row, Ranking::Elo) {
                         known.rated.entry(group).or_default()[Ranking::Elo as usize].push(place);
                     }
                 }
@@ -201,7 +201,7 @@ impl Plan {
                     let sum = read.gathered.entry((group, player));
                     sum.and_modify(|sum| sum.merge(&row)).or_insert_with(|| row.clone());
                 } else {
-                    add_row(&mut read.places, group, player, &row);
+                    self.add_row(&mut read.places, group, player, &row);
                 }
             }
         })?;
@@ -227,6 +227,17 @@ impl Plan {
         made
     }
 
+    /// Places by all rankings but the rating, which rows do not tell.
+    fn add_row(&self, places: &mut Places, group: Group, player: PlayerKey, row: &WeekRow) {
+        let orders = self.rules.orders(group);
+        let of_group = places.entry(group).or_default();
+        for ranking in Ranking::ALL.into_iter().filter(|ranking| *ranking != Ranking::Elo) {
+            if let Some(place) = orders.place(player, row, ranking) {
+                of_group[ranking as usize].push(place);
+            }
+        }
+    }
+
     fn counts(&self, server: ServerKey) -> bool {
         !self.left_out.get(server.0 as usize).copied().unwrap_or(true)
     }
@@ -234,16 +245,6 @@ impl Plan {
     fn groups(&self, game: GameKey, server: ServerKey) -> impl Iterator<Item = Group> {
         let tags = self.tags.get(&server).into_iter().flatten();
         std::iter::once(Group::Game(game)).chain(tags.map(|tag| Group::Tag(*tag)))
-    }
-}
-
-/// Places by all rankings but the rating, which rows do not tell.
-fn add_row(places: &mut Places, group: Group, player: PlayerKey, row: &WeekRow) {
-    let of_group = places.entry(group).or_default();
-    for ranking in Ranking::ALL.into_iter().filter(|ranking| *ranking != Ranking::Elo) {
-        if let Some(place) = place(player, row, ranking) {
-            of_group[ranking as usize].push(place);
-        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! What of the config the engine needs.
 
-use crate::board::order::LowIsBetter;
+use crate::board::order::{LowIsBetter, Orders};
 use crate::board::window::Windows;
+use crate::model::ScopeName;
 use crate::model::week::Calendar;
 use crate::rank::Rules;
 use crate::schedule::Intervals;
@@ -29,6 +30,19 @@ pub struct EngineSettings {
     /// outbox anew. A row is two: read, and its best positions written. So 3,000
     /// rows: on the engine's thread 7 ms, and 40 ms more in the commit.
     pub week_steps_per_tick: usize,
+}
+
+impl EngineSettings {
+    /// How the boards of a scope are ordered; without one, those of scopes that
+    /// the settings do not name.
+    pub fn orders<'s>(&self, scope: impl Into<Option<&'s ScopeName>>) -> Orders {
+        Orders::of_scope(&self.low_is_better, scope)
+    }
+
+    /// The scopes that the settings name an order of, some more than once.
+    pub fn scopes_ordered(&self) -> impl Iterator<Item = &ScopeName> {
+        self.low_is_better.iter().filter_map(|low| low.scope.as_ref())
+    }
 }
 
 impl Default for EngineSettings {

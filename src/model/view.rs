@@ -126,6 +126,7 @@ pub struct Top {
     pub server: String,
     pub week: String,
     pub ranking: Ranking,
+    pub low_is_better: bool,
     /// The week is closed: nothing here changes any more.
     pub closed: bool,
     /// Players on the board.

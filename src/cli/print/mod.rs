@@ -120,7 +120,9 @@ fn print_scan(out: &mut impl Write, scan: &Scan) -> io::Result<()> {
 fn print_top(out: &mut impl Write, top: &Top, now_ms: i64) -> io::Result<()> {
     let state = if top.closed { "final" } else { "running" };
     let players = if top.size == 1 { "player" } else { "players" };
-    writeln!(out, "{} on {} in {} ({state}), {} {players}", top.ranking.name(), top.server, top.week, count(top.size))?;
+    let order = if top.low_is_better { ", lowest first" } else { "" };
+    let place = format!("{} in {} ({state})", top.server, top.week);
+    writeln!(out, "{} on {place}, {} {players}{order}", top.ranking.name(), count(top.size))?;
     let columns = [
         ("#", Align::Right),
         ("player", Align::Left),

@@ -133,6 +133,7 @@ fn a_top_list() {
         server: "quake3://127.0.0.1:27960".into(),
         week: "2025-W47".into(),
         ranking: Ranking::Clq1,
+        low_is_better: false,
         closed: false,
         size: 1_212,
         rows: vec![row(1, "Visor", 0.12345), row(2, "日本", 0.1)],
@@ -146,11 +147,18 @@ clq1 on quake3://127.0.0.1:27960 in 2025-W47 (running), 1,212 players
 2  日本      0.1000  2 min ago
 ",
     );
-    let elo = Top { ranking: Ranking::Elo, closed: true, size: 1, rows: vec![row(1, "Visor", 887.5)], ..top };
+    let elo = Top {
+        ranking: Ranking::Elo,
+        low_is_better: true,
+        closed: true,
+        size: 1,
+        rows: vec![row(1, "Visor", 887.5)],
+        ..top
+    };
     printed(
         vec![Row::Top(elo)],
         "\
-elo on quake3://127.0.0.1:27960 in 2025-W47 (final), 1 player
+elo on quake3://127.0.0.1:27960 in 2025-W47 (final), 1 player, lowest first
 #  player  elo  reached
 1  Visor   888  2 min ago
 ",
