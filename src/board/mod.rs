@@ -33,13 +33,20 @@ pub struct Score(pub i64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     score: Score,
+    /// Parts equal scores before the moment does, the smallest first; 0 on a board
+    /// where nothing does. Made by [`Orders::place`](order::Orders::place).
+    pub tie: u64,
     pub at_ms: i64,
     pub player: PlayerKey,
 }
 
 impl Place {
     pub fn new(score: Score, at_ms: i64, player: PlayerKey) -> Place {
-        Place { score, at_ms, player }
+        Place { score, tie: 0, at_ms, player }
+    }
+
+    pub fn with_tie(self, tie: u64) -> Place {
+        Place { tie, ..self }
     }
 
     pub fn score(&self) -> Score {
