@@ -1,5 +1,5 @@
 //! One order of a server's boards: whatever shows or keeps a position on a server
-//! whose lowest score is best says the same. The answers of `clqd board`, `top`,
+//! whose boards are ordered in their own way says the same. The answers of `clqd board`, `top`,
 //! `player` and `export`, the best positions that a closed week leaves, and the
 //! rows in MySQL are held against rows that are put in order here.
 //!
@@ -13,7 +13,7 @@ use clqd::archive::Archive;
 use clqd::engine::{EngineSettings, Event, Outcome, Source, ViewError};
 use clqd::hot::Hot;
 use clqd::model::board_view::{
-    BoardName, BoardQuestion, BoardRow, BoardsName, FusedQuestion, PlayerName, RankingWeight,
+    BoardName, BoardQuestion, BoardRow, BoardsName, FusedQuestion, OrderView, PlayerName, RankingWeight,
 };
 use clqd::model::row::{Ranking, WeekRow};
 use clqd::model::week::{Calendar, label};
@@ -30,23 +30,35 @@ const SERVERS: [&str; 2] = ["quake3://a:27960", "quake3://b:27960"];
 
 struct Setting {
     low_is_better: &'static [&'static str],
+    ties: &'static [&'static str],
 }
 
 const REVERSED: Setting = Setting {
     low_is_better: &["points server:quake3://a:27960", "clq1 server:quake3://a", "elo server:quake3://a:27960", "time"],
+    ties: &["points time server:quake3://a:27960", "clq2 points", "elo clq1 server:quake3://b:27960"],
 };
-const PLAIN: Setting = Setting { low_is_better: &[] };
+const PLAIN: Setting = Setting { low_is_better: &[], ties: &[] };
 
 impl Setting {
     fn engine(&self) -> EngineSettings {
         let low_is_better = self.low_is_better.iter().map(|text| text.parse().unwrap()).collect();
-        EngineSettings { archive: true, low_is_better, ..EngineSettings::default() }
+        let ties = self.ties.iter().map(|text| text.parse().unwrap()).collect();
+        EngineSettings { archive: true, low_is_better, ties, ..EngineSettings::default() }
     }
 
     fn is_low(&self, server: &str, ranking: Ranking) -> bool {
         let everywhere = self.low_is_better.contains(&ranking.name());
         let here = |text: &&str| server == SERVERS[0] && text.starts_with(&format!("{} server:", ranking.name()));
         everywhere || self.low_is_better.iter().any(here)
+    }
+
+    /// What parts equal scores.
+    fn tie(&self, server: &str, ranking: Ranking) -> Option<Ranking> {
+        let holds = |text: &&&str| {
+            text.split(' ').next() == Some(ranking.name())
+                && text.split_once(" server:").is_none_or(|(_, only)| only == server)
+        };
+        self.ties.iter().find(holds).and_then(|text| Ranking::from_name(text.split(' ').nth(1)?))
     }
 }
 
@@ -135,12 +147,20 @@ fn key(hot: &Hot, name: &str) -> PlayerKey {
 
 /// Names in the order that the rules ask for.
 fn ordered(hot: &Hot, rows: &Rows, setting: &Setting, server: &str, ranking: Ranking) -> Vec<String> {
-    let sign = if setting.is_low(server, ranking) { 1.0 } else { -1.0 };
-    let on_board = rows.iter().filter_map(|(name, (row, _))| Some((name, row, sign * score(row, ranking)?)));
+    let signed = |row: &WeekRow, ranking| {
+        let sign = if setting.is_low(server, ranking) { 1.0 } else { -1.0 };
+        score(row, ranking).map(|score| sign * score)
+    };
+    let tie = |row: &WeekRow| match setting.tie(server, ranking) {
+        None => 0.0,
+        Some(by) => signed(row, by).unwrap_or(f64::INFINITY),
+    };
+    let on_board = rows.iter().filter_map(|(name, (row, _))| Some((name, row, signed(row, ranking)?)));
     let mut list: Vec<_> = on_board.collect();
     list.sort_by(|(a_name, a, a_score), (b_name, b, b_score)| {
         let by_moment = reached_ms(a, ranking).cmp(&reached_ms(b, ranking));
-        a_score.total_cmp(b_score).then(by_moment).then(key(hot, a_name).cmp(&key(hot, b_name)))
+        let by_tie = tie(a).total_cmp(&tie(b));
+        a_score.total_cmp(b_score).then(by_tie).then(by_moment).then(key(hot, a_name).cmp(&key(hot, b_name)))
     });
     list.into_iter().map(|(name, ..)| name.clone()).collect()
 }
@@ -166,13 +186,14 @@ fn answers_agree(hot: &Hot, week: WeekKey, setting: &Setting) {
 
         let url = ServerUrl::parse(server).unwrap();
         let top = hot.engine.top(&hot.store, &url, ranking, Some(&label(week)), 100).unwrap();
-        assert_eq!(top.low_is_better, setting.is_low(server, ranking), "{of}");
+        let OrderView { low_is_better, tie } = top.order;
+        assert_eq!((low_is_better, tie), (setting.is_low(server, ranking), setting.tie(server, ranking)), "{of}");
         assert_eq!(by_position(top.rows.into_iter().map(|row| (row.position as u32, row.name))), want, "{of}: top");
 
         let scope = ScopeName::Server(url);
         let board = BoardName { scope: scope.clone(), ranking, window: Some(label(week)), time_ms: None };
         let answer = hot.engine.ask_board(&hot.store, &board, &BoardQuestion::Top { count: 100 }).unwrap();
-        assert_eq!(answer.head.low_is_better, setting.is_low(server, ranking), "{of}");
+        assert_eq!(answer.head.order, top.order, "{of}");
         let place = |row| match row {
             BoardRow::Place(place) => (place.at.position as u32, place.name),
             other => panic!("{other:?}"),
@@ -289,10 +310,13 @@ fn a_reload_archives_the_servers_that_are_ordered_otherwise() {
         keys
     };
     assert!(!empty(&mut hot).is_empty());
-    let low =
-        Setting { low_is_better: &["points server:quake3://b:27960", "elo game:baseq3", "elo server:quake3://c"] };
+    let low = Setting {
+        low_is_better: &["points server:quake3://b:27960", "elo game:baseq3", "elo server:quake3://c"],
+        ties: &[],
+    };
+    let tie = Setting { low_is_better: &[], ties: &["clq2 time server:quake3://b:27960", "elo time tag:x"] };
     let of_b = weeks.map(|week| OutboxKey::Week { week, server: ServerKey(2) });
-    for (setting, want) in [(&low, &of_b[..]), (&low, &[]), (&PLAIN, &of_b)] {
+    for (setting, want) in [(&low, &of_b[..]), (&low, &[]), (&tie, &of_b), (&PLAIN, &of_b)] {
         hot.engine.reload(setting.engine());
         hot.commit().unwrap();
         assert_eq!(empty(&mut hot), want);

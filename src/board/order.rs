@@ -5,7 +5,7 @@
 
 pub mod spec;
 
-pub use spec::{BadBoards, LowIsBetter};
+pub use spec::{BadBoards, LowIsBetter, Tie};
 
 use super::set::Direction;
 use super::{Place, reached};
@@ -13,11 +13,14 @@ use crate::model::PlayerKey;
 use crate::model::row::{Ranking, WeekRow};
 use crate::model::scope::ScopeName;
 
-/// How one board is ordered: by score, then the earlier moment at which it was
-/// reached, then the smaller player key.
+/// How one board is ordered: by score, then by what parts equal scores, then the
+/// earlier moment at which the score was reached, then the smaller player key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Order {
     pub direction: Direction,
+    /// Another ranking whose better score is first among equal ones, and which of
+    /// its scores are better in this scope.
+    pub tie: Option<(Ranking, Direction)>,
 }
 
 /// The orders of the five boards of one scope. Unless said otherwise the highest
@@ -27,29 +30,46 @@ pub struct Orders([Order; 5]);
 
 impl Orders {
     /// As the config has them; without a scope, those of scopes that it does not name.
-    pub fn of_scope<'s>(low_is_better: &[LowIsBetter], scope: impl Into<Option<&'s ScopeName>>) -> Orders {
+    pub fn of_scope<'s>(
+        low_is_better: &[LowIsBetter],
+        ties: &[Tie],
+        scope: impl Into<Option<&'s ScopeName>>,
+    ) -> Orders {
         let scope = scope.into();
         let direction = |ranking| match low_is_better.iter().any(|low| low.holds(ranking, scope)) {
             true => Direction::LowIsBetter,
             false => Direction::HighIsBetter,
         };
-        Orders(Ranking::ALL.map(|ranking| Order { direction: direction(ranking) }))
+        Orders(Ranking::ALL.map(|ranking| {
+            let tie = Tie::of(ties, ranking, scope).map(|by| (by, direction(by)));
+            Order { direction: direction(ranking), tie }
+        }))
     }
 
     pub fn order(&self, ranking: Ranking) -> Order {
         self.0[ranking as usize]
     }
 
+    /// Whether the rating is parted by another ranking or parts one: whoever has
+    /// ratings and the rest apart then has to bring them together.
+    pub fn joins_rating(&self) -> bool {
+        let ties = Ranking::ALL.into_iter().filter_map(|ranking| Some((ranking, self.order(ranking).tie?.0)));
+        ties.into_iter().any(|(ranking, by)| ranking == Ranking::Elo || by == Ranking::Elo)
+    }
+
     /// The place of a row in a ranking; `None`: no score, absent from the board.
     pub fn place(&self, player: PlayerKey, row: &WeekRow, ranking: Ranking) -> Option<Place> {
         let (score, at_ms) = reached(row, ranking)?;
-        Some(Place::new(score, at_ms, player))
+        let place = Place::new(score, at_ms, player);
+        let Some((by, direction)) = self.order(ranking).tie else { return Some(place) };
+        // Who has no score there is behind all who have one.
+        Some(place.with_tie(reached(row, by).map_or(u64::MAX, |(score, _)| direction.order(score))))
     }
 
     /// Puts the places of one board in order, best first.
     pub fn sort(&self, ranking: Ranking, places: &mut [Place]) {
-        let Order { direction } = self.order(ranking);
-        places.sort_unstable_by_key(|place| (direction.order(place.score()), place.at_ms, place.player));
+        let Order { direction, .. } = self.order(ranking);
+        places.sort_unstable_by_key(|place| (direction.order(place.score()), place.tie, place.at_ms, place.player));
     }
 
     /// The board: places best first, position 1 at index 0.
@@ -106,14 +126,35 @@ mod tests {
 
     #[test]
     fn the_lowest_leads_where_it_is_better() {
-        let low = |text: &str| vec![text.parse::<LowIsBetter>().unwrap()];
+        let of_scope = |low: &str, scope: Option<&ScopeName>| Orders::of_scope(&[low.parse().unwrap()], &[], scope);
         let (quake, race) = (ScopeName::Game("baseq3".to_owned()), ScopeName::Tag("race".to_owned()));
-        for orders in [Orders::of_scope(&low("points"), &quake), Orders::of_scope(&low("points game:baseq3"), &quake)] {
+        for orders in [of_scope("points", Some(&quake)), of_scope("points game:baseq3", Some(&quake))] {
             assert_eq!(players(&orders, Ranking::Points), [1, 4, 3, 2, 5]);
             assert_eq!(orders.positions(&rows())[2], [None, None, None, Some(3), Some(1)], "time is as it was");
         }
-        assert_eq!(Orders::of_scope(&low("points game:baseq3"), &race), Orders::default());
-        assert_eq!(Orders::of_scope(&low("points game:baseq3"), None), Orders::default());
-        assert_ne!(Orders::of_scope(&low("points"), None), Orders::default());
+        assert_eq!(of_scope("points game:baseq3", Some(&race)), Orders::default());
+        assert_eq!(of_scope("points game:baseq3", None), Orders::default());
+        assert_ne!(of_scope("points", None), Orders::default());
+    }
+
+    #[test]
+    fn equal_scores_are_parted_by_another_ranking_in_its_own_direction() {
+        let mut rows = rows();
+        let board = |rows: &[_], low: &[&str], tie: &str| {
+            let low: Vec<LowIsBetter> = low.iter().map(|text| text.parse().unwrap()).collect();
+            let orders = Orders::of_scope(&low, &[tie.parse().unwrap()], None);
+            let board = orders.board(rows, Ranking::Points);
+            assert_eq!(orders.positions(rows)[0][Ranking::Points as usize], Some(4));
+            board.iter().map(|place| place.player.0).collect::<Vec<_>>()
+        };
+        (rows[0].1.measured_ms, rows[1].1.measured_ms) = (9, 1);
+        assert_eq!(board(&rows, &[], "points time"), [5, 2, 3, 1, 4]);
+        (rows[0].1.measured_ms, rows[3].1.measured_ms) = (1, 9);
+        assert_eq!(board(&rows, &["time"], "points time"), [5, 3, 2, 1, 4]);
+        // Of two without a rating, and of equal ones, the earlier is first.
+        rows[1].1.elo_rounds = 1;
+        assert_eq!(board(&rows, &["elo"], "points elo"), [5, 2, 3, 1, 4]);
+        rows[2].1.elo_rounds = 1;
+        assert_eq!(board(&rows, &["elo"], "points elo"), [5, 3, 2, 1, 4]);
     }
 }

@@ -16,7 +16,7 @@ use super::{Books, Engine, Slot, Source};
 use crate::board::order::{Order, Orders};
 use crate::board::set::Set;
 use crate::model::commit::RowKey;
-use crate::model::row::{Ranking, WeekRow};
+use crate::model::row::{Ranking, Rating, WeekRow};
 use crate::model::server::Entry;
 use crate::model::{GameKey, PlayerKey, ScopeName, ServerKey, TagKey, WindowKey};
 
@@ -66,6 +66,11 @@ impl WindowBoards {
 
     pub fn board(&self, group: Group, ranking: Ranking) -> Option<&Set> {
         self.boards.get(&group).map(|boards| &boards.0[ranking as usize])
+    }
+
+    /// How the boards of a group are ordered.
+    pub fn orders(&self, group: Group) -> Orders {
+        self.rules.orders(group)
     }
 
     /// A board that nobody is on.
@@ -396,8 +401,7 @@ impl Engine {
             }
         }
         for (group, row) in &mut merged {
-            let unrated = crate::model::Rating { elo: 0.0, rounds: 0, at_ms: 0 };
-            row.set_rating(of_player.rating(group.tag()).unwrap_or(unrated));
+            row.set_rating(of_player.rating(group.tag()).unwrap_or(Rating::UNRATED));
             let orders = boards.rules.orders(*group);
             boards.boards_mut(*group).put(&orders, player, row);
         }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::boards::order_view;
 use super::{Engine, Slot, Source};
 use crate::board::BadCursor;
 use crate::board::query::Stale;
-use crate::board::set::Direction;
 use crate::board::shown::shown;
 
 use crate::model::commit::WeekPhase;
@@ -163,7 +163,7 @@ impl Engine {
             server: url.as_str().to_owned(),
             week: week::label(week),
             ranking,
-            low_is_better: orders.order(ranking).direction == Direction::LowIsBetter,
+            order: order_view(orders.order(ranking)),
             closed: self.is_closed(week),
             size: board.len() as u64,
             rows: Vec::new(),

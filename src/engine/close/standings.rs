@@ -118,7 +118,7 @@ mod tests {
             })
             .collect();
         let low = ["clq1", "elo"].map(|text| text.parse().unwrap());
-        let orders = Orders::of_scope(&low, None);
+        let orders = Orders::of_scope(&low, &["clq2 elo".parse().unwrap()], None);
         let want: Vec<Standing> = rows
             .iter()
             .zip(orders.positions(&rows))
