@@ -178,6 +178,9 @@ impl Block {
 
     #[inline]
     fn tie(&self, i: usize) -> u64 {
+        if self.tie_width == 0 {
+            return self.tie_base;
+        }
         self.tie_base + load(&self.bytes, self.tie_column() + i * usize::from(self.tie_width), mask(self.tie_width))
     }
 
@@ -331,27 +334,32 @@ impl Block {
         true
     }
 
-    /// Where each column begins, and how wide it is.
-    fn columns(&self) -> [(usize, u8); 4] {
-        [
+    /// Moves `n` places of every column.
+    fn slide(&mut self, from: usize, to: usize, n: usize) {
+        let columns = [(0, self.score_width), (self.at_column(), self.at_width), (self.player_column(), 4)];
+        for (column, width) in columns {
+            self.slide_column(column, width, from, to, n);
+        }
+        // Most boards have none: not even a call to move nothing.
+        if self.tie_width > 0 {
+            self.slide_column(self.tie_column(), self.tie_width, from, to, n);
+        }
+    }
+
+    #[inline]
+    fn slide_column(&mut self, column: usize, width: u8, from: usize, to: usize, n: usize) {
+        let width = usize::from(width);
+        let start = column + from * width;
+        self.bytes.copy_within(start..start + n * width, column + to * width);
+    }
+
+    fn set_room(&mut self, room: usize) {
+        let old = [
             (0, self.score_width),
             (self.at_column(), self.at_width),
             (self.player_column(), 4),
             (self.tie_column(), self.tie_width),
-        ]
-    }
-
-    /// Moves `n` places of every column.
-    fn slide(&mut self, from: usize, to: usize, n: usize) {
-        for (column, width) in self.columns() {
-            let width = usize::from(width);
-            let start = column + from * width;
-            self.bytes.copy_within(start..start + n * width, column + to * width);
-        }
-    }
-
-    fn set_room(&mut self, room: usize) {
-        let old = self.columns();
+        ];
         let stride = Block::stride(self.score_width, self.at_width, self.tie_width);
         let mut bytes = vec![0; room * stride + PADDING].into_boxed_slice();
         let mut column = 0;
