@@ -20,7 +20,7 @@ mod oracle;
 #[path = "boards/windows.rs"]
 mod windows;
 
-use clqd::board::order::LowIsBetter;
+use clqd::board::order::{LowIsBetter, Tie};
 use clqd::board::window::{WindowSpec, Windows};
 use clqd::engine::{EngineSettings, Event, Plan, WindowBoards};
 use clqd::hot::Hot;
@@ -62,6 +62,7 @@ struct Run {
     oracle: Oracle,
     specs: Vec<WindowSpec>,
     low: Vec<LowIsBetter>,
+    ties: Vec<Tie>,
     tags: Vec<(String, Vec<String>)>,
 }
 
@@ -82,8 +83,10 @@ impl Run {
         let mut tags = vec![tagged("all of them", 1), tagged("pro", 2), tagged("race", 2), tagged("few", 4)];
         tags.retain(|(_, servers): &(String, Vec<String>)| !servers.is_empty());
         let low = low_is_better(&oracle, &mut random);
+        // Of a generator of its own: the logs and boards of a seed stay as they were.
+        let ties = ties(&oracle, &mut Random(seed ^ 0x71E5));
         let of = format!("CLQD_FIRST_SEED={seed} CLQD_SEEDS=1, {zone}");
-        Run { of, random, log, oracle, specs, low, tags }
+        Run { of, random, log, oracle, specs, low, ties, tags }
     }
 
     fn settings(&self) -> EngineSettings {
@@ -93,6 +96,7 @@ impl Run {
             rules,
             windows: Windows::new(self.oracle.settings.calendar, self.specs.iter().copied()).expect("types"),
             low_is_better: self.low.clone(),
+            ties: self.ties.clone(),
             keep_weeks: usize::MAX,
             ..EngineSettings::default()
         }
@@ -172,7 +176,7 @@ impl Run {
         for (key, kept) in &kept {
             assert_eq!(kept, &anew[key], "{of}: kept, and made anew: {key:?}");
         }
-        compare::check(hot, oracle, &self.specs, &self.low, &self.tags, of)
+        compare::check(hot, oracle, &self.settings(), &self.tags, of)
     }
 
     /// Takes the next step in making boards beside the work.
@@ -219,6 +223,21 @@ fn specs(begins: i64, random: &mut Random) -> Vec<WindowSpec> {
     ];
     let repeat = if repeat == 0 { String::new() } else { format!(" repeat={repeat}") };
     texts.push(format!("300 base={base} duration={long}m every={seldom}m{repeat} keep=0"));
+    texts.iter().map(|text| text.parse().unwrap_or_else(|e| panic!("{e}"))).collect()
+}
+
+/// On most boards nothing, on some another ranking.
+fn ties(oracle: &Oracle, random: &mut Random) -> Vec<Tie> {
+    let rankings = ["clq1", "clq2", "elo", "points", "time"];
+    let mut texts = Vec::new();
+    for scope in ["", "tag:pro", "tag:all of them", "game:baseq3", &format!("server:{}", oracle.servers[0])] {
+        for (ranking, one) in rankings.into_iter().zip(0..) {
+            if random.below(3) == 0 {
+                let by = rankings[(one + 1 + random.below(4) as usize) % 5];
+                texts.push(format!("{ranking} {by} {scope}"));
+            }
+        }
+    }
     texts.iter().map(|text| text.parse().unwrap_or_else(|e| panic!("{e}"))).collect()
 }
 

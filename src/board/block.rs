@@ -1,12 +1,15 @@
 //! A run of neighbouring places of one board, packed.
 //!
-//! Three columns in one allocation: scores and moments as differences from a
+//! Four columns in one allocation: scores, moments and ties as differences from a
 //! base of the block, in as many whole bytes (0 to 8) as the widest needs, and
-//! players, four bytes each. Neighbours are alike, so a score of a large board
+//! players, four bytes each. Where equal scores are parted by the moment alone,
+//! ties take none. Neighbours are alike, so a score of a large board
 //! costs two or three bytes where a plain one costs eight; a value that does
 //! not fit makes the block be packed anew, wider, so nothing is ever rounded.
 //! Room grows and shrinks by [`QUANTUM`] places: how full blocks are costs no
 //! memory. Not here: which block a key belongs to (`set`).
+
+use std::cmp::Ordering;
 
 /// Most places in a block: half full to full, 1.3 KiB. At 10 million places 64
 /// to 256 are alike in speed (what takes time is waiting for memory); fewer have
@@ -19,15 +22,25 @@ const QUANTUM: usize = 16;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
+const _: () = assert!(size_of::<Block>() == LINE);
+
 /// Bytes behind the columns, so that eight bytes can be read at any value.
 const PADDING: usize = 8;
 
-/// A place as three unsigned numbers that all sort ascending, best first.
+/// A place as four unsigned numbers that all sort ascending, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub score: u64,
+    pub tie: u64,
     pub at: u64,
     pub player: u32,
+}
+
+impl Key {
+    /// Sorts before all with this score but not before any better one.
+    pub fn first_of(score: u64) -> Key {
+        Key { score, tie: 0, at: 0, player: 0 }
+    }
 }
 
 /// See the head of the file. One cache line, its columns apart.
@@ -37,6 +50,7 @@ pub(super) struct Block {
     bytes: Box<[u8]>,
     score_base: u64,
     at_base: u64,
+    tie_base: u64,
     /// The group above, and which of its children this is.
     pub group: u32,
     pub index: u32,
@@ -46,6 +60,7 @@ pub(super) struct Block {
     kinds: u16,
     score_width: u8,
     at_width: u8,
+    tie_width: u8,
     /// The first score is also the last one of the block before.
     pub joined: bool,
 }
@@ -75,11 +90,14 @@ impl Block {
         let score_width = width(keys.last().map_or(0, |key| key.score) - score_base);
         let at_base = keys.iter().map(|key| key.at).min().unwrap_or(0);
         let at_width = width(keys.iter().map(|key| key.at).max().unwrap_or(0) - at_base);
+        let tie_base = keys.iter().map(|key| key.tie).min().unwrap_or(0);
+        let tie_width = width(keys.iter().map(|key| key.tie).max().unwrap_or(0) - tie_base);
         let room = keys.len().next_multiple_of(QUANTUM);
         let mut block = Block {
-            bytes: vec![0; room * Block::stride(score_width, at_width) + PADDING].into(),
+            bytes: vec![0; room * Block::stride(score_width, at_width, tie_width) + PADDING].into(),
             score_base,
             at_base,
+            tie_base,
             group: 0,
             index: 0,
             len: keys.len() as u16,
@@ -87,6 +105,7 @@ impl Block {
             kinds: 0,
             score_width,
             at_width,
+            tie_width,
             joined: false,
         };
         let mut before = None;
@@ -98,8 +117,8 @@ impl Block {
         block
     }
 
-    fn stride(score_width: u8, at_width: u8) -> usize {
-        usize::from(score_width) + usize::from(at_width) + 4
+    fn stride(score_width: u8, at_width: u8, tie_width: u8) -> usize {
+        usize::from(score_width) + usize::from(at_width) + 4 + usize::from(tie_width)
     }
 
     pub fn len(&self) -> usize {
@@ -132,6 +151,11 @@ impl Block {
         usize::from(self.room) * (usize::from(self.score_width) + usize::from(self.at_width))
     }
 
+    /// The last, so that the others are where they would be without it.
+    fn tie_column(&self) -> usize {
+        self.player_column() + 4 * usize::from(self.room)
+    }
+
     #[inline]
     fn score_delta(&self, i: usize) -> u64 {
         load(&self.bytes, i * usize::from(self.score_width), mask(self.score_width))
@@ -152,9 +176,17 @@ impl Block {
         load(&self.bytes, self.player_column() + 4 * i, mask(4)) as u32
     }
 
+    #[inline]
+    fn tie(&self, i: usize) -> u64 {
+        if self.tie_width == 0 {
+            return self.tie_base;
+        }
+        self.tie_base + load(&self.bytes, self.tie_column() + i * usize::from(self.tie_width), mask(self.tie_width))
+    }
+
     pub fn key(&self, i: usize) -> Key {
         assert!(i < self.len());
-        Key { score: self.score(i), at: self.at(i), player: self.player(i) }
+        Key { score: self.score(i), tie: self.tie(i), at: self.at(i), player: self.player(i) }
     }
 
     pub fn keys(&self) -> impl ExactSizeIterator<Item = Key> + '_ {
@@ -167,6 +199,10 @@ impl Block {
         store(&mut self.bytes, i * score_width, mask(self.score_width), key.score - self.score_base);
         store(&mut self.bytes, at + i * at_width, mask(self.at_width), key.at - self.at_base);
         self.bytes[player + 4 * i..player + 4 * i + 4].copy_from_slice(&key.player.to_le_bytes());
+        if self.tie_width > 0 {
+            let at = self.tie_column() + i * usize::from(self.tie_width);
+            store(&mut self.bytes, at, mask(self.tie_width), key.tie - self.tie_base);
+        }
     }
 
     /// Where a player is: 16 players a step, one or two cache lines each.
@@ -207,7 +243,23 @@ impl Block {
         }
         let delta = key.score - self.score_base;
         let to = self.partition(from, self.len(), |block, i| block.score_delta(i) <= delta);
+        let (from, to) = self.with_tie(from, to, key.tie);
         self.partition(from, to, |block, i| (block.at(i), block.player(i)) < (key.at, key.player))
+    }
+
+    /// Of places with one score those that have this tie, or where they would be.
+    #[inline]
+    fn with_tie(&self, from: usize, to: usize, tie: u64) -> (usize, usize) {
+        if self.tie_width == 0 {
+            // All of the block have one.
+            return match self.tie_base.cmp(&tie) {
+                Ordering::Less => (to, to),
+                Ordering::Equal => (from, to),
+                Ordering::Greater => (from, from),
+            };
+        }
+        let first = self.partition(from, to, |block, i| block.tie(i) < tie);
+        (first, self.partition(first, to, |block, i| block.tie(i) <= tie))
     }
 
     /// The first of `from..to` that `is_before` does not hold for.
@@ -227,6 +279,7 @@ impl Block {
     fn fits(&self, key: &Key) -> bool {
         key.score.checked_sub(self.score_base).is_some_and(|delta| delta <= mask(self.score_width))
             && key.at.checked_sub(self.at_base).is_some_and(|delta| delta <= mask(self.at_width))
+            && key.tie.checked_sub(self.tie_base).is_some_and(|delta| delta <= mask(self.tie_width))
     }
 
     /// Whether a place of this score beside index `i` would be one more score.
@@ -285,15 +338,30 @@ impl Block {
     fn slide(&mut self, from: usize, to: usize, n: usize) {
         let columns = [(0, self.score_width), (self.at_column(), self.at_width), (self.player_column(), 4)];
         for (column, width) in columns {
-            let width = usize::from(width);
-            let start = column + from * width;
-            self.bytes.copy_within(start..start + n * width, column + to * width);
+            self.slide_column(column, width, from, to, n);
+        }
+        // Most boards have none: not even a call to move nothing.
+        if self.tie_width > 0 {
+            self.slide_column(self.tie_column(), self.tie_width, from, to, n);
         }
     }
 
+    #[inline]
+    fn slide_column(&mut self, column: usize, width: u8, from: usize, to: usize, n: usize) {
+        let width = usize::from(width);
+        let start = column + from * width;
+        self.bytes.copy_within(start..start + n * width, column + to * width);
+    }
+
     fn set_room(&mut self, room: usize) {
-        let old = [(0, self.score_width), (self.at_column(), self.at_width), (self.player_column(), 4)];
-        let mut bytes = vec![0; room * Block::stride(self.score_width, self.at_width) + PADDING].into_boxed_slice();
+        let old = [
+            (0, self.score_width),
+            (self.at_column(), self.at_width),
+            (self.player_column(), 4),
+            (self.tie_column(), self.tie_width),
+        ];
+        let stride = Block::stride(self.score_width, self.at_width, self.tie_width);
+        let mut bytes = vec![0; room * stride + PADDING].into_boxed_slice();
         let mut column = 0;
         for (from, width) in old {
             let n = self.len() * usize::from(width);
@@ -332,6 +400,7 @@ impl Block {
         assert!(keys.is_sorted() && !keys.is_empty());
         assert_eq!(u32::from(self.kinds), self.kinds_before(keys.len()));
         assert!(self.len <= self.room && usize::from(self.room) <= BLOCK_MAX + 2 * QUANTUM);
-        assert_eq!(self.bytes.len(), usize::from(self.room) * Block::stride(self.score_width, self.at_width) + PADDING);
+        let stride = Block::stride(self.score_width, self.at_width, self.tie_width);
+        assert_eq!(self.bytes.len(), usize::from(self.room) * stride + PADDING);
     }
 }

@@ -1,7 +1,7 @@
 //! Cursors as text, for whoever pages over a connection that remembers nothing.
 //!
 //! A token is opaque, url-safe (base64url without padding, never a leading
-//! dash) and at most 56 characters. Inside: a version byte, the board's
+//! dash) and at most 67 characters. Inside: a version byte, the board's
 //! generation and version, the edge, and a CRC-32 over all of it. The CRC finds
 //! what was cut off or mistyped; it is no secret, and a forged token can name
 //! no more than some gap of a board.
@@ -17,12 +17,12 @@ use super::{Place, Score};
 use crate::model::PlayerKey;
 
 /// First byte of a token. It keeps the first character a letter.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// Version, generation, the board's version, and which edge.
 const HEAD_BYTES: usize = 1 + 8 + 8 + 1;
-/// Score, moment, player.
-const PLACE_BYTES: usize = 8 + 8 + 4;
+/// Score, tie, moment, player.
+const PLACE_BYTES: usize = 8 + 8 + 8 + 4;
 const CRC_BYTES: usize = 4;
 
 /// A text that is no cursor, or no longer one.
@@ -49,6 +49,7 @@ impl fmt::Display for Cursor {
         bytes.push(edge);
         if let Some(place) = place {
             bytes.extend(place.score().0.to_be_bytes());
+            bytes.extend(place.tie.to_be_bytes());
             bytes.extend(place.at_ms.to_be_bytes());
             bytes.extend(place.player.0.to_be_bytes());
         }
@@ -62,10 +63,10 @@ impl FromStr for Cursor {
     type Err = BadCursor;
 
     fn from_str(text: &str) -> Result<Cursor, BadCursor> {
-        let shown = || text.chars().take(64).collect::<String>();
+        let shown = || text.chars().take(80).collect::<String>();
         let damaged = || BadCursor::Damaged(shown());
         // Longer than any token: not worth decoding.
-        if text.len() > 4 * (HEAD_BYTES + PLACE_BYTES + CRC_BYTES) / 3 {
+        if text.len() > (4 * (HEAD_BYTES + PLACE_BYTES + CRC_BYTES)).div_ceil(3) {
             return Err(damaged());
         }
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| damaged())?;
@@ -98,8 +99,9 @@ fn read(rest: &mut &[u8]) -> Option<Cursor> {
 
 fn read_place(rest: &mut &[u8]) -> Option<Place> {
     let score = Score(i64::from_be_bytes(take(rest)?));
+    let tie = u64::from_be_bytes(take(rest)?);
     let at_ms = i64::from_be_bytes(take(rest)?);
-    Some(Place::new(score, at_ms, PlayerKey(u32::from_be_bytes(take(rest)?))))
+    Some(Place::new(score, at_ms, PlayerKey(u32::from_be_bytes(take(rest)?))).with_tie(tie))
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
@@ -114,8 +116,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn edges() -> impl Strategy<Value = Edge> {
-        let place = (any::<i64>(), any::<i64>(), any::<u32>())
-            .prop_map(|(score, at_ms, player)| Place::new(Score(score), at_ms, PlayerKey(player)));
+        let place = (any::<i64>(), any::<u64>(), any::<i64>(), any::<u32>())
+            .prop_map(|(score, tie, at_ms, player)| Place::new(Score(score), at_ms, PlayerKey(player)).with_tie(tie));
         (0..4, place).prop_map(|(edge, place)| match edge {
             0 => Edge::Start,
             1 => Edge::Before(place),
@@ -129,13 +131,13 @@ mod tests {
         fn texts_go_both_ways(generation: u64, version: u64, edge in edges()) {
             let cursor = Cursor { generation, version, edge };
             let text = cursor.to_string();
-            prop_assert!(text.len() <= 56 && text.starts_with('A'), "{}", text);
+            prop_assert!(text.len() <= 67 && text.starts_with('A'), "{}", text);
             prop_assert!(text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'));
             prop_assert_eq!(text.parse(), Ok(cursor));
         }
 
         #[test]
-        fn any_other_character_and_any_cut_is_found(version: u64, edge in edges(), at in 0_usize..56, with in "[A-Za-z0-9_=. -]") {
+        fn any_other_character_and_any_cut_is_found(version: u64, edge in edges(), at in 0_usize..67, with in "[A-Za-z0-9_=. -]") {
             let text = Cursor { generation: 7, version, edge }.to_string();
             let at = at % text.len();
             prop_assert!(text[..at].parse::<Cursor>().is_err());
@@ -156,7 +158,7 @@ mod tests {
         assert!(told(&"x".repeat(100_000)).len() < 200);
         let mut bytes = vec![9; HEAD_BYTES];
         bytes.extend(crc32fast::hash(&bytes).to_be_bytes());
-        assert!(told(&URL_SAFE_NO_PAD.encode(bytes)).contains("is of version 9, this is version 1"));
+        assert!(told(&URL_SAFE_NO_PAD.encode(bytes)).contains("is of version 9, this is version 2"));
         // Well formed, but a place is named and lacks.
         let mut bytes = [vec![VERSION], vec![0; 16], vec![1]].concat();
         bytes.extend(crc32fast::hash(&bytes).to_be_bytes());

@@ -19,6 +19,8 @@ pub(super) struct Counts {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Level {
     scores: Vec<u64>,
+    /// Empty while all are 0: where the board has no ties it takes no room.
+    ties: Vec<u64>,
     ats: Vec<u64>,
     players: Vec<u32>,
     places: Vec<u32>,
@@ -34,11 +36,25 @@ impl Level {
     }
 
     pub fn low(&self, i: usize) -> Key {
-        Key { score: self.scores[i], at: self.ats[i], player: self.players[i] }
+        Key { score: self.scores[i], tie: self.tie(i), at: self.ats[i], player: self.players[i] }
+    }
+
+    #[inline]
+    fn tie(&self, i: usize) -> u64 {
+        self.ties.get(i).copied().unwrap_or(0)
+    }
+
+    /// Makes room for ties that are not 0.
+    fn make_ties(&mut self) {
+        self.ties.resize(self.len(), 0);
     }
 
     pub fn set_low(&mut self, i: usize, low: Key) {
         (self.scores[i], self.ats[i], self.players[i]) = (low.score, low.at, low.player);
+        if low.tie != self.tie(i) {
+            self.make_ties();
+            self.ties[i] = low.tie;
+        }
     }
 
     /// The child that a key belongs to; the first one also for what sorts
@@ -52,7 +68,7 @@ impl Level {
             let (mut size, mut base) = (upto - from, from);
             while size > 0 {
                 let mid = base + size / 2;
-                match (self.ats[mid], self.players[mid]) <= (key.at, key.player) {
+                match (self.tie(mid), self.ats[mid], self.players[mid]) <= (key.tie, key.at, key.player) {
                     true => (base, size) = (mid + 1, size - size / 2 - 1),
                     false => size /= 2,
                 }
@@ -120,6 +136,10 @@ impl Level {
     }
 
     pub fn insert(&mut self, i: usize, low: Key, counts: Counts, child: u32) {
+        if low.tie != 0 || !self.ties.is_empty() {
+            self.make_ties();
+            self.ties.insert(i, low.tie);
+        }
         self.scores.insert(i, low.score);
         self.ats.insert(i, low.at);
         self.players.insert(i, low.player);
@@ -130,6 +150,9 @@ impl Level {
 
     pub fn remove(&mut self, i: usize) {
         self.scores.remove(i);
+        if !self.ties.is_empty() {
+            self.ties.remove(i);
+        }
         self.ats.remove(i);
         self.players.remove(i);
         self.places.remove(i);
@@ -140,6 +163,7 @@ impl Level {
     pub fn split_off(&mut self, i: usize) -> Level {
         Level {
             scores: self.scores.split_off(i),
+            ties: self.ties.split_off(i.min(self.ties.len())),
             ats: self.ats.split_off(i),
             players: self.players.split_off(i),
             places: self.places.split_off(i),
@@ -150,6 +174,11 @@ impl Level {
     }
 
     pub fn append(&mut self, tail: &mut Level) {
+        if !(self.ties.is_empty() && tail.ties.is_empty()) {
+            self.make_ties();
+            tail.make_ties();
+            self.ties.append(&mut tail.ties);
+        }
         self.scores.append(&mut tail.scores);
         self.ats.append(&mut tail.ats);
         self.players.append(&mut tail.players);
@@ -159,7 +188,7 @@ impl Level {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        8 * (self.scores.capacity() + self.ats.capacity())
+        8 * (self.scores.capacity() + self.ties.capacity() + self.ats.capacity())
             + 4 * (self.players.capacity() + self.places.capacity() + self.starts.capacity() + self.children.capacity())
     }
 }

@@ -1,7 +1,7 @@
 //! Boards: order and positions (RULES section 8).
 //!
-//! Floor 1: pure. A server's board of a few hundred players is ordered when it
-//! is asked for; nothing is kept that a read of the rows can rebuild. A board of
+//! Floor 1: pure. [`order`] says how a board is ordered. A server's board of a few
+//! hundred players is ordered when it is asked for; nothing is kept that a read of the rows can rebuild. A board of
 //! the whole field, of millions, is a [`set::Set`], and [`query`] is what can be
 //! asked of it. A [`question`] is one of those as a value, for the edges;
 //! [`fusion`] makes one list of several boards, [`shown`] knows the units of
@@ -24,31 +24,38 @@ pub use cursor::BadCursor;
 use crate::model::row::{Ranking, WeekRow};
 use crate::model::{PlayerKey, ServerKey};
 
-/// A score that sorts as a number: higher is better in all five rankings.
+/// A score that sorts as a number. Which end is better is its board's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Score(pub i64);
 
-/// A place in the order of a board: score descending, then the earlier moment
-/// at which it was reached, then the smaller player key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A player on a board, with what he stands there by. Who is before whom is said
+/// by the board's [`Order`](order::Order).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    descending: std::cmp::Reverse<Score>,
+    score: Score,
+    /// Parts equal scores before the moment does, the smallest first; 0 on a board
+    /// where nothing does. Made by [`Orders::place`](order::Orders::place).
+    pub tie: u64,
     pub at_ms: i64,
     pub player: PlayerKey,
 }
 
 impl Place {
     pub fn new(score: Score, at_ms: i64, player: PlayerKey) -> Place {
-        Place { descending: std::cmp::Reverse(score), at_ms, player }
+        Place { score, tie: 0, at_ms, player }
+    }
+
+    pub fn with_tie(self, tie: u64) -> Place {
+        Place { tie, ..self }
     }
 
     pub fn score(&self) -> Score {
-        self.descending.0
+        self.score
     }
 }
 
-/// The place of a row in a ranking; `None`: no score, absent from the board.
-pub fn place(player: PlayerKey, row: &WeekRow, ranking: Ranking) -> Option<Place> {
+/// The score of a row in a ranking, and when it was reached; `None`: it has none.
+fn reached(row: &WeekRow, ranking: Ranking) -> Option<(Score, i64)> {
     let (score, at_ms) = match ranking {
         Ranking::Clq1 => (row.clq1() as i64, row.clq1_segments.at_ms()?),
         Ranking::Clq2 => (row.clq2() as i64, row.clq2_games.at_ms()?),
@@ -57,7 +64,7 @@ pub fn place(player: PlayerKey, row: &WeekRow, ranking: Ranking) -> Option<Place
         Ranking::Points => (row.points, row.points_at),
         Ranking::Time => (row.time_ms() as i64, row.time_at),
     };
-    Some(Place::new(Score(score), at_ms, player))
+    Some((Score(score), at_ms))
 }
 
 /// A finite `f64` as an integer of the same order.
@@ -69,28 +76,6 @@ fn sortable(x: f64) -> i64 {
 /// The way back.
 fn unsortable(sorted: i64) -> f64 {
     f64::from_bits((sorted ^ (((sorted >> 63) as u64) >> 1) as i64) as u64)
-}
-
-/// The board: places best first, position 1 at index 0.
-pub fn board(rows: &[(PlayerKey, WeekRow)], ranking: Ranking) -> Vec<Place> {
-    let mut places: Vec<Place> = rows.iter().filter_map(|(player, row)| place(*player, row, ranking)).collect();
-    places.sort_unstable();
-    places
-}
-
-/// Positions of every row in the five rankings, in the order of the rows, which
-/// must be in order of player key.
-pub fn positions(rows: &[(PlayerKey, WeekRow)]) -> Vec<[Option<u32>; 5]> {
-    debug_assert!(rows.is_sorted_by_key(|(player, _)| *player));
-    let mut positions = vec![[None; 5]; rows.len()];
-    for ranking in Ranking::ALL {
-        for (index, place) in board(rows, ranking).into_iter().enumerate() {
-            let row =
-                rows.binary_search_by_key(&place.player, |(player, _)| *player).expect("the board is of these rows");
-            positions[row][ranking as usize] = Some(index as u32 + 1);
-        }
-    }
-    positions
 }
 
 /// Servers in order of player-milliseconds of a week, descending, then smaller
@@ -112,25 +97,5 @@ mod tests {
         assert!(sorted.is_sorted());
         assert_eq!(sortable(-0.0), sortable(0.0));
         assert!(values.iter().all(|&v| unsortable(sortable(v)) == v));
-    }
-
-    #[test]
-    fn order_and_absence() {
-        let row = |points, at| {
-            let mut row = WeekRow::new(at, 1000.0);
-            row.points = points;
-            row
-        };
-        let rows = vec![
-            (PlayerKey(1), row(0, 50)),
-            (PlayerKey(2), row(7, 30)),
-            (PlayerKey(3), row(7, 20)),
-            (PlayerKey(4), row(0, 50)),
-            (PlayerKey(5), row(9, 99)),
-        ];
-        let order: Vec<u32> = board(&rows, Ranking::Points).iter().map(|p| p.player.0).collect();
-        assert_eq!(order, [5, 3, 2, 1, 4]);
-        assert!(board(&rows, Ranking::Elo).is_empty());
-        assert_eq!(positions(&rows)[2], [None, None, None, Some(2), Some(1)]);
     }
 }

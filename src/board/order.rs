@@ -1,61 +1,99 @@
-//! On which boards the lowest score is best, and how the config writes it:
-//! `points`, `points game:baseq3`, `time tag:race`. On all others the highest is.
+//! How the boards of a scope are ordered, ranking by ranking: the one place that
+//! says who stands before whom among rows (RULES section 8), for whatever shows
+//! or keeps a position. Which scopes are ordered in which way is in [`spec`]; a
+//! board of millions keeps its order in a [`Set`](super::set::Set).
 
-use std::str::FromStr;
+pub mod spec;
 
-use crate::model::row::Ranking;
-use crate::model::scope::{ScopeError, ScopeName};
-use crate::nearest::nearest;
+pub use spec::{BadBoards, LowIsBetter, Tie};
 
-/// Boards of one ranking that the lowest score leads.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct LowIsBetter {
-    pub ranking: Ranking,
-    /// `None`: in every scope.
-    pub scope: Option<ScopeName>,
+use super::set::Direction;
+use super::{Place, reached};
+use crate::model::PlayerKey;
+use crate::model::row::{Ranking, WeekRow};
+use crate::model::scope::ScopeName;
+
+/// How one board is ordered: by score, then by what parts equal scores, then the
+/// earlier moment at which the score was reached, then the smaller player key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Order {
+    pub direction: Direction,
+    /// Another ranking whose better score is first among equal ones, and which of
+    /// its scores are better in this scope.
+    pub tie: Option<(Ranking, Direction)>,
 }
 
-impl LowIsBetter {
-    /// Whether the boards of this ranking in this scope are among them.
-    pub fn holds(&self, ranking: Ranking, scope: &ScopeName) -> bool {
-        self.ranking == ranking && self.scope.as_ref().is_none_or(|only| only == scope)
-    }
-}
+/// The orders of the five boards of one scope. Unless said otherwise the highest
+/// score is best.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Orders([Order; 5]);
 
-/// Why a text names no boards.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadBoards {
-    #[error("{text:?}: {word:?} is not a ranking; {advice}")]
-    Ranking { text: String, word: String, advice: String },
-    #[error("{text:?}: {error}; expected a ranking, alone or with one scope, such as \"points game:baseq3\"")]
-    Scope { text: String, error: ScopeError },
-    #[error("{0:?}: the scope names nothing after its colon")]
-    Nothing(String),
-}
-
-impl FromStr for LowIsBetter {
-    type Err = BadBoards;
-
-    fn from_str(text: &str) -> Result<LowIsBetter, BadBoards> {
-        let shown = || text.chars().take(120).collect::<String>();
-        // Names of games and tags may hold spaces.
-        let (word, scope) = text.trim().split_once(char::is_whitespace).unwrap_or((text.trim(), ""));
-        let ranking = Ranking::from_name(word).ok_or_else(|| {
-            let names = Ranking::ALL.map(Ranking::name);
-            let advice = match nearest(word, names) {
-                Some(right) => format!("did you mean {right:?}?"),
-                None => format!("the rankings are {}", names.join(", ")),
-            };
-            BadBoards::Ranking { text: shown(), word: word.chars().take(40).collect(), advice }
-        })?;
-        let scope = match scope.trim_start() {
-            "" => None,
-            scope => Some(scope.parse::<ScopeName>().map_err(|error| BadBoards::Scope { text: shown(), error })?),
+impl Orders {
+    /// As the config has them; without a scope, those of scopes that it does not name.
+    pub fn of_scope<'s>(
+        low_is_better: &[LowIsBetter],
+        ties: &[Tie],
+        scope: impl Into<Option<&'s ScopeName>>,
+    ) -> Orders {
+        let scope = scope.into();
+        let direction = |ranking| match low_is_better.iter().any(|low| low.holds(ranking, scope)) {
+            true => Direction::LowIsBetter,
+            false => Direction::HighIsBetter,
         };
-        if scope.as_ref().is_some_and(|scope| scope.name().is_empty()) {
-            return Err(BadBoards::Nothing(shown()));
+        Orders(Ranking::ALL.map(|ranking| {
+            let tie = Tie::of(ties, ranking, scope).map(|by| (by, direction(by)));
+            Order { direction: direction(ranking), tie }
+        }))
+    }
+
+    pub fn order(&self, ranking: Ranking) -> Order {
+        self.0[ranking as usize]
+    }
+
+    /// Whether the rating is parted by another ranking or parts one: whoever has
+    /// ratings and the rest apart then has to bring them together.
+    pub fn joins_rating(&self) -> bool {
+        let ties = Ranking::ALL.into_iter().filter_map(|ranking| Some((ranking, self.order(ranking).tie?.0)));
+        ties.into_iter().any(|(ranking, by)| ranking == Ranking::Elo || by == Ranking::Elo)
+    }
+
+    /// The place of a row in a ranking; `None`: no score, absent from the board.
+    pub fn place(&self, player: PlayerKey, row: &WeekRow, ranking: Ranking) -> Option<Place> {
+        let (score, at_ms) = reached(row, ranking)?;
+        let place = Place::new(score, at_ms, player);
+        let Some((by, direction)) = self.order(ranking).tie else { return Some(place) };
+        // Who has no score there is behind all who have one.
+        Some(place.with_tie(reached(row, by).map_or(u64::MAX, |(score, _)| direction.order(score))))
+    }
+
+    /// Puts the places of one board in order, best first.
+    pub fn sort(&self, ranking: Ranking, places: &mut [Place]) {
+        let Order { direction, .. } = self.order(ranking);
+        places.sort_unstable_by_key(|place| (direction.order(place.score()), place.tie, place.at_ms, place.player));
+    }
+
+    /// The board: places best first, position 1 at index 0.
+    pub fn board(&self, rows: &[(PlayerKey, WeekRow)], ranking: Ranking) -> Vec<Place> {
+        let places = rows.iter().filter_map(|(player, row)| self.place(*player, row, ranking));
+        let mut places: Vec<Place> = places.collect();
+        self.sort(ranking, &mut places);
+        places
+    }
+
+    /// Positions of every row in the five rankings, in the order of the rows, which
+    /// must be in order of player key.
+    pub fn positions(&self, rows: &[(PlayerKey, WeekRow)]) -> Vec<[Option<u32>; 5]> {
+        debug_assert!(rows.is_sorted_by_key(|(player, _)| *player));
+        let mut positions = vec![[None; 5]; rows.len()];
+        for ranking in Ranking::ALL {
+            for (index, place) in self.board(rows, ranking).into_iter().enumerate() {
+                let row = rows
+                    .binary_search_by_key(&place.player, |(player, _)| *player)
+                    .expect("the board is of these rows");
+                positions[row][ranking as usize] = Some(index as u32 + 1);
+            }
         }
-        Ok(LowIsBetter { ranking, scope })
+        positions
     }
 }
 
@@ -63,34 +101,60 @@ impl FromStr for LowIsBetter {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_ranking_everywhere_or_in_one_scope() {
-        let (quake, race) = (ScopeName::Game("baseq3".to_owned()), ScopeName::Tag("the race".to_owned()));
-        let holds = |text: &str, ranking, scope| text.parse::<LowIsBetter>().unwrap().holds(ranking, scope);
-        assert!(holds("points", Ranking::Points, &quake) && holds("points", Ranking::Points, &race));
-        assert!(!holds("points", Ranking::Time, &quake));
-        assert!(holds("time tag:the race", Ranking::Time, &race));
-        assert!(!holds("time tag:the race", Ranking::Time, &quake));
-        assert!(!holds("time game:the race", Ranking::Time, &race));
-        assert!(holds(" elo  game:baseq3 ", Ranking::Elo, &quake));
-        let server = "server:quake3://h:27960".parse().unwrap();
-        assert!(holds("clq1 server:QUAKE3://H", Ranking::Clq1, &server));
+    fn row(points: i64, at_ms: i64) -> WeekRow {
+        let mut row = WeekRow::new(at_ms, 1000.0);
+        row.points = points;
+        row
+    }
+
+    fn rows() -> Vec<(PlayerKey, WeekRow)> {
+        let rows = [row(0, 50), row(7, 30), row(7, 20), row(0, 50), row(9, 99)];
+        (1..).map(PlayerKey).zip(rows).collect()
+    }
+
+    fn players(orders: &Orders, ranking: Ranking) -> Vec<u32> {
+        orders.board(&rows(), ranking).iter().map(|place| place.player.0).collect()
     }
 
     #[test]
-    fn refusals_name_what_is_wrong_and_what_was_expected() {
-        for (text, want) in [
-            ("", "\"\": \"\" is not a ranking; the rankings are clq1, clq2, elo, points, time"),
-            ("point game:x", "\"point game:x\": \"point\" is not a ranking; did you mean \"points\"?"),
-            (
-                "points baseq3",
-                "\"points baseq3\": scope \"baseq3\" is not of the form server:URL, game:NAME or tag:NAME; \
-                 expected a ranking, alone or with one scope, such as \"points game:baseq3\"",
-            ),
-            ("points tag:", "\"points tag:\": the scope names nothing after its colon"),
-        ] {
-            assert_eq!(text.parse::<LowIsBetter>().unwrap_err().to_string(), want);
+    fn order_and_absence() {
+        let orders = Orders::default();
+        assert_eq!(players(&orders, Ranking::Points), [5, 3, 2, 1, 4]);
+        assert!(orders.board(&rows(), Ranking::Elo).is_empty());
+        assert_eq!(orders.positions(&rows())[2], [None, None, None, Some(2), Some(1)]);
+    }
+
+    #[test]
+    fn the_lowest_leads_where_it_is_better() {
+        let of_scope = |low: &str, scope: Option<&ScopeName>| Orders::of_scope(&[low.parse().unwrap()], &[], scope);
+        let (quake, race) = (ScopeName::Game("baseq3".to_owned()), ScopeName::Tag("race".to_owned()));
+        for orders in [of_scope("points", Some(&quake)), of_scope("points game:baseq3", Some(&quake))] {
+            assert_eq!(players(&orders, Ranking::Points), [1, 4, 3, 2, 5]);
+            assert_eq!(orders.positions(&rows())[2], [None, None, None, Some(3), Some(1)], "time is as it was");
         }
-        assert!("points server:nowhere".parse::<LowIsBetter>().is_err());
+        assert_eq!(of_scope("points game:baseq3", Some(&race)), Orders::default());
+        assert_eq!(of_scope("points game:baseq3", None), Orders::default());
+        assert_ne!(of_scope("points", None), Orders::default());
+    }
+
+    #[test]
+    fn equal_scores_are_parted_by_another_ranking_in_its_own_direction() {
+        let mut rows = rows();
+        let board = |rows: &[_], low: &[&str], tie: &str| {
+            let low: Vec<LowIsBetter> = low.iter().map(|text| text.parse().unwrap()).collect();
+            let orders = Orders::of_scope(&low, &[tie.parse().unwrap()], None);
+            let board = orders.board(rows, Ranking::Points);
+            assert_eq!(orders.positions(rows)[0][Ranking::Points as usize], Some(4));
+            board.iter().map(|place| place.player.0).collect::<Vec<_>>()
+        };
+        (rows[0].1.measured_ms, rows[1].1.measured_ms) = (9, 1);
+        assert_eq!(board(&rows, &[], "points time"), [5, 2, 3, 1, 4]);
+        (rows[0].1.measured_ms, rows[3].1.measured_ms) = (1, 9);
+        assert_eq!(board(&rows, &["time"], "points time"), [5, 3, 2, 1, 4]);
+        // Of two without a rating, and of equal ones, the earlier is first.
+        rows[1].1.elo_rounds = 1;
+        assert_eq!(board(&rows, &["elo"], "points elo"), [5, 2, 3, 1, 4]);
+        rows[2].1.elo_rounds = 1;
+        assert_eq!(board(&rows, &["elo"], "points elo"), [5, 3, 2, 1, 4]);
     }
 }

@@ -206,13 +206,13 @@ impl Set {
 
     /// Players with a better score than this, which nobody need have.
     pub fn better(&self, score: Score) -> u32 {
-        self.places_before_key(&Key { score: self.direction().order(score), at: 0, player: 0 })
+        self.places_before_key(&Key::first_of(self.direction().order(score)))
     }
 
     /// Players with this score or a better one.
     pub fn as_good(&self, score: Score) -> u32 {
         match self.direction().order(score).checked_add(1) {
-            Some(score) => self.places_before_key(&Key { score, at: 0, player: 0 }),
+            Some(score) => self.places_before_key(&Key::first_of(score)),
             None => self.len(),
         }
     }
@@ -308,7 +308,7 @@ impl Set {
         let block = &self.blocks[spot.block as usize];
         let score = block.score(spot.index);
         match block.before_score(score) {
-            0 if block.joined => self.places_before_key(&Key { score, at: 0, player: 0 }),
+            0 if block.joined => self.places_before_key(&Key::first_of(score)),
             index => self.places_before(Spot { index, ..spot }),
         }
     }

@@ -131,7 +131,7 @@ impl Set {
     }
 
     /// A board of places in any order; of several of one player the best counts.
-    /// Sorts 24 bytes a place beside what the board will take.
+    /// Sorts 32 bytes a place beside what the board will take.
     pub fn build(direction: Direction, generation: u64, places: impl IntoIterator<Item = Place>) -> Set {
         let places = places.into_iter();
         let (mut set, mut keys) = Set::sorted(direction, generation, places.size_hint().0, places);
@@ -337,11 +337,12 @@ impl Set {
 
     pub(super) fn key(&self, place: &Place) -> Key {
         let at = place.at_ms as u64 ^ Direction::SIGN;
-        Key { score: self.direction.order(place.score()), at, player: place.player.0 }
+        Key { score: self.direction.order(place.score()), tie: place.tie, at, player: place.player.0 }
     }
 
     pub(super) fn place(&self, key: &Key) -> Place {
-        Place::new(self.direction.score(key.score), (key.at ^ Direction::SIGN) as i64, PlayerKey(key.player))
+        let at_ms = (key.at ^ Direction::SIGN) as i64;
+        Place::new(self.direction.score(key.score), at_ms, PlayerKey(key.player)).with_tie(key.tie)
     }
 
     /// Where a member is: the table, then up to 128 players of a block.

@@ -5,7 +5,7 @@
 use Change::{Reload, Restart};
 
 use crate::archive::ArchiveSettings;
-use crate::board::order::LowIsBetter;
+use crate::board::order::{LowIsBetter, Tie};
 use crate::board::window::{BadSpec, WindowSpec};
 use crate::model::WindowType;
 use crate::model::week::Calendar;
@@ -128,6 +128,7 @@ pub const KEYS: &[Key] = &[
     key("elo", "carry_over", Kind::Bool, Reload),
     key("boards", "windows", Kind::Texts(window), Reload),
     key("boards", "low_is_better", Kind::Texts(low_is_better), Reload),
+    key("boards", "ties", Kind::Texts(tie), Reload),
     key("boards", "closed_bytes_max", whole(0, 1 << 40, "bytes"), Reload),
     key("store", "cache_bytes", whole(16 << 20, 64 << 30, "bytes"), Restart),
     key("store", "commit_interval_ms", whole(10, 10_000, "ms"), Reload),
@@ -189,6 +190,10 @@ fn window(text: &str) -> Result<(), String> {
 
 fn low_is_better(text: &str) -> Result<(), String> {
     text.parse::<LowIsBetter>().map(|_| ()).map_err(|error| error.to_string())
+}
+
+fn tie(text: &str) -> Result<(), String> {
+    text.parse::<Tie>().map(|_| ()).map_err(|error| error.to_string())
 }
 
 fn log_filter(text: &str) -> Result<(), String> {

@@ -129,6 +129,8 @@ pub struct Boards {
     pub windows: Vec<String>,
     /// See [`Config::low_is_better`].
     pub low_is_better: Vec<String>,
+    /// See [`Config::ties`].
+    pub ties: Vec<String>,
     pub closed_bytes_max: u64,
 }
 

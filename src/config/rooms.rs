@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{Config, PASSWORD_CREDENTIAL};
 use crate::archive::ArchiveSettings;
-use crate::board::order::LowIsBetter;
+use crate::board::order::{LowIsBetter, Tie};
 use crate::board::window::{BadSpec, Shape, WindowSpec, Windows, WindowsError};
 use crate::engine::EngineSettings;
 use crate::model::WindowType;
@@ -46,6 +46,7 @@ impl Config {
             rules,
             windows: self.windows()?,
             low_is_better: self.low_is_better(),
+            ties: self.ties(),
             closed_boards_bytes_max: self.boards.closed_bytes_max,
             intervals: Intervals(self.scan.intervals_s().map(|s| s as i64 * 1_000)),
             keep_weeks: self.store.keep_weeks as usize,
@@ -68,6 +69,12 @@ impl Config {
     pub fn low_is_better(&self) -> Vec<LowIsBetter> {
         // The check of the file reads them the same way.
         self.boards.low_is_better.iter().filter_map(|boards| boards.parse().ok()).collect()
+    }
+
+    /// The boards on which another ranking parts equal scores.
+    pub fn ties(&self) -> Vec<Tie> {
+        // The check of the file reads them the same way.
+        self.boards.ties.iter().filter_map(|boards| boards.parse().ok()).collect()
     }
 
     pub fn archive_settings(&self) -> ArchiveSettings {
@@ -139,12 +146,12 @@ mod tests {
         assert_eq!(kinds(Config::default().windows().unwrap()), [(3, 4)]);
         let text = "time_zone = \"Asia/Kolkata\"\n[store]\nkeep_weeks = 9\n[boards]\n\
             windows = [\"month keep=13\", \"hour keep=48\", \"all-time\", \"12 base=2026-01-05T00:00:00Z duration=3d\"]\n\
-            low_is_better = [\"points\", \"time tag:race\"]\n";
+            low_is_better = [\"points\", \"time tag:race\"]\nties = [\"points time\", \"clq2 points game:x y\", \"elo time\"]\n";
         let config = Config::parse(text).expect("valid");
         let windows = config.windows().unwrap();
         assert_eq!(windows.calendar().zone_name(), "Asia/Kolkata");
         assert_eq!(kinds(windows), [(0, 0), (1, 48), (3, 9), (4, 13), (12, 4)]);
-        assert_eq!(config.low_is_better().len(), 2);
+        assert_eq!((config.low_is_better().len(), config.ties().len()), (2, 3));
     }
 
     #[test]

@@ -130,6 +130,10 @@ fn wrong_values_tell_what_was_expected() {
         "[boards]\nlow_is_better = [\"point tag:race\"]\n",
         &["2: boards.low_is_better: \"point tag:race\": \"point\" is not a ranking; did you mean \"points\"?"],
     );
+    problems(
+        "[boards]\nties = [\"points points\"]\n",
+        &["2: boards.ties: \"points points\": equal scores are not parted by themselves; expected another ranking"],
+    );
     assert!(Config::parse("log = \"info,clqd=loud\"\n").is_err());
     assert!(Config::parse("[scan]\nretries = 99999999999999999999\n").is_err());
 }

@@ -13,16 +13,17 @@ use std::hash::Hasher;
 use siphasher::sip::SipHasher24;
 
 use super::{Engine, Group, Source, ViewError};
+use crate::board::order::{Order, Orders};
 use crate::board::question::{self, AskError, Found};
 use crate::board::set::{Direction, Set};
 use crate::board::shown::CLQ1_PER_POINT_PER_SECOND;
-use crate::board::{self, Place, fusion, window};
+use crate::board::{Place, fusion, window};
 use crate::model::board_view::{
     BoardHead, BoardName, BoardQuestion, BoardRow, BoardsName, FusedHead, FusedQuestion, FusedRanking, FusedView,
-    PageView, PlayerName, RangeView, RankingWeight, StandingsView, WindowListed, WindowPhase, WindowView,
+    OrderView, PageView, PlayerName, RangeView, RankingWeight, StandingsView, WindowListed, WindowPhase, WindowView,
 };
 use crate::model::scope::ScopeName;
-use crate::model::{PlayerKey, Ranking, TagKey, WindowKey};
+use crate::model::{PlayerKey, Ranking, ServerKey, TagKey, WindowKey};
 use crate::nearest::nearest;
 use crate::rank::clq1;
 use asking::{Asking, standing_view};
@@ -30,7 +31,11 @@ use asking::{Asking, standing_view};
 const _: () = assert!(CLQ1_PER_POINT_PER_SECOND == clq1::SCORE_PER_POINT_PER_SECOND);
 
 /// The boards of one scope in one window, one for each ranking asked.
-type Sets<'e> = (WindowView, Vec<Cow<'e, Set>>);
+struct Sets<'e> {
+    window: WindowView,
+    orders: Orders,
+    sets: Vec<Cow<'e, Set>>,
+}
 
 /// The type of windows that is asked of where none is named.
 const WEEK: &str = "week";
@@ -49,13 +54,14 @@ impl Engine {
         source: &S,
         name: &BoardName,
     ) -> Result<(BoardHead, Cow<'_, Set>), ViewError<S::Error>> {
-        let (window, mut sets) = self.sets(source, &name.boards(), &[name.ranking])?;
+        let Sets { window, orders, mut sets } = self.sets(source, &name.boards(), &[name.ranking])?;
+        let order = orders.order(name.ranking);
         let set = sets.pop().expect("a board for each ranking");
         let head = BoardHead {
             scope: name.scope.clone(),
             window,
             ranking: name.ranking,
-            low_is_better: set.direction() == Direction::LowIsBetter,
+            order: order_view(order),
             size: set.len().into(),
             range: None,
             page: None,
@@ -117,7 +123,7 @@ impl Engine {
         rankings: &[Ranking],
         player: &PlayerName,
     ) -> Result<StandingsView, ViewError<S::Error>> {
-        let (window, sets) = self.sets(source, name, rankings)?;
+        let Sets { window, sets, .. } = self.sets(source, name, rankings)?;
         let asking = Asking { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1, sets: &sets };
         let player = asking.known_player(player)?;
         let (shown_name, display) = self.player_names(source, player)?;
@@ -144,7 +150,7 @@ impl Engine {
     ) -> Result<(FusedHead, Vec<FusedView>), ViewError<S::Error>> {
         let k = k.unwrap_or(fusion::K_DEFAULT);
         let names: Vec<Ranking> = rankings.iter().map(|weighed| weighed.ranking).collect();
-        let (window, sets) = self.sets(source, name, &names)?;
+        let Sets { window, sets, .. } = self.sets(source, name, &names)?;
         let boards: Vec<fusion::Weighed> =
             rankings.iter().zip(&sets).map(|(r, set)| fusion::Weighed { set, weight: r.weight }).collect();
         let (list, first) = match asked {
@@ -188,17 +194,17 @@ impl Engine {
             ScopeName::Server(url) => {
                 let (server, _) = self.find(url)?;
                 let rows = self.rows_counted(source, key, server)?;
+                let orders = self.orders_of(server);
                 let board = |&ranking: &Ranking| {
-                    let low = self.books.settings.low_is_better.iter().any(|low| low.holds(ranking, &name.scope));
-                    let direction = if low { Direction::LowIsBetter } else { Direction::HighIsBetter };
+                    let order = orders.order(ranking);
                     let places: Vec<Place> =
-                        rows.iter().filter_map(|(player, row)| board::place(*player, row, ranking)).collect();
-                    let generation = generation(&name.scope, &window.window, ranking, direction);
+                        rows.iter().filter_map(|(player, row)| orders.place(*player, row, ranking)).collect();
+                    let generation = generation(&name.scope, &window.window, ranking, order);
                     let version = version(&places);
-                    Cow::Owned(Set::build_of_players(direction, generation, vec![places]).at_version(version))
+                    Cow::Owned(Set::build_of_players(order.direction, generation, vec![places]).at_version(version))
                 };
                 let sets = rankings.iter().map(board).collect();
-                return Ok((window, sets));
+                return Ok(Sets { window, orders, sets });
             }
             ScopeName::Game(game) => Group::Game(self.game_known(game)?),
             ScopeName::Tag(tag) => {
@@ -213,7 +219,13 @@ impl Engine {
             Some(set) => Cow::Borrowed(set),
             None => Cow::Owned(boards.empty_board(group, ranking)),
         };
-        Ok((window, rankings.iter().map(board).collect()))
+        Ok(Sets { window, orders: boards.orders(group), sets: rankings.iter().map(board).collect() })
+    }
+
+    /// How the boards of a server are ordered.
+    pub(super) fn orders_of(&self, server: ServerKey) -> Orders {
+        let scope = self.slot(server).map(|slot| ScopeName::Server(slot.record.url.clone()));
+        self.books.settings.orders(scope.as_ref())
     }
 
     /// The window whose boards of groups an answer needs: see
@@ -301,6 +313,10 @@ impl Engine {
     }
 }
 
+pub(super) fn order_view(order: Order) -> OrderView {
+    OrderView { low_is_better: order.direction == Direction::LowIsBetter, tie: order.tie.map(|(by, _)| by) }
+}
+
 /// A moment in the words of RFC 3339.
 fn shown_time(t_ms: i64) -> String {
     chrono::DateTime::from_timestamp_millis(t_ms).map_or_else(|| t_ms.to_string(), |t| t.to_rfc3339())
@@ -308,13 +324,14 @@ fn shown_time(t_ms: i64) -> String {
 
 /// Tells a board from every other by its names, and the same one before a
 /// restart and after: a cursor stays good as long as the board is there.
-fn generation(scope: &ScopeName, window: &str, ranking: Ranking, direction: Direction) -> u64 {
+fn generation(scope: &ScopeName, window: &str, ranking: Ranking, order: Order) -> u64 {
     let mut hash = SipHasher24::new();
-    let direction = match direction {
+    let direction = |direction| match direction {
         Direction::HighIsBetter => "high",
         Direction::LowIsBetter => "low",
     };
-    for text in [&*scope.to_string(), window, ranking.name(), direction] {
+    let (by, of_tie) = order.tie.map_or(("", ""), |(by, of_tie)| (by.name(), direction(of_tie)));
+    for text in [&*scope.to_string(), window, ranking.name(), direction(order.direction), by, of_tie] {
         hash.write(text.as_bytes());
         hash.write(&[0xff]); // In no text.
     }
@@ -326,6 +343,7 @@ fn version(places: &[Place]) -> u64 {
     let mut hash = SipHasher24::new();
     for place in places {
         hash.write_i64(place.score().0);
+        hash.write_u64(place.tie);
         hash.write_i64(place.at_ms);
         hash.write_u32(place.player.0);
     }

@@ -177,7 +177,7 @@ impl Engine {
         }
         let mut standings = begun.take().unwrap_or_else(|| {
             self.settle(server, week);
-            Standings::default()
+            Standings::new(self.orders_of(server))
         });
         while !standings.is_read() {
             if !budget.is_left() {

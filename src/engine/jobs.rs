@@ -2,7 +2,6 @@
 //! anew where something was let go (RULES section 12).
 
 use super::{Engine, Gone, Source};
-use crate::board;
 use crate::model::archive::{
     ArchiveJob, ListEntry, MapWeekArchive, OutboxEntry, OutboxKey, PlayerWeekArchive, ServerArchive, WeekArchive,
 };
@@ -132,7 +131,7 @@ impl Engine {
         }
         let closed = self.is_server_closed(week, server);
         let rows = self.rows_counted(source, week.into(), server)?;
-        let positions = board::positions(&rows);
+        let positions = self.orders_of(server).positions(&rows);
         let maps = self.map_rows(source, week, server)?;
         let mut best = Vec::new();
         if closed {

@@ -3,17 +3,19 @@
 //! Two passes over what the store holds, each in parts that the caller's
 //! [`Workers`] take one after the other: over the players, for their ratings and for who has rows
 //! on several servers; then over the rows. Then the boards are put in order, again
-//! several at a time. At 10 million rows that takes 24 bytes a place, and 400 a
-//! player with rows on several servers of a group, beside what is made.
+//! several at a time. At 10 million rows that takes 32 bytes a place, 400 a
+//! player with rows on several servers of a group, and 40 a rated player of a group
+//! where rating and rows together order a board, beside what is made.
 
+use std::borrow::Cow;
 use std::sync::Mutex;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::shelf::{Boards, Group, Rules, WindowBoards};
+use crate::board::Place;
 use crate::board::set::Set;
-use crate::board::{Place, place};
-use crate::model::row::{PlayerWindow, Ranking, WeekRow};
+use crate::model::row::{PlayerWindow, Ranking, Rating, WeekRow};
 use crate::model::{GameKey, PlayerKey, ServerKey, TagKey, WindowKey};
 
 /// Parts of a pass: more than there are cores, so that none waits long for the last.
@@ -87,12 +89,23 @@ struct Known {
     /// Who has rows on several servers of a tag.
     several: Vec<(TagKey, PlayerKey)>,
     rated: Places,
+    /// In groups whose boards are ordered by rating and row together.
+    ratings: Vec<((Group, PlayerKey), Rating)>,
 }
 
 /// No row of the player counts.
 const ABSENT: u32 = u32::MAX;
 /// He has rows on several servers of the game.
 const SEVERAL: u32 = 1 << 31;
+
+/// What the players have told, for whoever reads the rows.
+#[derive(Default)]
+struct Players {
+    /// See [`Known`].
+    games: Vec<u32>,
+    several: FxHashSet<(TagKey, PlayerKey)>,
+    ratings: FxHashMap<(Group, PlayerKey), Rating>,
+}
 
 /// What a part of the rows tells.
 #[derive(Default)]
@@ -116,26 +129,26 @@ impl Plan {
             }
         };
 
-        let mut games = Vec::with_capacity(self.players_end as usize);
-        let mut several = FxHashSet::default();
+        let mut players = Players { games: Vec::with_capacity(self.players_end as usize), ..Players::default() };
         for known in in_parts(workers, |part| self.read_players(source, part_of(part, self.players_end)))? {
-            games.extend(known.games);
-            several.extend(known.several);
+            players.games.extend(known.games);
+            players.several.extend(known.several);
+            players.ratings.extend(known.ratings);
             add(known.rated);
         }
 
         let servers_end = self.left_out.len() as u32;
         let mut gathered: FxHashMap<(Group, PlayerKey), WeekRow> = FxHashMap::default();
-        for read in in_parts(workers, |part| self.read_rows(source, part_of(part, servers_end), &games, &several))? {
+        for read in in_parts(workers, |part| self.read_rows(source, part_of(part, servers_end), &players))? {
             add(read.places);
             for (key, row) in read.gathered {
                 gathered.entry(key).and_modify(|sum| sum.merge(&row)).or_insert(row);
             }
         }
         let mut places = Places::default();
-        gathered.drain().for_each(|((group, player), row)| add_row(&mut places, group, player, &row));
+        gathered.drain().for_each(|((group, player), row)| self.add_row(&mut places, &players, group, player, &row));
         add(places);
-        drop((gathered, games, several));
+        drop((gathered, players));
 
         let mut jobs = Vec::new();
         for (group, places) in all {
@@ -160,11 +173,7 @@ impl Plan {
             }
             for &(group, servers) in &counts {
                 if let Some(rating) = of_player.rating(group.tag()) {
-                    let mut row = WeekRow::new(0, 0.0);
-                    row.set_rating(rating);
-                    if let Some(place) = place(player, &row, Ranking::Elo) {
-                        known.rated.entry(group).or_default()[Ranking::Elo as usize].push(place);
-                    }
+                    self.add_rating(&mut known, group, player, rating);
                 }
                 match group.tag() {
                     Some(tag) if servers > 1 => known.several.push((tag, player)),
@@ -183,25 +192,24 @@ impl Plan {
         &self,
         source: &S,
         servers: std::ops::Range<u32>,
-        games: &[u32],
-        several: &FxHashSet<(TagKey, PlayerKey)>,
+        players: &Players,
     ) -> Result<Read, S::Error> {
         let mut read = Read::default();
         source.each_row(self.window, servers, &mut |server, player, row| {
-            let of_player = games.get(player.0 as usize).copied().unwrap_or(ABSENT);
+            let of_player = players.games.get(player.0 as usize).copied().unwrap_or(ABSENT);
             if of_player == ABSENT || !self.counts(server) {
                 return;
             }
             for group in self.groups(GameKey(of_player & !SEVERAL), server) {
                 let gathers = match group.tag() {
                     None => of_player & SEVERAL != 0,
-                    Some(tag) => several.contains(&(tag, player)),
+                    Some(tag) => players.several.contains(&(tag, player)),
                 };
                 if gathers {
                     let sum = read.gathered.entry((group, player));
                     sum.and_modify(|sum| sum.merge(&row)).or_insert_with(|| row.clone());
                 } else {
-                    add_row(&mut read.places, group, player, &row);
+                    self.add_row(&mut read.places, players, group, player, &row);
                 }
             }
         })?;
@@ -227,6 +235,39 @@ impl Plan {
         made
     }
 
+    /// A place by the rating; where that takes the row, too, only the rating.
+    fn add_rating(&self, known: &mut Known, group: Group, player: PlayerKey, rating: Rating) {
+        let orders = self.rules.orders(group);
+        if orders.joins_rating() {
+            known.ratings.push(((group, player), rating));
+            return;
+        }
+        let mut row = WeekRow::new(0, 0.0);
+        row.set_rating(rating);
+        if let Some(place) = orders.place(player, &row, Ranking::Elo) {
+            known.rated.entry(group).or_default()[Ranking::Elo as usize].push(place);
+        }
+    }
+
+    /// Places by all rankings but the rating, which rows do not tell; by that, too,
+    /// where it takes the row to order by it.
+    fn add_row(&self, places: &mut Places, players: &Players, group: Group, player: PlayerKey, row: &WeekRow) {
+        let orders = self.rules.orders(group);
+        let joins = orders.joins_rating();
+        let mut row = Cow::Borrowed(row);
+        if joins {
+            // A row has the rating of its server, not that of the group.
+            let rating = players.ratings.get(&(group, player)).copied();
+            row.to_mut().set_rating(rating.unwrap_or(Rating::UNRATED));
+        }
+        let of_group = places.entry(group).or_default();
+        for ranking in Ranking::ALL.into_iter().filter(|ranking| *ranking != Ranking::Elo || joins) {
+            if let Some(place) = orders.place(player, &row, ranking) {
+                of_group[ranking as usize].push(place);
+            }
+        }
+    }
+
     fn counts(&self, server: ServerKey) -> bool {
         !self.left_out.get(server.0 as usize).copied().unwrap_or(true)
     }
@@ -234,16 +275,6 @@ impl Plan {
     fn groups(&self, game: GameKey, server: ServerKey) -> impl Iterator<Item = Group> {
         let tags = self.tags.get(&server).into_iter().flatten();
         std::iter::once(Group::Game(game)).chain(tags.map(|tag| Group::Tag(*tag)))
-    }
-}
-
-/// Places by all rankings but the rating, which rows do not tell.
-fn add_row(places: &mut Places, group: Group, player: PlayerKey, row: &WeekRow) {
-    let of_group = places.entry(group).or_default();
-    for ranking in Ranking::ALL.into_iter().filter(|ranking| *ranking != Ranking::Elo) {
-        if let Some(place) = place(player, row, ranking) {
-            of_group[ranking as usize].push(place);
-        }
     }
 }
 

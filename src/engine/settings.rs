@@ -1,7 +1,8 @@
 //! What of the config the engine needs.
 
-use crate::board::order::LowIsBetter;
+use crate::board::order::{LowIsBetter, Orders, Tie};
 use crate::board::window::Windows;
+use crate::model::ScopeName;
 use crate::model::week::Calendar;
 use crate::rank::Rules;
 use crate::schedule::Intervals;
@@ -15,6 +16,8 @@ pub struct EngineSettings {
     pub windows: Windows,
     /// Boards on which the lowest score is best.
     pub low_is_better: Vec<LowIsBetter>,
+    /// Boards on which equal scores are parted by another ranking.
+    pub ties: Vec<Tie>,
     /// Most memory that the boards of windows that are over may take, bytes.
     pub closed_boards_bytes_max: u64,
     /// Closed weeks whose rows are kept in hot state.
@@ -31,6 +34,20 @@ pub struct EngineSettings {
     pub week_steps_per_tick: usize,
 }
 
+impl EngineSettings {
+    /// How the boards of a scope are ordered; without one, those of scopes that
+    /// the settings do not name.
+    pub fn orders<'s>(&self, scope: impl Into<Option<&'s ScopeName>>) -> Orders {
+        Orders::of_scope(&self.low_is_better, &self.ties, scope)
+    }
+
+    /// The scopes that the settings name an order of, some more than once.
+    pub fn scopes_ordered(&self) -> impl Iterator<Item = &ScopeName> {
+        let ties = self.ties.iter().filter_map(|tie| tie.scope.as_ref());
+        self.low_is_better.iter().filter_map(|low| low.scope.as_ref()).chain(ties)
+    }
+}
+
 impl Default for EngineSettings {
     fn default() -> Self {
         EngineSettings {
@@ -38,6 +55,7 @@ impl Default for EngineSettings {
             intervals: Intervals::default(),
             windows: Windows::new(Calendar::default(), []).expect("weeks alone fit"),
             low_is_better: Vec::new(),
+            ties: Vec::new(),
             closed_boards_bytes_max: 1 << 30,
             keep_weeks: 4,
             archive: false,

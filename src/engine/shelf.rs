@@ -13,10 +13,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::plan::Plan;
 use super::{Books, Engine, Slot, Source};
-use crate::board::place;
-use crate::board::set::{Direction, Set};
+use crate::board::order::{Order, Orders};
+use crate::board::set::Set;
 use crate::model::commit::RowKey;
-use crate::model::row::{Ranking, WeekRow};
+use crate::model::row::{Ranking, Rating, WeekRow};
 use crate::model::server::Entry;
 use crate::model::{GameKey, PlayerKey, ScopeName, ServerKey, TagKey, WindowKey};
 
@@ -32,14 +32,18 @@ pub enum Group {
 pub(super) struct Boards(pub(super) [Set; 5]);
 
 impl Boards {
-    fn put(&mut self, player: PlayerKey, row: Option<&WeekRow>) {
+    fn put(&mut self, orders: &Orders, player: PlayerKey, row: &WeekRow) {
         for ranking in Ranking::ALL {
             let set = &mut self.0[ranking as usize];
-            match row.and_then(|row| place(player, row, ranking)) {
+            match orders.place(player, row, ranking) {
                 Some(place) => _ = set.put(place),
                 None => _ = set.remove(player),
             }
         }
+    }
+
+    fn remove(&mut self, player: PlayerKey) {
+        self.0.iter_mut().for_each(|set| _ = set.remove(player));
     }
 }
 
@@ -64,6 +68,11 @@ impl WindowBoards {
         self.boards.get(&group).map(|boards| &boards.0[ranking as usize])
     }
 
+    /// How the boards of a group are ordered.
+    pub fn orders(&self, group: Group) -> Orders {
+        self.rules.orders(group)
+    }
+
     /// A board that nobody is on.
     pub(super) fn empty_board(&self, group: Group, ranking: Ranking) -> Set {
         self.rules.empty(self.window, group, ranking)
@@ -86,10 +95,7 @@ impl WindowBoards {
     /// Takes over rules by which no board that is here is ordered otherwise.
     /// Returns whether they are such.
     fn follow(&mut self, rules: &Rules) -> bool {
-        let follows = |group: &Group, boards: &Boards| {
-            Ranking::ALL.into_iter().all(|r| boards.0[r as usize].direction() == rules.direction(*group, r))
-        };
-        let all = self.boards.iter().all(|(group, boards)| follows(group, boards));
+        let all = self.boards.keys().all(|group| self.rules.orders(*group) == rules.orders(*group));
         if all && self.rules != *rules {
             self.rules = rules.clone();
         }
@@ -104,32 +110,30 @@ impl WindowBoards {
     }
 }
 
-/// Which scores are best, by board.
+/// How boards are ordered, by group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rules {
-    low_is_better: FxHashSet<(Group, Ranking)>,
-    low_everywhere: FxHashSet<Ranking>,
+    everywhere: Orders,
+    /// Where it may be otherwise.
+    of_group: FxHashMap<Group, Orders>,
 }
 
 impl Rules {
-    pub(super) fn direction(&self, group: Group, ranking: Ranking) -> Direction {
-        match self.low_everywhere.contains(&ranking) || self.low_is_better.contains(&(group, ranking)) {
-            true => Direction::LowIsBetter,
-            false => Direction::HighIsBetter,
-        }
+    pub(super) fn orders(&self, group: Group) -> Orders {
+        self.of_group.get(&group).copied().unwrap_or(self.everywhere)
     }
 
     pub(super) fn empty(&self, window: WindowKey, group: Group, ranking: Ranking) -> Set {
-        let direction = self.direction(group, ranking);
-        Set::new(direction, generation(window, group, ranking, direction))
+        let order = self.orders(group).order(ranking);
+        Set::new(order.direction, generation(window, group, ranking, order))
     }
 }
 
 /// Tells a board from every other; the same after a restart.
-fn generation(window: WindowKey, group: Group, ranking: Ranking, direction: Direction) -> u64 {
+fn generation(window: WindowKey, group: Group, ranking: Ranking, order: Order) -> u64 {
     use std::hash::{Hash, Hasher};
     let mut hasher = siphasher::sip::SipHasher24::new();
-    (window, group, ranking, direction).hash(&mut hasher);
+    (window, group, ranking, order).hash(&mut hasher);
     hasher.finish()
 }
 
@@ -233,23 +237,17 @@ impl Shelf {
 }
 
 impl Books {
-    /// Looks which scores are best on which board. Boards at hand that say
-    /// otherwise go on answering until they are made anew.
+    /// Looks how boards are ordered. Boards at hand that are ordered otherwise go
+    /// on answering until they are made anew.
     pub(super) fn see_order(&mut self) {
-        let mut rules = Rules::default();
-        for low in &self.settings.low_is_better {
-            match &low.scope {
-                None => _ = rules.low_everywhere.insert(low.ranking),
-                Some(ScopeName::Server(_)) => {} // ordered when it is asked for
-                Some(ScopeName::Game(name)) => {
-                    rules
-                        .low_is_better
-                        .extend(self.games.find(name).map(|key| (Group::Game(GameKey(key)), low.ranking)));
-                }
-                Some(ScopeName::Tag(name)) => {
-                    rules.low_is_better.extend(self.tags.find(name).map(|key| (Group::Tag(TagKey(key)), low.ranking)));
-                }
-            }
+        let mut rules = Rules { everywhere: self.settings.orders(None), of_group: FxHashMap::default() };
+        for scope in self.settings.scopes_ordered() {
+            let group = match scope {
+                ScopeName::Server(_) => None, // ordered when it is asked for
+                ScopeName::Game(name) => self.games.find(name).map(|key| Group::Game(GameKey(key))),
+                ScopeName::Tag(name) => self.tags.find(name).map(|key| Group::Tag(TagKey(key))),
+            };
+            rules.of_group.extend(group.map(|group| (group, self.settings.orders(scope))));
         }
         // A game that is new has no boards yet: those at hand only learn its rules.
         for boards in self.shelf.windows.values_mut().filter_map(|shelved| shelved.boards.as_mut()) {
@@ -387,7 +385,7 @@ impl Engine {
             None => source.player_window(window, player)?,
         };
         let Some(of_player) = of_player else {
-            boards.boards.values_mut().for_each(|boards| boards.put(player, None));
+            boards.boards.values_mut().for_each(|boards| boards.remove(player));
             return Ok(());
         };
         let mut merged: Vec<(Group, WeekRow)> = Vec::with_capacity(1);
@@ -403,14 +401,14 @@ impl Engine {
             }
         }
         for (group, row) in &mut merged {
-            let unrated = crate::model::Rating { elo: 0.0, rounds: 0, at_ms: 0 };
-            row.set_rating(of_player.rating(group.tag()).unwrap_or(unrated));
-            boards.boards_mut(*group).put(player, Some(row));
+            row.set_rating(of_player.rating(group.tag()).unwrap_or(Rating::UNRATED));
+            let orders = boards.rules.orders(*group);
+            boards.boards_mut(*group).put(&orders, player, row);
         }
         // Where he stood and no longer does.
         for (_, boards) in boards.boards.iter_mut().filter(|(group, _)| !merged.iter().any(|(g, _)| g == *group)) {
             if boards.0[Ranking::Time as usize].get(player).is_some() {
-                boards.put(player, None);
+                boards.remove(player);
             }
         }
         Ok(())

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::boards::order_view;
 use super::{Engine, Slot, Source};
+use crate::board::BadCursor;
 use crate::board::query::Stale;
 use crate::board::shown::shown;
-use crate::board::{self, BadCursor};
+
 use crate::model::commit::WeekPhase;
 use crate::model::name::{ColourCodes, normalise};
 use crate::model::row::{Ranking, WeekRow};
@@ -155,11 +157,13 @@ impl Engine {
             None => self.books.calendar.week(self.now_ms()),
         };
         let rows = self.rows_counted(source, week.into(), key)?;
-        let board = board::board(&rows, ranking);
+        let orders = self.orders_of(key);
+        let board = orders.board(&rows, ranking);
         let mut top = Top {
             server: url.as_str().to_owned(),
             week: week::label(week),
             ranking,
+            order: order_view(orders.order(ranking)),
             closed: self.is_closed(week),
             size: board.len() as u64,
             rows: Vec::new(),
@@ -204,7 +208,7 @@ impl Engine {
                     servers_seen.insert(server);
                     let rows = self.rows_counted(source, state.week.into(), server)?;
                     let Ok(at) = rows.binary_search_by_key(&player, |(p, _)| *p) else { continue };
-                    let positions = board::positions(&rows)[at];
+                    let positions = self.orders_of(server).positions(&rows)[at];
                     of_week.push(self.player_week(state.week, server, &rows[at].1, positions));
                 }
                 of_week.sort_by(|a, b| a.server.cmp(&b.server));
@@ -253,7 +257,7 @@ impl Engine {
         servers.sort_unstable();
         for (url, server) in servers {
             let rows = self.rows_counted(source, week.into(), server).map_err(ViewError::Source)?;
-            let positions = board::positions(&rows);
+            let positions = self.orders_of(server).positions(&rows);
             let mut lines = Vec::with_capacity(rows.len());
             for ((player, row), positions) in rows.iter().zip(positions) {
                 let record = source.player_record(*player).map_err(ViewError::Source)?;

@@ -180,6 +180,15 @@ pub enum WindowPhase {
     Closed,
 }
 
+/// How a board is ordered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OrderView {
+    pub low_is_better: bool,
+    /// The ranking that parts equal scores before the moment does, where one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tie: Option<Ranking>,
+}
+
 /// The head of an answer of a board; its places follow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardHead {
@@ -187,7 +196,8 @@ pub struct BoardHead {
     #[serde(flatten)]
     pub window: WindowView,
     pub ranking: Ranking,
-    pub low_is_better: bool,
+    #[serde(flatten)]
+    pub order: OrderView,
     /// Players on the board.
     pub size: u64,
     /// Of a range or count: the players within, and the position of the first.

@@ -197,6 +197,11 @@ pub struct PlayerWindow {
     pub by_tag: Vec<(TagKey, Rating)>,
 }
 
+impl Rating {
+    /// Of somebody who has none.
+    pub const UNRATED: Rating = Rating { elo: 0.0, rounds: 0, at_ms: 0 };
+}
+
 impl PlayerWindow {
     pub fn new(game: GameKey) -> PlayerWindow {
         PlayerWindow { game, servers: Vec::new(), in_game: None, by_tag: Vec::new() }

@@ -4,6 +4,7 @@
 use super::forgotten::NameHash;
 use serde::{Deserialize, Serialize};
 
+use super::board_view::OrderView;
 use super::row::Ranking;
 
 /// The engine's part of `clqd status`.
@@ -126,6 +127,8 @@ pub struct Top {
     pub server: String,
     pub week: String,
     pub ranking: Ranking,
+    #[serde(flatten)]
+    pub order: OrderView,
     /// The week is closed: nothing here changes any more.
     pub closed: bool,
     /// Players on the board.

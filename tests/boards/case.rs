@@ -69,6 +69,10 @@ impl Case {
             boards.iter().map(|text| text.parse().unwrap_or_else(|e| panic!("{e}"))).collect();
     }
 
+    pub fn set_ties(&mut self, boards: &[&str]) {
+        self.settings.ties = boards.iter().map(|text| text.parse().unwrap_or_else(|e| panic!("{e}"))).collect();
+    }
+
     pub fn hot(&mut self) -> &mut Hot {
         self.hot.as_mut().expect("it is open")
     }
@@ -149,9 +153,8 @@ impl Case {
         self.hot().commit().expect("a store");
         let settings = Settings { calendar: *self.settings.windows.calendar(), ..Settings::default() };
         let oracle = Oracle::new(&self.log, settings);
-        let (specs, low, tags) =
-            (self.settings.windows.specs().to_vec(), self.settings.low_is_better.clone(), self.tags.clone());
-        compare::check(self.hot(), &oracle, &specs, &low, &tags, of);
+        let (settings, tags) = (self.settings.clone(), self.tags.clone());
+        compare::check(self.hot(), &oracle, &settings, &tags, of);
     }
 
     /// Records that the store holds of a window. Closes the state and opens it again.

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use clqd::board::set::Direction;
 use clqd::board::shown::shown;
 use clqd::board::window::{self, WindowSpec};
-use clqd::board::{Place, order::LowIsBetter};
+use clqd::board::{Place, order::Tie};
+use clqd::engine::EngineSettings;
 use clqd::hot::Hot;
 use clqd::model::board_view::{BoardName, WindowListed};
 use clqd::model::row::Ranking;
@@ -21,6 +22,7 @@ use crate::oracle::{Oracle, Row, Scope, Stretches};
 pub struct Board {
     pub places: Vec<Place>,
     pub low_is_better: bool,
+    pub tie: Option<Ranking>,
     /// In front of the first place.
     pub generation: u64,
 }
@@ -71,12 +73,12 @@ pub fn read_one(hot: &Hot, scope: &ScopeName, window: WindowKey, ranking: Rankin
     let (head, set) = hot.engine.board(&hot.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
     let places: Vec<Place> = set.iter().collect();
     assert_eq!(head.size, places.len() as u64, "{name:?}");
-    assert_eq!(head.low_is_better, set.direction() == Direction::LowIsBetter, "{name:?}");
+    assert_eq!(head.order.low_is_better, set.direction() == Direction::LowIsBetter, "{name:?}");
     for (place, position) in places.iter().zip(1..) {
         assert_eq!(set.position(place.player), Some(position), "{name:?}: position of {place:?}");
         assert_eq!(set.get(place.player), Some(*place), "{name:?}");
     }
-    Board { places, low_is_better: head.low_is_better, generation: set.start().generation }
+    Board { places, low_is_better: head.order.low_is_better, tie: head.order.tie, generation: set.start().generation }
 }
 
 /// The types of windows, with how the oracle counts them.
@@ -100,8 +102,7 @@ pub fn stretches(specs: &[WindowSpec]) -> Vec<(WindowType, Stretches)> {
 pub fn check(
     hot: &mut Hot,
     oracle: &Oracle,
-    specs: &[WindowSpec],
-    low: &[LowIsBetter],
+    settings: &EngineSettings,
     tags: &[(String, Vec<String>)],
     of: &str,
 ) -> Segments {
@@ -109,7 +110,7 @@ pub fn check(
     let known = windows_of(hot);
     let mut filled = BTreeSet::new();
     let mut compared = Segments::default();
-    for (kind, stretches) in stretches(specs) {
+    for (kind, stretches) in stretches(settings.windows.specs()) {
         for (index, span) in oracle.windows(&stretches) {
             let window = WindowKey { kind, index };
             let label = window::label(window);
@@ -122,11 +123,14 @@ pub fn check(
                     Some(week) => oracle.rows(week.0, scope),
                     None => oracle.window_rows(&span, scope),
                 };
-                for ranking in Ranking::ALL {
-                    let board = read_one(hot, name, window, ranking);
+                let boards = Ranking::ALL.map(|ranking| read_one(hot, name, window, ranking));
+                for (ranking, board) in Ranking::ALL.into_iter().zip(&boards) {
                     let of = format!("{of}: {} of {name} in {label}", ranking.name());
-                    assert_eq!(board.low_is_better, low.iter().any(|low| low.holds(ranking, name)), "{of}");
-                    let segments = check_one(oracle, &rows, &board, ranking, &of);
+                    let low = settings.low_is_better.iter().any(|low| low.holds(ranking, name));
+                    assert_eq!(board.low_is_better, low, "{of}");
+                    assert_eq!(board.tie, tie(&settings.ties, ranking, name), "{of}");
+                    let tie = board.tie.map(|by| &boards[by as usize]);
+                    let segments = check_one(oracle, &rows, board, tie, ranking, &of);
                     if window.week().is_some() && matches!(scope, Scope::Server(_)) {
                         compared.add(segments); // each is in one week of one server
                     }
@@ -143,9 +147,24 @@ pub fn check(
     compared
 }
 
+/// What is to part equal scores: the last that names the scope, or else the last
+/// that names none.
+fn tie(ties: &[Tie], ranking: Ranking, scope: &ScopeName) -> Option<Ranking> {
+    let of_ranking = || ties.iter().filter(|tie| tie.ranking == ranking);
+    let here = of_ranking().rfind(|tie| tie.scope.as_ref() == Some(scope));
+    here.or_else(|| of_ranking().rfind(|tie| tie.scope.is_none())).map(|tie| tie.by)
+}
+
 /// Exact, but for the last digits of ratings and one thousandth in a segment.
 /// What those decide is judged by the scores as they stand on the board.
-fn check_one(oracle: &Oracle, rows: &[Row], board: &Board, ranking: Ranking, of: &str) -> Segments {
+fn check_one(
+    oracle: &Oracle,
+    rows: &[Row],
+    board: &Board,
+    tie: Option<&Board>,
+    ranking: Ranking,
+    of: &str,
+) -> Segments {
     let name = ranking.name();
     let mut compared = Segments::default();
     let want: BTreeMap<PlayerKey, &Row> = rows
@@ -177,11 +196,16 @@ fn check_one(oracle: &Oracle, rows: &[Row], board: &Board, ranking: Ranking, of:
     }
     let mut ordered = board.places.clone();
     ordered.sort_by_key(|place| {
-        let score = if board.low_is_better { i128::from(place.score().0) } else { -i128::from(place.score().0) };
-        (score, place.at_ms, place.player)
+        // What parts equal scores is the score on the other board, as that is held
+        // against the oracle; who is not on it comes last.
+        let on_other = tie.and_then(|other| {
+            let there = other.places.iter().find(|it| it.player == place.player)?;
+            Some(order_of(other, there))
+        });
+        (order_of(board, place), tie.is_some() && on_other.is_none(), on_other, place.at_ms, place.player)
     });
     assert_eq!(board.places, ordered, "{of}: order");
-    if !board.low_is_better {
+    if !board.low_is_better && tie.is_none() {
         let exact = board
             .places
             .iter()
@@ -194,4 +218,10 @@ fn check_one(oracle: &Oracle, rows: &[Row], board: &Board, ranking: Ranking, of:
         }
     }
     compared
+}
+
+/// The smaller, the better.
+fn order_of(board: &Board, place: &Place) -> i128 {
+    let score = i128::from(place.score().0);
+    if board.low_is_better { score } else { -score }
 }

@@ -90,7 +90,7 @@ fn the_other_end_comes_first() {
     let low = case.points("game:baseq3", DAY);
     assert!(low.is_sorted_by(|a, b| a.1 <= b.1) && low.len() == high.len() && low != high);
     let answer = case.ask(&board, &BoardQuestion::Size {}).unwrap();
-    assert!(answer.head.low_is_better);
+    assert!(answer.head.order.low_is_better);
     case.check("low scores first");
 
     // Boards that were planned by rules of before are not taken.
@@ -105,6 +105,59 @@ fn the_other_end_comes_first() {
     case.set_low(&["points game:baseq3"]);
     case.reload();
     assert!(!case.hot().engine.windows_out_of_order().contains(&day()));
+}
+
+/// Who has played longer is before others of as many points, in every game but one.
+#[test]
+fn another_ranking_parts_equal_scores() {
+    let mut case = Case::new("UTC", &["day keep=0"]);
+    let t = ms("2026-11-18T09:10:00Z");
+    for (minute, who) in [(0, "ann"), (2, "bob cal"), (4, "ann bob cal dee")] {
+        let list: Vec<(&str, i64)> = who.split(' ').map(|name| (name, if minute == 4 { 3 } else { 0 })).collect();
+        for (server, t_ms) in [A, C].into_iter().zip(t + minute * MINUTE_MS..) {
+            case.scan(t_ms, server, &list);
+        }
+    }
+    let names =
+        |case: &mut Case, scope| -> Vec<String> { case.points(scope, DAY).into_iter().map(|(name, _)| name).collect() };
+    // All have three points of one moment; the keys are in order of appearance.
+    for scope in ["game:baseq3", "game:cstrike"] {
+        assert_eq!(names(&mut case, scope), ["ann", "bob", "cal", "dee"]);
+    }
+    let board = name("game:baseq3", DAY, Ranking::Points, None);
+    let first = case.ask(&board, &BoardQuestion::Page { position: 1, count: 1 }).unwrap();
+    let after = BoardQuestion::After { cursor: first.head.page.unwrap().after, count: 1 };
+
+    case.set_ties(&["points time", "points elo game:cstrike"]);
+    case.set_low(&["time game:cstrike", "time tag:alone"]);
+    case.reload();
+    assert!(case.hot().engine.windows_out_of_order().contains(&day()));
+    assert!(case.ask(&board, &after).is_ok(), "the board of before answers");
+    let plan = case.hot().engine.plan_boards(day());
+    let made = clqd::hot::make_boards(&plan, &case.hot().store.reader()).unwrap();
+    case.hot().engine.shelve(made);
+    let stale = case.ask(&board, &after).unwrap_err().to_string();
+    assert!(stale.contains("begin anew"), "{stale}");
+    let answer = case.ask(&board, &BoardQuestion::Size {}).unwrap();
+    assert_eq!(answer.head.order.tie, Some(Ranking::Time));
+    let times: Vec<f64> = case.board("game:baseq3", DAY, Ranking::Time).iter().map(|(_, time, _)| *time).collect();
+    assert!(times.is_sorted_by(|a, b| a >= b) && times[0] > times[3], "{times:?}");
+    let longest_first = ["bob", "cal", "ann", "dee"];
+    assert_eq!(names(&mut case, "game:baseq3"), longest_first);
+    assert_eq!(names(&mut case, "tag:pair"), longest_first);
+    assert_eq!(names(&mut case, "tag:alone"), ["dee", "ann", "bob", "cal"], "the shortest time is better there");
+    assert_eq!(names(&mut case, "game:cstrike"), ["ann", "bob", "cal", "dee"], "nobody is rated");
+    case.check("parted by another ranking");
+
+    // Positions that equal scores share are shared still, and time goes on.
+    let standing = BoardQuestion::Standing { player: clqd::model::board_view::PlayerName::Name("dee".to_owned()) };
+    let BoardRow::Standing(dee) = &case.ask(&board, &standing).unwrap().rows[0] else { panic!("a standing") };
+    let at = dee.place.unwrap();
+    assert_eq!((at.position, at.competition, at.dense), (4, 1, 1));
+    case.scan(t + 6 * MINUTE_MS, A, &[("ann", 3), ("dee", 3)]);
+    case.scan(t + 8 * MINUTE_MS, A, &[("ann", 3), ("dee", 3)]);
+    assert_eq!(names(&mut case, "game:baseq3"), ["ann", "dee", "bob", "cal"], "the points are as they were");
+    case.check("a tie that moves");
 }
 
 #[test]

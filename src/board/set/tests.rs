@@ -24,7 +24,11 @@ impl Numbers {
 }
 
 fn place(score: i64, at_ms: i64, player: u32) -> Place {
-    Place::new(Score(score), at_ms, PlayerKey(player))
+    tied(score, 0, at_ms, player)
+}
+
+fn tied(score: i64, tie: u64, at_ms: i64, player: u32) -> Place {
+    Place::new(Score(score), at_ms, PlayerKey(player)).with_tie(tie)
 }
 
 /// Players 1, 2, ... with these scores, reached at 1, 2, ...
@@ -84,12 +88,13 @@ struct Oracle {
 }
 
 impl Oracle {
-    fn of(direction: Direction, players: &BTreeMap<u32, (i64, i64)>) -> Oracle {
-        let mut places: Vec<Place> = players.iter().map(|(&player, &(score, at))| place(score, at, player)).collect();
+    fn of(direction: Direction, players: &BTreeMap<u32, (i64, u64, i64)>) -> Oracle {
+        let mut places: Vec<Place> =
+            players.iter().map(|(&player, &(score, tie, at))| tied(score, tie, at, player)).collect();
         places.sort_by(|a, b| {
             let by_score = a.score().0.cmp(&b.score().0);
             let by_score = if direction == High { by_score.reverse() } else { by_score };
-            by_score.then(a.at_ms.cmp(&b.at_ms)).then(a.player.cmp(&b.player))
+            by_score.then(a.tie.cmp(&b.tie)).then(a.at_ms.cmp(&b.at_ms)).then(a.player.cmp(&b.player))
         });
         Oracle { direction, places }
     }
@@ -155,10 +160,12 @@ impl Oracle {
 
 #[test]
 fn random_operations_equal_a_sorted_vec() {
-    for (seed, direction) in [(1, High), (2, Low), (3, High), (4, Low), (5, High), (6, Low)] {
+    for (seed, direction) in (1..=12).zip([High, Low].into_iter().cycle()) {
         let mut numbers = Numbers(seed);
         // Few scores: ties over many blocks. Many: none. Any: every width of column.
         let (kinds, field) = [(5, 3_000), (1_000, 6_000), (u64::MAX, 3_000)][seed as usize % 3];
+        // None before the moment parts equal scores; or something of few values, or of any.
+        let tie_kinds = [1, 1, 3, u64::MAX][seed as usize / 7 * 2 + seed as usize % 2];
         let (mut set, mut truth) = (Set::new(direction, seed), BTreeMap::new());
         for step in 0..60_000_u64 {
             let player = (numbers.below(field) as u32).wrapping_mul(1_000_003);
@@ -172,24 +179,29 @@ fn random_operations_equal_a_sorted_vec() {
             };
             if numbers.below(10) < removes {
                 let had = truth.remove(&player);
-                let expected = had.map_or(Change::Unchanged, |(score, at)| Change::From(place(score, at, player)));
+                let expected =
+                    had.map_or(Change::Unchanged, |(score, tie, at)| Change::From(tied(score, tie, at, player)));
                 assert_eq!(set.remove(PlayerKey(player)), expected);
             } else {
                 let score = match numbers.below(40) {
                     0 => [i64::MIN, i64::MIN + 1, 0, i64::MAX][numbers.below(4) as usize],
                     _ => numbers.below(kinds) as i64,
                 };
+                let tie = match numbers.below(40) {
+                    0 if tie_kinds > 1 => [0, 1, u64::MAX - 1, u64::MAX][numbers.below(4) as usize],
+                    _ => numbers.below(tie_kinds),
+                };
                 let at = match numbers.below(20) {
                     0 => numbers.next() as i64,
                     _ => 1_763_942_400_000 + numbers.below(604_800) as i64 * 1000,
                 };
-                let before = truth.insert(player, (score, at));
+                let before = truth.insert(player, (score, tie, at));
                 let expected = match before {
                     None => Change::Added,
-                    Some(same) if same == (score, at) => Change::Unchanged,
-                    Some((score, at)) => Change::From(place(score, at, player)),
+                    Some(same) if same == (score, tie, at) => Change::Unchanged,
+                    Some((score, tie, at)) => Change::From(tied(score, tie, at, player)),
                 };
-                assert_eq!(set.put(place(score, at, player)), expected);
+                assert_eq!(set.put(tied(score, tie, at, player)), expected);
             }
             if step % 997 == 0 {
                 Oracle::of(direction, &truth).check(&set, &mut numbers);
@@ -295,6 +307,26 @@ fn equal_scores_go_to_the_earlier_then_to_the_smaller_key() {
         assert_eq!(players(&set.bottom(2)), [0, 1]);
         assert!((1..=6).all(|p| set.competition(set.at(p).unwrap().player) == Some(1)));
         assert_eq!((set.scores(), set.position_for(Score(7)), set.better(Score(7))), (1, 7, 0));
+    }
+}
+
+/// The tie parts places, not positions that equal scores share.
+#[test]
+fn a_tie_comes_before_the_moment_and_leaves_the_score_alone() {
+    for direction in [High, Low] {
+        let mut set = Set::new(direction, 1);
+        let others = [(9, 1), (2, 2), (2, 3), (0, 4), (u64::MAX, 5)];
+        others.into_iter().for_each(|(tie, player)| _ = set.put(tied(7, tie, 100 - i64::from(player), player)));
+        set.put(tied(if direction == High { 8 } else { 6 }, u64::MAX, 999, 6));
+        set.check();
+        assert_eq!(players(&set.top(9)), [6, 4, 3, 2, 1, 5]);
+        assert!((1..=5).all(|p| set.competition(PlayerKey(p)) == Some(2) && set.dense(PlayerKey(p)) == Some(2)));
+        assert_eq!((set.scores(), set.position_for(Score(7)), set.better(Score(7))), (2, 7, 1));
+        let page = set.page_after(&set.start(), 4).unwrap();
+        let cursor = page.end.to_string().parse().unwrap();
+        assert_eq!(players(&set.page_after(&cursor, 9).unwrap().run.places), [1, 5]);
+        assert_eq!(set.put(tied(7, 1, 95, 5)), Change::From(tied(7, u64::MAX, 95, 5)), "another tie is another place");
+        assert_eq!(players(&set.page_before(&cursor, 9).unwrap().run.places), [6, 4, 5, 3, 2]);
     }
 }
 
@@ -480,6 +512,10 @@ fn columns_are_as_wide_as_they_must() {
     wide.put(place(600, i64::MIN, 20_002));
     wide.check();
     assert!(wide.heap_bytes() < narrow.heap_bytes() + 3 * 16 * 300);
+    let mut parted = narrow.clone();
+    parted.put(tied(600, u64::MAX, 0, 20_000));
+    parted.check();
+    assert!(parted.heap_bytes() < narrow.heap_bytes() + 8 * 128 + 8 * GROUP_MAX + 300, "one block pays for it");
     assert_eq!(wide.get(PlayerKey(20_002)), Some(place(600, i64::MIN, 20_002)));
     assert_eq!(
         (wide.at(1), wide.at(10_003)),

@@ -175,7 +175,7 @@ fn players(n: u64) -> String {
 }
 
 fn print_head(out: &mut impl Write, head: &BoardHead) -> io::Result<()> {
-    let order = if head.low_is_better { ", lowest first" } else { "" };
+    let order = super::order_words(head.order);
     let place = place_of(&head.scope, &head.window);
     writeln!(out, "{} on {place}, {}{order}", head.ranking.name(), players(head.size))?;
     if let Some(range) = head.range {

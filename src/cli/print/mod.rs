@@ -11,6 +11,7 @@ use super::table::{Align, Column, Table};
 use super::units::{ago, clean, clq1_per_s, count, duration, elo, plain, points, score, score_heading};
 use crate::control::Row;
 use crate::control::protocol::{Change, Outcome, Scan, ScanResult};
+use crate::model::board_view::OrderView;
 use crate::model::row::Ranking;
 use crate::model::view::{PlayerView, PlayerWeekView, Top};
 
@@ -117,10 +118,19 @@ fn print_scan(out: &mut impl Write, scan: &Scan) -> io::Result<()> {
     out.flush()
 }
 
+/// How a board is ordered, where it is not as boards are.
+fn order_words(order: OrderView) -> String {
+    let direction = if order.low_is_better { ", lowest first" } else { "" };
+    let tie = order.tie.map(|by| format!(", equal ones by {}", by.name()));
+    direction.to_owned() + &tie.unwrap_or_default()
+}
+
 fn print_top(out: &mut impl Write, top: &Top, now_ms: i64) -> io::Result<()> {
     let state = if top.closed { "final" } else { "running" };
     let players = if top.size == 1 { "player" } else { "players" };
-    writeln!(out, "{} on {} in {} ({state}), {} {players}", top.ranking.name(), top.server, top.week, count(top.size))?;
+    let order = order_words(top.order);
+    let place = format!("{} in {} ({state})", top.server, top.week);
+    writeln!(out, "{} on {place}, {} {players}{order}", top.ranking.name(), count(top.size))?;
     let columns = [
         ("#", Align::Right),
         ("player", Align::Left),

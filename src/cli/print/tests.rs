@@ -6,8 +6,8 @@ use super::*;
 use crate::control::protocol::{ArchiveStatus, DaemonStatus, Status};
 use crate::model::NameHash;
 use crate::model::board_view::{
-    AbsentView, BoardHead, FusedHead, FusedRanking, FusedView, PageView, PlaceScore, PlaceView, PositionForView,
-    RangeView, StandingView, StandingsView, Stored, WindowListed, WindowPhase, WindowView,
+    AbsentView, BoardHead, FusedHead, FusedRanking, FusedView, OrderView, PageView, PlaceScore, PlaceView,
+    PositionForView, RangeView, StandingView, StandingsView, Stored, WindowListed, WindowPhase, WindowView,
 };
 use crate::model::commit::WeekPhase;
 use crate::model::view::{
@@ -133,6 +133,7 @@ fn a_top_list() {
         server: "quake3://127.0.0.1:27960".into(),
         week: "2025-W47".into(),
         ranking: Ranking::Clq1,
+        order: OrderView::default(),
         closed: false,
         size: 1_212,
         rows: vec![row(1, "Visor", 0.12345), row(2, "日本", 0.1)],
@@ -146,11 +147,12 @@ clq1 on quake3://127.0.0.1:27960 in 2025-W47 (running), 1,212 players
 2  日本      0.1000  2 min ago
 ",
     );
-    let elo = Top { ranking: Ranking::Elo, closed: true, size: 1, rows: vec![row(1, "Visor", 887.5)], ..top };
+    let order = OrderView { low_is_better: true, tie: Some(Ranking::Points) };
+    let elo = Top { ranking: Ranking::Elo, order, closed: true, size: 1, rows: vec![row(1, "Visor", 887.5)], ..top };
     printed(
         vec![Row::Top(elo)],
         "\
-elo on quake3://127.0.0.1:27960 in 2025-W47 (final), 1 player
+elo on quake3://127.0.0.1:27960 in 2025-W47 (final), 1 player, lowest first, equal ones by points
 #  player  elo  reached
 1  Visor   888  2 min ago
 ",
@@ -171,7 +173,7 @@ fn place(player: u32, name: &str, at: PlaceScore) -> Row {
 
 fn board(ranking: Ranking) -> BoardHead {
     let scope = "server:quake3://127.0.0.1:27960".parse().expect("a scope");
-    BoardHead { scope, window: window(), ranking, low_is_better: false, size: 1_212, range: None, page: None }
+    BoardHead { scope, window: window(), ranking, order: OrderView::default(), size: 1_212, range: None, page: None }
 }
 
 #[test]
@@ -194,11 +196,12 @@ next page: --after AQy
 ",
     );
     // The whole of a board needs no cursors.
-    let whole = BoardHead { size: 1, low_is_better: true, ..head };
+    let order = OrderView { low_is_better: true, tie: Some(Ranking::Time) };
+    let whole = BoardHead { size: 1, order, ..head };
     printed(
         vec![Row::BoardHead(Box::new(whole)), place(7, "Visor", place_score(1, 1, 1, 0.25))],
         "\
-clq1 on quake3://127.0.0.1:27960 in 2025-W47 (running), 1 player, lowest first
+clq1 on quake3://127.0.0.1:27960 in 2025-W47 (running), 1 player, lowest first, equal ones by time
 the board has changed since the cursor was made: the pages may not join
 #  shared  dense  player  key  points/s  reached
 1       1      1  Visor     7    0.2500  2 min ago

@@ -5,14 +5,16 @@
 //! millions. So what is kept of a row is small, and nothing here takes more than
 //! the ordering of one ranking at once.
 
-use crate::board::{self, Place};
+use crate::board::Place;
+use crate::board::order::Orders;
 use crate::model::PlayerKey;
 use crate::model::row::{Ranking, WeekRow};
 
 const RANKINGS: usize = Ranking::WITH_BEST.len();
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Standings {
+    orders: Orders,
     /// In order of player key.
     players: Vec<Player>,
     places: [Vec<Place>; RANKINGS],
@@ -39,12 +41,17 @@ pub(super) struct Standing {
 }
 
 impl Standings {
+    /// Of a server whose boards are ordered so.
+    pub(super) fn new(orders: Orders) -> Standings {
+        Standings { orders, players: Vec::new(), places: Default::default(), complete: false, passed: 0 }
+    }
+
     /// Brings in the next rows, in order of player key.
     pub(super) fn read(&mut self, rows: &[(PlayerKey, WeekRow)]) {
         for (key, row) in rows {
             debug_assert!(!self.complete && self.last_read() < Some(*key));
             for (places, ranking) in self.places.iter_mut().zip(Ranking::WITH_BEST) {
-                places.extend(board::place(*key, row, ranking));
+                places.extend(self.orders.place(*key, row, ranking));
             }
             self.players.push(Player { key: *key, elo: row.elo, positions: [0; RANKINGS] });
         }
@@ -57,7 +64,7 @@ impl Standings {
     /// All rows are read.
     pub(super) fn end(&mut self) {
         for (which, places) in std::mem::take(&mut self.places).iter_mut().enumerate() {
-            places.sort_unstable();
+            self.orders.sort(Ranking::WITH_BEST[which], places);
             for (place, position) in places.iter().zip(1..) {
                 let at = self.players.binary_search_by_key(&place.player, |player| player.key);
                 self.players[at.expect("places are of these players")].positions[which] = position;
@@ -110,16 +117,18 @@ mod tests {
                 (PlayerKey(n * 3), row)
             })
             .collect();
+        let low = ["clq1", "elo"].map(|text| text.parse().unwrap());
+        let orders = Orders::of_scope(&low, &["clq2 elo".parse().unwrap()], None);
         let want: Vec<Standing> = rows
             .iter()
-            .zip(board::positions(&rows))
+            .zip(orders.positions(&rows))
             .map(|((player, row), positions)| {
                 let positions = Ranking::WITH_BEST.map(|ranking| positions[ranking as usize]);
                 Standing { player: *player, positions, elo: row.elo }
             })
             .collect();
         for portion in [1, 7, 199] {
-            let mut standings = Standings::default();
+            let mut standings = Standings::new(orders);
             rows.chunks(portion).for_each(|rows| standings.read(rows));
             standings.end();
             let mut got = Vec::new();

@@ -1,0 +1,188 @@
+//! How the config writes which boards are ordered in their own way. On which the
+//! lowest score is best: `points`, `points game:baseq3`, `time tag:race`; on all
+//! others the highest is. And on which another ranking parts equal scores: `points
+//! time`, `clq2 points game:baseq3`; on all others the earlier moment does.
+
+use std::str::FromStr;
+
+use crate::model::row::Ranking;
+use crate::model::scope::{ScopeError, ScopeName};
+use crate::nearest::nearest;
+
+/// Boards of one ranking that the lowest score leads.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LowIsBetter {
+    pub ranking: Ranking,
+    /// `None`: in every scope.
+    pub scope: Option<ScopeName>,
+}
+
+impl LowIsBetter {
+    /// Whether the boards of this ranking in this scope are among them; without
+    /// one, those of a scope that is named nowhere.
+    pub fn holds<'s>(&self, ranking: Ranking, scope: impl Into<Option<&'s ScopeName>>) -> bool {
+        self.ranking == ranking && (self.scope.is_none() || self.scope.as_ref() == scope.into())
+    }
+}
+
+/// Boards of one ranking on which equal scores are parted by another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Tie {
+    pub ranking: Ranking,
+    pub by: Ranking,
+    /// `None`: in every scope that has none of its own.
+    pub scope: Option<ScopeName>,
+}
+
+impl Tie {
+    /// What parts equal scores on the boards of a ranking in a scope; without one,
+    /// in scopes that are named nowhere. Of several the one that names the scope
+    /// holds, of those the last.
+    pub fn of(ties: &[Tie], ranking: Ranking, scope: Option<&ScopeName>) -> Option<Ranking> {
+        let of_scope = |scope: Option<&ScopeName>| {
+            ties.iter().rev().find(|tie| tie.ranking == ranking && tie.scope.as_ref() == scope).map(|tie| tie.by)
+        };
+        scope.and_then(|_| of_scope(scope)).or_else(|| of_scope(None))
+    }
+}
+
+/// Why a text names no boards.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadBoards {
+    #[error("{text:?}: {word:?} is not a ranking; {advice}")]
+    Ranking { text: String, word: String, advice: String },
+    #[error("{text:?}: {error}; expected {expected}")]
+    Scope { text: String, error: ScopeError, expected: &'static str },
+    #[error("{0:?}: the scope names nothing after its colon")]
+    Nothing(String),
+    #[error("{0:?}: equal scores are not parted by themselves; expected another ranking")]
+    Itself(String),
+}
+
+impl FromStr for LowIsBetter {
+    type Err = BadBoards;
+
+    fn from_str(text: &str) -> Result<LowIsBetter, BadBoards> {
+        let mut words = Words { text, rest: text };
+        let ranking = words.ranking()?;
+        let scope = words.scope("a ranking, alone or with one scope, such as \"points game:baseq3\"")?;
+        Ok(LowIsBetter { ranking, scope })
+    }
+}
+
+impl FromStr for Tie {
+    type Err = BadBoards;
+
+    fn from_str(text: &str) -> Result<Tie, BadBoards> {
+        let mut words = Words { text, rest: text };
+        let (ranking, by) = (words.ranking()?, words.ranking()?);
+        if ranking == by {
+            return Err(BadBoards::Itself(words.shown()));
+        }
+        let scope = words.scope("two rankings, alone or with one scope, such as \"points time game:baseq3\"")?;
+        Ok(Tie { ranking, by, scope })
+    }
+}
+
+/// A text that is read word by word.
+struct Words<'t> {
+    text: &'t str,
+    rest: &'t str,
+}
+
+impl Words<'_> {
+    fn shown(&self) -> String {
+        self.text.chars().take(120).collect()
+    }
+
+    fn ranking(&mut self) -> Result<Ranking, BadBoards> {
+        let rest = self.rest.trim();
+        let (word, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        self.rest = rest;
+        Ranking::from_name(word).ok_or_else(|| {
+            let names = Ranking::ALL.map(Ranking::name);
+            let advice = match nearest(word, names) {
+                Some(right) => format!("did you mean {right:?}?"),
+                None => format!("the rankings are {}", names.join(", ")),
+            };
+            BadBoards::Ranking { text: self.shown(), word: word.chars().take(40).collect(), advice }
+        })
+    }
+
+    /// All that is left: names of games and tags may hold spaces.
+    fn scope(&self, expected: &'static str) -> Result<Option<ScopeName>, BadBoards> {
+        let rest = self.rest.trim();
+        if rest.is_empty() {
+            return Ok(None);
+        }
+        let scope: ScopeName =
+            rest.parse().map_err(|error| BadBoards::Scope { text: self.shown(), error, expected })?;
+        if scope.name().is_empty() {
+            return Err(BadBoards::Nothing(self.shown()));
+        }
+        Ok(Some(scope))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ranking_everywhere_or_in_one_scope() {
+        let (quake, race) = (ScopeName::Game("baseq3".to_owned()), ScopeName::Tag("the race".to_owned()));
+        let holds = |text: &str, ranking, scope| text.parse::<LowIsBetter>().unwrap().holds(ranking, scope);
+        assert!(holds("points", Ranking::Points, &quake) && holds("points", Ranking::Points, &race));
+        assert!(!holds("points", Ranking::Time, &quake));
+        assert!(holds("time tag:the race", Ranking::Time, &race));
+        assert!(!holds("time tag:the race", Ranking::Time, &quake));
+        assert!(!holds("time game:the race", Ranking::Time, &race));
+        assert!(holds(" elo  game:baseq3 ", Ranking::Elo, &quake));
+        let server = "server:quake3://h:27960".parse().unwrap();
+        assert!(holds("clq1 server:QUAKE3://H", Ranking::Clq1, &server));
+    }
+
+    #[test]
+    fn refusals_name_what_is_wrong_and_what_was_expected() {
+        for (text, want) in [
+            ("", "\"\": \"\" is not a ranking; the rankings are clq1, clq2, elo, points, time"),
+            ("point game:x", "\"point game:x\": \"point\" is not a ranking; did you mean \"points\"?"),
+            (
+                "points baseq3",
+                "\"points baseq3\": scope \"baseq3\" is not of the form server:URL, game:NAME or tag:NAME; \
+                 expected a ranking, alone or with one scope, such as \"points game:baseq3\"",
+            ),
+            ("points tag:", "\"points tag:\": the scope names nothing after its colon"),
+        ] {
+            assert_eq!(text.parse::<LowIsBetter>().unwrap_err().to_string(), want);
+        }
+        assert!("points server:nowhere".parse::<LowIsBetter>().is_err());
+        for (text, want) in [
+            ("points", "\"points\": \"\" is not a ranking; the rankings are clq1, clq2, elo, points, time"),
+            ("points tine game:x", "\"points tine game:x\": \"tine\" is not a ranking; did you mean \"time\"?"),
+            ("elo elo", "\"elo elo\": equal scores are not parted by themselves; expected another ranking"),
+            (
+                "points time elo",
+                "\"points time elo\": scope \"elo\" is not of the form server:URL, game:NAME or tag:NAME; \
+                 expected two rankings, alone or with one scope, such as \"points time game:baseq3\"",
+            ),
+            ("points time tag: ", "\"points time tag: \": the scope names nothing after its colon"),
+        ] {
+            assert_eq!(text.parse::<Tie>().unwrap_err().to_string(), want);
+        }
+    }
+
+    #[test]
+    fn the_narrower_tie_holds_and_of_two_the_last() {
+        let texts =
+            ["points clq1", "points time", "points clq2 tag:the race", " points  elo  tag:the race ", "elo time"];
+        let ties = texts.map(|text| text.parse::<Tie>().unwrap());
+        let (quake, race) = (ScopeName::Game("baseq3".to_owned()), ScopeName::Tag("the race".to_owned()));
+        assert_eq!(Tie::of(&ties, Ranking::Points, None), Some(Ranking::Time));
+        assert_eq!(Tie::of(&ties, Ranking::Points, Some(&quake)), Some(Ranking::Time));
+        assert_eq!(Tie::of(&ties, Ranking::Points, Some(&race)), Some(Ranking::Elo));
+        assert_eq!(Tie::of(&ties, Ranking::Elo, Some(&race)), Some(Ranking::Time));
+        assert_eq!(Tie::of(&ties[2..], Ranking::Points, None), None);
+        assert_eq!(Tie::of(&ties[2..], Ranking::Points, Some(&quake)), None);
+    }
+}

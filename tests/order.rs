@@ -1,0 +1,324 @@
+//! One order of a server's boards: whatever shows or keeps a position on a server
+//! whose boards are ordered in their own way says the same. The answers of `clqd board`, `top`,
+//! `player` and `export`, the best positions that a closed week leaves, and the
+//! rows in MySQL are held against rows that are put in order here.
+//!
+//! How the boards of games and tags are ordered is told by `boards_equal_oracle`.
+
+mod db;
+
+use std::collections::BTreeMap;
+
+use clqd::archive::Archive;
+use clqd::engine::{EngineSettings, Event, Outcome, Source, ViewError};
+use clqd::hot::Hot;
+use clqd::model::board_view::{
+    BoardName, BoardQuestion, BoardRow, BoardsName, FusedQuestion, OrderView, PlayerName, RankingWeight,
+};
+use clqd::model::row::{Ranking, WeekRow};
+use clqd::model::week::{Calendar, label};
+use clqd::model::{Completeness, OutboxKey, Player, PlayerKey, ScopeName, ServerKey, ServerUrl, Snapshot, WeekKey};
+use clqd::store::{StoreError, StoreSettings};
+use db::Database;
+
+const MONDAY_MS: i64 = 1_763_942_400_000; // 2025-11-24 00:00 UTC
+const MINUTE_MS: i64 = 60_000;
+const WEEK_MS: i64 = 7 * 24 * 60 * MINUTE_MS;
+
+/// The first is ordered otherwise, the second only where every server is.
+const SERVERS: [&str; 2] = ["quake3://a:27960", "quake3://b:27960"];
+
+struct Setting {
+    low_is_better: &'static [&'static str],
+    ties: &'static [&'static str],
+}
+
+const REVERSED: Setting = Setting {
+    low_is_better: &["points server:quake3://a:27960", "clq1 server:quake3://a", "elo server:quake3://a:27960", "time"],
+    ties: &["points time server:quake3://a:27960", "clq2 points", "elo clq1 server:quake3://b:27960"],
+};
+const PLAIN: Setting = Setting { low_is_better: &[], ties: &[] };
+
+impl Setting {
+    fn engine(&self) -> EngineSettings {
+        let low_is_better = self.low_is_better.iter().map(|text| text.parse().unwrap()).collect();
+        let ties = self.ties.iter().map(|text| text.parse().unwrap()).collect();
+        EngineSettings { archive: true, low_is_better, ties, ..EngineSettings::default() }
+    }
+
+    fn is_low(&self, server: &str, ranking: Ranking) -> bool {
+        let everywhere = self.low_is_better.contains(&ranking.name());
+        let here = |text: &&str| server == SERVERS[0] && text.starts_with(&format!("{} server:", ranking.name()));
+        everywhere || self.low_is_better.iter().any(here)
+    }
+
+    /// What parts equal scores.
+    fn tie(&self, server: &str, ranking: Ranking) -> Option<Ranking> {
+        let holds = |text: &&&str| {
+            text.split(' ').next() == Some(ranking.name())
+                && text.split_once(" server:").is_none_or(|(_, only)| only == server)
+        };
+        self.ties.iter().find(holds).and_then(|text| Ranking::from_name(text.split(' ').nth(1)?))
+    }
+}
+
+fn open(dir: &std::path::Path, setting: &Setting) -> Hot {
+    let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+    Hot::open(dir, store, setting.engine()).unwrap()
+}
+
+/// From a moment on: a scan every two minutes, a round of twenty; who is on which
+/// server changes by the round, and many have as many points as others.
+fn play(hot: &mut Hot, from_ms: i64, minutes: i64) {
+    for minute in (0..minutes).step_by(2) {
+        let (t_ms, round) = (from_ms + minute * MINUTE_MS, minute / 20);
+        for (server, which) in SERVERS.into_iter().zip(0..) {
+            let player = |n: i64| Player {
+                name: format!("p{n}"),
+                points: (n % 4 + 1) * (minute % 20) / 2,
+                ping: Some(40),
+                connected_ms: None,
+                bot: false,
+            };
+            let plays = |n: &i64| (n * 7 + round * 3 + which) % 5 < 3;
+            let snapshot = Snapshot {
+                t_ms,
+                game: "baseq3".to_owned(),
+                map: format!("map{}", round % 3),
+                hostname: String::new(),
+                slots: 16,
+                players: (0..9).filter(plays).map(player).collect(),
+                completeness: Completeness::Full,
+            };
+            let url = ServerUrl::parse(server).unwrap();
+            hot.handle(Event::Observed { url, outcome: Outcome::Snapshot(snapshot) }).unwrap();
+        }
+        hot.handle(Event::Tick { now_ms: t_ms }).unwrap();
+        hot.commit().unwrap();
+    }
+}
+
+/// A week that is closed, and the one that runs.
+fn two_weeks(hot: &mut Hot) -> [WeekKey; 2] {
+    play(hot, MONDAY_MS, 300);
+    hot.settle(MONDAY_MS + WEEK_MS + MINUTE_MS).unwrap();
+    play(hot, MONDAY_MS + WEEK_MS + 10 * MINUTE_MS, 200);
+    hot.commit().unwrap();
+    [MONDAY_MS, MONDAY_MS + WEEK_MS].map(|t_ms| Calendar::default().week(t_ms))
+}
+
+fn score(row: &WeekRow, ranking: Ranking) -> Option<f64> {
+    match ranking {
+        Ranking::Clq1 => Some(row.clq1() as f64).filter(|&score| score > 0.0),
+        Ranking::Clq2 => Some(row.clq2() as f64).filter(|&score| score > 0.0),
+        Ranking::Elo => Some(row.elo).filter(|_| row.elo_rounds > 0),
+        Ranking::Points => Some(row.points as f64),
+        Ranking::Time => Some(row.time_ms() as f64),
+    }
+}
+
+fn reached_ms(row: &WeekRow, ranking: Ranking) -> i64 {
+    match ranking {
+        Ranking::Clq1 => row.clq1_segments.at_ms().unwrap(),
+        Ranking::Clq2 => row.clq2_games.at_ms().unwrap(),
+        Ranking::Elo => row.elo_at,
+        Ranking::Points => row.points_at,
+        Ranking::Time => row.time_at,
+    }
+}
+
+type Rows = BTreeMap<String, (WeekRow, [Option<u32>; 5])>;
+
+fn exported(hot: &Hot, week: WeekKey, server: &str) -> Rows {
+    let mut rows = Rows::new();
+    let each = |url: &str, _: &str, name: &str, row: &WeekRow, positions| {
+        if url == server {
+            rows.insert(name.to_owned(), (row.clone(), positions));
+        }
+        Ok::<_, ViewError<StoreError>>(())
+    };
+    hot.engine.export(&hot.store, &label(week), each).unwrap();
+    rows
+}
+
+fn key(hot: &Hot, name: &str) -> PlayerKey {
+    hot.store.players_named(name).unwrap()[0].1
+}
+
+/// Names in the order that the rules ask for.
+fn ordered(hot: &Hot, rows: &Rows, setting: &Setting, server: &str, ranking: Ranking) -> Vec<String> {
+    let signed = |row: &WeekRow, ranking| {
+        let sign = if setting.is_low(server, ranking) { 1.0 } else { -1.0 };
+        score(row, ranking).map(|score| sign * score)
+    };
+    let tie = |row: &WeekRow| match setting.tie(server, ranking) {
+        None => 0.0,
+        Some(by) => signed(row, by).unwrap_or(f64::INFINITY),
+    };
+    let on_board = rows.iter().filter_map(|(name, (row, _))| Some((name, row, signed(row, ranking)?)));
+    let mut list: Vec<_> = on_board.collect();
+    list.sort_by(|(a_name, a, a_score), (b_name, b, b_score)| {
+        let by_moment = reached_ms(a, ranking).cmp(&reached_ms(b, ranking));
+        let by_tie = tie(a).total_cmp(&tie(b));
+        a_score.total_cmp(b_score).then(by_tie).then(by_moment).then(key(hot, a_name).cmp(&key(hot, b_name)))
+    });
+    list.into_iter().map(|(name, ..)| name.clone()).collect()
+}
+
+/// Names by position.
+fn by_position(positions: impl IntoIterator<Item = (u32, String)>) -> Vec<String> {
+    let all: BTreeMap<u32, String> = positions.into_iter().collect();
+    assert!(all.keys().copied().eq(1..=all.len() as u32), "{all:?}");
+    all.into_values().collect()
+}
+
+/// Every answer about every board of the servers in a week, against rows in order.
+fn answers_agree(hot: &Hot, week: WeekKey, setting: &Setting) {
+    for (server, ranking) in SERVERS.into_iter().flat_map(|server| Ranking::ALL.map(|ranking| (server, ranking))) {
+        let of = format!("{} of {server} in {}", ranking.name(), label(week));
+        let rows = exported(hot, week, server);
+        let want = ordered(hot, &rows, setting, server, ranking);
+        assert!(want.len() > 4, "{of}: {want:?}");
+        let at = |name: &String| want.iter().position(|it| it == name).map(|index| index as u32 + 1);
+        for (name, (_, positions)) in &rows {
+            assert_eq!(positions[ranking as usize], at(name), "{of}: exported {name}");
+        }
+
+        let url = ServerUrl::parse(server).unwrap();
+        let top = hot.engine.top(&hot.store, &url, ranking, Some(&label(week)), 100).unwrap();
+        let OrderView { low_is_better, tie } = top.order;
+        assert_eq!((low_is_better, tie), (setting.is_low(server, ranking), setting.tie(server, ranking)), "{of}");
+        assert_eq!(by_position(top.rows.into_iter().map(|row| (row.position as u32, row.name))), want, "{of}: top");
+
+        let scope = ScopeName::Server(url);
+        let board = BoardName { scope: scope.clone(), ranking, window: Some(label(week)), time_ms: None };
+        let answer = hot.engine.ask_board(&hot.store, &board, &BoardQuestion::Top { count: 100 }).unwrap();
+        assert_eq!(answer.head.order, top.order, "{of}");
+        let place = |row| match row {
+            BoardRow::Place(place) => (place.at.position as u32, place.name),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(by_position(answer.rows.into_iter().map(place)), want, "{of}: board");
+
+        let boards = BoardsName { scope, window: Some(label(week)), time_ms: None };
+        let weights = [RankingWeight { ranking, weight: 1.0 }];
+        let (_, fused) =
+            hot.engine.fused(&hot.store, &boards, &weights, None, &FusedQuestion::Top { count: 100 }).unwrap();
+        assert_eq!(fused.into_iter().map(|view| view.name).collect::<Vec<_>>(), want, "{of}: fused");
+
+        for name in rows.keys() {
+            let asked = PlayerName::Name(name.clone());
+            let standings = hot.engine.standings(&hot.store, &boards, &[ranking], &asked).unwrap();
+            let standing = standings.standings[0].place.map(|place| place.position as u32);
+            assert_eq!(standing, at(name), "{of}: standing of {name}");
+            let views = hot.engine.players(&hot.store, name).unwrap();
+            let weeks = views[0].weeks.iter().find(|it| it.week == label(week) && it.server == server);
+            assert_eq!(weeks.unwrap().positions.get(&ranking).copied(), at(name), "{of}: player {name}");
+        }
+    }
+}
+
+/// Writes what waits to be archived; it leaves the outbox.
+async fn archive(hot: &mut Hot, archive: &mut Archive) {
+    let jobs = hot.engine.archive_jobs(&hot.store, None, None, 100_000, 1_000_000).unwrap();
+    let (entries, jobs): (Vec<_>, Vec<_>) = jobs.into_iter().unzip();
+    archive.write(&jobs.into_iter().flatten().collect::<Vec<_>>()).await.unwrap();
+    hot.engine.archived(&entries);
+    hot.commit().unwrap();
+}
+
+/// Positions of a week in MySQL, and the best positions where they are of a week.
+async fn mysql_agrees(hot: &Hot, database: &Database, week: WeekKey, setting: &Setting) {
+    for (server, ranking) in SERVERS.into_iter().flat_map(|server| Ranking::ALL.map(|ranking| (server, ranking))) {
+        let of = format!("{} of {server} in {}", ranking.name(), label(week));
+        let want = ordered(hot, &exported(hot, week, server), setting, server, ranking);
+        let column = format!("{}_position", ranking.name());
+        let sql = format!(
+            "SELECT w.{column}, p.name FROM player_week w JOIN player p ON p.player = w.player \
+             JOIN server s ON s.server = w.server WHERE s.url = '{server}' AND w.week = {} AND w.{column} IS NOT NULL",
+            week.0
+        );
+        let rows = database.rows(&sql).await;
+        let found = by_position(rows.iter().map(|row| (row[0].parse().unwrap(), row[1].clone())));
+        assert_eq!(found, want, "{of}: player_week");
+    }
+}
+
+async fn best_are_of(hot: &Hot, database: &Database, week: WeekKey, setting: &Setting) {
+    for (server, ranking) in SERVERS.into_iter().flat_map(|server| Ranking::WITH_BEST.map(|ranking| (server, ranking)))
+    {
+        let of = format!("{} of {server} in {}", ranking.name(), label(week));
+        let want = ordered(hot, &exported(hot, week, server), setting, server, ranking);
+        let sql = format!(
+            "SELECT b.position, p.name FROM best_position b JOIN player p ON p.player = b.player JOIN server s \
+             ON s.server = b.server WHERE s.url = '{server}' AND b.ranking = '{}' AND b.week = {}",
+            ranking.name(),
+            week.0
+        );
+        let rows = database.rows(&sql).await;
+        let found = by_position(rows.iter().map(|row| (row[0].parse().unwrap(), row[1].clone())));
+        assert_eq!(found, want, "{of}: best positions in MySQL");
+        let mut shown = Vec::new();
+        for name in &want {
+            let views = hot.engine.players(&hot.store, name).unwrap();
+            let best = views[0].best.iter().find(|it| it.server == server && it.ranking == ranking).unwrap();
+            assert_eq!(best.week, label(week));
+            shown.push((best.position, name.clone()));
+        }
+        assert_eq!(by_position(shown), want, "{of}: best positions of players");
+    }
+}
+
+#[tokio::test]
+async fn all_say_the_same_of_a_server() {
+    let database = Database::new().await;
+    let mut mysql = Archive::connect(&database.settings()).await.unwrap();
+    mysql.migrate().await.unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let mut hot = open(dir.path(), &REVERSED);
+    let weeks = two_weeks(&mut hot);
+    archive(&mut hot, &mut mysql).await;
+    for week in weeks {
+        answers_agree(&hot, week, &REVERSED);
+        mysql_agrees(&hot, &database, week, &REVERSED).await;
+    }
+    best_are_of(&hot, &database, weeks[0], &REVERSED).await;
+
+    // A reload orders what is kept otherwise, and MySQL with it; what a closed
+    // week has left for ever stays.
+    hot.engine.reload(PLAIN.engine());
+    hot.settle(MONDAY_MS + WEEK_MS + 300 * MINUTE_MS).unwrap();
+    archive(&mut hot, &mut mysql).await;
+    for week in weeks {
+        answers_agree(&hot, week, &PLAIN);
+        mysql_agrees(&hot, &database, week, &PLAIN).await;
+    }
+    best_are_of(&hot, &database, weeks[0], &REVERSED).await;
+}
+
+/// One server of two: only its rows go to the archive again.
+#[test]
+fn a_reload_archives_the_servers_that_are_ordered_otherwise() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut hot = open(dir.path(), &PLAIN);
+    let weeks = two_weeks(&mut hot);
+    let empty = |hot: &mut Hot| {
+        let jobs = hot.engine.archive_jobs(&hot.store, None, None, 100_000, 1_000_000).unwrap();
+        let keys: Vec<_> = jobs.iter().map(|(entry, _)| entry.key).collect();
+        hot.engine.archived(&jobs.into_iter().map(|(entry, _)| entry).collect::<Vec<_>>());
+        hot.commit().unwrap();
+        keys
+    };
+    assert!(!empty(&mut hot).is_empty());
+    let low = Setting {
+        low_is_better: &["points server:quake3://b:27960", "elo game:baseq3", "elo server:quake3://c"],
+        ties: &[],
+    };
+    let tie = Setting { low_is_better: &[], ties: &["clq2 time server:quake3://b:27960", "elo time tag:x"] };
+    let of_b = weeks.map(|week| OutboxKey::Week { week, server: ServerKey(2) });
+    for (setting, want) in [(&low, &of_b[..]), (&low, &[]), (&tie, &of_b), (&PLAIN, &of_b)] {
+        hot.engine.reload(setting.engine());
+        hot.commit().unwrap();
+        assert_eq!(empty(&mut hot), want);
+    }
+}
