@@ -32,6 +32,9 @@ const CLOSING_TICK_MS: i64 = 200;
 /// series, of more than 1 kB each.
 const STEPS_PER_RANK: usize = 8;
 
+/// Positions of players that are given in one step: they are in memory.
+const POSITIONS_PER_STEP: usize = 8;
+
 /// How far a week is closed.
 #[derive(Debug)]
 pub(super) struct Closing {
@@ -190,6 +193,14 @@ impl Engine {
             if portion.is_last {
                 standings.end();
             }
+        }
+        while !standings.are_given() {
+            if !budget.is_left() {
+                *begun = Some(standings);
+                return Ok(false);
+            }
+            let given = standings.give(budget.0.saturating_mul(POSITIONS_PER_STEP));
+            budget.spend(given.div_ceil(POSITIONS_PER_STEP));
         }
         while let Some(standing) = standings.next() {
             if !budget.is_left() {

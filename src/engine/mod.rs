@@ -14,6 +14,7 @@ mod forget;
 mod jobs;
 mod lag;
 mod plan;
+mod positions;
 mod rebuild;
 mod settings;
 mod shelf;
