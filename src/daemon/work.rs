@@ -25,7 +25,7 @@ use crate::engine::{
     Added, AdminError, CorrectError, EngineSettings, Event, Forgotten, Notice, Outcome, RescanWhich, WindowBoards,
 };
 use crate::hot::Hot;
-use crate::model::archive::{ArchiveJob, OutboxEntry};
+use crate::model::archive::{ArchiveJob, OutboxEntry, PartAsk, WeekPart};
 use crate::model::view::Correction;
 use crate::model::{ServerKey, ServerUrl, WindowKey};
 use crate::scan::{ScanMode, ScanOutcome, ScanRequest};
@@ -62,6 +62,10 @@ pub(super) enum Order {
     Jobs {
         ask: Ask,
         reply: oneshot::Sender<Vec<(OutboxEntry, ArchiveJob)>>,
+    },
+    Part {
+        ask: PartAsk,
+        reply: oneshot::Sender<WeekPart>,
     },
     /// For who reads whole windows beside the engine's work.
     Reader {
@@ -434,6 +438,13 @@ impl Work {
             }
             Order::Reader { reply } => _ = reply.send(self.hot.store.reader()),
             Order::Jobs { ask, reply } => _ = reply.send(self.jobs(ask)?),
+            Order::Part { ask, reply } => {
+                let part = self.hot.engine.week_part(&self.hot.store, ask)?;
+                if matches!(part, WeekPart::Part { .. }) {
+                    self.commit()?;
+                }
+                _ = reply.send(part);
+            }
             Order::ArchiveAnew { reply } => {
                 self.hot.engine.archive_anew();
                 self.commit()?;

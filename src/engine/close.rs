@@ -73,10 +73,10 @@ impl Closing {
 
 /// Some of a server's rows, in order of player key.
 #[derive(Debug)]
-struct Portion {
-    rows: Vec<(PlayerKey, WeekRow)>,
+pub(super) struct Portion {
+    pub rows: Vec<(PlayerKey, WeekRow)>,
     /// There are none after it.
-    is_last: bool,
+    pub is_last: bool,
 }
 
 /// The steps left to a tick: one for each record read or written.
@@ -187,7 +187,7 @@ impl Engine {
                 *begun = Some(standings);
                 return Ok(false);
             }
-            let portion = self.settled_rows(source, week.into(), server, standings.last_read(), budget.0)?;
+            let portion = self.rows_after(source, week.into(), server, standings.last_read(), budget.0)?;
             budget.spend(portion.rows.len());
             standings.read(&portion.rows);
             if portion.is_last {
@@ -325,9 +325,9 @@ impl Engine {
         self.books.meta.resync || self.books.pending.outbox.iter().any(of_week) || source.outbox_holds_week(week)
     }
 
-    /// The next rows of a server that is settled for a week that is over, about
-    /// `most`: committed, and changed since.
-    fn settled_rows<S: Source>(
+    /// The next rows of a server as of now, as [`Engine::rows`] has them: of those
+    /// that are committed at most `most`.
+    pub(super) fn rows_after<S: Source>(
         &self,
         source: &S,
         window: WindowKey,
@@ -341,13 +341,7 @@ impl Engine {
             Some((last, _)) if rows.len() == most => (Bound::Included(*last), false),
             _ => (Bound::Unbounded, true),
         };
-        let changed = self.books.pending.rows.get(&(window, server));
-        for (player, row) in changed.into_iter().flatten().filter(|(player, _)| (from, to).contains(player)) {
-            match rows.binary_search_by_key(player, |(p, _)| *p) {
-                Ok(at) => rows[at].1.clone_from(row),
-                Err(at) => rows.insert(at, (*player, WeekRow::clone(row))),
-            }
-        }
+        self.bring_up_to_date(&mut rows, window, server, (from, to));
         Ok(Portion { rows, is_last })
     }
 
@@ -360,7 +354,21 @@ impl Engine {
         server: ServerKey,
     ) -> Result<Vec<(PlayerKey, WeekRow)>, S::Error> {
         let mut rows = source.rows(window, server)?;
+        self.bring_up_to_date(&mut rows, window, server, (Bound::Unbounded, Bound::Unbounded));
+        Ok(rows)
+    }
+
+    /// Brings what has changed of some of a server's players since the last commit,
+    /// and what lives with their presences, into their rows.
+    fn bring_up_to_date(
+        &self,
+        rows: &mut Vec<(PlayerKey, WeekRow)>,
+        window: WindowKey,
+        server: ServerKey,
+        players: (Bound<PlayerKey>, Bound<PlayerKey>),
+    ) {
         let mut put = |player: PlayerKey, row: &WeekRow| match rows.binary_search_by_key(&player, |(p, _)| *p) {
+            _ if !players.contains(&player) => (),
             Ok(at) => rows[at].1.clone_from(row),
             Err(at) => rows.insert(at, (player, row.clone())),
         };
@@ -373,7 +381,6 @@ impl Engine {
                 put(presence.player, row);
             }
         }
-        Ok(rows)
     }
 
     /// Map rows of a server as of now, in order of map key.

@@ -63,6 +63,8 @@ impl Engine {
             return Err(CorrectError::Same(into));
         }
         let names = self.names_of(source, from).map_err(ViewError::Source)?;
+        // It may hold rows of who is no more.
+        self.long_week = None;
         let rows = self.hand_over(source, game, from, into).map_err(ViewError::Source)?;
         let corrections = &mut self.books.pending.corrections;
         corrections.players_gone.push((from, Some(into)));

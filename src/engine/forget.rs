@@ -38,6 +38,8 @@ impl Engine {
         let game_key = self.game_known(game)?;
         let player = self.player_in_game(source, game_key, player)?;
         let names = self.names_of(source, player).map_err(ViewError::Source)?;
+        // It may hold rows of who is no more.
+        self.long_week = None;
         let rows = self.erase(source, game_key, player, &names).map_err(ViewError::Source)?;
         let hashes: Vec<NameHash> = names.iter().map(|name| NameHash::of(game, name)).collect();
         self.books.forgotten.extend(hashes.iter().map(|hash| (*hash, now_ms)));

@@ -214,6 +214,9 @@ pub struct Engine {
     closing: Option<close::Closing>,
     /// Next thing to be put in the outbox while everything is archived anew.
     resync_cursor: Option<jobs::ResyncCursor>,
+    /// A week of a server that is being archived in parts.
+    long_week: Option<jobs::LongWeek>,
+    long_weeks_begun: u64,
     books: Books,
 }
 
@@ -332,6 +335,8 @@ impl Engine {
             lags: lag::LagHistogram::default(),
             closing: loaded.closed.map(|(week, closed)| close::Closing::new(week, closed)),
             resync_cursor: None,
+            long_week: None,
+            long_weeks_begun: 0,
             books: Books {
                 calendar,
                 meta,

@@ -72,11 +72,6 @@ impl<const N: usize> Positions<N> {
         self.at == N
     }
 
-    /// How many rows there are.
-    pub(super) fn len(&self) -> usize {
-        self.positions.len()
-    }
-
     /// Of the row with that number, in the order of the rankings; `None`: absent.
     pub(super) fn of(&self, number: usize) -> [Option<u32>; N] {
         self.positions.get(number).map(|position| (position > 0).then_some(position))
@@ -154,6 +149,12 @@ impl<T> Pieces<T> {
         self.0[at / PIECE][at % PIECE]
     }
 
+    /// Of values in order: how many a condition holds for, which are the first.
+    pub(super) fn partition_point(&self, holds: impl Fn(&T) -> bool) -> usize {
+        let full = self.0.partition_point(|piece| piece.last().is_some_and(&holds));
+        full * PIECE + self.0.get(full).map_or(0, |piece| piece.partition_point(&holds))
+    }
+
     fn get_mut(&mut self, at: usize) -> &mut T {
         &mut self.0[at / PIECE][at % PIECE]
     }
@@ -194,8 +195,21 @@ mod tests {
             }
             let given = want.iter().flatten().flatten().count();
             assert!(steps >= given / step, "{steps} steps of {step} for {given} positions");
-            let got: Vec<_> = (0..positions.len()).map(|number| positions.of(number)).collect();
+            let got: Vec<_> = (0..positions.positions.len()).map(|number| positions.of(number)).collect();
             assert_eq!(got, want, "portions of {portion}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_pieces_is_a_list() {
+        for n in [0, 1, PIECE, PIECE + 1, 3 * PIECE] {
+            let mut pieces = Pieces::default();
+            (0..n).for_each(|value| pieces.push(2 * value));
+            assert_eq!(pieces.len(), n);
+            for value in [0, 1, n, 2 * n, 2 * PIECE, 2 * PIECE + 1] {
+                assert_eq!(pieces.partition_point(|kept| *kept < value), n.min(value.div_ceil(2)), "{value} of {n}");
+            }
+            assert!((0..n).all(|at| pieces.get(at) == 2 * at));
         }
     }
 
@@ -204,6 +218,6 @@ mod tests {
         let mut positions = Positions::new(Ranking::WITH_BEST);
         positions.read(&[]);
         assert!(!positions.are_given());
-        assert_eq!((positions.give(1), positions.are_given(), positions.len()), (0, true, 0));
+        assert_eq!((positions.give(1), positions.are_given()), (0, true));
     }
 }
