@@ -11,10 +11,10 @@ mod standings;
 
 use std::ops::{Bound, RangeBounds};
 
-use super::{Engine, Source};
+use super::{Books, Engine, Source};
 use crate::board;
 use crate::model::commit::{RowKey, WeekPhase};
-use crate::model::row::{MapRow, WeekRow};
+use crate::model::row::{BestPositions, MapRow, WeekRow};
 use crate::model::{MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
 use crate::series::slots;
 use standings::Standings;
@@ -90,6 +90,21 @@ impl Budget {
 
     fn spend(&mut self, steps: usize) {
         self.0 = self.0.saturating_sub(steps);
+    }
+}
+
+impl Books {
+    /// Best positions that are committed; of who has none, that he will.
+    pub(super) fn best_known<S: Source>(
+        &mut self,
+        source: &S,
+        server: ServerKey,
+        player: PlayerKey,
+    ) -> Result<BestPositions, S::Error> {
+        Ok(source.best(server, player)?.unwrap_or_else(|| {
+            self.pending.best_new.push((player, server));
+            BestPositions::default()
+        }))
     }
 }
 
@@ -211,7 +226,7 @@ impl Engine {
             let key = (server, standing.player);
             let mut best = match self.books.pending.best.get(&key) {
                 Some(best) => best.clone(),
-                None => source.best(server, standing.player)?.unwrap_or_default(),
+                None => self.books.best_known(source, server, standing.player)?,
             };
             for (which, position) in standing.positions.into_iter().enumerate() {
                 if let Some(position) = position {

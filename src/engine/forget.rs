@@ -46,6 +46,8 @@ impl Engine {
         let corrections = &mut self.books.pending.corrections;
         corrections.forgotten.extend(hashes.iter().map(|hash| (*hash, now_ms)));
         corrections.players_gone.push((player, None));
+        self.books.meta.players_gone += 1;
+        let corrections = &mut self.books.pending.corrections;
         corrections.aliases_gone.extend(names.iter().skip(1).map(|name| (player, name.clone())));
         corrections.names_gone.extend(names.into_iter().map(|name| (game_key, name)));
         self.books.archive_gone(player);
@@ -98,10 +100,9 @@ impl Engine {
             if changed {
                 self.books.server_changed(server);
             }
-            if source.best(server, player)?.is_some() {
-                self.books.pending.corrections.best_gone.push((server, player));
-            }
         }
+        let servers = source.servers_with_best(player)?;
+        self.books.pending.corrections.best_gone.extend(servers.into_iter().map(|server| (server, player)));
         let mut rows = 0;
         for window in self.books.meta.windows_kept().collect::<Vec<_>>() {
             let Some(of_player) = source.player_window(window, player)? else { continue };

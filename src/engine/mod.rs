@@ -82,6 +82,8 @@ pub trait Source {
     fn map_rows(&self, week: WeekKey, server: ServerKey) -> Result<Vec<(MapKey, MapRow)>, Self::Error>;
 
     fn best(&self, server: ServerKey, player: PlayerKey) -> Result<Option<BestPositions>, Self::Error>;
+    /// Servers on which a player has best positions, in order.
+    fn servers_with_best(&self, player: PlayerKey) -> Result<Vec<ServerKey>, Self::Error>;
     fn rank(&self, week: WeekKey, server: ServerKey) -> Result<Option<u32>, Self::Error>;
 
     /// Entries after `after` (from the first, without one) in archiving order.
@@ -262,6 +264,8 @@ struct Pending {
     rows_len: usize,
     map_rows: FxHashMap<(WeekKey, ServerKey), BTreeMap<MapKey, MapRow>>,
     best: FxHashMap<(ServerKey, PlayerKey), BestPositions>,
+    /// Those of them who had none.
+    best_new: Vec<(PlayerKey, ServerKey)>,
     closed: Vec<(WeekKey, ServerKey, u64)>,
     ranks: FxHashMap<(WeekKey, ServerKey), u32>,
     outbox: FxHashSet<OutboxKey>,
@@ -509,6 +513,7 @@ impl Engine {
                 })
                 .collect(),
             best: pending.best.into_iter().collect(),
+            best_new: pending.best_new,
             closed: pending.closed,
             ranks: pending.ranks.into_iter().map(|((week, server), rank)| (week, server, rank)).collect(),
             outbox: pending.outbox.into_iter().collect(),
@@ -525,6 +530,7 @@ impl Engine {
         commit.player_windows.sort_unstable_by_key(|(key, _)| *key);
         commit.map_rows.sort_unstable_by_key(|(key, _)| *key);
         commit.best.sort_unstable_by_key(|(key, _)| *key);
+        commit.best_new.sort_unstable();
         commit.ranks.sort_unstable();
         commit.outbox.sort_unstable();
         commit

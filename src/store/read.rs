@@ -97,6 +97,11 @@ impl Source for Store {
         self.get(&keys::best(server, player))
     }
 
+    fn servers_with_best(&self, player: PlayerKey) -> Result<Vec<ServerKey>, StoreError> {
+        let keys = self.db.scan_prefix(keys::of(keys::BEST_OF, player.0)).keys();
+        keys.map(|key| Ok(ServerKey(keys::read_u32(&key.map_err(|e| self.failed(e))?, 5)))).collect()
+    }
+
     fn rank(&self, week: WeekKey, server: ServerKey) -> Result<Option<u32>, StoreError> {
         self.get(&keys::rank(week, server))
     }
