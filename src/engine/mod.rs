@@ -295,6 +295,12 @@ impl KeyTable {
         table
     }
 
+    /// Hands out keys from `next` on: names before it may be gone.
+    fn with_keys(mut self, next: u32) -> KeyTable {
+        self.names.resize(next as usize - 1, String::new());
+        self
+    }
+
     /// The key of a name, and whether it is new.
     fn key(&mut self, name: &str) -> (u32, bool) {
         if let Some(&key) = self.by_name.get(name) {
@@ -311,7 +317,14 @@ impl KeyTable {
     }
 
     fn names(&self) -> impl Iterator<Item = &str> {
-        self.names.iter().map(String::as_str)
+        self.names.iter().map(String::as_str).filter(|name| !name.is_empty())
+    }
+
+    /// Lets a name go. Its key is never another's.
+    fn remove(&mut self, name: &str) -> Option<u32> {
+        let key = self.by_name.remove(name)?;
+        self.names[key as usize - 1].clear();
+        Some(key)
     }
 
     fn name(&self, key: u32) -> &str {
@@ -330,6 +343,7 @@ impl Engine {
         } else if meta.zone != calendar.zone_name() {
             return Err(ZoneChanged { state: meta.zone, config: calendar.zone_name().to_owned() });
         }
+        let next_tag = meta.next_tag;
         let mut engine = Engine {
             servers: Vec::new(),
             by_url: FxHashMap::default(),
@@ -346,7 +360,7 @@ impl Engine {
                 meta,
                 games: KeyTable::load(loaded.games.into_iter().map(|(k, n)| (k.0, n))),
                 maps: KeyTable::load(loaded.maps.into_iter().map(|(k, n)| (k.0, n))),
-                tags: KeyTable::load(loaded.tags.into_iter().map(|(k, n)| (k.0, n))),
+                tags: KeyTable::load(loaded.tags.into_iter().map(|(k, n)| (k.0, n))).with_keys(next_tag),
                 windows: windows::Now::default(),
                 player_windows: windows::PlayerWindows::default(),
                 shelf: shelf::Shelf::default(),

@@ -142,6 +142,8 @@ pub struct Corrections {
     /// Names never to be stored again, each with when that was asked for, Unix ms.
     pub forgotten: Vec<(NameHash, i64)>,
     pub remembered: Vec<NameHash>,
+    /// Tags that no server has any more. Their keys are never handed out again.
+    pub tags_gone: Vec<TagKey>,
 }
 
 impl Corrections {
@@ -155,6 +157,7 @@ impl Corrections {
             + self.aliases_gone.len()
             + self.forgotten.len()
             + self.remembered.len()
+            + self.tags_gone.len()
     }
 
     pub fn is_empty(&self) -> bool {

@@ -26,7 +26,9 @@ pub(super) fn changes(corrections: &Corrections) -> Vec<redo::Change> {
     let names = corrections.names_gone.iter().map(|(game, name)| keys::name(name, *game));
     let aliases = corrections.aliases_gone.iter().map(|(player, name)| keys::alias(*player, name));
     let remembered = corrections.remembered.iter().map(|hash| keys::forgotten(*hash));
-    let gone = rows.chain(of_players).chain(best).chain(best_of).chain(names).chain(aliases).chain(remembered);
+    let tags = corrections.tags_gone.iter().map(|tag| keys::of(keys::TAG, tag.0));
+    let gone =
+        rows.chain(of_players).chain(best).chain(best_of).chain(names).chain(aliases).chain(remembered).chain(tags);
     changes.extend(gone.map(|key| (key, None)));
     changes
 }
