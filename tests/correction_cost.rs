@@ -7,6 +7,7 @@ use clqd::engine::{EngineSettings, Event, Gone, Outcome, Source};
 use clqd::hot::Hot;
 use clqd::model::board_view::PlayerName;
 use clqd::model::commit::{MapRowKey, RowKey};
+use clqd::model::name::Name;
 use clqd::model::row::BestPositions;
 use clqd::model::server::PlayerRecord;
 use clqd::model::{
@@ -40,7 +41,7 @@ impl Counting<'_> {
 impl Source for Counting<'_> {
     type Error = StoreError;
 
-    fn player(&self, game: GameKey, name: &str) -> Result<Option<(PlayerKey, String)>, StoreError> {
+    fn player(&self, game: GameKey, name: &str) -> Result<Option<(PlayerKey, Name)>, StoreError> {
         self.one(self.store.player(game, name))
     }
     fn player_record(&self, player: PlayerKey) -> Result<Option<PlayerRecord>, StoreError> {

@@ -103,7 +103,7 @@ impl Town {
             let (t_ms, minute) = (self.now_ms(), self.minute);
             for (server, list) in self.lists.clone() {
                 let player = |(name, rate): (&str, i64)| Player {
-                    name: name.to_owned(),
+                    name: name.into(),
                     points: rate * (minute % 20),
                     ping: Some(40),
                     connected_ms: None,
@@ -750,7 +750,7 @@ fn others_are_rated_as_if_the_forgotten_one_had_a_name_that_nobody_is_known_by()
 fn a_recorder_is_told_which_names_to_leave_out() {
     let mut town = Town::new();
     town.forget("Visor");
-    let player = |name: &str, bot| Player { name: name.to_owned(), points: 1, ping: Some(9), connected_ms: None, bot };
+    let player = |name: &str, bot| Player { name: name.into(), points: 1, ping: Some(9), connected_ms: None, bot };
     let mut snapshot = Snapshot {
         t_ms: town.now_ms() + 1,
         game: GAME.to_owned(),

@@ -87,7 +87,8 @@ fn qstat_and_clqd_query_see_the_same() {
         assert!(unread, "{address} (app {app}, {split:?}):\nqstat {qstat:?}\nclqd  {clqd:?}");
         assert!(qstat.players.is_empty() && !clqd.players.is_empty(), "{address}: {qstat:?}");
         let truth = fleet.snapshot(number);
-        let mut listed: Vec<_> = truth.players.into_iter().map(|player| (player.name, player.points)).collect();
+        let mut listed: Vec<_> =
+            truth.players.into_iter().map(|player| (player.name.into_string(), player.points)).collect();
         listed.sort();
         assert_eq!((&clqd.players, &clqd.hostname), (&listed, &truth.hostname), "{address}");
         *beyond.entry(format!("{split:?}")).or_insert(0) += 1;

@@ -249,7 +249,7 @@ mod tests {
 
     fn outcome() -> ScanOutcome {
         let player = |name: &str, points, ping| Player {
-            name: name.to_owned(),
+            name: name.into(),
             points,
             ping: Some(ping),
             connected_ms: None,

@@ -170,7 +170,7 @@ impl Engine {
     /// Every name that leads to a player; first that of his record.
     pub(super) fn names_of<S: Source>(&self, source: &S, player: PlayerKey) -> Result<Vec<String>, S::Error> {
         let record = source.player_record(player)?;
-        let mut names: Vec<String> = record.into_iter().map(|record| record.name).collect();
+        let mut names: Vec<String> = record.into_iter().map(|record| record.name.into()).collect();
         names.extend(source.aliases(player)?);
         Ok(names)
     }
@@ -226,7 +226,7 @@ impl Books {
                 }
                 None => theirs,
             };
-            self.put_row(key, row);
+            self.put_row(key, Box::new(row));
             rows += 1;
         }
         self.player_window_mut(source, window, game, into)?.merge_person(&of_from);

@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use super::{Books, CorrectError, Engine, Source, ViewError};
 use crate::model::board_view::PlayerName;
 use crate::model::commit::RowKey;
-use crate::model::name::normalise;
+use crate::model::name::{Name, normalise};
 use crate::model::server::LastSnapshot;
 use crate::model::{GameKey, NameHash, Player, PlayerKey, ServerKey};
 use crate::rank::names::NameFamily;
@@ -73,7 +73,7 @@ impl Engine {
 
     /// Names that were taken out of the last outcome, as the server wrote them:
     /// whoever records that outcome leaves them out, too.
-    pub fn names_emptied(&self) -> &[String] {
+    pub fn names_emptied(&self) -> &[Name] {
         &self.books.emptied
     }
 
@@ -91,8 +91,8 @@ impl Engine {
             for entry in slot.record.last.iter_mut().filter(|last| last.game == game).flat_map(|last| &mut last.entries)
             {
                 // Also where the name was unusable, or the server is greylisted.
-                if names.contains(&entry.name) {
-                    (entry.name, entry.display) = (String::new(), String::new());
+                if names.iter().any(|name| entry.name == *name) {
+                    (entry.name, entry.display) = Default::default();
                     entry.presence = None;
                     changed = true;
                 }

@@ -61,9 +61,12 @@ impl Engine {
             OutboxKey::Game(key) => Some(ArchiveJob::Game { key, name: self.books.games.name(key.0).to_owned() }),
             OutboxKey::Map(key) => Some(ArchiveJob::Map { key, name: self.books.maps.name(key.0).to_owned() }),
             OutboxKey::Player(key) => match source.player_record(key)? {
-                Some(record) => {
-                    Some(ArchiveJob::Player { key, game: record.game, name: record.name, display: record.display })
-                }
+                Some(record) => Some(ArchiveJob::Player {
+                    key,
+                    game: record.game,
+                    name: record.name.into(),
+                    display: record.display.into(),
+                }),
                 None => match source.gone(key)? {
                     Some(gone) => Some(ArchiveJob::PlayerGone { key, into: self.now_known_as(source, gone)? }),
                     None => None,
@@ -112,7 +115,7 @@ impl Engine {
             tags: record.tags.clone(),
             list: entries
                 .map(|entry| ListEntry {
-                    name: entry.name.clone(),
+                    name: entry.name.to_string(),
                     display: entry.display().to_owned(),
                     points: entry.points,
                     player: entry.presence.as_ref().map(|presence| presence.player),

@@ -27,6 +27,7 @@ use std::collections::{BTreeMap, VecDeque};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::model::commit::{Corrections, MapRowKey, Meta, RowKey, WeekPhase, WeekState};
+use crate::model::name::Name;
 use crate::model::row::{BestPositions, MapRow, PlayerWindow, WeekRow};
 use crate::model::server::{Class, PlayerRecord, SeriesRecord, ServerRecord};
 use crate::model::view::EngineCounts;
@@ -51,7 +52,7 @@ pub trait Source {
     type Error: std::error::Error + Send + Sync + 'static;
 
     /// Key and display name of a player.
-    fn player(&self, game: GameKey, name: &str) -> Result<Option<(PlayerKey, String)>, Self::Error>;
+    fn player(&self, game: GameKey, name: &str) -> Result<Option<(PlayerKey, Name)>, Self::Error>;
     fn player_record(&self, player: PlayerKey) -> Result<Option<PlayerRecord>, Self::Error>;
     /// All players of this normalised name, in order of game.
     fn players_named(&self, name: &str) -> Result<Vec<(GameKey, PlayerKey)>, Self::Error>;
@@ -151,7 +152,7 @@ impl Outcome {
     }
 
     /// The same without these names, as the server wrote them: the entries stay.
-    pub fn without_names(mut self, names: &[String]) -> Outcome {
+    pub fn without_names(mut self, names: &[Name]) -> Outcome {
         if let (Outcome::Snapshot(snapshot), false) = (&mut self, names.is_empty()) {
             snapshot.players.iter_mut().filter(|it| names.contains(&it.name)).for_each(|it| it.name.clear());
         }
@@ -239,10 +240,13 @@ struct Books {
     /// Types of windows that are not as the state had them.
     renewed: Vec<WindowType>,
     pending: Pending,
+    /// The first player of whom the store holds nothing: he came after the last
+    /// commit.
+    unstored: PlayerKey,
     /// Names that are never stored again, and since when.
     forgotten: FxHashMap<NameHash, i64>,
     /// Those that were found in the last outcome.
-    emptied: Vec<String>,
+    emptied: Vec<Name>,
     /// Something was kept out of the outbox since the resync began: what it
     /// has passed by already may be incomplete.
     let_go: bool,
@@ -255,7 +259,7 @@ struct Pending {
     games: Vec<(GameKey, String)>,
     maps: Vec<(MapKey, String)>,
     tags: Vec<(TagKey, String)>,
-    names: FxHashMap<GameKey, FxHashMap<String, PlayerKey>>,
+    names: FxHashMap<GameKey, FxHashMap<Name, PlayerKey>>,
     players: FxHashMap<PlayerKey, PlayerRecord>,
     servers: FxHashSet<ServerKey>,
     series: FxHashSet<ServerKey>,
@@ -357,7 +361,6 @@ impl Engine {
             long_weeks_begun: 0,
             books: Books {
                 calendar,
-                meta,
                 games: KeyTable::load(loaded.games.into_iter().map(|(k, n)| (k.0, n))),
                 maps: KeyTable::load(loaded.maps.into_iter().map(|(k, n)| (k.0, n))),
                 tags: KeyTable::load(loaded.tags.into_iter().map(|(k, n)| (k.0, n))).with_keys(next_tag),
@@ -366,9 +369,11 @@ impl Engine {
                 shelf: shelf::Shelf::default(),
                 renewed: Vec::new(),
                 pending: Pending::default(),
+                unstored: PlayerKey(meta.next_player),
                 forgotten: loaded.forgotten.into_iter().collect(),
                 emptied: Vec::new(),
                 let_go: false,
+                meta,
                 settings,
             },
         };
@@ -498,6 +503,7 @@ impl Engine {
     pub fn take_commit(&mut self) -> Commit {
         let changed = self.has_changes();
         let pending = std::mem::take(&mut self.books.pending);
+        self.books.unstored = PlayerKey(self.books.meta.next_player);
         let slot = |key: &ServerKey| self.servers[key.0 as usize].as_ref().expect("changed servers exist");
         let mut commit = Commit {
             meta: changed.then(|| self.books.meta.clone()),
@@ -516,7 +522,7 @@ impl Engine {
                 .rows
                 .into_iter()
                 .flat_map(|((window, server), rows)| {
-                    rows.into_iter().map(move |(player, row)| (RowKey { window, server, player }, *row))
+                    rows.into_iter().map(move |(player, row)| (RowKey { window, server, player }, row))
                 })
                 .collect(),
             map_rows: pending

@@ -60,7 +60,7 @@ impl Books {
         if let Some(known) = self.pending.row(key) {
             row.merge_person(known);
         }
-        self.put_row(key, row);
+        self.put_row(key, Box::new(row));
     }
 
     /// Whether a window is one that is being made from the scan log.

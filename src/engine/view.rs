@@ -111,7 +111,7 @@ impl Engine {
                 .iter()
                 .flat_map(|last| &last.entries)
                 .map(|entry| PlayerListed {
-                    name: entry.name.clone(),
+                    name: entry.name.to_string(),
                     display: entry.display().to_owned(),
                     points: entry.points,
                     ping: entry.ping,
@@ -316,7 +316,7 @@ impl Engine {
             Some(record) => Some(record.clone()),
             None => source.player_record(player)?,
         };
-        Ok(record.map_or_else(Default::default, |record| (record.name, record.display)))
+        Ok(record.map_or_else(Default::default, |record| (record.name.into(), record.display.into())))
     }
 
     pub(super) fn find<E: std::error::Error + 'static>(

@@ -460,7 +460,7 @@ impl Lane {
         let mut snapshot = world.snapshot(server);
         snapshot.players = (1..=6)
             .map(|number| Player {
-                name: format!("{FORGED_NAME}{number}"),
+                name: format!("{FORGED_NAME}{number}").into(),
                 points: FORGED_POINTS,
                 ping: Some(50),
                 connected_ms: Some(600_000),
@@ -600,7 +600,8 @@ mod tests {
                     (points.parse().unwrap(), name.trim_matches('"').to_owned())
                 })
                 .collect();
-            let want: Vec<_> = fleet.snapshot(server).players.into_iter().map(|p| (p.points, p.name)).collect();
+            let want: Vec<_> =
+                fleet.snapshot(server).players.into_iter().map(|p| (p.points, p.name.into_string())).collect();
             assert_eq!(list, want);
             players_seen += list.len();
         }

@@ -206,7 +206,7 @@ impl World {
                 () => p.ping_ms + ((now_ms / TICK_MS + p.joined_ms) % 7) as i32,
             };
             Player {
-                name: name.to_owned(),
+                name: name.into(),
                 points: i64::from(p.points),
                 ping: quake.then_some(ping),
                 connected_ms: (!quake).then_some(connected_ms as u64),

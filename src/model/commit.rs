@@ -105,7 +105,7 @@ pub struct Commit {
     pub servers: Vec<(ServerKey, ServerRecord)>,
     pub series: Vec<(ServerKey, SeriesRecord)>,
     pub tags: Vec<(TagKey, String)>,
-    pub rows: Vec<(RowKey, WeekRow)>,
+    pub rows: Vec<(RowKey, Box<WeekRow>)>,
     pub player_windows: Vec<((WindowKey, PlayerKey), PlayerWindow)>,
     pub map_rows: Vec<(MapRowKey, MapRow)>,
     pub best: Vec<((ServerKey, PlayerKey), BestPositions)>,

@@ -1,8 +1,14 @@
 //! Player names: from bytes to the normalised form that keys belong to
 //! (RULES section 2).
 
+use smallvec::SmallVec;
 use unicode_general_category::{GeneralCategory, get_general_category};
 use unicode_normalization::{UnicodeNormalization, is_nfc};
+
+/// A player's name, in place where it has at most 24 bytes, as nearly all have: a
+/// list of players is compared with the one before, and a name elsewhere would be
+/// waited for.
+pub type Name = compact_str::CompactString;
 
 /// Which colour codes stand in a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,9 +48,14 @@ pub fn decode(bytes: &[u8]) -> String {
 
 /// The normalised name: what a player's key belongs to.
 pub fn normalise(display: &str, codes: ColourCodes) -> String {
+    normal_form(display, codes).into_string()
+}
+
+/// The same as a [`Name`].
+pub fn normal_form(display: &str, codes: ColourCodes) -> Name {
     // Nearly every name is printable ASCII with no code and single spaces.
     if is_plain(display, codes) {
-        return display.to_owned();
+        return display.into();
     }
     if display.is_ascii() {
         return normalise_ascii(display.as_bytes(), codes);
@@ -64,8 +75,7 @@ pub fn normalise(display: &str, codes: ColourCodes) -> String {
     // Below U+0300 nothing combines.
     let composed = out.bytes().all(|b| b < FIRST_BYTE_OF_MARKS) || is_nfc(trimmed);
     match composed {
-        true if trimmed.len() == out.len() => out,
-        true => trimmed.to_owned(),
+        true => trimmed.into(),
         false => trimmed.nfc().collect(),
     }
 }
@@ -74,8 +84,8 @@ pub fn normalise(display: &str, codes: ColourCodes) -> String {
 const FIRST_BYTE_OF_MARKS: u8 = 0xCC;
 
 /// The same for ASCII: one pass, where nothing can combine.
-fn normalise_ascii(bytes: &[u8], codes: ColourCodes) -> String {
-    let mut out = Vec::with_capacity(bytes.len());
+fn normalise_ascii(bytes: &[u8], codes: ColourCodes) -> Name {
+    let mut out: SmallVec<[u8; 64]> = SmallVec::new();
     let mut before = b' ';
     let mut at = 0;
     while let Some(&b) = bytes.get(at) {
@@ -97,7 +107,7 @@ fn normalise_ascii(bytes: &[u8], codes: ColourCodes) -> String {
     if before == b' ' {
         out.pop();
     }
-    String::from_utf8(out).expect("ASCII is UTF-8")
+    std::str::from_utf8(&out).expect("ASCII is UTF-8").into()
 }
 
 /// Takes colour codes out, in one pass from the left: what a removal brings

@@ -84,21 +84,24 @@ impl TopTen {
 /// One player on one server in one window, or, put together by
 /// [`WeekRow::merge`], on several. All `_at` fields are Unix ms: the `t`
 /// of the snapshot that last changed the value.
+///
+/// In memory in this order: what every snapshot changes lies together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[repr(C)]
 pub struct WeekRow {
     pub measured_ms: u64,
-    pub starts: u32,
+    pub time_at: i64,
     pub points: i64,
     /// Before the first point: the first sighting in the week.
     pub points_at: i64,
-    pub time_at: i64,
+    pub starts: u32,
+    pub elo_rounds: u32,
+    pub elo: f64,
+    pub elo_at: i64,
     /// CLQ1: best complete segments, thousandths of a point.
     pub clq1_segments: TopTen,
     /// CLQ2: best games, their points.
     pub clq2_games: TopTen,
-    pub elo: f64,
-    pub elo_rounds: u32,
-    pub elo_at: i64,
 }
 
 impl WeekRow {

@@ -3,8 +3,10 @@
 
 use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use super::key::{GameKey, MapKey, PlayerKey, WeekKey};
+use super::name::Name;
 use super::row::{MapRow, WeekRow};
 use super::url::ServerUrl;
 use super::window::WindowKey;
@@ -98,9 +100,9 @@ pub struct LastSnapshot {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// As the server wrote it; empty where it equals `name`.
-    pub display: String,
+    pub display: Name,
     /// Normalised.
-    pub name: String,
+    pub name: Name,
     pub points: i64,
     pub ping: Option<i32>,
     /// `None`: the name is unusable (RULES section 2).
@@ -113,6 +115,9 @@ impl Entry {
     }
 }
 
+/// Mostly there are weeks alone: that row is waited for once, the window not at all.
+pub type Rows = SmallVec<[(WindowKey, Box<WeekRow>); 1]>;
+
 /// A player from entering to leaving.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Presence {
@@ -122,13 +127,13 @@ pub struct Presence {
     /// Points gained in the running segment.
     pub segment_points: f64,
     /// The player's row of each window, while it is ahead of the stored one; in
-    /// order of window.
-    pub rows: Vec<(WindowKey, WeekRow)>,
+    /// order of window. A row goes from here to the next commit without being moved.
+    pub rows: Rows,
 }
 
 impl Presence {
     pub fn row(&self, window: WindowKey) -> Option<&WeekRow> {
-        self.rows.iter().find(|(w, _)| *w == window).map(|(_, row)| row)
+        self.rows.iter().find(|(w, _)| *w == window).map(|(_, row)| &**row)
     }
 }
 
@@ -183,7 +188,7 @@ pub struct SeriesRecord {
 pub struct PlayerRecord {
     pub game: GameKey,
     /// Normalised.
-    pub name: String,
+    pub name: Name,
     /// As last seen, colour codes and all.
-    pub display: String,
+    pub display: Name,
 }

@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::name::Name;
+
 /// A server's whole state at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
@@ -36,7 +38,7 @@ pub enum Completeness {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Player {
     /// As the server wrote it, colour codes and all.
-    pub name: String,
+    pub name: Name,
     /// Frags, score, points: whatever the game counts. Within +-`limits::POINTS_ABS_MAX`.
     pub points: i64,
     /// Milliseconds, where the protocol tells.

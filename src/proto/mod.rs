@@ -17,7 +17,7 @@ pub mod source;
 
 use crate::limits;
 use crate::model::Snapshot;
-use crate::model::name;
+use crate::model::name::{self, Name};
 
 pub use nonce::{Nonce, NonceKey};
 
@@ -188,8 +188,8 @@ impl ProtoError {
 }
 
 /// Bytes of a reply as a player's name, at most `limits::NAME_BYTES_MAX` long.
-pub fn player_name(bytes: &[u8]) -> String {
-    text(bytes, limits::NAME_BYTES_MAX)
+pub fn player_name(bytes: &[u8]) -> Name {
+    text(bytes, limits::NAME_BYTES_MAX).into()
 }
 
 /// Bytes of a reply as a map, game or host name, at most `limits::TEXT_BYTES_MAX` long.
@@ -236,7 +236,7 @@ mod tests {
         let long = "é".repeat(200);
         let cut = player_name(long.as_bytes());
         assert_eq!(cut.len(), 256);
-        assert!(long.starts_with(&cut));
+        assert!(long.starts_with(cut.as_str()));
         let odd = format!("a{long}");
         assert_eq!(player_name(odd.as_bytes()).len(), 255);
         // 300 bytes that are not UTF-8: Windows-1252, two or three bytes each.

@@ -275,7 +275,7 @@ mod tests {
     fn player_lines() {
         let list = |lines: String| {
             let s = read("", &lines);
-            let players: Vec<_> = s.players.into_iter().map(|p| (p.points, p.ping, p.name)).collect();
+            let players: Vec<_> = s.players.into_iter().map(|p| (p.points, p.ping, p.name.into_string())).collect();
             (players, s.completeness)
         };
         for (line, want) in [

@@ -5,7 +5,7 @@ use std::hash::Hasher;
 
 use rustc_hash::{FxHashSet, FxHasher};
 
-use crate::model::name::{ColourCodes, is_plain, normalise};
+use crate::model::name::{ColourCodes, Name, is_plain, normal_form};
 use crate::model::server::Entry;
 use crate::model::snapshot::Player;
 
@@ -124,16 +124,17 @@ pub fn screen(players: Vec<Player>, rules: &NameRules, family: NameFamily) -> Sc
             continue;
         }
         let (name, display) = match is_plain(&player.name, family.codes) {
-            true => (player.name, String::new()),
-            false => match normalise(&player.name, family.codes) {
-                name if name == player.name => (name, String::new()),
+            true => (player.name, Name::default()),
+            false => match normal_form(&player.name, family.codes) {
+                name if name == player.name => (name, Name::default()),
                 name => (name, player.name),
             },
         };
         entries.push(Entry { display, name, points: player.points, ping: player.ping, presence: None });
     }
     let by_name = ByName::of(&entries);
-    let mut usable: Vec<bool> = entries.iter().map(|e| !e.name.is_empty() && !rules.ignore.contains(&e.name)).collect();
+    let mut usable: Vec<bool> =
+        entries.iter().map(|e| !e.name.is_empty() && !rules.ignore.contains(e.name.as_str())).collect();
     let mut at = 0;
     while let run @ [_, ..] = by_name.run(at, &entries) {
         at += run.len();
@@ -177,7 +178,7 @@ mod tests {
     use super::*;
 
     fn player(name: &str, ping: i32, bot: bool) -> Player {
-        Player { name: name.to_owned(), points: 1, ping: Some(ping), connected_ms: None, bot }
+        Player { name: name.into(), points: 1, ping: Some(ping), connected_ms: None, bot }
     }
 
     #[test]
@@ -247,8 +248,8 @@ mod tests {
     fn names_of_one_mark_are_told_apart() {
         let list = |names: &[&str]| -> Vec<Entry> {
             let entry = |&name: &&str| Entry {
-                display: String::new(),
-                name: name.to_owned(),
+                display: Name::default(),
+                name: name.into(),
                 points: 0,
                 ping: None,
                 presence: None,

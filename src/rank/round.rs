@@ -53,14 +53,15 @@ pub fn final_list(prev: &[Entry]) -> Option<Vec<u16>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::name::Name;
 
     fn list(points: &[i64]) -> Vec<Entry> {
         points
             .iter()
             .enumerate()
             .map(|(i, &points)| Entry {
-                display: String::new(),
-                name: format!("p{i}"),
+                display: Name::default(),
+                name: format!("p{i}").into(),
                 points,
                 ping: None,
                 presence: None,

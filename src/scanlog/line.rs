@@ -176,7 +176,7 @@ impl LinePlayer<'_> {
 
     fn into_player(self) -> Player {
         Player {
-            name: self.name.into_owned(),
+            name: self.name.into(),
             points: self.points,
             ping: self.ping.map(|ping| ping.clamp(i32::MIN.into(), i32::MAX.into()) as i32),
             connected_ms: self.connected_ms,

@@ -120,7 +120,7 @@ impl<'a> Rest<'a> {
             self.pass("false")?;
         }
         self.pass("}")?;
-        Some(LinePlayer { name, points, ping, connected_ms, bot })
+        Some(LinePlayer { name: name.into(), points, ping, connected_ms, bot })
     }
 
     /// Behind the opening quote, to behind the closing one.
@@ -231,8 +231,9 @@ mod tests {
 
     fn player() -> impl Strategy<Value = Player> {
         let points = prop_oneof![-99..9_999_i64, -POINTS_ABS_MAX..=POINTS_ABS_MAX];
-        (text(), points, any::<Option<i32>>(), any::<Option<u64>>(), any::<bool>())
-            .prop_map(|(name, points, ping, connected_ms, bot)| Player { name, points, ping, connected_ms, bot })
+        (text(), points, any::<Option<i32>>(), any::<Option<u64>>(), any::<bool>()).prop_map(
+            |(name, points, ping, connected_ms, bot)| Player { name: name.into(), points, ping, connected_ms, bot },
+        )
     }
 
     fn outcome() -> impl Strategy<Value = Outcome> {

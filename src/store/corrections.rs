@@ -1,15 +1,16 @@
 //! Corrections as changes of records: what a commit takes away, and the names
 //! that lead elsewhere or nowhere.
 
-use super::{VERSION, encode, keys, redo};
+use super::keys;
+use super::tree::{Change, encode};
 use crate::model::commit::Corrections;
 
-pub(super) fn changes(corrections: &Corrections) -> Vec<redo::Change> {
+pub(super) fn changes(corrections: &Corrections) -> Vec<Change> {
     let mut changes = Vec::new();
     for (player, game, name) in &corrections.aliases {
         // Without a display name: the one that was last seen is his record's.
         changes.push((keys::name(name, *game), Some(encode(&(player.0, "")))));
-        changes.push((keys::alias(*player, name), Some(vec![VERSION])));
+        changes.push((keys::alias(*player, name), Some(encode(&()))));
     }
     for (player, into) in &corrections.players_gone {
         changes.push((keys::of(keys::GONE, player.0), Some(encode(into))));

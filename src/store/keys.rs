@@ -31,6 +31,17 @@ const MAP_ROW: u8 = b'm';
 const PLAYER_WINDOW: u8 = b'p';
 const ROW: u8 = b'r';
 
+/// Of a key whose record stands in a leaf: the length of the prefix that it shares
+/// with all that may stand beside it. What is written with every scan, and is
+/// large, stands by itself.
+pub fn shared(key: &[u8]) -> Option<usize> {
+    match key.first()? {
+        &NAME | &PLAYER | &BEST | &BEST_OF => Some(1),
+        &WINDOW if key.len() > 7 => Some(8),
+        _ => None,
+    }
+}
+
 pub fn meta() -> [u8; 1] {
     [META]
 }

@@ -2,28 +2,27 @@
 //!
 //! One tree, one key space, one writer. A commit is one batch (a large one several
 //! and a redo file, see `redo`), flushed before `apply` returns: the crash test
-//! showed that unflushed batches are lost whole and flushed ones never torn. Keys are big-endian with a leading tag, so that
-//! everything of a week, and in it of a server, lies together; values are a
-//! version byte and a postcard record.
+//! showed that unflushed batches are lost whole and flushed ones never torn. Keys
+//! are big-endian with a leading tag, so that everything of a week, and in it of a
+//! server, lies together; values are postcard records, small ones several to a leaf
+//! (`leaf`, `tree`).
 
 mod corrections;
 mod keys;
+mod leaf;
 mod read;
 mod redo;
+mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use tree::{Change, Tree, VERSION, corrupt, encode};
 
 use crate::engine::Loaded;
 use crate::model::commit::{Commit, Meta, WeekPhase, WeekState};
 use crate::model::server::{SeriesRecord, ServerRecord};
-use crate::model::{OutboxKey, ServerKey, WindowKey};
-
-/// Version of every record's layout. A store with another one is refused.
-const VERSION: u8 = 3;
+use crate::model::{GameKey, MapKey, OutboxKey, ServerKey, TagKey, WindowKey};
 
 /// Most records of one batch.
 const RECORDS_PER_BATCH: usize = 4_096;
@@ -31,8 +30,7 @@ const RECORDS_PER_BATCH: usize = 4_096;
 /// Hot state on disk, and the outbox mirrored in memory.
 #[derive(Debug)]
 pub struct Store {
-    db: sled::Db,
-    path: PathBuf,
+    tree: Tree,
     /// At most `archive.outbox_entries_max` entries of some 40 bytes.
     outbox: BTreeMap<OutboxKey, u64>,
     next_seq: u64,
@@ -44,8 +42,7 @@ pub struct Store {
 /// written meanwhile it sees some.
 #[derive(Clone, Debug)]
 pub struct Reader {
-    db: sled::Db,
-    path: PathBuf,
+    tree: Tree,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -95,50 +92,40 @@ impl Store {
             sled::Error::Io(ref e) if e.to_string().contains("lock") => StoreError::Locked { path: path.to_owned() },
             source => StoreError::Sled { path: path.to_owned(), source },
         })?;
-        let mut store =
-            Store { db, path: path.to_owned(), outbox: BTreeMap::new(), next_seq: 1, sweep: BTreeSet::new() };
+        let tree = Tree::new(db, path);
+        let mut store = Store { tree, outbox: BTreeMap::new(), next_seq: 1, sweep: BTreeSet::new() };
+        // A redo file of another version is not to be brought in.
+        store.tree.get::<Meta>(&keys::meta())?;
         store.redo()?;
-        for item in store.db.scan_prefix([keys::OUTBOX]) {
-            let (key, value) = item.map_err(|e| store.failed(e))?;
-            let entry = keys::read_outbox(&key).ok_or_else(|| corrupt(&key, "no such kind"))?;
-            let seq: u64 = decode(&key, &value)?;
-            store.next_seq = store.next_seq.max(seq + 1);
-            store.outbox.insert(entry, seq);
-        }
+        let outbox = |key: &[u8], seq: u64| match keys::read_outbox(key) {
+            Some(entry) => Ok((entry, seq)),
+            None => Err(corrupt(key, "no such kind")),
+        };
+        store.outbox = store.tree.collect(&[keys::OUTBOX], outbox)?.into_iter().collect::<Result<_, _>>()?;
+        store.next_seq = store.outbox.values().max().map_or(1, |seq| seq + 1);
         Ok(store)
     }
 
     /// Reads what is held in memory.
     pub fn load(&mut self) -> Result<Loaded, StoreError> {
-        let meta: Meta = self.get(&keys::meta())?.unwrap_or_default();
-        let mut loaded = Loaded::default();
-        for item in self.db.scan_prefix([keys::GAME]) {
-            let (key, value) = item.map_err(|e| self.failed(e))?;
-            loaded.games.push((crate::model::GameKey(keys::read_u32(&key, 1)), decode(&key, &value)?));
-        }
-        for item in self.db.scan_prefix([keys::MAP]) {
-            let (key, value) = item.map_err(|e| self.failed(e))?;
-            loaded.maps.push((crate::model::MapKey(keys::read_u32(&key, 1)), decode(&key, &value)?));
-        }
-        for item in self.db.scan_prefix([keys::TAG]) {
-            let (key, value) = item.map_err(|e| self.failed(e))?;
-            loaded.tags.push((crate::model::TagKey(keys::read_u32(&key, 1)), decode(&key, &value)?));
-        }
-        for item in self.db.scan_prefix([keys::FORGOTTEN]) {
-            let (key, value) = item.map_err(|e| self.failed(e))?;
-            let hash = keys::read_forgotten(&key).ok_or_else(|| corrupt(&key, "no hash"))?;
-            loaded.forgotten.push((hash, decode(&key, &value)?));
-        }
-        let mut series = BTreeMap::new();
-        for item in self.db.scan_prefix([keys::SERIES]) {
-            let (key, value) = item.map_err(|e| self.failed(e))?;
-            series.insert(ServerKey(keys::read_u32(&key, 1)), decode::<SeriesRecord>(&key, &value)?);
-        }
-        for item in self.db.scan_prefix([keys::SERVER]) {
-            let (key, value) = item.map_err(|e| self.failed(e))?;
-            let server = ServerKey(keys::read_u32(&key, 1));
-            loaded.servers.push((server, decode::<ServerRecord>(&key, &value)?, series.remove(&server)));
-        }
+        let meta: Meta = self.tree.get(&keys::meta())?.unwrap_or_default();
+        let number = |key: &[u8]| keys::read_u32(key, 1);
+        let mut loaded = Loaded {
+            games: self.tree.collect(&[keys::GAME], |key, name| (GameKey(number(key)), name))?,
+            maps: self.tree.collect(&[keys::MAP], |key, name| (MapKey(number(key)), name))?,
+            tags: self.tree.collect(&[keys::TAG], |key, name| (TagKey(number(key)), name))?,
+            ..Loaded::default()
+        };
+        let forgotten = |key: &[u8], forgotten_ms| match keys::read_forgotten(key) {
+            Some(hash) => Ok((hash, forgotten_ms)),
+            None => Err(corrupt(key, "no hash")),
+        };
+        loaded.forgotten = self.tree.collect(&[keys::FORGOTTEN], forgotten)?.into_iter().collect::<Result<_, _>>()?;
+        let series = self.tree.collect(&[keys::SERIES], |key, series: SeriesRecord| (number(key), series))?;
+        let mut series: BTreeMap<u32, SeriesRecord> = series.into_iter().collect();
+        let servers = self.tree.collect(&[keys::SERVER], |key, server: ServerRecord| (number(key), server))?;
+        let server = |(key, record)| (ServerKey(key), record, series.remove(&key));
+        loaded.servers = servers.into_iter().map(server).collect();
         let closing = |state: &&WeekState| matches!(state.phase, WeekPhase::Closing | WeekPhase::Ranking);
         if let Some(state) = meta.weeks.iter().find(closing) {
             loaded.closed = Some((state.week, self.closed(state.week)?));
@@ -151,15 +138,10 @@ impl Store {
     /// Applies a commit, all or nothing, and waits until it is on disk.
     pub fn apply(&mut self, commit: &Commit) -> Result<(), StoreError> {
         if commit.records() > RECORDS_PER_BATCH {
-            redo::write(&self.path, self.changes(commit)).map_err(|e| self.unwritten(e))?;
+            redo::write(self.tree.path(), self.changes(commit)).map_err(|e| self.unwritten(e))?;
             self.redo()?;
         } else {
-            let mut batch = sled::Batch::default();
-            for (key, value) in self.changes(commit) {
-                add(&mut batch, key, value);
-            }
-            self.db.apply_batch(batch).map_err(|e| self.failed(e))?;
-            self.db.flush().map_err(|e| self.failed(e))?;
+            self.tree.apply(self.changes(commit).collect())?;
         }
         self.outbox.extend(commit.outbox.iter().map(|entry| (*entry, self.next_seq)));
         // One number for a whole commit: entries of one commit changed together.
@@ -175,20 +157,14 @@ impl Store {
 
     /// Applies the commit of the redo file, if there is one that was begun.
     fn redo(&mut self) -> Result<(), StoreError> {
-        let Some(changes) = redo::read(&self.path).map_err(|e| self.unwritten(e))? else { return Ok(()) };
-        for change in changes {
-            match change.map_err(|e| self.unwritten(e))? {
-                (key, Some(value)) => self.db.insert(key, value),
-                (key, None) => self.db.remove(key),
-            }
-            .map_err(|e| self.failed(e))?;
-        }
-        self.db.flush().map_err(|e| self.failed(e))?;
-        redo::done(&self.path).map_err(|e| self.unwritten(e))
+        let Some(changes) = redo::read(self.tree.path()).map_err(|e| self.unwritten(e))? else { return Ok(()) };
+        self.tree.write(changes.map(|change| change.map_err(|e| self.unwritten(e))))?;
+        self.tree.flush()?;
+        redo::done(self.tree.path()).map_err(|e| self.unwritten(e))
     }
 
     /// Every record that a commit changes, by kind in order of key.
-    fn changes<'c>(&'c self, commit: &'c Commit) -> impl Iterator<Item = redo::Change> + 'c {
+    fn changes<'c>(&'c self, commit: &'c Commit) -> impl Iterator<Item = Change> + 'c {
         let meta = commit.meta.iter().map(|meta| (keys::meta().to_vec(), encode(meta)));
         let games = commit.games.iter().map(|(key, name)| (keys::of(keys::GAME, key.0), encode(name)));
         let maps = commit.maps.iter().map(|(key, name)| (keys::of(keys::MAP, key.0), encode(name)));
@@ -212,7 +188,7 @@ impl Store {
             .map(|((window, player), of_player)| (keys::player_window(*window, *player), encode(of_player)));
         let map_rows = commit.map_rows.iter().map(|(key, row)| (keys::map_row(*key), encode(row)));
         let best = commit.best.iter().map(|((server, player), best)| (keys::best(*server, *player), encode(best)));
-        let best_new = commit.best_new.iter().map(|(player, server)| (keys::best_of(*player, *server), vec![VERSION]));
+        let best_new = commit.best_new.iter().map(|(player, server)| (keys::best_of(*player, *server), encode(&())));
         let closed =
             commit.closed.iter().map(|(week, server, player_ms)| (keys::closed(*week, *server), encode(player_ms)));
         let ranks = commit.ranks.iter().map(|(week, server, rank)| (keys::rank(*week, *server), encode(rank)));
@@ -242,20 +218,14 @@ impl Store {
             .chain(corrections::changes(&commit.corrections))
     }
 
-    /// Removes up to `most` records of windows that were let go. Returns whether
-    /// there may be more. Sled reuses the space; the file does not shrink.
+    /// Removes up to `most` leaves and other records of windows that were let go.
+    /// Returns whether there may be more. Sled reuses the space; the file does not
+    /// shrink.
     pub fn sweep(&mut self, most: usize) -> Result<bool, StoreError> {
         let Some(&window) = self.sweep.first() else { return Ok(false) };
-        let mut batch = sled::Batch::default();
-        let mut n = 0;
-        for item in self.db.scan_prefix(keys::window_prefix(window)).keys().take(most) {
-            batch.remove(item.map_err(|e| self.failed(e))?);
-            n += 1;
-        }
-        if n < most {
+        if !self.tree.remove_some(&keys::window_prefix(window), most)? {
             self.sweep.pop_first();
         }
-        self.db.apply_batch(batch).map_err(|e| self.failed(e))?;
         Ok(!self.sweep.is_empty())
     }
 
@@ -265,8 +235,7 @@ impl Store {
         let kept: BTreeSet<WindowKey> = meta.windows_kept().collect();
         let mut found = BTreeSet::new();
         let mut from = vec![keys::WINDOW];
-        while let Some(item) = self.db.range(from..vec![keys::WINDOW + 1]).keys().next() {
-            let key = item.map_err(|e| self.failed(e))?;
+        while let Some(key) = self.tree.next_key(from, vec![keys::WINDOW + 1])? {
             let Some(window) = keys::read_window(&key) else { return Err(corrupt(&key, "no such window")) };
             if !kept.contains(&window) {
                 found.insert(window);
@@ -280,51 +249,18 @@ impl Store {
 
     /// A reader for another thread.
     pub fn reader(&self) -> Reader {
-        Reader { db: self.db.clone(), path: self.path.clone() }
+        Reader { tree: self.tree.clone() }
     }
 
-    fn get<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
-        match self.db.get(key).map_err(|e| self.failed(e))? {
-            Some(value) => decode(key, &value).map(Some),
-            None => Ok(None),
-        }
-    }
-
-    fn failed(&self, source: sled::Error) -> StoreError {
-        failed(&self.path, source)
+    /// Whether these bytes stand anywhere in what is stored, in a key or a record.
+    /// Reads everything.
+    pub fn holds_bytes(&self, bytes: &[u8]) -> Result<bool, StoreError> {
+        self.tree.holds_bytes(bytes)
     }
 
     fn unwritten(&self, source: std::io::Error) -> StoreError {
-        StoreError::Redo { path: self.path.clone(), source }
+        StoreError::Redo { path: self.tree.path().to_owned(), source }
     }
-}
-
-fn add(batch: &mut sled::Batch, key: Vec<u8>, value: Option<Vec<u8>>) {
-    match value {
-        Some(value) => batch.insert(key, value),
-        None => batch.remove(key),
-    }
-}
-
-fn failed(path: &Path, source: sled::Error) -> StoreError {
-    StoreError::Sled { path: path.to_owned(), source }
-}
-
-fn encode<T: Serialize>(value: &T) -> Vec<u8> {
-    postcard::to_extend(value, vec![VERSION]).expect("no record has a sequence of unknown length")
-}
-
-fn decode<T: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<T, StoreError> {
-    match value.split_first() {
-        Some((&VERSION, record)) => postcard::from_bytes(record).map_err(|e| corrupt(key, &e.to_string())),
-        Some((&found, _)) if found > VERSION => Err(StoreError::Newer { key: keys::show(key), found }),
-        Some((&found, _)) => Err(StoreError::Older { key: keys::show(key), found }),
-        None => Err(corrupt(key, "empty")),
-    }
-}
-
-fn corrupt(key: &[u8], why: &str) -> StoreError {
-    StoreError::Corrupt { key: keys::show(key), why: why.to_owned() }
 }
 
 #[cfg(test)]
@@ -343,8 +279,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let key = |n: u32| RowKey { window: WeekKey(1).into(), server: ServerKey(n % 7), player: PlayerKey(n) };
         let n = 2 * RECORDS_PER_BATCH as u32 + 5;
-        let rows =
-            |points| (0..n).map(|n| (key(n), WeekRow { points, ..WeekRow::new(i64::from(n), 1000.0) })).collect();
+        let rows = |points| {
+            (0..n).map(|n| (key(n), Box::new(WeekRow { points, ..WeekRow::new(i64::from(n), 1000.0) }))).collect()
+        };
         let mut commit = crate::model::commit::Commit { rows: rows(1), ..Default::default() };
         open(dir.path()).apply(&commit).unwrap();
         assert!(!dir.path().join("redo").exists());

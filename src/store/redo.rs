@@ -16,11 +16,10 @@ use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
+use super::tree::Change;
+
 const MAGIC: &[u8; 8] = b"clqdredo";
 const REMOVED: u32 = u32::MAX;
-
-/// One record: its key, and its new value; `None`: it goes.
-pub(super) type Change = (Vec<u8>, Option<Vec<u8>>);
 
 fn path(dir: &Path) -> PathBuf {
     dir.join("redo")

@@ -122,7 +122,7 @@ impl Case {
         let (_, set) = hot.engine.board(&hot.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
         let named = |place: clqd::board::Place| {
             let record = hot.store.player_record(place.player).expect("a store").expect("a player");
-            (record.name, shown(ranking, place.score()), place.at_ms)
+            (record.name.into_string(), shown(ranking, place.score()), place.at_ms)
         };
         set.iter().map(named).collect()
     }

@@ -47,13 +47,8 @@ fn info_with_challenge_which_player_reuses() {
     assert_eq!(query.on_datagram(2, &info(2, 0)), Step::Send);
     assert_eq!(query.packet(), b"\xff\xff\xff\xffU\x0b\xf3\x9a\x01");
     let snapshot = done(query.on_datagram(3, &players(2, &[("a", 5, 61.5), ("b", -2, f32::NAN)])));
-    let player = |name: &str, points, connected_ms| Player {
-        name: name.to_owned(),
-        points,
-        ping: None,
-        connected_ms,
-        bot: false,
-    };
+    let player =
+        |name: &str, points, connected_ms| Player { name: name.into(), points, ping: None, connected_ms, bot: false };
     assert_eq!(
         snapshot,
         Snapshot {
