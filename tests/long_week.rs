@@ -210,7 +210,7 @@ async fn a_week_of_many_rows_is_there_as_a_whole_or_not_at_all() {
         assert_eq!(database.value("SELECT COUNT(*) FROM player_week").await, "50000");
 
         // More of it, and then it is closed; somebody is forgotten between two parts.
-        observe(&mut hot, FROM_MS + 13_000_000, 49_900..50_003, |n| i64::from(n));
+        observe(&mut hot, FROM_MS + 13_000_000, 49_900..50_003, i64::from);
         observe(&mut hot, FROM_MS + 13_100_000, 49_900..50_003, |n| i64::from(n) + 3);
         hot.settle(WEEK_OVER_MS).unwrap();
         proxy.plan([Plan::CutUp(3_000_000)]);

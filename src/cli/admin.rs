@@ -47,7 +47,7 @@ pub enum Servers {
         #[arg(long, value_name = "TAG", conflicts_with_all = ["urls", "add", "remove"])]
         drop: Option<String>,
         /// Really drop it
-        #[arg(long, requires = "drop")]
+        #[arg(long, requires = "drop", conflicts_with_all = ["urls", "add", "remove"])]
         yes: bool,
     },
     /// List the servers that fit

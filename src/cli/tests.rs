@@ -72,7 +72,7 @@ fn what_can_be_typed_and_what_not() {
         ("clqd servers tag", "required"),
         ("clqd servers tag quake3://a --drop ctf", "cannot be used with"),
         ("clqd servers tag --add ctf --drop ctf", "cannot be used with"),
-        ("clqd servers tag quake3://a --add ctf --yes", "--drop"),
+        ("clqd servers tag quake3://a --add ctf --yes", "cannot be used with"),
         ("clqd servers tag nonsense --add ctf", "scheme://host:port"),
         ("clqd player", "required"),
         ("clqd player merge Visor --game baseq3", "INTO"),

@@ -152,7 +152,8 @@ impl<T> Pieces<T> {
     /// Of values in order: how many a condition holds for, which are the first.
     pub(super) fn partition_point(&self, holds: impl Fn(&T) -> bool) -> usize {
         let full = self.0.partition_point(|piece| piece.last().is_some_and(&holds));
-        full * PIECE + self.0.get(full).map_or(0, |piece| piece.partition_point(&holds))
+        let beyond = self.0.get(full).map_or(0, |piece| piece.partition_point(&holds));
+        self.len().min(full * PIECE + beyond)
     }
 
     fn get_mut(&mut self, at: usize) -> &mut T {
