@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::config::{Config, WindowSettingsError};
-use crate::engine::{Engine, EngineSettings, Event, Plan, WindowBoards, Workers, ZoneChanged};
-use crate::model::WindowKey;
+use crate::engine::{Engine, EngineSettings, Event, Outcome, Plan, WindowBoards, Workers, ZoneChanged};
+use crate::model::{ServerUrl, WindowKey};
 use crate::store::{Reader, Store, StoreError, StoreSettings};
 
 /// Ticks of one commit where nobody waits for scans.
@@ -16,6 +16,9 @@ const TICKS_PER_COMMIT: usize = 4;
 
 /// Records swept out at one go.
 const SWEEP_RECORDS: usize = 5_000;
+
+/// Scans of a log between two looks at what has come of them.
+const SCANS_PER_LOOK: u64 = 1_000;
 
 #[derive(Debug)]
 pub struct Hot {
@@ -104,6 +107,48 @@ impl Hot {
     }
 }
 
+/// Scans of a log on their way into hot state. A commit is due by what waits for it,
+/// about 500 bytes for each row and player: what comes again before a commit is
+/// written once, and what a crash takes back is in the log. So as few commits as
+/// memory allows.
+#[derive(Clone, Copy, Debug)]
+pub struct LogFeed {
+    scans: u64,
+    waiting_max: usize,
+}
+
+impl LogFeed {
+    /// For a process that does nothing else: 1.5 GB.
+    pub fn alone() -> LogFeed {
+        LogFeed { scans: 0, waiting_max: 3_000_000 }
+    }
+
+    /// For one that works beside a daemon: 100 MB.
+    pub fn beside() -> LogFeed {
+        LogFeed { scans: 0, waiting_max: 200_000 }
+    }
+
+    /// Scans taken.
+    pub fn scans(&self) -> u64 {
+        self.scans
+    }
+
+    /// Whether it is time to look at what is to be done between two scans.
+    pub fn is_at_look(&self) -> bool {
+        self.scans % SCANS_PER_LOOK == 0
+    }
+
+    /// Takes the next scan, and commits where that is due.
+    pub fn take(&mut self, hot: &mut Hot, url: ServerUrl, outcome: Outcome) -> Result<(), StoreError> {
+        hot.handle(Event::Observed { url, outcome })?;
+        self.scans += 1;
+        if self.is_at_look() && hot.engine.waiting() >= self.waiting_max {
+            hot.commit()?;
+        }
+        Ok(())
+    }
+}
+
 /// Makes the boards of a window, on as many threads as there are cores.
 pub fn make_boards(plan: &Plan, reader: &Reader) -> Result<WindowBoards, StoreError> {
     plan.build(reader, &Threads)
@@ -128,5 +173,45 @@ impl Workers for Threads {
                 });
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Completeness, Player, Snapshot};
+
+    #[test]
+    fn a_log_is_committed_by_what_waits() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+        let mut hot = Hot::open(dir.path(), store, EngineSettings::default()).unwrap();
+        let mut feed = LogFeed { scans: 0, waiting_max: 3_000 };
+        let mut most = 0;
+        for n in 0..2 * SCANS_PER_LOOK as i64 + 1 {
+            let player = Player {
+                name: format!("player {n}").into(),
+                points: 1,
+                ping: Some(30),
+                connected_ms: None,
+                bot: false,
+            };
+            let snapshot = Snapshot {
+                t_ms: 1_764_064_800_000 + n * 60_000,
+                game: "baseq3".into(),
+                map: "q3dm17".into(),
+                hostname: String::new(),
+                slots: 8,
+                players: vec![player],
+                completeness: Completeness::Full,
+            };
+            let url = ServerUrl::parse("quake3://10.0.0.1:27960").unwrap();
+            feed.take(&mut hot, url, Outcome::Snapshot(snapshot)).unwrap();
+            most = most.max(hot.engine.waiting());
+        }
+        // Each new player is a row, what he has in the window, and a name.
+        assert!((3_000..=3_000 + 3 * SCANS_PER_LOOK as usize).contains(&most), "{most}");
+        assert!(hot.engine.waiting() < 3_000, "it was committed");
+        assert_eq!((feed.scans(), feed.is_at_look()), (2 * SCANS_PER_LOOK + 1, false));
     }
 }

@@ -34,6 +34,10 @@ pub const REPLY_BYTES_MAX: usize = 512 * 1_024;
 /// Most servers known to one daemon: RULES and DESIGN think in 1,000,000; a key is 32 bits.
 pub const SERVERS_MAX: usize = 4_000_000;
 
+/// Most tags of one server. A rated round changes a rating in each of them, and a
+/// server's players stand on the boards of each.
+pub const TAGS_MAX: usize = 16;
+
 /// Longest line of a scan log, bytes: `PLAYERS_MAX` players with names of
 /// `NAME_BYTES_MAX`, six bytes an escaped character.
 pub const SCAN_LOG_LINE_BYTES_MAX: usize = 2 * 1_024 * 1_024;

@@ -10,7 +10,7 @@ mod db;
 use std::time::Duration;
 
 use clqd::archive::{Archive, ArchiveError, ArchiveSettings, ArchiveStatus, Routines, Schema, Step};
-use clqd::model::archive::{ListEntry, PlayerWeekArchive, ServerArchive, WeekArchive};
+use clqd::model::archive::{ListEntry, PlayerSpan, PlayerWeekArchive, ServerArchive, WeekArchive};
 use clqd::model::server::SeriesRecord;
 use clqd::model::{ArchiveJob, GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey};
 use tokio::sync::watch;
@@ -318,6 +318,7 @@ fn week(server: u32, rows: Vec<PlayerWeekArchive>) -> WeekArchive {
         closed: false,
         server_rank: None,
         player_ms: 0,
+        span: PlayerSpan::ALL,
         rows,
         maps: Vec::new(),
         best: Vec::new(),

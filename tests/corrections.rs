@@ -12,6 +12,7 @@ use clqd::board::window::{Shape, WindowSpec, Windows};
 use clqd::engine::{CorrectError, EngineSettings, Event, Gone, Outcome, Source, ViewError};
 use clqd::fleet::rng::Rng;
 use clqd::hot::Hot;
+use clqd::limits::TAGS_MAX;
 use clqd::model::archive::WeekArchive;
 use clqd::model::board_view::{BoardName, BoardQuestion, BoardRow, PlayerName};
 use clqd::model::row::{Ranking, WeekRow};
@@ -210,6 +211,20 @@ impl Town {
         kept
     }
 
+    /// Players and scores on the board of a tag in the week, best first.
+    fn tag_board(&mut self, tag: &str, ranking: Ranking) -> Result<Vec<(u32, i64)>, ViewError<StoreError>> {
+        let week = label(self.week());
+        let scope = ScopeName::Tag(tag.to_owned());
+        let board = BoardName { scope, ranking, window: Some(week), time_ms: None };
+        let Hot { engine, store } = self.hot();
+        let answer = engine.ask_board(store, &board, &BoardQuestion::Top { count: 100 })?;
+        let places = answer.rows.into_iter().map(|row| match row {
+            BoardRow::Place(place) => (place.player, place.at.raw),
+            other => panic!("{other:?}"),
+        });
+        Ok(places.collect())
+    }
+
     fn read_boards(&mut self) -> BTreeMap<String, Vec<(u32, i64, i64)>> {
         let mut boards = BTreeMap::new();
         let groups = [ScopeName::Game(GAME.to_owned()), ScopeName::Tag("ctf".to_owned())];
@@ -260,7 +275,12 @@ impl Town {
             let player = self.key(&name).unwrap().0;
             ratings.insert((player, server), (row.elo.to_bits(), row.elo_rounds));
         }
-        let known = self.hot().engine.status().players_known as u32;
+        let store = &self.hot().store;
+        let was_there = |key: &u32| {
+            let player = PlayerKey(*key);
+            store.player_record(player).unwrap().is_some() || store.gone(player).unwrap().is_some()
+        };
+        let known = (1..).take_while(was_there).last().unwrap_or(0);
         for (window, player) in windows.into_iter().flat_map(|w| (1..=known).map(move |p| (w, p))) {
             let Some(of_player) = self.hot().store.player_window(window, PlayerKey(player)).unwrap() else { continue };
             let tags = of_player.by_tag.iter().map(|(tag, rating)| (Some(*tag), *rating));
@@ -580,7 +600,7 @@ fn any_row_of_corrections() {
         town.hot().engine.archive_anew();
         let anew = town.archived();
         let players = |jobs: &BTreeMap<OutboxKey, ArchiveJob>| {
-            jobs.keys().filter(|it| matches!(it, OutboxKey::Player(_))).count()
+            jobs.values().filter(|it| matches!(it, ArchiveJob::Player { .. })).count()
         };
         assert_eq!(players(&told), town.hot().engine.status().players_known as usize, "seed {seed}");
         for (key, job) in anew {
@@ -590,6 +610,69 @@ fn any_row_of_corrections() {
             assert!(both_gone || *told == job, "seed {seed}: {told:?} and then {job:?}");
         }
     }
+}
+
+// Tags -------------------------------------------------------------------
+
+#[test]
+fn a_tag_that_is_dropped_is_gone_and_leaves_the_others() {
+    let mut town = Town::new();
+    assert!(town.tag("a", &["duel"], &[]) && town.tag("b", &["duel"], &[]));
+    town.play(60);
+    let (boards, ratings) = (town.boards(), town.ratings());
+    for ranking in Ranking::ALL {
+        assert!(!town.tag_board("duel", ranking).unwrap().is_empty(), "{}", ranking.name());
+    }
+    town.archived();
+    // Boards that are being made meanwhile do not bring it back.
+    let week = WindowKey::from(town.week());
+    let Hot { engine, store } = town.hot();
+    let made = clqd::hot::make_boards(&engine.plan_boards(week), &store.reader()).unwrap();
+    assert_eq!(engine.drop_tag("duel"), Ok(2));
+    town.hot().commit().unwrap();
+    town.hot().engine.shelve(made);
+
+    let gone = |town: &mut Town| {
+        assert_eq!(town.boards(), boards);
+        assert_eq!(town.ratings(), ratings);
+        let asked = town.tag_board("duel", Ranking::Points).unwrap_err();
+        assert!(matches!(asked, ViewError::UnknownTag { .. }), "{asked}");
+        let again = town.hot().engine.drop_tag("duel").unwrap_err();
+        assert_eq!(again.to_string(), "no server has the tag \"duel\"");
+        let tags: Vec<_> = town.hot().engine.servers().map(|server| server.tags).collect();
+        assert_eq!(tags, [vec!["ctf".to_owned()], vec![], vec!["ctf".to_owned()]]);
+    };
+    gone(&mut town);
+    let told = town.archived();
+    assert_eq!(told.keys().filter(|key| matches!(key, OutboxKey::Server(_))).count(), 2);
+    town.reopen();
+    gone(&mut town);
+
+    // Another of that name begins anew, with the rows of now and nobody rated.
+    town.tag("b", &["duel"], &[]);
+    town.boards();
+    let of_b = town.exported().into_iter().filter(|((server, _), _)| server == "b").map(|(_, (row, _))| row.points);
+    let points: Vec<i64> = town.tag_board("duel", Ranking::Points).unwrap().into_iter().map(|(_, raw)| raw).collect();
+    assert_eq!(points.iter().copied().collect::<BTreeSet<_>>(), of_b.collect());
+    assert!(town.tag_board("duel", Ranking::Elo).unwrap().is_empty());
+}
+
+#[test]
+fn a_server_has_so_many_tags_and_no_more() {
+    let mut town = Town::new();
+    let tags = |n: usize| (0..n).map(|n| format!("tag{n}")).collect::<Vec<_>>();
+    // It has one already, and one that goes makes room.
+    let engine = &mut town.hot().engine;
+    let refused = engine.tag_server(&url("a"), &tags(TAGS_MAX), &[]).unwrap_err();
+    assert_eq!(refused.to_string(), "server quake3://a:27960 would have 17 tags; at most 16");
+    assert_eq!(engine.tag_server(&url("a"), &tags(TAGS_MAX), &["ctf".to_owned()]), Ok(true));
+    assert_eq!(engine.tag_server(&url("a"), &["tag3".to_owned()], &[]), Ok(false));
+    let one_more = vec!["tag2".to_owned(), "more".to_owned()];
+    assert!(engine.add_server(url("a"), one_more, FROM_MS).is_err());
+    assert!(engine.add_server(url("new"), tags(TAGS_MAX + 1), FROM_MS).is_err());
+    assert!(engine.add_server(url("new"), [tags(TAGS_MAX), tags(2)].concat(), FROM_MS).is_ok());
+    let most = engine.servers().map(|server| server.tags.len()).max();
+    assert_eq!(most, Some(TAGS_MAX));
 }
 
 // Forget -----------------------------------------------------------------

@@ -74,7 +74,7 @@ fn play(hot: &mut Hot, from_ms: i64, minutes: i64) {
         let (t_ms, round) = (from_ms + minute * MINUTE_MS, minute / 20);
         for (server, which) in SERVERS.into_iter().zip(0..) {
             let player = |n: i64| Player {
-                name: format!("p{n}"),
+                name: format!("p{n}").into(),
                 points: (n % 4 + 1) * (minute % 20) / 2,
                 ping: Some(40),
                 connected_ms: None,

@@ -21,6 +21,7 @@
 mod connect;
 mod error;
 mod gone;
+mod parts;
 mod schema;
 mod settings;
 mod split;
@@ -30,6 +31,7 @@ mod write;
 
 pub use connect::Archive;
 pub use error::ArchiveError;
+pub use parts::Wrote;
 pub use schema::{Migrated, Routines, SCHEMA_SQL, Schema, Step};
 pub use settings::{ArchiveSettings, SettingsError};
 pub use split::statements;

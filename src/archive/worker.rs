@@ -18,17 +18,26 @@ use serde::Serialize;
 use tokio::sync::{Notify, watch};
 
 use crate::model::ServerKey;
-use crate::model::archive::{ArchiveJob, OutboxEntry, OutboxKey};
+use crate::model::archive::{ArchiveJob, OutboxEntry, OutboxKey, PartAsk, WeekArchive, WeekPart};
 
 use super::connect::Archive;
 use super::error::ArchiveError;
+use super::parts::Wrote;
 use super::settings::ArchiveSettings;
+use super::write::CONFLICT_TRIES_MAX;
 
 /// Most entries asked for at once: some seconds' work for the database.
 const ASK_ENTRIES_MAX: usize = 1_000;
 
 /// Rows after which a source should stop: 20,000 rows of 16 numbers are 3 MB.
 const ASK_ROWS_MAX: usize = 20_000;
+
+/// Pause between two steps in which a source puts a long week in order: it has
+/// other things to do.
+const STEP_PAUSE: Duration = Duration::from_millis(20);
+
+/// Steps after which the database is told that somebody is still there.
+const STEPS_PER_STAY: u32 = 500;
 
 /// Names come before what refers to them: no server has key 0.
 const FIRST_STATE: OutboxKey = OutboxKey::Server(ServerKey(0));
@@ -70,6 +79,13 @@ pub trait JobSource: Send + Sync {
     /// handed out again.
     fn anew(&self) -> impl Future<Output = Result<(), SourceGone>> + Send {
         async { Ok(()) }
+    }
+
+    /// A part of a week that was handed out as [`ArchiveJob::LongWeek`], or a step
+    /// towards it. What is handed out must be durable. Who hands out none such has
+    /// no parts.
+    fn part(&self, _ask: PartAsk) -> impl Future<Output = Result<WeekPart, SourceGone>> + Send {
+        async { Ok(WeekPart::Gone) }
     }
 
     /// These are in the archive: to be trimmed, but only where the sequence
@@ -260,12 +276,28 @@ impl<S: JobSource, N: Fn() -> i64> Worker<S, N> {
             if jobs.iter().any(|(entry, job)| is_gone(job) && !rejected.contains_key(&entry.key)) {
                 names = Names::SomebodyGone;
             }
-            self.write(archive, jobs, rejected).await?;
+            self.write_whole(archive, jobs, rejected).await?;
         }
     }
 
     /// Writes jobs; where one is rejected, the others.
     async fn write(
+        &mut self,
+        archive: &mut Archive,
+        jobs: Vec<(OutboxEntry, ArchiveJob)>,
+        rejected: &mut BTreeMap<OutboxKey, String>,
+    ) -> Result<(), Ended> {
+        let is_long = |(_, job): &(OutboxEntry, ArchiveJob)| matches!(job, ArchiveJob::LongWeek { .. });
+        let (long, jobs): (Vec<_>, Vec<_>) = jobs.into_iter().partition(is_long);
+        self.write_whole(archive, jobs, rejected).await?;
+        for (entry, job) in long {
+            let ArchiveJob::LongWeek { week, server } = job else { unreachable!("sorted out above") };
+            self.write_long(archive, entry, PartAsk::First { week, server }, rejected).await?;
+        }
+        Ok(())
+    }
+
+    async fn write_whole(
         &mut self,
         archive: &mut Archive,
         jobs: Vec<(OutboxEntry, ArchiveJob)>,
@@ -298,6 +330,95 @@ impl<S: JobSource, N: Fn() -> i64> Worker<S, N> {
         });
         self.source.done(entries).await?;
         Ok(())
+    }
+
+    /// Writes a week part by part, in one transaction. Where it cannot be done now,
+    /// because somebody was corrected meanwhile, it stays pending.
+    async fn write_long(
+        &mut self,
+        archive: &mut Archive,
+        entry: OutboxEntry,
+        ask: PartAsk,
+        rejected: &mut BTreeMap<OutboxKey, String>,
+    ) -> Result<(), Ended> {
+        let Some((moment, first)) = self.first_part(archive, ask).await? else { return Ok(()) };
+        // Names that came up since: the parts refer to them.
+        let written = match self.names(archive, rejected).await {
+            Ok(Names::Written) => self.write_parts(archive, moment, first).await,
+            Ok(Names::SomebodyGone) => Ok(None),
+            Err(ended) => Err(ended),
+        };
+        self.source.part(PartAsk::Done { moment }).await?;
+        match written {
+            Ok(Some(rows)) => {
+                self.status.send_modify(|it| {
+                    it.entries_written += 1;
+                    it.rows_written += rows;
+                });
+                self.source.done(vec![entry]).await?;
+            }
+            Ok(None) => (),
+            Err(Ended::Archive(error)) if error.is_rejected() => _ = rejected.insert(entry.key, error.to_string()),
+            Err(ended) => return Err(ended),
+        }
+        Ok(())
+    }
+
+    async fn first_part(
+        &mut self,
+        archive: &mut Archive,
+        ask: PartAsk,
+    ) -> Result<Option<(u64, Box<WeekArchive>)>, Ended> {
+        for step in 1_u32.. {
+            match self.source.part(ask).await? {
+                WeekPart::Part { moment, week } => return Ok(Some((moment, week))),
+                WeekPart::Gone => break,
+                WeekPart::Preparing => tokio::time::sleep(STEP_PAUSE).await,
+            }
+            if step % STEPS_PER_STAY == 0 {
+                archive.stay().await?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the number of rows; `None`: there are no such parts any more, or the
+    /// database had others before us too often.
+    async fn write_parts(
+        &mut self,
+        archive: &mut Archive,
+        moment: u64,
+        first: Box<WeekArchive>,
+    ) -> Result<Option<u64>, Ended> {
+        let mut first = Some(first);
+        for _ in 0..CONFLICT_TRIES_MAX {
+            archive.begin_parts().await?;
+            let (mut rows, mut after) = (0, None);
+            let lost = loop {
+                let part = match first.take() {
+                    Some(first) => first,
+                    None => match self.source.part(PartAsk::Next { moment, after }).await? {
+                        WeekPart::Part { week, .. } => week,
+                        WeekPart::Preparing | WeekPart::Gone => {
+                            archive.take_back().await?;
+                            return Ok(None);
+                        }
+                    },
+                };
+                let wrote = archive.write_part(&part).await?;
+                let Wrote::Done { rows: more } = wrote else { break true };
+                rows += more;
+                after = part.span.through;
+                if after.is_none() {
+                    break archive.commit_parts().await? == Wrote::Lost;
+                }
+            };
+            if !lost {
+                return Ok(Some(rows));
+            }
+        }
+        tracing::warn!("a week of many rows was in the way of other writers of the archive; it is written later");
+        Ok(None)
     }
 
     fn up(&mut self) {

@@ -4,14 +4,14 @@
 //! more ([`super::gone`]) is written before all that is of players.
 //!
 //! Several jobs share a transaction, up to a number of rows; one job is never
-//! cut. Inside a transaction rows go in order of table and primary key, so that
+//! cut. What has too many rows for one job is written by [`super::parts`]. Inside a transaction rows go in order of table and primary key, so that
 //! two writers wait for each other instead of deadlocking.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::limits::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
-use crate::model::archive::{ArchiveJob, ServerArchive, WeekArchive};
+use crate::model::archive::{ArchiveJob, PlayerSpan, ServerArchive, WeekArchive};
 use crate::model::{GameKey, MapKey, PlayerKey, Ranking, WeekKey};
 
 use super::connect::Archive;
@@ -19,7 +19,7 @@ use super::error::{ArchiveError, Fault};
 use super::sql::{Table, Upsert, fit, list, literal};
 
 /// A transaction that lost against another is tried so often in all.
-const CONFLICT_TRIES_MAX: u32 = 5;
+pub(super) const CONFLICT_TRIES_MAX: u32 = 5;
 
 /// Keys in one IN list: some 50 KB of text.
 const IN_LIST_MAX: usize = 5_000;
@@ -307,7 +307,7 @@ impl Archive {
         Ok(rows)
     }
 
-    async fn put_weeks(&mut self, weeks: &[&WeekArchive]) -> Result<u64, Halt> {
+    pub(super) async fn put_weeks(&mut self, weeks: &[&WeekArchive]) -> Result<u64, Halt> {
         let mut week_rows = self.upsert(&WEEK);
         let mut server_weeks = self.upsert(&SERVER_WEEK);
         let mut players = self.upsert(&PLAYER_WEEK);
@@ -369,8 +369,12 @@ impl Archive {
                 |server: u32| Keys::from_iter(servers[&server].rows.iter().map(|row| vec![row.player.to_string()]));
             let maps_of =
                 |server: u32| Keys::from_iter(servers[&server].maps.iter().map(|row| vec![row.map.to_string()]));
-            self.trim(&PLAYERS, Some(week), servers.keys().copied(), players_of).await?;
-            self.trim(&MAPS, Some(week), servers.keys().copied(), maps_of).await?;
+            for (span, servers) in by_span(servers) {
+                self.trim_in(&PLAYERS, Some(week), servers.iter().copied(), &among(span), players_of).await?;
+                if span.after.is_none() {
+                    self.trim(&MAPS, Some(week), servers.into_iter(), maps_of).await?;
+                }
+            }
         }
         for (&server, of_players) in &by_server {
             let best_of = |player: u32| {
@@ -406,9 +410,21 @@ impl Archive {
         members: impl Iterator<Item = u32>,
         wanted: impl Fn(u32) -> Keys,
     ) -> Result<(), Halt> {
+        self.trim_in(owned, group, members, "", wanted).await
+    }
+
+    /// The same, among the rows that a condition holds for.
+    async fn trim_in(
+        &mut self,
+        owned: &Owned,
+        group: Option<u32>,
+        members: impl Iterator<Item = u32>,
+        among: &str,
+        wanted: impl Fn(u32) -> Keys,
+    ) -> Result<(), Halt> {
         let in_group = match (owned.group, group) {
-            (Some(column), Some(value)) => format!("{column} = {value} AND "),
-            _ => String::new(),
+            (Some(column), Some(value)) => format!("{among}{column} = {value} AND "),
+            _ => among.to_owned(),
         };
         let (table, member) = (owned.table, owned.member);
         let members: Vec<u32> = members.collect();
@@ -524,6 +540,26 @@ impl Archive {
     }
 }
 
+/// The servers of a week by the span of players that their jobs tell: nearly always
+/// all of them tell all.
+fn by_span(servers: &BTreeMap<u32, &WeekArchive>) -> Vec<(PlayerSpan, Vec<u32>)> {
+    let mut spans: Vec<(PlayerSpan, Vec<u32>)> = Vec::new();
+    for (&server, job) in servers {
+        match spans.iter_mut().find(|(span, _)| *span == job.span) {
+            Some((_, servers)) => servers.push(server),
+            None => spans.push((job.span, vec![server])),
+        }
+    }
+    spans
+}
+
+/// The condition that a row is of one of these players.
+fn among(span: PlayerSpan) -> String {
+    let after = span.after.map(|player| format!("player > {player} AND "));
+    let through = span.through.map(|player| format!("player <= {player} AND "));
+    after.into_iter().chain(through).collect()
+}
+
 /// The literals of a row's key columns.
 fn key_literals(row: mysql_async::Row, key: &[(&str, Kind)]) -> Vec<String> {
     row.unwrap()
@@ -550,6 +586,7 @@ fn batches(jobs: &[ArchiveJob], rows_max: usize) -> Vec<Batch<'_>> {
             ArchiveJob::PlayerGone { key, into } => gone.push((*key, *into)),
             ArchiveJob::Server(server) => servers.push(&**server),
             ArchiveJob::Week(week) => weeks.push(&**week),
+            ArchiveJob::LongWeek { .. } => unreachable!("it is written in parts"),
         }
     }
     games.sort_by_key(|&(key, _)| key);

@@ -23,6 +23,9 @@ pub struct Order {
     pub tie: Option<(Ranking, Direction)>,
 }
 
+/// Score, tie, moment and player, as numbers of which the least is best.
+pub type PlaceKey = (u64, u64, i64, PlayerKey);
+
 /// The orders of the five boards of one scope. Unless said otherwise the highest
 /// score is best.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,10 +69,15 @@ impl Orders {
         Some(place.with_tie(reached(row, by).map_or(u64::MAX, |(score, _)| direction.order(score))))
     }
 
+    /// What a place stands by on its board.
+    pub fn key(&self, ranking: Ranking, place: &Place) -> PlaceKey {
+        let Order { direction, .. } = self.order(ranking);
+        (direction.order(place.score()), place.tie, place.at_ms, place.player)
+    }
+
     /// Puts the places of one board in order, best first.
     pub fn sort(&self, ranking: Ranking, places: &mut [Place]) {
-        let Order { direction, .. } = self.order(ranking);
-        places.sort_unstable_by_key(|place| (direction.order(place.score()), place.tie, place.at_ms, place.player));
+        places.sort_unstable_by_key(|place| self.key(ranking, place));
     }
 
     /// The board: places best first, position 1 at index 0.

@@ -35,14 +35,20 @@ pub enum Servers {
     },
     /// Change the tags of servers; boards of the tags follow at once, ratings stay
     Tag {
-        #[arg(required = true, value_name = "URL", value_parser = url)]
+        #[arg(required_unless_present = "drop", value_name = "URL", value_parser = url)]
         urls: Vec<ServerUrl>,
         /// May be repeated
-        #[arg(long = "add", value_name = "TAG", value_parser = tag, required_unless_present = "remove")]
+        #[arg(long = "add", value_name = "TAG", value_parser = tag, required_unless_present_any = ["remove", "drop"])]
         add: Vec<String>,
         /// May be repeated
         #[arg(long = "remove", value_name = "TAG")]
         remove: Vec<String>,
+        /// Take a tag from every server, with its boards and ratings; no URL is named
+        #[arg(long, value_name = "TAG", conflicts_with_all = ["urls", "add", "remove"])]
+        drop: Option<String>,
+        /// Really drop it
+        #[arg(long, requires = "drop", conflicts_with_all = ["urls", "add", "remove"])]
+        yes: bool,
     },
     /// List the servers that fit
     List {
@@ -132,7 +138,11 @@ pub fn status(app: &App) -> anyhow::Result<ExitCode> {
 pub fn servers(command: Servers, app: &App) -> anyhow::Result<ExitCode> {
     match command {
         Servers::Add { urls, tags } => in_chunks(app, urls, |urls| Request::ServersAdd { urls, tags: tags.clone() }),
-        Servers::Tag { urls, add, remove } => {
+        Servers::Tag { drop: Some(_), yes: false, .. } => {
+            anyhow::bail!("the ratings of a tag go with it, and nothing brings them back; if so, add --yes")
+        }
+        Servers::Tag { drop: Some(tag), yes: true, .. } => ask(app, &Request::TagDrop { tag }),
+        Servers::Tag { urls, add, remove, drop: None, .. } => {
             in_chunks(app, urls, |urls| Request::ServersTag { urls, add: add.clone(), remove: remove.clone() })
         }
         Servers::Remove { urls } => in_chunks(app, urls, |urls| Request::ServersRemove { urls }),

@@ -6,16 +6,11 @@ use std::process::ExitCode;
 use anyhow::{Context, ensure};
 
 use crate::config::Config;
-use crate::engine::{Event, Outcome};
-use crate::hot::Hot;
+use crate::engine::Outcome;
+use crate::hot::{Hot, LogFeed};
 use crate::model::ServerUrl;
 use crate::scanlog;
 use crate::store::StoreError;
-
-/// Rows and players that wait for a commit at most, about 500 bytes each. What
-/// comes again before a commit is written once, and what a crash takes back is
-/// replayed again: so as few commits as memory allows.
-const WAITING_MAX: usize = 3_000_000;
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct ReplayArgs {
@@ -26,9 +21,6 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "DIR")]
     pub state: PathBuf,
 }
-
-/// Lines between two looks for weeks that are over.
-const LINES_PER_LOOK: u64 = 1_000;
 
 /// What a replay did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,33 +79,28 @@ pub fn replay(hot: &mut Hot, log: &Path) -> anyhow::Result<Replayed> {
 /// A replay under way.
 pub struct Replay<'h> {
     hot: &'h mut Hot,
-    lines: u64,
+    feed: LogFeed,
     out_of_order: u64,
 }
 
 impl Replay<'_> {
     pub fn new(hot: &mut Hot) -> Replay<'_> {
         let out_of_order = hot.engine.counts().out_of_order;
-        Replay { hot, lines: 0, out_of_order }
+        Replay { hot, feed: LogFeed::alone(), out_of_order }
     }
 
     /// Takes the next line of a log.
     pub fn take(&mut self, url: ServerUrl, outcome: Outcome) -> Result<(), StoreError> {
-        if self.lines % LINES_PER_LOOK == 0 && outcome.t_ms() >= self.hot.engine.week_over_ms() {
+        if self.feed.is_at_look() && outcome.t_ms() >= self.hot.engine.week_over_ms() {
             self.hot.settle(outcome.t_ms())?;
         }
-        self.hot.handle(Event::Observed { url, outcome })?;
-        self.lines += 1;
-        if self.lines % LINES_PER_LOOK == 0 && self.hot.engine.waiting() >= WAITING_MAX {
-            self.hot.commit()?;
-        }
-        Ok(())
+        self.feed.take(self.hot, url, outcome)
     }
 
     /// Commits, and closes the weeks that are over.
     pub fn finish(self) -> Result<Replayed, StoreError> {
         self.hot.settle(self.hot.engine.now_ms())?;
         let passed_over = self.hot.engine.counts().out_of_order - self.out_of_order;
-        Ok(Replayed { lines: self.lines, passed_over })
+        Ok(Replayed { lines: self.feed.scans(), passed_over })
     }
 }

@@ -23,6 +23,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use crate::limits::TAGS_MAX;
 use crate::model::NameHash;
 use crate::model::board_view::{
     AbsentView, BoardHead, BoardName, BoardQuestion, BoardRow, BoardsName, FusedHead, FusedQuestion, FusedView,
@@ -41,8 +42,7 @@ pub const VERSION: u64 = 1;
 /// `limits::CONTROL_LINE_BYTES_MAX`. A client sends more in several requests.
 pub const URLS_MAX: usize = 1_000;
 
-/// Most tags of one server, and the longest, bytes.
-pub const TAGS_MAX: usize = 16;
+/// The longest tag, bytes.
 pub const TAG_BYTES_MAX: usize = 64;
 
 /// Most places of one answer.
@@ -135,6 +135,10 @@ pub enum Request {
         #[serde(default)]
         remove: Vec<String>,
     },
+    /// One [`Row::Correction`]: no server has the tag any more, and its boards and
+    /// ratings are gone.
+    #[serde(rename = "tag.drop")]
+    TagDrop { tag: String },
     /// One [`Row::Correction`].
     #[serde(rename = "player.merge")]
     PlayerMerge { from: PlayerName, into: PlayerName, game: String },
@@ -160,7 +164,7 @@ pub enum Request {
 }
 
 /// Names of all commands.
-pub const COMMANDS: [&str; 20] = [
+pub const COMMANDS: [&str; 21] = [
     "status",
     "servers.add",
     "servers.remove",
@@ -175,6 +179,7 @@ pub const COMMANDS: [&str; 20] = [
     "windows.delete",
     "player",
     "servers.tag",
+    "tag.drop",
     "player.merge",
     "player.forget",
     "player.forgotten",
@@ -201,6 +206,7 @@ impl Request {
             | Request::WindowsDelete { .. }
             | Request::ServersRemove { .. }
             | Request::ServersTag { .. }
+            | Request::TagDrop { .. }
             | Request::PlayerMerge { .. }
             | Request::PlayerForget { .. }
             | Request::PlayerRemember { .. }
@@ -583,6 +589,7 @@ mod tests {
             Request::WindowsDelete { before_ms: 1_763_683_200_000 },
             Request::Player { name: "Visor".into() },
             Request::ServersTag { urls: vec![url("quake3://a:1")], add: vec!["ctf".into()], remove: Vec::new() },
+            Request::TagDrop { tag: "ctf".into() },
             Request::PlayerMerge { from: PlayerName::Key(7), into: PlayerName::Name("7".into()), game: "g".into() },
             Request::PlayerForget { player: PlayerName::Name("Visor".into()), game: "baseq3".into() },
             Request::PlayerForgotten {},

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use super::work::Order;
 use crate::archive::{ArchiveSettings, ArchiveStatus, Ask, JobSource, SourceGone};
 use crate::clock::Clock;
-use crate::model::archive::{ArchiveJob, OutboxEntry};
+use crate::model::archive::{ArchiveJob, OutboxEntry, PartAsk, WeekPart};
 
 /// A running worker.
 pub(super) struct Worker {
@@ -75,6 +75,10 @@ impl JobSource for Source {
 
     async fn anew(&self) -> Result<(), SourceGone> {
         self.order(|reply| Order::ArchiveAnew { reply }).await
+    }
+
+    async fn part(&self, ask: PartAsk) -> Result<WeekPart, SourceGone> {
+        self.order(|reply| Order::Part { ask, reply }).await
     }
 
     async fn done(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceGone> {

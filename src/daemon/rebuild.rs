@@ -18,20 +18,14 @@ use anyhow::Context;
 use tokio::sync::mpsc;
 
 use crate::board::window::type_name;
-use crate::engine::{Engine, EngineSettings, Event, Outcome};
-use crate::hot::Hot;
+use crate::engine::{Engine, EngineSettings, Outcome};
+use crate::hot::{Hot, LogFeed};
 use crate::model::ServerUrl;
 use crate::scanlog::{self, LogLines};
 use crate::store::StoreSettings;
 
 /// Scans that the engine's thread replays itself at the end: some milliseconds.
 const LINES_LEFT: u64 = 1_000;
-
-/// Scans between two looks at what waits to be committed.
-const LINES_PER_LOOK: u64 = 1_000;
-
-/// Rows and players that wait for a commit at most, about 500 bytes each.
-const WAITING_MAX: usize = 200_000;
 
 /// Where the daemon keeps what a rebuild needs.
 pub(super) struct Place {
@@ -50,14 +44,21 @@ pub(super) fn prepare(engine: &mut Engine, log: Option<&Path>) -> Vec<String> {
         return Vec::new();
     }
     let names = kinds.into_iter().map(type_name).collect::<Vec<_>>().join(", ");
-    let note = match log.and_then(first_moment) {
-        Some(from_ms) => {
+    let note = match (log, log.and_then(first_moment)) {
+        (_, Some(from_ms)) => {
             engine.begin_rebuild(from_ms);
             let note = format!("windows of type {names} are being rebuilt from the scan log");
             tracing::info!("{note}");
             note
         }
-        None => {
+        (Some(log), None) => {
+            engine.begin_types_now();
+            let log = log.display();
+            let note = format!("windows of type {names} begin empty: the scan log {log} holds nothing of them yet");
+            tracing::info!("{note}");
+            note
+        }
+        (None, None) => {
             engine.begin_types_now();
             let note = format!(
                 "windows of type {names} begin now: there is no scan log (setting record) to make what was before from"
@@ -330,7 +331,7 @@ fn open_packed(log: &Path, number: u64) -> anyhow::Result<Option<LogLines>> {
 /// Brings in the lines from a moment on. A line that cannot be read is passed
 /// over: the others tell what can be told.
 fn replay(hot: &mut Hot, lines: LogLines, from_ms: i64, over: &AtomicBool) -> anyhow::Result<()> {
-    let mut n = 0;
+    let mut feed = LogFeed::beside();
     for line in lines {
         let (url, outcome) = match line {
             Ok(line) => line,
@@ -343,13 +344,9 @@ fn replay(hot: &mut Hot, lines: LogLines, from_ms: i64, over: &AtomicBool) -> an
         if outcome.t_ms() < from_ms {
             continue;
         }
-        hot.handle(Event::Observed { url, outcome })?;
-        n += 1;
-        if n % LINES_PER_LOOK == 0 {
+        feed.take(hot, url, outcome)?;
+        if feed.is_at_look() {
             anyhow::ensure!(!over.load(Ordering::Relaxed), "it was given up");
-            if hot.engine.waiting() >= WAITING_MAX {
-                hot.commit()?;
-            }
         }
     }
     Ok(())
@@ -364,4 +361,45 @@ fn rebuild_dir(state_dir: &Path) -> PathBuf {
 
 fn part_path(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("part-{number}.jsonl"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::window::{Shape, WindowSpec, Windows};
+    use crate::model::WindowType;
+    use crate::model::week::Calendar;
+
+    /// What is said when days come to the settings.
+    fn noted(log: Option<&Path>) -> (Vec<String>, bool) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+        let mut hot = Hot::open(dir.path(), store, EngineSettings::default()).unwrap();
+        let url = ServerUrl::parse("quake3://10.0.0.1:27960").unwrap();
+        let outcome = Outcome::Miss { t_ms: 1_764_064_800_000, reason: "silent".into() };
+        LogFeed::beside().take(&mut hot, url, outcome).unwrap();
+        let days = WindowSpec { kind: WindowType::DAY, shape: Shape::Day, keep: 3 };
+        let windows = Windows::new(Calendar::default(), [days]).unwrap();
+        hot.engine.reload(EngineSettings { windows, ..EngineSettings::default() });
+        assert!(hot.engine.has_renewed_types());
+        let notes = prepare(&mut hot.engine, log);
+        (notes, !hot.engine.types_to_rebuild().is_empty())
+    }
+
+    #[test]
+    fn what_is_said_of_the_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("scans.jsonl");
+        let (notes, rebuilding) = noted(None);
+        assert!(!rebuilding && notes[0].contains("day begin now: there is no scan log"), "{notes:?}");
+
+        fs::write(&log, "").unwrap();
+        let (notes, rebuilding) = noted(Some(&log));
+        let said = format!("windows of type day begin empty: the scan log {} holds nothing of them yet", log.display());
+        assert_eq!((notes, rebuilding), (vec![said], false));
+
+        fs::write(&log, "{\"t\":1764064700000,\"server\":\"quake3://10.0.0.1:27960\",\"miss\":true}\n").unwrap();
+        let (notes, rebuilding) = noted(Some(&log));
+        assert_eq!((&*notes[0], rebuilding), ("windows of type day are being rebuilt from the scan log", true));
+    }
 }

@@ -25,7 +25,7 @@ use crate::engine::{
     Added, AdminError, CorrectError, EngineSettings, Event, Forgotten, Notice, Outcome, RescanWhich, WindowBoards,
 };
 use crate::hot::Hot;
-use crate::model::archive::{ArchiveJob, OutboxEntry};
+use crate::model::archive::{ArchiveJob, OutboxEntry, PartAsk, WeekPart};
 use crate::model::view::Correction;
 use crate::model::{ServerKey, ServerUrl, WindowKey};
 use crate::scan::{ScanMode, ScanOutcome, ScanRequest};
@@ -62,6 +62,10 @@ pub(super) enum Order {
     Jobs {
         ask: Ask,
         reply: oneshot::Sender<Vec<(OutboxEntry, ArchiveJob)>>,
+    },
+    Part {
+        ask: PartAsk,
+        reply: oneshot::Sender<WeekPart>,
     },
     /// For who reads whole windows beside the engine's work.
     Reader {
@@ -434,6 +438,13 @@ impl Work {
             }
             Order::Reader { reply } => _ = reply.send(self.hot.store.reader()),
             Order::Jobs { ask, reply } => _ = reply.send(self.jobs(ask)?),
+            Order::Part { ask, reply } => {
+                let part = self.hot.engine.week_part(&self.hot.store, ask)?;
+                if matches!(part, WeekPart::Part { .. }) {
+                    self.commit()?;
+                }
+                _ = reply.send(part);
+            }
             Order::ArchiveAnew { reply } => {
                 self.hot.engine.archive_anew();
                 self.commit()?;
@@ -501,6 +512,14 @@ impl Work {
             Request::ServersTag { urls, add, remove } => {
                 Ok(urls.iter().map(|url| self.tag(url, add, remove)).collect())
             }
+            Request::TagDrop { tag } => match self.hot.engine.drop_tag(tag) {
+                Ok(servers) => {
+                    tracing::info!(tag, servers, "tag dropped");
+                    let dropped = Correction::TagDropped { tag: tag.clone(), servers: servers as u64 };
+                    Ok(vec![Row::Correction(dropped)])
+                }
+                Err(error) => Err(refused(error)),
+            },
             Request::PlayerMerge { .. } | Request::PlayerForget { .. } | Request::PlayerRemember { .. } => {
                 self.correct(&request, now_ms)?
             }
@@ -543,12 +562,13 @@ impl Work {
     }
 
     fn tag(&mut self, url: &ServerUrl, add: &[String], remove: &[String]) -> Row {
-        let outcome = match self.hot.engine.tag_server(url, add, remove) {
-            Ok(true) => protocol::Outcome::Tagged,
-            Ok(false) => protocol::Outcome::Known,
-            Err(_) => protocol::Outcome::Unknown,
+        let (outcome, reason) = match self.hot.engine.tag_server(url, add, remove) {
+            Ok(true) => (protocol::Outcome::Tagged, None),
+            Ok(false) => (protocol::Outcome::Known, None),
+            Err(AdminError::UnknownServer(_)) => (protocol::Outcome::Unknown, None),
+            Err(error) => (protocol::Outcome::Refused, Some(error.to_string())),
         };
-        Row::Change(Change { url: url.to_string(), outcome, reason: None })
+        Row::Change(Change { url: url.to_string(), outcome, reason })
     }
 
     fn want_boards_out_of_order(&mut self) {
@@ -618,8 +638,8 @@ fn not_corrected(error: CorrectError<StoreError>) -> Failure {
 
 fn refused(error: AdminError) -> Failure {
     let code = match error {
-        AdminError::UnknownServer(_) => ErrorCode::NotFound,
-        AdminError::TooManyServers(_) => ErrorCode::Refused,
+        AdminError::UnknownServer(_) | AdminError::UnknownTag { .. } => ErrorCode::NotFound,
+        AdminError::TooManyServers(_) | AdminError::TooManyTags { .. } => ErrorCode::Refused,
     };
     Failure::new(code, error.to_string())
 }

@@ -1,9 +1,11 @@
 //! What an admin asks of the engine: servers in and out, rescans, greylist,
 //! and the resources that a reload changes.
 
+use super::shelf::Group;
 use super::{Engine, EngineSettings};
+use crate::limits::TAGS_MAX;
 use crate::model::server::Class;
-use crate::model::{OutboxEntry, OutboxKey, ScopeName, ServerKey, ServerUrl, WeekKey};
+use crate::model::{OutboxEntry, OutboxKey, ScopeName, ServerKey, ServerUrl, TagKey, WeekKey};
 
 /// What adding an address did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +31,24 @@ pub enum AdminError {
     UnknownServer(ServerUrl),
     #[error("{0} servers are known already, which is the most there can be")]
     TooManyServers(usize),
+    #[error("server {url} would have {tags} tags; at most {TAGS_MAX}")]
+    TooManyTags { url: ServerUrl, tags: usize },
+    #[error("no server has the tag {tag:?}{}", .nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean {n:?}?")))]
+    UnknownTag { tag: String, nearest: Option<String> },
+}
+
+/// Tags of a server, each once. Error: they are too many.
+fn tags_of(url: &ServerUrl, tags: impl Iterator<Item = String>) -> Result<Vec<String>, AdminError> {
+    let mut all: Vec<String> = Vec::new();
+    for tag in tags {
+        if !all.contains(&tag) {
+            all.push(tag);
+        }
+    }
+    match all.len() <= TAGS_MAX {
+        true => Ok(all),
+        false => Err(AdminError::TooManyTags { url: url.clone(), tags: all.len() }),
+    }
 }
 
 impl Engine {
@@ -41,13 +61,13 @@ impl Engine {
     ) -> Result<(ServerKey, Added), AdminError> {
         self.see_time(now_ms);
         if let Some(&key) = self.by_url.get(&url) {
+            let slot = self.slot(key).expect("named servers exist");
+            let all = tags_of(&url, slot.record.tags.iter().cloned().chain(tags))?;
+            let retagged = all.len() > slot.record.tags.len();
+            all.iter().for_each(|tag| _ = self.books.tag_key(tag));
             let slot = self.slot_mut(key).expect("named servers exist");
             let back = std::mem::take(&mut slot.record.removed);
-            let new: Vec<String> = tags.into_iter().filter(|tag| !slot.record.tags.contains(tag)).collect();
-            let retagged = !new.is_empty();
-            new.iter().for_each(|tag| _ = self.books.tag_key(tag));
-            let slot = self.slot_mut(key).expect("named servers exist");
-            slot.record.tags.extend(new);
+            slot.record.tags = all;
             if back {
                 slot.record.class = Class::UNKNOWN;
                 slot.record.missed = 0;
@@ -63,6 +83,7 @@ impl Engine {
         if self.servers.len() > crate::limits::SERVERS_MAX {
             return Err(AdminError::TooManyServers(crate::limits::SERVERS_MAX));
         }
+        let tags = tags_of(&url, tags.into_iter())?;
         let key = self.insert_server(url, tags, now_ms);
         self.slot_mut(key).expect("just inserted").asked = true;
         self.schedule.ask(key, now_ms);
@@ -104,12 +125,8 @@ impl Engine {
     pub fn tag_server(&mut self, url: &ServerUrl, add: &[String], remove: &[String]) -> Result<bool, AdminError> {
         let key = self.key_of(url)?;
         let slot = self.slot_mut(key).expect("named servers exist");
-        let mut tags: Vec<String> = slot.record.tags.iter().filter(|tag| !remove.contains(tag)).cloned().collect();
-        for tag in add {
-            if !tags.contains(tag) {
-                tags.push(tag.clone());
-            }
-        }
+        let kept = slot.record.tags.iter().filter(|tag| !remove.contains(tag));
+        let tags = tags_of(url, kept.chain(add).cloned())?;
         if tags == slot.record.tags {
             return Ok(false);
         }
@@ -118,6 +135,32 @@ impl Engine {
         self.books.server_changed(key);
         self.books.shelf.server_changed(key);
         Ok(true)
+    }
+
+    /// Takes a tag from every server that has it, and its boards and ratings with
+    /// it: a tag of that name is another one from now on. Returns how many servers
+    /// had it.
+    pub fn drop_tag(&mut self, tag: &str) -> Result<usize, AdminError> {
+        let Some(key) = self.books.tags.remove(tag).map(TagKey) else {
+            let nearest = crate::nearest::nearest(tag, self.books.tags.names()).map(str::to_owned);
+            return Err(AdminError::UnknownTag { tag: tag.to_owned(), nearest });
+        };
+        let mut servers = 0;
+        for (index, slot) in self.servers.iter_mut().enumerate() {
+            let Some(record) = slot.as_mut().map(|slot| &mut slot.record) else { continue };
+            if let Some(at) = record.tags.iter().position(|it| it == tag) {
+                record.tags.remove(at);
+                self.books.server_changed(ServerKey(index as u32));
+                servers += 1;
+            }
+        }
+        // What players are rated in it stays in their records until those go, under a
+        // key that is nobody's any more.
+        self.books.pending.tags.retain(|(it, _)| *it != key);
+        self.books.pending.corrections.tags_gone.push(key);
+        self.books.shelf.drop_group(Group::Tag(key));
+        self.books.see_order();
+        Ok(servers)
     }
 
     /// Makes servers due now; their notices say `asked`. Returns them.

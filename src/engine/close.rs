@@ -11,10 +11,10 @@ mod standings;
 
 use std::ops::{Bound, RangeBounds};
 
-use super::{Engine, Source};
+use super::{Books, Engine, Source};
 use crate::board;
 use crate::model::commit::{RowKey, WeekPhase};
-use crate::model::row::{MapRow, WeekRow};
+use crate::model::row::{BestPositions, MapRow, WeekRow};
 use crate::model::{MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
 use crate::series::slots;
 use standings::Standings;
@@ -31,6 +31,9 @@ const CLOSING_TICK_MS: i64 = 200;
 /// Steps of giving a rank: it goes into the record of the server and into its
 /// series, of more than 1 kB each.
 const STEPS_PER_RANK: usize = 8;
+
+/// Positions of players that are given in one step: they are in memory.
+const POSITIONS_PER_STEP: usize = 8;
 
 /// How far a week is closed.
 #[derive(Debug)]
@@ -70,10 +73,10 @@ impl Closing {
 
 /// Some of a server's rows, in order of player key.
 #[derive(Debug)]
-struct Portion {
-    rows: Vec<(PlayerKey, WeekRow)>,
+pub(super) struct Portion {
+    pub rows: Vec<(PlayerKey, WeekRow)>,
     /// There are none after it.
-    is_last: bool,
+    pub is_last: bool,
 }
 
 /// The steps left to a tick: one for each record read or written.
@@ -87,6 +90,21 @@ impl Budget {
 
     fn spend(&mut self, steps: usize) {
         self.0 = self.0.saturating_sub(steps);
+    }
+}
+
+impl Books {
+    /// Best positions that are committed; of who has none, that he will.
+    pub(super) fn best_known<S: Source>(
+        &mut self,
+        source: &S,
+        server: ServerKey,
+        player: PlayerKey,
+    ) -> Result<BestPositions, S::Error> {
+        Ok(source.best(server, player)?.unwrap_or_else(|| {
+            self.pending.best_new.push((player, server));
+            BestPositions::default()
+        }))
     }
 }
 
@@ -184,12 +202,20 @@ impl Engine {
                 *begun = Some(standings);
                 return Ok(false);
             }
-            let portion = self.settled_rows(source, week.into(), server, standings.last_read(), budget.0)?;
+            let portion = self.rows_after(source, week.into(), server, standings.last_read(), budget.0)?;
             budget.spend(portion.rows.len());
             standings.read(&portion.rows);
             if portion.is_last {
                 standings.end();
             }
+        }
+        while !standings.are_given() {
+            if !budget.is_left() {
+                *begun = Some(standings);
+                return Ok(false);
+            }
+            let given = standings.give(budget.0.saturating_mul(POSITIONS_PER_STEP));
+            budget.spend(given.div_ceil(POSITIONS_PER_STEP));
         }
         while let Some(standing) = standings.next() {
             if !budget.is_left() {
@@ -200,7 +226,7 @@ impl Engine {
             let key = (server, standing.player);
             let mut best = match self.books.pending.best.get(&key) {
                 Some(best) => best.clone(),
-                None => source.best(server, standing.player)?.unwrap_or_default(),
+                None => self.books.best_known(source, server, standing.player)?,
             };
             for (which, position) in standing.positions.into_iter().enumerate() {
                 if let Some(position) = position {
@@ -314,9 +340,9 @@ impl Engine {
         self.books.meta.resync || self.books.pending.outbox.iter().any(of_week) || source.outbox_holds_week(week)
     }
 
-    /// The next rows of a server that is settled for a week that is over, about
-    /// `most`: committed, and changed since.
-    fn settled_rows<S: Source>(
+    /// The next rows of a server as of now, as [`Engine::rows`] has them: of those
+    /// that are committed at most `most`.
+    pub(super) fn rows_after<S: Source>(
         &self,
         source: &S,
         window: WindowKey,
@@ -330,13 +356,7 @@ impl Engine {
             Some((last, _)) if rows.len() == most => (Bound::Included(*last), false),
             _ => (Bound::Unbounded, true),
         };
-        let changed = self.books.pending.rows.get(&(window, server));
-        for (player, row) in changed.into_iter().flatten().filter(|(player, _)| (from, to).contains(player)) {
-            match rows.binary_search_by_key(player, |(p, _)| *p) {
-                Ok(at) => rows[at].1.clone_from(row),
-                Err(at) => rows.insert(at, (*player, WeekRow::clone(row))),
-            }
-        }
+        self.bring_up_to_date(&mut rows, window, server, (from, to));
         Ok(Portion { rows, is_last })
     }
 
@@ -349,7 +369,21 @@ impl Engine {
         server: ServerKey,
     ) -> Result<Vec<(PlayerKey, WeekRow)>, S::Error> {
         let mut rows = source.rows(window, server)?;
+        self.bring_up_to_date(&mut rows, window, server, (Bound::Unbounded, Bound::Unbounded));
+        Ok(rows)
+    }
+
+    /// Brings what has changed of some of a server's players since the last commit,
+    /// and what lives with their presences, into their rows.
+    fn bring_up_to_date(
+        &self,
+        rows: &mut Vec<(PlayerKey, WeekRow)>,
+        window: WindowKey,
+        server: ServerKey,
+        players: (Bound<PlayerKey>, Bound<PlayerKey>),
+    ) {
         let mut put = |player: PlayerKey, row: &WeekRow| match rows.binary_search_by_key(&player, |(p, _)| *p) {
+            _ if !players.contains(&player) => (),
             Ok(at) => rows[at].1.clone_from(row),
             Err(at) => rows.insert(at, (player, row.clone())),
         };
@@ -362,7 +396,6 @@ impl Engine {
                 put(presence.player, row);
             }
         }
-        Ok(rows)
     }
 
     /// Map rows of a server as of now, in order of map key.

@@ -63,9 +63,13 @@ impl Engine {
             return Err(CorrectError::Same(into));
         }
         let names = self.names_of(source, from).map_err(ViewError::Source)?;
+        // It may hold rows of who is no more.
+        self.long_week = None;
         let rows = self.hand_over(source, game, from, into).map_err(ViewError::Source)?;
         let corrections = &mut self.books.pending.corrections;
         corrections.players_gone.push((from, Some(into)));
+        self.books.meta.players_gone += 1;
+        let corrections = &mut self.books.pending.corrections;
         // All but the first are aliases: the first is his record's.
         corrections.aliases_gone.extend(names.iter().skip(1).map(|name| (from, name.clone())));
         corrections.aliases.extend(names.into_iter().map(|name| (into, game, name)));
@@ -87,10 +91,9 @@ impl Engine {
         for window in self.books.meta.windows_kept().collect::<Vec<_>>() {
             rows += self.books.hand_over_window(source, game, window, from, into)?;
         }
-        for index in 1..self.servers.len() {
-            let server = ServerKey(index as u32);
+        for server in source.servers_with_best(from)? {
             let Some(best_from) = source.best(server, from)? else { continue };
-            let mut best = source.best(server, into)?.unwrap_or_default();
+            let mut best = self.books.best_known(source, server, into)?;
             best.merge(&best_from);
             self.books.pending.best.insert((server, into), best);
             self.books.pending.corrections.best_gone.push((server, from));

@@ -38,12 +38,16 @@ impl Engine {
         let game_key = self.game_known(game)?;
         let player = self.player_in_game(source, game_key, player)?;
         let names = self.names_of(source, player).map_err(ViewError::Source)?;
+        // It may hold rows of who is no more.
+        self.long_week = None;
         let rows = self.erase(source, game_key, player, &names).map_err(ViewError::Source)?;
         let hashes: Vec<NameHash> = names.iter().map(|name| NameHash::of(game, name)).collect();
         self.books.forgotten.extend(hashes.iter().map(|hash| (*hash, now_ms)));
         let corrections = &mut self.books.pending.corrections;
         corrections.forgotten.extend(hashes.iter().map(|hash| (*hash, now_ms)));
         corrections.players_gone.push((player, None));
+        self.books.meta.players_gone += 1;
+        let corrections = &mut self.books.pending.corrections;
         corrections.aliases_gone.extend(names.iter().skip(1).map(|name| (player, name.clone())));
         corrections.names_gone.extend(names.into_iter().map(|name| (game_key, name)));
         self.books.archive_gone(player);
@@ -96,10 +100,9 @@ impl Engine {
             if changed {
                 self.books.server_changed(server);
             }
-            if source.best(server, player)?.is_some() {
-                self.books.pending.corrections.best_gone.push((server, player));
-            }
         }
+        let servers = source.servers_with_best(player)?;
+        self.books.pending.corrections.best_gone.extend(servers.into_iter().map(|server| (server, player)));
         let mut rows = 0;
         for window in self.books.meta.windows_kept().collect::<Vec<_>>() {
             let Some(of_player) = source.player_window(window, player)? else { continue };

@@ -1,12 +1,18 @@
 //! What is archived: the values of outbox entries as of now, and the outbox
 //! anew where something was let go (RULES section 12).
 
+mod long_week;
+
+use super::close::Portion;
 use super::{Engine, Gone, Source};
 use crate::model::archive::{
-    ArchiveJob, ListEntry, MapWeekArchive, OutboxEntry, OutboxKey, PlayerWeekArchive, ServerArchive, WeekArchive,
+    ArchiveJob, ListEntry, MapWeekArchive, OutboxEntry, OutboxKey, PlayerSpan, PlayerWeekArchive, ServerArchive,
+    WeekArchive,
 };
 use crate::model::{GameKey, MapKey, PlayerKey, ServerKey, WeekKey, week};
 use crate::series;
+
+pub(super) use long_week::LongWeek;
 
 /// How far the outbox has been filled anew.
 #[derive(Clone, Copy, Debug)]
@@ -66,9 +72,7 @@ impl Engine {
                 },
             },
             OutboxKey::Server(key) => self.server_archive(key).map(|server| ArchiveJob::Server(Box::new(server))),
-            OutboxKey::Week { week, server } => {
-                self.week_archive(source, week, server)?.map(|week| ArchiveJob::Week(Box::new(week)))
-            }
+            OutboxKey::Week { week, server } => self.week_job(source, week, server)?,
         })
     }
 
@@ -120,28 +124,66 @@ impl Engine {
         })
     }
 
-    fn week_archive<S: Source>(
+    fn week_job<S: Source>(
         &self,
         source: &S,
         week: WeekKey,
         server: ServerKey,
-    ) -> Result<Option<WeekArchive>, S::Error> {
+    ) -> Result<Option<ArchiveJob>, S::Error> {
         if !self.books.is_kept(week.into()) {
             return Ok(None);
         }
-        let closed = self.is_server_closed(week, server);
-        let rows = self.rows_counted(source, week.into(), server)?;
+        let most = self.books.settings.archive_part_rows;
+        let Portion { rows, is_last } = match self.slot(server) {
+            Some(slot) if self.is_counted(slot, week.into(), server) => {
+                self.rows_after(source, week.into(), server, None, most)?
+            }
+            _ => Portion { rows: Vec::new(), is_last: true },
+        };
+        if !is_last {
+            return Ok(Some(ArchiveJob::LongWeek { week, server }));
+        }
         let positions = self.orders_of(server).positions(&rows);
+        let rows = rows.into_iter().zip(positions).map(|((player, row), positions)| PlayerWeekArchive {
+            player,
+            measured_ms: row.measured_ms,
+            starts: row.starts,
+            time_ms: row.time_ms(),
+            points: row.points,
+            elo: row.elo,
+            elo_rounds: row.elo_rounds,
+            clq1: row.clq1(),
+            clq2: row.clq2(),
+            positions,
+        });
+        let closed = self.is_server_closed(week, server);
+        let week = self.week_of(source, week, server, closed, PlayerSpan::ALL, rows.collect())?;
+        Ok(Some(ArchiveJob::Week(Box::new(week))))
+    }
+
+    /// A server's week, of which it tells the players of a span.
+    fn week_of<S: Source>(
+        &self,
+        source: &S,
+        week: WeekKey,
+        server: ServerKey,
+        closed: bool,
+        span: PlayerSpan,
+        rows: Vec<PlayerWeekArchive>,
+    ) -> Result<WeekArchive, S::Error> {
         let maps = self.map_rows(source, week, server)?;
+        let player_ms = maps.iter().map(|(_, row)| row.player_ms).sum();
+        let told = maps.into_iter().filter(|_| span.after.is_none());
+        let maps = told.map(|(map, row)| MapWeekArchive { map, played_ms: row.played_ms, player_ms: row.player_ms });
         let mut best = Vec::new();
         if closed {
-            for (player, _) in &rows {
-                if let Some(kept) = source.best(server, *player)? {
-                    best.push((*player, kept.places.map(|places| places.to_vec())));
+            for row in &rows {
+                if let Some(kept) = source.best(server, row.player)? {
+                    best.push((row.player, kept.places.map(|places| places.to_vec())));
                 }
             }
         }
-        Ok(Some(WeekArchive {
+        Ok(WeekArchive {
             week,
             server,
             label: week::label(week),
@@ -149,29 +191,12 @@ impl Engine {
             week_end_ms: self.books.calendar.week_end_ms(week),
             closed,
             server_rank: source.rank(week, server)?,
-            player_ms: maps.iter().map(|(_, row)| row.player_ms).sum(),
-            rows: rows
-                .into_iter()
-                .zip(positions)
-                .map(|((player, row), positions)| PlayerWeekArchive {
-                    player,
-                    measured_ms: row.measured_ms,
-                    starts: row.starts,
-                    time_ms: row.time_ms(),
-                    points: row.points,
-                    elo: row.elo,
-                    elo_rounds: row.elo_rounds,
-                    clq1: row.clq1(),
-                    clq2: row.clq2(),
-                    positions,
-                })
-                .collect(),
-            maps: maps
-                .into_iter()
-                .map(|(map, row)| MapWeekArchive { map, played_ms: row.played_ms, player_ms: row.player_ms })
-                .collect(),
+            player_ms,
+            span,
+            rows,
+            maps: maps.collect(),
             best,
-        }))
+        })
     }
 
     /// Where something was let go, or an archive is new, puts everything that

@@ -14,6 +14,7 @@ mod forget;
 mod jobs;
 mod lag;
 mod plan;
+mod positions;
 mod rebuild;
 mod settings;
 mod shelf;
@@ -82,6 +83,8 @@ pub trait Source {
     fn map_rows(&self, week: WeekKey, server: ServerKey) -> Result<Vec<(MapKey, MapRow)>, Self::Error>;
 
     fn best(&self, server: ServerKey, player: PlayerKey) -> Result<Option<BestPositions>, Self::Error>;
+    /// Servers on which a player has best positions, in order.
+    fn servers_with_best(&self, player: PlayerKey) -> Result<Vec<ServerKey>, Self::Error>;
     fn rank(&self, week: WeekKey, server: ServerKey) -> Result<Option<u32>, Self::Error>;
 
     /// Entries after `after` (from the first, without one) in archiving order.
@@ -214,6 +217,9 @@ pub struct Engine {
     closing: Option<close::Closing>,
     /// Next thing to be put in the outbox while everything is archived anew.
     resync_cursor: Option<jobs::ResyncCursor>,
+    /// A week of a server that is being archived in parts.
+    long_week: Option<jobs::LongWeek>,
+    long_weeks_begun: u64,
     books: Books,
 }
 
@@ -262,6 +268,8 @@ struct Pending {
     rows_len: usize,
     map_rows: FxHashMap<(WeekKey, ServerKey), BTreeMap<MapKey, MapRow>>,
     best: FxHashMap<(ServerKey, PlayerKey), BestPositions>,
+    /// Those of them who had none.
+    best_new: Vec<(PlayerKey, ServerKey)>,
     closed: Vec<(WeekKey, ServerKey, u64)>,
     ranks: FxHashMap<(WeekKey, ServerKey), u32>,
     outbox: FxHashSet<OutboxKey>,
@@ -291,6 +299,12 @@ impl KeyTable {
         table
     }
 
+    /// Hands out keys from `next` on: names before it may be gone.
+    fn with_keys(mut self, next: u32) -> KeyTable {
+        self.names.resize(next as usize - 1, String::new());
+        self
+    }
+
     /// The key of a name, and whether it is new.
     fn key(&mut self, name: &str) -> (u32, bool) {
         if let Some(&key) = self.by_name.get(name) {
@@ -307,7 +321,14 @@ impl KeyTable {
     }
 
     fn names(&self) -> impl Iterator<Item = &str> {
-        self.names.iter().map(String::as_str)
+        self.names.iter().map(String::as_str).filter(|name| !name.is_empty())
+    }
+
+    /// Lets a name go. Its key is never another's.
+    fn remove(&mut self, name: &str) -> Option<u32> {
+        let key = self.by_name.remove(name)?;
+        self.names[key as usize - 1].clear();
+        Some(key)
     }
 
     fn name(&self, key: u32) -> &str {
@@ -326,6 +347,7 @@ impl Engine {
         } else if meta.zone != calendar.zone_name() {
             return Err(ZoneChanged { state: meta.zone, config: calendar.zone_name().to_owned() });
         }
+        let next_tag = meta.next_tag;
         let mut engine = Engine {
             servers: Vec::new(),
             by_url: FxHashMap::default(),
@@ -335,11 +357,13 @@ impl Engine {
             lags: lag::LagHistogram::default(),
             closing: loaded.closed.map(|(week, closed)| close::Closing::new(week, closed)),
             resync_cursor: None,
+            long_week: None,
+            long_weeks_begun: 0,
             books: Books {
                 calendar,
                 games: KeyTable::load(loaded.games.into_iter().map(|(k, n)| (k.0, n))),
                 maps: KeyTable::load(loaded.maps.into_iter().map(|(k, n)| (k.0, n))),
-                tags: KeyTable::load(loaded.tags.into_iter().map(|(k, n)| (k.0, n))),
+                tags: KeyTable::load(loaded.tags.into_iter().map(|(k, n)| (k.0, n))).with_keys(next_tag),
                 windows: windows::Now::default(),
                 player_windows: windows::PlayerWindows::default(),
                 shelf: shelf::Shelf::default(),
@@ -509,6 +533,7 @@ impl Engine {
                 })
                 .collect(),
             best: pending.best.into_iter().collect(),
+            best_new: pending.best_new,
             closed: pending.closed,
             ranks: pending.ranks.into_iter().map(|((week, server), rank)| (week, server, rank)).collect(),
             outbox: pending.outbox.into_iter().collect(),
@@ -525,6 +550,7 @@ impl Engine {
         commit.player_windows.sort_unstable_by_key(|(key, _)| *key);
         commit.map_rows.sort_unstable_by_key(|(key, _)| *key);
         commit.best.sort_unstable_by_key(|(key, _)| *key);
+        commit.best_new.sort_unstable();
         commit.ranks.sort_unstable();
         commit.outbox.sort_unstable();
         commit

@@ -223,6 +223,15 @@ impl Shelf {
         shelved.frozen = Some(boards.heap_bytes());
     }
 
+    /// Lets go of the boards of a group, in every window.
+    pub(super) fn drop_group(&mut self, group: Group) {
+        for shelved in self.windows.values_mut() {
+            let Some(boards) = &mut shelved.boards else { continue };
+            boards.boards.remove(&group);
+            shelved.frozen = shelved.frozen.map(|_| boards.heap_bytes());
+        }
+    }
+
     /// Lets go of boards of windows that are over until they take at most so much
     /// memory; who was not asked for longest goes first. Who is asked again is
     /// made again.
@@ -297,6 +306,9 @@ impl Engine {
         if !self.books.window_exists(boards.window) {
             return self.books.shelf.forget(boards.window);
         }
+        // A tag may have gone since they were planned.
+        let is_there = |tag: TagKey| !self.books.tags.name(tag.0).is_empty();
+        boards.boards.retain(|group, _| group.tag().is_none_or(is_there));
         let Some(shelved) = self.books.shelf.windows.get_mut(&boards.window) else { return };
         let Some(changed) = shelved.changed_since_plan.take() else { return };
         if !boards.follow(&self.books.shelf.rules) {

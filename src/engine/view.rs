@@ -69,7 +69,7 @@ impl Engine {
                 .map(|s| WeekStatus { week: week::label(s.week), phase: s.phase })
                 .collect(),
             in_flight: self.schedule.in_flight() as u64,
-            players_known: u64::from(self.books.meta.next_player.saturating_sub(1)),
+            players_known: u64::from(self.books.meta.next_player.saturating_sub(1 + self.books.meta.players_gone)),
             counts: self.counts.clone(),
             lag_ms_p50: self.lags.percentile_ms(0.5),
             lag_ms_p99: self.lags.percentile_ms(0.99),

@@ -57,6 +57,37 @@ pub enum ArchiveJob {
     },
     Server(Box<ServerArchive>),
     Week(Box<WeekArchive>),
+    /// A server's week with more rows than go in one job: to be asked for in
+    /// parts, see [`PartAsk`].
+    LongWeek {
+        week: WeekKey,
+        server: ServerKey,
+    },
+}
+
+/// Which part of a long week is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartAsk {
+    /// The first, of things as they are now.
+    First { week: WeekKey, server: ServerKey },
+    /// The one after a player (or the first) of the same moment as another.
+    Next { moment: u64, after: Option<PlayerKey> },
+    /// None any more of that moment.
+    Done { moment: u64 },
+}
+
+/// The answer to [`PartAsk`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum WeekPart {
+    /// Rows are still being put in order: to be asked for again.
+    Preparing,
+    Part {
+        /// A number that all parts of one moment share.
+        moment: u64,
+        week: Box<WeekArchive>,
+    },
+    /// There is no such part: what is written of that moment is to be taken back.
+    Gone,
 }
 
 /// A server's state and series.
@@ -96,8 +127,21 @@ pub struct ListEntry {
     pub player: Option<PlayerKey>,
 }
 
+/// Players from one key to another; of a long week a part tells of some.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlayerSpan {
+    /// `None`: from the first.
+    pub after: Option<PlayerKey>,
+    /// The last one; `None`: to the last there is.
+    pub through: Option<PlayerKey>,
+}
+
+impl PlayerSpan {
+    pub const ALL: PlayerSpan = PlayerSpan { after: None, through: None };
+}
+
 /// One server in one week: rows with positions, maps, best positions; written
-/// in one transaction.
+/// in one transaction. Or a part of it: all parts of one moment are.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WeekArchive {
     pub week: WeekKey,
@@ -112,9 +156,11 @@ pub struct WeekArchive {
     pub server_rank: Option<u32>,
     /// Player-milliseconds of all maps.
     pub player_ms: u64,
+    /// The players that this tells of: there are no others among them than these.
+    pub span: PlayerSpan,
     /// In order of player key.
     pub rows: Vec<PlayerWeekArchive>,
-    /// In order of map key.
+    /// In order of map key; they are told with the first player.
     pub maps: Vec<MapWeekArchive>,
     /// Best positions of the players above, once the week is closed; in order
     /// of player key. Index 0 to 2: clq1, clq2, elo; best first.

@@ -29,6 +29,8 @@ pub struct Meta {
     pub windows: Vec<WindowState>,
     /// Types of windows other than weeks, in order of type.
     pub types: Vec<TypeState>,
+    /// Players who are no more: merged into others, or forgotten.
+    pub players_gone: u32,
     /// The outbox was full and let something go: everything must be archived anew.
     pub resync: bool,
 }
@@ -107,6 +109,8 @@ pub struct Commit {
     pub player_windows: Vec<((WindowKey, PlayerKey), PlayerWindow)>,
     pub map_rows: Vec<(MapRowKey, MapRow)>,
     pub best: Vec<((ServerKey, PlayerKey), BestPositions)>,
+    /// Servers on which players have best positions since now.
+    pub best_new: Vec<(PlayerKey, ServerKey)>,
     /// Servers closed for a week, each with the player-milliseconds that it is
     /// ranked by.
     pub closed: Vec<(WeekKey, ServerKey, u64)>,
@@ -138,6 +142,8 @@ pub struct Corrections {
     /// Names never to be stored again, each with when that was asked for, Unix ms.
     pub forgotten: Vec<(NameHash, i64)>,
     pub remembered: Vec<NameHash>,
+    /// Tags that no server has any more. Their keys are never handed out again.
+    pub tags_gone: Vec<TagKey>,
 }
 
 impl Corrections {
@@ -151,6 +157,7 @@ impl Corrections {
             + self.aliases_gone.len()
             + self.forgotten.len()
             + self.remembered.len()
+            + self.tags_gone.len()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -168,6 +175,7 @@ impl Commit {
             + self.player_windows.len()
             + self.map_rows.len()
             + self.best.len()
+            + self.best_new.len()
             + self.closed.len()
             + self.ranks.len()
             + self.outbox.len()
@@ -188,6 +196,7 @@ impl Commit {
             player_windows,
             map_rows,
             best,
+            best_new,
             closed,
             ranks,
             outbox,
@@ -206,6 +215,7 @@ impl Commit {
             && player_windows.is_empty()
             && map_rows.is_empty()
             && best.is_empty()
+            && best_new.is_empty()
             && closed.is_empty()
             && ranks.is_empty()
             && outbox.is_empty()

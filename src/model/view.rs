@@ -186,7 +186,7 @@ pub struct BestView {
     pub week: String,
 }
 
-/// What became of a player by an admin's word.
+/// What became of a player, or a tag, by an admin's word.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "outcome")]
 pub enum Correction {
@@ -196,6 +196,8 @@ pub enum Correction {
     Forgotten { player: u32, rows: u64, hashes: Vec<NameHash> },
     /// The name of this hash may be known again.
     Remembered { hash: NameHash },
+    /// So many servers had the tag. Its boards and ratings are gone.
+    TagDropped { tag: String, servers: u64 },
 }
 
 /// A name that is never stored again.

@@ -23,10 +23,13 @@ pub(super) fn changes(corrections: &Corrections) -> Vec<Change> {
     let of_players =
         corrections.player_windows_gone.iter().map(|(window, player)| keys::player_window(*window, *player));
     let best = corrections.best_gone.iter().map(|(server, player)| keys::best(*server, *player));
+    let best_of = corrections.best_gone.iter().map(|(server, player)| keys::best_of(*player, *server));
     let names = corrections.names_gone.iter().map(|(game, name)| keys::name(name, *game));
     let aliases = corrections.aliases_gone.iter().map(|(player, name)| keys::alias(*player, name));
     let remembered = corrections.remembered.iter().map(|hash| keys::forgotten(*hash));
-    let gone = rows.chain(of_players).chain(best).chain(names).chain(aliases).chain(remembered);
+    let tags = corrections.tags_gone.iter().map(|tag| keys::of(keys::TAG, tag.0));
+    let gone =
+        rows.chain(of_players).chain(best).chain(best_of).chain(names).chain(aliases).chain(remembered).chain(tags);
     changes.extend(gone.map(|key| (key, None)));
     changes
 }

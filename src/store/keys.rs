@@ -13,6 +13,8 @@ pub const PLAYER: u8 = b'P';
 pub const SERVER: u8 = b'S';
 pub const SERIES: u8 = b'T';
 pub const BEST: u8 = b'B';
+/// Player, server on which he has best positions.
+pub const BEST_OF: u8 = b'D';
 pub const TAG: u8 = b'Y';
 /// Player, one of his names besides the one that his record has.
 pub const ALIAS: u8 = b'L';
@@ -34,7 +36,7 @@ const ROW: u8 = b'r';
 /// large, stands by itself.
 pub fn shared(key: &[u8]) -> Option<usize> {
     match key.first()? {
-        &NAME | &PLAYER | &BEST => Some(1),
+        &NAME | &PLAYER | &BEST | &BEST_OF => Some(1),
         &WINDOW if key.len() > 7 => Some(8),
         _ => None,
     }
@@ -67,6 +69,12 @@ pub fn name(name: &str, game: GameKey) -> Vec<u8> {
 pub fn best(server: ServerKey, player: PlayerKey) -> Vec<u8> {
     let mut bytes = of(BEST, server.0);
     bytes.extend_from_slice(&player.0.to_be_bytes());
+    bytes
+}
+
+pub fn best_of(player: PlayerKey, server: ServerKey) -> Vec<u8> {
+    let mut bytes = of(BEST_OF, player.0);
+    bytes.extend_from_slice(&server.0.to_be_bytes());
     bytes
 }
 

@@ -188,6 +188,7 @@ impl Store {
             .map(|((window, player), of_player)| (keys::player_window(*window, *player), encode(of_player)));
         let map_rows = commit.map_rows.iter().map(|(key, row)| (keys::map_row(*key), encode(row)));
         let best = commit.best.iter().map(|((server, player), best)| (keys::best(*server, *player), encode(best)));
+        let best_new = commit.best_new.iter().map(|(player, server)| (keys::best_of(*player, *server), encode(&())));
         let closed =
             commit.closed.iter().map(|(week, server, player_ms)| (keys::closed(*week, *server), encode(player_ms)));
         let ranks = commit.ranks.iter().map(|(week, server, rank)| (keys::rank(*week, *server), encode(rank)));
@@ -208,6 +209,7 @@ impl Store {
             .chain(of_players)
             .chain(map_rows)
             .chain(best)
+            .chain(best_new)
             .chain(closed)
             .chain(ranks)
             .chain(outbox)

@@ -104,6 +104,10 @@ impl Source for Store {
         self.tree.get(&keys::best(server, player))
     }
 
+    fn servers_with_best(&self, player: PlayerKey) -> Result<Vec<ServerKey>, StoreError> {
+        self.tree.collect(&keys::of(keys::BEST_OF, player.0), |key, (): ()| ServerKey(keys::read_u32(key, 5)))
+    }
+
     fn rank(&self, week: WeekKey, server: ServerKey) -> Result<Option<u32>, StoreError> {
         self.tree.get(&keys::rank(week, server))
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use clqd::archive::{Ask, JobSource, SourceGone};
-use clqd::model::archive::{ListEntry, MapWeekArchive, PlayerWeekArchive, ServerArchive, WeekArchive};
+use clqd::model::archive::{ListEntry, MapWeekArchive, PlayerSpan, PlayerWeekArchive, ServerArchive, WeekArchive};
 use clqd::model::row::BestPositions;
 use clqd::model::server::SeriesRecord;
 use clqd::model::week::{Calendar, label};
@@ -347,6 +347,7 @@ impl World {
                 closed: false,
                 server_rank: None,
                 player_ms: map_rows.iter().map(|row| row.player_ms).sum(),
+                span: PlayerSpan::ALL,
                 rows,
                 maps: map_rows,
                 best: Vec::new(),
@@ -436,6 +437,7 @@ impl World {
                         put("server_series", row);
                     }
                 }
+                ArchiveJob::LongWeek { .. } => panic!("no week of this world is long"),
                 ArchiveJob::Week(it) => {
                     let scope = [text(it.week), text(it.server)];
                     let row = |rest: Vec<String>| [&scope[..], &rest[..]].concat();

@@ -1,4 +1,4 @@
-//! How corrections of players look.
+//! How corrections look.
 
 use std::io::{self, Write};
 
@@ -15,6 +15,10 @@ pub fn print(out: &mut impl Write, correction: &Correction) -> io::Result<()> {
             hashes.iter().try_for_each(|hash| writeln!(out, "{hash}"))
         }
         Correction::Remembered { hash } => writeln!(out, "{hash}  may be known again"),
+        Correction::TagDropped { tag, servers } => {
+            let noun = if *servers == 1 { "server" } else { "servers" };
+            writeln!(out, "tag {tag} is gone from {} {noun}, with its boards and ratings", count(*servers))
+        }
     }
 }
 

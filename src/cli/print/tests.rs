@@ -443,11 +443,13 @@ fn corrections() {
             row(Correction::Forgotten { player: 7, rows: 1_200, hashes: vec![hash] }),
             Row::ForgottenName(ForgottenName { hash, forgotten_ms: NOW_MS }),
             row(Correction::Remembered { hash }),
+            row(Correction::TagDropped { tag: "ctf".into(), servers: 1_200 }),
         ],
         &format!(
             "player 7 is player 3 from now on; 1 row of servers in all windows changed hands\n\
              player 7 is forgotten; 1,200 rows of servers in all windows gone\n{hash}\n\
-             2025-11-23  {hash}\n{hash}  may be known again\n"
+             2025-11-23  {hash}\n{hash}  may be known again\n\
+             tag ctf is gone from 1,200 servers, with its boards and ratings\n"
         ),
     );
 }

@@ -1,0 +1,71 @@
+//! A week of a server that comes in parts. All parts of one moment are one
+//! transaction, so whoever reads the tables sees the week as it was or as it is,
+//! and a crash anywhere leaves it as it was; what is held here at a time is one
+//! part. A transaction that lost against another is begun anew by whoever has the
+//! parts.
+
+use super::connect::Archive;
+use super::error::ArchiveError;
+use super::write::Halt;
+use crate::model::archive::WeekArchive;
+
+/// What became of a step of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrote {
+    /// So many rows were written.
+    Done { rows: u64 },
+    /// The transaction lost against another and is taken back.
+    Lost,
+}
+
+impl Archive {
+    /// Begins a week that comes in parts.
+    pub async fn begin_parts(&mut self) -> Result<(), ArchiveError> {
+        self.run("begin", "START TRANSACTION").await
+    }
+
+    /// Writes a part. After an error the whole week is taken back.
+    pub async fn write_part(&mut self, part: &WeekArchive) -> Result<Wrote, ArchiveError> {
+        match self.put_weeks(&[part]).await {
+            Ok(rows) => Ok(Wrote::Done { rows }),
+            Err(halt) => self.end_by(halt).await,
+        }
+    }
+
+    /// All parts are written.
+    pub async fn commit_parts(&mut self) -> Result<Wrote, ArchiveError> {
+        match self.attempt("COMMIT").await {
+            Ok(()) => Ok(Wrote::Done { rows: 0 }),
+            Err(fault) => self.end_by(Halt::Fault { fault, doing: "commit" }).await,
+        }
+    }
+
+    /// Takes the parts back.
+    pub async fn take_back(&mut self) -> Result<(), ArchiveError> {
+        self.run("rollback", "ROLLBACK").await
+    }
+
+    /// Keeps the connection from being taken for one that is no more.
+    pub async fn stay(&mut self) -> Result<(), ArchiveError> {
+        self.run("stay", "DO 0").await
+    }
+
+    async fn end_by(&mut self, halt: Halt) -> Result<Wrote, ArchiveError> {
+        match halt {
+            Halt::Fault { fault, .. } if fault.is_conflict() => {
+                self.take_back().await?;
+                Ok(Wrote::Lost)
+            }
+            Halt::Fault { fault, doing } => {
+                if !fault.is_fatal() {
+                    let _ = self.attempt("ROLLBACK").await;
+                }
+                Err(fault.classify(&self.target, doing))
+            }
+            Halt::Error(error) => {
+                self.take_back().await?;
+                Err(error)
+            }
+        }
+    }
+}

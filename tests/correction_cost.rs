@@ -1,0 +1,176 @@
+//! What a correction reads follows from where the player was, not from how many
+//! servers or players there are.
+
+use std::cell::Cell;
+
+use clqd::engine::{EngineSettings, Event, Gone, Outcome, Source};
+use clqd::hot::Hot;
+use clqd::model::board_view::PlayerName;
+use clqd::model::commit::{MapRowKey, RowKey};
+use clqd::model::name::Name;
+use clqd::model::row::BestPositions;
+use clqd::model::server::PlayerRecord;
+use clqd::model::{
+    Completeness, GameKey, MapKey, MapRow, OutboxEntry, OutboxKey, Player, PlayerKey, PlayerWindow, ServerKey,
+    ServerUrl, Snapshot, WeekKey, WeekRow, WindowKey,
+};
+use clqd::store::{Store, StoreError, StoreSettings};
+
+const SERVERS: u32 = 10_000;
+const FROM_MS: i64 = 1_764_064_800_000; // Tuesday 2025-11-25 10:00 UTC
+const WEEK_MS: i64 = 604_800_000;
+
+/// The store, and how many records were asked of it.
+struct Counting<'s> {
+    store: &'s Store,
+    reads: Cell<usize>,
+}
+
+impl Counting<'_> {
+    fn one<T>(&self, read: Result<T, StoreError>) -> Result<T, StoreError> {
+        self.reads.set(self.reads.get() + 1);
+        read
+    }
+
+    fn all<T>(&self, read: Result<Vec<T>, StoreError>) -> Result<Vec<T>, StoreError> {
+        self.reads.set(self.reads.get() + 1 + read.as_ref().map_or(0, Vec::len));
+        read
+    }
+}
+
+impl Source for Counting<'_> {
+    type Error = StoreError;
+
+    fn player(&self, game: GameKey, name: &str) -> Result<Option<(PlayerKey, Name)>, StoreError> {
+        self.one(self.store.player(game, name))
+    }
+    fn player_record(&self, player: PlayerKey) -> Result<Option<PlayerRecord>, StoreError> {
+        self.one(self.store.player_record(player))
+    }
+    fn players_named(&self, name: &str) -> Result<Vec<(GameKey, PlayerKey)>, StoreError> {
+        self.all(self.store.players_named(name))
+    }
+    fn aliases(&self, player: PlayerKey) -> Result<Vec<String>, StoreError> {
+        self.all(self.store.aliases(player))
+    }
+    fn gone(&self, player: PlayerKey) -> Result<Option<Gone>, StoreError> {
+        self.one(self.store.gone(player))
+    }
+    fn row(&self, key: RowKey) -> Result<Option<WeekRow>, StoreError> {
+        self.one(self.store.row(key))
+    }
+    fn rows(&self, window: WindowKey, server: ServerKey) -> Result<Vec<(PlayerKey, WeekRow)>, StoreError> {
+        self.all(self.store.rows(window, server))
+    }
+    fn rows_after(
+        &self,
+        window: WindowKey,
+        server: ServerKey,
+        after: Option<PlayerKey>,
+        most: usize,
+    ) -> Result<Vec<(PlayerKey, WeekRow)>, StoreError> {
+        self.all(self.store.rows_after(window, server, after, most))
+    }
+    fn player_window(&self, window: WindowKey, player: PlayerKey) -> Result<Option<PlayerWindow>, StoreError> {
+        self.one(self.store.player_window(window, player))
+    }
+    fn is_swept(&self, window: WindowKey) -> bool {
+        self.store.is_swept(window)
+    }
+    fn map_row(&self, key: MapRowKey) -> Result<Option<MapRow>, StoreError> {
+        self.one(self.store.map_row(key))
+    }
+    fn map_rows(&self, week: WeekKey, server: ServerKey) -> Result<Vec<(MapKey, MapRow)>, StoreError> {
+        self.all(self.store.map_rows(week, server))
+    }
+    fn best(&self, server: ServerKey, player: PlayerKey) -> Result<Option<BestPositions>, StoreError> {
+        self.one(self.store.best(server, player))
+    }
+    fn servers_with_best(&self, player: PlayerKey) -> Result<Vec<ServerKey>, StoreError> {
+        self.all(self.store.servers_with_best(player))
+    }
+    fn rank(&self, week: WeekKey, server: ServerKey) -> Result<Option<u32>, StoreError> {
+        self.one(self.store.rank(week, server))
+    }
+    fn outbox(&self, after: Option<OutboxKey>, limit: usize) -> Vec<OutboxEntry> {
+        self.store.outbox(after, limit)
+    }
+    fn outbox_len(&self) -> usize {
+        self.store.outbox_len()
+    }
+    fn outbox_holds_week(&self, week: WeekKey) -> bool {
+        self.store.outbox_holds_week(week)
+    }
+}
+
+fn observe(hot: &mut Hot, server: u32, t_ms: i64, names: &[&str], points: i64) {
+    let players = names.iter().map(|name| Player {
+        name: (*name).to_owned().into(),
+        points,
+        ping: Some(40),
+        connected_ms: None,
+        bot: false,
+    });
+    let snapshot = Snapshot {
+        t_ms,
+        game: "baseq3".into(),
+        map: "q3dm17".into(),
+        hostname: String::new(),
+        slots: 8,
+        players: players.collect(),
+        completeness: Completeness::Full,
+    };
+    let url = ServerUrl::parse(&format!("quake3://10.0.{}.{}:27960", server / 250, server % 250)).unwrap();
+    hot.handle(Event::Observed { url, outcome: Outcome::Snapshot(snapshot) }).unwrap();
+}
+
+/// Somebody is on every server; Visor on three of them, Klesk on two, in a week that
+/// is closed and in the one that runs.
+fn town() -> (tempfile::TempDir, Hot) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = StoreSettings { cache_bytes: 64 << 20, create: true };
+    let mut hot = Hot::open(dir.path(), store, EngineSettings::default()).unwrap();
+    for week in 0..2 {
+        for server in 0..SERVERS {
+            let t_ms = FROM_MS + week * WEEK_MS + i64::from(server);
+            let mut names = vec!["Sarge"];
+            names.extend([7, 5_000, 9_999].contains(&server).then_some("Visor"));
+            names.extend([5_000, 8_000].contains(&server).then_some("Klesk"));
+            observe(&mut hot, server, t_ms, &names, 0);
+            observe(&mut hot, server, t_ms + 120_000, &names, 5);
+        }
+        hot.settle(FROM_MS + (week + 1) * WEEK_MS - 86_400_000).unwrap();
+    }
+    (dir, hot)
+}
+
+#[test]
+fn a_merge_and_a_forgetting_read_where_the_player_was() {
+    let (_dir, mut hot) = town();
+    let key = |hot: &Hot, name| hot.store.player(GameKey(1), name).unwrap().expect("known").0;
+    let (visor, klesk) = (key(&hot, "Visor"), key(&hot, "Klesk"));
+    assert_eq!((hot.store.servers_with_best(visor).unwrap().len(), hot.engine.status().players_known), (3, 3));
+
+    let source = Counting { store: &hot.store, reads: Cell::new(0) };
+    let merged = hot.engine.merge_players(&source, "baseq3", &PlayerName::Key(klesk.0), &PlayerName::Key(visor.0));
+    let reads = source.reads.get();
+    assert_eq!(merged.unwrap().rows, 4);
+    hot.commit().unwrap();
+    assert!((8..60).contains(&reads), "{reads} reads of {SERVERS} servers");
+    let on: Vec<u32> = hot.store.servers_with_best(visor).unwrap().iter().map(|server| server.0).collect();
+    assert_eq!(on, [8, 5_001, 8_001, 10_000], "where either has best positions");
+    assert!(hot.store.servers_with_best(klesk).unwrap().is_empty());
+    assert!(hot.store.best(ServerKey(8_001), visor).unwrap().is_some());
+    assert_eq!(hot.engine.status().players_known, 2);
+
+    let source = Counting { store: &hot.store, reads: Cell::new(0) };
+    let visor_now = PlayerName::Key(visor.0);
+    let forgotten = hot.engine.forget_player(&source, "baseq3", &visor_now, FROM_MS + 2 * WEEK_MS);
+    let reads = source.reads.get();
+    assert_eq!(forgotten.unwrap().rows, 8);
+    hot.commit().unwrap();
+    assert!((8..60).contains(&reads), "{reads} reads of {SERVERS} servers");
+    assert!(hot.store.servers_with_best(visor).unwrap().is_empty());
+    assert!(on.iter().all(|server| hot.store.best(ServerKey(*server), visor).unwrap().is_none()));
+    assert_eq!(hot.engine.status().players_known, 1);
+}

@@ -1,0 +1,228 @@
+//! A server with 50,000 players in one week, archived in parts of 1,000 to a real
+//! MariaDB while the connection is cut, lives end and corrections are made. The
+//! tables never hold a week of two moments, and in the end hold what the state does.
+
+mod db;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use clqd::archive::{Archive, ArchiveSettings, ArchiveStatus, Ask, JobSource, SourceGone};
+use clqd::board;
+use clqd::engine::{EngineSettings, Event, Outcome, Source};
+use clqd::hot::Hot;
+use clqd::model::archive::{PartAsk, WeekPart};
+use clqd::model::board_view::PlayerName;
+use clqd::model::{
+    ArchiveJob, Completeness, OutboxEntry, Player, Ranking, ServerKey, ServerUrl, Snapshot, WeekKey, WindowKey,
+};
+use clqd::store::StoreSettings;
+use tokio::sync::watch;
+
+use db::Database;
+use db::proxy::{Plan, Proxy};
+
+const PART_ROWS: usize = 1_000;
+const LIST: u32 = 1_000;
+const LISTS: u32 = 50;
+const FROM_MS: i64 = 1_764_064_800_000; // Tuesday 2025-11-25 10:00 UTC
+const WEEK_OVER_MS: i64 = 1_764_547_200_000 + 60_000;
+
+fn open(dir: &Path) -> Hot {
+    let engine = EngineSettings { archive: true, archive_part_rows: PART_ROWS, ..EngineSettings::default() };
+    Hot::open(dir, StoreSettings { cache_bytes: 64 << 20, create: true }, engine).unwrap()
+}
+
+fn observe(hot: &mut Hot, t_ms: i64, names: impl Iterator<Item = u32>, points: impl Fn(u32) -> i64) {
+    let players = names.map(|n| Player {
+        name: format!("player {n}").into(),
+        points: points(n),
+        ping: Some(40),
+        connected_ms: None,
+        bot: false,
+    });
+    let snapshot = Snapshot {
+        t_ms,
+        game: "baseq3".into(),
+        map: "q3dm17".into(),
+        hostname: "invents its players".into(),
+        slots: LIST,
+        players: players.collect(),
+        completeness: Completeness::Full,
+    };
+    let url = ServerUrl::parse("quake3://10.0.0.1:27960").unwrap();
+    hot.handle(Event::Observed { url, outcome: Outcome::Snapshot(snapshot) }).unwrap();
+}
+
+/// Each list is seen twice: who is in it enters, and then makes points.
+fn play(hot: &mut Hot) {
+    for list in 0..LISTS {
+        let names = || list * LIST..(list + 1) * LIST;
+        let t_ms = FROM_MS + i64::from(list) * 240_000;
+        observe(hot, t_ms, names(), |_| 0);
+        observe(hot, t_ms + 120_000, names(), |n| i64::from(n * 7_919 % 9_973) - 50);
+    }
+    hot.commit().unwrap();
+}
+
+/// The source of a worker, and how many parts it has handed out.
+#[derive(Clone)]
+struct Outbox {
+    hot: Arc<Mutex<Hot>>,
+    parts: Arc<AtomicUsize>,
+    /// A correction that comes when so many parts were handed out.
+    forget_at: usize,
+}
+
+impl JobSource for Outbox {
+    async fn next(&self, ask: Ask) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceGone> {
+        let Hot { engine, store } = &mut *self.hot.lock().unwrap();
+        store.apply(&engine.take_commit()).unwrap();
+        let jobs = engine.archive_jobs(store, ask.after, ask.before, ask.entries_max, ask.rows_max).unwrap();
+        Ok(jobs.into_iter().map(|(entry, job)| (entry, job.expect("no week was let go"))).collect())
+    }
+
+    async fn part(&self, ask: PartAsk) -> Result<WeekPart, SourceGone> {
+        let mut hot = self.hot.lock().unwrap();
+        let Hot { engine, store } = &mut *hot;
+        let part = engine.week_part(store, ask).unwrap();
+        if let WeekPart::Part { week, .. } = &part {
+            assert!(week.rows.len() <= PART_ROWS + LIST as usize);
+            if self.parts.fetch_add(1, Ordering::Relaxed) + 1 == self.forget_at {
+                engine.forget_player(store, "baseq3", &PlayerName::Name("player 40007".into()), WEEK_OVER_MS).unwrap();
+                hot.commit().unwrap();
+            }
+        }
+        Ok(part)
+    }
+
+    async fn done(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceGone> {
+        let mut hot = self.hot.lock().unwrap();
+        hot.engine.archived(&entries);
+        hot.commit().unwrap();
+        Ok(())
+    }
+}
+
+/// One life, which ends when all is archived, or is killed after so many parts.
+async fn live(
+    hot: Hot,
+    settings: &ArchiveSettings,
+    forget_at: usize,
+    kill_at: usize,
+) -> (Hot, Option<ArchiveStatus>, usize) {
+    let outbox = Outbox { hot: Arc::new(Mutex::new(hot)), parts: Arc::default(), forget_at };
+    let (status, seen) = watch::channel(ArchiveStatus::default());
+    let worker = tokio::spawn(clqd::archive::run(settings.clone(), outbox.clone(), || 1, async {}, status));
+    while !worker.is_finished() && outbox.parts.load(Ordering::Relaxed) < kill_at {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    worker.abort();
+    let ended = worker.await.is_ok();
+    let parts = outbox.parts.load(Ordering::Relaxed);
+    let hot = Arc::into_inner(outbox.hot).expect("the worker is gone").into_inner().unwrap();
+    let status = ended.then(|| seen.borrow().clone());
+    (hot, status, parts)
+}
+
+/// Looks at the tables again and again: a week is there as a whole, or not at all.
+async fn watch_tables(database: &Database) {
+    let mut conn = database.conn().await;
+    loop {
+        let seen: Vec<(u64, u64, u64, u64)> = mysql_async::prelude::Queryable::query(
+            &mut conn,
+            "SELECT COUNT(*), COUNT(points_position), COUNT(DISTINCT points_position), \
+             COALESCE(MAX(points_position), 0) FROM player_week",
+        )
+        .await
+        .unwrap();
+        let (rows, ranked, positions, last) = seen[0];
+        // Whoever is forgotten goes at once, and leaves his position empty until the
+        // week is written anew.
+        let is_whole = (ranked, positions) == (rows, rows) && last.saturating_sub(rows) <= 1;
+        assert!(is_whole, "{rows} rows, {ranked} of them ranked, {positions} positions up to {last}");
+        assert!([0, 49_999, 50_000, 50_002].contains(&rows), "{rows}");
+    }
+}
+
+async fn tables_are_the_state(database: &Database, hot: &Hot) {
+    let window = WindowKey::from(WeekKey(2_917));
+    let rows = hot.store.rows(window, ServerKey(1)).unwrap();
+    assert_eq!(rows.len(), 50_002);
+    let show = |position: Option<u32>| position.map_or("NULL".to_owned(), |position| position.to_string());
+    let positions = board::order::Orders::default().positions(&rows);
+    let want = rows.iter().zip(&positions).map(|((player, row), positions)| {
+        let mut cells = vec![player.to_string(), row.points.to_string(), row.time_ms().to_string()];
+        cells.push(row.elo_rounds.to_string());
+        cells.extend(positions.map(show));
+        cells
+    });
+    let columns = Ranking::ALL.map(|ranking| format!("{}_position", ranking.name())).join(", ");
+    let select = format!("SELECT player, points, time_ms, elo_rounds, {columns} FROM player_week ORDER BY player");
+    assert!(database.rows(&select).await.into_iter().eq(want), "rows of the week");
+    let select = "SELECT player, ranking, position FROM best_position ORDER BY player, ranking";
+    // They are as they were when the week was closed.
+    let best = rows.iter().flat_map(|(player, _)| {
+        let best = hot.store.best(ServerKey(1), *player).unwrap().expect("the week is closed");
+        let of_ranking = |(ranking, places): (Ranking, Vec<(u32, WeekKey)>)| {
+            let (position, _) = *places.first()?;
+            Some(vec![player.to_string(), ranking.name().to_owned(), position.to_string()])
+        };
+        let places = best.places.map(|places| places.to_vec());
+        Ranking::WITH_BEST.into_iter().zip(places).filter_map(of_ranking).collect::<Vec<_>>()
+    });
+    assert!(database.rows(select).await.into_iter().eq(best), "best positions");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_week_of_many_rows_is_there_as_a_whole_or_not_at_all() {
+    let database = Database::new().await;
+    let mut archive = Archive::connect(&database.settings()).await.unwrap();
+    archive.migrate().await.unwrap();
+    archive.close().await;
+    let proxy = Proxy::to(database.address()).await;
+    let settings = ArchiveSettings { retry_ms_min: 10, retry_ms_max: 20, ..database.settings_by(proxy.address) };
+
+    let dir = tempfile::tempdir().unwrap();
+    let mut hot = open(dir.path());
+    play(&mut hot);
+
+    let checks = async {
+        // The running week: cut at many places, and killed twice.
+        let (mut failures, mut parts_asked) = (0, 0);
+        for (kill_at, plans) in [
+            (10, vec![]),
+            (45, vec![Plan::CutUp(600_000)]),
+            (usize::MAX, vec![Plan::CutUp(1_200_000), Plan::CutUp(2_500_000), Plan::LoseCommitAnswer(1)]),
+        ] {
+            proxy.plan(plans);
+            let (life, status, parts) = live(hot, &settings, usize::MAX, kill_at).await;
+            failures += status.map_or(0, |status| status.failures);
+            parts_asked += parts;
+            drop(life);
+            tokio::time::sleep(Duration::from_millis(200)).await; // sled lets its lock go a little late
+            hot = open(dir.path());
+        }
+        assert!(failures == 3 && parts_asked >= 105, "{failures} failures, {parts_asked} parts");
+        assert_eq!(hot.store.outbox_len(), 0);
+        assert_eq!(database.value("SELECT COUNT(*) FROM player_week").await, "50000");
+
+        // More of it, and then it is closed; somebody is forgotten between two parts.
+        observe(&mut hot, FROM_MS + 13_000_000, 49_900..50_003, i64::from);
+        observe(&mut hot, FROM_MS + 13_100_000, 49_900..50_003, |n| i64::from(n) + 3);
+        hot.settle(WEEK_OVER_MS).unwrap();
+        proxy.plan([Plan::CutUp(3_000_000)]);
+        let (life, _, parts) = live(hot, &settings, 7, usize::MAX).await;
+        assert!(parts > 7, "{parts} parts");
+        let (life, status, _) = live(life, &settings, usize::MAX, usize::MAX).await;
+        assert!(status.is_some_and(|status| status.failures == 0), "no cut is left");
+        assert_eq!(life.store.outbox_len(), 0);
+        tables_are_the_state(&database, &life).await;
+    };
+    tokio::select! {
+        () = watch_tables(&database) => {}
+        () = checks => {}
+    }
+}
