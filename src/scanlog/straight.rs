@@ -120,7 +120,7 @@ impl<'a> Rest<'a> {
             self.pass("false")?;
         }
         self.pass("}")?;
-        Some(LinePlayer { name: name.into(), points, ping, connected_ms, bot })
+        Some(LinePlayer { name, points, ping, connected_ms, bot })
     }
 
     /// Behind the opening quote, to behind the closing one.

@@ -20,6 +20,9 @@ pub(super) type Record<'l> = (&'l [u8], &'l [u8]);
 /// A change of a record: suffix of its key, and its new value; `None`: it goes.
 pub(super) type Change<'c> = (&'c [u8], Option<&'c [u8]>);
 
+/// A leaf that is to be written: the suffix that it begins with, and its bytes.
+pub(super) type Written = (Vec<u8>, Vec<u8>);
+
 /// The bytes are no leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Torn;
@@ -85,9 +88,9 @@ pub(super) fn find<'l>(leaf: &'l [u8], suffix: &[u8]) -> Result<Option<&'l [u8]>
 }
 
 /// Brings changes, in order of suffix and each suffix once, into a leaf. Returns
-/// the leaves that take its place, none where nothing is left, each with the suffix
-/// that it begins with. `head` is put before each.
-pub(super) fn change(leaf: &[u8], changes: &[Change<'_>], head: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Torn> {
+/// the leaves that take its place, none where nothing is left. `head` is put before
+/// each.
+pub(super) fn change(leaf: &[u8], changes: &[Change<'_>], head: &[u8]) -> Result<Vec<Written>, Torn> {
     let mut merged: Vec<Record<'_>> = Vec::with_capacity(64 + changes.len());
     let mut coming = changes.iter().peekable();
     for record in records(leaf) {
@@ -109,9 +112,9 @@ pub(super) fn change(leaf: &[u8], changes: &[Change<'_>], head: &[u8]) -> Result
         true => BYTES_MAX,
         false => all.div_ceil(all.div_ceil(BYTES_MAX).max(1)),
     };
-    let mut leaves: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+    let mut leaves: Vec<Written> = Vec::new();
     for record in merged {
-        let room = |(_, leaf): &&mut (Vec<u8>, Vec<u8>)| {
+        let room = |(_, leaf): &&mut Written| {
             let held = leaf.len() - head.len();
             held < enough && held + len(record) <= BYTES_MAX
         };
