@@ -200,9 +200,14 @@ impl Block {
         store(&mut self.bytes, at + i * at_width, mask(self.at_width), key.at - self.at_base);
         self.bytes[player + 4 * i..player + 4 * i + 4].copy_from_slice(&key.player.to_le_bytes());
         if self.tie_width > 0 {
-            let at = self.tie_column() + i * usize::from(self.tie_width);
-            store(&mut self.bytes, at, mask(self.tie_width), key.tie - self.tie_base);
+            self.write_tie(i, key.tie);
         }
+    }
+
+    #[cold]
+    fn write_tie(&mut self, i: usize, tie: u64) {
+        let at = self.tie_column() + i * usize::from(self.tie_width);
+        store(&mut self.bytes, at, mask(self.tie_width), tie - self.tie_base);
     }
 
     /// Where a player is: 16 players a step, one or two cache lines each.
@@ -241,6 +246,13 @@ impl Block {
         if from == self.len() || self.score(from) != key.score {
             return from;
         }
+        self.before_equal(from, key)
+    }
+
+    /// The same where a place has this score, the first of them `from`. Apart, so
+    /// that the way without one stays short.
+    #[inline(never)]
+    fn before_equal(&self, from: usize, key: &Key) -> usize {
         let delta = key.score - self.score_base;
         let to = self.partition(from, self.len(), |block, i| block.score_delta(i) <= delta);
         let (from, to) = self.with_tie(from, to, key.tie);
@@ -342,11 +354,16 @@ impl Block {
         }
         // Most boards have none: not even a call to move nothing.
         if self.tie_width > 0 {
-            self.slide_column(self.tie_column(), self.tie_width, from, to, n);
+            self.slide_ties(from, to, n);
         }
     }
 
-    #[inline]
+    #[cold]
+    fn slide_ties(&mut self, from: usize, to: usize, n: usize) {
+        self.slide_column(self.tie_column(), self.tie_width, from, to, n);
+    }
+
+    #[inline(always)]
     fn slide_column(&mut self, column: usize, width: u8, from: usize, to: usize, n: usize) {
         let width = usize::from(width);
         let start = column + from * width;
