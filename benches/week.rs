@@ -1,14 +1,15 @@
 //! A week of the whole field through one state: `cargo bench --bench week`.
 //!
 //! Generates the lines of a scan log (`CLQD_ROWS` rows, default 1,000,000; 500
-//! players to a server, 12 in each snapshot, 15 snapshots to a presence, a fifth
-//! of them at home on another server too) and replays them as `clqd replay` does,
-//! generating not counted. Prints snapshots per second that the thread was on a
+//! players to a server, 12 in each snapshot, a fifth of them at home on another
+//! server too) and replays them as `clqd replay` does, generating not counted. Prints snapshots per second that the thread was on a
 //! core for, so that what else the machine does counts little, and peak memory;
 //! then makes the boards of the week; then opens the state anew, as after a
 //! restart, and makes them again. `CLQD_VISITS` (default 1): how often each player
-//! comes to a server. `CLQD_STATE`: where the state is made and left; one that is
-//! there is only opened. What was measured stands in the README.
+//! comes to a server. `CLQD_STAY` (15): snapshots of each presence. `CLQD_WINDOWS`:
+//! windows besides the week, `hour keep=3, day, month`. `CLQD_STATE`: where the
+//! state is made and left; one that is there is only opened. What was measured
+//! stands in the README.
 
 mod measure;
 
@@ -24,7 +25,6 @@ use measure::{on_core, on_disk, peak_kib, resident_kib};
 
 const START_MS: i64 = 1_763_942_400_000; // Monday 2025-11-24 00:00 UTC
 const PLAYERS_PER_SERVER: u32 = 500;
-const SNAPSHOTS_PER_PRESENCE: u32 = 15;
 const LIST: usize = 12;
 const GAP_MS: i64 = 120_000;
 
@@ -32,18 +32,22 @@ fn main() -> anyhow::Result<()> {
     let number = |name: &str, or: u32| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(or);
     let rows = number("CLQD_ROWS", 1_000_000);
     let servers = (rows / PLAYERS_PER_SERVER).max(1);
-    let steps = number("CLQD_VISITS", 1) * PLAYERS_PER_SERVER * SNAPSHOTS_PER_PRESENCE / LIST as u32 + 1;
+    let stay = number("CLQD_STAY", 15).max(1);
+    let steps = number("CLQD_VISITS", 1) * PLAYERS_PER_SERVER * stay / LIST as u32 + 1;
     let place = tempfile::tempdir()?;
     let kept = std::env::var_os("CLQD_STATE").map(std::path::PathBuf::from);
     let dir = kept.unwrap_or_else(|| place.path().join("state"));
     let mut config = Config::default();
+    if let Ok(windows) = std::env::var("CLQD_WINDOWS") {
+        config.boards.windows = windows.split(',').map(|window| window.trim().to_owned()).collect();
+    }
     config.store.cache_bytes = u64::from(number("CLQD_CACHE_MB", 256)) << 20;
 
     if dir.exists() {
         return restart(&config, &dir);
     }
     let mut hot = Hot::of_config(&config, &dir, true)?;
-    let mut field = Field::new(servers);
+    let mut field = Field::new(servers, stay);
     let mut replay = Replay::new(&mut hot);
     let (mut took, mut parsing, mut bytes) = (Duration::ZERO, Duration::ZERO, 0);
     let (mut lines, mut log, mut outcomes) = (String::new(), String::new(), Vec::new());
@@ -132,6 +136,8 @@ struct Field {
     seats: Vec<Seat>,
     /// By server: how many of its players have come so far.
     come: Vec<u32>,
+    /// Snapshots of a presence.
+    stay: u32,
     random: u64,
 }
 
@@ -143,12 +149,12 @@ struct Seat {
 }
 
 impl Field {
-    fn new(servers: u32) -> Field {
-        let mut field =
-            Field { seats: vec![Seat::default(); servers as usize * LIST], come: vec![0; servers as usize], random: 7 };
+    fn new(servers: u32, stay: u32) -> Field {
+        let seats = vec![Seat::default(); servers as usize * LIST];
+        let mut field = Field { seats, come: vec![0; servers as usize], stay, random: 7 };
         for server in 0..servers {
             for seat in 0..LIST {
-                let stays = 1 + field.below(SNAPSHOTS_PER_PRESENCE);
+                let stays = 1 + field.below(stay);
                 field.seats[server as usize * LIST + seat] = Seat { stays, ..field.next_player(server) };
             }
         }
@@ -166,7 +172,7 @@ impl Field {
         *come += 1;
         // Every fifth is at home on the server before, too.
         let home = if n % 5 == 0 { server.saturating_sub(1) } else { server };
-        Seat { player: home * PLAYERS_PER_SERVER + n, points: 0, stays: SNAPSHOTS_PER_PRESENCE }
+        Seat { player: home * PLAYERS_PER_SERVER + n, points: 0, stays: self.stay }
     }
 
     fn line(&mut self, out: &mut String, server: u32, step: u32) {
