@@ -42,12 +42,20 @@ pub(super) struct Closing {
     /// In order of key, with the player-milliseconds that they are ranked by.
     closed: Vec<(ServerKey, u64)>,
     /// The server that is being closed.
-    begun: Option<Standings>,
+    begun: Option<Begun>,
     /// By server key, 0: none. There once all servers are closed.
     ranks: Option<Vec<u32>>,
     /// Next server to be given its rank. Who has his is told by `ranked_week`, so
     /// a start in the middle begins at 1 again and changes nothing twice.
     rank_next: u32,
+}
+
+/// How far a server is closed.
+#[derive(Debug)]
+enum Begun {
+    Ordering(Standings),
+    /// Its rows are let go; of this player, and those before him, they are gone.
+    Emptying(PlayerKey),
 }
 
 impl Closing {
@@ -183,23 +191,26 @@ impl Engine {
         source: &S,
         week: WeekKey,
         server: ServerKey,
-        begun: &mut Option<Standings>,
+        begun: &mut Option<Begun>,
         budget: &mut Budget,
     ) -> Result<bool, S::Error> {
         let slot = self.slot(server).expect("closed servers exist");
-        if !self.is_counted(slot, week.into(), server) {
-            *begun = None;
-            self.settle(server, week);
-            budget.spend(self.close_without_rows(source, week, server)?);
-            return Ok(true);
-        }
-        let mut standings = begun.take().unwrap_or_else(|| {
-            self.settle(server, week);
-            Standings::new(self.orders_of(server))
-        });
+        let counted = self.is_counted(slot, week.into(), server);
+        let mut standings = match begun.take() {
+            Some(Begun::Ordering(standings)) if counted => standings,
+            // Half emptied it is of no use to anybody, whoever lifts it meanwhile.
+            Some(Begun::Emptying(last)) => return self.close_without_rows(source, week, server, Some(last), begun, budget),
+            _ => {
+                self.settle(server, week);
+                if !counted {
+                    return self.close_without_rows(source, week, server, None, begun, budget);
+                }
+                Standings::new(self.orders_of(server))
+            }
+        };
         while !standings.is_read() {
             if !budget.is_left() {
-                *begun = Some(standings);
+                *begun = Some(Begun::Ordering(standings));
                 return Ok(false);
             }
             let portion = self.rows_after(source, week.into(), server, standings.last_read(), budget.0)?;
@@ -211,7 +222,7 @@ impl Engine {
         }
         while !standings.are_given() {
             if !budget.is_left() {
-                *begun = Some(standings);
+                *begun = Some(Begun::Ordering(standings));
                 return Ok(false);
             }
             let given = standings.give(budget.0.saturating_mul(POSITIONS_PER_STEP));
@@ -219,7 +230,7 @@ impl Engine {
         }
         while let Some(standing) = standings.next() {
             if !budget.is_left() {
-                *begun = Some(standings);
+                *begun = Some(Begun::Ordering(standings));
                 return Ok(false);
             }
             budget.spend(1);
@@ -245,15 +256,19 @@ impl Engine {
 
     /// A week is closed without the rows of a greylisted server, for good: they
     /// would come back otherwise when it is lifted, into a week that is final.
-    /// Returns how many they were.
+    /// Returns whether all of them are gone; if not, the budget is spent.
     fn close_without_rows<S: Source>(
         &mut self,
         source: &S,
         week: WeekKey,
         server: ServerKey,
-    ) -> Result<usize, S::Error> {
+        after: Option<PlayerKey>,
+        begun: &mut Option<Begun>,
+        budget: &mut Budget,
+    ) -> Result<bool, S::Error> {
         let window = WindowKey::from(week);
-        let rows = self.rows(source, window, server)?;
+        let Portion { rows, is_last } = self.rows_after(source, window, server, after, budget.0)?;
+        budget.spend(rows.len());
         for &(player, _) in &rows {
             self.books.take_row(source, RowKey { window, server, player })?;
             let Some(game) = source.player_record(player)?.map(|record| record.game) else { continue };
@@ -262,7 +277,8 @@ impl Engine {
             self.books.shelf.changed(window, player);
         }
         self.books.archive(OutboxKey::Week { week, server });
-        Ok(rows.len())
+        *begun = rows.last().map(|(player, _)| Begun::Emptying(*player)).filter(|_| !is_last);
+        Ok(is_last)
     }
 
     /// Writes what the live state holds of a week to its place.
