@@ -374,13 +374,15 @@ impl Work {
                 self.boards.want(window);
                 self.askers.push((window, request, reply));
             }
-            // Just made: what changed meanwhile is looked up commit by commit.
-            Some(window) if self.hot.engine.boards_behind(window) > PLACES_PER_COMMIT => {
-                self.askers.push((window, request, reply));
-            }
             Some(window) => {
-                self.hot.engine.boards_asked(window);
                 self.commit()?;
+                // Just made, or a large server has changed: what that changes is
+                // looked up commit by commit.
+                if self.hot.engine.boards_behind(window).is_none_or(|behind| behind > PLACES_PER_COMMIT) {
+                    self.askers.push((window, request, reply));
+                    return Ok(());
+                }
+                self.hot.engine.boards_asked(window);
                 while self.hot.engine.refresh_boards(&self.hot.store, usize::MAX)? {}
                 _ = reply.send(self.ask(request)?);
             }

@@ -199,7 +199,9 @@ impl Engine {
         let mut standings = match begun.take() {
             Some(Begun::Ordering(standings)) if counted => standings,
             // Half emptied it is of no use to anybody, whoever lifts it meanwhile.
-            Some(Begun::Emptying(last)) => return self.close_without_rows(source, week, server, Some(last), begun, budget),
+            Some(Begun::Emptying(last)) => {
+                return self.close_without_rows(source, week, server, Some(last), begun, budget);
+            }
             _ => {
                 self.settle(server, week);
                 if !counted {

@@ -11,6 +11,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::close::Portion;
 use super::plan::Plan;
 use super::{Books, Engine, Slot, Source};
 use crate::board::order::{Order, Orders};
@@ -152,8 +153,10 @@ pub(super) struct Shelf {
     windows: FxHashMap<WindowKey, Shelved>,
     rules: Rules,
     questions: u64,
-    /// Everyone with a row on these has changed, in every window.
-    servers_changed: FxHashSet<ServerKey>,
+    /// Everyone with a row on one of these in that window has changed.
+    servers_changed: FxHashSet<(WindowKey, ServerKey)>,
+    /// The one of them whose players are being noted, and the last who is.
+    noting: Option<(WindowKey, ServerKey, PlayerKey)>,
 }
 
 #[derive(Debug, Default)]
@@ -184,7 +187,22 @@ impl Shelf {
 
     /// A server counts where it did not, or no longer does.
     pub(super) fn server_changed(&mut self, server: ServerKey) {
-        self.servers_changed.insert(server);
+        self.servers_changed.extend(self.windows.keys().map(|window| (*window, server)));
+    }
+
+    /// Whose players are to be noted next, and after whom.
+    fn next_to_note(&mut self) -> Option<(WindowKey, ServerKey, Option<PlayerKey>)> {
+        if let Some((window, server, last)) = self.noting.take() {
+            return Some((window, server, Some(last)));
+        }
+        let next = self.servers_changed.iter().next().copied()?;
+        self.servers_changed.remove(&next);
+        Some((next.0, next.1, None))
+    }
+
+    /// Whether players of a window are still to be noted.
+    fn is_noting(&self, window: WindowKey) -> bool {
+        self.noting.is_some_and(|(of, ..)| of == window) || self.servers_changed.iter().any(|(of, _)| *of == window)
     }
 
     /// The players of a list have.
@@ -318,9 +336,12 @@ impl Engine {
         (shelved.boards, shelved.changed) = (Some(boards), changed);
     }
 
-    /// Players whose places in the boards of a window are to be looked up again.
-    pub fn boards_behind(&self, window: WindowKey) -> usize {
-        self.books.shelf.windows.get(&window).map_or(0, |shelved| shelved.changed.len())
+    /// Players whose places in the boards of a window are to be looked up again;
+    /// `None`: it is not known yet who all of them are.
+    pub fn boards_behind(&self, window: WindowKey) -> Option<usize> {
+        let shelf = &self.books.shelf;
+        let changed = shelf.windows.get(&window).map_or(0, |shelved| shelved.changed.len());
+        (!shelf.is_noting(window)).then_some(changed)
     }
 
     /// Notes that the boards of a window are asked: of those that are over, they
@@ -353,18 +374,20 @@ impl Engine {
         shelf.windows.iter().filter(|(_, shelved)| is_old(shelved)).map(|(window, _)| *window).collect()
     }
 
-    /// Looks up the places of up to `most` players who changed. There must be no
+    /// Looks up the places of up to `most` players who changed, or notes who did. There must be no
     /// change that is not committed: what is shown is durable. Returns whether
     /// there are more.
     pub fn refresh_boards<S: Source>(&mut self, source: &S, most: usize) -> Result<bool, S::Error> {
         let mut left = most;
-        let windows: Vec<WindowKey> = self.books.shelf.windows.keys().copied().collect();
-        for server in std::mem::take(&mut self.books.shelf.servers_changed) {
-            for &window in &windows {
-                let rows = self.rows(source, window, server)?;
-                rows.iter().for_each(|(player, _)| self.books.shelf.changed(window, *player));
-            }
+        while left > 0 {
+            let Some((window, server, after)) = self.books.shelf.next_to_note() else { break };
+            let Portion { rows, is_last } = self.rows_after(source, window, server, after, left)?;
+            left = left.saturating_sub(rows.len().max(1));
+            let shelf = &mut self.books.shelf;
+            rows.iter().for_each(|(player, _)| shelf.changed(window, *player));
+            shelf.noting = rows.last().filter(|_| !is_last).map(|(last, _)| (window, server, *last));
         }
+        let windows: Vec<WindowKey> = self.books.shelf.windows.keys().copied().collect();
         for window in windows {
             let Some(shelved) = self.books.shelf.windows.get_mut(&window) else { continue };
             let Some(mut boards) = shelved.boards.take() else { continue };
@@ -375,7 +398,7 @@ impl Engine {
                 self.refresh_player(source, &mut boards, *player)?;
                 changed.remove(player);
             }
-            let more = !changed.is_empty();
+            let more = !changed.is_empty() || self.books.shelf.is_noting(window);
             let shelved = self.books.shelf.windows.get_mut(&window).expect("looked at above");
             (shelved.boards, shelved.changed) = (Some(boards), changed);
             if more {
