@@ -53,7 +53,7 @@ pub(super) struct Closing {
 /// How far a server is closed.
 #[derive(Debug)]
 enum Begun {
-    Ordering(Standings),
+    Ordering(Box<Standings>),
     /// Its rows are let go; of this player, and those before him, they are gone.
     Emptying(PlayerKey),
 }
@@ -207,7 +207,7 @@ impl Engine {
                 if !counted {
                     return self.close_without_rows(source, week, server, None, begun, budget);
                 }
-                Standings::new(self.orders_of(server))
+                Box::new(Standings::new(self.orders_of(server)))
             }
         };
         while !standings.is_read() {
