@@ -11,19 +11,16 @@
 //! took, and how late outcomes were taken before and while the week was closed.
 //! `CLQD_STEPS` is the budget of a tick, `CLQD_DIR` where the state is made.
 //!
-//! 20,000 servers, 167 outcomes a second, on two cores with others building at a
-//! load of 3 to 6; ms as median / 99 % / largest. No outcome was taken later than
-//! 2 s in any of these runs:
+//! 20,000 servers, 167 outcomes a second, on two cores; ms as median / 99 % /
+//! largest. 10 million rows with the default budget, while builds and tests took
+//! some of the machine some of the time:
 //!
 //! | rows | steps a tick | closed in | outcomes late | a tick | a commit | resident |
 //! |---|---|---|---|---|---|---|
-//! | 1,000,000 | 4,000 | 142 s | 0.4 / 220 / 590 | 9 / 28 / 386 | 31 / 190 / 568 | 1,270 MB |
-//! | 1,000,000 | 6,000 (default) | 94 s | 0.3 / 84 / 187 | 7 / 23 / 35 | 47 / 121 / 192 | 1,174 MB |
-//! | 10,000,000 | 12,000 | 412 s | 15 / 552 / 1,093 | 36 / 152 / 410 | 102 / 594 / 1,023 | 1,722 MB |
+//! | 10,000,000 | 6,000 (default) | 813 s | 0.2 / 11 / 160 | 7 / 15 / 100 | 7 / 38 / 117 | 693 MB |
 //!
-//! Before the end of the week: outcomes 0.3 / 28 / 74 ms late, a commit 10 / 60 /
-//! 64 ms. 10 million rows with the default budget were not run; by their 20
-//! million steps they take some 13 minutes.
+//! Before the end of the week: outcomes 0.3 / 6 / 19 ms late, a commit 6 / 14 /
+//! 21 ms.
 
 mod measure;
 
