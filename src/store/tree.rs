@@ -19,8 +19,8 @@ use super::{StoreError, keys, leaf};
 /// Version of every record's layout. A store with another one is refused.
 pub(super) const VERSION: u8 = 3;
 
-/// Most changes that are brought into leaves at once: they are in memory meanwhile.
-const RUN_MAX: usize = 4_096;
+/// Most changes that wait for being brought into leaves: they are in memory meanwhile.
+const WAITING_MAX: usize = 4_096;
 
 /// One record: its key, and its new value; `None`: it goes.
 pub(super) type Change = (Vec<u8>, Option<Vec<u8>>);
@@ -168,10 +168,10 @@ impl Tree {
         &self,
         mut changes: impl Iterator<Item = Result<Change, StoreError>>,
     ) -> Result<(), StoreError> {
-        let mut waiting: Vec<Change> = Vec::with_capacity(RUN_MAX);
+        let mut waiting: Vec<Change> = Vec::with_capacity(WAITING_MAX);
         loop {
             waiting.clear();
-            while waiting.len() < RUN_MAX
+            while waiting.len() < WAITING_MAX
                 && let Some(change) = changes.next()
             {
                 waiting.push(change?);
@@ -243,7 +243,7 @@ impl Tree {
         let is_of = |key: &[u8]| key.starts_with(prefix) && next.as_ref().is_none_or(|next| key < &next[..]);
         let of_it = changes.iter().take_while(|(key, _)| is_of(key)).count();
         let in_order = changes[..of_it].windows(2).take_while(|pair| pair[0].0 < pair[1].0).count();
-        Ok((in_order + 1).min(RUN_MAX))
+        Ok(in_order + 1)
     }
 
     /// What is to be written for a run of changes.
@@ -412,6 +412,26 @@ mod tests {
                 proptest::prop_assert_eq!(found.map(|value| encode(&value)), map.get(&range.start).cloned());
             }
         }
+    }
+
+    /// However many changes of one leaf one batch has, none is written over another.
+    #[test]
+    fn a_batch_of_very_many_changes_of_one_leaf() {
+        let dir = tempfile::tempdir().unwrap();
+        let it = tree(dir.path());
+        let keys = || (0..3 * WAITING_MAX as u32).map(|n| row(1, n));
+        for value in [7_u8, 8] {
+            it.apply(keys().map(|key| (key, Some(encode(&value)))).collect()).unwrap();
+            let mut held = Vec::new();
+            it.each_of(&[keys::WINDOW], |key, found: u8| {
+                held.push((key.to_owned(), found));
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+            assert!(held.into_iter().eq(keys().map(|key| (key, value))));
+        }
+        it.apply(keys().map(|key| (key, None)).collect()).unwrap();
+        assert_eq!(it.size(&[keys::WINDOW]).unwrap(), (0, 0));
     }
 
     /// Whoever reads meets all that was there before and stayed, once each, however
