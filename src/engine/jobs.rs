@@ -144,18 +144,8 @@ impl Engine {
             return Ok(Some(ArchiveJob::LongWeek { week, server }));
         }
         let positions = self.orders_of(server).positions(&rows);
-        let rows = rows.into_iter().zip(positions).map(|((player, row), positions)| PlayerWeekArchive {
-            player,
-            measured_ms: row.measured_ms,
-            starts: row.starts,
-            time_ms: row.time_ms(),
-            points: row.points,
-            elo: row.elo,
-            elo_rounds: row.elo_rounds,
-            clq1: row.clq1(),
-            clq2: row.clq2(),
-            positions,
-        });
+        let rows = rows.iter().zip(positions);
+        let rows = rows.map(|((player, row), positions)| long_week::Kept::new(*player, row).archived(positions));
         let closed = self.is_server_closed(week, server);
         let week = self.week_of(source, week, server, closed, PlayerSpan::ALL, rows.collect())?;
         Ok(Some(ArchiveJob::Week(Box::new(week))))

@@ -35,10 +35,11 @@ pub(in super::super) struct LongWeek {
 
 /// What the archive shows of a row.
 #[derive(Clone, Copy, Debug)]
-struct Kept {
+pub(super) struct Kept {
     player: PlayerKey,
     starts: u32,
     measured_ms: u64,
+    time_ms: u64,
     points: i64,
     elo: f64,
     clq1: u64,
@@ -47,11 +48,12 @@ struct Kept {
 }
 
 impl Kept {
-    fn new(player: PlayerKey, row: &WeekRow) -> Kept {
+    pub(super) fn new(player: PlayerKey, row: &WeekRow) -> Kept {
         Kept {
             player,
             starts: row.starts,
             measured_ms: row.measured_ms,
+            time_ms: row.time_ms(),
             points: row.points,
             elo: row.elo,
             clq1: row.clq1(),
@@ -60,12 +62,12 @@ impl Kept {
         }
     }
 
-    fn archived(self, positions: [Option<u32>; 5]) -> PlayerWeekArchive {
+    pub(super) fn archived(self, positions: [Option<u32>; 5]) -> PlayerWeekArchive {
         PlayerWeekArchive {
             player: self.player,
             measured_ms: self.measured_ms,
             starts: self.starts,
-            time_ms: self.measured_ms + 60_000 * u64::from(self.starts),
+            time_ms: self.time_ms,
             points: self.points,
             elo: self.elo,
             elo_rounds: self.elo_rounds,
