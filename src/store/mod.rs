@@ -10,11 +10,13 @@
 mod corrections;
 mod keys;
 mod leaf;
+mod mend;
 mod read;
 mod redo;
 mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use tree::{Change, Tree, VERSION, corrupt, encode};
@@ -63,6 +65,8 @@ pub enum StoreError {
     Older { key: String, found: u8 },
     #[error("state record {key} cannot be read ({why}): restore the state directory from a backup")]
     Corrupt { key: String, why: String },
+    #[error("state directory {path:?}")]
+    Directory { path: PathBuf, source: std::io::Error },
     #[error("state directory {path:?}: redo file")]
     Redo { path: PathBuf, source: std::io::Error },
     #[error("state directory {path:?}")]
@@ -83,6 +87,10 @@ impl Store {
         if !settings.create && !path.join("conf").exists() {
             return Err(StoreError::Missing { path: path.to_owned() });
         }
+        mend::mend(path).map_err(|source| match source.kind() {
+            ErrorKind::WouldBlock => StoreError::Locked { path: path.to_owned() },
+            _ => StoreError::Directory { path: path.to_owned(), source },
+        })?;
         let config = sled::Config::new()
             .path(path)
             .cache_capacity(settings.cache_bytes)
@@ -92,6 +100,7 @@ impl Store {
             sled::Error::Io(ref e) if e.to_string().contains("lock") => StoreError::Locked { path: path.to_owned() },
             source => StoreError::Sled { path: path.to_owned(), source },
         })?;
+        mend::settle(path).map_err(|source| StoreError::Directory { path: path.to_owned(), source })?;
         let tree = Tree::new(db, path);
         let mut store = Store { tree, outbox: BTreeMap::new(), next_seq: 1, sweep: BTreeSet::new() };
         // A redo file of another version is not to be brought in.
