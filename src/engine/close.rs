@@ -292,7 +292,7 @@ impl Engine {
             let Some(presence) = &mut entry.presence else { continue };
             if let Some(at) = presence.rows.iter().position(|(window, _)| window.week() == Some(week)) {
                 let (window, row) = presence.rows.remove(at);
-                books.put_row(RowKey { window, server, player: presence.player }, row);
+                books.put_row(RowKey { window, server, player: presence.player }, &row);
                 changed = true;
             }
         }
@@ -406,7 +406,7 @@ impl Engine {
             Err(at) => rows.insert(at, (player, row.clone())),
         };
         for (player, row) in self.books.pending.rows.get(&(window, server)).into_iter().flatten() {
-            put(*player, row);
+            put(*player, &row.unpack());
         }
         let live = self.slot(server).and_then(|slot| slot.record.last.as_ref());
         for presence in live.iter().flat_map(|last| &last.entries).filter_map(|entry| entry.presence.as_ref()) {

@@ -117,7 +117,7 @@ impl Engine {
         }
         for presence in presences.iter_mut().filter_map(|presence| presence.as_mut()) {
             for (window, row) in std::mem::take(&mut presence.rows) {
-                books.put_row(RowKey { window, server, player: presence.player }, row);
+                books.put_row(RowKey { window, server, player: presence.player }, &row);
             }
         }
         let both = presences.len() > 1;
@@ -226,7 +226,7 @@ impl Books {
                 }
                 None => theirs,
             };
-            self.put_row(key, Box::new(row));
+            self.put_row(key, &row);
             rows += 1;
         }
         self.player_window_mut(source, window, game, into)?.merge_person(&of_from);
@@ -252,7 +252,7 @@ impl Books {
             self.archive(OutboxKey::Week { week, server: key.server });
         }
         match changed {
-            Some(row) => Ok(Some(*row)),
+            Some(row) => Ok(Some(row.unpack())),
             None => source.row(key),
         }
     }

@@ -98,6 +98,7 @@ impl Engine {
                 }
             }
             if changed {
+                slot.read = None;
                 self.books.server_changed(server);
             }
         }

@@ -28,6 +28,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::model::commit::{Corrections, MapRowKey, Meta, RowKey, WeekPhase, WeekState};
 use crate::model::name::Name;
+use crate::model::packed::PackedRow;
 use crate::model::row::{BestPositions, MapRow, PlayerWindow, WeekRow};
 use crate::model::server::{Class, PlayerRecord, SeriesRecord, ServerRecord};
 use crate::model::view::EngineCounts;
@@ -36,6 +37,7 @@ use crate::model::{
     Commit, Completeness, GameKey, MapKey, NameHash, OutboxEntry, OutboxKey, PlayerKey, ServerKey, ServerUrl, Snapshot,
     TagKey, WeekKey, WindowKey, WindowType,
 };
+use crate::rank::names::{ByName, NameFamily};
 use crate::schedule::Schedule;
 
 pub use admin::{Added, AdminError, RescanWhich};
@@ -202,6 +204,8 @@ struct Slot {
     record: ServerRecord,
     series: Option<Box<SeriesRecord>>,
     asked: bool,
+    /// How the names of the last list were read, since the start.
+    read: Option<(NameFamily, ByName)>,
 }
 
 /// The engine. See the module's page.
@@ -263,8 +267,7 @@ struct Pending {
     players: FxHashMap<PlayerKey, PlayerRecord>,
     servers: FxHashSet<ServerKey>,
     series: FxHashSet<ServerKey>,
-    /// Boxed: a row is 400 bytes, and a table moves what it holds when it grows.
-    rows: FxHashMap<(WindowKey, ServerKey), FxHashMap<PlayerKey, Box<WeekRow>>>,
+    rows: FxHashMap<(WindowKey, ServerKey), FxHashMap<PlayerKey, PackedRow>>,
     rows_len: usize,
     map_rows: FxHashMap<(WeekKey, ServerKey), BTreeMap<MapKey, MapRow>>,
     best: FxHashMap<(ServerKey, PlayerKey), BestPositions>,
@@ -391,7 +394,7 @@ impl Engine {
             } else if !record.removed {
                 engine.schedule.plan(key, record.class, now_ms);
             }
-            engine.servers[index] = Some(Slot { record, series: series.map(Box::new), asked });
+            engine.servers[index] = Some(Slot { record, series: series.map(Box::new), asked, read: None });
         }
         engine.fit_windows();
         engine.books.see_order();
@@ -605,7 +608,7 @@ impl Engine {
         if self.servers.len() <= index {
             self.servers.resize_with(index + 1, || None);
         }
-        self.servers[index] = Some(Slot { record, series: None, asked: false });
+        self.servers[index] = Some(Slot { record, series: None, asked: false, read: None });
         self.by_url.insert(url, key);
         books.server_changed(key);
         key
@@ -613,8 +616,8 @@ impl Engine {
 }
 
 impl Pending {
-    fn row(&self, key: RowKey) -> Option<&WeekRow> {
-        Some(self.rows.get(&(key.window, key.server))?.get(&key.player)?.as_ref())
+    fn row(&self, key: RowKey) -> Option<WeekRow> {
+        Some(self.rows.get(&(key.window, key.server))?.get(&key.player)?.unpack())
     }
 }
 

@@ -58,9 +58,9 @@ impl Books {
     /// A row that was made: of two names of one person, both.
     fn add_row(&mut self, key: RowKey, mut row: WeekRow) {
         if let Some(known) = self.pending.row(key) {
-            row.merge_person(known);
+            row.merge_person(&known);
         }
-        self.put_row(key, Box::new(row));
+        self.put_row(key, &row);
     }
 
     /// Whether a window is one that is being made from the scan log.

@@ -209,14 +209,26 @@ impl Books {
         let record = &mut slot.record;
         let (game, map) = (record.game.expect("just seen"), record.map.expect("just seen"));
 
-        let names::Screened { mut entries, usable, by_name } =
-            names::screen(players, &self.settings.rules.names, family);
+        let read = slot.read.take();
+        let before = record.last.as_ref().zip(read.as_ref()).map(|(last, (family, by_name))| names::Before {
+            entries: &last.entries,
+            by_name,
+            family: *family,
+        });
+        let screened = names::screen(players, &self.settings.rules.names, family, before);
         let ignored = record.greylist.is_some();
+        let common = match record.last.as_ref().filter(|_| !ignored) {
+            Some(last) => {
+                let by_name = read.map_or_else(|| names::ByName::of(&last.entries), |(_, by_name)| by_name);
+                screened.in_common(&last.entries, &by_name)
+            }
+            None => Vec::new(),
+        };
+        let names::Screened { mut entries, usable, by_name, .. } = screened;
 
         let mut rated = false;
         let mut prev = record.last.take();
         if let Some(prev) = prev.as_mut().filter(|_| !ignored) {
-            let common = names::in_common(&prev.entries, &entries, &by_name);
             let rules = self.settings.rules.round;
             let restarted = round::restarted(prev.map, &prev.entries, map, &entries, &common, rules);
             if restarted {
@@ -264,6 +276,7 @@ impl Books {
         record.count = count;
         record.total_points = entries.iter().map(|e| e.points).sum();
         record.last = Some(LastSnapshot { t_ms, map, game, entries });
+        slot.read = Some((family, by_name));
         slot.record.class = class_of(0, is_populated(slot));
         if !ignored {
             let record = &mut slot.record;
@@ -345,7 +358,7 @@ impl Books {
         let Some(Presence { player, rows, .. }) = presence else { return };
         for (window, row) in rows {
             self.shelf.changed(window, player);
-            self.put_row(RowKey { window, server, player }, row);
+            self.put_row(RowKey { window, server, player }, &row);
         }
     }
 
@@ -502,7 +515,7 @@ impl Books {
             let (mut now, old): (Vec<_>, Vec<_>) = rows.partition(|(window, _)| self.windows.keys.contains(window));
             // Before any is fetched: a new row may go on from an older one.
             for (window, row) in old {
-                self.put_row(RowKey { window, server, player }, row);
+                self.put_row(RowKey { window, server, player }, &row);
             }
             for at in 0..self.windows.keys.len() {
                 let window = self.windows.keys[at];
@@ -524,7 +537,7 @@ impl Books {
         t_ms: i64,
     ) -> Result<Box<WeekRow>, S::Error> {
         if let Some(row) = self.pending.row(key) {
-            return Ok(Box::new(row.clone()));
+            return Ok(Box::new(row));
         }
         // Where he has been in the window says whether there is a row to be read.
         if self.player_window(source, key.window, game, key.player)?.servers.contains(&key.server) {

@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use super::close::CLOSE_DELAY_MS;
 use super::{Books, Engine, Source};
 use crate::model::commit::{RowKey, WeekPhase, WindowState};
+use crate::model::packed::PackedRow;
 use crate::model::row::{PlayerWindow, WeekRow};
 use crate::model::{GameKey, PlayerKey, ServerKey, TagKey, WeekKey, WindowKey, WindowType};
 
@@ -293,17 +294,17 @@ impl Books {
     }
 
     /// A row goes to its place, unless its window is gone.
-    pub(super) fn put_row(&mut self, key: RowKey, row: Box<WeekRow>) {
+    pub(super) fn put_row(&mut self, key: RowKey, row: &WeekRow) {
         if self.is_kept(key.window) {
             let of_server = self.pending.rows.entry((key.window, key.server)).or_default();
-            self.pending.rows_len += usize::from(of_server.insert(key.player, row).is_none());
+            self.pending.rows_len += usize::from(of_server.insert(key.player, PackedRow::pack(row)).is_none());
         }
     }
 
     /// A row as the next commit leaves it; what lives with a presence is not in it.
     pub(super) fn row<S: Source>(&self, source: &S, key: RowKey) -> Result<Option<WeekRow>, S::Error> {
         match self.pending.row(key) {
-            Some(row) => Ok(Some(row.clone())),
+            Some(row) => Ok(Some(row)),
             None if key.player >= self.unstored => Ok(None),
             None => source.row(key),
         }

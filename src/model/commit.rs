@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::archive::OutboxKey;
 use super::forgotten::NameHash;
 use super::key::{GameKey, MapKey, PlayerKey, ServerKey, TagKey, WeekKey};
-use super::row::{BestPositions, MapRow, PlayerWindow, WeekRow};
+use super::packed::PackedRow;
+use super::row::{BestPositions, MapRow, PlayerWindow};
 use super::server::{PlayerRecord, SeriesRecord, ServerRecord};
 use super::window::{WindowKey, WindowType};
 
@@ -105,7 +106,7 @@ pub struct Commit {
     pub servers: Vec<(ServerKey, ServerRecord)>,
     pub series: Vec<(ServerKey, SeriesRecord)>,
     pub tags: Vec<(TagKey, String)>,
-    pub rows: Vec<(RowKey, Box<WeekRow>)>,
+    pub rows: Vec<(RowKey, PackedRow)>,
     pub player_windows: Vec<((WindowKey, PlayerKey), PlayerWindow)>,
     pub map_rows: Vec<(MapRowKey, MapRow)>,
     pub best: Vec<((ServerKey, PlayerKey), BestPositions)>,

@@ -4,6 +4,7 @@
 
 use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use super::key::{GameKey, ServerKey, TagKey};
 use crate::limits::BEST_MAX;
@@ -190,7 +191,7 @@ pub struct Rating {
 pub struct PlayerWindow {
     pub game: GameKey,
     /// Where he has rows, in order of appearance.
-    pub servers: Vec<ServerKey>,
+    pub servers: SmallVec<[ServerKey; 4]>,
     /// Fed by every round on every server of the game.
     pub in_game: Option<Rating>,
     /// Fed by every round on servers that had the tag then; in order of tag.
@@ -204,7 +205,7 @@ impl Rating {
 
 impl PlayerWindow {
     pub fn new(game: GameKey) -> PlayerWindow {
-        PlayerWindow { game, servers: Vec::new(), in_game: None, by_tag: Vec::new() }
+        PlayerWindow { game, servers: SmallVec::new(), in_game: None, by_tag: Vec::new() }
     }
 
     /// In the tag group, or without one in the game.
@@ -365,15 +366,15 @@ mod tests {
         }
         let rating = |elo: f64, rounds| Rating { elo, rounds, at_ms: 1 };
         let mut mine = PlayerWindow::new(GameKey(1));
-        mine.servers = vec![ServerKey(2), ServerKey(1)];
+        mine.servers.extend([ServerKey(2), ServerKey(1)]);
         mine.in_game = Some(rating(1.0, 3));
         mine.by_tag = vec![(TagKey(2), rating(2.0, 1))];
         let mut theirs = PlayerWindow::new(GameKey(1));
-        theirs.servers = vec![ServerKey(3), ServerKey(2)];
+        theirs.servers.extend([ServerKey(3), ServerKey(2)]);
         theirs.in_game = Some(rating(7.0, 3));
         theirs.by_tag = vec![(TagKey(1), rating(8.0, 1)), (TagKey(2), rating(9.0, 2))];
         mine.merge_person(&theirs);
-        assert_eq!(mine.servers, [ServerKey(2), ServerKey(1), ServerKey(3)]);
+        assert_eq!(mine.servers[..], [ServerKey(2), ServerKey(1), ServerKey(3)]);
         assert_eq!(mine.in_game, Some(rating(1.0, 3)), "a tie is the first one's");
         assert_eq!(mine.by_tag, [(TagKey(1), rating(8.0, 1)), (TagKey(2), rating(9.0, 2))]);
 

@@ -65,12 +65,27 @@ pub struct Screened {
     /// For each entry: its name is not empty, not ignored, and stands once.
     pub usable: Vec<bool>,
     pub by_name: ByName,
+    /// The list before has the same names at the same places, and each stands once.
+    same_once: bool,
 }
+
+/// The list before, and how it was read. Mostly the next one names the same players
+/// at the same places: what was found out about a name is then not found out again.
+#[derive(Clone, Copy, Debug)]
+pub struct Before<'l> {
+    pub entries: &'l [Entry],
+    pub by_name: &'l ByName,
+    pub family: NameFamily,
+}
+
+/// So many entries of the list before may have gone between two that stayed for
+/// their names to be found without reading them anew.
+const GONE_BETWEEN: usize = 2;
 
 /// The entries of a list, equal names beside each other. In an order that tells
 /// names apart by a number, and by their text only where the numbers are equal:
 /// comparing texts was half of the screening.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ByName(Vec<Place>);
 
 /// Where a name stands: its mark, then 16 bits of index. The mark is equal for
@@ -94,7 +109,7 @@ fn mark(name: &str) -> u64 {
 
 impl ByName {
     /// Of at most [`crate::limits::PLAYERS_MAX`] entries.
-    fn of(entries: &[Entry]) -> ByName {
+    pub fn of(entries: &[Entry]) -> ByName {
         ByName::marked(entries, mark)
     }
 
@@ -116,41 +131,73 @@ impl ByName {
     }
 }
 
-/// Screens a player list of at most [`crate::limits::PLAYERS_MAX`] entries.
-pub fn screen(players: Vec<Player>, rules: &NameRules, family: NameFamily) -> Screened {
+/// Screens a player list of at most [`crate::limits::PLAYERS_MAX`] entries. `before`:
+/// the list before, if there is one.
+pub fn screen(
+    players: Vec<Player>,
+    rules: &NameRules,
+    family: NameFamily,
+    before: Option<Before<'_>>,
+) -> Screened {
+    let before = before.filter(|before| before.family == family);
+    let mut old = before.map_or(&[][..], |before| before.entries);
+    let mut same = before.is_some();
     let mut entries = Vec::with_capacity(players.len());
     for player in players {
         if !rules.count_bots && rules.is_bot(&player, family) {
             continue;
         }
-        let (name, display) = match is_plain(&player.name, family.codes) {
-            true => (player.name, Name::default()),
-            false => match normal_form(&player.name, family.codes) {
+        let known = old.iter().take(GONE_BETWEEN + 1).position(|entry| entry.display() == player.name);
+        same &= known == Some(0);
+        let (name, display) = match known {
+            Some(gone) => {
+                let entry = &old[gone];
+                old = &old[gone + 1..];
+                match entry.display.is_empty() {
+                    true => (player.name, Name::default()),
+                    false => (entry.name.clone(), player.name),
+                }
+            }
+            None if is_plain(&player.name, family.codes) => (player.name, Name::default()),
+            None => match normal_form(&player.name, family.codes) {
                 name if name == player.name => (name, Name::default()),
                 name => (name, player.name),
             },
         };
         entries.push(Entry { display, name, points: player.points, ping: player.ping, presence: None });
     }
-    let by_name = ByName::of(&entries);
+    let by_name = match before.filter(|_| same && old.is_empty()) {
+        Some(before) => before.by_name.clone(),
+        None => {
+            same = false;
+            ByName::of(&entries)
+        }
+    };
     let mut usable: Vec<bool> =
         entries.iter().map(|e| !e.name.is_empty() && !rules.ignore.contains(e.name.as_str())).collect();
+    let mut same_once = same;
     let mut at = 0;
     while let run @ [_, ..] = by_name.run(at, &entries) {
         at += run.len();
         if run.len() > 1 {
             run.iter().for_each(|&place| usable[index(place)] = false);
+            same_once = false;
         }
     }
-    Screened { entries, usable, by_name }
+    Screened { entries, usable, by_name, same_once }
 }
 
-/// Pairs (index in prev, index in cur) of the names that stand once in both,
-/// usable or not, in the order of cur.
-pub fn in_common(prev: &[Entry], cur: &[Entry], cur_by_name: &ByName) -> Vec<(u16, u16)> {
-    let mut pairs = once_in_both(prev, &ByName::of(prev), cur, cur_by_name);
-    pairs.sort_unstable_by_key(|&(_, c)| c);
-    pairs
+impl Screened {
+    /// Pairs (index in the list before, index in this one) of the names that stand
+    /// once in both, usable or not, in the order of this one.
+    pub fn in_common(&self, before: &[Entry], by_name: &ByName) -> Vec<(u16, u16)> {
+        if self.same_once {
+            return (0..self.entries.len() as u16).map(|at| (at, at)).collect();
+        }
+        let mut pairs = once_in_both(before, by_name, &self.entries, &self.by_name);
+        pairs.sort_unstable_by_key(|&(_, c)| c);
+        pairs
+    }
 }
 
 fn once_in_both(prev: &[Entry], prev_by_name: &ByName, cur: &[Entry], cur_by_name: &ByName) -> Vec<(u16, u16)> {
@@ -196,13 +243,13 @@ mod tests {
                 player("^7", 10, false),
             ]
         };
-        let got = screen(list(), &rules, q3);
+        let got = screen(list(), &rules, q3, None);
         let seen: Vec<_> = got.entries.iter().zip(&got.usable).map(|(e, u)| (e.name.as_str(), *u)).collect();
         assert_eq!(seen, [("Visor", true), ("UnnamedPlayer", false), ("twin", false), ("twin", false), ("", false)]);
         assert_eq!(got.entries[0].display(), "^1Visor");
 
         let source = rules.family("source", false, "cstrike");
-        let got = screen(list(), &rules, source);
+        let got = screen(list(), &rules, source, None);
         assert_eq!(got.entries.len(), 6, "ping 0 marks no bot there");
         assert_eq!(got.entries[0].name, "^1Visor");
     }
@@ -211,10 +258,10 @@ mod tests {
     fn names_that_stand_once_in_both() {
         let rules = NameRules::default();
         let family = rules.family("source", false, "x");
-        let list = |names: &[&str]| screen(names.iter().map(|n| player(n, 1, false)).collect(), &rules, family);
+        let list = |names: &[&str]| screen(names.iter().map(|n| player(n, 1, false)).collect(), &rules, family, None);
         let prev = list(&["b", "a", "twin", "", "c", "twice"]);
         let cur = list(&["c", "twin", "twin", "a", "d", "", "twice"]);
-        let pairs = in_common(&prev.entries, &cur.entries, &cur.by_name);
+        let pairs = cur.in_common(&prev.entries, &prev.by_name);
         assert_eq!(pairs, [(4, 0), (1, 3), (3, 5), (5, 6)]);
     }
 
@@ -227,7 +274,7 @@ mod tests {
         ) {
             let rules = NameRules::default();
             let family = rules.family("source", false, "x");
-            let list = |names: &[String]| screen(names.iter().map(|n| player(n, 1, false)).collect(), &rules, family);
+            let list = |names: &[String]| screen(names.iter().map(|n| player(n, 1, false)).collect(), &rules, family, None);
             let once = |names: &[String], name: &String| names.iter().filter(|n| *n == name).count() == 1;
             let mut want = Vec::new();
             for (c, name) in (0..).zip(&cur) {
@@ -236,10 +283,41 @@ mod tests {
                 }
             }
             let (p, c) = (list(&prev), list(&cur));
-            proptest::prop_assert_eq!(in_common(&p.entries, &c.entries, &c.by_name), want);
+            proptest::prop_assert_eq!(c.in_common(&p.entries, &p.by_name), want);
             let usable: Vec<bool> =
                 cur.iter().map(|name| !name.is_empty() && name != "player" && once(&cur, name)).collect();
             proptest::prop_assert_eq!(c.usable, usable);
+        }
+
+        /// A list is read the same whatever is known of the one before.
+        #[test]
+        fn the_list_before_only_saves_time(
+            lists in proptest::collection::vec(proptest::collection::vec("(\\^1)?[ab ]{0,2}|player|\u{e9}", 0..8), 1..6),
+            stays in proptest::collection::vec(proptest::bool::ANY, 6),
+        ) {
+            let rules = NameRules::default();
+            let (quake, source) = (rules.family("quake3", true, "x"), rules.family("source", false, "x"));
+            let mut before: Option<(Screened, NameFamily)> = None;
+            let mut names: Vec<String> = Vec::new();
+            for (n, (list, stay)) in lists.into_iter().zip(stays).enumerate() {
+                names = if stay { names } else { list };
+                let family = if n % 4 == 3 { source } else { quake };
+                let players = || names.iter().map(|name| player(name, 1, false)).collect();
+                let known = before.as_ref().map(|(screened, family)| Before {
+                    entries: &screened.entries,
+                    by_name: &screened.by_name,
+                    family: *family,
+                });
+                let (got, want) = (screen(players(), &rules, family, known), screen(players(), &rules, family, None));
+                proptest::prop_assert_eq!(&got.entries, &want.entries);
+                proptest::prop_assert_eq!(&got.usable, &want.usable);
+                proptest::prop_assert_eq!(&got.by_name, &want.by_name);
+                if let Some((old, _)) = &before {
+                    let pairs = got.in_common(&old.entries, &old.by_name);
+                    proptest::prop_assert_eq!(pairs, want.in_common(&old.entries, &old.by_name));
+                }
+                before = Some((got, family));
+            }
         }
     }
 

@@ -190,7 +190,7 @@ impl Store {
             .map(|(key, player)| (keys::of(keys::PLAYER, key.0), encode(&(player.game, &player.name))));
         let servers = commit.servers.iter().map(|(key, server)| (keys::of(keys::SERVER, key.0), encode(server)));
         let series = commit.series.iter().map(|(key, series)| (keys::of(keys::SERIES, key.0), encode(series)));
-        let rows = commit.rows.iter().map(|(key, row)| (keys::row(*key), encode(row)));
+        let rows = commit.rows.iter().map(|(key, row)| (keys::row(*key), row.bytes().to_vec()));
         let of_players = commit
             .player_windows
             .iter()
@@ -277,6 +277,7 @@ mod tests {
     use super::*;
     use crate::engine::Source;
     use crate::model::commit::RowKey;
+    use crate::model::packed::PackedRow;
     use crate::model::{PlayerKey, WeekKey, WeekRow};
 
     fn open(path: &Path) -> Store {
@@ -289,7 +290,9 @@ mod tests {
         let key = |n: u32| RowKey { window: WeekKey(1).into(), server: ServerKey(n % 7), player: PlayerKey(n) };
         let n = 2 * RECORDS_PER_BATCH as u32 + 5;
         let rows = |points| {
-            (0..n).map(|n| (key(n), Box::new(WeekRow { points, ..WeekRow::new(i64::from(n), 1000.0) }))).collect()
+            (0..n)
+                .map(|n| (key(n), PackedRow::pack(&WeekRow { points, ..WeekRow::new(i64::from(n), 1000.0) })))
+                .collect()
         };
         let mut commit = crate::model::commit::Commit { rows: rows(1), ..Default::default() };
         open(dir.path()).apply(&commit).unwrap();
