@@ -110,7 +110,9 @@ fn bulk(store: &mut Store, rows: u32, servers: u32, end_ms: i64) -> anyhow::Resu
             (row.elo_rounds, row.elo_at) = (x % 9, end_ms - 90_000_000);
             (0..10).for_each(|i| row.clq1_segments.offer(u64::from(x >> i) % 60_000, end_ms - 80_000_000));
             (0..4).for_each(|i| row.clq2_games.offer(u64::from(x >> i) % 12, end_ms - 70_000_000));
-            commit.rows.push((RowKey { window: WEEK.into(), server: ServerKey(server), player }, PackedRow::pack(&row)));
+            commit
+                .rows
+                .push((RowKey { window: WEEK.into(), server: ServerKey(server), player }, PackedRow::pack(&row)));
             if n % 2 == 0 {
                 let mut best = BestPositions::default();
                 (0..3).for_each(|which| best.offer(which, 1 + x % per_server, WeekKey(WEEK.0 - 1)));

@@ -29,13 +29,14 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use clqd::cli::replay::replay;
+use clqd::cli::replay::{memory_of_machine, replay};
 use clqd::config::Config;
 use clqd::engine::Outcome;
 use clqd::fleet::{History, Settings, World, address};
 use clqd::hot::Hot;
 use clqd::model::server::Entry;
 use clqd::model::{MapKey, ServerUrl};
+use clqd::rank::names::{Before, ByName, NameFamily};
 use clqd::rank::{NameRules, names, round};
 use clqd::scanlog;
 use measure::{on_core, peak_kib};
@@ -69,7 +70,7 @@ fn main() -> anyhow::Result<()> {
     let config = Config::default();
     let mut hot = Hot::of_config(&config, &dir.path().join("state"), true)?;
     let began = Instant::now();
-    let replaying = timed(|| replay(&mut hot, &log).map(drop))?;
+    let replaying = timed(|| replay(&mut hot, &log, memory_of_machine()).map(drop))?;
     let clock_s = began.elapsed().as_secs_f64();
     size.print("engine and store", replaying - reading - screening);
     size.print("the whole replay", checking + replaying);
@@ -106,20 +107,24 @@ fn servers_of_lines(log: &Path) -> Result<ServersOfLines, scanlog::LogError> {
 /// Reads a log and compares each list with the one before it, as the engine does.
 fn screen(log: &Path, of_lines: &ServersOfLines) -> Result<(), scanlog::LogError> {
     let rules = NameRules::default();
-    let mut last: Vec<Vec<Entry>> = vec![Vec::new(); of_lines.servers];
+    let mut last: Vec<Option<(Vec<Entry>, ByName, NameFamily)>> = vec![None; of_lines.servers];
     let (mut stayed, mut finals) = (0, 0);
     for (line, &server) in scanlog::open(log)?.zip(&of_lines.numbers) {
         let (url, Outcome::Snapshot(snapshot)) = line? else { continue };
         let family = rules.family(url.scheme(), url.is_quake3_family(), &snapshot.game);
-        let cur = names::screen(snapshot.players, &rules, family);
-        let prev = &mut last[server as usize];
-        let common = names::in_common(prev, &cur.entries, &cur.by_name);
+        let last = &mut last[server as usize];
+        let before = last.as_ref().map(|(entries, by_name, family)| Before { entries, by_name, family: *family });
+        let cur = names::screen(snapshot.players, &rules, family, before);
+        let (prev, common) = match before {
+            Some(Before { entries, by_name, .. }) => (entries, cur.in_common(entries, by_name)),
+            None => (&[][..], Vec::new()),
+        };
         // Of a map that never changes: the lists are compared every time.
         if round::restarted(MapKey(0), prev, MapKey(0), &cur.entries, &common, round::RoundRules::default()) {
             finals += usize::from(round::final_list(prev).is_some());
         }
         stayed += common.len();
-        *prev = cur.entries;
+        *last = Some((cur.entries, cur.by_name, family));
     }
     assert!(stayed > finals, "successive lists are alike");
     Ok(())

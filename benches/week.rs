@@ -7,7 +7,8 @@
 //! then makes the boards of the week; then opens the state anew, as after a
 //! restart, and makes them again. `CLQD_VISITS` (default 1): how often each player
 //! comes to a server. `CLQD_STAY` (15): snapshots of each presence. `CLQD_WINDOWS`:
-//! windows besides the week, `hour keep=3, day, month`. `CLQD_STATE`: where the
+//! windows besides the week, `hour keep=3, day, month`. `CLQD_MEMORY_MB`: as
+//! `clqd replay --memory`, a third of the machine's unless given. `CLQD_STATE`: where the
 //! state is made and left; one that is there is only opened. What was measured
 //! stands in the README.
 
@@ -16,7 +17,7 @@ mod measure;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use clqd::cli::replay::Replay;
+use clqd::cli::replay::{Replay, memory_of_machine};
 use clqd::config::Config;
 use clqd::hot::Hot;
 use clqd::model::WindowKey;
@@ -43,12 +44,17 @@ fn main() -> anyhow::Result<()> {
     }
     config.store.cache_bytes = u64::from(number("CLQD_CACHE_MB", 256)) << 20;
 
+    let memory = match number("CLQD_MEMORY_MB", 0) {
+        0 => memory_of_machine(),
+        megabytes => u64::from(megabytes) << 20,
+    };
+
     if dir.exists() {
         return restart(&config, &dir);
     }
     let mut hot = Hot::of_config(&config, &dir, true)?;
     let mut field = Field::new(servers, stay);
-    let mut replay = Replay::new(&mut hot);
+    let mut replay = Replay::new(&mut hot, memory);
     let (mut took, mut parsing, mut bytes) = (Duration::ZERO, Duration::ZERO, 0);
     let (mut lines, mut log, mut outcomes) = (String::new(), String::new(), Vec::new());
     for step in 0..steps {

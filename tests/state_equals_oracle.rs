@@ -3,7 +3,7 @@
 //! server ranks, best positions, series and names, read as the archive reads
 //! them; in time zones with daylight saving and with offsets that are no whole
 //! hours. Engine and store are driven as a library, with commits and restarts
-//! at moments drawn from the seed. The rows of players are compared too, though
+//! at moments drawn from the seed, and with more or less of what is stored remembered. The rows of players are compared too, though
 //! the binary's export of them has a test of its own.
 //!
 //! `CLQD_SEEDS` is the number of seeds (28), `CLQD_FIRST_SEED` the first (0).
@@ -15,7 +15,7 @@ use std::collections::HashMap;
 
 use clqd::board::window::Windows;
 use clqd::cli::export;
-use clqd::engine::{EngineSettings, Event};
+use clqd::engine::{EngineSettings, Event, Memory};
 use clqd::hot::Hot;
 use clqd::model::week::{Calendar, label};
 use clqd::model::{ServerKey, ServerUrl, WeekKey};
@@ -97,6 +97,10 @@ fn check(log: &str, oracle: &Oracle, of: &str, random: &mut Random) -> Segments 
         hot.handle(Event::Observed { url: url.clone(), outcome }).expect("a store");
         expected.check_next(&hot, &url, of);
         if random.below(30) == 0 {
+            hot.engine.remember(Memory {
+                names_max: random.below(3) as usize * 8,
+                player_windows_max: random.below(3) as usize * 8,
+            });
             hot.commit().expect("a store");
         }
         if random.below(400) == 0 {

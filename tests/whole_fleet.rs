@@ -499,7 +499,7 @@ impl Finished {
         let log = self.run.place.path().join("log.jsonl");
         std::fs::write(&log, &self.log).expect("a log");
         let mut hot = open(&path, &self.run.settings);
-        let done = clqd::cli::replay::replay(&mut hot, &log).expect("a log as it should be");
+        let done = clqd::cli::replay::replay(&mut hot, &log, 1 << 30).expect("a log as it should be");
         assert_eq!((done.lines, done.passed_over), (self.oracle.lines.len() as u64, 0));
         for (week, live) in exports {
             let replayed = export_of(&hot, *week);

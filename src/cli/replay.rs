@@ -20,6 +20,39 @@ pub struct ReplayArgs {
     /// State directory; made if it is not there
     #[arg(long, value_name = "DIR")]
     pub state: PathBuf,
+    /// Memory to work in beside the store's cache, such as 800M or 12G [default: a third
+    /// of the machine's]. What comes again before it is full is written once
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub memory: Option<u64>,
+}
+
+/// Less is no help: a commit has to hold something.
+const MEMORY_MIN: u64 = 64 << 20;
+
+/// Where the machine does not tell how much it has.
+const MEMORY_UNKNOWN: u64 = 1 << 30;
+
+/// Reads a size in bytes: digits and K, M, G or T (powers of 1,024).
+fn size(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.char_indices().last() {
+        Some((at, 'K' | 'k')) => (&text[..at], 1 << 10),
+        Some((at, 'M' | 'm')) => (&text[..at], 1 << 20),
+        Some((at, 'G' | 'g')) => (&text[..at], 1 << 30),
+        Some((at, 'T' | 't')) => (&text[..at], 1_u64 << 40),
+        _ => (text, 1),
+    };
+    let number: u64 = digits.parse().map_err(|_| "expected digits and K, M, G or T, such as 800M".to_owned())?;
+    let bytes = number.checked_mul(unit).ok_or_else(|| "more than there can be".to_owned())?;
+    match bytes {
+        MEMORY_MIN.. => Ok(bytes),
+        _ => Err(format!("less than {}M is no help", MEMORY_MIN >> 20)),
+    }
+}
+
+/// A third of what the machine has.
+pub fn memory_of_machine() -> u64 {
+    let all = nix::sys::sysinfo::sysinfo().map_or(3 * MEMORY_UNKNOWN, |info| info.ram_total());
+    (all / 3).max(MEMORY_MIN)
 }
 
 /// What a replay did.
@@ -33,8 +66,9 @@ pub struct Replayed {
 pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
     let logs = in_order_of_time(&args.logs)?;
     let mut hot = Hot::of_config(config, &args.state, true).context("cannot open the state directory")?;
+    let memory = args.memory.unwrap_or_else(memory_of_machine);
     for log in logs {
-        let done = replay(&mut hot, log)?;
+        let done = replay(&mut hot, log, memory)?;
         eprintln!(
             "{}: {} lines, {} of them passed over (older than the state)",
             log.display(),
@@ -67,8 +101,8 @@ fn in_order_of_time(logs: &[PathBuf]) -> anyhow::Result<Vec<&Path>> {
 
 /// Replays one log. What was replayed before is passed over, so an interrupted
 /// replay is simply run again.
-pub fn replay(hot: &mut Hot, log: &Path) -> anyhow::Result<Replayed> {
-    let mut replay = Replay::new(hot);
+pub fn replay(hot: &mut Hot, log: &Path, memory: u64) -> anyhow::Result<Replayed> {
+    let mut replay = Replay::new(hot, memory);
     for line in scanlog::open(log)? {
         let (url, outcome) = line?;
         replay.take(url, outcome)?;
@@ -84,9 +118,11 @@ pub struct Replay<'h> {
 }
 
 impl Replay<'_> {
-    pub fn new(hot: &mut Hot) -> Replay<'_> {
+    /// `memory`: bytes that it may take beside the store's cache.
+    pub fn new(hot: &mut Hot, memory: u64) -> Replay<'_> {
         let out_of_order = hot.engine.counts().out_of_order;
-        Replay { hot, feed: LogFeed::alone(), out_of_order }
+        let feed = LogFeed::alone(&mut hot.engine, memory);
+        Replay { hot, feed, out_of_order }
     }
 
     /// Takes the next line of a log.
@@ -102,5 +138,21 @@ impl Replay<'_> {
         self.hot.settle(self.hot.engine.now_ms())?;
         let passed_over = self.hot.engine.counts().out_of_order - self.out_of_order;
         Ok(Replayed { lines: self.feed.scans(), passed_over })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        assert_eq!(size("800M"), Ok(800 << 20));
+        assert_eq!(size("12g"), Ok(12 << 30));
+        assert_eq!(size("67108864"), Ok(MEMORY_MIN));
+        for bad in ["", "M", "12 G", "-1G", "1.5G", "12GB", "63M", "99999999999T"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+        assert!(memory_of_machine() >= MEMORY_MIN);
     }
 }

@@ -73,6 +73,7 @@ impl Engine {
         // All but the first are aliases: the first is his record's.
         corrections.aliases_gone.extend(names.iter().skip(1).map(|name| (from, name.clone())));
         corrections.aliases.extend(names.into_iter().map(|name| (into, game, name)));
+        self.books.names.forget_all();
         self.books.archive_gone(from);
         Ok(Merged { from, into, rows })
     }

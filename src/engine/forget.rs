@@ -50,6 +50,7 @@ impl Engine {
         let corrections = &mut self.books.pending.corrections;
         corrections.aliases_gone.extend(names.iter().skip(1).map(|name| (player, name.clone())));
         corrections.names_gone.extend(names.into_iter().map(|name| (game_key, name)));
+        self.books.names.forget_all();
         self.books.archive_gone(player);
         Ok(Forgotten { player, hashes, rows })
     }

@@ -14,6 +14,7 @@ mod forget;
 mod jobs;
 mod lag;
 mod plan;
+mod players;
 mod positions;
 mod rebuild;
 mod settings;
@@ -198,6 +199,22 @@ pub struct Notice {
     pub missed: Option<String>,
 }
 
+/// How much of what is stored is remembered across commits, so that it need not be
+/// read again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Names, some 70 bytes each.
+    pub names_max: usize,
+    /// What players did in windows, some 160 bytes each.
+    pub player_windows_max: usize,
+}
+
+impl Default for Memory {
+    fn default() -> Memory {
+        Memory { names_max: 100_000, player_windows_max: 2_000_000 }
+    }
+}
+
 /// One server in memory.
 #[derive(Debug)]
 struct Slot {
@@ -239,7 +256,9 @@ struct Books {
     tags: KeyTable,
     /// The windows that snapshots are credited to now.
     windows: windows::Now,
+    names: players::Names,
     player_windows: windows::PlayerWindows,
+    memory: Memory,
     shelf: shelf::Shelf,
     /// Types of windows that are not as the state had them.
     renewed: Vec<WindowType>,
@@ -263,7 +282,6 @@ struct Pending {
     games: Vec<(GameKey, String)>,
     maps: Vec<(MapKey, String)>,
     tags: Vec<(TagKey, String)>,
-    names: FxHashMap<GameKey, FxHashMap<Name, PlayerKey>>,
     players: FxHashMap<PlayerKey, PlayerRecord>,
     servers: FxHashSet<ServerKey>,
     series: FxHashSet<ServerKey>,
@@ -368,7 +386,12 @@ impl Engine {
                 maps: KeyTable::load(loaded.maps.into_iter().map(|(k, n)| (k.0, n))),
                 tags: KeyTable::load(loaded.tags.into_iter().map(|(k, n)| (k.0, n))).with_keys(next_tag),
                 windows: windows::Now::default(),
+                names: match meta.next_player {
+                    1 => players::Names::of_empty_store(),
+                    _ => players::Names::default(),
+                },
                 player_windows: windows::PlayerWindows::default(),
+                memory: Memory::default(),
                 shelf: shelf::Shelf::default(),
                 renewed: Vec::new(),
                 pending: Pending::default(),
@@ -496,6 +519,11 @@ impl Engine {
                 && p.corrections.is_empty())
     }
 
+    /// From now on so much is remembered.
+    pub fn remember(&mut self, memory: Memory) {
+        self.books.memory = memory;
+    }
+
     /// Rows and players that a commit would hold.
     pub fn waiting(&self) -> usize {
         self.books.pending.rows_len + self.books.player_windows.changed_len() + self.books.pending.players.len()
@@ -507,13 +535,14 @@ impl Engine {
         let changed = self.has_changes();
         let pending = std::mem::take(&mut self.books.pending);
         self.books.unstored = PlayerKey(self.books.meta.next_player);
+        self.books.names.committed(self.books.memory.names_max);
         let slot = |key: &ServerKey| self.servers[key.0 as usize].as_ref().expect("changed servers exist");
         let mut commit = Commit {
             meta: changed.then(|| self.books.meta.clone()),
             games: pending.games,
             maps: pending.maps,
             tags: pending.tags,
-            player_windows: self.books.player_windows.take_changed(),
+            player_windows: self.books.player_windows.take_changed(self.books.memory.player_windows_max),
             players: pending.players.into_iter().collect(),
             servers: pending.servers.iter().map(|key| (*key, slot(key).record.clone())).collect(),
             series: pending

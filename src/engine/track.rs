@@ -4,7 +4,7 @@
 use super::{Books, Engine, Notice, Outcome, Slot, Source};
 use crate::model::commit::{MapRowKey, RowKey, WeekPhase};
 use crate::model::row::{Rating, WeekRow};
-use crate::model::server::{Class, Entry, LastSnapshot, MapTime, PlayerRecord, Presence, Rows};
+use crate::model::server::{Class, Entry, LastSnapshot, MapTime, Presence, Rows};
 use crate::model::snapshot::{Completeness, Snapshot};
 use crate::model::{GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, TagKey, WeekKey, WindowKey};
 use crate::rank::{INVISIBLE_GAP_MS, clq1, clq2, elo, names, points, round};
@@ -562,43 +562,6 @@ impl Books {
         }
         let best = source.best(key.server, key.player)?;
         Ok(best.and_then(|best| best.elo).unwrap_or(elo::ELO_START))
-    }
-
-    /// The key of a usable entry's name, handed out where it is new.
-    fn player_key<S: Source>(&mut self, source: &S, game: GameKey, entry: &Entry) -> Result<PlayerKey, S::Error> {
-        let pending = self.pending.names.get(&game).and_then(|names| names.get(&entry.name)).copied();
-        if let Some(player) = pending {
-            self.rename(source, player, entry.display())?;
-            return Ok(player);
-        }
-        if let Some((player, display)) = source.player(game, &entry.name)? {
-            // The store does not know of a rename that waits for its commit.
-            if display != entry.display() || self.pending.players.contains_key(&player) {
-                self.rename(source, player, entry.display())?;
-            }
-            return Ok(player);
-        }
-        let player = PlayerKey(self.meta.next_player);
-        self.meta.next_player += 1;
-        self.pending.meta = true;
-        let record = PlayerRecord { game, name: entry.name.clone(), display: entry.display().into() };
-        self.pending.names.entry(game).or_default().insert(entry.name.clone(), player);
-        self.pending.players.insert(player, record);
-        self.archive(OutboxKey::Player(player));
-        Ok(player)
-    }
-
-    fn rename<S: Source>(&mut self, source: &S, player: PlayerKey, display: &str) -> Result<(), S::Error> {
-        let record = match self.pending.players.get(&player) {
-            Some(record) => Some(record.clone()),
-            None => source.player_record(player)?,
-        };
-        if let Some(mut record) = record.filter(|record| record.display != display) {
-            record.display = display.into();
-            self.pending.players.insert(player, record);
-            self.archive(OutboxKey::Player(player));
-        }
-        Ok(())
     }
 }
 

@@ -14,10 +14,6 @@ use crate::model::packed::PackedRow;
 use crate::model::row::{PlayerWindow, WeekRow};
 use crate::model::{GameKey, PlayerKey, ServerKey, TagKey, WeekKey, WindowKey, WindowType};
 
-/// Players whose windows are remembered across commits, about 100 bytes each. A
-/// full memory is let go whole: it only saves reading.
-const REMEMBERED_MAX: usize = 2_000_000;
-
 /// The windows of now, and the stretch of time in which they are that.
 #[derive(Debug, Default)]
 pub(super) struct Now {
@@ -41,15 +37,16 @@ struct Known {
 }
 
 impl PlayerWindows {
-    /// What changed since it was last taken.
-    pub(super) fn take_changed(&mut self) -> Vec<((WindowKey, PlayerKey), PlayerWindow)> {
+    /// What changed since it was last taken. More than `most` are not remembered any
+    /// longer.
+    pub(super) fn take_changed(&mut self, most: usize) -> Vec<((WindowKey, PlayerKey), PlayerWindow)> {
         let mut taken = Vec::with_capacity(self.changed.len());
         for key in std::mem::take(&mut self.changed) {
             let Some(known) = self.known.get_mut(&key).filter(|known| known.changed) else { continue };
             known.changed = false;
             taken.push((key, known.of_player.clone()));
         }
-        if self.known.len() > REMEMBERED_MAX {
+        if self.known.len() > most {
             self.known.clear(); // its room is needed again
         }
         taken

@@ -133,12 +133,7 @@ impl ByName {
 
 /// Screens a player list of at most [`crate::limits::PLAYERS_MAX`] entries. `before`:
 /// the list before, if there is one.
-pub fn screen(
-    players: Vec<Player>,
-    rules: &NameRules,
-    family: NameFamily,
-    before: Option<Before<'_>>,
-) -> Screened {
+pub fn screen(players: Vec<Player>, rules: &NameRules, family: NameFamily, before: Option<Before<'_>>) -> Screened {
     let before = before.filter(|before| before.family == family);
     let mut old = before.map_or(&[][..], |before| before.entries);
     let mut same = before.is_some();

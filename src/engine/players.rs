@@ -1,0 +1,116 @@
+//! Players by their names (RULES section 2): who a name belongs to, who is new, and
+//! how it was last written. Names that were met lately are known without asking the
+//! store, and where every name of the store is among them, so is that one is new.
+
+use std::hash::Hasher;
+
+use rustc_hash::{FxHashMap, FxHasher};
+
+use super::{Books, Source};
+use crate::model::name::Name;
+use crate::model::server::{Entry, PlayerRecord};
+use crate::model::{GameKey, OutboxKey, PlayerKey};
+
+/// The names that were met. A full memory is let go whole: it only saves reading.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    known: FxHashMap<GameKey, FxHashMap<Name, Known>>,
+    len: usize,
+    /// Every name of the store is known.
+    complete: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    player: PlayerKey,
+    /// Of how the name was last written: 64 bits for a text of 24 bytes.
+    display: u64,
+}
+
+impl Names {
+    /// Of a store that holds no names.
+    pub(super) fn of_empty_store() -> Names {
+        Names { complete: true, ..Names::default() }
+    }
+
+    fn find(&self, game: GameKey, name: &str) -> Option<Known> {
+        self.known.get(&game)?.get(name).copied()
+    }
+
+    fn put(&mut self, game: GameKey, name: &Name, player: PlayerKey, display: &str) {
+        let known = Known { player, display: mark(display) };
+        let before = self.known.entry(game).or_default().insert(name.clone(), known);
+        self.len += usize::from(before.is_none());
+    }
+
+    /// Names have come to belong to others, or to nobody.
+    pub(super) fn forget_all(&mut self) {
+        *self = Names::default();
+    }
+
+    /// Everything met is in the store now; lets it go where it is more than `most`.
+    pub(super) fn committed(&mut self, most: usize) {
+        if self.len > most {
+            self.forget_all();
+        }
+    }
+}
+
+fn mark(display: &str) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(display.as_bytes());
+    hasher.finish()
+}
+
+impl Books {
+    /// The key of a usable entry's name, handed out where it is new.
+    pub(super) fn player_key<S: Source>(
+        &mut self,
+        source: &S,
+        game: GameKey,
+        entry: &Entry,
+    ) -> Result<PlayerKey, S::Error> {
+        if let Some(known) = self.names.find(game, &entry.name) {
+            if known.display != mark(entry.display()) {
+                self.rename(source, known.player, entry.display())?;
+            }
+            return Ok(known.player);
+        }
+        let stored = if self.names.complete { None } else { source.player(game, &entry.name)? };
+        if let Some((player, display)) = stored {
+            // The store does not know of a rename that waits for its commit.
+            if display != entry.display() || self.pending.players.contains_key(&player) {
+                self.rename(source, player, entry.display())?;
+            }
+            // A name that leads to the player of another has no display of its own:
+            // what is last written is told by his record.
+            if !display.is_empty() {
+                self.names.put(game, &entry.name, player, entry.display());
+            }
+            return Ok(player);
+        }
+        let player = PlayerKey(self.meta.next_player);
+        self.meta.next_player += 1;
+        self.pending.meta = true;
+        let record = PlayerRecord { game, name: entry.name.clone(), display: entry.display().into() };
+        self.names.put(game, &entry.name, player, entry.display());
+        self.pending.players.insert(player, record);
+        self.archive(OutboxKey::Player(player));
+        Ok(player)
+    }
+
+    /// A player's name is written otherwise than before.
+    pub(super) fn rename<S: Source>(&mut self, source: &S, player: PlayerKey, display: &str) -> Result<(), S::Error> {
+        let record = match self.pending.players.get(&player) {
+            Some(record) => Some(record.clone()),
+            None => source.player_record(player)?,
+        };
+        if let Some(mut record) = record.filter(|record| record.display != display) {
+            record.display = display.into();
+            self.names.put(record.game, &record.name, player, display);
+            self.pending.players.insert(player, record);
+            self.archive(OutboxKey::Player(player));
+        }
+        Ok(())
+    }
+}
