@@ -5,7 +5,7 @@ use super::shelf::Group;
 use super::{Engine, EngineSettings};
 use crate::limits::TAGS_MAX;
 use crate::model::server::Class;
-use crate::model::{OutboxEntry, OutboxKey, ScopeName, ServerKey, ServerUrl, TagKey, WeekKey};
+use crate::model::{OutboxEntry, OutboxKey, ServerKey, ServerUrl, TagKey, WeekKey};
 
 /// What adding an address did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,33 +198,13 @@ impl Engine {
     pub fn reload(&mut self, settings: EngineSettings) {
         let outbox_full = self.books.settings.outbox_full;
         let replan = settings.intervals != self.books.settings.intervals;
-        let before = std::mem::replace(&mut self.books.settings, EngineSettings { outbox_full, ..settings });
+        self.books.settings = EngineSettings { outbox_full, ..settings };
         self.fit_windows();
         self.books.see_order();
-        self.archive_reordered(&before);
+        self.follow_orders();
         if replan {
             self.schedule.set_intervals(self.books.settings.intervals);
             self.replan(self.books.meta.now_ms);
-        }
-    }
-
-    /// Positions in the archive follow how the boards of servers are ordered, in
-    /// all weeks that are kept.
-    fn archive_reordered(&mut self, before: &EngineSettings) {
-        let now = &self.books.settings;
-        if before.orders(None) != now.orders(None) {
-            return self.archive_anew();
-        }
-        let named = before.scopes_ordered().chain(now.scopes_ordered());
-        let changed = named.filter(|scope| before.orders(*scope) != now.orders(*scope));
-        let key = |scope: &ScopeName| match scope {
-            ScopeName::Server(url) => self.by_url.get(url).copied(),
-            ScopeName::Game(_) | ScopeName::Tag(_) => None,
-        };
-        let servers: Vec<ServerKey> = changed.filter_map(key).collect();
-        let weeks: Vec<WeekKey> = self.books.meta.weeks.iter().map(|state| state.week).collect();
-        for (server, &week) in servers.iter().flat_map(|server| weeks.iter().map(move |week| (server, week))) {
-            self.books.archive(OutboxKey::Week { week, server: *server });
         }
     }
 

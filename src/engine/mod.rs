@@ -16,6 +16,7 @@ mod lag;
 mod plan;
 mod positions;
 mod rebuild;
+mod reorder;
 mod settings;
 mod shelf;
 mod track;
@@ -395,6 +396,7 @@ impl Engine {
         }
         engine.fit_windows();
         engine.books.see_order();
+        engine.follow_orders();
         Ok(engine)
     }
 

@@ -3,6 +3,7 @@
 use crate::board::order::{LowIsBetter, Orders, Tie};
 use crate::board::window::Windows;
 use crate::model::ScopeName;
+use crate::model::order::OwnOrders;
 use crate::model::week::Calendar;
 use crate::rank::Rules;
 use crate::schedule::Intervals;
@@ -45,10 +46,9 @@ impl EngineSettings {
         Orders::of_scope(&self.low_is_better, &self.ties, scope)
     }
 
-    /// The scopes that the settings name an order of, some more than once.
-    pub fn scopes_ordered(&self) -> impl Iterator<Item = &ScopeName> {
-        let ties = self.ties.iter().filter_map(|tie| tie.scope.as_ref());
-        self.low_is_better.iter().filter_map(|low| low.scope.as_ref()).chain(ties)
+    /// All that the settings say about the order of boards.
+    pub fn own_orders(&self) -> OwnOrders {
+        OwnOrders { low_is_better: self.low_is_better.clone(), ties: self.ties.clone() }
     }
 }
 

@@ -268,7 +268,7 @@ impl Books {
     /// on answering until they are made anew.
     pub(super) fn see_order(&mut self) {
         let mut rules = Rules { everywhere: self.settings.orders(None), of_group: FxHashMap::default() };
-        for scope in self.settings.scopes_ordered() {
+        for scope in self.settings.own_orders().scopes() {
             let group = match scope {
                 ScopeName::Server(_) => None, // ordered when it is asked for
                 ScopeName::Game(name) => self.games.find(name).map(|key| Group::Game(GameKey(key))),

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::archive::OutboxKey;
 use super::forgotten::NameHash;
 use super::key::{GameKey, MapKey, PlayerKey, ServerKey, TagKey, WeekKey};
+use super::order::OwnOrders;
 use super::row::{BestPositions, MapRow, PlayerWindow, WeekRow};
 use super::server::{PlayerRecord, SeriesRecord, ServerRecord};
 use super::window::{WindowKey, WindowType};
@@ -33,6 +34,9 @@ pub struct Meta {
     pub players_gone: u32,
     /// The outbox was full and let something go: everything must be archived anew.
     pub resync: bool,
+    /// How boards are ordered by which positions were last archived; `None`: nothing
+    /// ever was.
+    pub archived_by: Option<OwnOrders>,
 }
 
 impl Meta {
