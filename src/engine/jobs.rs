@@ -111,7 +111,7 @@ impl Engine {
             rank_week: record.ranked_week,
             greylist: record.greylist.clone(),
             removed: record.removed,
-            tags: record.tags.clone(),
+            tags: self.books.tag_names(&record.tags),
             list: entries
                 .map(|entry| ListEntry {
                     name: entry.name.to_string(),

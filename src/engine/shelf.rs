@@ -294,7 +294,7 @@ impl Engine {
         for (index, slot) in self.servers.iter().enumerate() {
             let Some(slot) = slot else { continue };
             left_out[index] = !self.is_counted(slot, window, ServerKey(index as u32));
-            let of_server = self.books.tag_keys(&slot.record.tags);
+            let of_server = self.books.tags_there(&slot.record.tags);
             if !of_server.is_empty() {
                 tags.insert(ServerKey(index as u32), of_server);
             }
@@ -325,8 +325,7 @@ impl Engine {
             return self.books.shelf.forget(boards.window);
         }
         // A tag may have gone since they were planned.
-        let is_there = |tag: TagKey| !self.books.tags.name(tag.0).is_empty();
-        boards.boards.retain(|group, _| group.tag().is_none_or(is_there));
+        boards.boards.retain(|group, _| group.tag().is_none_or(|tag| self.books.is_tag(tag)));
         let Some(shelved) = self.books.shelf.windows.get_mut(&boards.window) else { return };
         let Some(changed) = shelved.changed_since_plan.take() else { return };
         if !boards.follow(&self.books.shelf.rules) {
@@ -427,7 +426,7 @@ impl Engine {
         for &server in &of_player.servers {
             let Some(slot) = self.slot(server).filter(|slot| self.is_counted(slot, window, server)) else { continue };
             let Some(row) = self.row_now(source, slot, window, server, player)? else { continue };
-            let tags = self.books.tag_keys(&slot.record.tags);
+            let tags = self.books.tags_there(&slot.record.tags);
             for group in std::iter::once(Group::Game(of_player.game)).chain(tags.into_iter().map(Group::Tag)) {
                 match merged.iter_mut().find(|(g, _)| *g == group) {
                     Some((_, sum)) => sum.merge(&row),
