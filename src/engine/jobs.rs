@@ -3,7 +3,7 @@
 
 mod long_week;
 
-use super::close::Portion;
+use super::rows::Portion;
 use super::{Engine, Gone, Source};
 use crate::model::archive::{
     ArchiveJob, ListEntry, MapWeekArchive, OutboxEntry, OutboxKey, PlayerSpan, PlayerWeekArchive, ServerArchive,

@@ -17,6 +17,7 @@ mod plan;
 mod positions;
 mod rebuild;
 mod reorder;
+mod rows;
 mod settings;
 mod shelf;
 mod tags;
@@ -270,7 +271,7 @@ struct Pending {
     servers: FxHashSet<ServerKey>,
     series: FxHashSet<ServerKey>,
     /// Boxed: a row is 400 bytes, and a table moves what it holds when it grows.
-    rows: FxHashMap<(WindowKey, ServerKey), FxHashMap<PlayerKey, Box<WeekRow>>>,
+    rows: FxHashMap<(WindowKey, ServerKey), BTreeMap<PlayerKey, Box<WeekRow>>>,
     rows_len: usize,
     map_rows: FxHashMap<(WeekKey, ServerKey), BTreeMap<MapKey, MapRow>>,
     best: FxHashMap<(ServerKey, PlayerKey), BestPositions>,

@@ -11,12 +11,11 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::close::Portion;
 use super::plan::Plan;
-use super::{Books, Engine, Slot, Source};
+use super::rows::Portion;
+use super::{Books, Engine, Source};
 use crate::board::order::{Order, Orders};
 use crate::board::set::Set;
-use crate::model::commit::RowKey;
 use crate::model::row::{Ranking, Rating, WeekRow};
 use crate::model::server::Entry;
 use crate::model::{GameKey, PlayerKey, ScopeName, ServerKey, TagKey, WindowKey};
@@ -446,22 +445,5 @@ impl Engine {
             }
         }
         Ok(())
-    }
-
-    /// A player's row as of now: live, changed since the last commit, or committed.
-    fn row_now<S: Source>(
-        &self,
-        source: &S,
-        slot: &Slot,
-        window: WindowKey,
-        server: ServerKey,
-        player: PlayerKey,
-    ) -> Result<Option<WeekRow>, S::Error> {
-        let entries = slot.record.last.iter().flat_map(|last| &last.entries);
-        let live = entries.filter_map(|entry| entry.presence.as_ref()).find(|presence| presence.player == player);
-        if let Some(row) = live.and_then(|presence| presence.row(window)) {
-            return Ok(Some(row.clone()));
-        }
-        self.books.row(source, RowKey { window, server, player })
     }
 }
