@@ -146,7 +146,8 @@ pub struct Corrections {
     /// Names never to be stored again, each with when that was asked for, Unix ms.
     pub forgotten: Vec<(NameHash, i64)>,
     pub remembered: Vec<NameHash>,
-    /// Tags that no server has any more. Their keys are never handed out again.
+    /// Tags that were dropped. Their keys, which records may still name, are never
+    /// handed out again.
     pub tags_gone: Vec<TagKey>,
 }
 
