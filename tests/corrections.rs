@@ -657,6 +657,123 @@ fn a_tag_that_is_dropped_is_gone_and_leaves_the_others() {
     assert!(town.tag_board("duel", Ranking::Elo).unwrap().is_empty());
 }
 
+/// Nobody is shown with it from the first moment on; the servers are written some
+/// at a time, also when lives end in between, and none of them twice.
+#[test]
+fn a_tag_of_many_servers_is_dropped_in_steps() {
+    const SERVERS: usize = 300;
+    let dir = tempfile::tempdir().unwrap();
+    let open = || {
+        std::thread::sleep(Duration::from_millis(200)); // sled lets its lock go a little late
+        let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+        Hot::open(dir.path(), store, EngineSettings { week_steps_per_tick: 60, ..settings() }).unwrap()
+    };
+    let mut hot = open();
+    let urls: Vec<ServerUrl> = (0..SERVERS).map(|n| url(&format!("10.0.{}.{}", n / 100, n % 100))).collect();
+    for (n, url) in urls.iter().enumerate() {
+        let tags = if n % 2 == 0 { ["all", "even"].as_slice() } else { &["all"] };
+        hot.engine.add_server(url.clone(), tags.iter().map(|&tag| tag.to_owned()).collect(), FROM_MS).unwrap();
+    }
+    let empty = |hot: &mut Hot| {
+        let jobs = hot.engine.archive_jobs(&hot.store, None, None, 10_000, 10_000).unwrap();
+        hot.engine.archived(&jobs.iter().map(|(entry, _)| *entry).collect::<Vec<_>>());
+        hot.commit().unwrap();
+        jobs.into_iter().filter_map(|(entry, job)| Some((entry.key, job?))).collect::<Vec<_>>()
+    };
+    hot.commit().unwrap();
+    empty(&mut hot);
+    let tags_of = |hot: &Hot, n: usize| hot.engine.servers().nth(n).unwrap().tags;
+    let want = |n: usize| if n % 2 == 0 { vec!["even".to_owned()] } else { vec![] };
+
+    assert_eq!(hot.engine.drop_tag("all"), Ok(SERVERS));
+    assert!(hot.engine.drop_tag("all").is_err());
+    assert!((0..SERVERS).all(|n| tags_of(&hot, n) == want(n)));
+    hot.commit().unwrap();
+    // Those after the step that was killed come again with the next life.
+    let (mut commits, mut ticks, mut again) = (0, 0, None);
+    let mut written = Vec::new();
+    loop {
+        ticks += 1;
+        hot.handle(Event::Tick { now_ms: FROM_MS + ticks }).unwrap();
+        if ticks % 7 == 0 {
+            drop(hot);
+            hot = open();
+            continue;
+        }
+        let commit = hot.engine.take_commit();
+        if commit.servers.is_empty() {
+            break;
+        }
+        commits += 1;
+        assert!(commit.servers.len() <= 11 && commit.outbox.len() <= 11, "{commit:?}");
+        written.extend(commit.servers.iter().map(|(key, _)| key.0));
+        hot.store.apply(&commit).unwrap();
+        if commits == 15 {
+            // One that is not written yet is in another group of that name.
+            let of_late = &urls[SERVERS - 1];
+            assert_eq!(hot.engine.tag_server(of_late, &["all".to_owned()], &[]), Ok(true));
+            again = Some(of_late.as_str().to_owned());
+        }
+    }
+    let last = SERVERS as u32;
+    assert!(commits >= 30 && ticks > commits, "{commits} commits, {ticks} ticks");
+    written.retain(|key| *key != last);
+    assert!(written.iter().copied().eq(1..last), "each once: {written:?}");
+    let tagged: Vec<_> = hot.engine.servers().filter(|server| server.tags.contains(&"all".to_owned())).collect();
+    assert_eq!(tagged.into_iter().map(|server| Some(server.url)).collect::<Vec<_>>(), [again]);
+
+    // So it is in the store and in the archive, and it stays.
+    drop(hot);
+    let mut hot = open();
+    assert!(!hot.engine.has_changes());
+    let told = empty(&mut hot);
+    assert_eq!(told.len(), SERVERS);
+    for ((key, job), n) in told.into_iter().zip(0..) {
+        let ArchiveJob::Server(server) = job else { panic!("{key:?}") };
+        let mut want = want(n);
+        want.extend((n == SERVERS - 1).then(|| "all".to_owned()));
+        assert_eq!((server.tags, tags_of(&hot, n)), (want.clone(), want), "{key:?}");
+    }
+    hot.handle(Event::Tick { now_ms: FROM_MS + 10_000 }).unwrap();
+    assert!(!hot.engine.has_changes());
+    drop(hot);
+    std::thread::sleep(Duration::from_millis(200));
+    let store = StoreSettings { cache_bytes: 16 << 20, create: false };
+    let loaded = clqd::store::Store::open(dir.path(), store).unwrap().load().unwrap();
+    let known: BTreeSet<_> = loaded.tags.iter().map(|(tag, _)| *tag).collect();
+    assert_eq!(loaded.tags.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>(), ["even", "all"]);
+    assert!(loaded.servers.iter().flat_map(|(_, record, _)| &record.tags).all(|tag| known.contains(tag)));
+}
+
+/// Windows are made anew from the scan log with the tags that servers had when that
+/// began, and are taken over by name.
+#[test]
+fn windows_made_anew_bring_back_no_rating_of_a_tag_that_was_dropped_meanwhile() {
+    for (dropped, rated) in [(false, 5), (true, 0)] {
+        let (mut town, mut made) = (Town::new(), Town::new());
+        town.hot().engine.reload(EngineSettings { archive: true, ..EngineSettings::default() });
+        town.hot().engine.reload(settings());
+        town.hot().engine.begin_rebuild(i64::MIN);
+        assert_eq!(town.hot().engine.tags_of_servers().len(), 2);
+        town.hot().commit().unwrap();
+        while town.hot().sweep().unwrap() {}
+        if dropped {
+            town.hot().engine.drop_tag("ctf").unwrap();
+            town.tag("a", &["ctf"], &[]);
+        }
+        let Hot { engine, store } = town.hot();
+        let from = made.hot();
+        assert_eq!(engine.take_over(store, &from.engine, &from.store, &from.store.reader()).unwrap(), 2);
+        town.hot().commit().unwrap();
+        let day = settings().windows.at(town.now_ms()).into_iter().find(|window| window.kind == WindowType::DAY);
+        let of_day = |player| town.hot.as_ref().unwrap().store.player_window(day.unwrap(), PlayerKey(player)).unwrap();
+        let of_day: Vec<_> = (1..=5).filter_map(of_day).collect();
+        assert!(of_day.iter().all(|of_player| of_player.in_game.is_some()));
+        let by_tag = of_day.iter().filter(|of_player| !of_player.by_tag.is_empty()).count();
+        assert_eq!((of_day.len(), by_tag), (5, rated), "dropped: {dropped}");
+    }
+}
+
 #[test]
 fn a_server_has_so_many_tags_and_no_more() {
     let mut town = Town::new();

@@ -176,6 +176,61 @@ async fn tables_are_the_state(database: &Database, hot: &Hot) {
     assert!(database.rows(select).await.into_iter().eq(best), "best positions");
 }
 
+/// Rows of all kinds among one another: committed, changed since, waiting for their
+/// first commit, and those of who is there. Each step takes its share of them.
+#[test]
+fn parts_are_of_rows_as_they_are_now() {
+    const EACH: usize = 7;
+    let dir = tempfile::tempdir().unwrap();
+    let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+    let engine = EngineSettings { archive: true, archive_part_rows: EACH, ..EngineSettings::default() };
+    let mut hot = Hot::open(dir.path(), store, engine).unwrap();
+    let lists: [&dyn Fn(&u32) -> bool; 4] = [&|n| n % 2 == 0, &|n| n % 3 == 0, &|n| *n > 90, &|n| n % 11 == 0];
+    for (list, n) in lists.iter().zip(0..) {
+        // All leave, if anybody is there.
+        observe(&mut hot, FROM_MS + n * 240_000 - 1, (0..if n == 0 { 80 } else { 0 }).rev(), |_| 0);
+        let names = || (0..if n == 0 { 80 } else { 100 }).filter(list);
+        observe(&mut hot, FROM_MS + n * 240_000, names(), |_| 0);
+        observe(&mut hot, FROM_MS + n * 240_000 + 120_000, names(), |n| i64::from(n) + 1);
+        if n == 0 {
+            hot.commit().unwrap();
+        }
+    }
+    let (week, server) = (WeekKey(2_917), ServerKey(1));
+    let (mut steps, mut parts) = (0, Vec::new());
+    let mut ask = PartAsk::First { week, server };
+    loop {
+        match hot.engine.week_part(&hot.store, ask).unwrap() {
+            WeekPart::Preparing => steps += 1,
+            WeekPart::Part { moment, week } => {
+                assert!(week.rows.len() <= EACH);
+                let through = week.span.through;
+                parts.extend(week.rows);
+                ask = PartAsk::Next { moment, after: through };
+                if through.is_none() {
+                    break;
+                }
+            }
+            WeekPart::Gone => panic!("the week is there"),
+        }
+    }
+    assert!(steps >= parts.len() / EACH, "{steps} steps");
+    let mut rows = Vec::new();
+    hot.commit().unwrap();
+    let label = clqd::model::week::label(week);
+    let each = |_: &str, _: &str, name: &str, row: &clqd::model::WeekRow, positions: [Option<u32>; 5]| {
+        rows.push((name.to_owned(), row.time_ms(), row.points, positions));
+        Ok::<_, clqd::engine::ViewError<clqd::store::StoreError>>(())
+    };
+    hot.engine.export(&hot.store, &label, each).unwrap();
+    let name = |player| hot.store.player_record(player).unwrap().unwrap().name.to_string();
+    let mut told: Vec<_> = parts.iter().map(|row| (name(row.player), row.time_ms, row.points, row.positions)).collect();
+    assert!(parts.is_sorted_by_key(|row| row.player) && parts.len() > 90, "{} rows", parts.len());
+    told.sort();
+    rows.sort();
+    assert_eq!(told, rows);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_week_of_many_rows_is_there_as_a_whole_or_not_at_all() {
     let database = Database::new().await;

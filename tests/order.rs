@@ -8,6 +8,7 @@
 mod db;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use clqd::archive::Archive;
 use clqd::engine::{EngineSettings, Event, Outcome, Source, ViewError};
@@ -296,19 +297,96 @@ async fn all_say_the_same_of_a_server() {
     best_are_of(&hot, &database, weeks[0], &REVERSED).await;
 }
 
+/// As after a kill: what is not committed is lost.
+fn reopen(hot: Hot, dir: &std::path::Path, setting: &Setting) -> Hot {
+    drop(hot);
+    std::thread::sleep(Duration::from_millis(200)); // sled lets its lock go a little late
+    open(dir, setting)
+}
+
+/// The config changed while nobody ran: the next start goes the way of a reload,
+/// also where it is killed before it can, or in the middle of it.
+#[tokio::test]
+async fn a_start_with_other_orders_is_as_a_reload() {
+    let database = Database::new().await;
+    let mut mysql = Archive::connect(&database.settings()).await.unwrap();
+    mysql.migrate().await.unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let mut hot = open(dir.path(), &PLAIN);
+    assert!(!hot.engine.has_changes(), "a new state has nothing to archive");
+    let weeks = two_weeks(&mut hot);
+    archive(&mut hot, &mut mysql).await;
+    hot = reopen(hot, dir.path(), &PLAIN);
+    assert!(!hot.engine.has_changes(), "nothing is ordered otherwise");
+    assert_eq!(hot.store.outbox_len(), 0);
+
+    hot = reopen(hot, dir.path(), &REVERSED);
+    hot = reopen(hot, dir.path(), &REVERSED);
+    assert!(hot.commit().unwrap());
+    hot = reopen(hot, dir.path(), &REVERSED);
+    hot.settle(MONDAY_MS + WEEK_MS + 300 * MINUTE_MS).unwrap();
+    archive(&mut hot, &mut mysql).await;
+    for week in weeks {
+        answers_agree(&hot, week, &REVERSED);
+        mysql_agrees(&hot, &database, week, &REVERSED).await;
+    }
+    best_are_of(&hot, &database, weeks[0], &PLAIN).await;
+
+    // One server of two, and then nothing more.
+    let one = Setting {
+        low_is_better: REVERSED.low_is_better,
+        ties: &["points time server:quake3://a:27960", "clq2 points"],
+    };
+    hot = reopen(hot, dir.path(), &one);
+    hot.commit().unwrap();
+    hot = reopen(hot, dir.path(), &one);
+    assert!(!hot.engine.has_changes());
+    assert_eq!(hot.store.outbox_len(), weeks.len());
+    hot.settle(MONDAY_MS + WEEK_MS + 301 * MINUTE_MS).unwrap();
+    archive(&mut hot, &mut mysql).await;
+    for week in weeks {
+        mysql_agrees(&hot, &database, week, &one).await;
+    }
+    hot = reopen(hot, dir.path(), &one);
+    hot.settle(MONDAY_MS + WEEK_MS + 302 * MINUTE_MS).unwrap();
+    assert_eq!(hot.store.outbox_len(), 0, "it is archived by these");
+}
+
+/// Who archives nothing notes no orders: whoever archives next compares.
+#[test]
+fn a_start_without_an_archive_leaves_it_to_the_next_with_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut hot = open(dir.path(), &PLAIN);
+    let weeks = two_weeks(&mut hot);
+    empty(&mut hot);
+    let low = Setting { low_is_better: &["points server:quake3://b:27960"], ties: &[] };
+    drop(hot);
+    std::thread::sleep(Duration::from_millis(200)); // sled lets its lock go a little late
+    let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+    let mut hot = Hot::open(dir.path(), store, EngineSettings { archive: false, ..low.engine() }).unwrap();
+    assert!(!hot.engine.has_changes());
+    hot.engine.reload(EngineSettings { archive: false, ..PLAIN.engine() });
+    assert!(!hot.engine.has_changes());
+    let mut hot = reopen(hot, dir.path(), &low);
+    hot.commit().unwrap();
+    assert_eq!(empty(&mut hot), weeks.map(|week| OutboxKey::Week { week, server: ServerKey(2) }));
+}
+
+/// Takes what waits to be archived.
+fn empty(hot: &mut Hot) -> Vec<OutboxKey> {
+    let jobs = hot.engine.archive_jobs(&hot.store, None, None, 100_000, 1_000_000).unwrap();
+    let keys = jobs.iter().map(|(entry, _)| entry.key).collect();
+    hot.engine.archived(&jobs.into_iter().map(|(entry, _)| entry).collect::<Vec<_>>());
+    hot.commit().unwrap();
+    keys
+}
+
 /// One server of two: only its rows go to the archive again.
 #[test]
 fn a_reload_archives_the_servers_that_are_ordered_otherwise() {
     let dir = tempfile::tempdir().unwrap();
     let mut hot = open(dir.path(), &PLAIN);
     let weeks = two_weeks(&mut hot);
-    let empty = |hot: &mut Hot| {
-        let jobs = hot.engine.archive_jobs(&hot.store, None, None, 100_000, 1_000_000).unwrap();
-        let keys: Vec<_> = jobs.iter().map(|(entry, _)| entry.key).collect();
-        hot.engine.archived(&jobs.into_iter().map(|(entry, _)| entry).collect::<Vec<_>>());
-        hot.commit().unwrap();
-        keys
-    };
     assert!(!empty(&mut hot).is_empty());
     let low = Setting {
         low_is_better: &["points server:quake3://b:27960", "elo game:baseq3", "elo server:quake3://c"],

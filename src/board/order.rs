@@ -1,11 +1,9 @@
 //! How the boards of a scope are ordered, ranking by ranking: the one place that
 //! says who stands before whom among rows (RULES section 8), for whatever shows
-//! or keeps a position. Which scopes are ordered in which way is in [`spec`]; a
+//! or keeps a position. How a config names them is in [`crate::model::order`]; a
 //! board of millions keeps its order in a [`Set`](super::set::Set).
 
-pub mod spec;
-
-pub use spec::{BadBoards, LowIsBetter, Tie};
+pub use crate::model::order::{BadBoards, LowIsBetter, Tie};
 
 use super::set::Direction;
 use super::{Place, reached};

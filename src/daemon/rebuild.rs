@@ -137,7 +137,7 @@ impl Rebuilder {
     }
 
     /// Begins anew. All that was recorded must be in the files of the log.
-    pub(super) fn begin(&mut self, engine: &Engine, place: &Place) {
+    pub(super) fn begin(&mut self, engine: &mut Engine, place: &Place) {
         self.end();
         self.number += 1;
         match self.started(engine, place) {
@@ -146,7 +146,7 @@ impl Rebuilder {
         }
     }
 
-    fn started(&self, engine: &Engine, place: &Place) -> anyhow::Result<Running> {
+    fn started(&self, engine: &mut Engine, place: &Place) -> anyhow::Result<Running> {
         let log = place.log.clone().context("nothing is recorded")?;
         let dir = rebuild_dir(&place.state_dir);
         if dir.exists() {

@@ -320,7 +320,7 @@ impl Work {
         }
         // What is recorded up to here is in the files; what comes is told apart.
         self.commit()?;
-        self.rebuilder.begin(&self.hot.engine, &self.place);
+        self.rebuilder.begin(&mut self.hot.engine, &self.place);
         Ok(())
     }
 

@@ -1,11 +1,11 @@
 //! What an admin asks of the engine: servers in and out, rescans, greylist,
 //! and the resources that a reload changes.
 
-use super::shelf::Group;
+use super::tags::tags_of;
 use super::{Engine, EngineSettings};
 use crate::limits::TAGS_MAX;
 use crate::model::server::Class;
-use crate::model::{OutboxEntry, OutboxKey, ScopeName, ServerKey, ServerUrl, TagKey, WeekKey};
+use crate::model::{OutboxEntry, OutboxKey, ServerKey, ServerUrl, WeekKey};
 
 /// What adding an address did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,20 +37,6 @@ pub enum AdminError {
     UnknownTag { tag: String, nearest: Option<String> },
 }
 
-/// Tags of a server, each once. Error: they are too many.
-fn tags_of(url: &ServerUrl, tags: impl Iterator<Item = String>) -> Result<Vec<String>, AdminError> {
-    let mut all: Vec<String> = Vec::new();
-    for tag in tags {
-        if !all.contains(&tag) {
-            all.push(tag);
-        }
-    }
-    match all.len() <= TAGS_MAX {
-        true => Ok(all),
-        false => Err(AdminError::TooManyTags { url: url.clone(), tags: all.len() }),
-    }
-}
-
 impl Engine {
     /// Adds an address, which is scanned at once.
     pub fn add_server(
@@ -61,20 +47,14 @@ impl Engine {
     ) -> Result<(ServerKey, Added), AdminError> {
         self.see_time(now_ms);
         if let Some(&key) = self.by_url.get(&url) {
-            let slot = self.slot(key).expect("named servers exist");
-            let all = tags_of(&url, slot.record.tags.iter().cloned().chain(tags))?;
-            let retagged = all.len() > slot.record.tags.len();
-            all.iter().for_each(|tag| _ = self.books.tag_key(tag));
+            self.retag(key, &tags, &[])?;
             let slot = self.slot_mut(key).expect("named servers exist");
             let back = std::mem::take(&mut slot.record.removed);
-            slot.record.tags = all;
             if back {
                 slot.record.class = Class::UNKNOWN;
                 slot.record.missed = 0;
                 slot.asked = true;
                 self.schedule.ask(key, now_ms);
-            }
-            if back || retagged {
                 self.books.server_changed(key);
                 self.books.shelf.server_changed(key);
             }
@@ -119,50 +99,6 @@ impl Engine {
         Ok(key)
     }
 
-    /// Puts a server in the groups of some tags and takes it out of others. Its
-    /// rows count there, or no longer do; ratings stay as they were. Returns
-    /// whether that changed anything.
-    pub fn tag_server(&mut self, url: &ServerUrl, add: &[String], remove: &[String]) -> Result<bool, AdminError> {
-        let key = self.key_of(url)?;
-        let slot = self.slot_mut(key).expect("named servers exist");
-        let kept = slot.record.tags.iter().filter(|tag| !remove.contains(tag));
-        let tags = tags_of(url, kept.chain(add).cloned())?;
-        if tags == slot.record.tags {
-            return Ok(false);
-        }
-        slot.record.tags = tags;
-        add.iter().for_each(|tag| _ = self.books.tag_key(tag));
-        self.books.server_changed(key);
-        self.books.shelf.server_changed(key);
-        Ok(true)
-    }
-
-    /// Takes a tag from every server that has it, and its boards and ratings with
-    /// it: a tag of that name is another one from now on. Returns how many servers
-    /// had it.
-    pub fn drop_tag(&mut self, tag: &str) -> Result<usize, AdminError> {
-        let Some(key) = self.books.tags.remove(tag).map(TagKey) else {
-            let nearest = crate::nearest::nearest(tag, self.books.tags.names()).map(str::to_owned);
-            return Err(AdminError::UnknownTag { tag: tag.to_owned(), nearest });
-        };
-        let mut servers = 0;
-        for (index, slot) in self.servers.iter_mut().enumerate() {
-            let Some(record) = slot.as_mut().map(|slot| &mut slot.record) else { continue };
-            if let Some(at) = record.tags.iter().position(|it| it == tag) {
-                record.tags.remove(at);
-                self.books.server_changed(ServerKey(index as u32));
-                servers += 1;
-            }
-        }
-        // What players are rated in it stays in their records until those go, under a
-        // key that is nobody's any more.
-        self.books.pending.tags.retain(|(it, _)| *it != key);
-        self.books.pending.corrections.tags_gone.push(key);
-        self.books.shelf.drop_group(Group::Tag(key));
-        self.books.see_order();
-        Ok(servers)
-    }
-
     /// Makes servers due now; their notices say `asked`. Returns them.
     pub fn rescan(&mut self, which: &RescanWhich, now_ms: i64) -> Result<Vec<ServerKey>, AdminError> {
         let keys: Vec<ServerKey> = match which {
@@ -198,33 +134,13 @@ impl Engine {
     pub fn reload(&mut self, settings: EngineSettings) {
         let outbox_full = self.books.settings.outbox_full;
         let replan = settings.intervals != self.books.settings.intervals;
-        let before = std::mem::replace(&mut self.books.settings, EngineSettings { outbox_full, ..settings });
+        self.books.settings = EngineSettings { outbox_full, ..settings };
         self.fit_windows();
         self.books.see_order();
-        self.archive_reordered(&before);
+        self.follow_orders();
         if replan {
             self.schedule.set_intervals(self.books.settings.intervals);
             self.replan(self.books.meta.now_ms);
-        }
-    }
-
-    /// Positions in the archive follow how the boards of servers are ordered, in
-    /// all weeks that are kept.
-    fn archive_reordered(&mut self, before: &EngineSettings) {
-        let now = &self.books.settings;
-        if before.orders(None) != now.orders(None) {
-            return self.archive_anew();
-        }
-        let named = before.scopes_ordered().chain(now.scopes_ordered());
-        let changed = named.filter(|scope| before.orders(*scope) != now.orders(*scope));
-        let key = |scope: &ScopeName| match scope {
-            ScopeName::Server(url) => self.by_url.get(url).copied(),
-            ScopeName::Game(_) | ScopeName::Tag(_) => None,
-        };
-        let servers: Vec<ServerKey> = changed.filter_map(key).collect();
-        let weeks: Vec<WeekKey> = self.books.meta.weeks.iter().map(|state| state.week).collect();
-        for (server, &week) in servers.iter().flat_map(|server| weeks.iter().map(move |week| (server, week))) {
-            self.books.archive(OutboxKey::Week { week, server: *server });
         }
     }
 
@@ -246,7 +162,7 @@ impl Engine {
             .collect()
     }
 
-    fn key_of(&self, url: &ServerUrl) -> Result<ServerKey, AdminError> {
+    pub(super) fn key_of(&self, url: &ServerUrl) -> Result<ServerKey, AdminError> {
         let key = self.by_url.get(url).copied();
         key.filter(|&key| self.slot(key).is_some_and(|slot| !slot.record.removed))
             .ok_or_else(|| AdminError::UnknownServer(url.clone()))

@@ -9,13 +9,12 @@
 
 mod standings;
 
-use std::ops::{Bound, RangeBounds};
-
+use super::rows::Portion;
 use super::{Books, Engine, Source};
 use crate::board;
 use crate::model::commit::{RowKey, WeekPhase};
-use crate::model::row::{BestPositions, MapRow, WeekRow};
-use crate::model::{MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
+use crate::model::row::BestPositions;
+use crate::model::{OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
 use crate::series::slots;
 use standings::Standings;
 
@@ -77,14 +76,6 @@ impl Closing {
         });
         ranks.get(server.0 as usize).copied().filter(|&rank| rank > 0)
     }
-}
-
-/// Some of a server's rows, in order of player key.
-#[derive(Debug)]
-pub(super) struct Portion {
-    pub rows: Vec<(PlayerKey, WeekRow)>,
-    /// There are none after it.
-    pub is_last: bool,
 }
 
 /// The steps left to a tick: one for each record read or written.
@@ -356,84 +347,5 @@ impl Engine {
     pub(super) fn week_waits<S: Source>(&self, source: &S, week: WeekKey) -> bool {
         let of_week = |key: &OutboxKey| matches!(key, OutboxKey::Week { week: w, .. } if *w == week);
         self.books.meta.resync || self.books.pending.outbox.iter().any(of_week) || source.outbox_holds_week(week)
-    }
-
-    /// The next rows of a server as of now, as [`Engine::rows`] has them: of those
-    /// that are committed at most `most`.
-    pub(super) fn rows_after<S: Source>(
-        &self,
-        source: &S,
-        window: WindowKey,
-        server: ServerKey,
-        after: Option<PlayerKey>,
-        most: usize,
-    ) -> Result<Portion, S::Error> {
-        let mut rows = source.rows_after(window, server, after, most)?;
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let (to, is_last) = match rows.last() {
-            Some((last, _)) if rows.len() == most => (Bound::Included(*last), false),
-            _ => (Bound::Unbounded, true),
-        };
-        self.bring_up_to_date(&mut rows, window, server, (from, to));
-        Ok(Portion { rows, is_last })
-    }
-
-    /// Rows of a server as of now: committed, changed since, and live; in
-    /// order of player key.
-    pub(super) fn rows<S: Source>(
-        &self,
-        source: &S,
-        window: WindowKey,
-        server: ServerKey,
-    ) -> Result<Vec<(PlayerKey, WeekRow)>, S::Error> {
-        let mut rows = source.rows(window, server)?;
-        self.bring_up_to_date(&mut rows, window, server, (Bound::Unbounded, Bound::Unbounded));
-        Ok(rows)
-    }
-
-    /// Brings what has changed of some of a server's players since the last commit,
-    /// and what lives with their presences, into their rows.
-    fn bring_up_to_date(
-        &self,
-        rows: &mut Vec<(PlayerKey, WeekRow)>,
-        window: WindowKey,
-        server: ServerKey,
-        players: (Bound<PlayerKey>, Bound<PlayerKey>),
-    ) {
-        let mut put = |player: PlayerKey, row: &WeekRow| match rows.binary_search_by_key(&player, |(p, _)| *p) {
-            _ if !players.contains(&player) => (),
-            Ok(at) => rows[at].1.clone_from(row),
-            Err(at) => rows.insert(at, (player, row.clone())),
-        };
-        for (player, row) in self.books.pending.rows.get(&(window, server)).into_iter().flatten() {
-            put(*player, &row.unpack());
-        }
-        let live = self.slot(server).and_then(|slot| slot.record.last.as_ref());
-        for presence in live.iter().flat_map(|last| &last.entries).filter_map(|entry| entry.presence.as_ref()) {
-            if let Some(row) = presence.row(window) {
-                put(presence.player, row);
-            }
-        }
-    }
-
-    /// Map rows of a server as of now, in order of map key.
-    pub(super) fn map_rows<S: Source>(
-        &self,
-        source: &S,
-        week: WeekKey,
-        server: ServerKey,
-    ) -> Result<Vec<(MapKey, MapRow)>, S::Error> {
-        let mut rows = source.map_rows(week, server)?;
-        let mut put = |map: MapKey, row: MapRow| match rows.binary_search_by_key(&map, |(m, _)| *m) {
-            Ok(at) => rows[at].1 = row,
-            Err(at) => rows.insert(at, (map, row)),
-        };
-        for (map, row) in self.books.pending.map_rows.get(&(week, server)).into_iter().flatten() {
-            put(*map, *row);
-        }
-        if let Some(live) = self.slot(server).and_then(|slot| slot.record.map_time).filter(|live| live.week == week) {
-            put(live.map, live.row);
-        }
-        Ok(rows)
     }
 }

@@ -63,19 +63,28 @@ impl Engine {
             return Err(CorrectError::Same(into));
         }
         let names = self.names_of(source, from).map_err(ViewError::Source)?;
-        // It may hold rows of who is no more.
-        self.long_week = None;
         let rows = self.hand_over(source, game, from, into).map_err(ViewError::Source)?;
-        let corrections = &mut self.books.pending.corrections;
-        corrections.players_gone.push((from, Some(into)));
-        self.books.meta.players_gone += 1;
-        let corrections = &mut self.books.pending.corrections;
-        // All but the first are aliases: the first is his record's.
-        corrections.aliases_gone.extend(names.iter().skip(1).map(|name| (from, name.clone())));
-        corrections.aliases.extend(names.into_iter().map(|name| (into, game, name)));
-        self.books.names.forget_all();
-        self.books.archive_gone(from);
+        self.player_gone(from, &names, Gone { into: Some(into) });
+        self.books.pending.corrections.aliases.extend(names.into_iter().map(|name| (into, game, name)));
         Ok(Merged { from, into, rows })
+    }
+
+    /// Notes that a player of these names is no more; all but the first are aliases.
+    /// It goes into the outbox however full that is: there are few such, and his name
+    /// may become another's before there is room.
+    pub(super) fn player_gone(&mut self, player: PlayerKey, names: &[String], gone: Gone) {
+        // It may hold rows of his.
+        self.long_week = None;
+        let books = &mut self.books;
+        books.meta.players_gone += 1;
+        let corrections = &mut books.pending.corrections;
+        corrections.players_gone.push((player, gone.into));
+        corrections.aliases_gone.extend(names.iter().skip(1).map(|name| (player, name.clone())));
+        books.names.forget_all();
+        books.archive(OutboxKey::Player(player));
+        if books.settings.archive {
+            books.pending.outbox.insert(OutboxKey::Player(player));
+        }
     }
 
     fn hand_over<S: Source>(
@@ -234,15 +243,6 @@ impl Books {
         self.player_window_gone(window, from);
         self.shelf.changed(window, into);
         Ok(rows)
-    }
-
-    /// That a player is no more goes into the outbox however full it is: there are
-    /// few such, and his name may become another's before there is room.
-    pub(super) fn archive_gone(&mut self, player: PlayerKey) {
-        self.archive(OutboxKey::Player(player));
-        if self.settings.archive {
-            self.pending.outbox.insert(OutboxKey::Player(player));
-        }
     }
 
     /// Takes a row away for good.

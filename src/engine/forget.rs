@@ -6,7 +6,7 @@
 
 use rustc_hash::FxHashSet;
 
-use super::{Books, CorrectError, Engine, Source, ViewError};
+use super::{Books, CorrectError, Engine, Gone, Source, ViewError};
 use crate::model::board_view::PlayerName;
 use crate::model::commit::RowKey;
 use crate::model::name::{Name, normalise};
@@ -38,20 +38,13 @@ impl Engine {
         let game_key = self.game_known(game)?;
         let player = self.player_in_game(source, game_key, player)?;
         let names = self.names_of(source, player).map_err(ViewError::Source)?;
-        // It may hold rows of who is no more.
-        self.long_week = None;
         let rows = self.erase(source, game_key, player, &names).map_err(ViewError::Source)?;
         let hashes: Vec<NameHash> = names.iter().map(|name| NameHash::of(game, name)).collect();
         self.books.forgotten.extend(hashes.iter().map(|hash| (*hash, now_ms)));
+        self.player_gone(player, &names, Gone { into: None });
         let corrections = &mut self.books.pending.corrections;
         corrections.forgotten.extend(hashes.iter().map(|hash| (*hash, now_ms)));
-        corrections.players_gone.push((player, None));
-        self.books.meta.players_gone += 1;
-        let corrections = &mut self.books.pending.corrections;
-        corrections.aliases_gone.extend(names.iter().skip(1).map(|name| (player, name.clone())));
         corrections.names_gone.extend(names.into_iter().map(|name| (game_key, name)));
-        self.books.names.forget_all();
-        self.books.archive_gone(player);
         Ok(Forgotten { player, hashes, rows })
     }
 

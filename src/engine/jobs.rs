@@ -3,7 +3,7 @@
 
 mod long_week;
 
-use super::close::Portion;
+use super::rows::Portion;
 use super::{Engine, Gone, Source};
 use crate::model::archive::{
     ArchiveJob, ListEntry, MapWeekArchive, OutboxEntry, OutboxKey, PlayerSpan, PlayerWeekArchive, ServerArchive,
@@ -111,7 +111,7 @@ impl Engine {
             rank_week: record.ranked_week,
             greylist: record.greylist.clone(),
             removed: record.removed,
-            tags: record.tags.clone(),
+            tags: self.books.tag_names(&record.tags),
             list: entries
                 .map(|entry| ListEntry {
                     name: entry.name.to_string(),

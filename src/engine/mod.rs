@@ -17,13 +17,16 @@ mod plan;
 mod players;
 mod positions;
 mod rebuild;
+mod reorder;
+mod rows;
 mod settings;
 mod shelf;
+mod tags;
 mod track;
 mod view;
 mod windows;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -241,6 +244,10 @@ pub struct Engine {
     /// A week of a server that is being archived in parts.
     long_week: Option<jobs::LongWeek>,
     long_weeks_begun: u64,
+    /// Servers that had a tag which was dropped, and are not written since.
+    untagged: BTreeSet<ServerKey>,
+    /// Tags that came later are not those of the windows that are being rebuilt.
+    rebuild_tags_end: TagKey,
     books: Books,
 }
 
@@ -285,7 +292,7 @@ struct Pending {
     players: FxHashMap<PlayerKey, PlayerRecord>,
     servers: FxHashSet<ServerKey>,
     series: FxHashSet<ServerKey>,
-    rows: FxHashMap<(WindowKey, ServerKey), FxHashMap<PlayerKey, PackedRow>>,
+    rows: FxHashMap<(WindowKey, ServerKey), BTreeMap<PlayerKey, PackedRow>>,
     rows_len: usize,
     map_rows: FxHashMap<(WeekKey, ServerKey), BTreeMap<MapKey, MapRow>>,
     best: FxHashMap<(ServerKey, PlayerKey), BestPositions>,
@@ -380,6 +387,8 @@ impl Engine {
             resync_cursor: None,
             long_week: None,
             long_weeks_begun: 0,
+            untagged: BTreeSet::new(),
+            rebuild_tags_end: TagKey(0),
             books: Books {
                 calendar,
                 games: KeyTable::load(loaded.games.into_iter().map(|(k, n)| (k.0, n))),
@@ -419,8 +428,10 @@ impl Engine {
             }
             engine.servers[index] = Some(Slot { record, series: series.map(Box::new), asked, read: None });
         }
+        engine.untagged = engine.servers_untagged();
         engine.fit_windows();
         engine.books.see_order();
+        engine.follow_orders();
         Ok(engine)
     }
 
@@ -441,6 +452,7 @@ impl Engine {
                 self.see_time(now_ms);
                 self.books.work_on_windows(source);
                 self.work_on_weeks(source)?;
+                self.work_on_tags();
                 self.work_on_resync(source)
             }
         }
@@ -607,7 +619,7 @@ impl Engine {
     fn insert_server(&mut self, url: ServerUrl, tags: Vec<String>, now_ms: i64) -> ServerKey {
         let books = &mut self.books;
         let key = ServerKey(books.meta.next_server);
-        tags.iter().for_each(|tag| _ = books.tag_key(tag));
+        let tags = books.tag_keys(&tags);
         books.meta.next_server += 1;
         books.pending.meta = true;
         let record = ServerRecord {
@@ -691,17 +703,6 @@ impl Books {
             self.archive(OutboxKey::Map(MapKey(key)));
         }
         MapKey(key)
-    }
-
-    fn tag_key(&mut self, name: &str) -> TagKey {
-        let (key, new) = self.tags.key(name);
-        if new {
-            self.meta.next_tag = key + 1;
-            self.pending.meta = true;
-            self.pending.tags.push((TagKey(key), name.to_owned()));
-            self.see_order();
-        }
-        TagKey(key)
     }
 
     /// The phase of a week, which is opened if it is a new one. A week older

@@ -129,11 +129,13 @@ impl Engine {
         EngineSettings { windows, archive: false, outbox_full: false, ..settings.clone() }
     }
 
-    /// For the second engine: ratings of tags are of those that servers have now.
-    pub fn tags_of_servers(&self) -> Vec<(ServerUrl, Vec<String>)> {
+    /// For the second engine: ratings of tags are of those that servers have now. A
+    /// tag that is dropped and comes again meanwhile is another one.
+    pub fn tags_of_servers(&mut self) -> Vec<(ServerUrl, Vec<String>)> {
+        self.rebuild_tags_end = TagKey(self.books.meta.next_tag);
         let records = self.servers.iter().flatten().map(|slot| &slot.record);
-        let tagged = records.filter(|record| !record.tags.is_empty());
-        tagged.map(|record| (record.url.clone(), record.tags.clone())).collect()
+        let named = records.map(|record| (record.url.clone(), self.books.tag_names(&record.tags)));
+        named.filter(|(_, tags)| !tags.is_empty()).collect()
     }
 
     /// Whether everything of the windows that `made` has is swept out.
@@ -218,7 +220,8 @@ impl<S: Source> Keys<'_, S> {
     }
 
     fn tag(&self, engine: &Engine, made: TagKey) -> Option<TagKey> {
-        engine.books.tags.find(self.made.books.tags.name(made.0)).map(TagKey)
+        let named = engine.books.tags.find(self.made.books.tags.name(made.0)).map(TagKey);
+        named.filter(|tag| *tag < engine.rebuild_tags_end)
     }
 
     fn player(&mut self, engine: &Engine, made: PlayerKey) -> Result<Option<PlayerKey>, S::Error> {

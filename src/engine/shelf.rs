@@ -11,12 +11,11 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::close::Portion;
 use super::plan::Plan;
-use super::{Books, Engine, Slot, Source};
+use super::rows::Portion;
+use super::{Books, Engine, Source};
 use crate::board::order::{Order, Orders};
 use crate::board::set::Set;
-use crate::model::commit::RowKey;
 use crate::model::row::{Ranking, Rating, WeekRow};
 use crate::model::server::Entry;
 use crate::model::{GameKey, PlayerKey, ScopeName, ServerKey, TagKey, WindowKey};
@@ -268,7 +267,7 @@ impl Books {
     /// on answering until they are made anew.
     pub(super) fn see_order(&mut self) {
         let mut rules = Rules { everywhere: self.settings.orders(None), of_group: FxHashMap::default() };
-        for scope in self.settings.scopes_ordered() {
+        for scope in self.settings.own_orders().scopes() {
             let group = match scope {
                 ScopeName::Server(_) => None, // ordered when it is asked for
                 ScopeName::Game(name) => self.games.find(name).map(|key| Group::Game(GameKey(key))),
@@ -294,7 +293,7 @@ impl Engine {
         for (index, slot) in self.servers.iter().enumerate() {
             let Some(slot) = slot else { continue };
             left_out[index] = !self.is_counted(slot, window, ServerKey(index as u32));
-            let of_server = self.books.tag_keys(&slot.record.tags);
+            let of_server = self.books.tags_there(&slot.record.tags);
             if !of_server.is_empty() {
                 tags.insert(ServerKey(index as u32), of_server);
             }
@@ -325,8 +324,7 @@ impl Engine {
             return self.books.shelf.forget(boards.window);
         }
         // A tag may have gone since they were planned.
-        let is_there = |tag: TagKey| !self.books.tags.name(tag.0).is_empty();
-        boards.boards.retain(|group, _| group.tag().is_none_or(is_there));
+        boards.boards.retain(|group, _| group.tag().is_none_or(|tag| self.books.is_tag(tag)));
         let Some(shelved) = self.books.shelf.windows.get_mut(&boards.window) else { return };
         let Some(changed) = shelved.changed_since_plan.take() else { return };
         if !boards.follow(&self.books.shelf.rules) {
@@ -427,7 +425,7 @@ impl Engine {
         for &server in &of_player.servers {
             let Some(slot) = self.slot(server).filter(|slot| self.is_counted(slot, window, server)) else { continue };
             let Some(row) = self.row_now(source, slot, window, server, player)? else { continue };
-            let tags = self.books.tag_keys(&slot.record.tags);
+            let tags = self.books.tags_there(&slot.record.tags);
             for group in std::iter::once(Group::Game(of_player.game)).chain(tags.into_iter().map(Group::Tag)) {
                 match merged.iter_mut().find(|(g, _)| *g == group) {
                     Some((_, sum)) => sum.merge(&row),
@@ -447,22 +445,5 @@ impl Engine {
             }
         }
         Ok(())
-    }
-
-    /// A player's row as of now: live, changed since the last commit, or committed.
-    fn row_now<S: Source>(
-        &self,
-        source: &S,
-        slot: &Slot,
-        window: WindowKey,
-        server: ServerKey,
-        player: PlayerKey,
-    ) -> Result<Option<WeekRow>, S::Error> {
-        let entries = slot.record.last.iter().flat_map(|last| &last.entries);
-        let live = entries.filter_map(|entry| entry.presence.as_ref()).find(|presence| presence.player == player);
-        if let Some(row) = live.and_then(|presence| presence.row(window)) {
-            return Ok(Some(row.clone()));
-        }
-        self.books.row(source, RowKey { window, server, player })
     }
 }

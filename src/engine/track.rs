@@ -370,7 +370,7 @@ impl Books {
         source: &S,
         server: ServerKey,
         game: GameKey,
-        tags: &[String],
+        tags: &[TagKey],
         entries: &mut [Entry],
         t_ms: i64,
     ) -> Result<bool, S::Error> {
@@ -386,9 +386,7 @@ impl Books {
             presence.rows.iter_mut().for_each(|(_, row)| row.clq2_games.offer(game, t_ms));
         }
         let elo = self.settings.rules.elo;
-        let mut tags: Vec<TagKey> = tags.iter().map(|tag| self.tag_key(tag)).collect();
-        tags.sort_unstable();
-        tags.dedup();
+        let tags = self.tags_there(tags);
         for at in 0..self.windows.keys.len() {
             let window = self.windows.keys[at];
             let before = |entry: &Entry| entry.presence.as_ref().map_or(elo::ELO_START, |p| p.rows[at].1.elo);

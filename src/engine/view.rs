@@ -361,7 +361,7 @@ impl Engine {
             last_scan_ms: record.last_scan_ms,
             last_seen_ms: record.last_seen_ms,
             greylist: record.greylist.clone(),
-            tags: record.tags.clone(),
+            tags: self.books.tag_names(&record.tags),
         }
     }
 }

@@ -12,7 +12,7 @@ use super::{Books, Engine, Source};
 use crate::model::commit::{RowKey, WeekPhase, WindowState};
 use crate::model::packed::PackedRow;
 use crate::model::row::{PlayerWindow, WeekRow};
-use crate::model::{GameKey, PlayerKey, ServerKey, TagKey, WeekKey, WindowKey, WindowType};
+use crate::model::{GameKey, PlayerKey, ServerKey, WeekKey, WindowKey, WindowType};
 
 /// The windows of now, and the stretch of time in which they are that.
 #[derive(Debug, Default)]
@@ -272,14 +272,6 @@ impl Books {
             span.is_some_and(|span| (span.start, span.end) != (state.start_ms, state.end_ms))
         };
         self.meta.windows.iter().filter(unfit).map(|state| state.window).collect()
-    }
-
-    /// Keys of tags that are known.
-    pub(super) fn tag_keys(&self, tags: &[String]) -> Vec<TagKey> {
-        let mut keys: Vec<TagKey> = tags.iter().filter_map(|tag| self.tags.find(tag)).map(TagKey).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        keys
     }
 
     /// Whether the rows of a window are kept.

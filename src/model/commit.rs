@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::archive::OutboxKey;
 use super::forgotten::NameHash;
 use super::key::{GameKey, MapKey, PlayerKey, ServerKey, TagKey, WeekKey};
+use super::order::OwnOrders;
 use super::packed::PackedRow;
 use super::row::{BestPositions, MapRow, PlayerWindow};
 use super::server::{PlayerRecord, SeriesRecord, ServerRecord};
@@ -34,6 +35,9 @@ pub struct Meta {
     pub players_gone: u32,
     /// The outbox was full and let something go: everything must be archived anew.
     pub resync: bool,
+    /// How boards are ordered by which positions were last archived; `None`: nothing
+    /// ever was.
+    pub archived_by: Option<OwnOrders>,
 }
 
 impl Meta {
@@ -143,7 +147,8 @@ pub struct Corrections {
     /// Names never to be stored again, each with when that was asked for, Unix ms.
     pub forgotten: Vec<(NameHash, i64)>,
     pub remembered: Vec<NameHash>,
-    /// Tags that no server has any more. Their keys are never handed out again.
+    /// Tags that were dropped. Their keys, which records may still name, are never
+    /// handed out again.
     pub tags_gone: Vec<TagKey>,
 }
 

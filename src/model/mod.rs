@@ -9,6 +9,7 @@ pub mod commit;
 pub mod forgotten;
 pub mod key;
 pub mod name;
+pub mod order;
 pub mod packed;
 pub mod row;
 pub mod scope;

@@ -5,7 +5,7 @@ use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::key::{GameKey, MapKey, PlayerKey, WeekKey};
+use super::key::{GameKey, MapKey, PlayerKey, TagKey, WeekKey};
 use super::name::Name;
 use super::row::{MapRow, WeekRow};
 use super::url::ServerUrl;
@@ -48,8 +48,9 @@ impl From<Class> for u8 {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerRecord {
     pub url: ServerUrl,
-    /// Given by the admin; each is a scope of boards (RULES section 8).
-    pub tags: Vec<String>,
+    /// Given by the admin; each is a scope of boards (RULES section 8). Some may have
+    /// been dropped since.
+    pub tags: Vec<TagKey>,
     /// Why it is greylisted: scanned and shown, ignored by statistics.
     pub greylist: Option<String>,
     /// Taken out by the admin: not scanned, not listed, its past kept.

@@ -2,15 +2,34 @@
 //! lowest score is best: `points`, `points game:baseq3`, `time tag:race`; on all
 //! others the highest is. And on which another ranking parts equal scores: `points
 //! time`, `clq2 points game:baseq3`; on all others the earlier moment does.
+//!
+//! Who stands before whom by them is said by [`board::order`](crate::board::order).
 
 use std::str::FromStr;
 
-use crate::model::row::Ranking;
-use crate::model::scope::{ScopeError, ScopeName};
+use serde::{Deserialize, Serialize};
+
+use super::row::Ranking;
+use super::scope::{ScopeError, ScopeName};
 use crate::nearest::nearest;
 
+/// All that a config says about the order of boards.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnOrders {
+    pub low_is_better: Vec<LowIsBetter>,
+    pub ties: Vec<Tie>,
+}
+
+impl OwnOrders {
+    /// The scopes that it names, some more than once.
+    pub fn scopes(&self) -> impl Iterator<Item = &ScopeName> {
+        let ties = self.ties.iter().filter_map(|tie| tie.scope.as_ref());
+        self.low_is_better.iter().filter_map(|low| low.scope.as_ref()).chain(ties)
+    }
+}
+
 /// Boards of one ranking that the lowest score leads.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LowIsBetter {
     pub ranking: Ranking,
     /// `None`: in every scope.
@@ -26,7 +45,7 @@ impl LowIsBetter {
 }
 
 /// Boards of one ranking on which equal scores are parted by another.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Tie {
     pub ranking: Ranking,
     pub by: Ranking,

@@ -1,0 +1,144 @@
+//! A server's rows as of now: what is committed, what has changed since, and what
+//! lives with presences, the newest of each.
+//!
+//! All three are in order of player, so whoever goes over many rows takes them in
+//! portions, each of which costs itself alone: it looks at no row of another, and
+//! holds no more than was asked for.
+
+use std::cmp::Ordering;
+use std::ops::Bound;
+
+use super::{Engine, Slot, Source};
+use crate::model::commit::RowKey;
+use crate::model::row::{MapRow, WeekRow};
+use crate::model::{MapKey, PlayerKey, ServerKey, WeekKey, WindowKey};
+
+/// Some of a server's rows, in order of player key.
+#[derive(Debug)]
+pub(super) struct Portion {
+    pub rows: Vec<(PlayerKey, WeekRow)>,
+    /// There are none after it.
+    pub is_last: bool,
+}
+
+impl Engine {
+    /// The next rows of a server after a player (from the first, without one), at
+    /// most `most`.
+    pub(super) fn rows_after<S: Source>(
+        &self,
+        source: &S,
+        window: WindowKey,
+        server: ServerKey,
+        after: Option<PlayerKey>,
+        most: usize,
+    ) -> Result<Portion, S::Error> {
+        let stored = source.rows_after(window, server, after, most)?;
+        // As many as were asked for: whoever comes after the last of them is not
+        // among the next `most` of all, whatever changed.
+        let is_all_stored = stored.len() < most;
+        let mut now = newest(stored.into_iter(), self.changed_after(window, server, after));
+        let rows = now.by_ref().take(most).collect();
+        let is_last = is_all_stored && now.next().is_none();
+        Ok(Portion { rows, is_last })
+    }
+
+    /// All rows of a server.
+    pub(super) fn rows<S: Source>(
+        &self,
+        source: &S,
+        window: WindowKey,
+        server: ServerKey,
+    ) -> Result<Vec<(PlayerKey, WeekRow)>, S::Error> {
+        let stored = source.rows(window, server)?.into_iter();
+        Ok(newest(stored, self.changed_after(window, server, None)).collect())
+    }
+
+    /// Rows of a server that are not as they were committed, in order of player. Of
+    /// those that live with a list each is looked at: there are some dozens.
+    fn changed_after(
+        &self,
+        window: WindowKey,
+        server: ServerKey,
+        after: Option<PlayerKey>,
+    ) -> impl Iterator<Item = (PlayerKey, WeekRow)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let waiting = self.books.pending.rows.get(&(window, server));
+        let waiting = waiting.into_iter().flat_map(move |rows| rows.range((from, Bound::Unbounded)));
+        let last = self.slot(server).and_then(|slot| slot.record.last.as_ref());
+        let presences = last.into_iter().flat_map(|last| &last.entries).filter_map(|entry| entry.presence.as_ref());
+        let live = presences.filter(|presence| after < Some(presence.player));
+        let mut live: Vec<_> = live.filter_map(|presence| Some((presence.player, presence.row(window)?))).collect();
+        live.sort_unstable_by_key(|(player, _)| *player);
+        let waiting = waiting.map(|(player, row)| (*player, row.unpack()));
+        newest(waiting, live.into_iter().map(|(player, row)| (player, row.clone())))
+    }
+
+    /// A player's row: live, changed since the last commit, or committed.
+    pub(super) fn row_now<S: Source>(
+        &self,
+        source: &S,
+        slot: &Slot,
+        window: WindowKey,
+        server: ServerKey,
+        player: PlayerKey,
+    ) -> Result<Option<WeekRow>, S::Error> {
+        let entries = slot.record.last.iter().flat_map(|last| &last.entries);
+        let live = entries.filter_map(|entry| entry.presence.as_ref()).find(|presence| presence.player == player);
+        if let Some(row) = live.and_then(|presence| presence.row(window)) {
+            return Ok(Some(row.clone()));
+        }
+        self.books.row(source, RowKey { window, server, player })
+    }
+
+    /// Map rows of a server, in order of map key.
+    pub(super) fn map_rows<S: Source>(
+        &self,
+        source: &S,
+        week: WeekKey,
+        server: ServerKey,
+    ) -> Result<Vec<(MapKey, MapRow)>, S::Error> {
+        let stored = source.map_rows(week, server)?.into_iter();
+        let waiting = self.books.pending.map_rows.get(&(week, server)).into_iter().flatten();
+        let live = self.slot(server).and_then(|slot| slot.record.map_time).filter(|live| live.week == week);
+        let changed = newest(waiting.map(|(map, row)| (*map, *row)), live.map(|live| (live.map, live.row)).into_iter());
+        Ok(newest(stored, changed).collect())
+    }
+}
+
+/// Two lists in order of key as one; of what is in both, that of the newer.
+fn newest<K: Ord, R>(
+    older: impl Iterator<Item = (K, R)>,
+    newer: impl Iterator<Item = (K, R)>,
+) -> impl Iterator<Item = (K, R)> {
+    let (mut older, mut newer) = (older.peekable(), newer.peekable());
+    std::iter::from_fn(move || {
+        let (Some((old, _)), Some((new, _))) = (older.peek(), newer.peek()) else {
+            return older.next().or_else(|| newer.next());
+        };
+        match old.cmp(new) {
+            Ordering::Less => older.next(),
+            Ordering::Equal => {
+                older.next();
+                newer.next()
+            }
+            Ordering::Greater => newer.next(),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn of_what_is_in_both_the_newer_is_there_once() {
+        let lists: [&[u32]; 5] = [&[], &[3], &[1, 2, 3, 9], &[2, 3, 4], &[5, 6, 10]];
+        for (older, newer) in lists.into_iter().flat_map(|older| lists.map(|newer| (older, newer))) {
+            let (old, new) = (older.iter().map(|key| (*key, "old")), newer.iter().map(|key| (*key, "new")));
+            let want: BTreeMap<u32, &str> = old.clone().chain(new.clone()).collect();
+            assert!(newest(old, new).eq(want), "{older:?} and {newer:?}");
+        }
+    }
+}
