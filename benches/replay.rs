@@ -113,10 +113,10 @@ fn screen(log: &Path, of_lines: &ServersOfLines) -> Result<(), scanlog::LogError
         let (url, Outcome::Snapshot(snapshot)) = line? else { continue };
         let family = rules.family(url.scheme(), url.is_quake3_family(), &snapshot.game);
         let last = &mut last[server as usize];
-        let before = last.as_ref().map(|(entries, by_name, family)| Before { entries, by_name, family: *family });
+        let before = last.as_mut().map(|(entries, by_name, family)| Before { entries, by_name, family: *family });
         let cur = names::screen(snapshot.players, &rules, family, before);
-        let (prev, common) = match before {
-            Some(Before { entries, by_name, .. }) => (entries, cur.in_common(entries, by_name)),
+        let (prev, common) = match last {
+            Some((entries, by_name, _)) => (&entries[..], cur.in_common(entries, by_name)),
             None => (&[][..], Vec::new()),
         };
         // Of a map that never changes: the lists are compared every time.

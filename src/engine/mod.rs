@@ -14,6 +14,7 @@ mod forget;
 mod jobs;
 mod lag;
 mod plan;
+mod player_windows;
 mod players;
 mod positions;
 mod rebuild;
@@ -264,7 +265,7 @@ struct Books {
     /// The windows that snapshots are credited to now.
     windows: windows::Now,
     names: players::Names,
-    player_windows: windows::PlayerWindows,
+    player_windows: player_windows::PlayerWindows,
     memory: Memory,
     shelf: shelf::Shelf,
     /// Types of windows that are not as the state had them.
@@ -289,7 +290,7 @@ struct Pending {
     games: Vec<(GameKey, String)>,
     maps: Vec<(MapKey, String)>,
     tags: Vec<(TagKey, String)>,
-    players: FxHashMap<PlayerKey, PlayerRecord>,
+    players: players::WaitingPlayers,
     servers: FxHashSet<ServerKey>,
     series: FxHashSet<ServerKey>,
     rows: FxHashMap<(WindowKey, ServerKey), BTreeMap<PlayerKey, PackedRow>>,
@@ -399,7 +400,7 @@ impl Engine {
                     1 => players::Names::of_empty_store(),
                     _ => players::Names::default(),
                 },
-                player_windows: windows::PlayerWindows::default(),
+                player_windows: player_windows::PlayerWindows::default(),
                 memory: Memory::default(),
                 shelf: shelf::Shelf::default(),
                 renewed: Vec::new(),
@@ -521,7 +522,7 @@ impl Engine {
         p.meta
             || !(p.servers.is_empty()
                 && p.rows.is_empty()
-                && p.players.is_empty()
+                && p.players.len() == 0
                 && p.outbox.is_empty()
                 && p.archived.is_empty()
                 && !self.books.player_windows.is_changed()
@@ -555,7 +556,7 @@ impl Engine {
             maps: pending.maps,
             tags: pending.tags,
             player_windows: self.books.player_windows.take_changed(self.books.memory.player_windows_max),
-            players: pending.players.into_iter().collect(),
+            players: pending.players.into_records(),
             servers: pending.servers.iter().map(|key| (*key, slot(key).record.clone())).collect(),
             series: pending
                 .series
@@ -587,7 +588,6 @@ impl Engine {
         };
         // In order of key: the same events make the same commit, and the
         // store's pages are visited once each.
-        commit.players.sort_unstable_by_key(|(key, _)| *key);
         commit.servers.sort_unstable_by_key(|(key, _)| *key);
         commit.series.sort_unstable_by_key(|(key, _)| *key);
         commit.rows.sort_unstable_by_key(|(key, _)| *key);

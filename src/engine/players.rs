@@ -62,6 +62,70 @@ fn mark(display: &str) -> u64 {
     hasher.finish()
 }
 
+/// Records of players that wait for a commit.
+#[derive(Debug, Default)]
+pub(super) struct WaitingPlayers {
+    /// Who is new has the next key each time: their records stand in order, in
+    /// portions, which are never moved.
+    new: Vec<Vec<PlayerRecord>>,
+    first_new: u32,
+    changed: FxHashMap<PlayerKey, PlayerRecord>,
+}
+
+/// Records in a portion of new ones.
+const PORTION: usize = 4_096;
+
+impl WaitingPlayers {
+    pub(super) fn get(&self, player: PlayerKey) -> Option<&PlayerRecord> {
+        match self.place(player) {
+            Some((portion, at)) => self.new.get(portion)?.get(at),
+            None => self.changed.get(&player),
+        }
+    }
+
+    /// The key must be the one behind that of the last who was new.
+    fn add(&mut self, player: PlayerKey, record: PlayerRecord) {
+        if self.new.is_empty() {
+            self.first_new = player.0;
+        }
+        if self.new.last().is_none_or(|portion| portion.len() == PORTION) {
+            // The first grows: mostly there are a few.
+            self.new.push(Vec::with_capacity(if self.new.is_empty() { 0 } else { PORTION }));
+        }
+        let portion = self.new.last_mut().expect("just put");
+        portion.push(record);
+        debug_assert_eq!((player.0 - self.first_new) as usize % PORTION + 1, portion.len());
+    }
+
+    fn change(&mut self, player: PlayerKey, record: PlayerRecord) {
+        match self.place(player) {
+            Some((portion, at)) => self.new[portion][at] = record,
+            None => _ = self.changed.insert(player, record),
+        }
+    }
+
+    /// Where one who is new stands.
+    fn place(&self, player: PlayerKey) -> Option<(usize, usize)> {
+        let at = player.0.checked_sub(self.first_new)? as usize;
+        (!self.new.is_empty()).then_some((at / PORTION, at % PORTION))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        let new = self.new.split_last().map_or(0, |(last, whole)| whole.len() * PORTION + last.len());
+        new + self.changed.len()
+    }
+
+    /// In order of key.
+    pub(super) fn into_records(self) -> Vec<(PlayerKey, PlayerRecord)> {
+        let mut records = Vec::with_capacity(self.len());
+        records.extend(self.changed);
+        // Who is new has a key above all others.
+        records.sort_unstable_by_key(|(player, _)| *player);
+        records.extend((self.first_new..).map(PlayerKey).zip(self.new.into_iter().flatten()));
+        records
+    }
+}
+
 impl Books {
     /// The key of a usable entry's name, handed out where it is new.
     pub(super) fn player_key<S: Source>(
@@ -79,7 +143,7 @@ impl Books {
         let stored = if self.names.complete { None } else { source.player(game, &entry.name)? };
         if let Some((player, display)) = stored {
             // The store does not know of a rename that waits for its commit.
-            if display != entry.display() || self.pending.players.contains_key(&player) {
+            if display != entry.display() || self.pending.players.get(player).is_some() {
                 self.rename(source, player, entry.display())?;
             }
             // A name that leads to the player of another has no display of its own:
@@ -94,21 +158,21 @@ impl Books {
         self.pending.meta = true;
         let record = PlayerRecord { game, name: entry.name.clone(), display: entry.display().into() };
         self.names.put(game, &entry.name, player, entry.display());
-        self.pending.players.insert(player, record);
+        self.pending.players.add(player, record);
         self.archive(OutboxKey::Player(player));
         Ok(player)
     }
 
     /// A player's name is written otherwise than before.
     pub(super) fn rename<S: Source>(&mut self, source: &S, player: PlayerKey, display: &str) -> Result<(), S::Error> {
-        let record = match self.pending.players.get(&player) {
+        let record = match self.pending.players.get(player) {
             Some(record) => Some(record.clone()),
             None => source.player_record(player)?,
         };
         if let Some(mut record) = record.filter(|record| record.display != display) {
             record.display = display.into();
             self.names.put(record.game, &record.name, player, display);
-            self.pending.players.insert(player, record);
+            self.pending.players.change(player, record);
             self.archive(OutboxKey::Player(player));
         }
         Ok(())

@@ -210,8 +210,8 @@ impl Books {
         let (game, map) = (record.game.expect("just seen"), record.map.expect("just seen"));
 
         let read = slot.read.take();
-        let before = record.last.as_ref().zip(read.as_ref()).map(|(last, (family, by_name))| names::Before {
-            entries: &last.entries,
+        let before = record.last.as_mut().zip(read.as_ref()).map(|(last, (family, by_name))| names::Before {
+            entries: &mut last.entries,
             by_name,
             family: *family,
         });

@@ -312,11 +312,11 @@ impl Engine {
     }
 
     pub(super) fn player_is_known<S: Source>(&self, source: &S, player: PlayerKey) -> Result<bool, S::Error> {
-        Ok(self.books.pending.players.contains_key(&player) || source.player_record(player)?.is_some())
+        Ok(self.books.pending.players.get(player).is_some() || source.player_record(player)?.is_some())
     }
 
     pub(super) fn player_names<S: Source>(&self, source: &S, player: PlayerKey) -> Result<(String, String), S::Error> {
-        let record = match self.books.pending.players.get(&player) {
+        let record = match self.books.pending.players.get(player) {
             Some(record) => Some(record.clone()),
             None => source.player_record(player)?,
         };

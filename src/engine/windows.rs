@@ -1,18 +1,16 @@
-//! The windows that snapshots are credited to, what a player did in one of them
-//! beside his rows, and the coming and going of windows (RULES section 8).
+//! The windows that snapshots are credited to, and the coming and going of windows
+//! (RULES section 8).
 //!
 //! When a window begins and ends is told by [`crate::board::window`].
 
 use std::ops::Range;
 
-use rustc_hash::FxHashMap;
-
 use super::close::CLOSE_DELAY_MS;
 use super::{Books, Engine, Source};
 use crate::model::commit::{RowKey, WeekPhase, WindowState};
 use crate::model::packed::PackedRow;
-use crate::model::row::{PlayerWindow, WeekRow};
-use crate::model::{GameKey, PlayerKey, ServerKey, WeekKey, WindowKey, WindowType};
+use crate::model::row::WeekRow;
+use crate::model::{ServerKey, WeekKey, WindowKey, WindowType};
 
 /// The windows of now, and the stretch of time in which they are that.
 #[derive(Debug, Default)]
@@ -20,93 +18,6 @@ pub(super) struct Now {
     during: Range<i64>,
     /// In order of key; never empty once a snapshot was seen.
     pub keys: Vec<WindowKey>,
-}
-
-/// What players did in windows, as far as it was read or changed.
-#[derive(Debug, Default)]
-pub(super) struct PlayerWindows {
-    known: FxHashMap<(WindowKey, PlayerKey), Known>,
-    /// Each once, unless it was removed meanwhile.
-    changed: Vec<(WindowKey, PlayerKey)>,
-}
-
-#[derive(Debug)]
-struct Known {
-    of_player: PlayerWindow,
-    changed: bool,
-}
-
-impl PlayerWindows {
-    /// What changed since it was last taken. More than `most` are not remembered any
-    /// longer.
-    pub(super) fn take_changed(&mut self, most: usize) -> Vec<((WindowKey, PlayerKey), PlayerWindow)> {
-        let mut taken = Vec::with_capacity(self.changed.len());
-        for key in std::mem::take(&mut self.changed) {
-            let Some(known) = self.known.get_mut(&key).filter(|known| known.changed) else { continue };
-            known.changed = false;
-            taken.push((key, known.of_player.clone()));
-        }
-        if self.known.len() > most {
-            self.known.clear(); // its room is needed again
-        }
-        taken
-    }
-
-    pub(super) fn remove(&mut self, window: WindowKey, player: PlayerKey) {
-        self.known.remove(&(window, player));
-    }
-
-    fn forget(&mut self, window: WindowKey) {
-        self.known.retain(|(w, _), _| *w != window);
-    }
-
-    /// `source`: none where nothing of him can be stored.
-    fn fetch<'k, S: Source>(
-        known: &'k mut FxHashMap<(WindowKey, PlayerKey), Known>,
-        source: Option<&S>,
-        window: WindowKey,
-        game: GameKey,
-        player: PlayerKey,
-    ) -> Result<&'k mut Known, S::Error> {
-        Ok(match known.entry((window, player)) {
-            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
-            std::collections::hash_map::Entry::Vacant(place) => {
-                let stored = source.map(|source| source.player_window(window, player)).transpose()?.flatten();
-                place.insert(Known { of_player: stored.unwrap_or_else(|| PlayerWindow::new(game)), changed: false })
-            }
-        })
-    }
-
-    pub(super) fn put(&mut self, window: WindowKey, player: PlayerKey, of_player: PlayerWindow) {
-        let before = self.known.insert((window, player), Known { of_player, changed: true });
-        if before.is_none_or(|known| !known.changed) {
-            self.changed.push((window, player));
-        }
-    }
-
-    pub(super) fn is_changed(&self) -> bool {
-        !self.changed.is_empty()
-    }
-
-    pub(super) fn changed_len(&self) -> usize {
-        self.changed.len()
-    }
-
-    /// Whose changes in a window wait for the next commit.
-    pub(super) fn changed_in(&self, window: WindowKey) -> impl Iterator<Item = PlayerKey> {
-        self.changed.iter().filter(move |(w, _)| *w == window).map(|(_, player)| *player)
-    }
-
-    /// Looks up all of a list, so that memory answers for them together: afterwards
-    /// each is at hand.
-    pub(super) fn ask_for(&self, window: WindowKey, players: &[Option<PlayerKey>]) {
-        let known = players.iter().flatten().filter_map(|player| self.known.get(&(window, *player)));
-        std::hint::black_box(known.fold(0, |all, known| all ^ known.of_player.game.0));
-    }
-
-    pub(super) fn get(&self, window: WindowKey, player: PlayerKey) -> Option<&PlayerWindow> {
-        self.known.get(&(window, player)).map(|known| &known.of_player)
-    }
 }
 
 impl Engine {
@@ -303,33 +214,5 @@ impl Books {
     pub(super) fn weeks_before(&self, window: WindowKey) -> Vec<WindowKey> {
         let weeks = self.meta.weeks.iter().rev().map(|state| WindowKey::from(state.week));
         weeks.filter(|week| *week < window).collect()
-    }
-
-    pub(super) fn player_window<S: Source>(
-        &mut self,
-        source: &S,
-        window: WindowKey,
-        game: GameKey,
-        player: PlayerKey,
-    ) -> Result<&PlayerWindow, S::Error> {
-        let source = (player < self.unstored).then_some(source);
-        Ok(&PlayerWindows::fetch(&mut self.player_windows.known, source, window, game, player)?.of_player)
-    }
-
-    /// The same, to be changed.
-    pub(super) fn player_window_mut<S: Source>(
-        &mut self,
-        source: &S,
-        window: WindowKey,
-        game: GameKey,
-        player: PlayerKey,
-    ) -> Result<&mut PlayerWindow, S::Error> {
-        let PlayerWindows { known, changed } = &mut self.player_windows;
-        let source = (player < self.unstored).then_some(source);
-        let of_player = PlayerWindows::fetch(known, source, window, game, player)?;
-        if !std::mem::replace(&mut of_player.changed, true) {
-            changed.push((window, player));
-        }
-        Ok(&mut of_player.of_player)
     }
 }

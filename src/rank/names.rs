@@ -71,9 +71,11 @@ pub struct Screened {
 
 /// The list before, and how it was read. Mostly the next one names the same players
 /// at the same places: what was found out about a name is then not found out again.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Before<'l> {
-    pub entries: &'l [Entry],
+    /// Texts that the next list has, too, are taken from here, and its own left in
+    /// their place: a long name then stays where it is, and the other goes at once.
+    pub entries: &'l mut [Entry],
     pub by_name: &'l ByName,
     pub family: NameFamily,
 }
@@ -134,23 +136,24 @@ impl ByName {
 /// Screens a player list of at most [`crate::limits::PLAYERS_MAX`] entries. `before`:
 /// the list before, if there is one.
 pub fn screen(players: Vec<Player>, rules: &NameRules, family: NameFamily, before: Option<Before<'_>>) -> Screened {
-    let before = before.filter(|before| before.family == family);
-    let mut old = before.map_or(&[][..], |before| before.entries);
+    let mut before = before.filter(|before| before.family == family);
     let mut same = before.is_some();
+    let mut at = 0;
     let mut entries = Vec::with_capacity(players.len());
     for player in players {
         if !rules.count_bots && rules.is_bot(&player, family) {
             continue;
         }
+        let old = before.as_mut().map_or(&mut [][..], |before| &mut before.entries[at..]);
         let known = old.iter().take(GONE_BETWEEN + 1).position(|entry| entry.display() == player.name);
         same &= known == Some(0);
         let (name, display) = match known {
             Some(gone) => {
-                let entry = &old[gone];
-                old = &old[gone + 1..];
+                at += gone + 1;
+                let entry = &mut old[gone];
                 match entry.display.is_empty() {
-                    true => (player.name, Name::default()),
-                    false => (entry.name.clone(), player.name),
+                    true => (std::mem::replace(&mut entry.name, player.name), Name::default()),
+                    false => (entry.name.clone(), std::mem::replace(&mut entry.display, player.name)),
                 }
             }
             None if is_plain(&player.name, family.codes) => (player.name, Name::default()),
@@ -161,7 +164,7 @@ pub fn screen(players: Vec<Player>, rules: &NameRules, family: NameFamily, befor
         };
         entries.push(Entry { display, name, points: player.points, ping: player.ping, presence: None });
     }
-    let by_name = match before.filter(|_| same && old.is_empty()) {
+    let by_name = match before.filter(|before| same && at == before.entries.len()) {
         Some(before) => before.by_name.clone(),
         None => {
             same = false;
@@ -298,12 +301,14 @@ mod tests {
                 names = if stay { names } else { list };
                 let family = if n % 4 == 3 { source } else { quake };
                 let players = || names.iter().map(|name| player(name, 1, false)).collect();
-                let known = before.as_ref().map(|(screened, family)| Before {
-                    entries: &screened.entries,
+                let was = before.as_ref().map(|(screened, _)| screened.entries.clone());
+                let known = before.as_mut().map(|(screened, family)| Before {
+                    entries: &mut screened.entries,
                     by_name: &screened.by_name,
                     family: *family,
                 });
                 let (got, want) = (screen(players(), &rules, family, known), screen(players(), &rules, family, None));
+                proptest::prop_assert_eq!(before.as_ref().map(|(screened, _)| &screened.entries), was.as_ref());
                 proptest::prop_assert_eq!(&got.entries, &want.entries);
                 proptest::prop_assert_eq!(&got.usable, &want.usable);
                 proptest::prop_assert_eq!(&got.by_name, &want.by_name);

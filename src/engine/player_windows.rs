@@ -1,0 +1,151 @@
+//! What players did in windows beside their rows (RULES sections 7 and 8), as far as
+//! it was read or changed: remembered across commits, so that who comes again is
+//! not read again.
+
+use std::collections::hash_map::Entry;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::{Books, Source};
+use crate::model::row::PlayerWindow;
+use crate::model::{GameKey, PlayerKey, WindowKey};
+
+/// What players did in windows, as far as it was read or changed.
+#[derive(Debug, Default)]
+pub(super) struct PlayerWindows {
+    known: ByPlayer,
+    len: usize,
+    /// Each once, unless it was removed meanwhile.
+    changed: Vec<(WindowKey, PlayerKey)>,
+}
+
+/// Boxed: there are millions, and a table moves what it holds when it grows.
+type ByPlayer = FxHashMap<WindowKey, FxHashMap<PlayerKey, Box<Known>>>;
+
+#[derive(Debug)]
+struct Known {
+    of_player: PlayerWindow,
+    changed: bool,
+}
+
+impl PlayerWindows {
+    /// What changed since it was last taken. More than `most` are not remembered any
+    /// longer.
+    pub(super) fn take_changed(&mut self, most: usize) -> Vec<((WindowKey, PlayerKey), PlayerWindow)> {
+        let changed = std::mem::take(&mut self.changed);
+        let mut taken = Vec::with_capacity(changed.len());
+        if self.len > most {
+            let mut known = std::mem::take(&mut self.known);
+            self.len = 0;
+            for (window, player) in changed {
+                let gone = known.get_mut(&window).and_then(|known| known.remove(&player));
+                let Some(gone) = gone.filter(|known| known.changed) else { continue };
+                taken.push(((window, player), gone.of_player));
+            }
+            return taken;
+        }
+        for (window, player) in changed {
+            let known = self.known.get_mut(&window).and_then(|known| known.get_mut(&player));
+            let Some(known) = known.filter(|known| known.changed) else { continue };
+            known.changed = false;
+            taken.push(((window, player), known.of_player.clone()));
+        }
+        taken
+    }
+
+    pub(super) fn remove(&mut self, window: WindowKey, player: PlayerKey) {
+        let gone = self.known.get_mut(&window).and_then(|known| known.remove(&player));
+        self.len -= usize::from(gone.is_some());
+    }
+
+    pub(super) fn forget(&mut self, window: WindowKey) {
+        self.len -= self.known.remove(&window).map_or(0, |known| known.len());
+    }
+
+    /// `source`: none where nothing of him can be stored.
+    fn fetch<'k, S: Source>(
+        known: &'k mut ByPlayer,
+        len: &mut usize,
+        source: Option<&S>,
+        window: WindowKey,
+        game: GameKey,
+        player: PlayerKey,
+    ) -> Result<&'k mut Known, S::Error> {
+        Ok(match known.entry(window).or_default().entry(player) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
+                let stored = source.map(|source| source.player_window(window, player)).transpose()?.flatten();
+                *len += 1;
+                let of_player = stored.unwrap_or_else(|| PlayerWindow::new(game));
+                place.insert(Box::new(Known { of_player, changed: false }))
+            }
+        })
+    }
+
+    pub(super) fn put(&mut self, window: WindowKey, player: PlayerKey, of_player: PlayerWindow) {
+        let known = Box::new(Known { of_player, changed: true });
+        let before = self.known.entry(window).or_default().insert(player, known);
+        self.len += usize::from(before.is_none());
+        if before.is_none_or(|known| !known.changed) {
+            self.changed.push((window, player));
+        }
+    }
+
+    pub(super) fn is_changed(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
+    pub(super) fn changed_len(&self) -> usize {
+        self.changed.len()
+    }
+
+    /// Whose changes in a window wait for the next commit.
+    pub(super) fn changed_in(&self, window: WindowKey) -> impl Iterator<Item = PlayerKey> {
+        self.changed.iter().filter(move |(w, _)| *w == window).map(|(_, player)| *player)
+    }
+
+    /// Looks up all of a list, so that memory answers for them together: afterwards
+    /// each is at hand.
+    pub(super) fn ask_for(&self, window: WindowKey, players: &[Option<PlayerKey>]) {
+        let Some(known) = self.known.get(&window) else { return };
+        // In two steps: where each is, then what is there.
+        let known: SmallVec<[&Known; 64]> = players.iter().flatten().filter_map(|it| Some(&**known.get(it)?)).collect();
+        std::hint::black_box(known.iter().fold(0, |all, known| all ^ known.of_player.game.0));
+    }
+
+    pub(super) fn get(&self, window: WindowKey, player: PlayerKey) -> Option<&PlayerWindow> {
+        self.known.get(&window)?.get(&player).map(|known| &known.of_player)
+    }
+}
+
+impl Books {
+    pub(super) fn player_window<S: Source>(
+        &mut self,
+        source: &S,
+        window: WindowKey,
+        game: GameKey,
+        player: PlayerKey,
+    ) -> Result<&PlayerWindow, S::Error> {
+        let source = (player < self.unstored).then_some(source);
+        let PlayerWindows { known, len, .. } = &mut self.player_windows;
+        Ok(&PlayerWindows::fetch(known, len, source, window, game, player)?.of_player)
+    }
+
+    /// The same, to be changed.
+    pub(super) fn player_window_mut<S: Source>(
+        &mut self,
+        source: &S,
+        window: WindowKey,
+        game: GameKey,
+        player: PlayerKey,
+    ) -> Result<&mut PlayerWindow, S::Error> {
+        let source = (player < self.unstored).then_some(source);
+        let PlayerWindows { known, len, changed } = &mut self.player_windows;
+        let known = PlayerWindows::fetch(known, len, source, window, game, player)?;
+        if !std::mem::replace(&mut known.changed, true) {
+            changed.push((window, player));
+        }
+        Ok(&mut known.of_player)
+    }
+}
