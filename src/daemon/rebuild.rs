@@ -3,9 +3,11 @@
 //! recorded, while scans go on and are answered.
 //!
 //! What is recorded from the beginning of a rebuild on is written down once more,
-//! in parts. The thread asks for one part after the other until it has caught up;
-//! the little that is left is replayed between two commits by the engine's thread,
-//! which then takes the windows over. Everything here is made anew after a crash.
+//! in parts. The thread asks for one part after the other until it has caught up.
+//! From then on the engine's thread goes on, in steps between its other work: it
+//! brings over what was made, then replays what was recorded meanwhile and brings
+//! over what that has changed, which is less each time; the last little of both is
+//! one step. Everything here is made anew after a crash.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -18,17 +20,25 @@ use anyhow::Context;
 use tokio::sync::mpsc;
 
 use crate::board::window::type_name;
-use crate::engine::{Engine, EngineSettings, Outcome};
+use crate::engine::{Engine, EngineSettings, Event, Made, Outcome, TakeOver};
 use crate::hot::{Hot, LogFeed};
 use crate::model::ServerUrl;
 use crate::scanlog::{self, LogLines};
 use crate::store::StoreSettings;
 
-/// Scans that the engine's thread replays itself at the end: some milliseconds.
+/// With fewer scans left the thread has caught up.
 const LINES_LEFT: u64 = 1_000;
 
+/// Scans that the engine's thread replays itself between two of its works, and at
+/// the very end: some milliseconds.
+const LINES_PER_STEP: u64 = 200;
+
+/// Rows that are brought over between two works of the engine's thread, and then
+/// committed: some 20 ms.
+const ROWS_PER_STEP: usize = 2_000;
+
 /// Where the daemon keeps what a rebuild needs.
-pub(super) struct Place {
+pub struct Place {
     pub state_dir: PathBuf,
     /// `None`: nothing is recorded.
     pub log: Option<PathBuf>,
@@ -38,7 +48,7 @@ pub(super) struct Place {
 /// Decides what becomes of types of windows that are new or have other
 /// boundaries, and of those that were being rebuilt. Returns what the admin
 /// should know of it.
-pub(super) fn prepare(engine: &mut Engine, log: Option<&Path>) -> Vec<String> {
+pub fn prepare(engine: &mut Engine, log: Option<&Path>) -> Vec<String> {
     let kinds = engine.types_to_rebuild();
     if kinds.is_empty() {
         return Vec::new();
@@ -77,7 +87,7 @@ fn first_moment(log: &Path) -> Option<i64> {
 }
 
 /// What the thread wants.
-pub(super) enum Step {
+pub enum Step {
     /// The next part of what was recorded since the beginning.
     Part,
     /// All but what is recorded now is in it.
@@ -86,10 +96,10 @@ pub(super) enum Step {
 }
 
 /// A step, and the rebuild that it is of.
-pub(super) type Numbered = (u64, Step);
+pub type Numbered = (u64, Step);
 
 /// The rebuild under way, if one is.
-pub(super) struct Rebuilder {
+pub struct Rebuilder {
     steps: (mpsc::Sender<Numbered>, mpsc::Receiver<Numbered>),
     number: u64,
     running: Option<Running>,
@@ -108,6 +118,18 @@ struct Running {
     parts: std::sync::mpsc::Sender<Part>,
     over: Arc<AtomicBool>,
     result: Option<anyhow::Result<Box<Hot>>>,
+    stage: Stage,
+    /// The part that the engine's thread replays.
+    lines: Option<LogLines>,
+}
+
+/// How far the engine's thread is with what was made.
+enum Stage {
+    /// Until it is made, and the old rows are swept out.
+    Waiting,
+    Bringing(TakeOver),
+    /// All that was made is brought.
+    Replaying(TakeOver),
 }
 
 /// Some of what was recorded, whole lines.
@@ -131,13 +153,13 @@ struct Job {
 
 impl Rebuilder {
     /// What an earlier life left is removed.
-    pub(super) fn new(place: &Place) -> Rebuilder {
+    pub fn new(place: &Place) -> Rebuilder {
         _ = fs::remove_dir_all(rebuild_dir(&place.state_dir));
         Rebuilder { steps: mpsc::channel(1), number: 0, running: None, failed: None }
     }
 
     /// Begins anew. All that was recorded must be in the files of the log.
-    pub(super) fn begin(&mut self, engine: &Engine, place: &Place) {
+    pub fn begin(&mut self, engine: &Engine, place: &Place) {
         self.end();
         self.number += 1;
         match self.started(engine, place) {
@@ -184,15 +206,27 @@ impl Rebuilder {
         };
         std::thread::Builder::new().name("rebuild".to_owned()).spawn(work)?;
         let part = File::create(part_path(&dir, 0))?;
-        Ok(Running { dir, from_ms, buffer: Vec::new(), part, part_number: 0, part_lines: 0, parts, over, result: None })
+        Ok(Running {
+            dir,
+            from_ms,
+            buffer: Vec::new(),
+            part,
+            part_number: 0,
+            part_lines: 0,
+            parts,
+            over,
+            result: None,
+            stage: Stage::Waiting,
+            lines: None,
+        })
     }
 
     /// The next step; for ever none while nothing is rebuilt.
-    pub(super) async fn step(&mut self) -> Numbered {
+    pub async fn step(&mut self) -> Numbered {
         self.steps.1.recv().await.expect("one sender is held here")
     }
 
-    pub(super) fn take(&mut self, (number, step): Numbered) {
+    pub fn take(&mut self, (number, step): Numbered) {
         let Some(running) = self.running.as_mut().filter(|_| number == self.number) else { return };
         match step {
             Step::Part => match running.next_part() {
@@ -206,7 +240,7 @@ impl Rebuilder {
     }
 
     /// A scan that is recorded.
-    pub(super) fn add(&mut self, url: &ServerUrl, outcome: &Outcome) {
+    pub fn add(&mut self, url: &ServerUrl, outcome: &Outcome) {
         let Some(running) = &mut self.running else { return };
         scanlog::write(&mut running.buffer, url, outcome);
         running.part_lines += 1;
@@ -218,32 +252,39 @@ impl Rebuilder {
     }
 
     /// Whether what was made waits to be taken over, or to be given up.
-    pub(super) fn waits(&self) -> bool {
+    pub fn waits(&self) -> bool {
         self.failed.is_some() || self.running.as_ref().is_some_and(|running| running.result.is_some())
     }
 
-    /// What was made, with all that was recorded until now.
-    pub(super) fn up_to_date(&mut self) -> anyhow::Result<Option<&mut Hot>> {
-        if let Some(error) = self.failed.take() {
-            return Err(error);
+    /// Whether the next step of taking over is due at once.
+    pub fn is_taking_over(&self) -> bool {
+        let is_made = |running: &Running| running.result.is_some() && !matches!(running.stage, Stage::Waiting);
+        self.running.as_ref().is_some_and(is_made)
+    }
+
+    /// One step of taking over windows that are made, as soon as their old rows are
+    /// swept out. Before it, all must be committed. Returns whether the rebuild is
+    /// over.
+    pub fn take_over(&mut self, hot: &mut Hot) -> anyhow::Result<bool> {
+        let step = match self.failed.take() {
+            Some(error) => Err(error),
+            None => self.running.as_mut().map_or(Ok(None), |running| running.step(hot)),
+        };
+        match step {
+            Ok(None) => return Ok(false),
+            Ok(Some(windows)) => tracing::info!(windows, "windows were rebuilt from the scan log"),
+            Err(error) => {
+                tracing::warn!("windows cannot be rebuilt from the scan log and begin now: {error:#}");
+                hot.engine.begin_types_now();
+            }
         }
-        let Some(running) = &mut self.running else { return Ok(None) };
-        if let Some(Err(_)) = &running.result {
-            return running.result.take().expect("looked at above").map(|_| None);
-        }
-        if running.result.is_none() {
-            return Ok(None);
-        }
-        let (part, from_ms) = (running.next_part()?, running.from_ms);
-        let Some(Ok(hot)) = &mut running.result else { return Ok(None) };
-        replay(hot, scanlog::open(&part.path)?, from_ms, &AtomicBool::new(false))?;
+        self.end();
         hot.commit()?;
-        _ = fs::remove_file(&part.path);
-        Ok(Some(hot))
+        Ok(true)
     }
 
     /// Lets go of everything, away from the engine's thread.
-    pub(super) fn end(&mut self) {
+    fn end(&mut self) {
         let Some(running) = self.running.take() else { return };
         running.over.store(true, Ordering::Relaxed);
         std::thread::spawn(move || {
@@ -263,6 +304,71 @@ impl Drop for Rebuilder {
 }
 
 impl Running {
+    /// Returns how many windows were taken over, once they are.
+    fn step(&mut self, hot: &mut Hot) -> anyhow::Result<Option<usize>> {
+        let Some(made) = self.result.take() else { return Ok(None) };
+        let mut made = made?;
+        let windows = self.step_with(&mut made, hot)?;
+        self.result = Some(Ok(made));
+        Ok(windows)
+    }
+
+    fn step_with(&mut self, made: &mut Hot, hot: &mut Hot) -> anyhow::Result<Option<usize>> {
+        match std::mem::replace(&mut self.stage, Stage::Waiting) {
+            Stage::Waiting => {
+                made.commit()?;
+                let begun = hot.engine.begin_take_over(&hot.store, &made.engine);
+                self.stage = begun.map_or(Stage::Waiting, Stage::Bringing);
+            }
+            Stage::Bringing(taking) | Stage::Replaying(taking) if hot.engine.is_overtaken(&taking) => {
+                hot.engine.give_up_take_over();
+            }
+            Stage::Bringing(mut taking) => {
+                if bring(hot, made, &mut taking, ROWS_PER_STEP)? {
+                    self.stage = Stage::Bringing(taking);
+                    return Ok(None);
+                }
+                made.commit()?;
+                if self.lines.is_none() {
+                    let part = self.next_part()?;
+                    self.lines = Some(scanlog::open(&part.path)?);
+                    // It is open.
+                    _ = fs::remove_file(&part.path);
+                    if part.lines <= LINES_PER_STEP {
+                        while self.replay_some(made)? {}
+                        hot.engine.see_changed(&mut taking, &made.engine);
+                        while bring(hot, made, &mut taking, usize::MAX)? {}
+                        return Ok(Some(hot.engine.take_over(&made.engine)));
+                    }
+                }
+                self.stage = Stage::Replaying(taking);
+            }
+            Stage::Replaying(mut taking) => {
+                self.stage = if self.replay_some(made)? {
+                    Stage::Replaying(taking)
+                } else {
+                    hot.engine.see_changed(&mut taking, &made.engine);
+                    Stage::Bringing(taking)
+                };
+            }
+        }
+        Ok(None)
+    }
+
+    /// Brings in some of the part at hand, without a commit: what is not committed is
+    /// what has changed. Returns whether there is more of it.
+    fn replay_some(&mut self, made: &mut Hot) -> anyhow::Result<bool> {
+        let Some(lines) = &mut self.lines else { return Ok(false) };
+        for _ in 0..LINES_PER_STEP {
+            let Some((url, outcome)) = next_outcome(lines, self.from_ms)? else {
+                self.lines = None;
+                return Ok(false);
+            };
+            made.handle(Event::Observed { url, outcome })?;
+        }
+        Ok(true)
+    }
+
     fn flush(&mut self) -> anyhow::Result<()> {
         let written = self.part.write_all(&self.buffer);
         written.with_context(|| format!("cannot write to {}", self.dir.display()))?;
@@ -328,28 +434,37 @@ fn open_packed(log: &Path, number: u64) -> anyhow::Result<Option<LogLines>> {
     Ok(None)
 }
 
-/// Brings in the lines from a moment on. A line that cannot be read is passed
-/// over: the others tell what can be told.
-fn replay(hot: &mut Hot, lines: LogLines, from_ms: i64, over: &AtomicBool) -> anyhow::Result<()> {
+/// Brings over about so many rows. Returns whether there is more.
+fn bring(hot: &mut Hot, made: &Hot, taking: &mut TakeOver, most: usize) -> anyhow::Result<bool> {
+    let reader = made.store.reader();
+    let made = Made { engine: &made.engine, source: &made.store, reader: &reader };
+    Ok(hot.engine.bring_some(taking, &hot.store, &made, most)?)
+}
+
+/// Brings in the lines from a moment on.
+fn replay(hot: &mut Hot, mut lines: LogLines, from_ms: i64, over: &AtomicBool) -> anyhow::Result<()> {
     let mut feed = LogFeed::beside();
-    for line in lines {
-        let (url, outcome) = match line {
-            Ok(line) => line,
-            Err(error @ scanlog::LogError::Io { .. }) => return Err(error.into()),
-            Err(error) => {
-                tracing::warn!("passed over in a rebuild of windows: {error:#}");
-                continue;
-            }
-        };
-        if outcome.t_ms() < from_ms {
-            continue;
-        }
+    while let Some((url, outcome)) = next_outcome(&mut lines, from_ms)? {
         feed.take(hot, url, outcome)?;
         if feed.is_at_look() {
             anyhow::ensure!(!over.load(Ordering::Relaxed), "it was given up");
         }
     }
     Ok(())
+}
+
+/// The next line that is of a moment or later. A line that cannot be read is passed
+/// over: the others tell what can be told.
+fn next_outcome(lines: &mut LogLines, from_ms: i64) -> Result<Option<(ServerUrl, Outcome)>, scanlog::LogError> {
+    for line in lines {
+        match line {
+            Ok((_, outcome)) if outcome.t_ms() < from_ms => {}
+            Ok(line) => return Ok(Some(line)),
+            Err(error @ scanlog::LogError::Io { .. }) => return Err(error),
+            Err(error) => tracing::warn!("passed over in a rebuild of windows: {error:#}"),
+        }
+    }
+    Ok(None)
 }
 
 /// Beside the state directory.

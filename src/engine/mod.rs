@@ -18,6 +18,7 @@ mod positions;
 mod rebuild;
 mod settings;
 mod shelf;
+mod takeover;
 mod track;
 mod view;
 mod windows;
@@ -45,6 +46,7 @@ pub use forget::Forgotten;
 pub use plan::{Plan, WindowSource, Workers};
 pub use settings::EngineSettings;
 pub use shelf::{Group, WindowBoards};
+pub use takeover::{Made, TakeOver};
 pub use view::ViewError;
 
 /// What the engine reads of committed state. Reads see every applied commit.
@@ -239,6 +241,8 @@ struct Books {
     shelf: shelf::Shelf,
     /// Types of windows that are not as the state had them.
     renewed: Vec<WindowType>,
+    /// Windows that are being taken over: some of their rows are here already.
+    brought: Vec<WindowKey>,
     pending: Pending,
     /// The first player of whom the store holds nothing: he came after the last
     /// commit.
@@ -368,6 +372,7 @@ impl Engine {
                 player_windows: windows::PlayerWindows::default(),
                 shelf: shelf::Shelf::default(),
                 renewed: Vec::new(),
+                brought: Vec::new(),
                 pending: Pending::default(),
                 unstored: PlayerKey(meta.next_player),
                 forgotten: loaded.forgotten.into_iter().collect(),
