@@ -37,6 +37,9 @@ const LINES_PER_STEP: u64 = 200;
 /// committed: some 20 ms.
 const ROWS_PER_STEP: usize = 2_000;
 
+/// How often a packed file is looked for before it is taken for removed.
+const LOOKS: usize = 3;
+
 /// Where the daemon keeps what a rebuild needs.
 pub struct Place {
     pub state_dir: PathBuf,
@@ -82,7 +85,7 @@ pub fn prepare(engine: &mut Engine, log: Option<&Path>) -> Vec<String> {
 
 /// Of the oldest line that is at hand.
 fn first_moment(log: &Path) -> Option<i64> {
-    let files = scanlog::packed_files(log).into_iter().chain([log.to_owned()]);
+    let files = scanlog::packed_files(log).into_iter().chain([scanlog::closed_file(log), log.to_owned()]);
     files.filter_map(|file| scanlog::open(&file).ok()?.find_map(Result::ok)).map(|(_, outcome)| outcome.t_ms()).next()
 }
 
@@ -148,6 +151,8 @@ struct Job {
     log: PathBuf,
     /// Files are told by their numbers: a rotation renames them.
     packed: Vec<u64>,
+    /// Closed and not yet packed, if one was. Packing removes it, but it is open.
+    closed: Option<File>,
     over: Arc<AtomicBool>,
 }
 
@@ -178,16 +183,20 @@ impl Rebuilder {
         // A rotation empties the running file.
         let running = dir.join("log.jsonl");
         fs::copy(&log, &running).with_context(|| format!("cannot copy {}", log.display()))?;
+        // Before the others are looked for: where it is packed meanwhile it is among
+        // them too, and what comes again is passed over.
+        let closed = File::open(scanlog::closed_file(&log)).ok();
         let packed = scanlog::packed_files(&log).into_iter().map(|file| Ok(fs::metadata(file)?.ino()));
         let over = Arc::new(AtomicBool::new(false));
         let from_ms = engine.rebuild_from_ms();
-        let job = Job {
+        let mut job = Job {
             dir: dir.clone(),
             store: StoreSettings { cache_bytes: place.cache_bytes, create: true },
             settings: engine.rebuild_settings(),
             tags: engine.tags_of_servers(),
             from_ms,
             packed: packed.collect::<std::io::Result<_>>().context("cannot read the scan log")?,
+            closed,
             log,
             over: over.clone(),
         };
@@ -388,7 +397,7 @@ impl Running {
 }
 
 impl Job {
-    fn run(&self, next_part: &mut dyn FnMut() -> Option<Part>) -> anyhow::Result<Hot> {
+    fn run(&mut self, next_part: &mut dyn FnMut() -> Option<Part>) -> anyhow::Result<Hot> {
         let mut hot = Hot::open(&self.dir.join("state"), self.store, self.settings.clone())?;
         for (url, tags) in &self.tags {
             hot.engine.add_server(url.clone(), tags.clone(), 0)?;
@@ -397,6 +406,9 @@ impl Job {
             // One that is not kept any more holds nothing that can be had.
             let Some(lines) = open_packed(&self.log, number)? else { continue };
             replay(&mut hot, lines, self.from_ms, &self.over)?;
+        }
+        if let Some(closed) = self.closed.take() {
+            replay(&mut hot, scanlog::of_file(&scanlog::closed_file(&self.log), closed)?, self.from_ms, &self.over)?;
         }
         replay(&mut hot, scanlog::open(&self.dir.join("log.jsonl"))?, self.from_ms, &self.over)?;
         loop {
@@ -425,8 +437,9 @@ impl Job {
 /// Opens the packed file with a number of the file system, whatever its name is
 /// by now.
 fn open_packed(log: &Path, number: u64) -> anyhow::Result<Option<LogLines>> {
-    for path in scanlog::packed_files(log) {
-        let Ok(file) = File::open(&path) else { continue }; // renamed right now
+    // One that was renamed under our eyes has a larger number the next time.
+    for path in (0..LOOKS).flat_map(|_| scanlog::packed_files(log)) {
+        let Ok(file) = File::open(&path) else { continue };
         if file.metadata()?.ino() == number {
             return Ok(Some(scanlog::of_file(&path, file)?));
         }
@@ -482,8 +495,10 @@ fn part_path(dir: &Path, number: u64) -> PathBuf {
 mod tests {
     use super::*;
     use crate::board::window::{Shape, WindowSpec, Windows};
-    use crate::model::WindowType;
+    use crate::engine::Source;
+    use crate::model::commit::RowKey;
     use crate::model::week::Calendar;
+    use crate::model::{PlayerKey, ServerKey, WindowKey, WindowType};
 
     /// What is said when days come to the settings.
     fn noted(log: Option<&Path>) -> (Vec<String>, bool) {
@@ -516,5 +531,72 @@ mod tests {
         fs::write(&log, "{\"t\":1764064700000,\"server\":\"quake3://10.0.0.1:27960\",\"miss\":true}\n").unwrap();
         let (notes, rebuilding) = noted(Some(&log));
         assert_eq!((&*notes[0], rebuilding), ("windows of type day are being rebuilt from the scan log", true));
+    }
+
+    /// Plays a scan every two minutes: a line of the log each.
+    fn lines(minutes: std::ops::Range<i64>) -> String {
+        let line = |minute: i64| {
+            let (t_ms, points) = (1_764_064_800_000 + minute * 60_000, minute % 40);
+            format!(
+                "{{\"t\":{t_ms},\"server\":\"quake3://10.0.0.1:27960\",\"game\":\"baseq3\",\"map\":\"m\",\"slots\":8,\
+                 \"players\":[{{\"name\":\"ann\",\"points\":{points},\"ping\":9}}]}}\n"
+            )
+        };
+        minutes.step_by(2).map(line).collect()
+    }
+
+    fn observe(hot: &mut Hot, lines: &str, mut each: impl FnMut(&ServerUrl, &Outcome)) {
+        for line in lines.lines() {
+            let (url, outcome) = scanlog::parse(line).unwrap();
+            each(&url, &outcome);
+            hot.handle(Event::Observed { url, outcome }).unwrap();
+        }
+    }
+
+    /// A rebuild begins while the file before the running one is packed, and that ends
+    /// before it is read.
+    #[test]
+    fn a_file_that_is_packed_right_now_is_not_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("scans.jsonl");
+        let named = |end: &str| PathBuf::from(format!("{}.{end}", log.display()));
+        let zst = |text: String| zstd::encode_all(text.as_bytes(), 3).unwrap();
+        fs::write(named("2.zst"), zst(lines(0..100))).unwrap();
+        fs::write(named("1.packing"), lines(100..200)).unwrap();
+        fs::write(&log, lines(200..300)).unwrap();
+        let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+        let mut hot = Hot::open(&dir.path().join("state"), store, EngineSettings::default()).unwrap();
+        observe(&mut hot, &lines(0..300), |_, _| ());
+        hot.commit().unwrap();
+        let all_time = WindowSpec { kind: WindowType::ALL_TIME, shape: Shape::AllTime, keep: 0 };
+        let windows = Windows::new(Calendar::default(), [all_time]).unwrap();
+        hot.engine.reload(EngineSettings { windows, ..EngineSettings::default() });
+        prepare(&mut hot.engine, Some(&log));
+        hot.commit().unwrap();
+
+        let place = Place { state_dir: dir.path().join("state"), log: Some(log.clone()), cache_bytes: 16 << 20 };
+        let mut rebuilder = Rebuilder::new(&place);
+        rebuilder.begin(&hot.engine, &place);
+        fs::write(named("1.zst"), zst(lines(100..200))).unwrap();
+        fs::remove_file(named("1.packing")).unwrap();
+        while !rebuilder.waits() {
+            let step = rebuilder.steps.1.blocking_recv().unwrap();
+            rebuilder.take(step);
+        }
+        // What is scanned meanwhile takes several steps, too.
+        observe(&mut hot, &lines(300..1_500), |url, outcome| rebuilder.add(url, outcome));
+        hot.commit().unwrap();
+        while !rebuilder.take_over(&mut hot).unwrap() {
+            hot.commit().unwrap();
+        }
+        observe(&mut hot, &lines(1_500..1_540), |_, _| ());
+        let gone = lines(1_540..1_541).replace("ann", "bob");
+        observe(&mut hot, &gone, |_, _| ());
+        hot.commit().unwrap();
+        let key = |window| RowKey { window, server: ServerKey(1), player: PlayerKey(1) };
+        let week = Calendar::default().week(1_764_064_800_000);
+        let of_week = hot.store.row(key(week.into())).unwrap().unwrap();
+        let of_all = hot.store.row(key(WindowKey { kind: WindowType::ALL_TIME, index: 0 })).unwrap();
+        assert_eq!(of_all, Some(of_week));
     }
 }
