@@ -9,6 +9,8 @@
 //! over what that has changed, which is less each time; the last little of both is
 //! one step. Everything here is made anew after a crash.
 
+mod job;
+
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
@@ -20,14 +22,12 @@ use anyhow::Context;
 use tokio::sync::mpsc;
 
 use crate::board::window::type_name;
-use crate::engine::{Engine, EngineSettings, Event, Made, Outcome, TakeOver};
-use crate::hot::{Hot, LogFeed};
+use crate::engine::{Engine, Event, Made, Outcome, TakeOver};
+use crate::hot::Hot;
 use crate::model::ServerUrl;
 use crate::scanlog::{self, LogLines};
 use crate::store::StoreSettings;
-
-/// With fewer scans left the thread has caught up.
-const LINES_LEFT: u64 = 1_000;
+use job::{Job, Part, next_outcome};
 
 /// Scans that the engine's thread replays itself between two of its works, and at
 /// the very end: some milliseconds.
@@ -36,9 +36,6 @@ const LINES_PER_STEP: u64 = 200;
 /// Rows that are brought over between two works of the engine's thread, and then
 /// committed: some 20 ms.
 const ROWS_PER_STEP: usize = 2_000;
-
-/// How often a packed file is looked for before it is taken for removed.
-const LOOKS: usize = 3;
 
 /// Where the daemon keeps what a rebuild needs.
 pub struct Place {
@@ -133,27 +130,6 @@ enum Stage {
     Bringing(TakeOver),
     /// All that was made is brought.
     Replaying(TakeOver),
-}
-
-/// Some of what was recorded, whole lines.
-struct Part {
-    path: PathBuf,
-    lines: u64,
-}
-
-/// What the thread is given.
-struct Job {
-    dir: PathBuf,
-    store: StoreSettings,
-    settings: EngineSettings,
-    tags: Vec<(ServerUrl, Vec<String>)>,
-    from_ms: i64,
-    log: PathBuf,
-    /// Files are told by their numbers: a rotation renames them.
-    packed: Vec<u64>,
-    /// Closed and not yet packed, if one was. Packing removes it, but it is open.
-    closed: Option<File>,
-    over: Arc<AtomicBool>,
 }
 
 impl Rebuilder {
@@ -396,88 +372,11 @@ impl Running {
     }
 }
 
-impl Job {
-    fn run(&mut self, next_part: &mut dyn FnMut() -> Option<Part>) -> anyhow::Result<Hot> {
-        let mut hot = Hot::open(&self.dir.join("state"), self.store, self.settings.clone())?;
-        for (url, tags) in &self.tags {
-            hot.engine.add_server(url.clone(), tags.clone(), 0)?;
-        }
-        for &number in self.packed_from() {
-            // One that is not kept any more holds nothing that can be had.
-            let Some(lines) = open_packed(&self.log, number)? else { continue };
-            replay(&mut hot, lines, self.from_ms, &self.over)?;
-        }
-        if let Some(closed) = self.closed.take() {
-            replay(&mut hot, scanlog::of_file(&scanlog::closed_file(&self.log), closed)?, self.from_ms, &self.over)?;
-        }
-        replay(&mut hot, scanlog::open(&self.dir.join("log.jsonl"))?, self.from_ms, &self.over)?;
-        loop {
-            hot.commit()?;
-            let part = next_part().context("the daemon is stopping")?;
-            replay(&mut hot, scanlog::open(&part.path)?, self.from_ms, &self.over)?;
-            _ = fs::remove_file(&part.path);
-            if part.lines < LINES_LEFT {
-                hot.commit()?;
-                return Ok(hot);
-            }
-        }
-    }
-
-    /// The packed files that may hold something of `from_ms` or later.
-    fn packed_from(&self) -> &[u64] {
-        let begins_before = |number: &u64| {
-            let lines = open_packed(&self.log, *number).ok().flatten();
-            let first = lines.and_then(|mut lines| lines.find_map(Result::ok));
-            first.is_some_and(|(_, outcome)| outcome.t_ms() <= self.from_ms)
-        };
-        &self.packed[self.packed.iter().rposition(begins_before).unwrap_or(0)..]
-    }
-}
-
-/// Opens the packed file with a number of the file system, whatever its name is
-/// by now.
-fn open_packed(log: &Path, number: u64) -> anyhow::Result<Option<LogLines>> {
-    // One that was renamed under our eyes has a larger number the next time.
-    for path in (0..LOOKS).flat_map(|_| scanlog::packed_files(log)) {
-        let Ok(file) = File::open(&path) else { continue };
-        if file.metadata()?.ino() == number {
-            return Ok(Some(scanlog::of_file(&path, file)?));
-        }
-    }
-    Ok(None)
-}
-
 /// Brings over about so many rows. Returns whether there is more.
 fn bring(hot: &mut Hot, made: &Hot, taking: &mut TakeOver, most: usize) -> anyhow::Result<bool> {
     let reader = made.store.reader();
     let made = Made { engine: &made.engine, source: &made.store, reader: &reader };
     Ok(hot.engine.bring_some(taking, &hot.store, &made, most)?)
-}
-
-/// Brings in the lines from a moment on.
-fn replay(hot: &mut Hot, mut lines: LogLines, from_ms: i64, over: &AtomicBool) -> anyhow::Result<()> {
-    let mut feed = LogFeed::beside();
-    while let Some((url, outcome)) = next_outcome(&mut lines, from_ms)? {
-        feed.take(hot, url, outcome)?;
-        if feed.is_at_look() {
-            anyhow::ensure!(!over.load(Ordering::Relaxed), "it was given up");
-        }
-    }
-    Ok(())
-}
-
-/// The next line that is of a moment or later. A line that cannot be read is passed
-/// over: the others tell what can be told.
-fn next_outcome(lines: &mut LogLines, from_ms: i64) -> Result<Option<(ServerUrl, Outcome)>, scanlog::LogError> {
-    for line in lines {
-        match line {
-            Ok((_, outcome)) if outcome.t_ms() < from_ms => {}
-            Ok(line) => return Ok(Some(line)),
-            Err(error @ scanlog::LogError::Io { .. }) => return Err(error),
-            Err(error) => tracing::warn!("passed over in a rebuild of windows: {error:#}"),
-        }
-    }
-    Ok(None)
 }
 
 /// Beside the state directory.
@@ -495,7 +394,9 @@ fn part_path(dir: &Path, number: u64) -> PathBuf {
 mod tests {
     use super::*;
     use crate::board::window::{Shape, WindowSpec, Windows};
+    use crate::engine::EngineSettings;
     use crate::engine::Source;
+    use crate::hot::LogFeed;
     use crate::model::commit::RowKey;
     use crate::model::week::Calendar;
     use crate::model::{PlayerKey, ServerKey, WindowKey, WindowType};
