@@ -124,7 +124,7 @@ fn restart(config: &Config, dir: &std::path::Path) -> anyhow::Result<()> {
 
 fn boards(what: &str, hot: &mut Hot, window: WindowKey) -> anyhow::Result<()> {
     let began = Instant::now();
-    hot.boards(window)?;
+    hot.commit_and_shelve(window)?;
     let boards = hot.engine.boards(window).expect("just made");
     println!(
         "{what} {:>8.1} s to make those of the game; {} players, {} MB; {} MB resident now, {} at most",

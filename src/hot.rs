@@ -85,17 +85,17 @@ impl Hot {
 
     /// Has the boards of a window at hand, as of the last commit. Makes them here
     /// and now where they are not; the daemon does that beside its work.
-    pub fn boards(&mut self, window: WindowKey) -> Result<(), StoreError> {
+    pub fn commit_and_shelve(&mut self, window: WindowKey) -> Result<(), StoreError> {
         self.commit()?;
-        self.make_boards(window)
+        self.shelve_boards(window)
     }
 
     /// The same for a reader, who writes nothing: as the state was when it was
     /// opened.
-    pub fn make_boards(&mut self, window: WindowKey) -> Result<(), StoreError> {
+    pub fn shelve_boards(&mut self, window: WindowKey) -> Result<(), StoreError> {
         if self.engine.boards(window).is_none() {
             let plan = self.engine.plan_boards(window);
-            self.engine.shelve(make_boards(&plan, &self.store.reader())?);
+            self.engine.shelve(build_boards(&plan, &self.store.reader())?);
         }
         while self.engine.refresh_boards(&self.store, usize::MAX)? {}
         Ok(())
@@ -157,7 +157,7 @@ impl LogFeed {
 }
 
 /// Makes the boards of a window, on as many threads as there are cores.
-pub fn make_boards(plan: &Plan, reader: &Reader) -> Result<WindowBoards, StoreError> {
+pub fn build_boards(plan: &Plan, reader: &Reader) -> Result<WindowBoards, StoreError> {
     plan.build(reader, &Threads)
 }
 

@@ -135,7 +135,7 @@ impl Run {
                 }
                 25..=29 => {
                     let window = self.any_window(&hot);
-                    hot.boards(window).expect("a store");
+                    hot.commit_and_shelve(window).expect("a store");
                 }
                 30..=41 => making = self.go_on(&mut hot, making),
                 42 => {
@@ -167,7 +167,7 @@ impl Run {
         let kept = compare::read(hot, &scopes, &windows);
         for &window in &windows {
             let plan = hot.engine.plan_boards(window);
-            let made = clqd::hot::make_boards(&plan, &hot.store.reader()).expect("a store");
+            let made = clqd::hot::build_boards(&plan, &hot.store.reader()).expect("a store");
             hot.engine.shelve(made);
         }
         assert_eq!(at_hand(hot), windows, "{of}");
@@ -184,7 +184,7 @@ impl Run {
         match making {
             None => Some(Making::Planned(hot.engine.plan_boards(self.any_window(hot)))),
             Some(Making::Planned(plan)) => {
-                Some(Making::Made(clqd::hot::make_boards(&plan, &hot.store.reader()).expect("a store")))
+                Some(Making::Made(clqd::hot::build_boards(&plan, &hot.store.reader()).expect("a store")))
             }
             Some(Making::Made(boards)) => {
                 hot.engine.shelve(boards);

@@ -1,9 +1,11 @@
 //! What a correction reads follows from where the player was, not from how many
 //! servers or players there are.
 
+mod scans;
+
 use std::cell::Cell;
 
-use clqd::engine::{EngineSettings, Event, Gone, Outcome, Source};
+use clqd::engine::{EngineSettings, Gone, Source};
 use clqd::hot::Hot;
 use clqd::model::board_view::PlayerName;
 use clqd::model::commit::{MapRowKey, RowKey};
@@ -11,8 +13,7 @@ use clqd::model::name::Name;
 use clqd::model::row::BestPositions;
 use clqd::model::server::PlayerRecord;
 use clqd::model::{
-    Completeness, GameKey, MapKey, MapRow, OutboxEntry, OutboxKey, Player, PlayerKey, PlayerWindow, ServerKey,
-    ServerUrl, Snapshot, WeekKey, WeekRow, WindowKey,
+    GameKey, MapKey, MapRow, OutboxEntry, OutboxKey, PlayerKey, PlayerWindow, ServerKey, WeekKey, WeekRow, WindowKey,
 };
 use clqd::store::{Store, StoreError, StoreSettings};
 
@@ -104,24 +105,8 @@ impl Source for Counting<'_> {
 }
 
 fn observe(hot: &mut Hot, server: u32, t_ms: i64, names: &[&str], points: i64) {
-    let players = names.iter().map(|name| Player {
-        name: (*name).to_owned().into(),
-        points,
-        ping: Some(40),
-        connected_ms: None,
-        bot: false,
-    });
-    let snapshot = Snapshot {
-        t_ms,
-        game: "baseq3".into(),
-        map: "q3dm17".into(),
-        hostname: String::new(),
-        slots: 8,
-        players: players.collect(),
-        completeness: Completeness::Full,
-    };
-    let url = ServerUrl::parse(&format!("quake3://10.0.{}.{}:27960", server / 250, server % 250)).unwrap();
-    hot.handle(Event::Observed { url, outcome: Outcome::Snapshot(snapshot) }).unwrap();
+    let url = format!("quake3://10.0.{}.{}:27960", server / 250, server % 250);
+    scans::observe(hot, &url, scans::snapshot(t_ms, names.iter().map(|name| (*name, points))));
 }
 
 /// Somebody is on every server; Visor on three of them, Klesk on two, in a week that

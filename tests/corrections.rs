@@ -197,12 +197,12 @@ impl Town {
     fn boards(&mut self) -> BTreeMap<String, Vec<(u32, i64, i64)>> {
         let now = self.now_ms();
         for window in Windows::at(&settings().windows, now) {
-            self.hot().boards(window).unwrap();
+            self.hot().commit_and_shelve(window).unwrap();
         }
         let kept = self.read_boards();
         for window in Windows::at(&settings().windows, now) {
             let Hot { engine, store } = self.hot();
-            let made = clqd::hot::make_boards(&engine.plan_boards(window), &store.reader()).unwrap();
+            let made = clqd::hot::build_boards(&engine.plan_boards(window), &store.reader()).unwrap();
             engine.shelve(made);
             while engine.refresh_boards(store, 3).unwrap() {}
         }
@@ -391,7 +391,7 @@ fn a_week_that_is_closed_stays_as_it_was_closed() {
     assert!(best.places.iter().flatten().all(|(_, week)| *week == first));
     for week in [first, second] {
         let Hot { engine, store } = town.hot();
-        let made = clqd::hot::make_boards(&engine.plan_boards(WindowKey::from(week)), &store.reader()).unwrap();
+        let made = clqd::hot::build_boards(&engine.plan_boards(WindowKey::from(week)), &store.reader()).unwrap();
         assert_eq!(made.players(), if week == first { 5 } else { 4 }, "{week}");
     }
 }
@@ -627,7 +627,7 @@ fn a_tag_that_is_dropped_is_gone_and_leaves_the_others() {
     // Boards that are being made meanwhile do not bring it back.
     let week = WindowKey::from(town.week());
     let Hot { engine, store } = town.hot();
-    let made = clqd::hot::make_boards(&engine.plan_boards(week), &store.reader()).unwrap();
+    let made = clqd::hot::build_boards(&engine.plan_boards(week), &store.reader()).unwrap();
     assert_eq!(engine.drop_tag("duel"), Ok(2));
     town.hot().commit().unwrap();
     town.hot().engine.shelve(made);

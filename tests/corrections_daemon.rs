@@ -99,7 +99,7 @@ fn is_stored(hot: &Hot, name: &str) -> bool {
 /// Who is on the boards of every scope by time, in the running week.
 fn standing(hot: &mut Hot, servers: &[&Server]) -> BTreeMap<String, Vec<String>> {
     let week = hot.engine.windows_running().into_iter().find(|window| window.week().is_some()).unwrap();
-    hot.boards(week).unwrap();
+    hot.commit_and_shelve(week).unwrap();
     let scopes = servers.iter().map(|it| ScopeName::Server(ServerUrl::parse(&it.url).unwrap()));
     let groups = [ScopeName::Game("baseq3".to_owned()), ScopeName::Tag("ctf".to_owned())];
     let mut standing = BTreeMap::new();

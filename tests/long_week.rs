@@ -3,6 +3,7 @@
 //! tables never hold a week of two moments, and in the end hold what the state does.
 
 mod db;
+mod scans;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,13 +12,11 @@ use std::time::Duration;
 
 use clqd::archive::{Archive, ArchiveSettings, ArchiveStatus, Ask, JobSource, SourceGone};
 use clqd::board;
-use clqd::engine::{EngineSettings, Event, Outcome, Source};
+use clqd::engine::{EngineSettings, Source};
 use clqd::hot::Hot;
 use clqd::model::archive::{PartAsk, WeekPart};
 use clqd::model::board_view::PlayerName;
-use clqd::model::{
-    ArchiveJob, Completeness, OutboxEntry, Player, Ranking, ServerKey, ServerUrl, Snapshot, WeekKey, WindowKey,
-};
+use clqd::model::{ArchiveJob, OutboxEntry, Ranking, ServerKey, Snapshot, WeekKey, WindowKey};
 use clqd::store::StoreSettings;
 use tokio::sync::watch;
 
@@ -36,24 +35,8 @@ fn open(dir: &Path) -> Hot {
 }
 
 fn observe(hot: &mut Hot, t_ms: i64, names: impl Iterator<Item = u32>, points: impl Fn(u32) -> i64) {
-    let players = names.map(|n| Player {
-        name: format!("player {n}").into(),
-        points: points(n),
-        ping: Some(40),
-        connected_ms: None,
-        bot: false,
-    });
-    let snapshot = Snapshot {
-        t_ms,
-        game: "baseq3".into(),
-        map: "q3dm17".into(),
-        hostname: "invents its players".into(),
-        slots: LIST,
-        players: players.collect(),
-        completeness: Completeness::Full,
-    };
-    let url = ServerUrl::parse("quake3://10.0.0.1:27960").unwrap();
-    hot.handle(Event::Observed { url, outcome: Outcome::Snapshot(snapshot) }).unwrap();
+    let players = names.map(|n| (format!("player {n}"), points(n)));
+    scans::observe(hot, "quake3://10.0.0.1:27960", Snapshot { slots: LIST, ..scans::snapshot(t_ms, players) });
 }
 
 /// Each list is seen twice: who is in it enters, and then makes points.

@@ -1,65 +1,137 @@
 //! Windows whose type is new or has other boundaries, with the real daemon: they
 //! are made whole from what it recorded, while it scans and answers. In the end
-//! every board is, to the last bit, that of a fresh replay of the recorded log
-//! with the new config.
+//! every board of every window and scope is, to the last bit, that of a fresh
+//! replay of the recorded log with the new config.
 
 mod common;
 
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
+use clqd::board::window;
 use clqd::clock::system_ms;
-use clqd::fleet::Shares;
-use clqd::model::ServerUrl;
+use clqd::config::Config;
+use clqd::engine::{Outcome, Source};
+use clqd::fleet::{Fleet, History, ServeSettings, Shares, World, world};
+use clqd::hot::Hot;
+use clqd::model::board_view::{BoardName, WindowPhase};
+use clqd::model::{Ranking, ScopeName, ServerKey, ServerUrl, Snapshot};
+use clqd::scanlog;
 use common::{Daemon, Place, eventually, fleet, scan_logs, until};
 use nix::sys::signal::Signal;
-use serde_json::Value;
 
 const HOUR_MS: i64 = 3_600_000;
 
+/// Servers with the tag.
+const TAGGED: usize = 4;
+
+/// The log begins so long ago: more than a day before some windows do.
+const PAST_MS: i64 = 36 * HOUR_MS;
+
 fn config(record: &Path, windows: &[String]) -> String {
-    format!("record = {record:?}\n[boards]\nwindows = {windows:?}\n[scan_log]\nrotate_bytes = 65536\n")
+    format!(
+        "time_zone = \"America/Havana\"\nrecord = {record:?}\n[boards]\nwindows = {windows:?}\n[scan_log]\nrotate_bytes = 65536\n"
+    )
 }
 
 /// A type of an hour's windows that began some minutes before now.
 fn custom(kind: u32, minutes_ago: i64, now_ms: i64) -> String {
     let base_ms = now_ms - now_ms.rem_euclid(60_000) - minutes_ago * 60_000 - 30 * HOUR_MS;
-    let base = chrono::DateTime::from_timestamp_millis(base_ms).expect("a time").to_rfc3339();
-    format!("{kind} base={base} duration=10h every=10h keep=0")
+    format!("{kind} base={} duration=10h every=10h keep=0", rfc3339(base_ms))
 }
 
-/// All boards of games and tags and of some servers in the running windows of
-/// some types, with names, shown and raw scores and moments.
-fn boards(place: &Place, kinds: &[&str], servers: &[String], t_ms: i64) -> Vec<Vec<Value>> {
-    let scopes = [("--game", "baseq3"), ("--game", "cstrike"), ("--tag", "some")];
-    let servers = servers.iter().map(|url| ("--server", url.as_str()));
-    let time = t_ms.to_string();
-    let mut all = Vec::new();
-    for (option, scope) in scopes.into_iter().chain(servers) {
-        for kind in kinds {
-            for ranking in ["clq1", "clq2", "elo", "points", "time"] {
-                let asked = ["board", "top", option, scope, "--window", kind, "--time", &time, "--ranking", ranking];
-                let done = place.run([&["--json"], &asked[..], &["-n", "10000"]].concat());
-                if !done.status.success() {
-                    assert!(done.err.contains("no server of game"), "{asked:?}: {}", done.err);
-                    continue;
-                }
-                let mut rows = common::rows(&done.out);
-                // Keys are handed out in order of appearance, also of names that
-                // only the live engine knows; names tell the same.
-                rows.iter_mut().for_each(|row| _ = row.as_object_mut().expect("an object").remove("player"));
-                all.push(rows);
+/// Name, score, tie and moment, from the best place to the last.
+type Board = Vec<(String, i64, u64, i64)>;
+
+/// All boards that somebody is on, by window, scope and ranking.
+type Boards = BTreeMap<(String, String, &'static str), Board>;
+
+fn open(place: &Place) -> Hot {
+    let config = Config::load(&place.config()).expect("the config");
+    eventually("the state is closed", || Hot::of_config(&config, &place.state(), true).ok())
+}
+
+fn boards(hot: &mut Hot) -> Boards {
+    let servers: Vec<_> = hot.engine.servers().collect();
+    let games: BTreeSet<&str> = servers.iter().filter_map(|server| server.game.as_deref()).collect();
+    let scopes = servers.iter().map(|server| format!("server:{}", server.url));
+    let scopes = scopes.chain(games.into_iter().map(|game| format!("game:{game}"))).chain(["tag:some".to_owned()]);
+    let scopes: Vec<ScopeName> = scopes.map(|scope| scope.parse().expect("a scope")).collect();
+    let mut boards = Boards::new();
+    for listed in hot.engine.windows().into_iter().filter(|listed| listed.phase != WindowPhase::Next) {
+        let label = listed.window.window;
+        hot.commit_and_shelve(window::parse(&label).expect("a label")).expect("a store");
+        for (scope, ranking) in scopes.iter().flat_map(|scope| Ranking::ALL.map(|ranking| (scope, ranking))) {
+            let name = BoardName { scope: scope.clone(), ranking, window: Some(label.clone()), time_ms: None };
+            let (_, set) = hot.engine.board(&hot.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
+            // Keys are handed out in order of appearance, also of names that only
+            // the live engine knows; names tell the same.
+            let named = |place: clqd::board::Place| {
+                let record = hot.store.player_record(place.player).expect("a store").expect("a player");
+                (record.name.into(), place.score().0, place.tie, place.at_ms)
+            };
+            let board: Board = set.iter().map(named).collect();
+            if !board.is_empty() {
+                boards.insert((label.clone(), scope.to_string(), ranking.name()), board);
             }
         }
     }
-    all
+    boards
+}
+
+/// A place's state has these logs, replayed by a fresh `clqd replay`.
+fn replay(place: &Place, logs: &[PathBuf], tagged: &[String]) {
+    // Tags are not in the log.
+    let mut hot = open(place);
+    for url in tagged {
+        hot.engine.add_server(ServerUrl::parse(url).unwrap(), vec!["some".to_owned()], 0).expect("room");
+    }
+    hot.commit().expect("a store");
+    drop(hot);
+    let mut args: Vec<_> = ["replay".into(), "--state".into(), place.state().into_os_string()].into();
+    args.extend(logs.iter().map(|log| log.clone().into_os_string()));
+    eventually("the state is closed", || place.run(&args).status.success().then_some(()));
+}
+
+/// A lively fleet whose scans until now stand in the log.
+fn fleet_with_past(log: &Path, now_ms: i64) -> Fleet {
+    let start_ms = 1_763_683_200_000;
+    let live_from_ms = start_ms + PAST_MS;
+    let world = || {
+        World::new(world::Settings {
+            servers: 8,
+            seed: 11,
+            start_ms,
+            activity: 4.0,
+            truth: false,
+            ..Default::default()
+        })
+    };
+    let serve = ServeSettings {
+        quake3_port: 0,
+        source_port: 0,
+        live_from_ms,
+        speed: 20.0,
+        faults: Shares::default(),
+        rate_limit: None,
+    };
+    let fleet = Fleet::start(world(), serve).expect("a fleet on free ports");
+    let urls: Vec<ServerUrl> = fleet.urls().iter().map(|url| ServerUrl::parse(url).expect("canonical")).collect();
+    let mut lines = Vec::new();
+    for (t_ms, server, snapshot) in History::new(&mut world(), start_ms, live_from_ms) {
+        let snapshot = Snapshot { t_ms: t_ms + now_ms - live_from_ms, ..snapshot };
+        scanlog::write(&mut lines, &urls[server as usize], &Outcome::Snapshot(snapshot));
+    }
+    std::fs::write(log, lines).expect("the log");
+    fleet
 }
 
 /// A daemon that has recorded several files of scans of a lively fleet.
-fn recorded(place: &Place, record: &Path) -> (Daemon, clqd::fleet::Fleet, Vec<String>) {
+fn recorded(place: &Place, record: &Path) -> (Daemon, Fleet, Vec<String>) {
     let fleet = fleet(12, 7, 40.0, Shares::default());
     let daemon = place.start();
     let urls = fleet.urls();
-    let (some, others) = urls.split_at(5);
+    let (some, others) = urls.split_at(TAGGED);
     place.ok([&["servers", "add", "--tag", "some"], &some.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
     place.ok([&["servers", "add"], &others.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
     until("the log is in several files", || scan_logs(record).len() >= 3);
@@ -70,25 +142,6 @@ fn is_rebuilt(place: &Place, kind: &str) -> bool {
     let done = place.run(["board", "top", "--tag", "some", "--window", kind]);
     assert!(done.status.success() || done.err.contains("is being rebuilt"), "{}", done.err);
     done.status.success()
-}
-
-/// What a fresh replay of the log tells of the same windows.
-fn replayed(place: &Place, record: &Path, windows: &[String], urls: &[String]) -> Place {
-    let fresh = Place::new(&format!("[boards]\nwindows = {windows:?}\n"));
-    // Tags are not in the log.
-    let state = clqd::store::StoreSettings { cache_bytes: 16 << 20, create: true };
-    let settings = clqd::config::Config::load(&fresh.config()).expect("the config").engine_settings().unwrap();
-    let mut hot = clqd::hot::Hot::open(&fresh.state(), state, settings).expect("a state");
-    for url in &urls[..5] {
-        hot.engine.add_server(ServerUrl::parse(url).unwrap(), vec!["some".to_owned()], 0).expect("room");
-    }
-    hot.commit().expect("a store");
-    drop(hot);
-    let mut args: Vec<_> = ["replay".into(), "--state".into(), fresh.state().into_os_string()].into();
-    args.extend(scan_logs(record).into_iter().map(|log| log.into_os_string()));
-    eventually("the state is closed", || fresh.run(&args).status.success().then_some(()));
-    assert!(place.state().exists());
-    fresh
 }
 
 #[test]
@@ -120,18 +173,72 @@ fn windows_with_other_boundaries_are_made_from_the_log() {
     assert_eq!(log.matches("windows were rebuilt").count(), 1, "{log}");
     drop(fleet);
     assert!(!place.path("state.rebuild").exists());
-    equals_a_replay(&place, &record, &windows, &urls, &["12", "13", "day", "all-time", "week"]);
+    equals_a_replay(&place, &record, &windows, &urls);
 }
 
-fn equals_a_replay(place: &Place, record: &Path, windows: &[String], urls: &[String], kinds: &[&str]) {
-    let fresh = replayed(place, record, windows, urls);
-    let t_ms = clqd::scanlog::check(record).expect("a log").last_ms;
-    let (rebuilt, want) = (boards(place, kinds, &urls[..6], t_ms), boards(&fresh, kinds, &urls[..6], t_ms));
-    assert!(want.iter().filter(|board| board.len() > 3).count() > 20, "boards with players");
-    assert_eq!(rebuilt.len(), want.len());
-    for (rebuilt, want) in rebuilt.iter().zip(&want) {
-        assert_eq!(rebuilt, want);
+/// The boards of a place whose daemon has ended, which are those of a fresh replay.
+fn equals_a_replay(place: &Place, record: &Path, windows: &[String], urls: &[String]) -> (Hot, Boards) {
+    let fresh = Place::new(&config(record, windows));
+    replay(&fresh, &scan_logs(record), &urls[..TAGGED]);
+    let mut hot = open(place);
+    let (rebuilt, want) = (boards(&mut hot), boards(&mut open(&fresh)));
+    for (name, board) in &want {
+        assert_eq!(rebuilt.get(name), Some(board), "{name:?}");
     }
+    assert_eq!(rebuilt.len(), want.len());
+    assert!(want.values().filter(|board| board.len() > 3).count() > 20, "boards with players");
+    (hot, want)
+}
+
+#[test]
+fn windows_of_long_presences_are_made_from_the_log() {
+    let now_ms = system_ms();
+    let place = Place::new("");
+    let record = place.path("scans.jsonl");
+    place.configure(&config(&record, &[custom(12, 1, now_ms), custom(13, 2, now_ms)]));
+    let fleet = fleet_with_past(&record, now_ms);
+    let urls = fleet.urls();
+    replay(&place, std::slice::from_ref(&record), &urls[..TAGGED]);
+    let daemon = place.start();
+    // Of the past only what the windows and the day before them need is replayed;
+    // then all of it.
+    let late = format!("12 base={} duration=2h every=1h keep=0", rfc3339(now_ms - 3 * HOUR_MS - 600_000));
+    let windows = [late, custom(13, 2, now_ms)];
+    place.configure(&config(&record, &windows));
+    daemon.signal(Signal::SIGHUP);
+    daemon.wait_for_log("windows of type 12 are being rebuilt");
+    daemon.wait_for_log("windows were rebuilt from the scan log");
+    let all = ["hour keep=0", "day keep=0", "month keep=0", "all-time"].map(str::to_owned);
+    let windows = [&windows[..], &all].concat();
+    place.configure(&config(&record, &windows));
+    daemon.signal(Signal::SIGHUP);
+    daemon.wait_for_log("windows of type all-time, hour, day, month are being rebuilt");
+    until("they are rebuilt", || daemon.log().matches("windows were rebuilt").count() == 2);
+    let scans = || place.json(["status"])[0]["engine"]["counts"]["snapshots"].as_u64().expect("a number");
+    let seen = scans();
+    until("it goes on recording", || scans() > seen + 20);
+    daemon.stop();
+    drop(fleet);
+
+    let (hot, boards) = equals_a_replay(&place, &record, &windows, &urls);
+    for ranking in Ranking::ALL {
+        for kind in ["12", "13", "hour", "day", "month", "all-time"] {
+            let of = |(label, scope, of): &&(String, String, &str)| {
+                let window = window::parse(label).expect("a label");
+                window::type_name(window.kind) == kind && !scope.starts_with("server:") && *of == ranking.name()
+            };
+            assert!(boards.keys().filter(of).count() >= 2, "{kind}: {} of games and the tag", ranking.name());
+        }
+    }
+    let all_time = window::parse("all-time").expect("a label");
+    let rows = (0..=urls.len() as u32).flat_map(|key| hot.store.rows(all_time, ServerKey(key)).expect("a store"));
+    let rich = rows.filter(|(_, row)| row.clq1_segments.values().count() >= 4 && row.clq2_games.values().count() >= 2);
+    let rich = rich.filter(|(_, row)| row.elo_rounds >= 3).count();
+    assert!(rich > 20, "{rich} rows with several segments, games and rounds");
+}
+
+fn rfc3339(t_ms: i64) -> String {
+    chrono::DateTime::from_timestamp_millis(t_ms).expect("a time").to_rfc3339()
 }
 
 #[test]
@@ -153,7 +260,7 @@ fn a_restart_with_other_boundaries_and_a_crash_in_between() {
     until("they are rebuilt", || is_rebuilt(&place, "12") && is_rebuilt(&place, "all-time"));
     daemon.stop();
     drop(fleet);
-    equals_a_replay(&place, &record, &windows, &urls, &["12", "all-time"]);
+    equals_a_replay(&place, &record, &windows, &urls);
 }
 
 #[test]

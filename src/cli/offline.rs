@@ -23,7 +23,7 @@ pub fn offline(config: &Config) -> anyhow::Result<Box<dyn Reader>> {
 impl Reader for Hot {
     fn ask(&mut self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<End> {
         if let Some(window) = boards_needed(self, request) {
-            self.make_boards(window)?;
+            self.shelve_boards(window)?;
         }
         let mut rows = answer(self, request)?;
         if let Request::Windows { bytes: true } = request {

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use tokio::sync::mpsc;
 
 use crate::engine::{Plan, WindowBoards};
-use crate::hot::make_boards;
+use crate::hot::build_boards;
 use crate::model::WindowKey;
 use crate::store::{Reader, StoreError};
 
@@ -41,7 +41,7 @@ impl Maker {
         let (plan, reader, made) = (plan(window), self.reader.clone(), self.made.0.clone());
         let make = move || {
             // Nobody waits for it while the daemon stops.
-            _ = made.blocking_send(make_boards(&plan, &reader));
+            _ = made.blocking_send(build_boards(&plan, &reader));
         };
         std::thread::Builder::new().name("boards".to_owned()).spawn(make)?;
         self.at_work = true;

@@ -10,7 +10,7 @@ mod archive;
 mod boards;
 mod handler;
 mod notify;
-mod rebuild;
+pub mod rebuild;
 mod work;
 
 use std::path::{Path, PathBuf};

@@ -3,9 +3,13 @@
 //! recorded, while scans go on and are answered.
 //!
 //! What is recorded from the beginning of a rebuild on is written down once more,
-//! in parts. The thread asks for one part after the other until it has caught up;
-//! the little that is left is replayed between two commits by the engine's thread,
-//! which then takes the windows over. Everything here is made anew after a crash.
+//! in parts. The thread asks for one part after the other until it has caught up.
+//! From then on the engine's thread goes on, in steps between its other work: it
+//! brings over what was made, then replays what was recorded meanwhile and brings
+//! over what that has changed, which is less each time; the last little of both is
+//! one step. Everything here is made anew after a crash.
+
+mod job;
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -18,17 +22,23 @@ use anyhow::Context;
 use tokio::sync::mpsc;
 
 use crate::board::window::type_name;
-use crate::engine::{Engine, EngineSettings, Outcome};
-use crate::hot::{Hot, LogFeed};
+use crate::engine::{Engine, Event, Made, Outcome, TakeOver};
+use crate::hot::Hot;
 use crate::model::ServerUrl;
 use crate::scanlog::{self, LogLines};
 use crate::store::StoreSettings;
+use job::{Job, Part, next_outcome};
 
-/// Scans that the engine's thread replays itself at the end: some milliseconds.
-const LINES_LEFT: u64 = 1_000;
+/// Scans that the engine's thread replays itself between two of its works, and at
+/// the very end: some milliseconds.
+const LINES_PER_STEP: u64 = 200;
+
+/// Rows that are brought over between two works of the engine's thread, and then
+/// committed: some 20 ms.
+const ROWS_PER_STEP: usize = 2_000;
 
 /// Where the daemon keeps what a rebuild needs.
-pub(super) struct Place {
+pub struct Place {
     pub state_dir: PathBuf,
     /// `None`: nothing is recorded.
     pub log: Option<PathBuf>,
@@ -38,7 +48,7 @@ pub(super) struct Place {
 /// Decides what becomes of types of windows that are new or have other
 /// boundaries, and of those that were being rebuilt. Returns what the admin
 /// should know of it.
-pub(super) fn prepare(engine: &mut Engine, log: Option<&Path>) -> Vec<String> {
+pub fn prepare(engine: &mut Engine, log: Option<&Path>) -> Vec<String> {
     let kinds = engine.types_to_rebuild();
     if kinds.is_empty() {
         return Vec::new();
@@ -72,12 +82,12 @@ pub(super) fn prepare(engine: &mut Engine, log: Option<&Path>) -> Vec<String> {
 
 /// Of the oldest line that is at hand.
 fn first_moment(log: &Path) -> Option<i64> {
-    let files = scanlog::packed_files(log).into_iter().chain([log.to_owned()]);
+    let files = scanlog::packed_files(log).into_iter().chain([scanlog::closed_file(log), log.to_owned()]);
     files.filter_map(|file| scanlog::open(&file).ok()?.find_map(Result::ok)).map(|(_, outcome)| outcome.t_ms()).next()
 }
 
 /// What the thread wants.
-pub(super) enum Step {
+pub enum Step {
     /// The next part of what was recorded since the beginning.
     Part,
     /// All but what is recorded now is in it.
@@ -86,10 +96,10 @@ pub(super) enum Step {
 }
 
 /// A step, and the rebuild that it is of.
-pub(super) type Numbered = (u64, Step);
+pub type Numbered = (u64, Step);
 
 /// The rebuild under way, if one is.
-pub(super) struct Rebuilder {
+pub struct Rebuilder {
     steps: (mpsc::Sender<Numbered>, mpsc::Receiver<Numbered>),
     number: u64,
     running: Option<Running>,
@@ -108,36 +118,29 @@ struct Running {
     parts: std::sync::mpsc::Sender<Part>,
     over: Arc<AtomicBool>,
     result: Option<anyhow::Result<Box<Hot>>>,
+    stage: Stage,
+    /// The part that the engine's thread replays.
+    lines: Option<LogLines>,
 }
 
-/// Some of what was recorded, whole lines.
-struct Part {
-    path: PathBuf,
-    lines: u64,
-}
-
-/// What the thread is given.
-struct Job {
-    dir: PathBuf,
-    store: StoreSettings,
-    settings: EngineSettings,
-    tags: Vec<(ServerUrl, Vec<String>)>,
-    from_ms: i64,
-    log: PathBuf,
-    /// Files are told by their numbers: a rotation renames them.
-    packed: Vec<u64>,
-    over: Arc<AtomicBool>,
+/// How far the engine's thread is with what was made.
+enum Stage {
+    /// Until it is made, and the old rows are swept out.
+    Waiting,
+    Bringing(TakeOver),
+    /// All that was made is brought.
+    Replaying(TakeOver),
 }
 
 impl Rebuilder {
     /// What an earlier life left is removed.
-    pub(super) fn new(place: &Place) -> Rebuilder {
+    pub fn new(place: &Place) -> Rebuilder {
         _ = fs::remove_dir_all(rebuild_dir(&place.state_dir));
         Rebuilder { steps: mpsc::channel(1), number: 0, running: None, failed: None }
     }
 
     /// Begins anew. All that was recorded must be in the files of the log.
-    pub(super) fn begin(&mut self, engine: &mut Engine, place: &Place) {
+    pub fn begin(&mut self, engine: &mut Engine, place: &Place) {
         self.end();
         self.number += 1;
         match self.started(engine, place) {
@@ -156,16 +159,20 @@ impl Rebuilder {
         // A rotation empties the running file.
         let running = dir.join("log.jsonl");
         fs::copy(&log, &running).with_context(|| format!("cannot copy {}", log.display()))?;
+        // Before the others are looked for: where it is packed meanwhile it is among
+        // them too, and what comes again is passed over.
+        let closed = File::open(scanlog::closed_file(&log)).ok();
         let packed = scanlog::packed_files(&log).into_iter().map(|file| Ok(fs::metadata(file)?.ino()));
         let over = Arc::new(AtomicBool::new(false));
         let from_ms = engine.rebuild_from_ms();
-        let job = Job {
+        let mut job = Job {
             dir: dir.clone(),
             store: StoreSettings { cache_bytes: place.cache_bytes, create: true },
             settings: engine.rebuild_settings(),
             tags: engine.tags_of_servers(),
             from_ms,
             packed: packed.collect::<std::io::Result<_>>().context("cannot read the scan log")?,
+            closed,
             log,
             over: over.clone(),
         };
@@ -184,15 +191,27 @@ impl Rebuilder {
         };
         std::thread::Builder::new().name("rebuild".to_owned()).spawn(work)?;
         let part = File::create(part_path(&dir, 0))?;
-        Ok(Running { dir, from_ms, buffer: Vec::new(), part, part_number: 0, part_lines: 0, parts, over, result: None })
+        Ok(Running {
+            dir,
+            from_ms,
+            buffer: Vec::new(),
+            part,
+            part_number: 0,
+            part_lines: 0,
+            parts,
+            over,
+            result: None,
+            stage: Stage::Waiting,
+            lines: None,
+        })
     }
 
     /// The next step; for ever none while nothing is rebuilt.
-    pub(super) async fn step(&mut self) -> Numbered {
+    pub async fn step(&mut self) -> Numbered {
         self.steps.1.recv().await.expect("one sender is held here")
     }
 
-    pub(super) fn take(&mut self, (number, step): Numbered) {
+    pub fn take(&mut self, (number, step): Numbered) {
         let Some(running) = self.running.as_mut().filter(|_| number == self.number) else { return };
         match step {
             Step::Part => match running.next_part() {
@@ -206,7 +225,7 @@ impl Rebuilder {
     }
 
     /// A scan that is recorded.
-    pub(super) fn add(&mut self, url: &ServerUrl, outcome: &Outcome) {
+    pub fn add(&mut self, url: &ServerUrl, outcome: &Outcome) {
         let Some(running) = &mut self.running else { return };
         scanlog::write(&mut running.buffer, url, outcome);
         running.part_lines += 1;
@@ -218,32 +237,39 @@ impl Rebuilder {
     }
 
     /// Whether what was made waits to be taken over, or to be given up.
-    pub(super) fn waits(&self) -> bool {
+    pub fn waits(&self) -> bool {
         self.failed.is_some() || self.running.as_ref().is_some_and(|running| running.result.is_some())
     }
 
-    /// What was made, with all that was recorded until now.
-    pub(super) fn up_to_date(&mut self) -> anyhow::Result<Option<&mut Hot>> {
-        if let Some(error) = self.failed.take() {
-            return Err(error);
+    /// Whether the next step of taking over is due at once.
+    pub fn is_taking_over(&self) -> bool {
+        let is_made = |running: &Running| running.result.is_some() && !matches!(running.stage, Stage::Waiting);
+        self.running.as_ref().is_some_and(is_made)
+    }
+
+    /// One step of taking over windows that are made, as soon as their old rows are
+    /// swept out. Before it, all must be committed. Returns whether the rebuild is
+    /// over.
+    pub fn take_over(&mut self, hot: &mut Hot) -> anyhow::Result<bool> {
+        let step = match self.failed.take() {
+            Some(error) => Err(error),
+            None => self.running.as_mut().map_or(Ok(None), |running| running.step(hot)),
+        };
+        match step {
+            Ok(None) => return Ok(false),
+            Ok(Some(windows)) => tracing::info!(windows, "windows were rebuilt from the scan log"),
+            Err(error) => {
+                tracing::warn!("windows cannot be rebuilt from the scan log and begin now: {error:#}");
+                hot.engine.begin_types_now();
+            }
         }
-        let Some(running) = &mut self.running else { return Ok(None) };
-        if let Some(Err(_)) = &running.result {
-            return running.result.take().expect("looked at above").map(|_| None);
-        }
-        if running.result.is_none() {
-            return Ok(None);
-        }
-        let (part, from_ms) = (running.next_part()?, running.from_ms);
-        let Some(Ok(hot)) = &mut running.result else { return Ok(None) };
-        replay(hot, scanlog::open(&part.path)?, from_ms, &AtomicBool::new(false))?;
+        self.end();
         hot.commit()?;
-        _ = fs::remove_file(&part.path);
-        Ok(Some(hot))
+        Ok(true)
     }
 
     /// Lets go of everything, away from the engine's thread.
-    pub(super) fn end(&mut self) {
+    fn end(&mut self) {
         let Some(running) = self.running.take() else { return };
         running.over.store(true, Ordering::Relaxed);
         std::thread::spawn(move || {
@@ -263,6 +289,71 @@ impl Drop for Rebuilder {
 }
 
 impl Running {
+    /// Returns how many windows were taken over, once they are.
+    fn step(&mut self, hot: &mut Hot) -> anyhow::Result<Option<usize>> {
+        let Some(made) = self.result.take() else { return Ok(None) };
+        let mut made = made?;
+        let windows = self.step_with(&mut made, hot)?;
+        self.result = Some(Ok(made));
+        Ok(windows)
+    }
+
+    fn step_with(&mut self, made: &mut Hot, hot: &mut Hot) -> anyhow::Result<Option<usize>> {
+        match std::mem::replace(&mut self.stage, Stage::Waiting) {
+            Stage::Waiting => {
+                made.commit()?;
+                let begun = hot.engine.begin_take_over(&hot.store, &made.engine);
+                self.stage = begun.map_or(Stage::Waiting, Stage::Bringing);
+            }
+            Stage::Bringing(taking) | Stage::Replaying(taking) if hot.engine.is_overtaken(&taking) => {
+                hot.engine.give_up_take_over();
+            }
+            Stage::Bringing(mut taking) => {
+                if bring(hot, made, &mut taking, ROWS_PER_STEP)? {
+                    self.stage = Stage::Bringing(taking);
+                    return Ok(None);
+                }
+                made.commit()?;
+                if self.lines.is_none() {
+                    let part = self.next_part()?;
+                    self.lines = Some(scanlog::open(&part.path)?);
+                    // It is open.
+                    _ = fs::remove_file(&part.path);
+                    if part.lines <= LINES_PER_STEP {
+                        while self.replay_some(made)? {}
+                        hot.engine.see_changed(&mut taking, &made.engine);
+                        while bring(hot, made, &mut taking, usize::MAX)? {}
+                        return Ok(Some(hot.engine.take_over(&made.engine)));
+                    }
+                }
+                self.stage = Stage::Replaying(taking);
+            }
+            Stage::Replaying(mut taking) => {
+                self.stage = if self.replay_some(made)? {
+                    Stage::Replaying(taking)
+                } else {
+                    hot.engine.see_changed(&mut taking, &made.engine);
+                    Stage::Bringing(taking)
+                };
+            }
+        }
+        Ok(None)
+    }
+
+    /// Brings in some of the part at hand, without a commit: what is not committed is
+    /// what has changed. Returns whether there is more of it.
+    fn replay_some(&mut self, made: &mut Hot) -> anyhow::Result<bool> {
+        let Some(lines) = &mut self.lines else { return Ok(false) };
+        for _ in 0..LINES_PER_STEP {
+            let Some((url, outcome)) = next_outcome(lines, self.from_ms)? else {
+                self.lines = None;
+                return Ok(false);
+            };
+            made.handle(Event::Observed { url, outcome })?;
+        }
+        Ok(true)
+    }
+
     fn flush(&mut self) -> anyhow::Result<()> {
         let written = self.part.write_all(&self.buffer);
         written.with_context(|| format!("cannot write to {}", self.dir.display()))?;
@@ -281,75 +372,11 @@ impl Running {
     }
 }
 
-impl Job {
-    fn run(&self, next_part: &mut dyn FnMut() -> Option<Part>) -> anyhow::Result<Hot> {
-        let mut hot = Hot::open(&self.dir.join("state"), self.store, self.settings.clone())?;
-        for (url, tags) in &self.tags {
-            hot.engine.add_server(url.clone(), tags.clone(), 0)?;
-        }
-        for &number in self.packed_from() {
-            // One that is not kept any more holds nothing that can be had.
-            let Some(lines) = open_packed(&self.log, number)? else { continue };
-            replay(&mut hot, lines, self.from_ms, &self.over)?;
-        }
-        replay(&mut hot, scanlog::open(&self.dir.join("log.jsonl"))?, self.from_ms, &self.over)?;
-        loop {
-            hot.commit()?;
-            let part = next_part().context("the daemon is stopping")?;
-            replay(&mut hot, scanlog::open(&part.path)?, self.from_ms, &self.over)?;
-            _ = fs::remove_file(&part.path);
-            if part.lines < LINES_LEFT {
-                hot.commit()?;
-                return Ok(hot);
-            }
-        }
-    }
-
-    /// The packed files that may hold something of `from_ms` or later.
-    fn packed_from(&self) -> &[u64] {
-        let begins_before = |number: &u64| {
-            let lines = open_packed(&self.log, *number).ok().flatten();
-            let first = lines.and_then(|mut lines| lines.find_map(Result::ok));
-            first.is_some_and(|(_, outcome)| outcome.t_ms() <= self.from_ms)
-        };
-        &self.packed[self.packed.iter().rposition(begins_before).unwrap_or(0)..]
-    }
-}
-
-/// Opens the packed file with a number of the file system, whatever its name is
-/// by now.
-fn open_packed(log: &Path, number: u64) -> anyhow::Result<Option<LogLines>> {
-    for path in scanlog::packed_files(log) {
-        let Ok(file) = File::open(&path) else { continue }; // renamed right now
-        if file.metadata()?.ino() == number {
-            return Ok(Some(scanlog::of_file(&path, file)?));
-        }
-    }
-    Ok(None)
-}
-
-/// Brings in the lines from a moment on. A line that cannot be read is passed
-/// over: the others tell what can be told.
-fn replay(hot: &mut Hot, lines: LogLines, from_ms: i64, over: &AtomicBool) -> anyhow::Result<()> {
-    let mut feed = LogFeed::beside();
-    for line in lines {
-        let (url, outcome) = match line {
-            Ok(line) => line,
-            Err(error @ scanlog::LogError::Io { .. }) => return Err(error.into()),
-            Err(error) => {
-                tracing::warn!("passed over in a rebuild of windows: {error:#}");
-                continue;
-            }
-        };
-        if outcome.t_ms() < from_ms {
-            continue;
-        }
-        feed.take(hot, url, outcome)?;
-        if feed.is_at_look() {
-            anyhow::ensure!(!over.load(Ordering::Relaxed), "it was given up");
-        }
-    }
-    Ok(())
+/// Brings over about so many rows. Returns whether there is more.
+fn bring(hot: &mut Hot, made: &Hot, taking: &mut TakeOver, most: usize) -> anyhow::Result<bool> {
+    let reader = made.store.reader();
+    let made = Made { engine: &made.engine, source: &made.store, reader: &reader };
+    Ok(hot.engine.bring_some(taking, &hot.store, &made, most)?)
 }
 
 /// Beside the state directory.
@@ -367,8 +394,12 @@ fn part_path(dir: &Path, number: u64) -> PathBuf {
 mod tests {
     use super::*;
     use crate::board::window::{Shape, WindowSpec, Windows};
-    use crate::model::WindowType;
+    use crate::engine::EngineSettings;
+    use crate::engine::Source;
+    use crate::hot::LogFeed;
+    use crate::model::commit::RowKey;
     use crate::model::week::Calendar;
+    use crate::model::{PlayerKey, ServerKey, WindowKey, WindowType};
 
     /// What is said when days come to the settings.
     fn noted(log: Option<&Path>) -> (Vec<String>, bool) {
@@ -401,5 +432,72 @@ mod tests {
         fs::write(&log, "{\"t\":1764064700000,\"server\":\"quake3://10.0.0.1:27960\",\"miss\":true}\n").unwrap();
         let (notes, rebuilding) = noted(Some(&log));
         assert_eq!((&*notes[0], rebuilding), ("windows of type day are being rebuilt from the scan log", true));
+    }
+
+    /// Plays a scan every two minutes: a line of the log each.
+    fn lines(minutes: std::ops::Range<i64>) -> String {
+        let line = |minute: i64| {
+            let (t_ms, points) = (1_764_064_800_000 + minute * 60_000, minute % 40);
+            format!(
+                "{{\"t\":{t_ms},\"server\":\"quake3://10.0.0.1:27960\",\"game\":\"baseq3\",\"map\":\"m\",\"slots\":8,\
+                 \"players\":[{{\"name\":\"ann\",\"points\":{points},\"ping\":9}}]}}\n"
+            )
+        };
+        minutes.step_by(2).map(line).collect()
+    }
+
+    fn observe(hot: &mut Hot, lines: &str, mut each: impl FnMut(&ServerUrl, &Outcome)) {
+        for line in lines.lines() {
+            let (url, outcome) = scanlog::parse(line).unwrap();
+            each(&url, &outcome);
+            hot.handle(Event::Observed { url, outcome }).unwrap();
+        }
+    }
+
+    /// A rebuild begins while the file before the running one is packed, and that ends
+    /// before it is read.
+    #[test]
+    fn a_file_that_is_packed_right_now_is_not_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("scans.jsonl");
+        let named = |end: &str| PathBuf::from(format!("{}.{end}", log.display()));
+        let zst = |text: String| zstd::encode_all(text.as_bytes(), 3).unwrap();
+        fs::write(named("2.zst"), zst(lines(0..100))).unwrap();
+        fs::write(named("1.packing"), lines(100..200)).unwrap();
+        fs::write(&log, lines(200..300)).unwrap();
+        let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+        let mut hot = Hot::open(&dir.path().join("state"), store, EngineSettings::default()).unwrap();
+        observe(&mut hot, &lines(0..300), |_, _| ());
+        hot.commit().unwrap();
+        let all_time = WindowSpec { kind: WindowType::ALL_TIME, shape: Shape::AllTime, keep: 0 };
+        let windows = Windows::new(Calendar::default(), [all_time]).unwrap();
+        hot.engine.reload(EngineSettings { windows, ..EngineSettings::default() });
+        prepare(&mut hot.engine, Some(&log));
+        hot.commit().unwrap();
+
+        let place = Place { state_dir: dir.path().join("state"), log: Some(log.clone()), cache_bytes: 16 << 20 };
+        let mut rebuilder = Rebuilder::new(&place);
+        rebuilder.begin(&mut hot.engine, &place);
+        fs::write(named("1.zst"), zst(lines(100..200))).unwrap();
+        fs::remove_file(named("1.packing")).unwrap();
+        while !rebuilder.waits() {
+            let step = rebuilder.steps.1.blocking_recv().unwrap();
+            rebuilder.take(step);
+        }
+        // What is scanned meanwhile takes several steps, too.
+        observe(&mut hot, &lines(300..1_500), |url, outcome| rebuilder.add(url, outcome));
+        hot.commit().unwrap();
+        while !rebuilder.take_over(&mut hot).unwrap() {
+            hot.commit().unwrap();
+        }
+        observe(&mut hot, &lines(1_500..1_540), |_, _| ());
+        let gone = lines(1_540..1_541).replace("ann", "bob");
+        observe(&mut hot, &gone, |_, _| ());
+        hot.commit().unwrap();
+        let key = |window| RowKey { window, server: ServerKey(1), player: PlayerKey(1) };
+        let week = Calendar::default().week(1_764_064_800_000);
+        let of_week = hot.store.row(key(week.into())).unwrap().unwrap();
+        let of_all = hot.store.row(key(WindowKey { kind: WindowType::ALL_TIME, index: 0 })).unwrap();
+        assert_eq!(of_all, Some(of_week));
     }
 }

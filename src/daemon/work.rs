@@ -237,6 +237,8 @@ impl Work {
                 self.swept_ms = now_ms;
                 self.hot.sweep()?;
                 self.take_over()?;
+            } else if self.rebuilder.is_taking_over() {
+                self.take_over()?;
             }
             self.answer_askers()?;
             if self.changed_ms.is_some_and(|since| now_ms - since >= self.commit_interval_ms) {
@@ -246,6 +248,9 @@ impl Work {
     }
 
     fn next_wake_ms(&self, now_ms: i64) -> i64 {
+        if self.rebuilder.is_taking_over() {
+            return now_ms;
+        }
         let tick = self.ticked_ms + self.hot.engine.tick_interval_ms();
         let commit = self.changed_ms.map_or(i64::MAX, |since| since + self.commit_interval_ms);
         let full = self.requests.as_ref().is_none_or(|requests| requests.capacity() == 0);
@@ -324,25 +329,15 @@ impl Work {
         Ok(())
     }
 
-    /// Takes over windows that are made, as soon as their old rows are swept out.
+    /// One step of taking over windows that are made.
     fn take_over(&mut self) -> anyhow::Result<()> {
         if !self.rebuilder.waits() {
             return Ok(());
         }
         self.commit()?;
-        match self.rebuilder.up_to_date() {
-            Ok(Some(made)) if self.hot.engine.can_take_over(&self.hot.store, &made.engine) => {
-                let reader = made.store.reader();
-                let windows = self.hot.engine.take_over(&self.hot.store, &made.engine, &made.store, &reader)?;
-                tracing::info!(windows, "windows were rebuilt from the scan log");
-            }
-            Ok(_) => return Ok(()),
-            Err(error) => {
-                tracing::warn!("windows cannot be rebuilt from the scan log and begin now: {error:#}");
-                self.hot.engine.begin_types_now();
-            }
+        if !self.rebuilder.take_over(&mut self.hot)? {
+            return Ok(());
         }
-        self.rebuilder.end();
         self.commit()?;
         self.hot.engine.windows_running().into_iter().for_each(|window| self.boards.want(window));
         Ok(())

@@ -12,6 +12,7 @@ use std::hash::Hasher;
 
 use siphasher::sip::SipHasher24;
 
+use super::shelf::generation;
 use super::{Engine, Group, Source, ViewError};
 use crate::board::order::{Order, Orders};
 use crate::board::question::{self, AskError, Found};
@@ -199,7 +200,7 @@ impl Engine {
                     let order = orders.order(ranking);
                     let places: Vec<Place> =
                         rows.iter().filter_map(|(player, row)| orders.place(*player, row, ranking)).collect();
-                    let generation = generation(&name.scope, &window.window, ranking, order);
+                    let generation = generation(key, server, ranking, order);
                     let version = version(&places);
                     Cow::Owned(Set::build_of_players(order.direction, generation, vec![places]).at_version(version))
                 };
@@ -320,22 +321,6 @@ pub(super) fn order_view(order: Order) -> OrderView {
 /// A moment in the words of RFC 3339.
 fn shown_time(t_ms: i64) -> String {
     chrono::DateTime::from_timestamp_millis(t_ms).map_or_else(|| t_ms.to_string(), |t| t.to_rfc3339())
-}
-
-/// Tells a board from every other by its names, and the same one before a
-/// restart and after: a cursor stays good as long as the board is there.
-fn generation(scope: &ScopeName, window: &str, ranking: Ranking, order: Order) -> u64 {
-    let mut hash = SipHasher24::new();
-    let direction = |direction| match direction {
-        Direction::HighIsBetter => "high",
-        Direction::LowIsBetter => "low",
-    };
-    let (by, of_tie) = order.tie.map_or(("", ""), |(by, of_tie)| (by.name(), direction(of_tie)));
-    for text in [&*scope.to_string(), window, ranking.name(), direction(order.direction), by, of_tie] {
-        hash.write(text.as_bytes());
-        hash.write(&[0xff]); // In no text.
-    }
-    hash.finish()
 }
 
 /// Of a board that nobody counts the changes of: a digest of its places.

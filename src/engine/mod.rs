@@ -23,6 +23,7 @@ mod rows;
 mod settings;
 mod shelf;
 mod tags;
+mod takeover;
 mod track;
 mod view;
 mod windows;
@@ -52,6 +53,7 @@ pub use forget::Forgotten;
 pub use plan::{Plan, WindowSource, Workers};
 pub use settings::EngineSettings;
 pub use shelf::{Group, WindowBoards};
+pub use takeover::{Made, TakeOver};
 pub use view::ViewError;
 
 /// What the engine reads of committed state. Reads see every applied commit.
@@ -270,6 +272,8 @@ struct Books {
     shelf: shelf::Shelf,
     /// Types of windows that are not as the state had them.
     renewed: Vec<WindowType>,
+    /// Windows that are being taken over: some of their rows are here already.
+    brought: Vec<WindowKey>,
     pending: Pending,
     /// The first player of whom the store holds nothing: he came after the last
     /// commit.
@@ -404,6 +408,7 @@ impl Engine {
                 memory: Memory::default(),
                 shelf: shelf::Shelf::default(),
                 renewed: Vec::new(),
+                brought: Vec::new(),
                 pending: Pending::default(),
                 unstored: PlayerKey(meta.next_player),
                 forgotten: loaded.forgotten.into_iter().collect(),
@@ -659,6 +664,11 @@ impl Engine {
 impl Pending {
     fn row(&self, key: RowKey) -> Option<WeekRow> {
         Some(self.rows.get(&(key.window, key.server))?.get(&key.player)?.unpack())
+    }
+
+    fn put_row(&mut self, key: RowKey, row: &WeekRow) {
+        let of_server = self.rows.entry((key.window, key.server)).or_default();
+        self.rows_len += usize::from(of_server.insert(key.player, PackedRow::pack(row)).is_none());
     }
 }
 

@@ -9,6 +9,8 @@
 //!
 //! A server's board is not here: it is ordered when it is asked for.
 
+use std::hash::{Hash, Hasher};
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::plan::Plan;
@@ -129,11 +131,11 @@ impl Rules {
     }
 }
 
-/// Tells a board from every other; the same after a restart.
-fn generation(window: WindowKey, group: Group, ranking: Ranking, order: Order) -> u64 {
-    use std::hash::{Hash, Hasher};
+/// Tells a board, of a group or a server, from every other; the same after a
+/// restart: a cursor stays good as long as the board is there.
+pub(super) fn generation(window: WindowKey, scope: impl Hash, ranking: Ranking, order: Order) -> u64 {
     let mut hasher = siphasher::sip::SipHasher24::new();
-    (window, group, ranking, order).hash(&mut hasher);
+    (window, scope, ranking, order).hash(&mut hasher);
     hasher.finish()
 }
 

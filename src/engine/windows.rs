@@ -8,7 +8,6 @@ use std::ops::Range;
 use super::close::CLOSE_DELAY_MS;
 use super::{Books, Engine, Source};
 use crate::model::commit::{RowKey, WeekPhase, WindowState};
-use crate::model::packed::PackedRow;
 use crate::model::row::WeekRow;
 use crate::model::{ServerKey, WeekKey, WindowKey, WindowType};
 
@@ -196,8 +195,7 @@ impl Books {
     /// A row goes to its place, unless its window is gone.
     pub(super) fn put_row(&mut self, key: RowKey, row: &WeekRow) {
         if self.is_kept(key.window) {
-            let of_server = self.pending.rows.entry((key.window, key.server)).or_default();
-            self.pending.rows_len += usize::from(of_server.insert(key.player, PackedRow::pack(row)).is_none());
+            self.pending.put_row(key, row);
         }
     }
 

@@ -10,4 +10,4 @@ mod straight;
 
 pub use line::{LineError, parse, write};
 pub use read::{LogError, LogLines, LogSpan, check, of_file, open, tail};
-pub use record::{Recorder, RecorderSettings, packed_files};
+pub use record::{Recorder, RecorderSettings, closed_file, packed_files};

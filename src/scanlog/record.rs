@@ -139,11 +139,19 @@ fn packing(path: &Path) -> PathBuf {
     packed(path, 1).with_extension("packing")
 }
 
-/// The packed files of a running one, oldest first.
+/// The packed files of a running one, oldest first. While a file is closed and
+/// packed a number is missing.
 pub fn packed_files(path: &Path) -> Vec<PathBuf> {
-    let mut files: Vec<PathBuf> = (1..).map(|n| packed(path, n)).take_while(|file| file.exists()).collect();
+    let is_there = |n: u32| packed(path, n).exists();
+    let numbers = (1..).take_while(|&n| is_there(n) || is_there(n + 1));
+    let mut files: Vec<PathBuf> = numbers.map(|n| packed(path, n)).filter(|file| file.exists()).collect();
     files.reverse();
     files
+}
+
+/// Where a closed file is until it is packed. It is newer than those.
+pub fn closed_file(path: &Path) -> PathBuf {
+    packing(path)
 }
 
 /// `FILE.n.zst`.
@@ -249,6 +257,18 @@ mod tests {
             let times: Vec<i64> = lines.map(|line| line.unwrap().1.t_ms()).collect();
             assert_eq!(times, [1, 2, 3, 4], "{done}");
             assert!(!packing(&path).exists() && !packed(&path, 4).exists(), "{done}");
+        }
+    }
+
+    #[test]
+    fn packed_files_are_found_while_one_is_packed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("scans.jsonl");
+        for there in [&[][..], &[1], &[2], &[1, 2, 3], &[2, 3, 4], &[1, 2, 4]] {
+            there.iter().for_each(|&n| fs::write(packed(&path, n), "").unwrap());
+            let files = packed_files(&path);
+            assert!(files.iter().eq(there.iter().rev().map(|&n| packed(&path, n)).collect::<Vec<_>>().iter()));
+            files.iter().for_each(|file| fs::remove_file(file).unwrap());
         }
     }
 

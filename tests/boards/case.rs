@@ -116,7 +116,7 @@ impl Case {
 
     /// Name, score as shown, and when it was reached; best first.
     pub fn board(&mut self, scope: &str, label: &str, ranking: Ranking) -> Vec<(String, f64, i64)> {
-        self.hot().boards(window::parse(label).expect("a label")).expect("a store");
+        self.hot().commit_and_shelve(window::parse(label).expect("a label")).expect("a store");
         self.board_at_hand(scope, label, ranking)
     }
 

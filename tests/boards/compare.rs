@@ -116,7 +116,7 @@ pub fn check(
             let label = window::label(window);
             assert!(known.contains(&window), "{of}: {label} is not listed, only {known:?}");
             filled.insert(window);
-            hot.boards(window).expect("a store");
+            hot.commit_and_shelve(window).expect("a store");
             for (name, scope) in &scopes {
                 // Ratings may go on from week to week, and from no other window.
                 let rows = match window.week() {
@@ -140,7 +140,7 @@ pub fn check(
     }
     let running = hot.engine.windows_running();
     for window in known.into_iter().filter(|w| !filled.contains(w) && running.contains(w)) {
-        hot.boards(window).expect("a store");
+        hot.commit_and_shelve(window).expect("a store");
         let boards = read(hot, &scopes, &[window]);
         assert!(boards.values().all(|board| board.places.is_empty()), "{of}: nothing was revealed in {window:?}");
     }

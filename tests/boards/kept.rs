@@ -41,7 +41,7 @@ fn settings_that_come_again_change_nothing() {
     rounds(&mut case, t, 20);
     case.settle(t + HOUR_MS);
     for window in case.hot().engine.windows_running() {
-        case.hot().boards(window).unwrap();
+        case.hot().commit_and_shelve(window).unwrap();
     }
     let boards = |case: &mut Case| {
         let mut all = Vec::new();
@@ -81,7 +81,7 @@ fn the_other_end_comes_first() {
     assert!(at_hand.iter().map(|(name, score, _)| (name, score)).eq(high.iter().map(|(name, score)| (name, score))));
     assert!(case.ask(&board, &after).is_ok(), "the board of before answers");
     let plan = case.hot().engine.plan_boards(day());
-    let made = clqd::hot::make_boards(&plan, &case.hot().store.reader()).unwrap();
+    let made = clqd::hot::build_boards(&plan, &case.hot().store.reader()).unwrap();
     assert!(case.ask(&board, &after).is_ok(), "until the other is there");
     case.hot().engine.shelve(made);
     assert!(case.hot().engine.windows_out_of_order().iter().all(|window| *window != day()));
@@ -95,7 +95,7 @@ fn the_other_end_comes_first() {
 
     // Boards that were planned by rules of before are not taken.
     let plan = case.hot().engine.plan_boards(day());
-    let made = clqd::hot::make_boards(&plan, &case.hot().store.reader()).unwrap();
+    let made = clqd::hot::build_boards(&plan, &case.hot().store.reader()).unwrap();
     case.set_low(&[]);
     case.reload();
     case.hot().engine.shelve(made);
@@ -134,7 +134,7 @@ fn another_ranking_parts_equal_scores() {
     assert!(case.hot().engine.windows_out_of_order().contains(&day()));
     assert!(case.ask(&board, &after).is_ok(), "the board of before answers");
     let plan = case.hot().engine.plan_boards(day());
-    let made = clqd::hot::make_boards(&plan, &case.hot().store.reader()).unwrap();
+    let made = clqd::hot::build_boards(&plan, &case.hot().store.reader()).unwrap();
     case.hot().engine.shelve(made);
     let stale = case.ask(&board, &after).unwrap_err().to_string();
     assert!(stale.contains("begin anew"), "{stale}");
@@ -167,12 +167,12 @@ fn boards_at_hand_learn_the_rules_of_a_new_game() {
     case.restart();
     let t = ms("2026-11-18T09:10:00Z");
     case.scan(t, A, &[("ann", 0)]);
-    case.hot().boards(day()).unwrap();
+    case.hot().commit_and_shelve(day()).unwrap();
     let plan = case.hot().engine.plan_boards(day());
-    let made = clqd::hot::make_boards(&plan, &case.hot().store.reader()).unwrap();
+    let made = clqd::hot::build_boards(&plan, &case.hot().store.reader()).unwrap();
     let week = parse("2026-W47").expect("a label");
     let plan = case.hot().engine.plan_boards(week);
-    let made_of_week = clqd::hot::make_boards(&plan, &case.hot().store.reader()).unwrap();
+    let made_of_week = clqd::hot::build_boards(&plan, &case.hot().store.reader()).unwrap();
     case.scan(t + MINUTE_MS, C, &[("ann", 0), ("bob", 0)]);
     case.scan(t + 2 * MINUTE_MS, C, &[("ann", 3), ("bob", 1)]);
     let first = |case: &mut Case| case.points("game:cstrike", DAY)[0].0.clone();
@@ -197,7 +197,7 @@ fn a_group_that_goes_leaves_the_others() {
     case.hot().engine.greylist(&url, Some("test".to_owned())).unwrap();
     case.hot().commit().unwrap();
     let plan = case.hot().engine.plan_boards(day());
-    let made = clqd::hot::make_boards(&plan, &case.hot().store.reader()).unwrap();
+    let made = clqd::hot::build_boards(&plan, &case.hot().store.reader()).unwrap();
     case.hot().engine.shelve(made);
     assert!(all(&mut case, "tag:alone").iter().all(Vec::is_empty));
     assert!(all(&mut case, "game:cstrike").iter().all(Vec::is_empty));
@@ -218,9 +218,9 @@ fn boards_are_made_on_another_thread_while_scans_come_in() {
         let made = std::thread::scope(|scope| {
             let builder = scope.spawn(|| {
                 // As often as there is time for: what is made last is taken.
-                let mut made = clqd::hot::make_boards(&plan, &reader).unwrap();
+                let mut made = clqd::hot::build_boards(&plan, &reader).unwrap();
                 while !done.load(Ordering::Acquire) {
-                    made = clqd::hot::make_boards(&plan, &reader).unwrap();
+                    made = clqd::hot::build_boards(&plan, &reader).unwrap();
                 }
                 made
             });
@@ -240,7 +240,7 @@ fn boards_are_made_on_another_thread_while_scans_come_in() {
         case.hot().engine.shelve(made);
         let kept = Ranking::ALL.map(|ranking| case.board("game:baseq3", DAY, ranking));
         let plan = case.hot().engine.plan_boards(day());
-        let anew = clqd::hot::make_boards(&plan, &case.hot().store.reader()).unwrap();
+        let anew = clqd::hot::build_boards(&plan, &case.hot().store.reader()).unwrap();
         case.hot().engine.shelve(anew);
         let anew = Ranking::ALL.map(|ranking| case.board("game:baseq3", DAY, ranking));
         assert_eq!(kept, anew, "round {round}");
@@ -253,7 +253,7 @@ fn an_answer_is_of_one_moment() {
     let mut case = Case::new("UTC", &["day keep=0"]);
     let t = ms("2026-11-18T01:00:00Z");
     rounds(&mut case, t, 30);
-    case.hot().boards(day()).unwrap();
+    case.hot().commit_and_shelve(day()).unwrap();
     let hot = RwLock::new(case.take());
     let (done, answers) = (AtomicBool::new(false), std::sync::atomic::AtomicUsize::new(0));
     std::thread::scope(|scope| {
@@ -322,10 +322,10 @@ fn boards_go_with_their_window() {
     let t = ms("2026-11-18T10:10:00Z");
     rounds(&mut case, t, 5);
     let gone = [parse("2026-11-18T10Z").expect("a label"), parse("2026-W47").expect("a label")];
-    gone.iter().for_each(|window| case.hot().boards(*window).unwrap());
+    gone.iter().for_each(|window| case.hot().commit_and_shelve(*window).unwrap());
     assert!(gone.iter().all(|window| case.hot().engine.boards(*window).is_some()));
     let plan = case.hot().engine.plan_boards(gone[0]);
-    let made = clqd::hot::make_boards(&plan, &case.hot().store.reader()).unwrap();
+    let made = clqd::hot::build_boards(&plan, &case.hot().store.reader()).unwrap();
     for weeks in 1..3 {
         rounds(&mut case, t + weeks * 7 * 24 * HOUR_MS, 5);
         case.settle(t + weeks * 7 * 24 * HOUR_MS + HOUR_MS);
@@ -335,11 +335,11 @@ fn boards_go_with_their_window() {
     // What was made meanwhile comes too late, and what is asked for, too.
     case.hot().engine.shelve(made);
     let plan = case.hot().engine.plan_boards(gone[0]);
-    let made = clqd::hot::make_boards(&plan, &case.hot().store.reader()).unwrap();
+    let made = clqd::hot::build_boards(&plan, &case.hot().store.reader()).unwrap();
     case.hot().engine.shelve(made);
     assert!(gone.iter().all(|window| case.hot().engine.boards(*window).is_none()));
     let newest = parse("2026-W49").expect("a label");
-    case.hot().boards(newest).unwrap();
+    case.hot().commit_and_shelve(newest).unwrap();
     assert!(case.hot().engine.boards(newest).is_some_and(|boards| boards.players() > 0), "others are there");
 }
 
@@ -349,11 +349,15 @@ fn boards_of_windows_that_are_over_take_no_more_room_than_they_may() {
     let t = ms("2026-11-18T09:10:00Z");
     let hours = ["2026-11-18T09Z", "2026-11-18T10Z", "2026-11-18T11Z"].map(|hour| parse(hour).expect("a label"));
     for hour in 0..3 {
-        case.hot().engine.windows_running().into_iter().for_each(|window| case.hot().boards(window).unwrap());
+        case.hot()
+            .engine
+            .windows_running()
+            .into_iter()
+            .for_each(|window| case.hot().commit_and_shelve(window).unwrap());
         rounds(&mut case, t + hour * 60 * MINUTE_MS, 4);
     }
     for hour in hours {
-        case.hot().boards(hour).unwrap();
+        case.hot().commit_and_shelve(hour).unwrap();
     }
     let before = hours.map(|hour| case.points("game:baseq3", &label(hour)));
     case.hot().engine.boards_asked(hours[0]);

@@ -88,7 +88,7 @@ fn as_many_windows_stay_as_are_kept_and_their_records_go() {
     let mut after = Vec::new();
     for hours in 0..6 {
         play(&mut case, t + hours * HOUR_MS, A, &[("ann", 9), ("bob", 7)]);
-        case.hot().boards(clqd::board::window::parse("all-time").unwrap()).unwrap();
+        case.hot().commit_and_shelve(clqd::board::window::parse("all-time").unwrap()).unwrap();
         case.settle(t + hours * HOUR_MS + 5 * MINUTE_MS);
         after.push(case.records_of_windows());
     }
@@ -108,7 +108,7 @@ fn the_next_window_is_there_before_it_is_needed() {
     let mut case = Case::new("Europe/Amsterdam", &windows);
     let t = ms("2026-11-18T10:10:00Z");
     play(&mut case, t, A, &[("ann", 1)]);
-    case.hot().boards(clqd::board::window::parse("2026-11-18T10Z").unwrap()).unwrap();
+    case.hot().commit_and_shelve(clqd::board::window::parse("2026-11-18T10Z").unwrap()).unwrap();
     case.tick(t + 3 * MINUTE_MS);
     for (kind, label) in [("hour", "2026-11-18T11Z"), ("day", "2026-11-19"), ("month", "2026-12"), ("12", "12#3")] {
         assert_eq!(case.windows(kind, WindowPhase::Next), [label]);
@@ -128,7 +128,7 @@ fn a_cursor_ends_with_its_window() {
     for (hours, stale) in [(0, false), (1, true)] {
         play(&mut case, t + hours * HOUR_MS, A, &[("ann", 9), ("bob", 7), ("eve", 5)]);
         for window in case.hot().engine.windows_running() {
-            case.hot().boards(window).unwrap();
+            case.hot().commit_and_shelve(window).unwrap();
         }
         for scope in ["game:baseq3", "tag:pair", "server:quake3://127.0.0.1:27960"] {
             let board = name(scope, "hour", Ranking::Points, Some(t));
@@ -155,7 +155,7 @@ fn scans_around_midnight_of_monday_and_while_the_week_is_closed() {
             case.scan(monday - 10 * MINUTE_MS, server, &[("ann", 0), ("bob", 0)]);
         }
         for window in case.hot().engine.windows_running() {
-            case.hot().boards(window).unwrap();
+            case.hot().commit_and_shelve(window).unwrap();
         }
         case.scan(monday - 1, A, &both);
         case.scan(monday, B, &both);

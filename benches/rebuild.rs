@@ -1,0 +1,329 @@
+//! A window rebuilt from the scan log while servers are scanned: `cargo bench
+//! --bench rebuild`.
+//!
+//! Makes a state with `CLQD_ROWS` rows (default 200,000) of one window of a custom
+//! type, 100 players to a server, and the log of it, in packed files as the
+//! daemon's recorder leaves them: lists of 12, each player stays for 15 snapshots.
+//! Then opens the state anew and goes on in real time as the daemon's engine thread
+//! does, with its commits, ticks and sweeping; soon the settings say that the window
+//! began an hour earlier. `CLQD_SCANS` outcomes a second (167, as of 20,000 servers
+//! that are scanned every two minutes) come over a bounded queue from another
+//! thread, are taken and recorded, while the rebuild goes on beside them. Prints how
+//! long it took, and how late outcomes were taken before it, while the log is
+//! replayed, and while the window is taken over. `CLQD_DIR` is where the state is
+//! made. What was measured stands in the README.
+
+mod measure;
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use clqd::board::window::Windows;
+use clqd::config::Config;
+use clqd::daemon::rebuild::{Place, Rebuilder, prepare};
+use clqd::engine::{EngineSettings, Event, Outcome, Source};
+use clqd::hot::{Hot, LogFeed};
+use clqd::model::week::Calendar;
+use clqd::model::{Completeness, Player, ServerKey, ServerUrl, Snapshot, WindowKey, WindowType};
+use clqd::scanlog::{Recorder, RecorderSettings};
+use clqd::store::StoreSettings;
+use measure::{on_disk, peak_kib, resident_kib};
+use tokio::sync::mpsc;
+
+const MONDAY_MS: i64 = 1_763_942_400_000; // 2025-11-24 00:00 UTC
+const FROM_MS: i64 = MONDAY_MS + 12 * 3_600_000;
+const PLAYERS_PER_SERVER: u32 = 100;
+const LIST: u32 = 12;
+/// Snapshots of each presence.
+const STAY: u32 = 15;
+const GAP_MS: i64 = 120_000;
+const COMMIT_MS: i64 = 200;
+const SWEEP_MS: i64 = 1_000;
+const LATE: Duration = Duration::from_secs(2);
+/// Real time before the rebuild begins, and after it.
+const AROUND: Duration = Duration::from_secs(5);
+
+fn main() -> anyhow::Result<()> {
+    tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).init();
+    let number = |name: &str, or: u32| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(or);
+    let (rows, scans) = (number("CLQD_ROWS", 200_000), number("CLQD_SCANS", 167));
+    let mut config = Config::default();
+    config.store.cache_bytes = u64::from(number("CLQD_CACHE_MB", 256)) << 20;
+    let field = Field::new(rows)?;
+    let store = StoreSettings { cache_bytes: config.store.cache_bytes, create: true };
+    let before = settings(&config, "12 base=2025-11-24T01:00:00Z duration=7d every=7d keep=0")?;
+    let after = settings(&config, "12 base=2025-11-24T00:00:00Z duration=7d every=7d keep=0")?;
+    if let Some(place) = std::env::var_os(MAKE) {
+        return make(Path::new(&place), store, before, &field);
+    }
+
+    let place = match std::env::var_os("CLQD_DIR") {
+        Some(dir) => tempfile::tempdir_in(dir)?,
+        None => tempfile::tempdir()?,
+    };
+    // By another process: what it needed is no memory of the rebuild.
+    let made = Command::new(std::env::current_exe()?).env(MAKE, place.path()).status()?;
+    anyhow::ensure!(made.success(), "the state was not made: {made}");
+    let mut live = Live::open(place.path(), store, before)?;
+    println!("{} MB resident at first", resident_kib()? >> 10);
+    live.run(field, scans, after)?;
+    println!("{} MB resident at most, {} MB on disk", peak_kib()? >> 10, on_disk(place.path())? >> 20);
+    live.check(rows)
+}
+
+/// Where the state is to be made, for the process that does nothing else.
+const MAKE: &str = "CLQD_REBUILD_MAKE";
+
+/// Lists until everybody was there.
+const STEPS: u32 = PLAYERS_PER_SERVER * STAY / LIST + 1;
+
+/// The state, and the log of it.
+fn make(place: &Path, store: StoreSettings, settings: EngineSettings, field: &Field) -> anyhow::Result<()> {
+    let began = Instant::now();
+    let mut hot = Hot::open(&place.join("state"), store, settings)?;
+    let mut recorder = recorder(&place.join("scans.jsonl"))?;
+    let mut feed = LogFeed::alone(&mut hot.engine, 1 << 30);
+    for step in 0..STEPS {
+        for server in 0..field.servers() {
+            let outcome = field.outcome(server, step, field.due_ms(server, step));
+            recorder.add(&field.urls[server as usize], &outcome);
+            feed.take(&mut hot, field.urls[server as usize].clone(), outcome)?;
+        }
+        recorder.flush()?;
+    }
+    hot.commit()?;
+    drop(recorder);
+    println!(
+        "{} servers, {} snapshots of {LIST} players: {:.1} s, {} MB on disk",
+        field.servers(),
+        feed.scans(),
+        began.elapsed().as_secs_f64(),
+        on_disk(place)? >> 20
+    );
+    Ok(())
+}
+
+fn settings(config: &Config, window: &str) -> anyhow::Result<EngineSettings> {
+    let windows = Windows::new(Calendar::default(), [window.parse()?])?;
+    Ok(EngineSettings { windows, ..config.engine_settings()? })
+}
+
+/// As the daemon's by default: files of 64 MB, each packed when it is full.
+fn recorder(log: &Path) -> std::io::Result<Recorder> {
+    Recorder::open(RecorderSettings { path: log.to_owned(), rotate_bytes: 64 << 20, keep_files: 0 })
+}
+
+/// The engine's thread of the daemon, as far as a rebuild concerns it.
+struct Live {
+    hot: Hot,
+    recorder: Recorder,
+    rebuilder: Rebuilder,
+    place: Place,
+}
+
+impl Live {
+    fn open(dir: &Path, store: StoreSettings, settings: EngineSettings) -> anyhow::Result<Live> {
+        let (state_dir, log) = (dir.join("state"), dir.join("scans.jsonl"));
+        let hot = Hot::open(&state_dir, store, settings)?;
+        let place = Place { state_dir, log: Some(log.clone()), cache_bytes: store.cache_bytes };
+        Ok(Live { hot, recorder: recorder(&log)?, rebuilder: Rebuilder::new(&place), place })
+    }
+
+    fn commit(&mut self) -> anyhow::Result<()> {
+        self.recorder.flush()?;
+        self.hot.commit()?;
+        while self.hot.engine.poll_notice().is_some() {}
+        Ok(())
+    }
+
+    fn run(&mut self, field: Field, scans: u32, after: EngineSettings) -> anyhow::Result<()> {
+        let waiter = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+        let servers = field.servers();
+        let (began, from_ms) = (Instant::now(), field.due_ms(0, STEPS));
+        let now = || from_ms + began.elapsed().as_millis() as i64;
+        let mut outcomes = source(field, scans, began, from_ms);
+        let mut batch = Vec::new();
+        let (mut idle, mut meanwhile, mut taking) = (Times::default(), Times::default(), Times::default());
+        let (mut commits, mut take_overs) = (Times::default(), Times::default());
+        let (mut ticked_ms, mut swept_ms, mut changed_ms) = (i64::MIN, i64::MIN, None);
+        let (mut rebuild_began, mut made, mut over): (Option<Instant>, Option<Instant>, Option<Instant>) =
+            (None, None, None);
+        while over.is_none_or(|at| at.elapsed() < AROUND) {
+            let now_ms = now();
+            let taking_over = self.rebuilder.is_taking_over();
+            let next = changed_ms.map_or(i64::MAX, |since| since + COMMIT_MS);
+            let next_ms = next.min(ticked_ms.saturating_add(self.hot.engine.tick_interval_ms()));
+            let wait_ms = if taking_over { 0 } else { next_ms.saturating_sub(now_ms).max(0) };
+            let wait = Duration::from_millis(wait_ms as u64);
+            let step = waiter.block_on(async {
+                tokio::select! {
+                    biased;
+                    step = self.rebuilder.step() => Some(step),
+                    _ = outcomes.recv_many(&mut batch, 512) => None,
+                    () = tokio::time::sleep(wait) => None,
+                }
+            });
+            let mut look = step.is_some() || taking_over;
+            if let Some(step) = step {
+                self.rebuilder.take(step);
+            }
+            let during = match (rebuild_began, made, over) {
+                (_, Some(_), None) => &mut taking,
+                (_, Some(_), Some(at)) if at.elapsed() < Duration::from_secs(1) => &mut taking,
+                (Some(_), None, None) => &mut meanwhile,
+                _ => &mut idle,
+            };
+            for (due, url, outcome) in batch.drain(..) {
+                self.recorder.add(&url, &outcome);
+                self.rebuilder.add(&url, &outcome);
+                self.hot.handle(Event::Observed { url, outcome })?;
+                during.0.push(began.elapsed() - due);
+            }
+            let now_ms = now();
+            if self.hot.engine.has_changes() {
+                changed_ms.get_or_insert(now_ms);
+            }
+            if now_ms.saturating_sub(ticked_ms) >= self.hot.engine.tick_interval_ms() {
+                ticked_ms = now_ms;
+                self.hot.handle(Event::Tick { now_ms })?;
+            }
+            if now_ms.saturating_sub(swept_ms) >= SWEEP_MS {
+                swept_ms = now_ms;
+                self.hot.sweep()?;
+                look = true;
+            }
+            if changed_ms.is_some_and(|since| now_ms - since >= COMMIT_MS) {
+                let commit = Instant::now();
+                self.commit()?;
+                commits.0.push(commit.elapsed());
+                changed_ms = None;
+            }
+            if rebuild_began.is_none() && began.elapsed() >= AROUND {
+                self.commit()?;
+                self.hot.engine.reload(after.clone());
+                println!("{}", prepare(&mut self.hot.engine, self.place.log.as_deref()).join("; "));
+                self.commit()?;
+                self.rebuilder.begin(&mut self.hot.engine, &self.place);
+                rebuild_began = Some(Instant::now());
+            }
+            if look && self.rebuilder.waits() {
+                made.get_or_insert_with(Instant::now);
+                let step = Instant::now();
+                self.commit()?;
+                if self.rebuilder.take_over(&mut self.hot)? {
+                    over = Some(Instant::now());
+                }
+                take_overs.0.push(step.elapsed());
+            }
+        }
+        let (began, made, over) = (rebuild_began.expect("begun"), made.expect("made"), over.expect("over"));
+        let took = (made - began).as_secs_f64();
+        println!(
+            "rebuilt in {:.1} s: {took:.1} s of replay, {:.0} snapshots/s; {:.1} s of taking over",
+            (over - began).as_secs_f64(),
+            f64::from(STEPS * servers) / took,
+            (over - made).as_secs_f64()
+        );
+        println!("{:<28} {:>8} {:>8} {:>8} {:>8} {:>8}", "ms", "n", "p50", "p99", "largest", "> 2 s");
+        idle.print("late before and after");
+        meanwhile.print("late while it is replayed");
+        taking.print("late while it is taken over");
+        commits.print("a commit");
+        take_overs.print("a step of taking over");
+        Ok(())
+    }
+
+    /// The window must hold what was played.
+    fn check(&self, rows: u32) -> anyhow::Result<()> {
+        let window = WindowKey { kind: WindowType(12), index: 0 };
+        let servers = (1..=rows / PLAYERS_PER_SERVER).map(ServerKey);
+        let counts = servers.map(|server| Ok(self.hot.store.rows(window, server)?.len()));
+        let found: usize = counts.sum::<anyhow::Result<usize>>()?;
+        anyhow::ensure!(found as u32 >= rows / 100 * 99, "{found} of {rows} rows are there");
+        Ok(())
+    }
+}
+
+/// Who is where, and with how many points.
+struct Field {
+    urls: Vec<ServerUrl>,
+}
+
+impl Field {
+    fn new(rows: u32) -> anyhow::Result<Field> {
+        let url = |server: u32| {
+            let (a, b, c) = (server >> 16, server >> 8 & 255, server & 255);
+            ServerUrl::parse(&format!("quake3://10.{a}.{b}.{c}:27960"))
+        };
+        let servers = (rows / PLAYERS_PER_SERVER).max(1);
+        Ok(Field { urls: (0..servers).map(url).collect::<Result<_, _>>()? })
+    }
+
+    fn servers(&self) -> u32 {
+        self.urls.len() as u32
+    }
+
+    fn due_ms(&self, server: u32, step: u32) -> i64 {
+        FROM_MS + i64::from(step) * GAP_MS + i64::from(server) * GAP_MS / i64::from(self.servers())
+    }
+
+    /// Rounds of five snapshots; every other snapshot somebody goes and the next
+    /// of the server's players comes.
+    fn outcome(&self, server: u32, step: u32, t_ms: i64) -> Outcome {
+        let player = |seat: u32| {
+            // Seats change hands one after the other.
+            let turn = (step + seat * STAY / LIST) / STAY;
+            let n = (turn * LIST + seat) % PLAYERS_PER_SERVER;
+            let skill = n.wrapping_mul(2_654_435_761) >> 29;
+            Player {
+                name: format!("^1[clan]^7 Player {}", server * PLAYERS_PER_SERVER + n).into(),
+                points: i64::from((step + server) % 5 * (skill + seat % 3)),
+                ping: Some(20 + n as i32),
+                connected_ms: None,
+                bot: false,
+            }
+        };
+        Outcome::Snapshot(Snapshot {
+            t_ms,
+            game: "baseq3".to_owned(),
+            map: format!("q3dm{}", step / 5 % 17),
+            hostname: format!("A server of the field {server}"),
+            slots: 16,
+            players: (0..LIST).map(player).collect(),
+            completeness: Completeness::Full,
+        })
+    }
+}
+
+type Due = (Duration, ServerUrl, Outcome);
+
+/// From a moment on in real time, over a queue as long as the daemon's.
+fn source(field: Field, scans: u32, began: Instant, from_ms: i64) -> mpsc::Receiver<Due> {
+    let (sender, outcomes) = mpsc::channel(10_000);
+    std::thread::spawn(move || {
+        for n in 0_u32.. {
+            let (server, step) = (n % field.servers(), STEPS + n / field.servers());
+            let due = Duration::from_micros(u64::from(n) * 1_000_000 / u64::from(scans));
+            let outcome = field.outcome(server, step, from_ms + due.as_millis() as i64);
+            std::thread::sleep(due.saturating_sub(began.elapsed()));
+            if sender.blocking_send((due, field.urls[server as usize].clone(), outcome)).is_err() {
+                return;
+            }
+        }
+    });
+    outcomes
+}
+
+#[derive(Default)]
+struct Times(Vec<Duration>);
+
+impl Times {
+    fn print(mut self, what: &str) {
+        self.0.sort_unstable();
+        let Some(last) = self.0.len().checked_sub(1) else { return };
+        let ms = |share: f64| self.0[(last as f64 * share) as usize].as_secs_f64() * 1e3;
+        let late = self.0.iter().filter(|time| **time > LATE).count();
+        println!("{what:<28} {:>8} {:>8.1} {:>8.1} {:>8.1} {late:>8}", self.0.len(), ms(0.5), ms(0.99), ms(1.0));
+    }
+}
