@@ -29,7 +29,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use clqd::cli::replay::{memory_of_machine, replay};
+use clqd::cli::replay::{Replay, memory_of_machine};
 use clqd::config::Config;
 use clqd::engine::Outcome;
 use clqd::fleet::{History, Settings, World, address};
@@ -70,7 +70,11 @@ fn main() -> anyhow::Result<()> {
     let config = Config::default();
     let mut hot = Hot::of_config(&config, &dir.path().join("state"), true)?;
     let began = Instant::now();
-    let replaying = timed(|| replay(&mut hot, &log, memory_of_machine()).map(drop))?;
+    let replaying = timed(|| {
+        let mut replay = Replay::new(&mut hot, memory_of_machine());
+        replay.take_log(&log)?;
+        Ok::<(), anyhow::Error>(replay.finish()?)
+    })?;
     let clock_s = began.elapsed().as_secs_f64();
     size.print("engine and store", replaying - reading - screening);
     size.print("the whole replay", checking + replaying);

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use clqd::board::window::{Shape, WindowSpec, Windows};
-use clqd::engine::{CorrectError, EngineSettings, Event, Gone, Outcome, Source, ViewError};
+use clqd::engine::{CorrectError, EngineSettings, Event, Gone, Made, Outcome, Source, ViewError};
 use clqd::fleet::rng::Rng;
 use clqd::hot::Hot;
 use clqd::limits::TAGS_MAX;
@@ -763,7 +763,12 @@ fn windows_made_anew_bring_back_no_rating_of_a_tag_that_was_dropped_meanwhile() 
         }
         let Hot { engine, store } = town.hot();
         let from = made.hot();
-        assert_eq!(engine.take_over(store, &from.engine, &from.store, &from.store.reader()).unwrap(), 2);
+        let mut taking = engine.begin_take_over(store, &from.engine).expect("all is swept out");
+        let windows = Made { engine: &from.engine, source: &from.store, reader: &from.store.reader() };
+        while engine.bring_some(&mut taking, store, &windows, 3).unwrap() {}
+        engine.see_changed(&mut taking, &from.engine);
+        while engine.bring_some(&mut taking, store, &windows, 3).unwrap() {}
+        assert_eq!(engine.take_over(&from.engine), 2);
         town.hot().commit().unwrap();
         let day = settings().windows.at(town.now_ms()).into_iter().find(|window| window.kind == WindowType::DAY);
         let of_day = |player| town.hot.as_ref().unwrap().store.player_window(day.unwrap(), PlayerKey(player)).unwrap();

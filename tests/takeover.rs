@@ -107,7 +107,7 @@ impl Town {
         prepare(&mut self.hot().engine, Some(Path::new(&log)));
         self.hot().commit().expect("a store");
         let mut rebuilder = Rebuilder::new(&place);
-        rebuilder.begin(&self.hot().engine, &place);
+        rebuilder.begin(&mut self.hot().engine, &place);
         let waiter = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         while !rebuilder.waits() {
             let step = waiter.block_on(rebuilder.step());

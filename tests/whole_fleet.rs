@@ -28,6 +28,7 @@ use std::path::PathBuf;
 
 use clqd::board::window::Windows;
 use clqd::cli::export;
+use clqd::cli::replay::Replay;
 use clqd::engine::{EngineSettings, Event, Outcome, RescanWhich};
 use clqd::fleet::faults::FORGED_NAME;
 use clqd::fleet::rng::Rng;
@@ -499,7 +500,9 @@ impl Finished {
         let log = self.run.place.path().join("log.jsonl");
         std::fs::write(&log, &self.log).expect("a log");
         let mut hot = open(&path, &self.run.settings);
-        let done = clqd::cli::replay::replay(&mut hot, &log, 1 << 30).expect("a log as it should be");
+        let mut replay = Replay::new(&mut hot, 1 << 30);
+        let done = replay.take_log(&log).expect("a log as it should be");
+        replay.finish().expect("a store");
         assert_eq!((done.lines, done.passed_over), (self.oracle.lines.len() as u64, 0));
         for (week, live) in exports {
             let replayed = export_of(&hot, *week);

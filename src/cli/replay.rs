@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, ensure};
 
 use crate::config::Config;
-use crate::engine::Outcome;
+use crate::engine::{Memory, Outcome};
 use crate::hot::{Hot, LogFeed};
 use crate::model::ServerUrl;
 use crate::scanlog;
@@ -66,9 +66,9 @@ pub struct Replayed {
 pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
     let logs = in_order_of_time(&args.logs)?;
     let mut hot = Hot::of_config(config, &args.state, true).context("cannot open the state directory")?;
-    let memory = args.memory.unwrap_or_else(memory_of_machine);
+    let mut replay = Replay::new(&mut hot, args.memory.unwrap_or_else(memory_of_machine));
     for log in logs {
-        let done = replay(&mut hot, log, memory)?;
+        let done = replay.take_log(log)?;
         eprintln!(
             "{}: {} lines, {} of them passed over (older than the state)",
             log.display(),
@@ -76,6 +76,7 @@ pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
             done.passed_over
         );
     }
+    replay.finish()?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -99,30 +100,29 @@ fn in_order_of_time(logs: &[PathBuf]) -> anyhow::Result<Vec<&Path>> {
     Ok(spans.into_iter().map(|(_, log)| log).collect())
 }
 
-/// Replays one log. What was replayed before is passed over, so an interrupted
-/// replay is simply run again.
-pub fn replay(hot: &mut Hot, log: &Path, memory: u64) -> anyhow::Result<Replayed> {
-    let mut replay = Replay::new(hot, memory);
-    for line in scanlog::open(log)? {
-        let (url, outcome) = line?;
-        replay.take(url, outcome)?;
-    }
-    Ok(replay.finish()?)
-}
-
-/// A replay under way.
+/// A replay under way. What was replayed before is passed over, so an interrupted
+/// one is simply made again.
 pub struct Replay<'h> {
     hot: &'h mut Hot,
     feed: LogFeed,
-    out_of_order: u64,
 }
 
 impl Replay<'_> {
     /// `memory`: bytes that it may take beside the store's cache.
     pub fn new(hot: &mut Hot, memory: u64) -> Replay<'_> {
-        let out_of_order = hot.engine.counts().out_of_order;
         let feed = LogFeed::alone(&mut hot.engine, memory);
-        Replay { hot, feed, out_of_order }
+        Replay { hot, feed }
+    }
+
+    /// Takes all of a log, the next part of it where there are several.
+    pub fn take_log(&mut self, log: &Path) -> anyhow::Result<Replayed> {
+        let (scans, out_of_order) = (self.feed.scans(), self.hot.engine.counts().out_of_order);
+        for line in scanlog::open(log)? {
+            let (url, outcome) = line?;
+            self.take(url, outcome)?;
+        }
+        let passed_over = self.hot.engine.counts().out_of_order - out_of_order;
+        Ok(Replayed { lines: self.feed.scans() - scans, passed_over })
     }
 
     /// Takes the next line of a log.
@@ -133,11 +133,10 @@ impl Replay<'_> {
         self.feed.take(self.hot, url, outcome)
     }
 
-    /// Commits, and closes the weeks that are over.
-    pub fn finish(self) -> Result<Replayed, StoreError> {
-        self.hot.settle(self.hot.engine.now_ms())?;
-        let passed_over = self.hot.engine.counts().out_of_order - self.out_of_order;
-        Ok(Replayed { lines: self.feed.scans(), passed_over })
+    /// Commits, and closes the weeks that are over. Nothing is remembered for more.
+    pub fn finish(self) -> Result<(), StoreError> {
+        self.hot.engine.remember(Memory { names_max: 0, player_windows_max: 0 });
+        self.hot.settle(self.hot.engine.now_ms())
     }
 }
 

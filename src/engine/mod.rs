@@ -561,7 +561,7 @@ impl Engine {
             maps: pending.maps,
             tags: pending.tags,
             player_windows: self.books.player_windows.take_changed(self.books.memory.player_windows_max),
-            players: pending.players.into_records(),
+            players: pending.players.into_portions(),
             servers: pending.servers.iter().map(|key| (*key, slot(key).record.clone())).collect(),
             series: pending
                 .series

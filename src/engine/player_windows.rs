@@ -20,19 +20,20 @@ pub(super) struct PlayerWindows {
     changed: Vec<(WindowKey, PlayerKey)>,
 }
 
-/// Boxed: there are millions, and a table moves what it holds when it grows.
-type ByPlayer = FxHashMap<WindowKey, FxHashMap<PlayerKey, Box<Known>>>;
+type ByPlayer = FxHashMap<WindowKey, FxHashMap<PlayerKey, Known>>;
 
 #[derive(Debug)]
 struct Known {
-    of_player: PlayerWindow,
+    /// Boxed: there are millions, and a table moves what it holds when it grows. It
+    /// goes into a commit as it is.
+    of_player: Box<PlayerWindow>,
     changed: bool,
 }
 
 impl PlayerWindows {
     /// What changed since it was last taken. More than `most` are not remembered any
     /// longer.
-    pub(super) fn take_changed(&mut self, most: usize) -> Vec<((WindowKey, PlayerKey), PlayerWindow)> {
+    pub(super) fn take_changed(&mut self, most: usize) -> Vec<((WindowKey, PlayerKey), Box<PlayerWindow>)> {
         let changed = std::mem::take(&mut self.changed);
         let mut taken = Vec::with_capacity(changed.len());
         if self.len > most {
@@ -77,14 +78,14 @@ impl PlayerWindows {
             Entry::Vacant(place) => {
                 let stored = source.map(|source| source.player_window(window, player)).transpose()?.flatten();
                 *len += 1;
-                let of_player = stored.unwrap_or_else(|| PlayerWindow::new(game));
-                place.insert(Box::new(Known { of_player, changed: false }))
+                let of_player = Box::new(stored.unwrap_or_else(|| PlayerWindow::new(game)));
+                place.insert(Known { of_player, changed: false })
             }
         })
     }
 
     pub(super) fn put(&mut self, window: WindowKey, player: PlayerKey, of_player: PlayerWindow) {
-        let known = Box::new(Known { of_player, changed: true });
+        let known = Known { of_player: Box::new(of_player), changed: true };
         let before = self.known.entry(window).or_default().insert(player, known);
         self.len += usize::from(before.is_none());
         if before.is_none_or(|known| !known.changed) {
@@ -110,12 +111,12 @@ impl PlayerWindows {
     pub(super) fn ask_for(&self, window: WindowKey, players: &[Option<PlayerKey>]) {
         let Some(known) = self.known.get(&window) else { return };
         // In two steps: where each is, then what is there.
-        let known: SmallVec<[&Known; 64]> = players.iter().flatten().filter_map(|it| Some(&**known.get(it)?)).collect();
+        let known: SmallVec<[&Known; 64]> = players.iter().flatten().filter_map(|player| known.get(player)).collect();
         std::hint::black_box(known.iter().fold(0, |all, known| all ^ known.of_player.game.0));
     }
 
     pub(super) fn get(&self, window: WindowKey, player: PlayerKey) -> Option<&PlayerWindow> {
-        self.known.get(&window)?.get(&player).map(|known| &known.of_player)
+        self.known.get(&window)?.get(&player).map(|known| &*known.of_player)
     }
 }
 

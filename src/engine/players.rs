@@ -67,7 +67,7 @@ fn mark(display: &str) -> u64 {
 pub(super) struct WaitingPlayers {
     /// Who is new has the next key each time: their records stand in order, in
     /// portions, which are never moved.
-    new: Vec<Vec<PlayerRecord>>,
+    new: Vec<Vec<(PlayerKey, PlayerRecord)>>,
     first_new: u32,
     changed: FxHashMap<PlayerKey, PlayerRecord>,
 }
@@ -78,7 +78,7 @@ const PORTION: usize = 4_096;
 impl WaitingPlayers {
     pub(super) fn get(&self, player: PlayerKey) -> Option<&PlayerRecord> {
         match self.place(player) {
-            Some((portion, at)) => self.new.get(portion)?.get(at),
+            Some((portion, at)) => self.new.get(portion)?.get(at).map(|(_, record)| record),
             None => self.changed.get(&player),
         }
     }
@@ -93,13 +93,13 @@ impl WaitingPlayers {
             self.new.push(Vec::with_capacity(if self.new.is_empty() { 0 } else { PORTION }));
         }
         let portion = self.new.last_mut().expect("just put");
-        portion.push(record);
+        portion.push((player, record));
         debug_assert_eq!((player.0 - self.first_new) as usize % PORTION + 1, portion.len());
     }
 
     fn change(&mut self, player: PlayerKey, record: PlayerRecord) {
         match self.place(player) {
-            Some((portion, at)) => self.new[portion][at] = record,
+            Some((portion, at)) => self.new[portion][at].1 = record,
             None => _ = self.changed.insert(player, record),
         }
     }
@@ -115,14 +115,12 @@ impl WaitingPlayers {
         new + self.changed.len()
     }
 
-    /// In order of key.
-    pub(super) fn into_records(self) -> Vec<(PlayerKey, PlayerRecord)> {
-        let mut records = Vec::with_capacity(self.len());
-        records.extend(self.changed);
+    /// In portions, in order of key.
+    pub(super) fn into_portions(self) -> Vec<Vec<(PlayerKey, PlayerRecord)>> {
+        let mut changed: Vec<(PlayerKey, PlayerRecord)> = self.changed.into_iter().collect();
+        changed.sort_unstable_by_key(|(player, _)| *player);
         // Who is new has a key above all others.
-        records.sort_unstable_by_key(|(player, _)| *player);
-        records.extend((self.first_new..).map(PlayerKey).zip(self.new.into_iter().flatten()));
-        records
+        std::iter::once(changed).chain(self.new).filter(|portion| !portion.is_empty()).collect()
     }
 }
 

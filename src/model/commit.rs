@@ -106,12 +106,13 @@ pub struct Commit {
     pub meta: Option<Meta>,
     pub games: Vec<(GameKey, String)>,
     pub maps: Vec<(MapKey, String)>,
-    pub players: Vec<(PlayerKey, PlayerRecord)>,
+    /// In portions, in order of key.
+    pub players: Vec<Vec<(PlayerKey, PlayerRecord)>>,
     pub servers: Vec<(ServerKey, ServerRecord)>,
     pub series: Vec<(ServerKey, SeriesRecord)>,
     pub tags: Vec<(TagKey, String)>,
     pub rows: Vec<(RowKey, PackedRow)>,
-    pub player_windows: Vec<((WindowKey, PlayerKey), PlayerWindow)>,
+    pub player_windows: Vec<((WindowKey, PlayerKey), Box<PlayerWindow>)>,
     pub map_rows: Vec<(MapRowKey, MapRow)>,
     pub best: Vec<((ServerKey, PlayerKey), BestPositions)>,
     /// Servers on which players have best positions since now.
@@ -174,7 +175,7 @@ impl Corrections {
 impl Commit {
     /// Records that it changes, about.
     pub fn records(&self) -> usize {
-        2 * self.players.len()
+        2 * self.players.iter().map(Vec::len).sum::<usize>()
             + self.servers.len()
             + self.series.len()
             + self.rows.len()
