@@ -1,13 +1,14 @@
 //! Hot state in sled.
 //!
-//! One tree, one key space, one writer. A commit is one batch (a large one several
-//! and a redo file, see `redo`), flushed before `apply` returns: the crash test
+//! One tree, one key space, one writer. A commit is one batch (a large one is written
+//! record by record, see `redo` and `first`), flushed before `apply` returns: the crash test
 //! showed that unflushed batches are lost whole and flushed ones never torn. Keys
 //! are big-endian with a leading tag, so that everything of a week, and in it of a
 //! server, lies together; values are postcard records, small ones several to a leaf
 //! (`leaf`, `tree`).
 
 mod corrections;
+mod first;
 mod keys;
 mod leaf;
 mod mend;
@@ -89,7 +90,7 @@ impl Store {
         }
         mend::mend(path).map_err(|source| match source.kind() {
             ErrorKind::WouldBlock => StoreError::Locked { path: path.to_owned() },
-            _ => StoreError::Directory { path: path.to_owned(), source },
+            _ => directory(path, source),
         })?;
         let config = sled::Config::new()
             .path(path)
@@ -100,12 +101,13 @@ impl Store {
             sled::Error::Io(ref e) if e.to_string().contains("lock") => StoreError::Locked { path: path.to_owned() },
             source => StoreError::Sled { path: path.to_owned(), source },
         })?;
-        mend::settle(path).map_err(|source| StoreError::Directory { path: path.to_owned(), source })?;
+        mend::settle(path).map_err(|e| directory(path, e))?;
         let tree = Tree::new(db, path);
         let mut store = Store { tree, outbox: BTreeMap::new(), next_seq: 1, sweep: BTreeSet::new() };
         // A redo file of another version is not to be brought in.
         store.tree.get::<Meta>(&keys::meta())?;
         store.redo()?;
+        store.end_first()?;
         let outbox = |key: &[u8], seq: u64| match keys::read_outbox(key) {
             Some(entry) => Ok((entry, seq)),
             None => Err(corrupt(key, "no such kind")),
@@ -146,7 +148,9 @@ impl Store {
 
     /// Applies a commit, all or nothing, and waits until it is on disk.
     pub fn apply(&mut self, commit: &Commit) -> Result<(), StoreError> {
-        if commit.records() > RECORDS_PER_BATCH {
+        if commit.records() > RECORDS_PER_BATCH && commit.meta.is_some() && self.is_new()? {
+            self.fill(commit)?;
+        } else if commit.records() > RECORDS_PER_BATCH {
             redo::write(self.tree.path(), self.changes(commit)).map_err(|e| self.unwritten(e))?;
             self.redo()?;
         } else {
@@ -170,6 +174,36 @@ impl Store {
         self.tree.write(changes.map(|change| change.map_err(|e| self.unwritten(e))))?;
         self.tree.flush()?;
         redo::done(self.tree.path()).map_err(|e| self.unwritten(e))
+    }
+
+    /// Whether nothing was ever committed.
+    fn is_new(&self) -> Result<bool, StoreError> {
+        Ok(self.tree.get::<Meta>(&keys::meta())?.is_none())
+    }
+
+    /// Applies a first commit that is large. It needs no redo file: until its meta is
+    /// there, which comes last, nothing is.
+    fn fill(&mut self, commit: &Commit) -> Result<(), StoreError> {
+        // An attempt before may have failed.
+        self.end_first()?;
+        first::begin(self.tree.path()).map_err(|e| directory(self.tree.path(), e))?;
+        let (meta, rest): (Vec<_>, _) = (self.changes(commit).take(1).collect(), self.changes(commit).skip(1));
+        debug_assert_eq!(meta[0].0, keys::meta());
+        self.tree.fill(rest.map(Ok))?;
+        self.tree.flush()?;
+        self.tree.apply(meta)?;
+        first::done(self.tree.path()).map_err(|e| directory(self.tree.path(), e))
+    }
+
+    /// Lets go of what a first commit has written that was not finished.
+    fn end_first(&mut self) -> Result<(), StoreError> {
+        if !first::is_begun(self.tree.path()) {
+            return Ok(());
+        }
+        if self.is_new()? {
+            self.tree.clear()?;
+        }
+        first::done(self.tree.path()).map_err(|e| directory(self.tree.path(), e))
     }
 
     /// Every record that a commit changes, by kind in order of key.
@@ -275,6 +309,10 @@ impl Store {
     }
 }
 
+fn directory(path: &Path, source: std::io::Error) -> StoreError {
+    StoreError::Directory { path: path.to_owned(), source }
+}
+
 /// What tells most names apart, in their order, without a look at their texts: of
 /// millions each would be waited for.
 fn first_bytes(name: &str) -> u64 {
@@ -319,5 +357,41 @@ mod tests {
             assert_eq!(store.row(key(n)).unwrap().map(|row| row.points), Some(2));
         }
         assert!(!dir.path().join("redo").exists());
+    }
+
+    #[test]
+    fn a_large_first_commit_is_there_whole_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let key = |n: u32| RowKey { window: WeekKey(1).into(), server: ServerKey(n % 7), player: PlayerKey(n) };
+        let n = 2 * RECORDS_PER_BATCH as u32 + 5;
+        let rows = |n: u32| {
+            let mut rows: Vec<_> =
+                (0..n).map(|n| (key(n), PackedRow::pack(&WeekRow::new(i64::from(n), 1000.0)))).collect();
+            rows.sort_unstable_by_key(|(key, _)| *key);
+            rows
+        };
+        let meta = Meta { next_player: n, ..Meta::default() };
+        let commit = Commit { meta: Some(meta), rows: rows(n), ..Commit::default() };
+        let held = |store: &Store| (0..n).filter(|n| store.row(key(*n)).unwrap().is_some()).count() as u32;
+
+        let store = open(dir.path());
+        first::begin(dir.path()).unwrap();
+        store.tree.fill(store.changes(&commit).skip(1).take(5_000).map(Ok)).unwrap();
+        assert_eq!(held(&store), 5_000);
+        drop(store); // killed here
+        let mut store = open(dir.path());
+        assert_eq!((held(&store), first::is_begun(dir.path())), (0, false));
+
+        // An attempt that failed, and the process went on.
+        first::begin(dir.path()).unwrap();
+        store.tree.fill(store.changes(&commit).skip(1).take(5_000).map(Ok)).unwrap();
+        store.apply(&commit).unwrap();
+        assert_eq!((held(&store), first::is_begun(dir.path())), (n, false));
+        first::begin(dir.path()).unwrap();
+        drop(store); // killed after the meta, before the mark went
+        let mut store = open(dir.path());
+        assert_eq!((held(&store), first::is_begun(dir.path())), (n, false));
+        store.apply(&Commit { rows: rows(5_000), ..commit }).unwrap();
+        assert_eq!(held(&store), n, "later ones are as others");
     }
 }

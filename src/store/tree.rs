@@ -8,6 +8,7 @@
 //! of before: it has read the leaf whole, or reads its second part later. What it
 //! meets twice it passes over.
 
+use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow, Range};
 use std::path::{Path, PathBuf};
 
@@ -164,38 +165,82 @@ impl Tree {
 
     /// Brings in changes that need not be one: what stands in one leaf is. They are
     /// on disk after [`Tree::flush`].
-    pub(super) fn write(
-        &self,
-        mut changes: impl Iterator<Item = Result<Change, StoreError>>,
-    ) -> Result<(), StoreError> {
-        let mut waiting: Vec<Change> = Vec::with_capacity(WAITING_MAX);
-        loop {
-            waiting.clear();
-            while waiting.len() < WAITING_MAX
-                && let Some(change) = changes.next()
-            {
-                waiting.push(change?);
-            }
-            if waiting.is_empty() {
-                return Ok(());
-            }
-            let mut left = waiting.as_slice();
+    pub(super) fn write(&self, changes: impl Iterator<Item = Result<Change, StoreError>>) -> Result<(), StoreError> {
+        in_portions(changes, |mut left| {
             while !left.is_empty() {
                 let run;
                 (run, left) = left.split_at(self.run(left)?);
-                let mut records: Vec<Change> = Vec::new();
-                self.change(run, &mut |key, record| records.push((key, record)))?;
-                match <[Change; 1]>::try_from(records) {
-                    Ok([(key, Some(record))]) => _ = self.db.insert(key, record).map_err(|e| self.failed(e))?,
-                    Ok([(key, None)]) => _ = self.db.remove(key).map_err(|e| self.failed(e))?,
-                    Err(records) => {
-                        let mut batch = sled::Batch::default();
-                        records.into_iter().for_each(|(key, record)| add(&mut batch, key, record));
-                        self.db.apply_batch(batch).map_err(|e| self.failed(e))?;
-                    }
-                }
+                self.write_run(run)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn write_run(&self, run: &[Change]) -> Result<(), StoreError> {
+        let mut records: Vec<Change> = Vec::new();
+        self.change(run, &mut |key, record| records.push((key, record)))?;
+        match <[Change; 1]>::try_from(records) {
+            Ok([(key, Some(record))]) => _ = self.db.insert(key, record).map_err(|e| self.failed(e))?,
+            Ok([(key, None)]) => _ = self.db.remove(key).map_err(|e| self.failed(e))?,
+            Err(records) => {
+                let mut batch = sled::Batch::default();
+                records.into_iter().for_each(|(key, record)| add(&mut batch, key, record));
+                self.db.apply_batch(batch).map_err(|e| self.failed(e))?;
             }
         }
+        Ok(())
+    }
+
+    /// The same where nothing is stored. Changes of a group that come in order of key
+    /// make leaves, full ones, that nothing has to be looked for.
+    pub(super) fn fill(&self, changes: impl Iterator<Item = Result<Change, StoreError>>) -> Result<(), StoreError> {
+        // The last key of each group.
+        let mut ends: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+        in_portions(changes, |mut left| {
+            while let Some((first, _)) = left.first() {
+                let Some(prefix) = keys::shared(first).map(|shared| &first[..shared]) else {
+                    let run;
+                    (run, left) = left.split_at(1);
+                    self.write_run(run)?;
+                    continue;
+                };
+                let end = ends.get(prefix);
+                if end.is_some_and(|end| first <= end) {
+                    let run;
+                    (run, left) = left.split_at(self.run(left)?);
+                    self.write_run(run)?;
+                    let last = &run[run.len() - 1].0;
+                    if ends[prefix] < *last {
+                        ends.insert(prefix.to_vec(), last.clone());
+                    }
+                    continue;
+                }
+                let of_group = left.iter().take_while(|(key, _)| key.starts_with(prefix)).count();
+                let ascending = left[..of_group].windows(2).take_while(|pair| pair[0].0 < pair[1].0).count() + 1;
+                let run;
+                (run, left) = left.split_at(ascending);
+                let changes: Vec<leaf::Change<'_>> =
+                    run.iter().map(|(key, value)| (&key[prefix.len()..], value.as_deref())).collect();
+                let leaves = leaf::change(&[], &changes, &[VERSION]).map_err(|e| torn(first, e))?;
+                if leaves.is_empty() {
+                    continue;
+                }
+                // The first of a group stands under the prefix.
+                let mut fence = end.is_none().then(|| prefix.to_vec());
+                for (first, leaf) in leaves {
+                    let fence = fence.take().unwrap_or_else(|| [prefix, &first].concat());
+                    self.db.insert(fence, leaf).map_err(|e| self.failed(e))?;
+                }
+                ends.insert(prefix.to_vec(), run[run.len() - 1].0.clone());
+            }
+            Ok(())
+        })
+    }
+
+    /// Lets go of everything.
+    pub(super) fn clear(&self) -> Result<(), StoreError> {
+        self.db.clear().map_err(|e| self.failed(e))?;
+        self.flush()
     }
 
     pub(super) fn flush(&self) -> Result<(), StoreError> {
@@ -278,6 +323,26 @@ impl Tree {
 
     fn failed(&self, source: sled::Error) -> StoreError {
         StoreError::Sled { path: self.path.clone(), source }
+    }
+}
+
+/// Hands on changes in portions: those of one are in memory together.
+fn in_portions(
+    mut changes: impl Iterator<Item = Result<Change, StoreError>>,
+    mut write: impl FnMut(&[Change]) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let mut waiting: Vec<Change> = Vec::with_capacity(WAITING_MAX);
+    loop {
+        waiting.clear();
+        while waiting.len() < WAITING_MAX
+            && let Some(change) = changes.next()
+        {
+            waiting.push(change?);
+        }
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        write(&waiting)?;
     }
 }
 
@@ -385,6 +450,7 @@ mod tests {
                 };
                 let changes: Vec<Change> = round.into_iter().map(change).collect();
                 match large {
+                    true if n == 0 => it.fill(changes.iter().cloned().map(Ok)).unwrap(),
                     true => it.write(changes.iter().cloned().map(Ok)).unwrap(),
                     false => it.apply(changes.clone()).unwrap(),
                 }
@@ -412,6 +478,31 @@ mod tests {
                 proptest::prop_assert_eq!(found.map(|value| encode(&value)), map.get(&range.start).cloned());
             }
         }
+    }
+
+    /// A first commit as it comes: kind by kind, each in order of key.
+    #[test]
+    fn what_fills_an_empty_store_is_found_in_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let it = tree(dir.path());
+        let rows = (0..30_000).map(|n| row(n / 700, n % 700));
+        let mut names: Vec<Vec<u8>> = (0..9_000).map(|n| keys::name(&format!("name {n}"), GameKey(1))).collect();
+        names.sort();
+        let servers = (0..40).map(|n| keys::of(keys::SERVER, n));
+        let mut want: Vec<Vec<u8>> = names.into_iter().chain(servers).chain(rows).collect();
+        let value = |key: &[u8]| encode(&key.len());
+        it.fill(want.iter().map(|key| Ok((key.clone(), Some(value(key)))))).unwrap();
+        want.sort();
+        let found = all(&it, Vec::new()..vec![0xff]);
+        assert!(found.iter().map(|(key, _)| key).eq(&want));
+        assert!(found.iter().all(|(key, found)| *found == value(key)));
+        assert!(want.iter().step_by(97).all(|key| it.get::<usize>(key).unwrap() == Some(key.len())));
+        assert!(it.get::<usize>(&row(1, 700)).unwrap().is_none());
+        // And it is written to as any other.
+        it.apply(vec![(row(1, 700), Some(value(b"")))]).unwrap();
+        assert_eq!(it.get::<usize>(&row(1, 700)).unwrap(), Some(0));
+        it.clear().unwrap();
+        assert_eq!(all(&it, Vec::new()..vec![0xff]), []);
     }
 
     /// However many changes of one leaf one batch has, none is written over another.

@@ -1,0 +1,29 @@
+//! The mark of a first commit that is being written.
+//!
+//! A large first commit, as that of a replay into a new directory, needs no redo
+//! file: a store without its meta holds nothing, so meta is written last, and what a
+//! crash left of the rest is let go by the next start. The mark tells that there may
+//! be such; it spares a third of the time and of the disk.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+fn path(dir: &Path) -> PathBuf {
+    dir.join("first")
+}
+
+/// Waits until the mark is on disk.
+pub(super) fn begin(dir: &Path) -> std::io::Result<()> {
+    File::create(path(dir))?.sync_all()?;
+    File::open(dir)?.sync_all()
+}
+
+/// All is written, or let go.
+pub(super) fn done(dir: &Path) -> std::io::Result<()> {
+    fs::remove_file(path(dir))?;
+    File::open(dir)?.sync_all()
+}
+
+pub(super) fn is_begun(dir: &Path) -> bool {
+    path(dir).exists()
+}
