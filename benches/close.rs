@@ -23,6 +23,8 @@
 //! 21 ms.
 
 mod measure;
+#[path = "measure/times.rs"]
+mod times;
 
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
@@ -37,6 +39,7 @@ use clqd::model::week::Calendar;
 use clqd::model::{Commit, Completeness, Player, PlayerKey, ServerKey, ServerUrl, Snapshot, WeekKey};
 use clqd::store::{Store, StoreSettings};
 use measure::{on_disk, peak_kib};
+use times::{Times, url};
 
 const WEEK: WeekKey = WeekKey(2_918); // that of Monday 2025-12-01;
 const LIST: u32 = 12;
@@ -46,7 +49,6 @@ const BULK_FROM: u32 = 1_000_000;
 const ROWS_PER_COMMIT: usize = 100_000;
 const COMMIT_MS: i64 = 200;
 const SWEEP_MS: i64 = 1_000;
-const LATE: Duration = Duration::from_secs(2);
 /// Time before the week's end at which real time begins, and how long it goes on
 /// after the week is closed.
 const BEFORE_MS: i64 = 5_000;
@@ -203,24 +205,6 @@ fn live(hot: &mut Hot, urls: Vec<ServerUrl>, from_ms: i64) -> anyhow::Result<()>
     commits.print("a commit from then on");
     ticks.print("a tick");
     Ok(())
-}
-
-#[derive(Default)]
-struct Times(Vec<Duration>);
-
-impl Times {
-    fn print(mut self, what: &str) {
-        self.0.sort_unstable();
-        let Some(last) = self.0.len().checked_sub(1) else { return };
-        let ms = |share: f64| self.0[(last as f64 * share) as usize].as_secs_f64() * 1e3;
-        let late = self.0.iter().filter(|time| **time > LATE).count();
-        println!("{what:<28} {:>8} {:>8.1} {:>8.1} {:>8.1} {late:>8}", self.0.len(), ms(0.5), ms(0.99), ms(1.0));
-    }
-}
-
-fn url(server: u32) -> Result<ServerUrl, clqd::model::url::UrlError> {
-    let (a, b, c) = (server >> 16, server >> 8 & 255, server & 255);
-    ServerUrl::parse(&format!("quake3://10.{a}.{b}.{c}:27960"))
 }
 
 /// A full server; every 40 minutes somebody goes and somebody comes.

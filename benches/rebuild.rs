@@ -14,6 +14,8 @@
 //! made. What was measured stands in the README.
 
 mod measure;
+#[path = "measure/times.rs"]
+mod times;
 
 use std::path::Path;
 use std::process::Command;
@@ -29,6 +31,7 @@ use clqd::model::{Completeness, Player, ServerKey, ServerUrl, Snapshot, WindowKe
 use clqd::scanlog::{Recorder, RecorderSettings};
 use clqd::store::StoreSettings;
 use measure::{on_disk, peak_kib, resident_kib};
+use times::{Times, url};
 use tokio::sync::mpsc;
 
 const MONDAY_MS: i64 = 1_763_942_400_000; // 2025-11-24 00:00 UTC
@@ -40,7 +43,6 @@ const STAY: u32 = 15;
 const GAP_MS: i64 = 120_000;
 const COMMIT_MS: i64 = 200;
 const SWEEP_MS: i64 = 1_000;
-const LATE: Duration = Duration::from_secs(2);
 /// Real time before the rebuild begins, and after it.
 const AROUND: Duration = Duration::from_secs(5);
 
@@ -252,10 +254,6 @@ struct Field {
 
 impl Field {
     fn new(rows: u32) -> anyhow::Result<Field> {
-        let url = |server: u32| {
-            let (a, b, c) = (server >> 16, server >> 8 & 255, server & 255);
-            ServerUrl::parse(&format!("quake3://10.{a}.{b}.{c}:27960"))
-        };
         let servers = (rows / PLAYERS_PER_SERVER).max(1);
         Ok(Field { urls: (0..servers).map(url).collect::<Result<_, _>>()? })
     }
@@ -313,17 +311,4 @@ fn source(field: Field, scans: u32, began: Instant, from_ms: i64) -> mpsc::Recei
         }
     });
     outcomes
-}
-
-#[derive(Default)]
-struct Times(Vec<Duration>);
-
-impl Times {
-    fn print(mut self, what: &str) {
-        self.0.sort_unstable();
-        let Some(last) = self.0.len().checked_sub(1) else { return };
-        let ms = |share: f64| self.0[(last as f64 * share) as usize].as_secs_f64() * 1e3;
-        let late = self.0.iter().filter(|time| **time > LATE).count();
-        println!("{what:<28} {:>8} {:>8.1} {:>8.1} {:>8.1} {late:>8}", self.0.len(), ms(0.5), ms(0.99), ms(1.0));
-    }
 }
