@@ -217,7 +217,8 @@ pub struct Memory {
 
 impl Default for Memory {
     fn default() -> Memory {
-        Memory { names_max: 100_000, player_windows_max: 2_000_000 }
+        // Few names: servers choose them, and could make all fall on one place of a table.
+        Memory { names_max: 10_000, player_windows_max: 2_000_000 }
     }
 }
 

@@ -2,7 +2,6 @@
 //! how it was last written. Names that were met lately are known without asking the
 //! store, and where every name of the store is among them, so is that one is new.
 
-use std::collections::HashMap;
 use std::hash::Hasher;
 
 use rustc_hash::{FxHashMap, FxHasher};
@@ -15,8 +14,7 @@ use crate::model::{GameKey, OutboxKey, PlayerKey};
 /// The names that were met. A full memory is let go whole: it only saves reading.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    /// Servers choose the names: hashed by a key that they do not know.
-    known: FxHashMap<GameKey, HashMap<Name, Known>>,
+    known: FxHashMap<GameKey, FxHashMap<Name, Known>>,
     len: usize,
     /// Every name of the store is known.
     complete: bool,
