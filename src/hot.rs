@@ -112,9 +112,8 @@ impl Hot {
 const BYTES_WAITING: u64 = 160;
 
 /// Scans of a log on their way into hot state. A commit is due by what waits for it:
-/// what comes again before a commit is
-/// written once, and what a crash takes back is in the log. So as few commits as
-/// memory allows.
+/// what comes again before a commit is written once, and what a crash takes back is
+/// in the log. So as few commits as memory allows.
 #[derive(Clone, Copy, Debug)]
 pub struct LogFeed {
     scans: u64,

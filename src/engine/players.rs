@@ -2,9 +2,9 @@
 //! how it was last written. Names that were met lately are known without asking the
 //! store, and where every name of the store is among them, so is that one is new.
 
-use std::hash::Hasher;
+use std::hash::BuildHasher;
 
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::{Books, Source};
 use crate::model::name::Name;
@@ -57,9 +57,7 @@ impl Names {
 }
 
 fn mark(display: &str) -> u64 {
-    let mut hasher = FxHasher::default();
-    hasher.write(display.as_bytes());
-    hasher.finish()
+    FxBuildHasher.hash_one(display)
 }
 
 /// Records of players that wait for a commit.

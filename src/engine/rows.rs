@@ -64,8 +64,7 @@ impl Engine {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let waiting = self.books.pending.rows.get(&(window, server));
         let waiting = waiting.into_iter().flat_map(move |rows| rows.range((from, Bound::Unbounded)));
-        let last = self.slot(server).and_then(|slot| slot.record.last.as_ref());
-        let presences = last.into_iter().flat_map(|last| &last.entries).filter_map(|entry| entry.presence.as_ref());
+        let presences = self.slot(server).into_iter().flat_map(|slot| slot.record.presences());
         let live = presences.filter(|presence| after < Some(presence.player));
         let mut live: Vec<_> = live.filter_map(|presence| Some((presence.player, presence.row(window)?))).collect();
         live.sort_unstable_by_key(|(player, _)| *player);
@@ -82,8 +81,7 @@ impl Engine {
         server: ServerKey,
         player: PlayerKey,
     ) -> Result<Option<WeekRow>, S::Error> {
-        let entries = slot.record.last.iter().flat_map(|last| &last.entries);
-        let live = entries.filter_map(|entry| entry.presence.as_ref()).find(|presence| presence.player == player);
+        let live = slot.record.presences().find(|presence| presence.player == player);
         if let Some(row) = live.and_then(|presence| presence.row(window)) {
             return Ok(Some(row.clone()));
         }

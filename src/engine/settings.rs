@@ -34,8 +34,9 @@ pub struct EngineSettings {
     /// Set by the engine: the outbox is at its limit.
     pub outbox_full: bool,
     /// Most records read and written by one tick to close a week, put in the outbox
-    /// anew, and written without a tag that was dropped. A row is two: read, and its best positions written. So 3,000
-    /// rows: on the engine's thread 7 ms, and 40 ms more in the commit.
+    /// anew, and written without a tag that was dropped. A row is two: read, and its
+    /// best positions written. So 3,000 rows: on the engine's thread 7 ms, and 40 ms
+    /// more in the commit.
     pub week_steps_per_tick: usize,
 }
 

@@ -300,8 +300,7 @@ impl Engine {
                 tags.insert(ServerKey(index as u32), of_server);
             }
             // What lives with a presence is not among the written rows.
-            let presences = slot.record.last.iter().flat_map(|last| &last.entries).filter_map(|e| e.presence.as_ref());
-            present.extend(presences.filter(|p| p.row(window).is_some()).map(|p| p.player));
+            present.extend(slot.record.presences().filter(|p| p.row(window).is_some()).map(|p| p.player));
         }
         // Nor is what waits for the next commit.
         let waiting = self.books.pending.rows.iter().filter(|((w, _), _)| *w == window);
@@ -374,9 +373,9 @@ impl Engine {
         shelf.windows.iter().filter(|(_, shelved)| is_old(shelved)).map(|(window, _)| *window).collect()
     }
 
-    /// Looks up the places of up to `most` players who changed, or notes who did. There must be no
-    /// change that is not committed: what is shown is durable. Returns whether
-    /// there are more.
+    /// Looks up the places of up to `most` players who changed, or notes who did.
+    /// There must be no change that is not committed: what is shown is durable.
+    /// Returns whether there are more.
     pub fn refresh_boards<S: Source>(&mut self, source: &S, most: usize) -> Result<bool, S::Error> {
         let mut left = most;
         while left > 0 {

@@ -175,8 +175,7 @@ impl Engine {
             rows.extend(of_server.keys().map(|&player| RowKey { window, server, player }));
         }
         for &server in &pending.servers {
-            let last = made.slot(server).and_then(|slot| slot.record.last.as_ref());
-            for presence in last.iter().flat_map(|last| &last.entries).filter_map(|entry| entry.presence.as_ref()) {
+            for presence in made.slot(server).into_iter().flat_map(|slot| slot.record.presences()) {
                 let player = presence.player;
                 let of_presence = presence.rows.iter().filter(|(window, _)| is_taken(window));
                 rows.extend(of_presence.map(|&(window, _)| RowKey { window, server, player }));

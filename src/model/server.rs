@@ -80,6 +80,11 @@ pub struct ServerRecord {
 }
 
 impl ServerRecord {
+    /// Who is there, as far as the last list tells.
+    pub fn presences(&self) -> impl Iterator<Item = &Presence> {
+        self.last.iter().flat_map(|last| &last.entries).filter_map(|entry| entry.presence.as_ref())
+    }
+
     /// Added, or brought back, and no scan has ended since: one is owed to it.
     /// A server that was missed too often is of class 6, too, but has its misses.
     pub fn awaits_first_scan(&self) -> bool {

@@ -11,7 +11,6 @@ use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;
 use std::path::Path;
 
-use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
 /// Takes away what is half written, in a directory that no other process has open.
@@ -19,7 +18,7 @@ use nix::fcntl::{Flock, FlockArg};
 pub(super) fn mend(dir: &Path) -> std::io::Result<()> {
     // Sled's own lock, held as long as something is taken away.
     let _lock = match OpenOptions::new().read(true).write(true).open(dir.join("db")) {
-        Ok(db) => Some(Flock::lock(db, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| io(errno))?),
+        Ok(db) => Some(Flock::lock(db, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| errno)?),
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
@@ -58,10 +57,6 @@ fn is_whole(conf: &[u8]) -> bool {
         Some((settings, sum)) => crc32fast::hash(settings) == u32::from_le_bytes(*sum),
         None => false,
     }
-}
-
-fn io(errno: Errno) -> std::io::Error {
-    std::io::Error::from(errno)
 }
 
 #[cfg(test)]

@@ -187,11 +187,11 @@ impl Store {
         // An attempt before may have failed.
         self.end_first()?;
         first::begin(self.tree.path()).map_err(|e| directory(self.tree.path(), e))?;
-        let (meta, rest): (Vec<_>, _) = (self.changes(commit).take(1).collect(), self.changes(commit).skip(1));
-        debug_assert_eq!(meta[0].0, keys::meta());
-        self.tree.fill(rest.map(Ok))?;
+        let mut changes = self.changes(commit);
+        let meta = changes.next().filter(|(key, _)| *key == keys::meta()).expect("a first commit has its meta");
+        self.tree.fill(changes.map(Ok))?;
         self.tree.flush()?;
-        self.tree.apply(meta)?;
+        self.tree.apply(vec![meta])?;
         first::done(self.tree.path()).map_err(|e| directory(self.tree.path(), e))
     }
 

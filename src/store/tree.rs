@@ -198,40 +198,29 @@ impl Tree {
         let mut ends: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
         in_portions(changes, |mut left| {
             while let Some((first, _)) = left.first() {
-                let Some(prefix) = keys::shared(first).map(|shared| &first[..shared]) else {
-                    let run;
-                    (run, left) = left.split_at(1);
-                    self.write_run(run)?;
-                    continue;
-                };
-                let end = ends.get(prefix);
-                if end.is_some_and(|end| first <= end) {
-                    let run;
+                let group = keys::shared(first).map(|shared| &first[..shared]);
+                let end = group.and_then(|group| ends.get(group));
+                let run;
+                let Some(prefix) = group.filter(|_| end.is_none_or(|end| end < first)) else {
+                    // It stands alone, or among those that are there.
                     (run, left) = left.split_at(self.run(left)?);
                     self.write_run(run)?;
-                    let last = &run[run.len() - 1].0;
-                    if ends[prefix] < *last {
-                        ends.insert(prefix.to_vec(), last.clone());
+                    let (last, _) = &run[run.len() - 1];
+                    if let Some(end) = group.and_then(|group| ends.get_mut(group)).filter(|end| **end < *last) {
+                        end.clone_from(last);
                     }
                     continue;
-                }
-                let of_group = left.iter().take_while(|(key, _)| key.starts_with(prefix)).count();
-                let ascending = left[..of_group].windows(2).take_while(|pair| pair[0].0 < pair[1].0).count() + 1;
-                let run;
-                (run, left) = left.split_at(ascending);
-                let changes: Vec<leaf::Change<'_>> =
-                    run.iter().map(|(key, value)| (&key[prefix.len()..], value.as_deref())).collect();
-                let leaves = leaf::change(&[], &changes, &[VERSION]).map_err(|e| torn(first, e))?;
-                if leaves.is_empty() {
-                    continue;
-                }
+                };
+                (run, left) = left.split_at(ascending(left, |key| key.starts_with(prefix)));
                 // The first of a group stands under the prefix.
                 let mut fence = end.is_none().then(|| prefix.to_vec());
-                for (first, leaf) in leaves {
+                for (first, leaf) in leaves(&[], run, prefix).map_err(|e| torn(first, e))? {
                     let fence = fence.take().unwrap_or_else(|| [prefix, &first].concat());
                     self.db.insert(fence, leaf).map_err(|e| self.failed(e))?;
                 }
-                ends.insert(prefix.to_vec(), run[run.len() - 1].0.clone());
+                if fence.is_none() {
+                    ends.insert(prefix.to_vec(), run[run.len() - 1].0.clone());
+                }
             }
             Ok(())
         })
@@ -286,9 +275,7 @@ impl Tree {
         let next = self.db.range::<&[u8], _>(behind).keys().next();
         let next = next.transpose().map_err(|e| self.failed(e))?.filter(|next| next.starts_with(prefix));
         let is_of = |key: &[u8]| key.starts_with(prefix) && next.as_ref().is_none_or(|next| key < &next[..]);
-        let of_it = changes.iter().take_while(|(key, _)| is_of(key)).count();
-        let in_order = changes[..of_it].windows(2).take_while(|pair| pair[0].0 < pair[1].0).count();
-        Ok(in_order + 1)
+        Ok(ascending(changes, is_of))
     }
 
     /// What is to be written for a run of changes.
@@ -305,9 +292,7 @@ impl Tree {
             None => (prefix.to_vec(), None),
         };
         let before = record.as_ref().map(|record| body(&fence, record)).transpose()?;
-        let changes: Vec<leaf::Change<'_>> =
-            run.iter().map(|(key, value)| (&key[shared..], value.as_deref())).collect();
-        let leaves = leaf::change(before.unwrap_or(&[]), &changes, &[VERSION]).map_err(|e| torn(&fence, e))?;
+        let leaves = leaves(before.unwrap_or(&[]), run, prefix).map_err(|e| torn(&fence, e))?;
         if leaves.is_empty() {
             if before.is_some() {
                 put(fence, None);
@@ -324,6 +309,20 @@ impl Tree {
     fn failed(&self, source: sled::Error) -> StoreError {
         StoreError::Sled { path: self.path.clone(), source }
     }
+}
+
+/// The leaves that a leaf becomes by a run of changes of one group.
+fn leaves(leaf: &[u8], run: &[Change], prefix: &[u8]) -> Result<Vec<leaf::Written>, leaf::Torn> {
+    let changes: Vec<leaf::Change<'_>> =
+        run.iter().map(|(key, value)| (&key[prefix.len()..], value.as_deref())).collect();
+    leaf::change(leaf, &changes, &[VERSION])
+}
+
+/// How many changes come one after the other in order of key, of those that the
+/// first is of.
+fn ascending(changes: &[Change], is_of: impl Fn(&[u8]) -> bool) -> usize {
+    let of_it = changes.iter().take_while(|(key, _)| is_of(key)).count();
+    changes[..of_it].windows(2).take_while(|pair| pair[0].0 < pair[1].0).count() + 1
 }
 
 /// Hands on changes in portions: those of one are in memory together.
