@@ -29,6 +29,9 @@ const PLAYERS_PER_SERVER: u32 = 500;
 const LIST: usize = 12;
 const GAP_MS: i64 = 120_000;
 
+/// Lines that are there at once: as a log that is read, not one that is in memory whole.
+const PORTION: usize = 250;
+
 fn main() -> anyhow::Result<()> {
     let number = |name: &str, or: u32| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(or);
     let rows = number("CLQD_ROWS", 1_000_000);
@@ -58,25 +61,27 @@ fn main() -> anyhow::Result<()> {
     let (mut took, mut parsing, mut bytes) = (Duration::ZERO, Duration::ZERO, 0);
     let (mut lines, mut log, mut outcomes) = (String::new(), String::new(), Vec::new());
     for step in 0..steps {
-        for server in 0..servers {
-            lines.clear();
-            field.line(&mut lines, server, step);
-            bytes += lines.len();
-            log.push_str(&lines);
-            log.push('\n');
+        for first in (0..servers).step_by(PORTION) {
+            for server in (first..servers).take(PORTION) {
+                lines.clear();
+                field.line(&mut lines, server, step);
+                bytes += lines.len();
+                log.push_str(&lines);
+                log.push('\n');
+            }
+            let began = on_core()?;
+            for line in log.lines() {
+                outcomes.push(scanlog::parse(line)?);
+            }
+            let parsed = on_core()?;
+            for (url, outcome) in outcomes.drain(..) {
+                replay.take(url, outcome)?;
+            }
+            let taken = on_core()?;
+            took += taken - began;
+            parsing += parsed - began;
+            log.clear();
         }
-        let began = on_core()?;
-        for line in log.lines() {
-            outcomes.push(scanlog::parse(line)?);
-        }
-        let parsed = on_core()?;
-        for (url, outcome) in outcomes.drain(..) {
-            replay.take(url, outcome)?;
-        }
-        let taken = on_core()?;
-        took += taken - began;
-        parsing += parsed - began;
-        log.clear();
         if (step + 1) % (steps / 5) == 0 {
             let done = u64::from(step + 1) * u64::from(servers);
             println!(

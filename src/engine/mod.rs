@@ -569,16 +569,12 @@ impl Engine {
                 .iter()
                 .filter_map(|key| Some((*key, SeriesRecord::clone(slot(key).series.as_deref()?))))
                 .collect(),
-            rows: pending
-                .rows
-                .into_iter()
+            rows: in_order(pending.rows)
                 .flat_map(|((window, server), rows)| {
                     rows.into_iter().map(move |(player, row)| (RowKey { window, server, player }, row))
                 })
                 .collect(),
-            map_rows: pending
-                .map_rows
-                .into_iter()
+            map_rows: in_order(pending.map_rows)
                 .flat_map(|((week, server), rows)| {
                     rows.into_iter().map(move |(map, row)| (MapRowKey { week, server, map }, row))
                 })
@@ -596,9 +592,7 @@ impl Engine {
         // store's pages are visited once each.
         commit.servers.sort_unstable_by_key(|(key, _)| *key);
         commit.series.sort_unstable_by_key(|(key, _)| *key);
-        commit.rows.sort_unstable_by_key(|(key, _)| *key);
         commit.player_windows.sort_unstable_by_key(|(key, _)| *key);
-        commit.map_rows.sort_unstable_by_key(|(key, _)| *key);
         commit.best.sort_unstable_by_key(|(key, _)| *key);
         commit.best_new.sort_unstable();
         commit.ranks.sort_unstable();
@@ -671,6 +665,13 @@ impl Pending {
         let of_server = self.rows.entry((key.window, key.server)).or_default();
         self.rows_len += usize::from(of_server.insert(key.player, PackedRow::pack(row)).is_none());
     }
+}
+
+/// By key. What stands under each is in order itself.
+fn in_order<K: Ord + Copy, V>(of_keys: FxHashMap<K, V>) -> impl Iterator<Item = (K, V)> {
+    let mut of_keys: Vec<(K, V)> = of_keys.into_iter().collect();
+    of_keys.sort_unstable_by_key(|(key, _)| *key);
+    of_keys.into_iter()
 }
 
 impl Books {

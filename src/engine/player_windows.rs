@@ -3,6 +3,8 @@
 //! not read again.
 
 use std::collections::hash_map::Entry;
+use std::hint::black_box;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -20,37 +22,37 @@ pub(super) struct PlayerWindows {
     changed: Vec<(WindowKey, PlayerKey)>,
 }
 
+/// Lookups of which memory answers for all together.
+const AHEAD: usize = 32;
+
 type ByPlayer = FxHashMap<WindowKey, FxHashMap<PlayerKey, Known>>;
 
 #[derive(Debug)]
 struct Known {
-    /// Boxed: there are millions, and a table moves what it holds when it grows. It
-    /// goes into a commit as it is.
-    of_player: Box<PlayerWindow>,
+    /// Not in place: there are millions, and a table moves what it holds when it
+    /// grows. A commit holds the same one, for as long as it takes.
+    of_player: Arc<PlayerWindow>,
     changed: bool,
 }
 
 impl PlayerWindows {
     /// What changed since it was last taken. More than `most` are not remembered any
     /// longer.
-    pub(super) fn take_changed(&mut self, most: usize) -> Vec<((WindowKey, PlayerKey), Box<PlayerWindow>)> {
+    pub(super) fn take_changed(&mut self, most: usize) -> Vec<((WindowKey, PlayerKey), Arc<PlayerWindow>)> {
         let changed = std::mem::take(&mut self.changed);
         let mut taken = Vec::with_capacity(changed.len());
-        if self.len > most {
-            let mut known = std::mem::take(&mut self.known);
-            self.len = 0;
-            for (window, player) in changed {
-                let gone = known.get_mut(&window).and_then(|known| known.remove(&player));
-                let Some(gone) = gone.filter(|known| known.changed) else { continue };
-                taken.push(((window, player), gone.of_player));
+        for some in changed.chunks(AHEAD) {
+            let at_hand = some.iter().filter_map(|(window, player)| self.known.get(window)?.get(player));
+            black_box(at_hand.fold(false, |all, known| all ^ known.changed));
+            for &(window, player) in some {
+                let known = self.known.get_mut(&window).and_then(|known| known.get_mut(&player));
+                let Some(known) = known.filter(|known| known.changed) else { continue };
+                known.changed = false;
+                taken.push(((window, player), known.of_player.clone()));
             }
-            return taken;
         }
-        for (window, player) in changed {
-            let known = self.known.get_mut(&window).and_then(|known| known.get_mut(&player));
-            let Some(known) = known.filter(|known| known.changed) else { continue };
-            known.changed = false;
-            taken.push(((window, player), known.of_player.clone()));
+        if self.len > most {
+            (self.known, self.len) = (ByPlayer::default(), 0);
         }
         taken
     }
@@ -78,14 +80,14 @@ impl PlayerWindows {
             Entry::Vacant(place) => {
                 let stored = source.map(|source| source.player_window(window, player)).transpose()?.flatten();
                 *len += 1;
-                let of_player = Box::new(stored.unwrap_or_else(|| PlayerWindow::new(game)));
+                let of_player = Arc::new(stored.unwrap_or_else(|| PlayerWindow::new(game)));
                 place.insert(Known { of_player, changed: false })
             }
         })
     }
 
     pub(super) fn put(&mut self, window: WindowKey, player: PlayerKey, of_player: PlayerWindow) {
-        let known = Known { of_player: Box::new(of_player), changed: true };
+        let known = Known { of_player: Arc::new(of_player), changed: true };
         let before = self.known.entry(window).or_default().insert(player, known);
         self.len += usize::from(before.is_none());
         if before.is_none_or(|known| !known.changed) {
@@ -112,7 +114,7 @@ impl PlayerWindows {
         let Some(known) = self.known.get(&window) else { return };
         // In two steps: where each is, then what is there.
         let known: SmallVec<[&Known; 64]> = players.iter().flatten().filter_map(|player| known.get(player)).collect();
-        std::hint::black_box(known.iter().fold(0, |all, known| all ^ known.of_player.game.0));
+        black_box(known.iter().fold(0, |all, known| all ^ known.of_player.game.0));
     }
 
     pub(super) fn get(&self, window: WindowKey, player: PlayerKey) -> Option<&PlayerWindow> {
@@ -147,6 +149,6 @@ impl Books {
         if !std::mem::replace(&mut known.changed, true) {
             changed.push((window, player));
         }
-        Ok(&mut known.of_player)
+        Ok(Arc::make_mut(&mut known.of_player))
     }
 }

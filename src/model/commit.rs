@@ -1,6 +1,8 @@
 //! A commit: everything that a run of events changed, applied to the store as
 //! one atomic batch. Only the engine makes one.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::archive::OutboxKey;
@@ -112,7 +114,7 @@ pub struct Commit {
     pub series: Vec<(ServerKey, SeriesRecord)>,
     pub tags: Vec<(TagKey, String)>,
     pub rows: Vec<(RowKey, PackedRow)>,
-    pub player_windows: Vec<((WindowKey, PlayerKey), Box<PlayerWindow>)>,
+    pub player_windows: Vec<((WindowKey, PlayerKey), Arc<PlayerWindow>)>,
     pub map_rows: Vec<(MapRowKey, MapRow)>,
     pub best: Vec<((ServerKey, PlayerKey), BestPositions)>,
     /// Servers on which players have best positions since now.

@@ -195,7 +195,7 @@ pub struct PlayerWindow {
     /// Fed by every round on every server of the game.
     pub in_game: Option<Rating>,
     /// Fed by every round on servers that had the tag then; in order of tag.
-    pub by_tag: Vec<(TagKey, Rating)>,
+    pub by_tag: Box<[(TagKey, Rating)]>,
 }
 
 impl Rating {
@@ -205,7 +205,7 @@ impl Rating {
 
 impl PlayerWindow {
     pub fn new(game: GameKey) -> PlayerWindow {
-        PlayerWindow { game, servers: SmallVec::new(), in_game: None, by_tag: Vec::new() }
+        PlayerWindow { game, servers: SmallVec::new(), in_game: None, by_tag: Box::default() }
     }
 
     /// In the tag group, or without one in the game.
@@ -223,7 +223,11 @@ impl PlayerWindow {
         };
         match self.by_tag.binary_search_by_key(&tag, |(t, _)| *t) {
             Ok(at) => self.by_tag[at].1 = rating,
-            Err(at) => self.by_tag.insert(at, (tag, rating)),
+            Err(at) => {
+                let mut by_tag = std::mem::take(&mut self.by_tag).into_vec();
+                by_tag.insert(at, (tag, rating));
+                self.by_tag = by_tag.into_boxed_slice();
+            }
         }
     }
 }
@@ -368,15 +372,15 @@ mod tests {
         let mut mine = PlayerWindow::new(GameKey(1));
         mine.servers.extend([ServerKey(2), ServerKey(1)]);
         mine.in_game = Some(rating(1.0, 3));
-        mine.by_tag = vec![(TagKey(2), rating(2.0, 1))];
+        mine.by_tag = [(TagKey(2), rating(2.0, 1))].into();
         let mut theirs = PlayerWindow::new(GameKey(1));
         theirs.servers.extend([ServerKey(3), ServerKey(2)]);
         theirs.in_game = Some(rating(7.0, 3));
-        theirs.by_tag = vec![(TagKey(1), rating(8.0, 1)), (TagKey(2), rating(9.0, 2))];
+        theirs.by_tag = [(TagKey(1), rating(8.0, 1)), (TagKey(2), rating(9.0, 2))].into();
         mine.merge_person(&theirs);
         assert_eq!(mine.servers[..], [ServerKey(2), ServerKey(1), ServerKey(3)]);
         assert_eq!(mine.in_game, Some(rating(1.0, 3)), "a tie is the first one's");
-        assert_eq!(mine.by_tag, [(TagKey(1), rating(8.0, 1)), (TagKey(2), rating(9.0, 2))]);
+        assert_eq!(*mine.by_tag, [(TagKey(1), rating(8.0, 1)), (TagKey(2), rating(9.0, 2))]);
 
         let best = |places: &[(u32, u32)], elo| {
             let mut best = BestPositions { elo, ..BestPositions::default() };

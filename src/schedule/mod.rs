@@ -61,7 +61,8 @@ pub struct InFlight {
 pub struct Schedule {
     intervals: Intervals,
     due: BTreeSet<(i64, ServerKey)>,
-    due_of: FxHashMap<ServerKey, i64>,
+    /// By server.
+    due_of: Vec<Option<i64>>,
     in_flight: FxHashMap<ServerKey, InFlight>,
     next_id: u64,
 }
@@ -91,13 +92,13 @@ impl Schedule {
 
     /// Not due any more. A scan in flight stays in flight.
     pub fn unplan(&mut self, server: ServerKey) {
-        if let Some(at) = self.due_of.remove(&server) {
+        if let Some(at) = self.due_of.get_mut(server.0 as usize).and_then(Option::take) {
             self.due.remove(&(at, server));
         }
     }
 
     pub fn due_ms(&self, server: ServerKey) -> Option<i64> {
-        self.due_of.get(&server).copied()
+        self.due_of.get(server.0 as usize).copied().flatten()
     }
 
     /// The earliest due time of all.
@@ -142,8 +143,15 @@ impl Schedule {
     }
 
     fn set_due(&mut self, server: ServerKey, at: i64) {
-        self.unplan(server);
-        self.due_of.insert(server, at);
+        let index = server.0 as usize;
+        if index >= self.due_of.len() {
+            self.due_of.resize(index + 1, None);
+        }
+        match self.due_of[index].replace(at) {
+            Some(before) if before == at => return,
+            Some(before) => _ = self.due.remove(&(before, server)),
+            None => {}
+        }
         self.due.insert((at, server));
     }
 }

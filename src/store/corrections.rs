@@ -1,23 +1,22 @@
 //! Corrections as changes of records: what a commit takes away, and the names
 //! that lead elsewhere or nowhere.
 
-use super::keys;
-use super::tree::{Change, encode};
+use super::changes::Changes;
+use super::{StoreError, keys};
 use crate::model::commit::Corrections;
 
-pub(super) fn changes(corrections: &Corrections) -> Vec<Change> {
-    let mut changes = Vec::new();
+pub(super) fn put(corrections: &Corrections, changes: &mut Changes<'_>) -> Result<(), StoreError> {
     for (player, game, name) in &corrections.aliases {
         // Without a display name: the one that was last seen is his record's.
-        changes.push((keys::name(name, *game), Some(encode(&(player.0, "")))));
-        changes.push((keys::alias(*player, name), Some(encode(&()))));
+        changes.set(keys::name(name, *game), &(player.0, ""))?;
+        changes.set(keys::alias(*player, name), &())?;
     }
     for (player, into) in &corrections.players_gone {
-        changes.push((keys::of(keys::GONE, player.0), Some(encode(into))));
-        changes.push((keys::of(keys::PLAYER, player.0), None));
+        changes.set(keys::of(keys::GONE, player.0), into)?;
+        changes.remove(keys::of(keys::PLAYER, player.0))?;
     }
     for (hash, forgotten_ms) in &corrections.forgotten {
-        changes.push((keys::forgotten(*hash), Some(encode(forgotten_ms))));
+        changes.set(keys::forgotten(*hash), forgotten_ms)?;
     }
     let rows = corrections.rows_gone.iter().map(|key| keys::row(*key));
     let of_players =
@@ -30,6 +29,8 @@ pub(super) fn changes(corrections: &Corrections) -> Vec<Change> {
     let tags = corrections.tags_gone.iter().map(|tag| keys::of(keys::TAG, tag.0));
     let gone =
         rows.chain(of_players).chain(best).chain(best_of).chain(names).chain(aliases).chain(remembered).chain(tags);
-    changes.extend(gone.map(|key| (key, None)));
-    changes
+    for key in gone {
+        changes.remove(key)?;
+    }
+    Ok(())
 }

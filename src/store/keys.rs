@@ -205,8 +205,12 @@ pub fn show(key: &[u8]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
+
+    pub fn row(server: u32, player: u32) -> Vec<u8> {
+        super::row(RowKey { window: WeekKey(3).into(), server: ServerKey(server), player: PlayerKey(player) })
+    }
 
     #[test]
     fn outbox_keys_go_both_ways_and_keep_their_order() {

@@ -116,7 +116,7 @@ pub(super) fn change(leaf: &[u8], changes: &[Change<'_>], head: &[u8]) -> Result
     for record in merged {
         let room = |(_, leaf): &&mut Written| {
             let held = leaf.len() - head.len();
-            held < enough && held + len(record) <= BYTES_MAX
+            held < enough && has_room(held, record)
         };
         let leaf = match leaves.last_mut().filter(room) {
             Some((_, leaf)) => leaf,
@@ -127,12 +127,22 @@ pub(super) fn change(leaf: &[u8], changes: &[Change<'_>], head: &[u8]) -> Result
                 &mut leaves.last_mut().expect("just put").1
             }
         };
-        for piece in [record.0, record.1] {
-            put_len(leaf, piece.len());
-            leaf.extend_from_slice(piece);
-        }
+        push(leaf, record);
     }
     Ok(leaves)
+}
+
+/// Whether a leaf of so many bytes can take the record.
+pub(super) fn has_room(held: usize, record: Record<'_>) -> bool {
+    held + len(record) <= BYTES_MAX
+}
+
+/// Puts a record behind those of a leaf.
+pub(super) fn push(leaf: &mut Vec<u8>, (suffix, value): Record<'_>) {
+    for piece in [suffix, value] {
+        put_len(leaf, piece.len());
+        leaf.extend_from_slice(piece);
+    }
 }
 
 /// Bytes of a record in a leaf.

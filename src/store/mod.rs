@@ -7,7 +7,9 @@
 //! server, lies together; values are postcard records, small ones several to a leaf
 //! (`leaf`, `tree`).
 
+mod changes;
 mod corrections;
+mod fill;
 mod first;
 mod keys;
 mod leaf;
@@ -20,7 +22,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use tree::{Change, Tree, VERSION, corrupt, encode};
+use changes::{Changes, Put};
+use fill::Fill;
+use tree::{Change, Tree, VERSION, corrupt};
 
 use crate::engine::Loaded;
 use crate::model::commit::{Commit, Meta, WeekPhase, WeekState};
@@ -148,13 +152,20 @@ impl Store {
 
     /// Applies a commit, all or nothing, and waits until it is on disk.
     pub fn apply(&mut self, commit: &Commit) -> Result<(), StoreError> {
-        if commit.records() > RECORDS_PER_BATCH && commit.meta.is_some() && self.is_new()? {
-            self.fill(commit)?;
-        } else if commit.records() > RECORDS_PER_BATCH {
-            redo::write(self.tree.path(), self.changes(commit)).map_err(|e| self.unwritten(e))?;
-            self.redo()?;
-        } else {
-            self.tree.apply(self.changes(commit).collect())?;
+        match &commit.meta {
+            _ if commit.records() <= RECORDS_PER_BATCH => {
+                let mut changes: Vec<Change> = Vec::new();
+                self.changes(commit, &mut |key, value| {
+                    changes.push((key.to_vec(), value.map(<[u8]>::to_vec)));
+                    Ok(())
+                })?;
+                self.tree.apply(changes)?;
+            }
+            Some(meta) if self.is_new()? => self.fill(meta, commit)?,
+            _ => {
+                self.write_redo(commit)?;
+                self.redo()?;
+            }
         }
         self.outbox.extend(commit.outbox.iter().map(|entry| (*entry, self.next_seq)));
         // One number for a whole commit: entries of one commit changed together.
@@ -166,6 +177,12 @@ impl Store {
         }
         self.sweep.extend(&commit.dropped);
         Ok(())
+    }
+
+    fn write_redo(&self, commit: &Commit) -> Result<(), StoreError> {
+        let mut redo = redo::Writer::create(self.tree.path()).map_err(|e| self.unwritten(e))?;
+        self.changes(commit, &mut |key, value| redo.put(key, value).map_err(|e| self.unwritten(e)))?;
+        redo.finish().map_err(|e| self.unwritten(e))
     }
 
     /// Applies the commit of the redo file, if there is one that was begun.
@@ -183,15 +200,16 @@ impl Store {
 
     /// Applies a first commit that is large. It needs no redo file: until its meta is
     /// there, which comes last, nothing is.
-    fn fill(&mut self, commit: &Commit) -> Result<(), StoreError> {
+    fn fill(&mut self, meta: &Meta, commit: &Commit) -> Result<(), StoreError> {
         // An attempt before may have failed.
         self.end_first()?;
         first::begin(self.tree.path()).map_err(|e| directory(self.tree.path(), e))?;
-        let mut changes = self.changes(commit);
-        let meta = changes.next().filter(|(key, _)| *key == keys::meta()).expect("a first commit has its meta");
-        self.tree.fill(changes.map(Ok))?;
+        let mut fill = Fill::of(&self.tree);
+        self.records(commit, &mut |key, value| fill.put(key, value))?;
+        fill.finish()?;
         self.tree.flush()?;
-        self.tree.apply(vec![meta])?;
+        Changes::to(&mut |key, value| self.tree.write_one(key, value)).meta(meta)?;
+        self.tree.flush()?;
         first::done(self.tree.path()).map_err(|e| directory(self.tree.path(), e))
     }
 
@@ -206,62 +224,16 @@ impl Store {
         first::done(self.tree.path()).map_err(|e| directory(self.tree.path(), e))
     }
 
-    /// Every record that a commit changes, by kind in order of key.
-    fn changes<'c>(&'c self, commit: &'c Commit) -> impl Iterator<Item = Change> + 'c {
-        let meta = commit.meta.iter().map(|meta| (keys::meta().to_vec(), encode(meta)));
-        let games = commit.games.iter().map(|(key, name)| (keys::of(keys::GAME, key.0), encode(name)));
-        let maps = commit.maps.iter().map(|(key, name)| (keys::of(keys::MAP, key.0), encode(name)));
-        let tags = commit.tags.iter().map(|(key, name)| (keys::of(keys::TAG, key.0), encode(name)));
-        // Sorted: pages of names are visited once each.
-        let mut names: Vec<_> = commit.players.iter().flatten().map(|it| (first_bytes(&it.1.name), it)).collect();
-        names.sort_unstable_by(|(a, (_, of_a)), (b, (_, of_b))| {
-            a.cmp(b).then_with(|| (&of_a.name, of_a.game).cmp(&(&of_b.name, of_b.game)))
-        });
-        let names = names
-            .into_iter()
-            .map(|(_, (key, player))| (keys::name(&player.name, player.game), encode(&(key.0, &player.display))));
-        let players = commit
-            .players
-            .iter()
-            .flatten()
-            .map(|(key, player)| (keys::of(keys::PLAYER, key.0), encode(&(player.game, &player.name))));
-        let servers = commit.servers.iter().map(|(key, server)| (keys::of(keys::SERVER, key.0), encode(server)));
-        let series = commit.series.iter().map(|(key, series)| (keys::of(keys::SERIES, key.0), encode(series)));
-        let rows = commit.rows.iter().map(|(key, row)| (keys::row(*key), row.bytes().to_vec()));
-        let of_players = commit
-            .player_windows
-            .iter()
-            .map(|((window, player), of_player)| (keys::player_window(*window, *player), encode(of_player)));
-        let map_rows = commit.map_rows.iter().map(|(key, row)| (keys::map_row(*key), encode(row)));
-        let best = commit.best.iter().map(|((server, player), best)| (keys::best(*server, *player), encode(best)));
-        let best_new = commit.best_new.iter().map(|(player, server)| (keys::best_of(*player, *server), encode(&())));
-        let closed =
-            commit.closed.iter().map(|(week, server, player_ms)| (keys::closed(*week, *server), encode(player_ms)));
-        let ranks = commit.ranks.iter().map(|(week, server, rank)| (keys::rank(*week, *server), encode(rank)));
-        let outbox = commit.outbox.iter().map(|entry| (keys::outbox(*entry), encode(&self.next_seq)));
-        let archived = commit
-            .archived
-            .iter()
-            .filter(|(entry, seq)| self.outbox.get(entry) == Some(seq) && commit.outbox.binary_search(entry).is_err());
-        let removed = archived.map(|(entry, _)| (keys::outbox(*entry), None));
-        meta.chain(games)
-            .chain(maps)
-            .chain(tags)
-            .chain(names)
-            .chain(players)
-            .chain(servers)
-            .chain(series)
-            .chain(rows)
-            .chain(of_players)
-            .chain(map_rows)
-            .chain(best)
-            .chain(best_new)
-            .chain(closed)
-            .chain(ranks)
-            .chain(outbox)
-            .map(|(key, value)| (key, Some(value)))
-            .chain(removed)
-            .chain(corrections::changes(&commit.corrections))
+    /// Hands on every record that a commit changes, by kind in order of key, but for
+    /// its meta.
+    fn records(&self, commit: &Commit, put: &mut Put<'_>) -> Result<(), StoreError> {
+        Changes::to(put).records(commit, self.next_seq, |entry, seq| self.outbox.get(entry) == Some(&seq))
+    }
+
+    /// The same with its meta.
+    fn changes(&self, commit: &Commit, put: &mut Put<'_>) -> Result<(), StoreError> {
+        commit.meta.iter().try_for_each(|meta| Changes::to(put).meta(meta))?;
+        self.records(commit, put)
     }
 
     /// Removes up to `most` leaves and other records of windows that were let go.
@@ -313,15 +285,6 @@ fn directory(path: &Path, source: std::io::Error) -> StoreError {
     StoreError::Directory { path: path.to_owned(), source }
 }
 
-/// What tells most names apart, in their order, without a look at their texts: of
-/// millions each would be waited for.
-fn first_bytes(name: &str) -> u64 {
-    let mut bytes = [0; 8];
-    let len = name.len().min(8);
-    bytes[..len].copy_from_slice(&name.as_bytes()[..len]);
-    u64::from_be_bytes(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -350,7 +313,7 @@ mod tests {
 
         commit.rows = rows(2);
         let store = open(dir.path());
-        redo::write(dir.path(), store.changes(&commit)).unwrap();
+        store.write_redo(&commit).unwrap();
         drop(store); // killed here, or after some of the parts
         let store = open(dir.path());
         for n in 0..n {
@@ -372,19 +335,28 @@ mod tests {
         };
         let meta = Meta { next_player: n, ..Meta::default() };
         let commit = Commit { meta: Some(meta), rows: rows(n), ..Commit::default() };
+        // Killed, or failed, within.
+        let begin = |store: &Store| {
+            first::begin(dir.path()).unwrap();
+            let (mut fill, mut left) = (Fill::of(&store.tree), 5_000);
+            let put = &mut |key: &[u8], value: Option<&[u8]>| {
+                left -= 1;
+                if left >= 0 { fill.put(key, value) } else { Ok(()) }
+            };
+            store.records(&commit, put).unwrap();
+            fill.finish().unwrap();
+        };
         let held = |store: &Store| (0..n).filter(|n| store.row(key(*n)).unwrap().is_some()).count() as u32;
 
         let store = open(dir.path());
-        first::begin(dir.path()).unwrap();
-        store.tree.fill(store.changes(&commit).skip(1).take(5_000).map(Ok)).unwrap();
+        begin(&store);
         assert_eq!(held(&store), 5_000);
         drop(store); // killed here
         let mut store = open(dir.path());
         assert_eq!((held(&store), first::is_begun(dir.path())), (0, false));
 
         // An attempt that failed, and the process went on.
-        first::begin(dir.path()).unwrap();
-        store.tree.fill(store.changes(&commit).skip(1).take(5_000).map(Ok)).unwrap();
+        begin(&store);
         store.apply(&commit).unwrap();
         assert_eq!((held(&store), first::is_begun(dir.path())), (n, false));
         first::begin(dir.path()).unwrap();

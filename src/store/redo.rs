@@ -25,27 +25,40 @@ fn path(dir: &Path) -> PathBuf {
     dir.join("redo")
 }
 
-/// Writes all changes and waits until they are on disk.
-pub(super) fn write(dir: &Path, changes: impl Iterator<Item = Change>) -> std::io::Result<()> {
-    let mut out =
-        Sum { inner: BufWriter::with_capacity(1 << 20, File::create(path(dir))?), crc: crc32fast::Hasher::new() };
-    out.write_all(MAGIC)?;
-    for (key, value) in changes {
-        out.write_all(&(key.len() as u32).to_le_bytes())?;
-        out.write_all(&key)?;
+/// Writes a redo file.
+pub(super) struct Writer<'d> {
+    dir: &'d Path,
+    out: Sum<BufWriter<File>>,
+}
+
+impl Writer<'_> {
+    pub(super) fn create(dir: &Path) -> std::io::Result<Writer<'_>> {
+        let inner = BufWriter::with_capacity(1 << 20, File::create(path(dir))?);
+        let mut out = Sum { inner, crc: crc32fast::Hasher::new() };
+        out.write_all(MAGIC)?;
+        Ok(Writer { dir, out })
+    }
+
+    pub(super) fn put(&mut self, key: &[u8], value: Option<&[u8]>) -> std::io::Result<()> {
+        self.out.write_all(&(key.len() as u32).to_le_bytes())?;
+        self.out.write_all(key)?;
         match value {
             Some(value) => {
-                out.write_all(&(value.len() as u32).to_le_bytes())?;
-                out.write_all(&value)?;
+                self.out.write_all(&(value.len() as u32).to_le_bytes())?;
+                self.out.write_all(value)
             }
-            None => out.write_all(&REMOVED.to_le_bytes())?,
+            None => self.out.write_all(&REMOVED.to_le_bytes()),
         }
     }
-    let crc = out.crc.finalize();
-    let mut out = out.inner;
-    out.write_all(&crc.to_le_bytes())?;
-    out.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()?;
-    File::open(dir)?.sync_all()
+
+    /// Waits until all is on disk: the commit is begun.
+    pub(super) fn finish(self) -> std::io::Result<()> {
+        let crc = self.out.crc.finalize();
+        let mut out = self.out.inner;
+        out.write_all(&crc.to_le_bytes())?;
+        out.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()?;
+        File::open(self.dir)?.sync_all()
+    }
 }
 
 /// The commit is applied.
@@ -162,11 +175,17 @@ mod tests {
         changes
     }
 
+    fn write(dir: &Path) {
+        let mut writer = Writer::create(dir).unwrap();
+        changes().iter().for_each(|(key, value)| writer.put(key, value.as_deref()).unwrap());
+        writer.finish().unwrap();
+    }
+
     #[test]
     fn what_was_written_is_read() {
         let dir = tempfile::tempdir().unwrap();
         assert!(read(dir.path()).unwrap().is_none());
-        write(dir.path(), changes().into_iter()).unwrap();
+        write(dir.path());
         let read_back: Vec<Change> = read(dir.path()).unwrap().unwrap().map(Result::unwrap).collect();
         assert_eq!(read_back, changes());
         done(dir.path()).unwrap();
@@ -176,7 +195,7 @@ mod tests {
     #[test]
     fn a_file_that_is_cut_or_torn_is_of_no_commit() {
         let dir = tempfile::tempdir().unwrap();
-        write(dir.path(), changes().into_iter()).unwrap();
+        write(dir.path());
         let whole = fs::read(path(dir.path())).unwrap();
         let mut torn = whole.clone();
         torn[whole.len() / 2] ^= 1;

@@ -8,11 +8,9 @@
 //! of before: it has read the leaf whole, or reads its second part later. What it
 //! meets twice it passes over.
 
-use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow, Range};
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{StoreError, keys, leaf};
@@ -180,7 +178,7 @@ impl Tree {
         let mut records: Vec<Change> = Vec::new();
         self.change(run, &mut |key, record| records.push((key, record)))?;
         match <[Change; 1]>::try_from(records) {
-            Ok([(key, Some(record))]) => _ = self.db.insert(key, record).map_err(|e| self.failed(e))?,
+            Ok([(key, Some(record))]) => self.insert(&key, &record)?,
             Ok([(key, None)]) => _ = self.db.remove(key).map_err(|e| self.failed(e))?,
             Err(records) => {
                 let mut batch = sled::Batch::default();
@@ -191,39 +189,14 @@ impl Tree {
         Ok(())
     }
 
-    /// The same where nothing is stored. Changes of a group that come in order of key
-    /// make leaves, full ones, that nothing has to be looked for.
-    pub(super) fn fill(&self, changes: impl Iterator<Item = Result<Change, StoreError>>) -> Result<(), StoreError> {
-        // The last key of each group.
-        let mut ends: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
-        in_portions(changes, |mut left| {
-            while let Some((first, _)) = left.first() {
-                let group = keys::shared(first).map(|shared| &first[..shared]);
-                let end = group.and_then(|group| ends.get(group));
-                let run;
-                let Some(prefix) = group.filter(|_| end.is_none_or(|end| end < first)) else {
-                    // It stands alone, or among those that are there.
-                    (run, left) = left.split_at(self.run(left)?);
-                    self.write_run(run)?;
-                    let (last, _) = &run[run.len() - 1];
-                    if let Some(end) = group.and_then(|group| ends.get_mut(group)).filter(|end| **end < *last) {
-                        end.clone_from(last);
-                    }
-                    continue;
-                };
-                (run, left) = left.split_at(ascending(left, |key| key.starts_with(prefix)));
-                // The first of a group stands under the prefix.
-                let mut fence = end.is_none().then(|| prefix.to_vec());
-                for (first, leaf) in leaves(&[], run, prefix).map_err(|e| torn(first, e))? {
-                    let fence = fence.take().unwrap_or_else(|| [prefix, &first].concat());
-                    self.db.insert(fence, leaf).map_err(|e| self.failed(e))?;
-                }
-                if fence.is_none() {
-                    ends.insert(prefix.to_vec(), run[run.len() - 1].0.clone());
-                }
-            }
-            Ok(())
-        })
+    /// The same of one.
+    pub(super) fn write_one(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreError> {
+        self.write_run(&[(key.to_vec(), value.map(<[u8]>::to_vec))])
+    }
+
+    /// Puts bytes under a key, as they are.
+    pub(super) fn insert(&self, key: &[u8], bytes: &[u8]) -> Result<(), StoreError> {
+        self.db.insert(key, bytes).map(|_| ()).map_err(|e| self.failed(e))
     }
 
     /// Lets go of everything.
@@ -364,10 +337,6 @@ fn behind(prefix: &[u8]) -> Vec<u8> {
     end
 }
 
-pub(super) fn encode<T: Serialize>(value: &T) -> Vec<u8> {
-    postcard::to_stdvec(value).expect("no record has a sequence of unknown length")
-}
-
 pub(super) fn decode<T: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<T, StoreError> {
     postcard::from_bytes(value).map_err(|e| corrupt(key, &e.to_string()))
 }
@@ -391,19 +360,25 @@ pub(super) fn corrupt(key: &[u8], why: &str) -> StoreError {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) fn encode<T: serde::Serialize>(value: &T) -> Vec<u8> {
+    postcard::to_stdvec(value).expect("no record has a sequence of unknown length")
+}
+
+#[cfg(test)]
+pub(super) mod tests {
     use std::collections::BTreeMap;
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
     use super::*;
-    use crate::model::commit::RowKey;
-    use crate::model::{GameKey, PlayerKey, ServerKey, WeekKey};
+    use crate::model::{GameKey, PlayerKey, WeekKey};
+    use crate::store::fill::Fill;
+    use crate::store::keys::tests::row;
 
-    fn tree(dir: &Path) -> Tree {
+    pub fn tree(dir: &Path) -> Tree {
         Tree::new(sled::Config::new().path(dir).flush_every_ms(None).open().unwrap(), dir)
     }
 
-    fn all(tree: &Tree, range: Range<Vec<u8>>) -> Vec<(Vec<u8>, Vec<u8>)> {
+    pub fn all(tree: &Tree, range: Range<Vec<u8>>) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut found = Vec::new();
         tree.each_bytes(range, |key, value| {
             found.push((key.to_owned(), value.to_owned()));
@@ -411,10 +386,6 @@ mod tests {
         })
         .unwrap();
         found
-    }
-
-    fn row(server: u32, player: u32) -> Vec<u8> {
-        keys::row(RowKey { window: WeekKey(3).into(), server: ServerKey(server), player: PlayerKey(player) })
     }
 
     /// Keys of every kind, those of one group close to each other.
@@ -449,7 +420,11 @@ mod tests {
                 };
                 let changes: Vec<Change> = round.into_iter().map(change).collect();
                 match large {
-                    true if n == 0 => it.fill(changes.iter().cloned().map(Ok)).unwrap(),
+                    true if n == 0 => {
+                        let mut fill = Fill::of(&it);
+                        changes.iter().for_each(|(key, value)| fill.put(key, value.as_deref()).unwrap());
+                        fill.finish().unwrap();
+                    }
                     true => it.write(changes.iter().cloned().map(Ok)).unwrap(),
                     false => it.apply(changes.clone()).unwrap(),
                 }
@@ -477,31 +452,6 @@ mod tests {
                 proptest::prop_assert_eq!(found.map(|value| encode(&value)), map.get(&range.start).cloned());
             }
         }
-    }
-
-    /// A first commit as it comes: kind by kind, each in order of key.
-    #[test]
-    fn what_fills_an_empty_store_is_found_in_it() {
-        let dir = tempfile::tempdir().unwrap();
-        let it = tree(dir.path());
-        let rows = (0..30_000).map(|n| row(n / 700, n % 700));
-        let mut names: Vec<Vec<u8>> = (0..9_000).map(|n| keys::name(&format!("name {n}"), GameKey(1))).collect();
-        names.sort();
-        let servers = (0..40).map(|n| keys::of(keys::SERVER, n));
-        let mut want: Vec<Vec<u8>> = names.into_iter().chain(servers).chain(rows).collect();
-        let value = |key: &[u8]| encode(&key.len());
-        it.fill(want.iter().map(|key| Ok((key.clone(), Some(value(key)))))).unwrap();
-        want.sort();
-        let found = all(&it, Vec::new()..vec![0xff]);
-        assert!(found.iter().map(|(key, _)| key).eq(&want));
-        assert!(found.iter().all(|(key, found)| *found == value(key)));
-        assert!(want.iter().step_by(97).all(|key| it.get::<usize>(key).unwrap() == Some(key.len())));
-        assert!(it.get::<usize>(&row(1, 700)).unwrap().is_none());
-        // And it is written to as any other.
-        it.apply(vec![(row(1, 700), Some(value(b"")))]).unwrap();
-        assert_eq!(it.get::<usize>(&row(1, 700)).unwrap(), Some(0));
-        it.clear().unwrap();
-        assert_eq!(all(&it, Vec::new()..vec![0xff]), []);
     }
 
     /// However many changes of one leaf one batch has, none is written over another.

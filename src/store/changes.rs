@@ -1,0 +1,144 @@
+//! Every record that a commit changes, by kind in order of key.
+//!
+//! Records are handed on one after the other and nothing is made for each: of a large
+//! commit there are tens of millions.
+
+use std::hint::black_box;
+
+use postcard::ser_flavors::Flavor;
+use serde::Serialize;
+
+use super::{StoreError, corrections, keys};
+use crate::model::OutboxKey;
+use crate::model::commit::{Commit, Meta};
+
+/// Takes one change: the key, and the new value; `None`: it goes.
+pub(super) type Put<'p> = dyn FnMut(&[u8], Option<&[u8]>) -> Result<(), StoreError> + 'p;
+
+/// Hands on records, each value written to the same bytes.
+pub(super) struct Changes<'p> {
+    put: &'p mut Put<'p>,
+    value: Vec<u8>,
+}
+
+impl<'p> Changes<'p> {
+    pub(super) fn to(put: &'p mut Put<'p>) -> Changes<'p> {
+        Changes { put, value: Vec::new() }
+    }
+
+    pub(super) fn set(&mut self, key: impl AsRef<[u8]>, value: &impl Serialize) -> Result<(), StoreError> {
+        self.value.clear();
+        encode_to(value, &mut self.value);
+        (self.put)(key.as_ref(), Some(&self.value))
+    }
+
+    pub(super) fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<(), StoreError> {
+        (self.put)(key.as_ref(), None)
+    }
+
+    pub(super) fn meta(&mut self, meta: &Meta) -> Result<(), StoreError> {
+        self.set(keys::meta(), meta)
+    }
+
+    /// All but the meta. `outbox_seq`: the sequence number of what is to be archived.
+    /// `is_archived`: whether an entry with that number is done with.
+    pub(super) fn records(
+        &mut self,
+        commit: &Commit,
+        outbox_seq: u64,
+        is_archived: impl Fn(&OutboxKey, u64) -> bool,
+    ) -> Result<(), StoreError> {
+        commit.games.iter().try_for_each(|(key, name)| self.set(keys::of(keys::GAME, key.0), name))?;
+        commit.maps.iter().try_for_each(|(key, name)| self.set(keys::of(keys::MAP, key.0), name))?;
+        commit.tags.iter().try_for_each(|(key, name)| self.set(keys::of(keys::TAG, key.0), name))?;
+        self.names(commit)?;
+        for (key, player) in commit.players.iter().flatten() {
+            self.set(keys::of(keys::PLAYER, key.0), &(player.game, &player.name))?;
+        }
+        commit.servers.iter().try_for_each(|(key, server)| self.set(keys::of(keys::SERVER, key.0), server))?;
+        commit.series.iter().try_for_each(|(key, series)| self.set(keys::of(keys::SERIES, key.0), series))?;
+        let both_ends = |bytes: &[u8]| bytes.first().copied().unwrap_or(0) ^ bytes.last().copied().unwrap_or(0);
+        for (key, row) in asked_for(&commit.rows, |(_, row)| both_ends(row.bytes())) {
+            (self.put)(&keys::row(*key), Some(row.bytes()))?;
+        }
+        for ((window, player), of_player) in asked_for(&commit.player_windows, |(_, of_player)| of_player.game.0 as u8)
+        {
+            self.set(keys::player_window(*window, *player), &**of_player)?;
+        }
+        commit.map_rows.iter().try_for_each(|(key, row)| self.set(keys::map_row(*key), row))?;
+        for ((server, player), best) in &commit.best {
+            self.set(keys::best(*server, *player), best)?;
+        }
+        commit.best_new.iter().try_for_each(|(player, server)| self.set(keys::best_of(*player, *server), &()))?;
+        for (week, server, player_ms) in &commit.closed {
+            self.set(keys::closed(*week, *server), player_ms)?;
+        }
+        commit.ranks.iter().try_for_each(|(week, server, rank)| self.set(keys::rank(*week, *server), rank))?;
+        commit.outbox.iter().try_for_each(|entry| self.set(keys::outbox(*entry), &outbox_seq))?;
+        for (entry, seq) in &commit.archived {
+            if is_archived(entry, *seq) && commit.outbox.binary_search(entry).is_err() {
+                self.remove(keys::outbox(*entry))?;
+            }
+        }
+        corrections::put(&commit.corrections, self)
+    }
+
+    /// Sorted: pages of names are visited once each.
+    fn names(&mut self, commit: &Commit) -> Result<(), StoreError> {
+        let mut names: Vec<_> = commit.players.iter().flatten().map(|it| (first_bytes(&it.1.name), it)).collect();
+        names.sort_unstable_by(|(a, (_, of_a)), (b, (_, of_b))| {
+            a.cmp(b).then_with(|| (&of_a.name, of_a.game).cmp(&(&of_b.name, of_b.game)))
+        });
+        let touch = |text: &str| text.as_bytes().first().copied().unwrap_or(0);
+        for (_, (key, player)) in asked_for(&names, |(_, (_, player))| touch(&player.name) ^ touch(&player.display)) {
+            self.set(keys::name(&player.name, player.game), &(key.0, &player.display))?;
+        }
+        Ok(())
+    }
+}
+
+/// What tells most names apart, in their order, without a look at their texts: of
+/// millions each would be waited for.
+fn first_bytes(name: &str) -> u64 {
+    let mut bytes = [0; 8];
+    let len = name.len().min(8);
+    bytes[..len].copy_from_slice(&name.as_bytes()[..len]);
+    u64::from_be_bytes(bytes)
+}
+
+/// What is asked for together.
+const AHEAD: usize = 32;
+
+/// The items in their order, what each leads to read a little before its turn: they
+/// lie anywhere in gigabytes, and memory answers for many in the time of one.
+fn asked_for<T>(items: &[T], touch: impl Fn(&T) -> u8) -> impl Iterator<Item = &T> {
+    items.chunks(AHEAD).flat_map(move |some| {
+        black_box(some.iter().fold(0, |all, item| all ^ touch(item)));
+        some
+    })
+}
+
+fn encode_to(value: &impl Serialize, bytes: &mut Vec<u8>) {
+    postcard::serialize_with_flavor(value, Behind(bytes)).expect("no record has a sequence of unknown length");
+}
+
+/// Writes behind what is there.
+struct Behind<'b>(&'b mut Vec<u8>);
+
+impl Flavor for Behind<'_> {
+    type Output = ();
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<()> {
+        Ok(())
+    }
+}
