@@ -247,7 +247,7 @@ impl Work {
         }
     }
 
-    fn next_wake_ms(&self, now_ms: i64) -> i64 {
+    fn next_wake_ms(&mut self, now_ms: i64) -> i64 {
         if self.rebuilder.is_taking_over() {
             return now_ms;
         }

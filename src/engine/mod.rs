@@ -481,7 +481,7 @@ impl Engine {
     }
 
     /// When `poll_probe` has something next, Unix ms.
-    pub fn next_due_ms(&self) -> Option<i64> {
+    pub fn next_due_ms(&mut self) -> Option<i64> {
         self.schedule.next_due_ms()
     }
 

@@ -42,8 +42,7 @@ impl PlayerWindows {
         let changed = std::mem::take(&mut self.changed);
         let mut taken = Vec::with_capacity(changed.len());
         for some in changed.chunks(AHEAD) {
-            let at_hand = some.iter().filter_map(|(window, player)| self.known.get(window)?.get(player));
-            black_box(at_hand.fold(false, |all, known| all ^ known.changed));
+            self.ask_for(some.iter().copied());
             for &(window, player) in some {
                 let known = self.known.get_mut(&window).and_then(|known| known.get_mut(&player));
                 let Some(known) = known.filter(|known| known.changed) else { continue };
@@ -110,10 +109,10 @@ impl PlayerWindows {
 
     /// Looks up all of a list, so that memory answers for them together: afterwards
     /// each is at hand.
-    pub(super) fn ask_for(&self, window: WindowKey, players: &[Option<PlayerKey>]) {
-        let Some(known) = self.known.get(&window) else { return };
+    pub(super) fn ask_for(&self, list: impl Iterator<Item = (WindowKey, PlayerKey)>) {
         // In two steps: where each is, then what is there.
-        let known: SmallVec<[&Known; 64]> = players.iter().flatten().filter_map(|player| known.get(player)).collect();
+        let known: SmallVec<[&Known; 64]> =
+            list.filter_map(|(window, player)| self.known.get(&window)?.get(&player)).collect();
         black_box(known.iter().fold(0, |all, known| all ^ known.of_player.game.0));
     }
 

@@ -1,6 +1,8 @@
 //! From an outcome of a scan to what it changes: presence, points, rounds,
 //! maps, series, class (RULES sections 2 to 7, 9, 10).
 
+use std::hint::black_box;
+
 use super::{Books, Engine, Notice, Outcome, Slot, Source};
 use crate::model::commit::{MapRowKey, RowKey, WeekPhase};
 use crate::model::row::{Rating, WeekRow};
@@ -378,6 +380,8 @@ impl Books {
         for presence in entries.iter_mut().filter_map(|entry| entry.presence.as_mut()) {
             self.touch(source, server, game, presence, t_ms)?;
         }
+        let rows = entries.iter().filter_map(|entry| entry.presence.as_ref()).flat_map(|presence| &presence.rows);
+        black_box(rows.fold(0, |all, (_, row)| all ^ row.clq2_games.sum()));
         let points: Vec<i64> = entries.iter().map(|entry| entry.points).collect();
         let descending: Vec<i64> = order.iter().map(|&i| points[usize::from(i)]).collect();
         let games = clq2::game_points(&descending, self.settings.rules.clq2_quarter);
@@ -420,7 +424,7 @@ impl Books {
         points: &[i64],
         t_ms: i64,
     ) -> Result<(), S::Error> {
-        self.player_windows.ask_for(window, players);
+        self.player_windows.ask_for(players.iter().flatten().map(|player| (window, *player)));
         let mut before = Vec::with_capacity(players.len());
         for player in players {
             let rating = match *player {
@@ -534,9 +538,6 @@ impl Books {
         game: GameKey,
         t_ms: i64,
     ) -> Result<Box<WeekRow>, S::Error> {
-        if let Some(row) = self.pending.row(key) {
-            return Ok(Box::new(row));
-        }
         // Where he has been in the window says whether there is a row to be read.
         if self.player_window(source, key.window, game, key.player)?.servers.contains(&key.server) {
             if let Some(row) = self.row(source, key)? {
@@ -577,7 +578,7 @@ struct Gap {
 fn ask_for_rows(entries: &[Entry]) {
     let texts = entries.iter().fold(0, |all, entry| all ^ entry.display().as_bytes().first().copied().unwrap_or(0));
     let rows = entries.iter().filter_map(|entry| entry.presence.as_ref()).flat_map(|presence| &presence.rows);
-    std::hint::black_box(rows.fold(i64::from(texts), |all, (_, row)| all ^ row.time_at));
+    black_box(rows.fold(i64::from(texts), |all, (_, row)| all ^ row.time_at));
 }
 
 fn is_populated(slot: &Slot) -> bool {

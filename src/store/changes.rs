@@ -9,8 +9,9 @@ use postcard::ser_flavors::Flavor;
 use serde::Serialize;
 
 use super::{StoreError, corrections, keys};
-use crate::model::OutboxKey;
 use crate::model::commit::{Commit, Meta};
+use crate::model::server::PlayerRecord;
+use crate::model::{OutboxKey, PlayerKey};
 
 /// Takes one change: the key, and the new value; `None`: it goes.
 pub(super) type Put<'p> = dyn FnMut(&[u8], Option<&[u8]>) -> Result<(), StoreError> + 'p;
@@ -85,10 +86,8 @@ impl<'p> Changes<'p> {
 
     /// Sorted: pages of names are visited once each.
     fn names(&mut self, commit: &Commit) -> Result<(), StoreError> {
-        let mut names: Vec<_> = commit.players.iter().flatten().map(|it| (first_bytes(&it.1.name), it)).collect();
-        names.sort_unstable_by(|(a, (_, of_a)), (b, (_, of_b))| {
-            a.cmp(b).then_with(|| (&of_a.name, of_a.game).cmp(&(&of_b.name, of_b.game)))
-        });
+        let mut names: Vec<Named<'_>> = commit.players.iter().flatten().map(|it| (0, it)).collect();
+        sort_by_name(&mut names, 0);
         let touch = |text: &str| text.as_bytes().first().copied().unwrap_or(0);
         for (_, (key, player)) in asked_for(&names, |(_, (_, player))| touch(&player.name) ^ touch(&player.display)) {
             self.set(keys::name(&player.name, player.game), &(key.0, &player.display))?;
@@ -97,13 +96,28 @@ impl<'p> Changes<'p> {
     }
 }
 
-/// What tells most names apart, in their order, without a look at their texts: of
-/// millions each would be waited for.
-fn first_bytes(name: &str) -> u64 {
-    let mut bytes = [0; 8];
-    let len = name.len().min(8);
-    bytes[..len].copy_from_slice(&name.as_bytes()[..len]);
-    u64::from_be_bytes(bytes)
+/// Eight bytes of the name of a player, and he.
+type Named<'c> = (u64, &'c (PlayerKey, PlayerRecord));
+
+/// Sorts by name and game, names that are alike before `at`. By eight bytes at a time:
+/// of millions of names each is then waited for together with others, and mostly
+/// once.
+fn sort_by_name(names: &mut [Named<'_>], at: usize) {
+    for (eight, (_, player)) in names.iter_mut() {
+        let mut bytes = [0; 8];
+        let rest = player.name.as_bytes().get(at..).unwrap_or(&[]);
+        let len = rest.len().min(8);
+        bytes[..len].copy_from_slice(&rest[..len]);
+        *eight = u64::from_be_bytes(bytes);
+    }
+    names.sort_unstable_by_key(|(eight, _)| *eight);
+    for alike in names.chunk_by_mut(|a, b| a.0 == b.0).filter(|alike| alike.len() > 1) {
+        // No name holds a zero byte.
+        match alike[0].0 as u8 {
+            0 => alike.sort_unstable_by_key(|(_, (_, player))| player.game),
+            _ => sort_by_name(alike, at + 8),
+        }
+    }
 }
 
 /// What is asked for together.
@@ -140,5 +154,31 @@ impl Flavor for Behind<'_> {
 
     fn finalize(self) -> postcard::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::GameKey;
+
+    proptest::proptest! {
+        #[test]
+        fn names_in_order(names in proptest::collection::vec(("[ab]{0,20}|.{0,9}", 0_u32..3), 0..80)) {
+            let players: Vec<(PlayerKey, PlayerRecord)> = names
+                .iter()
+                .filter(|(name, _)| !name.contains('\0'))
+                .zip(0..)
+                .map(|((name, game), n)| {
+                    let record = PlayerRecord { game: GameKey(*game), name: name.as_str().into(), display: "".into() };
+                    (PlayerKey(n), record)
+                })
+                .collect();
+            let key = |it: &(PlayerKey, PlayerRecord)| keys::name(&it.1.name, it.1.game);
+            let mut sorted: Vec<Named<'_>> = players.iter().map(|it| (0, it)).collect();
+            sort_by_name(&mut sorted, 0);
+            proptest::prop_assert!(sorted.iter().map(|(_, it)| key(it)).is_sorted());
+            proptest::prop_assert_eq!(sorted.len(), players.len());
+        }
     }
 }

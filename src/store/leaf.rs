@@ -116,7 +116,7 @@ pub(super) fn change(leaf: &[u8], changes: &[Change<'_>], head: &[u8]) -> Result
     for record in merged {
         let room = |(_, leaf): &&mut Written| {
             let held = leaf.len() - head.len();
-            held < enough && has_room(held, record)
+            held < enough && held + len(record) <= BYTES_MAX
         };
         let leaf = match leaves.last_mut().filter(room) {
             Some((_, leaf)) => leaf,
@@ -130,11 +130,6 @@ pub(super) fn change(leaf: &[u8], changes: &[Change<'_>], head: &[u8]) -> Result
         push(leaf, record);
     }
     Ok(leaves)
-}
-
-/// Whether a leaf of so many bytes can take the record.
-pub(super) fn has_room(held: usize, record: Record<'_>) -> bool {
-    held + len(record) <= BYTES_MAX
 }
 
 /// Puts a record behind those of a leaf.
