@@ -2,10 +2,11 @@
 //!
 //! Generates the lines of a scan log (`CLQD_ROWS` rows, default 1,000,000; 500
 //! players to a server, 12 in each snapshot, a fifth of them at home on another
-//! server too) and replays them as `clqd replay` does, generating not counted. Prints snapshots per second that the thread was on a
-//! core for, so that what else the machine does counts little, and peak memory;
-//! then makes the boards of the week; then opens the state anew, as after a
-//! restart, and makes them again. `CLQD_VISITS` (default 1): how often each player
+//! server too) and replays them as `clqd replay` does, the last commit counted,
+//! generating not. Prints snapshots per second that the thread was on a core for, so
+//! that what else the machine does counts little, and peak memory; then makes the
+//! boards of the week; then opens the state anew, as after a restart, and makes them
+//! again. `CLQD_VISITS` (default 1): how often each player
 //! comes to a server. `CLQD_STAY` (15): snapshots of each presence. `CLQD_WINDOWS`:
 //! windows besides the week, `hour keep=3, day, month`. `CLQD_MEMORY_MB`: as
 //! `clqd replay --memory`, a third of the machine's unless given. `CLQD_STATE`: where the
@@ -183,7 +184,7 @@ impl Field {
         let n = *come % PLAYERS_PER_SERVER;
         *come += 1;
         // Every fifth is at home on the server before, too.
-        let home = if n % 5 == 0 { server.saturating_sub(1) } else { server };
+        let home = if n.is_multiple_of(5) { server.saturating_sub(1) } else { server };
         Seat { player: home * PLAYERS_PER_SERVER + n, points: 0, stays: self.stay }
     }
 
@@ -196,7 +197,7 @@ impl Field {
              \"hostname\":\"A server of the field {server}\",\"slots\":16,\"players\":[",
             step / 5 % 17
         );
-        let new_round = (step + server) % 5 == 0;
+        let new_round = (step + server).is_multiple_of(5);
         for seat in 0..LIST {
             let at = server as usize * LIST + seat;
             if self.seats[at].stays == 0 {

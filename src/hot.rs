@@ -141,7 +141,7 @@ impl LogFeed {
 
     /// Whether it is time to look at what is to be done between two scans.
     pub fn is_at_look(&self) -> bool {
-        self.scans % SCANS_PER_LOOK == 0
+        self.scans.is_multiple_of(SCANS_PER_LOOK)
     }
 
     /// Takes the next scan, and commits where that is due.

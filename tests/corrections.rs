@@ -683,7 +683,7 @@ fn a_tag_of_many_servers_is_dropped_in_steps() {
     hot.commit().unwrap();
     empty(&mut hot);
     let tags_of = |hot: &Hot, n: usize| hot.engine.servers().nth(n).unwrap().tags;
-    let want = |n: usize| if n % 2 == 0 { vec!["even".to_owned()] } else { vec![] };
+    let want = |n: usize| if n.is_multiple_of(2) { vec!["even".to_owned()] } else { vec![] };
 
     assert_eq!(hot.engine.drop_tag("all"), Ok(SERVERS));
     assert!(hot.engine.drop_tag("all").is_err());

@@ -63,10 +63,11 @@ fn print_ok(out: &mut impl Write, file: &Path, config: &Config, app: &App) -> io
     let changed = if changed.is_empty() { "nothing".to_owned() } else { changed.join(", ") };
     writeln!(out, "  changed   {changed}")?;
     let password = &config.archive.password_file;
-    if config.archive.is_on() && !password.as_os_str().is_empty() {
-        if let Err(error) = std::fs::File::open(password) {
-            writeln!(out, "note: archive.password_file {}: {error}", password.display())?;
-        }
+    if config.archive.is_on()
+        && !password.as_os_str().is_empty()
+        && let Err(error) = std::fs::File::open(password)
+    {
+        writeln!(out, "note: archive.password_file {}: {error}", password.display())?;
     }
     Ok(())
 }

@@ -229,10 +229,10 @@ impl Rebuilder {
         let Some(running) = &mut self.running else { return };
         scanlog::write(&mut running.buffer, url, outcome);
         running.part_lines += 1;
-        if running.buffer.len() > 1 << 16 {
-            if let Err(error) = running.flush() {
-                running.result = Some(Err(error));
-            }
+        if running.buffer.len() > 1 << 16
+            && let Err(error) = running.flush()
+        {
+            running.result = Some(Err(error));
         }
     }
 

@@ -294,13 +294,13 @@ impl Work {
         let recorded = self.recorder.is_some().then(|| if ignored { outcome.without_list() } else { outcome.clone() });
         let used_before = self.hot.engine.outcomes_used();
         self.hot.handle(Event::Scanned { server: scan.server, id: scan.id, sent_ms: scan.sent_ms, outcome })?;
-        if let (Some(recorder), Some(outcome)) = (&mut self.recorder, recorded) {
-            if self.hot.engine.outcomes_used() > used_before {
-                let url = self.hot.engine.url_of(scan.server).expect("outcomes are of known servers");
-                let outcome = outcome.without_names(self.hot.engine.names_emptied());
-                recorder.add(url, &outcome);
-                self.rebuilder.add(url, &outcome);
-            }
+        if let (Some(recorder), Some(outcome)) = (&mut self.recorder, recorded)
+            && self.hot.engine.outcomes_used() > used_before
+        {
+            let url = self.hot.engine.url_of(scan.server).expect("outcomes are of known servers");
+            let outcome = outcome.without_names(self.hot.engine.names_emptied());
+            recorder.add(url, &outcome);
+            self.rebuilder.add(url, &outcome);
         }
         Ok(())
     }

@@ -248,6 +248,7 @@ impl Books {
     /// Takes a row away for good.
     pub(super) fn take_row<S: Source>(&mut self, source: &S, key: RowKey) -> Result<Option<WeekRow>, S::Error> {
         let changed = self.pending.rows.get_mut(&(key.window, key.server)).and_then(|rows| rows.remove(&key.player));
+        self.pending.rows_len -= usize::from(changed.is_some());
         self.pending.corrections.rows_gone.push(key);
         if let Some(week) = key.window.week() {
             self.archive(OutboxKey::Week { week, server: key.server });

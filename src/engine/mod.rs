@@ -299,6 +299,7 @@ struct Pending {
     servers: FxHashSet<ServerKey>,
     series: FxHashSet<ServerKey>,
     rows: FxHashMap<(WindowKey, ServerKey), BTreeMap<PlayerKey, PackedRow>>,
+    /// Of all together.
     rows_len: usize,
     map_rows: FxHashMap<(WeekKey, ServerKey), BTreeMap<MapKey, MapRow>>,
     best: FxHashMap<(ServerKey, PlayerKey), BestPositions>,
@@ -553,6 +554,7 @@ impl Engine {
     pub fn take_commit(&mut self) -> Commit {
         let changed = self.has_changes();
         let pending = std::mem::take(&mut self.books.pending);
+        debug_assert_eq!(pending.rows_len, pending.rows.values().map(BTreeMap::len).sum::<usize>());
         self.books.unstored = PlayerKey(self.books.meta.next_player);
         self.books.names.committed(self.books.memory.names_max);
         let slot = |key: &ServerKey| self.servers[key.0 as usize].as_ref().expect("changed servers exist");

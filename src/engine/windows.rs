@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::close::CLOSE_DELAY_MS;
-use super::{Books, Engine, Source};
+use super::{Books, Engine, Pending, Source};
 use crate::model::commit::{RowKey, WeekPhase, WindowState};
 use crate::model::row::WeekRow;
 use crate::model::{ServerKey, WeekKey, WindowKey, WindowType};
@@ -159,7 +159,10 @@ impl Books {
         self.meta.weeks.retain(|state| window != state.week.into());
         self.pending.meta = true;
         self.pending.dropped.push(window);
-        self.pending.rows.retain(|(w, _), _| *w != window);
+        let Pending { rows, rows_len, .. } = &mut self.pending;
+        for (_, rows) in rows.extract_if(|(w, _), _| *w == window) {
+            *rows_len -= rows.len();
+        }
         self.player_windows.forget(window);
         self.shelf.forget(window);
     }

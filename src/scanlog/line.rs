@@ -100,10 +100,10 @@ pub fn check(text: &str) -> Result<i64, LineError> {
 /// A line that is sound, but for a server's URL that only its caller reads.
 fn read<'a, P>(text: &'a str, make: impl Fn(LinePlayer<'a>) -> P) -> Result<Line<'a, P>, LineError> {
     let sound = |index, player: LinePlayer<'a>| player.check(index).map(|()| make(player));
-    if let Some(line) = straight::read(text, |index, player| sound(index, player).ok()) {
-        if line.check().is_ok() {
-            return Ok(line);
-        }
+    if let Some(line) = straight::read(text, |index, player| sound(index, player).ok())
+        && line.check().is_ok()
+    {
+        return Ok(line);
     }
     // The long way says what is wrong, the same of every line.
     let mut line: Line = serde_json::from_str(text)?;

@@ -191,10 +191,10 @@ impl Daemon {
     pub fn wait_until_it_answers(&mut self) {
         let began = Instant::now();
         loop {
-            if let Ok(mut client) = Client::connect(&self.socket) {
-                if client.ask(&Request::Status {}, &mut |_| Ok(())).is_ok() {
-                    return;
-                }
+            if let Ok(mut client) = Client::connect(&self.socket)
+                && client.ask(&Request::Status {}, &mut |_| Ok(())).is_ok()
+            {
+                return;
             }
             if let Some(status) = self.child.try_wait().expect("our child") {
                 panic!("the daemon ended at once, {status}: {}", self.log());

@@ -274,9 +274,9 @@ impl World {
         server.players = dice[0] as u32;
         server.class = 1 + (dice[1] % 7) as u8;
         server.last_seen_ms = Some(1_763_000_000_000 + dice[2] as i64);
-        server.greylist = (dice[3] % 4 == 0).then(|| "it's fake".to_owned());
-        server.removed = dice[4] % 8 == 0;
-        server.rank = (dice[5] % 2 == 0).then_some(dice[5] as u32);
+        server.greylist = (dice[3].is_multiple_of(4)).then(|| "it's fake".to_owned());
+        server.removed = dice[4].is_multiple_of(8);
+        server.rank = (dice[5].is_multiple_of(2)).then_some(dice[5] as u32);
         server.rank_week = server.rank.map(|_| WeekKey(week - 1));
         server.tags = ["ctf", "CTF", "it's", "123"]
             .into_iter()
@@ -284,7 +284,7 @@ impl World {
             .filter(|(_, dice)| *dice % 2 == 0)
             .map(|(tag, _)| tag.to_owned())
             .collect();
-        server.series = (dice[11] % 5 > 0).then(|| SeriesRecord {
+        server.series = (!dice[11].is_multiple_of(5)).then(|| SeriesRecord {
             newest_slot_ms: 1_763_000_400_000,
             newest_hour_ms: 1_762_999_200_000,
             newest_day_ms: 1_762_905_600_000,

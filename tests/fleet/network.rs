@@ -98,7 +98,7 @@ impl Network {
     pub fn is_off(&self, server: u32, now_ms: i64) -> bool {
         let fate = mix(&[self.seed, 0x0FF, u64::from(server)]);
         let from_ms = self.world.settings().start_ms + 45 * 60_000 + (fate >> 32) as i64 % (40 * 60_000);
-        fate % 30 == 0 && (from_ms..from_ms + 3_600_000).contains(&now_ms)
+        fate.is_multiple_of(30) && (from_ms..from_ms + 3_600_000).contains(&now_ms)
     }
 
     /// When `receive` has something next.
