@@ -248,7 +248,9 @@ impl Tree {
         let next = self.db.range::<&[u8], _>(behind).keys().next();
         let next = next.transpose().map_err(|e| self.failed(e))?.filter(|next| next.starts_with(prefix));
         let is_of = |key: &[u8]| key.starts_with(prefix) && next.as_ref().is_none_or(|next| key < &next[..]);
-        Ok(ascending(changes, is_of))
+        let of_it = changes.iter().take_while(|(key, _)| is_of(key)).count();
+        let in_order = changes[..of_it].windows(2).take_while(|pair| pair[0].0 < pair[1].0).count();
+        Ok(in_order + 1)
     }
 
     /// What is to be written for a run of changes.
@@ -265,7 +267,9 @@ impl Tree {
             None => (prefix.to_vec(), None),
         };
         let before = record.as_ref().map(|record| body(&fence, record)).transpose()?;
-        let leaves = leaves(before.unwrap_or(&[]), run, prefix).map_err(|e| torn(&fence, e))?;
+        let changes: Vec<leaf::Change<'_>> =
+            run.iter().map(|(key, value)| (&key[shared..], value.as_deref())).collect();
+        let leaves = leaf::change(before.unwrap_or(&[]), &changes, &[VERSION]).map_err(|e| torn(&fence, e))?;
         if leaves.is_empty() {
             if before.is_some() {
                 put(fence, None);
@@ -282,20 +286,6 @@ impl Tree {
     fn failed(&self, source: sled::Error) -> StoreError {
         StoreError::Sled { path: self.path.clone(), source }
     }
-}
-
-/// The leaves that a leaf becomes by a run of changes of one group.
-fn leaves(leaf: &[u8], run: &[Change], prefix: &[u8]) -> Result<Vec<leaf::Written>, leaf::Torn> {
-    let changes: Vec<leaf::Change<'_>> =
-        run.iter().map(|(key, value)| (&key[prefix.len()..], value.as_deref())).collect();
-    leaf::change(leaf, &changes, &[VERSION])
-}
-
-/// How many changes come one after the other in order of key, of those that the
-/// first is of.
-fn ascending(changes: &[Change], is_of: impl Fn(&[u8]) -> bool) -> usize {
-    let of_it = changes.iter().take_while(|(key, _)| is_of(key)).count();
-    changes[..of_it].windows(2).take_while(|pair| pair[0].0 < pair[1].0).count() + 1
 }
 
 /// Hands on changes in portions: those of one are in memory together.

@@ -274,9 +274,9 @@ impl World {
         server.players = dice[0] as u32;
         server.class = 1 + (dice[1] % 7) as u8;
         server.last_seen_ms = Some(1_763_000_000_000 + dice[2] as i64);
-        server.greylist = (dice[3].is_multiple_of(4)).then(|| "it's fake".to_owned());
+        server.greylist = dice[3].is_multiple_of(4).then(|| "it's fake".to_owned());
         server.removed = dice[4].is_multiple_of(8);
-        server.rank = (dice[5].is_multiple_of(2)).then_some(dice[5] as u32);
+        server.rank = dice[5].is_multiple_of(2).then_some(dice[5] as u32);
         server.rank_week = server.rank.map(|_| WeekKey(week - 1));
         server.tags = ["ctf", "CTF", "it's", "123"]
             .into_iter()
