@@ -213,10 +213,11 @@ fn outcome(server: u32, t_ms: i64) -> Outcome {
         let shift = (t_ms / 60_000) as u32 + seat * 3 + server;
         Player {
             name: format!("^1[clan]^7 Player {}", (server * LIST + seat) * 50 + shift / 40 % 50).into(),
-            points: i64::from(shift % 40),
+            points: Some(i64::from(shift % 40)),
             ping: Some(50),
             connected_ms: None,
             bot: false,
+            spectator: false,
         }
     };
     Outcome::Snapshot(Snapshot {
@@ -227,5 +228,7 @@ fn outcome(server: u32, t_ms: i64) -> Outcome {
         slots: 16,
         players: (0..LIST).map(player).collect(),
         completeness: Completeness::Full,
+        count: None,
+        bots: None,
     })
 }

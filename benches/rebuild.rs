@@ -276,10 +276,11 @@ impl Field {
             let skill = n.wrapping_mul(2_654_435_761) >> 29;
             Player {
                 name: format!("^1[clan]^7 Player {}", server * PLAYERS_PER_SERVER + n).into(),
-                points: i64::from((step + server) % 5 * (skill + seat % 3)),
+                points: Some(i64::from((step + server) % 5 * (skill + seat % 3))),
                 ping: Some(20 + n as i32),
                 connected_ms: None,
                 bot: false,
+                spectator: false,
             }
         };
         Outcome::Snapshot(Snapshot {
@@ -290,6 +291,8 @@ impl Field {
             slots: 16,
             players: (0..LIST).map(player).collect(),
             completeness: Completeness::Full,
+            count: None,
+            bots: None,
         })
     }
 }

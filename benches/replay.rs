@@ -34,10 +34,10 @@ use clqd::config::Config;
 use clqd::engine::Outcome;
 use clqd::fleet::{History, Settings, World, address};
 use clqd::hot::Hot;
+use clqd::model::ServerUrl;
 use clqd::model::server::Entry;
-use clqd::model::{MapKey, ServerUrl};
 use clqd::rank::names::{Before, ByName, NameFamily};
-use clqd::rank::{NameRules, names, round};
+use clqd::rank::{NameRules, ScreenRules, names, round};
 use clqd::scanlog;
 use measure::{on_core, peak_kib};
 use rustc_hash::FxHashMap;
@@ -64,8 +64,8 @@ fn main() -> anyhow::Result<()> {
     let reading = timed(|| scanlog::open(&log)?.try_for_each(|line| line.map(drop)))?;
     size.print("reading and parsing", reading);
     let servers_of_lines = servers_of_lines(&log)?;
-    let screening = timed(|| screen(&log, &servers_of_lines))? - reading;
-    size.print("screening", screening);
+    let comparing = timed(|| compare(&log, &servers_of_lines))? - reading;
+    size.print("comparing lists", comparing);
 
     let config = Config::default();
     let mut hot = Hot::of_config(&config, &dir.path().join("state"), true)?;
@@ -76,7 +76,7 @@ fn main() -> anyhow::Result<()> {
         Ok::<(), anyhow::Error>(replay.finish()?)
     })?;
     let clock_s = began.elapsed().as_secs_f64();
-    size.print("engine and store", replaying - reading - screening);
+    size.print("engine and store", replaying - reading - comparing);
     size.print("the whole replay", checking + replaying);
     println!("replaying kept a core busy {:.0} % of its time", 100.0 * replaying / clock_s);
     println!("{} players known, {} MB resident at most", hot.engine.status().players_known, peak_kib()? >> 10);
@@ -92,7 +92,7 @@ fn timed<E: Into<anyhow::Error>>(work: impl FnOnce() -> Result<(), E>) -> anyhow
 }
 
 /// Which server each line is of, by number, and how many there are: finding that
-/// out is the engine's work and not screening.
+/// out is the engine's work and not comparing.
 struct ServersOfLines {
     numbers: Vec<u32>,
     servers: usize,
@@ -109,22 +109,23 @@ fn servers_of_lines(log: &Path) -> Result<ServersOfLines, scanlog::LogError> {
 }
 
 /// Reads a log and compares each list with the one before it, as the engine does.
-fn screen(log: &Path, of_lines: &ServersOfLines) -> Result<(), scanlog::LogError> {
-    let rules = NameRules::default();
+fn compare(log: &Path, of_lines: &ServersOfLines) -> Result<(), scanlog::LogError> {
+    let (rules, screen) = (NameRules::default(), ScreenRules::default());
     let mut last: Vec<Option<(Vec<Entry>, ByName, NameFamily)>> = vec![None; of_lines.servers];
     let (mut stayed, mut finals) = (0, 0);
     for (line, &server) in scanlog::open(log)?.zip(&of_lines.numbers) {
         let (url, Outcome::Snapshot(snapshot)) = line? else { continue };
-        let family = rules.family(url.scheme(), url.is_quake3_family(), &snapshot.game);
+        let family = rules.family(&screen, url.scheme(), url.is_quake3_family(), &snapshot.game);
         let last = &mut last[server as usize];
         let before = last.as_mut().map(|(entries, by_name, family)| Before { entries, by_name, family: *family });
-        let cur = names::screen(snapshot.players, &rules, family, before);
-        let (prev, common) = match last {
+        let cur = names::read_list(snapshot.players, &rules, family, before);
+        let (prev, common) = match &*last {
             Some((entries, by_name, _)) => (&entries[..], cur.in_common(entries, by_name)),
             None => (&[][..], Vec::new()),
         };
-        // Of a map that never changes: the lists are compared every time.
-        if round::restarted(MapKey(0), prev, MapKey(0), &cur.entries, &common, round::RoundRules::default()) {
+        // As of a map that never changes: the lists are compared every time.
+        let repeats = || last.as_ref().is_some_and(|(entries, by_name, _)| cur.repeats_in_both(entries, by_name));
+        if round::restarted(prev, &cur.entries, &common, repeats, round::RoundRules::default()) {
             finals += usize::from(round::final_list(prev).is_some());
         }
         stayed += common.len();

@@ -197,10 +197,11 @@ mod tests {
         for n in 0..2 * SCANS_PER_LOOK as i64 + 1 {
             let player = Player {
                 name: format!("player {n}").into(),
-                points: 1,
+                points: Some(1),
                 ping: Some(30),
                 connected_ms: None,
                 bot: false,
+                spectator: false,
             };
             let snapshot = Snapshot {
                 t_ms: 1_764_064_800_000 + n * 60_000,
@@ -210,6 +211,8 @@ mod tests {
                 slots: 8,
                 players: vec![player],
                 completeness: Completeness::Full,
+                count: None,
+                bots: None,
             };
             let url = ServerUrl::parse("quake3://10.0.0.1:27960").unwrap();
             feed.take(&mut hot, url, Outcome::Snapshot(snapshot)).unwrap();

@@ -48,10 +48,23 @@ pub const CONTROL_LINE_BYTES_MAX: usize = 1_024 * 1_024;
 /// The ten best segments and games of RULES sections 5 and 6.
 pub const BEST_MAX: usize = 10;
 
+/// Names of bots remembered for a server (RULES section 14.2). No server has more
+/// than 64 bots.
+pub const BOT_NAMES_MAX: usize = 64;
+
 /// Most windows of one type that may run at once. Every row is written to each
 /// of them: a month's windows that begin daily are 31.
 pub const WINDOWS_AT_ONCE_MAX: i64 = 32;
 
+/// Least time between two scans of one server, ms. The scanner keeps it.
+const SCAN_DISTANCE_MS_MIN: i128 = 1_100;
+
+const WEEK_MS: i128 = 7 * 86_400_000;
+
+// The sum of the gains of a player on a server in a week cannot overflow: a gain is at
+// most the distance of two points, and at most one is made in each scan. Sums over
+// servers and over longer windows saturate; the engine counts where one does.
+const _: () = assert!(2 * POINTS_ABS_MAX as i128 * (WEEK_MS / SCAN_DISTANCE_MS_MIN + 1) < i64::MAX as i128);
 const _: () = assert!(POINTS_ABS_MAX as i128 * PLAYERS_MAX as i128 * 1_000 < i64::MAX as i128);
 const _: () = assert!(DATAGRAM_BYTES_MAX < REPLY_BYTES_MAX);
 const _: () = assert!(PLAYERS_MAX * NAME_BYTES_MAX * 6 < SCAN_LOG_LINE_BYTES_MAX);

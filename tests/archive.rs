@@ -478,8 +478,9 @@ async fn who_is_no_more_leaves_the_tables_or_becomes_another() {
     let listed = |player: u32, name: &str| ListEntry {
         name: name.into(),
         display: name.into(),
-        points: 1,
+        points: Some(1),
         player: Some(PlayerKey(player)),
+        spectator: false,
     };
     let list = vec![listed(1, "Visor"), listed(2, "Klesk"), listed(3, "Sarge")];
     let before = [
@@ -798,8 +799,9 @@ async fn queries_of_websites_use_indexes() {
         let listed = clqd::model::archive::ListEntry {
             name: "n".into(),
             display: "n".into(),
-            points: 0,
+            points: Some(0),
             player: Some(PlayerKey(key)),
+            spectator: false,
         };
         jobs.push(ArchiveJob::Server(Box::new(ServerArchive {
             rank: Some(key),

@@ -104,10 +104,11 @@ impl Town {
             for (server, list) in self.lists.clone() {
                 let player = |(name, rate): (&str, i64)| Player {
                     name: name.into(),
-                    points: rate * (minute % 20),
+                    points: Some(rate * (minute % 20)),
                     ping: Some(40),
                     connected_ms: None,
                     bot: false,
+                    spectator: false,
                 };
                 let snapshot = Snapshot {
                     t_ms,
@@ -117,6 +118,8 @@ impl Town {
                     slots: 16,
                     players: list.into_iter().map(player).collect(),
                     completeness: Completeness::Full,
+                    count: None,
+                    bots: None,
                 };
                 let outcome = Outcome::Snapshot(snapshot);
                 self.hot().handle(Event::Observed { url: url(server), outcome }).unwrap();
@@ -872,7 +875,14 @@ fn others_are_rated_as_if_the_forgotten_one_had_a_name_that_nobody_is_known_by()
 fn a_recorder_is_told_which_names_to_leave_out() {
     let mut town = Town::new();
     town.forget("Visor");
-    let player = |name: &str, bot| Player { name: name.into(), points: 1, ping: Some(9), connected_ms: None, bot };
+    let player = |name: &str, bot| Player {
+        name: name.into(),
+        points: Some(1),
+        ping: Some(9),
+        connected_ms: None,
+        bot,
+        spectator: false,
+    };
     let mut snapshot = Snapshot {
         t_ms: town.now_ms() + 1,
         game: GAME.to_owned(),
@@ -881,8 +891,10 @@ fn a_recorder_is_told_which_names_to_leave_out() {
         slots: 8,
         players: vec![player("^1Visor", false), player("Alt", false), player("Visor", true)],
         completeness: Completeness::Full,
+        count: None,
+        bots: None,
     };
-    for completeness in [Completeness::Full, Completeness::Partial { count: None }] {
+    for completeness in [Completeness::Full, Completeness::Partial] {
         snapshot.t_ms += 1_000;
         snapshot.completeness = completeness;
         let outcome = Outcome::Snapshot(snapshot.clone());

@@ -76,10 +76,11 @@ fn play(hot: &mut Hot, from_ms: i64, minutes: i64) {
         for (server, which) in SERVERS.into_iter().zip(0..) {
             let player = |n: i64| Player {
                 name: format!("p{n}").into(),
-                points: (n % 4 + 1) * (minute % 20) / 2,
+                points: Some((n % 4 + 1) * (minute % 20) / 2),
                 ping: Some(40),
                 connected_ms: None,
                 bot: false,
+                spectator: false,
             };
             let plays = |n: &i64| (n * 7 + round * 3 + which) % 5 < 3;
             let snapshot = Snapshot {
@@ -90,6 +91,8 @@ fn play(hot: &mut Hot, from_ms: i64, minutes: i64) {
                 slots: 16,
                 players: (0..9).filter(plays).map(player).collect(),
                 completeness: Completeness::Full,
+                count: None,
+                bots: None,
             };
             let url = ServerUrl::parse(server).unwrap();
             hot.handle(Event::Observed { url, outcome: Outcome::Snapshot(snapshot) }).unwrap();

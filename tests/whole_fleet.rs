@@ -357,7 +357,8 @@ impl Run {
         let Outcome::Snapshot(snapshot) = &ended.outcome else { return };
         assert!(snapshot.players.iter().all(|p| !p.name.contains(FORGED_NAME)), "{url}: forged {snapshot:?}");
         if snapshot.completeness == Completeness::Full {
-            let list: network::List = snapshot.players.iter().map(|p| (p.name.to_string(), p.points)).collect();
+            let list: network::List =
+                snapshot.players.iter().map(|p| (p.name.to_string(), p.points.unwrap())).collect();
             assert!(self.network.told(ended.address).any(|told| *told == list), "{url} never told {snapshot:?}");
         }
     }

@@ -286,7 +286,7 @@ impl Archive {
             for (place, entry) in (1_u32..).zip(&server.list) {
                 listed.row(|row| {
                     row.uint(key).uint(place).text(fit(&entry.name, NAME_BYTES_MAX));
-                    row.text(fit(&entry.display, NAME_BYTES_MAX)).int(entry.points);
+                    row.text(fit(&entry.display, NAME_BYTES_MAX)).int(entry.points.unwrap_or(0));
                     row.opt_uint(entry.player.map(|player| player.0));
                 });
             }

@@ -61,6 +61,7 @@ fn reached(row: &WeekRow, ranking: Ranking) -> Option<(Score, i64)> {
         Ranking::Clq2 => (row.clq2() as i64, row.clq2_games.at_ms()?),
         Ranking::Elo if row.elo_rounds == 0 => return None,
         Ranking::Elo => (sortable(row.elo), row.elo_at),
+        Ranking::Points if !row.has_points => return None,
         Ranking::Points => (row.points, row.points_at),
         Ranking::Time => (row.time_ms() as i64, row.time_at),
     };

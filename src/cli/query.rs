@@ -176,7 +176,8 @@ fn write_text(out: &mut impl Write, url: &ServerUrl, width: usize, outcome: &Sca
             Some(ping) => format!("{ping} ms"),
             None => String::new(),
         };
-        writeln!(out, "    {:>7}  {ping:>7}  {}", player.points, clean(&player.name, &codes))?;
+        let points = player.points.map_or_else(String::new, |points| points.to_string());
+        writeln!(out, "    {points:>7}  {ping:>7}  {}", clean(&player.name, &codes))?;
     }
     Ok(())
 }
@@ -185,7 +186,7 @@ fn write_text(out: &mut impl Write, url: &ServerUrl, width: usize, outcome: &Sca
 fn count(snapshot: &Snapshot, is_bot: impl Fn(&Player) -> bool) -> String {
     match snapshot.completeness {
         Completeness::Full => snapshot.players.iter().filter(|p| !is_bot(p)).count().to_string(),
-        Completeness::Partial { count } => count.map_or("?".to_owned(), |count| count.to_string()),
+        Completeness::Partial => snapshot.announced_players().map_or("?".to_owned(), |count| count.to_string()),
     }
 }
 
@@ -250,10 +251,11 @@ mod tests {
     fn outcome() -> ScanOutcome {
         let player = |name: &str, points, ping| Player {
             name: name.into(),
-            points,
+            points: Some(points),
             ping: Some(ping),
             connected_ms: None,
             bot: false,
+            spectator: false,
         };
         let snapshot = Snapshot {
             t_ms: 1,
@@ -263,6 +265,8 @@ mod tests {
             slots: 16,
             players: vec![player("^2a", 3, 40), player("bot", 12, 0)],
             completeness: Completeness::Full,
+            count: None,
+            bots: None,
         };
         ScanOutcome {
             id: 0,
@@ -287,7 +291,8 @@ mod tests {
         );
         let mut out = Vec::new();
         let mut partial = outcome();
-        partial.result.as_mut().unwrap().completeness = Completeness::Partial { count: Some(9) };
+        let snapshot = partial.result.as_mut().unwrap();
+        (snapshot.completeness, snapshot.count) = (Completeness::Partial, Some(9));
         write_text(&mut out, &url("source://h:1"), 0, &partial).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(

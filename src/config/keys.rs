@@ -9,6 +9,7 @@ use crate::board::order::{LowIsBetter, Tie};
 use crate::board::window::{BadSpec, WindowSpec};
 use crate::model::WindowType;
 use crate::model::week::Calendar;
+use crate::rank::screen::SpectatorPoints;
 use crate::scan::Cidr;
 
 /// One key.
@@ -126,6 +127,15 @@ pub const KEYS: &[Key] = &[
     key("elo", "k", Kind::Decimal { min: 0.1, max: 1_000.0 }, Reload),
     key("elo", "k_times_opponents_max", Kind::Decimal { min: 0.0, max: 1_000_000.0 }, Reload),
     key("elo", "carry_over", Kind::Bool, Reload),
+    key("screen", "enabled", Kind::Bool, Reload),
+    key("screen", "frozen_after_s", whole(600, 31_536_000, "s"), Reload),
+    key("screen", "new_games_per_day_max", whole(0, 1_000_000, "games"), Reload),
+    key("screen", "new_maps_per_day_max", whole(0, 1_000_000, "maps"), Reload),
+    key("screen", "new_names_per_day_max", whole(0, 1_000_000_000, "names"), Reload),
+    key("screen", "games_max", whole(1, 1_000_000, "games"), Reload),
+    key("screen", "maps_max", whole(1, 1_000_000_000, "maps"), Reload),
+    key("screen", "spectator_points", Kind::Texts(spectator_points), Reload),
+    key("screen", "gain_max", whole(1, crate::limits::POINTS_ABS_MAX, "points"), Reload),
     key("boards", "windows", Kind::Texts(window), Reload),
     key("boards", "low_is_better", Kind::Texts(low_is_better), Reload),
     key("boards", "ties", Kind::Texts(tie), Reload),
@@ -190,6 +200,10 @@ fn window(text: &str) -> Result<(), String> {
 
 fn low_is_better(text: &str) -> Result<(), String> {
     text.parse::<LowIsBetter>().map(|_| ()).map_err(|error| error.to_string())
+}
+
+fn spectator_points(text: &str) -> Result<(), String> {
+    text.parse::<SpectatorPoints>().map(|_| ()).map_err(|error| error.to_string())
 }
 
 fn tie(text: &str) -> Result<(), String> {

@@ -47,6 +47,7 @@ pub struct Config {
     pub rounds: Rounds,
     pub clq2: Clq2,
     pub elo: Elo,
+    pub screen: Screen,
     pub boards: Boards,
     pub store: Store,
     pub archive: Archive,
@@ -120,6 +121,20 @@ pub struct Elo {
     /// 0: no cap.
     pub k_times_opponents_max: f64,
     pub carry_over: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Screen {
+    pub enabled: bool,
+    pub frozen_after_s: u64,
+    pub new_games_per_day_max: u32,
+    pub new_maps_per_day_max: u32,
+    pub new_names_per_day_max: u32,
+    pub games_max: u32,
+    pub maps_max: u32,
+    pub spectator_points: Vec<String>,
+    pub gain_max: i64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

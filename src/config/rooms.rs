@@ -9,7 +9,7 @@ use crate::board::window::{BadSpec, Shape, WindowSpec, Windows, WindowsError};
 use crate::engine::EngineSettings;
 use crate::model::WindowType;
 use crate::model::week::{Calendar, UnknownZone};
-use crate::rank::{EloRules, NameRules, RoundRules, Rules};
+use crate::rank::{EloRules, NameRules, RoundRules, Rules, ScreenRules};
 use crate::scan::ScanSettings;
 use crate::scanlog::RecorderSettings;
 use crate::schedule::Intervals;
@@ -40,6 +40,18 @@ impl Config {
                 k: self.elo.k,
                 k_times_opponents_max: self.elo.k_times_opponents_max,
                 carry_over: self.elo.carry_over,
+            },
+            screen: ScreenRules {
+                enabled: self.screen.enabled,
+                frozen_after_ms: self.screen.frozen_after_s as i64 * 1_000,
+                new_games_per_day_max: self.screen.new_games_per_day_max,
+                new_maps_per_day_max: self.screen.new_maps_per_day_max,
+                new_names_per_day_max: self.screen.new_names_per_day_max,
+                games_max: self.screen.games_max,
+                maps_max: self.screen.maps_max,
+                // The check of the file reads them the same way.
+                spectator_points: self.screen.spectator_points.iter().filter_map(|text| text.parse().ok()).collect(),
+                gain_max: self.screen.gain_max,
             },
         };
         Ok(EngineSettings {

@@ -679,9 +679,12 @@ mod tests {
                 last_seen_ms: None,
                 greylist: None,
                 tags: vec!["ctf".into()],
+                screened: Vec::new(),
             },
             due_ms: Some(9),
             total_points: -4,
+            bots_unidentified: 0,
+            trusted: Vec::new(),
             list: Vec::new(),
             series: None,
             maps: Vec::new(),
@@ -719,6 +722,7 @@ mod tests {
             last_seen_ms: None,
             greylist: None,
             tags: vec!["ctf".into()],
+            screened: Vec::new(),
         };
         let text = |text: &str| Filter { text: Some(text.into()), ..Filter::default() };
         for (filter, fits) in [

@@ -118,6 +118,7 @@ impl Engine {
                     display: entry.display().to_owned(),
                     points: entry.points,
                     player: entry.presence.as_ref().map(|presence| presence.player),
+                    spectator: entry.spectator,
                 })
                 .collect(),
             series: slot.series.as_deref().cloned(),

@@ -20,6 +20,7 @@ mod positions;
 mod rebuild;
 mod reorder;
 mod rows;
+mod screening;
 mod settings;
 mod shelf;
 mod tags;
@@ -150,11 +151,11 @@ impl Outcome {
         match self {
             Outcome::Snapshot(snapshot) => {
                 let count = match snapshot.completeness {
-                    Completeness::Full => Some(snapshot.players.len() as u32),
-                    Completeness::Partial { count } => count,
+                    Completeness::Full => snapshot.count.or(Some(snapshot.players.len() as u32)),
+                    Completeness::Partial => snapshot.count,
                 };
-                let completeness = Completeness::Partial { count };
-                Outcome::Snapshot(Snapshot { players: Vec::new(), completeness, ..snapshot.clone() })
+                let completeness = Completeness::Partial;
+                Outcome::Snapshot(Snapshot { players: Vec::new(), completeness, count, ..snapshot.clone() })
             }
             miss => miss.clone(),
         }
@@ -286,6 +287,8 @@ struct Books {
     /// Something was kept out of the outbox since the resync began: what it
     /// has passed by already may be incomplete.
     let_go: bool,
+    /// Gains that did not fit a sum of points, since the start.
+    points_saturated: u64,
 }
 
 /// Changes since the last commit.
@@ -355,6 +358,11 @@ impl KeyTable {
         self.by_name.get(name).copied()
     }
 
+    /// Names that have ever had a key.
+    fn len(&self) -> u32 {
+        self.names.len() as u32
+    }
+
     fn names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(String::as_str).filter(|name| !name.is_empty())
     }
@@ -416,6 +424,7 @@ impl Engine {
                 forgotten: loaded.forgotten.into_iter().collect(),
                 emptied: Vec::new(),
                 let_go: false,
+                points_saturated: 0,
                 meta,
                 settings,
             },
@@ -454,7 +463,7 @@ impl Engine {
                     None => self.insert_server(url, Vec::new(), t_ms),
                 };
                 self.see_time(t_ms);
-                self.on_outcome(source, server, outcome)
+                self.on_outcome(source, server, outcome).map(|_| ())
             }
             Event::Tick { now_ms } => {
                 self.see_time(now_ms);
@@ -516,7 +525,7 @@ impl Engine {
 
     /// Outcomes that changed anything, since the start.
     pub fn outcomes_used(&self) -> u64 {
-        self.counts.snapshots + self.counts.partials + self.counts.misses
+        self.counts.snapshots + self.counts.partials + self.counts.implausible + self.counts.misses
     }
 
     pub fn counts(&self) -> &EngineCounts {
@@ -646,6 +655,7 @@ impl Engine {
             last: None,
             map_time: None,
             sums: Default::default(),
+            screening: None,
         };
         let index = key.0 as usize;
         if self.servers.len() <= index {

@@ -123,32 +123,35 @@ impl WaitingPlayers {
 }
 
 impl Books {
-    /// The key of a usable entry's name, handed out where it is new.
+    /// The key of a usable entry's name; `None`: it has none yet.
     pub(super) fn player_key<S: Source>(
         &mut self,
         source: &S,
         game: GameKey,
         entry: &Entry,
-    ) -> Result<PlayerKey, S::Error> {
+    ) -> Result<Option<PlayerKey>, S::Error> {
         if let Some(known) = self.names.find(game, &entry.name) {
             if known.display != mark(entry.display()) {
                 self.rename(source, known.player, entry.display())?;
             }
-            return Ok(known.player);
+            return Ok(Some(known.player));
         }
         let stored = if self.names.complete { None } else { source.player(game, &entry.name)? };
-        if let Some((player, display)) = stored {
-            // The store does not know of a rename that waits for its commit.
-            if display != entry.display() || self.pending.players.get(player).is_some() {
-                self.rename(source, player, entry.display())?;
-            }
-            // A name that leads to the player of another has no display of its own:
-            // what is last written is told by his record.
-            if !display.is_empty() {
-                self.names.put(game, &entry.name, player, entry.display());
-            }
-            return Ok(player);
+        let Some((player, display)) = stored else { return Ok(None) };
+        // The store does not know of a rename that waits for its commit.
+        if display != entry.display() || self.pending.players.get(player).is_some() {
+            self.rename(source, player, entry.display())?;
         }
+        // A name that leads to the player of another has no display of its own:
+        // what is last written is told by his record.
+        if !display.is_empty() {
+            self.names.put(game, &entry.name, player, entry.display());
+        }
+        Ok(Some(player))
+    }
+
+    /// Hands out a key for an entry's name, which has none.
+    pub(super) fn new_player(&mut self, game: GameKey, entry: &Entry) -> PlayerKey {
         let player = PlayerKey(self.meta.next_player);
         self.meta.next_player += 1;
         self.pending.meta = true;
@@ -156,7 +159,7 @@ impl Books {
         self.names.put(game, &entry.name, player, entry.display());
         self.pending.players.add(player, record);
         self.archive(OutboxKey::Player(player));
-        Ok(player)
+        player
     }
 
     /// A player's name is written otherwise than before.

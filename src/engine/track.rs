@@ -3,10 +3,11 @@
 
 use std::hint::black_box;
 
+use super::screening::{Credible, Screened};
 use super::{Books, Engine, Notice, Outcome, Slot, Source};
 use crate::model::commit::{MapRowKey, RowKey, WeekPhase};
 use crate::model::row::{Rating, WeekRow};
-use crate::model::server::{Class, Entry, LastSnapshot, MapTime, Presence, Rows};
+use crate::model::server::{Class, Entry, LastSnapshot, MapTime, Presence, Rows, Screening};
 use crate::model::snapshot::{Completeness, Snapshot};
 use crate::model::{GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, TagKey, WeekKey, WindowKey};
 use crate::rank::{INVISIBLE_GAP_MS, clq1, clq2, elo, names, points, round};
@@ -43,9 +44,8 @@ impl Engine {
             Outcome::Snapshot(_) => None,
             Outcome::Miss { reason, .. } => Some(reason.clone()),
         };
-        let full = matches!(&outcome, Outcome::Snapshot(s) if s.completeness == Completeness::Full);
+        let full = self.on_outcome(source, server, outcome)?;
         let partial = missed.is_none() && !full;
-        self.on_outcome(source, server, outcome)?;
         let lag_ms = sent_ms.map(|sent| sent - scan.due_ms);
         // What is asked for is due at once, however much of it there is: it may
         // wait for the scanner's budgets. Lag tells of the schedule.
@@ -100,13 +100,14 @@ impl Engine {
         }
     }
 
-    /// Credits an outcome and plans the next scan.
+    /// Credits an outcome and plans the next scan. Returns whether its list was
+    /// compared with the one before: it was whole and credible.
     pub(super) fn on_outcome<S: Source>(
         &mut self,
         source: &S,
         server: ServerKey,
         outcome: Outcome,
-    ) -> Result<(), S::Error> {
+    ) -> Result<bool, S::Error> {
         let t_ms = outcome.t_ms();
         self.books.emptied.clear();
         let slot = self.servers[server.0 as usize].as_mut().expect("outcomes are of known servers");
@@ -114,29 +115,42 @@ impl Engine {
         if t_ms <= latest {
             self.counts.out_of_order += 1;
             self.schedule.plan(server, slot.record.class, self.books.meta.now_ms);
-            return Ok(());
+            return Ok(false);
         }
         let books = &mut self.books;
+        let mut compared = false;
         match outcome {
             Outcome::Miss { .. } => {
                 self.counts.misses += 1;
                 books.miss(slot);
             }
-            Outcome::Snapshot(snapshot) if snapshot.completeness != Completeness::Full => {
-                self.counts.partials += 1;
-                books.partial(slot, snapshot);
-            }
-            Outcome::Snapshot(snapshot) => {
-                let week = books.calendar.week(t_ms);
-                books.see_windows(source, t_ms);
-                if books.week_phase(week) != WeekPhase::Open {
-                    // Too late for the week's statistics; alive all the same.
-                    self.counts.out_of_order += 1;
-                    books.seen(slot, &snapshot);
-                    slot.record.class = class_of(0, is_populated(slot));
+            Outcome::Snapshot(mut snapshot) => {
+                let family = books.name_family(slot, &snapshot.game);
+                books.empty_forgotten(&mut snapshot.players, family, &snapshot.game, slot.record.last.as_ref());
+                if snapshot.completeness == Completeness::Partial {
+                    self.counts.partials += 1;
+                    books.alive(slot, &snapshot, snapshot.announced_players());
                 } else {
-                    self.counts.snapshots += 1;
-                    self.counts.rounds += u64::from(books.full(source, server, slot, snapshot, week)?);
+                    let week = books.calendar.week(t_ms);
+                    books.see_windows(source, t_ms);
+                    if books.week_phase(week) != WeekPhase::Open {
+                        // Too late for the week's statistics; alive all the same.
+                        self.counts.out_of_order += 1;
+                        books.alive(slot, &snapshot, None);
+                    } else {
+                        match books.screen(slot, &mut snapshot, family) {
+                            Screened::Implausible { players } => {
+                                self.counts.implausible += 1;
+                                books.alive(slot, &snapshot, players);
+                            }
+                            Screened::Credible(credible) => {
+                                self.counts.snapshots += 1;
+                                let rated = books.full(source, server, slot, snapshot, family, credible, week)?;
+                                self.counts.rounds += u64::from(rated);
+                                compared = true;
+                            }
+                        }
+                    }
                 }
             }
         }
@@ -149,7 +163,7 @@ impl Engine {
         }
         books.server_changed(server);
         self.schedule.plan(server, slot.record.class, t_ms.max(books.meta.now_ms));
-        Ok(())
+        Ok(compared)
     }
 }
 
@@ -163,53 +177,50 @@ impl Books {
         };
     }
 
-    /// A partial snapshot proves that the server is alive and gives its map
-    /// and, where the server told it, its count; it is never compared. What its
-    /// torn list holds, bots and all, is no count.
-    fn partial(&mut self, slot: &mut Slot, mut snapshot: Snapshot) {
-        let Completeness::Partial { count } = snapshot.completeness else { unreachable!("checked by the caller") };
-        let family = self.name_family(slot, &snapshot.game);
-        self.empty_forgotten(&mut snapshot.players, family, &snapshot.game, slot.record.last.as_ref());
-        self.seen(slot, &snapshot);
-        if let Some(count) = count {
-            slot.record.count = count;
+    /// A snapshot whose list is not used proves that the server is alive and gives its
+    /// map and, where it is known, its count. It never creates a key.
+    fn alive(&mut self, slot: &mut Slot, snapshot: &Snapshot, players: Option<u32>) {
+        let game = self.games.find(&snapshot.game).map(GameKey);
+        let map = self.maps.find(&snapshot.map).map(MapKey);
+        self.seen(slot, snapshot, game.or(slot.record.game), map);
+        if let Some(players) = players {
+            slot.record.count = players;
         }
         slot.record.class = class_of(0, is_populated(slot));
     }
 
     /// What every reply tells, whole or not.
-    fn seen(&mut self, slot: &mut Slot, snapshot: &Snapshot) {
-        let (game, map) = (self.game_key(&snapshot.game), self.map_key(&snapshot.map));
+    fn seen(&mut self, slot: &mut Slot, snapshot: &Snapshot, game: Option<GameKey>, map: Option<MapKey>) {
         let record = &mut slot.record;
         record.missed = 0;
         record.last_seen_ms = Some(snapshot.t_ms);
-        record.game = Some(game);
-        record.map = Some(map);
+        record.game = game;
+        record.map = map;
         record.slots = snapshot.slots;
         if record.hostname != snapshot.hostname {
             record.hostname.clone_from(&snapshot.hostname);
         }
     }
 
-    /// A full snapshot. Returns whether a round that counts was rated.
+    /// A full and credible snapshot. Returns whether a round that counts was rated.
+    #[allow(clippy::too_many_arguments)] // one snapshot, with what was found out about it
     fn full<S: Source>(
         &mut self,
         source: &S,
         server: ServerKey,
         slot: &mut Slot,
         mut snapshot: Snapshot,
+        family: names::NameFamily,
+        credible: Credible,
         week: WeekKey,
     ) -> Result<bool, S::Error> {
         let t_ms = snapshot.t_ms;
         slot.record.last.iter().for_each(|last| ask_for_rows(&last.entries));
-        let game_before = slot.record.last.as_ref().map(|last| last.game);
-        let mut players = std::mem::take(&mut snapshot.players);
+        let players = std::mem::take(&mut snapshot.players);
         let assumed_before = series::assumed(&slot.record);
-        self.seen(slot, &snapshot);
-        let family = self.name_family(slot, &snapshot.game);
-        self.empty_forgotten(&mut players, family, &snapshot.game, slot.record.last.as_ref());
+        let Credible { game, map, map_without_key, players: players_announced } = credible;
+        self.seen(slot, &snapshot, Some(game), Some(map));
         let record = &mut slot.record;
-        let (game, map) = (record.game.expect("just seen"), record.map.expect("just seen"));
 
         let read = slot.read.take();
         let before = record.last.as_mut().zip(read.as_ref()).map(|(last, (family, by_name))| names::Before {
@@ -217,67 +228,85 @@ impl Books {
             by_name,
             family: *family,
         });
-        let screened = names::screen(players, &self.settings.rules.names, family, before);
+        let mut list = names::read_list(players, &self.settings.rules.names, family, before);
         let ignored = record.greylist.is_some();
-        let common = match record.last.as_ref().filter(|_| !ignored) {
-            Some(last) => {
-                let by_name = read.map_or_else(|| names::ByName::of(&last.entries), |(_, by_name)| by_name);
-                screened.in_common(&last.entries, &by_name)
-            }
-            None => Vec::new(),
-        };
-        let names::Screened { mut entries, usable, by_name, .. } = screened;
 
         let mut rated = false;
-        let mut prev = record.last.take();
-        if let Some(prev) = prev.as_mut().filter(|_| !ignored) {
+        let mut prev = record.last.take().filter(|_| !ignored);
+        let mut before = Before::Invisible;
+        if let Some(prev) = &mut prev {
+            let by_name = read.map_or_else(|| names::ByName::of(&prev.entries), |(_, by_name)| by_name);
+            let common = list.in_common(&prev.entries, &by_name);
+            let same_map = match (&prev.map_without_key, &map_without_key) {
+                (None, None) => prev.map == map,
+                // The map as received: a key may have come between.
+                _ => prev.map_without_key.as_deref().unwrap_or_else(|| self.maps.name(prev.map.0)) == snapshot.map,
+            };
+            let repeats = || list.repeats_in_both(&prev.entries, &by_name);
             let rules = self.settings.rules.round;
-            let restarted = round::restarted(prev.map, &prev.entries, map, &entries, &common, rules);
+            let restarted = !same_map || round::restarted(&prev.entries, &list.entries, &common, repeats, rules);
+            let gap = Gap { from_ms: prev.t_ms, to_ms: t_ms, restarted };
+            let mut stays = Vec::new();
+            if gap.ms() <= INVISIBLE_GAP_MS {
+                before = Before::Visible(gap);
+                if prev.game == game {
+                    stays = common;
+                    stays.retain(|&(_, c)| list.usable[usize::from(c)]);
+                }
+                self.estimate_leaving(&mut prev.entries, &stays, gap);
+            }
             if restarted {
                 rated = self.rate_round(source, server, prev.game, &record.tags, &mut prev.entries, t_ms)?;
             }
-            let gap_ms = t_ms - prev.t_ms;
-            if gap_ms <= INVISIBLE_GAP_MS {
-                if game_before == Some(game) {
-                    for &(p, c) in common.iter().filter(|&&(_, c)| usable[usize::from(c)]) {
-                        let before = &mut prev.entries[usize::from(p)];
-                        let now = &mut entries[usize::from(c)];
-                        let gap = Gap { from_ms: prev.t_ms, to_ms: t_ms, restarted };
-                        self.stay(source, server, prev.game, before, now, gap)?;
-                    }
+            if let Before::Visible(gap) = before {
+                for (p, c) in stays {
+                    let (before, now) = (&mut prev.entries[usize::from(p)], &mut list.entries[usize::from(c)]);
+                    self.stay(source, server, prev.game, before, now, gap, &mut record.screening)?;
                 }
-                self.map_time(source, server, &mut record.map_time, prev.map, week, gap_ms, assumed_before)?;
+                self.map_time(source, server, &mut record.map_time, prev.map, week, gap.ms(), assumed_before)?;
             }
             for entry in &mut prev.entries {
                 self.leave(server, entry.presence.take());
             }
         }
         if !ignored {
-            let visible = prev.as_ref().is_some_and(|prev| t_ms - prev.t_ms <= INVISIBLE_GAP_MS);
-            for at in (0..entries.len()).filter(|&at| usable[at]) {
-                if entries[at].presence.is_some() {
+            let prev_entries = prev.as_ref().map_or(&[][..], |prev| &prev.entries);
+            for at in (0..list.entries.len()).filter(|&at| list.usable[at]) {
+                if list.entries[at].presence.is_some() {
                     continue;
                 }
-                let player = self.player_key(source, game, &entries[at])?;
+                let player = match self.player_key(source, game, &list.entries[at])? {
+                    Some(player) => player,
+                    None if self.may_introduce_name(&mut record.screening, t_ms) => {
+                        self.new_player(game, &list.entries[at])
+                    }
+                    None => continue, // unusable in this snapshot
+                };
                 // Of two names of one person the one that is there already, or else
-                // the first of the list, is his presence.
-                let mut present = entries.iter().filter_map(|entry| Some(entry.presence.as_ref()?.player));
-                if !present.any(|other| other == player) {
-                    self.enter(source, server, game, player, &mut entries[at], visible, t_ms)?;
+                // the first of the list, is their presence.
+                let mut present = list.entries.iter().filter_map(|entry| Some(entry.presence.as_ref()?.player));
+                if present.any(|other| other == player) {
+                    continue;
                 }
+                let before = match before {
+                    Before::Visible(gap) if list.was_spectator(at, prev_entries) => Before::Spectating(gap),
+                    before => before,
+                };
+                self.enter(source, server, game, player, &mut list.entries[at], before, t_ms, &mut record.screening)?;
             }
             self.archive(OutboxKey::Week { week, server });
-            self.shelf.changed_all(&self.windows.keys, &entries);
+            self.shelf.changed_all(&self.windows.keys, &list.entries);
         }
 
-        let count = entries.len() as u32;
+        let names::PlayerList { entries, by_name, .. } = list;
+        let count = players_announced.unwrap_or(entries.len() as u32);
         if record.counts.is_full() {
             record.counts.remove(0);
         }
         record.counts.push(count);
         record.count = count;
-        record.total_points = entries.iter().map(|e| e.points).sum();
-        record.last = Some(LastSnapshot { t_ms, map, game, entries });
+        record.total_points = entries.iter().filter_map(Entry::playing_points).sum();
+        record.last = Some(LastSnapshot { t_ms, map, map_without_key, game, entries });
         slot.read = Some((family, by_name));
         slot.record.class = class_of(0, is_populated(slot));
         if !ignored {
@@ -295,10 +324,25 @@ impl Books {
     }
 
     fn name_family(&self, slot: &Slot, game: &str) -> names::NameFamily {
-        let url = &slot.record.url;
-        self.settings.rules.names.family(url.scheme(), url.is_quake3_family(), game)
+        let (url, rules) = (&slot.record.url, &self.settings.rules);
+        rules.names.family(&rules.screen, url.scheme(), url.is_quake3_family(), game)
     }
 
+    /// Half of the gap for players who are gone, in the windows in which they had a
+    /// row before this snapshot (RULES section 15). A player's rows are those of the
+    /// windows of the snapshot before: who has none of a window that runs now had no
+    /// row in it, since none of its snapshots was before that one.
+    fn estimate_leaving(&self, prev: &mut [Entry], stays: &[(u16, u16)], gap: Gap) {
+        let mut stay = vec![false; prev.len()];
+        stays.iter().for_each(|&(p, _)| stay[usize::from(p)] = true);
+        let left = prev.iter_mut().zip(stay).filter(|(_, stays)| !stays);
+        for presence in left.filter_map(|(entry, _)| entry.presence.as_mut()) {
+            let rows = presence.rows.iter_mut().filter(|(window, _)| self.windows.keys.contains(window));
+            rows.for_each(|(_, row)| row.time_est_ms += gap.ms() as u64 / 2);
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)] // one player over one gap
     fn stay<S: Source>(
         &mut self,
         source: &S,
@@ -307,23 +351,30 @@ impl Books {
         before: &mut Entry,
         now: &mut Entry,
         gap: Gap,
+        screening: &mut Option<Box<Screening>>,
     ) -> Result<(), S::Error> {
         let Some(mut presence) = before.presence.take() else { return Ok(()) };
-        let gain = match gap.restarted {
-            true => points::gain_from_zero(now.points),
-            false => points::gain_stayed(before.points, now.points),
+        let gain = match (before.points, now.points) {
+            (_, Some(now)) if gap.restarted => points::gain_from_zero(now),
+            (Some(before), Some(now)) => points::gain_stayed(before, now),
+            _ => 0,
         };
+        let gain = self.credible_gain(gain, screening, gap.to_ms);
         let (start, segment) = (&mut presence.segment_start_ms, &mut presence.segment_points);
         let complete = clq1::spread(start, segment, gain, gap.from_ms, gap.to_ms);
+        let has_points = now.points.is_some();
+        let mut saturated = false;
         for (_, row) in self.touch(source, server, game, &mut presence, gap.to_ms)? {
-            row.measured_ms += (gap.to_ms - gap.from_ms) as u64;
+            row.measured_ms += gap.ms() as u64;
+            row.time_est_ms += gap.ms() as u64;
             row.time_at = gap.to_ms;
+            row.has_points |= has_points;
             if gain > 0 {
-                row.points += gain;
-                row.points_at = gap.to_ms;
+                saturated |= !row.add_points(gain, gap.to_ms);
             }
             complete.iter().for_each(|&value| row.clq1_segments.offer(value, gap.to_ms));
         }
+        self.points_saturated += u64::from(saturated);
         if before.display() != now.display() {
             self.rename(source, presence.player, now.display())?;
         }
@@ -331,7 +382,7 @@ impl Books {
         Ok(())
     }
 
-    #[allow(clippy::too_many_arguments)] // one entrance, told whole
+    #[allow(clippy::too_many_arguments)] // one entrance
     fn enter<S: Source>(
         &mut self,
         source: &S,
@@ -339,19 +390,32 @@ impl Books {
         game: GameKey,
         player: PlayerKey,
         entry: &mut Entry,
-        visible: bool,
+        before: Before,
         t_ms: i64,
+        screening: &mut Option<Box<Screening>>,
     ) -> Result<(), S::Error> {
         let mut presence = Presence { player, segment_start_ms: t_ms, segment_points: 0.0, rows: Rows::new() };
-        let gain = if visible { points::gain_from_zero(entry.points) } else { 0 };
+        let from_zero = points::gain_from_zero(entry.points.unwrap_or(0));
+        let (starts, gain, time_est_ms) = match before {
+            Before::Invisible => (1, 0, 60_000),
+            Before::Visible(gap) => (1, from_zero, gap.ms() as u64 / 2),
+            Before::Spectating(gap) => (0, if gap.restarted { from_zero } else { 0 }, gap.ms() as u64 / 2),
+        };
+        let gain = self.credible_gain(gain, screening, t_ms);
+        let has_points = entry.points.is_some();
+        let mut saturated = false;
         for (_, row) in self.touch(source, server, game, &mut presence, t_ms)? {
-            row.starts = row.starts.saturating_add(1);
-            row.time_at = t_ms;
+            row.starts = row.starts.saturating_add(starts);
+            row.time_est_ms += time_est_ms;
+            row.has_points |= has_points;
+            if starts > 0 {
+                row.time_at = t_ms;
+            }
             if gain > 0 {
-                row.points += gain;
-                row.points_at = t_ms;
+                saturated |= !row.add_points(gain, t_ms);
             }
         }
+        self.points_saturated += u64::from(saturated);
         entry.presence = Some(presence);
         Ok(())
     }
@@ -377,32 +441,41 @@ impl Books {
         t_ms: i64,
     ) -> Result<bool, S::Error> {
         let Some(order) = round::final_list(entries) else { return Ok(false) };
-        for presence in entries.iter_mut().filter_map(|entry| entry.presence.as_mut()) {
-            self.touch(source, server, game, presence, t_ms)?;
+        for &(at, _) in &order {
+            if let Some(presence) = &mut entries[usize::from(at)].presence {
+                self.touch(source, server, game, presence, t_ms)?;
+            }
         }
         // Asked for together, as in `ask_for_rows`: they lie behind what that reads.
         black_box(rows_of(entries).fold(0, |all, row| all ^ row.clq2_games.sum()));
-        let points: Vec<i64> = entries.iter().map(|entry| entry.points).collect();
-        let descending: Vec<i64> = order.iter().map(|&i| points[usize::from(i)]).collect();
+        let descending: Vec<i64> = order.iter().map(|&(_, points)| points).collect();
         let games = clq2::game_points(&descending, self.settings.rules.clq2_quarter);
-        for (&i, game) in order.iter().zip(games) {
-            let Some(presence) = &mut entries[usize::from(i)].presence else { continue };
-            presence.rows.iter_mut().for_each(|(_, row)| row.clq2_games.offer(game, t_ms));
+        for (&(at, _), game) in order.iter().zip(games) {
+            let Some(presence) = &mut entries[usize::from(at)].presence else { continue };
+            for (_, row) in &mut presence.rows {
+                row.clq2_games.offer(game, t_ms);
+                row.has_points = true;
+            }
         }
+        // In the order of the server's list, in which ratings were always computed.
+        let mut order = order;
+        order.sort_unstable_by_key(|&(at, _)| at);
+        let points: Vec<i64> = order.iter().map(|&(_, points)| points).collect();
         let elo = self.settings.rules.elo;
         let tags = self.tags_there(tags);
         for at in 0..self.windows.keys.len() {
             let window = self.windows.keys[at];
-            let before = |entry: &Entry| entry.presence.as_ref().map_or(elo::ELO_START, |p| p.rows[at].1.elo);
-            let ratings: Vec<f64> = entries.iter().map(before).collect();
+            let presence = |&(i, _): &(u16, i64)| entries[usize::from(i)].presence.as_ref();
+            let players: Vec<_> = order.iter().map(|place| presence(place).map(|p| p.player)).collect();
+            let before = |place| presence(place).map_or(elo::ELO_START, |p| p.rows[at].1.elo);
+            let ratings: Vec<f64> = order.iter().map(before).collect();
             let ratings = elo::new_ratings(&points, &ratings, elo);
-            for (entry, rating) in entries.iter_mut().zip(ratings) {
-                let Some(presence) = &mut entry.presence else { continue };
+            for (&(i, _), rating) in order.iter().zip(ratings) {
+                let Some(presence) = &mut entries[usize::from(i)].presence else { continue };
                 let row = &mut presence.rows[at].1;
                 let rounds = row.elo_rounds.saturating_add(1);
                 row.set_rating(Rating { elo: rating, rounds, at_ms: t_ms });
             }
-            let players: Vec<_> = entries.iter().map(|entry| entry.presence.as_ref().map(|p| p.player)).collect();
             self.rate_scope(source, window, game, None, &players, &points, t_ms)?;
             for &tag in &tags {
                 self.rate_scope(source, window, game, Some(tag), &players, &points, t_ms)?;
@@ -570,6 +643,23 @@ struct Gap {
     from_ms: i64,
     to_ms: i64,
     restarted: bool,
+}
+
+impl Gap {
+    fn ms(self) -> i64 {
+        self.to_ms - self.from_ms
+    }
+}
+
+/// What is known of an entrance: what was there before it.
+#[derive(Clone, Copy)]
+enum Before {
+    /// No snapshot, or one too long ago: the points only set the baseline.
+    Invisible,
+    /// A list without the player.
+    Visible(Gap),
+    /// A list with the player as a spectator.
+    Spectating(Gap),
 }
 
 /// Reads a little of each row that lives with a list. Memory answers for all of

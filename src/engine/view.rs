@@ -12,7 +12,7 @@ use crate::model::commit::WeekPhase;
 use crate::model::name::{ColourCodes, normalise};
 use crate::model::row::{Ranking, WeekRow};
 use crate::model::view::{
-    BestView, EngineStatus, MapShare, PlayerListed, PlayerView, PlayerWeekView, SeriesView, ServerDetail,
+    BestView, EngineCounts, EngineStatus, MapShare, PlayerListed, PlayerView, PlayerWeekView, SeriesView, ServerDetail,
     ServerSummary, Top, TopRow, WeekStatus,
 };
 use crate::model::{GameKey, PlayerKey, ServerKey, ServerUrl, WeekKey, week};
@@ -70,7 +70,7 @@ impl Engine {
                 .collect(),
             in_flight: self.schedule.in_flight() as u64,
             players_known: u64::from(self.books.meta.next_player.saturating_sub(1 + self.books.meta.players_gone)),
-            counts: self.counts.clone(),
+            counts: EngineCounts { points_saturated: self.books.points_saturated, ..self.counts.clone() },
             lag_ms_p50: self.lags.percentile_ms(0.5),
             lag_ms_p99: self.lags.percentile_ms(0.99),
             ..EngineStatus::default()
@@ -108,6 +108,8 @@ impl Engine {
             summary: self.summary(key, slot),
             due_ms: self.schedule.due_ms(key),
             total_points: record.total_points,
+            bots_unidentified: record.screening.as_ref().map_or(0, |screening| screening.bots_unidentified),
+            trusted: record.screening.iter().flat_map(|screening| screening.exempted()).collect(),
             list: record
                 .last
                 .iter()
@@ -118,6 +120,7 @@ impl Engine {
                     points: entry.points,
                     ping: entry.ping,
                     player: entry.presence.as_ref().map(|presence| presence.player.0),
+                    spectator: entry.spectator,
                 })
                 .collect(),
             series: slot.series.as_deref().map(|series| SeriesView {
@@ -302,7 +305,9 @@ impl Engine {
             measured_ms: row.measured_ms,
             starts: row.starts,
             time_ms: row.time_ms(),
+            time_est_ms: row.time_est_ms,
             points: row.points,
+            points_est: row.points_est(),
             clq1: row.clq1(),
             clq2: row.clq2(),
             elo: row.elo,
@@ -362,6 +367,7 @@ impl Engine {
             last_seen_ms: record.last_seen_ms,
             greylist: record.greylist.clone(),
             tags: self.books.tag_names(&record.tags),
+            screened: self.screened(record),
         }
     }
 }

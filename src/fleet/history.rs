@@ -112,15 +112,15 @@ mod tests {
         let mut seen = 0_i64;
         for (t_ms, server, cur) in History::new(&mut world, start_ms, to_ms) {
             if let Some((before_ms, prev)) = &last[server as usize] {
-                let points = |name: &str| prev.players.iter().find(|p| p.name == name).map(|p| p.points);
+                let points = |name: &str| prev.players.iter().find(|p| p.name == name).and_then(|p| p.points);
                 let both = |p: &&crate::model::Player| points(&p.name).is_some();
-                let now: i64 = cur.players.iter().filter(both).map(|p| p.points.max(0)).sum();
+                let now: i64 = cur.players.iter().filter(both).filter_map(|p| Some(p.points?.max(0))).sum();
                 let was: i64 = cur.players.iter().filter_map(|p| points(&p.name)).map(|p| p.max(0)).sum();
                 let restart = cur.map != prev.map || (was - now >= 5 && 2 * now < was);
                 assert!(t_ms - before_ms <= 720_000);
                 for player in &cur.players {
                     let base = points(&player.name).filter(|_| !restart).unwrap_or(0);
-                    seen += (player.points - base).max(0);
+                    seen += (player.points.unwrap_or(0) - base).max(0);
                 }
             }
             last[server as usize] = Some((t_ms, cur));

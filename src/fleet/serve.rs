@@ -461,10 +461,11 @@ impl Lane {
         snapshot.players = (1..=6)
             .map(|number| Player {
                 name: format!("{FORGED_NAME}{number}").into(),
-                points: FORGED_POINTS,
+                points: Some(FORGED_POINTS),
                 ping: Some(50),
                 connected_ms: Some(600_000),
                 bot: false,
+                spectator: false,
             })
             .collect();
         let mut reply = Datagrams::default();
@@ -601,7 +602,7 @@ mod tests {
                 })
                 .collect();
             let want: Vec<_> =
-                fleet.snapshot(server).players.into_iter().map(|p| (p.points, p.name.into_string())).collect();
+                fleet.snapshot(server).players.into_iter().map(|p| (p.points.unwrap(), p.name.into_string())).collect();
             assert_eq!(list, want);
             players_seen += list.len();
         }
@@ -656,7 +657,7 @@ mod tests {
                 let name = player.name.as_bytes();
                 assert_eq!(&reply[at + 1..at + 1 + name.len()], name);
                 at += 2 + name.len();
-                assert_eq!(reply[at..at + 4], (player.points as i32).to_le_bytes());
+                assert_eq!(reply[at..at + 4], (player.points.unwrap() as i32).to_le_bytes());
                 at += 8;
                 players_seen += 1;
             }

@@ -222,7 +222,7 @@ pub fn quake3_status(snapshot: &Snapshot, challenge: &[u8], out: &mut Datagrams)
     bytes.push(b'\n');
     for player in &snapshot.players {
         let line = bytes.len();
-        put_number(bytes, player.points);
+        put_number(bytes, player.points.unwrap_or(0));
         bytes.push(b' ');
         put_number(bytes, player.ping.unwrap_or(0));
         bytes.extend_from_slice(b" \"");
@@ -330,7 +330,7 @@ pub fn a2s_players(players: &[Player], announced: usize, variant: &Variant, id: 
     for player in players.iter().take(255) {
         reply.push(0); // the index, which real servers leave at 0
         put_zero_ended(&mut reply, &player.name);
-        reply.extend_from_slice(&(player.points as i32).to_le_bytes());
+        reply.extend_from_slice(&(player.points.unwrap_or(0) as i32).to_le_bytes());
         let seconds = player.connected_ms.unwrap_or(0) as f32 / 1_000.0;
         reply.extend_from_slice(&seconds.to_le_bytes());
     }
@@ -397,7 +397,14 @@ mod tests {
     use std::io::Read;
 
     fn player(name: &str, points: i64, ping: i32, connected_ms: u64) -> Player {
-        Player { name: name.into(), points, ping: Some(ping), connected_ms: Some(connected_ms), bot: false }
+        Player {
+            name: name.into(),
+            points: Some(points),
+            ping: Some(ping),
+            connected_ms: Some(connected_ms),
+            bot: false,
+            spectator: false,
+        }
     }
 
     fn snapshot(players: Vec<Player>) -> Snapshot {
@@ -409,6 +416,8 @@ mod tests {
             slots: 16,
             players,
             completeness: Completeness::Full,
+            count: None,
+            bots: None,
         }
     }
 

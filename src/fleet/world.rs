@@ -207,10 +207,11 @@ impl World {
             };
             Player {
                 name: name.into(),
-                points: i64::from(p.points),
+                points: Some(i64::from(p.points)),
                 ping: quake.then_some(ping),
                 connected_ms: (!quake).then_some(connected_ms as u64),
                 bot: false,
+                spectator: false,
             }
         };
         Snapshot {
@@ -221,6 +222,8 @@ impl World {
             slots: u32::from(nature.slots),
             players: state.present.iter().map(player).collect(),
             completeness: Completeness::Full,
+            count: None,
+            bots: None,
         }
     }
 

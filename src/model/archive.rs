@@ -123,8 +123,10 @@ pub struct ServerArchive {
 pub struct ListEntry {
     pub name: String,
     pub display: String,
-    pub points: i64,
+    /// `None`: the protocol has no points.
+    pub points: Option<i64>,
     pub player: Option<PlayerKey>,
+    pub spectator: bool,
 }
 
 /// Players from one key to another; of a long week a part tells of some.

@@ -2,7 +2,7 @@
 
 use super::row::WeekRow;
 
-/// More than any row takes: seven numbers, a rating and twice ten pairs of numbers.
+/// More than any row takes: nine numbers, a flag, a rating and twice ten pairs of numbers.
 const BYTES_MAX: usize = 512;
 
 /// A [`WeekRow`] in a quarter of its room, some 100 bytes for 400. Of millions that
@@ -38,6 +38,7 @@ mod tests {
         let mut largest = WeekRow::new(i64::MIN, f64::MAX);
         (largest.measured_ms, largest.starts, largest.points) = (u64::MAX, u32::MAX, i64::MIN);
         largest.elo_rounds = u32::MAX;
+        (largest.time_est_ms, largest.points_unseen, largest.has_points) = (u64::MAX, u64::MAX, true);
         let mut ten = TopTen::default();
         (0..10).for_each(|n| ten.offer(u64::MAX - n, i64::MIN));
         (largest.clq1_segments, largest.clq2_games) = (ten.clone(), ten);

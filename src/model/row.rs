@@ -103,6 +103,13 @@ pub struct WeekRow {
     pub clq1_segments: TopTen,
     /// CLQ2: best games, their points.
     pub clq2_games: TopTen,
+    /// Estimated time played, ms (RULES section 15). Never ranked.
+    pub time_est_ms: u64,
+    /// Points that no scan saw, estimated, in thousandths (RULES section 15):
+    /// `points_est` is `points` and this. Never ranked.
+    pub points_unseen: u64,
+    /// The player's entries had points. If not, the player is on the time board only.
+    pub has_points: bool,
 }
 
 impl WeekRow {
@@ -119,7 +126,24 @@ impl WeekRow {
             elo,
             elo_rounds: 0,
             elo_at: t_ms,
+            time_est_ms: 0,
+            points_unseen: 0,
+            has_points: false,
         }
+    }
+
+    /// Adds a gain of at least 0. Returns false where the sum has reached the
+    /// largest number there is.
+    pub fn add_points(&mut self, gain: i64, at_ms: i64) -> bool {
+        let (sum, overflowed) = self.points.overflowing_add(gain);
+        self.points = if overflowed { i64::MAX } else { sum };
+        self.points_at = at_ms;
+        !overflowed
+    }
+
+    /// Estimated points, to thousandths (RULES section 15).
+    pub fn points_est(&self) -> f64 {
+        self.points as f64 + self.points_unseen as f64 / 1_000.0
     }
 
     /// Measured time and 60 s for each start, ms (RULES section 3).
@@ -156,9 +180,12 @@ impl WeekRow {
             (true, false) => self.points_at,
             (false, true) => other.points_at,
         };
-        self.points += other.points;
+        self.points = self.points.saturating_add(other.points);
         self.clq1_segments.merge(&other.clq1_segments);
         self.clq2_games.merge(&other.clq2_games);
+        self.time_est_ms += other.time_est_ms;
+        self.points_unseen = self.points_unseen.saturating_add(other.points_unseen);
+        self.has_points |= other.has_points;
     }
 
     /// Adds what the same person did under another name on the same server: as

@@ -77,6 +77,8 @@ pub struct ServerRecord {
     pub last: Option<LastSnapshot>,
     pub map_time: Option<MapTime>,
     pub sums: SeriesSums,
+    /// What screening remembers; `None`: nothing yet.
+    pub screening: Option<Box<Screening>>,
 }
 
 impl ServerRecord {
@@ -97,9 +99,12 @@ impl ServerRecord {
 pub struct LastSnapshot {
     pub t_ms: i64,
     pub map: MapKey,
+    /// The map's name where it was counted as another map, because the server may
+    /// not introduce more of them (RULES section 14.4).
+    pub map_without_key: Option<Name>,
     /// The players of the entries belong to it.
     pub game: GameKey,
-    /// All non-bot entries, usable or not, in the order of the list.
+    /// All non-bot entries, usable or not, spectators too, in the order of the list.
     pub entries: Vec<Entry>,
 }
 
@@ -109,9 +114,12 @@ pub struct Entry {
     pub display: Name,
     /// Normalised.
     pub name: Name,
-    pub points: i64,
+    /// `None`: the protocol has no points.
+    pub points: Option<i64>,
     pub ping: Option<i32>,
-    /// `None`: the name is unusable (RULES section 2).
+    /// Watches and does not play (RULES section 14.5).
+    pub spectator: bool,
+    /// `None`: the name is unusable (RULES section 2), or a spectator's.
     pub presence: Option<Presence>,
 }
 
@@ -119,7 +127,126 @@ impl Entry {
     pub fn display(&self) -> &str {
         if self.display.is_empty() { &self.name } else { &self.display }
     }
+
+    /// Points of a player who takes part in rounds; `None`: a spectator, or an
+    /// entry without points.
+    pub fn playing_points(&self) -> Option<i64> {
+        self.points.filter(|_| !self.spectator)
+    }
 }
+
+/// What the screening of a server's lists remembers (RULES section 14).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Screening {
+    /// Normalised names seen in lists of bots alone, the most recently seen last.
+    /// At most [`crate::limits::BOT_NAMES_MAX`].
+    pub bot_names: Vec<Name>,
+    /// Bots of the last full list that its entries could not be told from players.
+    pub bots_unidentified: u32,
+    /// The list that has not changed; `None`: the last one has too few entries.
+    pub unchanged: Option<Unchanged>,
+    /// What the server has introduced on one day.
+    pub introduced: Introduced,
+    /// Reasons that have applied, each with when it last did, Unix ms; in their order.
+    pub applied: Vec<(ScreenReason, i64)>,
+    /// Reasons that an admin has exempted the server from, as a set of bits in the
+    /// order of [`ScreenReason::ALL`].
+    pub exempt: u8,
+}
+
+/// A list that stays the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unchanged {
+    /// Of the map, and of names and points in any order.
+    pub digest: u64,
+    /// When it was first received, Unix ms.
+    pub since_ms: i64,
+}
+
+/// Keys handed out for a server's sake on one day.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Introduced {
+    /// Local day as [`super::week::Calendar::day`] numbers them.
+    pub day: i64,
+    pub games: u32,
+    pub maps: u32,
+    pub names: u32,
+}
+
+/// Why a list, or a part of it, is not credible (RULES section 14).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScreenReason {
+    MorePlayersThanSlots,
+    FrozenList,
+    TooManyNewGames,
+    TooManyNewMaps,
+    TooManyNewNames,
+    ImpossibleGain,
+}
+
+impl ScreenReason {
+    pub const ALL: [ScreenReason; 6] = [
+        ScreenReason::MorePlayersThanSlots,
+        ScreenReason::FrozenList,
+        ScreenReason::TooManyNewGames,
+        ScreenReason::TooManyNewMaps,
+        ScreenReason::TooManyNewNames,
+        ScreenReason::ImpossibleGain,
+    ];
+
+    /// As it stands in JSON, MySQL and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            ScreenReason::MorePlayersThanSlots => "more_players_than_slots",
+            ScreenReason::FrozenList => "frozen_list",
+            ScreenReason::TooManyNewGames => "too_many_new_games",
+            ScreenReason::TooManyNewMaps => "too_many_new_maps",
+            ScreenReason::TooManyNewNames => "too_many_new_names",
+            ScreenReason::ImpossibleGain => "impossible_gain",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<ScreenReason> {
+        ScreenReason::ALL.into_iter().find(|reason| reason.name() == name)
+    }
+
+    fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+impl Screening {
+    pub fn is_exempt(&self, reason: ScreenReason) -> bool {
+        self.exempt & reason.bit() != 0
+    }
+
+    /// Returns whether that changes anything.
+    pub fn set_exempt(&mut self, reason: ScreenReason, exempt: bool) -> bool {
+        let before = self.exempt;
+        self.exempt = if exempt { before | reason.bit() } else { before & !reason.bit() };
+        self.exempt != before
+    }
+
+    pub fn apply(&mut self, reason: ScreenReason, t_ms: i64) {
+        match self.applied.binary_search_by_key(&reason, |(applied, _)| *applied) {
+            Ok(at) => self.applied[at].1 = t_ms,
+            Err(at) => self.applied.insert(at, (reason, t_ms)),
+        }
+    }
+
+    /// Reasons that are still reported at a moment, each with when it last applied.
+    pub fn reasons(&self, now_ms: i64) -> impl Iterator<Item = (ScreenReason, i64)> + '_ {
+        self.applied.iter().copied().filter(move |(_, applied_ms)| now_ms - applied_ms < REASON_STAYS_MS)
+    }
+
+    pub fn exempted(&self) -> impl Iterator<Item = ScreenReason> + '_ {
+        ScreenReason::ALL.into_iter().filter(|reason| self.is_exempt(*reason))
+    }
+}
+
+/// How long a reason is reported after it last applied: 7 days.
+const REASON_STAYS_MS: i64 = 7 * 86_400_000;
 
 /// Mostly there are weeks alone: that row is waited for once, the window not at all.
 pub type Rows = SmallVec<[(WindowKey, Box<WeekRow>); 1]>;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::name::Name;
 
-/// A server's whole state at one moment.
+/// A server's whole state at one moment, as it was received: nothing is screened yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// When the reply that completed the player list arrived, Unix ms.
@@ -18,20 +18,30 @@ pub struct Snapshot {
     pub hostname: String,
     /// Places for players, 0 where the protocol does not tell.
     pub slots: u32,
-    /// In the order of the reply. Bots included, marked.
+    /// In the order of the reply. Bots included, marked where the protocol marks them.
     pub players: Vec<Player>,
     pub completeness: Completeness,
+    /// Players that the server announces beside its list, bots included; `None`:
+    /// it announces no number.
+    pub count: Option<u32>,
+    /// Bots that the server announces beside its list, which may not say which
+    /// entries they are (A2S); `None`: the protocol has no such number.
+    pub bots: Option<u32>,
+}
+
+impl Snapshot {
+    /// Players without bots that the server announces; `None`: it announces no number.
+    pub fn announced_players(&self) -> Option<u32> {
+        self.count.map(|count| count.saturating_sub(self.bots.unwrap_or(0)))
+    }
 }
 
 /// Whether the player list is whole. Only full snapshots are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completeness {
     Full,
-    /// The protocol showed that entries are missing; `count` is the number of
-    /// players that the server announced, where it did.
-    Partial {
-        count: Option<u32>,
-    },
+    /// The protocol showed that entries are missing.
+    Partial,
 }
 
 /// One entry of a server's player list.
@@ -40,7 +50,8 @@ pub struct Player {
     /// As the server wrote it, colour codes and all.
     pub name: Name,
     /// Frags, score, points: whatever the game counts. Within +-`limits::POINTS_ABS_MAX`.
-    pub points: i64,
+    /// `None`: the protocol has no points.
+    pub points: Option<i64>,
     /// Milliseconds, where the protocol tells.
     pub ping: Option<i32>,
     /// How long the player has been connected, ms, where the protocol tells.
@@ -48,4 +59,7 @@ pub struct Player {
     /// Marked as a bot by the protocol. The ping rule of RULES section 2 is
     /// applied later, by `rank`.
     pub bot: bool,
+    /// Marked as a spectator by the protocol. Markers among the points are
+    /// found later, by `rank::screen`.
+    pub spectator: bool,
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::board_view::OrderView;
 use super::row::Ranking;
+use super::server::ScreenReason;
 
 /// The engine's part of `clqd status`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -45,6 +46,12 @@ pub struct EngineCounts {
     pub snapshots: u64,
     pub snapshots_by_class: [u64; 7],
     pub partials: u64,
+    /// Full snapshots that screening treated as partial.
+    #[serde(default)]
+    pub implausible: u64,
+    /// Gains that did not fit a sum of points: it stays at the largest number.
+    #[serde(default)]
+    pub points_saturated: u64,
     pub misses: u64,
     pub rounds: u64,
     /// Events older than what is known; not used.
@@ -73,6 +80,9 @@ pub struct ServerSummary {
     pub last_seen_ms: Option<i64>,
     pub greylist: Option<String>,
     pub tags: Vec<String>,
+    /// Reasons for which lists, or parts of them, were not used.
+    #[serde(default)]
+    pub screened: Vec<ScreenedView>,
 }
 
 /// `clqd servers show URL`.
@@ -83,6 +93,12 @@ pub struct ServerDetail {
     /// When it is scanned next; absent where only when asked.
     pub due_ms: Option<i64>,
     pub total_points: i64,
+    /// Bots of the last list that could not be told from players.
+    #[serde(default)]
+    pub bots_unidentified: u32,
+    /// Checks that an admin has exempted the server from.
+    #[serde(default)]
+    pub trusted: Vec<ScreenReason>,
     pub list: Vec<PlayerListed>,
     /// Mean players, newest last; `null` is no data. Absent where nothing was seen.
     pub series: Option<SeriesView>,
@@ -94,9 +110,20 @@ pub struct ServerDetail {
 pub struct PlayerListed {
     pub name: String,
     pub display: String,
-    pub points: i64,
+    /// Absent where the protocol has no points.
+    pub points: Option<i64>,
     pub ping: Option<i32>,
     pub player: Option<u32>,
+    #[serde(default)]
+    pub spectator: bool,
+}
+
+/// A check of RULES section 14 that has applied to a server within the last 7 days.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScreenedView {
+    pub reason: ScreenReason,
+    /// When it last applied.
+    pub applied_ms: i64,
 }
 
 /// Each series: start of its newest slot, then the values, oldest first.
@@ -168,7 +195,13 @@ pub struct PlayerWeekView {
     pub measured_ms: u64,
     pub starts: u32,
     pub time_ms: u64,
+    /// Estimated: see RULES section 15.
+    #[serde(default)]
+    pub time_est_ms: u64,
     pub points: i64,
+    /// Estimated, with three decimals.
+    #[serde(default)]
+    pub points_est: f64,
     /// Thousandths of a point.
     pub clq1: u64,
     pub clq2: u64,

@@ -282,7 +282,7 @@ mod tests {
         }
         for player in &snapshot.players {
             assert!(player.name.len() <= limits::NAME_BYTES_MAX);
-            assert!(player.points.abs() <= limits::POINTS_ABS_MAX);
+            assert!(player.points.is_some_and(|points| points.abs() <= limits::POINTS_ABS_MAX));
         }
     }
 

@@ -80,13 +80,13 @@ pub fn decode(t_ms: i64, datagram: &[u8], nonce: Nonce) -> Result<Snapshot, Prot
     let cut = lines.is_none() || list.cut || datagram.len() + LINE_BYTES > SERVER_BUFFER_BYTES;
     let announced = info.announced_players();
     let missing = announced.is_some_and(|announced| announced as usize > list.players.len());
-    let completeness = if cut || missing || list.unread > 0 {
+    let (completeness, count) = if cut || missing || list.unread > 0 {
         let seen = (list.players.len() + list.unread) as u32;
         // Bots that the server counts among its clients are not players.
         let count = announced.map(|announced| announced.saturating_sub(info.bots()));
-        Completeness::Partial { count: count.or((!cut).then_some(seen)) }
+        (Completeness::Partial, count.or((!cut).then_some(seen)))
     } else {
-        Completeness::Full
+        (Completeness::Full, None)
     };
     Ok(Snapshot {
         t_ms,
@@ -96,6 +96,9 @@ pub fn decode(t_ms: i64, datagram: &[u8], nonce: Nonce) -> Result<Snapshot, Prot
         slots: info.number(&["sv_maxclients", "maxclients"]).unwrap_or(0),
         players: list.players,
         completeness,
+        count,
+        // A ping of 0 says which entries are bots.
+        bots: None,
     })
 }
 
@@ -194,10 +197,11 @@ fn player(line: &[u8]) -> Option<Player> {
     let ping: i32 = columns.next()?.parse().ok()?;
     Some(Player {
         name: player_name(&line[open + 1..close]),
-        points: points(score),
+        points: Some(points(score)),
         ping: (ping >= 0).then_some(ping),
         connected_ms: None,
         bot: false,
+        spectator: false,
     })
 }
 
@@ -239,7 +243,7 @@ mod tests {
         assert_eq!((snapshot.game.as_str(), snapshot.map.as_str()), ("baseoa", "oa_dm1"));
         assert_eq!((snapshot.hostname.as_str(), snapshot.slots), ("noname", 12));
         assert_eq!(snapshot.completeness, Completeness::Full);
-        let players: Vec<_> = snapshot.players.iter().map(|p| (p.points, p.ping, p.name.as_str())).collect();
+        let players: Vec<_> = snapshot.players.iter().map(|p| (p.points.unwrap(), p.ping, p.name.as_str())).collect();
         assert_eq!(
             players,
             [
@@ -275,8 +279,9 @@ mod tests {
     fn player_lines() {
         let list = |lines: String| {
             let s = read("", &lines);
-            let players: Vec<_> = s.players.into_iter().map(|p| (p.points, p.ping, p.name.into_string())).collect();
-            (players, s.completeness)
+            let players: Vec<_> =
+                s.players.into_iter().map(|p| (p.points.unwrap(), p.ping, p.name.into_string())).collect();
+            (players, s.completeness, s.count)
         };
         for (line, want) in [
             ("12 48 \"^1Visor\"", (12, Some(48), "^1Visor")),
@@ -288,12 +293,12 @@ mod tests {
             ("99999999999999999999 1 \"much\"", (POINTS_ABS_MAX, Some(1), "much")),
         ] {
             let (name, ping, points) = (want.2.to_owned(), want.1, want.0);
-            assert_eq!(list(format!("{line}\n")), (vec![(points, ping, name)], Completeness::Full), "{line}");
+            assert_eq!(list(format!("{line}\n")), (vec![(points, ping, name)], Completeness::Full, None), "{line}");
         }
         for bad in ["x", "1 \"one\"", "1 2 three", "1 2 \"", "nan 2 \"n\"", "1 x \"n\""] {
-            let (players, completeness) = list(format!("{bad}\n3 4 \"ok\"\n"));
+            let (players, completeness, count) = list(format!("{bad}\n3 4 \"ok\"\n"));
             assert_eq!(players.len(), 1, "{bad}");
-            assert_eq!(completeness, Completeness::Partial { count: Some(2) }, "{bad}");
+            assert_eq!((completeness, count), (Completeness::Partial, Some(2)), "{bad}");
         }
     }
 
@@ -310,29 +315,29 @@ mod tests {
     fn a_reply_that_was_cut_is_partial() {
         // Unfinished last line: its name cannot be trusted, and more may follow.
         let s = read("", "1 2 \"whole\"\n3 4 \"cu");
-        assert_eq!((s.players.len(), s.completeness), (1, Completeness::Partial { count: None }));
+        assert_eq!((s.players.len(), s.completeness, s.count), (1, Completeness::Partial, None));
         let s = read("", "1 2 \"whole\"\n3 4 \"perhaps\"");
-        assert_eq!((s.players.len(), s.completeness), (1, Completeness::Partial { count: None }));
+        assert_eq!((s.players.len(), s.completeness, s.count), (1, Completeness::Partial, None));
         // Cut in the infostring.
         let mut bytes = reply("\\mapname\\q3", "");
         bytes.pop();
         let s = decode(0, &bytes, NONCE).unwrap();
-        assert_eq!((s.map.as_str(), s.completeness), ("q3", Completeness::Partial { count: None }));
+        assert_eq!((s.map.as_str(), s.completeness, s.count), ("q3", Completeness::Partial, None));
         // Near the end of the server's buffer, whole lines may have been dropped.
         let line = format!("1 2 \"{}\"\n", "n".repeat(30));
         let many = read("", &line.repeat(450));
-        assert_eq!((many.players.len(), many.completeness), (450, Completeness::Partial { count: None }));
+        assert_eq!((many.players.len(), many.completeness, many.count), (450, Completeness::Partial, None));
         assert_eq!(read("", &line.repeat(400)).completeness, Completeness::Full);
     }
 
     #[test]
     fn fewer_lines_than_announced_are_partial() {
         let s = read("\\clients\\3\\bots\\1", "1 2 \"a\"\n");
-        assert_eq!(s.completeness, Completeness::Partial { count: Some(2) });
+        assert_eq!((s.completeness, s.count), (Completeness::Partial, Some(2)));
         assert_eq!(read("\\clients\\1\\bots\\0", "1 2 \"a\"\n").completeness, Completeness::Full);
         assert_eq!(read("\\g_humanplayers\\0", "1 0 \"bot\"\n").completeness, Completeness::Full);
         let s = read("\\g_humanPlayers\\2", "1 2 \"a\"\n");
-        assert_eq!(s.completeness, Completeness::Partial { count: Some(2) });
+        assert_eq!((s.completeness, s.count), (Completeness::Partial, Some(2)));
     }
 
     #[test]
@@ -340,10 +345,10 @@ mod tests {
         let lines: String = (0..64).map(|i| format!("{i} 5 \"player number {i}\"\n")).collect();
         let s = read("\\sv_maxclients\\64", &lines);
         assert_eq!((s.players.len(), s.completeness), (64, Completeness::Full));
-        assert_eq!((s.players[63].points, s.players[63].name.as_str()), (63, "player number 63"));
+        assert_eq!((s.players[63].points, s.players[63].name.as_str()), (Some(63), "player number 63"));
         let s = read("", &"0 0 \"\"\n".repeat(1_500));
         assert_eq!(s.players.len(), PLAYERS_MAX);
-        assert_eq!(s.completeness, Completeness::Partial { count: Some(1_500) });
+        assert_eq!((s.completeness, s.count), (Completeness::Partial, Some(1_500)));
     }
 
     #[test]

@@ -10,11 +10,13 @@ pub mod elo;
 pub mod names;
 pub mod points;
 pub mod round;
+pub mod screen;
 
 pub use clq2::Quarter;
 pub use elo::EloRules;
 pub use names::NameRules;
 pub use round::RoundRules;
+pub use screen::ScreenRules;
 
 /// A server unseen for longer than this was invisible: everyone has left and
 /// entered (RULES section 3). Also the length of a CLQ1 segment (section 5).
@@ -27,4 +29,5 @@ pub struct Rules {
     pub round: RoundRules,
     pub clq2_quarter: Quarter,
     pub elo: EloRules,
+    pub screen: ScreenRules,
 }

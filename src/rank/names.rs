@@ -8,6 +8,7 @@ use rustc_hash::{FxHashSet, FxHasher};
 use crate::model::name::{ColourCodes, Name, is_plain, normal_form};
 use crate::model::server::Entry;
 use crate::model::snapshot::Player;
+use crate::rank::screen::ScreenRules;
 
 /// Settings of RULES section 2.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,18 +39,38 @@ pub struct NameFamily {
     pub codes: ColourCodes,
     /// Quake 3 family: a ping of 0 marks a bot.
     pub ping_tells_bots: bool,
+    /// Whether spectators are told from players (RULES section 14.5).
+    pub spectators: bool,
+    /// Points that mark a spectator, besides the protocol's own mark.
+    pub spectator_points: Option<i64>,
+}
+
+impl NameFamily {
+    fn is_spectator(&self, player: &Player) -> bool {
+        self.spectators && (player.spectator || (player.points.is_some() && player.points == self.spectator_points))
+    }
 }
 
 impl NameRules {
-    pub fn family(&self, scheme: &str, quake3_family: bool, game: &str) -> NameFamily {
-        let listed = || self.darkplaces_games.iter().any(|listed| listed.eq_ignore_ascii_case(game));
-        let darkplaces = || scheme == "darkplaces" || listed();
+    /// How a server writes names, and which of its entries are spectators.
+    pub fn family(&self, screen: &ScreenRules, scheme: &str, quake3_family: bool, game: &str) -> NameFamily {
+        let listed = self.darkplaces_games.iter().any(|listed| listed.eq_ignore_ascii_case(game));
         let codes = match quake3_family {
             false => ColourCodes::None,
-            true if darkplaces() => ColourCodes::DarkPlaces,
+            true if listed || scheme == "darkplaces" => ColourCodes::DarkPlaces,
             true => ColourCodes::Quake3,
         };
-        NameFamily { codes, ping_tells_bots: quake3_family }
+        NameFamily {
+            codes,
+            ping_tells_bots: quake3_family,
+            spectators: screen.enabled,
+            spectator_points: screen.spectator_points(scheme, game, listed),
+        }
+    }
+
+    /// Whether an entry is a bot's that is left out.
+    pub fn leaves_out(&self, player: &Player, family: NameFamily) -> bool {
+        !self.count_bots && self.is_bot(player, family)
     }
 
     fn is_bot(&self, player: &Player, family: NameFamily) -> bool {
@@ -57,12 +78,13 @@ impl NameRules {
     }
 }
 
-/// The entries of a list that count, in its order, and who of them is usable.
+/// The entries of a list that count, in its order, and which of them are usable.
 #[derive(Debug, Default)]
-pub struct Screened {
+pub struct PlayerList {
     /// Bots left out (unless they count). No presence yet.
     pub entries: Vec<Entry>,
-    /// For each entry: its name is not empty, not ignored, and stands once.
+    /// For each entry: it is no spectator's, and its name is not empty, not ignored,
+    /// and in the list once, spectators included.
     pub usable: Vec<bool>,
     pub by_name: ByName,
     /// The list before has the same names at the same places, and each stands once.
@@ -133,17 +155,23 @@ impl ByName {
     }
 }
 
-/// Screens a player list of at most [`crate::limits::PLAYERS_MAX`] entries. `before`:
+/// Reads a player list of at most [`crate::limits::PLAYERS_MAX`] entries. `before`:
 /// the list before, if there is one.
-pub fn screen(players: Vec<Player>, rules: &NameRules, family: NameFamily, before: Option<Before<'_>>) -> Screened {
+pub fn read_list(
+    players: Vec<Player>,
+    rules: &NameRules,
+    family: NameFamily,
+    before: Option<Before<'_>>,
+) -> PlayerList {
     let mut before = before.filter(|before| before.family == family);
     let mut same = before.is_some();
     let mut at = 0;
     let mut entries = Vec::with_capacity(players.len());
     for player in players {
-        if !rules.count_bots && rules.is_bot(&player, family) {
+        if rules.leaves_out(&player, family) {
             continue;
         }
+        let spectator = family.is_spectator(&player);
         let old = before.as_mut().map_or(&mut [][..], |before| &mut before.entries[at..]);
         let known = old.iter().take(GONE_BETWEEN + 1).position(|entry| entry.display() == player.name);
         same &= known == Some(0);
@@ -162,7 +190,7 @@ pub fn screen(players: Vec<Player>, rules: &NameRules, family: NameFamily, befor
                 name => (name, player.name),
             },
         };
-        entries.push(Entry { display, name, points: player.points, ping: player.ping, presence: None });
+        entries.push(Entry { display, name, points: player.points, ping: player.ping, spectator, presence: None });
     }
     let by_name = match before.filter(|before| same && at == before.entries.len()) {
         Some(before) => before.by_name.clone(),
@@ -172,7 +200,7 @@ pub fn screen(players: Vec<Player>, rules: &NameRules, family: NameFamily, befor
         }
     };
     let mut usable: Vec<bool> =
-        entries.iter().map(|e| !e.name.is_empty() && !rules.ignore.contains(e.name.as_str())).collect();
+        entries.iter().map(|e| !e.spectator && !e.name.is_empty() && !rules.ignore.contains(e.name.as_str())).collect();
     let mut same_once = same;
     let mut at = 0;
     while let run @ [_, ..] = by_name.run(at, &entries) {
@@ -182,19 +210,48 @@ pub fn screen(players: Vec<Player>, rules: &NameRules, family: NameFamily, befor
             same_once = false;
         }
     }
-    Screened { entries, usable, by_name, same_once }
+    PlayerList { entries, usable, by_name, same_once }
 }
 
-impl Screened {
-    /// Pairs (index in the list before, index in this one) of the names that stand
-    /// once in both, usable or not, in the order of this one.
+impl PlayerList {
+    /// Pairs (index in the list before, index in this one) of the names that are in
+    /// both once, usable or not, in the order of this one. Spectators count for
+    /// "once" and are in no pair.
     pub fn in_common(&self, before: &[Entry], by_name: &ByName) -> Vec<(u16, u16)> {
+        let plays = |p: u16, c: u16| !before[usize::from(p)].spectator && !self.entries[usize::from(c)].spectator;
         if self.same_once {
-            return (0..self.entries.len() as u16).map(|at| (at, at)).collect();
+            return (0..self.entries.len() as u16).filter(|&at| plays(at, at)).map(|at| (at, at)).collect();
         }
         let mut pairs = once_in_both(before, by_name, &self.entries, &self.by_name);
+        pairs.retain(|&(p, c)| plays(p, c));
         pairs.sort_unstable_by_key(|&(_, c)| c);
         pairs
+    }
+
+    /// Whether a name that is in this list or in the one before more than once is in
+    /// the other, too: people with the same generic name may be the same people.
+    pub fn repeats_in_both(&self, before: &[Entry], by_name: &ByName) -> bool {
+        let (mut left, mut right) = (0, 0);
+        while let (Some(&p), Some(&c)) = (by_name.0.get(left), self.by_name.0.get(right)) {
+            match order(p, before, c, &self.entries) {
+                Ordering::Less => left += 1,
+                Ordering::Greater => right += 1,
+                Ordering::Equal => {
+                    let (of_p, of_c) = (by_name.run(left, before).len(), self.by_name.run(right, &self.entries).len());
+                    if of_p > 1 || of_c > 1 {
+                        return true;
+                    }
+                    left += of_p;
+                    right += of_c;
+                }
+            }
+        }
+        false
+    }
+
+    /// Whether the list before has a spectator of the name of this list's entry.
+    pub fn was_spectator(&self, at: usize, before: &[Entry]) -> bool {
+        before.iter().any(|entry| entry.spectator && entry.name == self.entries[at].name)
     }
 }
 
@@ -223,13 +280,13 @@ mod tests {
     use super::*;
 
     fn player(name: &str, ping: i32, bot: bool) -> Player {
-        Player { name: name.into(), points: 1, ping: Some(ping), connected_ms: None, bot }
+        Player { name: name.into(), points: Some(1), ping: Some(ping), connected_ms: None, bot, spectator: false }
     }
 
     #[test]
     fn screening() {
         let rules = NameRules::default();
-        let q3 = rules.family("quake3", true, "baseq3");
+        let q3 = rules.family(&ScreenRules::default(), "quake3", true, "baseq3");
         let list = || {
             vec![
                 player("^1Visor", 48, false),
@@ -241,22 +298,45 @@ mod tests {
                 player("^7", 10, false),
             ]
         };
-        let got = screen(list(), &rules, q3, None);
+        let got = read_list(list(), &rules, q3, None);
         let seen: Vec<_> = got.entries.iter().zip(&got.usable).map(|(e, u)| (e.name.as_str(), *u)).collect();
         assert_eq!(seen, [("Visor", true), ("UnnamedPlayer", false), ("twin", false), ("twin", false), ("", false)]);
         assert_eq!(got.entries[0].display(), "^1Visor");
 
-        let source = rules.family("source", false, "cstrike");
-        let got = screen(list(), &rules, source, None);
+        let source = rules.family(&ScreenRules::default(), "source", false, "cstrike");
+        let got = read_list(list(), &rules, source, None);
         assert_eq!(got.entries.len(), 6, "ping 0 marks no bot there");
         assert_eq!(got.entries[0].name, "^1Visor");
     }
 
     #[test]
+    fn spectators_count_for_duplicates_and_are_in_no_pair() {
+        let rules = NameRules::default();
+        let family = rules.family(&ScreenRules::default(), "quake3", true, "Xonotic");
+        let list = |names: &[(&str, i64)]| {
+            let players = names.iter().map(|&(name, points)| Player { points: Some(points), ..player(name, 9, false) });
+            read_list(players.collect(), &rules, family, None)
+        };
+        let prev = list(&[("a", 1), ("b", -666), ("c", 3), ("twin", 1)]);
+        let cur = list(&[("a", 1), ("b", 0), ("c", -666), ("twin", 1), ("twin", -666)]);
+        assert_eq!(cur.usable, [true, true, false, false, false]);
+        assert_eq!(cur.in_common(&prev.entries, &prev.by_name), [(0, 0)]);
+        assert!(cur.was_spectator(1, &prev.entries) && !cur.was_spectator(0, &prev.entries));
+        assert!(cur.repeats_in_both(&prev.entries, &prev.by_name), "twin");
+        assert!(prev.repeats_in_both(&cur.entries, &cur.by_name), "twin");
+        assert!(!prev.repeats_in_both(&prev.entries, &prev.by_name));
+        let off = ScreenRules { enabled: false, ..ScreenRules::default() };
+        let players = vec![Player { points: Some(-666), spectator: true, ..player("a", 9, false) }];
+        let family = rules.family(&off, "quake3", true, "Xonotic");
+        assert_eq!(read_list(players, &rules, family, None).usable, [true], "screening is off");
+    }
+
+    #[test]
     fn names_that_stand_once_in_both() {
         let rules = NameRules::default();
-        let family = rules.family("source", false, "x");
-        let list = |names: &[&str]| screen(names.iter().map(|n| player(n, 1, false)).collect(), &rules, family, None);
+        let family = rules.family(&ScreenRules::default(), "source", false, "x");
+        let list =
+            |names: &[&str]| read_list(names.iter().map(|n| player(n, 1, false)).collect(), &rules, family, None);
         let prev = list(&["b", "a", "twin", "", "c", "twice"]);
         let cur = list(&["c", "twin", "twin", "a", "d", "", "twice"]);
         let pairs = cur.in_common(&prev.entries, &prev.by_name);
@@ -271,8 +351,8 @@ mod tests {
             cur in proptest::collection::vec("[ab]{0,3}|player", 0..30),
         ) {
             let rules = NameRules::default();
-            let family = rules.family("source", false, "x");
-            let list = |names: &[String]| screen(names.iter().map(|n| player(n, 1, false)).collect(), &rules, family, None);
+            let family = rules.family(&ScreenRules::default(), "source", false, "x");
+            let list = |names: &[String]| read_list(names.iter().map(|n| player(n, 1, false)).collect(), &rules, family, None);
             let once = |names: &[String], name: &String| names.iter().filter(|n| *n == name).count() == 1;
             let mut want = Vec::new();
             for (c, name) in (0..).zip(&cur) {
@@ -294,8 +374,8 @@ mod tests {
             stays in proptest::collection::vec(proptest::bool::ANY, 6),
         ) {
             let rules = NameRules::default();
-            let (quake, source) = (rules.family("quake3", true, "x"), rules.family("source", false, "x"));
-            let mut before: Option<(Screened, NameFamily)> = None;
+            let (quake, source) = (rules.family(&ScreenRules::default(), "quake3", true, "x"), rules.family(&ScreenRules::default(), "source", false, "x"));
+            let mut before: Option<(PlayerList, NameFamily)> = None;
             let mut names: Vec<String> = Vec::new();
             for (n, (list, stay)) in lists.into_iter().zip(stays).enumerate() {
                 names = if stay { names } else { list };
@@ -307,7 +387,7 @@ mod tests {
                     by_name: &screened.by_name,
                     family: *family,
                 });
-                let (got, want) = (screen(players(), &rules, family, known), screen(players(), &rules, family, None));
+                let (got, want) = (read_list(players(), &rules, family, known), read_list(players(), &rules, family, None));
                 proptest::prop_assert_eq!(before.as_ref().map(|(screened, _)| &screened.entries), was.as_ref());
                 proptest::prop_assert_eq!(&got.entries, &want.entries);
                 proptest::prop_assert_eq!(&got.usable, &want.usable);
@@ -328,8 +408,9 @@ mod tests {
             let entry = |&name: &&str| Entry {
                 display: Name::default(),
                 name: name.into(),
-                points: 0,
+                points: Some(0),
                 ping: None,
+                spectator: false,
                 presence: None,
             };
             names.iter().map(entry).collect()

@@ -1,6 +1,5 @@
 //! When a round ended, and its final list (RULES section 4).
 
-use crate::model::MapKey;
 use crate::model::server::Entry;
 
 /// Settings of RULES section 4.
@@ -18,34 +17,35 @@ impl Default for RoundRules {
     }
 }
 
-/// Whether a new round began between two snapshots. `common`: pairs of indices
-/// (prev, cur) of the names that stand once in both.
+/// Whether a new round began on the same map between two snapshots. `common`: pairs
+/// of indices (prev, cur) of the players whose names are in both once.
+/// `repeats_in_both`: whether a name that is in one of the lists more than once is
+/// in the other, asked where there is no such pair.
 pub fn restarted(
-    prev_map: MapKey,
     prev: &[Entry],
-    cur_map: MapKey,
     cur: &[Entry],
     common: &[(u16, u16)],
+    repeats_in_both: impl FnOnce() -> bool,
     rules: RoundRules,
 ) -> bool {
-    if prev_map != cur_map {
-        return true;
-    }
     if common.is_empty() {
-        return prev.iter().any(|e| e.points > 0);
+        return prev.iter().any(|entry| entry.playing_points() > Some(0)) && !repeats_in_both();
     }
-    let p: i64 = common.iter().map(|&(i, _)| prev[usize::from(i)].points.max(0)).sum();
-    let c: i64 = common.iter().map(|&(_, i)| cur[usize::from(i)].points.max(0)).sum();
+    let counted = |entry: &Entry| entry.points.unwrap_or(0).max(0);
+    let p: i64 = common.iter().map(|&(i, _)| counted(&prev[usize::from(i)])).sum();
+    let c: i64 = common.iter().map(|&(_, i)| counted(&cur[usize::from(i)])).sum();
     p - c >= rules.drop_min && (c as f64) < rules.drop_ratio * p as f64
 }
 
-/// The final list: indices of the entries, most points first, equal points in
-/// the order of the list. `None` where it does not count.
-pub fn final_list(prev: &[Entry]) -> Option<Vec<u16>> {
-    let counts = prev.len() >= 2 && prev.iter().any(|e| e.points > 0);
+/// The final list: indices of the entries with their points, most points first,
+/// equal points in the order of the list. Spectators and entries without points have
+/// no place. `None` where it does not count.
+pub fn final_list(prev: &[Entry]) -> Option<Vec<(u16, i64)>> {
+    let playing = (0_u16..).zip(prev).filter_map(|(at, entry)| Some((at, entry.playing_points()?)));
+    let mut order: Vec<(u16, i64)> = playing.collect();
+    let counts = order.len() >= 2 && order.iter().any(|&(_, points)| points > 0);
     counts.then(|| {
-        let mut order: Vec<u16> = (0..prev.len() as u16).collect();
-        order.sort_by_key(|&i| std::cmp::Reverse(prev[usize::from(i)].points));
+        order.sort_by_key(|&(_, points)| std::cmp::Reverse(points));
         order
     })
 }
@@ -62,8 +62,9 @@ mod tests {
             .map(|(i, &points)| Entry {
                 display: Name::default(),
                 name: format!("p{i}").into(),
-                points,
+                points: Some(points),
                 ping: None,
+                spectator: false,
                 presence: None,
             })
             .collect()
@@ -71,10 +72,9 @@ mod tests {
 
     #[test]
     fn restarts() {
-        let map = MapKey(1);
         let check = |prev: &[i64], cur: &[i64], common: usize, want: bool| {
             let pairs: Vec<_> = (0..common as u16).map(|i| (i, i)).collect();
-            let got = restarted(map, &list(prev), map, &list(cur), &pairs, RoundRules::default());
+            let got = restarted(&list(prev), &list(cur), &pairs, || false, RoundRules::default());
             assert_eq!(got, want, "{prev:?} -> {cur:?}, {common} in common");
         };
         check(&[10, 5], &[0, 1], 2, true);
@@ -83,17 +83,21 @@ mod tests {
         check(&[4, 0], &[0, 0], 2, false); // a fall of 4
         check(&[5, 0], &[0, 0], 2, true);
         check(&[9, -50], &[4, 0], 2, true);
-        check(&[3], &[0], 0, true); // nobody in common, someone had points
+        check(&[3], &[0], 0, true); // no name in common, someone had points
         check(&[0, -1], &[9], 0, false);
         check(&[], &[9], 0, false);
-        let prev = list(&[0]);
-        assert!(restarted(MapKey(1), &prev, MapKey(2), &prev, &[(0, 0)], RoundRules::default()));
+        assert!(!restarted(&list(&[3]), &list(&[0]), &[], || true, RoundRules::default()), "a generic name is in both");
     }
 
     #[test]
     fn final_lists_that_count() {
         assert_eq!(final_list(&list(&[5])), None);
         assert_eq!(final_list(&list(&[0, 0, -2])), None);
-        assert_eq!(final_list(&list(&[1, 7, 1, -2])), Some(vec![1, 0, 2, 3]));
+        assert_eq!(final_list(&list(&[1, 7, 1, -2])), Some(vec![(1, 7), (0, 1), (2, 1), (3, -2)]));
+        let mut entries = list(&[9, 7, 1, 3]);
+        (entries[0].spectator, entries[2].points) = (true, None);
+        assert_eq!(final_list(&entries), Some(vec![(1, 7), (3, 3)]), "a spectator and an entry without points");
+        entries[3].spectator = true;
+        assert_eq!(final_list(&entries), None, "one plays");
     }
 }

@@ -29,8 +29,6 @@ pub enum LineError {
     Missing(&'static str),
     #[error("\"miss\" and a snapshot in one line")]
     MissAndSnapshot,
-    #[error("\"count\" without \"partial\"")]
-    CountWithoutPartial,
     #[error("{0} players, at most {PLAYERS_MAX} are taken")]
     Players(usize),
     #[error("player {index} ({name:?}): points {points} are beyond +-{POINTS_ABS_MAX}")]
@@ -62,6 +60,8 @@ pub(super) struct Line<'a, P = LinePlayer<'a>> {
     pub(super) partial: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) count: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) bots: Option<u32>,
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     pub(super) players: Option<Vec<P>>,
 }
@@ -70,13 +70,16 @@ pub(super) struct Line<'a, P = LinePlayer<'a>> {
 pub(super) struct LinePlayer<'a> {
     #[serde(borrow)]
     pub(super) name: Cow<'a, str>,
-    pub(super) points: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) points: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) ping: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) connected_ms: Option<u64>,
     #[serde(default)]
     pub(super) bot: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(super) spectator: bool,
 }
 
 fn is_false(b: &bool) -> bool {
@@ -127,9 +130,6 @@ impl<'a, P> Line<'a, P> {
                 false => Ok(()),
             };
         }
-        if self.count.is_some() && !self.partial {
-            return Err(LineError::CountWithoutPartial);
-        }
         match &self.players {
             Some(players) if players.len() > PLAYERS_MAX => return Err(LineError::Players(players.len())),
             None if !self.partial => return Err(LineError::Missing("players")),
@@ -141,8 +141,8 @@ impl<'a, P> Line<'a, P> {
     }
 
     fn with_players<Q>(self, players: Option<Vec<Q>>) -> Line<'a, Q> {
-        let Line { t, server, miss, reason, game, map, hostname, slots, partial, count, players: _ } = self;
-        Line { t, server, miss, reason, game, map, hostname, slots, partial, count, players }
+        let Line { t, server, miss, reason, game, map, hostname, slots, partial, count, bots, players: _ } = self;
+        Line { t, server, miss, reason, game, map, hostname, slots, partial, count, bots, players }
     }
 }
 
@@ -160,16 +160,18 @@ impl Line<'_, Player> {
             hostname: self.hostname.unwrap_or_default().into_owned(),
             slots: self.slots.unwrap_or(0),
             players: self.players.unwrap_or_default(),
-            completeness: if self.partial { Completeness::Partial { count: self.count } } else { Completeness::Full },
+            completeness: if self.partial { Completeness::Partial } else { Completeness::Full },
+            count: self.count,
+            bots: self.bots,
         })
     }
 }
 
 impl LinePlayer<'_> {
     fn check(&self, index: usize) -> Result<(), LineError> {
-        if self.points.unsigned_abs() > POINTS_ABS_MAX as u64 {
+        if let Some(points) = self.points.filter(|points| points.unsigned_abs() > POINTS_ABS_MAX as u64) {
             let name = self.name.clone().into_owned();
-            return Err(LineError::Points { index, name, points: self.points });
+            return Err(LineError::Points { index, name, points });
         }
         bounded("a player's name", &self.name, NAME_BYTES_MAX)
     }
@@ -181,6 +183,7 @@ impl LinePlayer<'_> {
             ping: self.ping.map(|ping| ping.clamp(i32::MIN.into(), i32::MAX.into()) as i32),
             connected_ms: self.connected_ms,
             bot: self.bot,
+            spectator: self.spectator,
         }
     }
 }
@@ -207,39 +210,36 @@ pub fn write(out: &mut Vec<u8>, url: &ServerUrl, outcome: &Outcome) {
             slots: None,
             partial: false,
             count: None,
+            bots: None,
             players: None,
         },
-        Outcome::Snapshot(snapshot) => {
-            let (partial, count) = match snapshot.completeness {
-                Completeness::Full => (false, None),
-                Completeness::Partial { count } => (true, count),
-            };
-            Line {
-                t: snapshot.t_ms,
-                server,
-                miss: false,
-                reason: None,
-                game: Some(snapshot.game.as_str().into()),
-                map: Some(snapshot.map.as_str().into()),
-                hostname: Some(snapshot.hostname.as_str().into()),
-                slots: Some(snapshot.slots),
-                partial,
-                count,
-                players: Some(
-                    snapshot
-                        .players
-                        .iter()
-                        .map(|p| LinePlayer {
-                            name: p.name.as_str().into(),
-                            points: p.points,
-                            ping: p.ping.map(i64::from),
-                            connected_ms: p.connected_ms,
-                            bot: p.bot,
-                        })
-                        .collect(),
-                ),
-            }
-        }
+        Outcome::Snapshot(snapshot) => Line {
+            t: snapshot.t_ms,
+            server,
+            miss: false,
+            reason: None,
+            game: Some(snapshot.game.as_str().into()),
+            map: Some(snapshot.map.as_str().into()),
+            hostname: Some(snapshot.hostname.as_str().into()),
+            slots: Some(snapshot.slots),
+            partial: snapshot.completeness == Completeness::Partial,
+            count: snapshot.count,
+            bots: snapshot.bots,
+            players: Some(
+                snapshot
+                    .players
+                    .iter()
+                    .map(|p| LinePlayer {
+                        name: p.name.as_str().into(),
+                        points: p.points,
+                        ping: p.ping.map(i64::from),
+                        connected_ms: p.connected_ms,
+                        bot: p.bot,
+                        spectator: p.spectator,
+                    })
+                    .collect(),
+            ),
+        },
     };
     serde_json::to_writer(&mut *out, &line).expect("a line is always JSON and memory takes it");
     out.push(b'\n');
@@ -254,6 +254,7 @@ mod tests {
         for text in [
             r#"{"t":1,"server":"quake3://127.0.0.1:27960","game":"baseq3","map":"q3dm17","hostname":"a\"b","slots":16,"players":[{"name":"^1Visor","points":-2,"ping":48,"bot":false}]}"#,
             r#"{"t":1,"server":"source://127.0.0.1:27960","game":"cstrike","map":"m","hostname":"","slots":0,"partial":true,"count":9,"players":[]}"#,
+            r#"{"t":1,"server":"source://127.0.0.1:27960","game":"cstrike","map":"m","hostname":"","slots":0,"count":9,"bots":2,"players":[{"name":"a","bot":false,"spectator":true}]}"#,
             r#"{"t":1,"server":"quake3://127.0.0.1:27960","miss":true,"reason":"timeout"}"#,
         ] {
             let (url, outcome) = parse(text).unwrap();
@@ -273,7 +274,6 @@ mod tests {
             (r#"{"t":1,"server":"x","miss":true}"#.to_owned(), "scheme://host:port"),
             (r#"{"t":-1,"server":"quake3://h:1","miss":true}"#.to_owned(), "t = -1"),
             (snapshot(""), "\"players\" is missing"),
-            (snapshot(r#","players":[],"count":3"#), "without \"partial\""),
             (snapshot(r#","players":[],"miss":true"#), "\"miss\" and a snapshot"),
             (snapshot(r#","players":[{"name":"a","points":1.5}]"#), "not a line"),
             (snapshot(r#","players":[{"name":"a","points":2199023255552}]"#), "beyond"),

@@ -36,6 +36,7 @@ pub(super) fn read<'a, P>(text: &'a str, take: impl Fn(usize, LinePlayer<'a>) ->
         slots: None,
         partial: false,
         count: None,
+        bots: None,
         players: None,
     };
     if rest.passes(",\"miss\":true") {
@@ -52,11 +53,12 @@ pub(super) fn read<'a, P>(text: &'a str, take: impl Fn(usize, LinePlayer<'a>) ->
         line.hostname = Some(rest.string()?);
         rest.pass(",\"slots\":")?;
         line.slots = Some(rest.integer()?.try_into().ok()?);
-        if rest.passes(",\"partial\":true") {
-            line.partial = true;
-            if rest.passes(",\"count\":") {
-                line.count = Some(rest.integer()?.try_into().ok()?);
-            }
+        line.partial = rest.passes(",\"partial\":true");
+        if rest.passes(",\"count\":") {
+            line.count = Some(rest.integer()?.try_into().ok()?);
+        }
+        if rest.passes(",\"bots\":") {
+            line.bots = Some(rest.integer()?.try_into().ok()?);
         }
         rest.pass(",\"players\":[")?;
         line.players = Some(rest.players(take)?);
@@ -109,8 +111,7 @@ impl<'a> Rest<'a> {
     fn player(&mut self) -> Option<LinePlayer<'a>> {
         self.pass("{\"name\":\"")?;
         let name = self.string()?;
-        self.pass(",\"points\":")?;
-        let points = self.integer()?;
+        let points = if self.passes(",\"points\":") { Some(self.integer()?) } else { None };
         let ping = if self.passes(",\"ping\":") { Some(self.integer()?) } else { None };
         let connected_ms =
             if self.passes(",\"connected_ms\":") { Some(self.integer()?.try_into().ok()?) } else { None };
@@ -119,8 +120,9 @@ impl<'a> Rest<'a> {
         if !bot {
             self.pass("false")?;
         }
+        let spectator = self.passes(",\"spectator\":true");
         self.pass("}")?;
-        Some(LinePlayer { name, points, ping, connected_ms, bot })
+        Some(LinePlayer { name, points, ping, connected_ms, bot, spectator })
     }
 
     /// Behind the opening quote, to behind the closing one.
@@ -231,22 +233,27 @@ mod tests {
 
     fn player() -> impl Strategy<Value = Player> {
         let points = prop_oneof![-99..9_999_i64, -POINTS_ABS_MAX..=POINTS_ABS_MAX];
-        (text(), points, any::<Option<i32>>(), any::<Option<u64>>(), any::<bool>()).prop_map(
-            |(name, points, ping, connected_ms, bot)| Player { name: name.into(), points, ping, connected_ms, bot },
+        let points = proptest::option::weighted(0.9, points);
+        (text(), points, any::<Option<i32>>(), any::<Option<u64>>(), any::<bool>(), any::<bool>()).prop_map(
+            |(name, points, ping, connected_ms, bot, spectator)| Player {
+                name: name.into(),
+                points,
+                ping,
+                connected_ms,
+                bot,
+                spectator,
+            },
         )
     }
 
     fn outcome() -> impl Strategy<Value = Outcome> {
-        let completeness = prop_oneof![
-            3 => Just(Completeness::Full),
-            1 => any::<Option<u32>>().prop_map(|count| Completeness::Partial { count }),
-        ];
+        let completeness = prop_oneof![3 => Just(Completeness::Full), 1 => Just(Completeness::Partial)];
+        let announced = any::<(Option<u32>, Option<u32>)>();
         let players = proptest::collection::vec(player(), 0..20);
-        let snapshot = (0..1_i64 << 45, text(), text(), text(), any::<u32>(), players, completeness).prop_map(
-            |(t_ms, game, map, hostname, slots, players, completeness)| {
-                Outcome::Snapshot(Snapshot { t_ms, game, map, hostname, slots, players, completeness })
-            },
-        );
+        let snapshot = (0..1_i64 << 45, text(), text(), text(), any::<u32>(), players, completeness, announced)
+            .prop_map(|(t_ms, game, map, hostname, slots, players, completeness, (count, bots))| {
+                Outcome::Snapshot(Snapshot { t_ms, game, map, hostname, slots, players, completeness, count, bots })
+            });
         let miss = (0..1_i64 << 45, text()).prop_map(|(t_ms, reason)| Outcome::Miss { t_ms, reason });
         prop_oneof![4 => snapshot, 1 => miss]
     }

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use super::{StoreError, keys, leaf};
 
 /// Version of every record's layout. A store with another one is refused.
-pub(super) const VERSION: u8 = 3;
+pub(super) const VERSION: u8 = 4;
 
 /// Most changes that wait for being brought into leaves: they are in memory meanwhile.
 const WAITING_MAX: usize = 4_096;

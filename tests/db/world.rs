@@ -261,7 +261,13 @@ impl World {
                 let player = self.some_player();
                 let (_, name, display) = self.players[player.0 as usize - 1].clone();
                 let points = self.dice(100) as i64 - 10;
-                ListEntry { name, display, points, player: (points % 3 > 0).then_some(player) }
+                ListEntry {
+                    name,
+                    display,
+                    points: Some(points),
+                    player: (points % 3 > 0).then_some(player),
+                    spectator: false,
+                }
             })
             .collect();
         let dice: Vec<u64> = (0..1_700).map(|_| self.dice(1 << 20)).collect();
@@ -422,7 +428,7 @@ impl World {
                         put("server_tag", vec![key.clone(), tag]);
                     }
                     for (place, entry) in (1..).zip(it.list) {
-                        let points = text(entry.points);
+                        let points = text(entry.points.unwrap());
                         let row =
                             vec![key.clone(), text(place), entry.name, entry.display, points, maybe(entry.player)];
                         put("server_player", row);

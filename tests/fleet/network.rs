@@ -208,7 +208,7 @@ impl Network {
         let variant = Variant::of(self.seed, server, nature);
         let challenge = wire::challenge(self.seed, server, u64::from(life));
         if let Query::Status { .. } | Query::A2sPlayer { .. } = query {
-            let list = snapshot.players.iter().map(|p| (p.name.to_string(), p.points)).collect();
+            let list = snapshot.players.iter().map(|p| (p.name.to_string(), p.points.unwrap())).collect();
             self.told.entry(to).or_default().push((now_ms, list));
         }
         match query {
@@ -238,10 +238,11 @@ impl Network {
         let mut snapshot = self.world.snapshot(server);
         let forged = |number| Player {
             name: format!("{FORGED_NAME}{number}").into(),
-            points: FORGED_POINTS,
+            points: Some(FORGED_POINTS),
             ping: Some(50),
             connected_ms: Some(600_000),
             bot: false,
+            spectator: false,
         };
         snapshot.players = (1..=6).map(forged).collect();
         let nature = self.world.nature(server);

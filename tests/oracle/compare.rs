@@ -194,7 +194,7 @@ pub fn check_state(oracle: &Oracle, got: &Archived, of: &str) {
             assert_eq!(archived.total_points, total, "{}", shown("total points"));
             let list =
                 archived.list.iter().map(|e| (e.name.as_str(), e.display.as_str(), e.points, e.player.is_some()));
-            let want = snapshot.entries.iter().map(|e| (e.name.as_str(), e.display.as_str(), e.points, e.usable));
+            let want = snapshot.entries.iter().map(|e| (e.name.as_str(), e.display.as_str(), Some(e.points), e.usable));
             assert!(list.eq(want), "{}: {:?}, oracle {:?}", shown("list"), archived.list, snapshot.entries);
         }
         check_series(oracle, archived, &ranks, &shown(""));

@@ -8,8 +8,14 @@ use clqd::model::{Completeness, Player, ServerUrl, Snapshot};
 
 /// A full one of people with a ping.
 pub fn snapshot<N: Into<Name>>(t_ms: i64, players: impl IntoIterator<Item = (N, i64)>) -> Snapshot {
-    let player =
-        |(name, points): (N, i64)| Player { name: name.into(), points, ping: Some(40), connected_ms: None, bot: false };
+    let player = |(name, points): (N, i64)| Player {
+        name: name.into(),
+        points: Some(points),
+        ping: Some(40),
+        connected_ms: None,
+        bot: false,
+        spectator: false,
+    };
     Snapshot {
         t_ms,
         game: "baseq3".into(),
@@ -18,6 +24,8 @@ pub fn snapshot<N: Into<Name>>(t_ms: i64, players: impl IntoIterator<Item = (N, 
         slots: 16,
         players: players.into_iter().map(player).collect(),
         completeness: Completeness::Full,
+        count: None,
+        bots: None,
     }
 }
 

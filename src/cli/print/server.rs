@@ -46,6 +46,7 @@ fn notes(server: &ServerSummary) -> String {
     if server.missed > 0 {
         notes.push(format!("missed {}", server.missed));
     }
+    notes.extend(server.screened.iter().map(|screened| screened.reason.name().to_owned()));
     notes.extend(server.tags.iter().map(|tag| plain(tag)));
     notes.join(", ")
 }
@@ -72,6 +73,16 @@ pub(super) fn print(out: &mut impl Write, detail: &ServerDetail, now_ms: i64) ->
     if !server.tags.is_empty() {
         line("tags", plain(&server.tags.join(", ")))?;
     }
+    for screened in &server.screened {
+        line("screened", format!("{}, last {}", screened.reason.name(), ago(Some(screened.applied_ms), now_ms)))?;
+    }
+    if detail.bots_unidentified > 0 {
+        line("bots", format!("{} could not be told from players", detail.bots_unidentified))?;
+    }
+    if !detail.trusted.is_empty() {
+        let names: Vec<&str> = detail.trusted.iter().map(|reason| reason.name()).collect();
+        line("trusted", format!("except {}", names.join(", ")))?;
+    }
     if let Some(series) = &detail.series {
         print_series(out, series)?;
     }
@@ -80,7 +91,10 @@ pub(super) fn print(out: &mut impl Write, detail: &ServerDetail, now_ms: i64) ->
         let columns = [("points", Align::Right), ("ping", Align::Right), ("player", Align::Left)];
         let rows = detail.list.iter().map(|player| {
             vec![
-                points(player.points),
+                match player.spectator {
+                    true => "watching".to_owned(),
+                    false => player.points.map_or("-".to_owned(), points),
+                },
                 player.ping.map_or("-".to_owned(), |ping| ping.to_string()),
                 plain(&player.name),
             ]

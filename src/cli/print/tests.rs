@@ -46,6 +46,7 @@ fn server(url: &str) -> ServerSummary {
         last_seen_ms: Some(NOW_MS - 45_000),
         greylist: None,
         tags: vec!["ctf".into()],
+        screened: Vec::new(),
     }
 }
 
@@ -87,12 +88,20 @@ fn a_server() {
         weeks: vec![],
         ranks: vec![],
     };
-    let listed =
-        |name: &str, points, ping| PlayerListed { name: name.into(), display: name.into(), points, ping, player: None };
+    let listed = |name: &str, points, ping| PlayerListed {
+        name: name.into(),
+        display: name.into(),
+        points: Some(points),
+        ping,
+        player: None,
+        spectator: false,
+    };
     let detail = ServerDetail {
         summary: server("quake3://127.0.0.1:27960"),
         due_ms: Some(NOW_MS + 75_000),
         total_points: 20,
+        bots_unidentified: 0,
+        trusted: Vec::new(),
         list: vec![listed("Visor", 1_020, Some(48)), listed("Grunt", -1, None)],
         series: Some(series),
         maps: vec![MapShare { map: "q3dm17".into(), minutes: 61.5, average_players: 5.25 }],
@@ -295,7 +304,9 @@ fn a_player() {
         measured_ms: 0,
         starts: 1,
         time_ms: 3_660_000,
+        time_est_ms: 3_600_000,
         points: 1_234,
+        points_est: 1_240.5,
         clq1: 7_200,
         clq2: 0,
         elo: 1_000.0,

@@ -132,27 +132,24 @@ impl Dialogue for Query {
 }
 
 fn snapshot(t_ms: i64, info: &Info, roster: Option<Roster>) -> Snapshot {
-    let humans = info.players.saturating_sub(info.bots);
     let (players, whole) = match roster {
         None => (Vec::new(), false),
         Some(roster) => {
             let listed = roster.entries.len();
-            let withheld = match &roster.entries[..] {
-                [] => humans >= 2,
-                [only] => only.name == WITHHELD_NAME,
-                _ => false,
-            };
+            let withheld = matches!(&roster.entries[..], [only] if only.name == WITHHELD_NAME);
             // PLAYER does not say who is a bot; when INFO says that all are, all are.
             let bot = info.bots > 0 && info.bots >= info.players && listed <= info.bots as usize;
             let players = roster.entries.into_iter().map(|entry| crate::model::Player {
                 name: player_name(entry.name),
-                points: points(entry.score.into()),
+                points: Some(points(entry.score.into())),
                 ping: None,
                 connected_ms: connected_ms(entry.seconds),
                 bot,
+                spectator: false,
             });
             let players: Vec<_> = if withheld { Vec::new() } else { players.collect() };
-            (players, roster.announced as usize <= listed && !withheld)
+            let whole = roster.announced as usize <= listed && listed >= listed_min(info.players) as usize;
+            (players, whole && !withheld)
         }
     };
     let game = [&info.folder, &info.game].into_iter().map(|g| short_text(g)).find(|g| !g.trim().is_empty());
@@ -163,8 +160,16 @@ fn snapshot(t_ms: i64, info: &Info, roster: Option<Roster>) -> Snapshot {
         hostname: short_text(&info.hostname),
         slots: info.slots,
         players,
-        completeness: if whole { Completeness::Full } else { Completeness::Partial { count: Some(humans) } },
+        completeness: if whole { Completeness::Full } else { Completeness::Partial },
+        count: Some(info.players),
+        bots: Some(info.bots),
     }
+}
+
+/// Entries from which on a list is whole, where the server announces so many players.
+/// A few may be missing: players who are still connecting (RULES section 14).
+fn listed_min(players: u32) -> u32 {
+    players.saturating_sub(2.max(players / 10))
 }
 
 /// Seconds as they are sent; a server whose clock went wrong sends what is no duration.

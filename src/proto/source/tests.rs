@@ -47,8 +47,14 @@ fn info_with_challenge_which_player_reuses() {
     assert_eq!(query.on_datagram(2, &info(2, 0)), Step::Send);
     assert_eq!(query.packet(), b"\xff\xff\xff\xffU\x0b\xf3\x9a\x01");
     let snapshot = done(query.on_datagram(3, &players(2, &[("a", 5, 61.5), ("b", -2, f32::NAN)])));
-    let player =
-        |name: &str, points, connected_ms| Player { name: name.into(), points, ping: None, connected_ms, bot: false };
+    let player = |name: &str, points, connected_ms| Player {
+        name: name.into(),
+        points: Some(points),
+        ping: None,
+        connected_ms,
+        bot: false,
+        spectator: false,
+    };
     assert_eq!(
         snapshot,
         Snapshot {
@@ -59,6 +65,8 @@ fn info_with_challenge_which_player_reuses() {
             slots: 32,
             players: vec![player("a", 5, Some(61_500)), player("b", -2, None)],
             completeness: Completeness::Full,
+            count: Some(2),
+            bots: Some(0),
         }
     );
 }
@@ -88,7 +96,8 @@ fn no_player_reply_is_partial_with_the_count_of_humans() {
     assert_eq!(query.give_up(), None);
     query.on_datagram(10, &info(7, 3));
     let snapshot = query.give_up().unwrap();
-    assert_eq!((snapshot.t_ms, snapshot.completeness), (10, Completeness::Partial { count: Some(4) }));
+    assert_eq!((snapshot.t_ms, snapshot.completeness), (10, Completeness::Partial));
+    assert_eq!(snapshot.announced_players(), Some(4));
     assert_eq!(snapshot.map, "de_dust2");
 }
 
@@ -105,7 +114,7 @@ fn a_lost_fragment_is_partial() {
     }
     let last = datagrams.len() as i64 - 1;
     let snapshot = query.clone().give_up().unwrap();
-    assert_eq!((snapshot.t_ms, snapshot.completeness), (last, Completeness::Partial { count: Some(40) }));
+    assert_eq!((snapshot.t_ms, snapshot.completeness, snapshot.count), (last, Completeness::Partial, Some(40)));
     // It comes after all.
     let snapshot = done(query.on_datagram(99, &datagrams[0]));
     assert_eq!((snapshot.t_ms, snapshot.players.len(), snapshot.completeness), (99, 40, Completeness::Full));
@@ -116,16 +125,32 @@ fn lists_that_are_not_whole() {
     let one = [("a", 1, 1.0)];
     // Fewer entries than the header of the list announces.
     let snapshot = scan(&info(3, 1), &players(3, &one));
-    assert_eq!((snapshot.players.len(), snapshot.completeness), (1, Completeness::Partial { count: Some(2) }));
-    // Two or more humans, and nobody listed.
-    let snapshot = scan(&info(2, 0), &players(0, &[]));
-    assert_eq!(snapshot.completeness, Completeness::Partial { count: Some(2) });
-    // One may have left in between.
-    assert_eq!(scan(&info(1, 0), &players(0, &[])).completeness, Completeness::Full);
-    assert_eq!(scan(&info(5, 5), &players(0, &[])).completeness, Completeness::Full);
+    assert_eq!((snapshot.players.len(), snapshot.completeness, snapshot.count), (1, Completeness::Partial, Some(3)));
+    assert_eq!(snapshot.announced_players(), Some(2));
     // CS:GO with host_players_show 1.
     let snapshot = scan(&info(12, 0), &players(1, &[("Max Players", 32, 5_000.0)]));
-    assert_eq!((snapshot.players.len(), snapshot.completeness), (0, Completeness::Partial { count: Some(12) }));
+    assert_eq!((snapshot.players.len(), snapshot.completeness, snapshot.count), (0, Completeness::Partial, Some(12)));
+}
+
+#[test]
+fn short_a2s_list_is_partial() {
+    let names: Vec<String> = (0..64).map(|n| format!("p{n}")).collect();
+    for (announced, listed, want) in [
+        (1, 0, Completeness::Full),
+        (2, 0, Completeness::Full),
+        (3, 0, Completeness::Partial),
+        (10, 8, Completeness::Full),
+        (10, 7, Completeness::Partial),
+        (30, 27, Completeness::Full),
+        (30, 26, Completeness::Partial),
+        (64, 58, Completeness::Full),
+        (64, 57, Completeness::Partial),
+    ] {
+        let list: Vec<_> = names[..listed].iter().map(|name| (name.as_str(), 1, 1.0)).collect();
+        let snapshot = scan(&info(announced, 0), &players(listed as u8, &list));
+        assert_eq!(snapshot.completeness, want, "{listed} of {announced}");
+        assert_eq!((snapshot.count, snapshot.bots), (Some(announced.into()), Some(0)));
+    }
 }
 
 #[test]
