@@ -69,6 +69,7 @@ pub fn answer(hot: &Hot, request: &Request) -> Result<Vec<Row>, Failure> {
         | Request::WindowsDelete { .. }
         | Request::ServersRemove { .. }
         | Request::ServersTag { .. }
+        | Request::ServersTrust { .. }
         | Request::TagDrop { .. }
         | Request::PlayerMerge { .. }
         | Request::PlayerForget { .. }

@@ -305,6 +305,8 @@ fn server(key: u32, url: &str) -> ServerArchive {
         tags: Vec::new(),
         list: Vec::new(),
         series: None,
+        screened: Vec::new(),
+        bots_unidentified: 0,
     }
 }
 
@@ -331,7 +333,9 @@ fn row(player: u32, position: u32) -> PlayerWeekArchive {
         measured_ms: 1,
         starts: 1,
         time_ms: 60_001,
+        time_est_ms: 61_000,
         points: 3,
+        points_est: 3.125,
         elo: 887.5,
         elo_rounds: 1,
         clq1: 7_200_000,

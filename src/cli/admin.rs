@@ -14,6 +14,7 @@ use crate::control::protocol::{Filter, Outcome, TOP_ROWS_MAX, URLS_MAX, Which, t
 use crate::control::{Request, Row};
 use crate::model::row::Ranking;
 use crate::model::server::Class;
+use crate::model::server::ScreenReason;
 use crate::model::url::{ServerUrl, UrlError};
 use crate::model::week::{BadLabel, parse_label};
 
@@ -70,6 +71,17 @@ pub enum Servers {
         /// Give all of them this tag too; may be repeated
         #[arg(long = "tag", value_name = "TAG", value_parser = tag)]
         tags: Vec<String>,
+    },
+    /// Exempt a server from a check of its lists, or apply the check again
+    Trust {
+        #[arg(value_parser = url)]
+        url: ServerUrl,
+        /// Check that no longer applies, such as frozen_list; may be repeated
+        #[arg(long, value_name = "REASON", value_parser = screen_reason, required_unless_present = "revoke")]
+        except: Vec<ScreenReason>,
+        /// Check that applies again; may be repeated
+        #[arg(long, value_name = "REASON", value_parser = screen_reason)]
+        revoke: Vec<ScreenReason>,
     },
     /// Show all that is known of one server
     Show {
@@ -146,6 +158,7 @@ pub fn servers(command: Servers, app: &App) -> anyhow::Result<ExitCode> {
             in_chunks(app, urls, |urls| Request::ServersTag { urls, add: add.clone(), remove: remove.clone() })
         }
         Servers::Remove { urls } => in_chunks(app, urls, |urls| Request::ServersRemove { urls }),
+        Servers::Trust { url, except, revoke } => ask(app, &Request::ServersTrust { url, except, revoke }),
         Servers::List { class, game, tag, text } => {
             let filter = Filter { class, game, tag, text };
             let (code, rows) = ask_counted(app, &Request::ServersList { filter })?;
@@ -226,6 +239,14 @@ fn worse(code: ExitCode, row: &Row) -> ExitCode {
 
 pub(super) fn url(text: &str) -> Result<ServerUrl, UrlError> {
     ServerUrl::parse(text)
+}
+
+fn screen_reason(text: &str) -> Result<ScreenReason, String> {
+    let names = || ScreenReason::ALL.map(ScreenReason::name);
+    ScreenReason::from_name(text).ok_or_else(|| match crate::nearest::nearest(text, names()) {
+        Some(near) => format!("unknown check; did you mean {near}?"),
+        None => format!("unknown check; known are {}", names().join(", ")),
+    })
 }
 
 pub(super) fn tag(text: &str) -> Result<String, String> {

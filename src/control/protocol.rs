@@ -31,6 +31,7 @@ use crate::model::board_view::{
 };
 use crate::model::row::Ranking;
 use crate::model::server::Class;
+use crate::model::server::ScreenReason;
 use crate::model::url::ServerUrl;
 use crate::model::view::{Correction, EngineStatus, ForgottenName, PlayerView, ServerDetail, ServerSummary, Top};
 use crate::nearest::nearest;
@@ -135,6 +136,16 @@ pub enum Request {
         #[serde(default)]
         remove: Vec<String>,
     },
+    /// One [`Row::Change`]: trusted, or known where nothing has changed. Checks of
+    /// screening that no longer apply to a server, and those that apply again.
+    #[serde(rename = "servers.trust")]
+    ServersTrust {
+        url: ServerUrl,
+        #[serde(default)]
+        except: Vec<ScreenReason>,
+        #[serde(default)]
+        revoke: Vec<ScreenReason>,
+    },
     /// One [`Row::Correction`]: no server has the tag any more, and its boards and
     /// ratings are gone.
     #[serde(rename = "tag.drop")]
@@ -164,7 +175,7 @@ pub enum Request {
 }
 
 /// Names of all commands.
-pub const COMMANDS: [&str; 21] = [
+pub const COMMANDS: [&str; 22] = [
     "status",
     "servers.add",
     "servers.remove",
@@ -179,6 +190,7 @@ pub const COMMANDS: [&str; 21] = [
     "windows.delete",
     "player",
     "servers.tag",
+    "servers.trust",
     "tag.drop",
     "player.merge",
     "player.forget",
@@ -206,6 +218,7 @@ impl Request {
             | Request::WindowsDelete { .. }
             | Request::ServersRemove { .. }
             | Request::ServersTag { .. }
+            | Request::ServersTrust { .. }
             | Request::TagDrop { .. }
             | Request::PlayerMerge { .. }
             | Request::PlayerForget { .. }
@@ -361,6 +374,8 @@ pub enum Outcome {
     Unknown,
     /// Its tags have changed.
     Tagged,
+    /// The checks that it is exempted from have changed.
+    Trusted,
     Greylisted,
     /// Taken off the greylist.
     Lifted,
@@ -594,6 +609,11 @@ mod tests {
             Request::PlayerForget { player: PlayerName::Name("Visor".into()), game: "baseq3".into() },
             Request::PlayerForgotten {},
             Request::PlayerRemember { hash: NameHash::of("baseq3", "Visor") },
+            Request::ServersTrust {
+                url: url("source://b:2"),
+                except: vec![ScreenReason::FrozenList],
+                revoke: Vec::new(),
+            },
             Request::Greylist { url: url("source://b:2"), reason: Some("two servers, one list".into()) },
             Request::Reload {},
         ];

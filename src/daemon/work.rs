@@ -509,6 +509,14 @@ impl Work {
             Request::ServersTag { urls, add, remove } => {
                 Ok(urls.iter().map(|url| self.tag(url, add, remove)).collect())
             }
+            Request::ServersTrust { url, except, revoke } => match self.hot.engine.trust_server(url, except, revoke) {
+                Ok(changed) => {
+                    let outcome = if changed { protocol::Outcome::Trusted } else { protocol::Outcome::Known };
+                    tracing::info!(%url, ?except, ?revoke, changed, "screening of a server changed");
+                    Ok(vec![Row::Change(Change { url: url.to_string(), outcome, reason: None })])
+                }
+                Err(error) => Err(refused(error)),
+            },
             Request::TagDrop { tag } => match self.hot.engine.drop_tag(tag) {
                 Ok(servers) => {
                     tracing::info!(tag, servers, "tag dropped");

@@ -122,6 +122,8 @@ impl Engine {
                 })
                 .collect(),
             series: slot.series.as_deref().cloned(),
+            screened: self.screened(record),
+            bots_unidentified: record.screening.as_ref().map_or(0, |screening| screening.bots_unidentified),
         })
     }
 

@@ -10,7 +10,7 @@ use crate::model::name::Name;
 use crate::model::server::{ScreenReason, Screening, ServerRecord};
 use crate::model::snapshot::Snapshot;
 use crate::model::view::ScreenedView;
-use crate::model::{GameKey, MapKey, ServerKey, ServerUrl};
+use crate::model::{GameKey, MapKey, ServerUrl};
 use crate::rank::names::NameFamily;
 use crate::rank::screen;
 
@@ -43,19 +43,24 @@ impl Engine {
         reasons.map(|(reason, applied_ms)| ScreenedView { reason, applied_ms }).collect()
     }
 
-    /// Exempts a server from a check, or takes that back. Returns its key.
+    /// Exempts a server from checks, or applies checks again. Returns whether that
+    /// changes anything.
     pub fn trust_server(
         &mut self,
         url: &ServerUrl,
-        reason: ScreenReason,
-        exempt: bool,
-    ) -> Result<ServerKey, AdminError> {
+        except: &[ScreenReason],
+        revoke: &[ScreenReason],
+    ) -> Result<bool, AdminError> {
         let key = self.key_of(url)?;
-        let slot = self.slot_mut(key).expect("named servers exist");
-        if slot.record.screening.get_or_insert_default().set_exempt(reason, exempt) {
+        let screening = self.slot_mut(key).expect("named servers exist").record.screening.get_or_insert_default();
+        let before = screening.exempt;
+        except.iter().for_each(|reason| screening.set_exempt(*reason, true));
+        revoke.iter().for_each(|reason| screening.set_exempt(*reason, false));
+        let changed = screening.exempt != before;
+        if changed {
             self.books.server_changed(key);
         }
-        Ok(key)
+        Ok(changed)
     }
 }
 

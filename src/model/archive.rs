@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::key::{GameKey, MapKey, PlayerKey, ServerKey, WeekKey};
 use super::server::SeriesRecord;
+use super::view::ScreenedView;
 
 /// A thing to be archived. The order is the order of archiving: names before
 /// what refers to them.
@@ -117,6 +118,11 @@ pub struct ServerArchive {
     /// The last complete list: normalised name, display name, points, player key.
     pub list: Vec<ListEntry>,
     pub series: Option<SeriesRecord>,
+    /// Reasons of screening that are reported now (RULES section 14), each with when
+    /// it last applied, Unix ms.
+    pub screened: Vec<ScreenedView>,
+    /// Bots of the last list that could not be told from players.
+    pub bots_unidentified: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -178,7 +184,11 @@ pub struct PlayerWeekArchive {
     pub measured_ms: u64,
     pub starts: u32,
     pub time_ms: u64,
+    /// Estimated (RULES section 15).
+    pub time_est_ms: u64,
     pub points: i64,
+    /// Estimated, to thousandths.
+    pub points_est: f64,
     pub elo: f64,
     pub elo_rounds: u32,
     /// Thousandths of a point.

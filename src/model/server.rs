@@ -221,11 +221,8 @@ impl Screening {
         self.exempt & reason.bit() != 0
     }
 
-    /// Returns whether that changes anything.
-    pub fn set_exempt(&mut self, reason: ScreenReason, exempt: bool) -> bool {
-        let before = self.exempt;
-        self.exempt = if exempt { before | reason.bit() } else { before & !reason.bit() };
-        self.exempt != before
+    pub fn set_exempt(&mut self, reason: ScreenReason, exempt: bool) {
+        self.exempt = if exempt { self.exempt | reason.bit() } else { self.exempt & !reason.bit() };
     }
 
     pub fn apply(&mut self, reason: ScreenReason, t_ms: i64) {

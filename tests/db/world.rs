@@ -212,6 +212,8 @@ impl World {
             tags: Vec::new(),
             list: Vec::new(),
             series: None,
+            screened: Vec::new(),
+            bots_unidentified: 0,
         });
         self.touch(OutboxKey::Server(key));
     }
@@ -328,7 +330,9 @@ impl World {
                 measured_ms,
                 starts,
                 time_ms: measured_ms + 60_000 * u64::from(starts),
+                time_est_ms: measured_ms + self.dice(1 << 20),
                 points: self.dice(500) as i64 - 20,
+                points_est: self.dice(500_000) as f64 / 1_000.0,
                 elo: 1_000.0 + self.dice(1 << 30) as f64 / 3.0e7 - 17.9,
                 elo_rounds: self.dice(3) as u32,
                 clq1: self.dice(1 << 40),

@@ -94,6 +94,7 @@ fn print_change(out: &mut impl Write, change: &Change) -> io::Result<()> {
         Outcome::Removed => "removed",
         Outcome::Unknown => "not known",
         Outcome::Tagged => "tags changed",
+        Outcome::Trusted => "checks changed",
         Outcome::Greylisted => "greylisted",
         Outcome::Lifted => "off the greylist",
         Outcome::Refused => "refused",
