@@ -109,7 +109,7 @@ mod tests {
 
     fn row(points: i64, at_ms: i64) -> WeekRow {
         let mut row = WeekRow::new(at_ms, 1000.0);
-        row.points = points;
+        (row.points, row.has_points) = (points, true);
         row
     }
 

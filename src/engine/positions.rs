@@ -176,6 +176,7 @@ mod tests {
         let mut row = |n: u32| {
             let mut row = WeekRow::new(below(3) as i64, 1000.0 + below(5) as f64);
             (row.elo_rounds, row.elo_at, row.points) = (below(2) as u32, below(3) as i64, below(9) as i64 - 3);
+            row.has_points = below(4) > 0;
             row.clq1_segments.offer(below(20), below(3) as i64);
             row.clq2_games.offer(below(4), below(3) as i64);
             (PlayerKey(n * 3), row)

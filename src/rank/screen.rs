@@ -309,7 +309,7 @@ mod tests {
         assert_eq!((screening.bot_names[0].as_str(), screening.bot_names[63].as_str()), ("bot26", "bot89"));
         mark_bots(&mut screening, &mut players(&["bot26", "new", "new"]), None, Some(3), ColourCodes::None);
         let names: Vec<&str> = screening.bot_names.iter().map(Name::as_str).collect();
-        assert_eq!((names[0], names[62], names[63]), ("bot27", "bot26", "new"));
+        assert_eq!((names[0], names[62], names[63]), ("bot28", "bot26", "new"));
     }
 
     #[test]
