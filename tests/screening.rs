@@ -5,6 +5,7 @@
 
 use clqd::engine::{EngineSettings, Event};
 use clqd::hot::Hot;
+use clqd::model::board_view::PlayerName;
 use clqd::model::server::ScreenReason;
 use clqd::model::view::ServerDetail;
 use clqd::model::{Ranking, ServerUrl};
@@ -289,4 +290,18 @@ fn reasons_and_memory_of_screening_survive_a_restart() {
     let reasons: Vec<_> = detail.summary.screened.iter().map(|screened| screened.reason).collect();
     assert_eq!(reasons, [ScreenReason::MorePlayersThanSlots, ScreenReason::FrozenList]);
     assert_eq!(detail.summary.players, 0);
+}
+
+#[test]
+fn forgotten_name_is_no_longer_remembered_as_a_bot() {
+    let mut town = Town::new("source://10.0.0.1:27015", cstrike());
+    town.scan(0, json!({"count": 1, "bots": 0}), players(&[("Ivan the Bot", 3)]));
+    town.scan(2, json!({"count": 1, "bots": 1}), players(&[("Ivan the Bot", 3)]));
+    town.scan(4, json!({"count": 0, "bots": 0}), json!([]));
+    assert!(town.hot.store.holds_bytes(b"Ivan the Bot").unwrap());
+    let name = PlayerName::Name("Ivan the Bot".to_owned());
+    let Hot { engine, store } = &mut town.hot;
+    engine.forget_player(store, "cstrike", &name, START_MS + HOUR_MS).unwrap();
+    town.hot.commit().unwrap();
+    assert!(!town.hot.store.holds_bytes(b"Ivan the Bot").unwrap());
 }

@@ -91,6 +91,11 @@ impl Engine {
                     changed = true;
                 }
             }
+            if let Some(screening) = &mut slot.record.screening {
+                let before = screening.bot_names.len();
+                screening.bot_names.retain(|bot| !names.iter().any(|name| bot == name));
+                changed |= screening.bot_names.len() < before;
+            }
             if changed {
                 slot.read = None;
                 self.books.server_changed(server);

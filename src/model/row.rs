@@ -420,6 +420,17 @@ mod tests {
     }
 
     #[test]
+    fn sums_of_points_saturate() {
+        let mut row = WeekRow::new(1, 1000.0);
+        assert!(row.add_points(i64::MAX - 5, 2) && row.add_points(5, 3));
+        assert!(!row.add_points(1, 4));
+        assert_eq!((row.points, row.points_at), (i64::MAX, 4));
+        let mut merged = row.clone();
+        merged.merge(&row);
+        assert_eq!(merged.points, i64::MAX);
+    }
+
+    #[test]
     fn best_positions_smaller_then_earlier_and_repeatable() {
         let mut best = BestPositions::default();
         for (position, week) in [(3, 10), (1, 12), (3, 9), (2, 11), (1, 12)] {
