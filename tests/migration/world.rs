@@ -1,0 +1,230 @@
+//! A small state that holds records of every kind: servers with tags, one of them
+//! dropped, one greylisted, one removed, one that no longer answers; players who were
+//! merged and forgotten; two closed weeks and a running one, with other windows; rows
+//! that live with presences; an outbox that waits. And everything that can be asked of it.
+
+use std::io::Write;
+use std::path::Path;
+
+use clqd::answer::{answer, boards_needed};
+use clqd::board::window::{Shape, WindowSpec, Windows};
+use clqd::control::Request;
+use clqd::engine::{EngineSettings, Event, Outcome};
+use clqd::hot::Hot;
+use clqd::model::board_view::{BoardName, BoardQuestion, BoardsName, PlayerName};
+use clqd::model::week::{self, Calendar};
+use clqd::model::{NameHash, PlayerKey, Ranking, ScopeName, ServerUrl, WindowType};
+use clqd::store::StoreSettings;
+use serde_json::{Value, json};
+
+use crate::scans;
+
+const FROM_MS: i64 = 1_763_942_400_000; // Monday 2025-11-24 00:00 UTC
+const MINUTE_MS: i64 = 60_000;
+const WEEK_MINUTES: i64 = 7 * 24 * 60;
+
+/// Servers, with tags.
+const SERVERS: [(&str, &[&str]); 6] = [
+    ("quake3://10.0.0.1:27960", &["ctf", "eu"]),
+    ("quake3://10.0.0.2:27960", &["eu"]),
+    ("quake3://10.0.0.3:27960", &["ctf", "gone"]),
+    ("quake3://10.0.0.4:27960", &["gone"]),
+    ("quake3://10.0.0.5:27960", &[]),
+    ("quake3://10.0.0.6:27960", &["ctf"]),
+];
+
+const FORGOTTEN: &str = "player 7";
+
+pub fn settings() -> EngineSettings {
+    let spec = |kind, shape, keep| WindowSpec { kind, shape, keep };
+    let windows = [
+        spec(WindowType::HOUR, Shape::Hour, 2),
+        spec(WindowType::DAY, Shape::Day, 3),
+        spec(WindowType::MONTH, Shape::Month, 0),
+        spec(WindowType::ALL_TIME, Shape::AllTime, 0),
+    ];
+    let windows = Windows::new(Calendar::default(), windows).expect("they fit");
+    EngineSettings { archive: true, windows, ..EngineSettings::default() }
+}
+
+pub fn open(dir: &Path) -> Result<Hot, clqd::hot::HotError> {
+    Hot::open(dir, StoreSettings { cache_bytes: 16 << 20, create: true }, settings())
+}
+
+struct World {
+    hot: Hot,
+    minute: i64,
+}
+
+impl World {
+    fn now_ms(&self) -> i64 {
+        FROM_MS + self.minute * MINUTE_MS
+    }
+
+    /// Scans of all servers, two minutes apart. Each server has 8 of its 60 players at a
+    /// time; every twenty minutes a round ends.
+    fn play(&mut self, minutes: i64) {
+        for _ in 0..minutes / 2 {
+            self.minute += 2;
+            let (t_ms, minute) = (self.now_ms(), self.minute);
+            for (n, (url, _)) in (0_i64..).zip(SERVERS) {
+                if n == 3 && minute > 60 {
+                    let outcome = Outcome::Miss { t_ms, reason: "no answer".to_owned() };
+                    self.hot.handle(Event::Observed { url: parse(url), outcome }).expect("a store");
+                    continue;
+                }
+                let present = (0..8).map(|seat| (minute / 14 * 3 + seat * 7) % 60);
+                let player = |who: i64| {
+                    // Some are at home on two servers.
+                    let home = if who % 5 == 0 { n & !1 } else { n };
+                    let colour = if who % 3 == 0 { "^1" } else { "" };
+                    let rate = 1 + (who * 7 + n) % 5;
+                    (format!("{colour}player {}", home * 60 + who), rate * (minute % 20))
+                };
+                let mut snapshot = scans::snapshot(t_ms, present.map(player));
+                snapshot.game = if n == 4 { "baseoa" } else { "baseq3" }.into();
+                snapshot.map = format!("map{}", minute / 20 % 3);
+                snapshot.hostname = format!("Server {n}");
+                scans::observe(&mut self.hot, url, snapshot);
+            }
+            self.tick();
+        }
+    }
+
+    fn tick(&mut self) {
+        let now_ms = self.now_ms();
+        self.hot.handle(Event::Tick { now_ms }).expect("a store");
+        self.hot.commit().expect("a store");
+    }
+
+    fn go_to(&mut self, minute: i64) {
+        self.minute = minute;
+        let now_ms = self.now_ms();
+        self.hot.settle(now_ms).expect("a store");
+    }
+
+    fn correct(&mut self) {
+        let name = |name: &str| PlayerName::Name(name.to_owned());
+        let now_ms = self.now_ms();
+        let Hot { engine, store } = &mut self.hot;
+        engine.merge_players(store, "baseq3", &name("player 3"), &name("player 9")).expect("both are known");
+        self.hot.commit().expect("a store");
+        let Hot { engine, store } = &mut self.hot;
+        engine.forget_player(store, "baseq3", &name(FORGOTTEN), now_ms).expect("he is known");
+        self.hot.commit().expect("a store");
+        self.hot.engine.greylist(&parse(SERVERS[1].0), Some("fake".to_owned())).expect("it is known");
+        self.hot.engine.remove_server(&parse(SERVERS[5].0)).expect("it is known");
+        self.hot.engine.drop_tag("gone").expect("it is known");
+        self.tick();
+    }
+}
+
+fn parse(url: &str) -> ServerUrl {
+    ServerUrl::parse(url).expect("a URL")
+}
+
+/// Makes the state in an empty directory.
+pub fn write(dir: &Path) {
+    let hot = open(dir).expect("an empty directory");
+    let mut world = World { hot, minute: 0 };
+    for (url, tags) in SERVERS {
+        let tags = tags.iter().map(|&tag| tag.to_owned()).collect();
+        world.hot.engine.add_server(parse(url), tags, FROM_MS).expect("it is new");
+    }
+    world.play(180);
+    world.go_to(WEEK_MINUTES);
+    world.play(80);
+    world.correct();
+    world.go_to(2 * WEEK_MINUTES);
+    world.play(90);
+    world.hot.commit().expect("a store");
+}
+
+/// What is asked of the state: rows of all weeks as they are exported, then one line
+/// for each request, with the rows of its answer or the error.
+pub fn answers(hot: &mut Hot) -> Vec<Value> {
+    let mut lines = Vec::new();
+    for n in [0, 1, 2] {
+        let label = week::label(Calendar::default().week(FROM_MS + n * WEEK_MINUTES * MINUTE_MS));
+        let mut rows = Vec::new();
+        // A week without rows is an error there; it gives none.
+        match clqd::cli::export::write(hot, &label, &mut rows) {
+            Ok(()) | Err(clqd::cli::export::ExportError::View(_)) => {}
+            Err(error) => panic!("{error}"),
+        }
+        let rows: Vec<Value> = serde_json::Deserializer::from_slice(&rows).into_iter().map(Result::unwrap).collect();
+        lines.push(json!({"export": label, "rows": rows}));
+    }
+    for request in requests(hot) {
+        if let Some(window) = boards_needed(hot, &request) {
+            hot.shelve_boards(window).expect("a store");
+        }
+        let rows = match answer(hot, &request) {
+            Ok(rows) => serde_json::to_value(rows).expect("rows are JSON"),
+            Err(failure) => json!(failure.message),
+        };
+        lines.push(json!({"request": request, "rows": rows}));
+    }
+    lines.push(json!({"records": records(hot)}));
+    lines
+}
+
+fn requests(hot: &Hot) -> Vec<Request> {
+    let urls: Vec<String> = hot.engine.servers().map(|server| server.url).collect();
+    let mut requests = vec![
+        Request::Status {},
+        Request::ServersList { filter: Default::default() },
+        Request::PlayerForgotten {},
+        Request::Windows { bytes: false },
+    ];
+    requests.extend(urls.iter().map(|url| Request::ServersShow { url: parse(url) }));
+    for name in ["player 0", "player 3", "player 9", FORGOTTEN, "player 240", "player 5"] {
+        requests.push(Request::Player { name: name.to_owned() });
+    }
+    let groups = ["game:baseq3", "game:baseoa", "tag:ctf", "tag:eu", "tag:gone"];
+    let servers = urls.iter().map(|url| format!("server:{url}"));
+    let scopes: Vec<ScopeName> =
+        groups.into_iter().map(str::to_owned).chain(servers).map(|scope| scope.parse().expect("a scope")).collect();
+    let windows: Vec<String> = hot.engine.windows().into_iter().map(|listed| listed.window.window).collect();
+    for window in windows {
+        for scope in &scopes {
+            let window = Some(window.clone());
+            for ranking in Ranking::ALL {
+                let board = BoardName { scope: scope.clone(), ranking, window: window.clone(), time_ms: None };
+                requests.push(Request::Board { board, ask: BoardQuestion::Top { count: 8 } });
+            }
+            requests.push(Request::Standings {
+                boards: BoardsName { scope: scope.clone(), window, time_ms: None },
+                player: PlayerName::Name("player 9".to_owned()),
+                rankings: Vec::new(),
+            });
+        }
+    }
+    requests
+}
+
+/// What no request tells: best positions, names, what waits for the archive.
+fn records(hot: &Hot) -> Value {
+    use clqd::engine::Source;
+    let store = &hot.store;
+    let players = (1..400).map(PlayerKey).map(|player| {
+        let best = store.servers_with_best(player).expect("a store");
+        let best = best.into_iter().map(|server| (server, store.best(server, player).expect("a store")));
+        json!({
+            "record": store.player_record(player).expect("a store"),
+            "aliases": store.aliases(player).expect("a store"),
+            "gone": store.gone(player).expect("a store").map(|gone| gone.into),
+            "best": best.collect::<Vec<_>>(),
+        })
+    });
+    let outbox: Vec<String> =
+        store.outbox(None, usize::MAX).iter().map(|entry| format!("{:?} {}", entry.key, entry.seq)).collect();
+    let hash = NameHash::of("baseq3", FORGOTTEN).to_string();
+    let holds = store.holds_bytes(b"player 12").expect("a store");
+    json!({"players": players.collect::<Vec<_>>(), "outbox": outbox, "forgotten": hash, "holds": holds})
+}
+
+/// One line each.
+pub fn write_lines(lines: &[Value], mut out: impl Write) -> std::io::Result<()> {
+    lines.iter().try_for_each(|line| writeln!(out, "{line}"))
+}
