@@ -56,7 +56,7 @@ impl Engine {
                 slot.asked = true;
                 self.schedule.ask(key, now_ms);
                 self.books.server_changed(key);
-                self.books.shelf.server_changed(key);
+                self.books.shelf.server_changed(key, &[]);
             }
             return Ok((key, if back { Added::Back } else { Added::Known }));
         }
@@ -88,9 +88,11 @@ impl Engine {
     pub fn greylist(&mut self, url: &ServerUrl, reason: Option<String>) -> Result<ServerKey, AdminError> {
         let key = self.key_of(url)?;
         self.end_presences(key);
-        self.slot_mut(key).expect("named servers exist").record.greylist = reason;
+        let record = &mut self.slot_mut(key).expect("named servers exist").record;
+        record.greylist = reason;
+        let tags = record.tags.clone();
         self.books.server_changed(key);
-        self.books.shelf.server_changed(key);
+        self.books.shelf.server_changed(key, &tags);
         let mut weeks: Vec<WeekKey> = self.books.meta.weeks.iter().map(|state| state.week).collect();
         weeks.retain(|week| !self.is_server_closed(*week, key));
         for week in weeks {

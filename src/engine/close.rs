@@ -262,12 +262,14 @@ impl Engine {
         let window = WindowKey::from(week);
         let Portion { rows, is_last } = self.rows_after(source, window, server, after, budget.0)?;
         budget.spend(rows.len());
+        // They left its groups when it was greylisted; some may not be noted yet.
+        let left = self.books.shelf.left_by(window, server);
         for &(player, _) in &rows {
             self.books.take_row(source, RowKey { window, server, player })?;
             let Some(game) = source.player_record(player)?.map(|record| record.game) else { continue };
             let of_player = self.books.player_window_mut(source, window, game, player)?;
             of_player.servers.retain(|it| *it != server);
-            self.books.shelf.changed(window, player);
+            self.books.shelf.changed_and_left(window, player, &left);
         }
         self.books.archive(OutboxKey::Week { week, server });
         *begun = rows.last().map(|(player, _)| Begun::Emptying(*player)).filter(|_| !is_last);

@@ -7,6 +7,7 @@
 //! changes that are not committed, and the next thing after it is a commit: so
 //! all of a correction is in one.
 
+use super::shelf::{Group, Groups};
 use super::{Books, Engine, Slot, Source, ViewError};
 use crate::model::board_view::PlayerName;
 use crate::model::commit::{RowKey, WeekPhase};
@@ -240,7 +241,7 @@ impl Books {
             rows += 1;
         }
         self.player_window_mut(source, window, game, into)?.merge_person(&of_from);
-        self.player_window_gone(window, from);
+        self.player_window_gone(window, game, from);
         self.shelf.changed(window, into);
         Ok(rows)
     }
@@ -259,9 +260,13 @@ impl Books {
         }
     }
 
-    pub(super) fn player_window_gone(&mut self, window: WindowKey, player: PlayerKey) {
+    /// Takes away for good what a player of a game did in a window.
+    pub(super) fn player_window_gone(&mut self, window: WindowKey, game: GameKey, player: PlayerKey) {
         self.player_windows.remove(window, player);
         self.pending.corrections.player_windows_gone.push((window, player));
-        self.shelf.changed(window, player);
+        // Also tags that a server had before: a change of tags may not be noted yet, and
+        // what was noted by then is without the rows of this player.
+        let left: Groups = std::iter::once(Group::Game(game)).chain(self.all_tags().map(Group::Tag)).collect();
+        self.shelf.changed_and_left(window, player, &left);
     }
 }

@@ -110,7 +110,7 @@ impl Engine {
                 self.books.take_row(source, RowKey { window, server, player })?;
                 rows += 1;
             }
-            self.books.player_window_gone(window, player);
+            self.books.player_window_gone(window, game, player);
         }
         Ok(rows)
     }

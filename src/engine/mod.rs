@@ -367,6 +367,10 @@ impl KeyTable {
         self.names.iter().map(String::as_str).filter(|name| !name.is_empty())
     }
 
+    fn keys(&self) -> impl Iterator<Item = u32> {
+        self.by_name.values().copied()
+    }
+
     /// Lets a name go. Its key is never another's.
     fn remove(&mut self, name: &str) -> Option<u32> {
         let key = self.by_name.remove(name)?;

@@ -7,15 +7,20 @@
 //! and all boards agree. The boards of one window are made together, away from
 //! the engine if need be ([`Plan`]); who changes meanwhile is looked up afterwards.
 //!
+//! A player who changed costs the groups that they belong to, however many others there
+//! are: the game of the player, and the tags of the servers that they played on. Leaving a
+//! tag takes a change of a server or a correction, which tells which tags that may be.
+//!
 //! A server's board is not here: it is ordered when it is asked for.
 
 use std::hash::{Hash, Hasher};
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 use super::plan::Plan;
 use super::rows::Portion;
-use super::{Books, Engine, Source};
+use super::{Books, Engine, Slot, Source};
 use crate::board::order::{Order, Orders};
 use crate::board::set::Set;
 use crate::model::row::{Ranking, Rating, WeekRow};
@@ -97,8 +102,11 @@ impl WindowBoards {
     /// Takes over rules by which no board that is here is ordered otherwise.
     /// Returns whether they are such.
     fn follow(&mut self, rules: &Rules) -> bool {
+        if self.rules == *rules {
+            return true; // as for most games that are new: no board is looked at
+        }
         let all = self.boards.keys().all(|group| self.rules.orders(*group) == rules.orders(*group));
-        if all && self.rules != *rules {
+        if all {
             self.rules = rules.clone();
         }
         all
@@ -154,19 +162,78 @@ pub(super) struct Shelf {
     windows: FxHashMap<WindowKey, Shelved>,
     rules: Rules,
     questions: u64,
-    /// Everyone with a row on one of these in that window has changed.
-    servers_changed: FxHashSet<(WindowKey, ServerKey)>,
+    /// Everyone with a row on one of these in that window has changed, and may have left
+    /// these groups.
+    servers_changed: FxHashMap<(WindowKey, ServerKey), Groups>,
     /// The one of them whose players are being noted, and the last who is.
-    noting: Option<(WindowKey, ServerKey, PlayerKey)>,
+    noting: Option<Noting>,
+    /// Groups that were visited to look places up.
+    groups_visited: u64,
+}
+
+/// Groups that a player may have left, each once.
+pub(super) type Groups = SmallVec<[Group; 2]>;
+
+#[derive(Debug)]
+struct Noting {
+    window: WindowKey,
+    server: ServerKey,
+    after: Option<PlayerKey>,
+    left: Groups,
+}
+
+/// Whose places are to be looked up again.
+#[derive(Debug, Default)]
+struct Changed {
+    players: FxHashSet<PlayerKey>,
+    /// Groups besides their games that some of them may have left: few, and seldom.
+    left: FxHashMap<PlayerKey, Groups>,
+}
+
+impl Changed {
+    fn insert(&mut self, player: PlayerKey, left: &[Group]) {
+        self.players.insert(player);
+        if !left.is_empty() {
+            add_groups(self.left.entry(player).or_default(), left);
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.players.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.players.is_empty()
+    }
+
+    /// Up to `most` of them.
+    fn take(&mut self, most: usize) -> Vec<(PlayerKey, Groups)> {
+        let taken: Vec<PlayerKey> = self.players.iter().copied().take(most).collect();
+        taken
+            .into_iter()
+            .map(|player| {
+                self.players.remove(&player);
+                (player, self.left.remove(&player).unwrap_or_default())
+            })
+            .collect()
+    }
+}
+
+fn add_groups(groups: &mut Groups, more: &[Group]) {
+    for group in more {
+        if !groups.contains(group) {
+            groups.push(*group);
+        }
+    }
 }
 
 #[derive(Debug, Default)]
 struct Shelved {
     boards: Option<WindowBoards>,
-    /// Whose places are to be looked up again in `boards`.
-    changed: FxHashSet<PlayerKey>,
-    /// The same, in boards that are being made.
-    changed_since_plan: Option<FxHashSet<PlayerKey>>,
+    /// Of the players on `boards`.
+    changed: Changed,
+    /// Of those on boards that are being made.
+    changed_since_plan: Option<Changed>,
     /// Of a window that is over: the memory of its boards, bytes.
     frozen: Option<usize>,
     /// When it was last asked, in questions.
@@ -176,34 +243,51 @@ struct Shelved {
 impl Shelf {
     /// A player's rows, rating or servers have changed in a window.
     pub(super) fn changed(&mut self, window: WindowKey, player: PlayerKey) {
+        self.changed_and_left(window, player, &[]);
+    }
+
+    /// The same, and the player may have left these groups.
+    pub(super) fn changed_and_left(&mut self, window: WindowKey, player: PlayerKey, left: &[Group]) {
         let Some(shelved) = self.windows.get_mut(&window) else { return };
         if shelved.boards.is_some() {
-            shelved.changed.insert(player);
+            shelved.changed.insert(player, left);
             shelved.frozen = None;
         }
         if let Some(changed) = &mut shelved.changed_since_plan {
-            changed.insert(player);
+            changed.insert(player, left);
         }
     }
 
-    /// A server counts where it did not, or no longer does.
-    pub(super) fn server_changed(&mut self, server: ServerKey) {
-        self.servers_changed.extend(self.windows.keys().map(|window| (*window, server)));
+    /// A server counts where it did not, or no longer does; before, it had these tags.
+    pub(super) fn server_changed(&mut self, server: ServerKey, tags_before: &[TagKey]) {
+        let left: Groups = tags_before.iter().map(|tag| Group::Tag(*tag)).collect();
+        for window in self.windows.keys() {
+            add_groups(self.servers_changed.entry((*window, server)).or_default(), &left);
+        }
     }
 
-    /// Whose players are to be noted next, and after whom.
-    fn next_to_note(&mut self) -> Option<(WindowKey, ServerKey, Option<PlayerKey>)> {
-        if let Some((window, server, last)) = self.noting.take() {
-            return Some((window, server, Some(last)));
+    /// Groups that the players of a server may have left without being noted yet.
+    pub(super) fn left_by(&self, window: WindowKey, server: ServerKey) -> Groups {
+        let mut left = self.servers_changed.get(&(window, server)).cloned().unwrap_or_default();
+        let noting = self.noting.as_ref().filter(|noting| (noting.window, noting.server) == (window, server));
+        noting.iter().for_each(|noting| add_groups(&mut left, &noting.left));
+        left
+    }
+
+    /// Whose players are to be noted next.
+    fn next_to_note(&mut self) -> Option<Noting> {
+        if let Some(noting) = self.noting.take() {
+            return Some(noting);
         }
-        let next = self.servers_changed.iter().next().copied()?;
-        self.servers_changed.remove(&next);
-        Some((next.0, next.1, None))
+        let (window, server) = *self.servers_changed.keys().next()?;
+        let left = self.servers_changed.remove(&(window, server))?;
+        Some(Noting { window, server, after: None, left })
     }
 
     /// Whether players of a window are still to be noted.
     fn is_noting(&self, window: WindowKey) -> bool {
-        self.noting.is_some_and(|(of, ..)| of == window) || self.servers_changed.iter().any(|(of, _)| *of == window)
+        self.noting.as_ref().is_some_and(|noting| noting.window == window)
+            || self.servers_changed.keys().any(|(of, _)| *of == window)
     }
 
     /// The players of a list have.
@@ -291,7 +375,7 @@ impl Engine {
     pub fn plan_boards(&mut self, window: WindowKey) -> Plan {
         let mut left_out = vec![true; self.servers.len()];
         let mut tags: FxHashMap<ServerKey, Vec<TagKey>> = FxHashMap::default();
-        let mut present = FxHashSet::default();
+        let mut present = Changed::default();
         for (index, slot) in self.servers.iter().enumerate() {
             let Some(slot) = slot else { continue };
             left_out[index] = !self.is_counted(slot, window, ServerKey(index as u32));
@@ -300,12 +384,12 @@ impl Engine {
                 tags.insert(ServerKey(index as u32), of_server);
             }
             // What lives with a presence is not among the written rows.
-            present.extend(slot.record.presences().filter(|p| p.row(window).is_some()).map(|p| p.player));
+            present.players.extend(slot.record.presences().filter(|p| p.row(window).is_some()).map(|p| p.player));
         }
         // Nor is what waits for the next commit.
         let waiting = self.books.pending.rows.iter().filter(|((w, _), _)| *w == window);
-        present.extend(waiting.flat_map(|(_, rows)| rows.keys()));
-        present.extend(self.books.player_windows.changed_in(window));
+        present.players.extend(waiting.flat_map(|(_, rows)| rows.keys()));
+        present.players.extend(self.books.player_windows.changed_in(window));
         let plan = Plan {
             window,
             rules: self.books.shelf.rules.clone(),
@@ -379,24 +463,27 @@ impl Engine {
     pub fn refresh_boards<S: Source>(&mut self, source: &S, most: usize) -> Result<bool, S::Error> {
         let mut left = most;
         while left > 0 {
-            let Some((window, server, after)) = self.books.shelf.next_to_note() else { break };
-            let Portion { rows, is_last } = self.rows_after(source, window, server, after, left)?;
+            let Some(noting) = self.books.shelf.next_to_note() else { break };
+            let (window, server) = (noting.window, noting.server);
+            let Portion { rows, is_last } = self.rows_after(source, window, server, noting.after, left)?;
             left = left.saturating_sub(rows.len().max(1));
             let shelf = &mut self.books.shelf;
-            rows.iter().for_each(|(player, _)| shelf.changed(window, *player));
-            shelf.noting = rows.last().filter(|_| !is_last).map(|(last, _)| (window, server, *last));
+            rows.iter().for_each(|(player, _)| shelf.changed_and_left(window, *player, &noting.left));
+            let last = rows.last().filter(|_| !is_last);
+            shelf.noting = last.map(|(last, _)| Noting { after: Some(*last), ..noting });
         }
         let windows: Vec<WindowKey> = self.books.shelf.windows.keys().copied().collect();
         for window in windows {
             let Some(shelved) = self.books.shelf.windows.get_mut(&window) else { continue };
             let Some(mut boards) = shelved.boards.take() else { continue };
             let mut changed = std::mem::take(&mut shelved.changed);
-            let now: Vec<PlayerKey> = changed.iter().copied().take(left).collect();
+            let now = changed.take(left);
             left -= now.len();
-            for player in &now {
-                self.refresh_player(source, &mut boards, *player)?;
-                changed.remove(player);
+            let mut visited = 0;
+            for (player, left) in now {
+                visited += self.refresh_player(source, &mut boards, player, left)?;
             }
+            self.books.shelf.groups_visited += visited;
             let more = !changed.is_empty() || self.books.shelf.is_noting(window);
             let shelved = self.books.shelf.windows.get_mut(&window).expect("looked at above");
             (shelved.boards, shelved.changed) = (Some(boards), changed);
@@ -407,44 +494,133 @@ impl Engine {
         Ok(false)
     }
 
+    /// Returns the number of groups visited.
     fn refresh_player<S: Source>(
         &self,
         source: &S,
         boards: &mut WindowBoards,
         player: PlayerKey,
-    ) -> Result<(), S::Error> {
+        mut left: Groups,
+    ) -> Result<u64, S::Error> {
         let window = boards.window;
         let of_player = match self.books.player_windows.get(window, player) {
             Some(known) => Some(known.clone()),
             None => source.player_window(window, player)?,
         };
-        let Some(of_player) = of_player else {
-            boards.boards.values_mut().for_each(|boards| boards.remove(player));
-            return Ok(());
-        };
         let mut merged: Vec<(Group, WeekRow)> = Vec::with_capacity(1);
-        for &server in &of_player.servers {
-            let Some(slot) = self.slot(server).filter(|slot| self.is_counted(slot, window, server)) else { continue };
-            let Some(row) = self.row_now(source, slot, window, server, player)? else { continue };
-            let tags = self.books.tags_there(&slot.record.tags);
-            for group in std::iter::once(Group::Game(of_player.game)).chain(tags.into_iter().map(Group::Tag)) {
-                match merged.iter_mut().find(|(g, _)| *g == group) {
-                    Some((_, sum)) => sum.merge(&row),
-                    None => merged.push((group, row.clone())),
+        if let Some(of_player) = &of_player {
+            add_groups(&mut left, &[Group::Game(of_player.game)]);
+            for &server in &of_player.servers {
+                let is_counted = |slot: &&Slot| self.is_counted(slot, window, server);
+                let Some(slot) = self.slot(server).filter(is_counted) else { continue };
+                let Some(row) = self.row_now(source, slot, window, server, player)? else { continue };
+                let tags = self.books.tags_there(&slot.record.tags);
+                for group in std::iter::once(Group::Game(of_player.game)).chain(tags.into_iter().map(Group::Tag)) {
+                    match merged.iter_mut().find(|(g, _)| *g == group) {
+                        Some((_, sum)) => sum.merge(&row),
+                        None => merged.push((group, row.clone())),
+                    }
                 }
             }
         }
         for (group, row) in &mut merged {
-            row.set_rating(of_player.rating(group.tag()).unwrap_or(Rating::UNRATED));
+            let rating = of_player.as_ref().and_then(|of_player| of_player.rating(group.tag()));
+            row.set_rating(rating.unwrap_or(Rating::UNRATED));
             let orders = boards.rules.orders(*group);
             boards.boards_mut(*group).put(&orders, player, row);
         }
-        // Where he stood and no longer does.
-        for (_, boards) in boards.boards.iter_mut().filter(|(group, _)| !merged.iter().any(|(g, _)| g == *group)) {
-            if boards.0[Ranking::Time as usize].get(player).is_some() {
-                boards.remove(player);
-            }
+        left.retain(|group| !merged.iter().any(|(merged, _)| merged == group));
+        for group in &left {
+            let stood = boards.boards.get_mut(group);
+            stood.into_iter().for_each(|boards| boards.remove(player));
         }
-        Ok(())
+        Ok((merged.len() + left.len()) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::{EngineSettings, Event, Outcome};
+    use crate::hot::Hot;
+    use crate::model::board_view::PlayerName;
+    use crate::model::{Completeness, Player, ServerUrl, Snapshot};
+    use crate::store::StoreSettings;
+
+    const FROM_MS: i64 = 1_764_064_800_000;
+    const GAMES: u32 = 30;
+
+    fn url(n: u32) -> ServerUrl {
+        ServerUrl::parse(&format!("quake3://10.0.0.{n}:27960")).unwrap()
+    }
+
+    /// Each server has a game of its own, with two players.
+    fn observe(hot: &mut Hot, n: u32, t_ms: i64) {
+        let player = |who: i64| Player {
+            name: format!("player {who}").into(),
+            points: who + t_ms % 1_000,
+            ping: Some(40),
+            connected_ms: None,
+            bot: false,
+        };
+        let snapshot = Snapshot {
+            t_ms,
+            game: format!("game {n}"),
+            map: "map".to_owned(),
+            hostname: String::new(),
+            slots: 8,
+            players: (0..2).map(player).collect(),
+            completeness: Completeness::Full,
+        };
+        hot.handle(Event::Observed { url: url(n), outcome: Outcome::Snapshot(snapshot) }).unwrap();
+    }
+
+    /// Groups visited by refreshing the boards of the week.
+    fn visited(hot: &mut Hot) -> u64 {
+        hot.commit().unwrap();
+        let before = hot.engine.books.shelf.groups_visited;
+        while hot.engine.refresh_boards(&hot.store, 1).unwrap() {}
+        hot.engine.books.shelf.groups_visited - before
+    }
+
+    #[test]
+    fn changed_player_visits_only_the_groups_that_they_belong_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+        let mut hot = Hot::open(dir.path(), store, EngineSettings::default()).unwrap();
+        for n in 0..GAMES {
+            // Two of them have a tag, one of those another besides.
+            let tags = [("both", n < 2), ("one", n < 1), ("other", n == 7)];
+            let tags = tags.into_iter().filter(|(_, has)| *has).map(|(tag, _)| tag.to_owned()).collect();
+            hot.engine.add_server(url(n), tags, FROM_MS).unwrap();
+            observe(&mut hot, n, FROM_MS);
+        }
+        let window = hot.engine.windows_running()[0];
+        hot.commit_and_shelve(window).unwrap();
+        let boards = |hot: &Hot| hot.engine.boards(window).unwrap().boards.len();
+        assert_eq!(boards(&hot), GAMES as usize + 3);
+        visited(&mut hot);
+
+        for (n, groups) in [(0, 3), (1, 2), (2, 1), (7, 2)] {
+            observe(&mut hot, n, FROM_MS + 60_000);
+            assert_eq!(visited(&mut hot), 2 * groups, "server {n}");
+        }
+        // A tag less: its group is visited once more, to leave it.
+        hot.engine.tag_server(&url(1), &[], &["both".to_owned()]).unwrap();
+        assert_eq!(visited(&mut hot), 2 * 2);
+        observe(&mut hot, 1, FROM_MS + 120_000);
+        assert_eq!(visited(&mut hot), 2);
+        // Greylisted: out of its game and its tags, and in again.
+        for reason in [Some("fake".to_owned()), None] {
+            hot.engine.greylist(&url(0), reason).unwrap();
+            assert_eq!(visited(&mut hot), 2 * 3);
+        }
+        // A new game makes boards of its own.
+        observe(&mut hot, GAMES, FROM_MS + 120_000);
+        assert_eq!((visited(&mut hot), boards(&hot)), (2, GAMES as usize + 4));
+        // Who is no more may have been in any tag of the three, and in one game.
+        let Hot { engine, store } = &mut hot;
+        engine.forget_player(store, "game 9", &PlayerName::Name("player 1".into()), FROM_MS + 120_000).unwrap();
+        assert_eq!(visited(&mut hot), 4);
+        assert!(hot.engine.boards(window).unwrap().boards.values().all(|boards| boards.0[4].len() > 0));
     }
 }

@@ -50,9 +50,10 @@ impl Engine {
             return Ok(false);
         }
         let keys = self.books.tag_keys(&tags);
-        self.slot_mut(server).expect("named servers exist").record.tags = keys;
+        let tags = &mut self.slot_mut(server).expect("named servers exist").record.tags;
+        let before = std::mem::replace(tags, keys);
         self.books.server_changed(server);
-        self.books.shelf.server_changed(server);
+        self.books.shelf.server_changed(server, &before);
         Ok(true)
     }
 
@@ -117,6 +118,11 @@ impl Books {
     /// Whether a key is that of a tag, and not of one that was dropped.
     pub(super) fn is_tag(&self, tag: TagKey) -> bool {
         !self.tags.name(tag.0).is_empty()
+    }
+
+    /// All tags there are.
+    pub(super) fn all_tags(&self) -> impl Iterator<Item = TagKey> {
+        self.tags.keys().map(TagKey)
     }
 
     /// Those of a record that are there, as the admin gave them.
