@@ -18,6 +18,7 @@ use std::process::{Command, Stdio};
 use clqd::engine::EngineSettings;
 use clqd::hot::Hot;
 use clqd::store::StoreSettings;
+use serde_json::Value;
 
 fn fixtures() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures"))
@@ -57,4 +58,62 @@ fn write_the_fixture() {
         .args(["state", "state.jsonl", "replay", "replay.jsonl"]));
     let packed = zstd::encode_all(std::fs::File::open(&tar).unwrap(), 19).unwrap();
     std::fs::write(fixtures().join(name), packed).unwrap();
+}
+
+/// Unpacks a fixture.
+fn unpack(fixture: &str, into: &Path) {
+    let packed = std::fs::File::open(fixtures().join(fixture)).expect("a fixture");
+    let mut tar =
+        Command::new("tar").arg("-C").arg(into).arg("-x").stdin(Stdio::piped()).spawn().expect("tar is there");
+    zstd::stream::copy_decode(packed, tar.stdin.take().unwrap()).unwrap();
+    assert!(tar.wait().unwrap().success());
+}
+
+/// Whether an answer tells all that an earlier one told, and the same. It may have more fields.
+fn tells(now: &Value, before: &Value) -> Result<(), String> {
+    match (now, before) {
+        (Value::Object(now), Value::Object(before)) => before.iter().try_for_each(|(field, before)| {
+            let now = now.get(field).ok_or_else(|| format!("{field} is missing"))?;
+            tells(now, before).map_err(|why| format!("{field}: {why}"))
+        }),
+        (Value::Array(now), Value::Array(before)) if now.len() == before.len() => {
+            now.iter().zip(before).try_for_each(|(now, before)| tells(now, before))
+        }
+        _ if now == before => Ok(()),
+        _ => Err(format!("{now} was {before}")),
+    }
+}
+
+fn check_answers(hot: &mut Hot, expected: &Path) {
+    let expected = std::fs::read_to_string(expected).unwrap();
+    let lines = world::answers(hot);
+    assert_eq!(lines.len(), expected.lines().count());
+    for (now, before) in lines.iter().zip(expected.lines()) {
+        let before: Value = serde_json::from_str(before).unwrap();
+        let request = before.get("request").or(before.get("export"));
+        let errors = now["rows"].is_string() && before["rows"].is_string(); // wording is free
+        if before["request"]["cmd"] != "status" && !errors {
+            tells(now, &before).unwrap_or_else(|why| panic!("{request:?}: {why}"));
+        }
+    }
+}
+
+#[test]
+fn state_of_layout_3_is_migrated_and_answers_as_before() {
+    let place = tempfile::tempdir().unwrap();
+    unpack("state-v3.tar.zst", place.path());
+    let (state, replay) = (place.path().join("state"), place.path().join("replay"));
+    // A second time it is as any other.
+    for _ in 0..2 {
+        check_answers(&mut world::open(&state).unwrap(), &place.path().join("state.jsonl"));
+        check_answers(&mut open_replayed(&replay), &place.path().join("replay.jsonl"));
+    }
+    // It goes on as if this version had written it.
+    let fresh = place.path().join("fresh");
+    world::write(&fresh);
+    let [migrated, fresh] = [state, fresh].map(|dir| world::answers(&mut world::go_on(world::open(&dir).unwrap())));
+    assert!(migrated.len() > 400);
+    for (migrated, fresh) in migrated.iter().zip(&fresh) {
+        assert_eq!(migrated, fresh);
+    }
 }

@@ -557,10 +557,11 @@ mod tests {
     fn observe(hot: &mut Hot, n: u32, t_ms: i64) {
         let player = |who: i64| Player {
             name: format!("player {who}").into(),
-            points: who + t_ms % 1_000,
+            points: Some(who + t_ms % 1_000),
             ping: Some(40),
             connected_ms: None,
             bot: false,
+            spectator: false,
         };
         let snapshot = Snapshot {
             t_ms,
@@ -570,6 +571,8 @@ mod tests {
             slots: 8,
             players: (0..2).map(player).collect(),
             completeness: Completeness::Full,
+            count: None,
+            bots: None,
         };
         hot.handle(Event::Observed { url: url(n), outcome: Outcome::Snapshot(snapshot) }).unwrap();
     }

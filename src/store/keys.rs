@@ -20,6 +20,8 @@ pub const TAG: u8 = b'Y';
 pub const ALIAS: u8 = b'L';
 /// Hash of a name that is never stored again.
 pub const FORGOTTEN: u8 = b'F';
+/// How far a migration is, while one is in progress.
+pub const MIGRATING: u8 = b'Z';
 /// Player who is no more.
 pub const GONE: u8 = b'X';
 /// Window (its type in two bytes, its number in four), then one of the tags below.
@@ -44,6 +46,10 @@ pub fn shared(key: &[u8]) -> Option<usize> {
 
 pub fn meta() -> [u8; 1] {
     [META]
+}
+
+pub fn migrating() -> [u8; 1] {
+    [MIGRATING]
 }
 
 pub fn of(tag: u8, key: u32) -> Vec<u8> {

@@ -14,6 +14,7 @@ mod first;
 mod keys;
 mod leaf;
 mod mend;
+mod migrate;
 mod read;
 mod redo;
 mod tree;
@@ -64,8 +65,9 @@ pub enum StoreError {
     )]
     Newer { key: String, found: u8 },
     #[error(
-        "state record {key} has version {found}, this clqd reads version {VERSION}: it was written by an earlier \
-         clqd; install that one, or replay the scan log into another state directory"
+        "state record {key} has version {found}, this clqd migrates versions from {} on: open the state directory \
+         with a clqd of between, or replay the scan log into another state directory",
+        migrate::OLDEST
     )]
     Older { key: String, found: u8 },
     #[error("state record {key} cannot be read ({why}): restore the state directory from a backup")]
@@ -108,8 +110,7 @@ impl Store {
         mend::settle(path).map_err(|e| directory(path, e))?;
         let tree = Tree::new(db, path);
         let mut store = Store { tree, outbox: BTreeMap::new(), next_seq: 1, sweep: BTreeSet::new() };
-        // A redo file of another version is not to be brought in.
-        store.tree.get::<Meta>(&keys::meta())?;
+        migrate::run(&store.tree, &mut |_| ())?;
         store.redo()?;
         store.end_first()?;
         let outbox = |key: &[u8], seq: u64| match keys::read_outbox(key) {
@@ -187,8 +188,17 @@ impl Store {
 
     /// Applies the commit of the redo file, if there is one that was begun.
     fn redo(&mut self) -> Result<(), StoreError> {
-        let Some(changes) = redo::read(self.tree.path()).map_err(|e| self.unwritten(e))? else { return Ok(()) };
-        self.tree.write(changes.map(|change| change.map_err(|e| self.unwritten(e))))?;
+        let Some((version, changes)) = redo::read(self.tree.path()).map_err(|e| self.unwritten(e))? else {
+            return Ok(());
+        };
+        let present = |(key, value): Change| {
+            let value = match value {
+                Some(value) if version != VERSION => Some(migrate::convert(version, &key, value)?),
+                value => value,
+            };
+            Ok((key, value))
+        };
+        self.tree.write(changes.map(|change| change.map_err(|e| self.unwritten(e)).and_then(present)))?;
         self.tree.flush()?;
         redo::done(self.tree.path()).map_err(|e| self.unwritten(e))
     }

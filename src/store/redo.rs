@@ -9,16 +9,20 @@
 //! that twice is as once. A file that is not whole is of a commit that was not
 //! begun.
 //!
-//! `magic, (key len u32, key, value len u32 or MAX for a removal, value)*, crc32`,
-//! little-endian.
+//! `magic, version, (key len u32, key, value len u32 or MAX for a removal, value)*, crc32`,
+//! little-endian. The version is that of the values' layout (`tree::VERSION`).
 
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use super::tree::Change;
+use super::tree::{Change, VERSION};
 
-const MAGIC: &[u8; 8] = b"clqdredo";
+const MAGIC: &[u8; 7] = b"clqdred";
+/// In place of the version in the files of layout 3.
+const VERSION_3: u8 = b'o';
+/// Bytes of magic and version.
+const HEAD: u64 = 8;
 const REMOVED: u32 = u32::MAX;
 
 fn path(dir: &Path) -> PathBuf {
@@ -36,6 +40,7 @@ impl Writer<'_> {
         let inner = BufWriter::with_capacity(1 << 20, File::create(path(dir))?);
         let mut out = Sum { inner, crc: crc32fast::Hasher::new() };
         out.write_all(MAGIC)?;
+        out.write_all(&[VERSION])?;
         Ok(Writer { dir, out })
     }
 
@@ -67,9 +72,9 @@ pub(super) fn done(dir: &Path) -> std::io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// The changes of a whole redo file. `None`: there is none, or it is of a commit
-/// that was not begun; it is removed then.
-pub(super) fn read(dir: &Path) -> std::io::Result<Option<Changes>> {
+/// The changes of a whole redo file, and the version of their layout. `None`: there is
+/// none, or it is of a commit that was not begun; it is removed then.
+pub(super) fn read(dir: &Path) -> std::io::Result<Option<(u8, Changes)>> {
     let path = path(dir);
     let file = match File::open(&path) {
         Ok(file) => file,
@@ -82,12 +87,17 @@ pub(super) fn read(dir: &Path) -> std::io::Result<Option<Changes>> {
         return Ok(None);
     }
     let mut input = BufReader::with_capacity(1 << 20, File::open(&path)?);
-    input.read_exact(&mut [0; 8])?;
-    Ok(Some(Changes { input: input.take(len - 12) }))
+    let mut head = [0; HEAD as usize];
+    input.read_exact(&mut head)?;
+    let version = match head[MAGIC.len()] {
+        VERSION_3 => 3,
+        version => version,
+    };
+    Ok(Some((version, Changes { input: input.take(len - HEAD - 4) })))
 }
 
 fn is_whole(file: &File, len: u64) -> std::io::Result<bool> {
-    let Some(body) = len.checked_sub(4).filter(|body| *body >= 8) else { return Ok(false) };
+    let Some(body) = len.checked_sub(4).filter(|body| *body >= HEAD) else { return Ok(false) };
     let mut input = BufReader::with_capacity(1 << 20, file);
     let mut crc = crc32fast::Hasher::new();
     let mut buffer = vec![0; 1 << 16];
@@ -186,7 +196,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert!(read(dir.path()).unwrap().is_none());
         write(dir.path());
-        let read_back: Vec<Change> = read(dir.path()).unwrap().unwrap().map(Result::unwrap).collect();
+        let read_back: Vec<Change> = read(dir.path()).unwrap().unwrap().1.map(Result::unwrap).collect();
         assert_eq!(read_back, changes());
         done(dir.path()).unwrap();
         assert!(read(dir.path()).unwrap().is_none());

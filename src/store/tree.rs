@@ -15,7 +15,8 @@ use serde::de::DeserializeOwned;
 
 use super::{StoreError, keys, leaf};
 
-/// Version of every record's layout. A store with another one is refused.
+/// Version of every record's layout. A store with an older one is migrated when it is
+/// opened (`migrate`), one with a newer one is refused.
 pub(super) const VERSION: u8 = 4;
 
 /// Most changes that wait for being brought into leaves: they are in memory meanwhile.
@@ -29,6 +30,29 @@ pub(super) type Change = (Vec<u8>, Option<Vec<u8>>);
 pub(super) struct Tree {
     db: sled::Db,
     path: PathBuf,
+}
+
+/// A record or leaf as sled holds it, of whatever version.
+#[derive(Debug)]
+pub(super) struct Stored {
+    pub key: sled::IVec,
+    record: sled::IVec,
+}
+
+impl Stored {
+    /// At most [`VERSION`].
+    pub(super) fn version(&self) -> Result<u8, StoreError> {
+        match self.record.first() {
+            Some(&version) if version <= VERSION => Ok(version),
+            Some(&found) => Err(StoreError::Newer { key: keys::show(&self.key), found }),
+            None => Err(corrupt(&self.key, "empty")),
+        }
+    }
+
+    /// What is behind the version.
+    pub(super) fn body(&self) -> &[u8] {
+        self.record.get(1..).unwrap_or(&[])
+    }
 }
 
 impl Tree {
@@ -197,6 +221,30 @@ impl Tree {
     /// Puts bytes under a key, as they are.
     pub(super) fn insert(&self, key: &[u8], bytes: &[u8]) -> Result<(), StoreError> {
         self.db.insert(key, bytes).map(|_| ()).map_err(|e| self.failed(e))
+    }
+
+    /// Puts bytes under two keys, both or neither.
+    pub(super) fn insert_both(&self, one: (&[u8], &[u8]), other: (&[u8], &[u8])) -> Result<(), StoreError> {
+        let mut batch = sled::Batch::default();
+        [one, other].into_iter().for_each(|(key, bytes)| batch.insert(key, bytes));
+        self.db.apply_batch(batch).map_err(|e| self.failed(e))
+    }
+
+    /// Removes what is under a key.
+    pub(super) fn remove(&self, key: &[u8]) -> Result<(), StoreError> {
+        self.db.remove(key).map(|_| ()).map_err(|e| self.failed(e))
+    }
+
+    /// What is under a key.
+    pub(super) fn stored(&self, key: &[u8]) -> Result<Option<Stored>, StoreError> {
+        let record = self.db.get(key).map_err(|e| self.failed(e))?;
+        Ok(record.map(|record| Stored { key: key.into(), record }))
+    }
+
+    /// Everything behind a key, in order of key. What was read may be written meanwhile.
+    pub(super) fn stored_after(&self, key: Vec<u8>) -> impl Iterator<Item = Result<Stored, StoreError>> {
+        let items = self.db.range((Bound::Excluded(key), Bound::Unbounded));
+        items.map(|item| item.map(|(key, record)| Stored { key, record }).map_err(|e| self.failed(e)))
     }
 
     /// Lets go of everything.

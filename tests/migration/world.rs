@@ -140,6 +140,15 @@ pub fn write(dir: &Path) {
     world.hot.commit().expect("a store");
 }
 
+/// More scans, and the close of the week.
+pub fn go_on(hot: Hot) -> Hot {
+    let mut world = World { hot, minute: 2 * WEEK_MINUTES + 90 };
+    world.play(60);
+    world.go_to(3 * WEEK_MINUTES);
+    world.play(10);
+    world.hot
+}
+
 /// What is asked of the state: rows of all weeks as they are exported, then one line
 /// for each request, with the rows of its answer or the error.
 pub fn answers(hot: &mut Hot) -> Vec<Value> {

@@ -1,0 +1,287 @@
+//! Migration of a state directory that an earlier version wrote.
+//!
+//! The version byte in front of each stored record tells its layout. When the directory is
+//! opened and its meta has an older version, every record is converted in place, one
+//! after the other, before anything else is read. [`STEPS`] has one function for each
+//! old layout, which converts a value to the next one; a record goes through all steps
+//! from its version on. Keys never change, and a leaf stays one leaf: one record of sled
+//! is read, converted and written, so no record is ever half converted.
+//!
+//! Before the first record, a marker and the converted meta are written in one batch and
+//! flushed. From then on an older clqd refuses the directory (its meta is newer), and this
+//! one continues an interrupted migration whenever it opens the directory. The marker
+//! holds the key that was reached at the last flush. Records that are converted already
+//! have the present version and are passed over, so repeating a part changes nothing. The
+//! marker is removed last. No reader sees a mixed state, because [`run`] returns only
+//! when all records are converted.
+//!
+//! A redo file of the old layout stays as it is meanwhile; its values are converted when it is
+//! applied ([`convert`]).
+//!
+//! To change the layout: copy the types that change into a file of the present version
+//! (as `v3`), convert them there to the new ones, add the step, raise `tree::VERSION`, and
+//! keep a state directory that the last version wrote (`tests/migration.rs`). The steps
+//! before then convert to those copies.
+
+mod v3;
+
+use serde::{Deserialize, Serialize};
+
+use super::tree::{Stored, Tree, VERSION, corrupt};
+use super::{StoreError, keys, leaf};
+
+/// A value of one layout in the next one; `None`: its layout is the same there.
+/// Error: why it cannot be read.
+type Convert = fn(key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>, postcard::Error>;
+
+/// The steps from [`OLDEST`] to [`VERSION`], in order.
+const STEPS: [Convert; (VERSION - OLDEST) as usize] = [v3::convert];
+
+/// The oldest layout that can be migrated.
+pub(super) const OLDEST: u8 = 3;
+
+/// Records of sled between two flushes: about 4 MB.
+const RECORDS_PER_FLUSH: u64 = if cfg!(test) { 10 } else { 2_000 };
+
+/// Records of sled between two lines of the log: some seconds.
+const RECORDS_PER_REPORT: u64 = 200_000;
+
+/// A migration in progress.
+#[derive(Serialize, Deserialize)]
+struct Marker {
+    /// The version that the directory had.
+    from: u8,
+    /// All records up to this key are converted.
+    reached: Vec<u8>,
+}
+
+/// Migrates the directory if it has an older layout, or continues a migration that was
+/// interrupted. `each` is called after each record of sled, with how many are done.
+pub(super) fn run(tree: &Tree, each: &mut dyn FnMut(u64)) -> Result<(), StoreError> {
+    let Some(mut marker) = begin(tree)? else { return Ok(()) };
+    let path = tree.path().display();
+    tracing::info!("state directory {path}: migrating layout {} to {VERSION}", marker.from);
+    let mut done = 0;
+    let mut reached = marker.reached.clone();
+    for stored in tree.stored_after(reached.clone()) {
+        let stored = stored?;
+        reached.clear();
+        reached.extend_from_slice(&stored.key);
+        let version = stored.version()?;
+        if version != VERSION {
+            tree.insert(&stored.key, &converted(&stored, version)?)?;
+        }
+        done += 1;
+        if done % RECORDS_PER_FLUSH == 0 {
+            marker.reached.clone_from(&reached);
+            write(tree, &marker)?;
+            tree.flush()?;
+        }
+        if done % RECORDS_PER_REPORT == 0 {
+            tracing::info!("state directory {path}: {done} records migrated, reached {}", keys::show(&reached));
+        }
+        each(done);
+    }
+    tree.flush()?;
+    tree.remove(&keys::migrating())?;
+    tree.flush()?;
+    tracing::info!("state directory {path}: migrated to layout {VERSION}, {done} records");
+    Ok(())
+}
+
+/// A value of an older layout in the present one.
+pub(super) fn convert(version: u8, key: &[u8], value: Vec<u8>) -> Result<Vec<u8>, StoreError> {
+    let Some(skipped) = version.checked_sub(OLDEST) else {
+        return Err(StoreError::Older { key: keys::show(key), found: version });
+    };
+    let mut value = value;
+    for step in STEPS.iter().skip(skipped.into()) {
+        if let Some(new) = step(key, &value).map_err(|e| corrupt(key, &format!("version {version}: {e}")))? {
+            value = new;
+        }
+    }
+    Ok(value)
+}
+
+/// What is to be migrated, if anything is. Its marker and the converted meta are on disk.
+fn begin(tree: &Tree) -> Result<Option<Marker>, StoreError> {
+    // Without a meta nothing is there, see `first`.
+    let Some(meta) = tree.stored(&keys::meta())? else { return Ok(None) };
+    let from = meta.version()?;
+    let marker = match tree.stored(&keys::migrating())? {
+        Some(stored) => {
+            let marker: Marker =
+                postcard::from_bytes(stored.body()).map_err(|e| corrupt(&stored.key, &e.to_string()))?;
+            // An earlier clqd began it, so what it reached is not of the present version.
+            let reached = if from == VERSION { marker.reached } else { Vec::new() };
+            Marker { reached, ..marker }
+        }
+        None if from == VERSION => return Ok(None),
+        None => Marker { from, reached: Vec::new() },
+    };
+    if from != VERSION {
+        tree.insert_both((&keys::migrating(), &encode(&marker)), (&keys::meta(), &converted(&meta, from)?))?;
+        tree.flush()?;
+    }
+    Ok(Some(marker))
+}
+
+fn write(tree: &Tree, marker: &Marker) -> Result<(), StoreError> {
+    tree.insert(&keys::migrating(), &encode(marker))
+}
+
+fn encode(marker: &Marker) -> Vec<u8> {
+    postcard::to_extend(marker, vec![VERSION]).expect("a version and a key")
+}
+
+/// A record of sled as it is in the present layout.
+fn converted(stored: &Stored, version: u8) -> Result<Vec<u8>, StoreError> {
+    let mut bytes = Vec::with_capacity(stored.body().len() + stored.body().len() / 4 + 1);
+    bytes.push(VERSION);
+    let Some(shared) = keys::shared(&stored.key) else {
+        bytes.extend(convert(version, &stored.key, stored.body().to_vec())?);
+        return Ok(bytes);
+    };
+    let mut key = stored.key[..shared].to_vec();
+    for record in leaf::records(stored.body()) {
+        let (suffix, value) = record.map_err(|leaf::Torn| corrupt(&stored.key, "a leaf that is not whole"))?;
+        key.truncate(shared);
+        key.extend_from_slice(suffix);
+        leaf::push(&mut bytes, (suffix, &convert(version, &key, value.to_vec())?));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::path::{Path, PathBuf};
+    use std::process::{Command, Stdio};
+    use std::time::Duration;
+
+    use nix::sys::signal::{Signal, kill};
+
+    use super::*;
+    use crate::engine::Source;
+    use crate::model::commit::RowKey;
+    use crate::model::{PlayerKey, ServerKey, WeekKey, WeekRow};
+    use crate::store::tree::tests::tree;
+    use crate::store::{Store, StoreSettings, redo};
+
+    /// Told to a process that is to be killed: after how many records, and the directory.
+    const VICTIM: &str = "CLQD_TEST_MIGRATION";
+
+    /// A directory of layout 3.
+    fn old_state() -> (tempfile::TempDir, PathBuf) {
+        let place = tempfile::tempdir().unwrap();
+        let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/state-v3.tar.zst");
+        let mut tar = Command::new("tar").arg("-C").arg(place.path()).arg("-x").stdin(Stdio::piped()).spawn().unwrap();
+        zstd::stream::copy_decode(std::fs::File::open(fixture).unwrap(), tar.stdin.take().unwrap()).unwrap();
+        assert!(tar.wait().unwrap().success());
+        let dir = place.path().join("state");
+        (place, dir)
+    }
+
+    fn all(tree: &Tree) -> Vec<(Vec<u8>, u8, Vec<u8>)> {
+        let each = |stored: Result<Stored, StoreError>| {
+            let stored = stored.unwrap();
+            (stored.key.to_vec(), stored.version().unwrap(), stored.body().to_vec())
+        };
+        tree.stored_after(Vec::new()).map(each).collect()
+    }
+
+    /// A lock is released a little late after a kill.
+    fn open_tree(dir: &Path) -> Tree {
+        for _ in 0..600 {
+            if let Ok(db) = sled::Config::new().path(dir).flush_every_ms(None).open() {
+                return Tree::new(db, dir);
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        panic!("{} stays locked", dir.display());
+    }
+
+    #[test]
+    fn migration_that_was_killed_is_continued_and_never_seen_half_done() {
+        if let Ok(victim) = std::env::var(VICTIM) {
+            let (kill_at, dir) = victim.split_once(' ').unwrap();
+            let (kill_at, tree) = (kill_at.parse::<u64>().unwrap(), open_tree(Path::new(dir)));
+            return run(&tree, &mut |done| {
+                if done == kill_at {
+                    kill(nix::unistd::getpid(), Signal::SIGKILL).unwrap();
+                }
+            })
+            .unwrap();
+        }
+        let (_place, dir) = old_state();
+        let it = tree(&dir);
+        let before = all(&it);
+        assert!(before.iter().all(|(_, version, _)| *version == 3) && before.len() > 200, "{}", before.len());
+        let mut count = 0;
+        run(&it, &mut |done| count = done).unwrap();
+        // It meets its marker, too.
+        assert_eq!(count, before.len() as u64 + 1);
+        let migrated = all(&it);
+        assert!(migrated.iter().map(|(key, ..)| key).eq(before.iter().map(|(key, ..)| key)), "the same keys");
+        assert!(migrated.iter().all(|(_, version, _)| *version == VERSION));
+        run(&it, &mut |_| panic!("nothing is left to do")).unwrap();
+
+        for kill_at in [1, 9, 10, 11, 100, count - 3, count] {
+            let (_place, dir) = old_state();
+            // Killed again and again on the way: each time a little further.
+            for _ in 0..2 {
+                let this = std::env::current_exe().unwrap();
+                let name = std::thread::current().name().unwrap().to_owned();
+                let victim = format!("{kill_at} {}", dir.display());
+                let mut command = Command::new(this);
+                command.args(["--exact", &name]).env(VICTIM, victim).stdout(Stdio::null()).stderr(Stdio::null());
+                let status = command.status().unwrap();
+                assert!(status.signal() == Some(9) || status.success(), "{status}");
+                let it = open_tree(&dir);
+                let marker = it.stored(&keys::migrating()).unwrap();
+                let meta = it.stored(&keys::meta()).unwrap().unwrap();
+                // An older clqd refuses it, this one knows that it is to go on.
+                assert_eq!(meta.version().unwrap(), VERSION);
+                assert_eq!(marker.is_some(), !status.success());
+            }
+            let it = open_tree(&dir);
+            run(&it, &mut |_| ()).unwrap();
+            assert!(all(&it) == migrated, "killed after {kill_at} of {count} records");
+        }
+    }
+
+    #[test]
+    fn large_commit_of_the_old_layout_that_was_begun_is_finished() {
+        let (_place, dir) = old_state();
+        let key = |n: u32| RowKey { window: WeekKey(2_917).into(), server: ServerKey(1 + n % 6), player: PlayerKey(n) };
+        let mut writer = redo::Writer::create(&dir).unwrap();
+        (1..300).for_each(|n| writer.put(&keys::row(key(n)), Some(&v3::tests::row(n.into()))).unwrap());
+        writer.finish().unwrap();
+        // As that version marked the file.
+        let path = dir.join("redo");
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes.truncate(bytes.len() - 4);
+        bytes[7] = b'o';
+        bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
+        std::fs::write(&path, bytes).unwrap();
+
+        let store = Store::open(&dir, StoreSettings { cache_bytes: 16 << 20, create: false }).unwrap();
+        for n in 1..300 {
+            let row: WeekRow = store.row(key(n)).unwrap().unwrap();
+            assert_eq!((row.points, row.starts), (n.into(), 2));
+        }
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn version_that_cannot_be_migrated_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let it = tree(dir.path());
+        it.insert(&keys::meta(), &[2, 0]).unwrap();
+        let error = run(&it, &mut |_| ()).unwrap_err();
+        assert!(matches!(error, StoreError::Older { found: 2, .. }), "{error}");
+        it.insert(&keys::meta(), &[VERSION + 1, 0]).unwrap();
+        let error = run(&it, &mut |_| ()).unwrap_err();
+        assert!(matches!(error, StoreError::Newer { .. }), "{error}");
+    }
+}
