@@ -113,7 +113,20 @@ fn state_of_layout_3_is_migrated_and_answers_as_before() {
     world::write(&fresh);
     let [migrated, fresh] = [state, fresh].map(|dir| world::answers(&mut world::go_on(world::open(&dir).unwrap())));
     assert!(migrated.len() > 400);
-    for (migrated, fresh) in migrated.iter().zip(&fresh) {
-        assert_eq!(migrated, fresh);
+    for (migrated, fresh) in migrated.into_iter().zip(fresh) {
+        assert_eq!(without_estimates(migrated), without_estimates(fresh));
     }
+}
+
+/// Estimates of old rows begin from what was counted.
+fn without_estimates(mut answer: Value) -> Value {
+    match &mut answer {
+        Value::Object(fields) => {
+            fields.retain(|field, _| !matches!(field.as_str(), "time_est_ms" | "points_est"));
+            fields.values_mut().for_each(|value| *value = without_estimates(value.take()));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| *item = without_estimates(item.take())),
+        _ => {}
+    }
+    answer
 }
