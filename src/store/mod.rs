@@ -8,6 +8,7 @@
 //! (`leaf`, `tree`).
 
 mod changes;
+mod clean;
 mod corrections;
 mod fill;
 mod first;
@@ -65,8 +66,8 @@ pub enum StoreError {
     )]
     Newer { key: String, found: u8 },
     #[error(
-        "state record {key} has version {found}, this clqd migrates versions from {} on: open the state directory \
-         with a clqd of between, or replay the scan log into another state directory",
+        "state record {key} has version {found}, this clqd migrates version {} and later: open the state directory \
+         once with a clqd between the two, or replay the scan log into another state directory",
         migrate::OLDEST
     )]
     Older { key: String, found: u8 },
@@ -108,7 +109,7 @@ impl Store {
             source => StoreError::Sled { path: path.to_owned(), source },
         })?;
         mend::settle(path).map_err(|e| directory(path, e))?;
-        let tree = Tree::new(db, path);
+        let tree = Tree::new(db, path).map_err(|source| StoreError::Sled { path: path.to_owned(), source })?;
         let mut store = Store { tree, outbox: BTreeMap::new(), next_seq: 1, sweep: BTreeSet::new() };
         migrate::run(&store.tree, &mut |_| ())?;
         store.redo()?;

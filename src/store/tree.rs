@@ -10,9 +10,11 @@
 
 use std::ops::{Bound, ControlFlow, Range};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
+use super::clean::Cleaner;
 use super::{StoreError, keys, leaf};
 
 /// Version of every record's layout. A store with an older one is migrated when it is
@@ -28,6 +30,8 @@ pub(super) type Change = (Vec<u8>, Option<Vec<u8>>);
 /// See the head of the file.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
+    /// Dropped before the database.
+    cleaner: Arc<Cleaner>,
     db: sled::Db,
     path: PathBuf,
 }
@@ -56,8 +60,8 @@ impl Stored {
 }
 
 impl Tree {
-    pub(super) fn new(db: sled::Db, path: &Path) -> Tree {
-        Tree { db, path: path.to_owned() }
+    pub(super) fn new(db: sled::Db, path: &Path) -> sled::Result<Tree> {
+        Ok(Tree { cleaner: Arc::new(Cleaner::start(&db)?), db, path: path.to_owned() })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -174,15 +178,20 @@ impl Tree {
         changes.reverse();
         changes.dedup_by(|(a, _), (b, _)| a == b);
         changes.reverse();
-        let mut batch = sled::Batch::default();
+        let (mut batch, mut written) = (sled::Batch::default(), 0);
         let mut left = changes.as_slice();
         while !left.is_empty() {
             let run;
             (run, left) = left.split_at(self.run(left)?);
-            self.change(run, &mut |key, record| add(&mut batch, key, record))?;
+            self.change(run, &mut |key, record| {
+                written += 1;
+                add(&mut batch, key, record);
+            })?;
         }
         self.db.apply_batch(batch).map_err(|e| self.failed(e))?;
-        self.flush()
+        self.flush()?;
+        self.cleaner.written(written);
+        Ok(())
     }
 
     /// Brings in changes that need not be one: what stands in one leaf is. They are
@@ -201,6 +210,7 @@ impl Tree {
     fn write_run(&self, run: &[Change]) -> Result<(), StoreError> {
         let mut records: Vec<Change> = Vec::new();
         self.change(run, &mut |key, record| records.push((key, record)))?;
+        self.cleaner.written(records.len());
         match <[Change; 1]>::try_from(records) {
             Ok([(key, Some(record))]) => self.insert(&key, &record)?,
             Ok([(key, None)]) => _ = self.db.remove(key).map_err(|e| self.failed(e))?,
@@ -216,6 +226,12 @@ impl Tree {
     /// The same of one.
     pub(super) fn write_one(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreError> {
         self.write_run(&[(key.to_vec(), value.map(<[u8]>::to_vec))])
+    }
+
+    /// Puts other bytes under a key that is there, as they are.
+    pub(super) fn rewrite(&self, key: &[u8], bytes: &[u8]) -> Result<(), StoreError> {
+        self.cleaner.written(1);
+        self.insert(key, bytes)
     }
 
     /// Puts bytes under a key, as they are.
@@ -267,6 +283,7 @@ impl Tree {
             n += 1;
         }
         self.db.apply_batch(batch).map_err(|e| self.failed(e))?;
+        self.cleaner.written(n);
         Ok(n == most)
     }
 
@@ -329,6 +346,11 @@ impl Tree {
             put(fence.take().unwrap_or_else(|| [prefix, &first].concat()), Some(leaf));
         }
         Ok(())
+    }
+
+    #[cfg(test)]
+    pub(super) fn wait_for_cleaner(&self) {
+        self.cleaner.wait();
     }
 
     fn failed(&self, source: sled::Error) -> StoreError {
@@ -413,7 +435,7 @@ pub(super) mod tests {
     use crate::store::keys::tests::row;
 
     pub fn tree(dir: &Path) -> Tree {
-        Tree::new(sled::Config::new().path(dir).flush_every_ms(None).open().unwrap(), dir)
+        Tree::new(sled::Config::new().path(dir).flush_every_ms(None).open().unwrap(), dir).unwrap()
     }
 
     pub fn all(tree: &Tree, range: Range<Vec<u8>>) -> Vec<(Vec<u8>, Vec<u8>)> {

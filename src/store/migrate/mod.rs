@@ -69,7 +69,7 @@ pub(super) fn run(tree: &Tree, each: &mut dyn FnMut(u64)) -> Result<(), StoreErr
         reached.extend_from_slice(&stored.key);
         let version = stored.version()?;
         if version != VERSION {
-            tree.insert(&stored.key, &converted(&stored, version)?)?;
+            tree.rewrite(&stored.key, &converted(&stored, version)?)?;
         }
         done += 1;
         if done % RECORDS_PER_FLUSH == 0 {
@@ -194,7 +194,7 @@ mod tests {
     fn open_tree(dir: &Path) -> Tree {
         for _ in 0..600 {
             if let Ok(db) = sled::Config::new().path(dir).flush_every_ms(None).open() {
-                return Tree::new(db, dir);
+                return Tree::new(db, dir).unwrap();
             }
             std::thread::sleep(Duration::from_millis(100));
         }

@@ -1,0 +1,134 @@
+//! How large the state directory of a running daemon becomes: `cargo bench --bench size`.
+//!
+//! Generates the scans of a week (`CLQD_SERVERS`, default 400; `CLQD_HOURS`, default
+//! 168) in order of time and applies them twice: as the daemon does, with a small commit
+//! every `CLQD_COMMIT_MS` of their time (default 2,000, so that commits are as large as
+//! those of ten times as many servers at the daemon's 200 ms), and as `clqd replay` does,
+//! with as few commits as memory allows. Prints how the first directory grows, the time of
+//! a commit, and the size of both. The scans come a thousand times as fast as in life, so
+//! the thread that cleans the directory has far less time than in life.
+//!
+//! Fails where the first directory exceeds the bound that `src/store/clean.rs` documents: 2.5
+//! times the second, plus 4 MB.
+//!
+//! RESULTS
+
+mod measure;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+use clqd::cli::replay::{Replay, memory_of_machine};
+use clqd::config::Config;
+use clqd::engine::{Event, Outcome};
+use clqd::fleet::{History, Settings, World, address};
+use clqd::hot::Hot;
+use clqd::model::ServerUrl;
+use measure::{on_core, on_disk};
+
+const START_MS: i64 = 1_763_942_400_000; // Monday 2025-11-24 00:00 UTC
+
+/// Most bytes of a live directory for those of a replay: 5 halves, and what a small one
+/// takes anyway.
+const TIMES_MAX: (u64, u64) = (5, 2);
+const BYTES_BESIDE: u64 = 4 << 20;
+
+fn main() -> anyhow::Result<()> {
+    let number = |name: &str, or: u32| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(or);
+    let (servers, hours) = (number("CLQD_SERVERS", 400), number("CLQD_HOURS", 168));
+    let commit_ms = i64::from(number("CLQD_COMMIT_MS", 2_000));
+    let place = tempfile::tempdir()?;
+    let end_ms = START_MS + i64::from(hours) * 3_600_000;
+    let mut config = Config::default();
+    config.store.cache_bytes = u64::from(number("CLQD_CACHE_MB", 256)) << 20;
+
+    let live_dir = place.path().join("live");
+    let mut hot = Hot::of_config(&config, &live_dir, true)?;
+    let (mut commit_due_ms, mut commits, mut snapshots) = (START_MS, Times::default(), 0_u64);
+    let mut reports = (1..=8).map(|n| START_MS + (end_ms - START_MS) * n / 8).peekable();
+    let began = Instant::now();
+    let mut world = world(servers);
+    let urls = urls(&world)?;
+    println!("live: hours, snapshots, MB in the directory");
+    for (t_ms, server, snapshot) in History::new(&mut world, START_MS, end_ms) {
+        if t_ms >= commit_due_ms {
+            hot.handle(Event::Tick { now_ms: t_ms })?;
+            let (began, on_core_began) = (Instant::now(), on_core()?);
+            hot.commit()?;
+            commits.add(began.elapsed(), on_core()? - on_core_began);
+            commit_due_ms = t_ms + commit_ms;
+        }
+        if reports.next_if(|due| t_ms >= *due).is_some() {
+            println!("  {:>4} {snapshots:>9} {:>6}", (t_ms - START_MS) / 3_600_000, on_disk(&live_dir)? >> 20);
+        }
+        snapshots += 1;
+        hot.handle(Event::Observed { url: urls[server as usize].clone(), outcome: Outcome::Snapshot(snapshot) })?;
+    }
+    hot.commit()?;
+    let took = began.elapsed();
+    let live = on_disk(&live_dir)?;
+    println!(
+        "live    {snapshots} snapshots in {:.0} s: {} MB on disk; {} commits, {:.0} us each, {:.0} us of it on a core, 99 % below {:.1} ms",
+        took.as_secs_f64(),
+        live >> 20,
+        commits.all.len(),
+        commits.mean_us(),
+        commits.on_core.as_micros() as f64 / commits.all.len() as f64,
+        commits.quantile_ms(0.99)
+    );
+    drop(hot);
+    let reopened = Hot::of_config(&config, &live_dir, false)?;
+    drop(reopened);
+    println!("        {} MB after a restart", on_disk(&live_dir)? >> 20);
+
+    let replay_dir = place.path().join("replay");
+    replay(&config, &replay_dir, servers, end_ms)?;
+    let replayed = on_disk(&replay_dir)?;
+    let times = live as f64 / replayed as f64;
+    println!("replay  {} MB on disk; live {times:.2} times as much", replayed >> 20);
+    ensure!(live <= replayed * TIMES_MAX.0 / TIMES_MAX.1 + BYTES_BESIDE, "the directory is larger than it may be");
+    Ok(())
+}
+
+#[derive(Default)]
+struct Times {
+    all: Vec<Duration>,
+    on_core: Duration,
+}
+
+impl Times {
+    fn add(&mut self, took: Duration, on_core: Duration) {
+        self.all.push(took);
+        self.on_core += on_core;
+    }
+
+    fn mean_us(&self) -> f64 {
+        self.all.iter().sum::<Duration>().as_micros() as f64 / self.all.len().max(1) as f64
+    }
+
+    fn quantile_ms(&mut self, share: f64) -> f64 {
+        self.all.sort_unstable();
+        self.all.get((self.all.len() as f64 * share) as usize).map_or(0.0, |time| time.as_secs_f64() * 1e3)
+    }
+}
+
+fn world(servers: u32) -> World {
+    World::new(Settings { servers, start_ms: START_MS, activity: 1.0, truth: false, ..Settings::default() })
+}
+
+fn urls(world: &World) -> anyhow::Result<Vec<ServerUrl>> {
+    let url = |server| format!("{}://{}:27960", world.family(server).scheme(), address::address(server));
+    (0..world.servers()).map(|server| Ok(ServerUrl::parse(&url(server))?)).collect()
+}
+
+fn replay(config: &Config, dir: &Path, servers: u32, end_ms: i64) -> anyhow::Result<()> {
+    let mut hot = Hot::of_config(config, dir, true)?;
+    let mut world = world(servers);
+    let urls = urls(&world)?;
+    let mut replay = Replay::new(&mut hot, memory_of_machine());
+    for (_, server, snapshot) in History::new(&mut world, START_MS, end_ms) {
+        replay.take(urls[server as usize].clone(), Outcome::Snapshot(snapshot))?;
+    }
+    Ok(replay.finish()?)
+}
