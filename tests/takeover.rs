@@ -89,7 +89,7 @@ impl Town {
         for server in 0..SERVERS {
             let t_ms = FROM_MS + i64::from(self.step) * 120_000 + i64::from(server);
             let snapshot = scans::snapshot(t_ms, list(server, self.step));
-            let outcome = Outcome::Snapshot(Snapshot { map: format!("m{}", self.step / 20), ..snapshot });
+            let outcome = Outcome::Snapshot(Snapshot { map: format!("m{}", self.step / 20), slots: 64, ..snapshot });
             scanlog::write(&mut self.log, &url(server), &outcome);
             if let Some(rebuilder) = &mut self.rebuilder {
                 rebuilder.add(&url(server), &outcome);

@@ -624,6 +624,6 @@ mod tests {
         let Hot { engine, store } = &mut hot;
         engine.forget_player(store, "game 9", &PlayerName::Name("player 1".into()), FROM_MS + 120_000).unwrap();
         assert_eq!(visited(&mut hot), 4);
-        assert!(hot.engine.boards(window).unwrap().boards.values().all(|boards| boards.0[4].len() > 0));
+        assert!(hot.engine.boards(window).unwrap().boards.values().all(|boards| !boards.0[4].is_empty()));
     }
 }

@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 /// Pages taken from the queue for 100 records written, measured with `benches/size.rs`.
-const PERCENT: u64 = 25;
+const PERCENT: u64 = 12;
 
 /// Changes of one page until it is replaced.
 const CHANGES_PER_PAGE: u64 = 11;
