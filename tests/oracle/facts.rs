@@ -133,8 +133,8 @@ pub struct Revealed {
 /// Compares each snapshot with the one before it of the same server.
 ///
 /// [open] RULES 14.5: the name was in the previous list as a spectator if any
-/// spectator of that game bears it, however often it stands there. A change of
-/// game lets everyone enter anew, spectators too.
+/// spectator there bears it, however often it stands there, and even if the game
+/// was another one.
 ///
 /// [open] An entry without points that stays to have some gains nothing, but on a
 /// restart.
@@ -161,9 +161,7 @@ pub fn compare_all(snapshots: &[Snapshot], settings: &Settings) -> Revealed {
                 facts.push(Fact { t: cur.t, week, server: cur.server.clone(), who: who.clone(), kind });
             };
             let stayed = visible.and_then(|prev| Some((prev, prev.player(&who)?)));
-            let watched = visible.is_some_and(|prev| {
-                prev.game == cur.game && prev.entries.iter().any(|e| e.spectator && e.name == entry.name)
-            });
+            let watched = visible.is_some_and(|prev| prev.entries.iter().any(|e| e.spectator && e.name == entry.name));
             let gain = match (stayed, entry.points) {
                 (_, None) => 0,
                 (Some(_), Some(points)) if restarted => points.max(0),
@@ -252,9 +250,9 @@ fn gain_of_who_stayed(prev: i64, cur: i64) -> i64 {
 
 /// RULES 4. [open] After a change of game names are compared all the same.
 ///
-/// [open] A name with no points in either list is a name in common, but counts in
-/// neither sum. In point 2 spectators make a name stand more than once; it stands
-/// in the other list if someone plays under it.
+/// [open] A name without points in a list is a name in common, and adds nothing to
+/// the sum of that list. In point 2 spectators count for "more than once", as they
+/// do for "once", and for whether the name stands in the other list.
 fn restarted(prev: &Snapshot, cur: &Snapshot, settings: &Settings) -> bool {
     if prev.map != cur.map {
         return true;
@@ -266,14 +264,12 @@ fn restarted(prev: &Snapshot, cur: &Snapshot, settings: &Settings) -> bool {
         .filter_map(|before| Some((before.points, once(cur, &before.name)?)))
         .collect();
     if in_both.is_empty() {
-        let plays = |s: &Snapshot, name: &str| s.playing().any(|e| e.name == name);
-        let may_be_the_same = |name: &str| prev.times(name).max(cur.times(name)) > 1 && plays(cur, name);
-        return !prev.playing().any(|e| may_be_the_same(&e.name))
+        let may_be_the_same = |e: &Entry| prev.times(&e.name).max(cur.times(&e.name)) > 1 && cur.times(&e.name) > 0;
+        return !prev.entries.iter().any(may_be_the_same)
             && prev.playing().any(|e| e.points.is_some_and(|points| points > 0));
     }
-    let with_points = || in_both.iter().filter_map(|&(prev, cur)| Some((prev?, cur?)));
-    let p: i64 = with_points().map(|(prev, _)| prev.max(0)).sum();
-    let c: i64 = with_points().map(|(_, cur)| cur.max(0)).sum();
+    let p: i64 = in_both.iter().filter_map(|(prev, _)| *prev).map(|points| points.max(0)).sum();
+    let c: i64 = in_both.iter().filter_map(|(_, cur)| *cur).map(|points| points.max(0)).sum();
     p - c >= settings.round_drop_min && (c as f64) < settings.round_drop_ratio * (p as f64)
 }
 

@@ -12,6 +12,7 @@
 
 #![allow(dead_code, unused_imports, reason = "each test that includes this module uses its part of it")]
 
+pub mod adapter;
 pub mod compare;
 mod facts;
 pub mod generate;

@@ -40,15 +40,15 @@ pub struct Screen {
     pub new_names_per_day_max: usize,
     pub games_max: usize,
     pub maps_max: usize,
-    /// Game, or `scheme://`, and the points that mark a spectator there. Beside
-    /// -666 in games of DarkPlaces.
+    /// Game, or `scheme://`, or `darkplaces_games`, and the points that mark a
+    /// spectator there.
     pub spectator_points: Vec<(String, i64)>,
     pub gain_max: i64,
 }
 
 impl Default for Screen {
     fn default() -> Screen {
-        let marked = ["Warsow", "Warfork", "quakeworld://"];
+        let marked = [("darkplaces_games", -666), ("Warsow", -9_999), ("Warfork", -9_999), ("quakeworld://", -9_999)];
         Screen {
             enabled: true,
             frozen_after_s: 6 * 3_600,
@@ -57,7 +57,7 @@ impl Default for Screen {
             new_names_per_day_max: 2_000,
             games_max: 10_000,
             maps_max: 1_000_000,
-            spectator_points: marked.map(|of| (of.to_owned(), -9_999)).to_vec(),
+            spectator_points: marked.map(|(of, points)| (of.to_owned(), points)).to_vec(),
             gain_max: 1_000_000,
         }
     }
@@ -353,10 +353,9 @@ fn of_darkplaces(game: &str, settings: &Settings) -> bool {
 fn is_spectator(line: &Line, game: &str, player: &LoggedPlayer, settings: &Settings) -> bool {
     let marks = |of: &str| match of.strip_suffix("://") {
         Some(scheme) => line.url.scheme() == scheme,
+        None if of == "darkplaces_games" => of_darkplaces(game, settings),
         None => of == game,
     };
     let mut markers = settings.screen.spectator_points.iter();
-    player.spectator
-        || player.points == Some(-666) && of_darkplaces(game, settings)
-        || markers.any(|(of, points)| marks(of) && player.points == Some(*points))
+    player.spectator || markers.any(|(of, points)| marks(of) && player.points == Some(*points))
 }

@@ -57,9 +57,9 @@ impl Oracle {
         counts.into_iter().filter(|of| of.outcome == Outcome::Full).map(|of| (of.t, of.assumed)).collect()
     }
 
-    /// The assumed count after the last line of a server.
-    pub fn assumed_count_now(&self, server: &str) -> u32 {
-        self.counts(server).last().map_or(0, |of| of.assumed)
+    /// The assumed count after each line of a server.
+    pub fn assumed_after_lines(&self, server: &str) -> Vec<u32> {
+        self.counts(server).into_iter().map(|of| of.assumed).collect()
     }
 
     /// After each line of a server. The last three counts are cleared while its list is frozen.
