@@ -27,8 +27,9 @@ use clqd::hot::Hot;
 use clqd::model::week::Calendar;
 use clqd::model::{ServerUrl, WindowKey};
 use clqd::scanlog;
+use oracle::adapter::rules;
 use oracle::compare::{Segments, open};
-use oracle::generate::{Random, scan_log};
+use oracle::generate::{Random, scan_log, screening};
 use oracle::{Oracle, Settings};
 
 /// Where clocks change at night, at midnight, by half an hour, never.
@@ -55,6 +56,16 @@ fn boards_equal_oracle() {
     segments.assert_rounded_half_up();
 }
 
+/// With players who are on the time boards only, and keys that no spectator gets.
+#[test]
+fn boards_of_screened_lists_equal_oracle() {
+    for seed in seeds().step_by(2) {
+        let run = Run::screened(seed);
+        eprintln!("{}", run.of);
+        run.check();
+    }
+}
+
 struct Run {
     of: String,
     random: Random,
@@ -72,7 +83,19 @@ impl Run {
         let calendar = Calendar::new(zone).expect("a zone");
         let mut random = Random(seed ^ 0xB0A2D);
         let log = moved(&scan_log(seed, &calendar), &calendar, &mut random);
-        let settings = Settings { calendar, elo_carry_over: random.below(3) == 0, ..Settings::default() };
+        Run::of(seed, log, Settings { calendar, ..Settings::default() }, random)
+    }
+
+    fn screened(seed: u64) -> Run {
+        let calendar = Calendar::new(ZONES[(seed % ZONES.len() as u64) as usize]).expect("a zone");
+        let log = screening::log(seed, &calendar);
+        let screen = screening::screen(seed);
+        Run::of(seed, log, Settings { calendar, screen, ..Settings::default() }, Random(seed ^ 0xB0A2D))
+    }
+
+    fn of(seed: u64, log: String, settings: Settings, mut random: Random) -> Run {
+        let settings = Settings { elo_carry_over: random.below(3) == 0, ..settings };
+        let zone = settings.calendar.zone_name().to_owned();
         let oracle = Oracle::new(&log, settings);
         let begins = oracle.lines[0].t;
         let specs = specs(begins, &mut random);
@@ -90,10 +113,8 @@ impl Run {
     }
 
     fn settings(&self) -> EngineSettings {
-        let mut rules = EngineSettings::default().rules;
-        rules.elo.carry_over = self.oracle.settings.elo_carry_over;
         EngineSettings {
-            rules,
+            rules: rules(&self.oracle.settings),
             windows: Windows::new(self.oracle.settings.calendar, self.specs.iter().copied()).expect("types"),
             low_is_better: self.low.clone(),
             ties: self.ties.clone(),

@@ -9,24 +9,45 @@ use std::collections::BTreeMap;
 use clqd::board::window::{Shape, WindowSpec, Windows};
 use clqd::model::week::Calendar;
 use clqd::model::{WeekKey, WindowKey, WindowType};
-use oracle::generate::scan_log;
-use oracle::{FactKind, LineKind, MapTime, Oracle, Quarter, Scope, Settings, Snapshot, Stretches};
+use oracle::generate::{scan_log, screening};
+use oracle::{FactKind, LineKind, MapTime, Oracle, Outcome, Quarter, Reason, Scope, Settings, Snapshot, Stretches};
 use serde_json::Value;
 
 const LOG: &str = include_str!("fixtures/scan-log.jsonl");
-const HOUR_MS: i64 = 3_600_000;
 const EXPORT: &str = include_str!("fixtures/export.jsonl");
+const SCREENING_LOG: &str = include_str!("fixtures/screening-log.jsonl");
+const SCREENING_EXPORT: &str = include_str!("fixtures/screening-export.jsonl");
+const HOUR_MS: i64 = 3_600_000;
 
 #[test]
 fn example_of_another_implementation() {
-    let oracle = Oracle::new(LOG, Settings::default());
+    check_example(LOG, EXPORT, false);
+}
+
+#[test]
+fn screening_example_of_another_implementation() {
+    check_example(SCREENING_LOG, SCREENING_EXPORT, true);
+}
+
+fn check_example(log: &str, export: &str, screened: bool) {
+    let oracle = Oracle::new(log, Settings::default());
     let got: Vec<String> = oracle.weeks().into_iter().flat_map(|week| oracle.export(week)).collect();
-    let want: Vec<&str> = EXPORT.lines().collect();
-    assert_eq!(got.len(), want.len());
+    let want: Vec<&str> = export.lines().collect();
+    let who = |line: &str| -> (String, String) {
+        let value: Value = serde_json::from_str(line).unwrap();
+        (value["server"].to_string(), value["player"].to_string())
+    };
+    assert_eq!(
+        got.iter().map(|line| who(line)).collect::<Vec<_>>(),
+        want.iter().map(|line| who(line)).collect::<Vec<_>>()
+    );
     for (got_line, want_line) in got.iter().zip(want) {
         let got: Value = serde_json::from_str(got_line).unwrap();
         let want: Value = serde_json::from_str(want_line).unwrap();
         assert!(same(&got, &want), "\n got {got_line}\nwant {want_line}");
+        // The older example has no estimates.
+        assert_eq!(want["time_est_ms"].is_null(), !screened);
+        assert!(!screened || got["time_est_ms"] == want["time_est_ms"], "\n got {got_line}\nwant {want_line}");
         let order = |line: &str| -> Vec<usize> {
             ["week", "server", "game", "player", "measured_ms", "starts", "time_ms", "points", "clq1", "clq1_segments"]
                 .map(|field| line.find(&format!("\"{field}\": ")).unwrap())
@@ -184,13 +205,13 @@ fn generated_logs_hold_what_they_are_meant_to() {
                 see("a name twice", cur.entries.iter().any(|e| !e.once));
                 see("an ignored name", cur.entries.iter().any(|e| e.name == "UnnamedPlayer" && e.once));
                 see("an empty name", cur.entries.iter().any(|e| e.name.is_empty() && e.once));
-                see("negative points", cur.entries.iter().any(|e| e.points < 0));
+                see("negative points", cur.entries.iter().any(|e| e.points.is_some_and(|points| points < 0)));
                 see("a game that changes", prev.game != cur.game);
                 let both: Vec<(i64, i64)> = prev
                     .entries
                     .iter()
                     .filter(|e| e.once)
-                    .filter_map(|e| Some((e.points, cur.entries.iter().find(|c| c.once && c.name == e.name)?.points)))
+                    .filter_map(|e| Some((e.points?, cur.entries.iter().find(|c| c.once && c.name == e.name)?.points?)))
                     .collect();
                 let p: i64 = both.iter().map(|both| both.0.max(0)).sum();
                 let c: i64 = both.iter().map(|both| both.1.max(0)).sum();
@@ -199,7 +220,10 @@ fn generated_logs_hold_what_they_are_meant_to() {
                 see("points that fall by 4", same_map && p - c == 4 && 2 * c < p);
                 see("points that fall to a half", same_map && p - c >= 5 && 2 * c == p);
                 see("points that fall to just below a half", same_map && p - c >= 5 && 2 * c + 1 == p);
-                see("no name in common", same_map && both.is_empty() && prev.entries.iter().any(|e| e.points > 0));
+                see(
+                    "no name in common",
+                    same_map && both.is_empty() && prev.entries.iter().any(|e| e.points > Some(0)),
+                );
                 see("own points that fall to a half", both.iter().any(|&(prev, cur)| cur > 0 && 2 * cur == prev));
                 see(
                     "own points that fall below a half",
@@ -250,6 +274,98 @@ fn generated_logs_hold_what_they_are_meant_to() {
     }
     let missing: Vec<&&str> = seen.iter().filter(|(_, times)| **times == 0).map(|(what, _)| what).collect();
     assert!(missing.is_empty(), "40 seeds never show {missing:?}; all: {seen:#?}");
+}
+
+/// The same of the logs for screening.
+#[test]
+fn screening_logs_hold_what_they_are_meant_to() {
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    let seeds = 60;
+    for seed in 0..seeds {
+        let calendar = Calendar::default();
+        let log = screening::log(seed, &calendar);
+        assert_eq!(log, screening::log(seed, &calendar), "the same seed, the same log");
+        let screen = screening::screen(seed);
+        let enabled = screen.enabled;
+        let oracle = Oracle::new(&log, Settings { screen, ..Settings::default() });
+        let mut see = |what: &'static str, happened: bool| *seen.entry(what).or_default() += usize::from(happened);
+
+        see("screening turned off", !enabled);
+        assert!(enabled || oracle.reports.is_empty());
+        for report in &oracle.reports {
+            see(report.reason.name(), true);
+        }
+        see("bots that cannot be identified", oracle.unnamed_bots.values().any(|&bots| bots > 0));
+        see("both sides of a week's edge", oracle.weeks().len() > 1);
+        let mut bots_seen: BTreeMap<&str, std::collections::BTreeSet<&str>> = BTreeMap::new();
+        for (line, outcome) in oracle.lines.iter().zip(&oracle.outcomes) {
+            let LineKind::Full { bots, players, slots, count, .. } = &line.kind else { continue };
+            let entries = players.len() as u32;
+            see("as many entries as may be", *slots > 0 && entries == slots + (slots / 4).max(8));
+            see("one more", *slots > 0 && entries == slots + (slots / 4).max(8) + 1);
+            see("bots 0", *bots == Some(0));
+            see("more bots than entries", bots.is_some_and(|bots| bots > entries));
+            see("bots without a count", bots.is_some() && count.is_none());
+            let all_bots = bots.is_some_and(|bots| bots > 0 && bots >= entries && bots >= count.unwrap_or(0));
+            if enabled && all_bots && *outcome == Outcome::Full {
+                see("nothing but bots", entries > 1);
+                let names = bots_seen.entry(&line.server).or_default();
+                names.extend(players.iter().map(|p| p.name.as_str()));
+                see("more names of bots than are remembered", names.len() > 65);
+            }
+        }
+        for server in &oracle.servers {
+            let snapshots = oracle.snapshots_of(server);
+            for (prev, cur) in snapshots.iter().zip(snapshots.iter().skip(1)) {
+                let visible = cur.t - prev.t <= 720_000;
+                see("the end of a frozen list", {
+                    let frozen = |t: i64| prev.t < t && t < cur.t;
+                    oracle.reports.iter().any(|r| r.reason == Reason::FrozenList && r.server == *server && frozen(r.t))
+                });
+                see("a change of game", prev.game != cur.game);
+                for e in cur.entries.iter().filter(|e| e.usable) {
+                    let before = prev.entries.iter().find(|p| p.name == e.name && p.once);
+                    let Some(before) = before.filter(|_| visible && prev.game == cur.game) else { continue };
+                    let restarted = oracle.rounds.iter().any(|round| round.server == *server && round.t == cur.t);
+                    let enters = before.spectator && !e.spectator;
+                    see("a player starts to watch", !before.spectator && e.spectator);
+                    see("who watched enters with points", enters && e.points > Some(0) && !restarted);
+                    see("who watched enters with a new round", enters && e.points > Some(0) && restarted);
+                    see("points after none", before.points.is_none() && e.points > Some(0));
+                    see("a spectator without a key", e.spectator && !oracle.players.contains(&cur.who(e)));
+                }
+                let twice = |s: &Snapshot, name: &str| s.entries.iter().filter(|e| e.name == name).count() > 1;
+                let shared = |e: &oracle::Entry| {
+                    cur.playing().any(|other| other.name == e.name) && (twice(prev, &e.name) || twice(cur, &e.name))
+                };
+                let in_common = |e: &oracle::Entry| e.once && cur.playing().any(|c| c.once && c.name == e.name);
+                let none_in_common = prev.map == cur.map && !prev.playing().any(in_common);
+                let had_points = prev.playing().any(|e| e.points > Some(0));
+                see("only a generic name in common", none_in_common && had_points && prev.playing().any(shared));
+                see("no name in common at all", none_in_common && had_points && !prev.playing().any(shared));
+                let by_watching = |e: &oracle::Entry| {
+                    !e.once && cur.entries.iter().filter(|c| c.name == e.name && !c.spectator).count() == 1
+                };
+                see("a spectator makes a name stand twice", cur.playing().any(by_watching));
+            }
+        }
+        for round in &oracle.rounds {
+            let last = oracle.snapshots_of(&round.server).into_iter().rev().find(|s| s.t < round.t).expect("a list");
+            see("a final list with spectators left out", last.entries.iter().any(|e| e.spectator));
+            see("a final list with pointless entries left out", last.playing().any(|e| e.points.is_none()));
+        }
+        for week in oracle.weeks() {
+            for (_, row) in oracle.week_rows(week) {
+                see("a player on the time board only", !row.with_points);
+                see("time 0", row.time_ms() == 0 && row.time_est_ms > 0);
+            }
+        }
+        see("time on other maps", oracle.map_times().keys().any(|(_, map, _)| map == "(other)"));
+        let unusable = |e: &oracle::Entry| e.once && !e.usable && !e.spectator && e.name.starts_with('p');
+        see("a name beyond the quota", oracle.snapshots.iter().any(|s| s.entries.iter().any(unusable)));
+    }
+    let missing: Vec<&&str> = seen.iter().filter(|(_, times)| **times == 0).map(|(what, _)| what).collect();
+    assert!(missing.is_empty(), "{seeds} seeds never show {missing:?}; all: {seen:#?}");
 }
 
 #[test]

@@ -19,14 +19,21 @@ use std::time::{Duration, Instant};
 
 use clqd::model::WeekKey;
 use clqd::model::week::{Calendar, label};
+use oracle::adapter::config;
 use oracle::compare::{Segments, check_week};
-use oracle::generate::{Random, scan_log};
-use oracle::{Oracle, Quarter, Settings};
+use oracle::generate::{Random, scan_log, screening};
+use oracle::{Oracle, Quarter, Screen, Settings};
 
 #[test]
 fn example_of_another_implementation() {
     let log = include_str!("fixtures/scan-log.jsonl");
     check(log, Settings::default(), "the example", "example").assert_rounded_half_up();
+}
+
+#[test]
+fn screening_example_of_another_implementation() {
+    let log = include_str!("fixtures/screening-log.jsonl");
+    check(log, Settings::default(), "the screening example", "screening-example").assert_rounded_half_up();
 }
 
 #[test]
@@ -43,24 +50,68 @@ fn replay_equals_oracle() {
 #[test]
 fn replay_equals_oracle_with_other_settings() {
     for seed in seeds() {
-        let mut random = Random(seed);
-        let zone = ["UTC", "Europe/Amsterdam", "America/New_York", "Asia/Kolkata", "Pacific/Auckland"];
-        let calendar = Calendar::new(zone[random.below(5) as usize]).expect("a zone");
-        let mut one_in_two = || random.below(2) == 0;
-        let settings = Settings {
-            calendar,
-            count_bots: one_in_two(),
-            ping_zero_is_bot: one_in_two(),
-            ignore: if one_in_two() { vec!["Visor".to_owned(), "p1".to_owned()] } else { Vec::new() },
-            round_drop_min: if one_in_two() { 5 } else { 20 },
-            round_drop_ratio: if one_in_two() { 0.5 } else { 0.75 },
-            clq2_quarter: if one_in_two() { Quarter::Whole } else { Quarter::Exact },
-            elo_k: if one_in_two() { 25.0 } else { 40.0 },
-            elo_k_times_opponents_max: if one_in_two() { 0.0 } else { 100.0 },
-            elo_carry_over: one_in_two(),
-        };
+        let settings = other_settings(seed);
         let of = format!("seed {seed} with {settings:?}");
-        check(&scan_log(seed, &calendar), settings, &of, &format!("settings-{seed}"));
+        check(&scan_log(seed, &settings.calendar), settings, &of, &format!("settings-{seed}"));
+    }
+}
+
+#[test]
+fn screened_replay_equals_oracle() {
+    for seed in seeds() {
+        let other = other_settings(seed);
+        // Mostly what RULES has, so that one thing is seen at a time.
+        let rest = if seed % 3 == 2 { other } else { Settings { calendar: other.calendar, ..Settings::default() } };
+        let settings = Settings { screen: screening::screen(seed), ..rest };
+        let log = screening::log(seed, &settings.calendar);
+        check(&log, settings, &format!("seed {seed}"), &format!("screening-{seed}"));
+    }
+}
+
+/// Servers to which no check ever applied have the same rows without the checks.
+#[test]
+fn screening_changes_no_row_of_a_credible_server() {
+    let mut rows = 0;
+    for seed in seeds().step_by(2) {
+        let whole = scan_log(seed, &Calendar::default());
+        let oracle = Oracle::new(&whole, Settings::default());
+        let credible = |server: &str| oracle.reports.iter().all(|report| report.server != server);
+        let lines = whole.lines().zip(&oracle.lines).filter(|(_, line)| credible(&line.server));
+        let log: String = lines.map(|(text, _)| format!("{text}\n")).collect();
+        let place = Place::new(&format!("credible-{seed}"));
+        let file = place.log("log", &log);
+        let weeks = Oracle::new(&log, Settings::default()).weeks();
+        let export = |enabled: bool| {
+            let mut state = place.state(if enabled { "on" } else { "off" });
+            let screen = Screen { enabled, ..Screen::default() };
+            state.config = Some(place.config(&Settings { screen, ..Settings::default() }));
+            state.replay(&file);
+            state.export_all(&weeks)
+        };
+        let (on, off) = (export(true), export(false));
+        rows += on.lines().count();
+        assert!(on == off, "seed {seed}: {}", first_difference("screened", &on, &off));
+    }
+    assert!(rows > 0, "no server is credible");
+}
+
+fn other_settings(seed: u64) -> Settings {
+    let mut random = Random(seed);
+    let zone = ["UTC", "Europe/Amsterdam", "America/New_York", "Asia/Kolkata", "Pacific/Auckland"];
+    let calendar = Calendar::new(zone[random.below(5) as usize]).expect("a zone");
+    let mut one_in_two = || random.below(2) == 0;
+    Settings {
+        calendar,
+        count_bots: one_in_two(),
+        ping_zero_is_bot: one_in_two(),
+        ignore: if one_in_two() { vec!["Visor".to_owned(), "p1".to_owned()] } else { Vec::new() },
+        round_drop_min: if one_in_two() { 5 } else { 20 },
+        round_drop_ratio: if one_in_two() { 0.5 } else { 0.75 },
+        clq2_quarter: if one_in_two() { Quarter::Whole } else { Quarter::Exact },
+        elo_k: if one_in_two() { 25.0 } else { 40.0 },
+        elo_k_times_opponents_max: if one_in_two() { 0.0 } else { 100.0 },
+        elo_carry_over: one_in_two(),
+        ..Settings::default()
     }
 }
 
@@ -174,23 +225,8 @@ impl Place {
 
     /// The config file that makes the settings those of clqd.
     fn config(&self, settings: &Settings) -> PathBuf {
-        let quarter = if settings.clq2_quarter == Quarter::Exact { "exact" } else { "whole" };
-        let config = format!(
-            "time_zone = \"{}\"\n\n[names]\nignore = {:?}\ncount_bots = {}\nping_zero_is_bot = {}\n\n\
-             [rounds]\nround_drop_min = {}\nround_drop_ratio = {:?}\n\n[clq2]\nquarter = \"{quarter}\"\n\n\
-             [elo]\nk = {:?}\nk_times_opponents_max = {:?}\ncarry_over = {}\n",
-            settings.calendar.zone_name(),
-            settings.ignore,
-            settings.count_bots,
-            settings.ping_zero_is_bot,
-            settings.round_drop_min,
-            settings.round_drop_ratio,
-            settings.elo_k,
-            settings.elo_k_times_opponents_max,
-            settings.elo_carry_over,
-        );
         let file = self.logs.join("clqd.toml");
-        std::fs::write(&file, config).expect("a config");
+        std::fs::write(&file, config(settings)).expect("a config");
         file
     }
 }

@@ -20,8 +20,9 @@ use clqd::hot::Hot;
 use clqd::model::week::{Calendar, label};
 use clqd::model::{ServerKey, ServerUrl, WeekKey};
 use clqd::scanlog;
+use oracle::adapter::rules;
 use oracle::compare::{Archived, Segments, check_state, check_week, open};
-use oracle::generate::{Random, scan_log};
+use oracle::generate::{Random, scan_log, screening};
 use oracle::{ClassStep, LineKind, Oracle, Settings};
 
 const ZONES: [&str; 7] = [
@@ -50,6 +51,20 @@ fn state_equals_oracle() {
         segments.add(check(&log, &oracle, &of, &mut Random(seed ^ 0x57A7E)));
     }
     segments.assert_rounded_half_up();
+}
+
+#[test]
+fn screened_state_equals_oracle() {
+    for seed in seeds() {
+        let zone = ZONES[(seed % ZONES.len() as u64) as usize];
+        let of = format!("CLQD_FIRST_SEED={seed} CLQD_SEEDS=1, {zone}");
+        eprintln!("{of}");
+        let calendar = Calendar::new(zone).expect("a zone");
+        let log = screening::log(seed, &calendar);
+        let screen = screening::screen(seed);
+        let oracle = Oracle::new(&log, Settings { calendar, screen, ..Settings::default() });
+        check(&log, &oracle, &of, &mut Random(seed ^ 0x57A7E));
+    }
 }
 
 /// A server that is seen in each of sixty weeks, through two changes of clocks
@@ -125,6 +140,7 @@ fn check(log: &str, oracle: &Oracle, of: &str, random: &mut Random) -> Segments 
 
 fn settings(oracle: &Oracle) -> EngineSettings {
     EngineSettings {
+        rules: rules(&oracle.settings),
         windows: Windows::new(oracle.settings.calendar, []).expect("weeks alone fit"),
         archive: true,
         keep_weeks: usize::MAX,
@@ -133,8 +149,8 @@ fn settings(oracle: &Oracle) -> EngineSettings {
     }
 }
 
-/// Classes, and (moment, assumed count), of one server.
-type Steps = (Vec<ClassStep>, Vec<(i64, u32)>);
+/// Class and assumed count of one server after each of its lines.
+type Steps = (Vec<ClassStep>, Vec<u32>);
 
 /// What is known of each server after each of its lines.
 struct Expected<'a> {
@@ -147,7 +163,8 @@ struct Expected<'a> {
 
 impl<'a> Expected<'a> {
     fn new(oracle: &'a Oracle) -> Expected<'a> {
-        let of = |server: &'a String| (server.as_str(), (oracle.class_history(server), oracle.assumed_counts(server)));
+        let of =
+            |server: &'a String| (server.as_str(), (oracle.class_history(server), oracle.assumed_after_lines(server)));
         Expected { oracle, steps: oracle.servers.iter().map(of).collect(), taken: HashMap::new(), at: 0 }
     }
 
@@ -157,8 +174,8 @@ impl<'a> Expected<'a> {
         let taken = self.taken.entry(&line.server).or_default();
         let (classes, assumed) = &self.steps[line.server.as_str()];
         let step = classes[*taken];
+        let assumed = assumed[*taken];
         *taken += 1;
-        let assumed = assumed.iter().rev().find(|(t, _)| *t <= line.t).map_or(0, |(_, count)| *count);
         let key = ServerKey(self.oracle.server_key(url.as_str()) as u32);
         let got = hot.engine.summary_of(key).expect("just observed");
         assert_eq!(

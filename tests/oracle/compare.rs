@@ -51,7 +51,7 @@ pub fn check_week(oracle: &Oracle, week: u32, export: &str, of: &str) -> Segment
         let fail = |what: &str| panic!("{of}: {what}\n   got {line}\noracle {wanted_line}");
         let exact =
             ["week", "server", "player", "game", "measured_ms", "starts", "time_ms", "points", "clq2", "clq2_games"];
-        for field in exact.into_iter().chain(["elo_rounds"]) {
+        for field in exact.into_iter().chain(["elo_rounds", "time_est_ms"]) {
             if got[field] != wanted[field] {
                 fail(field);
             }
@@ -187,18 +187,39 @@ pub fn check_state(oracle: &Oracle, got: &Archived, of: &str) {
         let shown = |what: &str| format!("{of}, {server}: {what}");
         assert_eq!((archived.missed, archived.class), (last.missed, last.class), "{}", shown("missed and class"));
         assert_eq!(archived.last_scan_ms, Some(last.t), "{}", shown("last scan"));
-        let assumed = oracle.assumed_counts(server).last().map_or(0, |(_, count)| *count);
-        assert_eq!(archived.assumed_players, assumed, "{}", shown("assumed count"));
+        let assumed = oracle.assumed_after_lines(server).last().copied();
+        assert_eq!(Some(archived.assumed_players), assumed, "{}", shown("assumed count"));
         if let Some(snapshot) = snapshots.last() {
-            let total: i64 = snapshot.entries.iter().map(|e| e.points).sum();
+            let total: i64 = snapshot.entries.iter().filter(|e| !e.spectator).filter_map(|e| e.points).sum();
             assert_eq!(archived.total_points, total, "{}", shown("total points"));
-            let list =
-                archived.list.iter().map(|e| (e.name.as_str(), e.display.as_str(), e.points, e.player.is_some()));
-            let want = snapshot.entries.iter().map(|e| (e.name.as_str(), e.display.as_str(), Some(e.points), e.usable));
+            let list = archived.list.iter().map(|e| {
+                let player = (!e.spectator).then_some(e.player.is_some());
+                (e.name.as_str(), e.display.as_str(), e.points, e.spectator, player)
+            });
+            let want = snapshot.entries.iter().map(|e| {
+                let player = (!e.spectator).then_some(e.usable);
+                (e.name.as_str(), e.display.as_str(), e.points, e.spectator, player)
+            });
             assert!(list.eq(want), "{}: {:?}, oracle {:?}", shown("list"), archived.list, snapshot.entries);
         }
+        check_screened(oracle, archived, &shown(""));
         check_series(oracle, archived, &ranks, &shown(""));
     }
+}
+
+/// RULES 14: the reasons of the last 7 days, and the bots that could not be told.
+fn check_screened(oracle: &Oracle, got: &ServerArchive, of: &str) {
+    let now = oracle.lines.last().expect("a line of the server").t;
+    let mut want: BTreeMap<&str, i64> = BTreeMap::new();
+    for report in oracle.reports.iter().filter(|r| r.server == got.url) {
+        let last = want.entry(report.reason.name()).or_default();
+        *last = report.t.max(*last);
+    }
+    want.retain(|_, last| now < *last + 7 * 86_400_000);
+    let reported: BTreeMap<&str, i64> = got.screened.iter().map(|s| (s.reason.name(), s.applied_ms)).collect();
+    assert_eq!(reported, want, "{of}reasons");
+    let unnamed = oracle.unnamed_bots.get(&got.url).copied().unwrap_or(0);
+    assert_eq!(got.bots_unidentified, unnamed, "{of}bots that could not be identified");
 }
 
 fn check_names(oracle: &Oracle, got: &Archived, of: &str) {
@@ -215,7 +236,7 @@ fn check_names(oracle: &Oracle, got: &Archived, of: &str) {
     // Two of one name may play on two servers at once: then either form will do.
     let mut last_seen: HashMap<Who, BTreeMap<&str, &str>> = HashMap::new();
     for snapshot in &oracle.snapshots {
-        for entry in snapshot.entries.iter().filter(|e| e.usable) {
+        for entry in snapshot.ranked() {
             last_seen.entry(snapshot.who(entry)).or_default().insert(&snapshot.server, &entry.display);
         }
     }

@@ -1,20 +1,25 @@
-//! What successive snapshots reveal (RULES 2 to 7): facts about players, and
-//! rounds. Not the sums and positions that follow from them: see `rows`.
+//! What successive snapshots reveal (RULES 3 to 7): facts about players, and
+//! rounds, and estimates (RULES 15). Not the sums and positions that follow from
+//! them: see `rows`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use clqd::model::name::{ColourCodes, normalise};
-
-use super::log::{Line, LineKind, LoggedPlayer};
+use super::screen::{Reason, Report};
 use super::{Quarter, SEGMENT_MS, Settings, Who};
 
-/// A full snapshot, bots left out.
+/// A full snapshot that is credible, bots left out.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     pub t: i64,
     pub server: String,
     pub game: String,
+    /// As received.
     pub map: String,
+    /// What time on it is counted as.
+    pub counted_map: String,
+    /// Players, spectators included.
+    pub count: u32,
+    /// Spectators included.
     pub entries: Vec<Entry>,
 }
 
@@ -24,10 +29,12 @@ pub struct Entry {
     pub name: String,
     /// As the server wrote it.
     pub display: String,
-    pub points: i64,
+    /// `None`: the protocol has none.
+    pub points: Option<i64>,
     /// The name stands once in its snapshot.
     pub once: bool,
     pub usable: bool,
+    pub spectator: bool,
 }
 
 /// One thing that a snapshot reveals about one player, credited to the week of the snapshot.
@@ -43,6 +50,10 @@ pub struct Fact {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FactKind {
+    /// Is there and plays.
+    Seen {
+        with_points: bool,
+    },
     Start,
     Stayed {
         gap_ms: i64,
@@ -55,6 +66,16 @@ pub enum FactKind {
     Game(u64),
 }
 
+/// A part of an estimated time (RULES 15), credited to the week of the snapshot.
+#[derive(Clone, Debug)]
+pub struct Estimate {
+    pub t: i64,
+    pub week: u32,
+    pub server: String,
+    pub who: Who,
+    pub ms: i64,
+}
+
 /// A final list that counts (RULES 4).
 #[derive(Clone, Debug)]
 pub struct Round {
@@ -63,7 +84,14 @@ pub struct Round {
     pub week: u32,
     pub server: String,
     pub game: String,
-    pub list: Vec<Entry>,
+    pub list: Vec<FinalEntry>,
+}
+
+#[derive(Clone, Debug)]
+pub struct FinalEntry {
+    pub name: String,
+    pub usable: bool,
+    pub points: i64,
 }
 
 impl Snapshot {
@@ -71,77 +99,94 @@ impl Snapshot {
         Who { game: self.game.clone(), name: entry.name.clone() }
     }
 
+    /// The list that RULES 3 to 8 use: without spectators.
+    pub fn playing(&self) -> impl Iterator<Item = &Entry> + Clone {
+        self.entries.iter().filter(|e| !e.spectator)
+    }
+
+    /// The players that rankings are about.
+    pub fn ranked(&self) -> impl Iterator<Item = &Entry> {
+        self.playing().filter(|e| e.usable)
+    }
+
     /// The entry with this name that stands for a player.
     fn player(&self, who: &Who) -> Option<&Entry> {
-        self.entries.iter().find(|e| e.usable && e.name == who.name && self.game == who.game)
+        self.ranked().find(|e| e.name == who.name && self.game == who.game)
+    }
+
+    /// How often a name stands in the list, spectators included.
+    fn times(&self, name: &str) -> usize {
+        self.entries.iter().filter(|e| e.name == name).count()
     }
 }
 
-/// RULES 1 and 2: the full snapshots, bots left out, names normalised.
-pub fn snapshots(lines: &[Line], settings: &Settings) -> Vec<Snapshot> {
-    let full = lines.iter().filter_map(|line| match &line.kind {
-        LineKind::Full { game, map, players } => Some((line, game, map, players)),
-        LineKind::Partial { .. } | LineKind::Miss => None,
-    });
-    full.map(|(line, game, map, players)| Snapshot {
-        t: line.t,
-        server: line.server.clone(),
-        game: game.clone(),
-        map: map.clone(),
-        entries: entries(line, players, settings),
-    })
-    .collect()
-}
-
-fn entries(line: &Line, players: &[LoggedPlayer], settings: &Settings) -> Vec<Entry> {
-    let codes = match line.url.scheme() {
-        "quake3" => ColourCodes::Quake3,
-        "darkplaces" => ColourCodes::DarkPlaces,
-        _ => ColourCodes::None,
-    };
-    let is_bot = |p: &LoggedPlayer| {
-        let by_ping = settings.ping_zero_is_bot && line.url.is_quake3_family() && p.ping == Some(0);
-        !settings.count_bots && (p.bot || by_ping)
-    };
-    // [open] A bot is left out before names are counted: it makes no one's name stand twice.
-    let shown: Vec<(String, &LoggedPlayer)> =
-        players.iter().filter(|p| !is_bot(p)).map(|p| (normalise(&p.name, codes), p)).collect();
-    let times = |name: &str| shown.iter().filter(|(other, _)| other == name).count();
-    let entry = |(name, player): &(String, &LoggedPlayer)| {
-        let once = times(name) == 1;
-        let usable = once && !name.is_empty() && !settings.ignore.contains(name);
-        Entry { name: name.clone(), display: player.name.clone(), points: player.points, once, usable }
-    };
-    shown.iter().map(entry).collect()
+/// What all pairs of snapshots reveal.
+#[derive(Default)]
+pub struct Revealed {
+    pub facts: Vec<Fact>,
+    pub rounds: Vec<Round>,
+    pub estimates: Vec<Estimate>,
+    /// Gains that are impossible.
+    pub reports: Vec<Report>,
 }
 
 /// Compares each snapshot with the one before it of the same server.
-pub fn compare_all(snapshots: &[Snapshot], settings: &Settings) -> (Vec<Fact>, Vec<Round>) {
-    let mut facts = Vec::new();
-    let mut rounds = Vec::new();
+///
+/// [open] RULES 14.5: the name was in the previous list as a spectator if any
+/// spectator there bears it, however often it stands there, and even if the game
+/// was another one.
+///
+/// [open] An entry without points that stays to have some gains nothing, but on a
+/// restart.
+pub fn compare_all(snapshots: &[Snapshot], settings: &Settings) -> Revealed {
+    let mut revealed = Revealed::default();
+    let Revealed { facts, rounds, estimates, reports } = &mut revealed;
     let mut last: HashMap<&str, usize> = HashMap::new();
     let mut presences: HashMap<(&str, Who), Presence> = HashMap::new();
+    // Rows of (server, week, player) that there were before the snapshot.
+    let mut rows: HashSet<(&str, u32, Who)> = HashSet::new();
     for (i, cur) in snapshots.iter().enumerate() {
         let prev = last.insert(&cur.server, i).map(|i| &snapshots[i]);
         let week = settings.calendar.week(cur.t).0;
         let restarted = prev.is_some_and(|prev| restarted(prev, cur, settings));
+        let visible = prev.filter(|prev| cur.t - prev.t <= SEGMENT_MS);
+        let facts_before = facts.len();
+        let mut estimate = |who: &Who, ms: i64| {
+            estimates.push(Estimate { t: cur.t, week, server: cur.server.clone(), who: who.clone(), ms });
+        };
 
-        for entry in cur.entries.iter().filter(|e| e.usable) {
+        for entry in cur.ranked() {
             let who = cur.who(entry);
             let mut reveal = |kind| {
                 facts.push(Fact { t: cur.t, week, server: cur.server.clone(), who: who.clone(), kind });
             };
-            let visible = prev.filter(|prev| cur.t - prev.t <= SEGMENT_MS);
             let stayed = visible.and_then(|prev| Some((prev, prev.player(&who)?)));
-            let gain = match (stayed, visible) {
-                (Some((_, before)), _) => gain_of_who_stayed(before.points, entry.points, restarted),
-                (None, Some(_)) => entry.points.max(0),
-                (None, None) => 0,
+            let watched = visible.is_some_and(|prev| prev.entries.iter().any(|e| e.spectator && e.name == entry.name));
+            let gain = match (stayed, entry.points) {
+                (_, None) => 0,
+                (Some(_), Some(points)) if restarted => points.max(0),
+                (Some((_, before)), Some(points)) => {
+                    before.points.map_or(0, |before| gain_of_who_stayed(before, points))
+                }
+                (None, Some(points)) if visible.is_some() && (restarted || !watched) => points.max(0),
+                (None, Some(_)) => 0,
             };
+            reveal(FactKind::Seen { with_points: entry.points.is_some() });
             match stayed {
                 Some((prev, _)) => reveal(FactKind::Stayed { gap_ms: cur.t - prev.t }),
+                None if watched => (),
                 None => reveal(FactKind::Start),
             }
+            match (stayed, visible) {
+                (Some((prev, _)), _) => estimate(&who, cur.t - prev.t),
+                (None, Some(prev)) => estimate(&who, (cur.t - prev.t) / 2),
+                (None, None) => estimate(&who, 60_000),
+            }
+            let possible = !settings.screen.enabled || gain <= settings.screen.gain_max;
+            if !possible {
+                reports.push(Report { t: cur.t, server: cur.server.clone(), reason: Reason::ImpossibleGain });
+            }
+            let gain = if possible { gain } else { 0 };
             if gain > 0 {
                 reveal(FactKind::Gain(gain));
             }
@@ -160,26 +205,41 @@ pub fn compare_all(snapshots: &[Snapshot], settings: &Settings) -> (Vec<Fact>, V
             }
         }
 
-        let Some(prev) = prev.filter(|prev| restarted && counts(&prev.entries)) else { continue };
-        let points: Vec<i64> = prev.entries.iter().map(|e| e.points).collect();
-        for (entry, score) in prev.entries.iter().zip(clq2_scores(&points, settings.clq2_quarter)) {
-            if entry.usable && score > 0 {
-                let kind = FactKind::Game(score);
-                facts.push(Fact { t: cur.t, week, server: cur.server.clone(), who: prev.who(entry), kind });
+        for left in visible.iter().flat_map(|prev| prev.ranked().map(|e| prev.who(e))) {
+            if cur.player(&left).is_none() && rows.contains(&(cur.server.as_str(), week, left.clone())) {
+                estimate(&left, (cur.t - visible.expect("as it shows").t) / 2);
             }
         }
-        let (server, game) = (prev.server.clone(), prev.game.clone());
-        rounds.push(Round { t: cur.t, week, server, game, list: prev.entries.clone() });
+
+        if let Some(prev) = prev.filter(|_| restarted) {
+            let list: Vec<FinalEntry> = prev
+                .playing()
+                .filter_map(|e| Some(FinalEntry { name: e.name.clone(), usable: e.usable, points: e.points? }))
+                .collect();
+            if counts(&list) {
+                let points: Vec<i64> = list.iter().map(|e| e.points).collect();
+                for (entry, score) in list.iter().zip(clq2_scores(&points, settings.clq2_quarter)) {
+                    let who = Who { game: prev.game.clone(), name: entry.name.clone() };
+                    if entry.usable && score > 0 {
+                        let kind = FactKind::Game(score);
+                        facts.push(Fact { t: cur.t, week, server: cur.server.clone(), who: who.clone(), kind });
+                    }
+                    if entry.usable {
+                        rows.insert((&cur.server, week, who));
+                    }
+                }
+                rounds.push(Round { t: cur.t, week, server: prev.server.clone(), game: prev.game.clone(), list });
+            }
+        }
+        rows.extend(facts[facts_before..].iter().map(|fact| (cur.server.as_str(), week, fact.who.clone())));
     }
-    (facts, rounds)
+    revealed
 }
 
-/// RULES 3.
-fn gain_of_who_stayed(prev: i64, cur: i64, restarted: bool) -> i64 {
+/// RULES 3, without a restart.
+fn gain_of_who_stayed(prev: i64, cur: i64) -> i64 {
     let d = cur - prev;
-    if restarted {
-        cur.max(0)
-    } else if d >= 0 {
+    if d >= 0 {
         d
     } else if cur > 0 && 2 * cur < prev {
         cur // began again from zero
@@ -189,27 +249,32 @@ fn gain_of_who_stayed(prev: i64, cur: i64, restarted: bool) -> i64 {
 }
 
 /// RULES 4. [open] After a change of game names are compared all the same.
+///
+/// [open] A name without points in a list is a name in common, and adds nothing to
+/// the sum of that list. In point 2 spectators count for "more than once", as they
+/// do for "once", and for whether the name stands in the other list.
 fn restarted(prev: &Snapshot, cur: &Snapshot, settings: &Settings) -> bool {
     if prev.map != cur.map {
         return true;
     }
-    let once = |s: &Snapshot, name: &str| s.entries.iter().find(|e| e.once && e.name == name).map(|e| e.points);
-    let in_both: Vec<(i64, i64)> = prev
-        .entries
-        .iter()
+    let once = |s: &Snapshot, name: &str| s.playing().find(|e| e.once && e.name == name).map(|e| e.points);
+    let in_both: Vec<(Option<i64>, Option<i64>)> = prev
+        .playing()
         .filter(|e| e.once)
         .filter_map(|before| Some((before.points, once(cur, &before.name)?)))
         .collect();
     if in_both.is_empty() {
-        return prev.entries.iter().any(|e| e.points > 0);
+        let may_be_the_same = |e: &Entry| prev.times(&e.name).max(cur.times(&e.name)) > 1 && cur.times(&e.name) > 0;
+        return !prev.entries.iter().any(may_be_the_same)
+            && prev.playing().any(|e| e.points.is_some_and(|points| points > 0));
     }
-    let p: i64 = in_both.iter().map(|(prev, _)| prev.max(&0)).sum();
-    let c: i64 = in_both.iter().map(|(_, cur)| cur.max(&0)).sum();
+    let p: i64 = in_both.iter().filter_map(|(prev, _)| *prev).map(|points| points.max(0)).sum();
+    let c: i64 = in_both.iter().filter_map(|(_, cur)| *cur).map(|points| points.max(0)).sum();
     p - c >= settings.round_drop_min && (c as f64) < settings.round_drop_ratio * (p as f64)
 }
 
 /// RULES 4: whether a final list counts.
-fn counts(list: &[Entry]) -> bool {
+fn counts(list: &[FinalEntry]) -> bool {
     list.len() >= 2 && list.iter().any(|e| e.points > 0)
 }
 

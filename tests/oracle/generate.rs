@@ -1,6 +1,9 @@
 //! Hostile scan logs from a seed: small games that come as close to each edge
 //! of RULES as they can. Not a likeness of real servers; see `clqd::fleet` for
-//! one. The same seed and zone give the same log for ever.
+//! one. The same seed and zone give the same log for ever. Logs for screening
+//! are in `screening`.
+
+pub mod screening;
 
 use clqd::model::WeekKey;
 use clqd::model::week::{Calendar, parse_label};

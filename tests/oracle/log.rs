@@ -18,16 +18,32 @@ pub struct Line {
 #[derive(Clone, Debug)]
 pub enum LineKind {
     Miss,
-    Partial { map: String, count: Option<u32> },
-    Full { game: String, map: String, players: Vec<LoggedPlayer> },
+    Partial {
+        map: String,
+        count: Option<u32>,
+    },
+    Full {
+        game: String,
+        map: String,
+        /// 0: not known.
+        slots: u32,
+        /// Players that an A2S server announces, bots included.
+        count: Option<u32>,
+        /// Bots that an A2S server announces.
+        bots: Option<u32>,
+        players: Vec<LoggedPlayer>,
+    },
 }
 
 #[derive(Clone, Debug)]
 pub struct LoggedPlayer {
     pub name: String,
-    pub points: i64,
+    /// `None`: the protocol has none.
+    pub points: Option<i64>,
     pub ping: Option<i64>,
     pub bot: bool,
+    /// Marked by the protocol.
+    pub spectator: bool,
 }
 
 pub fn read_log(log: &str) -> Vec<Line> {
@@ -54,11 +70,17 @@ fn read_line(line: &str) -> Line {
     let kind = if value["miss"] == true {
         LineKind::Miss
     } else if value["partial"] == true {
-        let count = value["count"].as_u64().map(|count| u32::try_from(count).expect("a small count"));
-        LineKind::Partial { map: text(&value, "map"), count }
+        LineKind::Partial { map: text(&value, "map"), count: number(&value, "count") }
     } else {
         let players = value["players"].as_array().expect("players").iter().map(read_player).collect();
-        LineKind::Full { game: text(&value, "game"), map: text(&value, "map"), players }
+        LineKind::Full {
+            game: text(&value, "game"),
+            map: text(&value, "map"),
+            slots: number(&value, "slots").unwrap_or(0),
+            count: number(&value, "count"),
+            bots: number(&value, "bots"),
+            players,
+        }
     };
     Line { t: value["t"].as_i64().expect("t"), server: url.as_str().to_owned(), url, kind }
 }
@@ -66,10 +88,15 @@ fn read_line(line: &str) -> Line {
 fn read_player(value: &Value) -> LoggedPlayer {
     LoggedPlayer {
         name: text(value, "name"),
-        points: value["points"].as_i64().expect("points"),
+        points: (!value["points"].is_null()).then(|| value["points"].as_i64().expect("a whole number of points")),
         ping: value["ping"].as_i64(),
         bot: value["bot"].as_bool().unwrap_or(false),
+        spectator: value["spectator"].as_bool().unwrap_or(false),
     }
+}
+
+fn number(value: &Value, field: &str) -> Option<u32> {
+    value[field].as_u64().map(|number| u32::try_from(number).expect("a small number"))
 }
 
 fn text(value: &Value, field: &str) -> String {

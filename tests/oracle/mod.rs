@@ -1,6 +1,7 @@
 //! A second implementation of RULES.md, for the tests to compare with.
 //!
-//! It keeps everything: the whole scan log, every fact that a pair of snapshots
+//! It keeps everything: the whole scan log, what each list is after the checks of
+//! RULES 14, every fact that a pair of snapshots
 //! reveals, every round; and it computes rows, boards, ranks, series and
 //! classes at the end, from all of that, the slow and plain way. It shares no
 //! code with the engine but the calendar, the normalising of names and the
@@ -11,11 +12,13 @@
 
 #![allow(dead_code, unused_imports, reason = "each test that includes this module uses its part of it")]
 
+pub mod adapter;
 pub mod compare;
 mod facts;
 pub mod generate;
 mod log;
 mod rows;
+mod screen;
 mod servers;
 mod windows;
 
@@ -23,9 +26,13 @@ use std::collections::HashMap;
 
 use clqd::model::week::Calendar;
 
-pub use facts::{Entry, Fact, FactKind, Round, Snapshot, clq2_scores, elo_after};
+use facts::Revealed;
+use screen::{Screened, screen};
+
+pub use facts::{Entry, Estimate, Fact, FactKind, Round, Snapshot, clq2_scores, elo_after};
 pub use log::{Line, LineKind, read_log};
 pub use rows::{Best, Row, Scope};
+pub use screen::{Outcome, Reason, Report, Screen};
 pub use servers::{ClassStep, MapTime, SLOT_CODE_BITS, Series, decode, encode, median, pack_slots, ranks_blob};
 pub use windows::{Stretches, Window};
 
@@ -36,6 +43,7 @@ pub struct Settings {
     pub count_bots: bool,
     pub ping_zero_is_bot: bool,
     pub ignore: Vec<String>,
+    pub darkplaces_games: Vec<String>,
     pub round_drop_min: i64,
     pub round_drop_ratio: f64,
     pub clq2_quarter: Quarter,
@@ -43,6 +51,7 @@ pub struct Settings {
     /// 0: no cap.
     pub elo_k_times_opponents_max: f64,
     pub elo_carry_over: bool,
+    pub screen: Screen,
 }
 
 /// `clq2.quarter`: what "at least 25 % of the pivot's points" means.
@@ -62,12 +71,14 @@ impl Default for Settings {
             count_bots: false,
             ping_zero_is_bot: true,
             ignore: ignore.map(str::to_owned).to_vec(),
+            darkplaces_games: vec!["Nexuiz".to_owned(), "Xonotic".to_owned()],
             round_drop_min: 5,
             round_drop_ratio: 0.5,
             clq2_quarter: Quarter::Whole,
             elo_k: 25.0,
             elo_k_times_opponents_max: 225.0,
             elo_carry_over: false,
+            screen: Screen::default(),
         }
     }
 }
@@ -86,12 +97,20 @@ pub struct Who {
 pub struct Oracle {
     pub settings: Settings,
     pub lines: Vec<Line>,
-    /// The full snapshots, in order of the log.
+    /// What each line is after the checks of RULES 14.
+    pub outcomes: Vec<Outcome>,
+    /// The full snapshots that are credible, in order of the log.
     pub snapshots: Vec<Snapshot>,
     /// Everything that was revealed, in order of the log.
     pub facts: Vec<Fact>,
     /// The final lists that count, in order of the log.
     pub rounds: Vec<Round>,
+    /// Parts of estimated times, in order of the log.
+    pub estimates: Vec<Estimate>,
+    /// The checks that applied, those of gains last.
+    pub reports: Vec<Report>,
+    /// Bots that could not be identified, by server, as of its last list with bots announced.
+    pub unnamed_bots: HashMap<String, u32>,
     /// All players with keys: the key is the index + 1.
     pub players: Vec<Who>,
     /// All servers in order of first appearance: the key is the index + 1.
@@ -108,32 +127,44 @@ struct Index {
     lines: HashMap<String, Vec<usize>>,
     facts: HashMap<String, Vec<usize>>,
     rounds: HashMap<String, Vec<usize>>,
+    estimates: HashMap<String, Vec<usize>>,
 }
 
 impl Oracle {
     /// Panics on a log that is not as RULES 13 tells.
     pub fn new(log: &str, settings: Settings) -> Oracle {
         let lines = read_log(log);
-        let snapshots = facts::snapshots(&lines, &settings);
-        let (mut players, mut servers, mut index) = (Vec::new(), Vec::new(), Index::default());
-        for who in snapshots.iter().flat_map(|s| s.entries.iter().filter(|e| e.usable).map(|e| s.who(e))) {
-            index.player_keys.entry(who).or_insert_with_key(|who| {
-                players.push(who.clone());
-                players.len()
-            });
-        }
+        let Screened { outcomes, snapshots, players, mut reports, unnamed_bots } = screen(&lines, &settings);
+        let (mut servers, mut index) = (Vec::new(), Index::default());
+        index.player_keys = players.iter().cloned().zip(1..).collect();
         for line in &lines {
             index.server_keys.entry(line.server.clone()).or_insert_with(|| {
                 servers.push(line.server.clone());
                 servers.len()
             });
         }
-        let (facts, rounds) = facts::compare_all(&snapshots, &settings);
+        let revealed = facts::compare_all(&snapshots, &settings);
+        let Revealed { facts, rounds, estimates, reports: of_gains } = revealed;
+        reports.extend(of_gains);
         index.snapshots = by_server(snapshots.iter().map(|s| &s.server));
         index.lines = by_server(lines.iter().map(|line| &line.server));
         index.facts = by_server(facts.iter().map(|fact| &fact.server));
         index.rounds = by_server(rounds.iter().map(|round| &round.server));
-        Oracle { settings, lines, snapshots, facts, rounds, players, servers, index }
+        index.estimates = by_server(estimates.iter().map(|estimate| &estimate.server));
+        Oracle {
+            settings,
+            lines,
+            outcomes,
+            snapshots,
+            facts,
+            rounds,
+            estimates,
+            reports,
+            unnamed_bots,
+            players,
+            servers,
+            index,
+        }
     }
 
     /// Gives servers their keys in another order than that of the log: the one

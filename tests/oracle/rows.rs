@@ -25,6 +25,11 @@ pub struct Row {
     pub who: Who,
     pub measured_ms: i64,
     pub starts: i64,
+    /// RULES 15. Of several servers it is the sum of theirs.
+    pub time_est_ms: i64,
+    /// Was seen with points, or stood in a final list. Without it the player is
+    /// on the time board only.
+    pub with_points: bool,
     pub points: i64,
     /// The ten best, descending, thousandths.
     pub clq1_segments: Vec<u64>,
@@ -80,7 +85,7 @@ impl Row {
             "clq1" => Some(self.clq1() as f64).filter(|&score| score > 0.0),
             "clq2" => Some(self.clq2() as f64).filter(|&score| score > 0.0),
             "elo" => Some(self.elo).filter(|_| self.elo_rounds > 0),
-            "points" => Some(self.points as f64),
+            "points" => Some(self.points as f64).filter(|_| self.with_points),
             "time" => Some(self.time_ms() as f64),
             _ => panic!("{ranking} is not a ranking"),
         }
@@ -93,7 +98,7 @@ impl Row {
         let pos: Vec<String> = self.pos.iter().map(|(ranking, at)| format!("\"{ranking}\": {at}")).collect();
         format!(
             "{{\"week\": {}, \"server\": {}, \"game\": {}, \"player\": {}, \"measured_ms\": {}, \"starts\": {}, \
-             \"time_ms\": {}, \"points\": {}, \"clq1\": {}, \"clq1_segments\": [{}], \"clq2\": {}, \
+             \"time_ms\": {}, \"time_est_ms\": {}, \"points\": {}, \"clq1\": {}, \"clq1_segments\": [{}], \"clq2\": {}, \
              \"clq2_games\": [{}], \"elo\": {}, \"elo_rounds\": {}, \"pos\": {{{}}}}}",
             text(&label(WeekKey(self.week))),
             text(server),
@@ -102,6 +107,7 @@ impl Row {
             self.measured_ms,
             self.starts,
             self.time_ms(),
+            self.time_est_ms,
             self.points,
             self.clq1(),
             list(&self.clq1_segments),
@@ -120,6 +126,9 @@ impl Oracle {
     /// [open] Whoever is rated in the week has a row, even if he had left by its
     /// first snapshot and only a final list tells of him. He is on the boards of
     /// points and time then, with 0.
+    ///
+    /// [open] A player who was seen with points and without in one week is on the
+    /// points board.
     pub fn rows(&self, week: u32, scope: &Scope) -> Vec<Row> {
         self.rows_revealed(week, |_, of_week| of_week == week, self.ratings(week, scope), scope)
     }
@@ -150,6 +159,17 @@ impl Oracle {
                 row(week, who, facts, start, ratings.revealed.get(who).map_or(&[][..], Vec::as_slice))
             })
             .collect();
+        let all = match scope {
+            Scope::Server(server) => of_server(&self.index.estimates, &self.estimates, server),
+            _ => self.estimates.iter().collect(),
+        };
+        let mut time_est_ms: HashMap<&Who, i64> = HashMap::new();
+        for e in all.into_iter().filter(|e| within(e.t, e.week) && scope.holds(&e.server, &e.who.game)) {
+            *time_est_ms.entry(&e.who).or_default() += e.ms;
+        }
+        for row in &mut rows {
+            row.time_est_ms = time_est_ms.get(&row.who).copied().unwrap_or(0);
+        }
         rows.sort_by_key(|row| self.player_key(&row.who));
         for ranking in RANKINGS {
             self.rank(&mut rows, ranking);
@@ -255,6 +275,8 @@ fn row(week: u32, who: &Who, facts: &[&Fact], start_rating: f64, ratings: &[(i64
     let segments = valued(|kind| if let FactKind::Segment(thousandths) = kind { Some(thousandths) } else { None });
     let games = valued(|kind| if let FactKind::Game(score) = kind { Some(score) } else { None });
 
+    let with_points = facts.iter().any(|f| f.kind == FactKind::Seen { with_points: true }) || !ratings.is_empty();
+
     let last = |of: &[(i64, u64)]| of.last().map(|(t, _)| *t);
     let reached = [
         ("clq1", best_ten_reached(&segments).unwrap_or(first_sighting)),
@@ -268,6 +290,8 @@ fn row(week: u32, who: &Who, facts: &[&Fact], start_rating: f64, ratings: &[(i64
         who: who.clone(),
         measured_ms: gaps.iter().map(|(_, gap)| *gap as i64).sum(),
         starts: starts.len() as i64,
+        time_est_ms: 0,
+        with_points,
         points: gains.iter().map(|(_, points)| *points as i64).sum(),
         clq1_segments: best_ten(&segments),
         clq2_games: best_ten(&games),

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use super::{LineKind, Oracle, SEGMENT_MS, Snapshot, of_server};
+use super::{Oracle, Outcome, SEGMENT_MS, Snapshot, of_server};
 
 /// One map on one server in one week.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,9 +53,32 @@ impl Oracle {
 
     /// The assumed count after each full snapshot of a server.
     pub fn assumed_counts(&self, server: &str) -> Vec<(i64, u32)> {
-        let snapshots = self.snapshots_of(server);
-        let counts: Vec<u32> = snapshots.iter().map(|s| s.entries.len() as u32).collect();
-        (0..counts.len()).map(|i| (snapshots[i].t, median(&counts[i.saturating_sub(2)..=i]))).collect()
+        let counts = self.counts(server);
+        counts.into_iter().filter(|of| of.outcome == Outcome::Full).map(|of| (of.t, of.assumed)).collect()
+    }
+
+    /// The assumed count after each line of a server.
+    pub fn assumed_after_lines(&self, server: &str) -> Vec<u32> {
+        self.counts(server).into_iter().map(|of| of.assumed).collect()
+    }
+
+    /// After each line of a server. The last three counts are cleared while its list is frozen.
+    fn counts(&self, server: &str) -> Vec<Counts> {
+        let mut snapshots = self.snapshots_of(server).into_iter();
+        let mut counts: Vec<u32> = Vec::new();
+        let mut all = Vec::new();
+        for &line in self.index.lines.get(server).into_iter().flatten() {
+            let outcome = self.outcomes[line];
+            match outcome {
+                Outcome::Full => counts.push(snapshots.next().expect("one for each full line").count),
+                Outcome::Frozen => counts.clear(),
+                Outcome::Partial { .. } | Outcome::Miss => (),
+            }
+            let last_three = &counts[counts.len().saturating_sub(3)..];
+            let assumed = if last_three.is_empty() { 0 } else { median(last_three) };
+            all.push(Counts { t: self.lines[line].t, outcome, last: counts.last().copied(), assumed });
+        }
+        all
     }
 
     /// By (week, map, server). Gaps of at most 720 s, credited to the map and the assumed count of prev.
@@ -69,7 +92,7 @@ impl Oracle {
                 let gap = cur.t - prev.t;
                 if gap <= SEGMENT_MS {
                     let week = self.settings.calendar.week(cur.t).0;
-                    let time = times.entry((week, prev.map.clone(), server.clone())).or_default();
+                    let time = times.entry((week, prev.counted_map.clone(), server.clone())).or_default();
                     time.played_ms += gap;
                     time.player_ms += gap * i64::from(assumed[i - 1].1);
                 }
@@ -113,37 +136,40 @@ impl Oracle {
     /// [open] The count of a partial snapshot is the last count of a class, but
     /// not one of the last three; a partial without a count leaves the last count.
     pub fn class_history(&self, server: &str) -> Vec<ClassStep> {
-        let assumed = self.assumed_counts(server);
-        let mut snapshots = self.snapshots_of(server).into_iter();
-        let (mut missed, mut class, mut last_count, mut median) = (0, 6, 0, 0);
+        let (mut missed, mut class, mut last_count) = (0, 6, 0);
         let mut history = Vec::new();
-        for line in of_server(&self.index.lines, &self.lines, server) {
+        for Counts { t, outcome, last, assumed } in self.counts(server) {
             let asked_for = class >= 6;
-            match &line.kind {
-                LineKind::Miss => missed += 1,
-                LineKind::Partial { count, .. } => {
-                    missed = 0;
-                    last_count = count.unwrap_or(last_count);
-                }
-                LineKind::Full { .. } => {
-                    missed = 0;
-                    last_count = snapshots.next().expect("one for each full line").entries.len() as u32;
-                    median = assumed.iter().find(|(t, _)| *t == line.t).expect("one for each snapshot").1;
-                }
+            missed = if outcome == Outcome::Miss { missed + 1 } else { 0 };
+            match outcome {
+                Outcome::Partial { count } => last_count = count.unwrap_or(last_count),
+                Outcome::Full => last_count = last.expect("just counted"),
+                Outcome::Frozen => last_count = 0,
+                Outcome::Miss => (),
             }
             class = match missed {
                 1.. if asked_for => 7,
-                0..=2 if last_count.max(median) >= 3 => 1,
+                0..=2 if last_count.max(assumed) >= 3 => 1,
                 0..=10 => 2,
                 11..=20 => 3,
                 21..=30 => 4,
                 31..=40 => 5,
                 _ => 6,
             };
-            history.push(ClassStep { t: line.t, missed, class });
+            history.push(ClassStep { t, missed, class });
         }
         history
     }
+}
+
+/// What is known of a server's players after one of its lines.
+struct Counts {
+    t: i64,
+    outcome: Outcome,
+    /// Of the last full snapshot, if it was not cleared since.
+    last: Option<u32>,
+    /// The median of the last three.
+    assumed: u32,
 }
 
 /// The mean of the values of each slot.

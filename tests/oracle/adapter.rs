@@ -1,0 +1,44 @@
+//! The settings of the oracle as those of clqd: a config file, or what the engine
+//! takes. The only place where the two sets of settings meet.
+
+use clqd::rank::Rules;
+
+use super::{Quarter, Settings};
+
+/// A config file.
+pub fn config(settings: &Settings) -> String {
+    let quarter = if settings.clq2_quarter == Quarter::Exact { "exact" } else { "whole" };
+    let screen = &settings.screen;
+    format!(
+        "time_zone = \"{}\"\n\n[names]\nignore = {:?}\ncount_bots = {}\nping_zero_is_bot = {}\n\
+         darkplaces_games = {:?}\n\n[rounds]\nround_drop_min = {}\nround_drop_ratio = {:?}\n\n\
+         [clq2]\nquarter = \"{quarter}\"\n\n[elo]\nk = {:?}\nk_times_opponents_max = {:?}\ncarry_over = {}\n\n\
+         [screen]\nenabled = {}\nfrozen_after_s = {}\nnew_games_per_day_max = {}\nnew_maps_per_day_max = {}\n\
+         new_names_per_day_max = {}\ngames_max = {}\nmaps_max = {}\nspectator_points = {:?}\ngain_max = {}\n",
+        settings.calendar.zone_name(),
+        settings.ignore,
+        settings.count_bots,
+        settings.ping_zero_is_bot,
+        settings.darkplaces_games,
+        settings.round_drop_min,
+        settings.round_drop_ratio,
+        settings.elo_k,
+        settings.elo_k_times_opponents_max,
+        settings.elo_carry_over,
+        screen.enabled,
+        screen.frozen_after_s,
+        screen.new_games_per_day_max,
+        screen.new_maps_per_day_max,
+        screen.new_names_per_day_max,
+        screen.games_max,
+        screen.maps_max,
+        screen.spectator_points.iter().map(|(of, points)| format!("{of}={points}")).collect::<Vec<_>>(),
+        screen.gain_max,
+    )
+}
+
+/// The rules of an engine.
+pub fn rules(settings: &Settings) -> Rules {
+    let config = clqd::config::Config::parse(&config(settings)).expect("a config");
+    config.engine_settings().expect("settings").rules
+}

@@ -1,0 +1,361 @@
+//! Which lists are credible, and who plays (RULES 14): scan log lines to full
+//! snapshots with keys. Point 6, impossible gains, is in `facts`, where gains are.
+//!
+//! [open] Where section 14 leaves a choice, the choices made here are:
+//!
+//! - A check that treats a snapshot as partial ends the checks of that snapshot.
+//!   What earlier checks remembered of it (names of bots, the list of point 3)
+//!   stays remembered.
+//! - So a list with too many entries neither ends nor prolongs the time for which
+//!   a list has not changed, nor does a partial snapshot; a list of a further new
+//!   game does.
+//! - Point 1 counts the entries as received.
+//! - Point 2: names that an entry marked as a bot bears are names like any other;
+//!   the count is the number of entries as received minus `bots`.
+//! - Point 3: entries without points are left out of the comparison. A change of
+//!   the game alone is no change. With `count_bots` bots are like people.
+//! - Point 3: the assumed count of prev is what it was at prev, even if the counts
+//!   were cleared since.
+//! - Point 4: a game or map has its key from the first snapshot with it that is
+//!   not treated as partial. The map `(other)` needs no key.
+//! - Point 4: the names of spectators hand out no key and count for no quota.
+//! - `screen.enabled = false` turns off the flag of spectators, too. Entries
+//!   without points still have no gain and no place in a final list.
+
+use std::collections::{HashMap, HashSet};
+
+use clqd::model::name::{ColourCodes, normalise};
+
+use super::facts::{Entry, Snapshot};
+use super::log::{Line, LineKind, LoggedPlayer};
+use super::{Settings, Who};
+
+/// The settings of RULES 14. The default is RULES' default.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Screen {
+    pub enabled: bool,
+    pub frozen_after_s: i64,
+    pub new_games_per_day_max: usize,
+    pub new_maps_per_day_max: usize,
+    pub new_names_per_day_max: usize,
+    pub games_max: usize,
+    pub maps_max: usize,
+    /// Game, or `scheme://`, or `darkplaces_games`, and the points that mark a
+    /// spectator there.
+    pub spectator_points: Vec<(String, i64)>,
+    pub gain_max: i64,
+}
+
+impl Default for Screen {
+    fn default() -> Screen {
+        let marked = [("darkplaces_games", -666), ("Warsow", -9_999), ("Warfork", -9_999), ("quakeworld://", -9_999)];
+        Screen {
+            enabled: true,
+            frozen_after_s: 6 * 3_600,
+            new_games_per_day_max: 4,
+            new_maps_per_day_max: 200,
+            new_names_per_day_max: 2_000,
+            games_max: 10_000,
+            maps_max: 1_000_000,
+            spectator_points: marked.map(|(of, points)| (of.to_owned(), points)).to_vec(),
+            gain_max: 1_000_000,
+        }
+    }
+}
+
+/// Bots named in lists of nothing but bots that are remembered of a server.
+const BOT_NAMES_MAX: usize = 64;
+/// The least list that can be frozen.
+const FROZEN_ENTRIES_MIN: usize = 4;
+/// What further new maps are counted as.
+pub const OTHER_MAP: &str = "(other)";
+
+/// Why a snapshot, or a part of it, was not taken as it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    MorePlayersThanSlots,
+    FrozenList,
+    TooManyNewGames,
+    TooManyNewMaps,
+    TooManyNewNames,
+    ImpossibleGain,
+}
+
+impl Reason {
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::MorePlayersThanSlots => "more_players_than_slots",
+            Reason::FrozenList => "frozen_list",
+            Reason::TooManyNewGames => "too_many_new_games",
+            Reason::TooManyNewMaps => "too_many_new_maps",
+            Reason::TooManyNewNames => "too_many_new_names",
+            Reason::ImpossibleGain => "impossible_gain",
+        }
+    }
+}
+
+/// A check that applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    pub t: i64,
+    pub server: String,
+    pub reason: Reason,
+}
+
+/// What a line is after the checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Miss,
+    /// Received as partial or treated as partial.
+    Partial {
+        count: Option<u32>,
+    },
+    /// Treated as partial with count 0; the last three counts are cleared.
+    Frozen,
+    /// The next of the full snapshots.
+    Full,
+}
+
+pub struct Screened {
+    /// One for each line.
+    pub outcomes: Vec<Outcome>,
+    pub snapshots: Vec<Snapshot>,
+    /// All players with keys, in order of their keys.
+    pub players: Vec<Who>,
+    pub reports: Vec<Report>,
+    /// Bots that were announced but not found, of the last full list of each server that announced any.
+    pub unnamed_bots: HashMap<String, u32>,
+}
+
+/// RULES 1, 2 and 14.
+pub fn screen(lines: &[Line], settings: &Settings) -> Screened {
+    let mut all = Screener {
+        settings,
+        servers: HashMap::new(),
+        games: HashSet::new(),
+        maps: HashSet::new(),
+        named: HashSet::new(),
+    };
+    let mut done = Screened {
+        outcomes: Vec::new(),
+        snapshots: Vec::new(),
+        players: Vec::new(),
+        reports: Vec::new(),
+        unnamed_bots: HashMap::new(),
+    };
+    for line in lines {
+        let outcome = match &line.kind {
+            LineKind::Miss => Outcome::Miss,
+            LineKind::Partial { count, .. } => Outcome::Partial { count: *count },
+            LineKind::Full { .. } => all.full(line, &mut done),
+        };
+        done.outcomes.push(outcome);
+    }
+    done
+}
+
+struct Screener<'a> {
+    settings: &'a Settings,
+    servers: HashMap<String, Server>,
+    games: HashSet<String>,
+    maps: HashSet<String>,
+    named: HashSet<Who>,
+}
+
+#[derive(Default)]
+struct Server {
+    /// Names of bots; the most recently seen last.
+    bots: Vec<String>,
+    /// Map, names and points, and since when they have been the same.
+    same: Option<(String, Vec<(String, i64)>, i64)>,
+    /// The day of `new`.
+    day: i64,
+    new: New,
+}
+
+/// What a server introduced on one day.
+#[derive(Default)]
+struct New {
+    games: usize,
+    maps: usize,
+    names: usize,
+}
+
+/// An entry of a list as received.
+struct Listed<'a> {
+    player: &'a LoggedPlayer,
+    /// Normalised.
+    name: String,
+    bot: bool,
+}
+
+impl Screener<'_> {
+    fn full(&mut self, line: &Line, done: &mut Screened) -> Outcome {
+        let LineKind::Full { game, map, slots, count, bots, players } = &line.kind else { unreachable!() };
+        let settings = self.settings;
+        let screen = &settings.screen;
+        let server = self.servers.entry(line.server.clone()).or_default();
+        let mut report = |reason| done.reports.push(Report { t: line.t, server: line.server.clone(), reason });
+
+        // 1. More entries than places.
+        if screen.enabled && *slots > 0 && players.len() as u32 > slots + (slots / 4).max(8) {
+            report(Reason::MorePlayersThanSlots);
+            return Outcome::Partial { count: None };
+        }
+
+        // 2. Bots that are counted but not named.
+        let mut list: Vec<Listed> = players.iter().map(|player| listed(line, game, player, settings)).collect();
+        let mut player_count = list.iter().filter(|e| !e.bot).count() as u32;
+        if let Some(bots) = bots.filter(|_| screen.enabled && !settings.count_bots) {
+            let entries = list.len() as u32;
+            let unnamed = server.mark_bots(&mut list, bots, count.unwrap_or(entries));
+            player_count = entries.saturating_sub(bots);
+            done.unnamed_bots.insert(line.server.clone(), unnamed);
+        }
+        list.retain(|e| !e.bot);
+
+        // 3. A list that does not change.
+        let since = server.same_since(line.t, map, &list);
+        let with_points = list.iter().filter(|e| e.player.points.is_some()).count();
+        if screen.enabled && with_points >= FROZEN_ENTRIES_MIN && line.t - since >= 1_000 * screen.frozen_after_s {
+            report(Reason::FrozenList);
+            return Outcome::Frozen;
+        }
+
+        // 4. Too many new games, maps or names.
+        let day = settings.calendar.day(line.t);
+        if server.day != day {
+            (server.day, server.new) = (day, New::default());
+        }
+        let room = |new: usize, per_day_max: usize| !screen.enabled || new < per_day_max;
+        if !self.games.contains(game) {
+            let in_total = !screen.enabled || self.games.len() < screen.games_max;
+            if !in_total || !room(server.new.games, screen.new_games_per_day_max) {
+                report(Reason::TooManyNewGames);
+                return Outcome::Partial { count: None };
+            }
+            self.games.insert(game.clone());
+            server.new.games += 1;
+        }
+        let mut counted_map = map.clone();
+        if !self.maps.contains(map) && map != OTHER_MAP {
+            let in_total = !screen.enabled || self.maps.len() < screen.maps_max;
+            if in_total && room(server.new.maps, screen.new_maps_per_day_max) {
+                self.maps.insert(map.clone());
+                server.new.maps += 1;
+            } else {
+                report(Reason::TooManyNewMaps);
+                counted_map = OTHER_MAP.to_owned();
+            }
+        }
+
+        // 5. Spectators; and 2: who is usable.
+        let times = |name: &str| list.iter().filter(|other| other.name == name).count();
+        let mut entries = Vec::new();
+        let mut refused = false;
+        for e in &list {
+            let spectator = screen.enabled && is_spectator(line, game, e.player, settings);
+            let once = times(&e.name) == 1;
+            let mut usable = once && !e.name.is_empty() && !settings.ignore.contains(&e.name);
+            let who = Who { game: game.clone(), name: e.name.clone() };
+            if usable && !spectator && !self.named.contains(&who) {
+                if room(server.new.names, screen.new_names_per_day_max) {
+                    server.new.names += 1;
+                    self.named.insert(who.clone());
+                    done.players.push(who);
+                } else {
+                    usable = false;
+                    refused = true;
+                }
+            }
+            entries.push(Entry {
+                name: e.name.clone(),
+                display: e.player.name.clone(),
+                points: e.player.points,
+                once,
+                usable,
+                spectator,
+            });
+        }
+        if refused {
+            report(Reason::TooManyNewNames);
+        }
+        done.snapshots.push(Snapshot {
+            t: line.t,
+            server: line.server.clone(),
+            game: game.clone(),
+            map: map.clone(),
+            counted_map,
+            count: player_count,
+            entries,
+        });
+        Outcome::Full
+    }
+}
+
+impl Server {
+    /// Point 2. Marks the bots that can be told by their names; how many cannot.
+    fn mark_bots(&mut self, list: &mut [Listed], bots: u32, count: u32) -> u32 {
+        let mut left = bots;
+        if bots == 0 {
+            self.bots.retain(|bot| list.iter().all(|e| e.name != *bot));
+        } else if bots >= count && bots as usize >= list.len() {
+            for e in list {
+                e.bot = true;
+                left -= 1;
+                self.bots.retain(|bot| *bot != e.name);
+                if !e.name.is_empty() {
+                    self.bots.push(e.name.clone());
+                }
+            }
+            let too_many = self.bots.len().saturating_sub(BOT_NAMES_MAX);
+            self.bots.drain(..too_many);
+        } else {
+            for e in list.iter_mut().filter(|e| self.bots.contains(&e.name)) {
+                if left > 0 {
+                    e.bot = true;
+                    left -= 1;
+                }
+            }
+        }
+        left
+    }
+
+    /// Point 3. Since when map, names and points have been these.
+    fn same_since(&mut self, t: i64, map: &str, list: &[Listed]) -> i64 {
+        let shown = list.iter().filter_map(|e| Some((e.player.name.clone(), e.player.points?)));
+        let mut shown: Vec<(String, i64)> = shown.collect();
+        shown.sort();
+        if self.same.as_ref().is_none_or(|(old_map, old, _)| (old_map.as_str(), old) != (map, &shown)) {
+            self.same = Some((map.to_owned(), shown, t));
+        }
+        self.same.as_ref().expect("just set").2
+    }
+}
+
+/// RULES 2: the normalised name, and whether the protocol or the ping shows a bot.
+fn listed<'a>(line: &Line, game: &str, player: &'a LoggedPlayer, settings: &Settings) -> Listed<'a> {
+    let codes = match line.url.is_quake3_family() {
+        true if line.url.scheme() == "darkplaces" || of_darkplaces(game, settings) => ColourCodes::DarkPlaces,
+        true => ColourCodes::Quake3,
+        false => ColourCodes::None,
+    };
+    let by_ping = settings.ping_zero_is_bot && line.url.is_quake3_family() && player.ping == Some(0);
+    let bot = !settings.count_bots && (player.bot || by_ping);
+    Listed { player, name: normalise(&player.name, codes), bot }
+}
+
+fn of_darkplaces(game: &str, settings: &Settings) -> bool {
+    settings.darkplaces_games.iter().any(|of| of.eq_ignore_ascii_case(game))
+}
+
+/// Point 5.
+fn is_spectator(line: &Line, game: &str, player: &LoggedPlayer, settings: &Settings) -> bool {
+    let marks = |of: &str| match of.strip_suffix("://") {
+        Some(scheme) => line.url.scheme() == scheme,
+        None if of == "darkplaces_games" => of_darkplaces(game, settings),
+        None => of == game,
+    };
+    let mut markers = settings.screen.spectator_points.iter();
+    player.spectator || markers.any(|(of, points)| marks(of) && player.points == Some(*points))
+}
