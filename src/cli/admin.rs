@@ -25,7 +25,7 @@ pub enum Servers {
         /// Such as quake3://host:27960 or source://host:27015
         #[arg(required = true, value_name = "URL")]
         urls: Vec<String>,
-        /// Give the servers this tag; may be repeated
+        /// Add this tag to those that the servers have; may be repeated
         #[arg(long = "tag", value_name = "TAG", value_parser = tag)]
         tags: Vec<String>,
     },
@@ -68,7 +68,7 @@ pub enum Servers {
     Import {
         /// The file; - is standard input
         file: PathBuf,
-        /// Give all of them this tag too; may be repeated
+        /// Add this tag to all of them; may be repeated
         #[arg(long = "tag", value_name = "TAG", value_parser = tag)]
         tags: Vec<String>,
     },

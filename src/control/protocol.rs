@@ -59,7 +59,7 @@ pub enum Request {
     #[serde(rename = "status")]
     Status {},
     /// A [`Row::Change`] for each URL, in order: added, back, known or refused.
-    /// Tags, where there are any, take the place of those of a known server.
+    /// The tags are added to those that a known server has.
     #[serde(rename = "servers.add")]
     ServersAdd {
         urls: Vec<String>,
