@@ -218,8 +218,14 @@ mod tests {
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
         let settings = |class1_players_min| EngineSettings { class1_players_min, ..EngineSettings::default() };
         let mut hot = Hot::open(dir.path(), store, settings(3)).unwrap();
-        let player =
-            |name: &str| Player { name: name.into(), points: 1, ping: Some(40), connected_ms: None, bot: false };
+        let player = |name: &str| Player {
+            name: name.into(),
+            points: Some(1),
+            ping: Some(40),
+            connected_ms: None,
+            bot: false,
+            spectator: false,
+        };
         for (server, players) in [("quake3://one:1", &["a"][..]), ("quake3://three:1", &["a", "b", "c"])] {
             let snapshot = Snapshot {
                 t_ms: 1_763_942_400_000,
@@ -229,6 +235,8 @@ mod tests {
                 slots: 16,
                 players: players.iter().map(|name| player(name)).collect(),
                 completeness: Completeness::Full,
+                count: None,
+                bots: None,
             };
             let url = ServerUrl::parse(server).unwrap();
             hot.handle(Event::Observed { url, outcome: Outcome::Snapshot(snapshot) }).unwrap();
