@@ -332,11 +332,11 @@ fn the_commands_without_a_daemon() {
         (vec!["board", "top", "--game", "baseq4"], 1, "did you mean \"baseq3\"?"),
         (vec!["board", "top", "--tag", "a b"], 2, "tag \"a b\" is not"),
         (board_line(&["page", "--after", after, "--ranking", "elo"]), 1, "begin anew"),
-        (board_line(&["page", "--after", "A"]), 1, "is damaged"),
+        (board_line(&["page", "--after", "A"]), 2, "is damaged"),
         (board_line(&["around", "Nobody"]), 1, "nobody called \"Nobody\""),
         (board_line(&["standing", "--key", "99999"]), 1, "no player has key 99999"),
         (board_line(&["count", "--above", "1", "--at-least", "1"]), 2, "cannot be used with"),
-        (board_line(&["fused", "--ranking", "elo", "--ranking", "elo"]), 1, "elo is named twice"),
+        (board_line(&["fused", "--ranking", "elo", "--ranking", "elo"]), 2, "elo is named twice"),
     ] {
         let done = place.run(&args);
         assert_eq!((done.status.code(), done.out.as_str()), (Some(code), ""), "{args:?}: {}", done.err);
@@ -403,9 +403,11 @@ fn a_name_of_several_games() {
     assert_eq!(key(on(a, &["--key", "1"])), 1);
     replay(&place, &scan(8, a, "q3ut4", "Anarki"));
     let refused = on(a, &["Visor"]);
-    assert_eq!(refused.status.code(), Some(1));
+    assert_eq!(refused.status.code(), Some(2));
     let told = "\"Visor\" is a name in several games: baseq3 (player 1), baseoa (player 2); say which by";
-    assert!(refused.err.contains(told), "{}", refused.err);
+    let refused: Value = serde_json::from_str(&refused.out).expect("a row");
+    assert_eq!((&refused["kind"], &refused["code"]), (&"error".into(), &"bad_request".into()));
+    assert!(refused["message"].as_str().is_some_and(|message| message.contains(told)), "{refused}");
     assert_eq!(key(on(a, &["--key", "2"])), 2);
 }
 

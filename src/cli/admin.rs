@@ -8,31 +8,35 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use super::app::App;
+use super::failure::Misuse;
 use super::import;
 use super::print::Printer;
+use super::scan_progress::ScanProgress;
+use super::units::plain;
 use crate::control::protocol::{Filter, Outcome, TOP_ROWS_MAX, URLS_MAX, Which, tag_problem};
-use crate::control::{Request, Row};
+use crate::control::{Reply, Request, Row, json};
 use crate::model::row::Ranking;
 use crate::model::server::Class;
 use crate::model::server::ScreenReason;
 use crate::model::url::{ServerUrl, UrlError};
 use crate::model::week::{BadLabel, parse_label};
+use crate::proto::parse_url;
 
 #[derive(Debug, Subcommand)]
 pub enum Servers {
     /// Add servers; each is scanned at once
     Add {
         /// Such as quake3://host:27960 or source://host:27015
-        #[arg(required = true, value_name = "URL")]
-        urls: Vec<String>,
-        /// Give the servers this tag; may be repeated
+        #[arg(required = true, value_name = "URL", value_parser = parse_url)]
+        urls: Vec<ServerUrl>,
+        /// Add this tag to those that the servers have; may be repeated
         #[arg(long = "tag", value_name = "TAG", value_parser = tag)]
         tags: Vec<String>,
     },
     /// Take servers out: not scanned, not listed, their past kept
     Remove {
-        #[arg(required = true, value_name = "URL")]
-        urls: Vec<String>,
+        #[arg(required = true, value_name = "URL", value_parser = url)]
+        urls: Vec<ServerUrl>,
     },
     /// Change the tags of servers; boards of the tags follow at once, ratings stay
     Tag {
@@ -68,7 +72,7 @@ pub enum Servers {
     Import {
         /// The file; - is standard input
         file: PathBuf,
-        /// Give all of them this tag too; may be repeated
+        /// Add this tag to all of them; may be repeated
         #[arg(long = "tag", value_name = "TAG", value_parser = tag)]
         tags: Vec<String>,
     },
@@ -149,15 +153,18 @@ pub fn status(app: &App) -> anyhow::Result<ExitCode> {
 
 pub fn servers(command: Servers, app: &App) -> anyhow::Result<ExitCode> {
     match command {
-        Servers::Add { urls, tags } => in_chunks(app, urls, |urls| Request::ServersAdd { urls, tags: tags.clone() }),
+        Servers::Add { urls, tags } => {
+            in_chunks(app, urls, |urls| Request::ServersAdd { urls: texts(urls), tags: tags.clone() })
+        }
         Servers::Tag { drop: Some(_), yes: false, .. } => {
-            anyhow::bail!("the ratings of a tag go with it, and nothing brings them back; if so, add --yes")
+            let why = "the ratings of a tag go with it, and nothing brings them back; if so, add --yes";
+            Err(Misuse(why.to_owned()).into())
         }
         Servers::Tag { drop: Some(tag), yes: true, .. } => ask(app, &Request::TagDrop { tag }),
         Servers::Tag { urls, add, remove, drop: None, .. } => {
             in_chunks(app, urls, |urls| Request::ServersTag { urls, add: add.clone(), remove: remove.clone() })
         }
-        Servers::Remove { urls } => in_chunks(app, urls, |urls| Request::ServersRemove { urls }),
+        Servers::Remove { urls } => in_chunks(app, urls, |urls| Request::ServersRemove { urls: texts(urls) }),
         Servers::Trust { url, except, revoke } => ask(app, &Request::ServersTrust { url, except, revoke }),
         Servers::List { class, game, tag, text } => {
             let filter = Filter { class, game, tag, text };
@@ -179,7 +186,16 @@ pub fn rescan(args: Rescan, app: &App) -> anyhow::Result<ExitCode> {
         (None, Some(class)) => Which::Class(class),
         (None, None) => Which::AllUnknown,
     };
-    ask(app, &Request::Rescan { servers })
+    let mut scans = ScanProgress::default();
+    let told = ask_with(app, &Request::Rescan { servers }, &mut |reply, print| match reply {
+        Reply::Progress(progress) => {
+            scans.progress(progress);
+            Ok(())
+        }
+        Reply::Row(row) => scans.scanned(|| print(row)),
+    });
+    scans.finish();
+    told.map(|(code, _)| code)
 }
 
 pub fn top(args: Top, app: &App) -> anyhow::Result<ExitCode> {
@@ -200,24 +216,42 @@ pub(super) fn ask(app: &App, request: &Request) -> anyhow::Result<ExitCode> {
     ask_counted(app, request).map(|(code, _)| code)
 }
 
+/// The same; how many rows there were, too.
 pub(super) fn ask_counted(app: &App, request: &Request) -> anyhow::Result<(ExitCode, u64)> {
+    ask_with(app, request, &mut |reply, print| match reply {
+        Reply::Row(row) => print(row),
+        Reply::Progress(_) => Ok(()),
+    })
+}
+
+/// The same; each reply goes through `each`, which prints the rows.
+fn ask_with(app: &App, request: &Request, each: &mut Each) -> anyhow::Result<(ExitCode, u64)> {
     let mut printer = Printer::new(app.json(), io::stdout().lock());
     let mut code = ExitCode::SUCCESS;
     let mut rows = 0;
-    let asked = app.ask(request, &mut |row| {
-        rows += 1;
-        code = worse(code, &row);
-        printer.row(row)
+    let asked = app.ask_with_progress(request, &mut |reply| {
+        each(reply, &mut |row| {
+            rows += 1;
+            code = worse(code, &row);
+            printer.row(row)
+        })
     });
     // What came before a failure is shown too.
     printer.finish()?;
     let notes = asked?.notes;
     if app.json() && rows == 0 && !notes.is_empty() {
-        println!("{}", serde_json::json!({ "notes": notes }));
+        println!("{}", json::to_string(&serde_json::json!({ "kind": "notes", "notes": notes })));
     } else {
-        notes.iter().for_each(|note| eprintln!("{note}"));
+        notes.iter().for_each(|note| eprintln!("{}", plain(note)));
     }
     Ok((code, rows))
+}
+
+/// What becomes of a reply; it is given what prints a row.
+type Each<'e> = dyn FnMut(Reply, &mut dyn FnMut(Row) -> io::Result<()>) -> io::Result<()> + 'e;
+
+fn texts(urls: Vec<ServerUrl>) -> Vec<String> {
+    urls.into_iter().map(String::from).collect()
 }
 
 fn in_chunks<U: Clone>(app: &App, urls: Vec<U>, request: impl Fn(Vec<U>) -> Request) -> anyhow::Result<ExitCode> {
@@ -272,6 +306,6 @@ pub(super) fn ranking(text: &str) -> Result<Ranking, String> {
     })
 }
 
-fn week(text: &str) -> Result<String, BadLabel> {
+pub(super) fn week(text: &str) -> Result<String, BadLabel> {
     parse_label(text).map(|_| text.to_owned())
 }

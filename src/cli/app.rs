@@ -4,13 +4,15 @@
 use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 
 use super::offline;
 use crate::config::{Config, USUAL_FILE};
-use crate::control::{Client, ClientError, End, Request, Row};
+use crate::control::client::SILENCE_MAX;
+use crate::control::{Client, ClientError, End, Reply, Request, Row};
 
 #[derive(Clone, Debug, Default, Args)]
 pub struct Globals {
@@ -20,9 +22,21 @@ pub struct Globals {
     /// Control socket of the daemon [default: as the configuration says]
     #[arg(long, global = true, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// Print one JSON object a line
+    /// Print one JSON object a line, each with a `kind`; an error is the last line
     #[arg(long, global = true)]
     pub json: bool,
+    /// Give up when the daemon has sent nothing for this long; it sends something every 5 s while it works [default: 30]
+    #[arg(long, global = true, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub timeout: Option<u32>,
+}
+
+/// Nobody listens on the control socket.
+#[derive(Debug, thiserror::Error)]
+#[error("The daemon is not running (no one answers on {}). Start it with `systemctl start clqd` or `{run}`.", socket.display())]
+pub struct NotRunning {
+    socket: PathBuf,
+    /// How this one is started by hand.
+    run: String,
 }
 
 /// The global options at work.
@@ -58,15 +72,27 @@ impl App {
     /// Asks the daemon; where it is not running and the request changes
     /// nothing, the state directory answers, and standard error says so.
     pub fn ask(&self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<End> {
-        match Client::connect(&self.socket()?) {
-            Ok(mut client) => Ok(client.ask(request, each)?),
+        self.ask_with_progress(request, &mut |reply| match reply {
+            Reply::Row(row) => each(row),
+            Reply::Progress(_) => Ok(()),
+        })
+    }
+
+    /// The same with lines of progress, where a daemon answers.
+    pub fn ask_with_progress(
+        &self,
+        request: &Request,
+        each: &mut dyn FnMut(Reply) -> io::Result<()>,
+    ) -> anyhow::Result<End> {
+        match Client::connect_within(&self.socket()?, self.silence_max()) {
+            Ok(mut client) => Ok(client.ask_with_progress(request, each)?),
             Err(error @ ClientError::NotRunning(_)) if request.reads_only() => {
                 let config = self.config()?;
                 let dir = config.state_dir.display();
                 let mut reader = offline::offline(&config)
                     .with_context(|| format!("{error}, and the state directory {dir} cannot be read"))?;
                 eprintln!("clqd: {error}; this is from the state directory {dir}");
-                reader.ask(request, each)
+                reader.ask(request, &mut |row| each(Reply::Row(row)))
             }
             Err(error) => self.not_there(error),
         }
@@ -74,7 +100,11 @@ impl App {
 
     /// A connection to the daemon, for several requests.
     pub fn connect(&self) -> anyhow::Result<Client> {
-        Client::connect(&self.socket()?).or_else(|error| self.not_there(error))
+        Client::connect_within(&self.socket()?, self.silence_max()).or_else(|error| self.not_there(error))
+    }
+
+    fn silence_max(&self) -> Duration {
+        self.globals.timeout.map_or(SILENCE_MAX, |s| Duration::from_secs(s.into()))
     }
 
     fn socket(&self) -> anyhow::Result<Cow<'_, Path>> {
@@ -85,16 +115,13 @@ impl App {
     }
 
     fn not_there<T>(&self, error: ClientError) -> anyhow::Result<T> {
-        let ClientError::NotRunning(path) = error else {
+        let ClientError::NotRunning(socket) = error else {
             return Err(error.into());
         };
         let run = match &self.globals.config {
             Some(file) => format!("clqd run --config {}", file.display()),
             None => "clqd run".to_owned(),
         };
-        bail!(
-            "The daemon is not running (no one answers on {}). Start it with `systemctl start clqd` or `{run}`.",
-            path.display()
-        )
+        Err(NotRunning { socket, run }.into())
     }
 }

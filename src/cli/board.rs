@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, value_parser};
 
-use super::admin::{ask, ranking, tag, url};
+use super::admin::{ask_counted, ranking, tag, url};
 use super::app::App;
 use crate::control::Request;
 use crate::control::protocol::TOP_ROWS_MAX;
@@ -237,7 +237,12 @@ pub struct SomePlayers {
 }
 
 pub fn run(command: Board, app: &App) -> anyhow::Result<ExitCode> {
-    ask(app, &request(command))
+    let deletes = matches!(command, Board::DeleteBefore { .. });
+    let (code, rows) = ask_counted(app, &request(command))?;
+    if deletes && !app.json() {
+        println!("{rows} {} deleted", if rows == 1 { "window" } else { "windows" });
+    }
+    Ok(code)
 }
 
 fn request(command: Board) -> Request {

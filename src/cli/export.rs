@@ -7,11 +7,12 @@ use std::process::ExitCode;
 use anyhow::Context;
 use serde::Serialize;
 
-use crate::config::Config;
+use super::admin::week;
+use super::app::App;
+use crate::control::json;
 use crate::engine::ViewError;
 use crate::hot::Hot;
 use crate::model::row::{Ranking, WeekRow};
-use crate::model::week;
 use crate::store::StoreError;
 
 #[derive(Clone, Debug, clap::Args)]
@@ -20,12 +21,14 @@ pub struct ExportArgs {
     #[arg(long, value_name = "DIR")]
     pub state: PathBuf,
     /// ISO label of the week, such as 2026-W47
-    #[arg(long, value_name = "LABEL")]
+    #[arg(long, value_name = "LABEL", value_parser = week)]
     pub week: String,
 }
 
 #[derive(Serialize)]
 struct Line<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'a str>,
     week: &'a str,
     server: &'a str,
     game: &'a str,
@@ -59,15 +62,14 @@ struct Positions {
     time: Option<u32>,
 }
 
-pub fn run(args: &ExportArgs, config: &Config) -> anyhow::Result<ExitCode> {
-    let hot = Hot::of_config(config, &args.state, false).context("cannot open the state directory")?;
+pub fn run(args: &ExportArgs, app: &App) -> anyhow::Result<ExitCode> {
+    let hot = Hot::of_config(&app.config()?, &args.state, false).context("cannot open the state directory")?;
     let out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
-    match write(&hot, &args.week, out) {
+    match write_rows(&hot, &args.week, app.json().then_some("export"), out) {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(ExportError::Io(e)) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-        // Nothing was played: no rows is the right answer. A typing error is not.
+        // Nothing was played: no rows is the right answer.
         Err(ExportError::View(e @ ViewError::UnknownWeek { .. })) => {
-            week::parse_label(&args.week)?;
             eprintln!("clqd: {e}");
             Ok(ExitCode::SUCCESS)
         }
@@ -84,9 +86,15 @@ pub enum ExportError {
 }
 
 /// Writes all rows of a week, in order of server URL, player name, game.
-pub fn write(hot: &Hot, week: &str, mut out: impl Write) -> Result<(), ExportError> {
+pub fn write(hot: &Hot, week: &str, out: impl Write) -> Result<(), ExportError> {
+    write_rows(hot, week, None, out)
+}
+
+/// The same; with a kind, each line begins with it.
+fn write_rows(hot: &Hot, week: &str, kind: Option<&str>, mut out: impl Write) -> Result<(), ExportError> {
     hot.engine.export(&hot.store, week, |server, game, player, row: &WeekRow, positions| {
         let line = Line {
+            kind,
             week,
             server,
             game,
@@ -111,7 +119,7 @@ pub fn write(hot: &Hot, week: &str, mut out: impl Write) -> Result<(), ExportErr
                 time: positions[Ranking::Time as usize],
             },
         };
-        serde_json::to_writer(&mut out, &line).map_err(std::io::Error::from)?;
+        json::to_writer(&mut out, &line)?;
         out.write_all(b"\n").map_err(ExportError::Io)
     })?;
     out.flush()?;

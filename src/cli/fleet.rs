@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::clock;
@@ -40,15 +40,15 @@ pub struct FleetArgs {
     pub source_port: u16,
 
     /// Part of the servers that speak the Source protocol, 0 to 1
-    #[arg(long, default_value_t = 0.4)]
+    #[arg(long, default_value_t = 0.4, value_parser = share)]
     pub source_share: f64,
 
     /// Game seconds in a second
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = 1.0, value_parser = speed)]
     pub speed: f64,
 
     /// How many players come: 1 is usual, with about 2 on a server at the mean
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = 1.0, value_parser = activity)]
     pub activity: f64,
 
     /// `none`, `default`, or parts such as `silent=0.03,slow=0.02,lossy=0.03`
@@ -76,13 +76,26 @@ pub struct FleetArgs {
     pub status_every: u64,
 }
 
+fn speed(text: &str) -> Result<f64, String> {
+    number(text, "a number above 0", |speed| speed > 0.0)
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    number(text, "a number from 0 to 1", |share| (0.0..=1.0).contains(&share))
+}
+
+fn activity(text: &str) -> Result<f64, String> {
+    number(text, "a number of at least 0", |activity| activity >= 0.0)
+}
+
+fn number(text: &str, expected: &str, fits: impl Fn(f64) -> bool) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|&number: &f64| number.is_finite() && fits(number));
+    number.ok_or_else(|| format!("expected {expected}"))
+}
+
 /// Runs until SIGINT or SIGTERM, in a runtime of its own, so not from within
-/// another. Error: a port is taken, a file cannot be
-/// written, or an argument makes no sense.
+/// another. Error: a port is taken, or a file cannot be written.
 pub fn run(args: FleetArgs) -> anyhow::Result<ExitCode> {
-    ensure!(args.speed > 0.0 && args.speed.is_finite(), "--speed must be above 0, not {}", args.speed);
-    ensure!((0.0..=1.0).contains(&args.source_share), "--source-share goes from 0 to 1, not {}", args.source_share);
-    ensure!(args.activity >= 0.0 && args.activity.is_finite(), "--activity must not be negative: {}", args.activity);
     let fleet = start(&args)?;
     if let Some(path) = &args.list {
         let lines: String = fleet.urls().iter().flat_map(|url| [url, "\n"]).collect();
@@ -246,7 +259,9 @@ mod tests {
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(text.lines().filter(|line| line.contains("\"kind\":\"server\"")).count(), 7);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
-        for bad in [["--servers", "0"], ["--faults", "noisy=1"], ["--speed", "x"]] {
+        for bad in
+            [["--servers", "0"], ["--faults", "noisy=1"], ["--speed", "x"], ["--speed", "0"], ["--source-share", "1.1"]]
+        {
             assert!(Cli::try_parse_from([&["fleet"][..], &bad].concat()).is_err());
         }
     }

@@ -12,9 +12,11 @@ use std::process::ExitCode;
 use anyhow::Context;
 
 use super::app::App;
+use super::units::plain;
 use crate::control::protocol::{Change, Outcome, TAGS_MAX, URLS_MAX, tag_problem};
-use crate::control::{Request, Row};
+use crate::control::{Request, Row, json};
 use crate::model::url::ServerUrl;
+use crate::proto::parse_url;
 
 pub fn run(file: &Path, tags: &[String], app: &App) -> anyhow::Result<ExitCode> {
     let name = if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() };
@@ -30,11 +32,10 @@ pub fn run(file: &Path, tags: &[String], app: &App) -> anyhow::Result<ExitCode> 
     let mut told = |change: Change, line: usize| -> io::Result<()> {
         *counts.entry(change.outcome).or_default() += 1;
         if change.outcome == Outcome::Refused {
-            eprintln!("{name}:{line}: {}", change.reason.as_deref().unwrap_or("refused"));
+            eprintln!("{name}:{line}: {}", plain(change.reason.as_deref().unwrap_or("refused")));
         }
         if app.json() {
-            let row = serde_json::to_string(&Row::Change(change)).map_err(io::Error::from)?;
-            writeln!(out, "{row}")?;
+            writeln!(out, "{}", json::to_string(&Row::Change(change)))?;
         }
         Ok(())
     };
@@ -87,7 +88,7 @@ fn read_line<'l>(
     words: impl Iterator<Item = &'l str>,
     tags: &[String],
 ) -> Result<(ServerUrl, Vec<String>), String> {
-    let url = ServerUrl::parse(url).map_err(|error| error.to_string())?;
+    let url = parse_url(url).map_err(|error| error.to_string())?;
     let mut all: Vec<String> = tags.iter().cloned().chain(words.map(str::to_owned)).collect();
     if let Some(problem) = all.iter().find_map(|tag| tag_problem(tag)) {
         return Err(problem);

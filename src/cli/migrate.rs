@@ -4,8 +4,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 
+use super::app::App;
 use crate::archive::{Archive, ArchiveSettings, Migrated, Routines, SCHEMA_SQL};
-use crate::config::Config;
+use crate::control::json;
 
 /// Makes the tables of the archive, or brings them up to date
 #[derive(Debug, clap::Args)]
@@ -15,9 +16,16 @@ pub struct MigrateArgs {
     pub print: bool,
 }
 
-pub fn run(args: &MigrateArgs, config: &Config) -> anyhow::Result<ExitCode> {
+pub fn run(args: &MigrateArgs, app: &App) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
-    println!("{}", runtime.block_on(migrate(&config.archive_settings(), args))?);
+    let text = runtime.block_on(migrate(&app.config()?.archive_settings(), args))?;
+    match app.json() {
+        true => {
+            let kind = if args.print { "schema" } else { "migrated" };
+            println!("{}", json::to_string(&serde_json::json!({ "kind": kind, "text": text })));
+        }
+        false => println!("{text}"),
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -4,8 +4,10 @@
 //! ([`admin`]); where it is not running, the reading ones are answered from its
 //! state directory ([`offline`]). One code path ([`print`]) shows both.
 //!
-//! Exit codes: 0 done, 1 failed, 2 typed wrongly. Rows go to standard output,
-//! everything else to standard error.
+//! Exit codes: 0 done, 1 failed, 2 used wrongly ([`failure`]). Rows go to standard
+//! output, everything else to standard error. With `--json` every line of standard
+//! output is a JSON object with a `kind`, and an error is the last of them; notes for
+//! people stay on standard error.
 
 pub mod admin;
 pub mod app;
@@ -13,6 +15,7 @@ pub mod board;
 pub mod check;
 pub mod demo;
 pub mod export;
+pub mod failure;
 pub mod fleet;
 pub mod import;
 pub mod list;
@@ -24,6 +27,7 @@ pub mod print;
 pub mod query;
 pub mod replay;
 pub mod run;
+mod scan_progress;
 pub mod table;
 pub mod units;
 
@@ -98,23 +102,35 @@ impl Cli {
             Command::Greylist(args) => admin::greylist(args, &app),
             Command::Reload => admin::reload(&app),
             Command::Query(args) => query::run(&args, &app),
-            Command::Migrate(args) => migrate::run(&args, &app.config()?),
+            Command::Migrate(args) => migrate::run(&args, &app),
+            Command::Demo(_) if app.json() => Err(no_json("demo")),
             Command::Demo(args) => demo::run(&args),
+            Command::Fleet(_) if app.json() => Err(no_json("fleet")),
             Command::Fleet(args) => fleet::run(args),
             Command::Replay(args) => replay::run(&args, &app.config()?),
-            Command::Export(args) => export::run(&args, &app.config()?),
+            Command::Export(args) => export::run(&args, &app),
         }
     }
 }
 
-/// The whole program: reads the arguments, runs, tells an error once.
+fn no_json(command: &str) -> anyhow::Error {
+    failure::Misuse(format!("clqd {command} is for people to look at; it has no --json")).into()
+}
+
+/// The whole program: reads the arguments, runs, reports an error once.
 pub fn main() -> ExitCode {
-    match Cli::parse().run() {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        // What was typed cannot be read, so that this is as good as it gets.
+        Err(error) => return failure::report_usage(&error, std::env::args_os().any(|arg| arg == "--json")),
+    };
+    let json = cli.globals.json;
+    match cli.run() {
         Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("clqd: {error:#}");
-            ExitCode::FAILURE
+            failure::report(&error, json);
+            failure::exit_code(&error)
         }
     }
 }

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 
 use super::admin::{ask, ask_counted};
 use super::app::App;
+use super::failure::Misuse;
 use crate::control::Request;
 use crate::model::NameHash;
 use crate::model::board_view::PlayerName;
@@ -74,7 +75,8 @@ pub fn player(args: Player, app: &App) -> anyhow::Result<ExitCode> {
         Some(Correct::Show { name }) => ask(app, &Request::Player { name }),
         Some(Correct::Merge { from, into, game }) => ask(app, &Request::PlayerMerge { from, into, game }),
         Some(Correct::Forget { yes: false, .. }) => {
-            anyhow::bail!("all that is known of the player goes, and nothing brings it back; if so, add --yes")
+            let why = "all that is known of the player goes, and nothing brings it back; if so, add --yes";
+            Err(Misuse(why.to_owned()).into())
         }
         Some(Correct::Forget { player, game, yes: true }) => ask(app, &Request::PlayerForget { player, game }),
         Some(Correct::Forgotten) => {

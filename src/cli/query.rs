@@ -1,6 +1,7 @@
 //! `clqd query`: asks game servers directly and prints what they say, without a
 //! daemon and without remembering anything. Servers are printed in the order in
-//! which they answer; with `--json` each is a line of a scan log.
+//! which they answer; with `--json` each is a line of a scan log, with two fields
+//! more. Bots are marked alike in both, by the rule that the ranking has.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -14,10 +15,14 @@ use clap::Args;
 use tokio::sync::mpsc;
 
 use super::app::App;
+use super::table::{cut, padded};
 use super::units::clean;
 use crate::clock::Clock;
+use crate::control::json;
 use crate::engine::Outcome;
 use crate::model::{Completeness, Player, ServerKey, ServerUrl, Snapshot};
+use crate::proto::{self, Wire, parse_url};
+use crate::rank::Rules;
 use crate::scan::{ScanMode, ScanOutcome, ScanRequest, ScanSettings, Scanner, Tried};
 use crate::scanlog;
 
@@ -27,10 +32,17 @@ const ON_THE_WAY: usize = 1_024;
 /// Widest that the column of URLs becomes; longer ones push their line out.
 const URL_WIDTH_MAX: usize = 44;
 
+/// Columns of a map's name.
+const MAP_WIDTH: usize = 16;
+
+/// Widest that a name which a server or a player chose becomes. `--json` has all of it.
+const HOSTNAME_WIDTH_MAX: usize = 60;
+const NAME_WIDTH_MAX: usize = 40;
+
 #[derive(Clone, Debug, Args)]
 pub struct QueryArgs {
     /// Servers, such as quake3://host:27960 or source://192.0.2.1:27015
-    #[arg(value_name = "URL", value_parser = ServerUrl::parse, required_unless_present = "file")]
+    #[arg(value_name = "URL", value_parser = parse_url, required_unless_present = "file")]
     pub urls: Vec<ServerUrl>,
     /// List of servers, one URL a line, # begins a comment; - is standard input
     #[arg(long, value_name = "LIST")]
@@ -52,6 +64,7 @@ pub struct QueryArgs {
 /// Asks all servers and prints each as it answers. Exit code 0: all answered;
 /// 1: some did not, or a line of a list could not be read.
 pub fn run(args: &QueryArgs, app: &App) -> anyhow::Result<ExitCode> {
+    let rules = app.config()?.engine_settings()?.rules;
     let mut urls = List::default();
     args.urls.iter().cloned().for_each(|url| urls.add(url));
     for file in &args.file {
@@ -68,7 +81,7 @@ pub fn run(args: &QueryArgs, app: &App) -> anyhow::Result<ExitCode> {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
     let out = io::BufWriter::new(io::stdout().lock());
-    let missed = runtime.block_on(query(args, app.json(), &urls.urls, out));
+    let missed = runtime.block_on(query(args, app.json(), &rules, &urls.urls, out));
     // A name server that does not answer must not hold up the end.
     runtime.shutdown_background();
     Ok(if missed? + urls.refused == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -79,7 +92,13 @@ fn is_stdin(file: &Path) -> bool {
 }
 
 /// Asks and prints. The number of servers that did not answer.
-async fn query(args: &QueryArgs, json: bool, urls: &[ServerUrl], mut out: impl Write) -> anyhow::Result<u64> {
+async fn query(
+    args: &QueryArgs,
+    json: bool,
+    rules: &Rules,
+    urls: &[ServerUrl],
+    mut out: impl Write,
+) -> anyhow::Result<u64> {
     let (ask, requests) = mpsc::channel(ON_THE_WAY);
     let (to, mut outcomes) = mpsc::channel(ON_THE_WAY);
     let clock = Arc::new(Clock::new(0));
@@ -98,9 +117,10 @@ async fn query(args: &QueryArgs, json: bool, urls: &[ServerUrl], mut out: impl W
     let answered = async {
         let mut missed = 0;
         let width = urls.iter().map(|url| url.as_str().len()).max().unwrap_or(0).min(URL_WIDTH_MAX);
-        while let Some(outcome) = outcomes.recv().await {
+        while let Some(mut outcome) = outcomes.recv().await {
             missed += u64::from(outcome.result.is_err());
             let url = &urls[outcome.id as usize];
+            mark_bots(&mut outcome, url, rules);
             if json {
                 write_json(&mut out, url, outcome)?
             } else {
@@ -132,7 +152,18 @@ fn settings(args: &QueryArgs) -> ScanSettings {
     }
 }
 
-/// A line of a scan log, with the round-trip time behind it.
+/// Marks those that the ranking takes for bots, by what answered.
+fn mark_bots(outcome: &mut ScanOutcome, url: &ServerUrl, rules: &Rules) {
+    let scheme = outcome.tried.last().map_or(url.scheme(), |tried| tried.scheme);
+    let is_quake3 = proto::find(scheme).is_some_and(|protocol| protocol.wire == Wire::Quake3);
+    let Ok(snapshot) = &mut outcome.result else { return };
+    let family = rules.names.family(&rules.screen, scheme, is_quake3, &snapshot.game);
+    for player in &mut snapshot.players {
+        player.bot = rules.names.is_bot(player, family);
+    }
+}
+
+/// A line of a scan log, with its kind before it and the round-trip time behind it.
 fn write_json(out: &mut impl Write, url: &ServerUrl, outcome: ScanOutcome) -> io::Result<()> {
     let rtt_ms = outcome.rtt_ms;
     let known = match outcome.result {
@@ -141,12 +172,11 @@ fn write_json(out: &mut impl Write, url: &ServerUrl, outcome: ScanOutcome) -> io
     };
     let mut line = Vec::new();
     scanlog::write(&mut line, url, &known);
-    if let Some(rtt_ms) = rtt_ms {
-        assert!(line.ends_with(b"}\n"), "a line of a scan log is an object");
-        line.truncate(line.len() - 2);
-        line.extend_from_slice(format!(",\"rtt_ms\":{rtt_ms}}}\n").as_bytes());
-    }
-    out.write_all(&line)
+    let line = String::from_utf8(line).expect("JSON is text");
+    let fields = line.trim_end().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    let fields = json::escape(fields.expect("a line of a scan log is an object"));
+    let rtt = rtt_ms.map_or_else(String::new, |ms| format!(",\"rtt_ms\":{ms}"));
+    writeln!(out, "{{\"kind\":\"query\",{fields}{rtt}}}")
 }
 
 fn write_text(out: &mut impl Write, url: &ServerUrl, width: usize, outcome: &ScanOutcome) -> io::Result<()> {
@@ -157,35 +187,39 @@ fn write_text(out: &mut impl Write, url: &ServerUrl, width: usize, outcome: &Sca
     // What answered may not be what was asked for, in protocol and in port.
     let answered = outcome.tried.last().filter(|tried| (tried.scheme, tried.port) != (url.scheme(), url.port()));
     let codes = answered.map_or(url.to_string(), |tried| format!("{}://", tried.scheme));
-    let is_bot = |p: &Player| p.bot || (p.ping == Some(0) && !codes.starts_with("source"));
     let rtt = outcome.rtt_ms.map_or("-".to_owned(), |ms| format!("{ms} ms"));
     writeln!(
         out,
-        "{:<width$}  {rtt:>7}  {:>7}  {:<16}  {}{}",
+        "{:<width$}  {rtt:>7}  {:>7}  {}  {}{}",
         url.as_str(),
-        format!("{}/{}", count(snapshot, is_bot), snapshot.slots),
-        clean(&snapshot.map, &codes),
-        clean(&snapshot.hostname, &codes),
+        format!("{}/{}", count(snapshot), snapshot.slots),
+        padded(&clean(&snapshot.map, &codes), MAP_WIDTH),
+        cut(&clean(&snapshot.hostname, &codes), HOSTNAME_WIDTH_MAX),
         remarks(snapshot, answered),
     )?;
     let mut players: Vec<&Player> = snapshot.players.iter().collect();
     players.sort_by_key(|p| std::cmp::Reverse(p.points));
     for player in players {
         let ping = match player.ping {
-            _ if is_bot(player) => "bot".to_owned(),
+            _ if player.bot => "bot".to_owned(),
             Some(ping) => format!("{ping} ms"),
             None => String::new(),
         };
         let points = player.points.map_or_else(String::new, |points| points.to_string());
-        writeln!(out, "    {points:>7}  {ping:>7}  {}", clean(&player.name, &codes))?;
+        let name = clean(&player.name, &codes);
+        writeln!(out, "    {points:>7}  {ping:>7}  {}", cut(&name, NAME_WIDTH_MAX))?;
     }
     Ok(())
 }
 
 /// Players without bots, as the server shows or announces them.
-fn count(snapshot: &Snapshot, is_bot: impl Fn(&Player) -> bool) -> String {
+fn count(snapshot: &Snapshot) -> String {
     match snapshot.completeness {
-        Completeness::Full => snapshot.players.iter().filter(|p| !is_bot(p)).count().to_string(),
+        Completeness::Full => {
+            let marked = snapshot.players.iter().filter(|player| player.bot).count();
+            let bots = marked.max(snapshot.bots.unwrap_or(0) as usize);
+            snapshot.players.len().saturating_sub(bots).to_string()
+        }
         Completeness::Partial => snapshot.announced_players().map_or("?".to_owned(), |count| count.to_string()),
     }
 }
@@ -220,7 +254,7 @@ impl List {
     /// Tags, as in a list for `servers import`, say nothing here.
     fn read(&mut self, from: impl BufRead) -> io::Result<Vec<(usize, String)>> {
         let mut bad = Vec::new();
-        super::list::read(from, |number, url, _| match ServerUrl::parse(url) {
+        super::list::read(from, |number, url, _| match parse_url(url) {
             Ok(url) => self.add(url),
             Err(error) => bad.push((number, error.to_string())),
         })?;
@@ -278,10 +312,48 @@ mod tests {
         }
     }
 
+    /// As [`query`] has it before it is printed.
+    fn marked(asked: &str) -> ScanOutcome {
+        let mut outcome = outcome();
+        mark_bots(&mut outcome, &url(asked), &Rules::default());
+        outcome
+    }
+
+    #[test]
+    fn bots_of_the_text_are_bots_of_the_json() {
+        let mut by_mark_alone = Rules::default();
+        by_mark_alone.names.ping_zero_is_bot = false;
+        for (rules, bots) in [(Rules::default(), 1), (by_mark_alone, 0)] {
+            let mut outcome = outcome();
+            mark_bots(&mut outcome, &url("source://h:1"), &rules);
+            let (mut text, mut line) = (Vec::new(), Vec::new());
+            write_text(&mut text, &url("quake3://h"), 20, &outcome).unwrap();
+            write_json(&mut line, &url("quake3://h"), outcome).unwrap();
+            assert_eq!(String::from_utf8(text).unwrap().matches("  bot  ").count(), bots);
+            assert_eq!(String::from_utf8(line).unwrap().matches("\"bot\":true").count(), bots);
+        }
+    }
+
+    #[test]
+    fn long_names_are_cut_in_text_and_escaped_in_json() {
+        let mut outcome = marked("quake3://h");
+        let snapshot = outcome.result.as_mut().unwrap();
+        snapshot.hostname = "日".repeat(80);
+        snapshot.players[0].name = "x\u{202e}\u{9b}".repeat(60).into();
+        let (mut text, mut line) = (Vec::new(), Vec::new());
+        write_text(&mut text, &url("quake3://h"), 20, &outcome).unwrap();
+        write_json(&mut line, &url("quake3://h"), outcome.clone()).unwrap();
+        let (text, line) = (String::from_utf8(text).unwrap(), String::from_utf8(line).unwrap());
+        assert!(text.lines().all(|line| unicode_width::UnicodeWidthStr::width(line) <= 120), "{text}");
+        assert!(line.contains("x\\u202e\\u009b") && !line.contains('\u{202e}'), "{line}");
+        let (_, read) = scanlog::parse(line.trim()).unwrap();
+        assert!(matches!(read, Outcome::Snapshot(read) if read == outcome.result.unwrap()));
+    }
+
     #[test]
     fn text() {
         let mut out = Vec::new();
-        write_text(&mut out, &url("quake3://h"), 20, &outcome()).unwrap();
+        write_text(&mut out, &url("quake3://h"), 20, &marked("quake3://h")).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert_eq!(
             text,
@@ -290,7 +362,7 @@ mod tests {
              \x20         3    40 ms  a\n"
         );
         let mut out = Vec::new();
-        let mut partial = outcome();
+        let mut partial = marked("source://h:1");
         let snapshot = partial.result.as_mut().unwrap();
         (snapshot.completeness, snapshot.count) = (Completeness::Partial, Some(9));
         write_text(&mut out, &url("source://h:1"), 0, &partial).unwrap();
@@ -306,7 +378,7 @@ mod tests {
         let mut out = Vec::new();
         write_json(&mut out, &url("quake3://h"), outcome()).unwrap();
         let line = std::str::from_utf8(&out).unwrap();
-        assert!(line.ends_with(",\"rtt_ms\":7}\n"), "{line}");
+        assert!(line.starts_with("{\"kind\":\"query\",\"t\":1,") && line.ends_with(",\"rtt_ms\":7}\n"), "{line}");
         let (read, known) = scanlog::parse(line.trim()).unwrap();
         assert_eq!(read, url("quake3://h"));
         assert!(matches!(known, Outcome::Snapshot(snapshot) if snapshot == outcome().result.unwrap()));

@@ -103,6 +103,8 @@ fn what_can_be_typed_and_what_not() {
         ("clqd board delete-before yesterday --yes", "2026-11-21T14:00:00Z"),
         ("clqd query", "required"),
         ("clqd query nonsense", "scheme://host:port"),
+        ("clqd query xonotic://a:26000", "\"xonotic\" is not known; did you mean darkplaces://?"),
+        ("clqd servers add xonotic://a", "\"xonotic\" is not known; did you mean darkplaces://?"),
         ("clqd query quake3://a --timeout-ms 5", "100..=60000"),
         ("clqd greylist quake3://a", "required"),
         ("clqd greylist quake3://a --reason x --lift", "cannot be used with"),
@@ -150,7 +152,7 @@ async fn commands_against_a_daemon() {
         [
             run(format!("clqd servers import {}", list.display())),
             run("clqd servers add quake3://a:1".to_owned()),
-            run("clqd servers add foo://a:1 quake3://a:1".to_owned()),
+            run("clqd servers add source://a:1 quake3://a:1".to_owned()),
             run("clqd status".to_owned()),
         ]
         .map(|code| code.expect("answered"))

@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::model::name::{ColourCodes, normalise};
+use crate::model::name::{ColourCodes, is_control_or_format, normalise};
 use crate::model::row::Ranking;
 
 /// `4 min ago`, `in 20 s`; `never` where there is no time.
@@ -119,6 +119,12 @@ pub fn plain(text: &str) -> String {
     normalise(text, ColourCodes::None)
 }
 
+/// The same for text of several lines, such as an error: all but the characters that
+/// could steer a terminal stays as it is.
+pub fn printable(text: &str) -> String {
+    text.chars().filter(|&c| c == '\n' || !is_control_or_format(c)).collect()
+}
+
 /// Bars of values, scaled to the largest; `·` is no data.
 pub fn bars(values: &[Option<f64>]) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -166,6 +172,7 @@ mod tests {
         assert_eq!(clean("^1Red\u{1b}[2J\u{9b}x \u{202e}end", "quake3://a:1"), "Red[2Jx end");
         assert_eq!(clean("^1Red", "source://a:1"), "^1Red");
         assert_eq!(clean("^xF00Red", "darkplaces://a:1"), "Red");
+        assert_eq!(printable("a\u{1b}[2J:\n  b\u{202e}c\u{9b}\t"), "a[2J:\n  bc");
     }
 
     #[test]

@@ -112,6 +112,7 @@ pub const KEYS: &[Key] = &[
     key("scan", "receive_buffer_bytes", whole(65_536, 1 << 30, "bytes"), Restart),
     key("scan", "allow_private", Kind::Bool, Reload),
     key("scan", "opt_out", Kind::Texts(network), Reload),
+    key("scan", "class1_players_min", whole(1, 255, "players"), Reload),
     key("scan", "interval_class1_s", whole(1, 604_800, "s"), Reload),
     key("scan", "interval_class2_s", whole(1, 604_800, "s"), Reload),
     key("scan", "interval_class3_s", whole(1, 604_800, "s"), Reload),

@@ -72,6 +72,7 @@ pub struct Scan {
     pub allow_private: bool,
     /// Addresses and networks that are never asked.
     pub opt_out: Vec<String>,
+    pub class1_players_min: u32,
     pub interval_class1_s: u64,
     pub interval_class2_s: u64,
     pub interval_class3_s: u64,

@@ -61,6 +61,7 @@ impl Config {
             ties: self.ties(),
             closed_boards_bytes_max: self.boards.closed_bytes_max,
             intervals: Intervals(self.scan.intervals_s().map(|s| s as i64 * 1_000)),
+            class1_players_min: self.scan.class1_players_min,
             keep_weeks: self.store.keep_weeks as usize,
             archive: self.archive.is_on(),
             outbox_entries_max: self.archive.outbox_entries_max as usize,
@@ -143,12 +144,14 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schedule::CLASS1_PLAYERS_MIN;
 
     #[test]
     fn the_shipped_file_says_what_the_rules_say() {
         let settings = Config::default().engine_settings().unwrap();
         assert_eq!(settings.rules, Rules::default());
         assert_eq!(settings.intervals, Intervals::default());
+        assert_eq!(settings.class1_players_min, CLASS1_PLAYERS_MIN);
         assert_eq!(Config::default().scan_settings(), ScanSettings::default());
     }
 

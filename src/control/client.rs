@@ -1,10 +1,20 @@
 //! The commands' end of the control socket: blocking, one request at a time.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use super::protocol::{Answer, Body, End, Failure, Request, Row, request_line};
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use super::protocol::{Answer, Body, End, Failure, Progress, Request, Row, request_line};
+
+/// How long a daemon may take to accept a connection, or to send anything while it
+/// works on a request, before it is taken for stopped. It says that it is at work
+/// every five seconds.
+pub const SILENCE_MAX: Duration = Duration::from_secs(30);
 
 /// Longest line of an answer, bytes. The daemon is trusted more than its
 /// clients; this only keeps a wrong socket from filling the memory.
@@ -15,7 +25,15 @@ const ANSWER_BYTES_MAX: u64 = 256 * 1024 * 1024;
 pub struct Client {
     path: PathBuf,
     stream: BufReader<UnixStream>,
+    silence_max: Duration,
     next_id: u64,
+}
+
+/// What comes before the end of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    Row(Row),
+    Progress(Progress),
 }
 
 /// Why a request got no answer.
@@ -26,6 +44,14 @@ pub enum ClientError {
     NotRunning(PathBuf),
     #[error("no permission for {}; be root or in the group of the socket", .0.display())]
     NoPermission(PathBuf),
+    /// Something listens, and says nothing.
+    #[error(
+        "the daemon does not answer: nothing came on {} for {} s{}. It is stopped, out of file descriptors or too \
+         busy. Look at `systemctl status clqd` and its log, `journalctl -u clqd`; continue a stopped one with \
+         `kill -CONT`, or restart it with `systemctl restart clqd`",
+        path.display(), waited.as_secs(), pid.map_or_else(String::new, |pid| format!(" (process {pid})"))
+    )]
+    Silent { path: PathBuf, waited: Duration, pid: Option<i32> },
     #[error("the connection to {} broke", path.display())]
     Broke { path: PathBuf, source: std::io::Error },
     #[error("the daemon closed the connection before the end of its answer; did it stop?")]
@@ -40,14 +66,30 @@ pub enum ClientError {
 }
 
 impl Client {
+    /// Connects with the usual patience, [`SILENCE_MAX`].
     pub fn connect(path: &Path) -> Result<Client, ClientError> {
-        use std::io::ErrorKind;
-        let stream = UnixStream::connect(path).map_err(|source| match source.kind() {
+        Client::connect_within(path, SILENCE_MAX)
+    }
+
+    /// Connects. A daemon that sends nothing for `silence_max`, now or while it has a
+    /// request, is given up.
+    pub fn connect_within(path: &Path, silence_max: Duration) -> Result<Client, ClientError> {
+        let connect = || {
+            let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+            // Of a Unix socket this is how long connecting may take, too: it waits
+            // while the listener's queue is full.
+            socket.set_write_timeout(Some(silence_max))?;
+            socket.set_read_timeout(Some(silence_max))?;
+            socket.connect(&SockAddr::unix(path)?)?;
+            Ok(UnixStream::from(OwnedFd::from(socket)))
+        };
+        let stream = connect().map_err(|source: std::io::Error| match source.kind() {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => ClientError::NotRunning(path.to_owned()),
             ErrorKind::PermissionDenied => ClientError::NoPermission(path.to_owned()),
+            ErrorKind::WouldBlock => ClientError::Silent { path: path.to_owned(), waited: silence_max, pid: None },
             _ => ClientError::Broke { path: path.to_owned(), source },
         })?;
-        Ok(Client { path: path.to_owned(), stream: BufReader::new(stream), next_id: 1 })
+        Ok(Client { path: path.to_owned(), stream: BufReader::new(stream), silence_max, next_id: 1 })
     }
 
     /// Sends a request and hands over each row of its answer as it comes.
@@ -56,11 +98,28 @@ impl Client {
         request: &Request,
         each: &mut dyn FnMut(Row) -> std::io::Result<()>,
     ) -> Result<End, ClientError> {
+        self.ask_with_progress(request, &mut |reply| match reply {
+            Reply::Row(row) => each(row),
+            Reply::Progress(_) => Ok(()),
+        })
+    }
+
+    /// The same with lines of progress.
+    pub fn ask_with_progress(
+        &mut self,
+        request: &Request,
+        each: &mut dyn FnMut(Reply) -> std::io::Result<()>,
+    ) -> Result<End, ClientError> {
         let id = self.next_id;
         self.next_id += 1;
         // A daemon that refuses the connection answers and closes before it has
         // read; its answer says more than our failure to write.
         let sent = self.stream.get_mut().write_all(request_line(id, request).as_bytes());
+        if let Err(source) = &sent
+            && source.kind() == ErrorKind::WouldBlock
+        {
+            return Err(self.silent());
+        }
         loop {
             let answer = match (self.answer(), &sent) {
                 (Err(ClientError::Closed | ClientError::Broke { .. }), Err(source)) => {
@@ -73,7 +132,8 @@ impl Client {
                 return Err(ClientError::NotClqd { path: self.path.clone(), what });
             }
             match answer.body {
-                Body::Row(row) => each(row).map_err(ClientError::Reader)?,
+                Body::Progress(progress) => each(Reply::Progress(progress)).map_err(ClientError::Reader)?,
+                Body::Row(row) => each(Reply::Row(row)).map_err(ClientError::Reader)?,
                 Body::End(end) => return Ok(end),
                 Body::Error(failure) => return Err(failure.into()),
             }
@@ -83,12 +143,21 @@ impl Client {
     fn answer(&mut self) -> Result<Answer, ClientError> {
         let mut line = Vec::new();
         let read = (&mut self.stream).take(ANSWER_BYTES_MAX).read_until(b'\n', &mut line);
-        read.map_err(|source| self.broke(source))?;
+        read.map_err(|source| match source.kind() {
+            ErrorKind::WouldBlock => self.silent(),
+            _ => self.broke(source),
+        })?;
         if line.last() != Some(&b'\n') {
             return Err(ClientError::Closed);
         }
         serde_json::from_slice(&line)
             .map_err(|error| ClientError::NotClqd { path: self.path.clone(), what: error.to_string() })
+    }
+
+    fn silent(&self) -> ClientError {
+        let peer = getsockopt(self.stream.get_ref(), PeerCredentials).ok();
+        let pid = peer.map(|peer| peer.pid()).filter(|&pid| pid > 0);
+        ClientError::Silent { path: self.path.clone(), waited: self.silence_max, pid }
     }
 
     fn broke(&self, source: std::io::Error) -> ClientError {

@@ -9,10 +9,14 @@
 //! Its answer is any number of rows, then one end or one error:
 //!
 //! ```json
+//! {"v":1,"id":7,"progress":{}}
 //! {"v":1,"id":7,"row":{"kind":"server_detail", ...}}
 //! {"v":1,"id":7,"end":{"notes":[]}}
 //! {"v":1,"id":7,"error":{"code":"not_found","message":"..."}}
 //! ```
+//!
+//! A line of progress comes at least every five seconds while the daemon works on the
+//! answer and has no row to send, so that silence means a daemon that does not run.
 //!
 //! Requests of one connection are answered one after the other. A field that a
 //! request does not have is refused, so that a misspelt filter never widens a
@@ -59,7 +63,7 @@ pub enum Request {
     #[serde(rename = "status")]
     Status {},
     /// A [`Row::Change`] for each URL, in order: added, back, known or refused.
-    /// Tags, where there are any, take the place of those of a known server.
+    /// The tags are added to those that a known server has.
     #[serde(rename = "servers.add")]
     ServersAdd {
         urls: Vec<String>,
@@ -473,9 +477,22 @@ pub struct Answer {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Body {
+    /// Before, between and after rows; not part of the answer.
+    Progress(Progress),
     Row(Row),
     End(End),
     Error(Failure),
+}
+
+/// The daemon is at work on the answer. Empty unless the request says otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// `rescan`, first line: servers that are being scanned, a row for each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub servers: Option<u64>,
+    /// `rescan`, first line: how long it takes if no server answers, ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_ms: Option<u64>,
 }
 
 /// The line of a request, with its end of line.
@@ -500,7 +517,8 @@ pub fn read_request(line: &[u8]) -> Result<(u64, Request), (Option<u64>, Failure
         Ok(_) => return failure(None, ErrorCode::BadLine, "expected a JSON object".to_owned()),
         Err(error) => return failure(None, ErrorCode::BadLine, format!("not JSON: {error}")),
     };
-    let id = object.remove("id").and_then(|id| id.as_u64());
+    let id = object.remove("id");
+    let (id, has_id) = (id.as_ref().and_then(Value::as_u64), id.is_some());
     match object.remove("v") {
         Some(v) if v.as_u64() == Some(VERSION) => (),
         Some(v) => {
@@ -510,7 +528,8 @@ pub fn read_request(line: &[u8]) -> Result<(u64, Request), (Option<u64>, Failure
         None => return failure(id, ErrorCode::WrongVersion, format!("\"v\" is missing; expected \"v\":{VERSION}")),
     }
     let Some(number) = id else {
-        return failure(None, ErrorCode::BadLine, "\"id\" is missing; expected a whole number".to_owned());
+        let what = if has_id { "must be" } else { "is missing; expected" };
+        return failure(None, ErrorCode::BadLine, format!("\"id\" {what} a whole number of at least 0"));
     };
     let Some(command) = object.get("cmd").and_then(Value::as_str) else {
         let message = format!("\"cmd\" is missing; the commands are {}", COMMANDS.join(", "));
@@ -651,7 +670,10 @@ mod tests {
         refused("", None, ErrorCode::BadLine, "not JSON");
         refused("[]", None, ErrorCode::BadLine, "expected a JSON object");
         refused(r#"{"v":1,"cmd":"status"}"#, None, ErrorCode::BadLine, "\"id\" is missing");
-        refused(r#"{"v":1,"id":-1,"cmd":"status"}"#, None, ErrorCode::BadLine, "\"id\" is missing");
+        for id in ["-1", "1.5", "\"1\"", "null"] {
+            let line = format!(r#"{{"v":1,"id":{id},"cmd":"status"}}"#);
+            refused(&line, None, ErrorCode::BadLine, "\"id\" must be a whole number of at least 0");
+        }
         refused(r#"{"v":2,"id":3,"cmd":"status"}"#, Some(3), ErrorCode::WrongVersion, "version 1");
         refused(r#"{"id":3,"cmd":"status"}"#, Some(3), ErrorCode::WrongVersion, "\"v\" is missing");
         refused(r#"{"v":1,"id":3}"#, Some(3), ErrorCode::BadRequest, "\"cmd\" is missing");

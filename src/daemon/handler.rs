@@ -1,14 +1,15 @@
 //! What the daemon answers on its control socket.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 
 use tokio::sync::oneshot;
 
 use super::Shared;
-use super::work::Order;
+use super::work::{Order, Rescan};
 use crate::answer::measure;
 use crate::control::protocol::{ArchiveStatus, DaemonStatus, Which};
-use crate::control::{End, ErrorCode, Failure, Handler, Replies, Request, Row};
+use crate::control::{End, ErrorCode, Failure, Handler, Progress, Replies, Request, Row};
 
 impl Handler for Shared {
     async fn handle(&self, request: Request, replies: &mut Replies) -> Result<End, Failure> {
@@ -57,7 +58,10 @@ impl Shared {
         let stopping = || Failure::new(ErrorCode::Stopping, "the daemon is stopping");
         let (reply, answer) = oneshot::channel();
         self.orders.send(Order::Rescan { which, reply }).await.map_err(|_| stopping())?;
-        let mut rows = answer.await.map_err(|_| stopping())??;
+        let Rescan { servers, mode, mut rows } = answer.await.map_err(|_| stopping())??;
+        let settings = self.config.lock().expect("nothing panics while it holds the config").scan_settings();
+        let expected_ms = Some(settings.longest_ms(mode, servers));
+        replies.progress(Progress { servers: Some(servers), expected_ms }).await?;
         let mut n = 0;
         while let Some(row) = rows.recv().await {
             replies.row(row).await?;
@@ -107,6 +111,9 @@ impl Shared {
             ] {
                 counters.insert(format!("archive.{name}"), value);
             }
+        }
+        for (name, count) in [("idle_closed", &self.control.idle_closed), ("refused", &self.control.refused)] {
+            counters.insert(format!("control.{name}"), count.load(Ordering::Relaxed));
         }
         counters.insert("clock.ahead_ms".to_owned(), self.clock.ahead_ms() as u64);
         counters

@@ -24,7 +24,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::cli::log::LogFilter;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::control::{End, ErrorCode, Failure, Listener, Request, Row};
+use crate::control::{ControlCounts, End, ErrorCode, Failure, Listener, Request, Row};
 use crate::engine::Event;
 use crate::hot::Hot;
 use crate::scan::{Counts, Scanner};
@@ -60,6 +60,7 @@ struct Shared {
     config: Mutex<Config>,
     log: Option<LogFilter>,
     counts: Arc<Counts>,
+    control: Arc<ControlCounts>,
     /// `None`: no archive is configured.
     archive: Mutex<Option<archive::Worker>>,
     /// New scan settings on their way to the scanner.
@@ -164,6 +165,7 @@ impl Daemon {
             file,
             log,
             counts: scanner.counts_handle(),
+            control: Arc::default(),
             archive: Mutex::new(archive),
             reload_scan,
             config: Mutex::new(config.clone()),
@@ -174,7 +176,8 @@ impl Daemon {
             if let Some(parent) = config.control_socket.parent() {
                 std::fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
             }
-            let listener = Listener::bind(&config.control_socket).context("cannot open the control socket")?;
+            let mut listener = Listener::bind(&config.control_socket).context("cannot open the control socket")?;
+            listener.count_in(shared.control.clone());
             let (stop, stopped) = oneshot::channel();
             let serving = tokio::spawn(listener.serve(shared.clone(), async move { _ = stopped.await }));
             daemon.control = Some((stop, serving));

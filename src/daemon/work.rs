@@ -26,6 +26,7 @@ use crate::engine::{
 };
 use crate::hot::Hot;
 use crate::model::archive::{ArchiveJob, OutboxEntry, PartAsk, WeekPart};
+use crate::model::server::Class;
 use crate::model::view::Correction;
 use crate::model::{ServerKey, ServerUrl, WindowKey};
 use crate::scan::{ScanMode, ScanOutcome, ScanRequest};
@@ -57,7 +58,7 @@ pub(super) enum Order {
     /// ends after the last.
     Rescan {
         which: Which,
-        reply: oneshot::Sender<Result<mpsc::UnboundedReceiver<Row>, Failure>>,
+        reply: oneshot::Sender<Result<Rescan, Failure>>,
     },
     Jobs {
         ask: Ask,
@@ -90,6 +91,15 @@ pub(super) enum Order {
     StopScanning,
     /// Commit and end.
     Finish,
+}
+
+/// A rescan that has begun.
+pub(super) struct Rescan {
+    pub servers: u64,
+    /// Of those that take longest.
+    pub mode: ScanMode,
+    /// A row for each server.
+    pub rows: mpsc::UnboundedReceiver<Row>,
 }
 
 /// Shows that the engine is alive: the scheduler has looked at what is due.
@@ -425,11 +435,21 @@ impl Work {
                 };
                 let asked = self.hot.engine.rescan(&which, self.clock.now_ms());
                 let results = asked.map(|servers| {
+                    let class_of = |server| self.hot.engine.summary_of(server).map(|summary| summary.class);
+                    let failed = match which {
+                        RescanWhich::Url(_) => {
+                            servers.iter().any(|&server| class_of(server) == Some(Class::FAILED.number()))
+                        }
+                        RescanWhich::Class(class) => class == Class::FAILED,
+                        RescanWhich::AllUnknown => true,
+                    };
+                    let mode = if failed { ScanMode::Exception } else { ScanMode::Normal };
                     let (results, rows) = mpsc::unbounded_channel();
+                    let rescan = Rescan { servers: servers.len() as u64, mode, rows };
                     for server in servers {
                         self.waiting.entry(server).or_default().push(results.clone());
                     }
-                    rows
+                    rescan
                 });
                 _ = reply.send(results.map_err(refused));
             }
@@ -583,15 +603,10 @@ impl Work {
     fn add(&mut self, text: &str, tags: &[String], now_ms: i64) -> Row {
         let change = |url: String, outcome, reason| Row::Change(Change { url, outcome, reason });
         let refuse = |reason: String| change(text.to_owned(), protocol::Outcome::Refused, Some(reason));
-        let url = match ServerUrl::parse(text) {
+        let url = match crate::proto::parse_url(text) {
             Ok(url) => url,
             Err(error) => return refuse(error.to_string()),
         };
-        if crate::proto::find(url.scheme()).is_none() {
-            let known: Vec<&str> = crate::proto::PROTOCOLS.iter().map(|protocol| protocol.scheme).collect();
-            let known = known.join(", ");
-            return refuse(format!("scheme {:?} cannot be scanned; known are {known}", url.scheme()));
-        }
         if url.ip().is_some_and(|ip| !self.allow_private && !crate::scan::target::is_public(ip)) {
             return refuse("the address is not a public one (setting scan.allow_private)".to_owned());
         }

@@ -6,6 +6,7 @@ use super::{Engine, EngineSettings};
 use crate::limits::TAGS_MAX;
 use crate::model::server::Class;
 use crate::model::{OutboxEntry, OutboxKey, ServerKey, ServerUrl, WeekKey};
+use crate::schedule::class_of;
 
 /// What adding an address did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,14 +136,33 @@ impl Engine {
     /// Takes over what a reload may change; the time zone is not among it.
     pub fn reload(&mut self, settings: EngineSettings) {
         let outbox_full = self.books.settings.outbox_full;
-        let replan = settings.intervals != self.books.settings.intervals;
+        let reclass = settings.class1_players_min != self.books.settings.class1_players_min;
+        let replan = reclass || settings.intervals != self.books.settings.intervals;
         self.books.settings = EngineSettings { outbox_full, ..settings };
         self.fit_windows();
         self.books.see_order();
         self.follow_orders();
+        if reclass {
+            self.reclass();
+        }
         if replan {
             self.schedule.set_intervals(self.books.settings.intervals);
             self.replan(self.books.meta.now_ms);
+        }
+    }
+
+    /// Gives servers the class that their known players make now.
+    fn reclass(&mut self) {
+        for (index, slot) in self.servers.iter_mut().enumerate() {
+            let Some(slot) = slot.as_mut().filter(|slot| !slot.record.removed) else { continue };
+            if slot.record.class >= Class::UNKNOWN {
+                continue;
+            }
+            let class = class_of(slot.record.missed, self.books.is_populated(slot));
+            if slot.record.class != class {
+                slot.record.class = class;
+                self.books.server_changed(ServerKey(index as u32));
+            }
         }
     }
 
@@ -184,5 +204,55 @@ impl Engine {
         if let Some(week) = week.filter(is_hot) {
             self.books.archive(OutboxKey::Week { week, server: key });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::{EngineSettings, Event, Outcome};
+    use crate::hot::Hot;
+    use crate::model::{Completeness, Player, ServerUrl, Snapshot};
+    use crate::store::StoreSettings;
+
+    #[test]
+    fn class1_begins_at_the_set_number_of_players_and_follows_a_reload() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+        let settings = |class1_players_min| EngineSettings { class1_players_min, ..EngineSettings::default() };
+        let mut hot = Hot::open(dir.path(), store, settings(3)).unwrap();
+        let player = |name: &str| Player {
+            name: name.into(),
+            points: Some(1),
+            ping: Some(40),
+            connected_ms: None,
+            bot: false,
+            spectator: false,
+        };
+        for (server, players) in [("quake3://one:1", &["a"][..]), ("quake3://three:1", &["a", "b", "c"])] {
+            let snapshot = Snapshot {
+                t_ms: 1_763_942_400_000,
+                game: "baseq3".into(),
+                map: "q3dm17".into(),
+                hostname: String::new(),
+                slots: 16,
+                players: players.iter().map(|name| player(name)).collect(),
+                completeness: Completeness::Full,
+                count: None,
+                bots: None,
+            };
+            let url = ServerUrl::parse(server).unwrap();
+            hot.handle(Event::Observed { url, outcome: Outcome::Snapshot(snapshot) }).unwrap();
+        }
+        let classes = |hot: &Hot| hot.engine.servers().map(|server| server.class).collect::<Vec<_>>();
+        assert_eq!(classes(&hot), [2, 1]);
+        for (players_min, want) in [(1, [1, 1]), (4, [2, 2]), (3, [2, 1])] {
+            hot.engine.reload(settings(players_min));
+            assert_eq!(classes(&hot), want, "from {players_min} players on");
+        }
+        hot.engine.reload(settings(1));
+        hot.commit().unwrap();
+        drop(hot);
+        let hot = Hot::open(dir.path(), store, settings(1)).unwrap();
+        assert_eq!(classes(&hot), [1, 1], "the new class is stored");
     }
 }

@@ -6,12 +6,15 @@ use crate::model::ScopeName;
 use crate::model::order::OwnOrders;
 use crate::model::week::Calendar;
 use crate::rank::Rules;
-use crate::schedule::Intervals;
+use crate::schedule::{CLASS1_PLAYERS_MIN, Intervals};
 
 #[derive(Clone, Debug)]
 pub struct EngineSettings {
     pub rules: Rules,
     pub intervals: Intervals,
+    /// Least players, by the last count or the median of the last three, that make a
+    /// server class 1; from 1 on.
+    pub class1_players_min: u32,
     /// The types of windows that boards are kept for, and the calendar of days
     /// and weeks.
     pub windows: Windows,
@@ -58,6 +61,7 @@ impl Default for EngineSettings {
         EngineSettings {
             rules: Rules::default(),
             intervals: Intervals::default(),
+            class1_players_min: CLASS1_PLAYERS_MIN,
             windows: Windows::new(Calendar::default(), []).expect("weeks alone fit"),
             low_is_better: Vec::new(),
             ties: Vec::new(),

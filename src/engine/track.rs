@@ -11,7 +11,7 @@ use crate::model::server::{Class, Entry, LastSnapshot, MapTime, Presence, Rows, 
 use crate::model::snapshot::{Completeness, Snapshot};
 use crate::model::{GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, TagKey, WeekKey, WindowKey};
 use crate::rank::{INVISIBLE_GAP_MS, clq1, clq2, elo, names, points, round};
-use crate::schedule::{POPULATED_MIN, class_of};
+use crate::schedule::class_of;
 use crate::series::{self, slots};
 
 /// A scan that begins later than this after it was due is counted as late.
@@ -173,7 +173,7 @@ impl Books {
         record.missed = record.missed.saturating_add(1);
         slot.record.class = match record.class {
             Class::UNKNOWN | Class::FAILED => Class::FAILED,
-            _ => class_of(record.missed, is_populated(slot)),
+            _ => class_of(record.missed, self.is_populated(slot)),
         };
     }
 
@@ -186,7 +186,7 @@ impl Books {
         if let Some(players) = players {
             slot.record.count = players;
         }
-        slot.record.class = class_of(0, is_populated(slot));
+        slot.record.class = class_of(0, self.is_populated(slot));
     }
 
     /// What every reply tells, whole or not.
@@ -308,7 +308,7 @@ impl Books {
         record.total_points = entries.iter().filter_map(Entry::playing_points).sum();
         record.last = Some(LastSnapshot { t_ms, map, map_without_key, game, entries });
         slot.read = Some((family, by_name));
-        slot.record.class = class_of(0, is_populated(slot));
+        slot.record.class = class_of(0, self.is_populated(slot));
         if !ignored {
             let record = &mut slot.record;
             let series = slot.series.get_or_insert_with(|| {
@@ -321,6 +321,12 @@ impl Books {
             slots::sample(&mut record.sums, series::assumed_count(&record.counts));
         }
         Ok(rated)
+    }
+
+    /// Whether a server that answers is of class 1.
+    pub(super) fn is_populated(&self, slot: &Slot) -> bool {
+        let players_min = self.settings.class1_players_min;
+        slot.record.count >= players_min || series::assumed(&slot.record) >= players_min
     }
 
     fn name_family(&self, slot: &Slot, game: &str) -> names::NameFamily {
@@ -674,8 +680,4 @@ fn ask_for_rows(entries: &[Entry]) {
 fn rows_of(entries: &[Entry]) -> impl Iterator<Item = &WeekRow> {
     let presences = entries.iter().filter_map(|entry| entry.presence.as_ref());
     presences.flat_map(|presence| &presence.rows).map(|(_, row)| &**row)
-}
-
-fn is_populated(slot: &Slot) -> bool {
-    slot.record.count >= POPULATED_MIN || series::assumed(&slot.record) >= POPULATED_MIN
 }

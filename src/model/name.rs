@@ -164,7 +164,9 @@ pub fn is_plain(name: &str, codes: ColourCodes) -> bool {
     before != b' ' || name.is_empty()
 }
 
-fn is_control_or_format(c: char) -> bool {
+/// Whether a character is a control or a format character (general categories Cc
+/// and Cf), such as an escape or a bidirectional override.
+pub fn is_control_or_format(c: char) -> bool {
     matches!(get_general_category(c), GeneralCategory::Control | GeneralCategory::Format)
 }
 

@@ -11,6 +11,7 @@
 //! A new protocol is a file beside this one and a line in [`PROTOCOLS`].
 
 pub mod cursor;
+mod find;
 pub mod nonce;
 pub mod quake3;
 pub mod source;
@@ -19,6 +20,7 @@ use crate::limits;
 use crate::model::Snapshot;
 use crate::model::name::{self, Name};
 
+pub use find::{FindError, parse_url};
 pub use nonce::{Nonce, NonceKey};
 
 /// One protocol that can be scanned, under its URL scheme.

@@ -73,7 +73,8 @@ impl NameRules {
         !self.count_bots && self.is_bot(player, family)
     }
 
-    fn is_bot(&self, player: &Player, family: NameFamily) -> bool {
+    /// Whether an entry is a bot's, by its mark or its ping.
+    pub fn is_bot(&self, player: &Player, family: NameFamily) -> bool {
         player.bot || (family.ping_tells_bots && self.ping_zero_is_bot && player.ping == Some(0))
     }
 }

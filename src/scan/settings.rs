@@ -2,7 +2,9 @@
 
 use serde::Deserialize;
 
-use super::target::Cidr;
+use super::ScanMode;
+use super::target::{self, Cidr};
+use super::work::{EXCEPTION_FACTOR, REST};
 
 /// Section `[scan]`. Every key is required: the shipped config is the default.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -67,6 +69,23 @@ pub struct SettingsError {
 }
 
 impl ScanSettings {
+    /// How long scans of so many servers take when none of them answers and nobody
+    /// else is scanned, ms. The limits for an address and for a subnet may make it
+    /// longer.
+    pub fn longest_ms(&self, mode: ScanMode, servers: u64) -> u64 {
+        let targets = target::most(mode) as u64;
+        let factor = match mode {
+            ScanMode::Normal => 1,
+            ScanMode::Exception => EXCEPTION_FACTOR,
+        };
+        let tries = u64::from(self.retries * factor) + 1;
+        let timeout_ms = u64::from(self.timeout_ms * factor);
+        let rest_ms = REST.as_millis() as u64;
+        let target_ms = tries * timeout_ms.max(rest_ms);
+        let packets = servers * targets * tries;
+        (targets * target_ms).max((packets as f64 * 1_000.0 / self.per_second_max) as u64)
+    }
+
     /// Whether every value is within its range.
     pub fn check(&self) -> Result<(), SettingsError> {
         let rate_ok = |rate: f64| rate.is_finite() && (0.001..=10_000_000.0).contains(&rate);

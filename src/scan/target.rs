@@ -48,6 +48,13 @@ pub fn plan(url: &ServerUrl, mode: ScanMode) -> Vec<Target> {
     plan
 }
 
+/// Most targets of any URL.
+pub fn most(mode: ScanMode) -> usize {
+    // No protocol usually uses port 1.
+    let urls = PROTOCOLS.iter().filter_map(|protocol| ServerUrl::parse(&format!("{}://h:1", protocol.scheme)).ok());
+    urls.map(|url| plan(&url, mode).len()).max().unwrap_or(0)
+}
+
 /// Whether the address can be that of a server on the internet.
 pub fn is_public(ip: IpAddr) -> bool {
     match ip {

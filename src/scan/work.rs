@@ -37,10 +37,10 @@ use super::{Miss, MissReason, Now, Order, ScanMode, ScanOutcome, ScanRequest, Sc
 
 /// Servers answer one query a second and address (DarkPlaces), 0.9 s (QuakeForge):
 /// nothing is asked of a server again sooner than this after the last packet.
-const REST: Duration = Duration::from_millis(1_100);
+pub(super) const REST: Duration = Duration::from_millis(1_100);
 
 /// Exception mode has this many times the time-out and the retries.
-const EXCEPTION_FACTOR: u32 = 3;
+pub(super) const EXCEPTION_FACTOR: u32 = 3;
 
 /// How often what is no longer needed is forgotten.
 const TIDY_INTERVAL: Duration = Duration::from_secs(30);

@@ -30,7 +30,8 @@ impl Intervals {
 
 /// The class of a server that has been seen.
 ///
-/// `players`: whether the last count or the median is at least 3.
+/// `populated`: whether the last count or the median of the last three is at least
+/// the setting `scan.class1_players_min`.
 pub fn class_of(missed: u32, populated: bool) -> Class {
     let number = match missed {
         0..=2 if populated => 1,
@@ -43,8 +44,8 @@ pub fn class_of(missed: u32, populated: bool) -> Class {
     Class::new(number).expect("1 to 5 are classes")
 }
 
-/// Least players that make a server class 1.
-pub const POPULATED_MIN: u32 = 3;
+/// Default of `scan.class1_players_min`: the least players that make a server class 1.
+pub const CLASS1_PLAYERS_MIN: u32 = 3;
 
 /// A scan on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::cli::table::{Align, Column, Table};
+use crate::cli::table::{self, Align, Column, Table};
 use crate::cli::units::{ago, bytes, count, moment, plain, score, score_heading};
 use crate::control::Row;
 use crate::model::board_view::{
@@ -123,7 +123,7 @@ impl Answer {
         let on = |ranking| fused.positions.get(ranking).map_or("-".to_owned(), |&p| count(p.into()));
         cells.extend(self.fused.iter().map(on));
         let mut columns =
-            vec![("#", Align::Right), ("player", Align::Left), ("key", Align::Right), ("score", Align::Right)];
+            vec![("#", Align::Right), ("player", table::PLAYER), ("key", Align::Right), ("score", Align::Right)];
         columns.extend(self.fused.iter().map(|ranking| (ranking.name(), Align::Right)));
         self.table.get_or_insert_with(|| Table::new(&columns)).row(out, cells)
     }
@@ -152,7 +152,7 @@ const POSITIONS: [Column; 3] = [("#", Align::Right), ("shared", Align::Right), (
 
 fn place_columns(ranking: Ranking) -> [Column; 7] {
     let [ordinal, competition, dense] = POSITIONS;
-    let name = [("player", Align::Left), ("key", Align::Right)];
+    let name = [("player", table::PLAYER), ("key", Align::Right)];
     let scored = [(score_heading(ranking), Align::Right), ("reached", Align::Left)];
     [ordinal, competition, dense, name[0], name[1], scored[0], scored[1]]
 }

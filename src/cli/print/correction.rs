@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::super::units::{count, date};
+use super::super::units::{count, date, plain};
 use crate::model::view::{Correction, ForgottenName};
 
 pub fn print(out: &mut impl Write, correction: &Correction) -> io::Result<()> {
@@ -17,7 +17,7 @@ pub fn print(out: &mut impl Write, correction: &Correction) -> io::Result<()> {
         Correction::Remembered { hash } => writeln!(out, "{hash}  may be known again"),
         Correction::TagDropped { tag, servers } => {
             let noun = if *servers == 1 { "server" } else { "servers" };
-            writeln!(out, "tag {tag} is gone from {} {noun}, with its boards and ratings", count(*servers))
+            writeln!(out, "tag {} is gone from {} {noun}, with its boards and ratings", plain(tag), count(*servers))
         }
     }
 }

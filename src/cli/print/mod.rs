@@ -7,10 +7,10 @@ mod status;
 
 use std::io::{self, Write};
 
-use super::table::{Align, Column, Table};
+use super::table::{self, Align, Column, Table, cut, padded};
 use super::units::{ago, clean, clq1_per_s, count, duration, elo, plain, points, score, score_heading};
-use crate::control::Row;
 use crate::control::protocol::{Change, Outcome, Scan, ScanResult};
+use crate::control::{Row, json};
 use crate::model::board_view::OrderView;
 use crate::model::row::Ranking;
 use crate::model::view::{PlayerView, PlayerWeekView, Top};
@@ -36,7 +36,7 @@ impl<W: Write> Printer<W> {
     /// Prints a row as it comes. Rows of a table may wait for its widths.
     pub fn row(&mut self, row: Row) -> io::Result<()> {
         if self.json {
-            return writeln!(self.out, "{}", serde_json::to_string(&row)?);
+            return writeln!(self.out, "{}", json::to_string(&row));
         }
         let now_ms = self.now_ms;
         let Some(row) = self.board.row(&mut self.out, row, now_ms)? else { return Ok(()) };
@@ -112,10 +112,11 @@ fn print_scan(out: &mut impl Write, scan: &Scan) -> io::Result<()> {
             let partial = if scan.result == ScanResult::Partial { "  (list not whole)" } else { "" };
             let players = scan.players.map_or("?".to_owned(), |n| n.to_string());
             let places = format!("{players}/{}", scan.slots.unwrap_or(0));
-            format!("{places:>9}  {:<12} {:<16} {}{partial}", text(&scan.game), text(&scan.map), text(&scan.hostname))
+            let (game, map) = (padded(&text(&scan.game), 12), padded(&text(&scan.map), 16));
+            format!("{places:>9}  {game} {map} {}{partial}", cut(&text(&scan.hostname), 48))
         }
     };
-    writeln!(out, "{:<36} class {}  {}", scan.url, scan.class, told.trim_end())?;
+    writeln!(out, "{:<36} class {}  {}", plain(&scan.url), scan.class, told.trim_end())?;
     out.flush()
 }
 
@@ -130,11 +131,11 @@ fn print_top(out: &mut impl Write, top: &Top, now_ms: i64) -> io::Result<()> {
     let state = if top.closed { "final" } else { "running" };
     let players = if top.size == 1 { "player" } else { "players" };
     let order = order_words(top.order);
-    let place = format!("{} in {} ({state})", top.server, top.week);
+    let place = plain(&format!("{} in {} ({state})", top.server, top.week));
     writeln!(out, "{} on {place}, {} {players}{order}", top.ranking.name(), count(top.size))?;
     let columns = [
         ("#", Align::Right),
-        ("player", Align::Left),
+        ("player", table::PLAYER),
         (score_heading(top.ranking), Align::Right),
         ("reached", Align::Left),
     ];
@@ -164,7 +165,7 @@ fn print_player(out: &mut impl Write, player: &PlayerView) -> io::Result<()> {
         writeln!(out, "best positions of closed weeks")?;
         let columns = [("ranking", Align::Left), ("server", Align::Left), ("#", Align::Right), ("week", Align::Left)];
         let rows = player.best.iter().map(|best| {
-            vec![best.ranking.name().to_owned(), best.server.clone(), count(best.position.into()), best.week.clone()]
+            vec![best.ranking.name().to_owned(), plain(&best.server), count(best.position.into()), plain(&best.week)]
         });
         print_table(out, &columns, rows)?;
     }
@@ -177,8 +178,8 @@ fn week_cells(week: &PlayerWeekView) -> Vec<String> {
         if week.positions.contains_key(&ranking) { score } else { "-".to_owned() }
     };
     vec![
-        week.week.clone(),
-        week.server.clone(),
+        plain(&week.week),
+        plain(&week.server),
         duration(week.time_ms),
         points(week.points),
         position(Ranking::Points),

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::print_table;
-use crate::cli::table::{Align, Column};
+use crate::cli::table::{self, Align, Column};
 use crate::cli::units::{ago, bars, clean, count, plain, points};
 use crate::model::view::{SeriesView, ServerDetail, ServerSummary};
 
@@ -15,18 +15,18 @@ pub(super) const COLUMNS: [Column; 9] = [
     ("server", Align::Left),
     ("class", Align::Right),
     ("players", Align::Right),
-    ("game", Align::Left),
-    ("map", Align::Left),
-    ("name", Align::Left),
+    ("game", table::GAME),
+    ("map", table::MAP),
+    ("name", table::HOSTNAME),
     ("rank", Align::Right),
     ("seen", Align::Left),
-    ("notes", Align::Left),
+    ("notes", Align::Cut(40)),
 ];
 
 pub(super) fn cells(server: &ServerSummary, now_ms: i64) -> Vec<String> {
     let text = |text: &str| clean(text, &server.url);
     vec![
-        server.url.clone(),
+        plain(&server.url),
         server.class.to_string(),
         format!("{}/{}", server.players, server.slots),
         text(server.game.as_deref().unwrap_or("-")),
@@ -54,7 +54,7 @@ fn notes(server: &ServerSummary) -> String {
 pub(super) fn print(out: &mut impl Write, detail: &ServerDetail, now_ms: i64) -> io::Result<()> {
     let server = &detail.summary;
     let text = |text: &str| clean(text, &server.url);
-    writeln!(out, "{}  {}", server.url, text(&server.hostname))?;
+    writeln!(out, "{}  {}", plain(&server.url), text(&server.hostname))?;
     let mut line = |name: &str, told: String| writeln!(out, "  {name:<9} {told}");
     let missed = if server.missed == 0 { String::new() } else { format!(", {} scans missed", server.missed) };
     line("class", format!("{}{missed}", server.class))?;
@@ -88,7 +88,7 @@ pub(super) fn print(out: &mut impl Write, detail: &ServerDetail, now_ms: i64) ->
     }
     if !detail.list.is_empty() {
         writeln!(out)?;
-        let columns = [("points", Align::Right), ("ping", Align::Right), ("player", Align::Left)];
+        let columns = [("points", Align::Right), ("ping", Align::Right), ("player", table::PLAYER)];
         let rows = detail.list.iter().map(|player| {
             vec![
                 match player.spectator {
@@ -103,7 +103,7 @@ pub(super) fn print(out: &mut impl Write, detail: &ServerDetail, now_ms: i64) ->
     }
     if !detail.maps.is_empty() {
         writeln!(out)?;
-        let columns = [("map this week", Align::Left), ("minutes", Align::Right), ("players", Align::Right)];
+        let columns = [("map this week", table::MAP), ("minutes", Align::Right), ("players", Align::Right)];
         let rows = detail
             .maps
             .iter()

@@ -13,9 +13,9 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
     match &status.daemon {
         Some(daemon) => {
             let up = duration(now_ms.saturating_sub(daemon.started_ms).max(0).unsigned_abs());
-            line("daemon", format!("clqd {}, up {up}, pid {}", daemon.version, daemon.pid))?;
+            line("daemon", format!("clqd {}, up {up}, pid {}", plain(&daemon.version), daemon.pid))?;
             let config = daemon.config_file.as_deref().unwrap_or("built-in defaults");
-            line("files", format!("state {}, config {config}", daemon.state_dir))?;
+            line("files", plain(&format!("state {}, config {config}", daemon.state_dir)))?;
         }
         None => line("daemon", "not running".to_owned())?,
     }
@@ -30,10 +30,10 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
                 WeekPhase::Ranking => "servers being ranked",
                 WeekPhase::Closed => "final",
             };
-            format!("{} {phase}", week.week)
+            format!("{} {phase}", plain(&week.week))
         })
         .collect();
-    line("weeks", if weeks.is_empty() { format!("{} running", engine.week) } else { weeks.join(", ") })?;
+    line("weeks", if weeks.is_empty() { format!("{} running", plain(&engine.week)) } else { weeks.join(", ") })?;
     line(
         "servers",
         format!(

@@ -10,6 +10,7 @@ use crate::model::board_view::{
     PositionForView, RangeView, StandingView, StandingsView, Stored, WindowListed, WindowPhase, WindowView,
 };
 use crate::model::commit::WeekPhase;
+use crate::model::name::is_control_or_format;
 use crate::model::view::{
     BestView, Correction, EngineCounts, EngineStatus, ForgottenName, MapShare, PlayerListed, SeriesView, ServerDetail,
     ServerSummary, TopRow, WeekStatus,
@@ -19,13 +20,57 @@ const NOW_MS: i64 = 1_763_931_636_000;
 
 #[track_caller]
 fn printed(rows: Vec<Row>, want: &str) {
+    let got = print(false, rows.clone());
+    assert_eq!(got, want, "\n{got}");
+    hostile_text_is_neutralised(&rows);
+}
+
+fn print(json: bool, rows: Vec<Row>) -> String {
     let mut out = Vec::new();
-    let mut printer =
-        Printer { json: false, now_ms: NOW_MS, out: &mut out, servers: None, board: board::Answer::default() };
+    let mut printer = Printer { json, now_ms: NOW_MS, out: &mut out, servers: None, board: board::Answer::default() };
     rows.into_iter().for_each(|row| printer.row(row).expect("written"));
     printer.finish().expect("written");
-    let got = String::from_utf8(out).expect("text");
-    assert_eq!(got, want, "\n{got}");
+    String::from_utf8(out).expect("text")
+}
+
+/// What could steer a terminal or reorder a line, behind every text of every row that
+/// may be any text.
+#[track_caller]
+fn hostile_text_is_neutralised(rows: &[Row]) {
+    const HOSTILE: &str = "\u{1b}[2J\u{7f}\u{9b}\u{202e}\u{2066}\u{200f}\u{2028}\r\n!";
+    let lines = print(false, rows.to_vec()).lines().count();
+    for (at, row) in rows.iter().enumerate() {
+        let value = serde_json::to_value(row).expect("plain data");
+        for leaf in texts(&value, String::new()) {
+            let mut hostile = value.clone();
+            let text = hostile.pointer_mut(&leaf).expect("a text");
+            *text = (text.as_str().expect("a text").to_owned() + HOSTILE).into();
+            let Ok(hostile) = serde_json::from_value::<Row>(hostile) else { continue };
+            let mut rows = rows.to_vec();
+            rows[at] = hostile.clone();
+            let text = print(false, rows.clone());
+            let steers = |c: char| (c != '\n' && is_control_or_format(c)) || c == '\u{2028}';
+            assert!(!text.contains(steers), "{leaf}: {text:?}");
+            assert_eq!(text.lines().count(), lines, "{leaf}: {text}");
+            let json = print(true, vec![hostile.clone()]);
+            assert!(!json.contains(steers) && json.lines().count() == 1, "{leaf}: {json:?}");
+            assert_eq!(serde_json::from_str::<Row>(&json).expect("JSON"), hostile, "{leaf}");
+        }
+    }
+}
+
+/// Pointers to all texts within a value, but its kind.
+fn texts(value: &serde_json::Value, at: String) -> Vec<String> {
+    use serde_json::Value;
+    match value {
+        Value::String(_) => vec![at],
+        Value::Array(all) => (0..).zip(all).flat_map(|(i, v)| texts(v, format!("{at}/{i}"))).collect(),
+        Value::Object(all) => {
+            let all = all.iter().filter(|(name, _)| !at.is_empty() || *name != "kind");
+            all.flat_map(|(name, v)| texts(v, format!("{at}/{name}"))).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 fn server(url: &str) -> ServerSummary {

@@ -6,15 +6,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use crate::control::protocol::{Change, Filter, Outcome, Which, request_line};
-use crate::control::{Client, ClientError};
+use crate::control::{Client, ClientError, Reply};
 use crate::model::view::PlayerView;
 
 /// `player` gives one row; `rescan` rows without end, until the client is
-/// gone; `reload` fails; `servers.list` never ends.
+/// gone; `reload` fails; `servers.list` never ends; `status` ends when it is told to.
 #[derive(Default)]
 struct Fake {
     gone: AtomicUsize,
     hanging: AtomicUsize,
+    may_end: tokio::sync::Notify,
 }
 
 impl Handler for Fake {
@@ -38,6 +39,11 @@ impl Handler for Fake {
                 std::future::pending::<()>().await;
                 Ok(End::default())
             }
+            Request::Status {} => {
+                replies.progress(Progress { servers: Some(3), expected_ms: None }).await?;
+                self.may_end.notified().await;
+                Ok(End::default())
+            }
             _ => Err(Failure::new(ErrorCode::Refused, "not today")),
         }
     }
@@ -47,20 +53,26 @@ struct House {
     _dir: tempfile::TempDir,
     path: PathBuf,
     fake: Arc<Fake>,
+    counts: Arc<ControlCounts>,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
     serving: tokio::task::JoinHandle<()>,
 }
 
 fn house(idle_max: Duration, write_max: Duration) -> House {
+    house_with(|listener| (listener.idle_max, listener.write_max) = (idle_max, write_max))
+}
+
+fn house_with(set: impl FnOnce(&mut Listener)) -> House {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("control.sock");
     let mut listener = Listener::bind(&path).expect("bound");
-    (listener.idle_max, listener.write_max) = (idle_max, write_max);
+    set(&mut listener);
+    let counts = Arc::clone(&listener.counts);
     let fake = Arc::new(Fake::default());
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let stopped = async { drop(stopped.await) };
     let serving = tokio::spawn(listener.serve(Arc::clone(&fake), stopped));
-    House { _dir: dir, path, fake, stop: Some(stop), serving }
+    House { _dir: dir, path, fake, counts, stop: Some(stop), serving }
 }
 
 fn usual_house() -> House {
@@ -73,8 +85,12 @@ async fn beside<T: Send + 'static>(client: impl FnOnce() -> T + Send + 'static) 
 }
 
 async fn becomes_one(count: &AtomicUsize) {
+    becomes(count, 1).await;
+}
+
+async fn becomes(count: &AtomicUsize, want: usize) {
     for _ in 0..1_000 {
-        if count.load(Ordering::SeqCst) == 1 {
+        if count.load(Ordering::SeqCst) == want {
             return;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -159,27 +175,115 @@ async fn a_line_of_the_limit_is_read() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_clients_at_once_and_one_too_many() {
+async fn idle_connections_keep_nobody_out() {
     let house = usual_house();
     let path = house.path.clone();
+    let counts = Arc::clone(&house.counts);
     beside(move || {
         let mut clients: Vec<_> = (0..CONNECTIONS_MAX).map(|_| Client::connect(&path).expect("connected")).collect();
         for (i, client) in clients.iter_mut().enumerate() {
             ask_player(client, &i.to_string()).expect("an answer");
         }
+        // The first has been idle for less time than the second from now on.
+        ask_player(&mut clients[0], "again").expect("an answer");
         let mut late = Client::connect(&path).expect("connected");
-        let refused = ask_player(&mut late, "late").expect_err("too many");
-        assert!(matches!(refused, ClientError::Failure(f) if f.code == ErrorCode::Busy));
-        drop(clients.pop());
-        for _ in 0..500 {
-            if ask_player(&mut Client::connect(&path).expect("connected"), "next").is_ok() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        panic!("a place that became free is given again");
+        ask_player(&mut late, "late").expect("a place");
+        assert_eq!(counts.idle_closed.load(Ordering::Relaxed), 1);
+        let closed = ask_player(&mut clients[1], "closed").expect_err("its place has gone");
+        assert!(matches!(&closed, ClientError::Failure(f) if f.code == ErrorCode::Busy), "{closed}");
+        assert!(closed.to_string().contains("idle for longest"), "{closed}");
+        ask_player(&mut clients[0], "kept").expect("an answer");
+        ask_player(&mut clients[2], "kept").expect("an answer");
+        ask_player(&mut late, "kept").expect("an answer");
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_is_refused_while_all_others_are_at_work() {
+    let house = usual_house();
+    let mut at_work = Vec::new();
+    for i in 0..CONNECTIONS_MAX {
+        let mut busy = StdStream::connect(&house.path).expect("connected");
+        busy.write_all(request_line(1, &Request::ServersList { filter: Filter::default() }).as_bytes())
+            .expect("written");
+        at_work.push(busy);
+        becomes(&house.fake.hanging, i + 1).await;
+    }
+    let path = house.path.clone();
+    beside(move || {
+        let mut late = Client::connect(&path).expect("connected");
+        let refused = ask_player(&mut late, "late").expect_err("too many");
+        assert!(matches!(&refused, ClientError::Failure(f) if f.code == ErrorCode::Busy), "{refused}");
+    })
+    .await;
+    assert_eq!(house.counts.refused.load(Ordering::Relaxed), 1);
+    assert_eq!(house.counts.idle_closed.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_hears_of_progress_until_the_answer_comes() {
+    let house = house_with(|listener| listener.progress_every = Duration::from_millis(10));
+    let (path, fake) = (house.path.clone(), Arc::clone(&house.fake));
+    beside(move || {
+        let mut client = Client::connect(&path).expect("connected");
+        let mut heard = Vec::new();
+        let end = client.ask_with_progress(&Request::Status {}, &mut |reply| {
+            heard.push(reply);
+            if heard.len() == 5 {
+                fake.may_end.notify_one();
+            }
+            Ok(())
+        });
+        assert_eq!(end.expect("an answer"), End::default());
+        assert_eq!(heard[0], Reply::Progress(Progress { servers: Some(3), expected_ms: None }));
+        assert!(heard[1..].iter().all(|reply| *reply == Reply::Progress(Progress::default())), "{heard:?}");
+        ask_player(&mut client, "next").expect("an answer");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_daemon_that_says_nothing_is_given_up() {
+    let house = house_with(|listener| listener.progress_every = Duration::from_secs(3_600));
+    let path = house.path.clone();
+    beside(move || {
+        let patience = Duration::from_millis(200);
+        let mut client = Client::connect_within(&path, patience).expect("connected");
+        let silent = client.ask(&Request::ServersList { filter: Filter::default() }, &mut |_| Ok(()));
+        let silent = silent.expect_err("no answer");
+        assert!(matches!(silent, ClientError::Silent { .. }), "{silent}");
+        let said = silent.to_string();
+        assert!(said.contains(&path.display().to_string()) && said.contains("systemctl"), "{said}");
+        assert!(said.contains(&format!("process {}", std::process::id())), "{said}");
+        // More than the buffers of the socket hold, to somebody who reads nothing.
+        let dir = tempfile::tempdir().expect("a directory");
+        let deaf = std::os::unix::net::UnixListener::bind(dir.path().join("s")).expect("bound");
+        let mut client = Client::connect_within(&dir.path().join("s"), patience).expect("queued");
+        let large = Request::Player { name: "x".repeat(8 << 20) };
+        let silent = client.ask(&large, &mut |_| Ok(())).expect_err("no reader");
+        assert!(matches!(silent, ClientError::Silent { .. }), "{silent}");
+        drop(deaf);
+    })
+    .await;
+}
+
+#[test]
+fn a_full_queue_of_connections_is_given_up() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("s");
+    let listener = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None).expect("a socket");
+    listener.bind(&socket2::SockAddr::unix(&path).expect("a path")).expect("bound");
+    listener.listen(0).expect("listening");
+    let mut queued = Vec::new();
+    let silent = loop {
+        match Client::connect_within(&path, Duration::from_millis(200)) {
+            Ok(client) => queued.push(client),
+            Err(error) => break error,
+        }
+        assert!(queued.len() < 100, "nobody accepts them");
+    };
+    assert!(matches!(silent, ClientError::Silent { pid: None, .. }), "{silent}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,0 +1,122 @@
+//! Who holds the places for connections. There is a fixed number of them; when all
+//! are taken, whoever has been idle for longest loses its place to the newcomer, so
+//! that idle connections never keep an admin out.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use tokio::sync::oneshot;
+
+/// The places of a listener.
+#[derive(Clone, Debug)]
+pub struct Places(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    free: usize,
+    /// Idle holders, the one that has been idle for longest first.
+    idle: BTreeMap<u64, Idle>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Idle {
+    holder: String,
+    /// Dropped when the place is lost.
+    _lost: oneshot::Sender<()>,
+}
+
+/// One place, from the beginning of a connection to its end. Given back when dropped.
+#[derive(Debug)]
+pub struct Place {
+    places: Places,
+    /// Who holds it, for the log.
+    holder: String,
+    /// Number in `State::idle`, while idle.
+    idle: Option<u64>,
+}
+
+impl Places {
+    pub fn new(places: usize) -> Places {
+        Places(Arc::new(Mutex::new(State { free: places, idle: BTreeMap::new(), next: 0 })))
+    }
+
+    /// A place for a new connection, and who lost it where none was free. `None`: all
+    /// holders are at work.
+    pub fn take(&self, holder: String) -> Option<(Place, Option<String>)> {
+        let mut state = self.state();
+        let loser = match state.free {
+            0 => Some(state.idle.pop_first()?.1.holder),
+            _ => {
+                state.free -= 1;
+                None
+            }
+        };
+        drop(state);
+        Some((Place { places: self.clone(), holder, idle: None }, loser))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().expect("nothing panics while it holds the places")
+    }
+}
+
+impl Place {
+    /// The holder is idle from now on. What is returned is done when the place is lost.
+    pub fn rest(&mut self) -> oneshot::Receiver<()> {
+        let (lost, is_lost) = oneshot::channel();
+        let mut state = self.places.state();
+        let number = state.next;
+        state.next += 1;
+        state.idle.insert(number, Idle { holder: self.holder.clone(), _lost: lost });
+        drop(state);
+        self.idle = Some(number);
+        is_lost
+    }
+
+    /// The holder has work. Returns whether it still has its place.
+    pub fn work(&mut self) -> bool {
+        let Some(number) = self.idle else { return true };
+        let held = self.places.state().idle.remove(&number).is_some();
+        if held {
+            self.idle = None;
+        }
+        held
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.work() {
+            self.places.state().free += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_idle_holder_loses_its_place_and_no_working_one_does() {
+        let places = Places::new(2);
+        let take = |name: &str| places.take(name.to_owned());
+        let (mut a, loser) = take("a").expect("free");
+        assert_eq!(loser, None);
+        let (mut b, _) = take("b").expect("free");
+        assert!(take("c").is_none(), "both are at work");
+        let mut a_lost = a.rest();
+        let mut b_lost = b.rest();
+        assert!(a.work(), "it works, so that b has been idle for longer");
+        assert!(a.work(), "twice is once");
+        let _a_rests = a.rest();
+        let (c, loser) = take("c").expect("b's");
+        assert_eq!(loser.as_deref(), Some("b"));
+        assert!(b_lost.try_recv().is_err() && !b.work());
+        assert!(matches!(a_lost.try_recv(), Err(oneshot::error::TryRecvError::Closed)), "that rest has ended");
+        drop(b);
+        assert_eq!(places.state().free, 0, "what was lost is not given back");
+        drop((a, c));
+        assert_eq!((places.state().free, places.state().idle.len()), (2, 0));
+    }
+}
