@@ -3,8 +3,8 @@
 //! A scan sees a list every gap (usually 120 s). Two kinds of points are never
 //! seen: those scored after the last scan of a round and before its end, and
 //! those scored after the last scan that saw a player and before they left.
-//! `points_est` is `points` plus an estimate of both. It is never used for a
-//! ranking.
+//! `points_est` is `points` plus an estimate of both, which a row holds as
+//! `points_unseen`. It is never used for a ranking.
 //!
 //! The method is: *rate x unseen time*.
 //!
@@ -50,6 +50,8 @@
 //! with the four basic operations only, so equal input gives equal bits on
 //! every machine.
 
+use crate::model::row::WeekRow;
+
 /// Play at the mean rate of the list that is added to each player's history, ms.
 /// A player's own rate has half of the weight after that time.
 pub const PRIOR_MS: f64 = 300_000.0;
@@ -60,14 +62,6 @@ pub const INTERMISSION_MS: f64 = 5_000.0;
 /// Assumed points of one score: how irregularly points come.
 pub const STEP: f64 = 2.0;
 
-/// What a row says of its player so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Played {
-    /// `points_est`, thousandths of a point.
-    pub points_est: i64,
-    pub time_est_ms: u64,
-}
-
 /// The mean rate of the players of a list, which the rate of each is shrunk to.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
@@ -77,24 +71,18 @@ pub struct Rates {
 
 impl Rates {
     /// From the rows of the players of a list, in the order of the list.
-    pub fn of(rows: impl IntoIterator<Item = Played>) -> Rates {
+    pub fn of<'a>(rows: impl IntoIterator<Item = &'a WeekRow>) -> Rates {
         let (mut points, mut time_ms) = (0.0, 0.0);
         for row in rows {
-            points += row.points();
+            points += row.points_est();
             time_ms += row.time_est_ms as f64;
         }
         Rates { mean: if time_ms > 0.0 { points / time_ms } else { 0.0 } }
     }
 
     /// Points per ms that a player of the list is expected to score. At least 0.
-    pub fn rate(self, row: Played) -> f64 {
-        (row.points() + PRIOR_MS * self.mean) / (row.time_est_ms as f64 + PRIOR_MS)
-    }
-}
-
-impl Played {
-    fn points(self) -> f64 {
-        self.points_est.max(0) as f64 / 1_000.0
+    pub fn rate(self, row: &WeekRow) -> f64 {
+        (row.points_est() + PRIOR_MS * self.mean) / (row.time_est_ms as f64 + PRIOR_MS)
     }
 }
 
@@ -121,8 +109,8 @@ pub fn before_leaving_ms(gap_ms: i64, restarted: bool) -> f64 {
 }
 
 /// Points scored in a time at a rate per ms, in thousandths, half up.
-pub fn thousandths(rate: f64, time_ms: f64) -> i64 {
-    (rate * time_ms * 1_000.0 + 0.5).floor() as i64
+pub fn thousandths(rate: f64, time_ms: f64) -> u64 {
+    (rate * time_ms * 1_000.0 + 0.5).floor() as u64
 }
 
 #[cfg(test)]
@@ -132,8 +120,8 @@ mod tests {
     const GAP_MS: i64 = 120_000;
     const HOUR_MS: u64 = 3_600_000;
 
-    fn played(points: i64, time_est_ms: u64) -> Played {
-        Played { points_est: points * 1_000, time_est_ms }
+    fn row(points: i64, time_est_ms: u64) -> WeekRow {
+        WeekRow { points, time_est_ms, ..WeekRow::new(0, 1_000.0) }
     }
 
     fn per_minute(rate: f64) -> f64 {
@@ -143,18 +131,18 @@ mod tests {
     #[test]
     fn rate_moves_from_that_of_the_list_to_the_own() {
         // 180 points in two hours: 1.5 a minute.
-        let rates = Rates::of([played(150, HOUR_MS), played(30, HOUR_MS)]);
-        assert_eq!(per_minute(rates.rate(Played::default())), 1.5);
+        let rates = Rates::of([&row(150, HOUR_MS), &row(30, HOUR_MS)]);
+        assert_eq!(per_minute(rates.rate(&row(0, 0))), 1.5);
         // After 5 minutes half of each: 3 a minute of their own.
-        assert_eq!(per_minute(rates.rate(played(15, 300_000))), 2.25);
+        assert_eq!(per_minute(rates.rate(&row(15, 300_000))), 2.25);
         // After an hour 12 parts of 13: (150 + 7.5) / 65.
-        assert_eq!(per_minute(rates.rate(played(150, HOUR_MS))), 2.423077);
+        assert_eq!(per_minute(rates.rate(&row(150, HOUR_MS))), 2.423077);
     }
 
     #[test]
     fn nothing_known_gives_rate_0() {
-        for rates in [Rates::of([]), Rates::of([Played::default()]), Rates::of([played(0, HOUR_MS)])] {
-            assert_eq!(rates.rate(Played::default()), 0.0);
+        for rates in [Rates::of([]), Rates::of([&row(0, 0)]), Rates::of([&row(0, HOUR_MS)])] {
+            assert_eq!(rates.rate(&row(0, 0)), 0.0);
         }
     }
 
@@ -203,10 +191,10 @@ mod tests {
     /// has left.
     #[test]
     fn worked_example() {
-        let (one, other) = (played(90, HOUR_MS), played(30, HOUR_MS));
-        let rates = Rates::of([one, other]);
+        let (one, other) = (row(90, HOUR_MS), row(30, HOUR_MS));
+        let rates = Rates::of([&one, &other]);
         // The mean is 1 a minute; (90 + 5) / 65 and (30 + 5) / 65 a minute.
-        let (rate, rate_other) = (rates.rate(one), rates.rate(other));
+        let (rate, rate_other) = (rates.rate(&one), rates.rate(&other));
         assert_eq!((per_minute(rate), per_minute(rate_other)), (1.461538, 0.538462));
         // 2.923 points are expected in a gap: weight 1 / (1 + 12 / 2.923) = 0.1959.
         // 2 points are worth 82.1 s: age 60 + 0.1959 x 22.1 = 64.3 s.
