@@ -348,13 +348,12 @@ impl Books {
             points_now[usize::from(p)] = cur[usize::from(c)].points;
         }
         for &window in &self.windows.keys {
-            let row = |entry: &Entry| entry.presence.as_ref()?.row(window).filter(|_| entry.points.is_some());
-            let rates = Rates::of(prev.iter().filter_map(row));
+            let rates = Rates::of(prev.iter().filter_map(|entry| row_with_points(entry, window)));
             let mut at_end_ms = 0.0;
             if gap.restarted {
                 let (mut points, mut rate) = (0_i64, 0.0);
                 for (entry, now) in prev.iter().zip(&points_now) {
-                    if let (Some(row), Some(now)) = (row(entry), now) {
+                    if let (Some(row), Some(now)) = (row_with_points(entry, window), now) {
                         points = points.saturating_add(points::gain_from_zero(*now));
                         rate += rates.rate(row);
                     }
@@ -703,6 +702,11 @@ enum Before {
 fn ask_for_rows(entries: &[Entry]) {
     let texts = entries.iter().fold(0, |all, entry| all ^ entry.display().as_bytes().first().copied().unwrap_or(0));
     black_box(rows_of(entries).fold(i64::from(texts), |all, row| all ^ row.time_at));
+}
+
+/// The row of an entry that has points.
+fn row_with_points(entry: &Entry, window: WindowKey) -> Option<&WeekRow> {
+    entry.presence.as_ref()?.row(window).filter(|_| entry.points.is_some())
 }
 
 /// The rows that live with a list.

@@ -164,14 +164,15 @@ pub fn change_list(nature: &Nature, server: u32, t_ms: i64, players: &mut Vec<Pl
     }
 }
 
-/// Somebody who is not of the population. Connect times differ, as real ones do.
+/// Somebody who is not of the population. Connect times differ, as real ones do, and
+/// are short enough to be told to the millisecond in 32-bit seconds.
 fn entry(nature: &Nature, name: &str, number: i64, points: i64, t_ms: i64) -> Player {
     let quake = nature.game.family == Family::Quake3;
     Player {
         name: format!("{name}{number}").into(),
         points: Some(points),
         ping: quake.then_some(40),
-        connected_ms: (!quake).then_some((t_ms.rem_euclid(86_400_000) + 1_000 * number) as u64),
+        connected_ms: (!quake).then_some((t_ms.rem_euclid(7_200_000) + 1_000 * number) as u64),
         bot: false,
         spectator: false,
     }
