@@ -6,14 +6,18 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use clqd::fleet::faults::FORGED_NAME;
-use clqd::fleet::{Fault, Fleet, ServeSettings, Settings, Shares, World};
+use clqd::fleet::{Behaviour, Behaviours, Fault, Fleet, ServeSettings, Settings, Shares, World};
 use clqd::model::{Completeness, ServerUrl, Snapshot};
 use clqd::proto::{self, Nonce, Step};
 
 /// A fleet whose time all but stands still, so that a reply can be held against
 /// the world after it came.
 fn fleet(servers: u32, faults: Shares) -> Fleet {
-    let world = World::new(Settings { servers, seed: 4, activity: 4.0, ..Settings::default() });
+    fleet_of(Settings { servers, seed: 4, activity: 4.0, ..Settings::default() }, faults)
+}
+
+fn fleet_of(settings: Settings, faults: Shares) -> Fleet {
+    let world = World::new(settings);
     let live_from_ms = world.settings().start_ms + 3_600_000;
     let settings =
         ServeSettings { quake3_port: 0, source_port: 0, live_from_ms, speed: 1e-6, faults, ..ServeSettings::default() };
@@ -92,6 +96,23 @@ fn every_variant_of_every_server_is_read_as_it_is() {
         agree(url, scanned, fleet.snapshot(server as u32));
     }
     assert!(players > 3_000, "{players}");
+}
+
+#[test]
+fn servers_of_each_behaviour_are_read_as_they_are() {
+    let behaviours = Behaviours { spectators: 0.2, generic_names: 0.2, unnamed_bots: 0.2, oversized: 0.2, frozen: 0.2 };
+    let settings = Settings { servers: 300, seed: 4, activity: 4.0, behaviours, ..Settings::default() };
+    let fleet = fleet_of(settings, Shares::NONE);
+    let client = Client::new(2_000, 1);
+    let mut seen = [0; Behaviour::ALL.len()];
+    for (server, url) in fleet.urls().iter().enumerate() {
+        let scanned = client.scan(url).unwrap_or_else(|| panic!("{url} did not answer"));
+        if let Some(behaviour) = fleet.behaviour(server as u32) {
+            seen[behaviour as usize] += 1;
+        }
+        agree(url, scanned, fleet.snapshot(server as u32));
+    }
+    assert!(seen.iter().all(|&count| count > 10), "{seen:?}");
 }
 
 #[test]

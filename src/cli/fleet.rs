@@ -14,7 +14,7 @@ use crate::clock;
 use crate::fleet::games::Family;
 use crate::fleet::serve::{Fleet, FleetStats, RateLimit, ServeSettings};
 use crate::fleet::world::{Settings, World};
-use crate::fleet::{Shares, address};
+use crate::fleet::{Behaviour, Behaviours, Shares, address};
 
 /// Most servers that are taken to the present for each status line. In larger
 /// fleets those count as they were when last asked.
@@ -54,6 +54,11 @@ pub struct FleetArgs {
     /// `none`, `default`, or parts such as `silent=0.03,slow=0.02,lossy=0.03`
     #[arg(long, default_value = "default")]
     pub faults: Shares,
+
+    /// Let parts of the servers play what must not be ranked: `none`, `default`, or parts such as
+    /// `spectators=0.05,generic_names=0.02,unnamed_bots=0.05,oversized=0.01,frozen=0.01`
+    #[arg(long, default_value = "default")]
+    pub behaviours: Behaviours,
 
     /// Limit each Quake 3 server as ioquake3 does: 10 replies at once, then 1 a second
     #[arg(long)]
@@ -122,6 +127,7 @@ fn start(args: &FleetArgs) -> anyhow::Result<Fleet> {
         start_ms: now_ms,
         source_share: args.source_share,
         activity: args.activity,
+        behaviours: args.behaviours,
         truth: args.truth.is_some(),
         ..Settings::default()
     });
@@ -158,6 +164,12 @@ fn print_plan(fleet: &Fleet, list: Option<&Path>) {
         let first = (0..servers).map(|server| fleet.url(server)).find(|url| url.starts_with(family.scheme()));
         if let Some(url) = first {
             println!("  {} on port {}, such as {url}", family.scheme(), fleet.port(family));
+        }
+    }
+    for behaviour in Behaviour::ALL {
+        let count = (0..servers).filter(|&server| fleet.behaviour(server) == Some(behaviour)).count();
+        if count > 0 {
+            println!("  {count} with the behaviour {}", behaviour.name());
         }
     }
     match list {
@@ -259,9 +271,14 @@ mod tests {
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(text.lines().filter(|line| line.contains("\"kind\":\"server\"")).count(), 7);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
-        for bad in
-            [["--servers", "0"], ["--faults", "noisy=1"], ["--speed", "x"], ["--speed", "0"], ["--source-share", "1.1"]]
-        {
+        for bad in [
+            ["--servers", "0"],
+            ["--faults", "noisy=1"],
+            ["--behaviours", "ghosts=1"],
+            ["--speed", "x"],
+            ["--speed", "0"],
+            ["--source-share", "1.1"],
+        ] {
             assert!(Cli::try_parse_from([&["fleet"][..], &bad].concat()).is_err());
         }
     }

@@ -10,6 +10,7 @@ use crate::model::row::{Rating, WeekRow};
 use crate::model::server::{Class, Entry, LastSnapshot, MapTime, Presence, Rows, Screening};
 use crate::model::snapshot::{Completeness, Snapshot};
 use crate::model::{GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, TagKey, WeekKey, WindowKey};
+use crate::rank::estimate::{self, Rates};
 use crate::rank::{INVISIBLE_GAP_MS, clq1, clq2, elo, names, points, round};
 use crate::schedule::class_of;
 use crate::series::{self, slots};
@@ -253,7 +254,7 @@ impl Books {
                     stays = common;
                     stays.retain(|&(_, c)| list.usable[usize::from(c)]);
                 }
-                self.estimate_leaving(&mut prev.entries, &stays, gap);
+                self.estimate_unseen(&mut prev.entries, &list.entries, &stays, gap);
             }
             if restarted {
                 rated = self.rate_round(source, server, prev.game, &record.tags, &mut prev.entries, t_ms)?;
@@ -334,17 +335,50 @@ impl Books {
         rules.names.family(&rules.screen, url.scheme(), url.is_quake3_family(), game)
     }
 
-    /// Half of the gap for players who are gone, in the windows in which they had a
-    /// row before this snapshot (RULES section 15). A player's rows are those of the
+    /// What a gap hides (RULES section 15), in the windows in which the players had a
+    /// row before this snapshot: half of the gap for those who are gone, the points
+    /// that they probably scored in it, and those that everyone probably scored
+    /// between the last scan of a round and its end. A player's rows are those of the
     /// windows of the snapshot before: who has none of a window that runs now had no
     /// row in it, since none of its snapshots was before that one.
-    fn estimate_leaving(&self, prev: &mut [Entry], stays: &[(u16, u16)], gap: Gap) {
+    fn estimate_unseen(&self, prev: &mut [Entry], cur: &[Entry], stays: &[(u16, u16)], gap: Gap) {
+        let is_present = |entry: &&Entry| entry.presence.is_some();
+        let staying = stays.iter().filter(|&&(p, _)| prev[usize::from(p)].presence.is_some()).count();
+        if !gap.restarted && staying == prev.iter().filter(is_present).count() {
+            return;
+        }
+        let mut points_now: Vec<Option<i64>> = vec![None; prev.len()];
         let mut stay = vec![false; prev.len()];
-        stays.iter().for_each(|&(p, _)| stay[usize::from(p)] = true);
-        let left = prev.iter_mut().zip(stay).filter(|(_, stays)| !stays);
-        for presence in left.filter_map(|(entry, _)| entry.presence.as_mut()) {
-            let rows = presence.rows.iter_mut().filter(|(window, _)| self.windows.keys.contains(window));
-            rows.for_each(|(_, row)| row.time_est_ms += gap.ms() as u64 / 2);
+        for &(p, c) in stays {
+            stay[usize::from(p)] = true;
+            points_now[usize::from(p)] = cur[usize::from(c)].points;
+        }
+        for &window in &self.windows.keys {
+            let rates = Rates::of(prev.iter().filter_map(|entry| row_with_points(entry, window)));
+            let mut at_end_ms = 0.0;
+            if gap.restarted {
+                let (mut points, mut rate) = (0_i64, 0.0);
+                for (entry, now) in prev.iter().zip(&points_now) {
+                    if let (Some(row), Some(now)) = (row_with_points(entry, window), now) {
+                        points = points.saturating_add(points::gain_from_zero(*now));
+                        rate += rates.rate(row);
+                    }
+                }
+                at_end_ms = estimate::unseen_ms(gap.ms(), points, rate);
+            }
+            let before_leaving_ms = estimate::before_leaving_ms(gap.ms(), gap.restarted);
+            for (entry, &stays) in prev.iter_mut().zip(&stay) {
+                let has_points = entry.points.is_some();
+                let Some(row) = entry.presence.as_mut().and_then(|presence| presence.row_mut(window)) else { continue };
+                if has_points {
+                    let unseen_ms = if stays { at_end_ms } else { before_leaving_ms };
+                    let points = estimate::thousandths(rates.rate(row), unseen_ms);
+                    row.points_unseen = row.points_unseen.saturating_add(points);
+                }
+                if !stays {
+                    row.time_est_ms += gap.ms() as u64 / 2;
+                }
+            }
         }
     }
 
@@ -674,6 +708,11 @@ enum Before {
 fn ask_for_rows(entries: &[Entry]) {
     let texts = entries.iter().fold(0, |all, entry| all ^ entry.display().as_bytes().first().copied().unwrap_or(0));
     black_box(rows_of(entries).fold(i64::from(texts), |all, row| all ^ row.time_at));
+}
+
+/// The row of an entry that has points.
+fn row_with_points(entry: &Entry, window: WindowKey) -> Option<&WeekRow> {
+    entry.presence.as_ref()?.row(window).filter(|_| entry.points.is_some())
 }
 
 /// The rows that live with a list.

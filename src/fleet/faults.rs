@@ -67,12 +67,38 @@ impl Default for Shares {
 /// What was wrong with a list of shares.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SharesError {
-    #[error("{0:?}: faults are \"none\", \"default\", or a list such as \"silent=0.03,slow=0.02\"")]
-    Form(String),
-    #[error("no fault is called {0:?}; there are silent, slow, lossy, duplicating, spoofed, malformed, partial")]
-    Name(String),
+    #[error("{text:?}: {kind} are \"none\", \"default\", or a list such as \"{example}=0.03\"")]
+    Form { text: String, kind: &'static str, example: &'static str },
+    #[error("{kind}: {name:?} is unknown; there are {known}")]
+    Name { name: String, kind: &'static str, known: String },
     #[error("{0:?}: a share is a number from 0 to 1, and all together at most 1")]
     Share(String),
+}
+
+/// Reads `NAME=SHARE,NAME=SHARE,...`, in the order of `names`; what is not named
+/// is 0. `kind` is what the names are called in errors.
+pub(super) fn read_shares<const N: usize>(
+    text: &str,
+    kind: &'static str,
+    names: [&'static str; N],
+) -> Result<[f64; N], SharesError> {
+    let mut shares = [0.0; N];
+    for item in text.split(',') {
+        let form = || SharesError::Form { text: item.to_owned(), kind, example: names[0] };
+        let (name, share) = item.split_once('=').ok_or_else(form)?;
+        let unknown = || SharesError::Name { name: name.to_owned(), kind, known: names.join(", ") };
+        let at = names.iter().position(|known| *known == name.trim()).ok_or_else(unknown)?;
+        let share: f64 = share.trim().parse().map_err(|_| SharesError::Share(item.to_owned()))?;
+        if !(0.0..=1.0).contains(&share) {
+            return Err(SharesError::Share(item.to_owned()));
+        }
+        shares[at] = share;
+    }
+    // Sums of decimal fractions may come out a hair above.
+    if shares.iter().sum::<f64>() > 1.000_001 {
+        return Err(SharesError::Share(text.to_owned()));
+    }
+    Ok(shares)
 }
 
 impl FromStr for Shares {
@@ -85,30 +111,9 @@ impl FromStr for Shares {
             "default" => return Ok(Shares::default()),
             _ => {}
         }
-        let mut shares = Shares::NONE;
-        for item in text.split(',') {
-            let (name, share) = item.split_once('=').ok_or_else(|| SharesError::Form(item.to_owned()))?;
-            let slot = match name.trim() {
-                "silent" => &mut shares.silent,
-                "slow" => &mut shares.slow,
-                "lossy" => &mut shares.lossy,
-                "duplicating" => &mut shares.duplicating,
-                "spoofed" => &mut shares.spoofed,
-                "malformed" => &mut shares.malformed,
-                "partial" => &mut shares.partial,
-                _ => return Err(SharesError::Name(name.to_owned())),
-            };
-            let share: f64 = share.trim().parse().map_err(|_| SharesError::Share(item.to_owned()))?;
-            if !(0.0..=1.0).contains(&share) {
-                return Err(SharesError::Share(item.to_owned()));
-            }
-            *slot = share;
-        }
-        // Sums of decimal fractions may come out a hair above.
-        if shares.all().iter().map(|(share, _)| share).sum::<f64>() > 1.000_001 {
-            return Err(SharesError::Share(text.to_owned()));
-        }
-        Ok(shares)
+        let names = ["silent", "slow", "lossy", "duplicating", "spoofed", "malformed", "partial"];
+        let [silent, slow, lossy, duplicating, spoofed, malformed, partial] = read_shares(text, "faults", names)?;
+        Ok(Shares { silent, slow, lossy, duplicating, spoofed, malformed, partial })
     }
 }
 

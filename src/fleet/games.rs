@@ -1,6 +1,7 @@
 //! What the simulated servers play, and what each of them is like: game, size,
 //! how many come, how rounds end. Fixed by the seed; never changes.
 
+use super::behaviours::Behaviour;
 use super::rng::{Rng, mix};
 
 /// Which protocol a server speaks.
@@ -36,6 +37,8 @@ pub struct Game {
     pub scores_per_minute: f64,
     /// Points of one score.
     pub unit: i32,
+    /// What spectators have as points; `None`: nobody spectates.
+    pub spectator_points: Option<i64>,
     /// Part of its family's servers.
     share: f64,
 }
@@ -55,7 +58,23 @@ const TF_MAPS: &[&str] =
 const HL_MAPS: &[&str] = &["dm_lockdown", "dm_overwatch", "dm_runoff", "dm_steamlab"];
 const DOD_MAPS: &[&str] = &["dod_avalanche", "dod_anzio", "dod_flash", "dod_donner"];
 
-/// Every game that a fleet has. The order is part of what a seed means.
+const XON_MAPS: &[&str] = &["stormkeep", "xoylent", "afterslime", "solarium", "silentsiege", "implosion"];
+const WARSOW_MAPS: &[&str] = &["wdm1", "wdm2", "wdm4", "wdm9", "wda1", "wbomb1"];
+
+/// Games of servers with spectators ([`Behaviour::Spectators`]); no other server
+/// plays them.
+pub static SPECTATOR_GAMES: &[Game] = &[
+    Game {
+        spectator_points: Some(-666),
+        ..game(Family::Quake3, "Xonotic", "Xonotic", 0, false, XON_MAPS, 1.5, 1, 0.0)
+    },
+    Game {
+        spectator_points: Some(-9_999),
+        ..game(Family::Quake3, "Warsow", "Warsow", 0, false, WARSOW_MAPS, 1.5, 1, 0.0)
+    },
+];
+
+/// Every other game that a fleet has. The order is part of what a seed means.
 pub static GAMES: &[Game] = &[
     game(Family::Quake3, "baseq3", "Quake III Arena", 0, false, Q3_MAPS, 1.5, 1, 0.45),
     game(Family::Quake3, "baseoa", "OpenArena", 0, false, OA_MAPS, 1.5, 1, 0.25),
@@ -81,7 +100,7 @@ const fn game(
     unit: i32,
     share: f64,
 ) -> Game {
-    Game { family, name, title, app_id, goldsrc, maps, scores_per_minute, unit, share }
+    Game { family, name, title, app_id, goldsrc, maps, scores_per_minute, unit, spectator_points: None, share }
 }
 
 /// Whether the map changes when a round ends.
@@ -113,6 +132,8 @@ pub struct Nature {
     pub rotation: Rotation,
     /// Moment of the day at which the server is started anew, ms after 00:00 UTC.
     pub restart_ms: i64,
+    /// What is special about it ([`super::behaviours`]).
+    pub behaviour: Option<Behaviour>,
 }
 
 /// How the servers of a fleet are drawn.
@@ -147,7 +168,7 @@ const OWNERS: &[&str] =
 const ZONES_H: &[i64] = &[-8, -5, -3, 0, 1, 1, 1, 2, 3, 8, 9, 10];
 
 impl Nature {
-    /// The nature of one server.
+    /// The nature of one server, without a behaviour.
     pub fn of(seed: u64, server: u32, mixture: Mixture) -> Nature {
         let rng = &mut Rng::new(&[seed, 0x5E27E2, u64::from(server)]);
         let family = if rng.chance(mixture.source_share) { Family::Source } else { Family::Quake3 };
@@ -187,6 +208,7 @@ impl Nature {
                 _ => Rotation::Never,
             },
             restart_ms: (mix(&[seed, 0xDA7, u64::from(server)]) % 86_400_000) as i64,
+            behaviour: None,
         }
     }
 

@@ -5,11 +5,13 @@
 //!   a state. It knows the truth that clqd can only estimate ([`truth`]).
 //! - [`history`]: a world's scans over a stretch of virtual time.
 //! - [`games`], [`names`], [`rng`]: what a world is made of.
+//! - [`behaviours`]: what some servers play that must not be ranked.
 //! - [`address`]: which 127.a.b.c is which server.
 //! - [`wire`]: the servers' side of the protocols. [`faults`]: what goes wrong.
 //! - [`serve`]: all of it behind real sockets on the loopback.
 
 pub mod address;
+pub mod behaviours;
 pub mod faults;
 pub mod games;
 pub mod history;
@@ -20,6 +22,7 @@ pub mod truth;
 pub mod wire;
 pub mod world;
 
+pub use behaviours::{Behaviour, Behaviours};
 pub use faults::{Fault, Shares};
 pub use history::History;
 pub use serve::{Fleet, FleetStats, RateLimit, ServeSettings};

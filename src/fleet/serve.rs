@@ -25,6 +25,7 @@ use nix::sys::socket::{
 };
 
 use super::address;
+use super::behaviours::Behaviour;
 use super::faults::{FORGED_NAME, FORGED_POINTS, Fault, Forgery, Sending, Shares, distort, is_lost};
 use super::games::Family;
 use super::rng::{Rng, mix};
@@ -185,6 +186,11 @@ impl Fleet {
     /// The fault of a server, if it has one.
     pub fn fault(&self, server: u32) -> Option<Fault> {
         self.shared.settings.faults.fault(self.shared.seed, server)
+    }
+
+    /// The behaviour of a server, if it has one.
+    pub fn behaviour(&self, server: u32) -> Option<Behaviour> {
+        self.shared.lock().nature(server).behaviour
     }
 
     /// The world's moment now, Unix ms.

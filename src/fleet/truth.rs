@@ -24,6 +24,8 @@ pub struct Deeds {
     /// what was lost since the round began or the player began again.
     pub lost: i64,
     pub present_ms: i64,
+    /// The part of `present_ms` in which they only watched.
+    pub spectated_ms: i64,
     /// Times of coming.
     pub starts: u32,
     /// Rounds at whose end the person was there and which count (RULES section 4).
@@ -37,13 +39,14 @@ impl Deeds {
         self.gained += more.gained;
         self.lost += more.lost;
         self.present_ms += more.present_ms;
+        self.spectated_ms += more.spectated_ms;
         self.starts += more.starts;
         self.rounds += more.rounds;
         self.wins += more.wins;
     }
 }
 
-/// How a round ended; bots left out, in the order of points.
+/// How a round ended; bots and spectators left out, in the order of points.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Final {
     pub t_ms: i64,
@@ -74,6 +77,9 @@ pub enum TruthLine {
         rounds: u64,
         rounds_counting: u64,
         players: usize,
+        /// What is special about the server ([`super::Behaviour::name`]).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        behaviour: Option<&'static str>,
     },
     /// In order of week, then person.
     Player {
@@ -90,12 +96,7 @@ pub enum TruthLine {
         deeds: Deeds,
     },
     /// Oldest first.
-    Round {
-        server: String,
-        t: i64,
-        map: &'static str,
-        list: Vec<(String, i32)>,
-    },
+    Round { server: String, t: i64, map: &'static str, list: Vec<(String, i32)> },
 }
 
 /// Writes lines as JSON, one object a line. Error: whatever `out` says.

@@ -279,6 +279,7 @@ pub fn a2s_info(
 ) {
     let count = players.min(255) as u8;
     let slots = snapshot.slots.min(255) as u8;
+    let bots = snapshot.bots.unwrap_or(0).min(255) as u8;
     let bytes = &mut out.bytes;
     if variant.old_info {
         bytes.extend_from_slice(b"\xFF\xFF\xFF\xFFm");
@@ -286,8 +287,8 @@ pub fn a2s_info(
         for text in [&*snapshot.hostname, &snapshot.map, &snapshot.game, nature.game.title] {
             put_zero_ended(bytes, text);
         }
-        // Protocol, dedicated, Linux, open, no mod, no VAC, no bots.
-        bytes.extend_from_slice(&[count, slots, 47, b'd', b'l', 0, 0, 0, 0]);
+        // Protocol, dedicated, Linux, open, no mod, no VAC.
+        bytes.extend_from_slice(&[count, slots, 47, b'd', b'l', 0, 0, 0, bots]);
         return out.finish();
     }
     bytes.extend_from_slice(b"\xFF\xFF\xFF\xFFI");
@@ -297,7 +298,7 @@ pub fn a2s_info(
     }
     bytes.extend_from_slice(&nature.game.app_id.to_le_bytes());
     // Dedicated, Linux, open, with VAC.
-    bytes.extend_from_slice(&[count, slots, 0, b'd', b'l', 0, 1]);
+    bytes.extend_from_slice(&[count, slots, bots, b'd', b'l', 0, 1]);
     put_zero_ended(bytes, "1.0.0.70");
     if variant.edf != 0 {
         bytes.push(variant.edf);
@@ -495,6 +496,7 @@ mod tests {
         source.game = "cstrike".into();
         source.hostname = "h".into();
         source.map = "m".into();
+        source.bots = Some(1);
 
         let mut out = Datagrams::default();
         a2s_challenge([1, 2, 3, 4], &mut out);
@@ -503,7 +505,7 @@ mod tests {
         out.clear();
         a2s_info(&source, &nature, &variant, 2, 27_015, &mut out);
         let head =
-            b"\xFF\xFF\xFF\xFFI\x11h\0m\0cstrike\0Counter-Strike: Source\0\xF0\x00\x02\x10\x00dl\x00\x011.0.0.70\0";
+            b"\xFF\xFF\xFF\xFFI\x11h\0m\0cstrike\0Counter-Strike: Source\0\xF0\x00\x02\x10\x01dl\x00\x011.0.0.70\0";
         let tail = b"\xF1\x87\x69\x00\x00\x00\x00\x00\x00\x40\x01\x8C\x69SourceTV\0alltalk,increased_maxplayers\0\xF0\0\0\0\0\0\0\0";
         assert_eq!(only(&out), [&head[..], tail].concat());
 
@@ -515,7 +517,7 @@ mod tests {
         out.clear();
         variant.old_info = true;
         a2s_info(&source, &nature, &variant, 2, 27_015, &mut out);
-        let old = b"\xFF\xFF\xFF\xFFm127.0.0.1:27015\0h\0m\0cstrike\0Counter-Strike: Source\0\x02\x10\x2Fdl\0\0\0\0";
+        let old = b"\xFF\xFF\xFF\xFFm127.0.0.1:27015\0h\0m\0cstrike\0Counter-Strike: Source\0\x02\x10\x2Fdl\0\0\0\x01";
         assert_eq!(only(&out), old);
 
         out.clear();

@@ -11,12 +11,14 @@
 //! In a tick those present score by skill (sometimes a suicide takes a point,
 //! rarely someone begins again from zero); then the round may end by points or
 //! time, which sets points to 0 and may change the map; then people leave and
-//! come. Bots fill up while someone is there.
+//! come. Bots fill up while someone is there. Some servers are special
+//! ([`super::behaviours`]).
 
 use crate::model::name::{ColourCodes, normalise};
 use crate::model::week::{self, Calendar};
 use crate::model::{Completeness, Player, Snapshot, WeekKey};
 
+use super::behaviours::{self, Behaviour, Behaviours, GENERIC_NAME};
 use super::games::{Family, Mixture, Nature, Rotation};
 use super::names::{BOTS_MAX, Person, Population};
 use super::rng::{Rng, mix};
@@ -41,6 +43,8 @@ pub struct Settings {
     pub activity: f64,
     /// People who play; 0 for 15 a server and 500 more, at most a million.
     pub population: u32,
+    /// What some servers play that must not be ranked.
+    pub behaviours: Behaviours,
     /// Whether books are kept. Without them a server can leap over whole days.
     pub truth: bool,
     /// Final lists kept for each server, the newest; `usize::MAX` for all.
@@ -56,6 +60,7 @@ impl Default for Settings {
             source_share: 0.4,
             activity: 1.0,
             population: 0,
+            behaviours: Behaviours::NONE,
             truth: true,
             finals_max: 8,
         }
@@ -94,6 +99,8 @@ struct Server {
 struct Present {
     person: Person,
     points: i32,
+    /// Since the last tick and until the next.
+    spectating: bool,
     scores_per_tick: f32,
     ping_ms: i32,
     joined_ms: i64,
@@ -102,6 +109,7 @@ struct Present {
     since_ms: i64,
     gained: i32,
     lost: i32,
+    spectated_ms: i64,
     starts: u32,
 }
 
@@ -114,7 +122,13 @@ impl World {
             0 => settings.servers.saturating_mul(15).saturating_add(500).min(1_000_000),
             size => size,
         };
-        let natures = (0..settings.servers).map(|server| Nature::of(settings.seed, server, mixture)).collect();
+        let nature = |server| {
+            let mut nature = Nature::of(settings.seed, server, mixture);
+            let behaviour = settings.behaviours.behaviour(settings.seed, server, nature.game.family);
+            behaviours::apply(behaviour, settings.seed, server, &mut nature);
+            nature
+        };
+        let natures = (0..settings.servers).map(nature).collect();
         let servers = (0..settings.servers).map(|_| Server::unborn(&settings)).collect();
         World { population: Population::new(settings.seed, size), natures, servers, settings }
     }
@@ -163,7 +177,8 @@ impl World {
         self.servers[server as usize].now_ms
     }
 
-    /// Players on a server now, bots left out.
+    /// Players on a server now, bots left out. Entries that are nobody's (oversized
+    /// and frozen lists) do not count.
     pub fn players(&self, server: u32) -> u32 {
         u32::from(self.servers[server as usize].humans)
     }
@@ -181,8 +196,9 @@ impl World {
 
     /// What a faultless scan would show at the moment the server has reached:
     /// the same as is decoded from the reply. Bots have ping 0 and no mark, as
-    /// on the Quake 3 wire; Source servers have none. Who has just come to a
-    /// Source server has no name yet; on Quake 3 their ping is 999.
+    /// on the Quake 3 wire; on Source servers they are announced, and marked where
+    /// nobody else is there. Who has just come to a Source server has no name yet; on Quake 3
+    /// their ping is 999.
     pub fn snapshot(&mut self, server: u32) -> Snapshot {
         let index = server as usize;
         if !self.servers[index].born {
@@ -192,14 +208,11 @@ impl World {
         let state = &self.servers[index];
         let now_ms = state.now_ms;
         let quake = nature.game.family == Family::Quake3;
+        let spectator_points = nature.game.spectator_points.unwrap_or(0);
         let player = |p: &Present| {
             let connected_ms = now_ms - p.joined_ms;
             let connecting = connected_ms < TICK_MS && !p.person.is_bot();
-            let name = match quake {
-                true => self.population.quake_name(p.person),
-                false if connecting => "",
-                false => self.population.plain_name(p.person),
-            };
+            let name = if connecting && !quake { "" } else { self.shown_name(server, p.person) };
             let ping = match () {
                 () if p.person.is_bot() => 0,
                 () if connecting => 999,
@@ -207,23 +220,42 @@ impl World {
             };
             Player {
                 name: name.into(),
-                points: Some(i64::from(p.points)),
+                points: Some(if p.spectating { spectator_points } else { i64::from(p.points) }),
                 ping: quake.then_some(ping),
                 connected_ms: (!quake).then_some(connected_ms as u64),
                 bot: false,
                 spectator: false,
             }
         };
+        let mut players: Vec<Player> = state.present.iter().map(player).collect();
+        let bots = (!quake).then(|| self.bots(server));
+        // A2S does not mark bots, but it announces their number.
+        if bots.is_some_and(|bots| bots > 0 && bots as usize == players.len()) {
+            players.iter_mut().for_each(|player| player.bot = true);
+        }
+        behaviours::change_list(nature, server, now_ms, &mut players);
         Snapshot {
             t_ms: now_ms,
             game: nature.game.name.to_owned(),
             map: nature.game.maps[state.map_index(nature, now_ms)].to_owned(),
             hostname: nature.hostname.to_string(),
             slots: u32::from(nature.slots),
-            players: state.present.iter().map(player).collect(),
+            count: (!quake).then_some(players.len() as u32),
+            bots,
+            players,
             completeness: Completeness::Full,
-            count: None,
-            bots: None,
+        }
+    }
+
+    /// What a person is called on a server, colour codes and all.
+    pub fn shown_name(&self, server: u32, person: Person) -> &str {
+        let nature = self.nature(server);
+        let generic = nature.behaviour == Some(Behaviour::GenericNames)
+            && behaviours::has_generic_name(self.settings.seed, server, person);
+        match nature.game.family {
+            _ if generic => GENERIC_NAME,
+            Family::Quake3 => self.population.quake_name(person),
+            Family::Source => self.population.plain_name(person),
         }
     }
 
@@ -251,10 +283,7 @@ impl World {
         let nature = self.nature(server);
         let quake = nature.game.family == Family::Quake3;
         let codes = if quake { ColourCodes::Quake3 } else { ColourCodes::None };
-        let shown = |person| match quake {
-            true => self.population.quake_name(person),
-            false => self.population.plain_name(person),
-        };
+        let shown = |person| self.shown_name(server, person);
         let ledger = self.ledger(server);
         let mut lines = vec![TruthLine::Server {
             server: url.clone(),
@@ -263,6 +292,7 @@ impl World {
             rounds: ledger.rounds,
             rounds_counting: ledger.rounds_counting,
             players: self.servers[server as usize].present.len(),
+            behaviour: nature.behaviour.map(Behaviour::name),
         }];
         let mut deeds: Vec<_> = ledger.deeds.into_iter().collect();
         deeds.sort_unstable_by_key(|(key, _)| *key);
@@ -363,7 +393,7 @@ impl Server {
             self.counting = true;
             for p in &mut self.present {
                 p.since_ms = start_ms;
-                (p.gained, p.lost, p.starts) = (0, 0, 0);
+                (p.gained, p.lost, p.spectated_ms, p.starts) = (0, 0, 0, 0);
             }
             self.turn_week(start_ms);
         }
@@ -401,6 +431,7 @@ impl Server {
         self.next_arrival_ms = start_ms;
         self.draw_arrival(rules);
         self.fill_with_bots(rules);
+        self.choose_sides(rules);
     }
 
     fn draw_arrival(&mut self, rules: &Rules) {
@@ -415,7 +446,7 @@ impl Server {
 
     /// One step. `t_ms` is on the day's grid of ticks, after the last one.
     fn tick(&mut self, rules: &Rules, t_ms: i64) {
-        let limit_reached = self.score(rules);
+        let limit_reached = self.score(rules, t_ms);
         self.tick_ms = t_ms;
         if t_ms >= self.day_end_ms {
             self.end_round(rules);
@@ -430,10 +461,26 @@ impl Server {
             self.end_round(rules);
         }
         self.come_and_go(rules);
+        self.choose_sides(rules);
     }
 
-    /// Everyone scores for one tick. Says whether someone reached the limit.
-    fn score(&mut self, rules: &Rules) -> bool {
+    /// Who watches until the next tick. Watching costs the points of the round.
+    fn choose_sides(&mut self, rules: &Rules) {
+        if rules.nature.behaviour != Some(Behaviour::Spectators) {
+            return;
+        }
+        for p in &mut self.present {
+            let (seed, server) = (rules.settings.seed, rules.server);
+            p.spectating = behaviours::is_spectating(seed, server, p.person, p.joined_ms, self.tick_ms);
+            if p.spectating {
+                p.points = 0;
+            }
+        }
+    }
+
+    /// Everyone scores until the tick at `t_ms`. Returns whether someone reached the
+    /// limit.
+    fn score(&mut self, rules: &Rules, t_ms: i64) -> bool {
         let limit = rules.nature.score_limit.unwrap_or(i32::MAX);
         let unit = rules.nature.game.unit;
         let mut reached = false;
@@ -443,6 +490,10 @@ impl Server {
             let spread = (bits >> 40) as f32 / (1 << 24) as f32;
             let part = (bits >> 16 & 0xFF_FFFF) as f32 / (1 << 24) as f32;
             let rare = bits as u16;
+            if p.spectating {
+                p.spectated_ms += t_ms - p.since_ms.max(self.tick_ms);
+                continue;
+            }
             let x = p.scores_per_tick * 2.0 * spread;
             let scores = x as i32 + i32::from(part < x.fract());
             p.points += scores * unit;
@@ -479,7 +530,7 @@ impl Server {
         let Some(ledger) = &mut self.ledger else { return };
         ledger.rounds += 1;
         let mut list: Vec<(Person, i32)> =
-            self.present.iter().filter(|p| !p.person.is_bot()).map(|p| (p.person, p.points)).collect();
+            self.present.iter().filter(|p| !p.person.is_bot() && !p.spectating).map(|p| (p.person, p.points)).collect();
         list.sort_by_key(|&(_, points)| std::cmp::Reverse(points));
         let best = list.first().map_or(0, |&(_, points)| points);
         if list.len() < 2 || best <= 0 {
@@ -580,6 +631,7 @@ impl Server {
         self.present.push(Present {
             person,
             points: 0,
+            spectating: false,
             scores_per_tick: per_tick as f32,
             ping_ms,
             joined_ms,
@@ -587,6 +639,7 @@ impl Server {
             since_ms: seen_ms,
             gained: 0,
             lost: 0,
+            spectated_ms: 0,
             starts: 1,
         });
     }
@@ -596,7 +649,8 @@ impl Server {
         if nature.bots_fill == 0 {
             return;
         }
-        let fill = if self.humans == 0 { 0 } else { usize::from(nature.bots_fill.min(nature.slots)) };
+        let wanted = self.humans > 0 || nature.behaviour == Some(Behaviour::UnnamedBots);
+        let fill = if wanted { usize::from(nature.bots_fill.min(nature.slots)) } else { 0 };
         while self.present.len() > fill.max(usize::from(self.humans)) {
             self.drop_a_bot();
         }
@@ -626,7 +680,7 @@ impl Server {
         let p = &mut self.present[index];
         ledger.deeds.entry((self.week, p.person)).or_default().add(p.unbooked(until_ms));
         p.since_ms = until_ms;
-        (p.gained, p.lost, p.starts) = (0, 0, 0);
+        (p.gained, p.lost, p.spectated_ms, p.starts) = (0, 0, 0, 0);
     }
 }
 
@@ -636,6 +690,7 @@ impl Present {
             gained: i64::from(self.gained),
             lost: i64::from(self.lost),
             present_ms: until_ms - self.since_ms,
+            spectated_ms: self.spectated_ms,
             starts: self.starts,
             ..Deeds::default()
         }
@@ -816,6 +871,69 @@ mod tests {
             bots > 100 && full > 20 && empty > 2_000 && nameless > 5 && twice > 10,
             "{bots} {full} {empty} {nameless} {twice}"
         );
+    }
+
+    #[test]
+    fn each_behaviour_shows_in_the_lists() {
+        let behaviours =
+            Behaviours { spectators: 0.2, generic_names: 0.2, unnamed_bots: 0.2, oversized: 0.2, frozen: 0.2 };
+        let mut world = World::new(Settings { behaviours, ..world(200, 2).settings().clone() });
+        let mut first: HashMap<u32, Vec<Player>> = HashMap::new();
+        let (mut markers, mut playing, mut twice, mut bots_alone, mut bots_beside) = (0, 0, 0, 0, 0);
+        for minute in (0..720).step_by(10) {
+            for server in 0..200 {
+                world.advance(server, START_MS + minute * 60_000);
+                let nature = world.nature(server).clone();
+                let snapshot = world.snapshot(server);
+                let list = &snapshot.players;
+                let humans = world.players(server);
+                match nature.behaviour {
+                    None => assert!(list.len() <= usize::from(nature.slots)),
+                    Some(Behaviour::Spectators) => {
+                        let marker = nature.game.spectator_points.unwrap();
+                        assert!(matches!((&*snapshot.game, marker), ("Xonotic", -666) | ("Warsow", -9_999)));
+                        let watching = list.iter().filter(|p| p.points == Some(marker)).count();
+                        (markers, playing) = (markers + watching, playing + list.len() - watching);
+                    }
+                    Some(Behaviour::GenericNames) => {
+                        twice += u32::from(list.iter().filter(|p| p.name == GENERIC_NAME).count() > 1);
+                    }
+                    Some(Behaviour::UnnamedBots) => {
+                        let bots = world.bots(server);
+                        assert_eq!((snapshot.count, snapshot.bots), (Some(list.len() as u32), Some(bots)));
+                        assert!(list.iter().all(|p| p.bot == (humans == 0) && p.ping.is_none()));
+                        assert!(humans > 0 || bots >= 3, "bots stay");
+                        bots_alone += u32::from(humans == 0);
+                        bots_beside += u32::from(humans > 0 && bots > 0);
+                    }
+                    Some(Behaviour::Oversized) => {
+                        assert!(list.len() > usize::from(nature.slots + 8.max(nature.slots / 4)));
+                        assert!(list.len() <= 255, "what A2S can announce");
+                    }
+                    Some(Behaviour::Frozen) => {
+                        let shown = list.iter().map(|p| Player { connected_ms: None, ..p.clone() });
+                        let shown: Vec<_> = shown.collect();
+                        assert!(shown.len() > 4 && shown.iter().all(|p| p.points > Some(0)));
+                        assert_eq!(*first.entry(server).or_insert_with(|| shown.clone()), shown);
+                    }
+                }
+            }
+        }
+        assert!(markers > 50 && playing > 200 && twice > 20, "{markers} {playing} {twice}");
+        assert!(bots_alone > 50 && bots_beside > 50, "{bots_alone} {bots_beside}");
+        let mut spectated_ms = 0;
+        for server in 0..200 {
+            for deeds in world.ledger(server).deeds.values() {
+                assert!((0..=deeds.present_ms).contains(&deeds.spectated_ms), "{deeds:?}");
+                spectated_ms += deeds.spectated_ms;
+            }
+        }
+        assert!(spectated_ms > HOUR_MS);
+        let lines: Vec<TruthLine> = world.truth(|server| server.to_string()).collect();
+        for behaviour in Behaviour::ALL {
+            let is = |line: &&TruthLine| matches!(line, TruthLine::Server { behaviour: Some(name), .. } if *name == behaviour.name());
+            assert!(lines.iter().filter(is).count() > 5, "{behaviour:?}");
+        }
     }
 
     #[test]

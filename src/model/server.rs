@@ -265,6 +265,10 @@ impl Presence {
     pub fn row(&self, window: WindowKey) -> Option<&WeekRow> {
         self.rows.iter().find(|(w, _)| *w == window).map(|(_, row)| &**row)
     }
+
+    pub fn row_mut(&mut self, window: WindowKey) -> Option<&mut WeekRow> {
+        self.rows.iter_mut().find(|(w, _)| *w == window).map(|(_, row)| &mut **row)
+    }
 }
 
 /// The row of the current map, while it is ahead of the stored one.

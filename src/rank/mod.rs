@@ -7,6 +7,7 @@
 pub mod clq1;
 pub mod clq2;
 pub mod elo;
+pub mod estimate;
 pub mod names;
 pub mod points;
 pub mod round;

@@ -1,0 +1,218 @@
+//! What some servers play that rankings must not contain (RULES section 14):
+//! spectators, generic names, bots without a mark, lists longer than the server
+//! is large, lists that never change.
+//!
+//! Unlike a fault ([`super::faults`]) this is not a matter of the wire: the
+//! replies are whole and correct, and the world itself is like that. Each server
+//! has one behaviour or none, fixed by the seed, so that a test can say which
+//! names may be ranked where.
+
+use std::str::FromStr;
+
+use super::faults::{SharesError, read_shares};
+use super::games::{Family, Nature, SPECTATOR_GAMES};
+use super::names::Person;
+use super::rng::{mix, unit};
+use crate::model::Player;
+
+/// What is special about a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Behaviour {
+    /// Xonotic or Warsow: players watch when they come and at times later. The
+    /// list shows them with the marker of the game as points. Quake 3 family.
+    Spectators,
+    /// Half of the players are called [`GENERIC_NAME`].
+    GenericNames,
+    /// Three to seven bots that stay when nobody is there. A2S_INFO counts them,
+    /// the list does not mark them. Source.
+    UnnamedBots,
+    /// More entries called [`PHANTOM_NAME`] and a number than places.
+    Oversized,
+    /// The same entries called [`STATUE_NAME`] and a number, with the same
+    /// points, for ever. Nobody else comes.
+    Frozen,
+}
+
+/// The name of half of the players of a server with generic names.
+pub const GENERIC_NAME: &str = "New Player";
+/// Begins the name of each surplus entry of an oversized list.
+pub const PHANTOM_NAME: &str = "Phantom";
+/// Begins the name of each entry of a frozen list.
+pub const STATUE_NAME: &str = "Statue";
+
+/// A spectator decides every five minutes whether to play.
+const SPECTATING_MS: i64 = 300_000;
+
+impl Behaviour {
+    pub const ALL: [Behaviour; 5] = [
+        Behaviour::Spectators,
+        Behaviour::GenericNames,
+        Behaviour::UnnamedBots,
+        Behaviour::Oversized,
+        Behaviour::Frozen,
+    ];
+    const NAMES: [&str; 5] = ["spectators", "generic_names", "unnamed_bots", "oversized", "frozen"];
+
+    /// As in `--behaviours` and in the truth.
+    pub fn name(self) -> &'static str {
+        Behaviour::NAMES[self as usize]
+    }
+
+    fn fits(self, family: Family) -> bool {
+        match self {
+            Behaviour::Spectators => family == Family::Quake3,
+            Behaviour::UnnamedBots => family == Family::Source,
+            Behaviour::GenericNames | Behaviour::Oversized | Behaviour::Frozen => true,
+        }
+    }
+}
+
+/// Which part of the servers has which behaviour, each 0 to 1; of those whose
+/// protocol can show it. Together at most 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Behaviours {
+    pub spectators: f64,
+    pub generic_names: f64,
+    pub unnamed_bots: f64,
+    pub oversized: f64,
+    pub frozen: f64,
+}
+
+impl Behaviours {
+    /// Nothing special anywhere.
+    pub const NONE: Behaviours = Behaviours::of([0.0; 5]);
+    /// A few of each.
+    pub const MIXED: Behaviours = Behaviours::of([0.05, 0.02, 0.05, 0.01, 0.01]);
+
+    /// In the order of [`Behaviour::ALL`].
+    const fn of([spectators, generic_names, unnamed_bots, oversized, frozen]: [f64; 5]) -> Behaviours {
+        Behaviours { spectators, generic_names, unnamed_bots, oversized, frozen }
+    }
+
+    fn shares(&self) -> [f64; 5] {
+        [self.spectators, self.generic_names, self.unnamed_bots, self.oversized, self.frozen]
+    }
+
+    /// The behaviour of a server, if it has one.
+    pub fn behaviour(&self, seed: u64, server: u32, family: Family) -> Option<Behaviour> {
+        let mut left = unit(mix(&[seed, 0xBE4A, u64::from(server)]));
+        let drawn = Behaviour::ALL.into_iter().zip(self.shares()).find(|(_, share)| {
+            left -= share;
+            left < 0.0
+        });
+        drawn.map(|(behaviour, _)| behaviour).filter(|behaviour| behaviour.fits(family))
+    }
+}
+
+impl FromStr for Behaviours {
+    type Err = SharesError;
+
+    /// `none`, `default` ([`Behaviours::MIXED`]), or `spectators=0.1,frozen=0.02,...`;
+    /// what is not named is 0.
+    fn from_str(text: &str) -> Result<Behaviours, SharesError> {
+        match text {
+            "none" => Ok(Behaviours::NONE),
+            "default" => Ok(Behaviours::MIXED),
+            _ => Ok(Behaviours::of(read_shares(text, "behaviours", Behaviour::NAMES)?)),
+        }
+    }
+}
+
+/// Gives a server its behaviour.
+pub fn apply(behaviour: Option<Behaviour>, seed: u64, server: u32, nature: &mut Nature) {
+    let bits = mix(&[seed, 0xBE4B, u64::from(server)]);
+    match behaviour {
+        Some(Behaviour::Spectators) => nature.game = &SPECTATOR_GAMES[bits as usize % SPECTATOR_GAMES.len()],
+        Some(Behaviour::UnnamedBots) => nature.bots_fill = 3 + (bits % 5) as u16,
+        Some(Behaviour::Frozen) => (nature.players_mean, nature.bots_fill) = (0.0, 0),
+        Some(Behaviour::GenericNames | Behaviour::Oversized) | None => {}
+    }
+    nature.behaviour = behaviour;
+}
+
+/// Whether somebody who came at `joined_ms` watches at a moment, on a server
+/// with spectators: one in ten always, others for up to 90 s after they came
+/// and in one of ten stretches of five minutes.
+pub fn is_spectating(seed: u64, server: u32, person: Person, joined_ms: i64, t_ms: i64) -> bool {
+    if person.is_bot() {
+        return false;
+    }
+    let fate = mix(&[seed, 0x59EC, u64::from(server), u64::from(person.0), joined_ms as u64]);
+    let here_ms = t_ms - joined_ms;
+    let stretch = mix(&[fate, here_ms.div_euclid(SPECTATING_MS) as u64]);
+    unit(fate) < 0.1 || here_ms < 10_000 + (fate % 80_000) as i64 || unit(stretch) < 0.1
+}
+
+/// Whether a person is called [`GENERIC_NAME`] on a server with generic names.
+pub fn has_generic_name(seed: u64, server: u32, person: Person) -> bool {
+    !person.is_bot() && mix(&[seed, 0x6E4E, u64::from(server), u64::from(person.0)]).is_multiple_of(2)
+}
+
+/// Changes a list as the behaviour wants it. `t_ms`: the moment, Unix ms.
+pub fn change_list(nature: &Nature, server: u32, t_ms: i64, players: &mut Vec<Player>) {
+    match nature.behaviour {
+        Some(Behaviour::Oversized) => {
+            let surplus = 2 * i64::from(nature.slots) + 40;
+            let points = |number| (t_ms / 60_000 + 7 * number) % 50;
+            players.extend((1..=surplus).map(|number| entry(nature, PHANTOM_NAME, number, points(number), t_ms)));
+        }
+        Some(Behaviour::Frozen) => {
+            let count = 5 + i64::from(server % 4);
+            *players = (1..=count).map(|number| entry(nature, STATUE_NAME, number, 3 * number, t_ms)).collect();
+        }
+        Some(Behaviour::Spectators | Behaviour::GenericNames | Behaviour::UnnamedBots) | None => {}
+    }
+}
+
+/// Somebody who is not of the population. Connect times differ, as real ones do, and
+/// are short enough to be told to the millisecond in 32-bit seconds.
+fn entry(nature: &Nature, name: &str, number: i64, points: i64, t_ms: i64) -> Player {
+    let quake = nature.game.family == Family::Quake3;
+    Player {
+        name: format!("{name}{number}").into(),
+        points: Some(points),
+        ping: quake.then_some(40),
+        connected_ms: (!quake).then_some((t_ms.rem_euclid(7_200_000) + 1_000 * number) as u64),
+        bot: false,
+        spectator: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_read_and_kept() {
+        let shares: Behaviours = "spectators=0.5, frozen=0.25".parse().unwrap();
+        assert_eq!(shares, Behaviours { spectators: 0.5, frozen: 0.25, ..Behaviours::NONE });
+        assert_eq!("none".parse(), Ok(Behaviours::NONE));
+        assert_eq!("default".parse(), Ok(Behaviours::MIXED));
+        let error = "ghosts=1".parse::<Behaviours>().unwrap_err().to_string();
+        assert!(error.contains("ghosts") && error.contains("unnamed_bots"), "{error}");
+        let count = |family, behaviour| {
+            (0..10_000).filter(|&server| shares.behaviour(1, server, family) == Some(behaviour)).count()
+        };
+        assert!((4_800..5_200).contains(&count(Family::Quake3, Behaviour::Spectators)));
+        assert_eq!(count(Family::Source, Behaviour::Spectators), 0);
+        for family in [Family::Quake3, Family::Source] {
+            assert!((2_300..2_700).contains(&count(family, Behaviour::Frozen)));
+            assert_eq!(count(family, Behaviour::Oversized), 0);
+        }
+    }
+
+    #[test]
+    fn spectators_watch_and_play() {
+        let minutes = |number: u32| {
+            let person = Person(number);
+            (0..60).filter(|minute| is_spectating(1, 2, person, 5_000, 5_000 + minute * 60_000)).count()
+        };
+        let all: Vec<usize> = (0..1_000).map(minutes).collect();
+        let always = all.iter().filter(|&&minutes| minutes == 60).count();
+        assert!((70..130).contains(&always), "{always}");
+        assert!(all.iter().all(|&minutes| minutes > 0), "everybody watches first");
+        let mean = all.iter().sum::<usize>() as f64 / 60_000.0;
+        assert!((0.15..0.25).contains(&mean), "{mean}");
+        assert!(!is_spectating(1, 2, Person::bot(1), 5_000, 5_000));
+    }
+}

@@ -1,0 +1,354 @@
+//! Simulated play with known truth, scanned in virtual time: what the estimates
+//! of RULES section 15 are measured against.
+//!
+//! Unlike the fleet (`clqd::fleet`), which is like real servers, this is a
+//! laboratory: one [`Scenario`] says how long rounds and intermissions are, how
+//! points come and how long players stay. Steps of a second. Players score at
+//! random at a rate of their own; in an intermission scores stand still. Scans
+//! of a server come at a fixed phase; some are missed.
+
+use std::collections::HashMap;
+
+use clqd::engine::{EngineSettings, Event, Outcome};
+use clqd::fleet::rng::Rng;
+use clqd::hot::Hot;
+use clqd::model::week::{Calendar, label};
+use clqd::model::{Completeness, Player, ServerUrl, Snapshot};
+use clqd::store::StoreSettings;
+
+/// Monday 2025-11-24 00:00 UTC.
+pub const START_MS: i64 = 1_763_942_400_000;
+
+/// Players who come to a server again and again.
+const REGULARS: usize = 60;
+
+/// Seconds, unless a name says otherwise.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    pub name: &'static str,
+    pub scan_every: i64,
+    /// Part of the scans that are missed.
+    pub missed: f64,
+    /// Each server has a length of its own in this range.
+    pub round: (f64, f64),
+    /// A round also ends when somebody has this many scores.
+    pub score_limit: Option<i64>,
+    pub intermission: (f64, f64),
+    /// After each intermission nobody scores for so long.
+    pub warm_up: f64,
+    /// Part of the rounds after which the map changes.
+    pub map_changes: f64,
+    /// On a server at the mean.
+    pub players: f64,
+    /// Mean of a stay; 60 at least.
+    pub stay: f64,
+    /// Part of the players who leave in each intermission.
+    pub leaving_at_end: f64,
+    /// Of a player of mean skill.
+    pub scores_per_minute: f64,
+    /// Standard deviation of the logarithm of the skill.
+    pub skill_spread: f64,
+    /// Points of a score.
+    pub step: i64,
+    /// Part of the scores that cost a point instead.
+    pub suicides: f64,
+}
+
+impl Scenario {
+    /// Rounds of 5 to 20 minutes, intermissions of 20 to 30 s, eight players.
+    pub const BASE: Scenario = Scenario {
+        name: "base",
+        scan_every: 120,
+        missed: 0.02,
+        round: (300.0, 1_200.0),
+        score_limit: None,
+        intermission: (20.0, 30.0),
+        warm_up: 0.0,
+        map_changes: 0.8,
+        players: 8.0,
+        stay: 2_400.0,
+        leaving_at_end: 0.0,
+        scores_per_minute: 1.5,
+        skill_spread: 0.5,
+        step: 1,
+        suicides: 0.0,
+    };
+}
+
+/// What a player really did on a server.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Deeds {
+    pub points: i64,
+    pub present_s: i64,
+}
+
+/// Bias is the error of the sum, median that of the sizes of the errors of rows;
+/// both in percent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Error {
+    pub bias: f64,
+    pub median: f64,
+}
+
+/// How far rows are from the truth.
+#[derive(Clone, Copy, Debug)]
+pub struct Errors {
+    pub rows: usize,
+    pub points: Error,
+    pub points_est: Error,
+    pub time: Error,
+    pub time_est: Error,
+}
+
+/// A row as it was exported, and the truth.
+#[derive(Clone, Copy, Debug)]
+pub struct Compared {
+    pub true_points: f64,
+    pub points: f64,
+    pub points_est: f64,
+    pub true_ms: f64,
+    pub time_ms: f64,
+    pub time_est_ms: f64,
+}
+
+pub fn errors(rows: &[Compared]) -> Errors {
+    assert!(!rows.is_empty());
+    let error = |value: fn(&Compared) -> f64, truth: fn(&Compared) -> f64| {
+        let (sum, true_sum) = (rows.iter().map(value).sum::<f64>(), rows.iter().map(truth).sum::<f64>());
+        let mut sizes: Vec<f64> = rows.iter().map(|row| (value(row) / truth(row) - 1.0).abs()).collect();
+        sizes.sort_by(f64::total_cmp);
+        Error { bias: (sum / true_sum - 1.0) * 100.0, median: sizes[sizes.len() / 2] * 100.0 }
+    };
+    Errors {
+        rows: rows.len(),
+        points: error(|row| row.points, |row| row.true_points),
+        points_est: error(|row| row.points_est, |row| row.true_points),
+        time: error(|row| row.time_ms, |row| row.true_ms),
+        time_est: error(|row| row.time_est_ms, |row| row.true_ms),
+    }
+}
+
+/// An engine with a store that is thrown away.
+pub struct Ranked {
+    hot: Hot,
+    _dir: tempfile::TempDir,
+}
+
+impl Ranked {
+    pub fn new() -> Ranked {
+        let dir = tempfile::tempdir().expect("a directory");
+        let store = StoreSettings { cache_bytes: 64 << 20, create: true };
+        let hot = Hot::open(&dir.path().join("state"), store, EngineSettings::default()).expect("a state");
+        Ranked { hot, _dir: dir }
+    }
+
+    pub fn scanned(&mut self, url: &ServerUrl, snapshot: Snapshot) {
+        let event = Event::Observed { url: url.clone(), outcome: Outcome::Snapshot(snapshot) };
+        self.hot.handle(event).expect("a store that works");
+    }
+
+    /// All rows of the week: server, normalised name, and the row with a truth of 0.
+    pub fn rows(mut self) -> Vec<(String, String, Compared)> {
+        self.hot.commit().expect("a store that works");
+        let week = label(Calendar::default().week(START_MS));
+        let mut rows = Vec::new();
+        self.hot
+            .engine
+            .export(&self.hot.store, &week, |server, _, player, row, _| {
+                let compared = Compared {
+                    true_points: 0.0,
+                    points: row.points as f64,
+                    points_est: row.points_est(),
+                    true_ms: 0.0,
+                    time_ms: row.time_ms() as f64,
+                    time_est_ms: row.time_est_ms as f64,
+                };
+                rows.push((server.to_owned(), player.to_owned(), compared));
+                Ok::<(), clqd::cli::export::ExportError>(())
+            })
+            .expect("an export");
+        rows
+    }
+}
+
+/// Plays a scenario and compares the rows of players with at least an hour.
+pub fn run(scenario: &Scenario, servers: u32, hours: i64, seed: u64) -> Errors {
+    let mut ranked = Ranked::new();
+    let mut played: Vec<Server> = (0..servers).map(|number| Server::new(scenario, number, seed)).collect();
+    for second in 1..=hours * 3_600 {
+        for server in &mut played {
+            if let Some(snapshot) = server.step(scenario, second) {
+                ranked.scanned(&server.url, snapshot);
+            }
+        }
+    }
+    let truth: HashMap<(String, String), Deeds> =
+        played.iter().flat_map(|server| server.deeds(hours * 3_600)).collect();
+    let mut rows = Vec::new();
+    for (server, player, row) in ranked.rows() {
+        let Some(deeds) = truth.get(&(server, player)) else { continue };
+        if deeds.present_s >= 3_600 && deeds.points > 0 {
+            rows.push(Compared { true_points: deeds.points as f64, true_ms: deeds.present_s as f64 * 1_000.0, ..row });
+        }
+    }
+    errors(&rows)
+}
+
+struct Server {
+    rng: Rng,
+    url: ServerUrl,
+    /// Scores a second of each regular.
+    rates: Vec<f64>,
+    deeds: Vec<Deeds>,
+    present: Vec<Present>,
+    map: u32,
+    round_s: f64,
+    round_from_s: f64,
+    round_to_s: f64,
+    /// An intermission is on until then.
+    pause_to_s: Option<f64>,
+    next_arrival_s: f64,
+    next_scan_s: i64,
+}
+
+struct Present {
+    player: usize,
+    points: i64,
+    since_s: i64,
+    until_s: f64,
+}
+
+impl Server {
+    fn new(scenario: &Scenario, number: u32, seed: u64) -> Server {
+        let mut rng = Rng::new(&[seed, 0x9A3E, u64::from(number)]);
+        let spread = scenario.skill_spread;
+        let rates = (0..REGULARS).map(|_| {
+            // The sum of twelve is near enough to a bell of deviation 1.
+            let bell = (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
+            (spread * bell - spread * spread / 2.0).exp() * scenario.scores_per_minute / 60.0
+        });
+        let rates = rates.collect();
+        let round_s = within(&mut rng, scenario.round);
+        Server {
+            url: ServerUrl::parse(&format!("quake3://10.0.{}.{}:27960", number / 250, number % 250 + 1))
+                .expect("a URL"),
+            rates,
+            deeds: vec![Deeds::default(); REGULARS],
+            present: Vec::new(),
+            map: 0,
+            round_s,
+            round_from_s: f64::MIN,
+            round_to_s: round_s * rng.unit(),
+            pause_to_s: None,
+            next_arrival_s: 0.0,
+            next_scan_s: 1 + rng.below(scenario.scan_every as usize) as i64,
+            rng,
+        }
+    }
+
+    /// One second; the list, if it is scanned at its end.
+    fn step(&mut self, scenario: &Scenario, second: i64) -> Option<Snapshot> {
+        let now_s = second as f64;
+        if self.pause_to_s.is_some_and(|to_s| now_s >= to_s) {
+            self.begin_round(scenario, now_s);
+        }
+        if self.pause_to_s.is_none() {
+            let reached = now_s - self.round_from_s >= scenario.warm_up && self.score(scenario);
+            if reached || now_s >= self.round_to_s {
+                let pause_s = within(&mut self.rng, scenario.intermission);
+                for present in &mut self.present {
+                    if self.rng.chance(scenario.leaving_at_end) {
+                        present.until_s = now_s + pause_s * self.rng.unit();
+                    }
+                }
+                match pause_s > 0.0 {
+                    true => self.pause_to_s = Some(now_s + pause_s),
+                    false => self.begin_round(scenario, now_s),
+                }
+            }
+        }
+        self.come_and_go(scenario, second);
+        if second != self.next_scan_s {
+            return None;
+        }
+        self.next_scan_s += scenario.scan_every;
+        (!self.rng.chance(scenario.missed)).then(|| self.snapshot(second))
+    }
+
+    fn begin_round(&mut self, scenario: &Scenario, now_s: f64) {
+        self.pause_to_s = None;
+        self.present.iter_mut().for_each(|present| present.points = 0);
+        (self.round_from_s, self.round_to_s) = (now_s, now_s + self.round_s);
+        self.map += u32::from(self.rng.chance(scenario.map_changes));
+    }
+
+    /// Returns whether somebody has reached the limit.
+    fn score(&mut self, scenario: &Scenario) -> bool {
+        let mut reached = false;
+        for present in &mut self.present {
+            if !self.rng.chance(self.rates[present.player]) {
+                continue;
+            }
+            let points = if self.rng.chance(scenario.suicides) { -1 } else { scenario.step };
+            present.points += points;
+            self.deeds[present.player].points += points;
+            reached |= scenario.score_limit.is_some_and(|limit| present.points >= limit * scenario.step);
+        }
+        reached
+    }
+
+    fn come_and_go(&mut self, scenario: &Scenario, second: i64) {
+        let deeds = &mut self.deeds;
+        self.present.retain(|present| {
+            let stays = present.until_s > second as f64;
+            if !stays {
+                deeds[present.player].present_s += second - present.since_s;
+            }
+            stays
+        });
+        while self.next_arrival_s <= second as f64 {
+            self.next_arrival_s += self.rng.exponential(scenario.stay / scenario.players);
+            let keen = self.rng.unit();
+            let player = (keen * keen * REGULARS as f64) as usize;
+            let until_s = second as f64 + 60.0 + self.rng.exponential(scenario.stay - 60.0);
+            if self.present.iter().all(|present| present.player != player) {
+                self.present.push(Present { player, points: 0, since_s: second, until_s });
+            }
+        }
+    }
+
+    fn snapshot(&self, second: i64) -> Snapshot {
+        let player = |present: &Present| Player {
+            name: format!("p{}", present.player).into(),
+            points: Some(present.points),
+            ping: Some(40),
+            connected_ms: None,
+            bot: false,
+            spectator: false,
+        };
+        Snapshot {
+            t_ms: START_MS + second * 1_000,
+            game: "baseq3".to_owned(),
+            map: format!("m{}", self.map % 8),
+            hostname: String::new(),
+            slots: 64,
+            players: self.present.iter().map(player).collect(),
+            completeness: Completeness::Full,
+            count: None,
+            bots: None,
+        }
+    }
+
+    fn deeds(&self, now_s: i64) -> impl Iterator<Item = ((String, String), Deeds)> {
+        let mut deeds = self.deeds.clone();
+        for present in &self.present {
+            deeds[present.player].present_s += now_s - present.since_s;
+        }
+        let server = self.url.to_string();
+        deeds.into_iter().enumerate().map(move |(player, deeds)| ((server.clone(), format!("p{player}")), deeds))
+    }
+}
+
+fn within(rng: &mut Rng, (from, to): (f64, f64)) -> f64 {
+    from + (to - from) * rng.unit()
+}
