@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::Args;
 
-use super::offline;
+use super::offline::{self, Reader};
 use crate::config::{Config, USUAL_FILE};
 use crate::control::{Client, ClientError, End, Request, Row};
 
@@ -58,15 +58,25 @@ impl App {
     /// Asks the daemon; where it is not running and the request changes
     /// nothing, the state directory answers, and standard error says so.
     pub fn ask(&self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<End> {
-        match Client::connect(&self.socket()?) {
+        let socket = self.socket()?;
+        match Client::connect(&socket) {
             Ok(mut client) => Ok(client.ask(request, each)?),
             Err(error @ ClientError::NotRunning(_)) if request.reads_only() => {
                 let config = self.config()?;
                 let dir = config.state_dir.display();
-                let mut reader = offline::offline(&config)
-                    .with_context(|| format!("{error}, and the state directory {dir} cannot be read"))?;
-                eprintln!("clqd: {error}; this is from the state directory {dir}");
-                reader.ask(request, each)
+                // A daemon that is starting has it open, and soon answers.
+                let answers = || Client::connect(&socket).is_ok();
+                match offline::open(&config, &config.state_dir, &answers) {
+                    Ok(mut reader) => {
+                        eprintln!("clqd: {error}; this is from the state directory {dir}");
+                        reader.ask(request, each)
+                    }
+                    Err(failed) => match Client::connect(&socket) {
+                        Ok(mut client) if offline::is_locked(&failed) => Ok(client.ask(request, each)?),
+                        _ => Err(failed)
+                            .with_context(|| format!("{error}, and the state directory {dir} cannot be read")),
+                    },
+                }
             }
             Err(error) => self.not_there(error),
         }

@@ -4,9 +4,10 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::anyhow;
 use serde::Serialize;
 
+use super::offline;
 use crate::config::Config;
 use crate::engine::ViewError;
 use crate::hot::Hot;
@@ -60,7 +61,10 @@ struct Positions {
 }
 
 pub fn run(args: &ExportArgs, config: &Config) -> anyhow::Result<ExitCode> {
-    let hot = Hot::of_config(config, &args.state, false).context("cannot open the state directory")?;
+    let hot = offline::open(config, &args.state, &|| false).map_err(|error| match offline::is_locked(&error) {
+        true => anyhow!("{error}; export needs the daemon to be stopped"),
+        false => anyhow!(error).context("cannot read the state"),
+    })?;
     let out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     match write(&hot, &args.week, out) {
         Ok(()) => Ok(ExitCode::SUCCESS),

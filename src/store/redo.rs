@@ -21,7 +21,7 @@ use super::tree::Change;
 const MAGIC: &[u8; 8] = b"clqdredo";
 const REMOVED: u32 = u32::MAX;
 
-fn path(dir: &Path) -> PathBuf {
+pub(super) fn path(dir: &Path) -> PathBuf {
     dir.join("redo")
 }
 

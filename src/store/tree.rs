@@ -36,10 +36,6 @@ impl Tree {
         Tree { db, path: path.to_owned() }
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
     pub(super) fn get<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
         match keys::shared(key) {
             None => {
@@ -284,7 +280,7 @@ impl Tree {
     }
 
     fn failed(&self, source: sled::Error) -> StoreError {
-        StoreError::Sled { path: self.path.clone(), source }
+        super::database_error(&self.path, source)
     }
 }
 
