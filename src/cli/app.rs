@@ -87,7 +87,8 @@ impl App {
         Client::connect(&self.socket()?).or_else(|error| self.not_there(error))
     }
 
-    fn socket(&self) -> anyhow::Result<Cow<'_, Path>> {
+    /// The control socket in use.
+    pub fn socket(&self) -> anyhow::Result<Cow<'_, Path>> {
         match &self.globals.socket {
             Some(socket) => Ok(Cow::Borrowed(socket)),
             None => Ok(Cow::Owned(self.config()?.control_socket)),

@@ -74,6 +74,17 @@ pub(super) fn is_held(dir: &Path) -> Result<bool, StoreError> {
     }
 }
 
+/// Takes the lock that opening takes. `None`: another process has it.
+pub(super) fn take(dir: &Path) -> Result<Option<Flock<File>>, StoreError> {
+    let path = dir.join("db");
+    let db = File::options().read(true).write(true).open(&path).map_err(super::files::at("open", &path))?;
+    match Flock::lock(db, FlockArg::LockExclusiveNonblock) {
+        Ok(lock) => Ok(Some(lock)),
+        Err((_, nix::errno::Errno::EWOULDBLOCK)) => Ok(None),
+        Err((_, errno)) => Err(super::files::at("lock", &path)(errno.into())),
+    }
+}
+
 /// Who holds the lock, for a message: `process 1234 (clqd)`.
 pub(super) fn holder(dir: &Path) -> String {
     let number =

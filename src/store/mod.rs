@@ -7,6 +7,8 @@
 //! server, lies together; values are postcard records, small ones several to a leaf
 //! (`leaf`, `tree`).
 
+mod backup;
+mod changed;
 mod changes;
 mod copy;
 mod corrections;
@@ -25,6 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use backup::{BackupSource, BackupSummary, BackupTarget, LastChanges, Restored, backup_closed, restore};
 use changes::{Changes, Put};
 use fill::Fill;
 use tree::{Change, Tree, VERSION, corrupt};
@@ -92,6 +95,10 @@ pub enum StoreError {
          state directory"
     )]
     Damaged { path: PathBuf, at: String },
+    #[error("{path:?} exists already and is not empty: name another directory, or rename or remove that one")]
+    Exists { path: PathBuf },
+    #[error("the backup to {path:?} was stopped")]
+    BackupStopped { path: PathBuf },
     #[error("the database of the state, {path:?}, failed")]
     Sled { path: PathBuf, source: sled::Error },
 }

@@ -10,9 +10,11 @@
 
 use std::ops::{Bound, ControlFlow, Range};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
+use super::changed::Changed;
 use super::{StoreError, keys, leaf};
 
 /// Version of every record's layout. A store with another one is refused.
@@ -29,11 +31,26 @@ pub(super) type Change = (Vec<u8>, Option<Vec<u8>>);
 pub(super) struct Tree {
     db: sled::Db,
     path: PathBuf,
+    /// What was written since a backup began.
+    changed: Arc<Changed>,
 }
 
 impl Tree {
     pub(super) fn new(db: sled::Db, path: &Path) -> Tree {
-        Tree { db, path: path.to_owned() }
+        Tree { db, path: path.to_owned(), changed: Arc::default() }
+    }
+
+    pub(super) fn changed(&self) -> &Changed {
+        &self.changed
+    }
+
+    /// All of it as sled has it, in order of key. Of what is written meanwhile some.
+    pub(super) fn raw_all(&self) -> impl Iterator<Item = Result<(sled::IVec, sled::IVec), StoreError>> {
+        self.db.iter().map(|record| record.map_err(|e| self.failed(e)))
+    }
+
+    pub(super) fn raw(&self, key: &[u8]) -> Result<Option<sled::IVec>, StoreError> {
+        self.db.get(key).map_err(|e| self.failed(e))
     }
 
     pub(super) fn get<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
@@ -146,14 +163,14 @@ impl Tree {
         changes.reverse();
         changes.dedup_by(|(a, _), (b, _)| a == b);
         changes.reverse();
-        let mut batch = sled::Batch::default();
+        let mut batch = Batch::of(self);
         let mut left = changes.as_slice();
         while !left.is_empty() {
             let run;
             (run, left) = left.split_at(self.run(left)?);
-            self.change(run, &mut |key, record| add(&mut batch, key, record))?;
+            self.change(run, &mut |key, record| batch.add(key, record))?;
         }
-        self.db.apply_batch(batch).map_err(|e| self.failed(e))?;
+        batch.apply()?;
         self.flush()
     }
 
@@ -175,11 +192,14 @@ impl Tree {
         self.change(run, &mut |key, record| records.push((key, record)))?;
         match <[Change; 1]>::try_from(records) {
             Ok([(key, Some(record))]) => self.insert(&key, &record)?,
-            Ok([(key, None)]) => _ = self.db.remove(key).map_err(|e| self.failed(e))?,
+            Ok([(key, None)]) => {
+                self.db.remove(&key).map_err(|e| self.failed(e))?;
+                self.changed.note(key);
+            }
             Err(records) => {
-                let mut batch = sled::Batch::default();
-                records.into_iter().for_each(|(key, record)| add(&mut batch, key, record));
-                self.db.apply_batch(batch).map_err(|e| self.failed(e))?;
+                let mut batch = Batch::of(self);
+                records.into_iter().for_each(|(key, record)| batch.add(key, record));
+                batch.apply()?;
             }
         }
         Ok(())
@@ -192,7 +212,11 @@ impl Tree {
 
     /// Puts bytes under a key, as they are.
     pub(super) fn insert(&self, key: &[u8], bytes: &[u8]) -> Result<(), StoreError> {
-        self.db.insert(key, bytes).map(|_| ()).map_err(|e| self.failed(e))
+        self.db.insert(key, bytes).map_err(|e| self.failed(e))?;
+        if self.changed.is_on() {
+            self.changed.note(key.to_vec());
+        }
+        Ok(())
     }
 
     /// Lets go of everything.
@@ -208,13 +232,13 @@ impl Tree {
     /// Removes up to `most` of what stands under keys that begin so, leaves whole.
     /// Returns whether there may be more.
     pub(super) fn remove_some(&self, prefix: &[u8], most: usize) -> Result<bool, StoreError> {
-        let mut batch = sled::Batch::default();
+        let mut batch = Batch::of(self);
         let mut n = 0;
         for key in self.db.scan_prefix(prefix).keys().take(most) {
-            batch.remove(key.map_err(|e| self.failed(e))?);
+            batch.add(key.map_err(|e| self.failed(e))?.to_vec(), None);
             n += 1;
         }
-        self.db.apply_batch(batch).map_err(|e| self.failed(e))?;
+        batch.apply()?;
         Ok(n == most)
     }
 
@@ -304,10 +328,32 @@ fn in_portions(
     }
 }
 
-fn add(batch: &mut sled::Batch, key: Vec<u8>, record: Option<Vec<u8>>) {
-    match record {
-        Some(record) => batch.insert(key, record),
-        None => batch.remove(key),
+/// A batch of sled, whose keys are noted for a backup under way.
+struct Batch<'t> {
+    tree: &'t Tree,
+    batch: sled::Batch,
+    keys: Vec<Vec<u8>>,
+}
+
+impl Batch<'_> {
+    fn of(tree: &Tree) -> Batch<'_> {
+        Batch { tree, batch: sled::Batch::default(), keys: Vec::new() }
+    }
+
+    fn add(&mut self, key: Vec<u8>, record: Option<Vec<u8>>) {
+        if self.tree.changed.is_on() {
+            self.keys.push(key.clone());
+        }
+        match record {
+            Some(record) => self.batch.insert(key, record),
+            None => self.batch.remove(key),
+        }
+    }
+
+    fn apply(self) -> Result<(), StoreError> {
+        self.tree.db.apply_batch(self.batch).map_err(|e| self.tree.failed(e))?;
+        self.keys.into_iter().for_each(|key| self.tree.changed.note(key));
+        Ok(())
     }
 }
 
