@@ -59,16 +59,17 @@ fn week(place: &Place) -> String {
 /// Every command that reads a state directory.
 fn reading(place: &Place, server: &str, week: &str) -> Vec<Vec<String>> {
     let state = place.state().display().to_string();
+    let listed = place.list(&[]).into_iter().find(|row| row["url"] == server).expect("it is listed");
+    let game = listed["game"].as_str().expect("it has answered");
     [
-        vec!["status"],
-        vec!["servers", "list"],
-        vec!["servers", "show", server],
-        vec!["top", "--server", server],
-        vec!["board", "top", "--game", "baseq3"],
-        vec!["board", "top", "--server", server],
-        vec!["board", "windows", "--bytes"],
-        vec!["player", "nobody"],
-        vec!["player", "forgotten"],
+        vec!["--json", "status"],
+        vec!["--json", "servers", "list"],
+        vec!["--json", "servers", "show", server],
+        vec!["--json", "top", "--server", server],
+        vec!["--json", "board", "top", "--game", game],
+        vec!["--json", "board", "top", "--server", server],
+        vec!["--json", "board", "windows", "--bytes"],
+        vec!["--json", "player", "forgotten"],
         vec!["export", "--state", &state, "--week", week],
     ]
     .map(|args| args.into_iter().map(str::to_owned).collect())
