@@ -59,26 +59,27 @@ impl App {
     /// nothing, the state directory answers, and standard error says so.
     pub fn ask(&self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<End> {
         let socket = self.socket()?;
-        match Client::connect(&socket) {
-            Ok(mut client) => Ok(client.ask(request, each)?),
-            Err(error @ ClientError::NotRunning(_)) if request.reads_only() => {
-                let config = self.config()?;
-                let dir = config.state_dir.display();
-                // A daemon that is starting has it open, and soon answers.
-                let answers = || Client::connect(&socket).is_ok();
-                match offline::open(&config, &config.state_dir, &answers) {
-                    Ok(mut reader) => {
-                        eprintln!("clqd: {error}; this is from the state directory {dir}");
-                        reader.ask(request, each)
-                    }
-                    Err(failed) => match Client::connect(&socket) {
-                        Ok(mut client) if offline::is_locked(&failed) => Ok(client.ask(request, each)?),
-                        _ => Err(failed)
-                            .with_context(|| format!("{error}, and the state directory {dir} cannot be read")),
-                    },
+        loop {
+            let error = match Client::connect(&socket) {
+                Ok(mut client) => return Ok(client.ask(request, each)?),
+                Err(error @ ClientError::NotRunning(_)) if request.reads_only() => error,
+                Err(error) => return self.not_there(error),
+            };
+            let config = self.config()?;
+            let dir = config.state_dir.display();
+            // A daemon that is starting has it open, and soon answers.
+            let answers = || Client::connect(&socket).is_ok();
+            match offline::open(&config, &config.state_dir, &answers) {
+                Ok(mut reader) => {
+                    eprintln!("clqd: {error}; this is from the state directory {dir}");
+                    return reader.ask(request, each);
+                }
+                Err(failed) if offline::is_locked(&failed) && answers() => {}
+                Err(failed) => {
+                    let context = format!("{error}, and the state directory {dir} cannot be read");
+                    return Err(failed).context(context);
                 }
             }
-            Err(error) => self.not_there(error),
         }
     }
 

@@ -354,10 +354,13 @@ impl StoreError {
 fn open_database(dir: &Path, cache_bytes: u64) -> Result<Option<sled::Db>, StoreError> {
     let config =
         sled::Config::new().path(dir).cache_capacity(cache_bytes).mode(sled::Mode::HighThroughput).flush_every_ms(None); // `apply` flushes
-    match config.open() {
-        Ok(db) => Ok(Some(db)),
-        Err(sled::Error::Io(error)) if error.to_string().contains("could not acquire lock") => Ok(None),
-        Err(error) => Err(database_error(dir, error)),
+    // Of some damage sled returns no error, but panics.
+    let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| config.open()));
+    match opened {
+        Ok(Ok(db)) => Ok(Some(db)),
+        Ok(Err(sled::Error::Io(error))) if error.to_string().contains("could not acquire lock") => Ok(None),
+        Ok(Err(error)) => Err(database_error(dir, error)),
+        Err(_) => Err(StoreError::Damaged { path: dir.join("db"), at: String::new() }),
     }
 }
 
