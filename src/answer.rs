@@ -83,6 +83,7 @@ pub fn answer(hot: &Hot, request: &Request) -> Result<Vec<Row>, Failure> {
         | Request::PlayerRemember { .. }
         | Request::Rescan { .. }
         | Request::Greylist { .. }
+        | Request::Backup { .. }
         | Request::Reload {} => Err(Failure::new(ErrorCode::Refused, "this needs the running daemon")),
     }
 }

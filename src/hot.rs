@@ -38,7 +38,10 @@ pub enum HotError {
 
 impl Hot {
     pub fn open(path: &Path, store: StoreSettings, engine: EngineSettings) -> Result<Hot, HotError> {
-        let mut store = Store::open(path, store)?;
+        Hot::of_store(Store::open(path, store)?, engine)
+    }
+
+    fn of_store(mut store: Store, engine: EngineSettings) -> Result<Hot, HotError> {
         let loaded = store.load()?;
         let mut engine = Engine::new(engine, loaded)?;
         engine.see_outbox_len(crate::engine::Source::outbox_len(&store));
@@ -49,6 +52,13 @@ impl Hot {
     pub fn of_config(config: &Config, path: &Path, create: bool) -> Result<Hot, HotError> {
         let store = StoreSettings { cache_bytes: config.store.cache_bytes, create };
         Hot::open(path, store, config.engine_settings()?)
+    }
+
+    /// Opens a private copy of a state directory, for a command that only reads; see
+    /// [`Store::read`].
+    pub fn read(config: &Config, path: &Path, is_in_vain: &dyn Fn() -> bool) -> Result<Hot, HotError> {
+        let store = Store::read(path, config.store.cache_bytes, is_in_vain)?;
+        Hot::of_store(store, config.engine_settings()?)
     }
 
     pub fn handle(&mut self, event: Event) -> Result<(), StoreError> {

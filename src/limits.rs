@@ -56,6 +56,12 @@ pub const BOT_NAMES_MAX: usize = 64;
 /// of them: a month's windows that begin daily are 31.
 pub const WINDOWS_AT_ONCE_MAX: i64 = 32;
 
+/// Most changed rows and players that wait in memory while the disk is nearly full
+/// (some 160 bytes each: 80 MB), and most bytes of the scan log that do. With more
+/// waiting, results of scans are discarded. A day's rows of 10,000 players.
+pub const COMMIT_WAITING_RECORDS_MAX: usize = 500_000;
+pub const SCAN_LOG_WAITING_BYTES_MAX: usize = 64 << 20;
+
 /// Least time between two scans of one server, ms. The scanner keeps it.
 const SCAN_DISTANCE_MS_MIN: i128 = 1_100;
 

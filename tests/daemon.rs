@@ -473,7 +473,7 @@ fn a_second_daemon_is_refused() {
     let daemon = place.start();
     let second = place.run(["run"]);
     assert_eq!(second.status.code(), Some(1), "{}", second.err);
-    assert!(second.err.contains("in use by another clqd"), "{}", second.err);
+    assert!(second.err.contains("is in use by process"), "{}", second.err);
     assert!(second.err.contains(&place.state().display().to_string()), "{}", second.err);
 
     // Another state, the same socket.

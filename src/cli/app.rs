@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 
-use super::offline;
+use super::offline::{self, Reader};
 use crate::config::{Config, USUAL_FILE};
 use crate::control::client::SILENCE_MAX;
 use crate::control::{Client, ClientError, End, Reply, Request, Row};
@@ -84,17 +84,28 @@ impl App {
         request: &Request,
         each: &mut dyn FnMut(Reply) -> io::Result<()>,
     ) -> anyhow::Result<End> {
-        match Client::connect_within(&self.socket()?, self.silence_max()) {
-            Ok(mut client) => Ok(client.ask_with_progress(request, each)?),
-            Err(error @ ClientError::NotRunning(_)) if request.reads_only() => {
-                let config = self.config()?;
-                let dir = config.state_dir.display();
-                let mut reader = offline::offline(&config)
-                    .with_context(|| format!("{error}, and the state directory {dir} cannot be read"))?;
-                eprintln!("clqd: {error}; this is from the state directory {dir}");
-                reader.ask(request, &mut |row| each(Reply::Row(row)))
+        let socket = self.socket()?;
+        loop {
+            let error = match Client::connect_within(&socket, self.silence_max()) {
+                Ok(mut client) => return Ok(client.ask_with_progress(request, each)?),
+                Err(error @ ClientError::NotRunning(_)) if request.reads_only() => error,
+                Err(error) => return self.not_there(error),
+            };
+            let config = self.config()?;
+            let dir = config.state_dir.display();
+            // A daemon that is starting has it open, and soon answers.
+            let answers = || Client::connect_within(&socket, self.silence_max()).is_ok();
+            match offline::open(&config, &config.state_dir, &answers) {
+                Ok(mut reader) => {
+                    eprintln!("clqd: {error}; this is from the state directory {dir}");
+                    return reader.ask(request, &mut |row| each(Reply::Row(row)));
+                }
+                Err(failed) if offline::is_locked(&failed) && answers() => {}
+                Err(failed) => {
+                    let context = format!("{error}, and the state directory {dir} cannot be read");
+                    return Err(failed).context(context);
+                }
             }
-            Err(error) => self.not_there(error),
         }
     }
 
@@ -107,7 +118,8 @@ impl App {
         self.globals.timeout.map_or(SILENCE_MAX, |s| Duration::from_secs(s.into()))
     }
 
-    fn socket(&self) -> anyhow::Result<Cow<'_, Path>> {
+    /// The control socket in use.
+    pub fn socket(&self) -> anyhow::Result<Cow<'_, Path>> {
         match &self.globals.socket {
             Some(socket) => Ok(Cow::Borrowed(socket)),
             None => Ok(Cow::Owned(self.config()?.control_socket)),

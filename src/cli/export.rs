@@ -4,11 +4,12 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::anyhow;
 use serde::Serialize;
 
 use super::admin::week;
 use super::app::App;
+use super::offline;
 use crate::control::json;
 use crate::engine::ViewError;
 use crate::hot::Hot;
@@ -63,7 +64,10 @@ struct Positions {
 }
 
 pub fn run(args: &ExportArgs, app: &App) -> anyhow::Result<ExitCode> {
-    let hot = Hot::of_config(&app.config()?, &args.state, false).context("cannot open the state directory")?;
+    let hot = offline::open(&app.config()?, &args.state, &|| false).map_err(|error| match offline::is_locked(&error) {
+        true => anyhow!("{error}; export needs the daemon to be stopped"),
+        false => anyhow!(error).context("cannot read the state"),
+    })?;
     let out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     match write_rows(&hot, &args.week, app.json().then_some("export"), out) {
         Ok(()) => Ok(ExitCode::SUCCESS),

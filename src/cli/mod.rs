@@ -11,6 +11,7 @@
 
 pub mod admin;
 pub mod app;
+pub mod backup;
 pub mod board;
 pub mod check;
 pub mod demo;
@@ -74,6 +75,8 @@ pub enum Command {
     Greylist(admin::Greylist),
     /// Let the daemon read its configuration file again
     Reload,
+    Backup(backup::BackupArgs),
+    Restore(backup::RestoreArgs),
     /// Ask game servers directly, without a daemon
     Query(query::QueryArgs),
     /// Run scan logs through the engine into a state directory
@@ -101,6 +104,8 @@ impl Cli {
             Command::Player(args) => player::player(args, &app),
             Command::Greylist(args) => admin::greylist(args, &app),
             Command::Reload => admin::reload(&app),
+            Command::Backup(args) => backup::backup(&args, &app),
+            Command::Restore(args) => backup::restore(&args, &app),
             Command::Query(args) => query::run(&args, &app),
             Command::Migrate(args) => migrate::run(&args, &app),
             Command::Demo(_) if app.json() => Err(no_json("demo")),

@@ -2,11 +2,13 @@
 //! daemon is running.
 
 use std::io;
+use std::path::Path;
 
 use crate::answer::{answer, boards_needed, measure};
 use crate::config::Config;
 use crate::control::{End, Request, Row};
-use crate::hot::Hot;
+use crate::hot::{Hot, HotError};
+use crate::store::StoreError;
 
 /// What can answer a request that only reads. A request that would change
 /// something is a bug of the caller.
@@ -15,9 +17,18 @@ pub trait Reader {
     fn ask(&mut self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<End>;
 }
 
-/// Opens the state directory of the configuration, without changing anything.
-pub fn offline(config: &Config) -> anyhow::Result<Box<dyn Reader>> {
-    Ok(Box::new(Hot::of_config(config, &config.state_dir, false)?))
+/// Opens a state directory to read from it, without changing anything. Prints what
+/// the admin should know of its files. Waits while another process has it open, or
+/// until that `is_in_vain`.
+pub fn open(config: &Config, dir: &Path, is_in_vain: &dyn Fn() -> bool) -> Result<Hot, HotError> {
+    let hot = Hot::read(config, dir, is_in_vain)?;
+    hot.store.notes().iter().for_each(|note| eprintln!("clqd: {note}"));
+    Ok(hot)
+}
+
+/// Whether the state directory was in use all the time.
+pub fn is_locked(error: &HotError) -> bool {
+    matches!(error, HotError::Store(StoreError::Locked { .. }))
 }
 
 impl Reader for Hot {

@@ -66,6 +66,7 @@ pub struct Replayed {
 pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
     let logs = in_order_of_time(&args.logs)?;
     let mut hot = Hot::of_config(config, &args.state, true).context("cannot open the state directory")?;
+    hot.store.notes().iter().for_each(|note| eprintln!("clqd: {note}"));
     let mut replay = Replay::new(&mut hot, args.memory.unwrap_or_else(memory_of_machine));
     for log in logs {
         let done = replay.take_log(log)?;

@@ -56,6 +56,8 @@ fn what_can_be_typed_and_what_not() {
         "clqd greylist quake3://a --reason fake",
         "clqd greylist quake3://a --lift",
         "clqd reload",
+        "clqd backup /var/lib/clqd-backup/a --json",
+        "clqd restore backup",
         "clqd query quake3://a source://b:1 --json --timeout-ms 500",
         "clqd query --file - --retries 0 --any-protocol",
     ] {

@@ -143,6 +143,7 @@ pub const KEYS: &[Key] = &[
     key("boards", "closed_bytes_max", whole(0, 1 << 40, "bytes"), Reload),
     key("store", "cache_bytes", whole(16 << 20, 64 << 30, "bytes"), Restart),
     key("store", "commit_interval_ms", whole(10, 10_000, "ms"), Reload),
+    key("store", "disk_free_min_bytes", whole(0, 1 << 50, "bytes"), Reload),
     key("store", "keep_weeks", whole(1, 520, "weeks"), Reload),
     key("archive", "url", Kind::Text(mysql_url), Reload),
     key("archive", "password_file", Kind::Text(anything), Reload),

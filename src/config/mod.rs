@@ -155,6 +155,7 @@ pub struct Boards {
 pub struct Store {
     pub cache_bytes: u64,
     pub commit_interval_ms: u64,
+    pub disk_free_min_bytes: u64,
     pub keep_weeks: u32,
 }
 

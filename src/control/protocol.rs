@@ -173,13 +173,19 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+    /// Writes a backup. A [`Row::Backup`] every few seconds, at last one that is done.
+    #[serde(rename = "backup")]
+    Backup {
+        /// Absolute; it must not exist, or be empty.
+        dir: String,
+    },
     /// No row; what was changed and what needs a restart stands in the notes.
     #[serde(rename = "reload")]
     Reload {},
 }
 
 /// Names of all commands.
-pub const COMMANDS: [&str; 22] = [
+pub const COMMANDS: [&str; 23] = [
     "status",
     "servers.add",
     "servers.remove",
@@ -201,6 +207,7 @@ pub const COMMANDS: [&str; 22] = [
     "player.forgotten",
     "player.remember",
     "greylist",
+    "backup",
     "reload",
 ];
 
@@ -229,6 +236,7 @@ impl Request {
             | Request::PlayerRemember { .. }
             | Request::Rescan { .. }
             | Request::Greylist { .. }
+            | Request::Backup { .. }
             | Request::Reload {} => false,
         }
     }
@@ -307,6 +315,7 @@ pub enum Row {
     Player(PlayerView),
     Correction(Correction),
     ForgottenName(ForgottenName),
+    Backup(Backup),
 }
 
 impl From<BoardRow> for Row {
@@ -330,6 +339,9 @@ pub struct Status {
     pub outbox_entries: u64,
     /// Absent where no archive is configured.
     pub archive: Option<ArchiveStatus>,
+    /// Absent where the state directory was read without a daemon.
+    #[serde(default)]
+    pub store: Option<StoreStatus>,
     /// Counted since the daemon started, by room and name: `scan.packets_sent`.
     pub counters: BTreeMap<String, u64>,
 }
@@ -353,6 +365,33 @@ pub struct ArchiveStatus {
     pub last_commit_ms: Option<i64>,
     pub last_error: Option<String>,
     pub last_error_ms: Option<i64>,
+}
+
+/// Whether the daemon can write.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreStatus {
+    /// Free where the state is, or where the scan log is if less is free there.
+    pub disk_free_bytes: u64,
+    /// The setting; 0: off.
+    pub disk_free_min_bytes: u64,
+    /// Since when nothing is written because less is free; absent while it is written.
+    pub stopped_ms: Option<i64>,
+    /// Changed rows and players that are not written yet.
+    pub waiting_records: u64,
+    /// Scans whose results were discarded since the daemon started, because too much
+    /// was waiting.
+    pub scans_discarded: u64,
+}
+
+/// A backup under way or done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Backup {
+    pub dir: String,
+    pub done: bool,
+    /// Latest moment of the state that it holds, Unix ms; 0 until it is done.
+    pub now_ms: i64,
+    /// Size of its files; 0 until it is done.
+    pub bytes: u64,
 }
 
 /// What became of one URL.
@@ -634,6 +673,7 @@ mod tests {
             Request::PlayerForgotten {},
             Request::PlayerRemember { hash: NameHash::of("baseq3", "Visor") },
             Request::Greylist { url: url("source://b:2"), reason: Some("two servers, one list".into()) },
+            Request::Backup { dir: "/var/lib/clqd-backup/a".into() },
             Request::Reload {},
         ];
         assert_eq!(all.len(), COMMANDS.len());

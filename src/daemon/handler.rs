@@ -16,6 +16,7 @@ impl Handler for Shared {
         match request {
             Request::Reload {} => self.reload().await,
             Request::Rescan { servers } => self.rescan(servers, replies).await,
+            Request::Backup { dir } => self.backup(dir, replies).await.map(|()| End::default()),
             request => {
                 for row in self.ask(request).await? {
                     replies.row(row).await?;

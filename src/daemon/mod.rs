@@ -7,7 +7,9 @@
 //! (drained up to a limit), state.
 
 mod archive;
+mod backup;
 mod boards;
+mod disk;
 mod handler;
 mod notify;
 pub mod rebuild;
@@ -265,10 +267,12 @@ impl Shared {
         if let Some(log) = &self.log {
             log.set(&config.log).map_err(|error| refused(format!("{error:#}")))?;
         }
-        let commit_interval_ms = config.store.commit_interval_ms;
+        let (commit_interval_ms, disk_free_min_bytes) =
+            (config.store.commit_interval_ms, config.store.disk_free_min_bytes);
         let (reply, of_windows) = oneshot::channel();
         let allow_private = config.scan.allow_private;
-        let order = Order::Reload { engine: Box::new(engine), commit_interval_ms, allow_private, reply };
+        let engine = Box::new(engine);
+        let order = Order::Reload { engine, commit_interval_ms, disk_free_min_bytes, allow_private, reply };
         _ = self.orders.send(order).await;
         _ = self.reload_scan.send(config.scan_settings()).await;
         self.reload_archive(config.archive_settings()).await;

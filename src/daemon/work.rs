@@ -12,7 +12,9 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use tokio::sync::{mpsc, oneshot};
 
+use super::backup::Begun;
 use super::boards::Maker;
+use super::disk::Disk;
 use super::rebuild::{self, Place, Rebuilder};
 use crate::answer::{answer, boards_needed, failure};
 use crate::archive::Ask;
@@ -31,7 +33,7 @@ use crate::model::view::Correction;
 use crate::model::{ServerKey, ServerUrl, WindowKey};
 use crate::scan::{ScanMode, ScanOutcome, ScanRequest};
 use crate::scanlog::Recorder;
-use crate::store::{Reader, StoreError};
+use crate::store::{LastChanges, Reader, StoreError};
 
 /// Outcomes taken at one go before orders get their turn.
 const OUTCOMES_AT_ONCE: usize = 512;
@@ -72,6 +74,15 @@ pub(super) enum Order {
     Reader {
         reply: oneshot::Sender<Reader>,
     },
+    /// A backup begins. `None`: another one is under way.
+    BeginBackup {
+        reply: oneshot::Sender<Begun>,
+    },
+    /// It ends here, unless it has to catch up first (`None`).
+    EndBackup {
+        rounds: u32,
+        reply: oneshot::Sender<Result<Option<LastChanges>, StoreError>>,
+    },
     /// The archive is empty: everything is to be archived again.
     ArchiveAnew {
         reply: oneshot::Sender<()>,
@@ -83,6 +94,7 @@ pub(super) enum Order {
     Reload {
         engine: Box<EngineSettings>,
         commit_interval_ms: u64,
+        disk_free_min_bytes: u64,
         allow_private: bool,
         /// What the admin should know of windows.
         reply: oneshot::Sender<Vec<String>>,
@@ -123,6 +135,9 @@ pub(super) struct Work {
     /// `None`: scanning has stopped.
     requests: Option<mpsc::Sender<ScanRequest>>,
     commit_interval_ms: i64,
+    disk: Disk,
+    /// A rebuild of windows is to begin as soon as commits are made again.
+    rebuild_due: bool,
     allow_private: bool,
     beat: Arc<Beat>,
     /// When the oldest change that is not committed was made.
@@ -150,6 +165,7 @@ impl Work {
         beat: Arc<Beat>,
     ) -> Work {
         let log = recorder.is_some().then(|| config.record.clone());
+        let disk = Disk::new(&config.state_dir, log.as_deref(), config.store.disk_free_min_bytes);
         let place = Place { state_dir: config.state_dir.clone(), log, cache_bytes: config.store.cache_bytes };
         Work {
             rebuilder: Rebuilder::new(&place),
@@ -162,6 +178,8 @@ impl Work {
             clock,
             requests: Some(requests),
             commit_interval_ms: config.store.commit_interval_ms as i64,
+            disk,
+            rebuild_due: false,
             allow_private: config.scan.allow_private,
             beat,
             changed_ms: None,
@@ -233,7 +251,7 @@ impl Work {
                     while let Ok(outcome) = outcomes.try_recv() {
                         self.take_outcome(outcome)?;
                     }
-                    return self.commit();
+                    return self.last_commit();
                 }
                 Some(order) => self.obey(order)?,
                 None => {}
@@ -241,11 +259,23 @@ impl Work {
             let now_ms = self.clock.now_ms();
             if now_ms - self.ticked_ms >= self.hot.engine.tick_interval_ms() {
                 self.ticked_ms = now_ms;
-                self.hot.handle(Event::Tick { now_ms })?;
+                // Closing a week changes much, and nobody waits for it.
+                if !self.disk.is_full() {
+                    self.hot.handle(Event::Tick { now_ms })?;
+                }
             }
             if now_ms - self.swept_ms >= SWEEP_MS {
                 self.swept_ms = now_ms;
-                self.hot.sweep()?;
+                if self.disk.is_full() || self.rebuild_due {
+                    // There may be room again, whether or not anything has changed.
+                    self.commit()?;
+                }
+                if !self.disk.is_full() {
+                    self.hot.sweep()?;
+                    if std::mem::take(&mut self.rebuild_due) {
+                        self.rebuild()?;
+                    }
+                }
                 self.take_over()?;
             } else if self.rebuilder.is_taking_over() {
                 self.take_over()?;
@@ -258,7 +288,7 @@ impl Work {
     }
 
     fn next_wake_ms(&mut self, now_ms: i64) -> i64 {
-        if self.rebuilder.is_taking_over() {
+        if self.rebuilder.is_taking_over() && !self.disk.is_full() {
             return now_ms;
         }
         let tick = self.ticked_ms + self.hot.engine.tick_interval_ms();
@@ -298,6 +328,16 @@ impl Work {
                 Outcome::Miss { t_ms: miss.t_ms, reason: reason.name().to_owned() }
             }
         };
+        let log_bytes = self.recorder.as_ref().map_or(0, Recorder::waiting_bytes);
+        if self.disk.is_overflow(self.hot.engine.waiting(), log_bytes) {
+            self.hot.engine.scan_failed_here(
+                scan.server,
+                scan.id,
+                outcome.t_ms(),
+                "discarded: the disk is nearly full",
+            );
+            return Ok(());
+        }
         let outcome = outcome.not_before(self.taken_ms);
         self.taken_ms = outcome.t_ms();
         let ignored = self.hot.engine.is_greylisted(scan.server);
@@ -315,7 +355,35 @@ impl Work {
         Ok(())
     }
 
+    /// Commits, unless the disk is nearly full: then what has changed waits.
     fn commit(&mut self) -> anyhow::Result<()> {
+        let now_ms = self.clock.now_ms();
+        if self.disk.has_room(now_ms) {
+            return self.commit_now();
+        }
+        // Looked at again after the interval.
+        self.changed_ms = Some(now_ms);
+        while let Some(notice) = self.hot.engine.poll_notice() {
+            self.tell(&notice);
+        }
+        Ok(())
+    }
+
+    /// Of a daemon that stops.
+    fn last_commit(&mut self) -> anyhow::Result<()> {
+        let waiting = self.hot.engine.waiting();
+        if self.disk.has_room(self.clock.now_ms()) || self.disk.has_room_for(waiting) {
+            return self.commit_now();
+        }
+        tracing::error!(
+            waiting,
+            since_ms = self.disk.status(waiting).stopped_ms,
+            "the disk is full: what was scanned since it was nearly full is lost"
+        );
+        Ok(())
+    }
+
+    fn commit_now(&mut self) -> anyhow::Result<()> {
         if let Some(recorder) = &mut self.recorder {
             recorder.flush().context("cannot write the scan log")?;
         }
@@ -335,6 +403,10 @@ impl Work {
         }
         // What is recorded up to here is in the files; what comes is told apart.
         self.commit()?;
+        if self.disk.is_full() {
+            self.rebuild_due = true;
+            return Ok(());
+        }
         self.rebuilder.begin(&mut self.hot.engine, &self.place);
         Ok(())
     }
@@ -345,6 +417,9 @@ impl Work {
             return Ok(());
         }
         self.commit()?;
+        if self.disk.is_full() {
+            return Ok(());
+        }
         if !self.rebuilder.take_over(&mut self.hot)? {
             return Ok(());
         }
@@ -454,11 +529,19 @@ impl Work {
                 _ = reply.send(results.map_err(refused));
             }
             Order::Reader { reply } => _ = reply.send(self.hot.store.reader()),
+            Order::BeginBackup { reply } => _ = reply.send(self.hot.store.begin_backup()),
+            Order::EndBackup { rounds, reply } => {
+                self.commit()?;
+                _ = reply.send(self.hot.store.end_backup(rounds));
+            }
             Order::Jobs { ask, reply } => _ = reply.send(self.jobs(ask)?),
             Order::Part { ask, reply } => {
-                let part = self.hot.engine.week_part(&self.hot.store, ask)?;
+                let mut part = self.hot.engine.week_part(&self.hot.store, ask)?;
                 if matches!(part, WeekPart::Part { .. }) {
                     self.commit()?;
+                    if self.disk.is_full() {
+                        part = WeekPart::Gone;
+                    }
                 }
                 _ = reply.send(part);
             }
@@ -472,7 +555,9 @@ impl Work {
                 self.commit()?;
                 _ = reply.send(());
             }
-            Order::Reload { engine, commit_interval_ms, allow_private, reply } => {
+            Order::Reload { engine, commit_interval_ms, disk_free_min_bytes, allow_private, reply } => {
+                self.disk.set_min(disk_free_min_bytes);
+                self.commit()?;
                 self.hot.engine.reload(*engine);
                 let notes = match self.hot.engine.has_renewed_types() {
                     true => {
@@ -498,6 +583,10 @@ impl Work {
     fn jobs(&mut self, mut ask: Ask) -> anyhow::Result<Vec<(OutboxEntry, ArchiveJob)>> {
         loop {
             self.commit()?;
+            if self.disk.is_full() {
+                // What is not on disk is not archived.
+                return Ok(Vec::new());
+            }
             let Hot { engine, store } = &self.hot;
             let jobs = engine.archive_jobs(store, ask.after, ask.before, ask.entries_max, ask.rows_max)?;
             let gone: Vec<OutboxEntry> =
@@ -514,6 +603,9 @@ impl Work {
 
     fn ask(&mut self, request: Request) -> anyhow::Result<Result<Vec<Row>, Failure>> {
         let now_ms = self.clock.now_ms();
+        if !request.reads_only() && !self.disk.has_room(now_ms) {
+            return Ok(Err(self.disk.refusal()));
+        }
         let rows = match &request {
             Request::ServersAdd { urls, tags } => Ok(urls.iter().map(|url| self.add(url, tags, now_ms)).collect()),
             Request::ServersRemove { urls } => Ok(urls.iter().map(|url| self.remove(url)).collect()),
@@ -554,7 +646,13 @@ impl Work {
             },
             reads => {
                 self.commit()?;
-                return Ok(answer(&self.hot, reads));
+                let mut rows = answer(&self.hot, reads);
+                for row in rows.iter_mut().flatten() {
+                    if let Row::Status(status) = row {
+                        status.store = Some(self.disk.status(self.hot.engine.waiting()));
+                    }
+                }
+                return Ok(rows);
             }
         };
         self.commit()?;

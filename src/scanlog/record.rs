@@ -54,6 +54,11 @@ impl Recorder {
         line::write(&mut self.buffer, url, outcome);
     }
 
+    /// Bytes that were added and not yet written.
+    pub fn waiting_bytes(&self) -> usize {
+        self.buffer.len()
+    }
+
     /// Writes what was added, with the commit that it belongs to.
     pub fn flush(&mut self) -> io::Result<()> {
         if self.buffer.is_empty() {

@@ -8,7 +8,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-fn path(dir: &Path) -> PathBuf {
+pub(super) fn path(dir: &Path) -> PathBuf {
     dir.join("first")
 }
 

@@ -7,13 +7,18 @@
 //! server, lies together; values are postcard records, small ones several to a leaf
 //! (`leaf`, `tree`).
 
+mod backup;
+mod changed;
 mod changes;
 mod clean;
+mod copy;
 mod corrections;
+mod files;
 mod fill;
 mod first;
 mod keys;
 mod leaf;
+mod lock;
 mod mend;
 mod migrate;
 mod read;
@@ -21,9 +26,10 @@ mod redo;
 mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+pub use backup::{BackupSource, BackupSummary, BackupTarget, LastChanges, Restored, backup_closed, restore};
 use changes::{Changes, Put};
 use fill::Fill;
 use tree::{Change, Tree, VERSION, corrupt};
@@ -45,6 +51,11 @@ pub struct Store {
     next_seq: u64,
     /// Windows whose rows are still to be swept out.
     sweep: BTreeSet<WindowKey>,
+    /// Where the files are.
+    dir: PathBuf,
+    notes: Vec<String>,
+    /// Of a store that only reads; removed after sled has closed it.
+    _copy: Option<tempfile::TempDir>,
 }
 
 /// Reads the rows of whole windows while the store is written to: of what is
@@ -56,10 +67,12 @@ pub struct Reader {
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    #[error("state directory {path:?} is in use by another clqd")]
-    Locked { path: PathBuf },
+    #[error("state directory {path:?} is in use by {holder}, and still was after {waited_s} s")]
+    Locked { path: PathBuf, holder: String, waited_s: u64 },
     #[error("state directory {path:?} does not exist")]
     Missing { path: PathBuf },
+    #[error("{path:?} is not a state directory of clqd: it has no file \"db\"")]
+    NotAState { path: PathBuf },
     #[error(
         "state record {key} has version {found}, this clqd knows up to {VERSION}: it was written by a newer clqd; \
          install that one or start with another state directory"
@@ -73,11 +86,23 @@ pub enum StoreError {
     Older { key: String, found: u8 },
     #[error("state record {key} cannot be read ({why}): restore the state directory from a backup")]
     Corrupt { key: String, why: String },
-    #[error("state directory {path:?}")]
-    Directory { path: PathBuf, source: std::io::Error },
-    #[error("state directory {path:?}: redo file")]
-    Redo { path: PathBuf, source: std::io::Error },
-    #[error("state directory {path:?}")]
+    #[error("cannot {operation} {path:?}{hint}")]
+    File { operation: &'static str, path: PathBuf, hint: String, source: std::io::Error },
+    #[error(
+        "{place:?} has {free} bytes free, and a copy of the state to read takes {needed}: free some, or name another \
+         directory in the environment variable TMPDIR"
+    )]
+    NoRoom { place: PathBuf, needed: u64, free: u64 },
+    #[error(
+        "state file {path:?} is damaged{at}: restore a backup (clqd restore), or replay the scan log into another \
+         state directory"
+    )]
+    Damaged { path: PathBuf, at: String },
+    #[error("{path:?} exists already and is not empty: name another directory, or rename or remove that one")]
+    Exists { path: PathBuf },
+    #[error("the backup to {path:?} was stopped")]
+    BackupStopped { path: PathBuf },
+    #[error("the database of the state, {path:?}, failed")]
     Sled { path: PathBuf, source: sled::Error },
 }
 
@@ -91,26 +116,48 @@ pub struct StoreSettings {
 }
 
 impl Store {
+    /// Opens a state directory, for a process that writes to it: only one can. Waits
+    /// some seconds for another one to end.
     pub fn open(path: &Path, settings: StoreSettings) -> Result<Store, StoreError> {
-        if !settings.create && !path.join("conf").exists() {
-            return Err(StoreError::Missing { path: path.to_owned() });
+        Store::open_within(path, settings, lock::WAIT)
+    }
+
+    fn open_within(path: &Path, settings: StoreSettings, wait: Duration) -> Result<Store, StoreError> {
+        match settings.create {
+            true => std::fs::create_dir_all(path).map_err(files::at("make", path))?,
+            false => files::check_is_state(path)?,
         }
-        mend::mend(path).map_err(|source| match source.kind() {
-            ErrorKind::WouldBlock => StoreError::Locked { path: path.to_owned() },
-            _ => directory(path, source),
+        files::check_access(path)?;
+        let store = Store::open_at(path, path, settings.cache_bytes, wait)?;
+        files::fit_modes(path)?;
+        Ok(store)
+    }
+
+    /// Opens a private copy of a state directory, which itself is not changed in any
+    /// way. It shows what was committed when it was opened. Waits some seconds while
+    /// another process has the directory open, or until that `is_in_vain`.
+    pub fn read(path: &Path, cache_bytes: u64, is_in_vain: &dyn Fn() -> bool) -> Result<Store, StoreError> {
+        let copy = copy::private(path, is_in_vain)?;
+        let mut store = Store::open_at(copy.path(), path, cache_bytes, lock::WAIT)
+            .map_err(|error| error.of_original(copy.path(), path))?;
+        copy::shrink(copy.path())?;
+        store._copy = Some(copy);
+        Ok(store)
+    }
+
+    /// Opens what is in `dir`. Errors call it `shown`.
+    fn open_at(dir: &Path, shown: &Path, cache_bytes: u64, wait: Duration) -> Result<Store, StoreError> {
+        let mut notes = Vec::new();
+        let db = lock::patiently(dir, wait, || {
+            let Some(more) = mend::mend(dir)? else { return Ok(None) };
+            notes.extend(more);
+            open_database(dir, cache_bytes)
         })?;
-        let config = sled::Config::new()
-            .path(path)
-            .cache_capacity(settings.cache_bytes)
-            .mode(sled::Mode::HighThroughput)
-            .flush_every_ms(None); // `apply` flushes
-        let db = config.open().map_err(|source| match source {
-            sled::Error::Io(ref e) if e.to_string().contains("lock") => StoreError::Locked { path: path.to_owned() },
-            source => StoreError::Sled { path: path.to_owned(), source },
-        })?;
-        mend::settle(path).map_err(|e| directory(path, e))?;
-        let tree = Tree::new(db, path).map_err(|source| StoreError::Sled { path: path.to_owned(), source })?;
-        let mut store = Store { tree, outbox: BTreeMap::new(), next_seq: 1, sweep: BTreeSet::new() };
+        mend::settle(dir)?;
+        notes.iter().for_each(|note| tracing::warn!("{note}"));
+        let tree = Tree::new(db, shown).map_err(|source| database_error(dir, source))?;
+        let (outbox, sweep) = (BTreeMap::new(), BTreeSet::new());
+        let mut store = Store { tree, outbox, next_seq: 1, sweep, dir: dir.to_owned(), notes, _copy: None };
         migrate::run(&store.tree, &mut |_| ())?;
         store.redo()?;
         store.end_first()?;
@@ -121,6 +168,11 @@ impl Store {
         store.outbox = store.tree.collect(&[keys::OUTBOX], outbox)?.into_iter().collect::<Result<_, _>>()?;
         store.next_seq = store.outbox.values().max().map_or(1, |seq| seq + 1);
         Ok(store)
+    }
+
+    /// What the admin should know of the files as they were found.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Reads what is held in memory.
@@ -182,16 +234,14 @@ impl Store {
     }
 
     fn write_redo(&self, commit: &Commit) -> Result<(), StoreError> {
-        let mut redo = redo::Writer::create(self.tree.path()).map_err(|e| self.unwritten(e))?;
+        let mut redo = redo::Writer::create(&self.dir).map_err(|e| self.unwritten(e))?;
         self.changes(commit, &mut |key, value| redo.put(key, value).map_err(|e| self.unwritten(e)))?;
         redo.finish().map_err(|e| self.unwritten(e))
     }
 
     /// Applies the commit of the redo file, if there is one that was begun.
     fn redo(&mut self) -> Result<(), StoreError> {
-        let Some((version, changes)) = redo::read(self.tree.path()).map_err(|e| self.unwritten(e))? else {
-            return Ok(());
-        };
+        let Some((version, changes)) = redo::read(&self.dir).map_err(|e| self.unread(e))? else { return Ok(()) };
         let present = |(key, value): Change| {
             let value = match value {
                 Some(value) if version != VERSION => Some(migrate::convert(version, &key, value)?),
@@ -199,9 +249,9 @@ impl Store {
             };
             Ok((key, value))
         };
-        self.tree.write(changes.map(|change| change.map_err(|e| self.unwritten(e)).and_then(present)))?;
+        self.tree.write(changes.map(|change| change.map_err(|e| self.unread(e)).and_then(present)))?;
         self.tree.flush()?;
-        redo::done(self.tree.path()).map_err(|e| self.unwritten(e))
+        redo::done(&self.dir).map_err(files::at("remove", &redo::path(&self.dir)))
     }
 
     /// Whether nothing was ever committed.
@@ -214,25 +264,25 @@ impl Store {
     fn fill(&mut self, meta: &Meta, commit: &Commit) -> Result<(), StoreError> {
         // An attempt before may have failed.
         self.end_first()?;
-        first::begin(self.tree.path()).map_err(|e| directory(self.tree.path(), e))?;
+        first::begin(&self.dir).map_err(files::at("make", &first::path(&self.dir)))?;
         let mut fill = Fill::of(&self.tree);
         self.records(commit, &mut |key, value| fill.put(key, value))?;
         fill.finish()?;
         self.tree.flush()?;
         Changes::to(&mut |key, value| self.tree.write_one(key, value)).meta(meta)?;
         self.tree.flush()?;
-        first::done(self.tree.path()).map_err(|e| directory(self.tree.path(), e))
+        first::done(&self.dir).map_err(files::at("remove", &first::path(&self.dir)))
     }
 
     /// Lets go of what a first commit has written that was not finished.
     fn end_first(&mut self) -> Result<(), StoreError> {
-        if !first::is_begun(self.tree.path()) {
+        if !first::is_begun(&self.dir) {
             return Ok(());
         }
         if self.is_new()? {
             self.tree.clear()?;
         }
-        first::done(self.tree.path()).map_err(|e| directory(self.tree.path(), e))
+        first::done(&self.dir).map_err(files::at("remove", &first::path(&self.dir)))
     }
 
     /// Hands on every record that a commit changes, by kind in order of key, but for
@@ -288,12 +338,54 @@ impl Store {
     }
 
     fn unwritten(&self, source: std::io::Error) -> StoreError {
-        StoreError::Redo { path: self.tree.path().to_owned(), source }
+        files::at("write", &redo::path(&self.dir))(source)
+    }
+
+    fn unread(&self, source: std::io::Error) -> StoreError {
+        files::at("read", &redo::path(&self.dir))(source)
     }
 }
 
-fn directory(path: &Path, source: std::io::Error) -> StoreError {
-    StoreError::Directory { path: path.to_owned(), source }
+impl StoreError {
+    /// The same error of the directory that `copy` is a copy of.
+    fn of_original(mut self, copy: &Path, original: &Path) -> StoreError {
+        if let StoreError::File { path, .. } | StoreError::Damaged { path, .. } | StoreError::Sled { path, .. } =
+            &mut self
+            && let Ok(name) = path.strip_prefix(copy)
+        {
+            *path = original.join(name);
+        }
+        self
+    }
+}
+
+/// `None`: another process has it open.
+fn open_database(dir: &Path, cache_bytes: u64) -> Result<Option<sled::Db>, StoreError> {
+    let config =
+        sled::Config::new().path(dir).cache_capacity(cache_bytes).mode(sled::Mode::HighThroughput).flush_every_ms(None); // `apply` flushes
+    // Of some damage sled returns no error, but panics.
+    let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| config.open()));
+    match opened {
+        Ok(Ok(db)) => Ok(Some(db)),
+        Ok(Err(sled::Error::Io(error))) if error.to_string().contains("could not acquire lock") => Ok(None),
+        Ok(Err(error)) => Err(database_error(dir, error)),
+        Err(_) => Err(StoreError::Damaged { path: dir.join("db"), at: String::new() }),
+    }
+}
+
+/// Names the file that an error of sled is of.
+fn database_error(dir: &Path, source: sled::Error) -> StoreError {
+    let db = dir.join("db");
+    match source {
+        sled::Error::Corruption { at: Some(sled::DiskPtr::Blob(_, blob)), .. } => {
+            StoreError::Damaged { path: dir.join(files::BLOBS).join(blob.to_string()), at: String::new() }
+        }
+        sled::Error::Corruption { at: Some(at), .. } => {
+            StoreError::Damaged { path: db, at: format!(" at byte {}", at.lid()) }
+        }
+        sled::Error::Corruption { at: None, .. } => StoreError::Damaged { path: db, at: String::new() },
+        source => StoreError::Sled { path: db, source },
+    }
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ const VERSION_3: u8 = b'o';
 const HEAD: u64 = 8;
 const REMOVED: u32 = u32::MAX;
 
-fn path(dir: &Path) -> PathBuf {
+pub(super) fn path(dir: &Path) -> PathBuf {
     dir.join("redo")
 }
 

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
+use super::changed::Changed;
 use super::clean::Cleaner;
 use super::{StoreError, keys, leaf};
 
@@ -34,6 +35,8 @@ pub(super) struct Tree {
     cleaner: Arc<Cleaner>,
     db: sled::Db,
     path: PathBuf,
+    /// What was written since a backup began.
+    changed: Arc<Changed>,
 }
 
 /// A record or leaf as sled holds it, of whatever version.
@@ -61,11 +64,25 @@ impl Stored {
 
 impl Tree {
     pub(super) fn new(db: sled::Db, path: &Path) -> sled::Result<Tree> {
-        Ok(Tree { cleaner: Arc::new(Cleaner::start(&db)?), db, path: path.to_owned() })
+        Ok(Tree { cleaner: Arc::new(Cleaner::start(&db)?), db, path: path.to_owned(), changed: Arc::default() })
     }
 
+    /// The state directory, as errors name it.
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    pub(super) fn changed(&self) -> &Changed {
+        &self.changed
+    }
+
+    /// All of it as sled has it, in order of key. Of what is written meanwhile some.
+    pub(super) fn raw_all(&self) -> impl Iterator<Item = Result<(sled::IVec, sled::IVec), StoreError>> {
+        self.db.iter().map(|record| record.map_err(|e| self.failed(e)))
+    }
+
+    pub(super) fn raw(&self, key: &[u8]) -> Result<Option<sled::IVec>, StoreError> {
+        self.db.get(key).map_err(|e| self.failed(e))
     }
 
     pub(super) fn get<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
@@ -178,17 +195,14 @@ impl Tree {
         changes.reverse();
         changes.dedup_by(|(a, _), (b, _)| a == b);
         changes.reverse();
-        let (mut batch, mut written) = (sled::Batch::default(), 0);
+        let mut batch = Batch::of(self);
         let mut left = changes.as_slice();
         while !left.is_empty() {
             let run;
             (run, left) = left.split_at(self.run(left)?);
-            self.change(run, &mut |key, record| {
-                written += 1;
-                add(&mut batch, key, record);
-            })?;
+            self.change(run, &mut |key, record| batch.add(key, record))?;
         }
-        self.db.apply_batch(batch).map_err(|e| self.failed(e))?;
+        let written = batch.apply()?;
         self.flush()?;
         self.cleaner.written(written);
         Ok(())
@@ -213,11 +227,14 @@ impl Tree {
         self.cleaner.written(records.len());
         match <[Change; 1]>::try_from(records) {
             Ok([(key, Some(record))]) => self.insert(&key, &record)?,
-            Ok([(key, None)]) => _ = self.db.remove(key).map_err(|e| self.failed(e))?,
+            Ok([(key, None)]) => {
+                self.db.remove(&key).map_err(|e| self.failed(e))?;
+                self.changed.note(key);
+            }
             Err(records) => {
-                let mut batch = sled::Batch::default();
-                records.into_iter().for_each(|(key, record)| add(&mut batch, key, record));
-                self.db.apply_batch(batch).map_err(|e| self.failed(e))?;
+                let mut batch = Batch::of(self);
+                records.into_iter().for_each(|(key, record)| batch.add(key, record));
+                batch.apply()?;
             }
         }
         Ok(())
@@ -236,7 +253,11 @@ impl Tree {
 
     /// Puts bytes under a key, as they are.
     pub(super) fn insert(&self, key: &[u8], bytes: &[u8]) -> Result<(), StoreError> {
-        self.db.insert(key, bytes).map(|_| ()).map_err(|e| self.failed(e))
+        self.db.insert(key, bytes).map_err(|e| self.failed(e))?;
+        if self.changed.is_on() {
+            self.changed.note(key.to_vec());
+        }
+        Ok(())
     }
 
     /// Puts bytes under two keys, both or neither.
@@ -276,14 +297,14 @@ impl Tree {
     /// Removes up to `most` of what stands under keys that begin so, leaves whole.
     /// Returns whether there may be more.
     pub(super) fn remove_some(&self, prefix: &[u8], most: usize) -> Result<bool, StoreError> {
-        let mut batch = sled::Batch::default();
+        let mut batch = Batch::of(self);
         let mut n = 0;
         for key in self.db.scan_prefix(prefix).keys().take(most) {
-            batch.remove(key.map_err(|e| self.failed(e))?);
+            batch.add(key.map_err(|e| self.failed(e))?.to_vec(), None);
             n += 1;
         }
-        self.db.apply_batch(batch).map_err(|e| self.failed(e))?;
-        self.cleaner.written(n);
+        let written = batch.apply()?;
+        self.cleaner.written(written);
         Ok(n == most)
     }
 
@@ -354,7 +375,7 @@ impl Tree {
     }
 
     fn failed(&self, source: sled::Error) -> StoreError {
-        StoreError::Sled { path: self.path.clone(), source }
+        super::database_error(&self.path, source)
     }
 }
 
@@ -378,10 +399,35 @@ fn in_portions(
     }
 }
 
-fn add(batch: &mut sled::Batch, key: Vec<u8>, record: Option<Vec<u8>>) {
-    match record {
-        Some(record) => batch.insert(key, record),
-        None => batch.remove(key),
+/// A batch of sled, whose keys are noted for a backup under way.
+struct Batch<'t> {
+    tree: &'t Tree,
+    batch: sled::Batch,
+    len: usize,
+    keys: Vec<Vec<u8>>,
+}
+
+impl Batch<'_> {
+    fn of(tree: &Tree) -> Batch<'_> {
+        Batch { tree, batch: sled::Batch::default(), len: 0, keys: Vec::new() }
+    }
+
+    fn add(&mut self, key: Vec<u8>, record: Option<Vec<u8>>) {
+        if self.tree.changed.is_on() {
+            self.keys.push(key.clone());
+        }
+        self.len += 1;
+        match record {
+            Some(record) => self.batch.insert(key, record),
+            None => self.batch.remove(key),
+        }
+    }
+
+    /// Returns how many records it wrote or removed.
+    fn apply(self) -> Result<usize, StoreError> {
+        self.tree.db.apply_batch(self.batch).map_err(|e| self.tree.failed(e))?;
+        self.keys.into_iter().for_each(|key| self.tree.changed.note(key));
+        Ok(self.len)
     }
 }
 

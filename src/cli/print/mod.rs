@@ -53,6 +53,7 @@ impl<W: Write> Printer<W> {
             Row::Player(player) => print_player(&mut self.out, &player),
             Row::Correction(correction) => correction::print(&mut self.out, &correction),
             Row::ForgottenName(name) => correction::print_forgotten(&mut self.out, &name),
+            Row::Backup(_) => unreachable!("its command prints it"),
             Row::BoardHead(_)
             | Row::Place(_)
             | Row::Absent(_)

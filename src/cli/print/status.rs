@@ -66,6 +66,19 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
         line("lag", format!("half of the scans began within {half} ms of their due time, 99 % within {most} ms"))?;
     }
     line("rounds", count(counts.rounds))?;
+    if let Some(store) = &status.store {
+        if let Some(stopped_ms) = store.stopped_ms {
+            let (free, min) = (count(store.disk_free_bytes), count(store.disk_free_min_bytes));
+            let ago = ago(Some(stopped_ms), now_ms);
+            line("disk", format!("NEARLY FULL: {free} bytes free, store.disk_free_min_bytes is {min}"))?;
+            let waiting = count(store.waiting_records);
+            line("", format!("writing stopped {ago}; {waiting} changes wait in memory; free some space"))?;
+        }
+        if store.scans_discarded > 0 {
+            let scans = count(store.scans_discarded);
+            line("", format!("{scans} scans were discarded while the disk was nearly full"))?;
+        }
+    }
     let waiting = format!("{} waiting", count(status.outbox_entries));
     match &status.archive {
         None => line("archive", format!("none; {waiting}"))?,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::control::protocol::{ArchiveStatus, DaemonStatus, Status};
+use crate::control::protocol::{ArchiveStatus, DaemonStatus, Status, StoreStatus};
 use crate::model::NameHash;
 use crate::model::board_view::{
     AbsentView, BoardHead, FusedHead, FusedRanking, FusedView, OrderView, PageView, PlaceScore, PlaceView,
@@ -422,6 +422,13 @@ fn the_status() {
             last_error: Some("refused".into()),
             last_error_ms: Some(NOW_MS - 2_000),
         }),
+        store: Some(StoreStatus {
+            disk_free_bytes: 400_000_000,
+            disk_free_min_bytes: 536_870_912,
+            stopped_ms: Some(NOW_MS - 60_000),
+            waiting_records: 1_234,
+            scans_discarded: 5,
+        }),
         counters: BTreeMap::from([("scan.packets_sent".into(), 1_000), ("scan.spoofed".into(), 2)]),
     };
     printed(
@@ -437,6 +444,9 @@ scans     1,234,567 snapshots, 0 partial, 89 missed, 0 late, 0 out of order
 by class  1: 0  2: 0  3: 0  4: 0  5: 0  6: 0  7: 0
 lag       half of the scans began within 1 ms of their due time, 99 % within 12 ms
 rounds    0
+disk      NEARLY FULL: 400,000,000 bytes free, store.disk_free_min_bytes is 536,870,912
+          writing stopped 1 min ago; 1,234 changes wait in memory; free some space
+          5 scans were discarded while the disk was nearly full
 archive   mysql://clqd@db/clqd, NOT CONNECTED, last write 1 min ago, 4,096 waiting
           2 s ago: refused
 counters  scan.packets_sent  1,000

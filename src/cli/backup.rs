@@ -1,0 +1,92 @@
+//! `clqd backup` and `clqd restore`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+
+use super::app::App;
+use super::units::{count, date};
+use crate::control::protocol::Backup;
+use crate::control::{Client, ClientError, Request, Row};
+use crate::store;
+
+/// Write a consistent copy of the state to a new directory
+///
+/// A running daemon writes it itself, beside its work: DIR must be where the daemon may write. Without a daemon the
+/// state directory is copied. A backup is a state directory: `clqd export --state DIR` reads it, `clqd restore DIR`
+/// puts a copy of it in place.
+#[derive(Clone, Debug, clap::Args)]
+pub struct BackupArgs {
+    /// Directory to make; it must not exist, or be empty
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+}
+
+/// Put a copy of a backup in the place of the state directory; the daemon must be stopped
+///
+/// The state directory of before is kept beside it, with `.before-restore` after its name.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RestoreArgs {
+    /// A backup that `clqd backup` made
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+}
+
+pub fn backup(args: &BackupArgs, app: &App) -> anyhow::Result<ExitCode> {
+    // The daemon runs elsewhere.
+    let dir = std::path::absolute(&args.dir).context("cannot tell the current directory")?;
+    let name = dir.to_str().with_context(|| format!("{} is not UTF-8", dir.display()))?.to_owned();
+    match Client::connect(&app.socket()?) {
+        Ok(mut client) => {
+            let mut is_told = false;
+            client.ask(&Request::Backup { dir: name }, &mut |row| match row {
+                Row::Backup(backup) if backup.done => print(app, &backup),
+                _ => {
+                    if !std::mem::replace(&mut is_told, true) {
+                        eprintln!("clqd: the daemon is writing the backup");
+                    }
+                    Ok(())
+                }
+            })?;
+        }
+        Err(ClientError::NotRunning(_)) => {
+            let config = app.config()?;
+            let summary = store::backup_closed(&config.state_dir, &dir, config.store.cache_bytes)
+                .with_context(|| format!("cannot make a backup of {}", config.state_dir.display()))?;
+            let backup = Backup { dir: name, done: true, now_ms: summary.now_ms, bytes: summary.bytes };
+            print(app, &backup)?;
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn restore(args: &RestoreArgs, app: &App) -> anyhow::Result<ExitCode> {
+    let config = app.config()?;
+    let state = strip_end(&config.state_dir);
+    let restored = store::restore(&args.dir, &state, config.store.cache_bytes)
+        .with_context(|| format!("cannot restore {} to {}", args.dir.display(), state.display()))?;
+    let dir = state.display().to_string();
+    print(app, &Backup { dir, done: true, now_ms: restored.summary.now_ms, bytes: restored.summary.bytes })?;
+    if let Some(before) = restored.before {
+        eprintln!("clqd: the state of before is kept in {}", before.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Without a slash at the end: names beside it are made from it.
+fn strip_end(dir: &Path) -> PathBuf {
+    dir.components().collect()
+}
+
+fn print(app: &App, backup: &Backup) -> std::io::Result<()> {
+    use std::io::Write;
+    let mut out = std::io::stdout().lock();
+    match app.json() {
+        true => writeln!(out, "{}", serde_json::to_string(&Row::Backup(backup.clone()))?),
+        false => {
+            writeln!(out, "{}  {} bytes, the state of {}", backup.dir, count(backup.bytes), date(backup.now_ms))
+        }
+    }
+}

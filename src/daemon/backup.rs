@@ -1,0 +1,132 @@
+//! `clqd backup` of a running daemon: the engine's thread begins and ends it, another
+//! one copies in between.
+
+use std::path::{Component, Path};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::Shared;
+use super::work::Order;
+use crate::control::protocol::Backup;
+use crate::control::{ErrorCode, Failure, Replies, Row};
+use crate::store::{BackupSource, BackupTarget, LastChanges, StoreError};
+
+/// How often the client hears that the backup is under way.
+const PROGRESS: Duration = Duration::from_secs(2);
+
+/// Stops the copying where the client is gone.
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Shared {
+    pub(super) async fn backup(&self, dir: String, replies: &mut Replies) -> Result<(), Failure> {
+        let state_dir = self.config.lock().expect("nothing panics while it holds the config").state_dir.clone();
+        if let Some(problem) = problem(Path::new(&dir), &state_dir) {
+            return Err(Failure::new(ErrorCode::BadRequest, problem));
+        }
+        let stopping = || Failure::new(ErrorCode::Stopping, "the daemon is stopping");
+        let is_over = Arc::new(AtomicBool::new(false));
+        let _stop = StopOnDrop(is_over.clone());
+        let (reply, begun) = oneshot::channel();
+        self.orders.send(Order::BeginBackup { reply }).await.map_err(|_| stopping())?;
+        let Some(source) = begun.await.map_err(|_| stopping())? else {
+            return Err(Failure::new(ErrorCode::Busy, "another backup is under way"));
+        };
+        let path = dir.clone();
+        let target = blocking(move || BackupTarget::create(Path::new(&path))).await?;
+        let (mut source, mut target) = (source, target);
+        let last = loop {
+            let is_over = is_over.clone();
+            let copying = tokio::spawn(blocking(move || {
+                source.copy_to(&mut target, &is_over)?;
+                Ok((source, target))
+            }));
+            (source, target) = with_progress(copying, &dir, replies).await?;
+            if let Some(last) = self.end_backup(source.rounds()).await? {
+                break last;
+            }
+        };
+        drop(source);
+        let finishing = tokio::spawn(blocking(move || target.finish(last)));
+        let summary = with_progress(finishing, &dir, replies).await?;
+        tracing::info!(dir, bytes = summary.bytes, "backup made");
+        let backup = Backup { dir, done: true, now_ms: summary.now_ms, bytes: summary.bytes };
+        Ok(replies.row(Row::Backup(backup)).await?)
+    }
+
+    async fn end_backup(&self, rounds: u32) -> Result<Option<LastChanges>, Failure> {
+        let stopping = || Failure::new(ErrorCode::Stopping, "the daemon is stopping");
+        let (reply, ended) = oneshot::channel();
+        self.orders.send(Order::EndBackup { rounds, reply }).await.map_err(|_| stopping())?;
+        ended.await.map_err(|_| stopping())?.map_err(failed)
+    }
+}
+
+/// Waits for it; a row says every few seconds that it goes on.
+async fn with_progress<T>(
+    mut work: tokio::task::JoinHandle<Result<T, Failure>>,
+    dir: &str,
+    replies: &mut Replies,
+) -> Result<T, Failure> {
+    loop {
+        tokio::select! {
+            done = &mut work => return done.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?,
+            () = tokio::time::sleep(PROGRESS) => {
+                let backup = Backup { dir: dir.to_owned(), done: false, ..Backup::default() };
+                replies.row(Row::Backup(backup)).await?;
+            }
+        }
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, Failure> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?.map_err(failed)
+}
+
+fn failed(error: StoreError) -> Failure {
+    let text = format!("{:#}", anyhow::Error::new(error));
+    let hint = match text.contains("Read-only file system") || text.contains("ermission denied") {
+        true => {
+            "; the daemon writes the backup itself: name a directory where its user may write (with the unit \
+                 of systemd below /var/lib/clqd-backup)"
+        }
+        false => "",
+    };
+    Failure::new(ErrorCode::Refused, format!("{text}{hint}"))
+}
+
+/// What is wrong with the name of a backup.
+fn problem(dir: &Path, state_dir: &Path) -> Option<String> {
+    if !dir.is_absolute() || dir.components().any(|part| part == Component::ParentDir) {
+        return Some(format!("{dir:?} is not an absolute path without \"..\""));
+    }
+    dir.starts_with(state_dir).then(|| format!("{dir:?} is inside the state directory {state_dir:?}"))
+}
+
+/// For [`Order::BeginBackup`].
+pub(super) type Begun = Option<BackupSource>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backup_is_refused_inside_the_state_directory() {
+        let problem = |dir: &str| problem(Path::new(dir), Path::new("/var/lib/clqd"));
+        assert_eq!(problem("/var/lib/clqd-backup/a"), None);
+        for bad in ["backup", "/var/lib/clqd/backup", "/var/lib/clqd", "/var/lib/x/../clqd/backup"] {
+            assert!(problem(bad).is_some(), "{bad}");
+        }
+    }
+}
