@@ -21,9 +21,9 @@ pub fn run(args: Args, app: &App) -> anyhow::Result<ExitCode> {
         writeln!(out, "there is no configuration file; the built-in defaults are in use")?;
         return Ok(ExitCode::SUCCESS);
     };
-    match Config::load(file) {
-        Ok(config) => {
-            print_ok(&mut out, file, &config, app)?;
+    match Config::check(file) {
+        Ok((config, notes)) => {
+            print_ok(&mut out, file, &config, &notes, app)?;
             Ok(ExitCode::SUCCESS)
         }
         Err(ConfigError::Problems { file, problems }) => {
@@ -44,12 +44,16 @@ pub fn run(args: Args, app: &App) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn print_ok(out: &mut impl Write, file: &Path, config: &Config, app: &App) -> io::Result<()> {
+fn print_ok(out: &mut impl Write, file: &Path, config: &Config, notes: &[String], app: &App) -> io::Result<()> {
     let changes = Config::default().diff_reload(config);
     let mut changed: Vec<String> = changes.changed.into_iter().chain(changes.needs_restart).collect();
     changed.sort();
     if app.json() {
-        writeln!(out, "{}", json!({"file": file, "ok": true, "changed": changed}))?;
+        let mut row = json!({"file": file, "ok": true, "changed": changed});
+        if !notes.is_empty() {
+            row["notes"] = json!(notes);
+        }
+        writeln!(out, "{row}")?;
         return Ok(());
     }
     writeln!(out, "{}: ok", file.display())?;
@@ -62,12 +66,8 @@ fn print_ok(out: &mut impl Write, file: &Path, config: &Config, app: &App) -> io
     writeln!(out, "  scan log  {}", if record.is_empty() { "none" } else { &record })?;
     let changed = if changed.is_empty() { "nothing".to_owned() } else { changed.join(", ") };
     writeln!(out, "  changed   {changed}")?;
-    let password = &config.archive.password_file;
-    if config.archive.is_on()
-        && !password.as_os_str().is_empty()
-        && let Err(error) = std::fs::File::open(password)
-    {
-        writeln!(out, "note: archive.password_file {}: {error}", password.display())?;
+    for note in notes {
+        writeln!(out, "note: {note}")?;
     }
     Ok(())
 }

@@ -1,15 +1,21 @@
 //! `clqd replay`: a scan log through the same engine as live scans.
+//!
+//! All logs are checked before anything of them is applied. An incomplete end of the
+//! last one, as a crash or a power cut leaves it, is dropped with a warning; other
+//! damage is refused unless `--salvage` is given.
 
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 
 use crate::config::Config;
 use crate::engine::{Memory, Outcome};
 use crate::hot::{Hot, LogFeed};
 use crate::model::ServerUrl;
-use crate::scanlog;
+use crate::scanlog::{self, Damage, LogSpan};
 use crate::store::StoreError;
 
 #[derive(Clone, Debug, clap::Args)]
@@ -24,6 +30,9 @@ pub struct ReplayArgs {
     /// of the machine's]. What comes again before it is full is written once
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub memory: Option<u64>,
+    /// Skip damaged lines and report them, instead of refusing the logs
+    #[arg(long)]
+    pub salvage: bool,
 }
 
 /// Less is no help: a commit has to hold something.
@@ -64,15 +73,16 @@ pub struct Replayed {
 }
 
 pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
-    let logs = in_order_of_time(&args.logs)?;
+    let checked = in_order_of_time(&args.logs)?;
+    report_damage(&checked, args.salvage)?;
     let mut hot = Hot::of_config(config, &args.state, true).context("cannot open the state directory")?;
     hot.store.notes().iter().for_each(|note| eprintln!("clqd: {note}"));
     let mut replay = Replay::new(&mut hot, args.memory.unwrap_or_else(memory_of_machine));
-    for log in logs {
-        let done = replay.take_log(log)?;
+    for Checked { path, span, .. } in checked {
+        let done = replay.take_lines(path, span.lines)?;
         eprintln!(
             "{}: {} lines, {} of them passed over (older than the state)",
-            log.display(),
+            path.display(),
             done.lines,
             done.passed_over
         );
@@ -81,24 +91,78 @@ pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Checks all of every log first, so that of a malformed one nothing is applied,
-/// and puts them in order: a recorder's files are given in any.
-fn in_order_of_time(logs: &[PathBuf]) -> anyhow::Result<Vec<&Path>> {
-    let mut spans = Vec::with_capacity(logs.len());
-    for log in logs {
-        spans.push((scanlog::check(log)?, log.as_path()));
+/// A log that was read once.
+struct Checked<'p> {
+    path: &'p Path,
+    span: LogSpan,
+    damage: Damage,
+}
+
+/// Checks all of every log, so that of a malformed one nothing is applied, and puts
+/// them in order: a recorder's files are given in any.
+fn in_order_of_time(logs: &[PathBuf]) -> anyhow::Result<Vec<Checked<'_>>> {
+    let logs = to_read(logs)?;
+    let mut checked = Vec::with_capacity(logs.len());
+    for path in logs {
+        let (span, damage) = scanlog::check(path)?;
+        if let (0, Some(first)) = (span.lines, damage.stretches.first()) {
+            bail!("{} is not a scan log: {first}", path.display());
+        }
+        checked.push(Checked { path, span, damage });
     }
-    spans.sort_by_key(|(span, _)| (span.first_ms, span.last_ms));
-    for pair in spans.windows(2) {
-        let [(before, before_path), (after, after_path)] = pair else { unreachable!("windows of two") };
+    checked.sort_by_key(|log| (log.span.first_ms, log.span.last_ms));
+    for pair in checked.windows(2) {
+        let [before, after] = pair else { unreachable!("windows of two") };
         ensure!(
-            after.first_ms >= before.last_ms,
+            after.span.first_ms >= before.span.last_ms,
             "{} begins before {} ends: they are not parts of one scan log",
-            after_path.display(),
-            before_path.display()
+            after.path.display(),
+            before.path.display()
         );
     }
-    Ok(spans.into_iter().map(|(_, log)| log).collect())
+    Ok(checked)
+}
+
+/// The files that are read, of those that were given. Leaves out what a recorder that
+/// was killed had not finished and has elsewhere.
+fn to_read(logs: &[PathBuf]) -> anyhow::Result<Vec<&Path>> {
+    let mut files: HashMap<(u64, u64), &Path> = HashMap::new();
+    let mut read = Vec::with_capacity(logs.len());
+    for path in logs {
+        let found = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+        ensure!(found.is_file(), "{} is not a file; a scan log is read twice", path.display());
+        match files.insert((found.dev(), found.ino()), path) {
+            Some(before) if before == path => bail!("{} is given twice", path.display()),
+            Some(before) => bail!("{} and {} are the same file", before.display(), path.display()),
+            None => {}
+        }
+        match scanlog::whole_file(path) {
+            Some(whole) => eprintln!("{}: left out; {} has all of it", path.display(), whole.display()),
+            None => read.push(path.as_path()),
+        }
+    }
+    Ok(read)
+}
+
+/// Prints what is skipped of the logs. Error: it is more than the incomplete end of
+/// the last one, and not to be salvaged.
+fn report_damage(logs: &[Checked<'_>], salvage: bool) -> anyhow::Result<()> {
+    let last = logs.iter().rposition(|log| log.span.lines > 0 || log.damage.cut.is_some());
+    for (index, log) in logs.iter().enumerate() {
+        let Damage { stretches, places, lines, bytes, cut, .. } = &log.damage;
+        if let (Some(first), false) = (stretches.first(), salvage) {
+            let all = format!("{lines} damaged lines, {bytes} bytes, in {places} places");
+            bail!("{first}. In all {all}; --salvage skips them and replays the others");
+        }
+        if let (Some(cut), Some(next), false) = (cut, logs.get(index + 1), salvage || Some(index) == last) {
+            let next = next.path.display();
+            bail!("{cut}, and {next} goes on behind it; --salvage replays what is there");
+        }
+        for sentence in log.damage.sentences() {
+            eprintln!("clqd: warning: {sentence}");
+        }
+    }
+    Ok(())
 }
 
 /// A replay under way. What was replayed before is passed over, so an interrupted
@@ -115,10 +179,16 @@ impl Replay<'_> {
         Replay { hot, feed }
     }
 
-    /// Takes all of a log, the next part of it where there are several.
+    /// Takes all of a log, the next part of it where there are several. Lines that
+    /// cannot be read are skipped; [`scanlog::check`] tells which.
     pub fn take_log(&mut self, log: &Path) -> anyhow::Result<Replayed> {
+        self.take_lines(log, u64::MAX)
+    }
+
+    /// The same of the first lines of a log, which a daemon may still be writing to.
+    fn take_lines(&mut self, log: &Path, lines: u64) -> anyhow::Result<Replayed> {
         let (scans, out_of_order) = (self.feed.scans(), self.hot.engine.counts().out_of_order);
-        for line in scanlog::open(log)? {
+        for line in scanlog::open(log)?.salvage().take(usize::try_from(lines).unwrap_or(usize::MAX)) {
             let (url, outcome) = line?;
             self.take(url, outcome)?;
         }

@@ -37,25 +37,109 @@ impl Lines {
     pub(super) fn of(&self, key: &str) -> usize {
         self.0.get(key).copied().unwrap_or(1)
     }
+
+    /// Findings about keys, as problems with their lines.
+    pub(super) fn problems(&self, findings: Vec<(&'static str, String)>) -> Vec<Problem> {
+        let problem = |(key, message): (&str, String)| Problem { line: self.of(key), key: key.to_owned(), message };
+        findings.into_iter().map(problem).collect()
+    }
 }
+
+/// Errors of syntax that are reported before the rest is given up.
+const SYNTAX_ERRORS_MAX: usize = 20;
+
+/// Lines in front of an error of syntax in which the statement that it is in is looked for.
+const STATEMENT_LINES_MAX: usize = 100;
 
 /// All problems of the text, by line; empty: it can be read.
 pub(super) fn check(text: &str) -> (Vec<Problem>, Lines) {
-    let (table, errors) = DeTable::parse_recoverable(text);
-    let mut checker = Checker { text, problems: Vec::new(), lines: Lines::default() };
-    for error in &errors {
-        let line = checker.line(error.span().unwrap_or(0..0));
-        let message = error.message().trim().replace('\n', "; ");
-        checker.problems.push(Problem { line, key: String::new(), message: format!("not TOML: {message}") });
+    let (mut problems, rest) = syntax_errors(text);
+    let mut lines = Lines::default();
+    // What the parser made of broken text is no evidence.
+    if let Some(rest) = rest {
+        let (table, _) = DeTable::parse_recoverable(&rest);
+        let mut checker = Checker { text, problems: Vec::new(), lines };
+        checker.top(table.get_ref());
+        problems.append(&mut checker.problems);
+        lines = checker.lines;
     }
-    let broken: Vec<usize> = checker.problems.iter().map(|p| p.line).collect();
-    checker.top(table.get_ref());
-    let Checker { mut problems, lines, .. } = checker;
-    // What the parser made of a broken line is no evidence.
-    problems.retain(|p| p.key.is_empty() || !broken.contains(&p.line));
     problems.sort_by_key(|p| p.line);
     problems.dedup();
     (problems, lines)
+}
+
+/// The errors of syntax, and the text with the statements that have them blanked.
+/// One error makes the parser report others behind it, so only its first is one.
+fn syntax_errors(text: &str) -> (Vec<Problem>, Option<String>) {
+    let mut problems = Vec::new();
+    let mut rest = text.to_owned();
+    while let (Some((at, message)), _) = first_error(&rest) {
+        if problems.len() == SYNTAX_ERRORS_MAX {
+            return (problems, None);
+        }
+        let before = &text[..at];
+        let line = 1 + before.matches('\n').count();
+        let column = 1 + before[before.rfind('\n').map_or(0, |feed| feed + 1)..].chars().count();
+        let first = first_line_of_statement(&rest, line);
+        let begins = if first < line { format!("; this begins on line {first}") } else { String::new() };
+        let message = format!("not TOML: {message} at column {column}{begins}");
+        problems.push(Problem { line, key: String::new(), message });
+        let is_header = |line: usize| rest.lines().nth(line - 1).is_some_and(|text| text.trim_start().starts_with('['));
+        let next_header = (line + 1..).find(|&next| next > rest.lines().count() || is_header(next));
+        let section = next_header.expect("the text ends");
+        // Keys behind a broken header are of no section that is known.
+        let ends = if is_header(first) { vec![section] } else { vec![first + 1, line + 1, section] };
+        let blanked = ends.into_iter().map(|end| blank(&rest, first..end));
+        let Some(best) = blanked.min_by_key(|text| first_error(text).1) else { return (problems, None) };
+        if best == rest {
+            return (problems, None);
+        }
+        rest = best;
+    }
+    (problems, Some(rest))
+}
+
+/// Where the first error of syntax is, and what is wrong; and how many there are.
+fn first_error(text: &str) -> (Option<(usize, String)>, usize) {
+    let (_, errors) = DeTable::parse_recoverable(text);
+    let errors_at = errors.iter().map(|error| (error.span().map_or(0, |span| span.start.min(text.len())), error));
+    let first = errors_at.min_by_key(|(at, _)| *at);
+    let first = first.map(|(at, error)| {
+        // Inside of a character, where bytes were looked at.
+        let at = (0..=at).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+        (at, error.message().trim().replace('\n', "; "))
+    });
+    (first, errors.len())
+}
+
+/// The line on which the statement begins that has an error on a line: all before it
+/// can be read.
+fn first_line_of_statement(text: &str, line: usize) -> usize {
+    let starts: Vec<usize> = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+    let lines = (line.saturating_sub(STATEMENT_LINES_MAX).max(1)..=line).rev();
+    let mut readable = lines.filter(|&line| first_error(&text[..starts[line - 1]]).1 == 0);
+    readable.next().unwrap_or(line)
+}
+
+/// Spaces in place of some lines, numbered from 1.
+fn blank(text: &str, lines: Range<usize>) -> String {
+    let blanked = text.split_inclusive('\n').enumerate().map(|(index, line)| {
+        if !lines.contains(&(index + 1)) {
+            return line.to_owned();
+        }
+        let feed = if line.ends_with('\n') { "\n" } else { "" };
+        " ".repeat(line.len() - feed.len()) + feed
+    });
+    blanked.collect()
+}
+
+/// The text stops being UTF-8 after so many bytes.
+pub(super) fn not_utf8(bytes: &[u8], valid: usize) -> Problem {
+    let before = String::from_utf8_lossy(&bytes[..valid]);
+    let line = 1 + before.matches('\n').count();
+    let column = 1 + before[before.rfind('\n').map_or(0, |feed| feed + 1)..].chars().count();
+    let message = format!("not UTF-8 at column {column} (byte {:#04x}); save the file as UTF-8", bytes[valid]);
+    Problem { line, key: String::new(), message }
 }
 
 struct Checker<'t> {

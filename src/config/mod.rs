@@ -7,6 +7,7 @@
 
 pub mod check;
 pub mod keys;
+mod paths;
 mod rooms;
 
 use std::fmt;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use check::Lines;
 pub use check::Problem;
 use keys::{Change, KEYS};
 pub use rooms::WindowSettingsError;
@@ -250,20 +252,27 @@ impl Default for Config {
 impl Config {
     /// Reads a file. Keys that it leaves out have their defaults.
     pub fn load(file: &Path) -> Result<Config, ConfigError> {
-        use std::io::Read;
-        let error = |source| ConfigError::Read { file: file.to_owned(), source };
-        let mut text = String::new();
-        std::fs::File::open(file)
-            .and_then(|opened| opened.take(FILE_BYTES_MAX + 1).read_to_string(&mut text))
-            .map_err(error)?;
-        if text.len() as u64 > FILE_BYTES_MAX {
-            return Err(ConfigError::TooLong(file.to_owned()));
-        }
-        Config::parse(&text).map_err(|problems| ConfigError::Problems { file: file.to_owned(), problems })
+        read_file(file, Config::parse)
+    }
+
+    /// Reads a file and looks at the files that it names. Returns with it what this
+    /// user is not allowed to look at.
+    pub fn check(file: &Path) -> Result<(Config, Vec<String>), ConfigError> {
+        read_file(file, |text| {
+            let (config, lines) = Config::parse_with_lines(text)?;
+            let found = paths::look(&config);
+            let problems = lines.problems(found.problems);
+            let notes = found.notes.into_iter().map(|(key, note)| format!("{key}: {note}")).collect();
+            if problems.is_empty() { Ok((config, notes)) } else { Err(problems) }
+        })
     }
 
     /// Reads the text of a file. Error: every problem of it, by line.
     pub fn parse(text: &str) -> Result<Config, Vec<Problem>> {
+        Config::parse_with_lines(text).map(|(config, _)| config)
+    }
+
+    fn parse_with_lines(text: &str) -> Result<(Config, Lines), Vec<Problem>> {
         let (mut problems, lines) = check::check(text);
         if !problems.is_empty() {
             return Err(problems);
@@ -298,8 +307,9 @@ impl Config {
             let key = "boards.windows".to_owned();
             problems.push(Problem { line: lines.of(&key), key, message: error.to_string() });
         }
+        problems.extend(lines.problems(paths::conflicts(&config)));
         problems.sort_by_key(|problem| problem.line);
-        if problems.is_empty() { Ok(config) } else { Err(problems) }
+        if problems.is_empty() { Ok((config, lines)) } else { Err(problems) }
     }
 
     /// Brings in a file that was read anew: takes over what can change while
@@ -335,6 +345,23 @@ impl Config {
         reloaded.config = Config::deserialize(toml::Value::Table(kept_table)).expect("values of two valid configs");
         reloaded
     }
+}
+
+/// Reads the text of a file, and hands it to `parse`.
+fn read_file<T>(file: &Path, parse: impl FnOnce(&str) -> Result<T, Vec<Problem>>) -> Result<T, ConfigError> {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    std::fs::File::open(file)
+        .and_then(|opened| opened.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
+        .map_err(|source| ConfigError::Read { file: file.to_owned(), source })?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(ConfigError::TooLong(file.to_owned()));
+    }
+    let parsed = match std::str::from_utf8(&bytes) {
+        Ok(text) => parse(text),
+        Err(error) => Err(vec![check::not_utf8(&bytes, error.valid_up_to())]),
+    };
+    parsed.map_err(|problems| ConfigError::Problems { file: file.to_owned(), problems })
 }
 
 /// What a reload came to.

@@ -192,3 +192,151 @@ fn a_file_that_is_not_there_is_named() {
     let error = Config::load(Path::new("/no/such/clqd.toml")).expect_err("not there");
     assert_eq!(error.to_string(), "cannot read /no/such/clqd.toml");
 }
+
+#[test]
+fn unclosed_header_is_one_problem() {
+    problems(
+        "record = \"x\"\n[scan\nretries = 1\ntimeout_ms = 0\n[elo]\nk = 0.0\n",
+        &[
+            "2: not TOML: unclosed table, expected `]` at column 6",
+            "6: elo.k: 0.0 is out of range; expected a number, 0.1 to 1000.0",
+        ],
+    );
+    problems("[scan # x\nretries = 1\n", &["1: not TOML: unclosed table, expected `]` at column 6"]);
+    problems("[sc an]\nretries = 1\n", &["1: not TOML: unclosed table, expected `]` at column 4"]);
+    problems("[scan", &["1: not TOML: unclosed table, expected `]` at column 6"]);
+}
+
+#[test]
+fn each_error_of_syntax_is_one_problem() {
+    problems(
+        "[boards]\nwindows = [\"day\",\n[scan]\nretries = 1\n[elo]\nk = 0.0\n",
+        &[
+            "3: not TOML: string values must be quoted, expected literal string at column 2; this begins on line 2",
+            "6: elo.k: 0.0 is out of range; expected a number, 0.1 to 1000.0",
+        ],
+    );
+    problems(
+        "log = \"info\n[scan]\nretries = \nsockets = 8\n",
+        &[
+            "1: not TOML: invalid basic string, expected `\"` at column 12",
+            "3: not TOML: string values must be quoted, expected literal string at column 11",
+        ],
+    );
+    let broken = "x = \n".repeat(1_000);
+    assert!(Config::parse(&broken).expect_err("broken").len() <= 20);
+    assert!(Config::parse(&format!("log = \"\"\"{}", "\n".repeat(1_000))).expect_err("broken").len() == 1);
+}
+
+#[test]
+fn text_that_is_not_utf8_is_named_by_line_and_column() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("clqd.toml");
+    std::fs::write(&file, b"log = \"info\"\n[scan]\n# \xc3\xa9 caf\xe9\n").expect("written");
+    let error = Config::load(&file).expect_err("not UTF-8").to_string();
+    let want = format!("{}:3: not UTF-8 at column 8 (byte 0xe9); save the file as UTF-8", file.display());
+    assert!(error.ends_with(&want), "{error}");
+}
+
+#[test]
+fn paths_that_cannot_work_together_are_refused() {
+    let state = "state_dir = \"/var/lib/clqd\"\n";
+    let refused = |text: &str, key: &str, want: &str| {
+        let line = if key == "record" { 3 } else { 2 };
+        let text = match key {
+            "record" => format!("{state}control_socket = \"/run/clqd.sock\"\nrecord = {text:?}\n"),
+            _ => format!("{state}control_socket = {text:?}\n"),
+        };
+        problems(&text, &[&format!("{line}: {key}: {want}")]);
+    };
+    let inside = "is inside state_dir, /var/lib/clqd, which is for the state alone; name a file beside it";
+    for record in ["/var/lib/clqd/scans.jsonl", "/var/lib/x/../clqd/./a/scans.jsonl", "/var/lib/clqd", "/var/lib/clqd/"]
+    {
+        let plain = record.replace("x/../clqd/./a", "clqd/a");
+        refused(record, "record", &format!("{} {inside}", plain.trim_end_matches('/')));
+    }
+    refused(
+        "/var/log/scans.zst",
+        "record",
+        "/var/log/scans.zst ends in .zst, as packed scan logs do; the running one is plain text",
+    );
+    refused("/var/lib", "record", "/var/lib is a directory: state_dir, /var/lib/clqd, is inside it");
+    refused("/run/clqd.sock", "record", "/run/clqd.sock and control_socket, /run/clqd.sock, cannot both be files");
+    refused("/run/clqd.sock/x", "record", "/run/clqd.sock/x and control_socket, /run/clqd.sock, cannot both be files");
+    refused(
+        "/var/lib/clqd.rebuild/x",
+        "record",
+        "/var/lib/clqd.rebuild/x is inside /var/lib/clqd.rebuild, which clqd removes",
+    );
+    refused("/var/lib/clqd", "control_socket", "/var/lib/clqd is state_dir, a directory; name a file");
+    refused("/var/lib//clqd/.", "control_socket", "/var/lib/clqd is state_dir, a directory; name a file");
+    refused("/var", "control_socket", "/var is a directory: state_dir, /var/lib/clqd, is inside it");
+    let beside = "control_socket = \"/var/lib/clqd/control.sock\"\nrecord = \"/var/lib/clqd-scans/scans.jsonl\"\n";
+    assert!(Config::parse(&format!("{state}{beside}")).is_ok());
+}
+
+/// What `clqd check-config` says of the paths in a directory, without that directory.
+fn looked(dir: &Path, text: &str) -> Vec<String> {
+    let file = dir.join("clqd.toml");
+    let dir = dir.display().to_string();
+    std::fs::write(&file, text.replace("DIR", &dir)).expect("written");
+    match Config::check(&file) {
+        Ok((_, notes)) => notes,
+        Err(ConfigError::Problems { problems, .. }) => {
+            problems.iter().map(|p| format!("{}: {p}", p.line).replace(&dir, "DIR")).collect()
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn check_looks_at_the_files_that_are_named() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path().canonicalize().expect("it is there");
+    let write = |name: &str, text: &str| std::fs::write(dir.join(name), text).expect("written");
+    let good = "state_dir = \"DIR/state\"\ncontrol_socket = \"DIR/sock\"\nrecord = \"DIR/scans.jsonl\"\n[archive]\n\
+        password_file = \"DIR/password\"\n";
+    write("password", "secret\n");
+    assert_eq!(looked(&dir, good), Vec::<String>::new());
+    write("scans.jsonl", "{\"t\":1,\"server\":\"quake3://h:1\",\"miss\":true}\n{\"t\":1");
+    assert_eq!(looked(&dir, good), Vec::<String>::new());
+
+    let instead = |old: &str, new: &str| looked(&dir, &good.replace(old, new));
+    assert_eq!(
+        instead("DIR/password", "DIR/none"),
+        ["5: archive.password_file: cannot read DIR/none: No such file or directory (os error 2)"]
+    );
+    assert_eq!(instead("DIR/password", "DIR"), ["5: archive.password_file: DIR is a directory"]);
+    write("notes", "hello\n");
+    assert_eq!(
+        instead("DIR/scans.jsonl", "DIR/notes"),
+        ["3: record: DIR/notes exists and is not a scan log (DIR/notes:1); name another file"]
+    );
+    std::fs::create_dir_all(dir.join("logs/state")).expect("made");
+    assert_eq!(
+        instead("DIR/scans.jsonl", "DIR/logs"),
+        ["3: record: DIR/logs is not a file; name a file that the scan log is written to"]
+    );
+    assert_eq!(
+        instead("DIR/scans.jsonl", "DIR/none/x.jsonl"),
+        ["3: record: the directory DIR/none does not exist; make it"]
+    );
+    assert_eq!(
+        instead("DIR/scans.jsonl", "DIR/notes/x.jsonl"),
+        ["3: record: cannot look at DIR/notes/x.jsonl: Not a directory (os error 20)"]
+    );
+    assert_eq!(instead("DIR/sock", "DIR/logs"), ["2: control_socket: DIR/logs is a directory; name a file in it"]);
+    assert_eq!(
+        instead("DIR/sock", "DIR/notes"),
+        ["2: control_socket: DIR/notes exists and is not a socket; move it away"]
+    );
+    assert_eq!(instead("DIR/state", "DIR/notes"), ["1: state_dir: DIR/notes is not a directory"]);
+    // A link leads into the state directory.
+    std::os::unix::fs::symlink(dir.join("logs/state"), dir.join("link")).expect("a link");
+    assert_eq!(
+        looked(&dir, &good.replace("DIR/state", "DIR/logs/state").replace("DIR/scans", "DIR/link/scans")),
+        [
+            "3: record: DIR/logs/state/scans.jsonl is inside state_dir, DIR/logs/state, which is for the state alone; name a file beside it"
+        ]
+    );
+}

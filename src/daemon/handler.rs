@@ -59,16 +59,25 @@ impl Shared {
         let stopping = || Failure::new(ErrorCode::Stopping, "the daemon is stopping");
         let (reply, answer) = oneshot::channel();
         self.orders.send(Order::Rescan { which, reply }).await.map_err(|_| stopping())?;
-        let Rescan { servers, mode, mut rows } = answer.await.map_err(|_| stopping())??;
+        let Rescan { servers, mode, mut results } = answer.await.map_err(|_| stopping())??;
         let settings = self.config.lock().expect("nothing panics while it holds the config").scan_settings();
         let expected_ms = Some(settings.longest_ms(mode, servers));
         replies.progress(Progress { servers: Some(servers), expected_ms }).await?;
         let mut n = 0;
-        while let Some(row) = rows.recv().await {
+        while let Some(row) = results.rows.recv().await {
             replies.row(row).await?;
             n += 1;
         }
-        Ok(End { notes: if n == 0 { vec!["no such servers".to_owned()] } else { Vec::new() } })
+        let mut notes = Vec::new();
+        if n == 0 {
+            notes.push("no such servers".to_owned());
+        }
+        if let dropped @ 1.. = results.dropped.count() {
+            notes.push(format!(
+                "{dropped} results are not shown, since they were not read in time; those servers were scanned all the same"
+            ));
+        }
+        Ok(End { notes })
     }
 
     fn daemon_status(&self) -> DaemonStatus {
@@ -116,6 +125,7 @@ impl Shared {
         for (name, count) in [("idle_closed", &self.control.idle_closed), ("refused", &self.control.refused)] {
             counters.insert(format!("control.{name}"), count.load(Ordering::Relaxed));
         }
+        counters.insert("control.rescan_results_dropped".to_owned(), self.rescans_dropped.count());
         counters.insert("clock.ahead_ms".to_owned(), self.clock.ahead_ms() as u64);
         counters
     }

@@ -13,6 +13,7 @@ mod disk;
 mod handler;
 mod notify;
 pub mod rebuild;
+mod rescans;
 mod work;
 
 use std::path::{Path, PathBuf};
@@ -63,6 +64,8 @@ struct Shared {
     log: Option<LogFilter>,
     counts: Arc<Counts>,
     control: Arc<ControlCounts>,
+    /// Results of rescans that their clients did not read in time.
+    rescans_dropped: rescans::Dropped,
     /// `None`: no archive is configured.
     archive: Mutex<Option<archive::Worker>>,
     /// New scan settings on their way to the scanner.
@@ -125,8 +128,7 @@ impl Daemon {
             .recorder_settings()
             .map(|settings| {
                 let path = settings.path.clone();
-                let recorder =
-                    Recorder::open(settings).with_context(|| format!("cannot open the scan log {}", path.display()))?;
+                let recorder = Recorder::open(settings).context("cannot record scans (setting record)")?;
                 rebuild::prepare(&mut hot.engine, Some(&path));
                 catch_up(&mut hot, &path)?;
                 anyhow::Ok(recorder)
@@ -155,7 +157,8 @@ impl Daemon {
 
         let (orders, orders_rx) = mpsc::channel(ORDERS_MAX);
         let beat = Arc::new(work::Beat::default());
-        let work = Work::new(hot, recorder, clock.clone(), requests, &config, beat.clone());
+        let rescans_dropped = rescans::Dropped::default();
+        let work = Work::new(hot, recorder, clock.clone(), requests, &config, beat.clone(), rescans_dropped.clone());
         let work = tokio::task::spawn_blocking(move || work.run(orders_rx, outcomes));
 
         let archive = archive::Worker::start(config.archive_settings(), orders.clone(), clock.clone());
@@ -168,6 +171,7 @@ impl Daemon {
             log,
             counts: scanner.counts_handle(),
             control: Arc::default(),
+            rescans_dropped,
             archive: Mutex::new(archive),
             reload_scan,
             config: Mutex::new(config.clone()),
@@ -221,7 +225,11 @@ impl Daemon {
 /// before each commit, and a crash may come between the two. So a log replays
 /// to the state that was recorded, whatever happened on the way.
 fn catch_up(hot: &mut Hot, log: &Path) -> anyhow::Result<()> {
-    let news = scanlog::tail(log, |url, t_ms| hot.engine.is_news(url, t_ms))?;
+    let scanlog::Tail { news, damaged } = scanlog::tail(log, |url, t_ms| hot.engine.is_news(url, t_ms))?;
+    if damaged > 0 {
+        let log = log.display();
+        tracing::warn!(damaged, %log, "lines at the end of the scan log cannot be read and are skipped");
+    }
     if news.is_empty() {
         return Ok(());
     }

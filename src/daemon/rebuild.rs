@@ -25,9 +25,9 @@ use crate::board::window::type_name;
 use crate::engine::{Engine, Event, Made, Outcome, TakeOver};
 use crate::hot::Hot;
 use crate::model::ServerUrl;
-use crate::scanlog::{self, LogLines};
+use crate::scanlog;
 use crate::store::StoreSettings;
-use job::{Job, Part, next_outcome};
+use job::{Job, Lines, Part, next_outcome};
 
 /// Scans that the engine's thread replays itself between two of its works, and at
 /// the very end: some milliseconds.
@@ -120,7 +120,7 @@ struct Running {
     result: Option<anyhow::Result<Box<Hot>>>,
     stage: Stage,
     /// The part that the engine's thread replays.
-    lines: Option<LogLines>,
+    lines: Option<Lines>,
 }
 
 /// How far the engine's thread is with what was made.
@@ -316,7 +316,7 @@ impl Running {
                 made.commit()?;
                 if self.lines.is_none() {
                     let part = self.next_part()?;
-                    self.lines = Some(scanlog::open(&part.path)?);
+                    self.lines = Some(scanlog::open(&part.path)?.salvage());
                     // It is open.
                     _ = fs::remove_file(&part.path);
                     if part.lines <= LINES_PER_STEP {

@@ -4,7 +4,6 @@
 //! an interval, and answers only after a commit: nobody is told of what a
 //! crash could take back.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,6 +15,7 @@ use super::backup::Begun;
 use super::boards::Maker;
 use super::disk::Disk;
 use super::rebuild::{self, Place, Rebuilder};
+use super::rescans::{Dropped, Rescans, Results};
 use crate::answer::{answer, boards_needed, failure};
 use crate::archive::Ask;
 use crate::board::window;
@@ -30,7 +30,7 @@ use crate::hot::Hot;
 use crate::model::archive::{ArchiveJob, OutboxEntry, PartAsk, WeekPart};
 use crate::model::server::Class;
 use crate::model::view::Correction;
-use crate::model::{ServerKey, ServerUrl, WindowKey};
+use crate::model::{ServerUrl, WindowKey};
 use crate::scan::{ScanMode, ScanOutcome, ScanRequest};
 use crate::scanlog::Recorder;
 use crate::store::{LastChanges, Reader, StoreError};
@@ -111,7 +111,7 @@ pub(super) struct Rescan {
     /// Of those that take longest.
     pub mode: ScanMode,
     /// A row for each server.
-    pub rows: mpsc::UnboundedReceiver<Row>,
+    pub results: Results,
 }
 
 /// Shows that the engine is alive: the scheduler has looked at what is due.
@@ -146,8 +146,7 @@ pub(super) struct Work {
     swept_ms: i64,
     /// Of the outcome last taken: they are taken, and recorded, in order of time.
     taken_ms: i64,
-    /// Who waits for the result of a scan.
-    waiting: HashMap<ServerKey, Vec<mpsc::UnboundedSender<Row>>>,
+    rescans: Rescans,
     boards: Maker,
     rebuilder: Rebuilder,
     place: Place,
@@ -163,6 +162,7 @@ impl Work {
         requests: mpsc::Sender<ScanRequest>,
         config: &Config,
         beat: Arc<Beat>,
+        dropped: Dropped,
     ) -> Work {
         let log = recorder.is_some().then(|| config.record.clone());
         let disk = Disk::new(&config.state_dir, log.as_deref(), config.store.disk_free_min_bytes);
@@ -185,7 +185,7 @@ impl Work {
             changed_ms: None,
             ticked_ms: 0,
             swept_ms: 0,
-            waiting: HashMap::new(),
+            rescans: Rescans::new(dropped),
         }
     }
 
@@ -472,8 +472,12 @@ impl Work {
     }
 
     fn tell(&mut self, notice: &Notice) {
-        let Some(waiting) = self.waiting.remove(&notice.server) else { return };
-        let Some(server) = self.hot.engine.summary_of(notice.server) else { return };
+        if !self.rescans.is_waiting(notice.server) {
+            return;
+        }
+        let Some(server) = self.hot.engine.summary_of(notice.server) else {
+            return self.rescans.forget(notice.server);
+        };
         let answered = notice.missed.is_none();
         let row = protocol::Scan {
             url: server.url,
@@ -491,10 +495,7 @@ impl Work {
             slots: answered.then_some(server.slots),
             reason: notice.missed.clone(),
         };
-        for waiter in waiting {
-            // Who has gone away is not told.
-            _ = waiter.send(Row::Scan(Box::new(row.clone())));
-        }
+        self.rescans.finish(notice.server, &Row::Scan(Box::new(row)));
     }
 
     fn obey(&mut self, order: Order) -> anyhow::Result<()> {
@@ -519,12 +520,7 @@ impl Work {
                         RescanWhich::AllUnknown => true,
                     };
                     let mode = if failed { ScanMode::Exception } else { ScanMode::Normal };
-                    let (results, rows) = mpsc::unbounded_channel();
-                    let rescan = Rescan { servers: servers.len() as u64, mode, rows };
-                    for server in servers {
-                        self.waiting.entry(server).or_default().push(results.clone());
-                    }
-                    rescan
+                    Rescan { servers: servers.len() as u64, mode, results: self.rescans.begin(servers) }
                 });
                 _ = reply.send(results.map_err(refused));
             }
@@ -735,7 +731,7 @@ impl Work {
             Ok(url) => match self.hot.engine.remove_server(&url) {
                 Ok(server) => {
                     // No scan of it is told any more.
-                    self.waiting.remove(&server);
+                    self.rescans.forget(server);
                     tracing::info!(%url, "server removed");
                     change(url.to_string(), protocol::Outcome::Removed, None)
                 }

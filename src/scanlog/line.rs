@@ -19,8 +19,8 @@ const T_MS_MAX: i64 = 253_402_300_799_999;
 
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {
-    #[error("not a line of a scan log")]
-    Json(#[from] serde_json::Error),
+    #[error("not a line of a scan log: {0}")]
+    Json(String),
     #[error(transparent)]
     Url(#[from] UrlError),
     #[error("t = {0} is not a time in Unix ms")]
@@ -35,6 +35,17 @@ pub enum LineError {
     Points { index: usize, name: String, points: i64 },
     #[error("{field} is {bytes} bytes long, at most {most} are taken")]
     TooLong { field: &'static str, bytes: usize, most: usize },
+}
+
+impl From<serde_json::Error> for LineError {
+    /// Takes out "line 1": the text is one line of a file.
+    fn from(error: serde_json::Error) -> LineError {
+        let text = error.to_string();
+        LineError::Json(match text.rsplit_once(" at line ") {
+            Some((what, _)) => format!("{what} at column {}", error.column()),
+            None => text,
+        })
+    }
 }
 
 /// A line as it stands there. The order of the fields is the order in which
@@ -98,6 +109,12 @@ pub fn check(text: &str) -> Result<i64, LineError> {
     let line = read(text, drop)?;
     ServerUrl::check(&line.server)?;
     Ok(line.t)
+}
+
+/// Whether the text may be the beginning of a line that was cut off.
+pub(super) fn is_beginning(text: &str) -> bool {
+    let ends_early = |error: serde_json::Error| error.is_eof();
+    text.is_empty() || text.starts_with('{') && serde_json::from_str::<serde_json::Value>(text).is_err_and(ends_early)
 }
 
 /// A line that is sound, but for a server's URL that only its caller reads.

@@ -7,14 +7,20 @@
 //! finds it there, and packs it at the next start. The packed file comes to its
 //! name whole and before the plain one goes: where both are there, the plain one
 //! has been packed.
+//!
+//! What [`Recorder::flush`] has written is on disk when it returns, and so are the
+//! names of the files: a commit that follows is never ahead of the log, even after a
+//! power cut.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
 use super::line;
+use super::read::{LogError, open};
 use crate::engine::Outcome;
+use crate::limits::SCAN_LOG_LINE_BYTES_MAX;
 use crate::model::ServerUrl;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +31,63 @@ pub struct RecorderSettings {
     pub rotate_bytes: u64,
     /// Packed files kept; 0: all.
     pub keep_files: u32,
+}
+
+/// Why nothing can be recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    #[error("cannot {what} {}", path.display())]
+    Io { what: &'static str, path: PathBuf, source: io::Error },
+    #[error("{} is not a file; name a file that the scan log is written to", .0.display())]
+    NotAFile(PathBuf),
+    #[error("{} ends in .zst, as packed scan logs do; the running one is plain text", .0.display())]
+    Packed(PathBuf),
+    #[error("{} exists and is not a scan log; move it away, or name another file", path.display())]
+    NotALog { path: PathBuf, source: LogError },
+}
+
+/// Lines at the beginning of a file one of which must be of a scan log.
+const LINES_LOOKED_AT: usize = 100;
+
+/// What the recorder begins every line with.
+const LINE_BEGINS: &[u8] = b"{\"t\":";
+
+/// Whether scans can be recorded to a file: it does not exist, or is empty, or is a
+/// scan log. Changes nothing.
+pub fn check_record(path: &Path) -> Result<(), RecordError> {
+    if path.extension().is_some_and(|end| end == "zst") {
+        return Err(RecordError::Packed(path.to_owned()));
+    }
+    match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(source) => return Err(RecordError::Io { what: "look at", path: path.to_owned(), source }),
+        Ok(found) if !found.is_file() => return Err(RecordError::NotAFile(path.to_owned())),
+        Ok(_) => {}
+    }
+    let not_a_log = |source| match source {
+        LogError::Io { path, source } => RecordError::Io { what: "read", path, source },
+        source => RecordError::NotALog { path: path.to_owned(), source },
+    };
+    let mut lines = open(path).map_err(not_a_log)?;
+    let mut first_fault = None;
+    for _ in 0..LINES_LOOKED_AT {
+        match lines.next() {
+            Some(Ok(_)) => return Ok(()),
+            // The very first line was cut off.
+            Some(Err(LogError::Cut(_))) if first_fault.is_none() && is_cut_line(lines.buffer()) => return Ok(()),
+            Some(Err(error @ LogError::Io { .. })) => return Err(not_a_log(error)),
+            Some(Err(error)) => _ = first_fault.get_or_insert(error),
+            None => break,
+        }
+    }
+    first_fault.map_or(Ok(()), |fault| Err(not_a_log(fault)))
+}
+
+/// Whether it is the beginning of a line that the recorder wrote, or zeros.
+fn is_cut_line(bytes: &[u8]) -> bool {
+    let len = bytes.len().min(LINE_BEGINS.len());
+    let written = bytes[..len].iter().position(|&byte| byte == 0).unwrap_or(len);
+    bytes[..written] == LINE_BEGINS[..written]
 }
 
 /// Writes what the engine took in, in the order in which it did.
@@ -39,13 +102,20 @@ pub struct Recorder {
 
 impl Recorder {
     /// Opens the running file, to append. A line that a crash left unfinished
-    /// is cut off.
-    pub fn open(settings: RecorderSettings) -> io::Result<Recorder> {
-        let mut file = running(&settings.path)?;
-        let bytes = cut_unfinished_line(&mut file)?;
+    /// is cut off; a whole one gets the line feed that it lacks.
+    pub fn open(settings: RecorderSettings) -> Result<Recorder, RecordError> {
+        check_record(&settings.path)?;
+        let failed = |what| {
+            let path = settings.path.clone();
+            move |source| RecordError::Io { what, path, source }
+        };
+        let mut file = running(&settings.path).map_err(failed("open"))?;
+        let bytes = end_last_line(&settings.path, &mut file).map_err(failed("repair the end of"))?;
+        file.sync_all().and_then(|()| sync_names(&settings.path)).map_err(failed("write to disk"))?;
         let mut recorder = Recorder { settings, file, bytes, buffer: Vec::new(), packer: None };
-        if packing(&recorder.settings.path).exists() {
-            recorder.begin_packing()?;
+        let closed = packing(&recorder.settings.path);
+        if closed.exists() {
+            recorder.begin_packing().map_err(|source| RecordError::Io { what: "pack", path: closed, source })?;
         }
         Ok(recorder)
     }
@@ -54,12 +124,17 @@ impl Recorder {
         line::write(&mut self.buffer, url, outcome);
     }
 
+<<<<<<< HEAD
     /// Bytes that were added and not yet written.
     pub fn waiting_bytes(&self) -> usize {
         self.buffer.len()
     }
 
     /// Writes what was added, with the commit that it belongs to.
+=======
+    /// Writes what was added to disk, before the commit that it belongs to. Error: none
+    /// of it is in the log.
+>>>>>>> h5
     pub fn flush(&mut self) -> io::Result<()> {
         if self.buffer.is_empty() {
             return Ok(());
@@ -72,7 +147,11 @@ impl Recorder {
         if self.bytes > self.settings.rotate_bytes && self.packer.is_none() {
             self.rotate()?;
         }
-        self.file.write_all(&self.buffer)?;
+        if let Err(error) = self.file.write_all(&self.buffer).and_then(|()| self.file.sync_data()) {
+            // Part of a line must not stay in front of the next.
+            _ = self.file.set_len(self.bytes);
+            return Err(error);
+        }
         self.bytes += self.buffer.len() as u64;
         self.buffer.clear();
         Ok(())
@@ -93,6 +172,7 @@ impl Recorder {
         }
         fs::rename(path, packing(path))?;
         self.file = running(path)?;
+        sync_names(path)?;
         self.bytes = 0;
         self.begin_packing()
     }
@@ -118,6 +198,12 @@ impl Drop for Recorder {
     }
 }
 
+/// Writes to disk what the files beside a path, and it itself, are called.
+fn sync_names(path: &Path) -> io::Result<()> {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(dir)?.sync_all()
+}
+
 fn running(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).read(true).append(true).open(path)
 }
@@ -127,10 +213,14 @@ fn pack(path: &Path) -> io::Result<()> {
     let (closed, packed) = (packing(path), packed(path, 1));
     if !packed.exists() {
         let half = packed.with_extension("tmp");
-        let mut out = File::create(&half)?;
-        zstd::stream::copy_encode(File::open(&closed)?, &mut out, 3)?;
-        out.sync_all()?;
+        let mut out = zstd::Encoder::new(File::create(&half)?, 3)?;
+        // So that a flipped bit is found.
+        out.include_checksum(true)?;
+        io::copy(&mut File::open(&closed)?, &mut out)?;
+        out.finish()?.sync_all()?;
         fs::rename(&half, packed)?;
+        // The plain file must not go before the packed one has its name.
+        sync_names(path)?;
     }
     fs::remove_file(closed)
 }
@@ -154,6 +244,23 @@ pub fn packed_files(path: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// The file that holds all of another, if there is one: `FILE.1.zst` of the closed
+/// file that it was made of, and that of a packed file that is not finished.
+pub fn whole_file(path: &Path) -> Option<PathBuf> {
+    let packed = path.with_extension("zst");
+    let closed = path.with_extension("packing");
+    let is_numbered = path.file_stem().is_some_and(|stem| {
+        let number = Path::new(stem).extension().and_then(|number| number.to_str());
+        number.is_some_and(|number| number.bytes().all(|digit| digit.is_ascii_digit()))
+    });
+    let candidates: &[PathBuf] = match path.extension()?.to_str()? {
+        "tmp" => &[packed, closed],
+        "packing" => &[packed],
+        _ => return None,
+    };
+    candidates.iter().find(|file| is_numbered && file.exists()).cloned()
+}
+
 /// Where a closed file is until it is packed. It is newer than those.
 pub fn closed_file(path: &Path) -> PathBuf {
     packing(path)
@@ -166,9 +273,29 @@ fn packed(path: &Path, n: u32) -> PathBuf {
     name.into()
 }
 
-fn cut_unfinished_line(file: &mut File) -> io::Result<u64> {
-    use std::io::{Read, Seek, SeekFrom};
+/// Ends a log with a line feed. Returns its length.
+fn end_last_line(path: &Path, file: &mut File) -> io::Result<u64> {
     let len = file.metadata()?.len();
+    let whole = end_of_lines(file, len)?;
+    if whole == len {
+        return Ok(len);
+    }
+    if len - whole <= SCAN_LOG_LINE_BYTES_MAX as u64 {
+        let mut last = String::new();
+        file.seek(SeekFrom::Start(whole))?;
+        if file.read_to_string(&mut last).is_ok() && line::check(last.trim_ascii()).is_ok() {
+            file.write_all(b"\n")?;
+            return Ok(len + 1);
+        }
+    }
+    let (path, bytes) = (path.display(), len - whole);
+    tracing::warn!(%path, bytes, "the last line of the scan log is incomplete, as a crash leaves it; it is cut off");
+    file.set_len(whole)?;
+    Ok(whole)
+}
+
+/// Where the last line that has its line feed ends.
+fn end_of_lines(file: &mut File, len: u64) -> io::Result<u64> {
     let mut end = len;
     let mut chunk = [0; 4096];
     while end > 0 {
@@ -177,15 +304,11 @@ fn cut_unfinished_line(file: &mut File) -> io::Result<u64> {
         file.seek(SeekFrom::Start(from))?;
         file.read_exact(part)?;
         if let Some(at) = part.iter().rposition(|&b| b == b'\n') {
-            end = from + at as u64 + 1;
-            break;
+            return Ok(from + at as u64 + 1);
         }
         end = from;
     }
-    if end < len {
-        file.set_len(end)?;
-    }
-    Ok(end)
+    Ok(0)
 }
 
 #[cfg(test)]
@@ -315,9 +438,84 @@ mod tests {
         }
         recorder.flush().unwrap();
         for held_ms in [0, 1, 20_000, 39_999, 40_000] {
-            let news = super::super::tail(&path, |_, t_ms| t_ms > held_ms).unwrap();
+            let news = super::super::tail(&path, |_, t_ms| t_ms > held_ms).unwrap().news;
             let times: Vec<_> = news.iter().map(|(_, outcome)| outcome.t_ms()).collect();
             assert_eq!(times, (held_ms + 1..=40_000).collect::<Vec<_>>());
         }
+    }
+
+    fn miss(t_ms: i64) -> String {
+        format!("{{\"t\":{t_ms},\"server\":\"quake3://h:1\",\"miss\":true,\"reason\":\"timeout\"}}\n")
+    }
+
+    #[test]
+    fn log_cut_at_every_byte_of_the_last_line_is_continued_behind_whole_lines() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("scans.jsonl");
+        let settings = RecorderSettings { path: path.clone(), rotate_bytes: 1 << 20, keep_files: 0 };
+        let url = ServerUrl::parse("quake3://h:1").unwrap();
+        for before in ["", &miss(1)] {
+            let last = miss(2);
+            for len in 0..=last.len() {
+                for zeros in [0, 3] {
+                    let mut bytes = [before.as_bytes(), &last.as_bytes()[..len]].concat();
+                    bytes.resize(bytes.len() + zeros, 0);
+                    fs::write(&path, bytes).unwrap();
+                    let mut recorder = Recorder::open(settings.clone()).unwrap();
+                    recorder.add(&url, &Outcome::Miss { t_ms: 3, reason: "timeout".into() });
+                    recorder.flush().unwrap();
+                    assert_eq!(recorder.bytes, fs::metadata(&path).unwrap().len());
+                    let whole = len == last.len() || len + 1 == last.len() && zeros == 0;
+                    let want = [before, if whole { &last } else { "" }, &miss(3)].concat();
+                    assert_eq!(fs::read_to_string(&path).unwrap(), want, "{len} + {zeros}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn file_that_is_not_a_scan_log_is_refused_and_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("scans.jsonl");
+        let open = |path: &Path| {
+            Recorder::open(RecorderSettings { path: path.to_owned(), rotate_bytes: 1 << 20, keep_files: 0 })
+        };
+        for bytes in [
+            &b"hello"[..],
+            b"hello\n",
+            b"first line\nsecond line\nno line feed",
+            b"{\"name\": \"a\"",
+            b"{\n  \"t\": 1\n}\n",
+            b"\x28\xb5\x2f\xfd\0\0",
+            b"\x7fELF\0\0\0\0\n",
+        ] {
+            fs::write(&path, bytes).unwrap();
+            let error = open(&path).map(drop).unwrap_err();
+            assert!(matches!(&error, RecordError::NotALog { .. }), "{error:?}");
+            assert!(error.to_string().contains("scans.jsonl exists and is not a scan log; move it away"), "{error}");
+            assert_eq!(fs::read(&path).unwrap(), bytes);
+        }
+        assert!(matches!(open(dir.path()).map(drop), Err(RecordError::NotAFile(_))));
+        assert!(matches!(open(&dir.path().join("x.zst")).map(drop), Err(RecordError::Packed(_))));
+        assert!(!dir.path().join("x.zst").exists());
+        // One bad line does not make it another file.
+        fs::write(&path, format!("damaged\n{}", miss(1))).unwrap();
+        open(&path).unwrap();
+    }
+
+    #[test]
+    fn unfinished_packing_is_known_by_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("scans.jsonl");
+        let half = packed(&path, 1).with_extension("tmp");
+        let touch = |path: &Path| fs::write(path, "").unwrap();
+        assert_eq!(whole_file(&half), None);
+        touch(&packing(&path));
+        assert_eq!((whole_file(&half), whole_file(&packing(&path))), (Some(packing(&path)), None));
+        touch(&packed(&path, 1));
+        assert_eq!((whole_file(&half), whole_file(&packing(&path))), (Some(packed(&path, 1)), Some(packed(&path, 1))));
+        assert_eq!((whole_file(&path), whole_file(&packed(&path, 1))), (None, None));
+        touch(&dir.path().join("old.zst"));
+        assert_eq!(whole_file(&dir.path().join("old.tmp")), None);
     }
 }

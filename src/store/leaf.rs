@@ -215,13 +215,36 @@ mod tests {
             }
         }
 
+        /// What is read of any bytes is no more than they hold.
         #[test]
-        fn bytes_that_are_no_leaf_are_refused(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..80)) {
+        fn any_bytes_are_read_within_bounds(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..80)) {
             let all: Result<Vec<_>, Torn> = records(&bytes).collect();
             if let Ok(all) = all {
                 let sum: usize = all.iter().map(|record| len(*record)).sum();
                 proptest::prop_assert!(sum <= bytes.len());
             }
+        }
+
+        /// A leaf that is cut inside a record, and one with a length beyond its end.
+        #[test]
+        fn bytes_that_are_no_leaf_are_refused(
+            whole in proptest::collection::vec(("[a-f]{0,3}", 0_usize..300), 1..6),
+            cut in proptest::prelude::any::<proptest::sample::Index>(),
+            beyond in 1_usize..1_000,
+        ) {
+            let (mut leaf, mut ends) = (Vec::new(), vec![0]);
+            for (suffix, value_len) in &whole {
+                push(&mut leaf, (suffix.as_bytes(), &vec![7; *value_len]));
+                ends.push(leaf.len());
+            }
+            let at = cut.index(leaf.len());
+            let torn = records(&leaf[..at]).any(|record| record == Err(Torn));
+            proptest::prop_assert_eq!(torn, !ends.contains(&at), "cut at {} of {}", at, leaf.len());
+            put_len(&mut leaf, beyond);
+            leaf.extend(vec![7; beyond - 1]);
+            proptest::prop_assert_eq!(records(&leaf).last(), Some(Err(Torn)));
+            proptest::prop_assert_eq!(find(&leaf, b"g"), Err(Torn));
+            proptest::prop_assert_eq!(change(&leaf, &[], HEAD), Err(Torn));
         }
     }
 

@@ -13,7 +13,7 @@ use anyhow::Context;
 use crate::engine::{EngineSettings, Outcome};
 use crate::hot::{Hot, LogFeed};
 use crate::model::ServerUrl;
-use crate::scanlog::{self, LogLines};
+use crate::scanlog::{self, LogLines, Salvage};
 use crate::store::StoreSettings;
 
 /// With fewer scans left the thread has caught up.
@@ -95,8 +95,9 @@ fn open_packed(log: &Path, number: u64) -> anyhow::Result<Option<LogLines>> {
 }
 
 /// Brings in the lines from a moment on.
-fn replay(hot: &mut Hot, mut lines: LogLines, from_ms: i64, over: &AtomicBool) -> anyhow::Result<()> {
+fn replay(hot: &mut Hot, lines: LogLines, from_ms: i64, over: &AtomicBool) -> anyhow::Result<()> {
     let mut feed = LogFeed::beside();
+    let mut lines = lines.salvage();
     while let Some((url, outcome)) = next_outcome(&mut lines, from_ms)? {
         feed.take(hot, url, outcome)?;
         if feed.is_at_look() {
@@ -106,19 +107,20 @@ fn replay(hot: &mut Hot, mut lines: LogLines, from_ms: i64, over: &AtomicBool) -
     Ok(())
 }
 
-/// The next line that is of a moment or later. A line that cannot be read is passed
-/// over: the others tell what can be told.
-pub(super) fn next_outcome(
-    lines: &mut LogLines,
-    from_ms: i64,
-) -> Result<Option<(ServerUrl, Outcome)>, scanlog::LogError> {
-    for line in lines {
-        match line {
-            Ok((_, outcome)) if outcome.t_ms() < from_ms => {}
-            Ok(line) => return Ok(Some(line)),
-            Err(error @ scanlog::LogError::Io { .. }) => return Err(error),
-            Err(error) => tracing::warn!("passed over in a rebuild of windows: {error:#}"),
+/// Lines of a log that can be read.
+pub(super) type Lines = Salvage<(ServerUrl, Outcome)>;
+
+/// The next line that is of a moment or later. Lines that cannot be read are skipped,
+/// since the others still tell what can be told, and are reported at the end.
+pub(super) fn next_outcome(lines: &mut Lines, from_ms: i64) -> Result<Option<(ServerUrl, Outcome)>, scanlog::LogError> {
+    for line in &mut *lines {
+        match line? {
+            (_, outcome) if outcome.t_ms() < from_ms => {}
+            line => return Ok(Some(line)),
         }
+    }
+    for sentence in lines.damage().sentences() {
+        tracing::warn!("rebuild of windows: {sentence}");
     }
     Ok(None)
 }

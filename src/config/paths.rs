@@ -1,0 +1,190 @@
+//! Whether the paths that a configuration names can work together, and with what is
+//! there already. Looks at files and changes none.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Component, Path, PathBuf};
+
+use super::Config;
+use crate::scanlog::{self, RecordError};
+
+/// Something about the value of a key.
+pub(super) type Finding = (&'static str, String);
+
+/// What is wrong with the paths, whatever is there.
+pub(super) fn conflicts(config: &Config) -> Vec<Finding> {
+    conflicts_of(config, absolute)
+}
+
+/// What is there.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) problems: Vec<Finding>,
+    /// What this user is not allowed to look at.
+    pub(super) notes: Vec<Finding>,
+}
+
+/// Looks at the files that the paths lead to.
+pub(super) fn look(config: &Config) -> Found {
+    // Links may lead to the same place.
+    let mut found = Found { problems: conflicts_of(config, real), notes: Vec::new() };
+    found.add("state_dir", state_dir(&config.state_dir));
+    found.add("control_socket", control_socket(&config.control_socket));
+    if !config.record.as_os_str().is_empty() {
+        found.add("record", record(&config.record));
+    }
+    if !config.archive.password_file.as_os_str().is_empty() {
+        found.add("archive.password_file", password_file(&config.archive.password_file));
+    }
+    found
+}
+
+/// Why a file cannot be used.
+enum Unusable {
+    Problem(String),
+    /// This user may not look at it; the daemon may be another.
+    NotAllowed(String),
+}
+
+impl Found {
+    fn add(&mut self, key: &'static str, looked: Result<(), Unusable>) {
+        match looked {
+            // A conflict says it better.
+            _ if self.problems.iter().any(|(of, _)| *of == key) => {}
+            Ok(()) => {}
+            Err(Unusable::Problem(problem)) => self.problems.push((key, problem)),
+            Err(Unusable::NotAllowed(note)) => self.notes.push((key, note)),
+        }
+    }
+}
+
+fn conflicts_of(config: &Config, place: impl Fn(&Path) -> PathBuf) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let (state, socket) = (place(&config.state_dir), place(&config.control_socket));
+    let record = (!config.record.as_os_str().is_empty()).then(|| place(&config.record));
+    let rebuild = appended(&state, ".rebuild");
+    let shown = |path: &Path| path.display().to_string();
+    if socket == state {
+        found.push(("control_socket", format!("{} is state_dir, a directory; name a file", shown(&socket))));
+    } else if state.starts_with(&socket) {
+        let state = shown(&state);
+        found.push(("control_socket", format!("{} is a directory: state_dir, {state}, is inside it", shown(&socket))));
+    } else if socket.starts_with(&rebuild) {
+        let rebuild = shown(&rebuild);
+        found.push(("control_socket", format!("{} is inside {rebuild}, which clqd removes", shown(&socket))));
+    }
+    let Some(record) = record else { return found };
+    if record.extension().is_some_and(|end| end == "zst") {
+        found.push(("record", RecordError::Packed(record).to_string()));
+    } else if record.starts_with(&state) {
+        let state = shown(&state);
+        found.push((
+            "record",
+            format!(
+                "{} is inside state_dir, {state}, which is for the state alone; name a file beside it",
+                shown(&record)
+            ),
+        ));
+    } else if state.starts_with(&record) {
+        let state = shown(&state);
+        found.push(("record", format!("{} is a directory: state_dir, {state}, is inside it", shown(&record))));
+    } else if record.starts_with(&rebuild) {
+        found.push(("record", format!("{} is inside {}, which clqd removes", shown(&record), shown(&rebuild))));
+    } else if record.starts_with(&socket) || socket.starts_with(&record) {
+        let socket = shown(&socket);
+        found.push(("record", format!("{} and control_socket, {socket}, cannot both be files", shown(&record))));
+    }
+    found
+}
+
+fn state_dir(path: &Path) -> Result<(), Unusable> {
+    match kind_of(path)? {
+        Some(kind) if !kind.is_dir() => Err(Unusable::Problem(format!("{} is not a directory", path.display()))),
+        _ => Ok(()),
+    }
+}
+
+fn control_socket(path: &Path) -> Result<(), Unusable> {
+    match kind_of(path)? {
+        Some(kind) if kind.is_dir() => {
+            Err(Unusable::Problem(format!("{} is a directory; name a file in it", path.display())))
+        }
+        Some(kind) if !kind.is_socket() => {
+            Err(Unusable::Problem(format!("{} exists and is not a socket; move it away", path.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn record(path: &Path) -> Result<(), Unusable> {
+    match scanlog::check_record(path) {
+        Ok(()) => {}
+        Err(RecordError::Io { what, path, source }) => return Err(unusable(what, &path, source)),
+        Err(RecordError::NotALog { path, source }) => {
+            let path = path.display();
+            return Err(Unusable::Problem(format!(
+                "{path} exists and is not a scan log ({source}); name another file"
+            )));
+        }
+        Err(error) => return Err(Unusable::Problem(error.to_string())),
+    }
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match kind_of(dir)? {
+        Some(_) => Ok(()),
+        None => Err(Unusable::Problem(format!("the directory {} does not exist; make it", dir.display()))),
+    }
+}
+
+fn password_file(path: &Path) -> Result<(), Unusable> {
+    match fs::File::open(path).and_then(|file| file.metadata()) {
+        Ok(found) if found.is_dir() => Err(Unusable::Problem(format!("{} is a directory", path.display()))),
+        Ok(_) => Ok(()),
+        Err(error) => Err(unusable("read", path, error)),
+    }
+}
+
+/// What a path leads to; `None`: nothing is there, and can be.
+fn kind_of(path: &Path) -> Result<Option<fs::FileType>, Unusable> {
+    match fs::metadata(path) {
+        Ok(found) => Ok(Some(found.file_type())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(unusable("look at", path, error)),
+    }
+}
+
+fn unusable(what: &str, path: &Path, error: io::Error) -> Unusable {
+    let text = format!("cannot {what} {}: {error}", path.display());
+    match error.kind() {
+        ErrorKind::PermissionDenied => Unusable::NotAllowed(text),
+        _ => Unusable::Problem(text),
+    }
+}
+
+fn appended(path: &Path, end: &str) -> PathBuf {
+    let mut name: OsString = path.as_os_str().to_owned();
+    name.push(end);
+    name.into()
+}
+
+/// The path from the root on, without `.` and `..`.
+fn absolute(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).components() {
+        match part {
+            Component::ParentDir => _ = plain.pop(),
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// The same without links, as far as it exists.
+fn real(path: &Path) -> PathBuf {
+    let path = absolute(path);
+    let exists = path.ancestors().find_map(|part| Some((part, fs::canonicalize(part).ok()?)));
+    let Some((part, mut real)) = exists else { return path };
+    real.extend(path.strip_prefix(part).expect("an ancestor").components());
+    real
+}

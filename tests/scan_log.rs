@@ -1,0 +1,285 @@
+//! Scan logs as a crash, a power cut or a failing disk leaves them: what the daemon
+//! has written before each commit, and what `clqd replay` makes of the rest.
+
+mod common;
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use clqd::fleet::Shares;
+use common::{Done, Place, fleet, scan_logs, until};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+const START_MS: i64 = 1_764_064_800_000;
+const WEEK: &str = "2025-W48";
+
+fn line(minute: i64) -> String {
+    let (t_ms, points) = (START_MS + minute * 60_000, minute % 40);
+    format!(
+        "{{\"t\":{t_ms},\"server\":\"quake3://10.0.0.1:27960\",\"game\":\"baseq3\",\"map\":\"m\",\"hostname\":\"h\",\
+         \"slots\":8,\"players\":[{{\"name\":\"ann\",\"points\":{points},\"ping\":9,\"bot\":false}}]}}\n"
+    )
+}
+
+fn lines(minutes: std::ops::Range<i64>) -> String {
+    minutes.step_by(2).map(line).collect()
+}
+
+fn zst(text: &str) -> Vec<u8> {
+    zstd::encode_all(text.as_bytes(), 3).expect("packed")
+}
+
+/// Replays logs into a state directory of its own.
+struct Replays {
+    place: Place,
+    count: u32,
+}
+
+impl Replays {
+    fn new() -> Replays {
+        Replays { place: Place::new(""), count: 0 }
+    }
+
+    fn log(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.place.path(name);
+        fs::write(&path, bytes).expect("written");
+        path
+    }
+
+    fn replay(&mut self, logs: &[&Path], options: &[&str]) -> (Done, PathBuf) {
+        self.count += 1;
+        let state = self.place.path(&format!("state-{}", self.count));
+        let mut args = vec!["replay".into(), "--state".into(), state.clone().into_os_string()];
+        args.extend(options.iter().map(Into::into));
+        args.extend(logs.iter().map(|log| log.as_os_str().to_owned()));
+        (self.place.run(&args), state)
+    }
+
+    /// Rows of a replay that must succeed, and what it said.
+    #[track_caller]
+    fn rows(&mut self, logs: &[&Path], options: &[&str]) -> (String, String) {
+        let (done, state) = self.replay(logs, options);
+        assert!(done.status.success(), "{}: {}", done.status, done.err);
+        let dir = self.place.path("").display().to_string();
+        (self.place.export(&state, WEEK), done.err.replace(&dir, ""))
+    }
+
+    /// What is said by a replay that must fail, and changes nothing.
+    #[track_caller]
+    fn refused(&mut self, logs: &[&Path], options: &[&str]) -> String {
+        let (done, state) = self.replay(logs, options);
+        assert_eq!(done.status.code(), Some(1), "{}", done.err);
+        assert!(!state.exists(), "nothing was applied");
+        let dir = self.place.path("").display().to_string();
+        done.err.replace(&dir, "")
+    }
+}
+
+#[test]
+fn log_cut_inside_its_last_line_replays_up_to_there_with_a_warning() {
+    let mut replays = Replays::new();
+    let (before, last) = (lines(0..20), line(20));
+    let whole = replays.log("whole.jsonl", &before);
+    let (want, said) = replays.rows(&[&whole], &[]);
+    assert!(!want.is_empty() && !said.contains("warning"), "{said}");
+    for cut in (1..last.len() - 1).step_by(9).chain([last.len() - 2]) {
+        let log = replays.log("cut.jsonl", before.clone() + &last[..cut]);
+        let (rows, said) = replays.rows(&[&log], &[]);
+        assert_eq!(rows, want, "cut at byte {cut}");
+        let warning = format!(
+            "clqd: warning: cut.jsonl:11: the last line is incomplete ({cut} bytes of this line are there): dropped\n"
+        );
+        assert!(said.starts_with(&warning), "{said}");
+        assert!(said.contains("cut.jsonl: 10 lines"), "{said}");
+    }
+    let packed = zst(&(before.clone() + &last));
+    for cut in (0..packed.len()).step_by(packed.len() / 6) {
+        let log = replays.log("cut.jsonl.1.zst", [&zst(&before)[..], &packed[..cut]].concat());
+        let (rows, said) = replays.rows(&[&log], &[]);
+        assert_eq!(rows, want, "cut at byte {cut}");
+        assert_eq!(said.contains("cut.jsonl.1.zst:11: the packed data are incomplete"), cut > 0, "{said}");
+    }
+}
+
+#[test]
+fn damage_in_the_middle_needs_salvage() {
+    let mut replays = Replays::new();
+    let whole = replays.log("whole.jsonl", lines(0..10) + &lines(20..30));
+    let (want, _) = replays.rows(&[&whole], &[]);
+    let damaged = replays.log("damaged.jsonl", lines(0..10) + "{\"t\":1,\"ser\n\0\0\0\n" + &lines(20..30));
+    let refused = replays.refused(&[&damaged], &[]);
+    assert_eq!(
+        refused,
+        "clqd: damaged.jsonl:6: not a line of a scan log: EOF while parsing a string at column 11 (lines 6 to 7, 16 \
+         bytes). In all 2 damaged lines, 16 bytes, in 1 places; --salvage skips them and replays the others\n"
+    );
+    let (rows, said) = replays.rows(&[&damaged], &["--salvage"]);
+    assert_eq!(rows, want);
+    assert!(said.starts_with("clqd: warning: damaged.jsonl:6: not a line"), "{said}");
+    assert!(said.contains("(lines 6 to 7, 16 bytes): skipped\ndamaged.jsonl: 10 lines"), "{said}");
+
+    let other = replays.log("notes.txt", "not a log\n");
+    let refused = replays.refused(&[&whole, &other], &["--salvage"]);
+    assert!(refused.starts_with("clqd: notes.txt is not a scan log: notes.txt:1: not a line"), "{refused}");
+}
+
+#[test]
+fn cut_file_that_is_not_the_last_needs_salvage() {
+    let mut replays = Replays::new();
+    let (first, last) = (lines(0..20), lines(20..40));
+    for (name, cut) in [
+        ("scans.jsonl.1.zst", [&zst(&first)[..], &zst(&line(20))[..20]].concat()),
+        ("old.jsonl", (first.clone() + "{\"t\":").into_bytes()),
+    ] {
+        let (cut, next) = (replays.log(name, cut), replays.log("scans.jsonl", &last));
+        let refused = replays.refused(&[&cut, &next], &[]);
+        assert!(
+            refused.starts_with(&format!("clqd: {name}:11: "))
+                && refused.ends_with("and scans.jsonl goes on behind it; --salvage replays what is there\n"),
+            "{refused}"
+        );
+        let (rows, said) = replays.rows(&[&next, &cut], &["--salvage"]);
+        assert!(said.starts_with(&format!("clqd: warning: {name}:11: ")), "{said}");
+        let whole = replays.log("whole.jsonl", first.clone() + &last);
+        assert_eq!(rows, replays.rows(&[&whole], &[]).0);
+        // The last one may end early beside a file that does not.
+        let cut_end = replays.log("scans.jsonl", last.clone() + "{\"t\":");
+        let first_whole = replays.log("first.jsonl", &first);
+        assert_eq!(rows, replays.rows(&[&cut_end, &first_whole], &[]).0);
+    }
+}
+
+#[test]
+fn log_that_is_given_twice_or_is_no_file_is_named() {
+    let mut replays = Replays::new();
+    let log = replays.log("g.jsonl", lines(0..20));
+    assert_eq!(replays.refused(&[&log, &log], &[]), "clqd: g.jsonl is given twice\n");
+    let link = replays.place.path("link.jsonl");
+    std::os::unix::fs::symlink(&log, &link).expect("a link");
+    assert_eq!(replays.refused(&[&log, &link], &[]), "clqd: g.jsonl and link.jsonl are the same file\n");
+    let dir = replays.place.path("dir");
+    fs::create_dir(&dir).expect("a directory");
+    assert_eq!(replays.refused(&[&dir], &[]), "clqd: dir is not a file; a scan log is read twice\n");
+    let error = replays.refused(&[&log, &dir.join("none.jsonl")], &[]);
+    assert_eq!(error, "clqd: cannot read dir/none.jsonl: No such file or directory (os error 2)\n");
+}
+
+#[test]
+fn unfinished_packing_is_left_out() {
+    let mut replays = Replays::new();
+    let whole = replays.log("whole.jsonl", lines(0..30));
+    let (want, _) = replays.rows(&[&whole], &[]);
+    let running = replays.log("scans.jsonl", lines(20..30));
+    let closed = replays.log("scans.jsonl.1.packing", lines(10..20));
+    let half = replays.log("scans.jsonl.1.tmp", &zst(&lines(10..20))[..30]);
+    let older = replays.log("scans.jsonl.2.zst", zst(&lines(0..10)));
+    let (rows, said) = replays.rows(&[&running, &closed, &half, &older], &[]);
+    assert_eq!(rows, want);
+    assert!(said.contains("scans.jsonl.1.tmp: left out; scans.jsonl.1.packing has all of it\n"), "{said}");
+}
+
+#[test]
+fn daemon_refuses_a_record_that_is_not_a_scan_log_and_keeps_it() {
+    let place = Place::new("");
+    let record = place.path("notes.txt");
+    place.configure(&format!("record = {record:?}"));
+    let text = "first line\nsecond line, without a line feed";
+    fs::write(&record, text).expect("written");
+    for command in ["run", "check-config"] {
+        let done = place.run([command]);
+        assert_eq!(done.status.code(), Some(1), "{command}: {}", done.err);
+        let said = done.out + &done.err;
+        assert!(said.contains("notes.txt exists and is not a scan log"), "{command}: {said}");
+        assert_eq!(fs::read_to_string(&record).expect("still there"), text);
+    }
+}
+
+#[test]
+fn daemon_goes_on_behind_what_a_power_cut_left() {
+    let fleet = fleet(2, 20, 60.0, Shares::NONE);
+    let place = Place::new("");
+    let record = place.path("scans.jsonl");
+    place.configure(&format!("record = {record:?}"));
+    let daemon = place.start();
+    place.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
+    until("something is recorded", || fs::read_to_string(&record).is_ok_and(|log| log.lines().count() > 4));
+    daemon.stop();
+    for end in ["{\"t\":17", "\0\0\0\0", "{\"t\":1764064800000,\"server\":\"quake3://10.0.0.1:1\",\"ga\0\0\0"] {
+        let whole = fs::read_to_string(&record).expect("the log");
+        fs::write(&record, whole.clone() + end).expect("written");
+        let daemon = place.start();
+        daemon.wait_for_log("the last line of the scan log is incomplete");
+        until("it goes on", || fs::metadata(&record).expect("the log").len() > whole.len() as u64 + 100);
+        daemon.stop();
+        let now = fs::read_to_string(&record).expect("the log");
+        assert!(now.starts_with(&whole));
+        for line in now.lines() {
+            clqd::scanlog::parse(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        }
+    }
+}
+
+/// Reads the daemon's system calls in their order: the state is written only while all
+/// of the log, and the names of its files, are on disk. So a power cut at any moment
+/// leaves a log that has all that the state has.
+#[test]
+fn scans_and_names_of_logs_are_on_disk_before_their_commit() {
+    let fleet = fleet(24, 21, 60.0, Shares::NONE);
+    let place = Place::new("");
+    let record = place.path("scans.jsonl");
+    place.configure(&format!("record = {record:?}\n[scan_log]\nrotate_bytes = 65536"));
+    let trace = place.path("trace");
+    let clqd = place.command(["run"]);
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-y", "-qq", "-e", "trace=write,pwrite64,fsync,fdatasync,/^rename", "-o"]).arg(&trace);
+    strace.arg(clqd.get_program()).args(clqd.get_args()).stdin(Stdio::null()).stdout(Stdio::null());
+    strace.env_remove("NOTIFY_SOCKET").env_remove("WATCHDOG_USEC");
+    strace.stderr(fs::File::create(place.path("daemon.log")).expect("a log"));
+    let mut strace =
+        strace.spawn().unwrap_or_else(|error| panic!("strace: {error}; on Debian: apt-get install strace"));
+    until("the daemon answers", || {
+        let ended = strace.try_wait().expect("our child");
+        assert!(ended.is_none(), "{ended:?}: {}", fs::read_to_string(place.path("daemon.log")).expect("the log"));
+        place.socket().exists() && place.run(["status"]).status.success()
+    });
+    let pid = place.json(["status"])[0]["daemon"]["pid"].as_i64().expect("its id");
+    place.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
+    until("the log is in several files", || scan_logs(&record).len() >= 3);
+    kill(Pid::from_raw(pid as i32), Signal::SIGTERM).expect("our daemon");
+    strace.wait().expect("our child");
+
+    let calls = String::from_utf8_lossy(&fs::read(&trace).expect("the trace")).into_owned();
+    let dir = record.parent().expect("a directory");
+    let (log, dir) = (format!("<{}>", record.display()), format!("<{}>", dir.display()));
+    let tree = format!("<{}>", place.state().join("db").display());
+    let (mut written, mut renamed) = (0, 0);
+    let (mut log_syncs, mut rotations, mut tree_writes) = (0, 0, 0);
+    // Calls that another thread's calls have interrupted in the trace, by thread.
+    let mut begun: HashMap<&str, &str> = HashMap::new();
+    for line in calls.lines() {
+        let (thread, call) = line.split_once(' ').expect("a thread and its call");
+        let call = call.trim_start();
+        let done = call.ends_with("= 0");
+        let is_end = call.starts_with("<... ");
+        let call = if is_end { begun.remove(thread).unwrap_or_default() } else { call };
+        if call.ends_with("<unfinished ...>") && !is_end {
+            begun.insert(thread, call);
+        }
+        if call.starts_with("write(") && call.contains(&log) {
+            written += 1;
+        } else if call.starts_with("fdatasync(") && call.contains(&log) && done {
+            (log_syncs, written) = (log_syncs + 1, 0);
+        } else if call.starts_with("rename") && call.contains(".1.packing\"") && !is_end {
+            renamed += 1;
+        } else if call.starts_with("fsync(") && call.contains(&dir) && done {
+            (rotations, renamed) = (rotations + renamed, 0);
+        } else if call.starts_with("pwrite64(") && call.contains(&tree) && !is_end {
+            tree_writes += 1;
+            assert_eq!((written, renamed), (0, 0), "the log is not on disk before: {line}");
+        }
+    }
+    assert!(log_syncs > 5 && rotations >= 2 && tree_writes > 5, "{log_syncs} {rotations} {tree_writes}");
+}
