@@ -38,6 +38,13 @@ CREATE TABLE IF NOT EXISTS clq_schema_version (
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
   COMMENT='Versions of the schema that were applied to this database';
 
+CREATE TABLE IF NOT EXISTS clq_state (
+  one TINYINT UNSIGNED NOT NULL COMMENT '1: there is at most one row',
+  id  BIGINT UNSIGNED  NOT NULL COMMENT 'Random number that is in the state, too. Delete the row, and clqd writes everything again',
+  PRIMARY KEY (one)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+  COMMENT='Which state directory of clqd fills this archive';
+
 CREATE TABLE IF NOT EXISTS clq_number (
   n INT NOT NULL COMMENT 'A whole number, 0 to 9999',
   PRIMARY KEY (n)
@@ -92,7 +99,7 @@ CREATE TABLE IF NOT EXISTS server (
   slots           INT UNSIGNED     NOT NULL COMMENT 'Places for players; 0: the protocol does not tell',
   class           TINYINT UNSIGNED NOT NULL COMMENT 'Scan class, 1 (every 2 minutes) to 7',
   missed          INT UNSIGNED     NOT NULL COMMENT 'Scans missed since the last snapshot',
-  players         INT UNSIGNED     NOT NULL COMMENT 'Players now, bots left out',
+  players         INT UNSIGNED     NOT NULL COMMENT 'Players now, bots left out; 0 where the server does not answer any more',
   assumed_players INT UNSIGNED     NOT NULL COMMENT 'Median of the last three counts of players',
   total_points    BIGINT           NOT NULL COMMENT 'Sum of the points in the last complete list',
   added_ms        BIGINT           NOT NULL COMMENT 'When the server became known, Unix ms',
@@ -142,7 +149,7 @@ CREATE TABLE IF NOT EXISTS server_player (
   PRIMARY KEY (server, place),
   KEY server_player_by_player (player)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC
-  COMMENT='The last complete list of players of each server, bots left out';
+  COMMENT='The last complete list of players of each server that answers, bots left out';
 
 -- Weeks ------------------------------------------------------------------
 
@@ -278,7 +285,8 @@ LEFT JOIN game g ON g.game = s.game
 LEFT JOIN map m ON m.map = s.map
 WHERE s.removed = 0;
 
--- Who is, or was last, on which server.
+-- Who is on which server. Servers that do not answer any more (three scans missed in a
+-- row, or no answer for 20 minutes) have nobody here, and 0 players in clq_servers.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_online AS
 SELECT sp.server, s.url, s.hostname, s.last_seen_ms, s.missed, sp.place, sp.name, sp.display, sp.points, sp.player
 FROM server_player sp
@@ -399,5 +407,5 @@ DELIMITER ;
 
 -- Last: the version, where none stands yet. `clqd migrate` moves it on.
 INSERT INTO clq_schema_version (version, applied_ms)
-SELECT 1, FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000) FROM DUAL
+SELECT 2, FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000) FROM DUAL
 WHERE NOT EXISTS (SELECT 1 FROM clq_schema_version);

@@ -35,8 +35,9 @@ pub struct Step {
 impl Schema {
     /// What this clqd writes. To change a table: change `schema.sql`, raise the
     /// version here and in its last statement, and add a step, such as
-    /// `Step { to: 2, sql: "ALTER TABLE player ADD COLUMN ..." }`.
-    pub const CURRENT: Schema = Schema { version: 1, sql: SCHEMA_SQL, steps: &[] };
+    /// `Step { to: 2, sql: "ALTER TABLE player ADD COLUMN ..." }`. A new table needs no
+    /// statement in its step: `schema.sql` makes it.
+    pub const CURRENT: Schema = Schema { version: 2, sql: SCHEMA_SQL, steps: &[Step { to: 2, sql: "" }] };
 }
 
 /// What a migration did.
@@ -129,10 +130,15 @@ impl Archive {
         Err(ArchiveError::Schema { target: self.target.clone(), why })
     }
 
-    /// Whether nothing was archived here yet: a new database, or one made anew.
-    pub async fn is_empty(&mut self) -> Result<bool, ArchiveError> {
-        let any = self.rows::<u32>("SELECT server FROM server LIMIT 1").await;
-        any.map(|rows| rows.is_empty()).map_err(|fault| fault.classify(&self.target, "look at"))
+    /// The number of the state that fills this archive; `None`: none does yet.
+    pub async fn state_id(&mut self) -> Result<Option<u64>, ArchiveError> {
+        self.first("clq_state", "SELECT id FROM clq_state WHERE one = 1").await
+    }
+
+    /// Stores the number of the state that fills this archive from now on.
+    pub async fn set_state_id(&mut self, id: u64) -> Result<(), ArchiveError> {
+        let upsert = format!("INSERT INTO clq_state (one, id) VALUES (1, {id}) ON DUPLICATE KEY UPDATE id = VALUES(id)");
+        self.run("clq_state", &upsert).await
     }
 
     async fn schema_version(&mut self) -> Result<Option<u32>, ArchiveError> {

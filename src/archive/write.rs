@@ -191,6 +191,7 @@ impl Archive {
             match self.transaction(batch).await {
                 Ok(rows) => return Ok(rows),
                 Err(Halt::Fault { fault, .. }) if fault.is_conflict() && tries < CONFLICT_TRIES_MAX => {
+                    self.report_conflict(&fault);
                     self.run("rollback", "ROLLBACK").await?;
                     tokio::time::sleep(Duration::from_millis(10 << tries)).await;
                     tries += 1;
@@ -210,6 +211,7 @@ impl Archive {
     }
 
     async fn transaction(&mut self, batch: &Batch<'_>) -> Result<u64, Halt> {
+        self.doing = "begin";
         self.attempt("START TRANSACTION").await.doing("begin")?;
         let rows = match batch {
             Batch::Games(games) => self.put_games(games).await?,
@@ -219,6 +221,7 @@ impl Archive {
             Batch::Servers(servers) => self.put_servers(servers).await?,
             Batch::Weeks(weeks) => self.put_weeks(weeks).await?,
         };
+        self.doing = "commit";
         self.attempt("COMMIT").await.doing("commit")?;
         Ok(rows)
     }
@@ -395,6 +398,7 @@ impl Archive {
 
     pub(super) async fn put(&mut self, upsert: Upsert) -> Result<u64, Halt> {
         let (rows, table) = (upsert.rows() as u64, upsert.table_name());
+        self.doing = table;
         for statement in upsert.into_statements() {
             self.attempt(&statement).await.doing(table)?;
         }
@@ -427,6 +431,7 @@ impl Archive {
             _ => among.to_owned(),
         };
         let (table, member) = (owned.table, owned.member);
+        self.doing = table;
         let members: Vec<u32> = members.collect();
         for members in members.chunks(IN_LIST_MAX) {
             let count = format!(
@@ -470,6 +475,7 @@ impl Archive {
         name_column: &'static str,
         here: &[(u32, &str)],
     ) -> Result<(), Halt> {
+        self.doing = table;
         for here in here.chunks(NAME_LIST_MAX) {
             let select = format!(
                 "SELECT {key_column}, {name_column} FROM {table} WHERE {key_column} IN ({}) \
@@ -487,6 +493,7 @@ impl Archive {
 
     /// As `refuse_foreign`; a player's name belongs to a game.
     async fn refuse_foreign_players(&mut self, here: &[(PlayerKey, GameKey, &str, &str)]) -> Result<(), Halt> {
+        self.doing = "player";
         for here in here.chunks(NAME_LIST_MAX) {
             let mut select = format!(
                 "SELECT player, game, name FROM player WHERE player IN ({})",

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::control::protocol::{ArchiveStatus, DaemonStatus, Status};
+use crate::control::protocol::{ArchiveFault, ArchiveStatus, DaemonStatus, Status};
 use crate::model::NameHash;
 use crate::model::board_view::{
     AbsentView, BoardHead, FusedHead, FusedRanking, FusedView, OrderView, PageView, PlaceScore, PlaceView,
@@ -376,6 +376,12 @@ fn the_status() {
             last_commit_ms: Some(NOW_MS - 60_000),
             last_error: Some("refused".into()),
             last_error_ms: Some(NOW_MS - 2_000),
+            fault: Some(ArchiveFault {
+                kind: "unreachable".into(),
+                since_ms: NOW_MS - 75_000,
+                message: "refused".into(),
+            }),
+            resync: Some("players, key 7".into()),
         }),
         counters: BTreeMap::from([("scan.packets_sent".into(), 1_000), ("scan.spoofed".into(), 2)]),
     };
@@ -392,8 +398,9 @@ scans     1,234,567 snapshots, 0 partial, 89 missed, 0 late, 0 out of order
 by class  1: 0  2: 0  3: 0  4: 0  5: 0  6: 0  7: 0
 lag       half of the scans began within 1 ms of their due time, 99 % within 12 ms
 rounds    0
-archive   mysql://clqd@db/clqd, NOT CONNECTED, last write 1 min ago, 4,096 waiting
+archive   mysql://clqd@db/clqd, FAULT for 1 min 15 s, last complete 1 min ago, 4,096 waiting
           2 s ago: refused
+          everything is being written again, now at: players, key 7
 counters  scan.packets_sent  1,000
           scan.spoofed       2
 ",
