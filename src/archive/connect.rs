@@ -147,7 +147,12 @@ impl Archive {
 
     /// Another transaction is in the way.
     pub(super) fn report_conflict(&self, fault: &Fault) {
-        report_wait(self.waits.as_ref(), &self.target, self.doing, format!("another transaction is in the way ({fault})"));
+        report_wait(
+            self.waits.as_ref(),
+            &self.target,
+            self.doing,
+            format!("another transaction is in the way ({fault})"),
+        );
     }
 
     async fn take_lock(&mut self, settings: &ArchiveSettings, previous: &mut Option<u32>) -> Result<(), ArchiveError> {

@@ -148,8 +148,8 @@ fn classify_server(target: String, doing: &'static str, error: &ServerError) -> 
         // A row changed, lock wait timeout, deadlock.
         1020 | 1205 | 1213 => ArchiveError::Waiting { target, doing, why },
         // Full disk or table, out of memory, read-only, storage engine in trouble, a cluster's node not ready.
-        1021 | 1026 | 1030 | 1037 | 1038 | 1041 | 1047 | 1114 | 1135 | 1180 | 1206 | 1290
-        | 1792 | 1836 | 1969 | 3100 | 3101 | 3168 => ArchiveError::Busy { target, doing, why },
+        1021 | 1026 | 1030 | 1037 | 1038 | 1041 | 1047 | 1114 | 1135 | 1180 | 1206 | 1290 | 1792 | 1836 | 1969
+        | 3100 | 3101 | 3168 => ArchiveError::Busy { target, doing, why },
         _ => ArchiveError::Rejected { target, what: doing, why },
     }
 }

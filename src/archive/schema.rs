@@ -137,7 +137,8 @@ impl Archive {
 
     /// Stores the number of the state that fills this archive from now on.
     pub async fn set_state_id(&mut self, id: u64) -> Result<(), ArchiveError> {
-        let upsert = format!("INSERT INTO clq_state (one, id) VALUES (1, {id}) ON DUPLICATE KEY UPDATE id = VALUES(id)");
+        let upsert =
+            format!("INSERT INTO clq_state (one, id) VALUES (1, {id}) ON DUPLICATE KEY UPDATE id = VALUES(id)");
         self.run("clq_state", &upsert).await
     }
 

@@ -15,8 +15,8 @@
 //! A panic in here is a bug of clqd's. It is reported as a fault, and the worker starts
 //! again.
 
-use std::collections::BTreeMap;
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::hash::{BuildHasher, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -288,11 +288,7 @@ impl<S: JobSource> Worker<S> {
     }
 
     /// Writes states of the outbox, and names that came up meanwhile.
-    async fn states(
-        &mut self,
-        archive: &mut Archive,
-        rejected: &mut BTreeMap<OutboxKey, String>,
-    ) -> Result<(), Ended> {
+    async fn states(&mut self, archive: &mut Archive, rejected: &mut BTreeMap<OutboxKey, String>) -> Result<(), Ended> {
         let mut after = None;
         loop {
             let from = after.unwrap_or(FIRST_STATE);
@@ -325,7 +321,12 @@ impl<S: JobSource> Worker<S> {
             let ResyncChunk { from, next, names, states, mut postponed } = match step {
                 ResyncStep::Chunk(chunk) => *chunk,
                 ResyncStep::Later => return Ok(Resynced::Later),
-                ResyncStep::Idle => return Ok(Resynced::Done),
+                ResyncStep::Idle => {
+                    if let Some(id) = unmarked {
+                        archive.set_state_id(id).await?;
+                    }
+                    return Ok(Resynced::Done);
+                }
             };
             if is_over {
                 return Ok(Resynced::Paused { has_names: from.has_names() });

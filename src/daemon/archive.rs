@@ -10,9 +10,7 @@ use tokio::task::JoinHandle;
 use super::work::Order;
 use crate::archive::{ArchiveSettings, ArchiveStatus, Ask, JobSource, SourceGone};
 use crate::clock::Clock;
-use crate::model::archive::{
-    ArchiveJob, OutboxEntry, OutboxKey, PartAsk, ResyncCursor, ResyncStep, WeekPart,
-};
+use crate::model::archive::{ArchiveJob, OutboxEntry, OutboxKey, PartAsk, ResyncCursor, ResyncStep, WeekPart};
 
 /// A running worker.
 pub(super) struct Worker {

@@ -25,9 +25,7 @@ use crate::engine::{
     Added, AdminError, CorrectError, EngineSettings, Event, Forgotten, Notice, Outcome, RescanWhich, WindowBoards,
 };
 use crate::hot::Hot;
-use crate::model::archive::{
-    ArchiveJob, OutboxEntry, OutboxKey, PartAsk, ResyncCursor, ResyncStep, WeekPart,
-};
+use crate::model::archive::{ArchiveJob, OutboxEntry, OutboxKey, PartAsk, ResyncCursor, ResyncStep, WeekPart};
 use crate::model::view::Correction;
 use crate::model::{ServerKey, ServerUrl, WindowKey};
 use crate::scan::{ScanMode, ScanOutcome, ScanRequest};
