@@ -13,7 +13,7 @@ use clqd::archive::{Archive, ArchiveSettings, ArchiveStatus, Ask, JobSource, Sou
 use clqd::config::Config;
 use clqd::control::{Request, Row};
 use clqd::daemon::Daemon;
-use clqd::engine::EngineSettings;
+use clqd::engine::{EngineSettings, Source as _};
 use clqd::hot::Hot;
 use clqd::model::archive::{ResyncCursor, ResyncStep};
 use clqd::model::commit::{Meta, RowKey, WeekPhase, WeekState};
@@ -120,7 +120,7 @@ async fn empty_archive_is_filled_once_although_the_daemon_is_killed() {
     let jobs = hot.engine.archive_jobs(&hot.store, None, None, usize::MAX, usize::MAX).unwrap();
     hot.engine.archived(&jobs.iter().map(|(entry, _)| *entry).collect::<Vec<_>>());
     hot.commit().unwrap();
-    assert_eq!((hot.store_outbox_len(), hot.engine.resync_next()), (0, None));
+    assert_eq!((hot.store.outbox_len(), hot.engine.resync_next()), (0, None));
 
     let settings = ArchiveSettings { interval_s: 2, ..database.settings() };
     let (mut all, mut written, mut lives) = (Vec::new(), 0, 0);
@@ -163,16 +163,6 @@ async fn empty_archive_is_filled_once_although_the_daemon_is_killed() {
     let least = 2 + known + u64::from(SERVERS * PLAYERS) + 2 * u64::from(SERVERS);
     let most = least + 2 * 2 * u64::from(25 * (PLAYERS + 1));
     assert!((least - 2 * 60..=most).contains(&written), "{written} entries, at least {least} and at most {most}");
-}
-
-trait OutboxLen {
-    fn store_outbox_len(&self) -> usize;
-}
-
-impl OutboxLen for Hot {
-    fn store_outbox_len(&self) -> usize {
-        clqd::engine::Source::outbox_len(&self.store)
-    }
 }
 
 /// A million rows of a week, each of another player, on a thousand servers.

@@ -13,6 +13,20 @@ use super::split::statements;
 /// The whole schema, as shipped.
 pub const SCHEMA_SQL: &str = include_str!("../../schema.sql");
 
+/// Estimates, screening, and points that a protocol does not have.
+const STEP_2: &str = "
+ALTER TABLE player_week ADD COLUMN time_est_ms BIGINT UNSIGNED NOT NULL DEFAULT 0
+  COMMENT 'Estimated time, ms: beside what was counted, never ranked' AFTER time_ms;
+ALTER TABLE player_week ADD COLUMN points_est DOUBLE NOT NULL DEFAULT 0
+  COMMENT 'Estimated points: beside what was counted, never ranked' AFTER points;
+ALTER TABLE server ADD COLUMN bots_unidentified INT UNSIGNED NOT NULL DEFAULT 0
+  COMMENT 'Bots in the last list that could not be told from players' AFTER total_points;
+ALTER TABLE server_player MODIFY COLUMN points BIGINT NULL
+  COMMENT 'Points that the server shows; NULL: its protocol has none';
+ALTER TABLE server_player ADD COLUMN spectator BOOLEAN NOT NULL DEFAULT 0
+  COMMENT '1: looks on and does not play' AFTER player;
+";
+
 /// A schema: its version, its text, and the way there from older versions.
 #[derive(Clone, Copy, Debug)]
 pub struct Schema {
@@ -37,7 +51,7 @@ impl Schema {
     /// version here and in its last statement, and add a step, such as
     /// `Step { to: 2, sql: "ALTER TABLE player ADD COLUMN ..." }`. A new table needs no
     /// statement in its step: `schema.sql` makes it.
-    pub const CURRENT: Schema = Schema { version: 2, sql: SCHEMA_SQL, steps: &[Step { to: 2, sql: "" }] };
+    pub const CURRENT: Schema = Schema { version: 2, sql: SCHEMA_SQL, steps: &[Step { to: 2, sql: STEP_2 }] };
 }
 
 /// What a migration did.
