@@ -443,7 +443,7 @@ impl Engine {
                 engine.schedule.plan(key, record.class, now_ms);
             }
             engine.servers[index] = Some(Slot { record, series: series.map(Box::new), asked, read: None });
-            engine.watch_online(key);
+            engine.watch_online_again(key);
         }
         engine.untagged = engine.servers_untagged();
         engine.fit_windows();

@@ -20,6 +20,10 @@ const MISSED_MAX: u32 = 2;
 /// Servers looked at in one tick: 1 ms.
 const EXPIRED_PER_TICK: usize = 10_000;
 
+/// After this time an expired server is archived for certain: in ten minutes of ticks six
+/// million servers expire.
+const EXPIRY_LAG_MS_MAX: i64 = 600_000;
+
 /// When to look whether servers are still online.
 #[derive(Debug, Default)]
 pub(super) struct Online {
@@ -42,6 +46,15 @@ impl Engine {
         let class_2 = Class::new(2).expect("there are seven classes");
         let interval_ms = self.books.settings.intervals.of(class_2).unwrap_or_default();
         Some(seen_ms.saturating_add(INVISIBLE_GAP_MS.max(2 * interval_ms)))
+    }
+
+    /// The same for a server of a state that was just opened. Those that had expired
+    /// before it was written are archived as such.
+    pub(super) fn watch_online_again(&mut self, server: ServerKey) {
+        let until_ms = self.slot(server).and_then(|slot| self.online_until_ms(&slot.record));
+        if until_ms.is_some_and(|until_ms| until_ms > self.now_ms() - EXPIRY_LAG_MS_MAX) {
+            self.watch_online(server);
+        }
     }
 
     /// Notes when a server that is online stops to be, if it does not answer again.

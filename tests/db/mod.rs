@@ -175,7 +175,7 @@ impl Server {
             assert!(owned.success());
             install.arg(format!("--user={user}"));
         }
-        let output = install.output().unwrap();
+        let output = install.env("TMPDIR", folder.path()).output().unwrap();
         assert!(output.status.success(), "mariadb-install-db: {}", String::from_utf8_lossy(&output.stderr));
         std::fs::write(
             folder.path().join("init.sql"),
@@ -255,7 +255,7 @@ fn launch(mariadbd: &Path, folder: &Path, port: u16, options: &[String]) -> Chil
         "--max-allowed-packet=256K",
         "--performance-schema=OFF",
     ]);
-    command.args(options);
+    command.args(options).env("TMPDIR", folder);
     command.stdin(Stdio::piped()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap()
 }
 
