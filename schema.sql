@@ -38,6 +38,13 @@ CREATE TABLE IF NOT EXISTS clq_schema_version (
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
   COMMENT='Versions of the schema that were applied to this database';
 
+CREATE TABLE IF NOT EXISTS clq_state (
+  one TINYINT UNSIGNED NOT NULL COMMENT '1: there is at most one row',
+  id  BIGINT UNSIGNED  NOT NULL COMMENT 'Random number that is in the state, too. Delete the row, and clqd writes everything again',
+  PRIMARY KEY (one)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+  COMMENT='Which state directory of clqd fills this archive';
+
 CREATE TABLE IF NOT EXISTS clq_number (
   n INT NOT NULL COMMENT 'A whole number, 0 to 9999',
   PRIMARY KEY (n)
@@ -92,9 +99,10 @@ CREATE TABLE IF NOT EXISTS server (
   slots           INT UNSIGNED     NOT NULL COMMENT 'Places for players; 0: the protocol does not tell',
   class           TINYINT UNSIGNED NOT NULL COMMENT 'Scan class, 1 (every 2 minutes) to 7',
   missed          INT UNSIGNED     NOT NULL COMMENT 'Scans missed since the last snapshot',
-  players         INT UNSIGNED     NOT NULL COMMENT 'Players now, bots left out',
+  players         INT UNSIGNED     NOT NULL COMMENT 'Players now, bots left out; 0 where the server does not answer any more',
   assumed_players INT UNSIGNED     NOT NULL COMMENT 'Median of the last three counts of players',
   total_points    BIGINT           NOT NULL COMMENT 'Sum of the points in the last complete list',
+  bots_unidentified INT UNSIGNED   NOT NULL DEFAULT 0 COMMENT 'Bots in the last list that could not be told from players',
   added_ms        BIGINT           NOT NULL COMMENT 'When the server became known, Unix ms',
   last_scan_ms    BIGINT           NULL COMMENT 'When it was last asked, Unix ms; NULL: never',
   last_seen_ms    BIGINT           NULL COMMENT 'When it last answered, Unix ms; NULL: never',
@@ -132,17 +140,26 @@ CREATE TABLE IF NOT EXISTS server_tag (
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC
   COMMENT='Tags of servers';
 
+CREATE TABLE IF NOT EXISTS server_screened (
+  server     INT UNSIGNED NOT NULL COMMENT 'Key of the server',
+  reason     VARCHAR(40)  NOT NULL COMMENT 'Check that applied, such as frozen_list',
+  applied_ms BIGINT       NOT NULL COMMENT 'When it last applied, Unix ms',
+  PRIMARY KEY (server, reason)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC
+  COMMENT='Why lists of a server, or parts of them, were not used within the last 7 days';
+
 CREATE TABLE IF NOT EXISTS server_player (
   server  INT UNSIGNED NOT NULL COMMENT 'Key of the server',
   place   INT UNSIGNED NOT NULL COMMENT 'Place in the list of the server, from 1',
   name    VARCHAR(256) NOT NULL COMMENT 'Normalised name',
   display VARCHAR(256) NOT NULL COMMENT 'Name as seen, colour codes and all; cut to 256 characters',
-  points  BIGINT       NOT NULL COMMENT 'Points that the server shows',
+  points  BIGINT       NULL COMMENT 'Points that the server shows; NULL: its protocol has none',
   player  INT UNSIGNED NULL COMMENT 'Key of the player; NULL: a name that is not ranked',
+  spectator BOOLEAN    NOT NULL DEFAULT 0 COMMENT '1: looks on and does not play',
   PRIMARY KEY (server, place),
   KEY server_player_by_player (player)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC
-  COMMENT='The last complete list of players of each server, bots left out';
+  COMMENT='The last complete list of players of each server that answers, bots left out';
 
 -- Weeks ------------------------------------------------------------------
 
@@ -165,7 +182,9 @@ CREATE TABLE IF NOT EXISTS player_week (
   measured_ms     BIGINT UNSIGNED NOT NULL COMMENT 'Measured time, ms',
   starts          INT UNSIGNED    NOT NULL COMMENT 'Times that the player entered',
   time_ms         BIGINT UNSIGNED NOT NULL COMMENT 'Time: measured time and 60 s for each start, ms',
+  time_est_ms     BIGINT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'Estimated time, ms: beside what was counted, never ranked',
   points          BIGINT          NOT NULL COMMENT 'Points collected',
+  points_est      DOUBLE          NOT NULL DEFAULT 0 COMMENT 'Estimated points: beside what was counted, never ranked',
   elo             DOUBLE          NOT NULL COMMENT 'ELO rating; shown rounded half up',
   elo_rounds      INT UNSIGNED    NOT NULL COMMENT 'Rounds that the rating comes from',
   clq1            BIGINT UNSIGNED NOT NULL COMMENT 'CLQ1: sum of the ten best segments of 720 s, thousandths of a point',
@@ -228,7 +247,7 @@ SELECT pw.week, w.label AS week_label, sw.closed, pw.server, s.url, s.hostname, 
   pw.clq1_position, pw.clq2_position, pw.elo_position, pw.points_position, pw.time_position,
   pw.clq1, pw.clq1 / 7200000e0 AS clq1_points_per_second, pw.clq2,
   pw.elo, FLOOR(pw.elo + 0.5e0) AS elo_shown, pw.elo_rounds,
-  pw.points, pw.time_ms, pw.measured_ms, pw.starts
+  pw.points, pw.points_est, pw.time_ms, pw.time_est_ms, pw.measured_ms, pw.starts
 FROM player_week pw
 JOIN server s ON s.server = pw.server
 JOIN player p ON p.player = pw.player
@@ -271,18 +290,26 @@ WHERE s.removed = 0 AND s.greylist IS NULL;
 -- Servers now. Greylisted ones are shown, with the reason.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_servers AS
 SELECT s.server, s.url, s.hostname, s.game, g.name AS game_name, s.map, m.name AS map_name, s.players,
-  s.assumed_players, s.slots, s.class, s.missed, s.total_points, s.server_rank, s.rank_week,
+  s.assumed_players, s.slots, s.class, s.missed, s.total_points, s.bots_unidentified, s.server_rank, s.rank_week,
   s.added_ms, s.last_scan_ms, s.last_seen_ms, s.greylist
 FROM server s
 LEFT JOIN game g ON g.game = s.game
 LEFT JOIN map m ON m.map = s.map
 WHERE s.removed = 0;
 
--- Who is, or was last, on which server.
+-- Who is on which server. Servers that do not answer any more (three scans missed in a
+-- row, or no answer for 20 minutes) have nobody here, and 0 players in clq_servers.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_online AS
-SELECT sp.server, s.url, s.hostname, s.last_seen_ms, s.missed, sp.place, sp.name, sp.display, sp.points, sp.player
+SELECT sp.server, s.url, s.hostname, s.last_seen_ms, s.missed, sp.place, sp.name, sp.display, sp.points, sp.player, sp.spectator
 FROM server_player sp
 JOIN server s ON s.server = sp.server
+WHERE s.removed = 0;
+
+-- Why lists of servers were not used. A reason is reported for 7 days.
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_screened AS
+SELECT sc.server, s.url, s.hostname, sc.reason, sc.applied_ms
+FROM server_screened sc
+JOIN server s ON s.server = sc.server
 WHERE s.removed = 0;
 
 -- Series -----------------------------------------------------------------
@@ -399,5 +426,5 @@ DELIMITER ;
 
 -- Last: the version, where none stands yet. `clqd migrate` moves it on.
 INSERT INTO clq_schema_version (version, applied_ms)
-SELECT 1, FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000) FROM DUAL
+SELECT 2, FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000) FROM DUAL
 WHERE NOT EXISTS (SELECT 1 FROM clq_schema_version);

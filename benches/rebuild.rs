@@ -112,8 +112,8 @@ fn settings(config: &Config, window: &str) -> anyhow::Result<EngineSettings> {
 }
 
 /// As the daemon's by default: files of 64 MB, each packed when it is full.
-fn recorder(log: &Path) -> std::io::Result<Recorder> {
-    Recorder::open(RecorderSettings { path: log.to_owned(), rotate_bytes: 64 << 20, keep_files: 0 })
+fn recorder(log: &Path) -> anyhow::Result<Recorder> {
+    Ok(Recorder::open(RecorderSettings { path: log.to_owned(), rotate_bytes: 64 << 20, keep_files: 0 })?)
 }
 
 /// The engine's thread of the daemon, as far as a rebuild concerns it.

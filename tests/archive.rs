@@ -7,13 +7,20 @@
 
 mod db;
 
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use clqd::archive::{Archive, ArchiveError, ArchiveSettings, ArchiveStatus, Routines, Schema, Step};
+use clqd::archive::{
+    Archive, ArchiveError, ArchiveSettings, ArchiveStatus, Ask, FaultKind, JobSource, Routines, Schema, SourceGone,
+    Step,
+};
 use clqd::model::archive::{ListEntry, PlayerSpan, PlayerWeekArchive, ServerArchive, WeekArchive};
 use clqd::model::server::SeriesRecord;
-use clqd::model::{ArchiveJob, GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey};
-use tokio::sync::watch;
+use clqd::model::{ArchiveJob, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, WeekKey};
+use mysql_async::prelude::Queryable;
+use tokio::sync::{oneshot, watch};
 
 use db::proxy::{Plan, Proxy};
 use db::world::{Outbox, assert_same, read};
@@ -92,6 +99,24 @@ async fn an_older_schema_is_brought_along_even_after_an_interruption() {
     let error = archive.check_schema().await.unwrap_err();
     assert!(error.to_string().contains("newer"), "{error}");
     assert_eq!(archive.migrate_to(&NEXT).await.unwrap().from, Some(NEXT.version));
+}
+
+#[tokio::test]
+async fn schema_of_version_1_becomes_the_current_one() {
+    const FIRST: Schema = Schema { version: 1, sql: include_str!("fixtures/schema-1.sql"), steps: &[] };
+    let (old, new) = (Database::new().await, migrated().await);
+    let mut archive = open(&old).await;
+    archive.migrate_to(&FIRST).await.unwrap();
+    assert_eq!(archive.migrate().await.unwrap().from, Some(1));
+    archive.check_schema().await.unwrap();
+    let columns = "SELECT table_name, column_name, ordinal_position, column_type, is_nullable, \
+                   COALESCE(column_default, 'none') FROM information_schema.columns WHERE table_schema = DATABASE() \
+                   ORDER BY 1, 3";
+    assert_eq!(old.rows(columns).await, new.rows(columns).await);
+    let outbox = Outbox::new(20);
+    outbox.with(|world| (0..100).for_each(|_| world.step()));
+    archive.write(&outbox.with(|world| world.jobs())).await.unwrap();
+    assert_same(&read(&old).await, &outbox.with(|world| world.tables()), "in the old tables");
 }
 
 #[tokio::test]
@@ -788,6 +813,205 @@ async fn a_running_worker_comes_back_when_the_database_does() {
     assert_same(&read(&database).await, &outbox.with(|world| world.tables()), "at the end");
 }
 
+// Faults -----------------------------------------------------------------
+
+/// A worker until it is stopped.
+struct Running {
+    stop: oneshot::Sender<()>,
+    worker: tokio::task::JoinHandle<()>,
+    seen: watch::Receiver<ArchiveStatus>,
+}
+
+fn start<S: JobSource + 'static>(settings: ArchiveSettings, source: S) -> Running {
+    let (status, seen) = watch::channel(ArchiveStatus::default());
+    let (stop, stopped) = oneshot::channel::<()>();
+    let stop_it = async { _ = stopped.await };
+    let worker = tokio::spawn(clqd::archive::run(settings, source, || 42, stop_it, status));
+    Running { stop, worker, seen }
+}
+
+impl Running {
+    async fn until(&mut self, what: impl FnMut(&ArchiveStatus) -> bool) -> ArchiveStatus {
+        let within = Duration::from_secs(120);
+        tokio::time::timeout(within, self.seen.wait_for(what)).await.expect("it comes in time").unwrap().clone()
+    }
+
+    async fn stop(self) {
+        self.stop.send(()).unwrap();
+        self.worker.await.unwrap();
+    }
+}
+
+/// A source with a bug, for as long as a test wants it.
+#[derive(Clone)]
+struct Buggy {
+    outbox: Outbox,
+    is_fixed: Arc<AtomicBool>,
+}
+
+impl JobSource for Buggy {
+    async fn next(&self, ask: Ask) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceGone> {
+        assert!(self.is_fixed.load(Ordering::Relaxed), "a bug");
+        self.outbox.next(ask).await
+    }
+
+    async fn done(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceGone> {
+        self.outbox.done(entries).await
+    }
+}
+
+#[tokio::test]
+async fn panicked_worker_is_a_fault_and_starts_again() {
+    let database = migrated().await;
+    let outbox = Outbox::new(16);
+    let source = Buggy { outbox: outbox.clone(), is_fixed: Arc::default() };
+    let mut running = start(database.settings(), source.clone());
+    let status = running.until(|it| it.restarts >= 3).await;
+    let fault = status.fault.expect("the panic is a fault");
+    assert_eq!((fault.kind, status.connected), (FaultKind::Panic, false));
+    assert!(fault.message.contains("a bug"), "{}", fault.message);
+    source.is_fixed.store(true, Ordering::Relaxed);
+    let status = running.until(|it| it.passes > 0).await;
+    assert_eq!(status.fault, None);
+    running.stop().await;
+    assert_same(&read(&database).await, &outbox.with(|world| world.tables()), "after the bug");
+}
+
+#[tokio::test]
+async fn locked_table_is_a_fault_until_a_pass_succeeds() {
+    let database = migrated().await;
+    let mut lock = database.conn().await;
+    lock.query_drop("LOCK TABLES player WRITE").await.unwrap();
+    let settings = ArchiveSettings { query_timeout_ms: 4_000, ..database.settings() };
+    let mut running = start(settings, Outbox::new(17));
+    // Before any attempt has failed.
+    let status = running.until(|it| it.fault.is_some()).await;
+    let fault = status.fault.unwrap();
+    assert_eq!((status.failures, fault.kind), (0, FaultKind::Waiting));
+    assert!(fault.message.contains("player"), "{}", fault.message);
+    // While it tries again, too.
+    running.until(|it| it.failures >= 1).await;
+    let status = running.until(|it| it.connected).await;
+    assert!(status.fault.is_some(), "{status:?}");
+    lock.query_drop("UNLOCK TABLES").await.unwrap();
+    let status = running.until(|it| it.passes > 0).await;
+    assert_eq!(status.fault, None);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn locked_row_is_a_fault_until_a_pass_succeeds() {
+    let database = migrated().await;
+    let outbox = Outbox::new(18);
+    drain(database.settings(), &outbox).await;
+    outbox.with(|world| world.touch_all());
+    let mut lock = database.conn().await;
+    lock.query_drop("START TRANSACTION").await.unwrap();
+    lock.query_drop("UPDATE player SET display = 'x' WHERE player = 1").await.unwrap();
+    let mut running = start(database.settings(), outbox);
+    let status = running.until(|it| it.fault.is_some()).await;
+    assert_eq!((status.failures, status.fault.unwrap().kind), (0, FaultKind::Waiting));
+    lock.query_drop("ROLLBACK").await.unwrap();
+    let status = running.until(|it| it.passes > 0).await;
+    assert_eq!((status.failures, status.fault), (0, None));
+    running.stop().await;
+}
+
+/// Collects what is logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn fault_is_logged_when_it_begins_changes_and_ends() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    let _here = tracing::subscriber::set_default(subscriber);
+    let database = Database::new().await;
+    let proxy = Proxy::to(database.address()).await;
+    // Cut off some times, each after it was connected; then there are no tables.
+    proxy.plan([Plan::Refuse; 5]);
+    let mut running = start(database.settings_by(proxy.address), Outbox::new(19));
+    running.until(|it| it.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Schema)).await;
+    let status = running.until(|it| it.failures >= 12).await;
+    assert_eq!((status.connected, status.passes), (false, 0));
+    let mut archive = loop {
+        match Archive::connect(&database.settings()).await {
+            Ok(archive) => break archive,
+            Err(error) => assert!(matches!(error, ArchiveError::Taken { .. }), "{error}"),
+        }
+    };
+    archive.migrate().await.unwrap();
+    archive.close().await;
+    running.until(|it| it.passes > 0).await;
+    running.stop().await;
+    let logged = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let of_archive: Vec<&str> = logged.lines().filter(|line| line.contains("archive")).collect();
+    let lines = |words: &str| of_archive.iter().filter(|line| line.contains(words)).count();
+    assert_eq!((lines("archive fault: "), lines("fault has ended")), (1, 1), "{logged}");
+    // The migration may be in the way once.
+    let changes = lines("fault has changed");
+    assert!((1..=3).contains(&changes) && of_archive.len() == 2 + changes, "{logged}");
+}
+
+// Text -------------------------------------------------------------------
+
+const ODD_NAME: &str = "ß名😀";
+
+async fn name_is_whole(database: &Database) {
+    let hex: String = ODD_NAME.bytes().map(|byte| format!("{byte:02X}")).collect();
+    assert_eq!(database.rows("SELECT HEX(name) FROM player").await, [[hex]]);
+}
+
+#[tokio::test]
+async fn text_is_whole_where_the_server_ignores_the_clients_character_set() {
+    let options =
+        ["--skip-character-set-client-handshake", "--character-set-server=latin1", "--init-connect=SET NAMES latin1"];
+    let server = tokio::task::spawn_blocking(move || Server::start_with(&options)).await.unwrap();
+    let database = Database::in_server(Arc::new(server)).await;
+    // init_connect does not run for accounts that may do everything.
+    database.run("CREATE USER 'plain'@'%' IDENTIFIED BY 'plain'").await;
+    database.run("GRANT ALL PRIVILEGES ON clqd.* TO 'plain'@'%'").await;
+    let plain = ArchiveSettings { url: database.url().replace("test:test", "plain:plain"), ..database.settings() };
+    for settings in [database.settings(), plain] {
+        let mut archive = Archive::connect(&settings).await.unwrap();
+        archive.migrate().await.unwrap();
+        archive.write(&[player(1, ODD_NAME)]).await.unwrap();
+        name_is_whole(&database).await;
+        database.run("DELETE FROM player").await;
+        archive.close().await;
+    }
+}
+
+#[tokio::test]
+async fn session_that_damages_text_is_refused() {
+    let database = migrated().await;
+    let proxy = Proxy::to(database.address()).await;
+    for (from, to, want) in [
+        ("SET NAMES utf8mb4", "SET NAMES latin1 ", "character_set_client"),
+        // The variables are right, and characters of four bytes are lost.
+        ("😀", "????", "would damage"),
+    ] {
+        proxy.plan([Plan::AlterUp(from.as_bytes(), to.as_bytes())]);
+        let error = Archive::connect(&database.settings_by(proxy.address)).await.err().expect("it is refused");
+        assert!(matches!(error, ArchiveError::Charset { .. }), "{error}");
+        assert!(error.to_string().contains(want), "{error}");
+    }
+    let mut archive = Archive::connect(&database.settings_by(proxy.address)).await.unwrap();
+    archive.write(&[player(1, ODD_NAME)]).await.unwrap();
+    name_is_whole(&database).await;
+}
+
 // Reading ----------------------------------------------------------------
 
 #[tokio::test]
@@ -920,7 +1144,7 @@ async fn a_website_needs_no_more_than_to_read_and_execute() {
     let views = database
         .rows("SELECT table_name FROM information_schema.views WHERE table_schema = DATABASE() ORDER BY table_name")
         .await;
-    assert_eq!(views.len(), 11, "{views:?}");
+    assert_eq!(views.len(), 12, "{views:?}");
     for view in views.iter().flatten() {
         let query = format!("SELECT * FROM {view}");
         let rows: Vec<mysql_async::Row> = mysql_async::prelude::Queryable::query(&mut conn, query).await.unwrap();

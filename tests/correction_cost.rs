@@ -57,6 +57,9 @@ impl Source for Counting<'_> {
     fn gone(&self, player: PlayerKey) -> Result<Option<Gone>, StoreError> {
         self.one(self.store.gone(player))
     }
+    fn gone_after(&self, after: Option<PlayerKey>, most: usize) -> Result<Vec<PlayerKey>, StoreError> {
+        self.all(self.store.gone_after(after, most))
+    }
     fn row(&self, key: RowKey) -> Result<Option<WeekRow>, StoreError> {
         self.one(self.store.row(key))
     }

@@ -5,6 +5,8 @@
 //!
 //! Without a database (`archive` has one) and without a daemon (`daemon` has).
 
+mod scans;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -296,7 +298,7 @@ impl Town {
 
     /// What waits for the archive, or once more all of it; it is taken.
     fn archived(&mut self) -> BTreeMap<OutboxKey, ArchiveJob> {
-        let mut all = BTreeMap::new();
+        let mut all: BTreeMap<_, _> = scans::resync(self.hot()).into_iter().map(|job| (job.key(), job)).collect();
         loop {
             let now_ms = self.now_ms();
             self.hot().handle(Event::Tick { now_ms }).unwrap();
@@ -476,7 +478,7 @@ fn two_names_become_one_person() {
     // Merged on: all names lead to the last, and what waits for the archive too.
     let (_, bones) = town.merge("Klesk", "Bones").unwrap();
     assert_eq!([town.key("Klesk"), town.key("Visor")], [Some(bones); 2]);
-    town.hot().engine.archive_anew();
+    town.hot().engine.archive_found(None, 1);
     let jobs = town.archived();
     for gone in [klesk, visor] {
         assert_eq!(jobs[&OutboxKey::Player(gone)], ArchiveJob::PlayerGone { key: gone, into: Some(bones) });
@@ -600,7 +602,7 @@ fn any_row_of_corrections() {
             town.boards();
             told.extend(town.archived());
         }
-        town.hot().engine.archive_anew();
+        town.hot().engine.archive_found(None, 1);
         let anew = town.archived();
         let players = |jobs: &BTreeMap<OutboxKey, ArchiveJob>| {
             jobs.values().filter(|it| matches!(it, ArchiveJob::Player { .. })).count()

@@ -30,7 +30,9 @@ const FROM_MS: i64 = 1_764_064_800_000; // Tuesday 2025-11-25 10:00 UTC
 const WEEK_OVER_MS: i64 = 1_764_547_200_000 + 60_000;
 
 fn open(dir: &Path) -> Hot {
-    let engine = EngineSettings { archive: true, archive_part_rows: PART_ROWS, ..EngineSettings::default() };
+    let mut engine = EngineSettings { archive: true, archive_part_rows: PART_ROWS, ..EngineSettings::default() };
+    // One server has more new players in an hour than it may have in a day.
+    engine.rules.screen.enabled = false;
     Hot::open(dir, StoreSettings { cache_bytes: 64 << 20, create: true }, engine).unwrap()
 }
 

@@ -6,6 +6,7 @@
 //! How the boards of games and tags are ordered is told by `boards_equal_oracle`.
 
 mod db;
+mod scans;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -224,6 +225,7 @@ fn answers_agree(hot: &Hot, week: WeekKey, setting: &Setting) {
 
 /// Writes what waits to be archived; it leaves the outbox.
 async fn archive(hot: &mut Hot, archive: &mut Archive) {
+    archive.write(&scans::resync(hot)).await.unwrap();
     let jobs = hot.engine.archive_jobs(&hot.store, None, None, 100_000, 1_000_000).unwrap();
     let (entries, jobs): (Vec<_>, Vec<_>) = jobs.into_iter().unzip();
     archive.write(&jobs.into_iter().flatten().collect::<Vec<_>>()).await.unwrap();

@@ -2,18 +2,21 @@
 //! same once it is back, and so does everything of a state that had no archive
 //! before. Without a database: an archive here is a map from keys to values.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use clqd::engine::{EngineSettings, Event, Outcome, Source};
 use clqd::fleet::{History, Settings, World, address};
 use clqd::hot::Hot;
-use clqd::model::{ArchiveJob, OutboxKey, ServerUrl};
+use clqd::model::archive::{ResyncChunk, ResyncCursor, ResyncStep};
+use clqd::model::{ArchiveJob, OutboxKey, ServerKey, ServerUrl};
 use clqd::store::StoreSettings;
 
 const FROM_MS: i64 = 1_764_460_800_000; // Sunday 2025-11-30 00:00 UTC
 const HOUR_MS: i64 = 3_600_000;
 const SERVERS: u32 = 40;
+/// Names or servers in one chunk of a resync.
+const CHUNK: usize = 20;
 
 type Archived = BTreeMap<OutboxKey, ArchiveJob>;
 
@@ -44,16 +47,30 @@ fn play(hot: &mut Hot, hours: std::ops::Range<i64>, mut meanwhile: impl FnMut(&m
     hot.settle(to).unwrap();
 }
 
-/// One batch of at most 20 entries, as the archive's worker takes it. Returns
-/// whether there was one.
+/// One chunk of a resync and one batch of at most 20 entries, as the archive's worker
+/// takes them. Returns whether there was any.
 fn archive_some(hot: &mut Hot, archived: &mut Archived) -> bool {
+    let chunk = chunk(hot);
+    if let Some(chunk) = &chunk {
+        archived.extend(chunk.names.iter().chain(&chunk.states).map(|job| (job.key(), job.clone())));
+        assert!(hot.engine.resynced(chunk.from, chunk.next, &chunk.postponed));
+    }
     hot.commit().unwrap();
     let jobs = hot.engine.archive_jobs(&hot.store, None, None, 20, 10_000).unwrap();
     let entries: Vec<_> = jobs.iter().map(|(entry, _)| *entry).collect();
     archived.extend(jobs.into_iter().filter_map(|(entry, job)| Some((entry.key, job?))));
     hot.engine.archived(&entries);
     hot.commit().unwrap();
-    !entries.is_empty()
+    chunk.is_some() || !entries.is_empty()
+}
+
+/// The next chunk of a resync, not acknowledged.
+fn chunk(hot: &mut Hot) -> Option<Box<ResyncChunk>> {
+    hot.commit().unwrap();
+    match hot.engine.resync_chunk(&hot.store, None, CHUNK, 1_000).unwrap() {
+        ResyncStep::Chunk(chunk) => Some(chunk),
+        ResyncStep::Later | ResyncStep::Idle => None,
+    }
 }
 
 fn archive_all(hot: &mut Hot, archived: &mut Archived) {
@@ -118,7 +135,7 @@ fn an_archive_that_is_empty_again_gets_everything() {
     let (mut first, mut second) = (Archived::new(), Archived::new());
     archive_all(&mut hot, &mut first);
     assert_eq!(hot.store.outbox_len(), 0);
-    hot.engine.archive_anew();
+    assert_eq!(hot.engine.archive_found(None, 1), 1);
     archive_all(&mut hot, &mut second);
     assert_eq!(with_content(second), with_content(first));
 }
@@ -136,4 +153,83 @@ fn a_state_without_an_archive_is_archived_when_it_gets_one() {
     let mut archived = Archived::new();
     archive_all(&mut hot, &mut archived);
     assert_eq!(with_content(archived), with_content(expected()));
+}
+
+/// The database says each time that it is the archive which this state fills, as in
+/// every pass of the worker; in the middle the daemon is killed.
+#[test]
+fn resync_in_progress_survives_restart_and_never_begins_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut hot = open(dir.path(), true, 1_000_000);
+    play(&mut hot, 12..26, |_| {});
+    archive_all(&mut hot, &mut Archived::new());
+    assert_eq!(hot.engine.archive_found(None, 7), 7);
+
+    let mut jobs = Vec::new();
+    let mut chunks = 0;
+    let mut at = ResyncCursor::START;
+    while let Some(chunk) = chunk(&mut hot) {
+        assert!(chunk.from == at && chunk.next > at, "{at:?}, then {:?} to {:?}", chunk.from, chunk.next);
+        // The name of a server's player may come up a second time, later.
+        jobs.extend(chunk.names.iter().chain(&chunk.states).map(ArchiveJob::key));
+        assert!(hot.engine.resynced(chunk.from, chunk.next, &chunk.postponed));
+        at = chunk.next;
+        chunks += 1;
+        if chunks % 3 == 0 {
+            hot.commit().unwrap();
+            drop(hot);
+            std::thread::sleep(std::time::Duration::from_millis(200)); // sled lets its lock go a little late
+            hot = open(dir.path(), true, 1_000_000);
+        }
+        assert_eq!(hot.engine.archive_found(Some(7), 8), 7, "it is the same archive");
+    }
+    assert_eq!((at, hot.engine.resync_next()), (ResyncCursor::End, None));
+
+    let all: BTreeSet<OutboxKey> = jobs.iter().copied().collect();
+    let count = |is: fn(&OutboxKey) -> bool| all.iter().filter(|key| is(key)).count() as u64;
+    let status = hot.engine.status();
+    assert_eq!(count(|key| matches!(key, OutboxKey::Server(_))), status.servers);
+    assert_eq!(count(|key| matches!(key, OutboxKey::Player(_))), status.players_known);
+    assert_eq!(count(|key| matches!(key, OutboxKey::Week { .. })), status.servers * status.weeks.len() as u64);
+    let twice = jobs.len() - all.len();
+    assert!(twice as u64 <= status.players_online, "{twice} names twice, {} online", status.players_online);
+    let position = |key: &OutboxKey| jobs.iter().position(|it| it == key).unwrap();
+    let last_server = position(&OutboxKey::Server(ServerKey(SERVERS)));
+    let players = jobs[..last_server].iter().filter(|key| matches!(key, OutboxKey::Player(_))).count() as u64;
+    // The last servers may share their chunk with the first of all players.
+    let most = status.players_online + CHUNK as u64;
+    assert!(players <= most && most < status.players_known, "servers come before other players: {players}");
+
+    // Another archive, or this one made empty, is filled from the start.
+    assert_eq!(hot.engine.archive_found(Some(8), 9), 9);
+    assert_eq!(hot.engine.resync_next(), Some(ResyncCursor::START));
+}
+
+/// A row of an outbox that dropped something in the middle of a resync is not lost.
+#[test]
+fn entry_dropped_during_resync_repeats_it_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut hot = open(dir.path(), true, 1_000_000);
+    play(&mut hot, 12..20, |_| {});
+    archive_all(&mut hot, &mut Archived::new());
+    hot.engine.archive_found(None, 7);
+    while hot.engine.resync_next() < Some(ResyncCursor::WEEKS) {
+        let chunk = chunk(&mut hot).unwrap();
+        hot.engine.resynced(chunk.from, chunk.next, &chunk.postponed);
+    }
+    hot.commit().unwrap();
+    drop(hot);
+    std::thread::sleep(std::time::Duration::from_millis(200)); // sled lets its lock go a little late
+    // No entry has room.
+    let mut hot = open(dir.path(), true, 0);
+    play(&mut hot, 20..24, |_| {});
+    drop(hot);
+    std::thread::sleep(std::time::Duration::from_millis(200)); // sled lets its lock go a little late
+    let mut hot = open(dir.path(), true, 1_000_000);
+    let mut starts = 0;
+    while let Some(chunk) = chunk(&mut hot) {
+        starts += usize::from(chunk.from == ResyncCursor::START);
+        hot.engine.resynced(chunk.from, chunk.next, &chunk.postponed);
+    }
+    assert_eq!(starts, 1, "it went on to the end, and then began once more");
 }

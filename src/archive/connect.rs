@@ -1,5 +1,5 @@
-//! A connection to the archive as clqd wants it: its own session settings, a
-//! time limit on everything, and alone.
+//! A connection to the archive as clqd wants it: its own session settings, text as
+//! utf8mb4 (which is checked), a time limit on everything, and alone.
 //!
 //! Alone: a connection holds a lock named after its database for as long as it
 //! lives. So two daemons cannot write one archive by turns, and a connection
@@ -7,10 +7,12 @@
 //! has the lock: no old value overtakes a newer one. The lock belongs to one
 //! database server; a cluster with several writing nodes does not share it.
 
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mysql_async::prelude::{FromRow, Queryable};
-use mysql_async::{Conn, DriverError, Row};
+use mysql_async::{Conn, DriverError, Error as MysqlError, Row};
 
 use super::error::{ArchiveError, Fault};
 use super::settings::ArchiveSettings;
@@ -23,6 +25,12 @@ const STATEMENT_BYTES_MAX: usize = 1 << 20;
 /// that time the lock of a vanished machine is free again.
 const SILENCE_S_MAX: u32 = 120;
 
+/// A statement that has had no answer for so long is reported while it goes on.
+const WAIT_REPORTED_AFTER: Duration = Duration::from_secs(5);
+
+/// A text with characters of one to four bytes in UTF-8.
+const CHARSET_PROBE: &str = "aß名😀";
+
 /// An open archive. After an error other than `Rejected`, `Foreign` or `Busy`
 /// it is to be dropped and opened anew.
 pub struct Archive {
@@ -31,7 +39,13 @@ pub struct Archive {
     pub(super) batch_rows_max: usize,
     pub(super) statement_bytes_max: usize,
     query_timeout: Duration,
+    /// What the running statement is about, for messages.
+    pub(super) doing: &'static str,
+    waits: Option<Waits>,
 }
+
+/// Takes reports of waits that are not errors yet.
+pub(super) type Waits = Arc<dyn Fn(ArchiveError) + Send + Sync>;
 
 impl Archive {
     /// Connects, and waits some seconds at most for the archive's lock.
@@ -50,7 +64,10 @@ impl Archive {
         let conn = match tokio::time::timeout(within, Conn::new(opts)).await {
             Ok(Ok(conn)) => conn,
             Ok(Err(error)) => return Err(Fault::from(error).classify(&target, "connect")),
-            Err(_) => return Err(Fault::Timeout.classify(&target, "connect")),
+            Err(_) => {
+                let why = "no answer within archive.connect_timeout_ms".to_owned();
+                return Err(ArchiveError::Unreachable { target, doing: "connect", why });
+            }
         };
         let mut archive = Archive {
             conn,
@@ -58,6 +75,8 @@ impl Archive {
             batch_rows_max: settings.batch_rows_max as usize,
             statement_bytes_max: STATEMENT_BYTES_MAX,
             query_timeout,
+            doing: "connect",
+            waits: None,
         };
         archive.prepare_session(settings).await?;
         archive.take_lock(settings, previous).await?;
@@ -73,15 +92,67 @@ impl Archive {
     async fn prepare_session(&mut self, settings: &ArchiveSettings) -> Result<(), ArchiveError> {
         // A lock of a row must give up before the statement's own time is over.
         let lock_s = (settings.query_timeout_ms / 3_000).max(1);
+        // The server may ignore the character set of the handshake
+        // (skip-character-set-client-handshake), and init_connect may change it.
+        self.run("session", "SET NAMES utf8mb4").await?;
         let session = format!(
             "SET SESSION sql_mode='STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit=1, \
              wait_timeout={SILENCE_S_MAX}, innodb_lock_wait_timeout={lock_s}"
         );
         self.run("session", &session).await?;
+        self.check_charset().await?;
         let packet: Option<u64> = self.first("session", "SELECT @@max_allowed_packet").await?;
         // Half: a statement ends with the row that passes the limit.
         self.statement_bytes_max = STATEMENT_BYTES_MAX.min(packet.unwrap_or(1 << 20) as usize / 2);
         Ok(())
+    }
+
+    /// Refuses a session in which text would be stored otherwise than it is sent.
+    async fn check_charset(&mut self) -> Result<(), ArchiveError> {
+        const VARIABLES: [&str; 3] = ["character_set_client", "character_set_connection", "character_set_results"];
+        let select = format!("SELECT {}", VARIABLES.map(|name| format!("COALESCE(@@{name}, 'NULL')")).join(", "));
+        let found: Option<(String, String, String)> = self.first("session", &select).await?;
+        let refuse = |target: &str, why: String| Err(ArchiveError::Charset { target: target.to_owned(), why });
+        let Some((client, connection, results)) = found else {
+            return refuse(&self.target, "the session's character set cannot be read".to_owned());
+        };
+        for (name, value) in VARIABLES.iter().zip([client, connection, results]) {
+            if value != "utf8mb4" {
+                let why = format!(
+                    "{name} of the session is {value} after SET NAMES utf8mb4; look for a proxy or server that changes it"
+                );
+                return refuse(&self.target, why);
+            }
+        }
+        let select = format!("SELECT HEX('{CHARSET_PROBE}'), '{CHARSET_PROBE}'");
+        // What comes back need not be UTF-8.
+        let found: Option<(Vec<u8>, Vec<u8>)> = self.first("session", &select).await?;
+        let (stored, back) = found.unwrap_or_default();
+        let sent: String = CHARSET_PROBE.bytes().map(|byte| format!("{byte:02X}")).collect();
+        if stored != sent.as_bytes() || back != CHARSET_PROBE.as_bytes() {
+            let why = format!(
+                "of {CHARSET_PROBE:?} ({sent}) the server understands {} and returns {:?}; make it take utf8mb4 from clients",
+                String::from_utf8_lossy(&stored),
+                String::from_utf8_lossy(&back)
+            );
+            return refuse(&self.target, why);
+        }
+        Ok(())
+    }
+
+    /// Reports waits from now on.
+    pub(super) fn report_waits(&mut self, waits: Waits) {
+        self.waits = Some(waits);
+    }
+
+    /// Another transaction is in the way.
+    pub(super) fn report_conflict(&self, fault: &Fault) {
+        report_wait(
+            self.waits.as_ref(),
+            &self.target,
+            self.doing,
+            format!("another transaction is in the way ({fault})"),
+        );
     }
 
     async fn take_lock(&mut self, settings: &ArchiveSettings, previous: &mut Option<u32>) -> Result<(), ArchiveError> {
@@ -109,6 +180,7 @@ impl Archive {
 
     /// Runs a statement.
     pub(super) async fn run(&mut self, doing: &'static str, sql: &str) -> Result<(), ArchiveError> {
+        self.doing = doing;
         self.attempt(sql).await.map_err(|fault| fault.classify(&self.target, doing))
     }
 
@@ -117,16 +189,16 @@ impl Archive {
     where
         T: FromRow + Send + 'static,
     {
+        self.doing = doing;
         let rows: Result<Vec<T>, Fault> = self.rows(sql).await;
         rows.map(|rows| rows.into_iter().next()).map_err(|fault| fault.classify(&self.target, doing))
     }
 
     /// Runs a statement; the fault is not yet classified.
     pub(super) async fn attempt(&mut self, sql: &str) -> Result<(), Fault> {
-        match tokio::time::timeout(self.query_timeout, self.conn.query_drop(sql)).await {
-            Ok(result) => result.map_err(Fault::from),
-            Err(_) => Err(Fault::Timeout),
-        }
+        let Archive { conn, target, doing, waits, query_timeout, .. } = self;
+        let report = |why| report_wait(waits.as_ref(), target, doing, why);
+        answered(conn.query_drop(sql), *query_timeout, report).await
     }
 
     /// All rows of an answer.
@@ -134,12 +206,35 @@ impl Archive {
     where
         T: FromRow + Send + 'static,
     {
-        let rows: Vec<Row> = match tokio::time::timeout(self.query_timeout, self.conn.query(sql)).await {
-            Ok(result) => result?,
-            Err(_) => return Err(Fault::Timeout),
-        };
+        let Archive { conn, target, doing, waits, query_timeout, .. } = self;
+        let report = |why| report_wait(waits.as_ref(), target, doing, why);
+        let rows: Vec<Row> = answered(conn.query(sql), *query_timeout, report).await?;
         rows.into_iter()
             .map(|row| T::from_row_opt(row).map_err(|error| Fault::Mysql(DriverError::FromRow { row: error.0 }.into())))
             .collect()
+    }
+}
+
+/// Waits for an answer up to a limit, and reports a long wait before that.
+async fn answered<T>(
+    answer: impl Future<Output = Result<T, MysqlError>>,
+    limit: Duration,
+    report: impl Fn(String),
+) -> Result<T, Fault> {
+    let mut answer = pin!(answer);
+    let reported_after = WAIT_REPORTED_AFTER.min(limit / 4);
+    if let Ok(result) = tokio::time::timeout(reported_after, &mut answer).await {
+        return result.map_err(Fault::from);
+    }
+    report(format!("no answer for {} s; the table may be locked by another connection", reported_after.as_secs_f32()));
+    match tokio::time::timeout(limit - reported_after, answer).await {
+        Ok(result) => result.map_err(Fault::from),
+        Err(_) => Err(Fault::Timeout),
+    }
+}
+
+fn report_wait(waits: Option<&Waits>, target: &str, doing: &'static str, why: String) {
+    if let Some(waits) = waits {
+        waits(ArchiveError::Waiting { target: target.to_owned(), doing, why });
     }
 }

@@ -11,10 +11,16 @@ pub enum ArchiveError {
     /// The config.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// No answer: down, unreachable, too slow, or the connection was lost.
+    /// Down, unreachable, or the connection was lost.
     #[error("archive {target} cannot be reached ({doing}): {why}")]
     Unreachable { target: String, doing: &'static str, why: String },
-    /// It answers, but cannot now: full, read-only, locked, shutting down.
+    /// A statement gets no answer, or another transaction is in the way.
+    #[error("archive {target} does not answer a statement on {doing}: {why}")]
+    Waiting { target: String, doing: &'static str, why: String },
+    /// Text would be damaged on its way.
+    #[error("archive {target} would damage text, so nothing is written: {why}")]
+    Charset { target: String, why: String },
+    /// It answers, but cannot now: full, read-only, shutting down.
     #[error("archive {target} cannot do it now ({doing}): {why}")]
     Busy { target: String, doing: &'static str, why: String },
     /// Who we are or what we may do.
@@ -61,6 +67,16 @@ impl From<MysqlError> for Fault {
     }
 }
 
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Fault::Mysql(MysqlError::Server(error)) => write!(f, "{}, error {}", error.message, error.code),
+            Fault::Mysql(error) => error.fmt(f),
+            Fault::Timeout => f.write_str("no answer"),
+        }
+    }
+}
+
 impl Fault {
     /// Number of the server's error; 0 where it is not the server's.
     pub fn code(&self) -> u16 {
@@ -90,7 +106,9 @@ impl Fault {
         let target = target.to_owned();
         match self {
             Fault::Timeout => {
-                ArchiveError::Unreachable { target, doing, why: "no answer within the time allowed".into() }
+                let why = "no answer within archive.query_timeout_ms; the table may be locked by another connection, \
+                           or this connection is dead";
+                ArchiveError::Waiting { target, doing, why: why.into() }
             }
             Fault::Mysql(MysqlError::Server(error)) => classify_server(target, doing, &error),
             Fault::Mysql(MysqlError::Driver(DriverError::UnknownAuthPlugin { name })) => {
@@ -127,9 +145,11 @@ fn classify_server(target: String, doing: &'static str, error: &ServerError) -> 
         1040 | 1053 | 1077..=1079 | 1152 | 1159 | 1161 | 1203 | 1226 | 1317 | 1927 | 3024 | 4031 => {
             ArchiveError::Unreachable { target, doing, why }
         }
-        // Conflicts, full disk or table, out of memory, read-only, storage engine in trouble, a cluster's node not ready.
-        1020 | 1205 | 1213 | 1021 | 1026 | 1030 | 1037 | 1038 | 1041 | 1047 | 1114 | 1135 | 1180 | 1206 | 1290
-        | 1792 | 1836 | 1969 | 3100 | 3101 | 3168 => ArchiveError::Busy { target, doing, why },
+        // A row changed, lock wait timeout, deadlock.
+        1020 | 1205 | 1213 => ArchiveError::Waiting { target, doing, why },
+        // Full disk or table, out of memory, read-only, storage engine in trouble, a cluster's node not ready.
+        1021 | 1026 | 1030 | 1037 | 1038 | 1041 | 1047 | 1114 | 1135 | 1180 | 1206 | 1290 | 1792 | 1836 | 1969
+        | 3100 | 3101 | 3168 => ArchiveError::Busy { target, doing, why },
         _ => ArchiveError::Rejected { target, what: doing, why },
     }
 }
@@ -146,6 +166,7 @@ mod tests {
                 ArchiveError::Refused { .. } => "refused",
                 ArchiveError::Schema { .. } => "schema",
                 ArchiveError::Unreachable { .. } => "unreachable",
+                ArchiveError::Waiting { .. } => "waiting",
                 ArchiveError::Busy { .. } => "busy",
                 ArchiveError::Rejected { .. } => "rejected",
                 other => panic!("{other}"),
@@ -157,7 +178,8 @@ mod tests {
             (1146, "schema"),
             (1053, "unreachable"),
             (1114, "busy"),
-            (1213, "busy"),
+            (1213, "waiting"),
+            (1205, "waiting"),
             (1264, "rejected"),
             (1406, "rejected"),
         ] {

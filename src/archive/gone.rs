@@ -16,6 +16,7 @@ impl Archive {
     /// Returns the number of rows written. Once it is done, doing it again finds
     /// nothing to do.
     pub(super) async fn put_gone(&mut self, player: PlayerKey, into: Option<PlayerKey>) -> Result<u64, Halt> {
+        self.doing = "player";
         let mut rows = 0;
         let listed = match into {
             Some(into) => {

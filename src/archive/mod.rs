@@ -11,7 +11,7 @@
 //! - [`connect`]: a connection as clqd wants it, alone in its archive.
 //! - [`schema`]: applying `schema.sql`; [`split`] cuts it into statements.
 //! - [`sql`]: text of SQL statements.
-//! - [`settings`], [`error`]: what the admin says, and is told.
+//! - [`settings`], [`error`], [`report`]: what the admin sets, and sees.
 //!
 //! Everything may be repeated. A commit whose acknowledgement was lost is
 //! written again; what is written is values, never differences.
@@ -22,6 +22,7 @@ mod connect;
 mod error;
 mod gone;
 mod parts;
+mod report;
 mod schema;
 mod settings;
 mod split;
@@ -32,7 +33,8 @@ mod write;
 pub use connect::Archive;
 pub use error::ArchiveError;
 pub use parts::Wrote;
+pub use report::{ArchiveFault, ArchiveStatus, FaultKind};
 pub use schema::{Migrated, Routines, SCHEMA_SQL, Schema, Step};
 pub use settings::{ArchiveSettings, SettingsError};
 pub use split::statements;
-pub use worker::{ArchiveStatus, Ask, JobSource, SourceGone, run};
+pub use worker::{Ask, JobSource, SourceGone, run};

@@ -34,6 +34,7 @@ impl Archive {
 
     /// All parts are written.
     pub async fn commit_parts(&mut self) -> Result<Wrote, ArchiveError> {
+        self.doing = "commit";
         match self.attempt("COMMIT").await {
             Ok(()) => Ok(Wrote::Done { rows: 0 }),
             Err(fault) => self.end_by(Halt::Fault { fault, doing: "commit" }).await,
@@ -53,6 +54,7 @@ impl Archive {
     async fn end_by(&mut self, halt: Halt) -> Result<Wrote, ArchiveError> {
         match halt {
             Halt::Fault { fault, .. } if fault.is_conflict() => {
+                self.report_conflict(&fault);
                 self.take_back().await?;
                 Ok(Wrote::Lost)
             }

@@ -13,6 +13,20 @@ use super::split::statements;
 /// The whole schema, as shipped.
 pub const SCHEMA_SQL: &str = include_str!("../../schema.sql");
 
+/// Estimates, screening, and points that a protocol does not have.
+const STEP_2: &str = "
+ALTER TABLE player_week ADD COLUMN time_est_ms BIGINT UNSIGNED NOT NULL DEFAULT 0
+  COMMENT 'Estimated time, ms: beside what was counted, never ranked' AFTER time_ms;
+ALTER TABLE player_week ADD COLUMN points_est DOUBLE NOT NULL DEFAULT 0
+  COMMENT 'Estimated points: beside what was counted, never ranked' AFTER points;
+ALTER TABLE server ADD COLUMN bots_unidentified INT UNSIGNED NOT NULL DEFAULT 0
+  COMMENT 'Bots in the last list that could not be told from players' AFTER total_points;
+ALTER TABLE server_player MODIFY COLUMN points BIGINT NULL
+  COMMENT 'Points that the server shows; NULL: its protocol has none';
+ALTER TABLE server_player ADD COLUMN spectator BOOLEAN NOT NULL DEFAULT 0
+  COMMENT '1: looks on and does not play' AFTER player;
+";
+
 /// A schema: its version, its text, and the way there from older versions.
 #[derive(Clone, Copy, Debug)]
 pub struct Schema {
@@ -35,8 +49,9 @@ pub struct Step {
 impl Schema {
     /// What this clqd writes. To change a table: change `schema.sql`, raise the
     /// version here and in its last statement, and add a step, such as
-    /// `Step { to: 2, sql: "ALTER TABLE player ADD COLUMN ..." }`.
-    pub const CURRENT: Schema = Schema { version: 1, sql: SCHEMA_SQL, steps: &[] };
+    /// `Step { to: 2, sql: "ALTER TABLE player ADD COLUMN ..." }`. A new table needs no
+    /// statement in its step: `schema.sql` makes it.
+    pub const CURRENT: Schema = Schema { version: 2, sql: SCHEMA_SQL, steps: &[Step { to: 2, sql: STEP_2 }] };
 }
 
 /// What a migration did.
@@ -129,10 +144,16 @@ impl Archive {
         Err(ArchiveError::Schema { target: self.target.clone(), why })
     }
 
-    /// Whether nothing was archived here yet: a new database, or one made anew.
-    pub async fn is_empty(&mut self) -> Result<bool, ArchiveError> {
-        let any = self.rows::<u32>("SELECT server FROM server LIMIT 1").await;
-        any.map(|rows| rows.is_empty()).map_err(|fault| fault.classify(&self.target, "look at"))
+    /// The number of the state that fills this archive; `None`: none does yet.
+    pub async fn state_id(&mut self) -> Result<Option<u64>, ArchiveError> {
+        self.first("clq_state", "SELECT id FROM clq_state WHERE one = 1").await
+    }
+
+    /// Stores the number of the state that fills this archive from now on.
+    pub async fn set_state_id(&mut self, id: u64) -> Result<(), ArchiveError> {
+        let upsert =
+            format!("INSERT INTO clq_state (one, id) VALUES (1, {id}) ON DUPLICATE KEY UPDATE id = VALUES(id)");
+        self.run("clq_state", &upsert).await
     }
 
     async fn schema_version(&mut self) -> Result<Option<u32>, ArchiveError> {

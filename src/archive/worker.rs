@@ -7,22 +7,35 @@
 //! keys once, in their order, so that things which change all the time cannot
 //! hold it. While the database is away it waits, longer each time up to a
 //! limit, and nothing is lost: what is pending stays with the source.
+//!
+//! An archive that is new or incomplete gets a resync, chunk by chunk, in the same
+//! passes: names, then servers, then all players, then weeks. Until all names are
+//! there, states from the outbox wait, since they may refer to any name.
+//!
+//! A panic in here is a bug of clqd's. It is reported as a fault, and the worker starts
+//! again.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::hash::{BuildHasher, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use serde::Serialize;
 use tokio::sync::{Notify, watch};
 
 use crate::model::ServerKey;
-use crate::model::archive::{ArchiveJob, OutboxEntry, OutboxKey, PartAsk, WeekArchive, WeekPart};
+use crate::model::archive::{
+    ArchiveJob, OutboxEntry, OutboxKey, PartAsk, ResyncChunk, ResyncCursor, ResyncStep, WeekArchive, WeekPart,
+};
 
 use super::connect::Archive;
 use super::error::ArchiveError;
 use super::parts::Wrote;
+use super::report::{ArchiveStatus, FaultKind, Report};
 use super::settings::ArchiveSettings;
 use super::write::CONFLICT_TRIES_MAX;
 
@@ -35,6 +48,9 @@ const ASK_ROWS_MAX: usize = 20_000;
 /// Pause between two steps in which a source puts a long week in order: it has
 /// other things to do.
 const STEP_PAUSE: Duration = Duration::from_millis(20);
+
+/// Pause before a resync is tried again that waits for a shorter outbox.
+const RESYNC_PAUSE: Duration = Duration::from_secs(1);
 
 /// Steps after which the database is told that somebody is still there.
 const STEPS_PER_STAY: u32 = 500;
@@ -75,10 +91,27 @@ pub trait JobSource: Send + Sync {
     /// longer exists is not handed out. What is handed out must be durable.
     fn next(&self, ask: Ask) -> impl Future<Output = Result<Vec<(OutboxEntry, ArchiveJob)>, SourceGone>> + Send;
 
-    /// The archive is empty: whatever was archived elsewhere before is to be
-    /// handed out again.
-    fn anew(&self) -> impl Future<Output = Result<(), SourceGone>> + Send {
-        async { Ok(()) }
+    /// Which state the archive says it is filled by. Returns the number that it must
+    /// have from now on, which is durable; another than `found` begins a resync.
+    fn archive_found(&self, found: Option<u64>) -> impl Future<Output = Result<u64, SourceGone>> + Send {
+        async move { Ok(found.unwrap_or_default()) }
+    }
+
+    /// The chunk of a resync at a position, or at the first that is not acknowledged.
+    /// What is handed out must be durable.
+    fn resync(&self, _from: Option<ResyncCursor>) -> impl Future<Output = Result<ResyncStep, SourceGone>> + Send {
+        async { Ok(ResyncStep::Idle) }
+    }
+
+    /// The chunk from one position to another is in the archive, except for
+    /// `postponed`. Returns whether the resync goes on behind it.
+    fn resynced(
+        &self,
+        _from: ResyncCursor,
+        _next: ResyncCursor,
+        _postponed: Vec<OutboxKey>,
+    ) -> impl Future<Output = Result<bool, SourceGone>> + Send {
+        async { Ok(false) }
     }
 
     /// A part of a week that was handed out as [`ArchiveJob::LongWeek`], or a step
@@ -93,50 +126,21 @@ pub trait JobSource: Send + Sync {
     fn done(&self, entries: Vec<OutboxEntry>) -> impl Future<Output = Result<(), SourceGone>> + Send;
 }
 
-/// How the archive fares. Counts are since the worker started.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct ArchiveStatus {
-    /// `user@host:port/database`.
-    pub target: String,
-    /// The last attempt reached the archive and could write.
-    pub connected: bool,
-    /// When everything that was pending had last been written, Unix ms.
-    pub last_success_ms: Option<i64>,
-    pub last_error: Option<String>,
-    pub last_error_ms: Option<i64>,
-    /// Passes that wrote everything, and attempts that failed.
-    pub passes: u64,
-    pub failures: u64,
-    pub entries_written: u64,
-    pub rows_written: u64,
-    /// Entries that the database does not take; they stay pending.
-    pub rejected: u64,
-}
-
 /// Runs until `stop` resolves, and then until everything is written or
 /// `drain_s_max` is over; or until the source is gone. `now_ms` tells the
 /// time, Unix ms, for the status only.
 pub async fn run<S: JobSource>(
     settings: ArchiveSettings,
     source: S,
-    now_ms: impl Fn() -> i64,
+    now_ms: impl Fn() -> i64 + Send + Sync + 'static,
     stop: impl Future<Output = ()>,
     status: watch::Sender<ArchiveStatus>,
 ) {
     let stopping = AtomicBool::new(false);
     let wake = Notify::new();
     let drain_s_max = settings.drain_s_max;
-    status.send_modify(|it| it.target = settings.target());
-    let mut worker = Worker {
-        settings,
-        source,
-        now_ms,
-        status,
-        previous: None,
-        spoke: Spoke::Nothing,
-        rejected: BTreeMap::new(),
-        wait_ms: 0,
-    };
+    let report = Arc::new(Report::new(status, now_ms, settings.target()));
+    let mut worker = Worker { settings, source, report, previous: None, rejected: BTreeMap::new(), wait_ms: 0 };
     let out_of_time = async {
         stop.await;
         stopping.store(true, Ordering::Relaxed);
@@ -145,7 +149,7 @@ pub async fn run<S: JobSource>(
     };
     tokio::select! {
         biased;
-        () = worker.passes(&stopping, &wake) => {}
+        () = worker.supervised(&stopping, &wake) => {}
         () = out_of_time => {
             tracing::warn!(
                 seconds = drain_s_max,
@@ -155,28 +159,17 @@ pub async fn run<S: JobSource>(
     }
 }
 
-struct Worker<S, N> {
+struct Worker<S> {
     settings: ArchiveSettings,
     source: S,
-    now_ms: N,
-    status: watch::Sender<ArchiveStatus>,
+    report: Arc<Report>,
     /// The last connection that asked for the lock; it may still live at the
     /// other end.
     previous: Option<u32>,
-    spoke: Spoke,
     /// What the database does not take, and why.
     rejected: BTreeMap<OutboxKey, String>,
     /// The wait after the last failure.
     wait_ms: u32,
-}
-
-/// What was last logged of the connection: each change is logged once.
-#[derive(PartialEq, Eq)]
-enum Spoke {
-    Nothing,
-    Up,
-    /// By kind of error; the messages of one kind may differ from time to time.
-    Down(std::mem::Discriminant<ArchiveError>),
 }
 
 /// What there was among names.
@@ -189,6 +182,17 @@ enum Names {
 
 fn is_gone(job: &ArchiveJob) -> bool {
     matches!(job, ArchiveJob::PlayerGone { .. })
+}
+
+/// What became of a resync in one pass.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Resynced {
+    /// None is in progress any more.
+    Done,
+    /// The outbox has to become shorter first.
+    Later,
+    /// It goes on in the next pass. `has_names`: every name is in the archive.
+    Paused { has_names: bool },
 }
 
 /// Why a pass ended early.
@@ -209,57 +213,162 @@ impl From<ArchiveError> for Ended {
     }
 }
 
-impl<S: JobSource, N: Fn() -> i64> Worker<S, N> {
+impl<S: JobSource> Worker<S> {
+    /// Passes until the end, whatever panics.
+    async fn supervised(&mut self, stopping: &AtomicBool, wake: &Notify) {
+        while let Err(panic) = unwound(self.passes(stopping, wake)).await {
+            let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+            let text = text.unwrap_or("no message");
+            let wait = self.next_wait();
+            let message = format!("the archive's worker panicked, which is a bug of clqd's: {text}; it starts again");
+            self.report.fault(FaultKind::Panic, &message);
+            self.report.update(|it| {
+                it.connected = false;
+                it.failures += 1;
+                it.restarts += 1;
+            });
+            self.pause(wait, stopping, wake).await;
+        }
+    }
+
     async fn passes(&mut self, stopping: &AtomicBool, wake: &Notify) {
         loop {
             // A pass that began before the stop may have passed by what the
             // engine wrote last.
             let last = stopping.load(Ordering::Relaxed);
             let wait = match self.pass().await {
-                Ok(()) if last => return,
-                Ok(()) => Duration::from_millis(u64::from(self.settings.interval_s) * 500),
+                Ok(Resynced::Done) if last => return,
+                Ok(Resynced::Paused { .. }) => continue,
+                Ok(Resynced::Later) => RESYNC_PAUSE,
+                Ok(Resynced::Done) => self.half_interval(),
                 Err(Ended::Source) => return,
                 Err(Ended::Archive(error)) => self.failed(&error),
             };
-            let in_a_hurry = stopping.load(Ordering::Relaxed);
-            if in_a_hurry && self.wait_ms == 0 {
-                continue;
-            }
-            tokio::select! {
-                () = tokio::time::sleep(wait) => {}
-                () = wake.notified(), if !in_a_hurry => self.wait_ms = 0,
-            }
+            self.pause(wait, stopping, wake).await;
         }
     }
 
-    /// Writes everything that is pending, once.
-    async fn pass(&mut self) -> Result<(), Ended> {
+    /// Waits; a stop shortens the wait.
+    async fn pause(&mut self, wait: Duration, stopping: &AtomicBool, wake: &Notify) {
+        let in_a_hurry = stopping.load(Ordering::Relaxed);
+        if in_a_hurry && self.wait_ms == 0 {
+            return;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = wake.notified(), if !in_a_hurry => self.wait_ms = 0,
+        }
+    }
+
+    fn half_interval(&self) -> Duration {
+        Duration::from_millis(u64::from(self.settings.interval_s) * 500)
+    }
+
+    /// Writes everything that is pending, once, and half an interval's worth of a
+    /// resync.
+    async fn pass(&mut self) -> Result<Resynced, Ended> {
         let mut archive = Archive::reconnect(&self.settings, &mut self.previous).await?;
         archive.check_schema().await?;
-        self.up();
-        if archive.is_empty().await? {
-            self.source.anew().await?;
-        }
+        self.report.connected();
+        let report = self.report.clone();
+        archive.report_waits(Arc::new(move |error: ArchiveError| report.fault(error.kind(), &error.to_string())));
+        let found = archive.state_id().await?;
+        let id = self.source.archive_found(found).await?;
         let mut rejected = BTreeMap::new();
         self.names(&mut archive, &mut rejected).await?;
+        let unmarked = Some(id).filter(|_| found != Some(id));
+        let resynced = self.resync(&mut archive, &mut rejected, unmarked).await?;
+        if resynced != (Resynced::Paused { has_names: false }) {
+            self.states(&mut archive, &mut rejected).await?;
+        }
+        archive.close().await;
+        self.previous = None;
+        self.finished(rejected, resynced);
+        Ok(resynced)
+    }
+
+    /// Writes states of the outbox, and names that came up meanwhile.
+    async fn states(&mut self, archive: &mut Archive, rejected: &mut BTreeMap<OutboxKey, String>) -> Result<(), Ended> {
         let mut after = None;
         loop {
             let from = after.unwrap_or(FIRST_STATE);
             let jobs = self.source.next(ask(Some(from), None)).await?;
-            let Some((last, _)) = jobs.last() else { break };
+            let Some((last, _)) = jobs.last() else { return Ok(()) };
             let last = last.key;
             // Names that came up since: these jobs may refer to them. And if
             // somebody is no more, they may still speak of him.
-            if self.names(&mut archive, &mut rejected).await? == Names::SomebodyGone {
+            if self.names(archive, rejected).await? == Names::SomebodyGone {
                 continue;
             }
             after = Some(last);
-            self.write(&mut archive, jobs, &mut rejected).await?;
+            self.write(archive, jobs, rejected).await?;
         }
-        archive.close().await;
-        self.previous = None;
-        self.finished(rejected);
-        Ok(())
+    }
+
+    /// Goes on with a resync, if one is in progress, for half an interval. `unmarked` is
+    /// the number that the archive must get: not before something was written, so that
+    /// the archive of another state, which refuses our names, keeps its own.
+    async fn resync(
+        &mut self,
+        archive: &mut Archive,
+        rejected: &mut BTreeMap<OutboxKey, String>,
+        mut unmarked: Option<u64>,
+    ) -> Result<Resynced, Ended> {
+        let mut half_interval = pin!(tokio::time::sleep(self.half_interval()));
+        let mut is_over = false;
+        let mut step = self.source.resync(None).await?;
+        loop {
+            let ResyncChunk { from, next, names, states, mut postponed } = match step {
+                ResyncStep::Chunk(chunk) => *chunk,
+                ResyncStep::Later => return Ok(Resynced::Later),
+                ResyncStep::Idle => {
+                    if let Some(id) = unmarked {
+                        archive.set_state_id(id).await?;
+                    }
+                    return Ok(Resynced::Done);
+                }
+            };
+            if is_over {
+                return Ok(Resynced::Paused { has_names: from.has_names() });
+            }
+            self.report.update(|it| it.resync = Some(from.to_string()));
+            let this = if states.is_empty() {
+                names
+            } else {
+                let written = write_each(archive, &names).await?;
+                postponed.extend(self.written(&names, written));
+                if self.names(archive, rejected).await? == Names::SomebodyGone {
+                    step = self.source.resync(Some(from)).await?;
+                    continue;
+                }
+                states
+            };
+            // The next chunk is read while the database works on this one. From here
+            // until its names are written nothing of the outbox is.
+            let (written, following) = tokio::join!(write_each(archive, &this), self.source.resync(Some(next)));
+            postponed.extend(self.written(&this, written?));
+            if let Some(id) = unmarked.take() {
+                archive.set_state_id(id).await?;
+            }
+            step = match self.source.resynced(from, next, postponed).await? {
+                true if next != ResyncCursor::End => following?,
+                _ => self.source.resync(None).await?,
+            };
+            tokio::select! {
+                biased;
+                () = &mut half_interval, if !is_over => is_over = true,
+                () = std::future::ready(()) => {}
+            }
+        }
+    }
+
+    /// Counts what was written of a resync. Returns what the database does not take.
+    fn written(&self, jobs: &[ArchiveJob], written: Written) -> Vec<OutboxKey> {
+        self.report.update(|it| {
+            it.entries_written += (jobs.len() - written.rejected.len()) as u64;
+            it.rows_written += written.rows;
+        });
+        written.rejected.into_iter().map(|(at, _)| jobs[at].key()).collect()
     }
 
     async fn names(
@@ -303,32 +412,21 @@ impl<S: JobSource, N: Fn() -> i64> Worker<S, N> {
         jobs: Vec<(OutboxEntry, ArchiveJob)>,
         rejected: &mut BTreeMap<OutboxKey, String>,
     ) -> Result<(), Ended> {
-        let (mut entries, jobs): (Vec<OutboxEntry>, Vec<ArchiveJob>) = jobs.into_iter().unzip();
-        let rows = match archive.write(&jobs).await {
-            Ok(rows) => rows,
-            Err(error) if error.is_rejected() => {
-                let mut rows = 0;
-                let mut taken = Vec::new();
-                for (entry, job) in entries.into_iter().zip(&jobs) {
-                    match archive.write(std::slice::from_ref(job)).await {
-                        Ok(more) => {
-                            rows += more;
-                            taken.push(entry);
-                        }
-                        Err(error) if error.is_rejected() => _ = rejected.insert(entry.key, error.to_string()),
-                        Err(error) => return Err(error.into()),
-                    }
-                }
-                entries = taken;
-                rows
+        let (entries, jobs): (Vec<OutboxEntry>, Vec<ArchiveJob>) = jobs.into_iter().unzip();
+        let written = write_each(archive, &jobs).await?;
+        let mut refused = written.rejected.into_iter().peekable();
+        let mut taken = Vec::with_capacity(entries.len());
+        for (at, entry) in entries.into_iter().enumerate() {
+            match refused.next_if(|(refused, _)| *refused == at) {
+                Some((_, why)) => _ = rejected.insert(entry.key, why),
+                None => taken.push(entry),
             }
-            Err(error) => return Err(error.into()),
-        };
-        self.status.send_modify(|it| {
-            it.entries_written += entries.len() as u64;
-            it.rows_written += rows;
+        }
+        self.report.update(|it| {
+            it.entries_written += taken.len() as u64;
+            it.rows_written += written.rows;
         });
-        self.source.done(entries).await?;
+        self.source.done(taken).await?;
         Ok(())
     }
 
@@ -351,7 +449,7 @@ impl<S: JobSource, N: Fn() -> i64> Worker<S, N> {
         self.source.part(PartAsk::Done { moment }).await?;
         match written {
             Ok(Some(rows)) => {
-                self.status.send_modify(|it| {
+                self.report.update(|it| {
                     it.entries_written += 1;
                     it.rows_written += rows;
                 });
@@ -421,51 +519,89 @@ impl<S: JobSource, N: Fn() -> i64> Worker<S, N> {
         Ok(None)
     }
 
-    fn up(&mut self) {
-        if self.spoke != Spoke::Up {
-            tracing::info!(archive = self.settings.target(), "archive connected");
-            self.spoke = Spoke::Up;
-        }
-        self.status.send_modify(|it| it.connected = true);
-    }
-
-    fn finished(&mut self, rejected: BTreeMap<OutboxKey, String>) {
-        let now_ms = (self.now_ms)();
+    fn finished(&mut self, rejected: BTreeMap<OutboxKey, String>, resynced: Resynced) {
         self.wait_ms = 0;
         for (key, why) in &rejected {
             if self.rejected.get(key) != Some(why) {
                 tracing::error!(?key, "{why}");
             }
         }
-        self.status.send_modify(|it| {
+        let now_ms = self.report.now_ms();
+        self.report.update(|it| {
             it.passes += 1;
             it.rejected = rejected.len() as u64;
-            match rejected.values().next() {
-                None => it.last_success_ms = Some(now_ms),
-                Some(why) => (it.last_error, it.last_error_ms) = (Some(why.clone()), Some(now_ms)),
+            if resynced == Resynced::Done {
+                it.resync = None;
+                if rejected.is_empty() {
+                    it.last_success_ms = Some(now_ms);
+                }
             }
         });
+        match rejected.values().next() {
+            None => self.report.over(),
+            Some(why) => {
+                let message = format!("{} entries stay pending, the first: {why}", rejected.len());
+                self.report.fault(FaultKind::Rejected, &message);
+            }
+        }
         self.rejected = rejected;
     }
 
     /// Returns how long to wait.
     fn failed(&mut self, error: &ArchiveError) -> Duration {
-        let kind = Spoke::Down(std::mem::discriminant(error));
-        if self.spoke != kind {
-            tracing::warn!("{error}; trying again, nothing is lost");
-            self.spoke = kind;
-        }
-        let now_ms = (self.now_ms)();
-        self.status.send_modify(|it| {
+        self.report.fault(error.kind(), &error.to_string());
+        self.report.update(|it| {
             it.connected = false;
             it.failures += 1;
-            it.last_error = Some(error.to_string());
-            it.last_error_ms = Some(now_ms);
         });
+        self.next_wait()
+    }
+
+    /// How long to wait after a failure: longer each time.
+    fn next_wait(&mut self) -> Duration {
         let (min, max) = (self.settings.retry_ms_min, self.settings.retry_ms_max);
         self.wait_ms = self.wait_ms.saturating_mul(2).clamp(min, max);
         jittered(self.wait_ms)
     }
+}
+
+/// What became of jobs.
+struct Written {
+    rows: u64,
+    /// Jobs that the database does not take, by index, and why.
+    rejected: Vec<(usize, String)>,
+}
+
+/// Writes jobs; where one is rejected, the others.
+async fn write_each(archive: &mut Archive, jobs: &[ArchiveJob]) -> Result<Written, ArchiveError> {
+    match archive.write(jobs).await {
+        Ok(rows) => Ok(Written { rows, rejected: Vec::new() }),
+        Err(error) if error.is_rejected() => {
+            let mut written = Written { rows: 0, rejected: Vec::new() };
+            for (at, job) in jobs.iter().enumerate() {
+                match archive.write(std::slice::from_ref(job)).await {
+                    Ok(rows) => written.rows += rows,
+                    Err(error) if error.is_rejected() => written.rejected.push((at, error.to_string())),
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(written)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The output of a future, or what it panicked with.
+async fn unwound<T>(future: impl Future<Output = T>) -> Result<T, Box<dyn Any + Send>> {
+    let mut future = pin!(future);
+    std::future::poll_fn(|context| {
+        // What the panic leaves behind is the worker, whose fields are whole values.
+        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+            Ok(poll) => poll.map(Ok),
+            Err(panic) => std::task::Poll::Ready(Err(panic)),
+        }
+    })
+    .await
 }
 
 fn ask(after: Option<OutboxKey>, before: Option<OutboxKey>) -> Ask {

@@ -49,6 +49,7 @@ const SERVER: Table = Table {
         "players",
         "assumed_players",
         "total_points",
+        "bots_unidentified",
         "added_ms",
         "last_scan_ms",
         "last_seen_ms",
@@ -77,9 +78,11 @@ const SERVER_SERIES: Table = Table {
     key_columns: 1,
 };
 const SERVER_TAG: Table = Table { name: "server_tag", columns: &["server", "tag"], key_columns: 2 };
+const SERVER_SCREENED: Table =
+    Table { name: "server_screened", columns: &["server", "reason", "applied_ms"], key_columns: 2 };
 const SERVER_PLAYER: Table = Table {
     name: "server_player",
-    columns: &["server", "place", "name", "display", "points", "player"],
+    columns: &["server", "place", "name", "display", "points", "player", "spectator"],
     key_columns: 2,
 };
 const SERVER_WEEK: Table =
@@ -93,7 +96,9 @@ const PLAYER_WEEK: Table = Table {
         "measured_ms",
         "starts",
         "time_ms",
+        "time_est_ms",
         "points",
+        "points_est",
         "elo",
         "elo_rounds",
         "clq1",
@@ -131,6 +136,8 @@ enum Kind {
 
 const TAGS: Owned = Owned { table: "server_tag", group: None, member: "server", key: &[("tag", Kind::Text)] };
 const LISTED: Owned = Owned { table: "server_player", group: None, member: "server", key: &[("place", Kind::Number)] };
+const SCREENED: Owned =
+    Owned { table: "server_screened", group: None, member: "server", key: &[("reason", Kind::Text)] };
 const SERIES: Owned = Owned { table: "server_series", group: None, member: "server", key: &[] };
 const PLAYERS: Owned =
     Owned { table: "player_week", group: Some("week"), member: "server", key: &[("player", Kind::Number)] };
@@ -191,6 +198,7 @@ impl Archive {
             match self.transaction(batch).await {
                 Ok(rows) => return Ok(rows),
                 Err(Halt::Fault { fault, .. }) if fault.is_conflict() && tries < CONFLICT_TRIES_MAX => {
+                    self.report_conflict(&fault);
                     self.run("rollback", "ROLLBACK").await?;
                     tokio::time::sleep(Duration::from_millis(10 << tries)).await;
                     tries += 1;
@@ -210,6 +218,7 @@ impl Archive {
     }
 
     async fn transaction(&mut self, batch: &Batch<'_>) -> Result<u64, Halt> {
+        self.doing = "begin";
         self.attempt("START TRANSACTION").await.doing("begin")?;
         let rows = match batch {
             Batch::Games(games) => self.put_games(games).await?,
@@ -219,6 +228,7 @@ impl Archive {
             Batch::Servers(servers) => self.put_servers(servers).await?,
             Batch::Weeks(weeks) => self.put_weeks(weeks).await?,
         };
+        self.doing = "commit";
         self.attempt("COMMIT").await.doing("commit")?;
         Ok(rows)
     }
@@ -259,6 +269,7 @@ impl Archive {
         let mut state = self.upsert(&SERVER);
         let mut series = self.upsert(&SERVER_SERIES);
         let mut tags = self.upsert(&SERVER_TAG);
+        let mut screened = self.upsert(&SERVER_SCREENED);
         let mut listed = self.upsert(&SERVER_PLAYER);
         for server in servers {
             let key = server.key.0;
@@ -267,7 +278,10 @@ impl Archive {
                 row.opt_uint(server.game.map(|game| game.0)).opt_uint(server.map.map(|map| map.0));
                 row.uint(server.slots).uint(server.class).uint(server.missed);
                 row.uint(server.players).uint(server.assumed_players).int(server.total_points);
-                row.int(server.added_ms).opt_int(server.last_scan_ms).opt_int(server.last_seen_ms);
+                row.uint(server.bots_unidentified)
+                    .int(server.added_ms)
+                    .opt_int(server.last_scan_ms)
+                    .opt_int(server.last_seen_ms);
                 row.opt_uint(server.rank).opt_uint(server.rank_week.map(|week| week.0));
                 row.opt_text(server.greylist.as_deref().map(|why| fit(why, GREYLIST_CHARS))).bool(server.removed);
             });
@@ -283,16 +297,19 @@ impl Archive {
             for tag in server.tags.iter().map(|tag| fit(tag, TAG_CHARS)).collect::<BTreeSet<_>>() {
                 tags.row(|row| _ = row.uint(key).text(tag));
             }
+            for it in &server.screened {
+                screened.row(|row| _ = row.uint(key).text(it.reason.name()).int(it.applied_ms));
+            }
             for (place, entry) in (1_u32..).zip(&server.list) {
                 listed.row(|row| {
                     row.uint(key).uint(place).text(fit(&entry.name, NAME_BYTES_MAX));
-                    row.text(fit(&entry.display, NAME_BYTES_MAX)).int(entry.points.unwrap_or(0));
-                    row.opt_uint(entry.player.map(|player| player.0));
+                    row.text(fit(&entry.display, NAME_BYTES_MAX)).opt_int(entry.points);
+                    row.opt_uint(entry.player.map(|player| player.0)).bool(entry.spectator);
                 });
             }
         }
         let mut rows = 0;
-        for upsert in [state, series, tags, listed] {
+        for upsert in [state, series, tags, screened, listed] {
             rows += self.put(upsert).await?;
         }
 
@@ -300,9 +317,12 @@ impl Archive {
         let series_of = |key: u32| Keys::from_iter(by_key[&key].series.iter().map(|_| Vec::new()));
         let tags_of =
             |key: u32| Keys::from_iter(by_key[&key].tags.iter().map(|tag| vec![literal(fit(tag, TAG_CHARS))]));
+        let screened_of =
+            |key: u32| Keys::from_iter(by_key[&key].screened.iter().map(|it| vec![literal(it.reason.name())]));
         let list_of = |key: u32| Keys::from_iter((1..=by_key[&key].list.len()).map(|place| vec![place.to_string()]));
         self.trim(&SERIES, None, by_key.keys().copied(), series_of).await?;
         self.trim(&TAGS, None, by_key.keys().copied(), tags_of).await?;
+        self.trim(&SCREENED, None, by_key.keys().copied(), screened_of).await?;
         self.trim(&LISTED, None, by_key.keys().copied(), list_of).await?;
         Ok(rows)
     }
@@ -327,7 +347,8 @@ impl Archive {
                 for it in &job.rows {
                     players.row(|row| {
                         row.uint(week).uint(server).uint(it.player.0);
-                        row.uint(it.measured_ms).uint(it.starts).uint(it.time_ms).int(it.points);
+                        row.uint(it.measured_ms).uint(it.starts).uint(it.time_ms).uint(it.time_est_ms);
+                        row.int(it.points).double(it.points_est);
                         row.double(it.elo).uint(it.elo_rounds).uint(it.clq1).uint(it.clq2);
                         for position in it.positions {
                             row.opt_uint(position);
@@ -395,6 +416,7 @@ impl Archive {
 
     pub(super) async fn put(&mut self, upsert: Upsert) -> Result<u64, Halt> {
         let (rows, table) = (upsert.rows() as u64, upsert.table_name());
+        self.doing = table;
         for statement in upsert.into_statements() {
             self.attempt(&statement).await.doing(table)?;
         }
@@ -427,6 +449,7 @@ impl Archive {
             _ => among.to_owned(),
         };
         let (table, member) = (owned.table, owned.member);
+        self.doing = table;
         let members: Vec<u32> = members.collect();
         for members in members.chunks(IN_LIST_MAX) {
             let count = format!(
@@ -470,6 +493,7 @@ impl Archive {
         name_column: &'static str,
         here: &[(u32, &str)],
     ) -> Result<(), Halt> {
+        self.doing = table;
         for here in here.chunks(NAME_LIST_MAX) {
             let select = format!(
                 "SELECT {key_column}, {name_column} FROM {table} WHERE {key_column} IN ({}) \
@@ -487,6 +511,7 @@ impl Archive {
 
     /// As `refuse_foreign`; a player's name belongs to a game.
     async fn refuse_foreign_players(&mut self, here: &[(PlayerKey, GameKey, &str, &str)]) -> Result<(), Halt> {
+        self.doing = "player";
         for here in here.chunks(NAME_LIST_MAX) {
             let mut select = format!(
                 "SELECT player, game, name FROM player WHERE player IN ({})",
@@ -602,7 +627,7 @@ fn batches(jobs: &[ArchiveJob], rows_max: usize) -> Vec<Batch<'_>> {
     // Before players: a name may have become another's.
     all.extend(gone.into_iter().map(|(player, into)| Batch::Gone(player, into)));
     all.extend(cut(players, rows_max, |_| 1).map(Batch::Players));
-    let server_rows = |server: &&ServerArchive| 2 + server.tags.len() + server.list.len();
+    let server_rows = |server: &&ServerArchive| 2 + server.tags.len() + server.screened.len() + server.list.len();
     all.extend(cut(servers, rows_max, server_rows).map(Batch::Servers));
     let week_rows = |week: &&WeekArchive| 2 + week.rows.len() + week.maps.len() + 9 * week.best.len();
     all.extend(cut(weeks, rows_max, week_rows).map(Batch::Weeks));

@@ -365,6 +365,22 @@ pub struct ArchiveStatus {
     pub last_commit_ms: Option<i64>,
     pub last_error: Option<String>,
     pub last_error_ms: Option<i64>,
+    /// What is wrong, until a complete pass has succeeded.
+    #[serde(default)]
+    pub fault: Option<ArchiveFault>,
+    /// How far the resync of an archive that is new or incomplete is; absent where none
+    /// is in progress.
+    #[serde(default)]
+    pub resync: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArchiveFault {
+    /// `settings`, `unreachable`, `waiting`, `busy`, `refused`, `schema`, `charset`,
+    /// `taken`, `foreign`, `rejected` or `panic`.
+    pub kind: String,
+    pub since_ms: i64,
+    pub message: String,
 }
 
 /// Whether the daemon can write.

@@ -1,6 +1,7 @@
 //! The archive's worker as a task of the daemon, and its way to the engine:
 //! jobs out, acknowledgements in.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot, watch};
@@ -9,7 +10,7 @@ use tokio::task::JoinHandle;
 use super::work::Order;
 use crate::archive::{ArchiveSettings, ArchiveStatus, Ask, JobSource, SourceGone};
 use crate::clock::Clock;
-use crate::model::archive::{ArchiveJob, OutboxEntry, PartAsk, WeekPart};
+use crate::model::archive::{ArchiveJob, OutboxEntry, OutboxKey, PartAsk, ResyncCursor, ResyncStep, WeekPart};
 
 /// A running worker.
 pub(super) struct Worker {
@@ -73,8 +74,23 @@ impl JobSource for Source {
         self.order(|reply| Order::Jobs { ask, reply }).await
     }
 
-    async fn anew(&self) -> Result<(), SourceGone> {
-        self.order(|reply| Order::ArchiveAnew { reply }).await
+    async fn archive_found(&self, found: Option<u64>) -> Result<u64, SourceGone> {
+        // Random: no other state may ever use the same.
+        let fresh = RandomState::new().build_hasher().finish();
+        self.order(|reply| Order::ArchiveFound { found, fresh, reply }).await
+    }
+
+    async fn resync(&self, from: Option<ResyncCursor>) -> Result<ResyncStep, SourceGone> {
+        self.order(|reply| Order::Resync { from, reply }).await
+    }
+
+    async fn resynced(
+        &self,
+        from: ResyncCursor,
+        next: ResyncCursor,
+        postponed: Vec<OutboxKey>,
+    ) -> Result<bool, SourceGone> {
+        self.order(|reply| Order::Resynced { from, next, postponed, reply }).await
     }
 
     async fn part(&self, ask: PartAsk) -> Result<WeekPart, SourceGone> {

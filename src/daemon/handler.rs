@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use super::Shared;
 use super::work::{Order, Rescan};
 use crate::answer::measure;
-use crate::control::protocol::{ArchiveStatus, DaemonStatus, Which};
+use crate::control::protocol::{ArchiveFault, ArchiveStatus, DaemonStatus, Which};
 use crate::control::{End, ErrorCode, Failure, Handler, Progress, Replies, Request, Row};
 
 impl Handler for Shared {
@@ -99,6 +99,12 @@ impl Shared {
             last_commit_ms: status.last_success_ms,
             last_error: status.last_error,
             last_error_ms: status.last_error_ms,
+            fault: status.fault.map(|fault| ArchiveFault {
+                kind: fault.kind.name().to_owned(),
+                since_ms: fault.since_ms,
+                message: fault.message,
+            }),
+            resync: status.resync,
         })
     }
 
@@ -118,6 +124,7 @@ impl Shared {
                 ("entries_written", archive.entries_written),
                 ("rows_written", archive.rows_written),
                 ("rejected", archive.rejected),
+                ("restarts", archive.restarts),
             ] {
                 counters.insert(format!("archive.{name}"), value);
             }

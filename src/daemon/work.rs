@@ -27,7 +27,7 @@ use crate::engine::{
     Added, AdminError, CorrectError, EngineSettings, Event, Forgotten, Notice, Outcome, RescanWhich, WindowBoards,
 };
 use crate::hot::Hot;
-use crate::model::archive::{ArchiveJob, OutboxEntry, PartAsk, WeekPart};
+use crate::model::archive::{ArchiveJob, OutboxEntry, OutboxKey, PartAsk, ResyncCursor, ResyncStep, WeekPart};
 use crate::model::server::Class;
 use crate::model::view::Correction;
 use crate::model::{ServerUrl, WindowKey};
@@ -44,6 +44,10 @@ const SWEEP_MS: i64 = 1_000;
 /// Players whose places are looked up after one commit, so that scans are not
 /// late; an answer looks up all. A few us each.
 const PLACES_PER_COMMIT: usize = 20_000;
+
+/// Names or servers in one chunk of a resync, and rows of weeks after which it ends: 10 ms.
+const RESYNC_STEPS_MAX: usize = 2_000;
+const RESYNC_ROWS_MAX: usize = 5_000;
 
 /// How soon it is looked again whether who waits for boards can be answered.
 const ASKERS_MS: i64 = 50;
@@ -83,9 +87,21 @@ pub(super) enum Order {
         rounds: u32,
         reply: oneshot::Sender<Result<Option<LastChanges>, StoreError>>,
     },
-    /// The archive is empty: everything is to be archived again.
-    ArchiveAnew {
-        reply: oneshot::Sender<()>,
+    /// Which state the archive is filled by; `fresh` is a number that none has.
+    ArchiveFound {
+        found: Option<u64>,
+        fresh: u64,
+        reply: oneshot::Sender<u64>,
+    },
+    Resync {
+        from: Option<ResyncCursor>,
+        reply: oneshot::Sender<ResyncStep>,
+    },
+    Resynced {
+        from: ResyncCursor,
+        next: ResyncCursor,
+        postponed: Vec<OutboxKey>,
+        reply: oneshot::Sender<bool>,
     },
     Archived {
         entries: Vec<OutboxEntry>,
@@ -541,10 +557,23 @@ impl Work {
                 }
                 _ = reply.send(part);
             }
-            Order::ArchiveAnew { reply } => {
-                self.hot.engine.archive_anew();
+            Order::ArchiveFound { found, fresh, reply } => {
+                let id = self.hot.engine.archive_found(found, fresh);
+                if found != Some(id) {
+                    tracing::info!("the archive is new or was filled by another state: everything is written to it");
+                }
                 self.commit()?;
-                _ = reply.send(());
+                _ = reply.send(id);
+            }
+            Order::Resync { from, reply } => {
+                self.commit()?;
+                let Hot { engine, store } = &self.hot;
+                _ = reply.send(engine.resync_chunk(store, from, RESYNC_STEPS_MAX, RESYNC_ROWS_MAX)?);
+            }
+            // It is committed with the next chunk, or in time. A crash before that
+            // repeats a chunk.
+            Order::Resynced { from, next, postponed, reply } => {
+                _ = reply.send(self.hot.engine.resynced(from, next, &postponed));
             }
             Order::Archived { entries, reply } => {
                 self.hot.engine.archived(&entries);

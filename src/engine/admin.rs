@@ -121,13 +121,6 @@ impl Engine {
         self.books.pending.archived.extend(entries.iter().map(|e| (e.key, e.seq)));
     }
 
-    /// Everything that is still hot goes to the archive anew.
-    pub fn archive_anew(&mut self) {
-        self.resync_cursor = None;
-        self.books.meta.resync = true;
-        self.books.pending.meta = true;
-    }
-
     /// Tells the engine how long the outbox is after a commit.
     pub fn see_outbox_len(&mut self, len: usize) {
         self.books.settings.outbox_full = len >= self.books.settings.outbox_entries_max;

@@ -1,7 +1,8 @@
-//! What is archived: the values of outbox entries as of now, and the outbox
-//! anew where something was let go (RULES section 12).
+//! What is archived: the values of outbox entries as of now (RULES section 12).
+//! [`resync`] hands out everything, for an archive that is new or incomplete.
 
 mod long_week;
+mod resync;
 
 use super::rows::Portion;
 use super::{Engine, Gone, Source};
@@ -9,21 +10,10 @@ use crate::model::archive::{
     ArchiveJob, ListEntry, MapWeekArchive, OutboxEntry, OutboxKey, PlayerSpan, PlayerWeekArchive, ServerArchive,
     WeekArchive,
 };
-use crate::model::{GameKey, MapKey, PlayerKey, ServerKey, WeekKey, week};
+use crate::model::{PlayerKey, ServerKey, WeekKey, week};
 use crate::series;
 
 pub(super) use long_week::LongWeek;
-
-/// How far the outbox has been filled anew.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum ResyncCursor {
-    Games(u32),
-    Maps(u32),
-    Players(u32),
-    Servers(u32),
-    /// Index into the weeks, then the server.
-    Weeks(usize, u32),
-}
 
 impl Engine {
     /// Outbox entries after `after` and before `before` with their values, in
@@ -91,7 +81,8 @@ impl Engine {
     fn server_archive(&self, key: ServerKey) -> Option<ServerArchive> {
         let slot = self.slot(key)?;
         let record = &slot.record;
-        let entries = record.last.iter().flat_map(|last| &last.entries);
+        let is_online = self.is_online(record);
+        let entries = record.last.iter().filter(|_| is_online).flat_map(|last| &last.entries);
         Some(ServerArchive {
             key,
             url: record.url.as_str().to_owned(),
@@ -101,7 +92,7 @@ impl Engine {
             slots: record.slots,
             class: record.class.number(),
             missed: record.missed,
-            players: record.count,
+            players: if is_online { record.count } else { 0 },
             assumed_players: series::assumed(record),
             total_points: record.total_points,
             added_ms: record.added_ms,
@@ -190,76 +181,5 @@ impl Engine {
             maps: maps.collect(),
             best,
         })
-    }
-
-    /// Where something was let go, or an archive is new, puts everything that
-    /// is still hot into the outbox, a few steps each tick, while there is room.
-    pub(super) fn work_on_resync<S: Source>(&mut self, source: &S) -> Result<(), S::Error> {
-        let settings = &self.books.settings;
-        let room = settings.outbox_entries_max.saturating_sub(source.outbox_len() + self.books.pending.outbox.len());
-        if !self.books.meta.resync
-            || !settings.archive
-            || settings.outbox_full
-            || room < settings.outbox_entries_max / 2
-        {
-            return Ok(());
-        }
-        let meta = self.books.meta.clone();
-        let steps = settings.week_steps_per_tick.min(room);
-        let mut cursor = self.resync_cursor.unwrap_or_else(|| {
-            self.books.let_go = false;
-            ResyncCursor::Games(1)
-        });
-        for _ in 0..steps {
-            let (key, next) = match cursor {
-                ResyncCursor::Games(k) if k < meta.next_game => {
-                    (OutboxKey::Game(GameKey(k)), ResyncCursor::Games(k + 1))
-                }
-                ResyncCursor::Games(_) => {
-                    cursor = ResyncCursor::Maps(1);
-                    continue;
-                }
-                ResyncCursor::Maps(k) if k < meta.next_map => (OutboxKey::Map(MapKey(k)), ResyncCursor::Maps(k + 1)),
-                ResyncCursor::Maps(_) => {
-                    cursor = ResyncCursor::Players(1);
-                    continue;
-                }
-                ResyncCursor::Players(k) if k < meta.next_player => {
-                    (OutboxKey::Player(PlayerKey(k)), ResyncCursor::Players(k + 1))
-                }
-                ResyncCursor::Players(_) => {
-                    cursor = ResyncCursor::Servers(1);
-                    continue;
-                }
-                ResyncCursor::Servers(k) if k < meta.next_server => {
-                    (OutboxKey::Server(ServerKey(k)), ResyncCursor::Servers(k + 1))
-                }
-                ResyncCursor::Servers(_) => {
-                    cursor = ResyncCursor::Weeks(0, 1);
-                    continue;
-                }
-                ResyncCursor::Weeks(at, k) => match meta.weeks.get(at) {
-                    Some(state) if k < meta.next_server => {
-                        (OutboxKey::Week { week: state.week, server: ServerKey(k) }, ResyncCursor::Weeks(at, k + 1))
-                    }
-                    Some(_) => {
-                        cursor = ResyncCursor::Weeks(at + 1, 1);
-                        continue;
-                    }
-                    None => {
-                        self.resync_cursor = None;
-                        if !self.books.let_go {
-                            self.books.meta.resync = false;
-                            self.books.pending.meta = true;
-                        }
-                        return Ok(());
-                    }
-                },
-            };
-            self.books.pending.outbox.insert(key);
-            cursor = next;
-        }
-        self.resync_cursor = Some(cursor);
-        Ok(())
     }
 }

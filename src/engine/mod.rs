@@ -13,6 +13,7 @@ mod correct;
 mod forget;
 mod jobs;
 mod lag;
+mod online;
 mod plan;
 mod player_windows;
 mod players;
@@ -71,6 +72,9 @@ pub trait Source {
     /// What became of a player who is no more; `None`: there never was one, or he
     /// is still there.
     fn gone(&self, player: PlayerKey) -> Result<Option<Gone>, Self::Error>;
+    /// The next players after a key (from the first, without one) who are no more, at
+    /// most `most`.
+    fn gone_after(&self, after: Option<PlayerKey>, most: usize) -> Result<Vec<PlayerKey>, Self::Error>;
 
     fn row(&self, key: RowKey) -> Result<Option<WeekRow>, Self::Error>;
     /// Rows of a server, in order of player key.
@@ -243,9 +247,8 @@ pub struct Engine {
     notices: VecDeque<Notice>,
     counts: EngineCounts,
     lags: lag::LagHistogram,
+    online: online::Online,
     closing: Option<close::Closing>,
-    /// Next thing to be put in the outbox while everything is archived anew.
-    resync_cursor: Option<jobs::ResyncCursor>,
     /// A week of a server that is being archived in parts.
     long_week: Option<jobs::LongWeek>,
     long_weeks_begun: u64,
@@ -284,9 +287,6 @@ struct Books {
     forgotten: FxHashMap<NameHash, i64>,
     /// Those that were found in the last outcome.
     emptied: Vec<Name>,
-    /// Something was kept out of the outbox since the resync began: what it
-    /// has passed by already may be incomplete.
-    let_go: bool,
     /// Gains that did not fit a sum of points, since the start.
     points_saturated: u64,
 }
@@ -402,8 +402,8 @@ impl Engine {
             notices: VecDeque::new(),
             counts: EngineCounts::default(),
             lags: lag::LagHistogram::default(),
+            online: online::Online::default(),
             closing: loaded.closed.map(|(week, closed)| close::Closing::new(week, closed)),
-            resync_cursor: None,
             long_week: None,
             long_weeks_begun: 0,
             untagged: BTreeSet::new(),
@@ -427,7 +427,6 @@ impl Engine {
                 unstored: PlayerKey(meta.next_player),
                 forgotten: loaded.forgotten.into_iter().collect(),
                 emptied: Vec::new(),
-                let_go: false,
                 points_saturated: 0,
                 meta,
                 settings,
@@ -448,6 +447,7 @@ impl Engine {
                 engine.schedule.plan(key, record.class, now_ms);
             }
             engine.servers[index] = Some(Slot { record, series: series.map(Box::new), asked, read: None });
+            engine.watch_online_again(key);
         }
         engine.untagged = engine.servers_untagged();
         engine.fit_windows();
@@ -474,7 +474,8 @@ impl Engine {
                 self.books.work_on_windows(source);
                 self.work_on_weeks(source)?;
                 self.work_on_tags();
-                self.work_on_resync(source)
+                self.expire_online();
+                Ok(())
             }
         }
     }
@@ -700,11 +701,7 @@ impl Books {
     /// everything is still to be archived.
     fn archive(&mut self, key: OutboxKey) {
         if !self.settings.archive || self.settings.outbox_full {
-            self.let_go = true;
-            if !self.meta.resync {
-                self.meta.resync = true;
-                self.pending.meta = true;
-            }
+            self.need_resync();
             return;
         }
         self.pending.outbox.insert(key);

@@ -34,7 +34,7 @@ impl Engine {
                 != Orders::of_scope(&now.low_is_better, &now.ties, scope)
         };
         if differ(None) {
-            return self.archive_anew();
+            return self.resync_weeks();
         }
         let named = before.scopes().chain(now.scopes()).filter(|scope| differ(Some(scope)));
         let key = |scope: &ScopeName| match scope {

@@ -164,6 +164,7 @@ impl Engine {
         }
         books.server_changed(server);
         self.schedule.plan(server, slot.record.class, t_ms.max(books.meta.now_ms));
+        self.watch_online(server);
         Ok(compared)
     }
 }

@@ -79,7 +79,7 @@ impl Engine {
             status.servers += 1;
             status.servers_by_class[usize::from(slot.record.class.number()) - 1] += 1;
             status.greylisted += u64::from(slot.record.greylist.is_some());
-            if slot.record.missed == 0 {
+            if self.is_online(&slot.record) {
                 status.players_online += u64::from(slot.record.count);
             }
         }
@@ -113,6 +113,7 @@ impl Engine {
             list: record
                 .last
                 .iter()
+                .filter(|_| self.is_online(record))
                 .flat_map(|last| &last.entries)
                 .map(|entry| PlayerListed {
                     name: entry.name.to_string(),
@@ -358,7 +359,7 @@ impl Engine {
             hostname: record.hostname.clone(),
             game: record.game.map(|key| self.books.games.name(key.0).to_owned()),
             map: record.map.map(|key| self.books.maps.name(key.0).to_owned()),
-            players: record.count,
+            players: if self.is_online(record) { record.count } else { 0 },
             assumed_players: series::assumed(record),
             slots: record.slots,
             rank: record.rank,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::key::{GameKey, MapKey, PlayerKey, ServerKey, WeekKey};
 use super::server::SeriesRecord;
 use super::view::ScreenedView;
+use super::week;
 
 /// A thing to be archived. The order is the order of archiving: names before
 /// what refers to them.
@@ -66,6 +67,109 @@ pub enum ArchiveJob {
     },
 }
 
+impl ArchiveJob {
+    /// The outbox key of what this is the value of.
+    pub fn key(&self) -> OutboxKey {
+        match self {
+            ArchiveJob::Game { key, .. } => OutboxKey::Game(*key),
+            ArchiveJob::Map { key, .. } => OutboxKey::Map(*key),
+            ArchiveJob::Player { key, .. } | ArchiveJob::PlayerGone { key, .. } => OutboxKey::Player(*key),
+            ArchiveJob::Server(server) => OutboxKey::Server(server.key),
+            ArchiveJob::Week(week) => OutboxKey::Week { week: week.week, server: week.server },
+            ArchiveJob::LongWeek { week, server } => OutboxKey::Week { week: *week, server: *server },
+        }
+    }
+}
+
+/// A position in a resync: what is written next. A resync writes everything that the
+/// state holds, in this order; what changes meanwhile goes through the outbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum ResyncCursor {
+    Game(GameKey),
+    Map(MapKey),
+    /// Merged and forgotten players: their names may belong to others by now. Those
+    /// with a greater key.
+    Gone {
+        after: Option<PlayerKey>,
+    },
+    /// Servers, each after the players of its list.
+    Server(ServerKey),
+    Player(PlayerKey),
+    Week {
+        week: WeekKey,
+        server: ServerKey,
+    },
+    End,
+}
+
+impl ResyncCursor {
+    pub const START: ResyncCursor = ResyncCursor::Game(GameKey(1));
+    pub const WEEKS: ResyncCursor = ResyncCursor::Week { week: WeekKey(0), server: ServerKey(1) };
+
+    /// Whether every name is written, so that states may refer to any of them.
+    pub fn has_names(self) -> bool {
+        self >= ResyncCursor::WEEKS
+    }
+}
+
+impl std::fmt::Display for ResyncCursor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ResyncCursor::Game(key) => write!(f, "games, key {key}"),
+            ResyncCursor::Map(key) => write!(f, "maps, key {key}"),
+            ResyncCursor::Gone { .. } => f.write_str("merged and forgotten players"),
+            ResyncCursor::Server(key) => write!(f, "servers, key {key}"),
+            ResyncCursor::Player(key) => write!(f, "players, key {key}"),
+            ResyncCursor::Week { week: WeekKey(0), .. } => f.write_str("weeks"),
+            ResyncCursor::Week { week, server } => write!(f, "week {}, server key {server}", week::label(*week)),
+            ResyncCursor::End => f.write_str("end"),
+        }
+    }
+}
+
+/// The state's side of a resync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resync {
+    /// Identifies the archive: the same number is stored there when its first resync
+    /// begins. An archive with another number, or none, is filled from the start.
+    pub archive_id: Option<u64>,
+    /// Everything before it has been written.
+    pub next: ResyncCursor,
+    /// The outbox dropped an entry since the start: another resync follows this one.
+    pub repeat: bool,
+}
+
+impl Default for Resync {
+    fn default() -> Resync {
+        Resync { archive_id: None, next: ResyncCursor::START, repeat: false }
+    }
+}
+
+/// The next chunk of a resync.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ResyncStep {
+    Chunk(Box<ResyncChunk>),
+    /// The outbox is too long: it is to be drained first.
+    Later,
+    /// No resync is in progress.
+    Idle,
+}
+
+/// A part of a resync, all of it read at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResyncChunk {
+    pub from: ResyncCursor,
+    /// Where the next chunk begins.
+    pub next: ResyncCursor,
+    /// To be written first. Nothing from the outbox may be written between reading
+    /// and writing these: it would be overwritten by older values.
+    pub names: Vec<ArchiveJob>,
+    /// May refer to names that are still in the outbox.
+    pub states: Vec<ArchiveJob>,
+    /// Not in this chunk: to be put into the outbox when the chunk is acknowledged.
+    pub postponed: Vec<OutboxKey>,
+}
+
 /// Which part of a long week is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartAsk {
@@ -102,7 +206,7 @@ pub struct ServerArchive {
     pub slots: u32,
     pub class: u8,
     pub missed: u32,
-    /// Count shown now.
+    /// Players now; 0 where the server does not answer any more.
     pub players: u32,
     /// Median of the last three counts.
     pub assumed_players: u32,
@@ -115,7 +219,8 @@ pub struct ServerArchive {
     pub greylist: Option<String>,
     pub removed: bool,
     pub tags: Vec<String>,
-    /// The last complete list: normalised name, display name, points, player key.
+    /// The last complete list: normalised name, display name, points, player key; empty
+    /// where the server does not answer any more.
     pub list: Vec<ListEntry>,
     pub series: Option<SeriesRecord>,
     /// Reasons of screening that are reported now (RULES section 14), each with when

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::archive::OutboxKey;
+use super::archive::{OutboxKey, Resync};
 use super::forgotten::NameHash;
 use super::key::{GameKey, MapKey, PlayerKey, ServerKey, TagKey, WeekKey};
 use super::order::OwnOrders;
@@ -35,11 +35,14 @@ pub struct Meta {
     pub types: Vec<TypeState>,
     /// Players who are no more: merged into others, or forgotten.
     pub players_gone: u32,
-    /// The outbox was full and let something go: everything must be archived anew.
+    /// A resync is needed or in progress: the archive is new, or the outbox was full
+    /// and dropped something.
     pub resync: bool,
     /// How boards are ordered by which positions were last archived; `None`: nothing
     /// ever was.
     pub archived_by: Option<OwnOrders>,
+    /// How far the resync is, and of which archive.
+    pub resync_state: Resync,
 }
 
 impl Meta {

@@ -70,7 +70,8 @@ pub struct ServerSummary {
     pub hostname: String,
     pub game: Option<String>,
     pub map: Option<String>,
-    /// Players now, bots left out; and the median of the last three counts.
+    /// Players now, bots left out, 0 where the server does not answer any more; and the
+    /// median of the last three counts.
     pub players: u32,
     pub assumed_players: u32,
     pub slots: u32,
@@ -99,6 +100,7 @@ pub struct ServerDetail {
     /// Checks that an admin has exempted the server from.
     #[serde(default)]
     pub trusted: Vec<ScreenReason>,
+    /// Empty where the server does not answer any more.
     pub list: Vec<PlayerListed>,
     /// Mean players, newest last; `null` is no data. Absent where nothing was seen.
     pub series: Option<SeriesView>,

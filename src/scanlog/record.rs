@@ -124,17 +124,13 @@ impl Recorder {
         line::write(&mut self.buffer, url, outcome);
     }
 
-<<<<<<< HEAD
     /// Bytes that were added and not yet written.
     pub fn waiting_bytes(&self) -> usize {
         self.buffer.len()
     }
 
-    /// Writes what was added, with the commit that it belongs to.
-=======
     /// Writes what was added to disk, before the commit that it belongs to. Error: none
     /// of it is in the log.
->>>>>>> h5
     pub fn flush(&mut self) -> io::Result<()> {
         if self.buffer.is_empty() {
             return Ok(());

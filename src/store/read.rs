@@ -47,6 +47,22 @@ impl Source for Store {
         Ok(into.map(|into| Gone { into }))
     }
 
+    fn gone_after(&self, after: Option<PlayerKey>, most: usize) -> Result<Vec<PlayerKey>, StoreError> {
+        let from = keys::of(keys::GONE, after.map_or(0, |player| player.0.saturating_add(1)));
+        let mut found = Vec::new();
+        if most == 0 {
+            return Ok(found);
+        }
+        self.tree.each(from.to_vec()..vec![keys::GONE + 1], |key, _: Option<PlayerKey>| {
+            found.push(PlayerKey(keys::read_u32(key, 1)));
+            match found.len() < most {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        })?;
+        Ok(found)
+    }
+
     fn row(&self, key: RowKey) -> Result<Option<WeekRow>, StoreError> {
         self.tree.get(&keys::row(key))
     }

@@ -145,6 +145,8 @@ pub struct Server {
     folder: tempfile::TempDir,
     port: u16,
     guardian: Mutex<Child>,
+    /// Options besides those of all tests.
+    options: Vec<String>,
 }
 
 /// Waits for the end of its input, then kills the server.
@@ -152,6 +154,12 @@ const GUARDIAN: &str = r#""$@" & server=$!; read -r line; kill -9 $server; wait 
 
 impl Server {
     pub fn start() -> Server {
+        Server::start_with(&[])
+    }
+
+    /// With further options, which win over those of all tests.
+    pub fn start_with(options: &[&str]) -> Server {
+        let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
         let mariadbd = find("mariadbd").expect(
             "these tests need MariaDB: apt-get install mariadb-server, or use tests/run, which does it, \
              or set CLQD_TEST_MYSQL=mysql://user:password@host:port",
@@ -167,7 +175,7 @@ impl Server {
             assert!(owned.success());
             install.arg(format!("--user={user}"));
         }
-        let output = install.output().unwrap();
+        let output = install.env("TMPDIR", folder.path()).output().unwrap();
         assert!(output.status.success(), "mariadb-install-db: {}", String::from_utf8_lossy(&output.stderr));
         std::fs::write(
             folder.path().join("init.sql"),
@@ -175,8 +183,8 @@ impl Server {
         )
         .unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let guardian = Mutex::new(launch(&mariadbd, folder.path(), port));
-        let server = Server { folder, port, guardian };
+        let guardian = Mutex::new(launch(&mariadbd, folder.path(), port, &options));
+        let server = Server { folder, port, guardian, options };
         server.wait_until_up();
         server
     }
@@ -188,7 +196,8 @@ impl Server {
     /// SIGKILL, as at a power cut, and up again on the same files.
     pub fn kill_and_restart(&self) {
         self.kill();
-        *self.guardian.lock().unwrap() = launch(&find("mariadbd").unwrap(), self.folder.path(), self.port);
+        *self.guardian.lock().unwrap() =
+            launch(&find("mariadbd").unwrap(), self.folder.path(), self.port, &self.options);
         self.wait_until_up();
     }
 
@@ -220,7 +229,7 @@ impl Drop for Server {
     }
 }
 
-fn launch(mariadbd: &Path, folder: &Path, port: u16) -> Child {
+fn launch(mariadbd: &Path, folder: &Path, port: u16, options: &[String]) -> Child {
     let log = std::fs::OpenOptions::new().create(true).append(true).open(folder.join("log")).unwrap();
     let mut command = Command::new("sh");
     command.args(["-c", GUARDIAN, "guardian"]).arg(mariadbd).arg("--no-defaults");
@@ -246,6 +255,7 @@ fn launch(mariadbd: &Path, folder: &Path, port: u16) -> Child {
         "--max-allowed-packet=256K",
         "--performance-schema=OFF",
     ]);
+    command.args(options).env("TMPDIR", folder);
     command.stdin(Stdio::piped()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap()
 }
 

@@ -25,6 +25,9 @@ pub enum Plan {
     /// and neither side is told for so long. Then all that was held back goes
     /// to the database after all, as a late packet may.
     StallUp(usize, Duration),
+    /// On the way to the database the first text is replaced by the second, which is as
+    /// long, wherever a packet of the network holds it whole.
+    AlterUp(&'static [u8], &'static [u8]),
     /// The n-th COMMIT reaches the database, and is carried out, but its answer
     /// is lost with the connection.
     LoseCommitAnswer(usize),
@@ -129,7 +132,11 @@ async fn relay(mut client: TcpStream, database: SocketAddr, plan: Plan, shared: 
                     commits += 1;
                     drop_answer = plan == Plan::LoseCommitAnswer(commits);
                 }
-                if server.write_all(bytes).await.is_err() {
+                let altered = match plan {
+                    Plan::AlterUp(from, to) => altered(bytes, from, to),
+                    _ => bytes.to_vec(),
+                };
+                if server.write_all(&altered).await.is_err() {
                     break;
                 }
             }
@@ -155,4 +162,15 @@ async fn relay(mut client: TcpStream, database: SocketAddr, plan: Plan, shared: 
     }
     let mut shared = shared.lock().unwrap();
     (shared.bytes_up, shared.bytes_down, shared.commits) = (up, down, commits);
+}
+
+fn altered(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    assert_eq!(from.len(), to.len());
+    let mut altered = bytes.to_vec();
+    for at in 0..bytes.len().saturating_sub(from.len() - 1) {
+        if bytes[at..].starts_with(from) {
+            altered[at..at + to.len()].copy_from_slice(to);
+        }
+    }
+    altered
 }

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use clqd::archive::{Ask, JobSource, SourceGone};
 use clqd::model::archive::{ListEntry, MapWeekArchive, PlayerSpan, PlayerWeekArchive, ServerArchive, WeekArchive};
 use clqd::model::row::BestPositions;
-use clqd::model::server::SeriesRecord;
+use clqd::model::server::{ScreenReason, SeriesRecord};
+use clqd::model::view::ScreenedView;
 use clqd::model::week::{Calendar, label};
 use clqd::model::{ArchiveJob, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, WeekKey};
 
@@ -266,9 +267,9 @@ impl World {
                 ListEntry {
                     name,
                     display,
-                    points: Some(points),
+                    points: (points % 7 > 0).then_some(points),
                     player: (points % 3 > 0).then_some(player),
-                    spectator: false,
+                    spectator: points % 5 == 0,
                 }
             })
             .collect();
@@ -291,6 +292,13 @@ impl World {
             .zip(&dice[6..10])
             .filter(|(_, dice)| *dice % 2 == 0)
             .map(|(tag, _)| tag.to_owned())
+            .collect();
+        server.bots_unidentified = dice[13] as u32 % 5;
+        server.screened = ScreenReason::ALL
+            .into_iter()
+            .zip(&dice[14..20])
+            .filter(|(_, dice)| *dice % 2 == 0)
+            .map(|(reason, &dice)| ScreenedView { reason, applied_ms: 1_763_000_000_000 + dice as i64 })
             .collect();
         server.series = (!dice[11].is_multiple_of(5)).then(|| SeriesRecord {
             newest_slot_ms: 1_763_000_400_000,
@@ -419,6 +427,7 @@ impl World {
                             text(it.players),
                             text(it.assumed_players),
                             text(it.total_points),
+                            text(it.bots_unidentified),
                             text(it.added_ms),
                             maybe(it.last_scan_ms),
                             maybe(it.last_seen_ms),
@@ -431,10 +440,22 @@ impl World {
                     for tag in it.tags {
                         put("server_tag", vec![key.clone(), tag]);
                     }
+                    for screened in it.screened {
+                        let reason = screened.reason.name().to_owned();
+                        put("server_screened", vec![key.clone(), reason, text(screened.applied_ms)]);
+                    }
                     for (place, entry) in (1..).zip(it.list) {
-                        let points = text(entry.points.unwrap());
-                        let row =
-                            vec![key.clone(), text(place), entry.name, entry.display, points, maybe(entry.player)];
+                        let points = maybe(entry.points);
+                        let spectator = text(u8::from(entry.spectator));
+                        let row = vec![
+                            key.clone(),
+                            text(place),
+                            entry.name,
+                            entry.display,
+                            points,
+                            maybe(entry.player),
+                            spectator,
+                        ];
                         put("server_player", row);
                     }
                     if let Some(it) = it.series {
@@ -454,7 +475,8 @@ impl World {
                     put("server_week", row(vec![maybe(it.server_rank), text(it.player_ms), text(u8::from(it.closed))]));
                     for r in &it.rows {
                         let mut rest = vec![text(r.player), text(r.measured_ms), text(r.starts), text(r.time_ms)];
-                        rest.extend([text(r.points), format!("{:?}", r.elo), text(r.elo_rounds)]);
+                        rest.extend([text(r.time_est_ms), text(r.points), format!("{:?}", r.points_est)]);
+                        rest.extend([format!("{:?}", r.elo), text(r.elo_rounds)]);
                         rest.extend([text(r.clq1), text(r.clq2)]);
                         rest.extend(r.positions.map(maybe));
                         put("player_week", row(rest));
@@ -487,13 +509,14 @@ impl World {
 pub type Tables = BTreeMap<&'static str, BTreeSet<Vec<String>>>;
 
 /// Tables and what is read of them. Blobs as hex.
-const TABLES: [(&str, &str); 12] = [
+const TABLES: [(&str, &str); 13] = [
     ("game", "*"),
     ("map", "*"),
     ("player", "*"),
     ("week", "*"),
     ("server", "*"),
     ("server_tag", "*"),
+    ("server_screened", "*"),
     ("server_player", "*"),
     (
         "server_series",
@@ -514,7 +537,9 @@ pub async fn read(database: &Database) -> Tables {
         if name == "player_week" {
             for row in &mut rows {
                 // The shortest text that reads back the same may be written in two ways.
-                row[7] = format!("{:?}", row[7].parse::<f64>().unwrap());
+                for at in [8, 9] {
+                    row[at] = format!("{:?}", row[at].parse::<f64>().unwrap());
+                }
             }
         }
         tables.insert(name, rows.into_iter().collect());

@@ -120,6 +120,8 @@ pub fn open(path: &Path, engine: &EngineSettings) -> Hot {
 /// A whole state, as it would be archived. The engine's outbox must be on and
 /// never trimmed, so that everything stands in it.
 pub struct Archived {
+    /// The moment up to which the state knows what happened.
+    now_ms: i64,
     /// By URL.
     pub servers: BTreeMap<String, ServerArchive>,
     /// By week and URL.
@@ -135,6 +137,7 @@ impl Archived {
     pub fn read(hot: &Hot) -> Archived {
         let (mut weeks, mut players) = (Vec::new(), Vec::new());
         let mut all = Archived {
+            now_ms: hot.engine.now_ms(),
             servers: BTreeMap::new(),
             weeks: BTreeMap::new(),
             games: HashMap::new(),
@@ -192,11 +195,15 @@ pub fn check_state(oracle: &Oracle, got: &Archived, of: &str) {
         if let Some(snapshot) = snapshots.last() {
             let total: i64 = snapshot.entries.iter().filter(|e| !e.spectator).filter_map(|e| e.points).sum();
             assert_eq!(archived.total_points, total, "{}", shown("total points"));
+            // Three scans missed, or no answer for 20 minutes: nobody is online.
+            let seen_ms = archived.last_seen_ms.expect("a snapshot was received");
+            let is_online = last.missed < 3 && got.now_ms - seen_ms < 20 * 60_000;
+            assert!(is_online || archived.players == 0, "{}: {}", shown("players"), archived.players);
             let list = archived.list.iter().map(|e| {
                 let player = (!e.spectator).then_some(e.player.is_some());
                 (e.name.as_str(), e.display.as_str(), e.points, e.spectator, player)
             });
-            let want = snapshot.entries.iter().map(|e| {
+            let want = snapshot.entries.iter().filter(|_| is_online).map(|e| {
                 let player = (!e.spectator).then_some(e.usable);
                 (e.name.as_str(), e.display.as_str(), e.points, e.spectator, player)
             });

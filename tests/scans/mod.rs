@@ -1,8 +1,11 @@
 //! Scans that a test makes up: who is on a server, with how many points. Of what a
 //! snapshot tells besides, a test says only what it is about.
 
+#![allow(dead_code)] // each test binary uses its part
+
 use clqd::engine::{Event, Outcome};
 use clqd::hot::Hot;
+use clqd::model::archive::{ArchiveJob, ResyncStep};
 use clqd::model::name::Name;
 use clqd::model::{Completeness, Player, ServerUrl, Snapshot};
 
@@ -33,4 +36,19 @@ pub fn snapshot<N: Into<Name>>(t_ms: i64, players: impl IntoIterator<Item = (N, 
 pub fn observe(hot: &mut Hot, server: &str, snapshot: Snapshot) {
     let url = ServerUrl::parse(server).expect("a URL");
     hot.handle(Event::Observed { url, outcome: Outcome::Snapshot(snapshot) }).expect("a store");
+}
+
+/// What a resync hands out, in order and acknowledged; nothing where none is needed.
+pub fn resync(hot: &mut Hot) -> Vec<ArchiveJob> {
+    let mut jobs = Vec::new();
+    loop {
+        hot.commit().expect("a store");
+        match hot.engine.resync_chunk(&hot.store, None, 50, 1_000).expect("a store") {
+            ResyncStep::Chunk(chunk) => {
+                jobs.extend(chunk.names.into_iter().chain(chunk.states));
+                assert!(hot.engine.resynced(chunk.from, chunk.next, &chunk.postponed), "it was the next one");
+            }
+            ResyncStep::Later | ResyncStep::Idle => return jobs,
+        }
+    }
 }

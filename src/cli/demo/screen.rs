@@ -106,8 +106,11 @@ fn draw_outbox(frame: &mut Frame, area: Rect, watch: &Watch) {
     let counts = &watch.status.engine.counts;
     let archive = match &watch.status.archive {
         None => "none (--mysql URL)".to_owned(),
-        Some(archive) if archive.connected => "connected".to_owned(),
-        Some(archive) => archive.last_error.clone().unwrap_or_else(|| "connecting".to_owned()),
+        Some(archive) => match &archive.fault {
+            Some(fault) => fault.message.clone(),
+            None if archive.connected => "connected".to_owned(),
+            None => "connecting".to_owned(),
+        },
     };
     let text = vec![
         Line::from(format!("snapshots  {:>10}", counts.snapshots)),

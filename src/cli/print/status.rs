@@ -83,11 +83,21 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
     match &status.archive {
         None => line("archive", format!("none; {waiting}"))?,
         Some(archive) => {
-            let state = if archive.connected { "connected" } else { "NOT CONNECTED" };
+            let state = match &archive.fault {
+                Some(fault) => {
+                    let lasts = duration(now_ms.saturating_sub(fault.since_ms).max(0).unsigned_abs());
+                    format!("FAULT for {lasts}")
+                }
+                None if archive.connected => "connected".to_owned(),
+                None => "connecting".to_owned(),
+            };
             let last = ago(archive.last_commit_ms, now_ms);
-            line("archive", format!("{}, {state}, last write {last}, {waiting}", plain(&archive.url)))?;
-            if let Some(error) = archive.last_error.as_ref().filter(|_| !archive.connected) {
-                line("", format!("{}: {}", ago(archive.last_error_ms, now_ms), plain(error)))?;
+            line("archive", format!("{}, {state}, last complete {last}, {waiting}", plain(&archive.url)))?;
+            if let Some(fault) = &archive.fault {
+                line("", format!("{}: {}", ago(archive.last_error_ms, now_ms), plain(&fault.message)))?;
+            }
+            if let Some(resync) = &archive.resync {
+                line("", format!("everything is being written again, now at: {}", plain(resync)))?;
             }
         }
     }

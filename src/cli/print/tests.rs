@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::control::protocol::{ArchiveStatus, DaemonStatus, Status, StoreStatus};
+use crate::control::protocol::{ArchiveFault, ArchiveStatus, DaemonStatus, Status, StoreStatus};
 use crate::model::NameHash;
 use crate::model::board_view::{
     AbsentView, BoardHead, FusedHead, FusedRanking, FusedView, OrderView, PageView, PlaceScore, PlaceView,
@@ -421,6 +421,12 @@ fn the_status() {
             last_commit_ms: Some(NOW_MS - 60_000),
             last_error: Some("refused".into()),
             last_error_ms: Some(NOW_MS - 2_000),
+            fault: Some(ArchiveFault {
+                kind: "unreachable".into(),
+                since_ms: NOW_MS - 75_000,
+                message: "refused".into(),
+            }),
+            resync: Some("players, key 7".into()),
         }),
         store: Some(StoreStatus {
             disk_free_bytes: 400_000_000,
@@ -447,8 +453,9 @@ rounds    0
 disk      NEARLY FULL: 400,000,000 bytes free, store.disk_free_min_bytes is 536,870,912
           writing stopped 1 min ago; 1,234 changes wait in memory; free some space
           5 scans were discarded while the disk was nearly full
-archive   mysql://clqd@db/clqd, NOT CONNECTED, last write 1 min ago, 4,096 waiting
+archive   mysql://clqd@db/clqd, FAULT for 1 min 15 s, last complete 1 min ago, 4,096 waiting
           2 s ago: refused
+          everything is being written again, now at: players, key 7
 counters  scan.packets_sent  1,000
           scan.spoofed       2
 ",

@@ -1,0 +1,165 @@
+//! What the admin sees of the archive: the status, and log lines when a fault begins,
+//! changes its kind or ends.
+
+use serde::Serialize;
+use tokio::sync::watch;
+
+use super::error::ArchiveError;
+
+/// How the archive fares. Counts are since the worker started.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ArchiveStatus {
+    /// `user@host:port/database`.
+    pub target: String,
+    /// The last attempt reached the archive and could write.
+    pub connected: bool,
+    /// What is wrong. It lasts until a complete pass has succeeded.
+    pub fault: Option<ArchiveFault>,
+    /// How far a resync is; `None`: none is in progress.
+    pub resync: Option<String>,
+    /// When everything that was pending had last been written, Unix ms.
+    pub last_success_ms: Option<i64>,
+    pub last_error: Option<String>,
+    pub last_error_ms: Option<i64>,
+    /// Passes that wrote everything pending or half an interval's worth of a resync, and
+    /// attempts that failed.
+    pub passes: u64,
+    pub failures: u64,
+    pub entries_written: u64,
+    pub rows_written: u64,
+    /// Entries that the database does not take; they stay pending.
+    pub rejected: u64,
+    /// Times that the worker was restarted after a panic.
+    pub restarts: u64,
+}
+
+/// A fault that has not ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ArchiveFault {
+    pub kind: FaultKind,
+    /// When it began, Unix ms; a change of the kind does not begin it anew.
+    pub since_ms: i64,
+    /// The latest message.
+    pub message: String,
+}
+
+/// Faults of one kind are logged once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultKind {
+    Settings,
+    Unreachable,
+    Waiting,
+    Busy,
+    Refused,
+    Schema,
+    Charset,
+    Taken,
+    Foreign,
+    Rejected,
+    /// A bug of clqd's: the worker panicked.
+    Panic,
+}
+
+impl FaultKind {
+    /// As in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            FaultKind::Settings => "settings",
+            FaultKind::Unreachable => "unreachable",
+            FaultKind::Waiting => "waiting",
+            FaultKind::Busy => "busy",
+            FaultKind::Refused => "refused",
+            FaultKind::Schema => "schema",
+            FaultKind::Charset => "charset",
+            FaultKind::Taken => "taken",
+            FaultKind::Foreign => "foreign",
+            FaultKind::Rejected => "rejected",
+            FaultKind::Panic => "panic",
+        }
+    }
+}
+
+impl ArchiveError {
+    pub fn kind(&self) -> FaultKind {
+        match self {
+            ArchiveError::Settings(_) => FaultKind::Settings,
+            ArchiveError::Unreachable { .. } => FaultKind::Unreachable,
+            ArchiveError::Waiting { .. } => FaultKind::Waiting,
+            ArchiveError::Busy { .. } => FaultKind::Busy,
+            ArchiveError::Refused { .. } => FaultKind::Refused,
+            ArchiveError::Schema { .. } => FaultKind::Schema,
+            ArchiveError::Charset { .. } => FaultKind::Charset,
+            ArchiveError::Taken { .. } => FaultKind::Taken,
+            ArchiveError::Foreign { .. } => FaultKind::Foreign,
+            ArchiveError::Rejected { .. } => FaultKind::Rejected,
+        }
+    }
+}
+
+/// The worker's side of the status.
+pub(super) struct Report {
+    status: watch::Sender<ArchiveStatus>,
+    now_ms: Box<dyn Fn() -> i64 + Send + Sync>,
+}
+
+impl Report {
+    pub fn new(
+        status: watch::Sender<ArchiveStatus>,
+        now_ms: impl Fn() -> i64 + Send + Sync + 'static,
+        target: String,
+    ) -> Report {
+        status.send_modify(|it| it.target = target);
+        Report { status, now_ms: Box::new(now_ms) }
+    }
+
+    pub fn now_ms(&self) -> i64 {
+        (self.now_ms)()
+    }
+
+    pub fn update(&self, change: impl FnOnce(&mut ArchiveStatus)) {
+        self.status.send_modify(change);
+    }
+
+    pub fn connected(&self) {
+        let is_first = self.status.send_if_modified(|it| {
+            let is_first = !it.connected && it.fault.is_none();
+            it.connected = true;
+            is_first
+        });
+        if is_first {
+            tracing::info!(archive = self.status.borrow().target, "archive connected");
+        }
+    }
+
+    /// A fault begins or goes on.
+    pub fn fault(&self, kind: FaultKind, message: &str) {
+        let now_ms = self.now_ms();
+        let mut before = None;
+        self.status.send_modify(|it| {
+            before = it.fault.as_ref().map(|fault| fault.kind);
+            let since_ms = it.fault.as_ref().map_or(now_ms, |fault| fault.since_ms);
+            it.fault = Some(ArchiveFault { kind, since_ms, message: message.to_owned() });
+            (it.last_error, it.last_error_ms) = (Some(message.to_owned()), Some(now_ms));
+        });
+        match before {
+            Some(before) if before == kind => {}
+            _ if kind == FaultKind::Panic => tracing::error!("{message}"),
+            None => tracing::warn!("archive fault: {message}; clqd tries again, nothing is lost"),
+            Some(_) => tracing::warn!("the archive fault has changed: {message}; clqd tries again, nothing is lost"),
+        }
+    }
+
+    /// A complete pass has succeeded.
+    pub fn over(&self) {
+        let mut ended = None;
+        self.status.send_if_modified(|it| {
+            ended = it.fault.take();
+            ended.is_some()
+        });
+        if let Some(fault) = ended {
+            let lasted_s = self.now_ms().saturating_sub(fault.since_ms).max(0) / 1_000;
+            tracing::info!(lasted_s, "the archive fault has ended: everything pending is written");
+        }
+    }
+}

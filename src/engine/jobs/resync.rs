@@ -1,0 +1,201 @@
+//! A resync: everything that the state holds is written to the archive. It is needed
+//! for an archive that is new or that another state has filled, and after the outbox
+//! was full and dropped entries.
+//!
+//! The archive's worker asks for chunk after chunk and acknowledges each when it is
+//! written. The cursor is in `Meta`, so a resync continues after a restart of the
+//! daemon or of the database. Nothing but another archive sets it back to the start.
+//! Chunks do not go through the outbox: a million players would be two million
+//! records written here only to be deleted again.
+
+use super::{Engine, Source};
+use crate::engine::Books;
+use crate::model::archive::{ArchiveJob, ResyncChunk, ResyncCursor, ResyncStep};
+use crate::model::{GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey};
+
+impl Books {
+    /// The outbox has dropped something, or there is no archive.
+    pub(in super::super) fn need_resync(&mut self) {
+        let state = &mut self.meta.resync_state;
+        if !self.meta.resync {
+            self.meta.resync = true;
+            (state.next, state.repeat) = (ResyncCursor::START, false);
+            self.pending.meta = true;
+        } else if state.next != ResyncCursor::START && !state.repeat {
+            state.repeat = true;
+            self.pending.meta = true;
+        }
+    }
+}
+
+impl Engine {
+    /// Compares the number that the archive has with that of the archive which this
+    /// state fills. Returns the number that the archive must have from now on. Where
+    /// that is `fresh`, everything is archived anew: it must be a number that no other
+    /// state has ever used.
+    pub fn archive_found(&mut self, found: Option<u64>, fresh: u64) -> u64 {
+        let meta = &mut self.books.meta;
+        match meta.resync_state.archive_id {
+            Some(id) if found == Some(id) => id,
+            _ => {
+                meta.resync = true;
+                meta.resync_state.archive_id = Some(fresh);
+                (meta.resync_state.next, meta.resync_state.repeat) = (ResyncCursor::START, false);
+                self.books.pending.meta = true;
+                fresh
+            }
+        }
+    }
+
+    /// All weeks are to be archived anew, and what a resync in progress has still to do.
+    pub fn resync_weeks(&mut self) {
+        let meta = &mut self.books.meta;
+        let next = &mut meta.resync_state.next;
+        *next = if meta.resync { ResyncCursor::WEEKS.min(*next) } else { ResyncCursor::WEEKS };
+        meta.resync = true;
+        self.books.pending.meta = true;
+    }
+
+    /// The chunk at `from`, or at the first position that is not acknowledged. It reads
+    /// at most `steps_max` records of names or servers, and no more weeks once their
+    /// rows reach `rows_max`. There must be no change that is not committed.
+    pub fn resync_chunk<S: Source>(
+        &self,
+        source: &S,
+        from: Option<ResyncCursor>,
+        steps_max: usize,
+        rows_max: usize,
+    ) -> Result<ResyncStep, S::Error> {
+        assert!(!self.has_changes(), "commit before archiving");
+        let settings = &self.books.settings;
+        let from = from.unwrap_or(self.books.meta.resync_state.next);
+        if !self.books.meta.resync || !settings.archive || from == ResyncCursor::End {
+            return Ok(ResyncStep::Idle);
+        }
+        // While entries are dropped, whatever is written now is written again later.
+        if settings.outbox_full || source.outbox_len() > settings.outbox_entries_max / 2 {
+            return Ok(ResyncStep::Later);
+        }
+        let chunk = ResyncChunk { from, next: from, names: vec![], states: vec![], postponed: vec![] };
+        let mut filling = Filling { engine: self, source, chunk, rows: 0 };
+        for _ in 0..steps_max {
+            filling.chunk.next = filling.step(filling.chunk.next)?;
+            if filling.chunk.next == ResyncCursor::End || filling.rows >= rows_max {
+                break;
+            }
+        }
+        Ok(ResyncStep::Chunk(Box::new(filling.chunk)))
+    }
+
+    /// A chunk is written, except for `postponed`, which go into the outbox. Returns
+    /// whether the chunk was the next one: if not, the resync was set back meanwhile
+    /// and goes on elsewhere.
+    pub fn resynced(&mut self, from: ResyncCursor, next: ResyncCursor, postponed: &[OutboxKey]) -> bool {
+        let meta = &mut self.books.meta;
+        let state = &mut meta.resync_state;
+        if !meta.resync || state.next != from {
+            return false;
+        }
+        state.next = next;
+        if next == ResyncCursor::End {
+            meta.resync = state.repeat;
+            (state.next, state.repeat) = (ResyncCursor::START, false);
+        }
+        self.books.pending.meta = true;
+        self.books.pending.outbox.extend(postponed);
+        true
+    }
+
+    /// Where the resync is; `None`: none is needed.
+    pub fn resync_next(&self) -> Option<ResyncCursor> {
+        self.books.meta.resync.then_some(self.books.meta.resync_state.next)
+    }
+}
+
+/// A chunk that is being read.
+struct Filling<'a, S> {
+    engine: &'a Engine,
+    source: &'a S,
+    chunk: ResyncChunk,
+    /// Rows of players, maps and lists in it.
+    rows: usize,
+}
+
+impl<S: Source> Filling<'_, S> {
+    /// Reads what is at a position. Returns the next position.
+    fn step(&mut self, at: ResyncCursor) -> Result<ResyncCursor, S::Error> {
+        let meta = &self.engine.books.meta;
+        Ok(match at {
+            ResyncCursor::Game(key) if key.0 < meta.next_game => {
+                self.name(OutboxKey::Game(key))?;
+                ResyncCursor::Game(GameKey(key.0 + 1))
+            }
+            ResyncCursor::Game(_) => ResyncCursor::Map(MapKey(1)),
+            ResyncCursor::Map(key) if key.0 < meta.next_map => {
+                self.name(OutboxKey::Map(key))?;
+                ResyncCursor::Map(MapKey(key.0 + 1))
+            }
+            ResyncCursor::Map(_) => ResyncCursor::Gone { after: None },
+            ResyncCursor::Gone { after } => match self.source.gone_after(after, 1)?.first() {
+                Some(&player) => {
+                    self.name(OutboxKey::Player(player))?;
+                    ResyncCursor::Gone { after: Some(player) }
+                }
+                None => ResyncCursor::Server(ServerKey(1)),
+            },
+            ResyncCursor::Server(key) if key.0 < meta.next_server => {
+                self.server(key)?;
+                ResyncCursor::Server(ServerKey(key.0 + 1))
+            }
+            ResyncCursor::Server(_) => ResyncCursor::Player(PlayerKey(1)),
+            ResyncCursor::Player(key) if key.0 < meta.next_player => {
+                if self.source.player_record(key)?.is_some() {
+                    self.name(OutboxKey::Player(key))?;
+                }
+                ResyncCursor::Player(PlayerKey(key.0 + 1))
+            }
+            ResyncCursor::Player(_) => ResyncCursor::WEEKS,
+            ResyncCursor::Week { week, server } => {
+                match meta.weeks.iter().map(|state| state.week).find(|kept| *kept >= week) {
+                    Some(kept) if kept > week => ResyncCursor::Week { week: kept, server: ServerKey(1) },
+                    Some(_) if server.0 < meta.next_server => {
+                        self.week(week, server)?;
+                        ResyncCursor::Week { week, server: ServerKey(server.0 + 1) }
+                    }
+                    Some(_) => ResyncCursor::Week { week: WeekKey(week.0 + 1), server: ServerKey(1) },
+                    None => ResyncCursor::End,
+                }
+            }
+            ResyncCursor::End => ResyncCursor::End,
+        })
+    }
+
+    fn name(&mut self, key: OutboxKey) -> Result<(), S::Error> {
+        self.chunk.names.extend(self.engine.archive_job(self.source, key)?);
+        Ok(())
+    }
+
+    /// A server, and before it the players of its list.
+    fn server(&mut self, key: ServerKey) -> Result<(), S::Error> {
+        let Some(server) = self.engine.server_archive(key) else { return Ok(()) };
+        for player in server.list.iter().filter_map(|entry| entry.player) {
+            self.name(OutboxKey::Player(player))?;
+        }
+        self.rows += 2 + 2 * server.list.len() + server.tags.len();
+        self.chunk.states.push(ArchiveJob::Server(Box::new(server)));
+        Ok(())
+    }
+
+    fn week(&mut self, week: WeekKey, server: ServerKey) -> Result<(), S::Error> {
+        match self.engine.week_job(self.source, week, server)? {
+            Some(ArchiveJob::Week(job)) => {
+                self.rows += 1 + job.rows.len() + job.maps.len();
+                self.chunk.states.push(ArchiveJob::Week(job));
+            }
+            // It is written in parts, which the outbox knows how to do.
+            Some(_) => self.chunk.postponed.push(OutboxKey::Week { week, server }),
+            None => {}
+        }
+        Ok(())
+    }
+}

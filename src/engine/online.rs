@@ -1,0 +1,96 @@
+//! Which servers are online: their last list tells who plays there now. A server that
+//! stops answering must not keep its players for ever, here and in the archive.
+//!
+//! A server is online while it has missed at most two scans in a row (the misses that
+//! class 1 allows, RULES section 9) and has answered within twice the interval of
+//! class 2. The second condition holds for servers of class 2, and when no scan of
+//! ours gets through at all.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::Engine;
+use crate::model::server::{Class, ServerRecord};
+use crate::model::{OutboxKey, ServerKey};
+use crate::rank::INVISIBLE_GAP_MS;
+
+/// Scans in a row that an online server may have missed.
+const MISSED_MAX: u32 = 2;
+
+/// Servers looked at in one tick: 1 ms.
+const EXPIRED_PER_TICK: usize = 10_000;
+
+/// After this time an expired server is archived for certain: in ten minutes of ticks six
+/// million servers expire.
+const EXPIRY_LAG_MS_MAX: i64 = 600_000;
+
+/// When to look whether servers are still online.
+#[derive(Debug, Default)]
+pub(super) struct Online {
+    /// The earliest first. A server that has answered since is put in again.
+    due: BinaryHeap<Reverse<(i64, ServerKey)>>,
+    /// By server key: whether it is in `due`.
+    is_due: Vec<bool>,
+}
+
+impl Engine {
+    /// Whether the last list of a server tells who plays there now.
+    pub(super) fn is_online(&self, record: &ServerRecord) -> bool {
+        self.online_until_ms(record).is_some_and(|until_ms| self.now_ms() < until_ms)
+    }
+
+    /// Moment at which a server is not online any more unless it answers again;
+    /// `None`: it is not online, whatever the time is.
+    fn online_until_ms(&self, record: &ServerRecord) -> Option<i64> {
+        let seen_ms = record.last_seen_ms.filter(|_| record.missed <= MISSED_MAX && !record.removed)?;
+        let class_2 = Class::new(2).expect("there are seven classes");
+        let interval_ms = self.books.settings.intervals.of(class_2).unwrap_or_default();
+        Some(seen_ms.saturating_add(INVISIBLE_GAP_MS.max(2 * interval_ms)))
+    }
+
+    /// The same for a server of a state that was just opened. Those that had expired
+    /// before it was written are archived as such.
+    pub(super) fn watch_online_again(&mut self, server: ServerKey) {
+        let until_ms = self.slot(server).and_then(|slot| self.online_until_ms(&slot.record));
+        if until_ms.is_some_and(|until_ms| until_ms > self.now_ms() - EXPIRY_LAG_MS_MAX) {
+            self.watch_online(server);
+        }
+    }
+
+    /// Notes when a server that is online stops to be, if it does not answer again.
+    pub(super) fn watch_online(&mut self, server: ServerKey) {
+        let at = server.0 as usize;
+        if self.online.is_due.get(at) == Some(&true) {
+            return;
+        }
+        let until_ms = self.slot(server).and_then(|slot| self.online_until_ms(&slot.record));
+        let Some(until_ms) = until_ms else { return };
+        if self.online.is_due.len() <= at {
+            self.online.is_due.resize(at + 1, false);
+        }
+        self.online.is_due[at] = true;
+        self.online.due.push(Reverse((until_ms, server)));
+    }
+
+    /// Archives the servers that are not online any more because time has passed.
+    /// Those that were missed too often are archived by the scan that found that out.
+    pub(super) fn expire_online(&mut self) {
+        for _ in 0..EXPIRED_PER_TICK {
+            match self.online.due.peek() {
+                Some(&Reverse((until_ms, server))) if until_ms <= self.now_ms() => {
+                    self.online.due.pop();
+                    self.online.is_due[server.0 as usize] = false;
+                    let record = self.slot(server).map(|slot| &slot.record);
+                    let has_expired = record.is_some_and(|record| {
+                        self.online_until_ms(record).is_some_and(|until_ms| until_ms <= self.now_ms())
+                    });
+                    match has_expired {
+                        true => self.books.archive(OutboxKey::Server(server)),
+                        false => self.watch_online(server),
+                    }
+                }
+                _ => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Servers that do not answer any more: their players leave the answers of the daemon
+//! and the archive, with no other event than time or the miss that decided it.
+
+mod scans;
+
+use std::path::Path;
+
+use clqd::engine::{EngineSettings, Event, Outcome};
+use clqd::hot::Hot;
+use clqd::model::archive::ServerArchive;
+use clqd::model::{ArchiveJob, ServerUrl};
+use clqd::store::StoreSettings;
+
+const FROM_MS: i64 = 1_764_064_800_000; // Tuesday 2025-11-25 10:00 UTC
+const MINUTE_MS: i64 = 60_000;
+const SERVER: &str = "quake3://10.0.0.1:27960";
+
+fn open(dir: &Path) -> Hot {
+    let engine = EngineSettings { archive: true, ..EngineSettings::default() };
+    Hot::open(dir, StoreSettings { cache_bytes: 16 << 20, create: true }, engine).unwrap()
+}
+
+fn tick(hot: &mut Hot, now_ms: i64) {
+    hot.handle(Event::Tick { now_ms }).unwrap();
+    hot.commit().unwrap();
+}
+
+fn miss(hot: &mut Hot, t_ms: i64) {
+    let outcome = Outcome::Miss { t_ms, reason: "timeout".into() };
+    hot.handle(Event::Observed { url: ServerUrl::parse(SERVER).unwrap(), outcome }).unwrap();
+}
+
+/// Takes what waits for the archive; the last that it was told of the server.
+fn archived(hot: &mut Hot) -> Option<ServerArchive> {
+    hot.commit().unwrap();
+    let jobs = hot.engine.archive_jobs(&hot.store, None, None, 1_000, 1_000).unwrap();
+    hot.engine.archived(&jobs.iter().map(|(entry, _)| *entry).collect::<Vec<_>>());
+    hot.commit().unwrap();
+    jobs.into_iter().find_map(|(_, job)| match job {
+        Some(ArchiveJob::Server(server)) => Some(*server),
+        _ => None,
+    })
+}
+
+/// Players that the archive and the daemon's answers say are on the server.
+fn assert_online(hot: &mut Hot, archived: &ServerArchive, players: u32) {
+    assert_eq!((archived.players, archived.list.len()), (players, players as usize), "the archive");
+    assert_eq!(hot.engine.status().players_online, u64::from(players), "the status");
+    let detail = hot.engine.server_detail(&hot.store, &ServerUrl::parse(SERVER).unwrap()).unwrap();
+    assert_eq!((detail.summary.players, detail.list.len()), (players, players as usize), "the server's page");
+}
+
+#[test]
+fn server_that_missed_three_scans_has_no_players_online() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut hot = open(dir.path());
+    let names = ["Visor", "Klesk", "Sarge"].map(|name| (name, 5));
+    scans::observe(&mut hot, SERVER, scans::snapshot(FROM_MS, names));
+    let of_archive = archived(&mut hot).unwrap();
+    assert_online(&mut hot, &of_archive, 3);
+    for n in 1..=2 {
+        miss(&mut hot, FROM_MS + n * 2 * MINUTE_MS);
+        let of_archive = archived(&mut hot).unwrap();
+        assert_online(&mut hot, &of_archive, 3);
+    }
+    miss(&mut hot, FROM_MS + 6 * MINUTE_MS);
+    let of_archive = archived(&mut hot).unwrap();
+    assert_online(&mut hot, &of_archive, 0);
+
+    // Back within the 720 s in which presences go on: they do.
+    let names = ["Visor", "Klesk", "Sarge"].map(|name| (name, 9));
+    scans::observe(&mut hot, SERVER, scans::snapshot(FROM_MS + 11 * MINUTE_MS, names));
+    let of_archive = archived(&mut hot).unwrap();
+    assert_online(&mut hot, &of_archive, 3);
+    let player = &hot.engine.players(&hot.store, "Visor").unwrap()[0].weeks[0];
+    assert_eq!((player.starts, player.points), (1, 4));
+}
+
+#[test]
+fn server_that_nobody_could_scan_for_20_minutes_has_no_players_online() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut hot = open(dir.path());
+    for n in 0..5 {
+        scans::observe(&mut hot, SERVER, scans::snapshot(FROM_MS + n * 10 * MINUTE_MS, [("Visor", n)]));
+        tick(&mut hot, FROM_MS + n * 10 * MINUTE_MS + 1);
+        let of_archive = archived(&mut hot).unwrap();
+        assert_online(&mut hot, &of_archive, 1);
+    }
+    let last_ms = FROM_MS + 40 * MINUTE_MS;
+    tick(&mut hot, last_ms + 20 * MINUTE_MS - 1);
+    assert!(archived(&mut hot).is_none(), "nothing has changed");
+    tick(&mut hot, last_ms + 20 * MINUTE_MS);
+    let of_archive = archived(&mut hot).expect("it is archived without an outcome of a scan");
+    assert_online(&mut hot, &of_archive, 0);
+    tick(&mut hot, last_ms + 60 * MINUTE_MS);
+    assert!(archived(&mut hot).is_none(), "it is archived once");
+}
+
+#[test]
+fn server_that_went_away_while_the_daemon_was_stopped_has_no_players_online() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut hot = open(dir.path());
+    scans::observe(&mut hot, SERVER, scans::snapshot(FROM_MS, [("Visor", 1)]));
+    let of_archive = archived(&mut hot).unwrap();
+    assert_online(&mut hot, &of_archive, 1);
+    drop(hot);
+    std::thread::sleep(std::time::Duration::from_millis(200)); // sled lets its lock go a little late
+    let mut hot = open(dir.path());
+    tick(&mut hot, FROM_MS + 100 * MINUTE_MS);
+    let of_archive = archived(&mut hot).expect("it is archived at the start");
+    assert_online(&mut hot, &of_archive, 0);
+}
