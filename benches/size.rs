@@ -11,7 +11,19 @@
 //! Fails where the first directory exceeds the bound that `src/store/clean.rs` documents: 2.5
 //! times the second, plus 4 MB.
 //!
-//! RESULTS
+//! Built without optimisation, on two cores at a load of about 12. 60 hours of 300 servers
+//! (176,000 snapshots, 65,700 commits), and an hour of 5,000 servers with
+//! `CLQD_COMMIT_MS=200` (50,000 snapshots, 13,300 commits):
+//!
+//! | pages for 100 records | 60 h: directory | a commit | on a core | 1 h: directory | a commit | on a core |
+//! |---|---|---|---|---|---|---|
+//! | 0, as sled does | 33 MB | 2.86 ms | 0.76 ms | 86 MB | 3.67 ms | 1.10 ms |
+//! | 12 | 9 MB | 2.39 ms | 0.73 ms | 55 MB | 2.29 ms | 0.89 ms |
+//! | 25, as it is | 8 MB | 2.99 ms | 0.82 ms | 23 MB | 2.72 ms | 0.98 ms |
+//! | 60 | | | | 22 MB | 3.59 ms | 0.97 ms |
+//! | replay | 10 MB | | | 23 MB | | |
+//!
+//! Without cleaning a week of 400 servers took 124 MB, its replay 21 MB.
 
 mod measure;
 
