@@ -109,7 +109,8 @@ pub struct Oracle {
     pub estimates: Vec<Estimate>,
     /// The checks that applied, those of gains last.
     pub reports: Vec<Report>,
-    /// Bots that could not be identified, by server, as of its last list with bots announced.
+    /// Bots that could not be identified, by server, in the last list that was no
+    /// longer than it may be.
     pub unnamed_bots: HashMap<String, u32>,
     /// All players with keys: the key is the index + 1.
     pub players: Vec<Who>,

@@ -123,7 +123,8 @@ pub struct Screened {
     /// All players with keys, in order of their keys.
     pub players: Vec<Who>,
     pub reports: Vec<Report>,
-    /// Bots that were announced but not found, of the last full list of each server that announced any.
+    /// Bots that were announced but not found, of the last list of each server that
+    /// was no longer than it may be.
     pub unnamed_bots: HashMap<String, u32>,
 }
 
@@ -205,13 +206,14 @@ impl Screener<'_> {
 
         // 2. Bots that are counted but not named.
         let mut list: Vec<Listed> = players.iter().map(|player| listed(line, game, player, settings)).collect();
+        let mut unnamed_bots = 0;
         let mut player_count = list.iter().filter(|e| !e.bot).count() as u32;
         if let Some(bots) = bots.filter(|_| screen.enabled && !settings.count_bots) {
             let entries = list.len() as u32;
-            let unnamed = server.mark_bots(&mut list, bots, count.unwrap_or(entries));
+            unnamed_bots = server.mark_bots(&mut list, bots, count.unwrap_or(entries));
             player_count = entries.saturating_sub(bots);
-            done.unnamed_bots.insert(line.server.clone(), unnamed);
         }
+        done.unnamed_bots.insert(line.server.clone(), unnamed_bots);
         list.retain(|e| !e.bot);
 
         // 3. A list that does not change.
