@@ -66,7 +66,7 @@ impl Client {
 }
 
 /// The truth as a scan at moment 0 would show it. Connect times travel as
-/// 32-bit seconds and are compared apart.
+/// 32-bit seconds, which after a day are exact to 8 ms, and are compared apart.
 fn timeless(mut snapshot: Snapshot) -> (Snapshot, Vec<Option<u64>>) {
     snapshot.t_ms = 0;
     let connected = snapshot.players.iter_mut().map(|player| player.connected_ms.take()).collect();
@@ -79,7 +79,7 @@ fn agree(url: &str, scanned: Snapshot, truth: Snapshot) {
     assert_eq!(scanned, truth, "{url}");
     for (scanned, truth) in scanned_ms.iter().zip(&truth_ms) {
         match (scanned, truth) {
-            (Some(scanned), Some(truth)) => assert!(scanned.abs_diff(*truth) <= 4, "{url}: {scanned} {truth}"),
+            (Some(scanned), Some(truth)) => assert!(scanned.abs_diff(*truth) <= 8, "{url}: {scanned} {truth}"),
             _ => assert_eq!(scanned, truth, "{url}"),
         }
     }

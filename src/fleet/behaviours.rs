@@ -28,8 +28,8 @@ pub enum Behaviour {
     UnnamedBots,
     /// More entries called [`PHANTOM_NAME`] and a number than places.
     Oversized,
-    /// The same entries called [`STATUE_NAME`] and a number, with the same
-    /// points, for ever. Nobody else comes.
+    /// The same entries called [`STATUE_NAME`] and a number, with the same points, on
+    /// the same map, for ever. Nobody else comes.
     Frozen,
 }
 

@@ -13,7 +13,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::io::{self, IoSlice, IoSliceMut, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -131,6 +131,8 @@ struct Shared {
     seed: u64,
     servers: u32,
     began: Instant,
+    /// Added to the world's time by [`Fleet::leap`].
+    leapt_ms: AtomicI64,
     stopping: AtomicBool,
     counters: Counters,
 }
@@ -151,6 +153,7 @@ impl Fleet {
             world: Mutex::new(world),
             settings,
             began: Instant::now(),
+            leapt_ms: AtomicI64::new(0),
             stopping: AtomicBool::new(false),
             counters: Counters::default(),
         });
@@ -196,6 +199,11 @@ impl Fleet {
     /// The world's moment now, Unix ms.
     pub fn now_ms(&self) -> i64 {
         self.shared.now_ms()
+    }
+
+    /// Takes the world's time forward at once: for tests that need hours.
+    pub fn leap(&self, by_ms: u32) {
+        self.shared.leapt_ms.fetch_add(i64::from(by_ms), Ordering::Relaxed);
     }
 
     /// What a faultless scan of a server would show now.
@@ -272,7 +280,7 @@ impl Shared {
 
     fn now_ms(&self) -> i64 {
         let past_ms = self.began.elapsed().as_secs_f64() * 1_000.0 * self.settings.speed;
-        self.settings.live_from_ms + past_ms as i64
+        self.settings.live_from_ms + past_ms as i64 + self.leapt_ms.load(Ordering::Relaxed)
     }
 }
 

@@ -234,10 +234,12 @@ impl World {
             players.iter_mut().for_each(|player| player.bot = true);
         }
         behaviours::change_list(nature, server, now_ms, &mut players);
+        let frozen = nature.behaviour == Some(Behaviour::Frozen);
+        let map = if frozen { 0 } else { state.map_index(nature, now_ms) };
         Snapshot {
             t_ms: now_ms,
             game: nature.game.name.to_owned(),
-            map: nature.game.maps[state.map_index(nature, now_ms)].to_owned(),
+            map: nature.game.maps[map].to_owned(),
             hostname: nature.hostname.to_string(),
             slots: u32::from(nature.slots),
             count: (!quake).then_some(players.len() as u32),
@@ -878,7 +880,7 @@ mod tests {
         let behaviours =
             Behaviours { spectators: 0.2, generic_names: 0.2, unnamed_bots: 0.2, oversized: 0.2, frozen: 0.2 };
         let mut world = World::new(Settings { behaviours, ..world(200, 2).settings().clone() });
-        let mut first: HashMap<u32, Vec<Player>> = HashMap::new();
+        let mut first: HashMap<u32, (String, Vec<Player>)> = HashMap::new();
         let (mut markers, mut playing, mut twice, mut bots_alone, mut bots_beside) = (0, 0, 0, 0, 0);
         for minute in (0..720).step_by(10) {
             for server in 0..200 {
@@ -914,6 +916,7 @@ mod tests {
                         let shown = list.iter().map(|p| Player { connected_ms: None, ..p.clone() });
                         let shown: Vec<_> = shown.collect();
                         assert!(shown.len() > 4 && shown.iter().all(|p| p.points > Some(0)));
+                        let shown = (snapshot.map, shown);
                         assert_eq!(*first.entry(server).or_insert_with(|| shown.clone()), shown);
                     }
                 }

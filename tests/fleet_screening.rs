@@ -1,0 +1,220 @@
+//! The real scanner reads a simulated fleet that plays spectators, generic
+//! names, bots without a mark, oversized and frozen lists, and the engine ranks
+//! what it read: nothing of that may reach a row (RULES section 14). Replies
+//! travel over real sockets; hours pass by leaps of the fleet's time.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use clqd::cli::export::ExportError;
+use clqd::engine::{EngineSettings, Event, Outcome};
+use clqd::fleet::behaviours::{GENERIC_NAME, PHANTOM_NAME, STATUE_NAME};
+use clqd::fleet::truth::{Deeds, TruthLine};
+use clqd::fleet::{Behaviour, Behaviours, Fleet, ServeSettings, Settings, Shares, World};
+use clqd::hot::Hot;
+use clqd::model::row::WeekRow;
+use clqd::model::week::{Calendar, label};
+use clqd::model::{Completeness, ServerKey, ServerUrl, Snapshot};
+use clqd::scan::{ScanMode, ScanRequest, ScanSettings, Scanner};
+use clqd::store::StoreSettings;
+use tokio::sync::mpsc;
+
+const SERVERS: u32 = 80;
+const SCANS: u32 = 100;
+const SCAN_MS: u32 = 120_000;
+const FROZEN_AFTER_MS: i64 = 3_600_000;
+/// Wednesday 2025-11-26 00:00 UTC: all scans are in one week and one day.
+const START_MS: i64 = 1_764_115_200_000;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_must_be_screened_out_never_reaches_rankings() {
+    let behaviours = Behaviours { spectators: 0.3, generic_names: 0.1, unnamed_bots: 0.2, oversized: 0.1, frozen: 0.1 };
+    let settings = Settings {
+        servers: SERVERS,
+        seed: 9,
+        start_ms: START_MS,
+        source_share: 0.5,
+        activity: 2.0,
+        behaviours,
+        ..Settings::default()
+    };
+    let fleet = Fleet::start(
+        World::new(settings),
+        ServeSettings {
+            quake3_port: 0,
+            source_port: 0,
+            live_from_ms: START_MS,
+            speed: 1e-6,
+            faults: Shares::NONE,
+            ..ServeSettings::default()
+        },
+    )
+    .expect("ports that the kernel chose");
+    let fleet = Arc::new(fleet);
+    let mut played = Played::new(&fleet);
+    played.scan_for_hours().await;
+    played.check();
+}
+
+struct Played {
+    fleet: Arc<Fleet>,
+    urls: Vec<ServerUrl>,
+    hot: Hot,
+    _dir: tempfile::TempDir,
+    /// Servers whose first list with anybody held bots only.
+    bots_first: HashSet<u32>,
+    seen: HashSet<u32>,
+}
+
+impl Played {
+    fn new(fleet: &Arc<Fleet>) -> Played {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut settings = EngineSettings::default();
+        settings.rules.screen.frozen_after_ms = FROZEN_AFTER_MS;
+        let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+        Played {
+            urls: fleet.urls().iter().map(|url| ServerUrl::parse(url).expect("a URL")).collect(),
+            fleet: Arc::clone(fleet),
+            hot: Hot::open(&dir.path().join("state"), store, settings).expect("a state"),
+            _dir: dir,
+            bots_first: HashSet::new(),
+            seen: HashSet::new(),
+        }
+    }
+
+    async fn scan_for_hours(&mut self) {
+        let (ask, requests) = mpsc::channel(SERVERS as usize);
+        let (to, mut outcomes) = mpsc::channel(SERVERS as usize);
+        let clock = Arc::clone(&self.fleet);
+        let settings = ScanSettings {
+            allow_private: true,
+            per_second_max: 100_000.0,
+            per_address_per_second_max: 100_000.0,
+            per_address_burst: 1_000,
+            per_subnet_per_second_max: 100_000.0,
+            per_subnet_burst: 10_000,
+            ..ScanSettings::default()
+        };
+        let scanner = Scanner::start(settings, requests, to, Arc::new(move || clock.now_ms())).expect("sockets");
+        for _ in 0..SCANS {
+            for (server, url) in self.urls.iter().enumerate() {
+                let (id, url) = (server as u64, url.clone());
+                let request = ScanRequest { id, server: ServerKey(1 + server as u32), url, mode: ScanMode::Normal };
+                ask.send(request).await.expect("the scanner runs");
+            }
+            let mut lists = Vec::new();
+            for _ in 0..SERVERS {
+                let outcome = outcomes.recv().await.expect("the scanner runs");
+                // A busy machine may miss a reply; the next scan sees the same server.
+                lists.extend(outcome.result.ok().map(|snapshot| (outcome.id as u32, snapshot)));
+            }
+            lists.sort_by_key(|(server, _)| *server);
+            for (server, snapshot) in lists {
+                self.take(server, snapshot);
+            }
+            self.fleet.leap(SCAN_MS);
+        }
+        drop(ask);
+        scanner.finished().await;
+        self.hot.commit().expect("a store that works");
+    }
+
+    fn take(&mut self, server: u32, snapshot: Snapshot) {
+        if snapshot.completeness == Completeness::Full && !snapshot.players.is_empty() && self.seen.insert(server) {
+            let only_bots = snapshot.bots.is_some_and(|bots| bots as usize >= snapshot.players.len());
+            if only_bots {
+                self.bots_first.insert(server);
+            }
+        }
+        let event = Event::Observed { url: self.urls[server as usize].clone(), outcome: Outcome::Snapshot(snapshot) };
+        self.hot.handle(event).expect("a store that works");
+    }
+
+    fn rows(&self) -> Vec<(u32, String, WeekRow)> {
+        let numbers: HashMap<String, u32> =
+            (0..).zip(&self.urls).map(|(number, url)| (url.to_string(), number)).collect();
+        let mut rows = Vec::new();
+        let week = label(Calendar::default().week(START_MS));
+        let take = |server: &str, _: &str, player: &str, row: &WeekRow, _: [Option<u32>; 5]| {
+            rows.push((numbers[server], player.to_owned(), row.clone()));
+            Ok::<(), ExportError>(())
+        };
+        self.hot.engine.export(&self.hot.store, &week, take).expect("an export");
+        rows
+    }
+
+    /// By server and normalised name: whether it is a bot's, and what they did;
+    /// several people of one name together.
+    fn truth(&self) -> HashMap<(u32, String), Vec<(bool, Deeds)>> {
+        let numbers: HashMap<String, u32> = (0..).zip(self.fleet.urls()).map(|(number, url)| (url, number)).collect();
+        let mut truth: HashMap<_, Vec<_>> = HashMap::new();
+        for line in self.fleet.truth() {
+            if let TruthLine::Player { server, normalised, bot, deeds, .. } = line {
+                truth.entry((numbers[&server], normalised)).or_default().push((bot, deeds));
+            }
+        }
+        truth
+    }
+
+    fn check(&self) {
+        let (rows, truth) = (self.rows(), self.truth());
+        let behaviour = |server: u32| self.fleet.behaviour(server);
+        let has = |wanted: Option<Behaviour>| move |row: &&(u32, String, WeekRow)| behaviour(row.0) == wanted;
+        let names = |server| rows.iter().filter(move |(of, _, _)| *of == server).map(|(_, name, _)| name.as_str());
+
+        let usual: Vec<_> = rows.iter().filter(has(None)).collect();
+        assert!(usual.len() > 100 && usual.iter().any(|(_, _, row)| row.elo_rounds > 0), "players are ranked");
+
+        let oversized: Vec<_> = rows.iter().filter(has(Some(Behaviour::Oversized))).collect();
+        assert!(oversized.is_empty(), "{oversized:?}");
+        assert!(rows.iter().all(|(_, name, _)| !name.starts_with(PHANTOM_NAME)));
+
+        let frozen: Vec<_> = rows.iter().filter(has(Some(Behaviour::Frozen))).collect();
+        assert!(frozen.len() > 10, "they are players until it is clear that they are not");
+        for (server, name, row) in frozen {
+            assert!(name.starts_with(STATUE_NAME));
+            let (points, clq1, clq2, elo_rounds) = (row.points, row.clq1(), row.clq2(), row.elo_rounds);
+            assert_eq!((points, clq1, clq2, elo_rounds), (0, 0, 0, 0), "{server} {name}");
+            // The scan that finds it out may come late, on a busy machine by one more.
+            let most_ms = FROZEN_AFTER_MS as u64 + 3 * u64::from(SCAN_MS);
+            assert!(row.measured_ms <= most_ms, "{server} {name}: {row:?}");
+        }
+
+        let mut bots_left_out = 0;
+        for &server in self.bots_first.iter().filter(|&&server| behaviour(server) == Some(Behaviour::UnnamedBots)) {
+            for ((_, name), people) in truth.iter().filter(|((of, _), _)| *of == server) {
+                if people.iter().all(|(bot, _)| *bot) {
+                    assert!(names(server).all(|ranked| ranked != name), "{server}: bot {name} is ranked");
+                    bots_left_out += 1;
+                }
+            }
+        }
+        assert!(bots_left_out >= 10, "{bots_left_out} bots on {:?}", self.bots_first);
+
+        let (mut only_watched, mut played_ms, mut measured_ms) = (0, 0, 0);
+        for (server, name, row) in rows.iter().filter(has(Some(Behaviour::Spectators))) {
+            let people = &truth[&(*server, name.clone())];
+            assert!(
+                row.points <= people.iter().map(|(_, deeds)| deeds.gained).sum::<i64>(),
+                "{server} {name}: {row:?}"
+            );
+            played_ms += people.iter().map(|(_, deeds)| deeds.present_ms - deeds.spectated_ms).sum::<i64>();
+            measured_ms += row.measured_ms as i64;
+        }
+        assert!(measured_ms > 3_600_000 && measured_ms <= played_ms * 21 / 20, "{measured_ms} of {played_ms}");
+        for ((server, name), people) in &truth {
+            let watched = people.iter().all(|(bot, deeds)| !bot && deeds.spectated_ms == deeds.present_ms);
+            if behaviour(*server) == Some(Behaviour::Spectators) && watched {
+                assert!(names(*server).all(|ranked| ranked != name), "{server}: spectator {name} is ranked");
+                only_watched += 1;
+            }
+        }
+        assert!(only_watched >= 3, "{only_watched}");
+
+        // Alone, a generic name is a name like another; two of it are nobody.
+        let generic_ms = |(server, name, row): &(u32, String, WeekRow)| {
+            (behaviour(*server) == Some(Behaviour::GenericNames) && name == GENERIC_NAME).then_some(row.measured_ms)
+        };
+        assert!(rows.iter().filter_map(generic_ms).all(|ms| ms <= u64::from(SCANS * SCAN_MS)));
+    }
+}
