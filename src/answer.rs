@@ -6,7 +6,7 @@ use crate::control::asked;
 use crate::control::protocol::{ErrorCode, Failure, Request, Row, Status};
 use crate::engine::{Source, ViewError};
 use crate::hot::Hot;
-use crate::model::board_view::{BoardQuestion, RankingWeight};
+use crate::model::board_view::RankingWeight;
 use crate::model::view::ForgottenName;
 use crate::model::{Ranking, WindowKey};
 use crate::store::{Reader, StoreError};
@@ -40,13 +40,6 @@ pub fn answer(hot: &Hot, request: &Request) -> Result<Vec<Row>, Failure> {
         }
         Request::Board { board, ask } => {
             let answer = engine.ask_board(store, board, ask).map_err(failure)?;
-            if let BoardQuestion::At { position } = ask
-                && answer.rows.is_empty()
-            {
-                let (size, noun) = (answer.head.size, if answer.head.size == 1 { "player" } else { "players" });
-                let message = format!("nobody is at position {position}; the board has {size} {noun}");
-                return Err(Failure::new(ErrorCode::NotFound, message));
-            }
             let head = Row::BoardHead(Box::new(answer.head));
             Ok(std::iter::once(head).chain(answer.rows.into_iter().map(Row::from)).collect())
         }

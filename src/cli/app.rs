@@ -114,7 +114,7 @@ impl App {
         Client::connect_within(&self.socket()?, self.silence_max()).or_else(|error| self.not_there(error))
     }
 
-    fn silence_max(&self) -> Duration {
+    pub fn silence_max(&self) -> Duration {
         self.globals.timeout.map_or(SILENCE_MAX, |s| Duration::from_secs(s.into()))
     }
 

@@ -8,7 +8,7 @@ use anyhow::Context;
 use super::app::App;
 use super::units::{count, date};
 use crate::control::protocol::Backup;
-use crate::control::{Client, ClientError, Request, Row};
+use crate::control::{Client, ClientError, Request, Row, json};
 use crate::store;
 
 /// Write a consistent copy of the state to a new directory
@@ -37,7 +37,7 @@ pub fn backup(args: &BackupArgs, app: &App) -> anyhow::Result<ExitCode> {
     // The daemon runs elsewhere.
     let dir = std::path::absolute(&args.dir).context("cannot tell the current directory")?;
     let name = dir.to_str().with_context(|| format!("{} is not UTF-8", dir.display()))?.to_owned();
-    match Client::connect(&app.socket()?) {
+    match Client::connect_within(&app.socket()?, app.silence_max()) {
         Ok(mut client) => {
             let mut is_told = false;
             client.ask(&Request::Backup { dir: name }, &mut |row| match row {
@@ -84,7 +84,7 @@ fn print(app: &App, backup: &Backup) -> std::io::Result<()> {
     use std::io::Write;
     let mut out = std::io::stdout().lock();
     match app.json() {
-        true => writeln!(out, "{}", serde_json::to_string(&Row::Backup(backup.clone()))?),
+        true => writeln!(out, "{}", json::to_string(&Row::Backup(backup.clone()))),
         false => {
             writeln!(out, "{}  {} bytes, the state of {}", backup.dir, count(backup.bytes), date(backup.now_ms))
         }

@@ -1,14 +1,17 @@
 //! `clqd board`: what can be asked of a board, from arguments to requests. How
 //! answers look is told in [`super::print`].
 
+use std::io;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, value_parser};
 
 use super::admin::{ask_counted, ranking, tag, url};
 use super::app::App;
-use crate::control::Request;
+use super::print::Printer;
+use super::units::count;
 use crate::control::protocol::TOP_ROWS_MAX;
+use crate::control::{ErrorCode, Failure, Request, Row};
 use crate::model::board_view::{
     BoardName, BoardQuestion, BoardsName, FusedQuestion, PlayerName, RankingWeight, ScoreBounds,
 };
@@ -237,12 +240,35 @@ pub struct SomePlayers {
 }
 
 pub fn run(command: Board, app: &App) -> anyhow::Result<ExitCode> {
+    if let Board::At { position, .. } = command {
+        return at(position, &request(command), app);
+    }
     let deletes = matches!(command, Board::DeleteBefore { .. });
     let (code, rows) = ask_counted(app, &request(command))?;
     if deletes && !app.json() {
         println!("{rows} {} deleted", if rows == 1 { "window" } else { "windows" });
     }
     Ok(code)
+}
+
+/// Prints the place at a position. Nobody there is an error: a heading alone would
+/// look like an answer.
+fn at(position: u32, request: &Request, app: &App) -> anyhow::Result<ExitCode> {
+    let mut rows = Vec::new();
+    app.ask(request, &mut |row| {
+        rows.push(row);
+        Ok(())
+    })?;
+    if !rows.iter().any(|row| matches!(row, Row::Place(_))) {
+        let size = rows.iter().find_map(|row| if let Row::BoardHead(head) = row { Some(head.size) } else { None });
+        let size = count(size.unwrap_or(0));
+        let message = format!("nobody is at position {position}; positions on this board end with {size}");
+        return Err(Failure::new(ErrorCode::NotFound, message).into());
+    }
+    let mut printer = Printer::new(app.json(), io::stdout().lock());
+    rows.into_iter().try_for_each(|row| printer.row(row))?;
+    printer.finish()?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn request(command: Board) -> Request {

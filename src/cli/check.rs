@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::app::App;
 use crate::config::{Config, ConfigError, Problem};
+use crate::control::json::to_string;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -18,7 +19,11 @@ pub struct Args {
 pub fn run(args: Args, app: &App) -> anyhow::Result<ExitCode> {
     let mut out = io::stdout().lock();
     let Some(file) = args.file.as_deref().or(app.config_file()) else {
-        writeln!(out, "there is no configuration file; the built-in defaults are in use")?;
+        let said = "there is no configuration file; the built-in defaults are in use";
+        match app.json() {
+            true => writeln!(out, "{}", to_string(&json!({"kind": "notes", "notes": [said]})))?,
+            false => writeln!(out, "{said}")?,
+        }
         return Ok(ExitCode::SUCCESS);
     };
     match Config::check(file) {
@@ -30,7 +35,9 @@ pub fn run(args: Args, app: &App) -> anyhow::Result<ExitCode> {
             for problem in &problems {
                 if app.json() {
                     let Problem { line, key, message } = problem;
-                    writeln!(out, "{}", json!({"file": file, "line": line, "key": key, "message": message}))?;
+                    let problem =
+                        json!({"kind": "problem", "file": file, "line": line, "key": key, "message": message});
+                    writeln!(out, "{}", to_string(&problem))?;
                 } else {
                     writeln!(out, "{}:{}: {problem}", file.display(), problem.line)?;
                 }
@@ -49,11 +56,11 @@ fn print_ok(out: &mut impl Write, file: &Path, config: &Config, notes: &[String]
     let mut changed: Vec<String> = changes.changed.into_iter().chain(changes.needs_restart).collect();
     changed.sort();
     if app.json() {
-        let mut row = json!({"file": file, "ok": true, "changed": changed});
+        let mut checked = json!({"kind": "config", "file": file, "ok": true, "changed": changed});
         if !notes.is_empty() {
-            row["notes"] = json!(notes);
+            checked["notes"] = json!(notes);
         }
-        writeln!(out, "{row}")?;
+        writeln!(out, "{}", to_string(&checked))?;
         return Ok(());
     }
     writeln!(out, "{}: ok", file.display())?;

@@ -339,7 +339,7 @@ mod tests {
         let mut outcome = marked("quake3://h");
         let snapshot = outcome.result.as_mut().unwrap();
         snapshot.hostname = "日".repeat(80);
-        snapshot.players[0].name = "x\u{202e}\u{9b}".repeat(60).into();
+        snapshot.players[0].name = "x\u{202e}\u{9b}".repeat(40).into();
         let (mut text, mut line) = (Vec::new(), Vec::new());
         write_text(&mut text, &url("quake3://h"), 20, &outcome).unwrap();
         write_json(&mut line, &url("quake3://h"), outcome.clone()).unwrap();

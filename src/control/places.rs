@@ -117,6 +117,7 @@ mod tests {
         drop(b);
         assert_eq!(places.state().free, 0, "what was lost is not given back");
         drop((a, c));
-        assert_eq!((places.state().free, places.state().idle.len()), (2, 0));
+        let state = places.state();
+        assert_eq!((state.free, state.idle.len()), (2, 0));
     }
 }
