@@ -83,6 +83,9 @@ pub fn answer(hot: &Hot, request: &Request) -> Result<Vec<Row>, Failure> {
         | Request::PlayerRemember { .. }
         | Request::Rescan { .. }
         | Request::Greylist { .. }
+        | Request::ClockAccept {}
+        | Request::ClockReset { .. }
+        | Request::WeekReopen { .. }
         | Request::Reload {} => Err(Failure::new(ErrorCode::Refused, "this needs the running daemon")),
     }
 }

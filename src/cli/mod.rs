@@ -13,6 +13,7 @@ pub mod admin;
 pub mod app;
 pub mod board;
 pub mod check;
+pub mod clock;
 pub mod demo;
 pub mod export;
 pub mod failure;
@@ -30,6 +31,7 @@ pub mod run;
 mod scan_progress;
 pub mod table;
 pub mod units;
+pub mod week;
 
 use std::io;
 use std::process::ExitCode;
@@ -72,6 +74,12 @@ pub enum Command {
     Board(board::Board),
     Player(player::Player),
     Greylist(admin::Greylist),
+    /// Accept the system's clock, or set recorded time back to it
+    #[command(subcommand)]
+    Clock(clock::Clock),
+    /// Reopen a week that was closed too early
+    #[command(subcommand)]
+    Week(week::Week),
     /// Let the daemon read its configuration file again
     Reload,
     /// Ask game servers directly, without a daemon
@@ -100,6 +108,8 @@ impl Cli {
             Command::Board(command) => board::run(command, &app),
             Command::Player(args) => player::player(args, &app),
             Command::Greylist(args) => admin::greylist(args, &app),
+            Command::Clock(command) => clock::run(command, &app),
+            Command::Week(command) => week::run(command, &app),
             Command::Reload => admin::reload(&app),
             Command::Query(args) => query::run(&args, &app),
             Command::Migrate(args) => migrate::run(&args, &app),

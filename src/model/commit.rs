@@ -40,6 +40,8 @@ pub struct Meta {
     /// How boards are ordered by which positions were last archived; `None`: nothing
     /// ever was.
     pub archived_by: Option<OwnOrders>,
+    /// Weeks that an admin reopened and that are not closed again yet, in order.
+    pub reopened: Vec<WeekKey>,
 }
 
 impl Meta {
@@ -84,8 +86,11 @@ pub enum WeekPhase {
     Closing,
     /// Every server is closed; server ranks are being given.
     Ranking,
-    /// Final. Never changes again.
+    /// Final. Changes only by an admin's correction.
     Closed,
+    /// An admin reopened it: what closing gave to servers is being removed. Then it
+    /// is open.
+    Reopening,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -153,6 +158,8 @@ pub struct Corrections {
     /// Tags that were dropped. Their keys, which records may still name, are never
     /// handed out again.
     pub tags_gone: Vec<TagKey>,
+    /// Servers of a reopened week: they are not closed any more, and have no rank.
+    pub closed_gone: Vec<(WeekKey, ServerKey)>,
 }
 
 impl Corrections {
@@ -167,6 +174,7 @@ impl Corrections {
             + self.forgotten.len()
             + self.remembered.len()
             + self.tags_gone.len()
+            + 2 * self.closed_gone.len()
     }
 
     pub fn is_empty(&self) -> bool {

@@ -71,6 +71,7 @@ impl From<Meta> for commit::Meta {
             players_gone: old.players_gone,
             resync: old.resync,
             archived_by: old.archived_by,
+            reopened: Vec::new(),
         }
     }
 }
