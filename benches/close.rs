@@ -118,7 +118,7 @@ fn bulk(store: &mut Store, rows: u32, servers: u32, end_ms: i64) -> anyhow::Resu
                 .push((RowKey { window: WEEK.into(), server: ServerKey(server), player }, PackedRow::pack(&row)));
             if n % 2 == 0 {
                 let mut best = BestPositions::default();
-                (0..3).for_each(|which| best.offer(which, 1 + x % per_server, WeekKey(WEEK.0 - 1)));
+                (0..3).for_each(|which| best.set(which, Some(1 + x % per_server), WeekKey(WEEK.0 - 1)));
                 commit.best.push(((ServerKey(server), player), best));
             }
         }

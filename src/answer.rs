@@ -77,6 +77,9 @@ pub fn answer(hot: &Hot, request: &Request) -> Result<Vec<Row>, Failure> {
         | Request::Rescan { .. }
         | Request::Greylist { .. }
         | Request::Backup { .. }
+        | Request::ClockAccept {}
+        | Request::ClockReset { .. }
+        | Request::WeekReopen { .. }
         | Request::Reload {} => Err(Failure::new(ErrorCode::Refused, "this needs the running daemon")),
     }
 }

@@ -1,51 +1,108 @@
-//! The only place that asks what time it is.
+//! The only module that asks what time it is, and the judge of the system's clock.
 //!
-//! Time as clqd counts it never runs backwards: not when the system's clock is
-//! set back, and not from one run of the daemon to the next. While the system
-//! is behind, our time goes on at nine tenths of its pace until the two meet. A
-//! leap of the system's clock into the future is believed only when it has
-//! lasted: believed at once, a wrong one could not be taken back.
+//! Our time never runs backwards: not when the system's clock is set back, and not from
+//! one run of the daemon to the next. While the system is behind, our time goes on at
+//! nine tenths of its pace until the two meet, or until an admin sets it back
+//! ([`Clock::reset`]).
+//!
+//! Closing a week is final, so weeks are closed by a clock that is trusted
+//! ([`Clock::close_until_ms`]): the kernel says that it is synchronised, or it has run
+//! steadily for ten minutes, or an admin accepted it. Each jump of the clock ends the
+//! trust. A leap into the future is not followed at once either: recorded time cannot
+//! be taken back without an admin.
+
+mod kernel;
 
 use std::sync::Mutex;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// A step forward that is larger is a leap.
-const LEAP_MS: i64 = 600_000;
+use serde::{Deserialize, Serialize};
 
-/// How long a leap must last until it is believed.
-const LEAP_LASTS: Duration = Duration::from_secs(60);
+use crate::model::view::{ClockStatus, ClockTrust};
 
-#[derive(Debug)]
-pub struct Clock {
-    last: Mutex<Last>,
+/// The system's clock has jumped if it gains or loses so much against the steady clock
+/// between two readings. Adjusting its speed changes it by 0.05 %.
+const JUMP_MS: i64 = 2_000;
+
+/// A jump forward that is larger is a leap.
+pub const LEAP_MS: i64 = 600_000;
+
+/// How long a leap of a synchronised clock lasts until it is followed.
+const LEAP_LASTS_MS: i64 = 60_000;
+
+/// A larger difference between our time and the system's is reported.
+const AHEAD_MS: i64 = 1_000;
+
+/// Two readings that lie further apart are taken again: the thread was interrupted.
+const READING_MS: u128 = 100;
+
+/// Whether the system's clock is synchronised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Synchronised {
+    /// As the kernel says, or systemd-timesyncd.
+    Ask,
+    Always,
+    Never,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Last {
-    ms: i64,
-    at: Instant,
-    /// Since when the system's clock has been a leap ahead.
-    leap_since: Option<Instant>,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockSettings {
+    pub synchronised: Synchronised,
+    /// How long a clock that is not synchronised must run without a jump until weeks are
+    /// closed by it, ms.
+    pub steady_ms: i64,
 }
 
-impl Clock {
-    /// A clock that never shows less than `floor_ms`, the latest moment already
-    /// recorded.
-    pub fn new(floor_ms: i64) -> Clock {
-        let last = Last { ms: system_ms().max(floor_ms), at: Instant::now(), leap_since: None };
-        Clock { last: Mutex::new(last) }
+impl Default for ClockSettings {
+    fn default() -> ClockSettings {
+        ClockSettings { synchronised: Synchronised::Ask, steady_ms: 600_000 }
     }
+}
 
+/// Where time comes from.
+pub trait TimeSource: Send + Sync {
+    /// Both clocks at one moment.
+    fn read(&self) -> Reading;
+    /// Whether the system's clock is synchronised; `None`: it cannot be found out.
+    fn synchronised(&self) -> Option<bool>;
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// Since any moment; never set.
+    pub steady_ms: i64,
     /// Unix ms.
-    pub fn now_ms(&self) -> i64 {
-        let mut last = self.last.lock().expect("nothing panics while it holds the clock");
-        *last = advance(*last, Instant::now(), system_ms());
-        last.ms
+    pub system_ms: i64,
+}
+
+/// The clocks of the machine.
+#[derive(Debug)]
+pub struct System {
+    begun: Instant,
+}
+
+impl Default for System {
+    fn default() -> System {
+        System { begun: Instant::now() }
+    }
+}
+
+impl TimeSource for System {
+    fn read(&self) -> Reading {
+        for _ in 0..3 {
+            let before = self.begun.elapsed();
+            let system_ms = system_ms();
+            let after = self.begun.elapsed();
+            if (after - before).as_millis() < READING_MS {
+                return Reading { steady_ms: before.as_millis() as i64, system_ms };
+            }
+        }
+        Reading { steady_ms: self.begun.elapsed().as_millis() as i64, system_ms: system_ms() }
     }
 
-    /// How far our time is ahead of the system's, ms; 0 as a rule.
-    pub fn ahead_ms(&self) -> i64 {
-        (self.now_ms() - system_ms()).max(0)
+    fn synchronised(&self) -> Option<bool> {
+        kernel::synchronised()
     }
 }
 
@@ -54,44 +111,492 @@ pub fn system_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64)
 }
 
-fn advance(last: Last, now: Instant, system_ms: i64) -> Last {
-    let elapsed_ms = now.duration_since(last.at).as_millis() as i64;
-    let leap_since = (system_ms > last.ms + elapsed_ms + LEAP_MS).then(|| last.leap_since.unwrap_or(now));
-    let believed = leap_since.is_none_or(|since| now.duration_since(since) >= LEAP_LASTS);
-    let ms = match system_ms >= last.ms {
-        true if believed => system_ms,
-        true => last.ms + elapsed_ms,
-        false => last.ms + elapsed_ms * 9 / 10,
-    };
-    if ms > last.ms {
-        Last { ms, at: now, leap_since: leap_since.filter(|_| !believed) }
-    } else {
+pub struct Clock {
+    source: Box<dyn TimeSource>,
+    state: Mutex<State>,
+}
+
+impl std::fmt::Debug for Clock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Clock").field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, Debug)]
+struct State {
+    settings: ClockSettings,
+    /// Our time, Unix ms, and the steady clock at that moment.
+    ms: i64,
+    at_ms: i64,
+    /// The last reading.
+    seen: Reading,
+    /// Since when the system's clock has been a leap ahead, by the steady clock.
+    leap_since: Option<i64>,
+    trust: Trust,
+    synchronised: Option<bool>,
+    /// The last jump of the system's clock, ms, and our time then.
+    jump: Option<(i64, i64)>,
+    leaps: u64,
+    /// It was reported that our time is ahead.
+    ahead: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trust {
+    /// Since a moment of the steady clock it has run without a jump.
+    Waiting(i64),
+    Synchronised,
+    Steady,
+    Accepted,
+}
+
+/// What setting our time back did, Unix ms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reset {
+    pub before_ms: i64,
+    pub now_ms: i64,
+}
+
+impl Clock {
+    /// The machine's clock. It never shows less than `floor_ms`, the latest moment
+    /// already recorded.
+    pub fn new(floor_ms: i64, settings: ClockSettings) -> Clock {
+        Clock::of(Box::new(System::default()), floor_ms, settings)
+    }
+
+    pub fn of(source: Box<dyn TimeSource>, floor_ms: i64, settings: ClockSettings) -> Clock {
+        let seen = source.read();
+        let state = State {
+            settings,
+            ms: seen.system_ms.max(floor_ms),
+            at_ms: seen.steady_ms,
+            seen,
+            leap_since: None,
+            trust: Trust::Waiting(seen.steady_ms),
+            synchronised: None,
+            jump: None,
+            leaps: 0,
+            ahead: false,
+        };
+        let clock = Clock { source, state: Mutex::new(state) };
+        clock.judge();
+        clock
+    }
+
+    /// Unix ms.
+    pub fn now_ms(&self) -> i64 {
+        self.look(|state| state.ms)
+    }
+
+    /// How far our time is ahead of the system's, ms; 0 as a rule.
+    pub fn ahead_ms(&self) -> i64 {
+        self.look(|state| state.ahead_ms())
+    }
+
+    /// Asks again whether the clock is to be trusted, and logs what has changed. To be
+    /// called about once a second.
+    pub fn judge(&self) {
+        let synchronised = match self.look(|state| state.settings.synchronised) {
+            Synchronised::Ask => self.source.synchronised(),
+            Synchronised::Always => Some(true),
+            Synchronised::Never => Some(false),
+        };
+        self.look(|state| state.judge(synchronised));
+    }
+
+    /// Weeks that end later must not be closed, Unix ms. `i64::MIN`: no week, the clock
+    /// is not trusted.
+    pub fn close_until_ms(&self) -> i64 {
+        self.look(|state| match state.trust {
+            Trust::Waiting(_) => i64::MIN,
+            Trust::Synchronised | Trust::Steady | Trust::Accepted => state.ms.min(state.seen.system_ms),
+        })
+    }
+
+    /// An admin says that the system's clock is right: a leap is followed at once, and weeks are
+    /// closed until the clock jumps again.
+    pub fn accept(&self) -> ClockStatus {
+        self.look(|state| {
+            if state.leap_since.is_some() {
+                state.follow_leap();
+            }
+            state.trust = Trust::Accepted;
+            tracing::info!(system_ms = state.seen.system_ms, "an admin accepted the system's clock");
+        });
+        self.status()
+    }
+
+    /// Sets our time back to the system's. `None`: it is not ahead.
+    pub fn reset(&self) -> Option<Reset> {
+        self.look(|state| {
+            let reset = Reset { before_ms: state.ms, now_ms: state.seen.system_ms };
+            if state.ahead_ms() == 0 {
+                return None;
+            }
+            (state.ms, state.at_ms, state.ahead) = (reset.now_ms, state.seen.steady_ms, false);
+            Some(reset)
+        })
+    }
+
+    /// How many leaps were followed.
+    pub fn leaps(&self) -> u64 {
+        self.look(|state| state.leaps)
+    }
+
+    /// Takes over other settings.
+    pub fn set(&self, settings: ClockSettings) {
+        self.look(|state| state.settings = settings);
+        self.judge();
+    }
+
+    pub fn status(&self) -> ClockStatus {
+        self.look(|state| ClockStatus {
+            trust: match state.trust {
+                Trust::Waiting(_) => ClockTrust::Waiting,
+                Trust::Synchronised => ClockTrust::Synchronised,
+                Trust::Steady => ClockTrust::Steady,
+                Trust::Accepted => ClockTrust::Accepted,
+            },
+            synchronised: state.synchronised,
+            trusted_in_ms: state.trusted_in_ms(),
+            now_ms: state.ms,
+            system_ms: state.seen.system_ms,
+            ahead_ms: state.ahead_ms(),
+            leap_ms: state.leap_since.map_or(0, |_| state.seen.system_ms - state.ms),
+            jump_ms: state.jump.map(|(by_ms, _)| by_ms),
+            jump_at_ms: state.jump.map(|(_, at_ms)| at_ms),
+            week_held: None,
+        })
+    }
+
+    /// Reads the clocks and takes over what they say.
+    fn look<T>(&self, with: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.state.lock().expect("nothing panics while it holds the clock");
+        // Within the lock: readings are taken over in their order.
+        state.advance(self.source.read());
+        with(&mut state)
+    }
+}
+
+impl State {
+    fn advance(&mut self, now: Reading) {
+        let gained_ms = (now.system_ms - self.seen.system_ms) - (now.steady_ms - self.seen.steady_ms);
+        self.seen = now;
+        if gained_ms.abs() >= JUMP_MS {
+            self.jumped(gained_ms);
+        }
+        let elapsed_ms = now.steady_ms - self.at_ms;
+        let is_leap = now.system_ms > self.ms + elapsed_ms + LEAP_MS;
+        if is_leap {
+            let since_ms = *self.leap_since.get_or_insert(now.steady_ms);
+            let lasts_ms = match self.synchronised {
+                Some(true) => LEAP_LASTS_MS,
+                _ => self.settings.steady_ms.max(LEAP_LASTS_MS),
+            };
+            if now.steady_ms - since_ms >= lasts_ms {
+                return self.follow_leap();
+            }
+        } else if self.leap_since.take().is_some() {
+            tracing::info!("the system's clock is not ahead any more");
+        }
+        let ms = match now.system_ms >= self.ms {
+            true if !is_leap => now.system_ms,
+            true => self.ms + elapsed_ms,
+            false => self.ms + elapsed_ms * 9 / 10,
+        };
         // What was too short to count is counted the next time.
-        Last { leap_since, ..last }
+        if ms > self.ms {
+            (self.ms, self.at_ms) = (ms, now.steady_ms);
+        }
+    }
+
+    fn jumped(&mut self, by_ms: i64) {
+        let direction = if by_ms > 0 { "forward" } else { "back" };
+        tracing::warn!("the system's clock has jumped {direction} by {}", shown(by_ms));
+        self.jump = Some((by_ms, self.ms));
+        self.trust = Trust::Waiting(self.seen.steady_ms);
+        // It has to last anew.
+        self.leap_since = None;
+    }
+
+    fn follow_leap(&mut self) {
+        let by_ms = self.seen.system_ms - self.ms;
+        tracing::warn!(
+            synchronised = self.synchronised,
+            "our time follows the system's clock, which has been {} ahead",
+            shown(by_ms)
+        );
+        (self.ms, self.at_ms, self.leap_since) = (self.seen.system_ms, self.seen.steady_ms, None);
+        self.leaps += 1;
+        // From here on it has to prove itself.
+        self.trust = Trust::Waiting(self.seen.steady_ms);
+    }
+
+    fn judge(&mut self, synchronised: Option<bool>) {
+        self.synchronised = synchronised;
+        if let Trust::Waiting(since_ms) = self.trust
+            && self.leap_since.is_none()
+        {
+            if synchronised == Some(true) {
+                self.trust = Trust::Synchronised;
+                tracing::info!("the system's clock is synchronised; weeks are closed by it");
+            } else if self.seen.steady_ms - since_ms >= self.settings.steady_ms {
+                self.trust = Trust::Steady;
+                let lasted = shown(self.settings.steady_ms);
+                tracing::warn!(
+                    "the system's clock is not known to be synchronised, but has run steadily for {lasted}; weeks are \
+                     closed by it"
+                );
+            }
+        }
+        let ahead_ms = self.ahead_ms();
+        if ahead_ms > AHEAD_MS && !self.ahead {
+            self.ahead = true;
+            tracing::warn!(
+                "recorded time is {} ahead of the system's clock; it goes on from there, a tenth slower. If the \
+                 system's clock is right: clqd clock reset",
+                shown(ahead_ms)
+            );
+        } else if ahead_ms == 0 && self.ahead {
+            self.ahead = false;
+            tracing::info!("the system's clock has caught up with recorded time");
+        }
+    }
+
+    fn ahead_ms(&self) -> i64 {
+        (self.ms - self.seen.system_ms).max(0)
+    }
+
+    fn trusted_in_ms(&self) -> Option<i64> {
+        let Trust::Waiting(since_ms) = self.trust else { return None };
+        let steady_ms = self.settings.steady_ms;
+        let left_ms = steady_ms - (self.seen.steady_ms - self.leap_since.unwrap_or(since_ms));
+        Some(left_ms.max(0) + self.leap_since.map_or(0, |_| steady_ms))
+    }
+}
+
+/// A span of time in words, for the log.
+fn shown(ms: i64) -> String {
+    let s = ms.unsigned_abs() / 1_000;
+    match s {
+        0..120 => format!("{s} s"),
+        120..7_200 => format!("{} min", s / 60),
+        7_200..172_800 => format!("{} h", s / 3_600),
+        _ => format!("{} d {} h", s / 86_400, s % 86_400 / 3_600),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
-    #[test]
-    fn never_backwards_and_no_leap_at_once() {
-        let start = Instant::now();
-        let last = Last { ms: 1_000, at: start, leap_since: None };
-        let at = |ms| start + Duration::from_millis(ms);
-        assert_eq!(advance(last, at(10), 1_010).ms, 1_010);
-        assert_eq!(advance(last, at(10), 9_000).ms, 9_000, "a step forward");
-        assert_eq!(advance(last, at(10), 500).ms, 1_009, "slower until the system has caught up");
-        let leapt = advance(last, at(10), 1_000_000_000);
-        assert_eq!(leapt.ms, 1_010, "a leap is not believed");
-        let later = advance(leapt, at(59_000), 1_000_059_000);
-        assert_eq!(later.ms, 60_000);
-        assert_eq!(advance(later, at(59_500), 60_500).ms, 60_500, "it has passed");
-        assert_eq!(advance(later, at(60_010), 1_000_060_010).ms, 1_000_060_010, "it has lasted");
+    const MINUTE: i64 = 60_000;
+    const WEEK: i64 = 7 * 24 * 60 * MINUTE;
+    const START: i64 = 1_764_000_000_000;
 
-        let clock = Clock::new(system_ms() + 60_000);
+    /// Clocks that a test moves: steady, the system's, and whether that is synchronised.
+    #[derive(Clone, Debug)]
+    struct Fake(Arc<Mutex<(i64, i64, Option<bool>)>>);
+
+    impl TimeSource for Fake {
+        fn read(&self) -> Reading {
+            let (steady_ms, system_ms, _) = *self.0.lock().unwrap();
+            Reading { steady_ms, system_ms }
+        }
+
+        fn synchronised(&self) -> Option<bool> {
+            self.0.lock().unwrap().2
+        }
+    }
+
+    impl Fake {
+        fn new(synchronised: bool) -> Fake {
+            Fake(Arc::new(Mutex::new((5_000, START, Some(synchronised)))))
+        }
+
+        fn clock(&self, floor_ms: i64) -> Clock {
+            Clock::of(Box::new(self.clone()), floor_ms, ClockSettings::default())
+        }
+
+        fn step(&self, by_ms: i64) {
+            self.0.lock().unwrap().1 += by_ms;
+        }
+
+        fn synchronise(&self, synchronised: bool) {
+            self.0.lock().unwrap().2 = Some(synchronised);
+        }
+
+        /// Time passes, and the clock is asked all the while.
+        fn pass(&self, clock: &Clock, ms: i64) {
+            for at in 0..ms.div_euclid(500) {
+                let mut clocks = self.0.lock().unwrap();
+                (clocks.0, clocks.1) = (clocks.0 + 500, clocks.1 + 500);
+                drop(clocks);
+                clock.now_ms();
+                if at % 2 == 1 {
+                    clock.judge();
+                }
+            }
+        }
+    }
+
+    fn may_close(clock: &Clock) -> bool {
+        clock.close_until_ms() > i64::MIN
+    }
+
+    #[test]
+    fn a_synchronised_clock_is_trusted_at_once() {
+        let fake = Fake::new(true);
+        let clock = fake.clock(START - 52 * WEEK);
+        assert_eq!((clock.now_ms(), clock.close_until_ms()), (START, START));
+        assert_eq!((clock.status().trust, clock.status().trusted_in_ms), (ClockTrust::Synchronised, None));
+    }
+
+    #[test]
+    fn an_unsynchronised_clock_closes_no_week_for_ten_minutes() {
+        let fake = Fake::new(false);
+        let clock = fake.clock(START - WEEK);
+        assert_eq!(clock.now_ms(), START, "it is recorded by");
+        fake.pass(&clock, 9 * MINUTE);
+        assert!(!may_close(&clock));
+        assert_eq!(clock.status().trusted_in_ms, Some(MINUTE));
+        // A jump begins the ten minutes again.
+        fake.step(3_000);
+        fake.pass(&clock, 9 * MINUTE);
+        assert!(!may_close(&clock));
+        assert_eq!(clock.status().jump_ms, Some(3_000));
+        fake.pass(&clock, MINUTE + 1_000);
+        assert_eq!((may_close(&clock), clock.status().trust), (true, ClockTrust::Steady));
+        // Losing the synchronisation alone is no reason, nor is adjusting the speed.
+        for _ in 0..600 {
+            fake.step(1);
+            fake.pass(&clock, 2_000);
+        }
+        assert!(may_close(&clock));
+    }
+
+    #[test]
+    fn an_admin_accepts_a_clock_until_it_jumps() {
+        let fake = Fake::new(false);
+        let clock = fake.clock(0);
+        assert!(!may_close(&clock));
+        assert_eq!(clock.accept().trust, ClockTrust::Accepted);
+        assert!(may_close(&clock));
+        fake.step(-3_000);
+        clock.judge();
+        assert!(!may_close(&clock));
+        fake.synchronise(true);
+        clock.judge();
+        assert!(may_close(&clock));
+    }
+
+    /// The case of the fault: a week ahead for 66 s.
+    #[test]
+    fn an_unsynchronised_leap_that_ends_is_not_followed() {
+        let fake = Fake::new(true);
+        let clock = fake.clock(0);
+        fake.synchronise(false);
+        fake.step(WEEK);
+        fake.pass(&clock, 66_000);
+        assert_eq!(clock.now_ms(), START + 66_000);
+        assert!(!may_close(&clock));
+        assert_eq!((clock.status().leap_ms, clock.leaps()), (WEEK, 0));
+        fake.step(-WEEK);
+        fake.synchronise(true);
+        fake.pass(&clock, 2_000);
+        assert_eq!((clock.now_ms(), clock.ahead_ms()), (START + 68_000, 0));
+        assert!(may_close(&clock));
+    }
+
+    #[test]
+    fn an_unsynchronised_leap_holds_back_the_closing_after_it_is_followed() {
+        let fake = Fake::new(true);
+        let clock = fake.clock(0);
+        fake.synchronise(false);
+        fake.step(WEEK);
+        fake.pass(&clock, 9 * MINUTE);
+        assert_eq!(clock.now_ms(), START + 9 * MINUTE);
+        fake.pass(&clock, MINUTE + 2_000);
+        assert_eq!((clock.now_ms(), clock.leaps()), (START + WEEK + 10 * MINUTE + 2_000, 1));
+        assert!(!may_close(&clock));
+        fake.pass(&clock, 9 * MINUTE);
+        assert!(!may_close(&clock), "from then on it has to prove itself");
+        fake.pass(&clock, 2 * MINUTE);
+        assert!(may_close(&clock));
+    }
+
+    #[test]
+    fn a_synchronised_leap_is_followed_after_a_minute() {
+        let fake = Fake::new(true);
+        let clock = fake.clock(0);
+        fake.step(WEEK);
+        fake.pass(&clock, 59_000);
+        assert_eq!(clock.now_ms(), START + 59_000);
+        fake.pass(&clock, 3_000);
+        assert_eq!(clock.now_ms(), START + WEEK + 62_000);
+        assert!(may_close(&clock));
+    }
+
+    #[test]
+    fn an_accepted_leap_is_followed_at_once() {
+        let fake = Fake::new(false);
+        let clock = fake.clock(0);
+        fake.step(WEEK);
+        clock.judge();
+        assert_eq!(clock.now_ms(), START);
+        clock.accept();
+        assert_eq!((clock.now_ms(), may_close(&clock)), (START + WEEK, true));
+    }
+
+    #[test]
+    fn time_never_runs_backwards_and_weeks_are_not_over_before_the_system_says_so() {
+        let fake = Fake::new(true);
+        let clock = fake.clock(0);
+        fake.step(-100 * MINUTE);
+        fake.pass(&clock, 10 * MINUTE);
+        assert_eq!(clock.now_ms(), START + 9 * MINUTE);
+        assert_eq!(clock.ahead_ms(), 99 * MINUTE);
+        assert_eq!(clock.close_until_ms(), START - 90 * MINUTE);
+        fake.pass(&clock, 1_000 * MINUTE);
+        assert_eq!((clock.ahead_ms(), clock.now_ms()), (0, START + 910 * MINUTE));
+        assert_eq!(clock.close_until_ms(), clock.now_ms());
+
+        // The same from one run to the next.
+        let clock = Fake::new(true).clock(START + WEEK);
+        assert_eq!((clock.now_ms(), clock.ahead_ms(), clock.close_until_ms()), (START + WEEK, WEEK, START));
+    }
+
+    #[test]
+    fn a_reset_sets_time_back_to_the_system() {
+        let fake = Fake::new(true);
+        let clock = fake.clock(START + WEEK);
+        assert_eq!(clock.reset(), Some(Reset { before_ms: START + WEEK, now_ms: START }));
+        fake.pass(&clock, MINUTE);
+        assert_eq!((clock.now_ms(), clock.ahead_ms(), clock.reset()), (START + MINUTE, 0, None));
+    }
+
+    #[test]
+    fn settings_say_whether_it_is_synchronised() {
+        let fake = Fake::new(true);
+        let settings = |synchronised, steady_ms| ClockSettings { synchronised, steady_ms };
+        let clock = Clock::of(Box::new(fake.clone()), 0, settings(Synchronised::Never, MINUTE));
+        assert!(!may_close(&clock));
+        fake.pass(&clock, 61_000);
+        assert_eq!(clock.status().trust, ClockTrust::Steady);
+        fake.synchronise(false);
+        let clock = Clock::of(Box::new(fake.clone()), 0, settings(Synchronised::Never, MINUTE));
+        clock.set(settings(Synchronised::Always, MINUTE));
+        assert_eq!((may_close(&clock), clock.status().synchronised), (true, Some(true)));
+    }
+
+    /// Whatever this machine's is: it can be asked.
+    #[test]
+    fn the_machine_can_be_asked() {
+        let clock = Clock::new(0, ClockSettings::default());
         let first = clock.now_ms();
-        assert!(clock.now_ms() >= first && clock.ahead_ms() > 50_000);
+        assert!(clock.now_ms() >= first && first > START);
+        assert!(clock.status().synchronised.is_some(), "the kernel answers adjtimex to everyone");
     }
 }

@@ -52,6 +52,10 @@ pub const BEST_MAX: usize = 10;
 /// than 64 bots.
 pub const BOT_NAMES_MAX: usize = 64;
 
+/// The last closed weeks that can be reopened: as many as `store.keep_weeks` keeps by
+/// default. A player's best positions have up to one more entry for each of them.
+pub const REOPEN_WEEKS: u32 = 4;
+
 /// Most windows of one type that may run at once. Every row is written to each
 /// of them: a month's windows that begin daily are 31.
 pub const WINDOWS_AT_ONCE_MAX: i64 = 32;

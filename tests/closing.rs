@@ -96,3 +96,285 @@ fn in_small_steps_and_many_lives_as_at_one_go() {
         }
     }
 }
+
+/// A small world of its own: what each week brings is other than the week before, so
+/// that best positions of weeks push each other out.
+mod town {
+    use super::*;
+    use clqd::model::{Completeness, Player, Snapshot, WeekKey};
+
+    pub const WEEK_MS: i64 = 7 * 24 * HOUR_MS;
+    pub const GAME: &str = "baseq3";
+
+    pub fn week() -> WeekKey {
+        clqd::model::week::Calendar::default().week(MONDAY_MS)
+    }
+
+    pub fn url(server: u64) -> ServerUrl {
+        ServerUrl::parse(&format!("quake3://10.0.0.{server}:27960")).unwrap()
+    }
+
+    /// Scans every two minutes from one minute of a week (from 0: its beginning) to
+    /// another.
+    pub fn play(hot: &mut Hot, servers: u64, players: u64, week: i64, minutes: std::ops::Range<i64>) {
+        for minute in minutes.step_by(2) {
+            for server in 1..=servers {
+                let t_ms = MONDAY_MS + week * WEEK_MS + minute * 60_000 + server as i64;
+                hot.handle(Event::Observed { url: url(server), outcome: scan(server, players, week, minute, t_ms) })
+                    .unwrap();
+            }
+        }
+        hot.commit().unwrap();
+    }
+
+    pub fn scan(server: u64, players: u64, week: i64, minute: i64, t_ms: i64) -> Outcome {
+        let mut rng = Rng::new(&[server, week as u64]);
+        let speeds: Vec<u64> = (0..players).map(|_| 1 + rng.below(9) as u64).collect();
+        let list =
+            speeds.iter().zip(1_i64..).filter(|(_, n)| !(n + minute / 60 + week).unsigned_abs().is_multiple_of(4));
+        let list = list.map(|(speed, n)| Player {
+            name: format!("player {n}").into(),
+            points: Some((minute % 20 * *speed as i64) / 3),
+            ping: Some(30),
+            connected_ms: None,
+            bot: false,
+            spectator: false,
+        });
+        Outcome::Snapshot(Snapshot {
+            t_ms,
+            game: GAME.into(),
+            map: format!("map{}", minute / 20 % 3),
+            hostname: String::new(),
+            slots: 64,
+            players: list.collect(),
+            completeness: Completeness::Full,
+            count: None,
+            bots: None,
+        })
+    }
+
+    pub fn tick(hot: &mut Hot, now_ms: i64) {
+        hot.handle(Event::Tick { now_ms }).unwrap();
+        hot.commit().unwrap();
+    }
+
+    pub fn close_all(hot: &mut Hot, now_ms: i64) {
+        tick(hot, now_ms);
+        while hot.engine.has_week_to_close() {
+            tick(hot, now_ms);
+        }
+    }
+
+    pub fn over_ms(week: i64) -> i64 {
+        MONDAY_MS + (week + 1) * WEEK_MS + 20_000
+    }
+}
+
+use clqd::engine::ReopenError;
+use clqd::model::WeekKey;
+use clqd::model::commit::WeekPhase;
+
+const WEEKS: i64 = 6;
+
+fn key(week: i64) -> WeekKey {
+    WeekKey(town::week().0 + week as u32)
+}
+
+/// Every week is closed when it is over, after `wrong` was done in the middle of it.
+fn play_weeks(steps: usize, mut wrong: impl FnMut(&mut Hot, i64)) -> BTreeMap<OutboxKey, ArchiveJob> {
+    let dir = tempfile::tempdir().unwrap();
+    let mut hot = open(dir.path(), steps);
+    for week in 0..WEEKS {
+        // The last hours of the week.
+        let end = 7 * 24 * 60;
+        town::play(&mut hot, 3, 12, week, end - 300..end - 100);
+        wrong(&mut hot, week);
+        town::play(&mut hot, 3, 12, week, end - 100..end);
+        town::close_all(&mut hot, town::over_ms(week));
+    }
+    let archived = archived(&hot);
+    assert!(hot.engine.weeks().iter().all(|state| state.phase == WeekPhase::Closed));
+    archived
+}
+
+fn assert_same(got: &BTreeMap<OutboxKey, ArchiveJob>, want: &BTreeMap<OutboxKey, ArchiveJob>, what: &str) {
+    assert!(got.keys().eq(want.keys()), "{what}");
+    for (key, want) in want {
+        assert_eq!(&got[key], want, "{what}");
+    }
+}
+
+/// The clock is wrong by days, the week is closed, or in the middle of it; the time is
+/// reset. In the end all is as if the clock had always been right.
+#[test]
+fn a_week_closed_too_early_and_reopened_equals_one_closed_once() {
+    let want = play_weeks(usize::MAX, |_, _| ());
+    let places = |job: &ArchiveJob| match job {
+        ArchiveJob::Week(week) => week.best.iter().map(|(_, best)| best[0].len()).max().unwrap_or(0),
+        _ => 0,
+    };
+    assert_eq!(want.values().map(places).max(), Some(3), "older positions are pushed out");
+    // So many ticks of the wrong time.
+    for (steps, ticks) in [(usize::MAX, 1), (usize::MAX, 9), (7, 1), (7, 9), (7, 20), (40, 8), (500, 1_000)] {
+        let got = play_weeks(steps, |hot, week| {
+            if week < 2 {
+                return;
+            }
+            let now_ms = hot.engine.now_ms();
+            (0..ticks).for_each(|_| town::tick(hot, town::over_ms(week)));
+            let done = hot.engine.reset_time(now_ms);
+            hot.commit().unwrap();
+            assert_eq!((done.reopened, done.servers, done.lost), (vec![key(week)], 0, None));
+            // What closing gave is not shown any more, and is not in the archive.
+            for (key, job) in archived(hot) {
+                let (OutboxKey::Week { week: of, .. }, ArchiveJob::Week(job)) = (key, job) else { continue };
+                let best = job.best.iter().flat_map(|(_, best)| best.iter().flatten());
+                assert!(best.into_iter().all(|(_, best)| *best != self::key(week)), "best position of {of}");
+                assert_eq!((job.closed, job.server_rank.is_some()), (of != self::key(week), of != self::key(week)));
+            }
+            while hot.engine.has_week_to_close() {
+                town::tick(hot, now_ms);
+            }
+            let state = hot.engine.weeks().last().copied().unwrap();
+            assert_eq!((state.week, state.phase), (self::key(week), WeekPhase::Open));
+            for server in 1..=3 {
+                let detail = hot.engine.server_detail(&hot.store, &town::url(server)).unwrap();
+                assert_eq!(detail.summary.rank.is_some(), week > 0, "that of the week before");
+            }
+        });
+        assert_same(&got, &want, &format!("{steps} steps a tick, {ticks} ticks"));
+    }
+}
+
+/// An older week is reopened and closed again, or even two, after later ones were closed.
+#[test]
+fn an_older_week_that_is_reopened_is_closed_as_it_was() {
+    let want = play_weeks(usize::MAX, |_, _| ());
+    for (steps, carry) in [(usize::MAX, [1, 2]), (30, [1, 3]), (7, [2, 3])] {
+        let got = play_weeks(steps, |hot, week| {
+            if week < 4 {
+                return;
+            }
+            for back in carry {
+                assert_eq!(hot.engine.reopen_week(key(week - back)), Ok(true));
+                hot.commit().unwrap();
+            }
+            let now_ms = hot.engine.now_ms();
+            town::close_all(hot, now_ms);
+            assert_eq!(hot.engine.reopen_week(key(week)), Ok(false), "it is open");
+        });
+        assert_same(&got, &want, &format!("{steps} steps a tick, weeks {carry:?} before"));
+    }
+}
+
+#[test]
+fn reopening_says_why_it_cannot_be_done() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut hot = open(dir.path(), 7);
+    for week in 0..WEEKS {
+        town::play(&mut hot, 3, 12, week, 0..40);
+        if week < WEEKS - 1 {
+            town::close_all(&mut hot, town::over_ms(week));
+        }
+    }
+    assert!(matches!(hot.engine.reopen_week(WeekKey(5)), Err(ReopenError::Gone { .. })));
+    let said = hot.engine.reopen_week(WeekKey(5)).unwrap_err().to_string();
+    assert!(said.contains("clqd replay") && said.contains("store.keep_weeks"), "{said}");
+    assert_eq!(hot.engine.reopen_week(key(0)), Ok(true), "four weeks before the newest");
+    town::close_all(&mut hot, town::over_ms(WEEKS - 2));
+    // The last one is being closed.
+    town::tick(&mut hot, town::over_ms(WEEKS - 1));
+    assert_eq!(hot.engine.reopen_week(key(3)), Err(ReopenError::OtherInWork(key(WEEKS - 1))));
+    town::close_all(&mut hot, town::over_ms(WEEKS - 1));
+    assert_eq!(hot.engine.reopen_week(key(0)), Err(ReopenError::TooOld { week: key(0), newest: key(WEEKS - 1) }));
+    assert_eq!(hot.engine.reopen_week(key(1)), Ok(true));
+}
+
+/// Killed in the middle of reopening, and in the middle of closing again.
+#[test]
+fn reopening_goes_on_after_a_crash() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut hot = open(dir.path(), 9);
+    for week in 0..2 {
+        town::play(&mut hot, 3, 12, week, 0..300);
+        town::close_all(&mut hot, town::over_ms(week));
+    }
+    let want = archived(&hot);
+    assert_eq!(hot.engine.reopen_week(key(1)), Ok(true));
+    hot.commit().unwrap();
+    let now_ms = hot.engine.now_ms();
+    let mut phases = Vec::new();
+    while hot.engine.has_week_to_close() {
+        phases.push(hot.engine.weeks()[1].phase);
+        town::tick(&mut hot, now_ms);
+        drop(hot);
+        hot = open(dir.path(), if phases.len() % 5 == 0 { 400 } else { 9 });
+        assert!(phases.len() < 10_000);
+    }
+    assert!(phases.contains(&WeekPhase::Reopening) && phases.contains(&WeekPhase::Closing), "{phases:?}");
+    assert_same(&archived(&hot), &want, "after crashes");
+}
+
+#[test]
+fn no_week_is_closed_beyond_the_limit_of_the_clock() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut hot = open(dir.path(), 20);
+    town::play(&mut hot, 3, 12, 0, 0..40);
+    let phase = |hot: &Hot| hot.engine.weeks()[0].phase;
+    hot.engine.close_weeks_until(i64::MIN);
+    assert_eq!(hot.engine.week_held(), None);
+    town::close_all(&mut hot, town::over_ms(0));
+    assert_eq!((phase(&hot), hot.engine.week_held()), (WeekPhase::Open, Some(key(0))));
+    // Half closed, it is not closed further.
+    hot.engine.close_weeks_until(town::over_ms(0));
+    (0..3).for_each(|_| town::tick(&mut hot, town::over_ms(0)));
+    assert_eq!(phase(&hot), WeekPhase::Closing);
+    hot.engine.close_weeks_until(MONDAY_MS);
+    assert!(!hot.engine.has_week_to_close());
+    (0..1_000).for_each(|_| town::tick(&mut hot, town::over_ms(0)));
+    assert_eq!((phase(&hot), hot.engine.week_held()), (WeekPhase::Closing, Some(key(0))));
+    hot.engine.close_weeks_until(i64::MAX);
+    town::close_all(&mut hot, town::over_ms(0));
+    assert_eq!((phase(&hot), hot.engine.week_held()), (WeekPhase::Closed, None));
+}
+
+/// The wrong time was recorded with scans. After the reset scans count at once, nobody
+/// gains time that did not pass, and series go on.
+#[test]
+fn scans_count_at_once_after_the_time_is_reset() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut hot = open(dir.path(), usize::MAX);
+    town::play(&mut hot, 2, 8, 0, 0..120);
+    let now_ms = hot.engine.now_ms();
+    // Eight days ahead for an hour: of another week, which is open.
+    town::play(&mut hot, 2, 8, 1, 1_440 + 120..1_440 + 180);
+    let wrong_ms = hot.engine.now_ms();
+    town::close_all(&mut hot, wrong_ms);
+    let phases = |hot: &Hot| hot.engine.weeks().iter().map(|state| state.phase).collect::<Vec<_>>();
+    assert_eq!(phases(&hot), [WeekPhase::Closed, WeekPhase::Open]);
+    let done = hot.engine.reset_time(now_ms);
+    hot.commit().unwrap();
+    assert_eq!((done.servers, done.reopened, done.now_ms), (2, vec![key(0)], now_ms));
+    town::close_all(&mut hot, now_ms);
+    assert_eq!(phases(&hot), [WeekPhase::Open, WeekPhase::Open]);
+    let counts = hot.engine.counts().clone();
+    town::play(&mut hot, 2, 8, 0, 122..242);
+    let after = hot.engine.counts();
+    assert_eq!(after.out_of_order, counts.out_of_order);
+    assert_eq!(after.snapshots, counts.snapshots + 2 * 60);
+    assert_eq!(hot.engine.next_due_ms().map(|due_ms| due_ms < hot.engine.now_ms() + 600_001), Some(true));
+    town::close_all(&mut hot, town::over_ms(0));
+    let archived = archived(&hot);
+    let ArchiveJob::Week(job) = &archived[&OutboxKey::Week { week: key(0), server: clqd::model::ServerKey(1) }] else {
+        panic!("a week");
+    };
+    let most = job.rows.iter().map(|row| row.measured_ms).max().unwrap();
+    // Two visits of at most two hours each.
+    assert!((2 * HOUR_MS as u64..=4 * HOUR_MS as u64).contains(&most), "{most}");
+    let ArchiveJob::Server(server) = &archived[&OutboxKey::Server(clqd::model::ServerKey(1))] else {
+        panic!("a server")
+    };
+    let series = server.series.as_ref().unwrap();
+    let last_ms = MONDAY_MS + 240 * 60_000;
+    assert_eq!(series.newest_slot_ms, (last_ms / 600_000 - 1) * 600_000);
+}

@@ -393,7 +393,7 @@ fn a_week_that_is_closed_stays_as_it_was_closed() {
     assert!(town.hot().store.rows(second.into(), clqd::model::ServerKey(3)).unwrap().is_empty());
     let alt = town.key("Alt").unwrap();
     let best = town.hot().store.best(clqd::model::ServerKey(3), alt).unwrap().unwrap();
-    assert!(best.places.iter().flatten().all(|(_, week)| *week == first));
+    assert!(best.three().iter().flatten().all(|(_, week)| *week == first));
     for week in [first, second] {
         let Hot { engine, store } = town.hot();
         let made = clqd::hot::build_boards(&engine.plan_boards(WindowKey::from(week)), &store.reader()).unwrap();
@@ -545,12 +545,12 @@ fn a_merge_reaches_into_closed_weeks_that_are_kept() {
     let (server, ranking) = (clqd::model::ServerKey(1), 0);
     let best = |town: &mut Town, player| town.hot().store.best(server, player).unwrap();
     let (klesk, visor) = (town.key("Klesk").unwrap(), town.key("Visor").unwrap());
-    let of_klesk = best(&mut town, klesk).unwrap().places[ranking][0];
-    let of_visor = best(&mut town, visor).unwrap().places[ranking][0];
+    let of_klesk = best(&mut town, klesk).unwrap().three()[ranking][0];
+    let of_visor = best(&mut town, visor).unwrap().three()[ranking][0];
     assert!(of_klesk != of_visor && of_klesk.1 == closed);
     town.merge("Visor", "Klesk").unwrap();
     assert_eq!(best(&mut town, visor), None);
-    assert_eq!(best(&mut town, klesk).unwrap().places[ranking].as_slice(), [of_klesk.min(of_visor)]);
+    assert_eq!(best(&mut town, klesk).unwrap().three()[ranking].as_slice(), [of_klesk.min(of_visor)]);
     let jobs = town.archived();
     let week = OutboxKey::Week { week: closed, server };
     let ArchiveJob::Week(job) = &jobs[&week] else { panic!("{jobs:?}") };

@@ -155,7 +155,7 @@ async fn tables_are_the_state(database: &Database, hot: &Hot) {
             let (position, _) = *places.first()?;
             Some(vec![player.to_string(), ranking.name().to_owned(), position.to_string()])
         };
-        let places = best.places.map(|places| places.to_vec());
+        let places = best.three();
         Ranking::WITH_BEST.into_iter().zip(places).filter_map(of_ranking).collect::<Vec<_>>()
     });
     assert!(database.rows(select).await.into_iter().eq(best), "best positions");

@@ -333,7 +333,7 @@ impl Run {
         let url = self.hot().engine.url_of(ended.server).expect("a known server").clone();
         self.check_credible(&ended, &url);
         self.seen.late_outcomes += u64::from(ended.outcome.t_ms() < self.taken_ms);
-        let outcome = ended.outcome.not_before(self.taken_ms);
+        let outcome = ended.outcome.within(self.taken_ms, i64::MAX);
         self.taken_ms = outcome.t_ms();
         let used_before = self.hot().engine.outcomes_used();
         let (server, id, sent_ms) = (ended.server, ended.id, Some(ended.sent_ms));

@@ -48,14 +48,14 @@ impl Archive {
         for (server, player, ranking, position, week) in found {
             let which = Ranking::WITH_BEST.iter().position(|it| it.name() == ranking);
             let Some(which) = which else { continue };
-            by_server.entry(server).or_default().entry(player).or_default().offer(which, position, WeekKey(week));
+            by_server.entry(server).or_default().entry(player).or_default().set(which, Some(position), WeekKey(week));
         }
         let mut upsert = self.upsert(&BEST_POSITION);
         for (server, mut of_server) in by_server {
             let mut best = of_server.remove(&into.0).unwrap_or_default();
             of_server.values().for_each(|theirs| best.merge(theirs));
-            for (ranking, places) in Ranking::WITH_BEST.iter().zip(&best.places) {
-                for (place, &(position, week)) in (1_u32..).zip(places) {
+            for (ranking, places) in Ranking::WITH_BEST.iter().zip(best.three()) {
+                for (place, (position, week)) in (1_u32..).zip(places) {
                     upsert.row(|row| {
                         row.uint(server).uint(into.0).text(ranking.name()).uint(place).uint(position).uint(week.0);
                     });

@@ -14,6 +14,7 @@ pub mod app;
 pub mod backup;
 pub mod board;
 pub mod check;
+pub mod clock;
 pub mod demo;
 pub mod export;
 pub mod failure;
@@ -31,6 +32,7 @@ pub mod run;
 mod scan_progress;
 pub mod table;
 pub mod units;
+pub mod week;
 
 use std::io;
 use std::process::ExitCode;
@@ -73,6 +75,12 @@ pub enum Command {
     Board(board::Board),
     Player(player::Player),
     Greylist(admin::Greylist),
+    /// Accept the system's clock, or set recorded time back to it
+    #[command(subcommand)]
+    Clock(clock::Clock),
+    /// Reopen a week that was closed too early
+    #[command(subcommand)]
+    Week(week::Week),
     /// Let the daemon read its configuration file again
     Reload,
     Backup(backup::BackupArgs),
@@ -103,6 +111,8 @@ impl Cli {
             Command::Board(command) => board::run(command, &app),
             Command::Player(args) => player::player(args, &app),
             Command::Greylist(args) => admin::greylist(args, &app),
+            Command::Clock(command) => clock::run(command, &app),
+            Command::Week(command) => week::run(command, &app),
             Command::Reload => admin::reload(&app),
             Command::Backup(args) => backup::backup(&args, &app),
             Command::Restore(args) => backup::restore(&args, &app),

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use super::app::App;
 use super::table::{cut, padded};
 use super::units::clean;
-use crate::clock::Clock;
+use crate::clock::{Clock, ClockSettings};
 use crate::control::json;
 use crate::engine::Outcome;
 use crate::model::{Completeness, Player, ServerKey, ServerUrl, Snapshot};
@@ -101,7 +101,7 @@ async fn query(
 ) -> anyhow::Result<u64> {
     let (ask, requests) = mpsc::channel(ON_THE_WAY);
     let (to, mut outcomes) = mpsc::channel(ON_THE_WAY);
-    let clock = Arc::new(Clock::new(0));
+    let clock = Arc::new(Clock::new(0, ClockSettings::default()));
     let _scanner = Scanner::start(settings(args), requests, to, Arc::new(move || clock.now_ms()))
         .context("cannot open sockets to ask with")?;
     let mode = if args.any_protocol { ScanMode::Exception } else { ScanMode::Normal };

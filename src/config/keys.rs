@@ -141,6 +141,8 @@ pub const KEYS: &[Key] = &[
     key("boards", "low_is_better", Kind::Texts(low_is_better), Reload),
     key("boards", "ties", Kind::Texts(tie), Reload),
     key("boards", "closed_bytes_max", whole(0, 1 << 40, "bytes"), Reload),
+    key("clock", "synchronised", Kind::OneOf(&["ask", "always", "never"]), Reload),
+    key("clock", "steady_s", whole(0, 86_400, "s"), Reload),
     key("store", "cache_bytes", whole(16 << 20, 64 << 30, "bytes"), Restart),
     key("store", "commit_interval_ms", whole(10, 10_000, "ms"), Reload),
     key("store", "disk_free_min_bytes", whole(0, 1 << 50, "bytes"), Reload),

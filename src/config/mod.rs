@@ -20,6 +20,7 @@ pub use check::Problem;
 use keys::{Change, KEYS};
 pub use rooms::WindowSettingsError;
 
+use crate::clock::Synchronised;
 use crate::rank::Quarter;
 
 /// The shipped file: all keys, with their defaults.
@@ -51,6 +52,7 @@ pub struct Config {
     pub elo: Elo,
     pub screen: Screen,
     pub boards: Boards,
+    pub clock: Clock,
     pub store: Store,
     pub archive: Archive,
     pub scan_log: ScanLog,
@@ -150,6 +152,13 @@ pub struct Boards {
     /// See [`Config::ties`].
     pub ties: Vec<String>,
     pub closed_bytes_max: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Clock {
+    pub synchronised: Synchronised,
+    pub steady_s: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,6 +6,7 @@ use super::{Config, PASSWORD_CREDENTIAL};
 use crate::archive::ArchiveSettings;
 use crate::board::order::{LowIsBetter, Tie};
 use crate::board::window::{BadSpec, Shape, WindowSpec, Windows, WindowsError};
+use crate::clock::ClockSettings;
 use crate::engine::EngineSettings;
 use crate::model::WindowType;
 use crate::model::week::{Calendar, UnknownZone};
@@ -110,6 +111,10 @@ impl Config {
         }
     }
 
+    pub fn clock_settings(&self) -> ClockSettings {
+        ClockSettings { synchronised: self.clock.synchronised, steady_ms: self.clock.steady_s as i64 * 1_000 }
+    }
+
     pub fn scan_settings(&self) -> ScanSettings {
         let scan = &self.scan;
         ScanSettings {
@@ -153,6 +158,7 @@ mod tests {
         assert_eq!(settings.intervals, Intervals::default());
         assert_eq!(settings.class1_players_min, CLASS1_PLAYERS_MIN);
         assert_eq!(Config::default().scan_settings(), ScanSettings::default());
+        assert_eq!(Config::default().clock_settings(), ClockSettings::default());
     }
 
     #[test]

@@ -37,7 +37,9 @@ use crate::model::row::Ranking;
 use crate::model::server::Class;
 use crate::model::server::ScreenReason;
 use crate::model::url::ServerUrl;
-use crate::model::view::{Correction, EngineStatus, ForgottenName, PlayerView, ServerDetail, ServerSummary, Top};
+use crate::model::view::{
+    ClockStatus, Correction, EngineStatus, ForgottenName, PlayerView, ServerDetail, ServerSummary, Top,
+};
 use crate::nearest::nearest;
 
 /// Version of the protocol. It goes up when an old client would misunderstand.
@@ -179,13 +181,26 @@ pub enum Request {
         /// Absolute; it must not exist, or be empty.
         dir: String,
     },
+    /// One [`Row::Clock`]: the system's clock is right, an admin says.
+    #[serde(rename = "clock.accept")]
+    ClockAccept {},
+    /// One [`Row::Correction`]: recorded time is set back to the system's. `sure` is
+    /// needed where the system's clock is not known to be synchronised.
+    #[serde(rename = "clock.reset")]
+    ClockReset {
+        #[serde(default)]
+        sure: bool,
+    },
+    /// One [`Row::Correction`].
+    #[serde(rename = "week.reopen")]
+    WeekReopen { week: String },
     /// No row; what was changed and what needs a restart stands in the notes.
     #[serde(rename = "reload")]
     Reload {},
 }
 
 /// Names of all commands.
-pub const COMMANDS: [&str; 23] = [
+pub const COMMANDS: [&str; 26] = [
     "status",
     "servers.add",
     "servers.remove",
@@ -208,6 +223,9 @@ pub const COMMANDS: [&str; 23] = [
     "player.remember",
     "greylist",
     "backup",
+    "clock.accept",
+    "clock.reset",
+    "week.reopen",
     "reload",
 ];
 
@@ -237,6 +255,9 @@ impl Request {
             | Request::Rescan { .. }
             | Request::Greylist { .. }
             | Request::Backup { .. }
+            | Request::ClockAccept {}
+            | Request::ClockReset { .. }
+            | Request::WeekReopen { .. }
             | Request::Reload {} => false,
         }
     }
@@ -316,6 +337,7 @@ pub enum Row {
     Correction(Correction),
     ForgottenName(ForgottenName),
     Backup(Backup),
+    Clock(ClockStatus),
 }
 
 impl From<BoardRow> for Row {
@@ -335,6 +357,9 @@ pub struct Status {
     /// Absent where the state directory was read without a daemon.
     pub daemon: Option<DaemonStatus>,
     pub engine: EngineStatus,
+    /// Absent where the state directory was read without a daemon.
+    #[serde(default)]
+    pub clock: Option<ClockStatus>,
     /// Things that wait for the archive.
     pub outbox_entries: u64,
     /// Absent where no archive is configured.

@@ -25,11 +25,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::cli::log::LogFilter;
-use crate::clock::Clock;
+use crate::clock::{self, Clock, System, TimeSource};
 use crate::config::Config;
 use crate::control::{ControlCounts, End, ErrorCode, Failure, Listener, Request, Row};
 use crate::engine::Event;
 use crate::hot::Hot;
+use crate::model::view::ClockTrust;
 use crate::scan::{Counts, Scanner};
 use crate::scanlog::{self, Recorder};
 use work::{Order, Work};
@@ -117,6 +118,16 @@ pub fn run(config: Config, file: Option<PathBuf>, log: LogFilter) -> anyhow::Res
 impl Daemon {
     /// Starts everything. Inside a tokio runtime.
     pub async fn start(config: Config, file: Option<PathBuf>, log: Option<LogFilter>) -> anyhow::Result<Daemon> {
+        Daemon::start_by(Box::new(System::default()), config, file, log).await
+    }
+
+    /// The same with another source of time.
+    pub async fn start_by(
+        time: Box<dyn TimeSource>,
+        config: Config,
+        file: Option<PathBuf>,
+        log: Option<LogFilter>,
+    ) -> anyhow::Result<Daemon> {
         if let Some(parent) = config.state_dir.parent() {
             std::fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
         }
@@ -124,7 +135,7 @@ impl Daemon {
         let mut hot = tokio::task::spawn_blocking(move || Hot::of_config(&state_config, &state_config.state_dir, true))
             .await?
             .with_context(|| format!("cannot open the state directory {}", state_dir.display()))?;
-        let recorder = config
+        let mut recorder = config
             .recorder_settings()
             .map(|settings| {
                 let path = settings.path.clone();
@@ -137,13 +148,15 @@ impl Daemon {
         if recorder.is_none() {
             rebuild::prepare(&mut hot.engine, None);
         }
-        let clock = Arc::new(Clock::new(hot.engine.now_ms()));
+        let clock = Arc::new(Clock::of(time, hot.engine.now_ms(), config.clock_settings()));
         hot.engine.replan(clock.now_ms());
-        if clock.ahead_ms() > 1_000 {
-            tracing::warn!(
-                ahead_s = clock.ahead_ms() / 1_000,
-                "the system's clock is behind the last recorded moment; time goes on from there, a little slower"
-            );
+        // What is recorded under a clock that turns out to be wrong has a file of its own.
+        let since_stop_ms = clock.now_ms().saturating_sub(hot.engine.now_ms());
+        if let Some(recorder) = &mut recorder
+            && clock.status().trust == ClockTrust::Waiting
+            && since_stop_ms > clock::LEAP_MS
+        {
+            recorder.begin_file().context("cannot begin a new file of the scan log")?;
         }
 
         let (requests, requests_rx) = mpsc::channel(config.scan.in_flight_max);
@@ -282,6 +295,7 @@ impl Shared {
         let engine = Box::new(engine);
         let order = Order::Reload { engine, commit_interval_ms, disk_free_min_bytes, allow_private, reply };
         _ = self.orders.send(order).await;
+        self.clock.set(config.clock_settings());
         _ = self.reload_scan.send(config.scan_settings()).await;
         self.reload_archive(config.archive_settings()).await;
         *self.config.lock().expect("nothing panics while it holds the config") = config;

@@ -12,11 +12,12 @@
 mod job;
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 
 use anyhow::Context;
 use tokio::sync::mpsc;
@@ -109,6 +110,7 @@ pub struct Rebuilder {
 
 struct Running {
     dir: PathBuf,
+    thread: JoinHandle<()>,
     from_ms: i64,
     /// What was recorded and is not yet in `part`.
     buffer: Vec<u8>,
@@ -133,9 +135,14 @@ enum Stage {
 }
 
 impl Rebuilder {
-    /// What an earlier life left is removed.
+    /// What an earlier process left is removed.
     pub fn new(place: &Place) -> Rebuilder {
-        _ = fs::remove_dir_all(rebuild_dir(&place.state_dir));
+        let dir = rebuild_dir(&place.state_dir);
+        if let Err(error) = fs::remove_dir_all(&dir)
+            && error.kind() != ErrorKind::NotFound
+        {
+            tracing::warn!(%error, dir = %dir.display(), "what a rebuild of windows left cannot be removed");
+        }
         Rebuilder { steps: mpsc::channel(1), number: 0, running: None, failed: None }
     }
 
@@ -151,11 +158,7 @@ impl Rebuilder {
 
     fn started(&self, engine: &mut Engine, place: &Place) -> anyhow::Result<Running> {
         let log = place.log.clone().context("nothing is recorded")?;
-        let dir = rebuild_dir(&place.state_dir);
-        if dir.exists() {
-            fs::remove_dir_all(&dir).with_context(|| format!("cannot remove {}", dir.display()))?;
-        }
-        fs::create_dir(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        let dir = own_dir(&place.state_dir)?;
         // A rotation empties the running file.
         let running = dir.join("log.jsonl");
         fs::copy(&log, &running).with_context(|| format!("cannot copy {}", log.display()))?;
@@ -189,10 +192,11 @@ impl Rebuilder {
                 Err(error) => steps.blocking_send((number, Step::Failed(error))),
             };
         };
-        std::thread::Builder::new().name("rebuild".to_owned()).spawn(work)?;
+        let thread = std::thread::Builder::new().name("rebuild".to_owned()).spawn(work)?;
         let part = File::create(part_path(&dir, 0))?;
         Ok(Running {
             dir,
+            thread,
             from_ms,
             buffer: Vec::new(),
             part,
@@ -273,9 +277,14 @@ impl Rebuilder {
         let Some(running) = self.running.take() else { return };
         running.over.store(true, Ordering::Relaxed);
         std::thread::spawn(move || {
-            drop(running.result);
-            // Where the thread still writes, the next rebuild or start removes it.
-            _ = fs::remove_dir_all(&running.dir);
+            let Running { dir, thread, parts, result, .. } = running;
+            // It waits for a part that does not come any more.
+            drop((parts, result));
+            // It has written what went wrong, if anything did.
+            _ = thread.join();
+            if let Err(error) = fs::remove_dir_all(&dir) {
+                tracing::warn!(%error, dir = %dir.display(), "what a rebuild of windows left is not removed");
+            }
         });
     }
 }
@@ -379,6 +388,14 @@ fn bring(hot: &mut Hot, made: &Hot, taking: &mut TakeOver, most: usize) -> anyho
     Ok(hot.engine.bring_some(taking, &hot.store, &made, most)?)
 }
 
+/// A directory for one rebuild alone: that of the one before may still be in use, or be
+/// removed right now.
+fn own_dir(state_dir: &Path) -> anyhow::Result<PathBuf> {
+    let dir = rebuild_dir(state_dir);
+    let made = fs::create_dir_all(&dir).and_then(|()| tempfile::Builder::new().prefix("").tempdir_in(&dir));
+    Ok(made.with_context(|| format!("cannot make a directory in {}", dir.display()))?.keep())
+}
+
 /// Beside the state directory.
 fn rebuild_dir(state_dir: &Path) -> PathBuf {
     let mut name = state_dir.as_os_str().to_owned();
@@ -444,6 +461,37 @@ mod tests {
             )
         };
         minutes.step_by(2).map(line).collect()
+    }
+
+    /// The first rebuild is given up and cleaned up after while the second is at work.
+    #[test]
+    fn cleaning_up_after_a_rebuild_leaves_the_next_one_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("scans.jsonl");
+        fs::write(&log, lines(0..100)).unwrap();
+        let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+        let mut hot = Hot::open(&dir.path().join("state"), store, EngineSettings::default()).unwrap();
+        let place = Place { state_dir: dir.path().join("state"), log: Some(log), cache_bytes: 16 << 20 };
+        let left = rebuild_dir(&place.state_dir).join("of an earlier process");
+        fs::create_dir_all(&left).unwrap();
+        let mut rebuilder = Rebuilder::new(&place);
+        assert!(!left.exists());
+        let mut first: Option<PathBuf> = None;
+        for _ in 0..5 {
+            rebuilder.begin(&mut hot.engine, &place);
+            assert!(rebuilder.failed.is_none(), "{:?}", rebuilder.failed);
+            let running = rebuilder.running.as_ref().unwrap().dir.clone();
+            // Its cleanup is done, at the latest, when nothing is left of it.
+            let began = std::time::Instant::now();
+            while first.as_ref().is_some_and(|first| first.exists()) {
+                assert!(began.elapsed().as_secs() < 90, "the first directory is removed");
+                // As the daemon does; steps of the first are of no use any more.
+                _ = rebuilder.steps.1.try_recv();
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            assert!(part_path(&running, 0).exists() && running.join("log.jsonl").exists());
+            first = Some(running);
+        }
     }
 
     fn observe(hot: &mut Hot, lines: &str, mut each: impl FnMut(&ServerUrl, &Outcome)) {

@@ -24,13 +24,16 @@ use crate::config::Config;
 use crate::control::asked;
 use crate::control::protocol::{self, Change, ErrorCode, Failure, Request, Row, ScanResult, Which};
 use crate::engine::{
-    Added, AdminError, CorrectError, EngineSettings, Event, Forgotten, Notice, Outcome, RescanWhich, WindowBoards,
+    Added, AdminError, CorrectError, EngineSettings, Event, Forgotten, Notice, Outcome, ReopenError, RescanWhich,
+    TimeReset, WindowBoards,
 };
 use crate::hot::Hot;
 use crate::model::archive::{ArchiveJob, OutboxEntry, OutboxKey, PartAsk, ResyncCursor, ResyncStep, WeekPart};
+use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::server::Class;
-use crate::model::view::Correction;
-use crate::model::{ServerUrl, WindowKey};
+use crate::model::view::{ClockStatus, Correction};
+use crate::model::week::{label, parse_label};
+use crate::model::{ServerUrl, WeekKey, WindowKey};
 use crate::scan::{ScanMode, ScanOutcome, ScanRequest};
 use crate::scanlog::Recorder;
 use crate::store::{LastChanges, Reader, StoreError};
@@ -163,6 +166,11 @@ pub(super) struct Work {
     /// Of the outcome last taken: they are taken, and recorded, in order of time.
     taken_ms: i64,
     rescans: Rescans,
+    /// Phases of weeks, and the week that the clock holds, as they were last logged.
+    weeks: Vec<WeekState>,
+    week_held: Option<WeekKey>,
+    /// Leaps of the clock that the scan log knows of.
+    leaps: u64,
     boards: Maker,
     rebuilder: Rebuilder,
     place: Place,
@@ -189,6 +197,9 @@ impl Work {
             taken_ms: hot.engine.now_ms(),
             boards: Maker::new(hot.store.reader()),
             askers: Vec::new(),
+            weeks: hot.engine.weeks().to_vec(),
+            week_held: None,
+            leaps: clock.leaps(),
             hot,
             recorder,
             clock,
@@ -256,16 +267,20 @@ impl Work {
                 // A stop tells us first, and what it says waits in the orders.
                 bail!("the scanner has ended by itself");
             }
-            for outcome in batch.drain(..) {
-                self.take_outcome(outcome)?;
+            if !batch.is_empty() {
+                let now_ms = self.now_ms()?;
+                for outcome in batch.drain(..) {
+                    self.take_outcome(outcome, now_ms)?;
+                }
             }
             if self.hot.engine.has_changes() || self.hot.engine.has_notices() {
                 self.changed_ms.get_or_insert(now_ms);
             }
             match order {
                 Some(Order::Finish) => {
+                    let now_ms = self.now_ms()?;
                     while let Ok(outcome) = outcomes.try_recv() {
-                        self.take_outcome(outcome)?;
+                        self.take_outcome(outcome, now_ms)?;
                     }
                     return self.last_commit();
                 }
@@ -275,10 +290,13 @@ impl Work {
             let now_ms = self.clock.now_ms();
             if now_ms - self.ticked_ms >= self.hot.engine.tick_interval_ms() {
                 self.ticked_ms = now_ms;
+                self.clock.judge();
+                self.hot.engine.close_weeks_until(self.clock.close_until_ms());
                 // Closing a week changes much, and nobody waits for it.
                 if !self.disk.is_full() {
                     self.hot.handle(Event::Tick { now_ms })?;
                 }
+                self.log_weeks();
             }
             if now_ms - self.swept_ms >= SWEEP_MS {
                 self.swept_ms = now_ms;
@@ -330,7 +348,55 @@ impl Work {
         }
     }
 
-    fn take_outcome(&mut self, scan: ScanOutcome) -> Result<(), StoreError> {
+    /// Now, for what is recorded: after a leap of the clock it goes to a new file.
+    fn now_ms(&mut self) -> anyhow::Result<i64> {
+        let now_ms = self.clock.now_ms();
+        let leaps = self.clock.leaps();
+        if leaps > self.leaps {
+            self.leaps = leaps;
+            self.begin_log_file()?;
+        }
+        Ok(now_ms)
+    }
+
+    fn begin_log_file(&mut self) -> anyhow::Result<()> {
+        self.commit()?;
+        let begun = self.recorder.as_mut().map_or(Ok(()), Recorder::begin_file);
+        begun.context("cannot begin a new file of the scan log")
+    }
+
+    /// Logs what has become of weeks, and whether the clock holds one.
+    fn log_weeks(&mut self) {
+        let weeks = self.hot.engine.weeks();
+        if self.weeks != weeks {
+            for now in weeks {
+                let before = self.weeks.iter().find(|before| before.week == now.week).map(|before| before.phase);
+                let week = label(now.week);
+                match now.phase {
+                    phase if before == Some(phase) => {}
+                    WeekPhase::Open if before.is_none() => tracing::info!(week, "a new week has begun"),
+                    WeekPhase::Open => tracing::info!(week, "the week is open again"),
+                    WeekPhase::Closing => tracing::info!(week, "the week is over and is being closed"),
+                    WeekPhase::Ranking => {
+                        tracing::info!(week, "all servers of the week are closed; they are being ranked")
+                    }
+                    WeekPhase::Closed => tracing::info!(week, "the week is closed"),
+                    WeekPhase::Reopening => tracing::info!(week, "the week is being reopened"),
+                }
+            }
+            self.weeks = weeks.to_vec();
+        }
+        let held = self.hot.engine.week_held();
+        if let Some(week) = held.filter(|_| held != self.week_held) {
+            tracing::warn!(
+                week = label(week),
+                "the week is over but is not closed: the system's clock is not trusted, or is behind; see `clqd status`"
+            );
+        }
+        self.week_held = held;
+    }
+
+    fn take_outcome(&mut self, scan: ScanOutcome, now_ms: i64) -> Result<(), StoreError> {
         let outcome = match scan.result {
             Ok(snapshot) => Outcome::Snapshot(snapshot),
             // Our own fault says nothing about the server.
@@ -354,7 +420,7 @@ impl Work {
             );
             return Ok(());
         }
-        let outcome = outcome.not_before(self.taken_ms);
+        let outcome = outcome.within(self.taken_ms, now_ms);
         self.taken_ms = outcome.t_ms();
         let ignored = self.hot.engine.is_greylisted(scan.server);
         let recorded = self.recorder.is_some().then(|| if ignored { outcome.without_list() } else { outcome.clone() });
@@ -665,6 +731,13 @@ impl Work {
             Request::PlayerMerge { .. } | Request::PlayerForget { .. } | Request::PlayerRemember { .. } => {
                 self.correct(&request, now_ms)?
             }
+            Request::ClockAccept {} => {
+                let clock = self.clock.accept();
+                self.hot.engine.close_weeks_until(self.clock.close_until_ms());
+                Ok(vec![Row::Clock(clock)])
+            }
+            Request::ClockReset { sure } => self.reset_clock(*sure)?,
+            Request::WeekReopen { week } => self.reopen_week(week)?,
             Request::WindowsDelete { before_ms } => match asked::problem(&request) {
                 Some(problem) => Err(Failure::new(ErrorCode::BadRequest, problem)),
                 None => Ok(self.delete_windows(*before_ms)),
@@ -675,6 +748,8 @@ impl Work {
                 for row in rows.iter_mut().flatten() {
                     if let Row::Status(status) = row {
                         status.store = Some(self.disk.status(self.hot.engine.waiting()));
+                        let week_held = self.hot.engine.week_held().map(label);
+                        status.clock = Some(ClockStatus { week_held, ..self.clock.status() });
                     }
                 }
                 return Ok(rows);
@@ -682,6 +757,61 @@ impl Work {
         };
         self.commit()?;
         Ok(rows)
+    }
+
+    /// Sets recorded time back to the system's clock. What was recorded before is in a
+    /// file of its own, so that the next start does not take it for news.
+    fn reset_clock(&mut self, sure: bool) -> anyhow::Result<Answer> {
+        let refuse = |message: String| Ok(Err(Failure::new(ErrorCode::Refused, message)));
+        let clock = self.clock.status();
+        if clock.ahead_ms == 0 {
+            return refuse("recorded time is not ahead of the system's clock: there is nothing to set back".to_owned());
+        }
+        if clock.synchronised != Some(true) && !sure {
+            return refuse(format!(
+                "recorded time would be set back by {} s, but the system's clock is not known to be synchronised; if it \
+                 is right, add --yes",
+                clock.ahead_ms / 1_000
+            ));
+        }
+        self.begin_log_file()?;
+        let Some(reset) = self.clock.reset() else {
+            return refuse("the system's clock has just caught up with recorded time".to_owned());
+        };
+        let done = self.hot.engine.reset_time(reset.now_ms);
+        (self.taken_ms, self.ticked_ms, self.swept_ms) = (reset.now_ms, 0, 0);
+        self.commit()?;
+        self.rebuild()?;
+        let reopened: Vec<String> = done.reopened.iter().copied().map(label).collect();
+        tracing::warn!(
+            before_ms = reset.before_ms,
+            now_ms = reset.now_ms,
+            servers = done.servers,
+            reopened = reopened.join(", "),
+            "an admin set recorded time back"
+        );
+        let TimeReset { before_ms, now_ms, servers, lost, .. } = done;
+        let lost = lost.map(label);
+        Ok(Ok(vec![Row::Correction(Correction::TimeReset { before_ms, now_ms, servers, reopened, lost })]))
+    }
+
+    fn reopen_week(&mut self, text: &str) -> anyhow::Result<Answer> {
+        let week = match parse_label(text) {
+            Ok(week) => week,
+            Err(error) => return Ok(Err(Failure::new(ErrorCode::BadRequest, error.to_string()))),
+        };
+        self.commit()?;
+        Ok(match self.hot.engine.reopen_week(week) {
+            Ok(reopened) => {
+                if reopened {
+                    tracing::warn!(week = text, "an admin reopened a week");
+                }
+                self.ticked_ms = 0;
+                Ok(vec![Row::Correction(Correction::WeekReopened { week: text.to_owned(), before: !reopened })])
+            }
+            Err(error @ ReopenError::Gone { .. }) => Err(Failure::new(ErrorCode::NotFound, error.to_string())),
+            Err(error) => Err(Failure::new(ErrorCode::Refused, error.to_string())),
+        })
     }
 
     /// What concerns one player. It is alone in its commit.

@@ -131,6 +131,9 @@ impl Engine {
         let outbox_full = self.books.settings.outbox_full;
         let reclass = settings.class1_players_min != self.books.settings.class1_players_min;
         let replan = reclass || settings.intervals != self.books.settings.intervals;
+        if settings.own_orders() != self.books.settings.own_orders() {
+            self.restart_closing();
+        }
         self.books.settings = EngineSettings { outbox_full, ..settings };
         self.fit_windows();
         self.books.see_order();
@@ -184,7 +187,7 @@ impl Engine {
     }
 
     /// Everyone leaves; what the server was is no longer compared with.
-    fn end_presences(&mut self, key: ServerKey) {
+    pub(super) fn end_presences(&mut self, key: ServerKey) {
         let Some(slot) = self.servers[key.0 as usize].as_mut() else { return };
         let last = slot.record.last.take();
         let map_time = slot.record.map_time.take();

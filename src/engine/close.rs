@@ -29,7 +29,7 @@ const CLOSING_TICK_MS: i64 = 200;
 
 /// Steps of giving a rank: it goes into the record of the server and into its
 /// series, of more than 1 kB each.
-const STEPS_PER_RANK: usize = 8;
+pub(super) const STEPS_PER_RANK: usize = 8;
 
 /// Positions of players that are given in one step: they are in memory.
 const POSITIONS_PER_STEP: usize = 8;
@@ -62,6 +62,19 @@ impl Closing {
         Closing { week, closed, begun: None, ranks: None, rank_next: 1 }
     }
 
+    pub(super) fn is_of(&self, week: WeekKey) -> bool {
+        self.week == week
+    }
+
+    /// Starts the server that is being closed from its first row again: a correction
+    /// has changed its rows or their order.
+    fn restart(&mut self) {
+        self.begun = match self.begun.take() {
+            Some(Begun::Emptying(_)) => Some(Begun::Emptying(PlayerKey(0))),
+            Some(Begun::Ordering(_)) | None => None,
+        };
+    }
+
     pub(super) fn is_closed(&self, week: WeekKey, server: ServerKey) -> bool {
         self.week == week && self.closed.last().is_some_and(|&(last, _)| last >= server)
     }
@@ -80,14 +93,14 @@ impl Closing {
 
 /// The steps left to a tick: one for each record read or written.
 #[derive(Clone, Copy, Debug)]
-struct Budget(usize);
+pub(super) struct Budget(usize);
 
 impl Budget {
-    fn is_left(self) -> bool {
+    pub(super) fn is_left(self) -> bool {
         self.0 > 0
     }
 
-    fn spend(&mut self, steps: usize) {
+    pub(super) fn spend(&mut self, steps: usize) {
         self.0 = self.0.saturating_sub(steps);
     }
 }
@@ -115,38 +128,77 @@ impl Engine {
             if !budget.is_left() {
                 return Ok(());
             }
+            if state.phase == WeekPhase::Reopening {
+                self.reopen_some(source, state.week, &mut budget)?;
+                continue;
+            }
+            // What reopening removes must be committed before it is written again.
+            let is_removed = self.books.pending.corrections.closed_gone.iter().any(|(week, _)| *week == state.week);
+            if self.over_ms(state.week) > self.close_limit_ms() || is_removed {
+                break;
+            }
             match state.phase {
                 WeekPhase::Open => {
-                    let over_ms = self.books.calendar.week_end_ms(state.week) + CLOSE_DELAY_MS;
-                    if self.books.meta.now_ms < over_ms {
-                        break;
-                    }
                     self.books.set_week_phase(state.week, WeekPhase::Closing);
                     self.closing = Some(Closing::new(state.week, Vec::new()));
                 }
                 WeekPhase::Closing => self.close_some(source, state.week, &mut budget)?,
                 WeekPhase::Ranking => self.rank_some(state.week, &mut budget),
-                WeekPhase::Closed => unreachable!("not looked for"),
+                WeekPhase::Closed | WeekPhase::Reopening => unreachable!("not looked for, or done above"),
             }
         }
         self.drop_old_weeks(source)
     }
 
+    /// From when on a week can be closed.
+    fn over_ms(&self, week: WeekKey) -> i64 {
+        self.books.calendar.week_end_ms(week) + CLOSE_DELAY_MS
+    }
+
     /// From when on a tick has a week to close; `i64::MAX` without any.
     pub fn week_over_ms(&self) -> i64 {
         let weeks = self.books.meta.weeks.iter().filter(|state| state.phase != WeekPhase::Closed);
-        weeks.map(|state| self.books.calendar.week_end_ms(state.week) + CLOSE_DELAY_MS).min().unwrap_or(i64::MAX)
+        weeks.map(|state| self.over_ms(state.week)).min().unwrap_or(i64::MAX)
     }
 
-    /// Whether the next tick has.
+    /// Closes no week that ends later than `t_ms` (Unix ms) from now on, nor goes on
+    /// closing one: time may have passed by a clock that is not trusted. Without a
+    /// call there is no such limit; a replay needs none.
+    pub fn close_weeks_until(&mut self, t_ms: i64) {
+        self.close_until_ms = t_ms;
+    }
+
+    fn close_limit_ms(&self) -> i64 {
+        self.books.meta.now_ms.min(self.close_until_ms)
+    }
+
+    /// The first week that would be closed, or closed further, but for
+    /// [`Engine::close_weeks_until`].
+    pub fn week_held(&self) -> Option<WeekKey> {
+        let state = self.books.meta.weeks.iter().find(|state| state.phase != WeekPhase::Closed)?;
+        let over_ms = self.over_ms(state.week);
+        let held = state.phase != WeekPhase::Reopening && over_ms <= self.books.meta.now_ms;
+        (held && over_ms > self.close_until_ms).then_some(state.week)
+    }
+
+    /// Whether the next tick has a week to close, or to reopen.
     pub fn has_week_to_close(&self) -> bool {
-        self.week_over_ms() <= self.books.meta.now_ms
+        let first = self.books.meta.weeks.iter().find(|state| state.phase != WeekPhase::Closed);
+        first.is_some_and(|state| {
+            state.phase == WeekPhase::Reopening || self.over_ms(state.week) <= self.close_limit_ms()
+        })
     }
 
     /// Time from one tick to the next, ms: one that has a week to close does a
     /// small portion of it.
     pub fn tick_interval_ms(&self) -> i64 {
         if self.has_week_to_close() { CLOSING_TICK_MS } else { TICK_MS }
+    }
+
+    /// A correction has changed rows, or their order: the server that is being closed
+    /// is closed from its first row again. Positions that were written are replaced.
+    pub(super) fn restart_closing(&mut self) {
+        self.closing.iter_mut().for_each(Closing::restart);
     }
 
     fn close_some<S: Source>(&mut self, source: &S, week: WeekKey, budget: &mut Budget) -> Result<(), S::Error> {
@@ -233,11 +285,11 @@ impl Engine {
                 None => self.books.best_known(source, server, standing.player)?,
             };
             for (which, position) in standing.positions.into_iter().enumerate() {
-                if let Some(position) = position {
-                    best.offer(which, position, week);
-                }
+                best.set(which, position, week);
             }
-            best.elo = Some(standing.elo);
+            if !self.is_rated_later(source, week, server, standing.player)? {
+                best.elo = Some(standing.elo);
+            }
             self.books.pending.best.insert(key, best);
             standings.pass();
         }
@@ -245,6 +297,25 @@ impl Engine {
             self.books.archive(OutboxKey::Week { week, server });
         }
         Ok(true)
+    }
+
+    /// Whether a later week is closed already and holds a row of the player on the
+    /// server: so after an earlier one was reopened.
+    fn is_rated_later<S: Source>(
+        &self,
+        source: &S,
+        week: WeekKey,
+        server: ServerKey,
+        player: PlayerKey,
+    ) -> Result<bool, S::Error> {
+        for state in self.books.meta.weeks.iter().rev().take_while(|state| state.week > week) {
+            let window = state.week.into();
+            if state.phase == WeekPhase::Closed && self.books.row(source, RowKey { window, server, player })?.is_some()
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// A week is closed without the rows of a greylisted server, for good: they
@@ -266,6 +337,16 @@ impl Engine {
         let left = self.books.shelf.left_by(window, server);
         for &(player, _) in &rows {
             self.books.take_row(source, RowKey { window, server, player })?;
+            // It may have been closed with them before it was greylisted.
+            let best = match self.books.pending.best.get(&(server, player)) {
+                Some(best) => Some(best.clone()),
+                None => source.best(server, player)?,
+            };
+            if let Some(mut best) = best
+                && best.remove_week(week)
+            {
+                self.books.pending.best.insert((server, player), best);
+            }
             let Some(game) = source.player_record(player)?.map(|record| record.game) else { continue };
             let of_player = self.books.player_window_mut(source, window, game, player)?;
             of_player.servers.retain(|it| *it != server);
@@ -305,7 +386,7 @@ impl Engine {
             let server = ServerKey(closing.rank_next);
             closing.rank_next += 1;
             let Some(slot) = self.servers[server.0 as usize].as_mut() else { continue };
-            if slot.record.ranked_week.is_some_and(|ranked| ranked >= week) {
+            if slot.record.ranked_week == Some(week) {
                 continue; // has its rank already
             }
             let rank = closing.rank(server);
@@ -313,9 +394,12 @@ impl Engine {
                 continue; // never seen
             }
             budget.spend(STEPS_PER_RANK);
-            slot.record.rank = rank;
-            slot.record.ranked_week = Some(week);
-            slots::push_rank(slot.series.get_or_insert_with(|| Box::new(slots::empty())), week, rank);
+            // A reopened week may be closed after a later one.
+            if slot.record.ranked_week < Some(week) {
+                slot.record.rank = rank;
+                slot.record.ranked_week = Some(week);
+            }
+            slots::set_rank(slot.series.get_or_insert_with(|| Box::new(slots::empty())), week, rank);
             let pending = &mut self.books.pending;
             pending.ranks.extend(rank.map(|rank| ((week, server), rank)));
             pending.series.insert(server);
@@ -326,6 +410,7 @@ impl Engine {
             self.closing = Some(closing);
         } else {
             self.books.set_week_phase(week, WeekPhase::Closed);
+            self.books.meta.reopened.retain(|reopened| *reopened != week);
         }
     }
 

@@ -76,6 +76,7 @@ impl Engine {
     pub(super) fn player_gone(&mut self, player: PlayerKey, names: &[String], gone: Gone) {
         // It may hold rows of his.
         self.long_week = None;
+        self.restart_closing();
         let books = &mut self.books;
         books.meta.players_gone += 1;
         let corrections = &mut books.pending.corrections;
@@ -208,7 +209,7 @@ impl Engine {
     /// Whether a week is final on a server.
     pub(super) fn is_server_closed(&self, week: WeekKey, server: ServerKey) -> bool {
         match self.books.meta.weeks.iter().find(|state| state.week == week).map(|state| state.phase) {
-            None | Some(WeekPhase::Open) => false,
+            None | Some(WeekPhase::Open | WeekPhase::Reopening) => false,
             Some(WeekPhase::Closing) => self.closing.as_ref().is_some_and(|closing| closing.is_closed(week, server)),
             Some(WeekPhase::Ranking | WeekPhase::Closed) => true,
         }

@@ -160,10 +160,11 @@ impl Engine {
         let told = maps.into_iter().filter(|_| span.after.is_none());
         let maps = told.map(|(map, row)| MapWeekArchive { map, played_ms: row.played_ms, player_ms: row.player_ms });
         let mut best = Vec::new();
-        if closed {
+        // Of a reopened week the archive still has positions.
+        if closed || self.books.meta.reopened.contains(&week) {
             for row in &rows {
                 if let Some(kept) = source.best(server, row.player)? {
-                    best.push((row.player, kept.places.map(|places| places.to_vec())));
+                    best.push((row.player, self.three_best(server, &kept)));
                 }
             }
         }
@@ -174,7 +175,7 @@ impl Engine {
             week_start_ms: self.books.calendar.week_start_ms(week),
             week_end_ms: self.books.calendar.week_end_ms(week),
             closed,
-            server_rank: source.rank(week, server)?,
+            server_rank: if closed { source.rank(week, server)? } else { None },
             player_ms,
             span,
             rows,

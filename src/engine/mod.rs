@@ -19,6 +19,7 @@ mod player_windows;
 mod players;
 mod positions;
 mod rebuild;
+mod reopen;
 mod reorder;
 mod rows;
 mod screening;
@@ -26,6 +27,7 @@ mod settings;
 mod shelf;
 mod tags;
 mod takeover;
+mod time;
 mod track;
 mod view;
 mod windows;
@@ -53,9 +55,11 @@ pub use boards::BoardAnswer;
 pub use correct::{CorrectError, Gone, Merged};
 pub use forget::Forgotten;
 pub use plan::{Plan, WindowSource, Workers};
+pub use reopen::ReopenError;
 pub use settings::EngineSettings;
 pub use shelf::{Group, WindowBoards};
 pub use takeover::{Made, TakeOver};
+pub use time::TimeReset;
 pub use view::ViewError;
 
 /// What the engine reads of committed state. Reads see every applied commit.
@@ -173,12 +177,13 @@ impl Outcome {
         self
     }
 
-    /// Moves it to `least_ms` where it is of an earlier moment. Outcomes come
-    /// over several sockets, and one that was given up has the time of its last
-    /// datagram; who takes them in order of time can record them as a scan log.
-    pub fn not_before(mut self, least_ms: i64) -> Outcome {
+    /// Moves it to `least_ms` where it is of an earlier moment, and to `most_ms` where it
+    /// is of a later one. Outcomes come over several sockets, and one that was given up
+    /// has the time of its last datagram; who takes them in order of time can record
+    /// them as a scan log. When time was set back, those on their way are of the future.
+    pub fn within(mut self, least_ms: i64, most_ms: i64) -> Outcome {
         let (Outcome::Snapshot(Snapshot { t_ms, .. }) | Outcome::Miss { t_ms, .. }) = &mut self;
-        *t_ms = least_ms.max(*t_ms);
+        *t_ms = least_ms.max(most_ms.min(*t_ms));
         self
     }
 }
@@ -249,6 +254,9 @@ pub struct Engine {
     lags: lag::LagHistogram,
     online: online::Online,
     closing: Option<close::Closing>,
+    /// Weeks that end later are not closed, Unix ms: whoever knows the clock sets it.
+    close_until_ms: i64,
+    reopening: Option<reopen::Reopening>,
     /// A week of a server that is being archived in parts.
     long_week: Option<jobs::LongWeek>,
     long_weeks_begun: u64,
@@ -404,6 +412,8 @@ impl Engine {
             lags: lag::LagHistogram::default(),
             online: online::Online::default(),
             closing: loaded.closed.map(|(week, closed)| close::Closing::new(week, closed)),
+            close_until_ms: i64::MAX,
+            reopening: None,
             long_week: None,
             long_weeks_begun: 0,
             untagged: BTreeSet::new(),

@@ -8,7 +8,7 @@ use crate::board::BadCursor;
 use crate::board::query::Stale;
 use crate::board::shown::shown;
 
-use crate::model::commit::WeekPhase;
+use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::name::{ColourCodes, normalise};
 use crate::model::row::{Ranking, WeekRow};
 use crate::model::view::{
@@ -57,6 +57,11 @@ pub enum ViewError<E: std::error::Error + 'static> {
 }
 
 impl Engine {
+    /// Weeks that hold rows, oldest first.
+    pub fn weeks(&self) -> &[WeekState] {
+        &self.books.meta.weeks
+    }
+
     pub fn status(&self) -> EngineStatus {
         let mut status = EngineStatus {
             now_ms: self.now_ms(),
@@ -220,8 +225,8 @@ impl Engine {
             }
             for server in servers_seen {
                 let best = source.best(server, player)?.unwrap_or_default();
-                for (ranking, places) in Ranking::WITH_BEST.into_iter().zip(&best.places) {
-                    view.best.extend(places.iter().map(|&(position, week)| BestView {
+                for (ranking, places) in Ranking::WITH_BEST.into_iter().zip(self.three_best(server, &best)) {
+                    view.best.extend(places.into_iter().map(|(position, week)| BestView {
                         server: self.url_text(server),
                         ranking,
                         position,

@@ -43,6 +43,8 @@ pub struct Meta {
     pub archived_by: Option<OwnOrders>,
     /// How far the resync is, and of which archive.
     pub resync_state: Resync,
+    /// Weeks that an admin reopened and that are not closed again yet, in order.
+    pub reopened: Vec<WeekKey>,
 }
 
 impl Meta {
@@ -87,8 +89,11 @@ pub enum WeekPhase {
     Closing,
     /// Every server is closed; server ranks are being given.
     Ranking,
-    /// Final. Never changes again.
+    /// Final. Changes only by an admin's correction.
     Closed,
+    /// An admin reopened it: what closing gave to servers is being removed. Then it
+    /// is open.
+    Reopening,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -156,6 +161,8 @@ pub struct Corrections {
     /// Tags that were dropped. Their keys, which records may still name, are never
     /// handed out again.
     pub tags_gone: Vec<TagKey>,
+    /// Servers of a reopened week: they are not closed any more, and have no rank.
+    pub closed_gone: Vec<(WeekKey, ServerKey)>,
 }
 
 impl Corrections {
@@ -170,6 +177,7 @@ impl Corrections {
             + self.forgotten.len()
             + self.remembered.len()
             + self.tags_gone.len()
+            + 2 * self.closed_gone.len()
     }
 
     pub fn is_empty(&self) -> bool {

@@ -6,8 +6,8 @@ use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::key::{GameKey, ServerKey, TagKey};
-use crate::limits::BEST_MAX;
+use super::key::{GameKey, ServerKey, TagKey, WeekKey};
+use crate::limits::{BEST_MAX, REOPEN_WEEKS};
 
 /// The five rankings, in the order in which they are always listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -286,50 +286,80 @@ pub struct MapRow {
     pub player_ms: u64,
 }
 
+/// Positions in one ranking, each with its week, best first.
+type Places = SmallVec<[(u32, WeekKey); 3]>;
+
 /// What closed weeks leave of a (player, server) for ever.
+///
+/// The three best positions count. Further positions are kept as long as one of the
+/// three may still be taken back: the last [`REOPEN_WEEKS`] weeks can be reopened.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BestPositions {
-    /// The three best positions in clq1, clq2 and elo: smaller position
-    /// first, then the earlier week.
-    pub places: [ArrayVec<(u32, super::WeekKey), 3>; 3],
+    /// In clq1, clq2 and elo: smaller position first, then the earlier week.
+    places: [Places; 3],
     /// The rating at the end of the last closed week, for `elo.carry_over`.
     pub elo: Option<f64>,
 }
 
 impl BestPositions {
-    /// Brings in those of the same person under another name; of two positions in
+    /// The three best positions in clq1, clq2 and elo, each best first.
+    pub fn three(&self) -> [Vec<(u32, WeekKey)>; 3] {
+        self.three_of(|_| true)
+    }
+
+    /// The same, of the weeks that a condition holds for.
+    pub fn three_of(&self, counts: impl Fn(WeekKey) -> bool) -> [Vec<(u32, WeekKey)>; 3] {
+        let three = |places: &Places| places.iter().filter(|(_, week)| counts(*week)).take(3).copied().collect();
+        self.places.each_ref().map(three)
+    }
+
+    /// Adds those of the same person under another name; of two positions in
     /// one week the better.
     pub fn merge(&mut self, other: &BestPositions) {
         for (mine, theirs) in self.places.iter_mut().zip(&other.places) {
-            let mut all: Vec<_> = mine.iter().chain(theirs).copied().collect();
+            let mut all: Places = mine.iter().chain(theirs).copied().collect();
             all.sort_unstable();
             let mut weeks = Vec::with_capacity(all.len());
-            all.retain(|&(_, week)| {
+            all.retain(|&mut (_, week)| {
                 let new = !weeks.contains(&week);
                 weeks.push(week);
                 new
             });
-            *mine = all.into_iter().take(3).collect();
+            trim(&mut all);
+            *mine = all;
         }
         self.elo = self.elo.or(other.elo);
     }
 
-    /// Brings in a position of a closed week. Repeating it changes nothing.
-    /// `which` is an index into [`Ranking::WITH_BEST`].
-    pub fn offer(&mut self, which: usize, position: u32, week: super::WeekKey) {
+    /// Sets the position of a closed week; `None`: there is none. It replaces the one
+    /// that the week had before. `which` is an index into [`Ranking::WITH_BEST`].
+    pub fn set(&mut self, which: usize, position: Option<u32>, week: WeekKey) {
         let list = &mut self.places[which];
-        if list.iter().any(|&(_, w)| w == week) {
-            return;
+        list.retain(|&mut (_, of)| of != week);
+        if let Some(position) = position {
+            let at = list.partition_point(|&kept| kept < (position, week));
+            list.insert(at, (position, week));
         }
-        let at = list.partition_point(|&kept| kept < (position, week));
-        if at == 3 {
-            return;
-        }
-        if list.is_full() {
-            list.pop();
-        }
-        list.insert(at, (position, week));
+        trim(list);
     }
+
+    /// Removes the positions of a week. Returns whether there were any.
+    pub fn remove_week(&mut self, week: WeekKey) -> bool {
+        let before: usize = self.places.iter().map(|list| list.len()).sum();
+        self.places.iter_mut().for_each(|list| list.retain(|&mut (_, of)| of != week));
+        self.places.iter().map(|list| list.len()).sum::<usize>() < before
+    }
+}
+
+/// Drops what cannot become one of the three best, whichever weeks are reopened.
+fn trim(places: &mut Places) {
+    let newest = places.iter().map(|(_, week)| week.0).max().unwrap_or(0);
+    let mut final_ones = 0;
+    places.retain(|&mut (_, week)| {
+        let wanted = final_ones < 3;
+        final_ones += usize::from(week.0 + REOPEN_WEEKS < newest);
+        wanted
+    });
 }
 
 #[cfg(test)]
@@ -411,12 +441,12 @@ mod tests {
 
         let best = |places: &[(u32, u32)], elo| {
             let mut best = BestPositions { elo, ..BestPositions::default() };
-            places.iter().for_each(|&(position, week)| best.offer(0, position, WeekKey(week)));
+            places.iter().for_each(|&(position, week)| best.set(0, Some(position), WeekKey(week)));
             best
         };
         let mut merged = best(&[(2, 9), (3, 8), (4, 7)], None);
         merged.merge(&best(&[(1, 8), (3, 9), (4, 6)], Some(5.0)));
-        assert_eq!(merged, best(&[(1, 8), (2, 9), (4, 6)], Some(5.0)));
+        assert_eq!((merged.three(), merged.elo), (best(&[(1, 8), (2, 9), (4, 6)], None).three(), Some(5.0)));
     }
 
     #[test]
@@ -434,9 +464,49 @@ mod tests {
     fn best_positions_smaller_then_earlier_and_repeatable() {
         let mut best = BestPositions::default();
         for (position, week) in [(3, 10), (1, 12), (3, 9), (2, 11), (1, 12)] {
-            best.offer(0, position, WeekKey(week));
+            best.set(0, Some(position), WeekKey(week));
         }
-        let got: Vec<_> = best.places[0].iter().map(|&(p, w)| (p, w.0)).collect();
+        let got: Vec<_> = best.three()[0].iter().map(|&(p, w)| (p, w.0)).collect();
         assert_eq!(got, [(1, 12), (2, 11), (3, 9)]);
+    }
+
+    /// Against a list of everything: whichever of the last weeks are taken back or set
+    /// again, the three best are right.
+    #[test]
+    fn three_best_positions_are_exact_after_weeks_are_reopened() {
+        let mut seed = 3_u64;
+        let mut random = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((seed >> 33) % below) as u32
+        };
+        for _ in 0..300 {
+            let (mut best, mut all) = (BestPositions::default(), std::collections::BTreeMap::new());
+            for week in 100..130 {
+                if random(4) > 0 {
+                    let position = 1 + random(9);
+                    best.set(1, Some(position), WeekKey(week));
+                    all.insert(week, position);
+                }
+                for back in 0..REOPEN_WEEKS {
+                    let reopened = week - back;
+                    if !all.contains_key(&reopened) || random(3) > 0 {
+                        continue;
+                    }
+                    let position = (random(5) > 0).then(|| 1 + random(9));
+                    best.set(1, position, WeekKey(reopened));
+                    all.remove(&reopened);
+                    all.extend(position.map(|position| (reopened, position)));
+                }
+                let hidden = week - random(u64::from(REOPEN_WEEKS));
+                for hidden in [0, hidden] {
+                    let shown = all.iter().filter(|(week, _)| **week != hidden);
+                    let mut want: Vec<_> = shown.map(|(&week, &position)| (position, WeekKey(week))).collect();
+                    want.sort_unstable();
+                    want.truncate(3);
+                    assert_eq!(best.three_of(|week| week.0 != hidden)[1], want);
+                }
+            }
+            assert!(best.places[1].len() <= 3 + REOPEN_WEEKS as usize + 1);
+        }
     }
 }

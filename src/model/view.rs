@@ -221,7 +221,49 @@ pub struct BestView {
     pub week: String,
 }
 
-/// What became of a player, or a tag, by an admin's word.
+/// What the daemon makes of the system's clock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockStatus {
+    /// Whether, and why, weeks are closed by it.
+    pub trust: ClockTrust,
+    /// Whether it is synchronised; absent: it cannot be found out.
+    #[serde(default)]
+    pub synchronised: Option<bool>,
+    /// While it is not trusted: when it will be, if it does not jump, ms.
+    #[serde(default)]
+    pub trusted_in_ms: Option<i64>,
+    /// The time that is recorded, Unix ms.
+    pub now_ms: i64,
+    pub system_ms: i64,
+    /// Recorded time minus the system's, ms; 0 where it is not ahead.
+    pub ahead_ms: i64,
+    /// How far the system's clock has leapt ahead, ms, while that is not followed.
+    pub leap_ms: i64,
+    /// The last jump of the system's clock since the start, ms: below 0, back; and the
+    /// recorded time then, Unix ms.
+    #[serde(default)]
+    pub jump_ms: Option<i64>,
+    #[serde(default)]
+    pub jump_at_ms: Option<i64>,
+    /// A week that is over and is not closed, since the clock is not trusted or says
+    /// that it is not over.
+    #[serde(default)]
+    pub week_held: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClockTrust {
+    /// Not yet, or no longer: it is not synchronised.
+    Waiting,
+    Synchronised,
+    /// It is not synchronised, but has run without a jump for long.
+    Steady,
+    /// An admin accepted it.
+    Accepted,
+}
+
+/// What became of a player, a tag, a week or the time, by an admin's word.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "outcome")]
 pub enum Correction {
@@ -233,6 +275,13 @@ pub enum Correction {
     Remembered { hash: NameHash },
     /// So many servers had the tag. Its boards and ratings are gone.
     TagDropped { tag: String, servers: u64 },
+    /// The week is open; it is closed again when it is over. `before`: it was open
+    /// already.
+    WeekReopened { week: String, before: bool },
+    /// Recorded time was set back, both Unix ms; so many servers had been scanned later.
+    /// Closed weeks that are not over are reopened. `lost`: the running week, where its
+    /// rows are not in the state any more: scans of it are not credited.
+    TimeReset { before_ms: i64, now_ms: i64, servers: u64, reopened: Vec<String>, lost: Option<String> },
 }
 
 /// A name that is never stored again.

@@ -153,6 +153,14 @@ impl Recorder {
         Ok(())
     }
 
+    /// Closes the running file, unless it is empty: what comes now goes to another. All
+    /// that was added must be committed.
+    pub fn begin_file(&mut self) -> io::Result<()> {
+        self.flush()?;
+        self.finish_packing()?;
+        if self.bytes > 0 { self.rotate() } else { Ok(()) }
+    }
+
     /// Closes the running file and has it packed.
     fn rotate(&mut self) -> io::Result<()> {
         let RecorderSettings { path, keep_files, .. } = &self.settings;

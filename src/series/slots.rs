@@ -87,19 +87,95 @@ pub fn sample(sums: &mut SeriesSums, count: u32) {
     add(Some(f64::from(count)), &mut sums.slot_sum, &mut sums.slot_n);
 }
 
-/// Puts a server's rank of a week at the end of the ranks; weeks between are
-/// not ranked. A week that is there already changes nothing.
-pub fn push_rank(series: &mut SeriesRecord, week: WeekKey, rank: Option<u32>) {
+/// Sets a server's rank of a week. A later week than the newest is appended; weeks
+/// between are not ranked. A week before the 55 that are kept changes nothing.
+pub fn set_rank(series: &mut SeriesRecord, week: WeekKey, rank: Option<u32>) {
+    let coded = rank.map_or(0, |rank| rank.min(RANK_MAX) as u16).to_be_bytes();
     let steps = match series.newest_rank_week {
-        Some(newest) if newest >= week => return,
+        Some(newest) if newest >= week => {
+            let back = (newest.0 - week.0) as usize;
+            if let Some(at) = (RANKS_LEN - 1).checked_sub(back) {
+                series.ranks[2 * at..2 * at + 2].copy_from_slice(&coded);
+            }
+            return;
+        }
         Some(newest) => ((week.0 - newest.0) as usize).min(RANKS_LEN),
         None => 1,
     };
     series.ranks.drain(..2 * steps);
     series.ranks.resize(2 * (RANKS_LEN - 1), 0);
-    let coded = rank.map_or(0, |rank| rank.min(RANK_MAX) as u16);
-    series.ranks.extend_from_slice(&coded.to_be_bytes());
+    series.ranks.extend_from_slice(&coded);
     series.newest_rank_week = Some(week);
+}
+
+/// Removes the rank of a week: the newest week is the one before it then, or the week
+/// counts as not ranked.
+pub fn remove_rank(series: &mut SeriesRecord, week: WeekKey) {
+    match series.newest_rank_week {
+        Some(newest) if newest == week => {
+            series.ranks.truncate(2 * (RANKS_LEN - 1));
+            series.ranks.splice(..0, [0, 0]);
+            series.newest_rank_week = week.0.checked_sub(1).map(WeekKey);
+        }
+        Some(newest) if newest > week => set_rank(series, week, None),
+        Some(_) | None => (),
+    }
+}
+
+/// The newest rank that was given, with its week.
+pub fn newest_rank(series: &SeriesRecord) -> Option<(WeekKey, u32)> {
+    let newest = series.newest_rank_week?;
+    let ranks = decode_ranks(&series.ranks);
+    let back = ranks.iter().rev().position(|rank| *rank > 0)?;
+    Some((WeekKey(newest.0.checked_sub(back as u32)?), u32::from(ranks[RANKS_LEN - 1 - back])))
+}
+
+/// Sets the time of the series back to `t_ms`: what it has of later slots is removed,
+/// and the running hour, day and week are summed up again from what is left. What the
+/// later slots pushed out is lost.
+pub fn rewind(sums: &mut SeriesSums, series: &mut SeriesRecord, calendar: &Calendar, t_ms: i64) {
+    let slot = t_ms.div_euclid(SLOT_MS);
+    if sums.slot == 0 || slot >= sums.slot {
+        return;
+    }
+    let (old_hour, hour) = (sums.slot.div_euclid(SLOTS_PER_HOUR), slot.div_euclid(SLOTS_PER_HOUR));
+    let (old_day, day) = (calendar.day(old_hour * HOUR_MS), calendar.day(hour * HOUR_MS));
+    let (old_week, week) = (old_day.div_euclid(7), day.div_euclid(7));
+
+    let mut codes = unpack_13(&series.slots);
+    pull(&mut codes, 0x1FFF, sums.slot - slot);
+    series.slots = pack_13(&codes).to_vec();
+    pull(&mut series.hours, NO_DATA_8, old_hour - hour);
+    pull(&mut series.days, NO_DATA_8, old_day - day);
+    // Weeks are there from the first one on.
+    let weeks = series.weeks.len().saturating_sub((old_week - week).max(0) as usize);
+    series.weeks.truncate(weeks);
+
+    let newest = |is_known: bool, start_ms: i64| if is_known { start_ms } else { 0 };
+    series.newest_slot_ms = newest(series.newest_slot_ms > 0, (slot - 1) * SLOT_MS);
+    series.newest_hour_ms = newest(series.newest_hour_ms > 0, (hour - 1) * HOUR_MS);
+    series.newest_day_ms = newest(series.newest_day_ms > 0, calendar.day_start_ms(day - 1));
+    series.newest_week_ms = newest(weeks > 0, calendar.week_start_ms(WeekKey((week - 1).max(0) as u32)));
+
+    let running = |means: &[Option<f64>], n: i64| {
+        let newest = means.iter().rev().take(n.max(0) as usize).flatten();
+        newest.fold((0.0, 0), |(sum, n), mean| (sum + mean, n + 1))
+    };
+    let of_day = (0..hour).rev().take_while(|hour| calendar.day(hour * HOUR_MS) == day).count() as i64;
+    let (hour_sum, hour_n) = running(&decode_slots(&series.slots), slot - hour * SLOTS_PER_HOUR);
+    let (day_sum, day_n) = running(&decode_bytes(&series.hours), of_day);
+    let (week_sum, week_n) = running(&decode_bytes(&series.days), day - week * 7);
+    *sums = SeriesSums { slot, slot_sum: 0.0, slot_n: 0, hour_sum, hour_n, day_sum, day_n, week_sum, week_n };
+}
+
+/// Removes the newest values, keeping the length.
+fn pull<T: Copy>(ring: &mut [T], empty: T, steps: i64) {
+    let (len, steps) = (ring.len(), steps.max(0) as usize);
+    if steps >= len {
+        return ring.fill(empty);
+    }
+    ring.copy_within(..len - steps, steps);
+    ring[..steps].fill(empty);
 }
 
 /// Means of the 10-minute slots, oldest first.
@@ -220,13 +296,67 @@ mod tests {
     #[test]
     fn ranks() {
         let mut series = empty();
-        push_rank(&mut series, WeekKey(100), Some(3));
-        push_rank(&mut series, WeekKey(102), Some(70_000));
-        push_rank(&mut series, WeekKey(102), Some(1));
+        set_rank(&mut series, WeekKey(100), Some(3));
+        set_rank(&mut series, WeekKey(102), Some(70_000));
         let ranks = decode_ranks(&series.ranks);
         assert_eq!(ranks.len(), 55);
         assert_eq!(ranks[52..], [3, 0, 50_000]);
-        push_rank(&mut series, WeekKey(500), None);
+        set_rank(&mut series, WeekKey(500), None);
         assert_eq!(decode_ranks(&series.ranks), [0; 55]);
+    }
+
+    #[test]
+    fn a_rank_that_is_removed_and_set_again_is_where_it_was() {
+        let mut series = empty();
+        for (week, rank) in [(100, 3), (102, 4), (103, 5)] {
+            set_rank(&mut series, WeekKey(week), Some(rank));
+        }
+        let before = series.clone();
+        assert_eq!(newest_rank(&series), Some((WeekKey(103), 5)));
+        remove_rank(&mut series, WeekKey(103));
+        assert_eq!((newest_rank(&series), series.newest_rank_week), (Some((WeekKey(102), 4)), Some(WeekKey(102))));
+        remove_rank(&mut series, WeekKey(102));
+        assert_eq!(newest_rank(&series), Some((WeekKey(100), 3)));
+        set_rank(&mut series, WeekKey(102), Some(4));
+        set_rank(&mut series, WeekKey(103), Some(5));
+        assert_eq!(series, before);
+        remove_rank(&mut series, WeekKey(102));
+        assert_eq!(decode_ranks(&series.ranks)[51..], [3, 0, 0, 5], "in the middle");
+        set_rank(&mut series, WeekKey(102), Some(4));
+        assert_eq!(series, before);
+        set_rank(&mut series, WeekKey(40), Some(4));
+        assert_eq!(series, before, "too old");
+    }
+
+    /// A series that ran ahead and was set back goes on like one that never did.
+    #[test]
+    fn rewound_series_go_on_as_if_time_had_never_run_ahead() {
+        for zone in ["UTC", "Europe/Amsterdam"] {
+            let calendar = Calendar::new(zone).unwrap();
+            let play = |from: i64, to: i64, sums: &mut SeriesSums, series: &mut SeriesRecord| {
+                for minute in (from..to).step_by(5) {
+                    advance(sums, series, &calendar, MONDAY + minute * 60_000);
+                    sample(sums, 7);
+                }
+            };
+            let (mut sums, mut series) = (SeriesSums::default(), empty());
+            let begun = 10 * 1_440;
+            play(0, begun, &mut sums, &mut series);
+            for ahead in [10, 300, 2_000, 20_000] {
+                let (mut sums, mut series) = (sums, series.clone());
+                let (mut want_sums, mut want) = (sums, series.clone());
+                play(begun, begun + 20, &mut sums, &mut series);
+                play(begun + ahead, begun + ahead + 60, &mut sums, &mut series);
+                rewind(&mut sums, &mut series, &calendar, MONDAY + (begun + 20) * 60_000);
+                play(begun + 20, begun + 5_000, &mut sums, &mut series);
+                play(begun, begun + 5_000, &mut want_sums, &mut want);
+                assert_eq!((sums.slot, series.newest_slot_ms), (want_sums.slot, want.newest_slot_ms));
+                let times = |s: &SeriesRecord| [s.newest_hour_ms, s.newest_day_ms, s.newest_week_ms];
+                assert_eq!(times(&series), times(&want), "{zone} {ahead}");
+                assert_eq!((&series.weeks, series.slots == want.slots), (&want.weeks, true), "{zone} {ahead}");
+                assert_eq!(series.days[360..], want.days[360..], "{zone} {ahead}");
+                assert_eq!(series.hours[HOURS_LEN - 200..], want.hours[HOURS_LEN - 200..], "{zone} {ahead}");
+            }
+        }
     }
 }

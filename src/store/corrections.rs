@@ -27,8 +27,18 @@ pub(super) fn put(corrections: &Corrections, changes: &mut Changes<'_>) -> Resul
     let aliases = corrections.aliases_gone.iter().map(|(player, name)| keys::alias(*player, name));
     let remembered = corrections.remembered.iter().map(|hash| keys::forgotten(*hash));
     let tags = corrections.tags_gone.iter().map(|tag| keys::of(keys::TAG, tag.0));
-    let gone =
-        rows.chain(of_players).chain(best).chain(best_of).chain(names).chain(aliases).chain(remembered).chain(tags);
+    let closed = corrections.closed_gone.iter().map(|(week, server)| keys::closed(*week, *server));
+    let ranks = corrections.closed_gone.iter().map(|(week, server)| keys::rank(*week, *server));
+    let gone = rows
+        .chain(of_players)
+        .chain(best)
+        .chain(best_of)
+        .chain(names)
+        .chain(aliases)
+        .chain(remembered)
+        .chain(tags)
+        .chain(closed)
+        .chain(ranks);
     for key in gone {
         changes.remove(key)?;
     }

@@ -145,12 +145,29 @@ impl Place {
         daemon
     }
 
+    /// The same with more in its environment, of the daemon alone.
+    pub fn start_with_env(&self, env: &[(&str, &str)]) -> Daemon {
+        let mut daemon = self.spawn_with_env(env);
+        daemon.wait_until_it_answers();
+        daemon
+    }
+
     /// Starts the daemon; it may not answer yet.
     pub fn spawn(&self) -> Daemon {
+        self.spawn_with_env(&[])
+    }
+
+    fn spawn_with_env(&self, env: &[(&str, &str)]) -> Daemon {
         let log = self.path("daemon.log");
         let file = fs::OpenOptions::new().create(true).append(true).open(&log).expect("the log");
         let log_from = file.metadata().expect("the log").len();
-        let child = self.command(["run"]).stdout(Stdio::null()).stderr(file).spawn().expect("clqd starts");
+        let child = self
+            .command(["run"])
+            .envs(env.iter().copied())
+            .stdout(Stdio::null())
+            .stderr(file)
+            .spawn()
+            .expect("clqd starts");
         Daemon { child, log, log_from, socket: self.socket() }
     }
 }

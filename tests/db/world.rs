@@ -170,7 +170,7 @@ impl World {
 
     fn best_of(&self, server: ServerKey, player: PlayerKey) -> [Vec<(u32, WeekKey)>; 3] {
         let best = self.best.get(&(server.0, player.0)).cloned().unwrap_or_default();
-        best.places.map(|list| list.to_vec())
+        best.three()
     }
 
     fn add_player(&mut self, name: String) -> PlayerKey {
@@ -384,9 +384,7 @@ impl World {
             for row in &job.rows {
                 let best = self.best.entry((key.1, row.player.0)).or_default();
                 for which in 0..3 {
-                    if let Some(position) = row.positions[which] {
-                        best.offer(which, position, job.week);
-                    }
+                    best.set(which, row.positions[which], job.week);
                 }
             }
             self.touch(OutboxKey::Week { week: WeekKey(key.0), server: ServerKey(key.1) });
@@ -494,8 +492,8 @@ impl World {
             put("week", row.to_vec());
         }
         for (&(server, player), best) in &self.best {
-            for (ranking, list) in ["clq1", "clq2", "elo"].iter().zip(&best.places) {
-                for (place, &(position, week)) in (1..).zip(list) {
+            for (ranking, list) in ["clq1", "clq2", "elo"].iter().zip(best.three()) {
+                for (place, (position, week)) in (1..).zip(list) {
                     let row = [text(server), text(player), text(ranking), text(place), text(position), text(week)];
                     put("best_position", row.to_vec());
                 }

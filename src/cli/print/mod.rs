@@ -1,6 +1,7 @@
 //! How answers look: rows to tables for people, or to JSON lines for programs.
 
 mod board;
+mod clock;
 mod correction;
 mod server;
 mod status;
@@ -52,6 +53,7 @@ impl<W: Write> Printer<W> {
             Row::Top(top) => print_top(&mut self.out, &top, now_ms),
             Row::Player(player) => print_player(&mut self.out, &player),
             Row::Correction(correction) => correction::print(&mut self.out, &correction),
+            Row::Clock(status) => writeln!(self.out, "{}", clock::sentence(&status)),
             Row::ForgottenName(name) => correction::print_forgotten(&mut self.out, &name),
             Row::Backup(_) => unreachable!("its command prints it"),
             Row::BoardHead(_)

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use super::clock::sentence;
 use crate::cli::units::{ago, count, duration, plain};
 use crate::control::protocol::Status;
 use crate::model::commit::WeekPhase;
@@ -29,11 +30,15 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
                 WeekPhase::Closing => "being closed",
                 WeekPhase::Ranking => "servers being ranked",
                 WeekPhase::Closed => "final",
+                WeekPhase::Reopening => "being reopened",
             };
             format!("{} {phase}", plain(&week.week))
         })
         .collect();
     line("weeks", if weeks.is_empty() { format!("{} running", plain(&engine.week)) } else { weeks.join(", ") })?;
+    if let Some(clock) = &status.clock {
+        line("clock", sentence(clock))?;
+    }
     line(
         "servers",
         format!(

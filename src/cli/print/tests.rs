@@ -12,8 +12,8 @@ use crate::model::board_view::{
 use crate::model::commit::WeekPhase;
 use crate::model::name::is_control_or_format;
 use crate::model::view::{
-    BestView, Correction, EngineCounts, EngineStatus, ForgottenName, MapShare, PlayerListed, SeriesView, ServerDetail,
-    ServerSummary, TopRow, WeekStatus,
+    BestView, ClockStatus, ClockTrust, Correction, EngineCounts, EngineStatus, ForgottenName, MapShare, PlayerListed,
+    SeriesView, ServerDetail, ServerSummary, TopRow, WeekStatus,
 };
 
 const NOW_MS: i64 = 1_763_931_636_000;
@@ -414,6 +414,18 @@ fn the_status() {
             config_file: None,
         }),
         engine,
+        clock: Some(ClockStatus {
+            trust: ClockTrust::Waiting,
+            synchronised: Some(false),
+            trusted_in_ms: Some(420_000),
+            now_ms: NOW_MS,
+            system_ms: NOW_MS - 7_200_000,
+            ahead_ms: 7_200_000,
+            leap_ms: 0,
+            jump_ms: Some(-7_200_000),
+            jump_at_ms: Some(NOW_MS - 180_000),
+            week_held: Some("2025-W46".into()),
+        }),
         outbox_entries: 4_096,
         archive: Some(ArchiveStatus {
             url: "mysql://clqd@db/clqd".into(),
@@ -443,6 +455,9 @@ fn the_status() {
 daemon    clqd 0.1.0, up 3 h 12 min, pid 812
 files     state /var/lib/clqd, config built-in defaults
 weeks     2025-W47 running, 2025-W46 final
+clock     NOT SYNCHRONISED: no week is closed for another 7 min, or until `clqd clock accept`; recorded time is 2 h \
+AHEAD of the system's clock and goes on a tenth slower (if the system's clock is right: `clqd clock reset`); it last \
+jumped back by 2 h, 3 min ago; week 2025-W46 is over and waits to be closed
 servers   20,000 known, 3 greylisted, 12 being scanned
 by class  1: 1,000  2: 2,000  3: 0  4: 0  5: 0  6: 17,000  7: 0
 players   774,000 known, 5,000 online

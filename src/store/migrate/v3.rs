@@ -72,6 +72,7 @@ impl From<Meta> for commit::Meta {
             resync: old.resync,
             archived_by: old.archived_by,
             resync_state: Default::default(),
+            reopened: Vec::new(),
         }
     }
 }

@@ -1,0 +1,27 @@
+//! `clqd week`: corrections of whole weeks.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use super::admin::{ask, week};
+use super::app::App;
+use crate::control::Request;
+
+#[derive(Debug, Subcommand)]
+pub enum Week {
+    /// Open a week again that was closed too early; it is closed again when it is over
+    ///
+    /// Its best positions and the ranks of servers are taken back, here and in MySQL, until then.
+    Reopen {
+        /// Such as 2026-W47
+        #[arg(value_name = "LABEL", value_parser = week)]
+        week: String,
+    },
+}
+
+pub fn run(command: Week, app: &App) -> anyhow::Result<ExitCode> {
+    match command {
+        Week::Reopen { week } => ask(app, &Request::WeekReopen { week }),
+    }
+}

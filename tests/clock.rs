@@ -1,0 +1,239 @@
+//! The real daemon under a wrong clock, and the way back: with `faketime` (Debian's
+//! package faketime), and inside this process with clocks that the test moves. What the
+//! clock is made of is tested in `clock`, what closing and reopening do in `closing`.
+
+mod common;
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use clqd::clock::{Reading, TimeSource};
+use clqd::config::Config;
+use clqd::control::{Request, Row};
+use clqd::daemon::Daemon;
+use clqd::fleet::{Fleet, Shares};
+use clqd::model::view::{ClockTrust, Correction};
+use clqd::model::week::{Calendar, label};
+use common::{PATIENCE, Place, fleet, until};
+use serde_json::Value;
+
+const MINUTE: i64 = 60_000;
+const DAY: i64 = 24 * 60 * MINUTE;
+
+fn status(place: &Place) -> Value {
+    place.json(["status"]).remove(0)
+}
+
+fn phase(status: &Value, week: &str) -> String {
+    let weeks = status["engine"]["weeks"].as_array().unwrap().iter();
+    let found = weeks.into_iter().find(|state| state["week"] == week);
+    found.map_or_else(String::new, |state| state["phase"].as_str().unwrap().to_owned())
+}
+
+/// Where Debian has the library that `faketime` loads.
+fn library() -> String {
+    let said = Command::new("faketime").args(["-m", "-f", "+0s", "printenv", "LD_PRELOAD"]).output();
+    let said = said.unwrap_or_else(|e| panic!("faketime: {e}; install Debian's package faketime, as tests/run does"));
+    String::from_utf8(said.stdout).unwrap().trim().to_owned()
+}
+
+/// Measured time of all players on a server in a week, ms.
+fn time_in(place: &Place, url: &str, week: &str) -> u64 {
+    let top = place.run(["--json", "top", "--server", url, "--ranking", "time", "--week", week, "-n", "1000"]);
+    let rows: Vec<Value> = common::rows(&top.out);
+    rows.iter().flat_map(|top| top["rows"].as_array().unwrap()).map(|row| row["score"].as_f64().unwrap() as u64).sum()
+}
+
+/// A server with people.
+fn busiest(fleet: &Fleet) -> String {
+    let server = (0..fleet.servers()).max_by_key(|&server| fleet.snapshot(server).players.len());
+    fleet.url(server.expect("there are servers"))
+}
+
+/// A daemon runs, is started again with a clock eight days ahead that closes its week,
+/// and then with the right clock. The admin resets the time.
+#[test]
+fn a_week_that_a_wrong_clock_closed_goes_on_after_a_reset() {
+    let library = library();
+    let place = Place::new("");
+    let record = place.path("scans.jsonl");
+    place.configure(&format!("record = {record:?}\n[clock]\nsynchronised = \"never\""));
+    let fleet = fleet(8, 3, 60.0, Shares::NONE);
+    let url = busiest(&fleet);
+    let week = label(Calendar::default().week(clqd::clock::system_ms()));
+
+    let daemon = place.start();
+    place.ok(["servers", "add", &url]);
+    until("people are seen for a while", || {
+        time_in(&place, &url, &week) > 0 && status(&place)["engine"]["counts"]["snapshots"].as_u64().unwrap() > 4
+    });
+    daemon.stop();
+
+    let wrong = [("LD_PRELOAD", library.as_str()), ("FAKETIME", "+8d"), ("FAKETIME_DONT_FAKE_MONOTONIC", "1")];
+    let daemon = place.start_with_env(&wrong);
+    until("the week is over, and held", || status(&place)["clock"]["week_held"] == week.as_str());
+    until("it is scanned", || status(&place)["engine"]["counts"]["snapshots"].as_u64().unwrap() > 2);
+    let text = place.ok(["status"]);
+    let said = text.lines().find(|line| line.starts_with("clock")).unwrap();
+    assert!(said.contains("NOT SYNCHRONISED: no week is closed") && said.contains("clqd clock accept"), "{said}");
+    assert!(said.contains(&format!("week {week} is over and waits to be closed")), "{said}");
+    assert_eq!(phase(&status(&place), &week), "open");
+    let said = place.ok(["clock", "accept"]);
+    assert!(said.starts_with("accepted by an admin"), "{said}");
+    until("the week is closed", || phase(&status(&place), &week) == "closed");
+    daemon.wait_for_log("the week is closed");
+    assert_eq!(place.json(["servers", "show", &url])[0]["rank"], 1);
+    let log = daemon.stop();
+    assert!(log.contains("the week is over but is not closed"), "{log}");
+
+    let daemon = place.start();
+    daemon.wait_for_log("ahead of the system's clock");
+    let ahead_ms = status(&place)["clock"]["ahead_ms"].as_i64().unwrap();
+    assert!((7 * DAY..9 * DAY).contains(&ahead_ms), "{ahead_ms}");
+    let refused = place.run(["clock", "reset"]);
+    assert!(!refused.status.success() && refused.err.contains("--yes"), "{}", refused.err);
+    let said = place.ok(["clock", "reset", "--yes"]);
+    assert!(said.contains(&format!("week {week} is reopened")), "{said}");
+    until("the week is open", || phase(&status(&place), &week) == "open");
+    assert_eq!(status(&place)["clock"]["ahead_ms"], 0);
+    let before = time_in(&place, &url, &week);
+    assert!(before > 0, "its rows are there");
+    until("scans count", || time_in(&place, &url, &week) > before);
+    assert!(place.ok(["week", "reopen", &week]).contains("is open already"));
+    assert!(place.run(["clock", "reset"]).err.contains("nothing to set back"));
+    daemon.kill();
+
+    // What was recorded under the wrong clock is not taken for news.
+    let daemon = place.start();
+    let clock = status(&place)["clock"].clone();
+    assert!(clock["ahead_ms"].as_i64().unwrap() < DAY, "{clock}");
+    assert_eq!(phase(&status(&place), &week), "open");
+    daemon.stop();
+    // And it has files of its own: the others are a scan log.
+    let mut logs = common::scan_logs(&record);
+    assert_eq!(logs.len(), 3, "{logs:?}");
+    logs.remove(1);
+    let again = place.path("again");
+    let mut replay = vec!["replay".into(), "--state".into(), again.clone().into_os_string()];
+    replay.extend(logs.into_iter().map(Into::into));
+    place.ok(replay);
+    assert!(place.export(&again, &week).lines().count() > 0);
+}
+
+/// The steady clock and the system's, as a test moves them.
+#[derive(Clone)]
+struct Moved(Arc<Mutex<(Instant, i64, i64)>>);
+
+impl Moved {
+    fn new() -> Moved {
+        Moved(Arc::new(Mutex::new((Instant::now(), 0, clqd::clock::system_ms()))))
+    }
+
+    /// Both go on by so much.
+    fn pass(&self, ms: i64) {
+        self.0.lock().unwrap().1 += ms;
+    }
+
+    fn step(&self, ms: i64) {
+        self.0.lock().unwrap().2 += ms;
+    }
+}
+
+impl TimeSource for Moved {
+    fn read(&self) -> Reading {
+        let (begun, passed_ms, system_ms) = *self.0.lock().unwrap();
+        let steady_ms = begun.elapsed().as_millis() as i64 + passed_ms;
+        Reading { steady_ms, system_ms: system_ms + steady_ms }
+    }
+
+    fn synchronised(&self) -> Option<bool> {
+        Some(false)
+    }
+}
+
+/// While the daemon runs the clock leaps a week ahead: for 66 s, then for good.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leap_closes_no_week_before_it_has_proved_itself() {
+    let fleet = fleet(8, 4, 60.0, Shares::NONE);
+    let place = Place::new("");
+    let config = Config::load(&place.config()).unwrap();
+    let clocks = Moved::new();
+    let daemon = Daemon::start_by(Box::new(clocks.clone()), config, None, None).await.unwrap();
+    let url = busiest(&fleet);
+    daemon.ask(Request::ServersAdd { urls: vec![url], tags: Vec::new() }).await.unwrap();
+    // Until the engine has looked at the clock a few times.
+    let ask = async || {
+        let rows = daemon.ask(Request::Status {}).await.unwrap();
+        let Some(Row::Status(status)) = rows.into_iter().next() else { panic!("a status") };
+        status
+    };
+    let wait = async |what: &str, holds: &dyn Fn(&clqd::control::protocol::Status) -> bool| {
+        let began = Instant::now();
+        loop {
+            let status = ask().await;
+            if holds(&status) {
+                return status;
+            }
+            assert!(began.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}: {status:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let trust = |trust| move |status: &clqd::control::protocol::Status| status.clock.as_ref().unwrap().trust == trust;
+    let snapshots = |n| move |status: &clqd::control::protocol::Status| status.engine.counts.snapshots >= n;
+    wait("scans", &snapshots(2)).await;
+    assert_eq!(ask().await.clock.unwrap().trust, ClockTrust::Waiting);
+    clocks.pass(10 * MINUTE);
+    let before = wait("it runs steadily", &trust(ClockTrust::Steady)).await;
+    let weeks = before.engine.weeks.clone();
+
+    clocks.step(7 * DAY + 30 * MINUTE);
+    let status = wait("the leap is seen", &trust(ClockTrust::Waiting)).await;
+    clocks.pass(66_000);
+    let status_later = wait("scans go on", &snapshots(status.engine.counts.snapshots + 3)).await;
+    let clock = status_later.clock.unwrap();
+    assert!(clock.leap_ms > 7 * DAY && clock.now_ms < before.engine.now_ms + DAY, "{clock:?}");
+    assert_eq!(status_later.engine.weeks, weeks);
+    clocks.step(-7 * DAY - 30 * MINUTE);
+    let clock = wait("it is back", &|status| status.clock.as_ref().unwrap().leap_ms == 0).await.clock.unwrap();
+    assert_eq!(clock.ahead_ms, 0);
+    clocks.pass(10 * MINUTE);
+    wait("it runs steadily", &trust(ClockTrust::Steady)).await;
+
+    clocks.step(7 * DAY + 30 * MINUTE);
+    wait("the leap is seen", &trust(ClockTrust::Waiting)).await;
+    clocks.pass(11 * MINUTE);
+    let followed = wait("it is followed", &|status| status.clock.as_ref().unwrap().week_held.is_some()).await;
+    assert_eq!(followed.clock.unwrap().week_held.as_ref(), Some(&weeks[0].week));
+    assert_eq!(followed.engine.weeks[0], weeks[0]);
+    clocks.pass(10 * MINUTE);
+    let closed = |status: &clqd::control::protocol::Status| {
+        status.engine.weeks[0].phase == clqd::model::commit::WeekPhase::Closed
+    };
+    wait("after ten more minutes it is closed", &closed).await;
+
+    // It was wrong after all.
+    clocks.step(-7 * DAY - 30 * MINUTE);
+    wait("recorded time is ahead", &|status| status.clock.as_ref().unwrap().ahead_ms > DAY).await;
+    let rows = daemon.ask(Request::ClockReset { sure: true }).await.unwrap();
+    let [Row::Correction(Correction::TimeReset { reopened, .. })] = &rows[..] else { panic!("{rows:?}") };
+    assert_eq!(reopened[..], [weeks[0].week.clone()]);
+    let open =
+        |status: &clqd::control::protocol::Status| status.engine.weeks[0].phase == clqd::model::commit::WeekPhase::Open;
+    let status = wait("it is open", &open).await;
+    wait("scans count", &snapshots(status.engine.counts.snapshots + 3)).await;
+    daemon.stop().await.unwrap();
+}
+
+#[test]
+fn the_unit_may_ask_whether_the_clock_is_synchronised() {
+    let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("systemd/clqd.service");
+    let text = std::fs::read_to_string(unit).unwrap();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    assert!(!lines.iter().any(|line| line.starts_with("ProtectClock=")), "it forbids adjtimex");
+    let filters = lines.iter().filter_map(|line| line.strip_prefix("SystemCallFilter="));
+    assert!(filters.last().unwrap().contains("adjtimex"), "the last line allows it again");
+    let ordered = |key: &str| lines.iter().any(|line| line.starts_with(key) && line.contains("time-sync.target"));
+    assert!(ordered("After=") && ordered("Wants="));
+}

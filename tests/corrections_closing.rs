@@ -1,0 +1,159 @@
+//! Corrections while a week of a server is being closed: the outcome is that of the same
+//! correction before the closing began. The correction comes after each number of ticks,
+//! so in the middle of reading rows, of ordering them and of writing best positions.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use clqd::engine::{EngineSettings, Event, Outcome};
+use clqd::hot::Hot;
+use clqd::model::board_view::PlayerName;
+use clqd::model::commit::WeekPhase;
+use clqd::model::{ArchiveJob, Completeness, OutboxKey, Player, PlayerKey, ServerKey, ServerUrl, Snapshot};
+use clqd::store::StoreSettings;
+
+const MONDAY_MS: i64 = 1_764_547_200_000; // 2025-12-01 00:00 UTC
+const OVER_MS: i64 = MONDAY_MS + 7 * 24 * 3_600_000 + 20_000;
+const PLAYERS: i64 = 60;
+const STEPS: usize = 7;
+
+fn settings() -> EngineSettings {
+    EngineSettings { archive: true, week_steps_per_tick: STEPS, ..EngineSettings::default() }
+}
+
+fn open(dir: &Path) -> Hot {
+    Hot::open(dir, StoreSettings { cache_bytes: 16 << 20, create: true }, settings()).unwrap()
+}
+
+fn url() -> ServerUrl {
+    ServerUrl::parse("quake3://10.0.0.1:27960").unwrap()
+}
+
+/// Ten rounds; the points of everybody differ from round to round.
+fn play(hot: &mut Hot) {
+    for minute in (0..200).step_by(2) {
+        let player = |n: i64| Player {
+            name: format!("p{n}").into(),
+            points: Some(minute % 20 * (1 + n * 7 % 11) / 2 + n % 3),
+            ping: Some(30),
+            connected_ms: None,
+            bot: false,
+            spectator: false,
+        };
+        let snapshot = Snapshot {
+            t_ms: MONDAY_MS + minute * 60_000,
+            game: "baseq3".into(),
+            map: format!("m{}", minute / 20),
+            hostname: String::new(),
+            slots: 64,
+            players: (1..=PLAYERS).map(player).collect(),
+            completeness: Completeness::Full,
+            count: None,
+            bots: None,
+        };
+        hot.handle(Event::Observed { url: url(), outcome: Outcome::Snapshot(snapshot) }).unwrap();
+    }
+    hot.commit().unwrap();
+}
+
+fn tick(hot: &mut Hot) {
+    hot.handle(Event::Tick { now_ms: OVER_MS }).unwrap();
+    hot.commit().unwrap();
+}
+
+/// What is archived of weeks and servers, and the best positions of everybody.
+type Outcomes = (BTreeMap<OutboxKey, ArchiveJob>, Vec<Option<[Vec<(u32, clqd::model::WeekKey)>; 3]>>);
+
+fn finished(hot: &mut Hot) -> Outcomes {
+    tick(hot);
+    while hot.engine.has_week_to_close() {
+        tick(hot);
+    }
+    let best = (1..=PLAYERS).map(|n| hot.store_best(n as u32)).collect();
+    (archived(hot), best)
+}
+
+fn archived(hot: &Hot) -> BTreeMap<OutboxKey, ArchiveJob> {
+    let jobs = hot.engine.archive_jobs(&hot.store, None, None, usize::MAX, usize::MAX).unwrap();
+    let jobs = jobs.into_iter().filter_map(|(entry, job)| Some((entry.key, job?)));
+    jobs.filter(|(key, _)| matches!(key, OutboxKey::Week { .. } | OutboxKey::Server(_))).collect()
+}
+
+trait Best {
+    fn store_best(&self, player: u32) -> Option<[Vec<(u32, clqd::model::WeekKey)>; 3]>;
+}
+
+impl Best for Hot {
+    fn store_best(&self, player: u32) -> Option<[Vec<(u32, clqd::model::WeekKey)>; 3]> {
+        use clqd::engine::Source;
+        let best = self.store.best(ServerKey(1), PlayerKey(player)).unwrap();
+        // A record without positions says the same as none.
+        best.map(|best| best.three()).filter(|three| three.iter().any(|list| !list.is_empty()))
+    }
+}
+
+/// Compares a correction in the middle of the closing with the same before it.
+fn before_and_within(correct: impl Fn(&mut Hot)) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut hot = open(dir.path());
+    play(&mut hot);
+    correct(&mut hot);
+    hot.commit().unwrap();
+    let want = finished(&mut hot);
+    let mut within = 0;
+    for ticks in 1.. {
+        let dir = tempfile::tempdir().unwrap();
+        let mut hot = open(dir.path());
+        play(&mut hot);
+        (0..ticks).for_each(|_| tick(&mut hot));
+        let is_closed = |job: &ArchiveJob| matches!(job, ArchiveJob::Week(week) if week.closed);
+        if archived(&hot).values().any(is_closed) {
+            break;
+        }
+        assert_eq!(hot.engine.weeks()[0].phase, WeekPhase::Closing);
+        within += 1;
+        correct(&mut hot);
+        hot.commit().unwrap();
+        let got = finished(&mut hot);
+        assert_eq!(got.1, want.1, "best positions, after {ticks} ticks");
+        assert!(got.0 == want.0, "what is archived, after {ticks} ticks");
+    }
+    assert!(within > 15, "{within} ticks close the server");
+}
+
+fn name(n: i64) -> PlayerName {
+    PlayerName::Name(format!("p{n}"))
+}
+
+#[test]
+fn a_merge_while_the_week_is_closed_counts_as_before() {
+    for (from, into) in [(1, 60), (33, 2)] {
+        before_and_within(|hot| {
+            hot.engine.merge_players(&hot.store, "baseq3", &name(from), &name(into)).unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_player_forgotten_while_the_week_is_closed_counts_as_before() {
+    for player in [1, 30] {
+        before_and_within(|hot| {
+            hot.engine.forget_player(&hot.store, "baseq3", &name(player), OVER_MS).unwrap();
+        });
+    }
+}
+
+#[test]
+fn another_order_while_the_week_is_closed_counts_as_before() {
+    before_and_within(|hot| {
+        let low_is_better = ["clq1", "elo"].map(|text| text.parse().unwrap()).to_vec();
+        hot.engine.reload(EngineSettings { low_is_better, ..settings() });
+    });
+}
+
+#[test]
+fn a_server_greylisted_while_the_week_is_closed_counts_as_before() {
+    before_and_within(|hot| {
+        hot.engine.greylist(&url(), Some("for a test".to_owned())).unwrap();
+    });
+}
