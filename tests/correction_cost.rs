@@ -48,6 +48,13 @@ impl Source for Counting<'_> {
     fn player_record(&self, player: PlayerKey) -> Result<Option<PlayerRecord>, StoreError> {
         self.one(self.store.player_record(player))
     }
+    fn players_after(
+        &self,
+        after: Option<PlayerKey>,
+        most: usize,
+    ) -> Result<Vec<(PlayerKey, PlayerRecord)>, StoreError> {
+        self.all(self.store.players_after(after, most))
+    }
     fn players_named(&self, name: &str) -> Result<Vec<(GameKey, PlayerKey)>, StoreError> {
         self.all(self.store.players_named(name))
     }

@@ -39,6 +39,9 @@ pub struct Archive {
     pub(super) batch_rows_max: usize,
     pub(super) statement_bytes_max: usize,
     query_timeout: Duration,
+    /// Whether names are compared with those that are there before they are written. Not
+    /// needed while an archive is filled that is this state's own.
+    pub(super) checks_names: bool,
     /// What the running statement is about, for messages.
     pub(super) doing: &'static str,
     waits: Option<Waits>,
@@ -75,6 +78,7 @@ impl Archive {
             batch_rows_max: settings.batch_rows_max as usize,
             statement_bytes_max: STATEMENT_BYTES_MAX,
             query_timeout,
+            checks_names: true,
             doing: "connect",
             waits: None,
         };

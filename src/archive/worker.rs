@@ -278,6 +278,7 @@ impl<S: JobSource> Worker<S> {
         self.names(&mut archive, &mut rejected).await?;
         let unmarked = Some(id).filter(|_| found != Some(id));
         let resynced = self.resync(&mut archive, &mut rejected, unmarked).await?;
+        archive.checks_names = true;
         if resynced != (Resynced::Paused { has_names: false }) {
             self.states(&mut archive, &mut rejected).await?;
         }
@@ -345,7 +346,9 @@ impl<S: JobSource> Worker<S> {
             };
             // The next chunk is read while the database works on this one. From here
             // until its names are written nothing of the outbox is.
+            archive.checks_names = unmarked.is_some();
             let (written, following) = tokio::join!(write_each(archive, &this), self.source.resync(Some(next)));
+            archive.checks_names = true;
             postponed.extend(self.written(&this, written?));
             if let Some(id) = unmarked.take() {
                 archive.set_state_id(id).await?;

@@ -69,6 +69,12 @@ pub trait Source {
     /// Key and display name of a player.
     fn player(&self, game: GameKey, name: &str) -> Result<Option<(PlayerKey, Name)>, Self::Error>;
     fn player_record(&self, player: PlayerKey) -> Result<Option<PlayerRecord>, Self::Error>;
+    /// The next players after a key (from the first, without one), at most `most`.
+    fn players_after(
+        &self,
+        after: Option<PlayerKey>,
+        most: usize,
+    ) -> Result<Vec<(PlayerKey, PlayerRecord)>, Self::Error>;
     /// All players of this normalised name, in order of game.
     fn players_named(&self, name: &str) -> Result<Vec<(GameKey, PlayerKey)>, Self::Error>;
     /// Names besides that of his record that lead to a player, in order.

@@ -27,6 +27,29 @@ impl Source for Store {
         Ok(Some(PlayerRecord { game, name, display }))
     }
 
+    fn players_after(
+        &self,
+        after: Option<PlayerKey>,
+        most: usize,
+    ) -> Result<Vec<(PlayerKey, PlayerRecord)>, StoreError> {
+        let from = keys::of(keys::PLAYER, after.map_or(0, |player| player.0.saturating_add(1)));
+        let mut found: Vec<(PlayerKey, (GameKey, Name))> = Vec::new();
+        if most > 0 {
+            self.tree.each(from..vec![keys::PLAYER + 1], |key, who| {
+                found.push((PlayerKey(keys::read_u32(key, 1)), who));
+                match found.len() < most {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                }
+            })?;
+        }
+        let record = |(player, (game, name)): (PlayerKey, (GameKey, Name))| match self.player(game, &name)? {
+            Some((_, display)) => Ok((player, PlayerRecord { game, name, display })),
+            None => Err(corrupt(&keys::of(keys::PLAYER, player.0), "its name is not known")),
+        };
+        found.into_iter().map(record).collect()
+    }
+
     fn players_named(&self, name: &str) -> Result<Vec<(GameKey, PlayerKey)>, StoreError> {
         self.tree.collect(&keys::name_prefix(name), |key, (player, _): (u32, Name)| {
             (GameKey(keys::read_u32(key, key.len() - 4)), PlayerKey(player))

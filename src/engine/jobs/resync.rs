@@ -11,6 +11,7 @@
 use super::{Engine, Source};
 use crate::engine::Books;
 use crate::model::archive::{ArchiveJob, ResyncChunk, ResyncCursor, ResyncStep};
+use crate::model::server::PlayerRecord;
 use crate::model::{GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey};
 
 impl Books {
@@ -78,8 +79,15 @@ impl Engine {
         }
         let chunk = ResyncChunk { from, next: from, names: vec![], states: vec![], postponed: vec![] };
         let mut filling = Filling { engine: self, source, chunk, rows: 0 };
-        for _ in 0..steps_max {
-            filling.chunk.next = filling.step(filling.chunk.next)?;
+        for step in 0..steps_max {
+            filling.chunk.next = match filling.chunk.next {
+                // Read together: each alone is four times as much work.
+                ResyncCursor::Player(key) => {
+                    filling.chunk.next = filling.players(key, steps_max - step)?;
+                    break;
+                }
+                at => filling.step(at)?,
+            };
             if filling.chunk.next == ResyncCursor::End || filling.rows >= rows_max {
                 break;
             }
@@ -148,13 +156,7 @@ impl<S: Source> Filling<'_, S> {
                 ResyncCursor::Server(ServerKey(key.0 + 1))
             }
             ResyncCursor::Server(_) => ResyncCursor::Player(PlayerKey(1)),
-            ResyncCursor::Player(key) if key.0 < meta.next_player => {
-                if self.source.player_record(key)?.is_some() {
-                    self.name(OutboxKey::Player(key))?;
-                }
-                ResyncCursor::Player(PlayerKey(key.0 + 1))
-            }
-            ResyncCursor::Player(_) => ResyncCursor::WEEKS,
+            ResyncCursor::Player(key) => self.players(key, 1)?,
             ResyncCursor::Week { week, server } => {
                 match meta.weeks.iter().map(|state| state.week).find(|kept| *kept >= week) {
                     Some(kept) if kept > week => ResyncCursor::Week { week: kept, server: ServerKey(1) },
@@ -168,6 +170,23 @@ impl<S: Source> Filling<'_, S> {
             }
             ResyncCursor::End => ResyncCursor::End,
         })
+    }
+
+    /// Reads players from a key on. Returns the next position.
+    fn players(&mut self, from: PlayerKey, most: usize) -> Result<ResyncCursor, S::Error> {
+        let found = self.source.players_after(from.0.checked_sub(1).map(PlayerKey), most)?;
+        let next = match found.last() {
+            Some((last, _)) if found.len() == most => ResyncCursor::Player(PlayerKey(last.0 + 1)),
+            _ => ResyncCursor::WEEKS,
+        };
+        let job = |(key, PlayerRecord { game, name, display }): (PlayerKey, PlayerRecord)| ArchiveJob::Player {
+            key,
+            game,
+            name: name.into(),
+            display: display.into(),
+        };
+        self.chunk.names.extend(found.into_iter().map(job));
+        Ok(next)
     }
 
     fn name(&mut self, key: OutboxKey) -> Result<(), S::Error> {
