@@ -461,7 +461,7 @@ mod tests {
                 assert_eq!(open(&log.path()).unwrap().filter(Result::is_ok).count() as u64, span.lines);
             }
         }
-        let (_, sentences) = log.salvage(&[before.as_bytes(), &last.as_bytes()[..20]].concat());
+        let (_, sentences) = log.salvage([before.as_bytes(), &last.as_bytes()[..20]].concat());
         assert_eq!(sentences, ["/x.jsonl:3: the last line is incomplete (20 bytes of this line are there): dropped"]);
         // More zeros than a line may have bytes.
         let (times, sentences) = log.salvage([before.as_bytes(), &vec![0; 5 << 20]].concat());
