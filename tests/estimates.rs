@@ -15,6 +15,7 @@ fn check(what: &str, errors: &Errors) {
     assert!(errors.rows > 300, "{what}: {errors:?}");
     assert!(errors.points.bias < -5.0 && errors.points.median > 4.0, "{what}: the scenario hides nothing: {errors:?}");
     assert!(errors.points_est.bias.abs() < 5.0 && errors.points_est.median <= 4.0, "{what}: {errors:?}");
+    assert!(errors.time.bias.abs() > errors.time_est.bias.abs(), "{what}: {errors:?}");
     assert!(errors.time_est.bias.abs() < 0.5 && errors.time_est.median <= 1.0, "{what}: {errors:?}");
 }
 
