@@ -715,6 +715,9 @@ mod tests {
             Request::PlayerRemember { hash: NameHash::of("baseq3", "Visor") },
             Request::Greylist { url: url("source://b:2"), reason: Some("two servers, one list".into()) },
             Request::Backup { dir: "/var/lib/clqd-backup/a".into() },
+            Request::ClockAccept {},
+            Request::ClockReset { sure: true },
+            Request::WeekReopen { week: "2026-W47".into() },
             Request::Reload {},
         ];
         assert_eq!(all.len(), COMMANDS.len());
