@@ -84,12 +84,25 @@ fn tells(now: &Value, before: &Value) -> Result<(), String> {
     }
 }
 
+/// They were shown as they were last seen; now they have none.
+fn without_players_of_silent_servers(answer: &mut Value) {
+    match answer {
+        Value::Object(fields) if fields.get("missed").is_some_and(|missed| missed != 0) => {
+            fields.retain(|field, _| !matches!(field.as_str(), "players" | "list"));
+        }
+        Value::Object(fields) => fields.values_mut().for_each(without_players_of_silent_servers),
+        Value::Array(items) => items.iter_mut().for_each(without_players_of_silent_servers),
+        _ => {}
+    }
+}
+
 fn check_answers(hot: &mut Hot, expected: &Path) {
     let expected = std::fs::read_to_string(expected).unwrap();
     let lines = world::answers(hot);
     assert_eq!(lines.len(), expected.lines().count());
     for (now, before) in lines.iter().zip(expected.lines()) {
-        let before: Value = serde_json::from_str(before).unwrap();
+        let mut before: Value = serde_json::from_str(before).unwrap();
+        without_players_of_silent_servers(&mut before);
         let request = before.get("request").or(before.get("export"));
         let errors = now["rows"].is_string() && before["rows"].is_string(); // wording is free
         if before["request"]["cmd"] != "status" && !errors {

@@ -255,6 +255,9 @@ impl Books {
                     stays = common;
                     stays.retain(|&(_, c)| list.usable[usize::from(c)]);
                 }
+                for presence in prev.entries.iter_mut().filter_map(|entry| entry.presence.as_mut()) {
+                    self.rejoin_rows(source, server, prev.game, presence)?;
+                }
                 self.estimate_unseen(&mut prev.entries, &list.entries, &stays, gap);
             }
             if restarted {
@@ -339,9 +342,8 @@ impl Books {
     /// What a gap hides (RULES section 15), in the windows in which the players had a
     /// row before this snapshot: half of the gap for those who are gone, the points
     /// that they probably scored in it, and those that everyone probably scored
-    /// between the last scan of a round and its end. A player's rows are those of the
-    /// windows of the snapshot before: who has none of a window that runs now had no
-    /// row in it, since none of its snapshots was before that one.
+    /// between the last scan of a round and its end. The rows that players have must be
+    /// with their presences ([`Books::rejoin_rows`]).
     fn estimate_unseen(&self, prev: &mut [Entry], cur: &[Entry], stays: &[(u16, u16)], gap: Gap) {
         let is_present = |entry: &&Entry| entry.presence.is_some();
         let staying = stays.iter().filter(|&&(p, _)| prev[usize::from(p)].presence.is_some()).count();
@@ -643,6 +645,31 @@ impl Books {
             }
         }
         Ok(&mut presence.rows)
+    }
+
+    /// Fetches the rows that a player has in the windows that run now and that are not with the
+    /// presence: those of windows that were taken over, and all after a merge.
+    fn rejoin_rows<S: Source>(
+        &mut self,
+        source: &S,
+        server: ServerKey,
+        game: GameKey,
+        presence: &mut Presence,
+    ) -> Result<(), S::Error> {
+        let player = presence.player;
+        for at in 0..self.windows.keys.len() {
+            let window = self.windows.keys[at];
+            if presence.row(window).is_some()
+                || !self.player_window(source, window, game, player)?.servers.contains(&server)
+            {
+                continue;
+            }
+            if let Some(row) = self.row(source, RowKey { window, server, player })? {
+                let at = presence.rows.partition_point(|(before, _)| *before < window);
+                presence.rows.insert(at, (window, Box::new(row)));
+            }
+        }
+        Ok(())
     }
 
     fn fetch_row<S: Source>(
