@@ -64,10 +64,11 @@ struct Positions {
 }
 
 pub fn run(args: &ExportArgs, app: &App) -> anyhow::Result<ExitCode> {
-    let hot = offline::open(&app.config()?, &args.state, &|| false).map_err(|error| match offline::is_locked(&error) {
-        true => anyhow!("{error}; export needs the daemon to be stopped"),
-        false => anyhow!(error).context("cannot read the state"),
-    })?;
+    let hot =
+        offline::open(&app.config()?, &args.state, &|| false).map_err(|error| match offline::is_locked(&error) {
+            true => anyhow!("{error}; export needs the daemon to be stopped"),
+            false => anyhow!(error).context("cannot read the state"),
+        })?;
     let out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     match write_rows(&hot, &args.week, app.json().then_some("export"), out) {
         Ok(()) => Ok(ExitCode::SUCCESS),

@@ -8,7 +8,7 @@ mod status;
 use std::io::{self, Write};
 
 use super::table::{self, Align, Column, Table, cut, padded};
-use super::units::{ago, clean, clq1_per_s, count, duration, elo, plain, points, score, score_heading};
+use super::units::{ago, clean, clq1_per_s, count, date, duration, elo, plain, points, score, score_heading};
 use crate::control::protocol::{Change, Outcome, Scan, ScanResult};
 use crate::control::{Row, json};
 use crate::model::board_view::OrderView;
@@ -53,7 +53,10 @@ impl<W: Write> Printer<W> {
             Row::Player(player) => print_player(&mut self.out, &player),
             Row::Correction(correction) => correction::print(&mut self.out, &correction),
             Row::ForgottenName(name) => correction::print_forgotten(&mut self.out, &name),
-            Row::Backup(_) => unreachable!("its command prints it"),
+            Row::Backup(backup) => {
+                let state = date(backup.now_ms);
+                writeln!(self.out, "{}  {} bytes, the state of {state}", plain(&backup.dir), count(backup.bytes))
+            }
             Row::BoardHead(_)
             | Row::Place(_)
             | Row::Absent(_)
