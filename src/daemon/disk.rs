@@ -124,7 +124,7 @@ impl Disk {
     /// fails then and says why.
     fn free(&self) -> (&Path, u64) {
         let free = |place: &PathBuf| match statvfs(place) {
-            Ok(room) => room.blocks_available() as u64 * room.fragment_size() as u64,
+            Ok(room) => room.blocks_available() * room.fragment_size(),
             Err(_) => u64::MAX,
         };
         let places = self.places.iter().map(|place| (place.as_path(), free(place)));

@@ -162,14 +162,16 @@ mod tests {
         }
     }
 
+    type Records = Vec<(Vec<u8>, Vec<u8>)>;
+
     /// Every record that a directory holds.
-    fn records(store: &Store) -> Vec<(Vec<u8>, Vec<u8>)> {
+    fn records(store: &Store) -> Records {
         crate::store::tree::tests::all(&store.tree, vec![0]..vec![255])
     }
 
     /// A directory whose log was written over many times, so that its segments were
     /// used again and its pages moved.
-    fn rewritten() -> (tempfile::TempDir, Vec<(Vec<u8>, Vec<u8>)>) {
+    fn rewritten() -> (tempfile::TempDir, Records) {
         use crate::model::commit::RowKey;
         use crate::model::packed::PackedRow;
         use crate::model::{PlayerKey, ServerKey, WeekKey, WeekRow};
