@@ -55,7 +55,7 @@ fn a_backup_of_a_running_daemon_is_the_state_of_its_moment() {
     let daemon = watching(&place, &fleet);
     let backup = place.path("backup");
     let made = place.json(["backup", backup.to_str().unwrap()]);
-    assert_eq!((&made[0]["kind"], &made[0]["done"]), (&"backup".into(), &true.into()), "{made:?}");
+    assert_eq!((made.len(), &made[0]["kind"]), (1, &"backup".into()), "{made:?}");
     let moment = made[0]["now_ms"].as_i64().expect("a moment");
     assert!(made[0]["bytes"].as_u64() > Some(0), "{made:?}");
     let again = place.run(["backup", backup.to_str().unwrap()]);

@@ -2,6 +2,7 @@
 //! to an answer.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -94,13 +95,17 @@ impl App {
             let config = self.config()?;
             let dir = config.state_dir.display();
             // A daemon that is starting has it open, and soon answers.
-            let answers = || Client::connect_within(&socket, self.silence_max()).is_ok();
+            let has_answered = Cell::new(false);
+            let answers = || {
+                has_answered.set(Client::connect_within(&socket, self.silence_max()).is_ok());
+                has_answered.get()
+            };
             match offline::open(&config, &config.state_dir, &answers) {
                 Ok(mut reader) => {
                     eprintln!("clqd: {error}; this is from the state directory {dir}");
                     return reader.ask(request, &mut |row| each(Reply::Row(row)));
                 }
-                Err(failed) if offline::is_locked(&failed) && answers() => {}
+                Err(failed) if offline::is_locked(&failed) && has_answered.get() => {}
                 Err(failed) => {
                     let context = format!("{error}, and the state directory {dir} cannot be read");
                     return Err(failed).context(context);
@@ -114,12 +119,11 @@ impl App {
         Client::connect_within(&self.socket()?, self.silence_max()).or_else(|error| self.not_there(error))
     }
 
-    pub fn silence_max(&self) -> Duration {
+    fn silence_max(&self) -> Duration {
         self.globals.timeout.map_or(SILENCE_MAX, |s| Duration::from_secs(s.into()))
     }
 
-    /// The control socket in use.
-    pub fn socket(&self) -> anyhow::Result<Cow<'_, Path>> {
+    fn socket(&self) -> anyhow::Result<Cow<'_, Path>> {
         match &self.globals.socket {
             Some(socket) => Ok(Cow::Borrowed(socket)),
             None => Ok(Cow::Owned(self.config()?.control_socket)),

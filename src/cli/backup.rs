@@ -1,15 +1,16 @@
 //! `clqd backup` and `clqd restore`.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
 
-use super::app::App;
-use super::units::{count, date};
+use super::app::{App, NotRunning};
+use super::print::Printer;
 use crate::control::protocol::Backup;
-use crate::control::{Client, ClientError, Request, Row, json};
-use crate::store;
+use crate::control::{Request, Row};
+use crate::store::{self, BackupSummary};
 
 /// Write a consistent copy of the state to a new directory
 ///
@@ -37,27 +38,18 @@ pub fn backup(args: &BackupArgs, app: &App) -> anyhow::Result<ExitCode> {
     // The daemon runs elsewhere.
     let dir = std::path::absolute(&args.dir).context("cannot tell the current directory")?;
     let name = dir.to_str().with_context(|| format!("{} is not UTF-8", dir.display()))?.to_owned();
-    match Client::connect_within(&app.socket()?, app.silence_max()) {
+    match app.connect() {
         Ok(mut client) => {
-            let mut is_told = false;
-            client.ask(&Request::Backup { dir: name }, &mut |row| match row {
-                Row::Backup(backup) if backup.done => print(app, &backup),
-                _ => {
-                    if !std::mem::replace(&mut is_told, true) {
-                        eprintln!("clqd: the daemon is writing the backup");
-                    }
-                    Ok(())
-                }
-            })?;
+            eprintln!("clqd: the daemon writes the backup");
+            client.ask(&Request::Backup { dir: name }, &mut |row| print(app, row))?;
         }
-        Err(ClientError::NotRunning(_)) => {
+        Err(error) if error.is::<NotRunning>() => {
             let config = app.config()?;
             let summary = store::backup_closed(&config.state_dir, &dir, config.store.cache_bytes)
                 .with_context(|| format!("cannot make a backup of {}", config.state_dir.display()))?;
-            let backup = Backup { dir: name, done: true, now_ms: summary.now_ms, bytes: summary.bytes };
-            print(app, &backup)?;
+            print(app, row(&dir, summary))?;
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(error),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -67,8 +59,7 @@ pub fn restore(args: &RestoreArgs, app: &App) -> anyhow::Result<ExitCode> {
     let state = strip_end(&config.state_dir);
     let restored = store::restore(&args.dir, &state, config.store.cache_bytes)
         .with_context(|| format!("cannot restore {} to {}", args.dir.display(), state.display()))?;
-    let dir = state.display().to_string();
-    print(app, &Backup { dir, done: true, now_ms: restored.summary.now_ms, bytes: restored.summary.bytes })?;
+    print(app, row(&state, restored.summary))?;
     if let Some(before) = restored.before {
         eprintln!("clqd: the state of before is kept in {}", before.display());
     }
@@ -80,13 +71,10 @@ fn strip_end(dir: &Path) -> PathBuf {
     dir.components().collect()
 }
 
-fn print(app: &App, backup: &Backup) -> std::io::Result<()> {
-    use std::io::Write;
-    let mut out = std::io::stdout().lock();
-    match app.json() {
-        true => writeln!(out, "{}", json::to_string(&Row::Backup(backup.clone()))),
-        false => {
-            writeln!(out, "{}  {} bytes, the state of {}", backup.dir, count(backup.bytes), date(backup.now_ms))
-        }
-    }
+fn row(dir: &Path, summary: BackupSummary) -> Row {
+    Row::Backup(Backup { dir: dir.display().to_string(), now_ms: summary.now_ms, bytes: summary.bytes })
+}
+
+fn print(app: &App, row: Row) -> io::Result<()> {
+    Printer::new(app.json(), io::stdout().lock()).row(row)
 }

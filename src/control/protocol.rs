@@ -175,7 +175,7 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// Writes a backup. A [`Row::Backup`] every few seconds, at last one that is done.
+    /// Writes a backup. One [`Row::Backup`].
     #[serde(rename = "backup")]
     Backup {
         /// Absolute; it must not exist, or be empty.
@@ -424,14 +424,13 @@ pub struct StoreStatus {
     pub scans_discarded: u64,
 }
 
-/// A backup under way or done.
+/// A backup that was made or restored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backup {
     pub dir: String,
-    pub done: bool,
-    /// Latest moment of the state that it holds, Unix ms; 0 until it is done.
+    /// Latest moment of the state that it holds, Unix ms.
     pub now_ms: i64,
-    /// Size of its files; 0 until it is done.
+    /// Size of its files.
     pub bytes: u64,
 }
 

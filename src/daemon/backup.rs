@@ -10,12 +10,12 @@ use tokio::sync::oneshot;
 
 use super::Shared;
 use super::work::Order;
-use crate::control::protocol::Backup;
+use crate::control::protocol::{Backup, Progress};
 use crate::control::{ErrorCode, Failure, Replies, Row};
 use crate::store::{BackupSource, BackupTarget, LastChanges, StoreError};
 
-/// How often the client hears that the backup is under way.
-const PROGRESS: Duration = Duration::from_secs(2);
+/// How often it is looked whether the client is still there.
+const CLIENT_SEEN: Duration = Duration::from_secs(2);
 
 /// Stops the copying where the client is gone.
 struct StopOnDrop(Arc<AtomicBool>);
@@ -45,20 +45,19 @@ impl Shared {
         let (mut source, mut target) = (source, target);
         let last = loop {
             let is_over = is_over.clone();
-            let copying = tokio::spawn(blocking(move || {
+            let copying = blocking(move || {
                 source.copy_to(&mut target, &is_over)?;
                 Ok((source, target))
-            }));
-            (source, target) = with_progress(copying, &dir, replies).await?;
+            });
+            (source, target) = unless_gone(copying, replies).await?;
             if let Some(last) = self.end_backup(source.rounds()).await? {
                 break last;
             }
         };
         drop(source);
-        let finishing = tokio::spawn(blocking(move || target.finish(last)));
-        let summary = with_progress(finishing, &dir, replies).await?;
+        let summary = unless_gone(blocking(move || target.finish(last)), replies).await?;
         tracing::info!(dir, bytes = summary.bytes, "backup made");
-        let backup = Backup { dir, done: true, now_ms: summary.now_ms, bytes: summary.bytes };
+        let backup = Backup { dir, now_ms: summary.now_ms, bytes: summary.bytes };
         Ok(replies.row(Row::Backup(backup)).await?)
     }
 
@@ -70,19 +69,13 @@ impl Shared {
     }
 }
 
-/// Waits for it; a row says every few seconds that it goes on.
-async fn with_progress<T>(
-    mut work: tokio::task::JoinHandle<Result<T, Failure>>,
-    dir: &str,
-    replies: &mut Replies,
-) -> Result<T, Failure> {
+/// Waits for it, unless the client goes away.
+async fn unless_gone<T>(work: impl Future<Output = Result<T, Failure>>, replies: &mut Replies) -> Result<T, Failure> {
+    tokio::pin!(work);
     loop {
         tokio::select! {
-            done = &mut work => return done.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?,
-            () = tokio::time::sleep(PROGRESS) => {
-                let backup = Backup { dir: dir.to_owned(), done: false, ..Backup::default() };
-                replies.row(Row::Backup(backup)).await?;
-            }
+            done = &mut work => return done,
+            () = tokio::time::sleep(CLIENT_SEEN) => replies.progress(Progress::default()).await?,
         }
     }
 }

@@ -633,6 +633,11 @@ impl Work {
             }
             Order::Resync { from, reply } => {
                 self.commit()?;
+                if self.disk.is_full() {
+                    // What is not on disk is not archived.
+                    _ = reply.send(ResyncStep::Later);
+                    return Ok(());
+                }
                 let Hot { engine, store } = &self.hot;
                 _ = reply.send(engine.resync_chunk(store, from, RESYNC_STEPS_MAX, RESYNC_ROWS_MAX)?);
             }

@@ -76,7 +76,7 @@ fn seen(dir: &Path) -> Result<Option<Vec<Seen>>, StoreError> {
 fn check_room(seen: &[Seen], target: &Path) -> Result<(), StoreError> {
     let bytes: u64 = seen.iter().map(|(_, [_, _, size, ..])| *size as u64).sum();
     let room = statvfs(target).map_err(|errno| files::at("read the free space of", target)(errno.into()))?;
-    let free = room.blocks_available() as u64 * room.fragment_size() as u64;
+    let free = room.blocks_available() * room.fragment_size();
     if free < bytes + SPARE_BYTES {
         let place = target.parent().unwrap_or(target).to_owned();
         return Err(StoreError::NoRoom { place, needed: bytes + SPARE_BYTES, free });

@@ -262,14 +262,18 @@ impl Tree {
 
     /// Puts bytes under two keys, both or neither.
     pub(super) fn insert_both(&self, one: (&[u8], &[u8]), other: (&[u8], &[u8])) -> Result<(), StoreError> {
-        let mut batch = sled::Batch::default();
-        [one, other].into_iter().for_each(|(key, bytes)| batch.insert(key, bytes));
-        self.db.apply_batch(batch).map_err(|e| self.failed(e))
+        let mut batch = Batch::of(self);
+        [one, other].into_iter().for_each(|(key, bytes)| batch.add(key.to_vec(), Some(bytes.to_vec())));
+        batch.apply().map(|_| ())
     }
 
     /// Removes what is under a key.
     pub(super) fn remove(&self, key: &[u8]) -> Result<(), StoreError> {
-        self.db.remove(key).map(|_| ()).map_err(|e| self.failed(e))
+        self.db.remove(key).map_err(|e| self.failed(e))?;
+        if self.changed.is_on() {
+            self.changed.note(key.to_vec());
+        }
+        Ok(())
     }
 
     /// What is under a key.

@@ -9,7 +9,7 @@ mod status;
 use std::io::{self, Write};
 
 use super::table::{self, Align, Column, Table, cut, padded};
-use super::units::{ago, clean, clq1_per_s, count, duration, elo, plain, points, score, score_heading};
+use super::units::{ago, clean, clq1_per_s, count, date, duration, elo, plain, points, score, score_heading};
 use crate::control::protocol::{Change, Outcome, Scan, ScanResult};
 use crate::control::{Row, json};
 use crate::model::board_view::OrderView;
@@ -55,7 +55,10 @@ impl<W: Write> Printer<W> {
             Row::Correction(correction) => correction::print(&mut self.out, &correction),
             Row::Clock(status) => writeln!(self.out, "{}", clock::sentence(&status)),
             Row::ForgottenName(name) => correction::print_forgotten(&mut self.out, &name),
-            Row::Backup(_) => unreachable!("its command prints it"),
+            Row::Backup(backup) => {
+                let state = date(backup.now_ms);
+                writeln!(self.out, "{}  {} bytes, the state of {state}", plain(&backup.dir), count(backup.bytes))
+            }
             Row::BoardHead(_)
             | Row::Place(_)
             | Row::Absent(_)
