@@ -5,32 +5,20 @@
 //! every `CLQD_COMMIT_MS` of their time (default 2,000, so that commits are as large as
 //! those of ten times as many servers at the daemon's 200 ms), and as `clqd replay` does,
 //! with as few commits as memory allows. Prints how the first directory grows, the time of
-//! a commit, and the size of both. The scans come a thousand times as fast as in life, so
-//! the thread that cleans the directory has far less time than in life.
+//! a commit, and the size of both.
 //!
-//! Fails where the first directory exceeds the bound that `src/store/clean.rs` documents: 2.5
-//! times the second, plus 4 MB.
-//!
-//! Built without optimisation, on two cores at a load of about 12. 60 hours of 300 servers
-//! (176,000 snapshots, 65,700 commits), and an hour of 5,000 servers with
-//! `CLQD_COMMIT_MS=200` (50,000 snapshots, 13,300 commits):
-//!
-//! | pages for 100 records | 60 h: directory | a commit | on a core | 1 h: directory | a commit | on a core |
-//! |---|---|---|---|---|---|---|
-//! | 0, as sled does | 33 MB | 2.86 ms | 0.76 ms | 86 MB | 3.67 ms | 1.10 ms |
-//! | 12 | 9 MB | 2.39 ms | 0.73 ms | 55 MB | 2.29 ms | 0.89 ms |
-//! | 25, as it is | 8 MB | 2.99 ms | 0.82 ms | 23 MB | 2.72 ms | 0.98 ms |
-//! | 60 | | | | 22 MB | 3.59 ms | 0.97 ms |
-//! | replay | 10 MB | | | 23 MB | | |
-//!
-//! Without cleaning a week of 400 servers took 124 MB, its replay 21 MB.
+//! A week of 400 servers took 124 MB, its replay 21 MB. Sled 0.34.7 takes a page from its
+//! queue of pages to be moved only when it replaces a page, which is at every 11th change
+//! of one, so segments that are nearly empty are not used again. Replacing a page of a tree
+//! made for that, 25 times for 100 records written, held the directory at the size of a
+//! replay's; but from a second thread it stops sled now and then: the segment accountant
+//! waits for a truncation while every thread that could do it waits for the accountant.
 
 mod measure;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::ensure;
 use clqd::cli::replay::{Replay, memory_of_machine};
 use clqd::config::Config;
 use clqd::engine::{Event, Outcome};
@@ -40,11 +28,6 @@ use clqd::model::ServerUrl;
 use measure::{on_core, on_disk};
 
 const START_MS: i64 = 1_763_942_400_000; // Monday 2025-11-24 00:00 UTC
-
-/// Most bytes of a live directory for those of a replay: 5 halves, and what a small one
-/// takes anyway.
-const TIMES_MAX: (u64, u64) = (5, 2);
-const BYTES_BESIDE: u64 = 4 << 20;
 
 fn main() -> anyhow::Result<()> {
     let number = |name: &str, or: u32| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(or);
@@ -99,7 +82,6 @@ fn main() -> anyhow::Result<()> {
     let replayed = on_disk(&replay_dir)?;
     let times = live as f64 / replayed as f64;
     println!("replay  {} MB on disk; live {times:.2} times as much", replayed >> 20);
-    ensure!(live <= replayed * TIMES_MAX.0 / TIMES_MAX.1 + BYTES_BESIDE, "the directory is larger than it may be");
     Ok(())
 }
 

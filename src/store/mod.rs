@@ -10,7 +10,6 @@
 mod backup;
 mod changed;
 mod changes;
-mod clean;
 mod copy;
 mod corrections;
 mod files;
@@ -155,7 +154,7 @@ impl Store {
         })?;
         mend::settle(dir)?;
         notes.iter().for_each(|note| tracing::warn!("{note}"));
-        let tree = Tree::new(db, shown).map_err(|source| database_error(shown, source))?;
+        let tree = Tree::new(db, shown);
         let (outbox, sweep) = (BTreeMap::new(), BTreeSet::new());
         let mut store = Store { tree, outbox, next_seq: 1, sweep, dir: dir.to_owned(), notes, _copy: None };
         migrate::run(&store.tree, &mut |_| ())?;

@@ -15,7 +15,6 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use super::changed::Changed;
-use super::clean::Cleaner;
 use super::{StoreError, keys, leaf};
 
 /// Version of every record's layout. A store with an older one is migrated when it is
@@ -31,8 +30,6 @@ pub(super) type Change = (Vec<u8>, Option<Vec<u8>>);
 /// See the head of the file.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
-    /// Dropped before the database.
-    cleaner: Arc<Cleaner>,
     db: sled::Db,
     path: PathBuf,
     /// What was written since a backup began.
@@ -63,8 +60,8 @@ impl Stored {
 }
 
 impl Tree {
-    pub(super) fn new(db: sled::Db, path: &Path) -> sled::Result<Tree> {
-        Ok(Tree { cleaner: Arc::new(Cleaner::start(&db)?), db, path: path.to_owned(), changed: Arc::default() })
+    pub(super) fn new(db: sled::Db, path: &Path) -> Tree {
+        Tree { db, path: path.to_owned(), changed: Arc::default() }
     }
 
     /// The state directory, as errors name it.
@@ -202,10 +199,8 @@ impl Tree {
             (run, left) = left.split_at(self.run(left)?);
             self.change(run, &mut |key, record| batch.add(key, record))?;
         }
-        let written = batch.apply()?;
-        self.flush()?;
-        self.cleaner.written(written);
-        Ok(())
+        batch.apply()?;
+        self.flush()
     }
 
     /// Brings in changes that need not be one: what stands in one leaf is. They are
@@ -224,7 +219,6 @@ impl Tree {
     fn write_run(&self, run: &[Change]) -> Result<(), StoreError> {
         let mut records: Vec<Change> = Vec::new();
         self.change(run, &mut |key, record| records.push((key, record)))?;
-        self.cleaner.written(records.len());
         match <[Change; 1]>::try_from(records) {
             Ok([(key, Some(record))]) => self.insert(&key, &record)?,
             Ok([(key, None)]) => {
@@ -247,7 +241,6 @@ impl Tree {
 
     /// Puts other bytes under a key that is there, as they are.
     pub(super) fn rewrite(&self, key: &[u8], bytes: &[u8]) -> Result<(), StoreError> {
-        self.cleaner.written(1);
         self.insert(key, bytes)
     }
 
@@ -307,8 +300,7 @@ impl Tree {
             batch.add(key.map_err(|e| self.failed(e))?.to_vec(), None);
             n += 1;
         }
-        let written = batch.apply()?;
-        self.cleaner.written(written);
+        batch.apply()?;
         Ok(n == most)
     }
 
@@ -373,11 +365,6 @@ impl Tree {
         Ok(())
     }
 
-    #[cfg(test)]
-    pub(super) fn wait_for_cleaner(&self) {
-        self.cleaner.wait();
-    }
-
     fn failed(&self, source: sled::Error) -> StoreError {
         super::database_error(&self.path, source)
     }
@@ -407,31 +394,28 @@ fn in_portions(
 struct Batch<'t> {
     tree: &'t Tree,
     batch: sled::Batch,
-    len: usize,
     keys: Vec<Vec<u8>>,
 }
 
 impl Batch<'_> {
     fn of(tree: &Tree) -> Batch<'_> {
-        Batch { tree, batch: sled::Batch::default(), len: 0, keys: Vec::new() }
+        Batch { tree, batch: sled::Batch::default(), keys: Vec::new() }
     }
 
     fn add(&mut self, key: Vec<u8>, record: Option<Vec<u8>>) {
         if self.tree.changed.is_on() {
             self.keys.push(key.clone());
         }
-        self.len += 1;
         match record {
             Some(record) => self.batch.insert(key, record),
             None => self.batch.remove(key),
         }
     }
 
-    /// Returns how many records it wrote or removed.
-    fn apply(self) -> Result<usize, StoreError> {
+    fn apply(self) -> Result<(), StoreError> {
         self.tree.db.apply_batch(self.batch).map_err(|e| self.tree.failed(e))?;
         self.keys.into_iter().for_each(|key| self.tree.changed.note(key));
-        Ok(self.len)
+        Ok(())
     }
 }
 
@@ -485,7 +469,7 @@ pub(super) mod tests {
     use crate::store::keys::tests::row;
 
     pub fn tree(dir: &Path) -> Tree {
-        Tree::new(sled::Config::new().path(dir).flush_every_ms(None).open().unwrap(), dir).unwrap()
+        Tree::new(sled::Config::new().path(dir).flush_every_ms(None).open().unwrap(), dir)
     }
 
     pub fn all(tree: &Tree, range: Range<Vec<u8>>) -> Vec<(Vec<u8>, Vec<u8>)> {

@@ -163,12 +163,15 @@ struct Screener<'a> {
     named: HashSet<Who>,
 }
 
+/// Map, names and points, and since when they have been the same, Unix ms.
+type SameList = (String, Vec<(String, i64)>, i64);
+
 #[derive(Default)]
 struct Server {
     /// Names of bots; the most recently seen last.
     bots: Vec<String>,
     /// Map, names and points, and since when they have been the same.
-    same: Option<(String, Vec<(String, i64)>, i64)>,
+    same: Option<SameList>,
     /// The day of `new`.
     day: i64,
     new: New,

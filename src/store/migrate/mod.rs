@@ -194,7 +194,7 @@ mod tests {
     fn open_tree(dir: &Path) -> Tree {
         for _ in 0..600 {
             if let Ok(db) = sled::Config::new().path(dir).flush_every_ms(None).open() {
-                return Tree::new(db, dir).unwrap();
+                return Tree::new(db, dir);
             }
             std::thread::sleep(Duration::from_millis(100));
         }
