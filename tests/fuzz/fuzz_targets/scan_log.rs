@@ -2,6 +2,8 @@
 //! is written as a line that reads the same.
 #![no_main]
 
+use clqd::engine::Outcome;
+use clqd::model::ServerUrl;
 use clqd::scanlog;
 use libfuzzer_sys::fuzz_target;
 
@@ -10,8 +12,13 @@ fuzz_target!(|text: &str| {
     let moment = scanlog::check_line(text).ok();
     assert_eq!(moment, read.as_ref().ok().map(|(_, outcome)| outcome.t_ms()));
     let Ok((url, outcome)) = read else { return };
-    let mut line = Vec::new();
-    scanlog::write(&mut line, &url, &outcome);
-    let again = scanlog::parse(std::str::from_utf8(&line).expect("JSON").trim_end());
-    assert_eq!(again.expect("it was written by us"), (url, outcome));
+    let line = written(&url, &outcome);
+    let (url_again, outcome_again) = scanlog::parse(line.trim_end()).expect("it was written by us");
+    assert_eq!(written(&url_again, &outcome_again), line);
 });
+
+fn written(url: &ServerUrl, outcome: &Outcome) -> String {
+    let mut line = Vec::new();
+    scanlog::write(&mut line, url, outcome);
+    String::from_utf8(line).expect("JSON")
+}
