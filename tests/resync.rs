@@ -160,14 +160,15 @@ async fn empty_archive_is_filled_once_although_the_daemon_is_killed() {
     assert!((least..=most).contains(&written), "{written} entries, at least {least} and at most {most}");
 }
 
-/// A million rows of a week, each of another player, on a thousand servers.
+/// A million rows of the running week, each of another player, on a thousand servers.
 fn million(dir: &Path, settings: EngineSettings) {
+    let from_ms = clqd::clock::system_ms() - 600_000;
     const ROWS_PER_SERVER: u32 = 1_000;
     const SERVERS: u32 = 1_000;
     let store = StoreSettings { cache_bytes: 256 << 20, create: true };
     let mut hot = Hot::open(dir, store, settings).unwrap();
     for server in 0..SERVERS {
-        scans::observe(&mut hot, &url(server), scans::snapshot(FROM_MS + i64::from(server), [("Visor", 1)]));
+        scans::observe(&mut hot, &url(server), scans::snapshot(from_ms + i64::from(server), [("Visor", 1)]));
     }
     hot.commit().unwrap();
     drop(hot);
