@@ -285,6 +285,8 @@ impl Rebuilder {
             if let Err(error) = fs::remove_dir_all(&dir) {
                 tracing::warn!(%error, dir = %dir.display(), "what a rebuild of windows left is not removed");
             }
+            // Not while another rebuild has its directory there.
+            dir.parent().map(fs::remove_dir);
         });
     }
 }
@@ -392,7 +394,9 @@ fn bring(hot: &mut Hot, made: &Hot, taking: &mut TakeOver, most: usize) -> anyho
 /// removed right now.
 fn own_dir(state_dir: &Path) -> anyhow::Result<PathBuf> {
     let dir = rebuild_dir(state_dir);
-    let made = fs::create_dir_all(&dir).and_then(|()| tempfile::Builder::new().prefix("").tempdir_in(&dir));
+    let make = || fs::create_dir_all(&dir).and_then(|()| tempfile::Builder::new().prefix("").tempdir_in(&dir));
+    // The cleanup of another rebuild may remove the outer directory in between, once.
+    let made = make().or_else(|_| make());
     Ok(made.with_context(|| format!("cannot make a directory in {}", dir.display()))?.keep())
 }
 
