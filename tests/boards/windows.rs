@@ -1,6 +1,7 @@
 //! Windows begin, end, follow each other and go; boards in them stay apart.
 
 use clqd::engine::Source;
+use clqd::model::archive::ResyncStep;
 use clqd::model::board_view::{BoardQuestion, WindowPhase};
 use clqd::model::row::Ranking;
 use clqd::model::{PlayerKey, ServerKey, WeekKey};
@@ -318,6 +319,16 @@ fn a_week_that_is_not_archived_is_not_deleted() {
     let mut case = Case::new("UTC", &["hour keep=0"]);
     case.settings.archive = true;
     case.restart();
+    // An archive that holds all of the state, which is nothing yet.
+    let hot = case.hot();
+    hot.engine.archive_found(None, 1);
+    loop {
+        hot.commit().unwrap();
+        match hot.engine.resync_chunk(&hot.store, None, 50, 1_000).unwrap() {
+            ResyncStep::Chunk(chunk) => assert!(hot.engine.resynced(chunk.from, chunk.next, &chunk.postponed)),
+            ResyncStep::Later | ResyncStep::Idle => break,
+        }
+    }
     let t = ms("2026-11-15T22:10:00Z"); // Sunday
     for weeks in 0..2 {
         play(&mut case, t + weeks * 7 * DAY_MS, A, &[("ann", 9), ("bob", 7)]);
