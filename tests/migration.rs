@@ -84,10 +84,10 @@ fn tells(now: &Value, before: &Value) -> Result<(), String> {
     }
 }
 
-/// They were shown as they were last seen; now they have none.
+/// They were shown as they were last seen; now those that are not online have none.
 fn without_players_of_silent_servers(answer: &mut Value) {
     match answer {
-        Value::Object(fields) if fields.get("missed").is_some_and(|missed| missed != 0) => {
+        Value::Object(fields) if fields.contains_key("missed") => {
             fields.retain(|field, _| !matches!(field.as_str(), "players" | "list"));
         }
         Value::Object(fields) => fields.values_mut().for_each(without_players_of_silent_servers),

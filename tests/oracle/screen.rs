@@ -14,8 +14,7 @@
 //!   the count is the number of entries as received minus `bots`.
 //! - Point 3: entries without points are left out of the comparison. A change of
 //!   the game alone is no change. With `count_bots` bots are like people.
-//! - Point 3: the assumed count of prev is what it was at prev, even if the counts
-//!   were cleared since.
+//! - Point 3: once the counts are cleared the assumed count of prev is 0.
 //! - Point 4: a game or map has its key from the first snapshot with it that is
 //!   not treated as partial. The map `(other)` needs no key.
 //! - Point 4: the names of spectators hand out no key and count for no quota.

@@ -86,7 +86,7 @@ impl Oracle {
         let mut times: BTreeMap<_, MapTime> = BTreeMap::new();
         for server in &self.servers {
             let snapshots = self.snapshots_of(server);
-            let assumed = self.assumed_counts(server);
+            let counts = self.counts(server);
             for i in 1..snapshots.len() {
                 let (prev, cur) = (snapshots[i - 1], snapshots[i]);
                 let gap = cur.t - prev.t;
@@ -94,7 +94,9 @@ impl Oracle {
                     let week = self.settings.calendar.week(cur.t).0;
                     let time = times.entry((week, prev.counted_map.clone(), server.clone())).or_default();
                     time.played_ms += gap;
-                    time.player_ms += gap * i64::from(assumed[i - 1].1);
+                    // An unchanging list between the two has cleared the counts.
+                    let assumed = counts.iter().take_while(|of| of.t < cur.t).last().map_or(0, |of| of.assumed);
+                    time.player_ms += gap * i64::from(assumed);
                 }
             }
         }
