@@ -486,7 +486,12 @@ fn killed_while_a_week_is_closed() {
         // The log is the past of servers that are not there: they are not asked.
         place.configure_scan(
             "opt_out = [\"127.0.0.0/8\"]",
-            &format!("[archive]\nurl = {:?}\ninterval_s = 10\ndrain_s_max = 300", database.url()),
+            &format!(
+                // A daemon that is killed every second never runs for long enough to trust
+                // a clock that is not synchronised.
+                "[clock]\nsynchronised = \"always\"\n[archive]\nurl = {:?}\ninterval_s = 10\ndrain_s_max = 300",
+                database.url()
+            ),
         );
         let config = std::fs::read_to_string(place.config()).unwrap();
         let config = config.replace("interval_class1_s = 1\ninterval_class2_s = 2", "interval_class1_s = 600");
