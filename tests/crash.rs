@@ -87,6 +87,9 @@ fn killed_at_random_moments() {
          [scan_log]\nrotate_bytes = 262144\nkeep_files = 0",
         database.url()
     ));
+    // The state is small, and is compacted all the time.
+    let config = std::fs::read_to_string(place.config()).unwrap();
+    std::fs::write(place.config(), config.replace("[store]\n", "[store]\ncompact_min_bytes = 1\n")).unwrap();
     place.ok(["migrate"]);
 
     let mut observer = Observer::new(&fleet);
@@ -110,9 +113,9 @@ fn killed_at_random_moments() {
         observer.check(&mut client, &format!("life {life} of seed {seed}"));
         let when = When::choose(&mut rng);
         *moments.entry(when.name()).or_insert(0) += 1;
-        let (pid, log, socket) = (daemon.pid(), record.clone(), place.socket());
+        let (pid, log, state, socket) = (daemon.pid(), record.clone(), place.state(), place.socket());
         let killer = std::thread::spawn(move || {
-            when.wait(&log, &socket);
+            when.wait(&log, &state, &socket);
             kill(pid, Signal::SIGKILL).expect("our child");
         });
         asked += observer.ask_until_it_dies(&mut client, &mut rng);
@@ -161,16 +164,19 @@ enum When {
     /// As soon as something has left the outbox, at the archive's next pass: it
     /// must be in MySQL by then.
     Trimmed,
+    /// When another database is beside the current one.
+    Compacting(Duration),
 }
 
 impl When {
     fn choose(rng: &mut Rng) -> When {
         let mut within = |ms| Duration::from_millis(rng.below(ms) as u64);
-        let (any, early, then) = (within(2_500), within(150), within(1_000));
-        match rng.below(10) {
+        let (any, early, then, short) = (within(2_500), within(150), within(1_000), within(30));
+        match rng.below(12) {
             0 | 1 => When::Early(early),
             2..5 => When::BetweenLogAndCommit(then),
             5 => When::Trimmed,
+            6 | 7 => When::Compacting(short),
             _ => When::After(any),
         }
     }
@@ -181,11 +187,25 @@ impl When {
             When::Early(_) => "early",
             When::BetweenLogAndCommit(_) => "between log and commit",
             When::Trimmed => "after a trim",
+            When::Compacting(_) => "while the state is compacted",
         }
     }
 
-    fn wait(&self, log: &Path, socket: &Path) {
+    fn wait(&self, log: &Path, state: &Path, socket: &Path) {
         match self {
+            When::Compacting(wait) => {
+                let databases = || {
+                    let names = std::fs::read_dir(state).expect("the state directory");
+                    let other = names.filter(|name| name.as_ref().is_ok_and(|name| name.path().join("db").exists()));
+                    other.count() + usize::from(state.join("db").exists())
+                };
+                let began = Instant::now();
+                // While it is copied, switched to, or the old one is removed.
+                while databases() < 2 && began.elapsed() < Duration::from_secs(8) {
+                    std::thread::sleep(Duration::from_micros(200));
+                }
+                std::thread::sleep(*wait);
+            }
             When::After(wait) | When::Early(wait) => std::thread::sleep(*wait),
             When::BetweenLogAndCommit(wait) => {
                 std::thread::sleep(*wait);

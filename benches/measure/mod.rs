@@ -35,9 +35,17 @@ fn status_kib(what: &str) -> anyhow::Result<u64> {
 /// Bytes of all files of a directory.
 pub fn on_disk(dir: &Path) -> std::io::Result<u64> {
     let mut bytes = 0;
+    let there = |result: std::io::Result<u64>| match result {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0), // removed meanwhile
+        result => result,
+    };
     for entry in std::fs::read_dir(dir)? {
         let entry = entry?;
-        bytes += if entry.file_type()?.is_dir() { on_disk(&entry.path())? } else { entry.metadata()?.len() };
+        let of_entry = || match entry.file_type()?.is_dir() {
+            true => on_disk(&entry.path()),
+            false => Ok(entry.metadata()?.len()),
+        };
+        bytes += there(of_entry())?;
     }
     Ok(bytes)
 }

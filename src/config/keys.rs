@@ -145,6 +145,7 @@ pub const KEYS: &[Key] = &[
     key("clock", "steady_s", whole(0, 86_400, "s"), Reload),
     key("store", "cache_bytes", whole(16 << 20, 64 << 30, "bytes"), Restart),
     key("store", "commit_interval_ms", whole(10, 10_000, "ms"), Reload),
+    key("store", "compact_min_bytes", whole(0, 1 << 50, "bytes"), Reload),
     key("store", "disk_free_min_bytes", whole(0, 1 << 50, "bytes"), Reload),
     key("store", "keep_weeks", whole(1, 520, "weeks"), Reload),
     key("archive", "url", Kind::Text(mysql_url), Reload),

@@ -166,6 +166,7 @@ pub struct Clock {
 pub struct Store {
     pub cache_bytes: u64,
     pub commit_interval_ms: u64,
+    pub compact_min_bytes: u64,
     pub disk_free_min_bytes: u64,
     pub keep_weeks: u32,
 }

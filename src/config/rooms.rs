@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Config, PASSWORD_CREDENTIAL};
+use super::{Config, PASSWORD_CREDENTIAL, Store};
 use crate::archive::ArchiveSettings;
 use crate::board::order::{LowIsBetter, Tie};
 use crate::board::window::{BadSpec, Shape, WindowSpec, Windows, WindowsError};
@@ -14,6 +14,7 @@ use crate::rank::{EloRules, NameRules, RoundRules, Rules, ScreenRules};
 use crate::scan::ScanSettings;
 use crate::scanlog::RecorderSettings;
 use crate::schedule::Intervals;
+use crate::store::CompactSettings;
 
 /// Why there are no windows as the config asks for.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +25,13 @@ pub enum WindowSettingsError {
     Spec(#[from] BadSpec),
     #[error(transparent)]
     Windows(#[from] WindowsError),
+}
+
+impl Store {
+    /// When the state directory is compacted.
+    pub fn compaction(&self) -> CompactSettings {
+        CompactSettings { min_bytes: self.compact_min_bytes, free_min_bytes: self.disk_free_min_bytes }
+    }
 }
 
 impl Config {

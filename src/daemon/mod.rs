@@ -288,12 +288,11 @@ impl Shared {
         if let Some(log) = &self.log {
             log.set(&config.log).map_err(|error| refused(format!("{error:#}")))?;
         }
-        let (commit_interval_ms, disk_free_min_bytes) =
-            (config.store.commit_interval_ms, config.store.disk_free_min_bytes);
+        let store = config.store.clone();
         let (reply, of_windows) = oneshot::channel();
         let allow_private = config.scan.allow_private;
         let engine = Box::new(engine);
-        let order = Order::Reload { engine, commit_interval_ms, disk_free_min_bytes, allow_private, reply };
+        let order = Order::Reload { engine, store, allow_private, reply };
         _ = self.orders.send(order).await;
         self.clock.set(config.clock_settings());
         _ = self.reload_scan.send(config.scan_settings()).await;

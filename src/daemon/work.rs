@@ -20,7 +20,7 @@ use crate::answer::{answer, boards_needed, failure};
 use crate::archive::Ask;
 use crate::board::window;
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::control::asked;
 use crate::control::protocol::{self, Change, ErrorCode, Failure, Request, Row, ScanResult, Which};
 use crate::engine::{
@@ -112,8 +112,7 @@ pub(super) enum Order {
     },
     Reload {
         engine: Box<EngineSettings>,
-        commit_interval_ms: u64,
-        disk_free_min_bytes: u64,
+        store: config::Store,
         allow_private: bool,
         /// What the admin should know of windows.
         reply: oneshot::Sender<Vec<String>>,
@@ -180,7 +179,7 @@ pub(super) struct Work {
 
 impl Work {
     pub(super) fn new(
-        hot: Hot,
+        mut hot: Hot,
         recorder: Option<Recorder>,
         clock: Arc<Clock>,
         requests: mpsc::Sender<ScanRequest>,
@@ -188,6 +187,7 @@ impl Work {
         beat: Arc<Beat>,
         dropped: Dropped,
     ) -> Work {
+        hot.store.compact_when(config.store.compaction());
         let log = recorder.is_some().then(|| config.record.clone());
         let disk = Disk::new(&config.state_dir, log.as_deref(), config.store.disk_free_min_bytes);
         let place = Place { state_dir: config.state_dir.clone(), log, cache_bytes: config.store.cache_bytes };
@@ -651,8 +651,9 @@ impl Work {
                 self.commit()?;
                 _ = reply.send(());
             }
-            Order::Reload { engine, commit_interval_ms, disk_free_min_bytes, allow_private, reply } => {
-                self.disk.set_min(disk_free_min_bytes);
+            Order::Reload { engine, store, allow_private, reply } => {
+                self.disk.set_min(store.disk_free_min_bytes);
+                self.hot.store.compact_when(store.compaction());
                 self.commit()?;
                 self.hot.engine.reload(*engine);
                 let notes = match self.hot.engine.has_renewed_types() {
@@ -665,7 +666,7 @@ impl Work {
                 };
                 _ = reply.send(notes);
                 self.want_boards_out_of_order();
-                self.commit_interval_ms = commit_interval_ms as i64;
+                self.commit_interval_ms = store.commit_interval_ms as i64;
                 self.allow_private = allow_private;
             }
             Order::StopScanning => self.requests = None,

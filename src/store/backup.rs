@@ -11,7 +11,6 @@
 //! A backup is a state directory as any other. It is made beside its place, under
 //! the name `DIR.partial`, and gets its name when all of it is on disk.
 
-use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
@@ -59,33 +58,57 @@ pub struct BackupSource {
 
 /// What a backup lacked at its last moment: key and value, `None` where there is none
 /// any more.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct LastChanges {
     records: Vec<(Vec<u8>, Option<sled::IVec>)>,
     now_ms: i64,
 }
 
+impl LastChanges {
+    pub(super) fn records(self) -> Vec<(Vec<u8>, Option<sled::IVec>)> {
+        self.records
+    }
+}
+
 impl Store {
     /// Begins a backup. `None`: another one is under way.
-    pub fn begin_backup(&self) -> Option<BackupSource> {
-        self.tree.changed().begin().then(|| BackupSource { tree: self.tree.clone(), rounds: 0 })
+    pub fn begin_backup(&mut self) -> Option<BackupSource> {
+        self.compaction.stop();
+        BackupSource::begin(&self.tree)
     }
 
     /// Ends a backup between two commits: it is as the store is now. `None`: so much
     /// has changed that it has to catch up first.
     pub fn end_backup(&self, rounds: u32) -> Result<Option<LastChanges>, StoreError> {
-        let changed = self.tree.changed();
-        if changed.len() > LAST_MAX && rounds < ROUNDS_MAX {
-            return Ok(None);
-        }
-        let with_value = |key: Vec<u8>| self.tree.raw(&key).map(|value| (key, value));
-        let records = changed.take().into_iter().map(with_value).collect::<Result<_, _>>()?;
-        let meta: Option<Meta> = self.tree.get(&keys::meta())?;
-        Ok(Some(LastChanges { records, now_ms: meta.map_or(0, |meta| meta.now_ms) }))
+        last_changes(&self.tree, rounds)
     }
 }
 
+fn last_changes(tree: &Tree, rounds: u32) -> Result<Option<LastChanges>, StoreError> {
+    if !is_near_end(tree, rounds) {
+        return Ok(None);
+    }
+    let meta: Option<Meta> = tree.get(&keys::meta())?;
+    Ok(Some(LastChanges { records: take_changes(tree)?, now_ms: meta.map_or(0, |meta| meta.now_ms) }))
+}
+
+/// Whether what was changed since it was last taken is little enough to be read between
+/// two commits, or does not become less.
+fn is_near_end(tree: &Tree, rounds: u32) -> bool {
+    tree.changed().len() <= LAST_MAX || rounds >= ROUNDS_MAX
+}
+
+fn take_changes(tree: &Tree) -> Result<Vec<(Vec<u8>, Option<sled::IVec>)>, StoreError> {
+    let with_value = |key: Vec<u8>| tree.raw(&key).map(|value| (key, value));
+    tree.changed().take().into_iter().map(with_value).collect()
+}
+
 impl BackupSource {
+    /// `None`: another one is under way.
+    pub(super) fn begin(tree: &Tree) -> Option<BackupSource> {
+        tree.changed().begin().then(|| BackupSource { tree: tree.clone(), rounds: 0 })
+    }
+
     /// Copies what is not in the backup yet: at first everything, then what was
     /// changed meanwhile, until little is left. Fails when `is_over` is set.
     pub fn copy_to(&mut self, target: &mut BackupTarget, is_over: &AtomicBool) -> Result<(), StoreError> {
@@ -100,25 +123,28 @@ impl BackupSource {
         }
         loop {
             self.rounds += 1;
-            let changed = self.tree.changed().take();
-            let left = self.copy_some(changed, target, is_over)?;
-            if left <= LAST_MAX || self.rounds >= ROUNDS_MAX {
+            for key in self.tree.changed().take() {
+                target.put(&key, self.tree.raw(&key)?.as_deref(), is_over)?;
+            }
+            if self.is_near_end() {
                 return Ok(());
             }
         }
     }
 
-    /// Returns how many keys were changed meanwhile.
-    fn copy_some(
-        &self,
-        keys: BTreeSet<Vec<u8>>,
-        target: &mut BackupTarget,
-        is_over: &AtomicBool,
-    ) -> Result<usize, StoreError> {
-        for key in keys {
-            target.put(&key, self.tree.raw(&key)?.as_deref(), is_over)?;
-        }
-        Ok(self.tree.changed().len())
+    pub(super) fn is_near_end(&self) -> bool {
+        is_near_end(&self.tree, self.rounds)
+    }
+
+    /// What was changed since it was last taken. A round of its own.
+    pub(super) fn next_changes(&mut self) -> Result<Vec<(Vec<u8>, Option<sled::IVec>)>, StoreError> {
+        self.rounds += 1;
+        take_changes(&self.tree)
+    }
+
+    /// See [`Store::end_backup`].
+    pub(super) fn last_changes(&self) -> Result<Option<LastChanges>, StoreError> {
+        last_changes(&self.tree, self.rounds)
     }
 
     /// For [`Store::end_backup`].
@@ -252,7 +278,7 @@ pub fn restore(backup: &Path, state: &Path, cache_bytes: u64) -> Result<Restored
     if before.is_some() && kept.exists() {
         return Err(StoreError::Exists { path: kept });
     }
-    let lock = match files::there(&state.join("db"))? {
+    let lock = match files::there(&files::database(state)?.join("db"))? {
         Some(_) => Some(lock::patiently(state, lock::WAIT, || lock::take(state))?),
         None => None,
     };
@@ -297,7 +323,7 @@ fn copy_checked(from: &Path, to: &Path, cache_bytes: u64) -> Result<i64, StoreEr
 
 /// Gives a directory and what is in it to a user and a group.
 fn give(dir: &Path, user: u32, group: u32, mode: u32) -> Result<(), StoreError> {
-    let names = [PathBuf::new(), PathBuf::from(files::BLOBS)].into_iter().chain(files::list(dir)?);
+    let names = files::directories(dir)?.into_iter().chain(files::list(dir)?);
     for path in names.map(|name| dir.join(name)) {
         let Some(metadata) = files::there(&path)? else { continue };
         if (metadata.uid(), metadata.gid()) != (user, group) {
@@ -326,20 +352,20 @@ fn beside(dir: &Path, end: &str) -> PathBuf {
 
 /// Removes a directory of ours. Fails where anything else is in it.
 fn remove(dir: &Path) -> Result<(), StoreError> {
-    for name in files::list(dir)? {
-        fs::remove_file(dir.join(&name)).map_err(files::at("remove", &dir.join(&name)))?;
+    let directories = files::directories(dir)?;
+    for path in files::list(dir)?.into_iter().map(|name| dir.join(name)) {
+        fs::remove_file(&path).map_err(files::at("remove", &path))?;
     }
-    let blobs = dir.join(files::BLOBS);
-    if blobs.exists() {
-        fs::remove_dir(&blobs).map_err(files::at("remove", &blobs))?;
+    for path in directories.into_iter().rev().map(|name| dir.join(name)) {
+        fs::remove_dir(&path).map_err(files::at("remove", &path))?;
     }
-    fs::remove_dir(dir).map_err(files::at("remove", dir))
+    Ok(())
 }
 
 /// Waits until all files are on disk. Returns their size.
 fn sync(dir: &Path) -> Result<u64, StoreError> {
     let mut bytes = 0;
-    for path in files::list(dir)?.into_iter().chain([PathBuf::from(files::BLOBS), PathBuf::new()]) {
+    for path in files::list(dir)?.into_iter().chain(files::directories(dir)?.into_iter().rev()) {
         let path = dir.join(path);
         let file = File::open(&path).map_err(files::at("open", &path))?;
         file.sync_all().map_err(files::at("sync", &path))?;
@@ -356,20 +382,20 @@ fn sync_parent(dir: &Path) -> Result<(), StoreError> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::model::commit::{Commit, RowKey};
     use crate::model::packed::PackedRow;
     use crate::model::{GameKey, PlayerKey, ServerKey, WeekKey, WeekRow};
     use crate::store::StoreSettings;
 
-    const SETTINGS: StoreSettings = StoreSettings { cache_bytes: 16 << 20, create: true };
+    pub const SETTINGS: StoreSettings = StoreSettings { cache_bytes: 16 << 20, create: true };
 
-    fn records(store: &Store) -> Vec<(Vec<u8>, Vec<u8>)> {
+    pub fn records(store: &Store) -> Vec<(Vec<u8>, Vec<u8>)> {
         crate::store::tree::tests::all(&store.tree, vec![0]..vec![255])
     }
 
-    fn commit(n: u32, rows: u32) -> Commit {
+    pub fn commit(n: u32, rows: u32) -> Commit {
         let of = |i: u32| i.wrapping_mul(2_654_435_761).wrapping_add(n * 7_919) % 400_000;
         let mut rows: Vec<_> = (0..rows)
             .map(|i| {

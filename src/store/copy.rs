@@ -86,8 +86,10 @@ fn check_room(seen: &[Seen], target: &Path) -> Result<(), StoreError> {
 
 /// Whether all of them were still there.
 fn copy(source: &Path, target: &Path, seen: &[Seen]) -> Result<bool, StoreError> {
-    let blobs = target.join(files::BLOBS);
-    fs::DirBuilder::new().recursive(true).mode(0o750).create(&blobs).map_err(files::at("make", &blobs))?;
+    for name in files::directories(source)? {
+        let dir = target.join(name);
+        fs::DirBuilder::new().recursive(true).mode(0o750).create(&dir).map_err(files::at("make", &dir))?;
+    }
     for (name, _) in seen {
         let (from, to) = (source.join(name), target.join(name));
         let mut input = match File::open(&from) {
@@ -124,7 +126,9 @@ fn place() -> PathBuf {
 /// Removes what sled has open or does not need again, so that little is left behind
 /// where the process is killed.
 pub(super) fn shrink(copy: &Path) -> Result<(), StoreError> {
-    for name in files::list(copy)?.into_iter().filter(|name| !name.starts_with(files::BLOBS)) {
+    for name in
+        files::list(copy)?.into_iter().filter(|name| !name.parent().is_some_and(|dir| dir.ends_with(files::BLOBS)))
+    {
         fs::remove_file(copy.join(&name)).map_err(files::at("remove", &copy.join(&name)))?;
     }
     Ok(())

@@ -61,6 +61,11 @@ pub(super) fn patiently_unless<T>(
 /// taken to find out is shared and given back at once; who opens meanwhile tries
 /// again.
 pub(super) fn is_held(dir: &Path) -> Result<bool, StoreError> {
+    is_database_held(&super::files::database(dir)?)
+}
+
+/// The same for the directory of a database.
+pub(super) fn is_database_held(dir: &Path) -> Result<bool, StoreError> {
     let path = dir.join("db");
     let db = match File::open(&path) {
         Ok(db) => db,
@@ -76,7 +81,7 @@ pub(super) fn is_held(dir: &Path) -> Result<bool, StoreError> {
 
 /// Takes the lock that opening takes. `None`: another process has it.
 pub(super) fn take(dir: &Path) -> Result<Option<Flock<File>>, StoreError> {
-    let path = dir.join("db");
+    let path = super::files::database(dir)?.join("db");
     let db = File::options().read(true).write(true).open(&path).map_err(super::files::at("open", &path))?;
     match Flock::lock(db, FlockArg::LockExclusiveNonblock) {
         Ok(lock) => Ok(Some(lock)),
@@ -87,8 +92,12 @@ pub(super) fn take(dir: &Path) -> Result<Option<Flock<File>>, StoreError> {
 
 /// Who holds the lock, for a message: `process 1234 (clqd)`.
 pub(super) fn holder(dir: &Path) -> String {
-    let number =
-        fs::metadata(dir.join("db")).ok().zip(fs::read_to_string("/proc/locks").ok()).and_then(|(db, locks)| {
+    let number = super::files::database(dir)
+        .and_then(|dir| super::files::there(&dir.join("db")))
+        .ok()
+        .flatten()
+        .zip(fs::read_to_string("/proc/locks").ok())
+        .and_then(|(db, locks)| {
             let file = format!("{:02x}:{:02x}:{}", major(db.dev()), minor(db.dev()), db.ino());
             number_of_holder(&locks, &file)
         });

@@ -21,7 +21,7 @@ use super::{StoreError, files};
 const DAMAGED: &str = "damaged.";
 
 /// Removes what is half written and sets aside what is damaged. Returns what the
-/// admin should know of it; `None`: another process has the directory open.
+/// admin should know of it; `None`: another process has the database open.
 pub(super) fn mend(dir: &Path) -> Result<Option<Vec<String>>, StoreError> {
     // Sled's own lock, held as long as something is changed.
     let db = dir.join("db");
@@ -39,7 +39,7 @@ pub(super) fn mend(dir: &Path) -> Result<Option<Vec<String>>, StoreError> {
         fs::remove_file(&conf).map_err(files::at("remove", &conf))?;
     }
     let mut notes = Vec::new();
-    for name in files::list(dir)? {
+    for name in files::list_database(dir)? {
         let path = dir.join(&name);
         let Some(name) = name.to_str().filter(|name| name.starts_with("snap.")) else { continue };
         if name.ends_with(".generating") {

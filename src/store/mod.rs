@@ -10,6 +10,7 @@
 mod backup;
 mod changed;
 mod changes;
+mod compact;
 mod copy;
 mod corrections;
 mod files;
@@ -30,6 +31,8 @@ use std::time::Duration;
 
 pub use backup::{BackupSource, BackupSummary, BackupTarget, LastChanges, Restored, backup_closed, restore};
 use changes::{Changes, Put};
+pub use compact::CompactSettings;
+use compact::Compaction;
 use fill::Fill;
 use tree::{Change, Tree, VERSION, corrupt};
 
@@ -53,6 +56,7 @@ pub struct Store {
     /// Where the files are.
     dir: PathBuf,
     notes: Vec<String>,
+    compaction: Compaction,
     /// Of a store that only reads; removed after sled has closed it.
     _copy: Option<tempfile::TempDir>,
 }
@@ -148,15 +152,21 @@ impl Store {
     fn open_at(dir: &Path, shown: &Path, cache_bytes: u64, wait: Duration) -> Result<Store, StoreError> {
         let mut notes = Vec::new();
         let db = lock::patiently(dir, wait, || {
-            let Some(more) = mend::mend(dir)? else { return Ok(None) };
+            let database = files::database(dir)?;
+            let Some(more) = mend::mend(&database)? else { return Ok(None) };
             notes.extend(more);
-            open_database(dir, cache_bytes)
+            let db = open_database(&database, cache_bytes)?;
+            // Before it was locked, another process may have compacted it and ended.
+            Ok(db.filter(|_| files::database(dir).is_ok_and(|now| now == database)))
         })?;
-        mend::settle(dir)?;
+        mend::settle(&files::database(dir)?)?;
+        files::remove_other_databases(dir)?;
         notes.iter().for_each(|note| tracing::warn!("{note}"));
         let tree = Tree::new(db, shown);
         let (outbox, sweep) = (BTreeMap::new(), BTreeSet::new());
-        let mut store = Store { tree, outbox, next_seq: 1, sweep, dir: dir.to_owned(), notes, _copy: None };
+        let compaction = Compaction::of(dir, cache_bytes)?;
+        let dir = dir.to_owned();
+        let mut store = Store { tree, outbox, next_seq: 1, sweep, dir, notes, compaction, _copy: None };
         migrate::run(&store.tree, &mut |_| ())?;
         store.redo()?;
         store.end_first()?;
@@ -229,7 +239,12 @@ impl Store {
             }
         }
         self.sweep.extend(&commit.dropped);
-        Ok(())
+        self.compaction.step(&self.tree)
+    }
+
+    /// From now on commits compact the database file where it has grown (`compact`).
+    pub fn compact_when(&mut self, settings: CompactSettings) {
+        self.compaction.set(settings);
     }
 
     fn write_redo(&self, commit: &Commit) -> Result<(), StoreError> {

@@ -10,7 +10,7 @@
 
 use std::ops::{Bound, ControlFlow, Range};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 
 use serde::de::DeserializeOwned;
 
@@ -30,7 +30,9 @@ pub(super) type Change = (Vec<u8>, Option<Vec<u8>>);
 /// See the head of the file.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
-    db: sled::Db,
+    /// Another one after a compaction. Not held while it is read: a reader that waits
+    /// for what it holds already would wait for ever.
+    db: Arc<RwLock<Arc<sled::Db>>>,
     path: PathBuf,
     /// What was written since a backup began.
     changed: Arc<Changed>,
@@ -61,7 +63,17 @@ impl Stored {
 
 impl Tree {
     pub(super) fn new(db: sled::Db, path: &Path) -> Tree {
-        Tree { db, path: path.to_owned(), changed: Arc::default() }
+        Tree { db: Arc::new(RwLock::new(Arc::new(db))), path: path.to_owned(), changed: Arc::default() }
+    }
+
+    /// The database as it is now. Iterators go on in the one that they began in.
+    fn db(&self) -> Arc<sled::Db> {
+        self.db.read().expect("nothing panics while it holds the database").clone()
+    }
+
+    /// Puts a database with the same records in the place of this one, for all readers.
+    pub(super) fn replace(&self, db: sled::Db) {
+        *self.db.write().expect("nothing panics while it holds the database") = Arc::new(db);
     }
 
     /// The state directory, as errors name it.
@@ -75,17 +87,17 @@ impl Tree {
 
     /// All of it as sled has it, in order of key. Of what is written meanwhile some.
     pub(super) fn raw_all(&self) -> impl Iterator<Item = Result<(sled::IVec, sled::IVec), StoreError>> {
-        self.db.iter().map(|record| record.map_err(|e| self.failed(e)))
+        self.db().iter().map(|record| record.map_err(|e| self.failed(e)))
     }
 
     pub(super) fn raw(&self, key: &[u8]) -> Result<Option<sled::IVec>, StoreError> {
-        self.db.get(key).map_err(|e| self.failed(e))
+        self.db().get(key).map_err(|e| self.failed(e))
     }
 
     pub(super) fn get<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
         match keys::shared(key) {
             None => {
-                let found = self.db.get(key).map_err(|e| self.failed(e))?;
+                let found = self.db().get(key).map_err(|e| self.failed(e))?;
                 found.map(|record| decode(key, body(key, &record)?)).transpose()
             }
             Some(shared) => {
@@ -118,7 +130,7 @@ impl Tree {
         };
         let from = first.map_or_else(|| start.clone(), |fence| fence.to_vec());
         let (mut key, mut before) = (Vec::new(), Vec::new());
-        for item in self.db.range(from..end.clone()) {
+        for item in self.db().range(from..end.clone()) {
             let (fence, record) = item.map_err(|e| self.failed(e))?;
             let Some(shared) = keys::shared(&fence) else {
                 match each(&fence, body(&fence, &record)?)? {
@@ -181,7 +193,7 @@ impl Tree {
     /// The first key at or behind `from` and before `end` under which anything
     /// stands: that of a record, or the one that a leaf begins at.
     pub(super) fn next_key(&self, from: Vec<u8>, end: Vec<u8>) -> Result<Option<Vec<u8>>, StoreError> {
-        let key = self.db.range(from..end).keys().next().transpose().map_err(|e| self.failed(e))?;
+        let key = self.db().range(from..end).keys().next().transpose().map_err(|e| self.failed(e))?;
         Ok(key.map(|key| key.to_vec()))
     }
 
@@ -222,7 +234,7 @@ impl Tree {
         match <[Change; 1]>::try_from(records) {
             Ok([(key, Some(record))]) => self.insert(&key, &record)?,
             Ok([(key, None)]) => {
-                self.db.remove(&key).map_err(|e| self.failed(e))?;
+                self.db().remove(&key).map_err(|e| self.failed(e))?;
                 self.changed.note(key);
             }
             Err(records) => {
@@ -246,7 +258,7 @@ impl Tree {
 
     /// Puts bytes under a key, as they are.
     pub(super) fn insert(&self, key: &[u8], bytes: &[u8]) -> Result<(), StoreError> {
-        self.db.insert(key, bytes).map_err(|e| self.failed(e))?;
+        self.db().insert(key, bytes).map_err(|e| self.failed(e))?;
         if self.changed.is_on() {
             self.changed.note(key.to_vec());
         }
@@ -262,7 +274,7 @@ impl Tree {
 
     /// Removes what is under a key.
     pub(super) fn remove(&self, key: &[u8]) -> Result<(), StoreError> {
-        self.db.remove(key).map_err(|e| self.failed(e))?;
+        self.db().remove(key).map_err(|e| self.failed(e))?;
         if self.changed.is_on() {
             self.changed.note(key.to_vec());
         }
@@ -271,24 +283,24 @@ impl Tree {
 
     /// What is under a key.
     pub(super) fn stored(&self, key: &[u8]) -> Result<Option<Stored>, StoreError> {
-        let record = self.db.get(key).map_err(|e| self.failed(e))?;
+        let record = self.db().get(key).map_err(|e| self.failed(e))?;
         Ok(record.map(|record| Stored { key: key.into(), record }))
     }
 
     /// Everything behind a key, in order of key. What was read may be written meanwhile.
     pub(super) fn stored_after(&self, key: Vec<u8>) -> impl Iterator<Item = Result<Stored, StoreError>> {
-        let items = self.db.range((Bound::Excluded(key), Bound::Unbounded));
+        let items = self.db().range((Bound::Excluded(key), Bound::Unbounded));
         items.map(|item| item.map(|(key, record)| Stored { key, record }).map_err(|e| self.failed(e)))
     }
 
     /// Lets go of everything.
     pub(super) fn clear(&self) -> Result<(), StoreError> {
-        self.db.clear().map_err(|e| self.failed(e))?;
+        self.db().clear().map_err(|e| self.failed(e))?;
         self.flush()
     }
 
     pub(super) fn flush(&self) -> Result<(), StoreError> {
-        self.db.flush().map(|_| ()).map_err(|e| self.failed(e))
+        self.db().flush().map(|_| ()).map_err(|e| self.failed(e))
     }
 
     /// Removes up to `most` of what stands under keys that begin so, leaves whole.
@@ -296,7 +308,7 @@ impl Tree {
     pub(super) fn remove_some(&self, prefix: &[u8], most: usize) -> Result<bool, StoreError> {
         let mut batch = Batch::of(self);
         let mut n = 0;
-        for key in self.db.scan_prefix(prefix).keys().take(most) {
+        for key in self.db().scan_prefix(prefix).keys().take(most) {
             batch.add(key.map_err(|e| self.failed(e))?.to_vec(), None);
             n += 1;
         }
@@ -307,7 +319,7 @@ impl Tree {
     /// Whether these bytes stand anywhere, in a key or a record. Reads everything.
     pub(super) fn holds_bytes(&self, bytes: &[u8]) -> Result<bool, StoreError> {
         let found = |stored: &[u8]| stored.windows(bytes.len().max(1)).any(|window| window == bytes);
-        for item in self.db.iter() {
+        for item in self.db().iter() {
             let (key, record) = item.map_err(|e| self.failed(e))?;
             if found(&key) || found(&record) {
                 return Ok(true);
@@ -318,7 +330,7 @@ impl Tree {
 
     /// The leaf that a key is of, if there is one.
     fn leaf_at(&self, key: &[u8], shared: usize) -> Result<Option<(sled::IVec, sled::IVec)>, StoreError> {
-        self.db.range(&key[..shared]..=key).next_back().transpose().map_err(|e| self.failed(e))
+        self.db().range(&key[..shared]..=key).next_back().transpose().map_err(|e| self.failed(e))
     }
 
     /// How many of these changes are of the record or leaf that the first is of.
@@ -327,7 +339,7 @@ impl Tree {
         let Some(shared) = keys::shared(first) else { return Ok(1) };
         let prefix = &first[..shared];
         let behind = (Bound::Excluded(first.as_slice()), Bound::Unbounded);
-        let next = self.db.range::<&[u8], _>(behind).keys().next();
+        let next = self.db().range::<&[u8], _>(behind).keys().next();
         let next = next.transpose().map_err(|e| self.failed(e))?.filter(|next| next.starts_with(prefix));
         let is_of = |key: &[u8]| key.starts_with(prefix) && next.as_ref().is_none_or(|next| key < &next[..]);
         let of_it = changes.iter().take_while(|(key, _)| is_of(key)).count();
@@ -413,7 +425,7 @@ impl Batch<'_> {
     }
 
     fn apply(self) -> Result<(), StoreError> {
-        self.tree.db.apply_batch(self.batch).map_err(|e| self.tree.failed(e))?;
+        self.tree.db().apply_batch(self.batch).map_err(|e| self.tree.failed(e))?;
         self.keys.into_iter().for_each(|key| self.tree.changed.note(key));
         Ok(())
     }
