@@ -226,6 +226,73 @@ async fn a_leap_closes_no_week_before_it_has_proved_itself() {
     daemon.stop().await.unwrap();
 }
 
+/// A leap is followed while nothing can be committed, which begins a new file of the
+/// scan log; then the machine dies. The next start reads the running file alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leap_while_the_disk_is_full_closes_no_file_with_scans_that_are_not_committed() {
+    let fleet = fleet(8, 5, 60.0, Shares::NONE);
+    let place = Place::new("");
+    let record = place.path("scans.jsonl");
+    let configure = |min_bytes: u64| {
+        place.configure(&format!("record = {record:?}"));
+        let text = std::fs::read_to_string(place.config()).unwrap();
+        let store = format!("[store]\ndisk_free_min_bytes = {min_bytes}\n");
+        std::fs::write(place.config(), text.replace("[store]\n", &store)).unwrap();
+    };
+    configure(0);
+    let config = Config::load(&place.config()).unwrap();
+    let clocks = Moved::new();
+    let daemon = Daemon::start_by(Box::new(clocks.clone()), config, Some(place.config()), None).await.unwrap();
+    place.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
+    let scans = || status(&place)["engine"]["counts"]["snapshots"].as_u64().unwrap();
+    let scan_more = |what: &str| {
+        let seen = scans();
+        until(what, || scans() >= seen + 16);
+    };
+    scan_more("they are scanned");
+    configure(1 << 50);
+    place.ok(["reload"]);
+    until("writing stops", || status(&place)["store"]["stopped_ms"].is_i64());
+    scan_more("scans wait to be written");
+    clocks.step(60 * MINUTE);
+    until("the leap is seen", || status(&place)["clock"]["leap_ms"].as_i64() > Some(0));
+    clocks.pass(11 * MINUTE);
+    until("it is followed", || status(&place)["clock"]["leap_ms"] == 0);
+    until("a file is closed and packed", || common::scan_logs(&record).len() == 2);
+    scan_more("scans go on");
+
+    // What is on disk then.
+    let crashed = Place::new("");
+    let copied = crashed.path("scans.jsonl");
+    for log in common::scan_logs(&record) {
+        std::fs::copy(&log, crashed.path(log.file_name().unwrap().to_str().unwrap())).unwrap();
+    }
+    let done = Command::new("cp").arg("-a").arg(place.state()).arg(crashed.state()).status().unwrap();
+    assert!(done.success());
+    crashed.configure_scan("opt_out = [\"127.0.0.0/8\"]", &format!("record = {copied:?}"));
+    crashed.start().stop();
+    assert_state_is_the_log(&crashed, &copied);
+
+    configure(0);
+    place.ok(["reload"]);
+    until("writing goes on", || status(&place)["store"]["stopped_ms"].is_null());
+    daemon.stop().await.unwrap();
+    assert_state_is_the_log(&place, &record);
+}
+
+/// The state of a stopped daemon is that of a replay of all its log.
+fn assert_state_is_the_log(place: &Place, record: &Path) {
+    let fresh = place.path("fresh");
+    let mut replay = vec!["replay".into(), "--state".into(), fresh.clone().into_os_string()];
+    replay.extend(common::scan_logs(record).into_iter().map(Into::into));
+    place.ok(replay);
+    let weeks = status(place)["engine"]["weeks"].as_array().unwrap().clone();
+    for week in weeks.iter().map(|week| week["week"].as_str().unwrap()) {
+        let (state, log) = (place.export(&place.state(), week), place.export(&fresh, week));
+        assert!(!state.is_empty() && state == log, "{week}: the log holds other scans than the state");
+    }
+}
+
 #[test]
 fn the_unit_may_ask_whether_the_clock_is_synchronised() {
     let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("systemd/clqd.service");

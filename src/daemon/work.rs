@@ -781,6 +781,10 @@ impl Work {
             ));
         }
         self.begin_log_file()?;
+        if self.disk.is_full() {
+            // Just now. Scans that wait to be written would stand behind their time.
+            return Ok(Err(self.disk.refusal()));
+        }
         let Some(reset) = self.clock.reset() else {
             return refuse("the system's clock has just caught up with recorded time".to_owned());
         };

@@ -153,10 +153,11 @@ impl Recorder {
         Ok(())
     }
 
-    /// Closes the running file, unless it is empty: what comes now goes to another. All
-    /// that was added must be committed.
+    /// Closes the running file, unless it is empty: what comes now goes to another, and
+    /// so does what was added and not yet flushed. Thus a closed file holds nothing that
+    /// is not committed, and the next start need not read it. All that was flushed must
+    /// be committed.
     pub fn begin_file(&mut self) -> io::Result<()> {
-        self.flush()?;
         self.finish_packing()?;
         if self.bytes > 0 { self.rotate() } else { Ok(()) }
     }
@@ -357,6 +358,25 @@ mod tests {
         let times = files.flat_map(|file| super::super::open(&file).unwrap().map(|line| line.unwrap().1.t_ms()));
         assert_eq!(times.collect::<Vec<_>>(), (1..=20).collect::<Vec<_>>());
         assert!(there >= 5);
+    }
+
+    /// While the disk is nearly full nothing is flushed, since nothing is committed.
+    #[test]
+    fn scans_not_yet_flushed_go_to_the_file_that_is_begun() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("scans.jsonl");
+        let settings = RecorderSettings { path: path.clone(), rotate_bytes: 1, keep_files: 0 };
+        let mut recorder = Recorder::open(settings).unwrap();
+        let url = ServerUrl::parse("quake3://h:1").unwrap();
+        recorder.add(&url, &Outcome::Miss { t_ms: 1, reason: "timeout".into() });
+        recorder.flush().unwrap();
+        recorder.add(&url, &Outcome::Miss { t_ms: 2, reason: "timeout".into() });
+        recorder.begin_file().unwrap();
+        recorder.finish_packing().unwrap();
+        let closed: Vec<i64> = open(&packed(&path, 1)).unwrap().map(|line| line.unwrap().1.t_ms()).collect();
+        assert_eq!((closed, fs::read_to_string(&path).unwrap()), (vec![1], String::new()));
+        recorder.flush().unwrap();
+        assert_eq!((fs::read_to_string(&path).unwrap(), packed(&path, 2).exists()), (miss(2), false));
     }
 
     /// What a life that was killed left is packed by the next, whatever it was
