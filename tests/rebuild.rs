@@ -172,7 +172,7 @@ fn windows_with_other_boundaries_are_made_from_the_log() {
     let log = daemon.stop();
     assert_eq!(log.matches("windows were rebuilt").count(), 1, "{log}");
     drop(fleet);
-    assert!(!place.path("state.rebuild").exists());
+    assert!(!place.state().join("rebuild").exists());
     equals_a_replay(&place, &record, &windows, &urls);
 }
 
@@ -256,7 +256,11 @@ fn a_restart_with_other_boundaries_and_a_crash_in_between() {
     let daemon = place.spawn();
     daemon.wait_for_log("windows of type all-time, 12 are being rebuilt");
     daemon.kill();
+    let left = place.state().join("rebuild/left/state");
+    std::fs::create_dir_all(&left).expect("made");
+    std::fs::write(left.join("db"), "half").expect("written");
     let daemon = place.start();
+    assert!(!left.exists(), "the start removes it");
     until("they are rebuilt", || is_rebuilt(&place, "12") && is_rebuilt(&place, "all-time"));
     daemon.stop();
     drop(fleet);

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use check::Lines;
 pub use check::Problem;
 use keys::{Change, KEYS};
+pub use paths::rebuild_dir;
 pub use rooms::WindowSettingsError;
 
 use crate::clock::Synchronised;

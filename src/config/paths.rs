@@ -1,7 +1,6 @@
 //! Whether the paths that a configuration names can work together, and with what is
 //! there already. Looks at files and changes none.
 
-use std::ffi::OsString;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileTypeExt;
@@ -9,6 +8,12 @@ use std::path::{Component, Path, PathBuf};
 
 use super::Config;
 use crate::scanlog::{self, RecordError};
+
+/// Where windows are rebuilt: in the state directory, since the daemon may write
+/// nowhere else. It is no part of the state, and is removed at every start.
+pub fn rebuild_dir(state_dir: &Path) -> PathBuf {
+    state_dir.join("rebuild")
+}
 
 /// Something about the value of a key.
 pub(super) type Finding = (&'static str, String);
@@ -64,7 +69,7 @@ fn conflicts_of(config: &Config, place: impl Fn(&Path) -> PathBuf) -> Vec<Findin
     let mut found = Vec::new();
     let (state, socket) = (place(&config.state_dir), place(&config.control_socket));
     let record = (!config.record.as_os_str().is_empty()).then(|| place(&config.record));
-    let rebuild = appended(&state, ".rebuild");
+    let rebuild = rebuild_dir(&state);
     let shown = |path: &Path| path.display().to_string();
     if socket == state {
         found.push(("control_socket", format!("{} is state_dir, a directory; name a file", shown(&socket))));
@@ -90,8 +95,6 @@ fn conflicts_of(config: &Config, place: impl Fn(&Path) -> PathBuf) -> Vec<Findin
     } else if state.starts_with(&record) {
         let state = shown(&state);
         found.push(("record", format!("{} is a directory: state_dir, {state}, is inside it", shown(&record))));
-    } else if record.starts_with(&rebuild) {
-        found.push(("record", format!("{} is inside {}, which clqd removes", shown(&record), shown(&rebuild))));
     } else if record.starts_with(&socket) || socket.starts_with(&record) {
         let socket = shown(&socket);
         found.push(("record", format!("{} and control_socket, {socket}, cannot both be files", shown(&record))));
@@ -160,12 +163,6 @@ fn unusable(what: &str, path: &Path, error: io::Error) -> Unusable {
         ErrorKind::PermissionDenied => Unusable::NotAllowed(text),
         _ => Unusable::Problem(text),
     }
-}
-
-fn appended(path: &Path, end: &str) -> PathBuf {
-    let mut name: OsString = path.as_os_str().to_owned();
-    name.push(end);
-    name.into()
 }
 
 /// The path from the root on, without `.` and `..`.

@@ -263,13 +263,13 @@ fn paths_that_cannot_work_together_are_refused() {
     refused("/var/lib", "record", "/var/lib is a directory: state_dir, /var/lib/clqd, is inside it");
     refused("/run/clqd.sock", "record", "/run/clqd.sock and control_socket, /run/clqd.sock, cannot both be files");
     refused("/run/clqd.sock/x", "record", "/run/clqd.sock/x and control_socket, /run/clqd.sock, cannot both be files");
-    refused(
-        "/var/lib/clqd.rebuild/x",
-        "record",
-        "/var/lib/clqd.rebuild/x is inside /var/lib/clqd.rebuild, which clqd removes",
-    );
     refused("/var/lib/clqd", "control_socket", "/var/lib/clqd is state_dir, a directory; name a file");
     refused("/var/lib//clqd/.", "control_socket", "/var/lib/clqd is state_dir, a directory; name a file");
+    refused(
+        "/var/lib/clqd/rebuild/x",
+        "control_socket",
+        "/var/lib/clqd/rebuild/x is inside /var/lib/clqd/rebuild, which clqd removes",
+    );
     refused("/var", "control_socket", "/var is a directory: state_dir, /var/lib/clqd, is inside it");
     let beside = "control_socket = \"/var/lib/clqd/control.sock\"\nrecord = \"/var/lib/clqd-scans/scans.jsonl\"\n";
     assert!(Config::parse(&format!("{state}{beside}")).is_ok());

@@ -1,6 +1,6 @@
-//! Windows rebuilt from the scan log beside the engine's work: a second engine, in
-//! a state directory of its own and on a thread of its own, replays what was
-//! recorded, while scans go on and are answered.
+//! Windows rebuilt from the scan log beside the engine's work: a second engine, with
+//! a state of its own inside the state directory and on a thread of its own, replays
+//! what was recorded, while scans go on and are answered.
 //!
 //! What is recorded from the beginning of a rebuild on is written down once more,
 //! in parts. The thread asks for one part after the other until it has caught up.
@@ -23,6 +23,7 @@ use anyhow::Context;
 use tokio::sync::mpsc;
 
 use crate::board::window::type_name;
+use crate::config::rebuild_dir;
 use crate::engine::{Engine, Event, Made, Outcome, TakeOver};
 use crate::hot::Hot;
 use crate::model::ServerUrl;
@@ -400,13 +401,6 @@ fn own_dir(state_dir: &Path) -> anyhow::Result<PathBuf> {
     Ok(made.with_context(|| format!("cannot make a directory in {}", dir.display()))?.keep())
 }
 
-/// Beside the state directory.
-fn rebuild_dir(state_dir: &Path) -> PathBuf {
-    let mut name = state_dir.as_os_str().to_owned();
-    name.push(".rebuild");
-    name.into()
-}
-
 fn part_path(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("part-{number}.jsonl"))
 }
@@ -496,6 +490,45 @@ mod tests {
             assert!(part_path(&running, 0).exists() && running.join("log.jsonl").exists());
             first = Some(running);
         }
+    }
+
+    /// The unit lets the daemon write to the state directory, and to nothing beside it.
+    #[test]
+    fn rebuild_writes_only_inside_the_state_directory_and_is_no_part_of_the_state() {
+        let dir = tempfile::tempdir().unwrap();
+        let (log, state) = (dir.path().join("scans.jsonl"), dir.path().join("state"));
+        fs::write(&log, lines(0..100)).unwrap();
+        let names = |dir: &Path| {
+            let mut names: Vec<_> = fs::read_dir(dir).unwrap().map(|file| file.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+        let mut hot = Hot::open(&state, store, EngineSettings::default()).unwrap();
+        observe(&mut hot, &lines(0..100), |_, _| ());
+        hot.commit().unwrap();
+        let beside = names(dir.path());
+        let place = Place { state_dir: state.clone(), log: Some(log), cache_bytes: 16 << 20 };
+        let mut rebuilder = Rebuilder::new(&place);
+        rebuilder.begin(&mut hot.engine, &place);
+        let running = rebuilder.running.as_ref().expect("it has begun").dir.clone();
+        // All of the log is replayed when the thread asks for a part.
+        let (_, step) = rebuilder.steps.1.blocking_recv().unwrap();
+        assert!(matches!(step, Step::Part) && running.join("state/db").exists());
+        assert_eq!(names(dir.path()), beside);
+
+        // As a daemon leaves it that is killed now.
+        drop(hot);
+        let backup = dir.path().join("backup");
+        crate::store::backup_closed(&state, &backup, 16 << 20).unwrap();
+        assert!(running.exists() && !rebuild_dir(&backup).exists());
+        let opened = Hot::open(&backup, StoreSettings { create: false, ..store }, EngineSettings::default()).unwrap();
+        assert_eq!(opened.engine.now_ms(), 1_764_064_800_000 + 98 * 60_000);
+        let Running { thread, parts, .. } = rebuilder.running.take().unwrap();
+        drop(parts);
+        thread.join().unwrap();
+        Rebuilder::new(&place);
+        assert!(!rebuild_dir(&state).exists());
     }
 
     fn observe(hot: &mut Hot, lines: &str, mut each: impl FnMut(&ServerUrl, &Outcome)) {
