@@ -28,8 +28,7 @@ use crate::cli::log::LogFilter;
 use crate::clock::{self, Clock, System, TimeSource};
 use crate::config::Config;
 use crate::control::{ControlCounts, End, ErrorCode, Failure, Listener, Request, Row};
-use crate::engine::Event;
-use crate::hot::Hot;
+use crate::hot::{Hot, LogFeed};
 use crate::model::view::ClockTrust;
 use crate::scan::{Counts, Scanner};
 use crate::scanlog::{self, Recorder};
@@ -237,20 +236,23 @@ impl Daemon {
 /// Takes in what the scan log holds and the state does not: it is written just
 /// before each commit, and a crash may come between the two. So a log replays
 /// to the state that was recorded, whatever happened on the way.
+///
+/// Only the running file: a file is closed when all that it holds is committed. Older
+/// ones may hold later moments than the state has, if an admin has set recorded time back.
 fn catch_up(hot: &mut Hot, log: &Path) -> anyhow::Result<()> {
-    let scanlog::Tail { news, damaged } = scanlog::tail(log, |url, t_ms| hot.engine.is_news(url, t_ms))?;
-    if damaged > 0 {
-        let log = log.display();
+    let mut tail = scanlog::tail(log, |url, t_ms| hot.engine.is_news(url, t_ms))?;
+    let mut feed = LogFeed::beside();
+    while let Some((url, outcome)) = tail.next_news(|url, t_ms| hot.engine.is_news(url, t_ms))? {
+        feed.take(hot, url, outcome)?;
+    }
+    if tail.damaged() > 0 {
+        let (log, damaged) = (log.display(), tail.damaged());
         tracing::warn!(damaged, %log, "lines at the end of the scan log cannot be read and are skipped");
     }
-    if news.is_empty() {
-        return Ok(());
+    if feed.scans() > 0 {
+        tracing::info!(scans = feed.scans(), "the last scans of the scan log were not in the state; they are now");
+        hot.commit()?;
     }
-    tracing::info!(scans = news.len(), "the last scans of the scan log were not in the state; they are now");
-    for (url, outcome) in news {
-        hot.handle(Event::Observed { url, outcome })?;
-    }
-    hot.commit()?;
     Ok(())
 }
 

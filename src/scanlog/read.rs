@@ -6,7 +6,7 @@
 //! without its line feed, or packed data that end inside a frame.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, ErrorKind, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::damage::{Cut, Damage};
@@ -109,45 +109,72 @@ pub fn check(path: &Path) -> Result<(LogSpan, Damage), LogError> {
 /// Bytes of the end of a log that are looked at first.
 const TAIL_BYTES: u64 = 1 << 20;
 
-/// The end of a log.
-#[derive(Debug, Default)]
+/// The end of a plain log, read line by line.
 pub struct Tail {
-    /// From the first line that is news on.
-    pub news: Vec<(ServerUrl, Outcome)>,
-    /// Lines among them that cannot be read, and are skipped.
-    pub damaged: u64,
+    lines: LogLines,
+    has_news: bool,
+    damaged: u64,
 }
 
-/// The last lines of a plain log, from the first that is news. Where one line
-/// is not news, none before it is.
+/// Finds where the end of a plain log begins that holds all news, and some more. Where
+/// one line is not news, none before it is.
 pub fn tail(path: &Path, is_news: impl Fn(&ServerUrl, i64) -> bool) -> Result<Tail, LogError> {
     let failed = |source| LogError::Io { path: path.to_owned(), source };
-    let mut file = File::open(path).map_err(failed)?;
-    let len = file.metadata().map_err(failed)?.len();
+    let len = std::fs::metadata(path).map_err(failed)?.len();
     let mut window = TAIL_BYTES;
     loop {
         let from = len.saturating_sub(window);
-        let mut bytes = Vec::new();
-        file.seek(SeekFrom::Start(from)).map_err(failed)?;
-        file.read_to_end(&mut bytes).map_err(failed)?;
-        // All but the first are whole lines.
-        let lines = bytes.split(|&b| b == b'\n').skip(usize::from(from > 0));
-        let mut begins_with_news = true;
-        let mut tail = Tail::default();
-        for line in lines.filter(|line| !line.trim_ascii().is_empty()) {
-            match std::str::from_utf8(line).ok().and_then(|text| parse(text.trim_ascii()).ok()) {
-                None => tail.damaged += 1,
-                Some((url, outcome)) if is_news(&url, outcome.t_ms()) => tail.news.push((url, outcome)),
-                Some(_) => {
-                    begins_with_news &= !tail.news.is_empty();
-                    tail.damaged = if tail.news.is_empty() { 0 } else { tail.damaged };
-                }
+        let begin = || {
+            let mut file = File::open(path).map_err(failed)?;
+            file.seek(SeekFrom::Start(from)).map_err(failed)?;
+            let mut tail = Tail { lines: of_file(path, file)?, has_news: false, damaged: 0 };
+            if from > 0 {
+                // All others are whole lines.
+                tail.lines.read_line()?;
             }
-        }
-        if from == 0 || !begins_with_news {
-            return Ok(tail);
+            Ok(tail)
+        };
+        let first = begin()?.next_line()?;
+        if from == 0 || first.is_some_and(|(url, outcome)| !is_news(&url, outcome.t_ms())) {
+            return begin();
         }
         window *= 2;
+    }
+}
+
+impl Tail {
+    /// The next line that is news.
+    pub fn next_news(
+        &mut self,
+        is_news: impl Fn(&ServerUrl, i64) -> bool,
+    ) -> Result<Option<(ServerUrl, Outcome)>, LogError> {
+        while let Some((url, outcome)) = self.next_line()? {
+            if is_news(&url, outcome.t_ms()) {
+                self.has_news = true;
+                return Ok(Some((url, outcome)));
+            }
+            if !self.has_news {
+                self.damaged = 0;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Lines among the news so far that cannot be read, and were skipped.
+    pub fn damaged(&self) -> u64 {
+        self.damaged
+    }
+
+    /// The next line that can be read.
+    fn next_line(&mut self) -> Result<Option<(ServerUrl, Outcome)>, LogError> {
+        loop {
+            match self.lines.read(parsed) {
+                None => return Ok(None),
+                Some(Ok(read)) => return Ok(Some(read.value)),
+                Some(Err(error @ LogError::Io { .. })) => return Err(error),
+                Some(Err(_)) => self.damaged += 1,
+            }
+        }
     }
 }
 
@@ -573,8 +600,12 @@ mod tests {
         let log = Log::new("x.jsonl");
         let text = [line(1), "old\n".into(), line(2), "x\n\0\0\n".into(), line(3), "y".into(), line(4)].concat();
         std::fs::write(log.path(), text + &line(5) + "{\"t\":6").unwrap();
-        let tail = tail(&log.path(), |_, t_ms| t_ms > 2).unwrap();
-        let times: Vec<i64> = tail.news.iter().map(|(_, outcome)| outcome.t_ms()).collect();
-        assert_eq!((times, tail.damaged), (vec![3, 5], 4));
+        let is_news = |_: &ServerUrl, t_ms| t_ms > 2;
+        let mut tail = tail(&log.path(), is_news).unwrap();
+        let mut times = Vec::new();
+        while let Some((_, outcome)) = tail.next_news(is_news).unwrap() {
+            times.push(outcome.t_ms());
+        }
+        assert_eq!((times, tail.damaged()), (vec![3, 5], 4));
     }
 }

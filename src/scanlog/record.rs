@@ -462,8 +462,10 @@ mod tests {
         }
         recorder.flush().unwrap();
         for held_ms in [0, 1, 20_000, 39_999, 40_000] {
-            let news = super::super::tail(&path, |_, t_ms| t_ms > held_ms).unwrap().news;
-            let times: Vec<_> = news.iter().map(|(_, outcome)| outcome.t_ms()).collect();
+            let is_news = |_: &ServerUrl, t_ms| t_ms > held_ms;
+            let mut tail = super::super::tail(&path, is_news).unwrap();
+            let news = std::iter::from_fn(|| tail.next_news(is_news).unwrap());
+            let times: Vec<_> = news.map(|(_, outcome)| outcome.t_ms()).collect();
             assert_eq!(times, (held_ms + 1..=40_000).collect::<Vec<_>>());
         }
     }
