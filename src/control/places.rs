@@ -45,14 +45,16 @@ impl Places {
     /// holders are at work.
     pub fn take(&self, holder: String) -> Option<(Place, Option<String>)> {
         let mut state = self.state();
-        let loser = match state.free {
-            0 => Some(state.idle.pop_first()?.1.holder),
+        let lost = match state.free {
+            0 => Some(state.idle.pop_first()?.1),
             _ => {
                 state.free -= 1;
                 None
             }
         };
         drop(state);
+        // This wakes the loser, and a waker may do anything: also drop its place.
+        let loser = lost.map(|idle| idle.holder);
         Some((Place { places: self.clone(), holder, idle: None }, loser))
     }
 
@@ -77,11 +79,12 @@ impl Place {
     /// The holder has work. Returns whether it still has its place.
     pub fn work(&mut self) -> bool {
         let Some(number) = self.idle else { return true };
-        let held = self.places.state().idle.remove(&number).is_some();
-        if held {
+        // The lock is released before what waits for a loss is woken.
+        let idle = self.places.state().idle.remove(&number);
+        if idle.is_some() {
             self.idle = None;
         }
-        held
+        idle.is_some()
     }
 }
 
@@ -95,6 +98,9 @@ impl Drop for Place {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::Pin;
+    use std::task::{Context, Wake, Waker};
+
     use super::*;
 
     #[test]
@@ -119,5 +125,30 @@ mod tests {
         drop((a, c));
         let state = places.state();
         assert_eq!((state.free, state.idle.len()), (2, 0));
+    }
+
+    /// Whether the lock was free, each time when a holder was woken.
+    struct Woken(Places, Mutex<Vec<bool>>);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            let is_free = self.0.0.try_lock().is_ok();
+            self.1.lock().unwrap().push(is_free);
+        }
+    }
+
+    #[test]
+    fn holders_are_woken_without_the_lock() {
+        let places = Places::new(1);
+        let woken = Arc::new(Woken(places.clone(), Mutex::default()));
+        let waker = Waker::from(Arc::clone(&woken));
+        let (mut a, _) = places.take("a".to_owned()).expect("free");
+        let mut lost = a.rest();
+        assert!(Pin::new(&mut lost).poll(&mut Context::from_waker(&waker)).is_pending());
+        assert!(a.work());
+        let mut lost = a.rest();
+        assert!(Pin::new(&mut lost).poll(&mut Context::from_waker(&waker)).is_pending());
+        let (_b, loser) = places.take("b".to_owned()).expect("a's");
+        assert_eq!((loser.as_deref(), &woken.1.lock().unwrap()[..]), (Some("a"), &[true, true][..]));
     }
 }
