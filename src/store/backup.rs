@@ -56,16 +56,18 @@ pub struct BackupSource {
     rounds: u32,
 }
 
-/// What a backup lacked at its last moment: key and value, `None` where there is none
-/// any more.
+/// A record that was changed: its key, and its value, `None` where there is none any more.
+pub(super) type Changed = (Vec<u8>, Option<sled::IVec>);
+
+/// What a backup lacked at its last moment.
 #[derive(Debug, Default)]
 pub struct LastChanges {
-    records: Vec<(Vec<u8>, Option<sled::IVec>)>,
+    records: Vec<Changed>,
     now_ms: i64,
 }
 
 impl LastChanges {
-    pub(super) fn records(self) -> Vec<(Vec<u8>, Option<sled::IVec>)> {
+    pub(super) fn records(self) -> Vec<Changed> {
         self.records
     }
 }
@@ -98,7 +100,7 @@ fn is_near_end(tree: &Tree, rounds: u32) -> bool {
     tree.changed().len() <= LAST_MAX || rounds >= ROUNDS_MAX
 }
 
-fn take_changes(tree: &Tree) -> Result<Vec<(Vec<u8>, Option<sled::IVec>)>, StoreError> {
+fn take_changes(tree: &Tree) -> Result<Vec<Changed>, StoreError> {
     let with_value = |key: Vec<u8>| tree.raw(&key).map(|value| (key, value));
     tree.changed().take().into_iter().map(with_value).collect()
 }
@@ -137,7 +139,7 @@ impl BackupSource {
     }
 
     /// What was changed since it was last taken. A round of its own.
-    pub(super) fn next_changes(&mut self) -> Result<Vec<(Vec<u8>, Option<sled::IVec>)>, StoreError> {
+    pub(super) fn next_changes(&mut self) -> Result<Vec<Changed>, StoreError> {
         self.rounds += 1;
         take_changes(&self.tree)
     }

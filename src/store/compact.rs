@@ -29,7 +29,7 @@ use std::thread::JoinHandle;
 
 use nix::sys::statvfs::statvfs;
 
-use super::backup::{BackupSource, BackupTarget, LastChanges};
+use super::backup::{BackupSource, BackupTarget, Changed, LastChanges};
 use super::files::{self, Current};
 use super::tree::Tree;
 use super::{StoreError, database_error, lock, open_database};
@@ -262,7 +262,7 @@ impl Copied {
     }
 
     /// Waits until they are on disk.
-    fn put(&self, records: Vec<(Vec<u8>, Option<sled::IVec>)>) -> Result<(), StoreError> {
+    fn put(&self, records: Vec<Changed>) -> Result<(), StoreError> {
         let db = self.db.as_ref().expect("open until it is current");
         let mut batch = sled::Batch::default();
         for (key, value) in records {
