@@ -21,7 +21,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use clqd::board::set::{Direction, Set};
+use clqd::board::tree::{Direction, Set};
 use clqd::board::{Place, Score};
 use clqd::model::PlayerKey;
 

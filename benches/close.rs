@@ -31,12 +31,12 @@ use std::time::{Duration, Instant};
 
 use clqd::config::Config;
 use clqd::engine::{Event, Outcome};
-use clqd::hot::Hot;
+use clqd::model::calendar::Calendar;
 use clqd::model::commit::RowKey;
-use clqd::model::packed::PackedRow;
+use clqd::model::packed_row::PackedRow;
 use clqd::model::row::{BestPositions, WeekRow};
-use clqd::model::week::Calendar;
 use clqd::model::{Commit, Completeness, Player, PlayerKey, ServerKey, ServerUrl, Snapshot, WeekKey};
+use clqd::state::Hot;
 use clqd::store::{Store, StoreSettings};
 use measure::{on_disk, peak_kib};
 use times::{Times, url};

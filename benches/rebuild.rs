@@ -23,12 +23,12 @@ use std::time::{Duration, Instant};
 
 use clqd::board::window::Windows;
 use clqd::config::Config;
-use clqd::daemon::rebuild::{Place, Rebuilder, prepare};
+use clqd::daemon::window_rebuild::{Place, Rebuilder, prepare};
 use clqd::engine::{EngineSettings, Event, Outcome, Source};
-use clqd::hot::{Hot, LogFeed};
-use clqd::model::week::Calendar;
+use clqd::model::calendar::Calendar;
 use clqd::model::{Completeness, Player, ServerKey, ServerUrl, Snapshot, WindowKey, WindowType};
-use clqd::scanlog::{Recorder, RecorderSettings};
+use clqd::scan_log::{Recorder, RecorderSettings};
+use clqd::state::{Hot, LogFeed};
 use clqd::store::StoreSettings;
 use measure::{on_disk, peak_kib, resident_kib};
 use times::{Times, url};

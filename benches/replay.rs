@@ -33,12 +33,12 @@ use clqd::cli::replay::{Replay, memory_of_machine};
 use clqd::config::Config;
 use clqd::engine::Outcome;
 use clqd::fleet::{History, Settings, World, address};
-use clqd::hot::Hot;
 use clqd::model::ServerUrl;
 use clqd::model::server::Entry;
-use clqd::rank::names::{Before, ByName, NameFamily};
-use clqd::rank::{NameRules, ScreenRules, names, round};
-use clqd::scanlog;
+use clqd::rank::player_list::{Before, ByName, NameFamily};
+use clqd::rank::{NameRules, ScreenRules, player_list, round};
+use clqd::scan_log;
+use clqd::state::Hot;
 use measure::{on_core, peak_kib};
 use rustc_hash::FxHashMap;
 
@@ -59,9 +59,9 @@ fn main() -> anyhow::Result<()> {
         began.elapsed().as_secs_f64()
     );
 
-    let checking = timed(|| scanlog::check(&log).map(drop))?;
+    let checking = timed(|| scan_log::check(&log).map(drop))?;
     size.print("looking it over", checking);
-    let reading = timed(|| scanlog::open(&log)?.try_for_each(|line| line.map(drop)))?;
+    let reading = timed(|| scan_log::open(&log)?.try_for_each(|line| line.map(drop)))?;
     size.print("reading and parsing", reading);
     let servers_of_lines = servers_of_lines(&log)?;
     let comparing = timed(|| compare(&log, &servers_of_lines))? - reading;
@@ -98,10 +98,10 @@ struct ServersOfLines {
     servers: usize,
 }
 
-fn servers_of_lines(log: &Path) -> Result<ServersOfLines, scanlog::LogError> {
+fn servers_of_lines(log: &Path) -> Result<ServersOfLines, scan_log::LogError> {
     let mut known: FxHashMap<ServerUrl, u32> = FxHashMap::default();
     let mut numbers = Vec::new();
-    for line in scanlog::open(log)? {
+    for line in scan_log::open(log)? {
         let next = known.len() as u32;
         numbers.push(*known.entry(line?.0).or_insert(next));
     }
@@ -109,16 +109,16 @@ fn servers_of_lines(log: &Path) -> Result<ServersOfLines, scanlog::LogError> {
 }
 
 /// Reads a log and compares each list with the one before it, as the engine does.
-fn compare(log: &Path, of_lines: &ServersOfLines) -> Result<(), scanlog::LogError> {
+fn compare(log: &Path, of_lines: &ServersOfLines) -> Result<(), scan_log::LogError> {
     let (rules, screen) = (NameRules::default(), ScreenRules::default());
     let mut last: Vec<Option<(Vec<Entry>, ByName, NameFamily)>> = vec![None; of_lines.servers];
     let (mut stayed, mut finals) = (0, 0);
-    for (line, &server) in scanlog::open(log)?.zip(&of_lines.numbers) {
+    for (line, &server) in scan_log::open(log)?.zip(&of_lines.numbers) {
         let (url, Outcome::Snapshot(snapshot)) = line? else { continue };
         let family = rules.family(&screen, url.scheme(), url.is_quake3_family(), &snapshot.game);
         let last = &mut last[server as usize];
         let before = last.as_mut().map(|(entries, by_name, family)| Before { entries, by_name, family: *family });
-        let cur = names::read_list(snapshot.players, &rules, family, before);
+        let cur = player_list::read_list(snapshot.players, &rules, family, before);
         let (prev, common) = match &*last {
             Some((entries, by_name, _)) => (&entries[..], cur.in_common(entries, by_name)),
             None => (&[][..], Vec::new()),
@@ -196,7 +196,7 @@ fn generate(path: &Path, servers: u32, hours: u32, players: f64) -> anyhow::Resu
         size.players += snapshot.players.len() as u64;
         size.snapshots += 1;
         line.clear();
-        scanlog::write(&mut line, &urls[server as usize], &Outcome::Snapshot(snapshot));
+        scan_log::write(&mut line, &urls[server as usize], &Outcome::Snapshot(snapshot));
         out.write_all(&line)?;
     }
     out.flush()?;

@@ -20,8 +20,8 @@ use clqd::cli::replay::{Replay, memory_of_machine};
 use clqd::config::Config;
 use clqd::engine::{Event, Outcome};
 use clqd::fleet::{History, Settings, World, address};
-use clqd::hot::Hot;
 use clqd::model::ServerUrl;
+use clqd::state::Hot;
 use measure::{on_core, on_disk};
 
 /// Commits between two looks at the size of the directory.

@@ -20,9 +20,9 @@ use std::time::{Duration, Instant};
 
 use clqd::cli::replay::{Replay, memory_of_machine};
 use clqd::config::Config;
-use clqd::hot::Hot;
 use clqd::model::WindowKey;
-use clqd::scanlog;
+use clqd::scan_log;
+use clqd::state::Hot;
 use measure::{on_core, on_disk, peak_kib, resident_kib};
 
 const START_MS: i64 = 1_763_942_400_000; // Monday 2025-11-24 00:00 UTC
@@ -72,7 +72,7 @@ fn main() -> anyhow::Result<()> {
             }
             let began = on_core()?;
             for line in log.lines() {
-                outcomes.push(scanlog::parse(line)?);
+                outcomes.push(scan_log::parse(line)?);
             }
             let parsed = on_core()?;
             for (url, outcome) in outcomes.drain(..) {

@@ -1,18 +1,20 @@
 //! clqd watches game servers and ranks their players, week by week.
 //!
-//! A map of the house. Floors import only downwards; rooms on floors 1 and 3
-//! do not know their neighbours; nobody imports `daemon`.
+//! Modules are arranged in layers. A module imports only from lower layers, and `daemon`
+//! is imported only by `cli`. `tests/architecture.rs` checks this.
 //!
-//! - Floor 0, words: [`limits`], [`model`], [`nearest`].
-//! - Floor 1, pure and unaware of each other: [`proto`], [`schedule`],
+//! - Layer 0, data types and limits: [`limits`], [`model`], [`nearest`].
+//! - Layer 1, pure logic; these modules do not import each other: [`proto`], [`schedule`],
 //!   [`rank`], [`board`], [`series`].
-//! - Floor 2: [`engine`] composes floor 1. Events in; probes and commits out.
-//!   Floors 0 to 2 know no runtime, store, database, socket, clock or chance:
-//!   time is an argument.
-//! - Floor 3, edges that do not know each other: [`scan`], [`store`],
-//!   [`archive`], [`control`], [`scanlog`].
-//! - Roof: [`hot`] (an engine with its store), [`daemon`], [`config`],
-//!   [`clock`], [`cli`], [`fleet`].
+//! - Layer 2: [`engine`] combines layer 1. It takes events and produces probes and commits.
+//!   Layers 0 to 2 use no runtime, store, database, socket, clock or randomness: time is an
+//!   argument.
+//! - Layer 3: [`api`], requests and answers of the control socket and the commands.
+//! - Layer 4, input and output; these modules do not import each other: [`scan`], [`store`],
+//!   [`archive`], [`control`], [`scan_log`].
+//! - Layer 5: [`state`] (an engine with its store), [`daemon`], [`config`], [`cli`],
+//!   [`fleet`], [`logging`].
+//! - [`clock`] is used by layers 3 to 5.
 
 #![forbid(unsafe_code)]
 
@@ -33,16 +35,18 @@ pub mod series;
 
 pub mod engine;
 
+pub mod api;
+
 pub mod archive;
 pub mod control;
 pub mod scan;
-pub mod scanlog;
+pub mod scan_log;
 pub mod store;
 
-pub mod answer;
 pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod daemon;
 pub mod fleet;
-pub mod hot;
+pub mod logging;
+pub mod state;

@@ -19,12 +19,11 @@ use clqd::archive::{
 use clqd::model::archive::{ListEntry, PlayerSpan, PlayerWeekArchive, ServerArchive, WeekArchive};
 use clqd::model::server::SeriesRecord;
 use clqd::model::{ArchiveJob, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, WeekKey};
-use mysql_async::prelude::Queryable;
-use tokio::sync::{oneshot, watch};
-
 use db::proxy::{Plan, Proxy};
 use db::world::{Outbox, assert_same, read};
 use db::{Database, Server};
+use mysql_async::prelude::Queryable;
+use tokio::sync::{oneshot, watch};
 
 async fn migrated() -> Database {
     let database = Database::new().await;

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use clqd::engine::Event;
 use clqd::fleet::Shares;
-use clqd::hot::Hot;
+use clqd::state::Hot;
 use common::{Daemon, Place, fleet, scan_logs, until};
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -74,7 +74,7 @@ fn a_backup_of_a_running_daemon_is_the_state_of_its_moment() {
     let of_backup: Vec<String> = weeks.iter().map(|week| place.export(&backup, week)).collect();
     assert!(of_backup.concat().lines().count() > 20, "{of_backup:?}");
     let mut is_found = false;
-    for line in clqd::scanlog::open(&record).unwrap() {
+    for line in clqd::scan_log::open(&record).unwrap() {
         let (url, outcome) = line.unwrap();
         let t_ms = outcome.t_ms();
         hot.handle(Event::Observed { url, outcome }).unwrap();

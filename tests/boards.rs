@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use clqd::control::{Client, ClientError, ErrorCode, Request, Row};
 use clqd::model::Ranking;
-use clqd::model::board_view::{
+use clqd::model::view::board::{
     BoardHead, BoardName, BoardQuestion, BoardsName, FusedQuestion, PlaceView, PlayerName, ScoreBounds,
 };
 use common::{Place, ask, until};
@@ -582,7 +582,7 @@ fn windows_that_are_over_can_be_deleted() {
     // The daemon sweeps once a second; what it had not swept, the next does.
     let state = clqd::store::StoreSettings { cache_bytes: 16 << 20, create: false };
     let config = clqd::config::Config::load(&place.config()).expect("the config");
-    let mut hot = clqd::hot::Hot::open(&place.state(), state, config.engine_settings().unwrap()).expect("the state");
+    let mut hot = clqd::state::Hot::open(&place.state(), state, config.engine_settings().unwrap()).expect("the state");
     while hot.sweep().expect("a store") {}
     for row in &over {
         let label = row["window"].as_str().unwrap();
@@ -614,7 +614,7 @@ fn the_store_does_not_grow_with_windows_that_go() {
         ..Default::default()
     };
     let store = clqd::store::StoreSettings { cache_bytes: 16 << 20, create: true };
-    let mut hot = clqd::hot::Hot::open(dir.path(), store, engine).expect("a state");
+    let mut hot = clqd::state::Hot::open(dir.path(), store, engine).expect("a state");
     let first_ms = 1_763_683_200_000 + 5 * past::MINUTE_MS;
     let mut sizes = Vec::new();
     for hour in 0..24 {
@@ -628,7 +628,7 @@ fn the_store_does_not_grow_with_windows_that_go() {
                     1_000 + server,
                     players.join(",")
                 );
-                let (url, outcome) = clqd::scanlog::parse(&line).expect("a line");
+                let (url, outcome) = clqd::scan_log::parse(&line).expect("a line");
                 hot.handle(clqd::engine::Event::Observed { url, outcome }).expect("a store");
             }
             hot.commit().expect("a store");

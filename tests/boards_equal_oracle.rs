@@ -23,10 +23,10 @@ mod windows;
 use clqd::board::order::{LowIsBetter, Tie};
 use clqd::board::window::{WindowSpec, Windows};
 use clqd::engine::{EngineSettings, Event, Plan, WindowBoards};
-use clqd::hot::Hot;
-use clqd::model::week::Calendar;
+use clqd::model::calendar::Calendar;
 use clqd::model::{ServerUrl, WindowKey};
-use clqd::scanlog;
+use clqd::scan_log;
+use clqd::state::Hot;
 use oracle::adapter::rules;
 use oracle::compare::{Segments, open};
 use oracle::generate::{Random, scan_log, screening};
@@ -140,7 +140,7 @@ impl Run {
         let mut making: Option<Making> = None;
         let log = std::mem::take(&mut self.log);
         for (text, n) in log.lines().zip(1..) {
-            let (url, outcome) = scanlog::parse(text).expect("a line");
+            let (url, outcome) = scan_log::parse(text).expect("a line");
             let t_ms = outcome.t_ms();
             if t_ms >= settle_at_ms {
                 hot.settle(t_ms).expect("a store");
@@ -188,7 +188,7 @@ impl Run {
         let kept = compare::read(hot, &scopes, &windows);
         for &window in &windows {
             let plan = hot.engine.plan_boards(window);
-            let made = clqd::hot::build_boards(&plan, &hot.store.reader()).expect("a store");
+            let made = clqd::state::build_boards(&plan, &hot.store.reader()).expect("a store");
             hot.engine.shelve(made);
         }
         assert_eq!(at_hand(hot), windows, "{of}");
@@ -205,7 +205,7 @@ impl Run {
         match making {
             None => Some(Making::Planned(hot.engine.plan_boards(self.any_window(hot)))),
             Some(Making::Planned(plan)) => {
-                Some(Making::Made(clqd::hot::build_boards(&plan, &hot.store.reader()).expect("a store")))
+                Some(Making::Made(clqd::state::build_boards(&plan, &hot.store.reader()).expect("a store")))
             }
             Some(Making::Made(boards)) => {
                 hot.engine.shelve(boards);

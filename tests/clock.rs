@@ -14,8 +14,8 @@ use clqd::config::Config;
 use clqd::control::{Request, Row};
 use clqd::daemon::Daemon;
 use clqd::fleet::{Fleet, Shares};
+use clqd::model::calendar::{Calendar, label};
 use clqd::model::view::{ClockTrust, Correction};
-use clqd::model::week::{Calendar, label};
 use common::{PATIENCE, Place, fleet, until};
 use serde_json::Value;
 
@@ -169,7 +169,7 @@ async fn a_leap_closes_no_week_before_it_has_proved_itself() {
         let Some(Row::Status(status)) = rows.into_iter().next() else { panic!("a status") };
         status
     };
-    let wait = async |what: &str, holds: &dyn Fn(&clqd::control::protocol::Status) -> bool| {
+    let wait = async |what: &str, holds: &dyn Fn(&clqd::api::protocol::Status) -> bool| {
         let began = Instant::now();
         loop {
             let status = ask().await;
@@ -180,8 +180,8 @@ async fn a_leap_closes_no_week_before_it_has_proved_itself() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    let trust = |trust| move |status: &clqd::control::protocol::Status| status.clock.as_ref().unwrap().trust == trust;
-    let snapshots = |n| move |status: &clqd::control::protocol::Status| status.engine.counts.snapshots >= n;
+    let trust = |trust| move |status: &clqd::api::protocol::Status| status.clock.as_ref().unwrap().trust == trust;
+    let snapshots = |n| move |status: &clqd::api::protocol::Status| status.engine.counts.snapshots >= n;
     wait("scans", &snapshots(2)).await;
     assert_eq!(ask().await.clock.unwrap().trust, ClockTrust::Waiting);
     clocks.pass(10 * MINUTE);
@@ -208,9 +208,8 @@ async fn a_leap_closes_no_week_before_it_has_proved_itself() {
     assert_eq!(followed.clock.unwrap().week_held.as_ref(), Some(&weeks[0].week));
     assert_eq!(followed.engine.weeks[0], weeks[0]);
     clocks.pass(10 * MINUTE);
-    let closed = |status: &clqd::control::protocol::Status| {
-        status.engine.weeks[0].phase == clqd::model::commit::WeekPhase::Closed
-    };
+    let closed =
+        |status: &clqd::api::protocol::Status| status.engine.weeks[0].phase == clqd::model::commit::WeekPhase::Closed;
     wait("after ten more minutes it is closed", &closed).await;
 
     // It was wrong after all.
@@ -220,7 +219,7 @@ async fn a_leap_closes_no_week_before_it_has_proved_itself() {
     let [Row::Correction(Correction::TimeReset { reopened, .. })] = &rows[..] else { panic!("{rows:?}") };
     assert_eq!(reopened[..], [weeks[0].week.clone()]);
     let open =
-        |status: &clqd::control::protocol::Status| status.engine.weeks[0].phase == clqd::model::commit::WeekPhase::Open;
+        |status: &clqd::api::protocol::Status| status.engine.weeks[0].phase == clqd::model::commit::WeekPhase::Open;
     let status = wait("it is open", &open).await;
     wait("scans count", &snapshots(status.engine.counts.snapshots + 3)).await;
     daemon.stop().await.unwrap();

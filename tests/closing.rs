@@ -9,8 +9,8 @@ use std::path::Path;
 use clqd::engine::{EngineSettings, Event, Outcome};
 use clqd::fleet::rng::Rng;
 use clqd::fleet::{History, Settings, World, address};
-use clqd::hot::Hot;
 use clqd::model::{ArchiveJob, OutboxKey, ServerUrl};
+use clqd::state::Hot;
 use clqd::store::StoreSettings;
 
 const SERVERS: u32 = 30;
@@ -100,14 +100,15 @@ fn in_small_steps_and_many_lives_as_at_one_go() {
 /// A small world of its own: what each week brings is other than the week before, so
 /// that best positions of weeks push each other out.
 mod town {
-    use super::*;
     use clqd::model::{Completeness, Player, Snapshot, WeekKey};
+
+    use super::*;
 
     pub const WEEK_MS: i64 = 7 * 24 * HOUR_MS;
     pub const GAME: &str = "baseq3";
 
     pub fn week() -> WeekKey {
-        clqd::model::week::Calendar::default().week(MONDAY_MS)
+        clqd::model::calendar::Calendar::default().week(MONDAY_MS)
     }
 
     pub fn url(server: u64) -> ServerUrl {

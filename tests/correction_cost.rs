@@ -6,15 +6,15 @@ mod scans;
 use std::cell::Cell;
 
 use clqd::engine::{EngineSettings, Gone, Source};
-use clqd::hot::Hot;
-use clqd::model::board_view::PlayerName;
 use clqd::model::commit::{MapRowKey, RowKey};
 use clqd::model::name::Name;
 use clqd::model::row::BestPositions;
 use clqd::model::server::PlayerRecord;
+use clqd::model::view::board::PlayerName;
 use clqd::model::{
     GameKey, MapKey, MapRow, OutboxEntry, OutboxKey, PlayerKey, PlayerWindow, ServerKey, WeekKey, WeekRow, WindowKey,
 };
+use clqd::state::Hot;
 use clqd::store::{Store, StoreError, StoreSettings};
 
 const SERVERS: u32 = 10_000;

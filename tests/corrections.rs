@@ -13,17 +13,17 @@ use std::time::Duration;
 use clqd::board::window::{Shape, WindowSpec, Windows};
 use clqd::engine::{CorrectError, EngineSettings, Event, Gone, Made, Outcome, Source, ViewError};
 use clqd::fleet::rng::Rng;
-use clqd::hot::Hot;
 use clqd::limits::TAGS_MAX;
 use clqd::model::archive::WeekArchive;
-use clqd::model::board_view::{BoardName, BoardQuestion, BoardRow, PlayerName};
+use clqd::model::calendar::{Calendar, label};
 use clqd::model::row::{Ranking, WeekRow};
 use clqd::model::view::Top;
-use clqd::model::week::{Calendar, label};
+use clqd::model::view::board::{BoardName, BoardQuestion, BoardRow, PlayerName};
 use clqd::model::{
     ArchiveJob, Completeness, NameHash, OutboxKey, Player, PlayerKey, ScopeName, ServerUrl, Snapshot, WeekKey,
     WindowKey, WindowType,
 };
+use clqd::state::Hot;
 use clqd::store::{StoreError, StoreSettings};
 
 const FROM_MS: i64 = 1_763_942_400_000; // Monday 2025-11-24 00:00 UTC
@@ -207,7 +207,7 @@ impl Town {
         let kept = self.read_boards();
         for window in Windows::at(&settings().windows, now) {
             let Hot { engine, store } = self.hot();
-            let made = clqd::hot::build_boards(&engine.plan_boards(window), &store.reader()).unwrap();
+            let made = clqd::state::build_boards(&engine.plan_boards(window), &store.reader()).unwrap();
             engine.shelve(made);
             while engine.refresh_boards(store, 3).unwrap() {}
         }
@@ -396,7 +396,7 @@ fn a_week_that_is_closed_stays_as_it_was_closed() {
     assert!(best.three().iter().flatten().all(|(_, week)| *week == first));
     for week in [first, second] {
         let Hot { engine, store } = town.hot();
-        let made = clqd::hot::build_boards(&engine.plan_boards(WindowKey::from(week)), &store.reader()).unwrap();
+        let made = clqd::state::build_boards(&engine.plan_boards(WindowKey::from(week)), &store.reader()).unwrap();
         assert_eq!(made.players(), if week == first { 5 } else { 4 }, "{week}");
     }
 }
@@ -632,7 +632,7 @@ fn a_tag_that_is_dropped_is_gone_and_leaves_the_others() {
     // Boards that are being made meanwhile do not bring it back.
     let week = WindowKey::from(town.week());
     let Hot { engine, store } = town.hot();
-    let made = clqd::hot::build_boards(&engine.plan_boards(week), &store.reader()).unwrap();
+    let made = clqd::state::build_boards(&engine.plan_boards(week), &store.reader()).unwrap();
     assert_eq!(engine.drop_tag("duel"), Ok(2));
     town.hot().commit().unwrap();
     town.hot().engine.shelve(made);

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use clqd::engine::{EngineSettings, Event, Outcome};
-use clqd::hot::Hot;
-use clqd::model::board_view::PlayerName;
 use clqd::model::commit::WeekPhase;
+use clqd::model::view::board::PlayerName;
 use clqd::model::{ArchiveJob, Completeness, OutboxKey, Player, PlayerKey, ServerKey, ServerUrl, Snapshot};
+use clqd::state::Hot;
 use clqd::store::StoreSettings;
 
 const MONDAY_MS: i64 = 1_764_547_200_000; // 2025-12-01 00:00 UTC

@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use clqd::board::window;
 use clqd::config::Config;
-use clqd::hot::Hot;
-use clqd::model::board_view::{BoardName, BoardQuestion, BoardRow};
+use clqd::model::view::board::{BoardName, BoardQuestion, BoardRow};
 use clqd::model::{NameHash, Ranking, ScopeName, ServerUrl};
+use clqd::state::Hot;
 use common::{Place, eventually, until};
 use db::Database;
 use serde_json::Value;

@@ -35,16 +35,16 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use clqd::control::protocol::{Filter, ScanResult, Which};
+use clqd::api::protocol::{Filter, ScanResult, Which};
 use clqd::control::{Client, ClientError, Request, Row};
 use clqd::engine::Outcome;
 use clqd::fleet::rng::Rng;
 use clqd::fleet::{Fleet, History, Shares, World, world};
 use clqd::model::ServerUrl;
+use clqd::model::calendar::{Calendar, label};
 use clqd::model::row::Ranking;
 use clqd::model::view::PlayerWeekView;
-use clqd::model::week::{Calendar, label};
-use clqd::scanlog;
+use clqd::scan_log;
 use common::{Place, ask, eventually, fleet, nobody, rows, scan_logs};
 use db::Database;
 use nix::sys::signal::{Signal, kill};
@@ -606,7 +606,7 @@ fn write_past(log: &Path, servers: u32, seed: u64) -> [String; 2] {
     for (end_ms, hours) in ends_ms.into_iter().zip([1, 2]) {
         for (_, server, snapshot) in History::new(&mut world, end_ms - hours * 3_600_000, end_ms) {
             let url = format!("quake3://{}:1", clqd::fleet::address::address(server));
-            scanlog::write(&mut text, &ServerUrl::parse(&url).unwrap(), &Outcome::Snapshot(snapshot));
+            scan_log::write(&mut text, &ServerUrl::parse(&url).unwrap(), &Outcome::Snapshot(snapshot));
         }
     }
     std::fs::write(log, text).unwrap();
@@ -732,5 +732,5 @@ fn replays_to_the_same(place: &Place, record: &Path) -> usize {
         let different = live.lines().zip(replayed.lines()).find(|(a, b)| a != b);
         assert!(live == replayed, "{week}: the log does not replay to the state: {different:?}");
     }
-    logs.iter().map(|log| scanlog::open(log).expect("a log").count()).sum()
+    logs.iter().map(|log| scan_log::open(log).expect("a log").count()).sum()
 }

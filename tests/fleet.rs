@@ -8,7 +8,9 @@ use std::time::Duration;
 use clqd::fleet::faults::FORGED_NAME;
 use clqd::fleet::{Behaviour, Behaviours, Fault, Fleet, ServeSettings, Settings, Shares, World};
 use clqd::model::{Completeness, ServerUrl, Snapshot};
-use clqd::proto::{self, Nonce, Step};
+use clqd::proto::{
+    Nonce, Step, {self},
+};
 
 /// A fleet whose time all but stands still, so that a reply can be held against
 /// the world after it came.

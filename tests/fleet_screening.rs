@@ -11,11 +11,11 @@ use clqd::engine::{EngineSettings, Event, Outcome};
 use clqd::fleet::behaviours::{GENERIC_NAME, PHANTOM_NAME, STATUE_NAME};
 use clqd::fleet::truth::{Deeds, TruthLine};
 use clqd::fleet::{Behaviour, Behaviours, Fleet, ServeSettings, Settings, Shares, World};
-use clqd::hot::Hot;
+use clqd::model::calendar::{Calendar, label};
 use clqd::model::row::WeekRow;
-use clqd::model::week::{Calendar, label};
 use clqd::model::{Completeness, ServerKey, ServerUrl, Snapshot};
 use clqd::scan::{ScanMode, ScanRequest, ScanSettings, Scanner};
+use clqd::state::Hot;
 use clqd::store::StoreSettings;
 use tokio::sync::mpsc;
 

@@ -13,15 +13,14 @@ use std::time::Duration;
 use clqd::archive::{Archive, ArchiveSettings, ArchiveStatus, Ask, JobSource, SourceGone};
 use clqd::board;
 use clqd::engine::{EngineSettings, Source};
-use clqd::hot::Hot;
 use clqd::model::archive::{PartAsk, WeekPart};
-use clqd::model::board_view::PlayerName;
+use clqd::model::view::board::PlayerName;
 use clqd::model::{ArchiveJob, OutboxEntry, Ranking, ServerKey, Snapshot, WeekKey, WindowKey};
+use clqd::state::Hot;
 use clqd::store::StoreSettings;
-use tokio::sync::watch;
-
 use db::Database;
 use db::proxy::{Plan, Proxy};
+use tokio::sync::watch;
 
 const PART_ROWS: usize = 1_000;
 const LIST: u32 = 1_000;
@@ -202,7 +201,7 @@ fn parts_are_of_rows_as_they_are_now() {
     assert!(steps >= parts.len() / EACH, "{steps} steps");
     let mut rows = Vec::new();
     hot.commit().unwrap();
-    let label = clqd::model::week::label(week);
+    let label = clqd::model::calendar::label(week);
     let each = |_: &str, _: &str, name: &str, row: &clqd::model::WeekRow, positions: [Option<u32>; 5]| {
         rows.push((name.to_owned(), row.time_ms(), row.points, positions));
         Ok::<_, clqd::engine::ViewError<clqd::store::StoreError>>(())

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use clqd::engine::EngineSettings;
-use clqd::hot::Hot;
+use clqd::state::Hot;
 use clqd::store::StoreSettings;
 use serde_json::Value;
 

@@ -6,9 +6,9 @@ mod scans;
 use std::path::Path;
 
 use clqd::engine::{EngineSettings, Event, Outcome};
-use clqd::hot::Hot;
 use clqd::model::archive::ServerArchive;
 use clqd::model::{ArchiveJob, ServerUrl};
+use clqd::state::Hot;
 use clqd::store::StoreSettings;
 
 const FROM_MS: i64 = 1_764_064_800_000; // Tuesday 2025-11-25 10:00 UTC

@@ -7,7 +7,7 @@ mod oracle;
 use std::collections::BTreeMap;
 
 use clqd::board::window::{Shape, WindowSpec, Windows};
-use clqd::model::week::Calendar;
+use clqd::model::calendar::Calendar;
 use clqd::model::{WeekKey, WindowKey, WindowType};
 use oracle::generate::{scan_log, screening};
 use oracle::{FactKind, LineKind, MapTime, Oracle, Outcome, Quarter, Reason, Scope, Settings, Snapshot, Stretches};

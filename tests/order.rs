@@ -13,13 +13,13 @@ use std::time::Duration;
 
 use clqd::archive::Archive;
 use clqd::engine::{EngineSettings, Event, Outcome, Source, ViewError};
-use clqd::hot::Hot;
-use clqd::model::board_view::{
+use clqd::model::calendar::{Calendar, label};
+use clqd::model::row::{Ranking, WeekRow};
+use clqd::model::view::board::{
     BoardName, BoardQuestion, BoardRow, BoardsName, FusedQuestion, OrderView, PlayerName, RankingWeight,
 };
-use clqd::model::row::{Ranking, WeekRow};
-use clqd::model::week::{Calendar, label};
 use clqd::model::{Completeness, OutboxKey, Player, PlayerKey, ScopeName, ServerKey, ServerUrl, Snapshot, WeekKey};
+use clqd::state::Hot;
 use clqd::store::{StoreError, StoreSettings};
 use db::Database;
 

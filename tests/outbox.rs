@@ -7,9 +7,9 @@ use std::path::Path;
 
 use clqd::engine::{EngineSettings, Event, Outcome, Source};
 use clqd::fleet::{History, Settings, World, address};
-use clqd::hot::Hot;
 use clqd::model::archive::{ResyncChunk, ResyncCursor, ResyncStep};
 use clqd::model::{ArchiveJob, OutboxKey, ServerKey, ServerUrl};
+use clqd::state::Hot;
 use clqd::store::StoreSettings;
 
 const FROM_MS: i64 = 1_764_460_800_000; // Sunday 2025-11-30 00:00 UTC

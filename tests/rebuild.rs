@@ -13,10 +13,10 @@ use clqd::clock::system_ms;
 use clqd::config::Config;
 use clqd::engine::{Outcome, Source};
 use clqd::fleet::{Fleet, History, ServeSettings, Shares, World, world};
-use clqd::hot::Hot;
-use clqd::model::board_view::{BoardName, WindowPhase};
+use clqd::model::view::board::{BoardName, WindowPhase};
 use clqd::model::{Ranking, ScopeName, ServerKey, ServerUrl, Snapshot};
-use clqd::scanlog;
+use clqd::scan_log;
+use clqd::state::Hot;
 use common::{Daemon, Place, eventually, fleet, scan_logs, until};
 use nix::sys::signal::Signal;
 
@@ -120,7 +120,7 @@ fn fleet_with_past(log: &Path, now_ms: i64) -> Fleet {
     let mut lines = Vec::new();
     for (t_ms, server, snapshot) in History::new(&mut world(), start_ms, live_from_ms) {
         let snapshot = Snapshot { t_ms: t_ms + now_ms - live_from_ms, ..snapshot };
-        scanlog::write(&mut lines, &urls[server as usize], &Outcome::Snapshot(snapshot));
+        scan_log::write(&mut lines, &urls[server as usize], &Outcome::Snapshot(snapshot));
     }
     std::fs::write(log, lines).expect("the log");
     fleet

@@ -18,7 +18,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use clqd::model::WeekKey;
-use clqd::model::week::{Calendar, label};
+use clqd::model::calendar::{Calendar, label};
 use oracle::adapter::config;
 use oracle::compare::{Segments, check_week};
 use oracle::generate::{Random, scan_log, screening};

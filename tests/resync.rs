@@ -13,17 +13,16 @@ use clqd::config::Config;
 use clqd::control::{Request, Row};
 use clqd::daemon::Daemon;
 use clqd::engine::{EngineSettings, Source as _};
-use clqd::hot::Hot;
 use clqd::model::archive::{ResyncCursor, ResyncStep};
 use clqd::model::commit::{Meta, RowKey, WeekPhase, WeekState};
-use clqd::model::packed::PackedRow;
+use clqd::model::packed_row::PackedRow;
 use clqd::model::row::WeekRow;
 use clqd::model::server::PlayerRecord;
 use clqd::model::{ArchiveJob, Commit, GameKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, WeekKey};
+use clqd::state::Hot;
 use clqd::store::{Store, StoreSettings};
-use tokio::sync::watch;
-
 use db::{Database, Server};
+use tokio::sync::watch;
 
 const FROM_MS: i64 = 1_764_064_800_000; // Tuesday 2025-11-25 10:00 UTC
 const SERVERS: u32 = 30;

@@ -217,7 +217,7 @@ fn daemon_goes_on_behind_what_a_power_cut_left() {
         let now = fs::read_to_string(&record).expect("the log");
         assert!(now.starts_with(&whole));
         for line in now.lines() {
-            clqd::scanlog::parse(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+            clqd::scan_log::parse(line).unwrap_or_else(|error| panic!("{error}: {line}"));
         }
     }
 }

@@ -4,12 +4,12 @@
 //! stands alone.
 
 use clqd::engine::{EngineSettings, Event};
-use clqd::hot::Hot;
-use clqd::model::board_view::PlayerName;
 use clqd::model::server::ScreenReason;
 use clqd::model::view::ServerDetail;
+use clqd::model::view::board::PlayerName;
 use clqd::model::{Ranking, ServerUrl};
-use clqd::scanlog;
+use clqd::scan_log;
+use clqd::state::Hot;
 use clqd::store::StoreSettings;
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ impl Town {
         for (name, value) in self.fields.as_object().unwrap().iter().chain(fields.as_object().unwrap()) {
             line[name] = value.clone();
         }
-        let (url, outcome) = scanlog::parse(&line.to_string()).unwrap();
+        let (url, outcome) = scan_log::parse(&line.to_string()).unwrap();
         self.hot.handle(Event::Observed { url, outcome }).unwrap();
         self.hot.commit().unwrap();
     }
@@ -267,7 +267,7 @@ fn reasons_and_memory_of_screening_survive_a_restart() {
                "count": names.len(), "bots": bots, "players": players})
     };
     let handle = |hot: &mut Hot, line: Value| {
-        let (url, outcome) = scanlog::parse(&line.to_string()).unwrap();
+        let (url, outcome) = scan_log::parse(&line.to_string()).unwrap();
         hot.handle(Event::Observed { url, outcome }).unwrap();
         hot.commit().unwrap();
     };

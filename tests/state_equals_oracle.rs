@@ -16,10 +16,10 @@ use std::collections::HashMap;
 use clqd::board::window::Windows;
 use clqd::cli::export;
 use clqd::engine::{EngineSettings, Event, Memory};
-use clqd::hot::Hot;
-use clqd::model::week::{Calendar, label};
+use clqd::model::calendar::{Calendar, label};
 use clqd::model::{ServerKey, ServerUrl, WeekKey};
-use clqd::scanlog;
+use clqd::scan_log;
+use clqd::state::Hot;
 use oracle::adapter::rules;
 use oracle::compare::{Archived, Segments, check_state, check_week, open};
 use oracle::generate::{Random, scan_log, screening};
@@ -103,7 +103,7 @@ fn check(log: &str, oracle: &Oracle, of: &str, random: &mut Random) -> Segments 
     let mut expected = Expected::new(oracle);
     let mut settle_at_ms = i64::MIN;
     for text in log.lines() {
-        let (url, outcome) = scanlog::parse(text).expect("a line");
+        let (url, outcome) = scan_log::parse(text).expect("a line");
         let t_ms = outcome.t_ms();
         if t_ms >= settle_at_ms {
             hot.settle(t_ms).expect("a store");

@@ -7,13 +7,13 @@ mod scans;
 use std::path::Path;
 
 use clqd::board::window::Windows;
-use clqd::daemon::rebuild::{Place, Rebuilder, prepare};
+use clqd::daemon::window_rebuild::{Place, Rebuilder, prepare};
 use clqd::engine::{EngineSettings, Event, Outcome, Source};
-use clqd::hot::Hot;
-use clqd::model::board_view::PlayerName;
-use clqd::model::week::Calendar;
+use clqd::model::calendar::Calendar;
+use clqd::model::view::board::PlayerName;
 use clqd::model::{PlayerKey, ServerKey, ServerUrl, Snapshot, WindowKey, WindowType};
-use clqd::scanlog;
+use clqd::scan_log;
+use clqd::state::Hot;
 use clqd::store::StoreSettings;
 
 const FROM_MS: i64 = 1_764_064_800_000; // Tuesday 2025-11-25 10:00 UTC
@@ -90,7 +90,7 @@ impl Town {
             let t_ms = FROM_MS + i64::from(self.step) * 120_000 + i64::from(server);
             let snapshot = scans::snapshot(t_ms, list(server, self.step));
             let outcome = Outcome::Snapshot(Snapshot { map: format!("m{}", self.step / 20), slots: 64, ..snapshot });
-            scanlog::write(&mut self.log, &url(server), &outcome);
+            scan_log::write(&mut self.log, &url(server), &outcome);
             if let Some(rebuilder) = &mut self.rebuilder {
                 rebuilder.add(&url(server), &outcome);
             }

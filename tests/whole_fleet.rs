@@ -32,12 +32,14 @@ use clqd::cli::replay::Replay;
 use clqd::engine::{EngineSettings, Event, Outcome, RescanWhich};
 use clqd::fleet::faults::FORGED_NAME;
 use clqd::fleet::rng::Rng;
-use clqd::fleet::world::{self, World};
-use clqd::hot::Hot;
+use clqd::fleet::world::{
+    World, {self},
+};
+use clqd::model::calendar::{Calendar, label};
 use clqd::model::commit::WeekPhase;
-use clqd::model::week::{Calendar, label};
 use clqd::model::{Completeness, ServerKey, ServerUrl, WeekKey};
-use clqd::scanlog;
+use clqd::scan_log;
+use clqd::state::Hot;
 use network::Network;
 use oracle::compare::{Archived, Segments, check_state, check_week, open};
 use oracle::{ClassStep, LineKind, Oracle, Settings};
@@ -342,7 +344,7 @@ impl Run {
         assert!(notice.server == server && self.hot().engine.poll_notice().is_none());
         let summary = self.hot().engine.summary_of(server).expect("a known server");
         if self.hot().engine.outcomes_used() > used_before {
-            scanlog::write(&mut self.pending.log, &url, &outcome);
+            scan_log::write(&mut self.pending.log, &url, &outcome);
             let step = ClassStep { t: outcome.t_ms(), missed: summary.missed, class: summary.class };
             self.pending.steps.push((server, step));
         }
@@ -428,7 +430,7 @@ impl Run {
         self.committed.steps.append(&mut self.pending.steps);
         let status = self.hot().engine.status();
         for week in status.weeks.iter().filter(|week| week.phase == WeekPhase::Closed) {
-            let key = clqd::model::week::parse_label(&week.week).expect("a label");
+            let key = clqd::model::calendar::parse_label(&week.week).expect("a label");
             if !self.closed.contains_key(&key) {
                 let out = export_of(self.hot(), key);
                 self.closed.insert(key, out);

@@ -20,21 +20,22 @@
 
 mod connect;
 mod error;
-mod gone;
-mod parts;
-mod report;
+mod remove_player;
 mod schema;
 mod settings;
-mod split;
 mod sql;
+mod sql_script;
+mod status;
+mod week_chunks;
 mod worker;
 mod write;
 
 pub use connect::Archive;
 pub use error::ArchiveError;
-pub use parts::Wrote;
-pub use report::{ArchiveFault, ArchiveStatus, FaultKind};
 pub use schema::{Migrated, Routines, SCHEMA_SQL, Schema, Step};
 pub use settings::{ArchiveSettings, SettingsError};
-pub use split::statements;
 pub use worker::{Ask, JobSource, SourceGone, run};
+
+pub use crate::archive::sql_script::statements;
+pub use crate::archive::status::{ArchiveFault, ArchiveStatus, FaultKind};
+pub use crate::archive::week_chunks::Wrote;

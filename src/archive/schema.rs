@@ -8,7 +8,7 @@
 
 use super::connect::Archive;
 use super::error::{ArchiveError, Fault};
-use super::split::statements;
+use crate::archive::sql_script::statements;
 
 /// The whole schema, as shipped.
 pub const SCHEMA_SQL: &str = include_str!("../../schema.sql");

@@ -27,17 +27,16 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 
+use super::connect::Archive;
+use super::error::ArchiveError;
+use super::settings::ArchiveSettings;
+use super::write::CONFLICT_TRIES_MAX;
+use crate::archive::status::{ArchiveStatus, FaultKind, Report};
+use crate::archive::week_chunks::Wrote;
 use crate::model::ServerKey;
 use crate::model::archive::{
     ArchiveJob, OutboxEntry, OutboxKey, PartAsk, ResyncChunk, ResyncCursor, ResyncStep, WeekArchive, WeekPart,
 };
-
-use super::connect::Archive;
-use super::error::ArchiveError;
-use super::parts::Wrote;
-use super::report::{ArchiveStatus, FaultKind, Report};
-use super::settings::ArchiveSettings;
-use super::write::CONFLICT_TRIES_MAX;
 
 /// Most entries asked for at once: some seconds' work for the database.
 const ASK_ENTRIES_MAX: usize = 1_000;

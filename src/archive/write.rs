@@ -1,22 +1,21 @@
 //! Jobs to rows. What is written is absolute: whatever stood there before, the
 //! rows of a thing are afterwards those of its job, and rows that the job does
 //! not name are gone. So every job may be written again. That a player is no
-//! more ([`super::gone`]) is written before all that is of players.
+//! more ([`crate::archive::remove_player`]) is written before all that is of players.
 //!
 //! Several jobs share a transaction, up to a number of rows; one job is never
-//! cut. What has too many rows for one job is written by [`super::parts`]. Inside a transaction rows go in order of table and primary key, so that
+//! cut. What has too many rows for one job is written by [`crate::archive::week_chunks`]. Inside a transaction rows go in order of table and primary key, so that
 //! two writers wait for each other instead of deadlocking.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::limits::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
-use crate::model::archive::{ArchiveJob, PlayerSpan, ServerArchive, WeekArchive};
-use crate::model::{GameKey, MapKey, PlayerKey, Ranking, WeekKey};
-
 use super::connect::Archive;
 use super::error::{ArchiveError, Fault};
 use super::sql::{Table, Upsert, fit, list, literal};
+use crate::limits::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
+use crate::model::archive::{ArchiveJob, PlayerSpan, ServerArchive, WeekArchive};
+use crate::model::{GameKey, MapKey, PlayerKey, Ranking, WeekKey};
 
 /// A transaction that lost against another is tried so often in all.
 pub(super) const CONFLICT_TRIES_MAX: u32 = 5;

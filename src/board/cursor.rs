@@ -12,8 +12,8 @@ use std::str::FromStr;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use super::query::{Cursor, Edge};
 use super::{Place, Score};
+use crate::board::tree::lookup::{Cursor, Edge};
 use crate::model::PlayerKey;
 
 /// First byte of a token. It keeps the first character a letter.
@@ -112,8 +112,9 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn edges() -> impl Strategy<Value = Edge> {
         let place = (any::<i64>(), any::<u64>(), any::<i64>(), any::<u32>())

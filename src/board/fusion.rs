@@ -18,7 +18,7 @@ use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashSet;
 
-use super::set::Set;
+use crate::board::tree::Set;
 use crate::model::PlayerKey;
 
 /// Softens how much more the first places count than those behind.
@@ -132,10 +132,11 @@ impl Eq for Candidate {}
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::board::set::Direction;
-    use crate::board::{Place, Score};
     use proptest::prelude::*;
+
+    use super::*;
+    use crate::board::tree::Direction;
+    use crate::board::{Place, Score};
 
     fn set(places: impl IntoIterator<Item = (u32, i64)>) -> Set {
         let places = places.into_iter().map(|(player, score)| Place::new(Score(score), 0, PlayerKey(player)));

@@ -7,16 +7,12 @@
 //! [`fusion`] makes one list of several boards, [`shown`] knows the units of
 //! scores, `cursor` the text of a cursor.
 
-mod block;
 mod cursor;
 pub mod fusion;
-mod level;
-mod members;
 pub mod order;
 pub mod query;
-pub mod question;
-pub mod set;
-pub mod shown;
+pub mod score_unit;
+pub mod tree;
 pub mod window;
 
 pub use cursor::BadCursor;

@@ -1,13 +1,12 @@
 //! How the boards of a scope are ordered, ranking by ranking: the one place that
 //! says who stands before whom among rows (RULES section 8), for whatever shows
-//! or keeps a position. How a config names them is in [`crate::model::order`]; a
-//! board of millions keeps its order in a [`Set`](super::set::Set).
+//! or keeps a position. How a config names them is in [`crate::model::board_order`]; a
+//! board of millions keeps its order in a [`Set`](crate::board::tree::Set).
 
-pub use crate::model::order::{BadBoards, LowIsBetter, Tie};
-
-use super::set::Direction;
 use super::{Place, reached};
+use crate::board::tree::Direction;
 use crate::model::PlayerKey;
+pub use crate::model::board_order::{BadBoards, LowIsBetter, Tie};
 use crate::model::row::{Ranking, WeekRow};
 use crate::model::scope::ScopeName;
 

@@ -1,5 +1,5 @@
 //! The commands that steer and show the daemon: from arguments to requests.
-//! How answers look is told in [`super::print`].
+//! How answers look is told in [`crate::cli::output`].
 
 use std::io;
 use std::path::PathBuf;
@@ -7,19 +7,19 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use super::app::App;
-use super::failure::Misuse;
 use super::import;
-use super::print::Printer;
-use super::scan_progress::ScanProgress;
-use super::units::plain;
-use crate::control::protocol::{Filter, Outcome, TOP_ROWS_MAX, URLS_MAX, Which, tag_problem};
-use crate::control::{Reply, Request, Row, json};
+use crate::api::json;
+use crate::api::protocol::{Filter, Outcome, TOP_ROWS_MAX, URLS_MAX, Which, tag_problem};
+use crate::cli::context::App;
+use crate::cli::exit::Misuse;
+use crate::cli::output::Printer;
+use crate::cli::output::format::plain;
+use crate::cli::rescan_progress::ScanProgress;
+use crate::control::{Reply, Request, Row};
+use crate::model::calendar::{BadLabel, parse_label};
 use crate::model::row::Ranking;
-use crate::model::server::Class;
-use crate::model::server::ScreenReason;
+use crate::model::server::{Class, ScreenReason};
 use crate::model::url::{ServerUrl, UrlError};
-use crate::model::week::{BadLabel, parse_label};
 use crate::proto::parse_url;
 
 #[derive(Debug, Subcommand)]

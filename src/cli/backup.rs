@@ -6,11 +6,13 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 
-use super::app::{App, NotRunning};
-use super::print::Printer;
-use crate::control::protocol::Backup;
+use crate::api::protocol::Backup;
+use crate::cli::context::{App, NotRunning};
+use crate::cli::output::Printer;
 use crate::control::{Request, Row};
-use crate::store::{self, BackupSummary};
+use crate::store::{
+    BackupSummary, {self},
+};
 
 /// Write a consistent copy of the state to a new directory
 ///

@@ -1,5 +1,5 @@
 //! `clqd board`: what can be asked of a board, from arguments to requests. How
-//! answers look is told in [`super::print`].
+//! answers look is told in [`crate::cli::output`].
 
 use std::io;
 use std::process::ExitCode;
@@ -7,17 +7,17 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand, value_parser};
 
 use super::admin::{ask_counted, ranking, tag, url};
-use super::app::App;
-use super::print::Printer;
-use super::units::count;
-use crate::control::protocol::TOP_ROWS_MAX;
+use crate::api::protocol::TOP_ROWS_MAX;
+use crate::cli::context::App;
+use crate::cli::output::Printer;
+use crate::cli::output::format::count;
 use crate::control::{ErrorCode, Failure, Request, Row};
-use crate::model::board_view::{
-    BoardName, BoardQuestion, BoardsName, FusedQuestion, PlayerName, RankingWeight, ScoreBounds,
-};
 use crate::model::row::Ranking;
 use crate::model::scope::ScopeName;
 use crate::model::url::ServerUrl;
+use crate::model::view::board::{
+    BoardName, BoardQuestion, BoardsName, FusedQuestion, PlayerName, RankingWeight, ScoreBounds,
+};
 
 #[derive(Debug, Subcommand)]
 pub enum Board {

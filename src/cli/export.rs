@@ -8,12 +8,12 @@ use anyhow::anyhow;
 use serde::Serialize;
 
 use super::admin::week;
-use super::app::App;
 use super::offline;
-use crate::control::json;
+use crate::api::json;
+use crate::cli::context::App;
 use crate::engine::ViewError;
-use crate::hot::Hot;
 use crate::model::row::{Ranking, WeekRow};
+use crate::state::Hot;
 use crate::store::StoreError;
 
 #[derive(Clone, Debug, clap::Args)]

@@ -5,16 +5,19 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{
+    BufRead, BufReader, Write, {self},
+};
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
 
-use super::app::App;
-use super::units::plain;
-use crate::control::protocol::{Change, Outcome, TAGS_MAX, URLS_MAX, tag_problem};
-use crate::control::{Request, Row, json};
+use crate::api::json;
+use crate::api::protocol::{Change, Outcome, TAGS_MAX, URLS_MAX, tag_problem};
+use crate::cli::context::App;
+use crate::cli::output::format::plain;
+use crate::control::{Request, Row};
 use crate::model::url::ServerUrl;
 use crate::proto::parse_url;
 
@@ -72,7 +75,7 @@ struct List {
 impl List {
     fn read(from: impl BufRead, tags: &[String]) -> io::Result<List> {
         let mut list = List::default();
-        super::list::read(from, |number, url, words| match read_line(url, words, tags) {
+        crate::cli::server_list::read(from, |number, url, words| match read_line(url, words, tags) {
             Ok((url, tags)) => list.by_tags.entry(tags).or_default().push((number, url)),
             Err(reason) => {
                 let change = Change { url: url.to_owned(), outcome: Outcome::Refused, reason: Some(reason) };

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 
-use super::app::App;
+use crate::api::json;
 use crate::archive::{Archive, ArchiveSettings, Migrated, Routines, SCHEMA_SQL};
-use crate::control::json;
+use crate::cli::context::App;
 
 /// Makes the tables of the archive, or brings them up to date
 #[derive(Debug, clap::Args)]

@@ -10,28 +10,25 @@
 //! people stay on standard error.
 
 pub mod admin;
-pub mod app;
 pub mod backup;
 pub mod board;
-pub mod check;
+pub mod check_config;
 pub mod clock;
+pub mod context;
 pub mod demo;
+pub mod exit;
 pub mod export;
-pub mod failure;
 pub mod fleet;
 pub mod import;
-pub mod list;
-pub mod log;
 pub mod migrate;
 pub mod offline;
+pub mod output;
 pub mod player;
-pub mod print;
 pub mod query;
 pub mod replay;
+mod rescan_progress;
 pub mod run;
-mod scan_progress;
-pub mod table;
-pub mod units;
+pub mod server_list;
 pub mod week;
 
 use std::io;
@@ -39,7 +36,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use app::{App, Globals};
+use crate::cli::context::{App, Globals};
 
 /// Watches game servers and ranks their players, week by week.
 #[derive(Debug, Parser)]
@@ -58,7 +55,7 @@ pub enum Command {
     /// Run the daemon in the foreground; systemd does this
     Run(run::Args),
     /// Check a configuration file; tell every problem with its line
-    CheckConfig(check::Args),
+    CheckConfig(check_config::Args),
     /// Make the tables of the archive in MySQL, or bring them up to date
     Migrate(migrate::MigrateArgs),
     /// Show how the daemon is doing
@@ -103,7 +100,7 @@ impl Cli {
         let app = App::new(self.globals);
         match self.command {
             Command::Run(args) => run::run(args, &app),
-            Command::CheckConfig(args) => check::run(args, &app),
+            Command::CheckConfig(args) => check_config::run(args, &app),
             Command::Status => admin::status(&app),
             Command::Servers(command) => admin::servers(command, &app),
             Command::Rescan(args) => admin::rescan(args, &app),
@@ -129,7 +126,7 @@ impl Cli {
 }
 
 fn no_json(command: &str) -> anyhow::Error {
-    failure::Misuse(format!("clqd {command} is for people to look at; it has no --json")).into()
+    exit::Misuse(format!("clqd {command} is for people to look at; it has no --json")).into()
 }
 
 /// The whole program: reads the arguments, runs, reports an error once.
@@ -137,15 +134,15 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         // What was typed cannot be read, so that this is as good as it gets.
-        Err(error) => return failure::report_usage(&error, std::env::args_os().any(|arg| arg == "--json")),
+        Err(error) => return exit::report_usage(&error, std::env::args_os().any(|arg| arg == "--json")),
     };
     let json = cli.globals.json;
     match cli.run() {
         Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            failure::report(&error, json);
-            failure::exit_code(&error)
+            exit::report(&error, json);
+            exit::exit_code(&error)
         }
     }
 }

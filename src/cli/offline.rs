@@ -4,10 +4,10 @@
 use std::io;
 use std::path::Path;
 
-use crate::answer::{answer, boards_needed, measure};
 use crate::config::Config;
 use crate::control::{End, Request, Row};
-use crate::hot::{Hot, HotError};
+use crate::state::answer::{answer, boards_needed, measure};
+use crate::state::{Hot, HotError};
 use crate::store::StoreError;
 
 /// What can answer a request that only reads. A request that would change

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use super::admin::{ask, ask_counted};
-use super::app::App;
-use super::failure::Misuse;
+use crate::cli::context::App;
+use crate::cli::exit::Misuse;
 use crate::control::Request;
 use crate::model::NameHash;
-use crate::model::board_view::PlayerName;
+use crate::model::view::board::PlayerName;
 
 /// Show what is known of a player, in every game that the name is known in; merge, forget
 #[derive(Debug, Args)]

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{
+    BufRead, BufReader, Write, {self},
+};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -14,17 +16,19 @@ use anyhow::Context;
 use clap::Args;
 use tokio::sync::mpsc;
 
-use super::app::App;
-use super::table::{cut, padded};
-use super::units::clean;
+use crate::api::json;
+use crate::cli::context::App;
+use crate::cli::output::format::clean;
+use crate::cli::output::table::{cut, padded};
 use crate::clock::{Clock, ClockSettings};
-use crate::control::json;
 use crate::engine::Outcome;
 use crate::model::{Completeness, Player, ServerKey, ServerUrl, Snapshot};
-use crate::proto::{self, Wire, parse_url};
+use crate::proto::{
+    Wire, parse_url, {self},
+};
 use crate::rank::Rules;
 use crate::scan::{ScanMode, ScanOutcome, ScanRequest, ScanSettings, Scanner, Tried};
-use crate::scanlog;
+use crate::scan_log;
 
 /// Requests and outcomes on their way: enough that neither side waits.
 const ON_THE_WAY: usize = 1_024;
@@ -171,7 +175,7 @@ fn write_json(out: &mut impl Write, url: &ServerUrl, outcome: ScanOutcome) -> io
         Err(miss) => Outcome::Miss { t_ms: miss.t_ms, reason: miss.reason.name().to_owned() },
     };
     let mut line = Vec::new();
-    scanlog::write(&mut line, url, &known);
+    scan_log::write(&mut line, url, &known);
     let line = String::from_utf8(line).expect("JSON is text");
     let fields = line.trim_end().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
     let fields = json::escape(fields.expect("a line of a scan log is an object"));
@@ -254,7 +258,7 @@ impl List {
     /// Tags, as in a list for `servers import`, say nothing here.
     fn read(&mut self, from: impl BufRead) -> io::Result<Vec<(usize, String)>> {
         let mut bad = Vec::new();
-        super::list::read(from, |number, url, _| match parse_url(url) {
+        crate::cli::server_list::read(from, |number, url, _| match parse_url(url) {
             Ok(url) => self.add(url),
             Err(error) => bad.push((number, error.to_string())),
         })?;
@@ -346,7 +350,7 @@ mod tests {
         let (text, line) = (String::from_utf8(text).unwrap(), String::from_utf8(line).unwrap());
         assert!(text.lines().all(|line| unicode_width::UnicodeWidthStr::width(line) <= 120), "{text}");
         assert!(line.contains("x\\u202e\\u009b") && !line.contains('\u{202e}'), "{line}");
-        let (_, read) = scanlog::parse(line.trim()).unwrap();
+        let (_, read) = scan_log::parse(line.trim()).unwrap();
         assert!(matches!(read, Outcome::Snapshot(read) if read == outcome.result.unwrap()));
     }
 
@@ -379,7 +383,7 @@ mod tests {
         write_json(&mut out, &url("quake3://h"), outcome()).unwrap();
         let line = std::str::from_utf8(&out).unwrap();
         assert!(line.starts_with("{\"kind\":\"query\",\"t\":1,") && line.ends_with(",\"rtt_ms\":7}\n"), "{line}");
-        let (read, known) = scanlog::parse(line.trim()).unwrap();
+        let (read, known) = scan_log::parse(line.trim()).unwrap();
         assert_eq!(read, url("quake3://h"));
         assert!(matches!(known, Outcome::Snapshot(snapshot) if snapshot == outcome().result.unwrap()));
     }

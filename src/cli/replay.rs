@@ -13,9 +13,11 @@ use anyhow::{Context, bail, ensure};
 
 use crate::config::Config;
 use crate::engine::{Memory, Outcome};
-use crate::hot::{Hot, LogFeed};
 use crate::model::ServerUrl;
-use crate::scanlog::{self, Damage, LogSpan};
+use crate::scan_log::{
+    Damage, LogSpan, {self},
+};
+use crate::state::{Hot, LogFeed};
 use crate::store::StoreError;
 
 #[derive(Clone, Debug, clap::Args)]
@@ -104,7 +106,7 @@ fn in_order_of_time(logs: &[PathBuf]) -> anyhow::Result<Vec<Checked<'_>>> {
     let logs = to_read(logs)?;
     let mut checked = Vec::with_capacity(logs.len());
     for path in logs {
-        let (span, damage) = scanlog::check(path)?;
+        let (span, damage) = scan_log::check(path)?;
         if let (0, Some(first)) = (span.lines, damage.stretches.first()) {
             bail!("{} is not a scan log: {first}", path.display());
         }
@@ -136,7 +138,7 @@ fn to_read(logs: &[PathBuf]) -> anyhow::Result<Vec<&Path>> {
             Some(before) => bail!("{} and {} are the same file", before.display(), path.display()),
             None => {}
         }
-        match scanlog::whole_file(path) {
+        match scan_log::whole_file(path) {
             Some(whole) => eprintln!("{}: left out; {} has all of it", path.display(), whole.display()),
             None => read.push(path.as_path()),
         }
@@ -180,7 +182,7 @@ impl Replay<'_> {
     }
 
     /// Takes all of a log, the next part of it where there are several. Lines that
-    /// cannot be read are skipped; [`scanlog::check`] tells which.
+    /// cannot be read are skipped; [`scan_log::check`] tells which.
     pub fn take_log(&mut self, log: &Path) -> anyhow::Result<Replayed> {
         self.take_lines(log, u64::MAX)
     }
@@ -188,7 +190,7 @@ impl Replay<'_> {
     /// The same of the first lines of a log, which a daemon may still be writing to.
     fn take_lines(&mut self, log: &Path, lines: u64) -> anyhow::Result<Replayed> {
         let (scans, out_of_order) = (self.feed.scans(), self.hot.engine.counts().out_of_order);
-        for line in scanlog::open(log)?.salvage().take(usize::try_from(lines).unwrap_or(usize::MAX)) {
+        for line in scan_log::open(log)?.salvage().take(usize::try_from(lines).unwrap_or(usize::MAX)) {
             let (url, outcome) = line?;
             self.take(url, outcome)?;
         }

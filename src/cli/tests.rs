@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::CommandFactory;
 
 use super::*;
-use crate::control::protocol::{Change, Outcome};
+use crate::api::protocol::{Change, Outcome};
 use crate::control::{End, Failure, Handler, Listener, Replies, Request, Row};
 
 fn parse(line: &str) -> Result<Cli, clap::Error> {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::admin::{ask, week};
-use super::app::App;
+use crate::cli::context::App;
 use crate::control::Request;
 
 #[derive(Debug, Subcommand)]

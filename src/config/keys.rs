@@ -8,7 +8,7 @@ use crate::archive::ArchiveSettings;
 use crate::board::order::{LowIsBetter, Tie};
 use crate::board::window::{BadSpec, WindowSpec};
 use crate::model::WindowType;
-use crate::model::week::Calendar;
+use crate::model::calendar::Calendar;
 use crate::rank::screen::SpectatorPoints;
 use crate::scan::Cidr;
 

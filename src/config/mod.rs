@@ -5,23 +5,22 @@
 //! is for; [`crate::daemon`] hands each room its part. [`keys`] is the table of
 //! all keys, [`check`] finds what is wrong in a file.
 
-pub mod check;
 pub mod keys;
+mod module_settings;
 mod paths;
-mod rooms;
+pub mod validate;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
-use check::Lines;
-pub use check::Problem;
 use keys::{Change, KEYS};
 pub use paths::rebuild_dir;
-pub use rooms::WindowSettingsError;
+use serde::{Deserialize, Serialize};
 
 use crate::clock::Synchronised;
+pub use crate::config::module_settings::WindowSettingsError;
+use crate::config::validate::Lines;
+pub use crate::config::validate::Problem;
 use crate::rank::Quarter;
 
 /// The shipped file: all keys, with their defaults.
@@ -284,7 +283,7 @@ impl Config {
     }
 
     fn parse_with_lines(text: &str) -> Result<(Config, Lines), Vec<Problem>> {
-        let (mut problems, lines) = check::check(text);
+        let (mut problems, lines) = validate::check(text);
         if !problems.is_empty() {
             return Err(problems);
         }
@@ -370,7 +369,7 @@ fn read_file<T>(file: &Path, parse: impl FnOnce(&str) -> Result<T, Vec<Problem>>
     }
     let parsed = match std::str::from_utf8(&bytes) {
         Ok(text) => parse(text),
-        Err(error) => Err(vec![check::not_utf8(&bytes, error.valid_up_to())]),
+        Err(error) => Err(vec![validate::not_utf8(&bytes, error.valid_up_to())]),
     };
     parsed.map_err(|problems| ConfigError::Problems { file: file.to_owned(), problems })
 }

@@ -2,12 +2,16 @@
 //! there already. Looks at files and changes none.
 
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io::{
+    ErrorKind, {self},
+};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Component, Path, PathBuf};
 
 use super::Config;
-use crate::scanlog::{self, RecordError};
+use crate::scan_log::{
+    RecordError, {self},
+};
 
 /// Where windows are rebuilt: in the state directory, since the daemon may write
 /// nowhere else. It is no part of the state, and is removed at every start.
@@ -122,7 +126,7 @@ fn control_socket(path: &Path) -> Result<(), Unusable> {
 }
 
 fn record(path: &Path) -> Result<(), Unusable> {
-    match scanlog::check_record(path) {
+    match scan_log::check_record(path) {
         Ok(()) => {}
         Err(RecordError::Io { what, path, source }) => return Err(unusable(what, &path, source)),
         Err(RecordError::NotALog { path, source }) => {

@@ -6,10 +6,11 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use super::protocol::{Answer, Body, End, Failure, Progress, Request, Row, request_line};
+use crate::api::protocol::{Answer, Body, End, Failure, Progress, Request, Row, request_line};
 
 /// How long a daemon may take to accept a connection, or to send anything while it
 /// works on a request, before it is taken for stopped. It says that it is at work

@@ -4,13 +4,11 @@
 //! words, [`server`] the daemon's end, [`client`] the commands' end, [`json`] makes
 //! the lines. Nothing here knows the engine: the daemon gives a [`Handler`] that does.
 
-pub mod asked;
 pub mod client;
-pub mod json;
-mod places;
-pub mod protocol;
+mod connection_slots;
 pub mod server;
 
 pub use client::{Client, ClientError, Reply};
-pub use protocol::{End, ErrorCode, Failure, Progress, Request, Row};
-pub use server::{ControlCounts, ControlError, Gone, Handler, Listener, Replies};
+
+pub use crate::api::protocol::{End, ErrorCode, Failure, Progress, Request, Row};
+pub use crate::control::server::{ControlCounts, ControlError, Gone, Handler, Listener, Replies};

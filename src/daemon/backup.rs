@@ -9,9 +9,9 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::Shared;
-use super::work::Order;
-use crate::control::protocol::{Backup, Progress};
+use crate::api::protocol::{Backup, Progress};
 use crate::control::{ErrorCode, Failure, Replies, Row};
+use crate::daemon::engine_thread::Order;
 use crate::store::{BackupSource, BackupTarget, LastChanges, StoreError};
 
 /// How often it is looked whether the client is still there.

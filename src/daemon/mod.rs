@@ -6,15 +6,15 @@
 //! Stopping: socket, scanner (what is in flight may land), last commit, archive
 //! (drained up to a limit), state.
 
-mod archive;
+mod archive_task;
 mod backup;
-mod boards;
-mod disk;
-mod handler;
-mod notify;
-pub mod rebuild;
-mod rescans;
-mod work;
+mod board_builder;
+mod control_handler;
+mod disk_space;
+mod engine_thread;
+mod rescan_results;
+mod systemd;
+pub mod window_rebuild;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -24,15 +24,19 @@ use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::cli::log::LogFilter;
-use crate::clock::{self, Clock, System, TimeSource};
+use crate::clock::{
+    Clock, System, TimeSource, {self},
+};
 use crate::config::Config;
 use crate::control::{ControlCounts, End, ErrorCode, Failure, Listener, Request, Row};
-use crate::hot::{Hot, LogFeed};
+use crate::daemon::engine_thread::{Order, Work};
+use crate::logging::LogFilter;
 use crate::model::view::ClockTrust;
 use crate::scan::{Counts, Scanner};
-use crate::scanlog::{self, Recorder};
-use work::{Order, Work};
+use crate::scan_log::{
+    Recorder, {self},
+};
+use crate::state::{Hot, LogFeed};
 
 /// Requests and archive orders that wait for the engine; each waits for its
 /// answer, so this is more than there can be askers.
@@ -51,7 +55,7 @@ pub struct Daemon {
     scanner: Scanner,
     work: tokio::task::JoinHandle<anyhow::Result<()>>,
     control: Option<(oneshot::Sender<()>, tokio::task::JoinHandle<()>)>,
-    beat: Arc<work::Beat>,
+    beat: Arc<engine_thread::Beat>,
 }
 
 /// What the tasks of a daemon share.
@@ -65,9 +69,9 @@ struct Shared {
     counts: Arc<Counts>,
     control: Arc<ControlCounts>,
     /// Results of rescans that their clients did not read in time.
-    rescans_dropped: rescans::Dropped,
+    rescans_dropped: rescan_results::Dropped,
     /// `None`: no archive is configured.
-    archive: Mutex<Option<archive::Worker>>,
+    archive: Mutex<Option<archive_task::Worker>>,
     /// New scan settings on their way to the scanner.
     reload_scan: mpsc::Sender<crate::scan::ScanSettings>,
 }
@@ -84,20 +88,20 @@ pub fn run(config: Config, file: Option<PathBuf>, log: LogFilter) -> anyhow::Res
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut hangup = signal(SignalKind::hangup())?;
         let mut daemon = Daemon::start(config, file, Some(log)).await?;
-        notify::ready();
+        systemd::ready();
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "ready");
-        let watchdog = notify::Watchdog::start(daemon.beat.clone());
+        let watchdog = systemd::Watchdog::start(daemon.beat.clone());
         let ended = loop {
             tokio::select! {
                 _ = terminate.recv() => break None,
                 _ = interrupt.recv() => break None,
                 _ = hangup.recv() => {
-                    notify::reloading();
+                    systemd::reloading();
                     match daemon.shared.reload().await {
                         Ok(end) => end.notes.iter().for_each(|note| tracing::info!("{note}")),
                         Err(failure) => tracing::error!("{failure}; the old configuration stays"),
                     }
-                    notify::ready();
+                    systemd::ready();
                 }
                 ended = &mut daemon.work => break Some(ended),
             }
@@ -106,7 +110,7 @@ pub fn run(config: Config, file: Option<PathBuf>, log: LogFilter) -> anyhow::Res
             // The engine ends only when it is told to, or cannot go on.
             return ended.context("the engine's thread died")?.context("the engine cannot go on");
         }
-        notify::stopping();
+        systemd::stopping();
         tracing::info!("stopping");
         let result = daemon.stop().await;
         drop(watchdog);
@@ -139,13 +143,13 @@ impl Daemon {
             .map(|settings| {
                 let path = settings.path.clone();
                 let recorder = Recorder::open(settings).context("cannot record scans (setting record)")?;
-                rebuild::prepare(&mut hot.engine, Some(&path));
+                window_rebuild::prepare(&mut hot.engine, Some(&path));
                 catch_up(&mut hot, &path)?;
                 anyhow::Ok(recorder)
             })
             .transpose()?;
         if recorder.is_none() {
-            rebuild::prepare(&mut hot.engine, None);
+            window_rebuild::prepare(&mut hot.engine, None);
         }
         let clock = Arc::new(Clock::of(time, hot.engine.now_ms(), config.clock_settings()));
         hot.engine.replan(clock.now_ms());
@@ -168,12 +172,12 @@ impl Daemon {
             .context("cannot start the scanner: section [scan]")?;
 
         let (orders, orders_rx) = mpsc::channel(ORDERS_MAX);
-        let beat = Arc::new(work::Beat::default());
-        let rescans_dropped = rescans::Dropped::default();
+        let beat = Arc::new(engine_thread::Beat::default());
+        let rescans_dropped = rescan_results::Dropped::default();
         let work = Work::new(hot, recorder, clock.clone(), requests, &config, beat.clone(), rescans_dropped.clone());
         let work = tokio::task::spawn_blocking(move || work.run(orders_rx, outcomes));
 
-        let archive = archive::Worker::start(config.archive_settings(), orders.clone(), clock.clone());
+        let archive = archive_task::Worker::start(config.archive_settings(), orders.clone(), clock.clone());
         let (reload_scan, mut reload_scan_rx) = mpsc::channel(1);
         let shared = Arc::new(Shared {
             orders,
@@ -240,7 +244,7 @@ impl Daemon {
 /// Only the running file: a file is closed when all that it holds is committed. Older
 /// ones may hold later moments than the state has, if an admin has set recorded time back.
 fn catch_up(hot: &mut Hot, log: &Path) -> anyhow::Result<()> {
-    let mut tail = scanlog::tail(log, |url, t_ms| hot.engine.is_news(url, t_ms))?;
+    let mut tail = scan_log::tail(log, |url, t_ms| hot.engine.is_news(url, t_ms))?;
     let mut feed = LogFeed::beside();
     while let Some((url, outcome)) = tail.next_news(|url, t_ms| hot.engine.is_news(url, t_ms))? {
         feed.take(hot, url, outcome)?;
@@ -260,13 +264,13 @@ impl Shared {
     /// Another archive, or none, or one that is asked differently: the old
     /// worker writes what it can, then the new one begins.
     async fn reload_archive(&self, settings: crate::archive::ArchiveSettings) {
-        let same = |worker: &archive::Worker| *worker.settings() == settings;
+        let same = |worker: &archive_task::Worker| *worker.settings() == settings;
         let current = self.archive.lock().expect("nothing panics while it holds the archive").as_ref().map(same);
         if current.unwrap_or(!settings.is_on()) {
             return;
         }
         self.stop_archive().await;
-        let worker = archive::Worker::start(settings, self.orders.clone(), self.clock.clone());
+        let worker = archive_task::Worker::start(settings, self.orders.clone(), self.clock.clone());
         *self.archive.lock().expect("nothing panics while it holds the archive") = worker;
     }
 

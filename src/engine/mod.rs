@@ -6,61 +6,52 @@
 //! to the store before the next event; everything since the last one is in it,
 //! so a crash in between loses only what nobody was told of.
 
-mod admin;
 mod boards;
-mod close;
-mod correct;
-mod forget;
-mod jobs;
-mod lag;
+mod corrections;
+mod lag_histogram;
+mod names;
 mod online;
-mod plan;
+mod outbox;
 mod player_windows;
-mod players;
-mod positions;
-mod rebuild;
-mod reopen;
-mod reorder;
 mod rows;
-mod screening;
+mod servers;
 mod settings;
-mod shelf;
+mod snapshot;
 mod tags;
-mod takeover;
-mod time;
-mod track;
 mod view;
+mod week_close;
 mod windows;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use rustc_hash::{FxHashMap, FxHashSet};
+pub use settings::EngineSettings;
+pub use view::ViewError;
 
+pub use crate::engine::boards::build::{Plan, WindowSource, Workers};
+use crate::engine::boards::cache;
+pub use crate::engine::boards::cache::{Group, WindowBoards};
+pub use crate::engine::boards::query::BoardAnswer;
+pub use crate::engine::corrections::forget::Forgotten;
+pub use crate::engine::corrections::reset_time::TimeReset;
+pub use crate::engine::corrections::{CorrectError, Gone, Merged};
+pub use crate::engine::servers::{Added, AdminError, RescanWhich};
+use crate::engine::week_close::reopen;
+pub use crate::engine::week_close::reopen::ReopenError;
+pub use crate::engine::windows::import::{Made, TakeOver};
+use crate::model::calendar::Calendar;
 use crate::model::commit::{Corrections, MapRowKey, Meta, RowKey, WeekPhase, WeekState};
 use crate::model::name::Name;
-use crate::model::packed::PackedRow;
+use crate::model::packed_row::PackedRow;
 use crate::model::row::{BestPositions, MapRow, PlayerWindow, WeekRow};
 use crate::model::server::{Class, PlayerRecord, SeriesRecord, ServerRecord};
 use crate::model::view::EngineCounts;
-use crate::model::week::Calendar;
 use crate::model::{
     Commit, Completeness, GameKey, MapKey, NameHash, OutboxEntry, OutboxKey, PlayerKey, ServerKey, ServerUrl, Snapshot,
     TagKey, WeekKey, WindowKey, WindowType,
 };
-use crate::rank::names::{ByName, NameFamily};
+use crate::rank::player_list::{ByName, NameFamily};
 use crate::schedule::Schedule;
-
-pub use admin::{Added, AdminError, RescanWhich};
-pub use boards::BoardAnswer;
-pub use correct::{CorrectError, Gone, Merged};
-pub use forget::Forgotten;
-pub use plan::{Plan, WindowSource, Workers};
-pub use reopen::ReopenError;
-pub use settings::EngineSettings;
-pub use shelf::{Group, WindowBoards};
-pub use takeover::{Made, TakeOver};
-pub use time::TimeReset;
-pub use view::ViewError;
 
 /// What the engine reads of committed state. Reads see every applied commit.
 pub trait Source {
@@ -257,14 +248,14 @@ pub struct Engine {
     schedule: Schedule,
     notices: VecDeque<Notice>,
     counts: EngineCounts,
-    lags: lag::LagHistogram,
+    lags: lag_histogram::LagHistogram,
     online: online::Online,
-    closing: Option<close::Closing>,
+    closing: Option<week_close::Closing>,
     /// Weeks that end later are not closed, Unix ms: whoever knows the clock sets it.
     close_until_ms: i64,
     reopening: Option<reopen::Reopening>,
     /// A week of a server that is being archived in parts.
-    long_week: Option<jobs::LongWeek>,
+    long_week: Option<outbox::LongWeek>,
     long_weeks_begun: u64,
     /// Servers that had a tag which was dropped, and are not written since.
     untagged: BTreeSet<ServerKey>,
@@ -285,10 +276,10 @@ struct Books {
     tags: KeyTable,
     /// The windows that snapshots are credited to now.
     windows: windows::Now,
-    names: players::Names,
+    names: names::Names,
     player_windows: player_windows::PlayerWindows,
     memory: Memory,
-    shelf: shelf::Shelf,
+    shelf: cache::Shelf,
     /// Types of windows that are not as the state had them.
     renewed: Vec<WindowType>,
     /// Windows that are being taken over: some of their rows are here already.
@@ -312,7 +303,7 @@ struct Pending {
     games: Vec<(GameKey, String)>,
     maps: Vec<(MapKey, String)>,
     tags: Vec<(TagKey, String)>,
-    players: players::WaitingPlayers,
+    players: names::WaitingPlayers,
     servers: FxHashSet<ServerKey>,
     series: FxHashSet<ServerKey>,
     rows: FxHashMap<(WindowKey, ServerKey), BTreeMap<PlayerKey, PackedRow>>,
@@ -415,9 +406,9 @@ impl Engine {
             schedule: Schedule::new(settings.intervals),
             notices: VecDeque::new(),
             counts: EngineCounts::default(),
-            lags: lag::LagHistogram::default(),
+            lags: lag_histogram::LagHistogram::default(),
             online: online::Online::default(),
-            closing: loaded.closed.map(|(week, closed)| close::Closing::new(week, closed)),
+            closing: loaded.closed.map(|(week, closed)| week_close::Closing::new(week, closed)),
             close_until_ms: i64::MAX,
             reopening: None,
             long_week: None,
@@ -431,12 +422,12 @@ impl Engine {
                 tags: KeyTable::load(loaded.tags.into_iter().map(|(k, n)| (k.0, n))).with_keys(next_tag),
                 windows: windows::Now::default(),
                 names: match meta.next_player {
-                    1 => players::Names::of_empty_store(),
-                    _ => players::Names::default(),
+                    1 => names::Names::of_empty_store(),
+                    _ => names::Names::default(),
                 },
                 player_windows: player_windows::PlayerWindows::default(),
                 memory: Memory::default(),
-                shelf: shelf::Shelf::default(),
+                shelf: cache::Shelf::default(),
                 renewed: Vec::new(),
                 brought: Vec::new(),
                 pending: Pending::default(),

@@ -3,8 +3,8 @@
 use crate::board::order::{LowIsBetter, Orders, Tie};
 use crate::board::window::Windows;
 use crate::model::ScopeName;
-use crate::model::order::OwnOrders;
-use crate::model::week::Calendar;
+use crate::model::board_order::OwnOrders;
+use crate::model::calendar::Calendar;
 use crate::rank::Rules;
 use crate::schedule::{CLASS1_PLAYERS_MIN, Intervals};
 

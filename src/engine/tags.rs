@@ -9,8 +9,8 @@
 
 use std::collections::BTreeSet;
 
-use super::shelf::Group;
 use super::{AdminError, Books, Engine};
+use crate::engine::boards::cache::Group;
 use crate::limits::TAGS_MAX;
 use crate::model::{ServerKey, ServerUrl, TagKey};
 

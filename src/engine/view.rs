@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::boards::order_view;
 use super::{Engine, Slot, Source};
 use crate::board::BadCursor;
-use crate::board::query::Stale;
-use crate::board::shown::shown;
-
+use crate::board::score_unit::shown;
+use crate::board::tree::lookup::Stale;
+use crate::engine::boards::query::order_view;
 use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::name::{ColourCodes, normalise};
 use crate::model::row::{Ranking, WeekRow};
@@ -15,8 +14,10 @@ use crate::model::view::{
     BestView, EngineCounts, EngineStatus, MapShare, PlayerListed, PlayerView, PlayerWeekView, SeriesView, ServerDetail,
     ServerSummary, Top, TopRow, WeekStatus,
 };
-use crate::model::{GameKey, PlayerKey, ServerKey, ServerUrl, WeekKey, week};
-use crate::series::{self, slots};
+use crate::model::{GameKey, PlayerKey, ServerKey, ServerUrl, WeekKey, calendar};
+use crate::series::{
+    slots, {self},
+};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError<E: std::error::Error + 'static> {
@@ -65,13 +66,13 @@ impl Engine {
     pub fn status(&self) -> EngineStatus {
         let mut status = EngineStatus {
             now_ms: self.now_ms(),
-            week: week::label(self.books.calendar.week(self.now_ms())),
+            week: calendar::label(self.books.calendar.week(self.now_ms())),
             weeks: self
                 .books
                 .meta
                 .weeks
                 .iter()
-                .map(|s| WeekStatus { week: week::label(s.week), phase: s.phase })
+                .map(|s| WeekStatus { week: calendar::label(s.week), phase: s.phase })
                 .collect(),
             in_flight: self.schedule.in_flight() as u64,
             players_known: u64::from(self.books.meta.next_player.saturating_sub(1 + self.books.meta.players_gone)),
@@ -170,7 +171,7 @@ impl Engine {
         let board = orders.board(&rows, ranking);
         let mut top = Top {
             server: url.as_str().to_owned(),
-            week: week::label(week),
+            week: calendar::label(week),
             ranking,
             order: order_view(orders.order(ranking)),
             closed: self.is_closed(week),
@@ -230,7 +231,7 @@ impl Engine {
                         server: self.url_text(server),
                         ranking,
                         position,
-                        week: week::label(week),
+                        week: calendar::label(week),
                     }));
                 }
             }
@@ -283,12 +284,12 @@ impl Engine {
 
     pub(super) fn week_at_hand<E: std::error::Error + 'static>(&self, label: &str) -> Result<WeekKey, ViewError<E>> {
         let weeks = &self.books.meta.weeks;
-        let found = week::parse_label(label).ok().filter(|week| weeks.iter().any(|state| state.week == *week));
+        let found = calendar::parse_label(label).ok().filter(|week| weeks.iter().any(|state| state.week == *week));
         found.ok_or_else(|| ViewError::UnknownWeek {
             week: label.to_owned(),
             at_hand: match weeks.is_empty() {
                 true => "none".to_owned(),
-                false => weeks.iter().map(|s| week::label(s.week)).collect::<Vec<_>>().join(", "),
+                false => weeks.iter().map(|s| calendar::label(s.week)).collect::<Vec<_>>().join(", "),
             },
         })
     }
@@ -306,7 +307,7 @@ impl Engine {
     ) -> PlayerWeekView {
         let ranked = Ranking::ALL.into_iter().filter_map(|ranking| Some((ranking, positions[ranking as usize]?)));
         PlayerWeekView {
-            week: week::label(week),
+            week: calendar::label(week),
             server: self.url_text(server),
             measured_ms: row.measured_ms,
             starts: row.starts,

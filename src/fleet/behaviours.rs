@@ -11,8 +11,8 @@ use std::str::FromStr;
 
 use super::faults::{SharesError, read_shares};
 use super::games::{Family, Nature, SPECTATOR_GAMES};
-use super::names::Person;
 use super::rng::{mix, unit};
+use crate::fleet::population::Person;
 use crate::model::Player;
 
 /// What is special about a server.

@@ -8,10 +8,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::model::Snapshot;
-
 use super::rng::mix;
 use super::world::World;
+use crate::model::Snapshot;
 
 const BUSY_MS: i64 = 120_000;
 const QUIET_MS: i64 = 600_000;

@@ -15,7 +15,7 @@ pub mod behaviours;
 pub mod faults;
 pub mod games;
 pub mod history;
-pub mod names;
+pub mod population;
 pub mod rng;
 pub mod serve;
 pub mod truth;

@@ -10,7 +10,9 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
-use std::io::{self, IoSlice, IoSliceMut, Write};
+use std::io::{
+    IoSlice, IoSliceMut, Write, {self},
+};
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -24,14 +26,15 @@ use nix::sys::socket::{
     ControlMessage, ControlMessageOwned, MsgFlags, SockaddrIn, recvmsg, sendmsg, setsockopt, sockopt,
 };
 
-use super::address;
 use super::behaviours::Behaviour;
 use super::faults::{FORGED_NAME, FORGED_POINTS, Fault, Forgery, Sending, Shares, distort, is_lost};
 use super::games::Family;
 use super::rng::{Rng, mix};
-use super::truth;
-use super::wire::{self, Datagrams, Query, Variant};
+use super::wire::{
+    Datagrams, Query, Variant, {self},
+};
 use super::world::World;
+use super::{address, truth};
 use crate::model::{Player, Snapshot};
 
 /// Queries taken from a socket at one go, between two looks at the heap.
@@ -558,10 +561,11 @@ fn count(counter: &AtomicU64, by: u64) {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use super::*;
     use crate::fleet::world;
     use crate::model::name::decode;
-    use std::net::SocketAddr;
 
     fn fleet(servers: u32, speed: f64, faults: Shares) -> Fleet {
         let world = World::new(world::Settings { servers, activity: 3.0, ..world::Settings::default() });

@@ -7,12 +7,14 @@
 //! multiple of the tick, except at a week's first moment and at the start.
 
 use std::collections::VecDeque;
-use std::io::{self, Write};
+use std::io::{
+    Write, {self},
+};
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::names::Person;
+use crate::fleet::population::Person;
 use crate::model::WeekKey;
 
 /// What one person did on one server in one week.

@@ -7,11 +7,10 @@
 
 use std::io::Write;
 
-use crate::model::name::decode;
-use crate::model::{Player, Snapshot};
-
 use super::games::{Family, Nature};
 use super::rng::{Rng, mix};
+use crate::model::name::decode;
+use crate::model::{Player, Snapshot};
 
 const F4: [u8; 4] = [0xFF; 4];
 const INFO_QUERY: &[u8] = b"\xFF\xFF\xFF\xFFTSource Engine Query\0";
@@ -392,10 +391,11 @@ fn pack(reply: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
     use crate::fleet::games::Mixture;
     use crate::model::Completeness;
-    use std::io::Read;
 
     fn player(name: &str, points: i64, ping: i32, connected_ms: u64) -> Player {
         Player {

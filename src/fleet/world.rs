@@ -14,15 +14,18 @@
 //! come. Bots fill up while someone is there. Some servers are special
 //! ([`super::behaviours`]).
 
-use crate::model::name::{ColourCodes, normalise};
-use crate::model::week::{self, Calendar};
-use crate::model::{Completeness, Player, Snapshot, WeekKey};
-
-use super::behaviours::{self, Behaviour, Behaviours, GENERIC_NAME};
+use super::behaviours::{
+    Behaviour, Behaviours, GENERIC_NAME, {self},
+};
 use super::games::{Family, Mixture, Nature, Rotation};
-use super::names::{BOTS_MAX, Person, Population};
 use super::rng::{Rng, mix};
 use super::truth::{Deeds, Final, Ledger, TruthLine};
+use crate::fleet::population::{BOTS_MAX, Person, Population};
+use crate::model::calendar::{
+    Calendar, {self},
+};
+use crate::model::name::{ColourCodes, normalise};
+use crate::model::{Completeness, Player, Snapshot, WeekKey};
 
 /// Time from one step of a server to the next, ms.
 pub const TICK_MS: i64 = 10_000;
@@ -300,7 +303,7 @@ impl World {
         deeds.sort_unstable_by_key(|(key, _)| *key);
         lines.extend(deeds.into_iter().map(|((week, person), deeds)| TruthLine::Player {
             server: url.clone(),
-            week: week::label(week),
+            week: calendar::label(week),
             person: person.0,
             name: shown(person).to_owned(),
             normalised: normalise(shown(person), codes),
@@ -701,8 +704,9 @@ impl Present {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::collections::HashMap;
+
+    use super::*;
 
     const START_MS: i64 = 1_763_931_600_000; // Sunday, not a whole tick of any server
     const HOUR_MS: i64 = 3_600_000;
@@ -831,7 +835,7 @@ mod tests {
         let mut both = 0;
         for (server, first) in first.iter().enumerate() {
             let weeks = |books: &Ledger, week: &str| {
-                let of_week = |((w, _), _): &(&(WeekKey, Person), &Deeds)| week::label(*w) == week;
+                let of_week = |((w, _), _): &(&(WeekKey, Person), &Deeds)| calendar::label(*w) == week;
                 books
                     .deeds
                     .iter()

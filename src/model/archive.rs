@@ -7,10 +7,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::key::{GameKey, MapKey, PlayerKey, ServerKey, WeekKey};
 use super::server::SeriesRecord;
 use super::view::ScreenedView;
-use super::week;
+use crate::model::calendar;
+use crate::model::keys::{GameKey, MapKey, PlayerKey, ServerKey, WeekKey};
 
 /// A thing to be archived. The order is the order of archiving: names before
 /// what refers to them.
@@ -121,7 +121,7 @@ impl std::fmt::Display for ResyncCursor {
             ResyncCursor::Server(key) => write!(f, "servers, key {key}"),
             ResyncCursor::Player(key) => write!(f, "players, key {key}"),
             ResyncCursor::Week { week: WeekKey(0), .. } => f.write_str("weeks"),
-            ResyncCursor::Week { week, server } => write!(f, "week {}, server key {server}", week::label(*week)),
+            ResyncCursor::Week { week, server } => write!(f, "week {}, server key {server}", calendar::label(*week)),
             ResyncCursor::End => f.write_str("end"),
         }
     }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::archive::{OutboxKey, Resync};
-use super::forgotten::NameHash;
-use super::key::{GameKey, MapKey, PlayerKey, ServerKey, TagKey, WeekKey};
-use super::order::OwnOrders;
-use super::packed::PackedRow;
 use super::row::{BestPositions, MapRow, PlayerWindow};
 use super::server::{PlayerRecord, SeriesRecord, ServerRecord};
 use super::window::{WindowKey, WindowType};
+use crate::model::board_order::OwnOrders;
+use crate::model::keys::{GameKey, MapKey, PlayerKey, ServerKey, TagKey, WeekKey};
+use crate::model::name_hash::NameHash;
+use crate::model::packed_row::PackedRow;
 
 /// The few numbers that belong to the whole state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,8 +6,8 @@ use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::key::{GameKey, ServerKey, TagKey, WeekKey};
 use crate::limits::{BEST_MAX, REOPEN_WEEKS};
+use crate::model::keys::{GameKey, ServerKey, TagKey, WeekKey};
 
 /// The five rankings, in the order in which they are always listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -5,11 +5,11 @@ use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::key::{GameKey, MapKey, PlayerKey, TagKey, WeekKey};
 use super::name::Name;
 use super::row::{MapRow, WeekRow};
 use super::url::ServerUrl;
 use super::window::WindowKey;
+use crate::model::keys::{GameKey, MapKey, PlayerKey, TagKey, WeekKey};
 
 /// Scan classes 1 to 7 (RULES section 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -166,7 +166,7 @@ pub struct Unchanged {
 /// Keys handed out for a server's sake on one day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Introduced {
-    /// Local day as [`super::week::Calendar::day`] numbers them.
+    /// Local day as [`crate::model::calendar::Calendar::day`] numbers them.
     pub day: i64,
     pub games: u32,
     pub maps: u32,

@@ -1,6 +1,6 @@
 //! A snapshot: what one scan of one server revealed (RULES section 1).
 //!
-//! Made by `proto` from reply bytes or by `scanlog` from a line; consumed by
+//! Made by `proto` from reply bytes or by `scan_log` from a line; consumed by
 //! the engine. Text is already Unicode; names still carry their colour codes.
 
 use serde::{Deserialize, Serialize};

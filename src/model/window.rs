@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::key::WeekKey;
+use crate::model::keys::WeekKey;
 
 /// What regular stretch a window is one of. Numbers below [`WindowType::CUSTOM_MIN`]
 /// are built in; the others are given by the config.

@@ -10,18 +10,20 @@
 //!
 //! A new protocol is a file beside this one and a line in [`PROTOCOLS`].
 
+pub mod a2s;
 pub mod cursor;
-mod find;
 pub mod nonce;
 pub mod quake3;
-pub mod source;
+mod scheme;
+
+pub use nonce::{Nonce, NonceKey};
 
 use crate::limits;
 use crate::model::Snapshot;
-use crate::model::name::{self, Name};
-
-pub use find::{FindError, parse_url};
-pub use nonce::{Nonce, NonceKey};
+use crate::model::name::{
+    Name, {self},
+};
+pub use crate::proto::scheme::{FindError, parse_url};
 
 /// One protocol that can be scanned, under its URL scheme.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +73,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         wire: Wire::Source,
         usual_ports: &[27015, 27016],
         packets_usual: 3,
-        start: |_| Box::new(source::Query::new()),
+        start: |_| Box::new(a2s::Query::new()),
     },
 ];
 
@@ -220,8 +222,9 @@ pub fn points(raw: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn the_first_usual_port_is_the_default_of_the_scheme() {

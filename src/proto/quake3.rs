@@ -4,10 +4,9 @@
 //! Only `getstatus` is asked: ioquake3 pays `getinfo` from the same bucket of
 //! ten. The reply repeats our nonce as `challenge`; one that does not is ignored.
 
+use super::{Dialogue, Ignored, Nonce, ProtoError, Step, player_name, points, short_text};
 use crate::limits::{PLAYERS_MAX, POINTS_ABS_MAX};
 use crate::model::{Completeness, Player, Snapshot};
-
-use super::{Dialogue, Ignored, Nonce, ProtoError, Step, player_name, points, short_text};
 
 const HEADER: &[u8] = b"\xff\xff\xff\xffstatusResponse";
 
@@ -216,8 +215,9 @@ fn score(text: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     const NONCE: Nonce = Nonce(0x0123_4567_89ab_cdef);
 

@@ -8,16 +8,17 @@ pub mod clq1;
 pub mod clq2;
 pub mod elo;
 pub mod estimate;
-pub mod names;
+pub mod player_list;
 pub mod points;
 pub mod round;
 pub mod screen;
 
 pub use clq2::Quarter;
 pub use elo::EloRules;
-pub use names::NameRules;
 pub use round::RoundRules;
 pub use screen::ScreenRules;
+
+pub use crate::rank::player_list::NameRules;
 
 /// A server unseen for longer than this was invisible: everyone has left and
 /// entered (RULES section 3). Also the length of a CLQ1 segment (section 5).

@@ -9,14 +9,14 @@
 //! - [`budget`]: how fast. - [`timers`]: what is due. - [`resolve`]: host names.
 //! - [`socket`]: the system's side. - [`counts`]: what happened. - [`work`]: the task.
 
-pub mod budget;
-pub mod counts;
-pub mod resolve;
+pub mod counters;
+mod event_loop;
+pub mod rate_limit;
+pub mod resolver;
 pub mod settings;
 pub mod socket;
 pub mod target;
 pub mod timers;
-mod work;
 
 use std::io;
 use std::sync::Arc;
@@ -25,12 +25,11 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::model::{ServerKey, ServerUrl, Snapshot};
-use crate::proto::counted;
-
-pub use self::counts::{Counts, CountsView};
 pub use self::settings::{ScanSettings, SettingsError};
 pub use self::target::Cidr;
+use crate::model::{ServerKey, ServerUrl, Snapshot};
+use crate::proto::counted;
+pub use crate::scan::counters::{Counts, CountsView};
 
 /// What time it is, Unix ms. Only `clock` knows how to tell.
 pub type Now = Arc<dyn Fn() -> i64 + Send + Sync>;
@@ -152,7 +151,7 @@ impl Scanner {
         settings.check().map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))?;
         let counts = Arc::new(Counts::default());
         let (orders, orders_rx) = mpsc::channel(4);
-        let work = work::Work::new(settings, requests, orders_rx, now, counts.clone())?;
+        let work = event_loop::Work::new(settings, requests, orders_rx, now, counts.clone())?;
         Ok(Scanner { counts, orders, task: tokio::spawn(work.run(outcomes)) })
     }
 

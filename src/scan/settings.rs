@@ -3,8 +3,10 @@
 use serde::Deserialize;
 
 use super::ScanMode;
-use super::target::{self, Cidr};
-use super::work::{EXCEPTION_FACTOR, REST};
+use super::target::{
+    Cidr, {self},
+};
+use crate::scan::event_loop::{EXCEPTION_FACTOR, REST};
 
 /// Section `[scan]`. Every key is required: the shipped config is the default.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

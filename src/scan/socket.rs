@@ -6,24 +6,27 @@
 //! count is read with each datagram: it is our loss, not a server's silence.
 //! Port-unreachable messages are heard through the error queue (`IP_RECVERR`).
 
-use std::io::{self, IoSliceMut};
+use std::io::{
+    IoSliceMut, {self},
+};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::libc;
-use nix::sys::socket::{self as sys, ControlMessageOwned, MsgFlags, SockaddrStorage, sockopt};
+use nix::sys::socket::{
+    ControlMessageOwned, MsgFlags, SockaddrStorage, sockopt, {self as sys},
+};
 use socket2::{Domain, Protocol, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::limits::DATAGRAM_BYTES_MAX;
-
 use super::Now;
-use super::counts::Counts;
+use crate::limits::DATAGRAM_BYTES_MAX;
+use crate::scan::counters::Counts;
 
 /// Datagrams between the receivers and the one who reads them. A burst of
 /// replies fits; more than this waits in the kernel's buffers.

@@ -7,10 +7,11 @@ use std::str::FromStr;
 
 use serde::Deserialize;
 
-use crate::model::ServerUrl;
-use crate::proto::{self, PROTOCOLS, Protocol};
-
 use super::ScanMode;
+use crate::model::ServerUrl;
+use crate::proto::{
+    PROTOCOLS, Protocol, {self},
+};
 
 /// One protocol on one port.
 #[derive(Clone, Copy, Debug)]

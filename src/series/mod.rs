@@ -3,7 +3,7 @@
 //! Floor 1: pure. A series is a run of coded means, oldest first, with the
 //! start of its newest slot beside it.
 
-pub mod code;
+pub mod log_code;
 pub mod slots;
 
 use crate::model::ServerRecord;

@@ -2,10 +2,9 @@
 //! hours, hours days, days weeks (RULES section 10).
 
 use crate::model::WeekKey;
+use crate::model::calendar::Calendar;
 use crate::model::server::{SeriesRecord, SeriesSums};
-use crate::model::week::Calendar;
-
-use super::code::{decode, encode, pack_13, unpack_13};
+use crate::series::log_code::{decode, encode, pack_13, unpack_13};
 
 pub const SLOT_MS: i64 = 600_000;
 pub const HOUR_MS: i64 = 3_600_000;

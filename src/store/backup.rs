@@ -11,7 +11,9 @@
 //! A backup is a state directory as any other. It is made beside its place, under
 //! the name `DIR.partial`, and gets its name when all of it is on disk.
 
-use std::fs::{self, File};
+use std::fs::{
+    File, {self},
+};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -19,8 +21,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::tree::Tree;
-use super::{Store, StoreError, copy, files, keys, lock, open_database};
+use super::{Store, StoreError, keys, open_database};
 use crate::model::commit::Meta;
+use crate::store::dir::{files, lock, read_copy};
 
 /// Bytes that are copied before they are written to the disk and the copying pauses:
 /// a commit beside it waits for no more than that.
@@ -316,7 +319,7 @@ pub fn restore(backup: &Path, state: &Path, cache_bytes: u64) -> Result<Restored
 /// Copies the state files, and opens the copy to see that it can be: what a crash
 /// left undone is done in it. Returns the latest moment of the state.
 fn copy_checked(from: &Path, to: &Path, cache_bytes: u64) -> Result<i64, StoreError> {
-    copy::into(from, to, &|| false)?;
+    read_copy::into(from, to, &|| false)?;
     let opened = Store::open_at(to, to, cache_bytes, lock::WAIT).and_then(|mut store| store.load());
     let now_ms = opened.map_err(|error| error.of_original(to, from))?.meta.now_ms;
     lock::patiently(to, lock::WAIT, || Ok((!lock::is_held(to)?).then_some(())))?;
@@ -387,7 +390,7 @@ fn sync_parent(dir: &Path) -> Result<(), StoreError> {
 pub(super) mod tests {
     use super::*;
     use crate::model::commit::{Commit, RowKey};
-    use crate::model::packed::PackedRow;
+    use crate::model::packed_row::PackedRow;
     use crate::model::{GameKey, PlayerKey, ServerKey, WeekKey, WeekRow};
     use crate::store::StoreSettings;
 

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::tree::{Tree, VERSION};
-use super::{StoreError, keys, leaf};
+use super::{StoreError, keys};
+use crate::store::tree::leaf;
 
 /// Twice what a leaf has otherwise: sled takes half the time, and the first change of
 /// a leaf makes two of it.

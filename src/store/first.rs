@@ -5,7 +5,9 @@
 //! crash left of the rest is let go by the next start. The mark tells that there may
 //! be such. Of 10 million rows it spares 2.4 GB of redo file, and 4 of 28 s.
 
-use std::fs::{self, File};
+use std::fs::{
+    File, {self},
+};
 use std::path::{Path, PathBuf};
 
 pub(super) fn path(dir: &Path) -> PathBuf {

@@ -8,21 +8,16 @@
 //! (`leaf`, `tree`).
 
 mod backup;
-mod changed;
 mod changes;
-mod compact;
-mod copy;
+mod compaction;
 mod corrections;
-mod files;
+mod dir;
 mod fill;
 mod first;
 mod keys;
-mod leaf;
-mod lock;
-mod mend;
 mod migrate;
-mod read;
 mod redo;
+mod source;
 mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,15 +26,16 @@ use std::time::Duration;
 
 pub use backup::{BackupSource, BackupSummary, BackupTarget, LastChanges, Restored, backup_closed, restore};
 use changes::{Changes, Put};
-pub use compact::CompactSettings;
-use compact::Compaction;
 use fill::Fill;
-use tree::{Change, Tree, VERSION, corrupt};
 
 use crate::engine::Loaded;
 use crate::model::commit::{Commit, Meta, WeekPhase, WeekState};
 use crate::model::server::{SeriesRecord, ServerRecord};
 use crate::model::{GameKey, MapKey, OutboxKey, ServerKey, TagKey, WindowKey};
+pub use crate::store::compaction::CompactSettings;
+use crate::store::compaction::Compaction;
+use crate::store::dir::{files, lock, read_copy, repair};
+use crate::store::tree::{Change, Tree, VERSION, corrupt};
 
 /// Most records of one batch.
 const RECORDS_PER_BATCH: usize = 4_096;
@@ -140,10 +136,10 @@ impl Store {
     /// way. It shows what was committed when it was opened. Waits some seconds while
     /// another process has the directory open, or until that `is_in_vain`.
     pub fn read(path: &Path, cache_bytes: u64, is_in_vain: &dyn Fn() -> bool) -> Result<Store, StoreError> {
-        let copy = copy::private(path, is_in_vain)?;
+        let copy = read_copy::private(path, is_in_vain)?;
         let mut store = Store::open_at(copy.path(), path, cache_bytes, lock::WAIT)
             .map_err(|error| error.of_original(copy.path(), path))?;
-        copy::shrink(copy.path())?;
+        read_copy::shrink(copy.path())?;
         store._copy = Some(copy);
         Ok(store)
     }
@@ -153,13 +149,13 @@ impl Store {
         let mut notes = Vec::new();
         let db = lock::patiently(dir, wait, || {
             let database = files::database(dir)?;
-            let Some(more) = mend::mend(&database)? else { return Ok(None) };
+            let Some(more) = repair::mend(&database)? else { return Ok(None) };
             notes.extend(more);
             let db = open_database(&database, cache_bytes)?;
             // Before it was locked, another process may have compacted it and ended.
             Ok(db.filter(|_| files::database(dir).is_ok_and(|now| now == database)))
         })?;
-        mend::settle(&files::database(dir)?)?;
+        repair::settle(&files::database(dir)?)?;
         files::remove_other_databases(dir)?;
         notes.iter().for_each(|note| tracing::warn!("{note}"));
         let tree = Tree::new(db, shown);
@@ -407,7 +403,7 @@ mod tests {
     use super::*;
     use crate::engine::Source;
     use crate::model::commit::RowKey;
-    use crate::model::packed::PackedRow;
+    use crate::model::packed_row::PackedRow;
     use crate::model::{PlayerKey, WeekKey, WeekRow};
 
     fn open(path: &Path) -> Store {

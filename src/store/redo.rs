@@ -12,7 +12,9 @@
 //! `magic, version, (key len u32, key, value len u32 or MAX for a removal, value)*, crc32`,
 //! little-endian. The version is that of the values' layout (`tree::VERSION`).
 
-use std::fs::{self, File};
+use std::fs::{
+    File, {self},
+};
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 

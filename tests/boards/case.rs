@@ -1,15 +1,17 @@
 //! One small state for one case: scans that are written down as a log, so that
 //! the oracle can be asked about them; time that goes on; settings that change.
 
-use clqd::board::shown::shown;
-use clqd::board::window::{self, Windows};
+use clqd::board::score_unit::shown;
+use clqd::board::window::{
+    Windows, {self},
+};
 use clqd::engine::{BoardAnswer, EngineSettings, Event, Source, ViewError};
-use clqd::hot::Hot;
-use clqd::model::board_view::{BoardName, BoardQuestion, WindowPhase};
+use clqd::model::calendar::Calendar;
 use clqd::model::row::Ranking;
-use clqd::model::week::Calendar;
+use clqd::model::view::board::{BoardName, BoardQuestion, WindowPhase};
 use clqd::model::{ServerUrl, WindowKey};
-use clqd::scanlog;
+use clqd::scan_log;
+use clqd::state::Hot;
 use clqd::store::StoreError;
 
 use crate::compare;
@@ -98,7 +100,7 @@ impl Case {
 
     pub fn scan(&mut self, t_ms: i64, server: &str, players: &[(&str, i64)]) {
         let line = line(t_ms, server, players);
-        let (url, outcome) = scanlog::parse(&line).expect("a line");
+        let (url, outcome) = scan_log::parse(&line).expect("a line");
         self.hot().handle(Event::Observed { url, outcome }).expect("a store");
         self.log += &line;
     }

@@ -3,16 +3,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use clqd::board::set::Direction;
-use clqd::board::shown::shown;
-use clqd::board::window::{self, WindowSpec};
-use clqd::board::{Place, order::Tie};
+use clqd::board::Place;
+use clqd::board::order::Tie;
+use clqd::board::score_unit::shown;
+use clqd::board::tree::Direction;
+use clqd::board::window::{
+    WindowSpec, {self},
+};
 use clqd::engine::EngineSettings;
-use clqd::hot::Hot;
-use clqd::model::board_view::{BoardName, WindowListed};
 use clqd::model::row::Ranking;
 use clqd::model::scope::ScopeName;
+use clqd::model::view::board::{BoardName, WindowListed};
 use clqd::model::{PlayerKey, ServerUrl, WindowKey, WindowType};
+use clqd::state::Hot;
 
 use crate::oracle::compare::Segments;
 use crate::oracle::{Oracle, Row, Scope, Stretches};

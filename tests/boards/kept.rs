@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clqd::board::window::{label, parse};
 use clqd::model::WindowKey;
-use clqd::model::board_view::{BoardQuestion, BoardRow};
 use clqd::model::row::Ranking;
+use clqd::model::view::board::{BoardQuestion, BoardRow};
 
 use crate::case::{A, B, C, Case, HOUR_MS, MINUTE_MS, ms, name};
 
@@ -81,7 +81,7 @@ fn the_other_end_comes_first() {
     assert!(at_hand.iter().map(|(name, score, _)| (name, score)).eq(high.iter().map(|(name, score)| (name, score))));
     assert!(case.ask(&board, &after).is_ok(), "the board of before answers");
     let plan = case.hot().engine.plan_boards(day());
-    let made = clqd::hot::build_boards(&plan, &case.hot().store.reader()).unwrap();
+    let made = clqd::state::build_boards(&plan, &case.hot().store.reader()).unwrap();
     assert!(case.ask(&board, &after).is_ok(), "until the other is there");
     case.hot().engine.shelve(made);
     assert!(case.hot().engine.windows_out_of_order().iter().all(|window| *window != day()));
@@ -95,7 +95,7 @@ fn the_other_end_comes_first() {
 
     // Boards that were planned by rules of before are not taken.
     let plan = case.hot().engine.plan_boards(day());
-    let made = clqd::hot::build_boards(&plan, &case.hot().store.reader()).unwrap();
+    let made = clqd::state::build_boards(&plan, &case.hot().store.reader()).unwrap();
     case.set_low(&[]);
     case.reload();
     case.hot().engine.shelve(made);
@@ -134,7 +134,7 @@ fn another_ranking_parts_equal_scores() {
     assert!(case.hot().engine.windows_out_of_order().contains(&day()));
     assert!(case.ask(&board, &after).is_ok(), "the board of before answers");
     let plan = case.hot().engine.plan_boards(day());
-    let made = clqd::hot::build_boards(&plan, &case.hot().store.reader()).unwrap();
+    let made = clqd::state::build_boards(&plan, &case.hot().store.reader()).unwrap();
     case.hot().engine.shelve(made);
     let stale = case.ask(&board, &after).unwrap_err().to_string();
     assert!(stale.contains("begin anew"), "{stale}");
@@ -150,7 +150,7 @@ fn another_ranking_parts_equal_scores() {
     case.check("parted by another ranking");
 
     // Positions that equal scores share are shared still, and time goes on.
-    let standing = BoardQuestion::Standing { player: clqd::model::board_view::PlayerName::Name("dee".to_owned()) };
+    let standing = BoardQuestion::Standing { player: clqd::model::view::board::PlayerName::Name("dee".to_owned()) };
     let BoardRow::Standing(dee) = &case.ask(&board, &standing).unwrap().rows[0] else { panic!("a standing") };
     let at = dee.place.unwrap();
     assert_eq!((at.position, at.competition, at.dense), (4, 1, 1));
@@ -169,10 +169,10 @@ fn boards_at_hand_learn_the_rules_of_a_new_game() {
     case.scan(t, A, &[("ann", 0)]);
     case.hot().commit_and_shelve(day()).unwrap();
     let plan = case.hot().engine.plan_boards(day());
-    let made = clqd::hot::build_boards(&plan, &case.hot().store.reader()).unwrap();
+    let made = clqd::state::build_boards(&plan, &case.hot().store.reader()).unwrap();
     let week = parse("2026-W47").expect("a label");
     let plan = case.hot().engine.plan_boards(week);
-    let made_of_week = clqd::hot::build_boards(&plan, &case.hot().store.reader()).unwrap();
+    let made_of_week = clqd::state::build_boards(&plan, &case.hot().store.reader()).unwrap();
     case.scan(t + MINUTE_MS, C, &[("ann", 0), ("bob", 0)]);
     case.scan(t + 2 * MINUTE_MS, C, &[("ann", 3), ("bob", 1)]);
     let first = |case: &mut Case| case.points("game:cstrike", DAY)[0].0.clone();
@@ -197,7 +197,7 @@ fn a_group_that_goes_leaves_the_others() {
     case.hot().engine.greylist(&url, Some("test".to_owned())).unwrap();
     case.hot().commit().unwrap();
     let plan = case.hot().engine.plan_boards(day());
-    let made = clqd::hot::build_boards(&plan, &case.hot().store.reader()).unwrap();
+    let made = clqd::state::build_boards(&plan, &case.hot().store.reader()).unwrap();
     case.hot().engine.shelve(made);
     assert!(all(&mut case, "tag:alone").iter().all(Vec::is_empty));
     assert!(all(&mut case, "game:cstrike").iter().all(Vec::is_empty));
@@ -218,9 +218,9 @@ fn boards_are_made_on_another_thread_while_scans_come_in() {
         let made = std::thread::scope(|scope| {
             let builder = scope.spawn(|| {
                 // As often as there is time for: what is made last is taken.
-                let mut made = clqd::hot::build_boards(&plan, &reader).unwrap();
+                let mut made = clqd::state::build_boards(&plan, &reader).unwrap();
                 while !done.load(Ordering::Acquire) {
-                    made = clqd::hot::build_boards(&plan, &reader).unwrap();
+                    made = clqd::state::build_boards(&plan, &reader).unwrap();
                 }
                 made
             });
@@ -240,7 +240,7 @@ fn boards_are_made_on_another_thread_while_scans_come_in() {
         case.hot().engine.shelve(made);
         let kept = Ranking::ALL.map(|ranking| case.board("game:baseq3", DAY, ranking));
         let plan = case.hot().engine.plan_boards(day());
-        let anew = clqd::hot::build_boards(&plan, &case.hot().store.reader()).unwrap();
+        let anew = clqd::state::build_boards(&plan, &case.hot().store.reader()).unwrap();
         case.hot().engine.shelve(anew);
         let anew = Ranking::ALL.map(|ranking| case.board("game:baseq3", DAY, ranking));
         assert_eq!(kept, anew, "round {round}");
@@ -275,7 +275,7 @@ fn an_answer_is_of_one_moment() {
                             assert!(place.at.position == position && place.at.score <= last, "{of}: {:?}", top.rows);
                             last = place.at.score;
                             // Score and position come together, and as in the list.
-                            let player = clqd::model::board_view::PlayerName::Key(place.player);
+                            let player = clqd::model::view::board::PlayerName::Key(place.player);
                             let standing = ask(BoardQuestion::Standing { player });
                             let [BoardRow::Standing(standing)] = &standing.rows[..] else { panic!("{standing:?}") };
                             assert_eq!((standing.place, standing.size), (Some(place.at), top.head.size));
@@ -294,7 +294,7 @@ fn an_answer_is_of_one_moment() {
                     let points = (n % 5) * 7;
                     let list = [("p1", points * (1 + n % 3)), ("p2", points), ("p3", points * 2)];
                     let line = crate::case::line(t_ms + more, server, &list);
-                    let (url, outcome) = clqd::scanlog::parse(&line).unwrap();
+                    let (url, outcome) = clqd::scan_log::parse(&line).unwrap();
                     hot.handle(clqd::engine::Event::Observed { url, outcome }).unwrap();
                 }
                 hot.commit().unwrap();
@@ -325,7 +325,7 @@ fn boards_go_with_their_window() {
     gone.iter().for_each(|window| case.hot().commit_and_shelve(*window).unwrap());
     assert!(gone.iter().all(|window| case.hot().engine.boards(*window).is_some()));
     let plan = case.hot().engine.plan_boards(gone[0]);
-    let made = clqd::hot::build_boards(&plan, &case.hot().store.reader()).unwrap();
+    let made = clqd::state::build_boards(&plan, &case.hot().store.reader()).unwrap();
     for weeks in 1..3 {
         rounds(&mut case, t + weeks * 7 * 24 * HOUR_MS, 5);
         case.settle(t + weeks * 7 * 24 * HOUR_MS + HOUR_MS);
@@ -335,7 +335,7 @@ fn boards_go_with_their_window() {
     // What was made meanwhile comes too late, and what is asked for, too.
     case.hot().engine.shelve(made);
     let plan = case.hot().engine.plan_boards(gone[0]);
-    let made = clqd::hot::build_boards(&plan, &case.hot().store.reader()).unwrap();
+    let made = clqd::state::build_boards(&plan, &case.hot().store.reader()).unwrap();
     case.hot().engine.shelve(made);
     assert!(gone.iter().all(|window| case.hot().engine.boards(*window).is_none()));
     let newest = parse("2026-W49").expect("a label");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use clqd::board::window::{Windows, label};
 use clqd::model::WindowKey;
-use clqd::model::week::Calendar;
+use clqd::model::calendar::Calendar;
 
 pub const MINUTE_MS: i64 = 60_000;
 pub const HOUR_MS: i64 = 60 * MINUTE_MS;

@@ -2,8 +2,8 @@
 
 use clqd::engine::Source;
 use clqd::model::archive::ResyncStep;
-use clqd::model::board_view::{BoardQuestion, WindowPhase};
 use clqd::model::row::Ranking;
+use clqd::model::view::board::{BoardQuestion, WindowPhase};
 use clqd::model::{PlayerKey, ServerKey, WeekKey};
 
 use crate::case::{A, B, C, Case, DAY_MS, HOUR_MS, MINUTE_MS, ms, name};

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use clqd::archive::{Ask, JobSource, SourceGone};
 use clqd::model::archive::{ListEntry, MapWeekArchive, PlayerSpan, PlayerWeekArchive, ServerArchive, WeekArchive};
+use clqd::model::calendar::{Calendar, label};
 use clqd::model::row::BestPositions;
 use clqd::model::server::{ScreenReason, SeriesRecord};
 use clqd::model::view::ScreenedView;
-use clqd::model::week::{Calendar, label};
 use clqd::model::{ArchiveJob, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, WeekKey};
 
 use super::Database;

@@ -11,9 +11,9 @@ use std::collections::HashMap;
 
 use clqd::engine::{EngineSettings, Event, Outcome};
 use clqd::fleet::rng::Rng;
-use clqd::hot::Hot;
-use clqd::model::week::{Calendar, label};
+use clqd::model::calendar::{Calendar, label};
 use clqd::model::{Completeness, Player, ServerUrl, Snapshot};
+use clqd::state::Hot;
 use clqd::store::StoreSettings;
 
 /// Monday 2025-11-24 00:00 UTC.

@@ -12,7 +12,9 @@ use clqd::fleet::address;
 use clqd::fleet::faults::{FORGED_NAME, FORGED_POINTS, Fault, Forgery, Sending, Shares, distort, is_lost};
 use clqd::fleet::games::Family;
 use clqd::fleet::rng::{Rng, mix};
-use clqd::fleet::wire::{self, Datagrams, Query, Variant};
+use clqd::fleet::wire::{
+    Datagrams, Query, Variant, {self},
+};
 use clqd::fleet::world::World;
 use clqd::model::Player;
 

@@ -6,14 +6,16 @@
 use std::io::Write;
 use std::path::Path;
 
-use clqd::answer::{answer, boards_needed};
 use clqd::board::window::{Shape, WindowSpec, Windows};
 use clqd::control::Request;
 use clqd::engine::{EngineSettings, Event, Outcome};
-use clqd::hot::Hot;
-use clqd::model::board_view::{BoardName, BoardQuestion, BoardsName, PlayerName};
-use clqd::model::week::{self, Calendar};
+use clqd::model::calendar::{
+    Calendar, {self},
+};
+use clqd::model::view::board::{BoardName, BoardQuestion, BoardsName, PlayerName};
 use clqd::model::{NameHash, PlayerKey, Ranking, ScopeName, ServerUrl, WindowType};
+use clqd::state::Hot;
+use clqd::state::answer::{answer, boards_needed};
 use clqd::store::StoreSettings;
 use serde_json::{Value, json};
 
@@ -47,7 +49,7 @@ pub fn settings() -> EngineSettings {
     EngineSettings { archive: true, windows, ..EngineSettings::default() }
 }
 
-pub fn open(dir: &Path) -> Result<Hot, clqd::hot::HotError> {
+pub fn open(dir: &Path) -> Result<Hot, clqd::state::HotError> {
     Hot::open(dir, StoreSettings { cache_bytes: 16 << 20, create: true }, settings())
 }
 
@@ -154,7 +156,7 @@ pub fn go_on(hot: Hot) -> Hot {
 pub fn answers(hot: &mut Hot) -> Vec<Value> {
     let mut lines = Vec::new();
     for n in [0, 1, 2] {
-        let label = week::label(Calendar::default().week(FROM_MS + n * WEEK_MINUTES * MINUTE_MS));
+        let label = calendar::label(Calendar::default().week(FROM_MS + n * WEEK_MINUTES * MINUTE_MS));
         let mut rows = Vec::new();
         // A week without rows is an error there; it gives none.
         match clqd::cli::export::write(hot, &label, &mut rows) {

@@ -7,12 +7,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use clqd::engine::{EngineSettings, Source};
-use clqd::hot::{Hot, HotError};
-use clqd::model::archive::ThreeBest;
-use clqd::model::archive::{ArchiveJob, ServerArchive, WeekArchive};
+use clqd::model::archive::{ArchiveJob, ServerArchive, ThreeBest, WeekArchive};
+use clqd::model::calendar::label;
 use clqd::model::row::Ranking;
-use clqd::model::week::label;
 use clqd::model::{ServerKey, WeekKey};
+use clqd::state::{Hot, HotError};
 use clqd::store::{StoreError, StoreSettings};
 use serde_json::Value;
 

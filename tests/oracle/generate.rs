@@ -6,7 +6,7 @@
 pub mod screening;
 
 use clqd::model::WeekKey;
-use clqd::model::week::{Calendar, parse_label};
+use clqd::model::calendar::{Calendar, parse_label};
 use serde_json::to_string;
 
 /// Names that a rule about names looks at, and pairs that are one name or nearly so.

@@ -24,15 +24,13 @@ mod windows;
 
 use std::collections::HashMap;
 
-use clqd::model::week::Calendar;
-
+use clqd::model::calendar::Calendar;
 use facts::Revealed;
-use screen::{Screened, screen};
-
 pub use facts::{Entry, Estimate, Fact, FactKind, Round, Snapshot, clq2_scores, elo_after};
 pub use log::{Line, LineKind, read_log};
 pub use rows::{Best, Row, Scope};
 pub use screen::{Outcome, Reason, Report, Screen};
+use screen::{Screened, screen};
 pub use servers::{ClassStep, MapTime, SLOT_CODE_BITS, Series, decode, encode, median, pack_slots, ranks_blob};
 pub use windows::{Stretches, Window};
 

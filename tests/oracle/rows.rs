@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use clqd::model::WeekKey;
-use clqd::model::week::label;
+use clqd::model::calendar::label;
 
 use super::{Fact, FactKind, Oracle, Round, Who, elo_after, of_server};
 

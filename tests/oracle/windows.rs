@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use clqd::model::week::Calendar;
+use clqd::model::calendar::Calendar;
 
 use super::rows::{Ratings, Row, Scope};
 use super::{Oracle, Who, elo_after};

@@ -4,10 +4,10 @@
 #![allow(dead_code)] // each test binary uses its part
 
 use clqd::engine::{Event, Outcome};
-use clqd::hot::Hot;
 use clqd::model::archive::{ArchiveJob, ResyncStep};
 use clqd::model::name::Name;
 use clqd::model::{Completeness, Player, ServerUrl, Snapshot};
+use clqd::state::Hot;
 
 /// A full one of people with a ping.
 pub fn snapshot<N: Into<Name>>(t_ms: i64, players: impl IntoIterator<Item = (N, i64)>) -> Snapshot {

@@ -12,7 +12,7 @@
 use chrono::{Datelike, NaiveDate};
 
 use super::{date_of_day, day_of_date};
-use crate::model::{WeekKey, WindowKey, WindowType, week};
+use crate::model::{WeekKey, WindowKey, WindowType, calendar};
 use crate::nearest::nearest;
 
 const NAMES: [(WindowType, &str); 5] = [
@@ -67,7 +67,7 @@ fn calendar_label(key: WindowKey) -> Option<String> {
         // 1970 began three days after day 0.
         WindowType::HOUR => Some(format!("{}T{:02}Z", ymd(date_of_day(index / 24 + 3)?), index % 24)),
         WindowType::DAY => date_of_day(index).map(ymd),
-        WindowType::WEEK => date_of_day(index * 7).map(|_| week::label(WeekKey(key.index))),
+        WindowType::WEEK => date_of_day(index * 7).map(|_| calendar::label(WeekKey(key.index))),
         WindowType::MONTH => (index / 12 <= 9_999).then(|| format!("{:04}-{:02}", index / 12, index % 12 + 1)),
         _ => None,
     }
@@ -81,7 +81,7 @@ pub fn parse(text: &str) -> Result<WindowKey, BadLabel> {
     } else if text == "all-time" {
         Some(WindowKey::ALL_TIME)
     } else if text.contains("-W") {
-        week::parse_label(text).ok().map(WindowKey::from)
+        calendar::parse_label(text).ok().map(WindowKey::from)
     } else if let Some((day, hour)) = text.strip_suffix('Z').and_then(|text| text.split_once('T')) {
         hour_of(day, hour)
     } else {

@@ -4,8 +4,8 @@
 //! through the same engine, then a real daemon that scans the fleet live at a
 //! brisk pace, and a screen that shows it. Nothing is left behind.
 
-mod screen;
-mod watch;
+mod dashboard;
+mod sampler;
 
 use std::io::IsTerminal;
 use std::net::UdpSocket;
@@ -18,6 +18,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::archive::Archive;
+use crate::cli::demo::sampler::Watch;
 use crate::clock;
 use crate::config::Config;
 use crate::daemon::Daemon;
@@ -25,9 +26,8 @@ use crate::engine::{Event, Outcome};
 use crate::fleet::games::Family;
 use crate::fleet::serve::{Fleet, ServeSettings};
 use crate::fleet::{History, Settings, Shares, World, address};
-use crate::hot::Hot;
 use crate::model::ServerUrl;
-use watch::Watch;
+use crate::state::Hot;
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -211,7 +211,7 @@ async fn live(args: &DemoArgs, config: Config, urls: &[ServerUrl], stop: &mut St
     let end = tokio::time::Instant::now() + args.seconds.map_or(Duration::from_secs(86_400 * 365), Duration::from_secs);
     let on_screen = std::io::stdout().is_terminal() && !args.plain;
     let shown = if on_screen {
-        screen::show(&daemon, &mut watch, stop, end, SCREEN_EVERY).await
+        dashboard::show(&daemon, &mut watch, stop, end, SCREEN_EVERY).await
     } else {
         lines(&daemon, &mut watch, stop, end).await
     };

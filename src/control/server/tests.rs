@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream as StdStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::control::protocol::{Change, Filter, Outcome, Which, request_line};
+use crate::api::protocol::{Change, Filter, Outcome, Which, request_line};
 use crate::control::{Client, ClientError, Reply};
 use crate::model::view::PlayerView;
 

@@ -28,7 +28,8 @@ mod v3;
 use serde::{Deserialize, Serialize};
 
 use super::tree::{Stored, Tree, VERSION, corrupt};
-use super::{StoreError, keys, leaf};
+use super::{StoreError, keys};
+use crate::store::tree::leaf;
 
 /// A value of one layout in the next one; `None`: its layout is the same there.
 /// Error: why it cannot be read.

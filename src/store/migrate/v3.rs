@@ -8,13 +8,12 @@
 use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 
+use crate::model::board_order::OwnOrders;
 use crate::model::commit::{TypeState, WeekState, WindowState};
 use crate::model::name::Name;
-use crate::model::order::OwnOrders;
 use crate::model::row::TopTen;
 use crate::model::server::{Class, MapTime, SeriesSums};
-use crate::model::{GameKey, MapKey, PlayerKey, ServerUrl, TagKey, WeekKey, WindowKey};
-use crate::model::{commit, row, server};
+use crate::model::{GameKey, MapKey, PlayerKey, ServerUrl, TagKey, WeekKey, WindowKey, commit, row, server};
 
 const META: u8 = b'A';
 const SERVER: u8 = b'S';

@@ -4,21 +4,21 @@
 
 use clqd::engine::Outcome;
 use clqd::model::ServerUrl;
-use clqd::scanlog;
+use clqd::scan_log;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
-    let read = scanlog::parse(text);
-    let moment = scanlog::check_line(text).ok();
+    let read = scan_log::parse(text);
+    let moment = scan_log::check_line(text).ok();
     assert_eq!(moment, read.as_ref().ok().map(|(_, outcome)| outcome.t_ms()));
     let Ok((url, outcome)) = read else { return };
     let line = written(&url, &outcome);
-    let (url_again, outcome_again) = scanlog::parse(line.trim_end()).expect("it was written by us");
+    let (url_again, outcome_again) = scan_log::parse(line.trim_end()).expect("it was written by us");
     assert_eq!(written(&url_again, &outcome_again), line);
 });
 
 fn written(url: &ServerUrl, outcome: &Outcome) -> String {
     let mut line = Vec::new();
-    scanlog::write(&mut line, url, outcome);
+    scan_log::write(&mut line, url, outcome);
     String::from_utf8(line).expect("JSON")
 }

@@ -3,11 +3,11 @@
 
 mod common;
 
-use clqd::proto::{Dialogue, Step, source};
+use clqd::proto::{Dialogue, Step, a2s};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
-    let mut query = source::Query::new();
+    let mut query = a2s::Query::new();
     for datagram in common::datagrams(input) {
         if let Step::Done(snapshot) = query.on_datagram(0, datagram) {
             return common::check(&snapshot);

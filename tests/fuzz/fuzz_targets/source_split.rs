@@ -4,7 +4,7 @@
 mod common;
 
 use clqd::limits::REPLY_BYTES_MAX;
-use clqd::proto::source::split::{Fragments, Joined, SizeField};
+use clqd::proto::a2s::fragments::{Fragments, Joined, SizeField};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

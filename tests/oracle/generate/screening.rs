@@ -6,7 +6,7 @@
 //! log for ever.
 
 use clqd::model::WeekKey;
-use clqd::model::week::{Calendar, parse_label};
+use clqd::model::calendar::{Calendar, parse_label};
 
 use super::{GAPS_MS, Random, in_ascii, json};
 use crate::oracle::Screen;

@@ -1,0 +1,114 @@
+//! JSON for other people's eyes: what clqd prints and sends holds no character
+//! that could steer a terminal or reorder a line of text.
+//!
+//! Controls (U+007F and C1; serde_json escapes C0 itself), format characters (which
+//! include the bidirectional overrides), and the line and paragraph separators are
+//! written as `\uXXXX`. A reader of JSON gets the same text.
+
+use std::borrow::Cow;
+use std::io::{
+    Write, {self},
+};
+
+use serde::Serialize;
+use serde_json::ser::Formatter;
+
+use crate::model::name::is_control_or_format;
+
+/// One line of JSON, without its line end.
+pub fn to_string(value: &impl Serialize) -> String {
+    String::from_utf8(to_vec(value)).expect("JSON is text")
+}
+
+/// The same as bytes.
+pub fn to_vec(value: &impl Serialize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(256);
+    to_writer(&mut out, value).expect("the values that clqd prints are plain data, and memory takes them");
+    out
+}
+
+/// Writes a line of JSON, without its line end.
+pub fn to_writer(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    let mut serializer = serde_json::Serializer::with_formatter(out, Escaping);
+    value.serialize(&mut serializer).map_err(io::Error::from)
+}
+
+/// Escapes in JSON that is made already. Outside of strings JSON is ASCII, so that
+/// what is escaped stands in a string.
+pub fn escape(json: &str) -> Cow<'_, str> {
+    if is_harmless(json) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = Vec::with_capacity(json.len() + 64);
+    write_escaped(&mut out, json).expect("memory takes it");
+    Cow::Owned(String::from_utf8(out).expect("text and ASCII are text"))
+}
+
+struct Escaping;
+
+impl Formatter for Escaping {
+    fn write_string_fragment<W: Write + ?Sized>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
+        if is_harmless(fragment) {
+            return out.write_all(fragment.as_bytes());
+        }
+        write_escaped(out, fragment)
+    }
+}
+
+/// Whether there is nothing to escape, at a glance.
+fn is_harmless(text: &str) -> bool {
+    text.bytes().all(|b| b < 0x7f)
+}
+
+fn write_escaped<W: Write + ?Sized>(out: &mut W, text: &str) -> io::Result<()> {
+    let mut plain_from = 0;
+    for (at, c) in text.char_indices() {
+        if !is_escaped(c) {
+            continue;
+        }
+        out.write_all(&text.as_bytes()[plain_from..at])?;
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            write!(out, "\\u{unit:04x}")?;
+        }
+        plain_from = at + c.len_utf8();
+    }
+    out.write_all(&text.as_bytes()[plain_from..])
+}
+
+/// C0 controls are not looked at: in a string they are escaped by then, and a line
+/// of JSON has none elsewhere.
+fn is_escaped(c: char) -> bool {
+    c >= '\u{7f}' && (is_control_or_format(c) || matches!(c, '\u{2028}' | '\u{2029}'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controls_and_overrides_are_escaped_and_read_back() {
+        let text =
+            "a\u{1b}[2J \u{7f}\u{80}\u{9b}\u{9f} \u{202e}x\u{2066}\u{200f}\u{2028}\u{feff}\u{e0041} é日\u{1f600}\"";
+        let value = serde_json::json!({ "text": text, text: 1 });
+        let json = to_string(&value);
+        assert!(
+            json.contains(r"\u001b[2J \u007f\u0080\u009b\u009f \u202ex\u2066\u200f\u2028\ufeff\udb40\udc41 é日😀"),
+            "{json}"
+        );
+        assert!(json.chars().all(|c| !is_escaped(c) && c >= ' '), "{json}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&json).expect("JSON"), value);
+        assert_eq!(escape(&serde_json::to_string(&value).expect("plain")), json);
+        assert_eq!(escape("{\"a\":\"é\"}"), "{\"a\":\"é\"}");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_parses_to_itself_and_is_escaped_alike_both_ways(text in "\\PC{0,8}|(?s).{0,20}|[\u{70}-\u{a5}\u{200a}-\u{2070}\"\\\\]{0,20}") {
+            let json = to_string(&text);
+            proptest::prop_assert_eq!(&serde_json::from_str::<String>(&json).expect("JSON"), &text);
+            proptest::prop_assert!(json.chars().all(|c| !is_escaped(c) && c >= ' '));
+            let plain = serde_json::to_string(&text).expect("text");
+            proptest::prop_assert_eq!(escape(&plain), json);
+        }
+    }
+}

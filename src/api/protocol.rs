@@ -1,0 +1,866 @@
+//! The words of the control socket, version 1: one JSON object a line.
+//!
+//! A request, with an `id` that its answer repeats:
+//!
+//! ```json
+//! {"v":1,"id":7,"cmd":"servers.show","url":"quake3://127.0.0.1:27960"}
+//! ```
+//!
+//! Its answer is any number of rows, then one end or one error:
+//!
+//! ```json
+//! {"v":1,"id":7,"progress":{}}
+//! {"v":1,"id":7,"row":{"kind":"server_detail", ...}}
+//! {"v":1,"id":7,"end":{"notes":[]}}
+//! {"v":1,"id":7,"error":{"code":"not_found","message":"..."}}
+//! ```
+//!
+//! A line of progress comes at least every five seconds while the daemon works on the
+//! answer and has no row to send, so that silence means a daemon that does not run.
+//!
+//! Requests of one connection are answered one after the other. A field that a
+//! request does not have is refused, so that a misspelt filter never widens a
+//! command; readers of rows pass over fields that they do not know.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use crate::limits::TAGS_MAX;
+use crate::model::NameHash;
+use crate::model::row::Ranking;
+use crate::model::server::{Class, ScreenReason};
+use crate::model::url::ServerUrl;
+use crate::model::view::board::{
+    AbsentView, BoardHead, BoardName, BoardQuestion, BoardRow, BoardsName, FusedHead, FusedQuestion, FusedView,
+    PlaceView, PlayerName, PositionForView, RankingWeight, StandingView, StandingsView, WindowListed, WindowView,
+};
+use crate::model::view::{
+    ClockStatus, Correction, EngineStatus, ForgottenName, PlayerView, ServerDetail, ServerSummary, Top,
+};
+use crate::nearest::nearest;
+
+/// Version of the protocol. It goes up when an old client would misunderstand.
+pub const VERSION: u64 = 1;
+
+/// Most URLs in one request; 1,000 of the longest stay below a third of
+/// `limits::CONTROL_LINE_BYTES_MAX`. A client sends more in several requests.
+pub const URLS_MAX: usize = 1_000;
+
+/// The longest tag, bytes.
+pub const TAG_BYTES_MAX: usize = 64;
+
+/// Most places of one answer.
+pub const TOP_ROWS_MAX: u32 = 10_000;
+
+const _: () = assert!(URLS_MAX * (crate::limits::SERVER_URL_BYTES_MAX + 3) < crate::limits::CONTROL_LINE_BYTES_MAX / 3);
+
+/// What can be asked of the daemon.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "cmd", deny_unknown_fields)]
+pub enum Request {
+    /// One row, [`Row::Status`].
+    #[serde(rename = "status")]
+    Status {},
+    /// A [`Row::Change`] for each URL, in order: added, back, known or refused.
+    /// The tags are added to those that a known server has.
+    #[serde(rename = "servers.add")]
+    ServersAdd {
+        urls: Vec<String>,
+        #[serde(default)]
+        tags: Vec<String>,
+    },
+    /// A [`Row::Change`] for each URL, in order: removed, unknown or refused.
+    #[serde(rename = "servers.remove")]
+    ServersRemove { urls: Vec<String> },
+    /// A [`Row::Server`] for each that fits all of the filter, by URL.
+    #[serde(rename = "servers.list")]
+    ServersList {
+        #[serde(default)]
+        filter: Filter,
+    },
+    /// One row, [`Row::ServerDetail`].
+    #[serde(rename = "servers.show")]
+    ServersShow { url: ServerUrl },
+    /// A [`Row::Scan`] for each server as its result comes.
+    #[serde(rename = "rescan")]
+    Rescan { servers: Which },
+    /// One row, [`Row::Top`]; the running week where none is named.
+    #[serde(rename = "top")]
+    Top {
+        server: ServerUrl,
+        ranking: Ranking,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        week: Option<String>,
+        n: u32,
+    },
+    /// A [`Row::BoardHead`], then a row for each place, or what else was asked.
+    #[serde(rename = "board")]
+    Board { board: BoardName, ask: BoardQuestion },
+    /// One row, [`Row::Standings`]; all five rankings where none is named.
+    #[serde(rename = "standings")]
+    Standings {
+        boards: BoardsName,
+        player: PlayerName,
+        #[serde(default)]
+        rankings: Vec<Ranking>,
+    },
+    /// A [`Row::FusedHead`], then a [`Row::Fused`] for each player. All five
+    /// rankings alike where none is named; `k` is 60 where none is given.
+    #[serde(rename = "fused")]
+    Fused {
+        boards: BoardsName,
+        #[serde(default)]
+        rankings: Vec<RankingWeight>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        k: Option<f64>,
+        ask: FusedQuestion,
+    },
+    /// A [`Row::Window`] for each window, newest first, by type.
+    #[serde(rename = "windows")]
+    Windows {
+        /// Whether to tell what each takes in the state directory, which is found
+        /// by reading all of it.
+        #[serde(default)]
+        bytes: bool,
+    },
+    /// A [`Row::WindowDeleted`] for each that went. Those go that had ended by
+    /// then; of weeks, closed and archived ones.
+    #[serde(rename = "windows.delete")]
+    WindowsDelete { before_ms: i64 },
+    /// A [`Row::Player`] for each game in which the name is known.
+    #[serde(rename = "player")]
+    Player { name: String },
+    /// A [`Row::Change`] for each URL, in order: tagged, known or unknown.
+    #[serde(rename = "servers.tag")]
+    ServersTag {
+        urls: Vec<ServerUrl>,
+        #[serde(default)]
+        add: Vec<String>,
+        #[serde(default)]
+        remove: Vec<String>,
+    },
+    /// One [`Row::Change`]: trusted, or known where nothing has changed. Checks of
+    /// screening that no longer apply to a server, and those that apply again.
+    #[serde(rename = "servers.trust")]
+    ServersTrust {
+        url: ServerUrl,
+        #[serde(default)]
+        except: Vec<ScreenReason>,
+        #[serde(default)]
+        revoke: Vec<ScreenReason>,
+    },
+    /// One [`Row::Correction`]: no server has the tag any more, and its boards and
+    /// ratings are gone.
+    #[serde(rename = "tag.drop")]
+    TagDrop { tag: String },
+    /// One [`Row::Correction`].
+    #[serde(rename = "player.merge")]
+    PlayerMerge { from: PlayerName, into: PlayerName, game: String },
+    /// One [`Row::Correction`].
+    #[serde(rename = "player.forget")]
+    PlayerForget { player: PlayerName, game: String },
+    /// A [`Row::ForgottenName`] for each, the oldest first.
+    #[serde(rename = "player.forgotten")]
+    PlayerForgotten {},
+    /// One [`Row::Correction`].
+    #[serde(rename = "player.remember")]
+    PlayerRemember { hash: NameHash },
+    /// One [`Row::Change`]. Without a reason the server is taken off the greylist.
+    #[serde(rename = "greylist")]
+    Greylist {
+        url: ServerUrl,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Writes a backup. One [`Row::Backup`].
+    #[serde(rename = "backup")]
+    Backup {
+        /// Absolute; it must not exist, or be empty.
+        dir: String,
+    },
+    /// One [`Row::Clock`]: the system's clock is right, an admin says.
+    #[serde(rename = "clock.accept")]
+    ClockAccept {},
+    /// One [`Row::Correction`]: recorded time is set back to the system's. `sure` is
+    /// needed where the system's clock is not known to be synchronised.
+    #[serde(rename = "clock.reset")]
+    ClockReset {
+        #[serde(default)]
+        sure: bool,
+    },
+    /// One [`Row::Correction`].
+    #[serde(rename = "week.reopen")]
+    WeekReopen { week: String },
+    /// No row; what was changed and what needs a restart stands in the notes.
+    #[serde(rename = "reload")]
+    Reload {},
+}
+
+/// Names of all commands.
+pub const COMMANDS: [&str; 26] = [
+    "status",
+    "servers.add",
+    "servers.remove",
+    "servers.list",
+    "servers.show",
+    "rescan",
+    "top",
+    "board",
+    "standings",
+    "fused",
+    "windows",
+    "windows.delete",
+    "player",
+    "servers.tag",
+    "servers.trust",
+    "tag.drop",
+    "player.merge",
+    "player.forget",
+    "player.forgotten",
+    "player.remember",
+    "greylist",
+    "backup",
+    "clock.accept",
+    "clock.reset",
+    "week.reopen",
+    "reload",
+];
+
+impl Request {
+    /// Whether it changes nothing, so that the state directory alone can answer.
+    pub fn reads_only(&self) -> bool {
+        match self {
+            Request::Status {}
+            | Request::ServersList { .. }
+            | Request::ServersShow { .. }
+            | Request::Top { .. }
+            | Request::PlayerForgotten {}
+            | Request::Board { .. }
+            | Request::Standings { .. }
+            | Request::Fused { .. }
+            | Request::Windows { .. }
+            | Request::Player { .. } => true,
+            Request::ServersAdd { .. }
+            | Request::WindowsDelete { .. }
+            | Request::ServersRemove { .. }
+            | Request::ServersTag { .. }
+            | Request::ServersTrust { .. }
+            | Request::TagDrop { .. }
+            | Request::PlayerMerge { .. }
+            | Request::PlayerForget { .. }
+            | Request::PlayerRemember { .. }
+            | Request::Rescan { .. }
+            | Request::Greylist { .. }
+            | Request::Backup { .. }
+            | Request::ClockAccept {}
+            | Request::ClockReset { .. }
+            | Request::WeekReopen { .. }
+            | Request::Reload {} => false,
+        }
+    }
+}
+
+/// Which servers to list; all conditions that are given must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Filter {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<Class>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub game: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+    /// Part of the URL, host name or map, in any case.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+impl Filter {
+    pub fn fits(&self, server: &ServerSummary) -> bool {
+        let class = self.class.is_none_or(|class| server.class == class.number());
+        let game = self.game.as_ref().is_none_or(|game| server.game.as_ref() == Some(game));
+        let tag = self.tag.as_ref().is_none_or(|tag| server.tags.contains(tag));
+        let text = self.text.as_ref().is_none_or(|text| {
+            let text = text.to_lowercase();
+            let mut places = [Some(&server.url), Some(&server.hostname), server.map.as_ref()].into_iter().flatten();
+            places.any(|place| place.to_lowercase().contains(&text))
+        });
+        class && game && tag && text
+    }
+}
+
+/// What is wrong with a tag. It stands in a command line, in a list file and
+/// in SQL, so it has no spaces and no odd characters.
+pub fn tag_problem(tag: &str) -> Option<String> {
+    let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
+    if tag.is_empty() || tag.len() > TAG_BYTES_MAX || !tag.chars().all(fits) {
+        let shown: String = tag.chars().take(TAG_BYTES_MAX).collect();
+        return Some(format!("tag {shown:?} is not 1 to {TAG_BYTES_MAX} bytes of letters, digits and - _ . :"));
+    }
+    None
+}
+
+/// Which servers to scan again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Which {
+    Url(ServerUrl),
+    Class(Class),
+    /// Classes 6 and 7.
+    AllUnknown,
+}
+
+/// One row of an answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Row {
+    Status(Box<Status>),
+    Server(Box<ServerSummary>),
+    ServerDetail(Box<ServerDetail>),
+    Change(Change),
+    Scan(Box<Scan>),
+    Top(Top),
+    BoardHead(Box<BoardHead>),
+    Place(PlaceView),
+    Absent(AbsentView),
+    Standing(StandingView),
+    PositionFor(PositionForView),
+    Standings(StandingsView),
+    FusedHead(Box<FusedHead>),
+    Fused(FusedView),
+    Window(Box<WindowListed>),
+    WindowDeleted(WindowView),
+    Player(PlayerView),
+    Correction(Correction),
+    ForgottenName(ForgottenName),
+    Backup(Backup),
+    Clock(ClockStatus),
+}
+
+impl From<BoardRow> for Row {
+    fn from(row: BoardRow) -> Row {
+        match row {
+            BoardRow::Place(place) => Row::Place(place),
+            BoardRow::Absent(absent) => Row::Absent(absent),
+            BoardRow::Standing(standing) => Row::Standing(standing),
+            BoardRow::PositionFor(position) => Row::PositionFor(position),
+        }
+    }
+}
+
+/// `clqd status`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// Absent where the state directory was read without a daemon.
+    pub daemon: Option<DaemonStatus>,
+    pub engine: EngineStatus,
+    /// Absent where the state directory was read without a daemon.
+    #[serde(default)]
+    pub clock: Option<ClockStatus>,
+    /// Things that wait for the archive.
+    pub outbox_entries: u64,
+    /// Absent where no archive is configured.
+    pub archive: Option<ArchiveStatus>,
+    /// Absent where the state directory was read without a daemon.
+    #[serde(default)]
+    pub store: Option<StoreStatus>,
+    /// Counted since the daemon started, by room and name: `scan.packets_sent`.
+    pub counters: BTreeMap<String, u64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DaemonStatus {
+    pub version: String,
+    pub pid: u32,
+    pub started_ms: i64,
+    pub state_dir: String,
+    /// Absent where the built-in defaults are used.
+    pub config_file: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArchiveStatus {
+    /// Without a password.
+    pub url: String,
+    pub connected: bool,
+    /// When the last transaction was committed.
+    pub last_commit_ms: Option<i64>,
+    pub last_error: Option<String>,
+    pub last_error_ms: Option<i64>,
+    /// What is wrong, until a complete pass has succeeded.
+    #[serde(default)]
+    pub fault: Option<ArchiveFault>,
+    /// How far the resync of an archive that is new or incomplete is; absent where none
+    /// is in progress.
+    #[serde(default)]
+    pub resync: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArchiveFault {
+    /// `settings`, `unreachable`, `waiting`, `busy`, `refused`, `schema`, `charset`,
+    /// `taken`, `foreign`, `rejected` or `panic`.
+    pub kind: String,
+    pub since_ms: i64,
+    pub message: String,
+}
+
+/// Whether the daemon can write.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreStatus {
+    /// Free where the state is, or where the scan log is if less is free there.
+    pub disk_free_bytes: u64,
+    /// The setting; 0: off.
+    pub disk_free_min_bytes: u64,
+    /// Since when nothing is written because less is free; absent while it is written.
+    pub stopped_ms: Option<i64>,
+    /// Changed rows and players that are not written yet.
+    pub waiting_records: u64,
+    /// Scans whose results were discarded since the daemon started, because too much
+    /// was waiting.
+    pub scans_discarded: u64,
+}
+
+/// A backup that was made or restored.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Backup {
+    pub dir: String,
+    /// Latest moment of the state that it holds, Unix ms.
+    pub now_ms: i64,
+    /// Size of its files.
+    pub bytes: u64,
+}
+
+/// What became of one URL.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    pub url: String,
+    pub outcome: Outcome,
+    /// Why it was refused or greylisted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Added,
+    /// It had been removed; it is back with its past.
+    Back,
+    /// Was there before.
+    Known,
+    Removed,
+    /// Was not there.
+    Unknown,
+    /// Its tags have changed.
+    Tagged,
+    /// The checks that it is exempted from have changed.
+    Trusted,
+    Greylisted,
+    /// Taken off the greylist.
+    Lifted,
+    Refused,
+}
+
+/// The result of one scan that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scan {
+    pub url: String,
+    pub t_ms: i64,
+    pub result: ScanResult,
+    /// Class from now on.
+    pub class: u8,
+    /// What a snapshot or partial snapshot told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hostname: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub game: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub players: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots: Option<u32>,
+    /// Why it was missed, where more is known than silence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScanResult {
+    Snapshot,
+    Partial,
+    Miss,
+}
+
+/// The end of an answer that came out well.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// What the admin should know besides the rows.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// The end of an answer that did not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct Failure {
+    pub code: ErrorCode,
+    pub message: String,
+}
+
+impl Failure {
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Failure {
+        Failure { code, message: message.into() }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorCode {
+    /// The line is longer than `limits::CONTROL_LINE_BYTES_MAX`.
+    LineTooLong,
+    /// The line is not a JSON object, or has no `id`.
+    BadLine,
+    WrongVersion,
+    UnknownCommand,
+    /// The command is known, what it was given is not right.
+    BadRequest,
+    /// No such server, week or player.
+    NotFound,
+    /// The request is understood and will not be done, such as a reload of a broken file.
+    Refused,
+    /// Too many connections, or a full queue: try again.
+    Busy,
+    Stopping,
+    Internal,
+    /// From a newer daemon.
+    #[serde(other)]
+    Other,
+}
+
+/// One line of an answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    pub v: u64,
+    /// Absent where the request's own could not be read.
+    pub id: Option<u64>,
+    #[serde(flatten)]
+    pub body: Body,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Body {
+    /// Before, between and after rows; not part of the answer.
+    Progress(Progress),
+    Row(Row),
+    End(End),
+    Error(Failure),
+}
+
+/// The daemon is at work on the answer. Empty unless the request says otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// `rescan`, first line: servers that are being scanned, a row for each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub servers: Option<u64>,
+    /// `rescan`, first line: how long it takes if no server answers, ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_ms: Option<u64>,
+}
+
+/// The line of a request, with its end of line.
+pub fn request_line(id: u64, request: &Request) -> String {
+    #[derive(Serialize)]
+    struct Line<'r> {
+        v: u64,
+        id: u64,
+        #[serde(flatten)]
+        request: &'r Request,
+    }
+    let mut line = serde_json::to_string(&Line { v: VERSION, id, request }).expect("requests are plain data");
+    line.push('\n');
+    line
+}
+
+/// Reads the line of a request. Error: what to answer, with the id where there was one.
+pub fn read_request(line: &[u8]) -> Result<(u64, Request), (Option<u64>, Failure)> {
+    let failure = |id, code, message: String| Err((id, Failure { code, message }));
+    let mut object = match serde_json::from_slice(line) {
+        Ok(Value::Object(object)) => object,
+        Ok(_) => return failure(None, ErrorCode::BadLine, "expected a JSON object".to_owned()),
+        Err(error) => return failure(None, ErrorCode::BadLine, format!("not JSON: {error}")),
+    };
+    let id = object.remove("id");
+    let (id, has_id) = (id.as_ref().and_then(Value::as_u64), id.is_some());
+    match object.remove("v") {
+        Some(v) if v.as_u64() == Some(VERSION) => (),
+        Some(v) => {
+            let message = format!("this daemon speaks version {VERSION} of the control protocol, not {v}");
+            return failure(id, ErrorCode::WrongVersion, message);
+        }
+        None => return failure(id, ErrorCode::WrongVersion, format!("\"v\" is missing; expected \"v\":{VERSION}")),
+    }
+    let Some(number) = id else {
+        let what = if has_id { "must be" } else { "is missing; expected" };
+        return failure(None, ErrorCode::BadLine, format!("\"id\" {what} a whole number of at least 0"));
+    };
+    let Some(command) = object.get("cmd").and_then(Value::as_str) else {
+        let message = format!("\"cmd\" is missing; the commands are {}", COMMANDS.join(", "));
+        return failure(id, ErrorCode::BadRequest, message);
+    };
+    if !COMMANDS.contains(&command) {
+        let advice = match nearest(command, COMMANDS) {
+            Some(right) => format!("did you mean {right}?"),
+            None => format!("the commands are {}", COMMANDS.join(", ")),
+        };
+        let shown: String = command.chars().take(40).collect();
+        return failure(id, ErrorCode::UnknownCommand, format!("unknown command {shown:?}; {advice}"));
+    }
+    let command = command.to_owned();
+    let request: Request = match serde_json::from_value(Value::Object(object)) {
+        Ok(request) => request,
+        Err(error) => return failure(id, ErrorCode::BadRequest, format!("{command}: {error}")),
+    };
+    match request {
+        Request::ServersAdd { ref urls, .. } | Request::ServersRemove { ref urls } if urls.len() > URLS_MAX => {
+            let message = format!("{command}: {} URLs; at most {URLS_MAX} in one request", urls.len());
+            failure(id, ErrorCode::BadRequest, message)
+        }
+        Request::ServersTag { ref urls, .. } if urls.len() > URLS_MAX => {
+            let message = format!("{command}: {} URLs; at most {URLS_MAX} in one request", urls.len());
+            failure(id, ErrorCode::BadRequest, message)
+        }
+        Request::ServersTag { ref add, ref remove, .. } if add.len().max(remove.len()) > TAGS_MAX => {
+            let message = format!("{command}: {} tags; at most {TAGS_MAX}", add.len().max(remove.len()));
+            failure(id, ErrorCode::BadRequest, message)
+        }
+        Request::ServersTag { ref add, .. } if add.iter().any(|tag| tag_problem(tag).is_some()) => {
+            let problem = add.iter().find_map(|tag| tag_problem(tag)).unwrap_or_default();
+            failure(id, ErrorCode::BadRequest, format!("{command}: {problem}"))
+        }
+        Request::ServersAdd { ref tags, .. } if tags.len() > TAGS_MAX => {
+            let message = format!("{command}: {} tags; at most {TAGS_MAX}", tags.len());
+            failure(id, ErrorCode::BadRequest, message)
+        }
+        Request::ServersAdd { ref tags, .. } if tags.iter().any(|tag| tag_problem(tag).is_some()) => {
+            let problem = tags.iter().find_map(|tag| tag_problem(tag)).unwrap_or_default();
+            failure(id, ErrorCode::BadRequest, format!("{command}: {problem}"))
+        }
+        Request::Top { n, .. } if n == 0 || n > TOP_ROWS_MAX => {
+            failure(id, ErrorCode::BadRequest, format!("top: n is {n}; expected 1 to {TOP_ROWS_MAX}"))
+        }
+        request => Ok((number, request)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::scope::ScopeName;
+
+    fn url(text: &str) -> ServerUrl {
+        ServerUrl::parse(text).expect("a URL")
+    }
+
+    #[test]
+    fn requests_go_both_ways_and_every_command_is_listed() {
+        let all = [
+            Request::Status {},
+            Request::ServersAdd { urls: vec!["quake3://a:1".into()], tags: vec!["ctf".into()] },
+            Request::ServersRemove { urls: vec!["quake3://a:1".into()] },
+            Request::ServersList { filter: Filter { class: Class::new(2), game: None, tag: None, text: None } },
+            Request::ServersShow { url: url("quake3://a:1") },
+            Request::Rescan { servers: Which::AllUnknown },
+            Request::Top { server: url("source://b:2"), ranking: Ranking::Clq1, week: None, n: 10 },
+            Request::Board {
+                board: BoardName {
+                    scope: ScopeName::Server(url("source://b:2")),
+                    ranking: Ranking::Clq1,
+                    window: Some("2026-W47".into()),
+                    time_ms: None,
+                },
+                ask: BoardQuestion::Around { player: PlayerName::Name("Visor".into()), count: 5 },
+            },
+            Request::Standings {
+                boards: BoardsName { scope: ScopeName::Tag("pro".into()), window: None, time_ms: Some(5) },
+                player: PlayerName::Key(12),
+                rankings: vec![],
+            },
+            Request::Fused {
+                boards: BoardsName { scope: ScopeName::Game("baseq3".into()), window: None, time_ms: None },
+                rankings: vec![RankingWeight { ranking: Ranking::Elo, weight: 0.1 }],
+                k: Some(60.0),
+                ask: FusedQuestion::Top { count: 3 },
+            },
+            Request::Windows { bytes: true },
+            Request::WindowsDelete { before_ms: 1_763_683_200_000 },
+            Request::Player { name: "Visor".into() },
+            Request::ServersTag { urls: vec![url("quake3://a:1")], add: vec!["ctf".into()], remove: Vec::new() },
+            Request::ServersTrust {
+                url: url("source://b:2"),
+                except: vec![ScreenReason::FrozenList],
+                revoke: Vec::new(),
+            },
+            Request::TagDrop { tag: "ctf".into() },
+            Request::PlayerMerge { from: PlayerName::Key(7), into: PlayerName::Name("7".into()), game: "g".into() },
+            Request::PlayerForget { player: PlayerName::Name("Visor".into()), game: "baseq3".into() },
+            Request::PlayerForgotten {},
+            Request::PlayerRemember { hash: NameHash::of("baseq3", "Visor") },
+            Request::Greylist { url: url("source://b:2"), reason: Some("two servers, one list".into()) },
+            Request::Backup { dir: "/var/lib/clqd-backup/a".into() },
+            Request::ClockAccept {},
+            Request::ClockReset { sure: true },
+            Request::WeekReopen { week: "2026-W47".into() },
+            Request::Reload {},
+        ];
+        assert_eq!(all.len(), COMMANDS.len());
+        for (request, command) in all.iter().zip(COMMANDS) {
+            let line = request_line(7, request);
+            assert_eq!(read_request(line.as_bytes()), Ok((7, request.clone())));
+            assert!(line.contains(&format!("\"cmd\":\"{command}\"")), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_lines_of_the_documentation() {
+        let read = |line: &str| read_request(line.as_bytes()).map_err(|(id, failure)| (id, failure.code));
+        let show = r#"{"v":1,"id":7,"cmd":"servers.show","url":"QUAKE3://127.0.0.1"}"#;
+        assert_eq!(read(show), Ok((7, Request::ServersShow { url: url("quake3://127.0.0.1:27960") })));
+        let list = r#"{"v":1,"id":0,"cmd":"servers.list"}"#;
+        assert_eq!(read(list), Ok((0, Request::ServersList { filter: Filter::default() })));
+        let rescan = r#"{"v":1,"id":1,"cmd":"rescan","servers":{"class":6}}"#;
+        assert_eq!(read(rescan), Ok((1, Request::Rescan { servers: Which::Class(Class::UNKNOWN) })));
+        let rescan = r#"{"v":1,"id":1,"cmd":"rescan","servers":"all_unknown"}"#;
+        assert_eq!(read(rescan), Ok((1, Request::Rescan { servers: Which::AllUnknown })));
+        let end = Answer { v: 1, id: Some(7), body: Body::End(End::default()) };
+        assert_eq!(serde_json::to_string(&end).expect("plain"), r#"{"v":1,"id":7,"end":{"notes":[]}}"#);
+    }
+
+    #[test]
+    fn refusals_tell_what_is_wrong() {
+        #[track_caller]
+        fn refused(line: &str, id: Option<u64>, code: ErrorCode, message: &str) {
+            let (got_id, failure) = read_request(line.as_bytes()).expect_err(line);
+            assert_eq!((got_id, failure.code), (id, code), "{line}");
+            assert!(failure.message.contains(message), "{line}: {}", failure.message);
+        }
+        refused("", None, ErrorCode::BadLine, "not JSON");
+        refused("[]", None, ErrorCode::BadLine, "expected a JSON object");
+        refused(r#"{"v":1,"cmd":"status"}"#, None, ErrorCode::BadLine, "\"id\" is missing");
+        for id in ["-1", "1.5", "\"1\"", "null"] {
+            let line = format!(r#"{{"v":1,"id":{id},"cmd":"status"}}"#);
+            refused(&line, None, ErrorCode::BadLine, "\"id\" must be a whole number of at least 0");
+        }
+        refused(r#"{"v":2,"id":3,"cmd":"status"}"#, Some(3), ErrorCode::WrongVersion, "version 1");
+        refused(r#"{"id":3,"cmd":"status"}"#, Some(3), ErrorCode::WrongVersion, "\"v\" is missing");
+        refused(r#"{"v":1,"id":3}"#, Some(3), ErrorCode::BadRequest, "\"cmd\" is missing");
+        refused(r#"{"v":1,"id":3,"cmd":"statsu"}"#, Some(3), ErrorCode::UnknownCommand, "did you mean status?");
+        refused(r#"{"v":1,"id":3,"cmd":"server.add"}"#, Some(3), ErrorCode::UnknownCommand, "mean servers.add?");
+        refused(r#"{"v":1,"id":3,"cmd":"zz"}"#, Some(3), ErrorCode::UnknownCommand, "the commands are status, ");
+        refused(r#"{"v":1,"id":3,"cmd":"status","x":1}"#, Some(3), ErrorCode::BadRequest, "x");
+        refused(r#"{"v":1,"id":3,"cmd":"servers.list","filter":{"clas":1}}"#, Some(3), ErrorCode::BadRequest, "clas");
+        refused(r#"{"v":1,"id":3,"cmd":"servers.list","filter":{"class":8}}"#, Some(3), ErrorCode::BadRequest, "8");
+        refused(r#"{"v":1,"id":3,"cmd":"servers.show","url":"x"}"#, Some(3), ErrorCode::BadRequest, "scheme://");
+        let top = r#"{"v":1,"id":3,"cmd":"top","server":"quake3://a:1","ranking":"elo","n":0}"#;
+        refused(top, Some(3), ErrorCode::BadRequest, "expected 1 to 10000");
+        let board = |ask: &str| {
+            let board = r#""board":{"scope":"server:quake3://a:1","ranking":"elo"}"#;
+            format!(r#"{{"v":1,"id":3,"cmd":"board",{board},"ask":{ask}}}"#)
+        };
+        refused(&board(r#"{"topp":{"count":3}}"#), Some(3), ErrorCode::BadRequest, "topp");
+        refused(&board(r#"{"top":{"count":3,"n":4}}"#), Some(3), ErrorCode::BadRequest, "unknown field `n`");
+        refused(&board(r#"{"range":{"count":3,"scores":{"over":4}}}"#), Some(3), ErrorCode::BadRequest, "over");
+        let scope = r#"{"v":1,"id":3,"cmd":"standings","boards":{"scope":"quake3://a:1"},"player":"a"}"#;
+        refused(scope, Some(3), ErrorCode::BadRequest, "did you mean server:");
+        let tagged = Request::ServersAdd { urls: Vec::new(), tags: vec!["a b".into()] };
+        refused(&request_line(3, &tagged), Some(3), ErrorCode::BadRequest, "tag \"a b\" is not");
+        let many = Request::ServersRemove { urls: vec![String::new(); URLS_MAX + 1] };
+        refused(&request_line(3, &many), Some(3), ErrorCode::BadRequest, "at most 1000");
+    }
+
+    #[test]
+    fn rows_go_both_ways_and_new_fields_are_passed_over() {
+        let detail = ServerDetail {
+            summary: ServerSummary {
+                key: 1,
+                url: "quake3://a:1".into(),
+                class: 1,
+                missed: 0,
+                hostname: "^1A".into(),
+                game: Some("baseq3".into()),
+                map: None,
+                players: 3,
+                assumed_players: 2,
+                slots: 16,
+                rank: None,
+                added_ms: 5,
+                last_scan_ms: Some(6),
+                last_seen_ms: None,
+                greylist: None,
+                tags: vec!["ctf".into()],
+                screened: Vec::new(),
+            },
+            due_ms: Some(9),
+            total_points: -4,
+            bots_unidentified: 0,
+            trusted: Vec::new(),
+            list: Vec::new(),
+            series: None,
+            maps: Vec::new(),
+        };
+        let status = Status { archive: Some(ArchiveStatus::default()), ..Status::default() };
+        let change = Change { url: "x".into(), outcome: Outcome::Refused, reason: Some("no".into()) };
+        for row in [Row::ServerDetail(Box::new(detail)), Row::Status(Box::new(status)), Row::Change(change)] {
+            let answer = Answer { v: VERSION, id: Some(3), body: Body::Row(row) };
+            let text = serde_json::to_string(&answer).expect("plain");
+            assert_eq!(serde_json::from_str::<Answer>(&text).expect(&text), answer);
+        }
+        let newer = r#"{"v":1,"id":1,"row":{"kind":"change","url":"x","outcome":"added","since":5}}"#;
+        assert!(serde_json::from_str::<Answer>(newer).is_ok());
+        let newer = r#"{"v":1,"id":1,"error":{"code":"too_hot","message":"m"}}"#;
+        let newer: Answer = serde_json::from_str(newer).expect("an error of a newer daemon");
+        assert_eq!(newer.body, Body::Error(Failure::new(ErrorCode::Other, "m")));
+    }
+
+    #[test]
+    fn a_filter_joins_its_conditions() {
+        let server = ServerSummary {
+            key: 1,
+            url: "quake3://a.example:1".into(),
+            class: 2,
+            missed: 0,
+            hostname: "The House".into(),
+            game: Some("baseq3".into()),
+            map: Some("q3dm17".into()),
+            players: 0,
+            assumed_players: 0,
+            slots: 0,
+            rank: None,
+            added_ms: 0,
+            last_scan_ms: None,
+            last_seen_ms: None,
+            greylist: None,
+            tags: vec!["ctf".into()],
+            screened: Vec::new(),
+        };
+        let text = |text: &str| Filter { text: Some(text.into()), ..Filter::default() };
+        for (filter, fits) in [
+            (Filter::default(), true),
+            (Filter { class: Class::new(2), ..text("house") }, true),
+            (Filter { class: Class::new(1), ..text("house") }, false),
+            (text("Q3DM"), true),
+            (text("a.EX"), true),
+            (text("dm18"), false),
+            (Filter { tag: Some("ctf".into()), ..Filter::default() }, true),
+            (Filter { tag: Some("CTF".into()), ..Filter::default() }, false),
+            (Filter { game: Some("baseoa".into()), ..Filter::default() }, false),
+        ] {
+            assert_eq!(filter.fits(&server), fits, "{filter:?}");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What is wrong with a question to a board before any board is looked at: how
+//! much may be asked at once, and numbers that mean nothing. The daemon and the
+//! reader of a state directory refuse alike, since both answer from here.
+
+use super::protocol::{Request, TOP_ROWS_MAX};
+use crate::board::window::TIME_MS_MAX;
+use crate::model::row::Ranking;
+use crate::model::view::board::{BoardQuestion, FusedQuestion, PlayerName, RankingWeight, ScoreBounds};
+
+/// Most players in one question; names of as many stay below
+/// `limits::CONTROL_LINE_BYTES_MAX`, each byte of them escaped.
+pub const PLAYERS_MAX: usize = 1_000;
+
+/// Boards are walked at most five times `k` and `TOP_ROWS_MAX` places deep.
+const K_MAX: f64 = 10_000.0;
+
+const _: () =
+    assert!(PLAYERS_MAX * (2 * crate::limits::NAME_BYTES_MAX + 3) < crate::limits::CONTROL_LINE_BYTES_MAX * 2 / 3);
+
+/// What is wrong with a request of boards; `None`: nothing, or it is none.
+pub fn problem(request: &Request) -> Option<String> {
+    match request {
+        Request::Board { board, ask } => time(board.time_ms).or_else(|| question(ask)),
+        Request::Standings { boards, rankings, .. } => {
+            let twice = (1..rankings.len()).find(|&i| rankings[..i].contains(&rankings[i]));
+            time(boards.time_ms).or_else(|| twice.map(|i| named_twice(rankings[i])))
+        }
+        Request::Fused { boards, rankings, k, ask } => time(boards.time_ms)
+            .or_else(|| weights(rankings))
+            .or_else(|| k.filter(|k| !(0.0..=K_MAX).contains(k)).map(|k| format!("k is {k}; expected 0 to {K_MAX}")))
+            .or_else(|| match ask {
+                FusedQuestion::Top { count } => rows(*count),
+                FusedQuestion::Players { players } => list(players),
+            }),
+        Request::WindowsDelete { before_ms } => time(Some(*before_ms)),
+        _ => None,
+    }
+}
+
+fn time(time_ms: Option<i64>) -> Option<String> {
+    let t_ms = time_ms.filter(|t_ms| !(0..=TIME_MS_MAX).contains(t_ms))?;
+    Some(format!("time_ms is {t_ms}; expected Unix milliseconds from 0 to {TIME_MS_MAX}"))
+}
+
+fn question(ask: &BoardQuestion) -> Option<String> {
+    match ask {
+        BoardQuestion::Size {} | BoardQuestion::Standing { .. } => None,
+        BoardQuestion::Top { count } | BoardQuestion::Bottom { count } => rows(*count),
+        BoardQuestion::Around { count, .. } => rows(*count),
+        BoardQuestion::After { count, .. } | BoardQuestion::Before { count, .. } => rows(*count),
+        BoardQuestion::At { position: at } => position(*at),
+        BoardQuestion::Page { position: at, count } => position(*at).or_else(|| rows(*count)),
+        BoardQuestion::Range { scores, position: at, count } => {
+            bounds(scores).or_else(|| position(*at)).or_else(|| rows(*count))
+        }
+        BoardQuestion::Count { scores } => bounds(scores),
+        BoardQuestion::PositionFor { score } => number(*score),
+        BoardQuestion::Positions { players } => list(players),
+    }
+}
+
+fn rows(count: u32) -> Option<String> {
+    let fits = (1..=TOP_ROWS_MAX).contains(&count);
+    (!fits).then(|| format!("count is {count}; expected 1 to {TOP_ROWS_MAX}"))
+}
+
+fn position(position: u32) -> Option<String> {
+    (position == 0).then(|| "position is 0; positions are from 1".to_owned())
+}
+
+fn list(players: &[PlayerName]) -> Option<String> {
+    let fits = (1..=PLAYERS_MAX).contains(&players.len());
+    (!fits).then(|| format!("{} players; expected 1 to {PLAYERS_MAX}", players.len()))
+}
+
+fn number(score: f64) -> Option<String> {
+    (!score.is_finite()).then(|| format!("score is {score}; expected a number"))
+}
+
+fn bounds(scores: &ScoreBounds) -> Option<String> {
+    let ScoreBounds { at_least, above, at_most, below } = *scores;
+    if at_least.is_some() && above.is_some() {
+        return Some("at_least and above are both the low end of a range; give one".to_owned());
+    }
+    if at_most.is_some() && below.is_some() {
+        return Some("at_most and below are both the high end of a range; give one".to_owned());
+    }
+    [at_least, above, at_most, below].into_iter().flatten().find_map(number)
+}
+
+fn named_twice(ranking: Ranking) -> String {
+    format!("ranking {} is named twice", ranking.name())
+}
+
+fn weights(rankings: &[RankingWeight]) -> Option<String> {
+    for (i, weighed) in rankings.iter().enumerate() {
+        let name = weighed.ranking.name();
+        if rankings[..i].iter().any(|before| before.ranking == weighed.ranking) {
+            return Some(named_twice(weighed.ranking));
+        }
+        // Larger and smaller ones would be lost in the sum.
+        if !(1e-6..=1e6).contains(&weighed.weight) {
+            return Some(format!("the weight of {name} is {}; expected 0.000001 to 1000000", weighed.weight));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::protocol::{read_request, request_line};
+
+    /// What is said of a question in JSON.
+    #[track_caller]
+    fn said(body: &str) -> Option<String> {
+        let line = format!(r#"{{"v":1,"id":1,{body}}}"#);
+        let (_, request) = read_request(line.as_bytes()).expect(&line);
+        problem(&request)
+    }
+
+    fn board(ask: &str) -> Option<String> {
+        said(&format!(r#""cmd":"board","board":{{"scope":"server:quake3://a:1","ranking":"elo"}},"ask":{ask}"#))
+    }
+
+    #[test]
+    fn questions_that_can_be_asked() {
+        for ask in [
+            r#"{"size":{}}"#,
+            r#"{"top":{"count":10000}}"#,
+            r#"{"page":{"position":4000000000,"count":1}}"#,
+            r#"{"around":{"player":"Visor","count":3}}"#,
+            r#"{"around":{"player":7,"count":3}}"#,
+            r#"{"range":{"count":5}}"#,
+            r#"{"range":{"scores":{"above":-2.5,"at_most":1e300},"position":3,"count":5}}"#,
+            r#"{"position_for":{"score":0}}"#,
+            r#"{"positions":{"players":["a",2]}}"#,
+            r#"{"after":{"cursor":"A","count":5}}"#,
+        ] {
+            assert_eq!(board(ask), None, "{ask}");
+        }
+        assert_eq!(said(r#""cmd":"status""#), None);
+    }
+
+    #[test]
+    fn refusals_tell_what_was_expected() {
+        for (ask, want) in [
+            (r#"{"top":{"count":0}}"#, "count is 0; expected 1 to 10000"),
+            (r#"{"before":{"cursor":"A","count":10001}}"#, "count is 10001"),
+            (r#"{"page":{"position":0,"count":5}}"#, "positions are from 1"),
+            (r#"{"range":{"scores":{"above":1,"at_least":1},"count":5}}"#, "give one"),
+            (r#"{"count":{"scores":{"below":1,"at_most":1}}}"#, "give one"),
+            (r#"{"positions":{"players":[]}}"#, "0 players; expected 1 to 1000"),
+        ] {
+            let told = board(ask).expect(ask);
+            assert!(told.contains(want), "{ask}: {told}");
+        }
+        assert!(number(f64::NAN).is_some() && number(f64::INFINITY).is_some());
+        let fused = |rest: &str| said(&format!(r#""cmd":"fused","boards":{{"scope":"tag:pro"}},{rest}"#));
+        let top = r#""ask":{"top":{"count":3}}"#;
+        assert_eq!(fused(top), None);
+        for (rest, want) in [
+            (r#""rankings":[{"ranking":"elo"},{"ranking":"elo"}]"#, "elo is named twice"),
+            (r#""rankings":[{"ranking":"elo","weight":0}]"#, "the weight of elo is 0"),
+            (r#""k":-1"#, "k is -1"),
+        ] {
+            let told = fused(&format!("{rest},{top}")).expect(rest);
+            assert!(told.contains(want), "{rest}: {told}");
+        }
+        let time = r#""cmd":"standings","boards":{"scope":"tag:pro","time_ms":-1},"player":"a""#;
+        assert!(said(time).expect("refused").contains("time_ms is -1"));
+    }
+
+    #[test]
+    fn the_longest_list_of_names_fits_a_line() {
+        let name = PlayerName::Name("\"".repeat(crate::limits::NAME_BYTES_MAX));
+        let request = Request::Fused {
+            boards: serde_json::from_str(r#"{"scope":"tag:pro"}"#).expect("a scope"),
+            rankings: Vec::new(),
+            k: None,
+            ask: FusedQuestion::Players { players: vec![name; PLAYERS_MAX] },
+        };
+        assert!(request_line(1, &request).len() < crate::limits::CONTROL_LINE_BYTES_MAX);
+        assert_eq!(problem(&request), None);
+    }
+
+    /// A number that was shown is read back as the same one.
+    #[test]
+    fn bounds_arrive_to_the_last_digit() {
+        let mut score = 987.654_321_f64;
+        for _ in 0..2_000 {
+            score = score.next_up() * 1.000_001;
+            let ask = BoardQuestion::PositionFor { score };
+            let board = serde_json::from_str(r#"{"scope":"server:quake3://a:1","ranking":"elo"}"#).expect("a board");
+            let request = Request::Board { board, ask };
+            assert_eq!(read_request(request_line(1, &request).as_bytes()), Ok((1, request)));
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Players who are no more: what the tables have of one who was merged into
+//! another becomes the other's, what they have of one who was forgotten goes.
+//!
+//! Rows of weeks that clqd still holds are written anew by the jobs of those
+//! weeks, which come later; what is done here is final for all weeks before.
+
+use std::collections::BTreeMap;
+
+use super::connect::Archive;
+use super::write::{BEST_POSITION, Doing, Halt};
+use crate::model::row::BestPositions;
+use crate::model::{PlayerKey, Ranking, WeekKey};
+
+impl Archive {
+    /// Returns the number of rows written. Once it is done, doing it again finds
+    /// nothing to do.
+    pub(super) async fn put_gone(&mut self, player: PlayerKey, into: Option<PlayerKey>) -> Result<u64, Halt> {
+        self.doing = "player";
+        let mut rows = 0;
+        let listed = match into {
+            Some(into) => {
+                rows += self.merge_best(player, into).await?;
+                // Where both have a row in one week on one server, the other's stays.
+                let weeks = format!("UPDATE IGNORE player_week SET player = {into} WHERE player = {player}");
+                self.attempt(&weeks).await.doing("player_week")?;
+                format!("player = {into}")
+            }
+            None => "name = '', display = '', player = NULL".to_owned(),
+        };
+        for table in ["player_week", "best_position"] {
+            self.attempt(&format!("DELETE FROM {table} WHERE player = {player}")).await.doing(table)?;
+        }
+        let listed = format!("UPDATE server_player SET {listed} WHERE player = {player}");
+        self.attempt(&listed).await.doing("server_player")?;
+        self.attempt(&format!("DELETE FROM player WHERE player = {player}")).await.doing("player")?;
+        Ok(rows)
+    }
+
+    async fn merge_best(&mut self, player: PlayerKey, into: PlayerKey) -> Result<u64, Halt> {
+        let select = format!(
+            "SELECT b.server, b.player, b.ranking, b.position, b.week FROM best_position b \
+             JOIN (SELECT DISTINCT server FROM best_position WHERE player = {player}) s ON s.server = b.server \
+             WHERE b.player IN ({player}, {into})"
+        );
+        let found: Vec<(u32, u32, String, u32, u32)> = self.rows(&select).await.doing("best_position")?;
+        let mut by_server: BTreeMap<u32, BTreeMap<u32, BestPositions>> = BTreeMap::new();
+        for (server, player, ranking, position, week) in found {
+            let which = Ranking::WITH_BEST.iter().position(|it| it.name() == ranking);
+            let Some(which) = which else { continue };
+            by_server.entry(server).or_default().entry(player).or_default().set(which, Some(position), WeekKey(week));
+        }
+        let mut upsert = self.upsert(&BEST_POSITION);
+        for (server, mut of_server) in by_server {
+            let mut best = of_server.remove(&into.0).unwrap_or_default();
+            of_server.values().for_each(|theirs| best.merge(theirs));
+            for (ranking, places) in Ranking::WITH_BEST.iter().zip(best.three()) {
+                for (place, (position, week)) in (1_u32..).zip(places) {
+                    upsert.row(|row| {
+                        row.uint(server).uint(into.0).text(ranking.name()).uint(place).uint(position).uint(week.0);
+                    });
+                }
+            }
+        }
+        self.put(upsert).await
+    }
+}

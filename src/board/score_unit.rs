@@ -1,0 +1,167 @@
+//! Scores as they are shown, and the way back for whoever asks by score.
+//!
+//! A shown score is a number in the unit of its ranking: clq1 in points per
+//! second, elo as rating, time in seconds, clq2 and points as they are. Several
+//! raw scores may be shown alike and a number may lie between two, so the way
+//! back gives no score but edges among the raw ones; they are found by what is
+//! shown, not by arithmetic, so no rounding can put a score on the wrong side.
+
+use std::ops::Bound;
+
+use super::{Score, sortable, unsortable};
+use crate::model::Ranking;
+
+/// Thousandths of a point over ten full segments of 720 s (RULES section 5).
+pub const CLQ1_PER_POINT_PER_SECOND: f64 = 10.0 * 720.0 * 1_000.0;
+
+/// Milliseconds.
+const TIME_PER_SECOND: f64 = 1_000.0;
+
+/// A score in the unit of its ranking.
+pub fn shown(ranking: Ranking, score: Score) -> f64 {
+    let raw = score.0;
+    match ranking {
+        Ranking::Clq1 => raw as f64 / CLQ1_PER_POINT_PER_SECOND,
+        Ranking::Clq2 | Ranking::Points => raw as f64,
+        Ranking::Elo => unsortable(raw),
+        Ranking::Time => raw as f64 / TIME_PER_SECOND,
+    }
+}
+
+/// A range of shown scores; absent: no bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ShownRange {
+    pub low: Option<Bound<f64>>,
+    pub high: Option<Bound<f64>>,
+}
+
+/// A range of raw scores, as `Set::range` takes it.
+pub type RawRange = (Bound<i64>, Bound<i64>);
+
+impl ShownRange {
+    /// Exactly the raw scores whose shown ones are in the range.
+    pub fn raw(&self, ranking: Ranking) -> RawRange {
+        let low = match self.low.unwrap_or(Bound::Unbounded) {
+            Bound::Unbounded => Bound::Unbounded,
+            Bound::Included(x) => at_least(ranking, x),
+            Bound::Excluded(x) => above(ranking, x),
+        };
+        let high = match self.high.unwrap_or(Bound::Unbounded) {
+            Bound::Unbounded => Bound::Unbounded,
+            Bound::Included(x) => before(above(ranking, x)),
+            Bound::Excluded(x) => before(at_least(ranking, x)),
+        };
+        (low, high)
+    }
+}
+
+/// Exactly the raw scores that are shown as `x`; none where it lies between two.
+pub fn alike(ranking: Ranking, x: f64) -> RawRange {
+    ShownRange { low: Some(Bound::Included(x)), high: Some(Bound::Included(x)) }.raw(ranking)
+}
+
+/// From the lowest raw score that is shown as `x` or more.
+fn at_least(ranking: Ranking, x: f64) -> Bound<i64> {
+    first(ranking, |shown| shown >= x)
+}
+
+fn above(ranking: Ranking, x: f64) -> Bound<i64> {
+    first(ranking, |shown| shown > x)
+}
+
+/// The lower bound of the raw scores that `holds` is true for; it is true for
+/// all above one.
+fn first(ranking: Ranking, holds: impl Fn(f64) -> bool) -> Bound<i64> {
+    let (mut low, mut high) = match ranking {
+        // Beyond the infinities are no numbers.
+        Ranking::Elo => (sortable(f64::NEG_INFINITY), sortable(f64::INFINITY)),
+        _ => (i64::MIN, i64::MAX),
+    };
+    if !holds(shown(ranking, Score(high))) {
+        return Bound::Excluded(i64::MAX);
+    }
+    while low < high {
+        let middle = (i128::from(low) + i128::from(high)).div_euclid(2) as i64;
+        match holds(shown(ranking, Score(middle))) {
+            true => high = middle,
+            false => low = middle + 1,
+        }
+    }
+    Bound::Included(low)
+}
+
+/// The upper bound of what is below a lower one.
+fn before(low: Bound<i64>) -> Bound<i64> {
+    match low {
+        Bound::Included(first) => Bound::Excluded(first),
+        Bound::Excluded(_) | Bound::Unbounded => Bound::Unbounded,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::RangeBounds;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const BOUNDS: [fn(f64) -> Bound<f64>; 2] = [Bound::Included, Bound::Excluded];
+
+    fn raw(ranking: Ranking) -> impl Strategy<Value = i64> {
+        match ranking {
+            Ranking::Elo => prop_oneof![(0.0..3_000.0).prop_map(sortable), (-1e9..1e9).prop_map(sortable)].boxed(),
+            _ => prop_oneof![0..1_000_i64, 0..1_i64 << 40, any::<i64>(), Just(i64::MIN), Just(i64::MAX)].boxed(),
+        }
+    }
+
+    fn check(ranking: Ranking, x: f64, other: f64, score: i64) {
+        let seen = shown(ranking, Score(score));
+        for low in BOUNDS {
+            for high in BOUNDS {
+                let range = ShownRange { low: Some(low(x)), high: Some(high(other)) };
+                let within = (low(x), high(other)).contains(&seen);
+                assert_eq!(range.raw(ranking).contains(&score), within, "{ranking:?} {seen} in {range:?}");
+            }
+            let open = [ShownRange { low: Some(low(x)), high: None }, ShownRange { low: None, high: Some(low(x)) }];
+            assert_eq!(open[0].raw(ranking).contains(&score), (low(x), Bound::Unbounded).contains(&seen));
+            assert_eq!(open[1].raw(ranking).contains(&score), (Bound::Unbounded, low(x)).contains(&seen));
+        }
+        assert_eq!(alike(ranking, x).contains(&score), seen == x, "{ranking:?} {seen} as {x}");
+    }
+
+    proptest! {
+        /// Bounds that are shown scores themselves, their neighbours, and any others.
+        #[test]
+        fn a_bound_parts_the_scores_by_what_is_shown(
+            (ranking, a, b, c) in (0..5_usize).prop_flat_map(|r| {
+                let ranking = Ranking::ALL[r];
+                (Just(ranking), raw(ranking), raw(ranking), raw(ranking))
+            }),
+            near in -3..=3_i64,
+            any: f64,
+        ) {
+            let a_seen = shown(ranking, Score(a));
+            let beside = if ranking == Ranking::Elo { a.wrapping_add(near) } else { a.saturating_add(near) };
+            for x in [a_seen, a_seen.next_up(), a_seen.next_down()] {
+                for score in [a, beside, b, c] {
+                    check(ranking, x, shown(ranking, Score(b)), score);
+                }
+            }
+            prop_assume!(!any.is_nan());
+            check(ranking, any, a_seen, c);
+        }
+    }
+
+    #[test]
+    fn the_units() {
+        let at_least = |ranking, x| ShownRange { low: Some(Bound::Included(x)), high: None }.raw(ranking).0;
+        assert_eq!(at_least(Ranking::Clq1, 2.5), Bound::Included(18_000_000));
+        assert_eq!(at_least(Ranking::Time, 0.0015), Bound::Included(2));
+        assert_eq!(at_least(Ranking::Points, -3.0), Bound::Included(-3));
+        assert_eq!(at_least(Ranking::Elo, 1_000.0), Bound::Included(sortable(1_000.0)));
+        assert_eq!(shown(Ranking::Elo, Score(sortable(-887.25))), -887.25);
+        assert_eq!(at_least(Ranking::Clq2, 1e300), Bound::Excluded(i64::MAX), "nobody");
+        assert_eq!(alike(Ranking::Points, 0.5), (Bound::Included(1), Bound::Excluded(1)));
+    }
+}

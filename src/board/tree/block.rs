@@ -1,0 +1,423 @@
+//! A run of neighbouring places of one board, packed.
+//!
+//! Four columns in one allocation: scores, moments and ties as differences from a
+//! base of the block, in as many whole bytes (0 to 8) as the widest needs, and
+//! players, four bytes each. Where equal scores are parted by the moment alone,
+//! ties take none. Neighbours are alike, so a score of a large board
+//! costs two or three bytes where a plain one costs eight; a value that does
+//! not fit makes the block be packed anew, wider, so nothing is ever rounded.
+//! Room grows and shrinks by [`QUANTUM`] places: how full blocks are costs no
+//! memory. Not here: which block a key belongs to (`set`).
+
+use std::cmp::Ordering;
+
+/// Most places in a block: half full to full, 1.3 KiB. At 10 million places 64
+/// to 256 are alike in speed (what takes time is waiting for memory); fewer have
+/// more heads to keep (2 bytes a place at 64), more have more to move.
+pub(in crate::board) const BLOCK_MAX: usize = 128;
+
+/// Room is allocated in steps of this many places.
+const QUANTUM: usize = 16;
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+const _: () = assert!(size_of::<Block>() == LINE);
+
+/// Bytes behind the columns, so that eight bytes can be read at any value.
+const PADDING: usize = 8;
+
+/// A place as four unsigned numbers that all sort ascending, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::board) struct Key {
+    pub score: u64,
+    pub tie: u64,
+    pub at: u64,
+    pub player: u32,
+}
+
+impl Key {
+    /// Sorts before all with this score but not before any better one.
+    pub fn first_of(score: u64) -> Key {
+        Key { score, tie: 0, at: 0, player: 0 }
+    }
+}
+
+/// See the head of the file. One cache line, its columns apart.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+pub(in crate::board) struct Block {
+    bytes: Box<[u8]>,
+    score_base: u64,
+    at_base: u64,
+    tie_base: u64,
+    /// The group above, and which of its children this is.
+    pub group: u32,
+    pub index: u32,
+    len: u16,
+    room: u16,
+    /// Different scores in the block.
+    kinds: u16,
+    score_width: u8,
+    at_width: u8,
+    tie_width: u8,
+    /// The first score is also the last one of the block before.
+    pub joined: bool,
+}
+
+fn width(difference: u64) -> u8 {
+    (64 - difference.leading_zeros()).div_ceil(8) as u8
+}
+
+fn mask(width: u8) -> u64 {
+    if width == 0 { 0 } else { u64::MAX >> (64 - 8 * u32::from(width)) }
+}
+
+fn load(bytes: &[u8], at: usize, mask: u64) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes")) & mask
+}
+
+fn store(bytes: &mut [u8], at: usize, mask: u64, value: u64) {
+    let kept = load(bytes, at, !mask);
+    bytes[at..at + 8].copy_from_slice(&(kept | value).to_le_bytes());
+}
+
+impl Block {
+    /// Of keys in order, at most [`BLOCK_MAX`].
+    pub fn of(keys: &[Key]) -> Block {
+        assert!(keys.len() <= BLOCK_MAX, "{} keys in a block", keys.len());
+        let score_base = keys.first().map_or(0, |key| key.score);
+        let score_width = width(keys.last().map_or(0, |key| key.score) - score_base);
+        let at_base = keys.iter().map(|key| key.at).min().unwrap_or(0);
+        let at_width = width(keys.iter().map(|key| key.at).max().unwrap_or(0) - at_base);
+        let tie_base = keys.iter().map(|key| key.tie).min().unwrap_or(0);
+        let tie_width = width(keys.iter().map(|key| key.tie).max().unwrap_or(0) - tie_base);
+        let room = keys.len().next_multiple_of(QUANTUM);
+        let mut block = Block {
+            bytes: vec![0; room * Block::stride(score_width, at_width, tie_width) + PADDING].into(),
+            score_base,
+            at_base,
+            tie_base,
+            group: 0,
+            index: 0,
+            len: keys.len() as u16,
+            room: room as u16,
+            kinds: 0,
+            score_width,
+            at_width,
+            tie_width,
+            joined: false,
+        };
+        let mut before = None;
+        for (i, key) in keys.iter().enumerate() {
+            block.write(i, key);
+            block.kinds += u16::from(before != Some(key.score));
+            before = Some(key.score);
+        }
+        block
+    }
+
+    fn stride(score_width: u8, at_width: u8, tie_width: u8) -> usize {
+        usize::from(score_width) + usize::from(at_width) + 4 + usize::from(tie_width)
+    }
+
+    pub fn len(&self) -> usize {
+        usize::from(self.len)
+    }
+
+    /// Scores in the block that the block before does not end with.
+    pub fn starts(&self) -> u32 {
+        u32::from(self.kinds) - u32::from(self.joined)
+    }
+
+    /// Different scores among the first `n` places.
+    pub fn kinds_before(&self, n: usize) -> u32 {
+        let mut kinds = u32::from(n > 0);
+        for i in 1..n {
+            kinds += u32::from(self.score_delta(i) != self.score_delta(i - 1));
+        }
+        kinds
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn at_column(&self) -> usize {
+        usize::from(self.room) * usize::from(self.score_width)
+    }
+
+    fn player_column(&self) -> usize {
+        usize::from(self.room) * (usize::from(self.score_width) + usize::from(self.at_width))
+    }
+
+    /// The last, so that the others are where they would be without it.
+    fn tie_column(&self) -> usize {
+        self.player_column() + 4 * usize::from(self.room)
+    }
+
+    #[inline]
+    fn score_delta(&self, i: usize) -> u64 {
+        load(&self.bytes, i * usize::from(self.score_width), mask(self.score_width))
+    }
+
+    #[inline]
+    pub fn score(&self, i: usize) -> u64 {
+        self.score_base + self.score_delta(i)
+    }
+
+    #[inline]
+    fn at(&self, i: usize) -> u64 {
+        self.at_base + load(&self.bytes, self.at_column() + i * usize::from(self.at_width), mask(self.at_width))
+    }
+
+    #[inline]
+    fn player(&self, i: usize) -> u32 {
+        load(&self.bytes, self.player_column() + 4 * i, mask(4)) as u32
+    }
+
+    #[inline]
+    fn tie(&self, i: usize) -> u64 {
+        if self.tie_width == 0 {
+            return self.tie_base;
+        }
+        self.tie_base + load(&self.bytes, self.tie_column() + i * usize::from(self.tie_width), mask(self.tie_width))
+    }
+
+    pub fn key(&self, i: usize) -> Key {
+        assert!(i < self.len());
+        Key { score: self.score(i), tie: self.tie(i), at: self.at(i), player: self.player(i) }
+    }
+
+    pub fn keys(&self) -> impl ExactSizeIterator<Item = Key> + '_ {
+        (0..self.len()).map(|i| self.key(i))
+    }
+
+    fn write(&mut self, i: usize, key: &Key) {
+        let (at, player) = (self.at_column(), self.player_column());
+        let (score_width, at_width) = (usize::from(self.score_width), usize::from(self.at_width));
+        store(&mut self.bytes, i * score_width, mask(self.score_width), key.score - self.score_base);
+        store(&mut self.bytes, at + i * at_width, mask(self.at_width), key.at - self.at_base);
+        self.bytes[player + 4 * i..player + 4 * i + 4].copy_from_slice(&key.player.to_le_bytes());
+        if self.tie_width > 0 {
+            self.write_tie(i, key.tie);
+        }
+    }
+
+    #[cold]
+    fn write_tie(&mut self, i: usize, tie: u64) {
+        let at = self.tie_column() + i * usize::from(self.tie_width);
+        store(&mut self.bytes, at, mask(self.tie_width), tie - self.tie_base);
+    }
+
+    /// Where a player is: 16 players a step, one or two cache lines each.
+    #[inline]
+    pub fn index_of(&self, player: u32) -> Option<usize> {
+        let from = self.player_column();
+        let column = &self.bytes[from..from + 4 * self.len()];
+        let is = |four: &[u8]| u32::from_le_bytes(four.try_into().expect("four bytes")) == player;
+        let steps = column.chunks_exact(64);
+        let (rest, rest_at) = (steps.remainder(), column.len() / 64 * 16);
+        for (n, step) in steps.enumerate() {
+            if step.chunks_exact(4).fold(false, |any, four| any | is(four)) {
+                return step.chunks_exact(4).position(is).map(|i| 16 * n + i);
+            }
+        }
+        rest.chunks_exact(4).position(is).map(|i| rest_at + i)
+    }
+
+    /// Reads a byte of every cache line.
+    #[inline]
+    pub fn read_ahead(&self) -> u8 {
+        self.bytes.iter().step_by(LINE).fold(0, |seen, byte| seen ^ byte)
+    }
+
+    /// Places whose score sorts before `score`.
+    #[inline]
+    pub fn before_score(&self, score: u64) -> usize {
+        let Some(delta) = score.checked_sub(self.score_base) else { return 0 };
+        self.partition(0, self.len(), |block, i| block.score_delta(i) < delta)
+    }
+
+    /// Places that sort before `key`.
+    #[inline]
+    pub fn before(&self, key: &Key) -> usize {
+        let from = self.before_score(key.score);
+        if from == self.len() || self.score(from) != key.score {
+            return from;
+        }
+        self.before_equal(from, key)
+    }
+
+    /// The same where a place has this score, the first of them `from`. Apart, so
+    /// that the way without one stays short.
+    #[inline(never)]
+    fn before_equal(&self, from: usize, key: &Key) -> usize {
+        let delta = key.score - self.score_base;
+        let to = self.partition(from, self.len(), |block, i| block.score_delta(i) <= delta);
+        let (from, to) = self.with_tie(from, to, key.tie);
+        self.partition(from, to, |block, i| (block.at(i), block.player(i)) < (key.at, key.player))
+    }
+
+    /// Of places with one score those that have this tie, or where they would be.
+    #[inline]
+    fn with_tie(&self, from: usize, to: usize, tie: u64) -> (usize, usize) {
+        if self.tie_width == 0 {
+            // All of the block have one.
+            return match self.tie_base.cmp(&tie) {
+                Ordering::Less => (to, to),
+                Ordering::Equal => (from, to),
+                Ordering::Greater => (from, from),
+            };
+        }
+        let first = self.partition(from, to, |block, i| block.tie(i) < tie);
+        (first, self.partition(first, to, |block, i| block.tie(i) <= tie))
+    }
+
+    /// The first of `from..to` that `is_before` does not hold for.
+    #[inline]
+    fn partition(&self, from: usize, to: usize, is_before: impl Fn(&Block, usize) -> bool) -> usize {
+        let (mut base, mut size) = (from, to - from);
+        while size > 0 {
+            let half = size / 2;
+            let next = base + half + 1;
+            let right = is_before(self, base + half);
+            base = if right { next } else { base };
+            size = if right { size - half - 1 } else { half };
+        }
+        base
+    }
+
+    fn fits(&self, key: &Key) -> bool {
+        key.score.checked_sub(self.score_base).is_some_and(|delta| delta <= mask(self.score_width))
+            && key.at.checked_sub(self.at_base).is_some_and(|delta| delta <= mask(self.at_width))
+            && key.tie.checked_sub(self.tie_base).is_some_and(|delta| delta <= mask(self.tie_width))
+    }
+
+    /// Whether a place of this score beside index `i` would be one more score.
+    fn is_new_kind(&self, score: u64, before: Option<usize>, after: usize) -> bool {
+        !(before.is_some_and(|i| self.score(i) == score) || (after < self.len() && self.score(after) == score))
+    }
+
+    /// Puts a key at index `i`, where it belongs; the block is not full.
+    pub fn insert(&mut self, i: usize, key: &Key) {
+        assert!(self.len() < BLOCK_MAX && i <= self.len());
+        if !self.fits(key) {
+            let mut keys: Vec<Key> = Vec::with_capacity(BLOCK_MAX);
+            keys.extend(self.keys());
+            keys.insert(i, *key);
+            self.pack(&keys);
+            return;
+        }
+        self.kinds += u16::from(self.is_new_kind(key.score, i.checked_sub(1), i));
+        if self.len == self.room {
+            self.set_room(self.len() + QUANTUM);
+        }
+        self.slide(i, i + 1, self.len() - i);
+        self.len += 1;
+        self.write(i, key);
+    }
+
+    /// Takes out index `i`.
+    pub fn remove(&mut self, i: usize) -> Key {
+        let key = self.key(i);
+        self.kinds -= u16::from(self.is_new_kind(key.score, i.checked_sub(1), i + 1));
+        self.slide(i + 1, i, self.len() - i - 1);
+        self.len -= 1;
+        if self.len() + 2 * QUANTUM < usize::from(self.room) {
+            self.set_room(self.len().next_multiple_of(QUANTUM));
+        }
+        key
+    }
+
+    /// Replaces index `from` by `key`, which belongs at index `to` once `from`
+    /// is out. `false`: it does not fit, nothing was done.
+    pub fn shift(&mut self, from: usize, to: usize, key: &Key) -> bool {
+        if !self.fits(key) {
+            return false;
+        }
+        self.kinds -= u16::from(self.is_new_kind(self.score(from), from.checked_sub(1), from + 1));
+        match from < to {
+            true => self.slide(from + 1, from, to - from),
+            false => self.slide(to, to + 1, from - to),
+        }
+        self.kinds += u16::from(self.is_new_kind(key.score, to.checked_sub(1), to + 1));
+        self.write(to, key);
+        true
+    }
+
+    /// Moves `n` places of every column.
+    fn slide(&mut self, from: usize, to: usize, n: usize) {
+        let columns = [(0, self.score_width), (self.at_column(), self.at_width), (self.player_column(), 4)];
+        for (column, width) in columns {
+            self.slide_column(column, width, from, to, n);
+        }
+        // Most boards have none: not even a call to move nothing.
+        if self.tie_width > 0 {
+            self.slide_ties(from, to, n);
+        }
+    }
+
+    #[cold]
+    fn slide_ties(&mut self, from: usize, to: usize, n: usize) {
+        self.slide_column(self.tie_column(), self.tie_width, from, to, n);
+    }
+
+    #[inline(always)]
+    fn slide_column(&mut self, column: usize, width: u8, from: usize, to: usize, n: usize) {
+        let width = usize::from(width);
+        let start = column + from * width;
+        self.bytes.copy_within(start..start + n * width, column + to * width);
+    }
+
+    fn set_room(&mut self, room: usize) {
+        let old = [
+            (0, self.score_width),
+            (self.at_column(), self.at_width),
+            (self.player_column(), 4),
+            (self.tie_column(), self.tie_width),
+        ];
+        let stride = Block::stride(self.score_width, self.at_width, self.tie_width);
+        let mut bytes = vec![0; room * stride + PADDING].into_boxed_slice();
+        let mut column = 0;
+        for (from, width) in old {
+            let n = self.len() * usize::from(width);
+            bytes[column..column + n].copy_from_slice(&self.bytes[from..from + n]);
+            column += room * usize::from(width);
+        }
+        self.bytes = bytes;
+        self.room = room as u16;
+    }
+
+    /// Packs `keys` in place of what the block held.
+    fn pack(&mut self, keys: &[Key]) {
+        let (group, index, joined) = (self.group, self.index, self.joined);
+        *self = Block { group, index, joined, ..Block::of(keys) };
+    }
+
+    /// Takes out the places from index `i` on.
+    pub fn split_off(&mut self, i: usize) -> Vec<Key> {
+        let mut keys: Vec<Key> = self.keys().collect();
+        let tail = keys.split_off(i);
+        self.pack(&keys);
+        tail
+    }
+
+    /// Takes in keys that sort behind its own.
+    pub fn append(&mut self, tail: &[Key]) {
+        let mut keys: Vec<Key> = self.keys().collect();
+        keys.extend_from_slice(tail);
+        self.pack(&keys);
+    }
+
+    /// Panics where what is kept beside the columns differs from them.
+    #[cfg(test)]
+    pub fn check(&self) {
+        let keys: Vec<Key> = self.keys().collect();
+        assert!(keys.is_sorted() && !keys.is_empty());
+        assert_eq!(u32::from(self.kinds), self.kinds_before(keys.len()));
+        assert!(self.len <= self.room && usize::from(self.room) <= BLOCK_MAX + 2 * QUANTUM);
+        let stride = Block::stride(self.score_width, self.at_width, self.tie_width);
+        assert_eq!(self.bytes.len(), usize::from(self.room) * stride + PADDING);
+    }
+}

@@ -1,0 +1,348 @@
+//! What a board can be asked. Positions are from 1, best first; a position that
+//! is not on the board has no place, and a player who is not on it no position.
+//!
+//! Costs at 10 million places are beside the benches (`benches/board.rs`): a
+//! position, a place at a position and the position of a score are below a
+//! microsecond, a page that and some 5 ns a place.
+
+use std::ops::{Bound, Range, RangeBounds};
+
+use super::block::Key;
+use crate::board::tree::{AT_ONCE, Direction, Set, Spot};
+use crate::board::{Place, Score};
+use crate::model::PlayerKey;
+
+/// Where a player stands among all.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Standing {
+    pub place: Place,
+    /// Every position is held once (RULES section 8).
+    pub position: u32,
+    /// Equal scores share the best position, and the next lacks: 1 2 2 4.
+    pub competition: u32,
+    /// Equal scores share a position, and none lacks: 1 2 2 3.
+    pub dense: u32,
+    /// See [`Set::percentile`].
+    pub percentile: f64,
+    /// Players on the board.
+    pub players: u32,
+}
+
+/// Neighbouring places, the first of them at `position`. Without any places,
+/// where they would begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    pub position: u32,
+    pub places: Vec<Place>,
+}
+
+/// A gap between two places of a board, kept by what is beside it and not by
+/// position. So whoever pages by it neither misses nor meets twice anybody who
+/// stayed where he was, however the others move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    /// Of the board; another board does not answer.
+    pub generation: u64,
+    /// Of the board's changes, when the cursor was made.
+    pub version: u64,
+    pub edge: Edge,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edge {
+    Start,
+    Before(Place),
+    After(Place),
+    End,
+}
+
+/// A page by cursor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    pub run: Run,
+    /// The board has changed since the cursor was made: positions of this page
+    /// and of the one before may not join.
+    pub moved: bool,
+    /// In front of the first place: for the page before.
+    pub start: Cursor,
+    /// Behind the last place: for the next page.
+    pub end: Cursor,
+}
+
+/// A cursor of another board than the one asked: an earlier window, or this one before it was
+/// rebuilt. To page on, begin anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the cursor is of another board (generation {cursor}, now {board}): begin anew")]
+pub struct Stale {
+    pub cursor: u64,
+    pub board: u64,
+}
+
+impl Set {
+    /// A player's score and when he reached it.
+    pub fn get(&self, player: PlayerKey) -> Option<Place> {
+        self.spot(player).map(|spot| self.place(&self.key_at(spot)))
+    }
+
+    /// A player's position.
+    pub fn position(&self, player: PlayerKey) -> Option<u32> {
+        self.spot(player).map(|spot| self.places_before(spot) + 1)
+    }
+
+    /// Positions of several players, in the order asked. Looks for many at once,
+    /// which hides most of the waiting for memory: prefer it to a loop.
+    pub fn positions(&self, players: &[PlayerKey]) -> Vec<Option<u32>> {
+        let mut positions = Vec::with_capacity(players.len());
+        for some in players.chunks(AT_ONCE) {
+            self.read_ahead(some.iter().copied());
+            positions.extend(some.iter().map(|&player| self.position(player)));
+        }
+        positions
+    }
+
+    /// One more than the players with a better score: 1 2 2 4.
+    pub fn competition(&self, player: PlayerKey) -> Option<u32> {
+        self.spot(player).map(|spot| self.better_than(spot) + 1)
+    }
+
+    /// One more than the better scores: 1 2 2 3. Counts the scores of up to 128
+    /// neighbours one by one; other than that it costs what a position does.
+    pub fn dense(&self, player: PlayerKey) -> Option<u32> {
+        self.spot(player).map(|spot| self.dense_at(spot))
+    }
+
+    /// Everything about where a player stands.
+    pub fn standing(&self, player: PlayerKey) -> Option<Standing> {
+        let spot = self.spot(player)?;
+        let place = self.place(&self.key_at(spot));
+        Some(Standing {
+            place,
+            position: self.places_before(spot) + 1,
+            competition: self.better_than(spot) + 1,
+            dense: self.dense_at(spot),
+            percentile: self.percent_at_most(place.score()),
+            players: self.len(),
+        })
+    }
+
+    /// Which share of the other players has a worse score, percent: 100 for a
+    /// best score of one player, 0 for the worst; alone: 100.
+    pub fn percentile(&self, player: PlayerKey) -> Option<f64> {
+        self.get(player).map(|place| self.percent_at_most(place.score()))
+    }
+
+    /// Different scores on the board.
+    pub fn scores(&self) -> u32 {
+        self.top.starts_before(self.top.len())
+    }
+
+    /// The place at a position.
+    pub fn at(&self, position: u32) -> Option<Place> {
+        self.spot_at(position).map(|spot| self.place(&self.key_at(spot)))
+    }
+
+    /// The best `k`, best first.
+    pub fn top(&self, k: u32) -> Vec<Place> {
+        self.page(1, k).places
+    }
+
+    /// The last `k`, last first.
+    pub fn bottom(&self, k: u32) -> Vec<Place> {
+        let k = k.min(self.len());
+        let mut places = self.page(self.len() - k + 1, k).places;
+        places.reverse();
+        places
+    }
+
+    /// Up to `count` places from a position on.
+    pub fn page(&self, position: u32, count: u32) -> Run {
+        let position = position.clamp(1, self.len() + 1);
+        let count = count.min(self.len() + 1 - position) as usize;
+        let mut places = Vec::with_capacity(count);
+        places.extend(self.iter_from(position).take(count));
+        Run { position, places }
+    }
+
+    /// All places, best first.
+    pub fn iter(&self) -> impl Iterator<Item = Place> + '_ {
+        self.iter_from(1)
+    }
+
+    /// `n` places around and with a player: as many better as worse ones, one
+    /// worse more if `n` is even; at the ends of the board those that there are,
+    /// and the missing ones on the other side.
+    pub fn around(&self, player: PlayerKey, n: u32) -> Option<Run> {
+        let position = self.position(player)?;
+        let n = n.min(self.len());
+        let first = position.saturating_sub(n.saturating_sub(1) / 2).max(1);
+        Some(self.page(first.min(self.len() + 1 - n), n))
+    }
+
+    /// Positions of the players with scores in a range, which is of numbers and
+    /// not of the board's direction: `10..20`, `(Excluded(10), Unbounded)`.
+    pub fn range(&self, scores: impl RangeBounds<i64>) -> Range<u32> {
+        let (low, high) = (scores.start_bound().cloned(), scores.end_bound().cloned());
+        let (best, worst) = match self.direction() {
+            Direction::HighIsBetter => (high, low),
+            Direction::LowIsBetter => (low, high),
+        };
+        let start = match best {
+            Bound::Unbounded => 0,
+            Bound::Included(score) => self.better(Score(score)),
+            Bound::Excluded(score) => self.as_good(Score(score)),
+        };
+        let end = match worst {
+            Bound::Unbounded => self.len(),
+            Bound::Included(score) => self.as_good(Score(score)),
+            Bound::Excluded(score) => self.better(Score(score)),
+        };
+        start + 1..end.max(start) + 1
+    }
+
+    /// How many players have scores in a range.
+    pub fn count(&self, scores: impl RangeBounds<i64>) -> u32 {
+        self.range(scores).len() as u32
+    }
+
+    /// Players with a better score than this, which nobody need have.
+    pub fn better(&self, score: Score) -> u32 {
+        self.places_before_key(&Key::first_of(self.direction().order(score)))
+    }
+
+    /// Players with this score or a better one.
+    pub fn as_good(&self, score: Score) -> u32 {
+        match self.direction().order(score).checked_add(1) {
+            Some(score) => self.places_before_key(&Key::first_of(score)),
+            None => self.len(),
+        }
+    }
+
+    /// The position that somebody new would have who reached a score now: behind
+    /// all that have it.
+    pub fn position_for(&self, score: Score) -> u32 {
+        self.as_good(score) + 1
+    }
+
+    /// The position that a place has or would have.
+    pub fn position_of(&self, place: &Place) -> u32 {
+        self.places_before_key(&self.key(place)) + 1
+    }
+
+    /// In front of the first place.
+    pub fn start(&self) -> Cursor {
+        self.cursor(Edge::Start)
+    }
+
+    /// Behind the last place.
+    pub fn end(&self) -> Cursor {
+        self.cursor(Edge::End)
+    }
+
+    /// In front of a position.
+    pub fn cursor_at(&self, position: u32) -> Cursor {
+        self.at(position).map_or_else(|| self.end(), |place| self.cursor(Edge::Before(place)))
+    }
+
+    /// Up to `count` places behind a cursor.
+    pub fn page_after(&self, cursor: &Cursor, count: u32) -> Result<Page, Stale> {
+        let before = self.places_before_edge(cursor)?;
+        Ok(self.page_of(cursor, before + 1, count))
+    }
+
+    /// The up to `count` places in front of a cursor, best first.
+    pub fn page_before(&self, cursor: &Cursor, count: u32) -> Result<Page, Stale> {
+        let before = self.places_before_edge(cursor)?;
+        let count = count.min(before);
+        Ok(self.page_of(cursor, before - count + 1, count))
+    }
+
+    fn cursor(&self, edge: Edge) -> Cursor {
+        Cursor { generation: self.generation, version: self.version, edge }
+    }
+
+    fn places_before_edge(&self, cursor: &Cursor) -> Result<u32, Stale> {
+        if cursor.generation != self.generation {
+            return Err(Stale { cursor: cursor.generation, board: self.generation });
+        }
+        Ok(match cursor.edge {
+            Edge::Start => 0,
+            Edge::Before(place) => self.places_before_key(&self.key(&place)),
+            Edge::After(place) => {
+                let key = self.key(&place);
+                let before = self.places_before_key(&key);
+                before + u32::from(self.get(place.player) == Some(place))
+            }
+            Edge::End => self.len(),
+        })
+    }
+
+    fn page_of(&self, cursor: &Cursor, position: u32, count: u32) -> Page {
+        let run = self.page(position, count);
+        Page {
+            moved: cursor.version != self.version,
+            start: self.cursor(run.places.first().map_or(cursor.edge, |&place| Edge::Before(place))),
+            end: self.cursor(run.places.last().map_or(cursor.edge, |&place| Edge::After(place))),
+            run,
+        }
+    }
+
+    fn key_at(&self, spot: Spot) -> Key {
+        self.blocks[spot.block as usize].key(spot.index)
+    }
+
+    fn places_before(&self, spot: Spot) -> u32 {
+        let block = &self.blocks[spot.block as usize];
+        let group = &self.groups[block.group as usize];
+        self.top.places_before(group.index as usize) + group.places_before(block.index as usize) + spot.index as u32
+    }
+
+    fn places_before_key(&self, key: &Key) -> u32 {
+        if self.is_empty() {
+            return 0;
+        }
+        let block = self.block_of(key);
+        self.places_before(Spot { block, index: self.blocks[block as usize].before(key) })
+    }
+
+    fn better_than(&self, spot: Spot) -> u32 {
+        let block = &self.blocks[spot.block as usize];
+        let score = block.score(spot.index);
+        match block.before_score(score) {
+            0 if block.joined => self.places_before_key(&Key::first_of(score)),
+            index => self.places_before(Spot { index, ..spot }),
+        }
+    }
+
+    fn dense_at(&self, spot: Spot) -> u32 {
+        let block = &self.blocks[spot.block as usize];
+        let group = &self.groups[block.group as usize];
+        let before = self.top.starts_before(group.index as usize) + group.starts_before(block.index as usize);
+        before + block.kinds_before(spot.index + 1) - u32::from(block.joined)
+    }
+
+    fn percent_at_most(&self, score: Score) -> f64 {
+        match self.len() {
+            1 => 100.0,
+            players => f64::from(players - self.as_good(score)) * 100.0 / f64::from(players - 1),
+        }
+    }
+
+    fn spot_at(&self, position: u32) -> Option<Spot> {
+        if position == 0 || position > self.len() {
+            return None;
+        }
+        let (index, rest) = self.top.child_at(position - 1);
+        let group = &self.groups[self.top.children[index] as usize];
+        let (index, rest) = group.child_at(rest);
+        Some(Spot { block: group.children[index], index: rest as usize })
+    }
+
+    fn iter_from(&self, position: u32) -> impl Iterator<Item = Place> + '_ {
+        let first = self.spot_at(position);
+        let mut from = first.map_or(0, |spot| spot.index);
+        std::iter::successors(first.map(|spot| spot.block), |&block| self.next(block)).flat_map(move |block| {
+            let block = &self.blocks[block as usize];
+            (std::mem::take(&mut from)..block.len()).map(|index| self.place(&block.key(index)))
+        })
+    }
+}

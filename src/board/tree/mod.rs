@@ -1,0 +1,631 @@
+//! One board of the whole field: places in order, with counts, in memory.
+//!
+//! Three levels. [`BLOCK_MAX`] neighbouring places are packed in a block, up to
+//! [`GROUP_MAX`] blocks are in a group, and the groups, 1,400 for 50 million
+//! places, are in one list. A group knows how many places each of its
+//! blocks holds and the list how many each group, so a position is two sums and
+//! a place at a position two walks; both lists stay in the cache. A table says
+//! of every player which block he is in, so a position needs no search by
+//! score, and whoever changes a place need not know the old one.
+//!
+//! Measured by `benches/board.rs` on two cores of an EPYC shared with other work
+//! (load average 3.4 to 4.1), every call on a random player with a random new
+//! score, beside Redis pipelined by 64:
+//!
+//! | places     | update  | rank    | rank by 64 | select  | bytes a place | update, rank : Redis | memory : Redis |
+//! |------------|---------|---------|------------|---------|---------------|----------------------|----------------|
+//! | 1 million  | 0.66 us | 0.28 us | 0.29 us    | 0.18 us | 18.1          | 13 x, 22 x           | 1/5.9          |
+//! | 10 million | 0.99 us | 0.73 us | 0.52 us    | 0.48 us | 17.3          | 16 x, 13 x           | 1/7.0          |
+//! | 50 million | 2.7 us  | 1.2 us  | 0.60 us    | 1.1 us  |               |                      |                |
+//!
+//! Nearly all of it is waiting for memory, which neighbours use too: on a quieter
+//! machine (1.1) an update at 10 million took 0.80 us, in the worst run 2.0 us.
+//! Elo, whose scores need more bytes, takes 20.7 bytes a place. [`Set::build`] of
+//! 10 million rows in any order: 2.8 s.
+//!
+//! What a board holds: [`Set::heap_bytes`]. What can be asked of
+//! it: `query`. Not here: which scores compete (windows and scopes), files,
+//! clocks, threads. A board is a plain value; who shares it puts a lock around
+//! it, and readers under that lock see one moment.
+
+pub(in crate::board) mod block;
+pub mod lookup;
+pub(in crate::board) mod node;
+pub(in crate::board) mod player_index;
+
+use super::{Place, Score};
+use crate::board::tree::block::{BLOCK_MAX, Block, Key};
+use crate::board::tree::node::{Counts, Level};
+use crate::board::tree::player_index::Members;
+use crate::model::PlayerKey;
+
+/// Most blocks in a group: a group's scores (4 KiB) and counts (2 KiB) are what
+/// a change searches and a position adds up.
+const GROUP_MAX: usize = 512;
+/// Places in each block of a board that is built at once: room for what comes in
+/// between, and fewer blocks to say in the table of members than half full ones
+/// would be.
+const BLOCK_FILL: usize = BLOCK_MAX * 3 / 4;
+/// A block or group with fewer children joins a neighbour where that leaves
+/// room for as many as it has.
+const FEW: usize = 4;
+
+/// Players whose cache lines are asked for together: two of each are about as
+/// many as a core can wait for.
+pub(super) const AT_ONCE: usize = 32;
+/// Places of a board that mostly stays in the cache (20 MB): reading ahead costs
+/// more than it brings.
+const CACHED_MAX: u32 = 1 << 20;
+
+/// Which scores are best.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Direction {
+    #[default]
+    HighIsBetter,
+    LowIsBetter,
+}
+
+impl Direction {
+    const SIGN: u64 = 1 << 63;
+
+    /// A number that sorts ascending, best first. Every `i64` has one.
+    pub(super) fn order(self, score: Score) -> u64 {
+        let ascending = score.0 as u64 ^ Direction::SIGN;
+        match self {
+            Direction::HighIsBetter => !ascending,
+            Direction::LowIsBetter => ascending,
+        }
+    }
+
+    pub(super) fn score(self, order: u64) -> Score {
+        let ascending = match self {
+            Direction::HighIsBetter => !order,
+            Direction::LowIsBetter => order,
+        };
+        Score((ascending ^ Direction::SIGN) as i64)
+    }
+}
+
+/// What a write did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    Added,
+    /// The player had another place before, or, of [`Set::remove`], had this.
+    From(Place),
+    /// The board already said so.
+    Unchanged,
+}
+
+/// See the head of the file. At most `u32::MAX` places; players are unique.
+#[derive(Clone, Debug)]
+pub struct Set {
+    direction: Direction,
+    pub(super) generation: u64,
+    pub(super) version: u64,
+    pub(super) top: Level,
+    pub(super) groups: Vec<Level>,
+    groups_free: Vec<u32>,
+    pub(super) blocks: Vec<Block>,
+    blocks_free: Vec<u32>,
+    members: Members,
+}
+
+/// Where a place is: block, and which of its places.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spot {
+    pub block: u32,
+    pub index: usize,
+}
+
+impl Set {
+    /// An empty board. `generation` tells it from every other board that ever
+    /// stood in its stead (an earlier window, the same one before a rebuild), so
+    /// that cursors of those are known to be stale.
+    pub fn new(direction: Direction, generation: u64) -> Set {
+        Set {
+            direction,
+            generation,
+            version: 0,
+            top: Level::default(),
+            groups: Vec::new(),
+            groups_free: Vec::new(),
+            blocks: Vec::new(),
+            blocks_free: Vec::new(),
+            members: Members::new(),
+        }
+    }
+
+    /// A board of places in any order; of several of one player the best counts.
+    /// Sorts 32 bytes a place beside what the board will take.
+    pub fn build(direction: Direction, generation: u64, places: impl IntoIterator<Item = Place>) -> Set {
+        let places = places.into_iter();
+        let (mut set, mut keys) = Set::sorted(direction, generation, places.size_hint().0, places);
+        let mut kept = 0;
+        keys.retain(|key| {
+            let is_new = set.members.insert(key.player, (kept / BLOCK_FILL) as u32);
+            kept += usize::from(is_new);
+            is_new
+        });
+        set.lay(&keys);
+        set
+    }
+
+    /// [`Set::build`] of places of different players, in half the time: nobody is
+    /// looked for. Of one who stands there twice nothing is right.
+    /// They come in parts, each let go when it was read.
+    pub fn build_of_players(direction: Direction, generation: u64, parts: Vec<Vec<Place>>) -> Set {
+        let len = parts.iter().map(Vec::len).sum();
+        let (mut set, keys) = Set::sorted(direction, generation, len, parts.into_iter().flatten());
+        set.members.fill(keys.iter().enumerate().map(|(i, key)| (key.player, (i / BLOCK_FILL) as u32)));
+        debug_assert!(
+            keys.iter().all(|key| set.members.block(key.player).is_some()) && set.members.len() == keys.len()
+        );
+        set.lay(&keys);
+        set
+    }
+
+    /// An empty board with room for so many members, and the places in order.
+    fn sorted(
+        direction: Direction,
+        generation: u64,
+        len: usize,
+        places: impl Iterator<Item = Place>,
+    ) -> (Set, Vec<Key>) {
+        let mut set = Set::new(direction, generation);
+        let mut keys: Vec<Key> = Vec::with_capacity(len);
+        keys.extend(places.map(|place| set.key(&place)));
+        keys.sort_unstable();
+        set.members = Members::with_room(keys.len(), keys.len().div_ceil(BLOCK_FILL));
+        (set, keys)
+    }
+
+    /// Lays out all places of an empty board, in order; the members are told already.
+    fn lay(&mut self, keys: &[Key]) {
+        self.blocks.reserve_exact(keys.len().div_ceil(BLOCK_FILL));
+        let mut last = None;
+        for run in keys.chunks(BLOCK_FILL) {
+            self.push_block(run, &mut last);
+        }
+        for (i, group) in self.groups.iter_mut().enumerate() {
+            group.index = i as u32;
+            self.top.insert(i, group.low(0), group.total(), i as u32);
+        }
+    }
+
+    /// The same board, said to be the state `version`: for one that is built anew
+    /// for each question, where nobody counts the changes. Whoever builds it gives
+    /// equal states equal versions and others others.
+    pub fn at_version(self, version: u64) -> Set {
+        Set { version, ..self }
+    }
+
+    /// Puts a block behind all others; the list of groups is made afterwards.
+    fn push_block(&mut self, keys: &[Key], last: &mut Option<u64>) {
+        if self.groups.last().is_none_or(|group| group.len() == GROUP_MAX * 3 / 4) {
+            self.groups.push(Level::default());
+        }
+        let id = self.blocks.len() as u32;
+        let mut block = Block::of(keys);
+        block.group = self.groups.len() as u32 - 1;
+        let group = self.groups.last_mut().expect("was pushed");
+        block.index = group.len() as u32;
+        block.joined = *last == Some(keys[0].score);
+        *last = keys.last().map(|key| key.score);
+        group.insert(group.len(), keys[0], Counts { places: keys.len() as u32, starts: block.starts() }, id);
+        self.blocks.push(block);
+    }
+
+    /// See [`Set::new`].
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    pub fn direction(&self) -> Direction {
+        self.direction
+    }
+
+    /// Players on the board.
+    pub fn len(&self) -> u32 {
+        self.members.len() as u32
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes on the heap that the board holds, exactly as they were asked for;
+    /// the allocator's own 8 to 16 a block are not in it. One pass over the
+    /// blocks, some ms at 10 million places. Resident memory
+    /// was 2 to 3 bytes a place more after millions of updates.
+    pub fn heap_bytes(&self) -> usize {
+        self.members.heap_bytes()
+            + self.blocks.capacity() * size_of::<Block>()
+            + self.blocks.iter().map(Block::heap_bytes).sum::<usize>()
+            + self.top.heap_bytes()
+            + self.groups.capacity() * size_of::<Level>()
+            + self.groups.iter().map(Level::heap_bytes).sum::<usize>()
+            + 4 * (self.groups_free.capacity() + self.blocks_free.capacity())
+    }
+
+    /// Puts a player where `place` says, wherever he was before. The same place
+    /// again changes nothing.
+    pub fn put(&mut self, place: Place) -> Change {
+        let key = self.key(&place);
+        let Some(block) = self.members.block(key.player) else {
+            let block = self.insert(&key);
+            self.members.insert_new(key.player, block);
+            self.version += 1;
+            return Change::Added;
+        };
+        // Asked for before the old block is read: the two do not wait for each other.
+        let to = self.block_of(&key);
+        let index = self.blocks[block as usize].index_of(key.player).expect("a member is in his block");
+        let old = self.blocks[block as usize].key(index);
+        if old == key {
+            return Change::Unchanged;
+        }
+        self.version += 1;
+        if to != block || !self.shift(block, index, &key) {
+            self.take(Spot { block, index });
+            let to = self.insert(&key);
+            if to != block {
+                // Not by the slot: a split may have made the table anew.
+                self.members.move_to(key.player, to);
+            }
+            self.settle(block);
+        }
+        Change::From(self.place(&old))
+    }
+
+    /// [`Set::put`] of several places, in order; tells of each what it did. A
+    /// board that is larger than the cache reads ahead, so that the processor
+    /// waits for what many places need at once: mostly faster, at 10 million places
+    /// between 15 % slower and 40 % faster than one by one.
+    pub fn put_all(&mut self, places: &[Place], mut changed: impl FnMut(Place, Change)) {
+        for some in places.chunks(AT_ONCE) {
+            self.read_ahead(some.iter().map(|place| place.player));
+            self.read_ahead_of(some.iter().map(|place| self.block_of(&self.key(place))));
+            for &place in some {
+                let change = self.put(place);
+                changed(place, change);
+            }
+        }
+    }
+
+    /// Reads something of all that finding up to [`AT_ONCE`] players will need,
+    /// waiting for none of it before the next is asked for.
+    pub(super) fn read_ahead(&self, players: impl Iterator<Item = PlayerKey>) {
+        if self.len() < CACHED_MAX {
+            return;
+        }
+        let mut blocks = [u32::MAX; AT_ONCE];
+        for (block, player) in blocks.iter_mut().zip(players) {
+            *block = self.members.block(player.0).unwrap_or(u32::MAX);
+        }
+        self.read_ahead_of(blocks.into_iter());
+    }
+
+    fn read_ahead_of(&self, blocks: impl Iterator<Item = u32>) {
+        if self.len() >= CACHED_MAX {
+            let blocks = blocks.filter_map(|id| self.blocks.get(id as usize));
+            std::hint::black_box(blocks.fold(0, |seen, block| seen ^ block.read_ahead()));
+        }
+    }
+
+    /// Puts a player where `place` says unless the score he has is as good: a
+    /// worse score changes neither rank nor moment, nor does an equal one.
+    pub fn offer(&mut self, place: Place) -> Change {
+        match self.get(place.player) {
+            Some(old) if self.direction.order(old.score()) <= self.direction.order(place.score()) => Change::Unchanged,
+            _ => self.put(place),
+        }
+    }
+
+    /// Takes a player off the board; `Unchanged`: was not on it.
+    pub fn remove(&mut self, player: PlayerKey) -> Change {
+        let Some((block, slot)) = self.members.find(player.0) else { return Change::Unchanged };
+        let index = self.blocks[block as usize].index_of(player.0).expect("a member is in his block");
+        let old = self.take(Spot { block, index });
+        self.members.remove(slot);
+        self.settle(block);
+        self.version += 1;
+        Change::From(self.place(&old))
+    }
+
+    /// Builds the board anew, as small as it can be: for a window that is over,
+    /// or after most of its players are gone. Takes as long as [`Set::build`] of
+    /// places in order; answers and cursors are the same before and after.
+    pub fn compact(&mut self) {
+        let built = Set::build(self.direction, self.generation, self.iter());
+        *self = Set { version: self.version, ..built };
+    }
+
+    pub(super) fn key(&self, place: &Place) -> Key {
+        let at = place.at_ms as u64 ^ Direction::SIGN;
+        Key { score: self.direction.order(place.score()), tie: place.tie, at, player: place.player.0 }
+    }
+
+    pub(super) fn place(&self, key: &Key) -> Place {
+        let at_ms = (key.at ^ Direction::SIGN) as i64;
+        Place::new(self.direction.score(key.score), at_ms, PlayerKey(key.player)).with_tie(key.tie)
+    }
+
+    /// Where a member is: the table, then up to 128 players of a block.
+    #[inline]
+    pub(super) fn spot(&self, player: PlayerKey) -> Option<Spot> {
+        let block = self.members.block(player.0)?;
+        let index = self.blocks[block as usize].index_of(player.0).expect("a member is in his block");
+        Some(Spot { block, index })
+    }
+
+    /// The block that a key belongs to. The board is not empty, or the answer
+    /// names no block.
+    #[inline]
+    pub(super) fn block_of(&self, key: &Key) -> u32 {
+        if self.top.len() == 0 {
+            return u32::MAX;
+        }
+        let group = &self.groups[self.top.children[self.top.child_of(key)] as usize];
+        group.children[group.child_of(key)]
+    }
+
+    /// Inserts a key that is not on the board; returns its block.
+    fn insert(&mut self, key: &Key) -> u32 {
+        if self.top.len() == 0 {
+            return self.found(key);
+        }
+        let mut id = self.block_of(key);
+        if self.blocks[id as usize].len() == BLOCK_MAX {
+            self.split(id);
+            id = self.block_of(key);
+        }
+        let block = &mut self.blocks[id as usize];
+        let index = block.before(key);
+        block.insert(index, key);
+        self.changed(id, index == 0, index + 1 == self.blocks[id as usize].len());
+        id
+    }
+
+    /// The first place of an empty board.
+    fn found(&mut self, key: &Key) -> u32 {
+        let mut block = Block::of(&[*key]);
+        (block.group, block.index) = (0, 0);
+        let counts = Counts { places: 1, starts: 1 };
+        let mut group = Level::default();
+        group.insert(0, *key, counts, 0);
+        self.top.insert(0, *key, counts, 0);
+        self.groups = vec![group];
+        self.blocks = vec![block];
+        0
+    }
+
+    /// Moves a place within its block where it stays between its ends' neighbours.
+    fn shift(&mut self, id: u32, from: usize, key: &Key) -> bool {
+        let block = &mut self.blocks[id as usize];
+        let before = block.before(key);
+        let to = if before > from { before - 1 } else { before };
+        if !block.shift(from, to, key) {
+            return false;
+        }
+        let last = block.len() - 1;
+        self.changed(id, from == 0 || to == 0, from == last || to == last);
+        true
+    }
+
+    /// Takes a place out of its block, which may be left with few or none.
+    fn take(&mut self, spot: Spot) -> Key {
+        let block = &mut self.blocks[spot.block as usize];
+        let key = block.remove(spot.index);
+        let (len, at_end) = (block.len(), spot.index == block.len());
+        if len > 0 {
+            self.changed(spot.block, spot.index == 0, at_end);
+        } else {
+            block.joined = false;
+            self.recount(spot.block);
+        }
+        key
+    }
+
+    /// After a change in a block: what it begins with, what the next one begins
+    /// with, and the counts above.
+    #[inline]
+    fn changed(&mut self, id: u32, at_start: bool, at_end: bool) {
+        if at_start {
+            self.join(id);
+        }
+        self.recount(id);
+        if at_end && let Some(next) = self.next(id) {
+            self.join(next);
+            self.recount(next);
+        }
+    }
+
+    /// Whether a block begins with the score that the one before ends with.
+    fn join(&mut self, id: u32) {
+        let mut before = self.previous(id);
+        while let Some(empty) = before.filter(|&b| self.blocks[b as usize].len() == 0) {
+            before = self.previous(empty);
+        }
+        let end = before.map(|b| &self.blocks[b as usize]).map(|block| block.score(block.len() - 1));
+        let block = &mut self.blocks[id as usize];
+        block.joined = block.len() > 0 && end == Some(block.score(0));
+    }
+
+    /// Says in the levels above what a block holds.
+    #[inline]
+    fn recount(&mut self, id: u32) {
+        let block = &self.blocks[id as usize];
+        let counts = Counts { places: block.len() as u32, starts: block.starts() };
+        let group = &mut self.groups[block.group as usize];
+        let before = group.set(block.index as usize, counts);
+        self.top.change(group.index as usize, before, counts);
+    }
+
+    pub(super) fn next(&self, id: u32) -> Option<u32> {
+        let block = &self.blocks[id as usize];
+        let group = &self.groups[block.group as usize];
+        if let Some(&next) = group.children.get(block.index as usize + 1) {
+            return Some(next);
+        }
+        let group = *self.top.children.get(group.index as usize + 1)?;
+        self.groups[group as usize].children.first().copied()
+    }
+
+    pub(super) fn previous(&self, id: u32) -> Option<u32> {
+        let block = &self.blocks[id as usize];
+        let group = &self.groups[block.group as usize];
+        if let Some(before) = block.index.checked_sub(1) {
+            return Some(group.children[before as usize]);
+        }
+        let group = self.top.children[group.index.checked_sub(1)? as usize];
+        self.groups[group as usize].children.last().copied()
+    }
+
+    /// Halves a full block, and writes its new half into the table of members: a
+    /// few us, once in 64 inserts.
+    fn split(&mut self, id: u32) {
+        let tail = self.blocks[id as usize].split_off(BLOCK_MAX / 2);
+        let mut block = Block::of(&tail);
+        let (group, index) = (self.blocks[id as usize].group, self.blocks[id as usize].index as usize + 1);
+        block.joined = self.blocks[id as usize].score(BLOCK_MAX / 2 - 1) == tail[0].score;
+        block.group = group;
+        let new = match self.blocks_free.pop() {
+            Some(free) => {
+                self.blocks[free as usize] = block;
+                free
+            }
+            None => {
+                self.blocks.push(block);
+                self.blocks.len() as u32 - 1
+            }
+        };
+        for key in &tail {
+            self.members.move_to(key.player, new);
+        }
+        self.groups[group as usize].insert(index, tail[0], Counts::default(), new);
+        self.number(group, index);
+        self.recount(id);
+        self.recount(new);
+        if self.groups[group as usize].len() > GROUP_MAX {
+            self.split_group(group);
+        }
+    }
+
+    fn split_group(&mut self, id: u32) {
+        let old = &mut self.groups[id as usize];
+        let index = old.index as usize;
+        let group = old.split_off(GROUP_MAX / 2);
+        let (low, total, rest) = (group.low(0), group.total(), old.total());
+        let new = match self.groups_free.pop() {
+            Some(free) => {
+                self.groups[free as usize] = group;
+                free
+            }
+            None => {
+                self.groups.push(group);
+                self.groups.len() as u32 - 1
+            }
+        };
+        self.top.set(index, rest);
+        self.top.insert(index + 1, low, total, new);
+        self.number_groups(index + 1);
+        self.number(new, 0);
+    }
+
+    /// Tells blocks from a child of a group on where they are.
+    fn number(&mut self, group: u32, from: usize) {
+        for (index, &child) in self.groups[group as usize].children.iter().enumerate().skip(from) {
+            let block = &mut self.blocks[child as usize];
+            (block.group, block.index) = (group, index as u32);
+        }
+    }
+
+    fn number_groups(&mut self, from: usize) {
+        for (index, &child) in self.top.children.iter().enumerate().skip(from) {
+            self.groups[child as usize].index = index as u32;
+        }
+    }
+
+    /// After a place was taken out of a block: an empty block goes, and one with
+    /// few joins a neighbour.
+    fn settle(&mut self, id: u32) {
+        let len = self.blocks[id as usize].len();
+        if len == 0 {
+            return self.drop_block(id);
+        }
+        if len >= BLOCK_MAX / FEW {
+            return;
+        }
+        let (group, index) = (self.blocks[id as usize].group as usize, self.blocks[id as usize].index as usize);
+        let children = &self.groups[group].children;
+        let room_beside = |other: u32| self.blocks[other as usize].len() + len <= BLOCK_MAX * 3 / 4;
+        let before = index.checked_sub(1).map(|before| children[before]).filter(|&b| room_beside(b));
+        let next = children.get(index + 1).copied().filter(|&b| room_beside(b));
+        let Some((left, right)) = before.map(|b| (b, id)).or(next.map(|n| (id, n))) else { return };
+        let keys: Vec<Key> = self.blocks[right as usize].keys().collect();
+        self.blocks[left as usize].append(&keys);
+        for key in &keys {
+            self.members.move_to(key.player, left);
+        }
+        self.recount(left);
+        self.drop_block(right);
+    }
+
+    /// Takes a block, whose places are elsewhere now, out of its group.
+    fn drop_block(&mut self, id: u32) {
+        if self.is_empty() {
+            let emptied = Set::new(self.direction, self.generation);
+            *self = Set { version: self.version, ..emptied };
+            return;
+        }
+        let next = self.next(id);
+        let (group, index) = (self.blocks[id as usize].group, self.blocks[id as usize].index as usize);
+        self.blocks[id as usize] = Block::of(&[]);
+        (self.blocks[id as usize].group, self.blocks[id as usize].index) = (group, index as u32);
+        self.recount(id);
+        self.blocks_free.push(id);
+        self.groups[group as usize].remove(index);
+        self.number(group, index);
+        self.settle_group(group);
+        if let Some(next) = next {
+            self.join(next);
+            self.recount(next);
+        }
+    }
+
+    fn settle_group(&mut self, id: u32) {
+        let (len, index) = (self.groups[id as usize].len(), self.groups[id as usize].index as usize);
+        if len == 0 {
+            return self.drop_group(id);
+        }
+        if len >= GROUP_MAX / FEW {
+            return;
+        }
+        let children = &self.top.children;
+        let room_beside = |other: u32| self.groups[other as usize].len() + len <= GROUP_MAX * 3 / 4;
+        let before = index.checked_sub(1).map(|before| children[before]).filter(|&g| room_beside(g));
+        let next = children.get(index + 1).copied().filter(|&g| room_beside(g));
+        let Some((left, right)) = before.map(|b| (b, id)).or(next.map(|n| (id, n))) else { return };
+        let mut tail = std::mem::take(&mut self.groups[right as usize]);
+        // Its first child also has what lies between the group's low key and its own.
+        tail.set_low(0, self.top.low(tail.index as usize));
+        let from = self.groups[left as usize].len();
+        self.groups[left as usize].append(&mut tail);
+        self.groups[right as usize].index = tail.index;
+        self.number(left, from);
+        let group = &self.groups[left as usize];
+        self.top.set(group.index as usize, group.total());
+        self.drop_group(right);
+    }
+
+    fn drop_group(&mut self, id: u32) {
+        let index = self.groups[id as usize].index as usize;
+        self.groups[id as usize] = Level::default();
+        self.groups_free.push(id);
+        self.top.remove(index);
+        self.number_groups(index);
+    }
+}
+
+#[cfg(test)]
+mod tests;

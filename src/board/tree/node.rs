@@ -1,0 +1,194 @@
+//! One node of the two levels above the blocks of a board: children in order,
+//! each with the lowest key it may hold, its places, and its scores.
+//!
+//! Columns, so that a search reads only scores and a position adds up only
+//! counts: a sum of some hundred neighbouring numbers is a few dozen
+//! instructions, and a change of a count is one.
+
+use super::block::Key;
+
+/// Sums of what lies in front of something on a board.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::board) struct Counts {
+    pub places: u32,
+    /// Different scores, as the count of places at which a new one starts.
+    pub starts: u32,
+}
+
+/// See the head of the file.
+#[derive(Clone, Debug, Default)]
+pub(in crate::board) struct Level {
+    scores: Vec<u64>,
+    /// Empty while all are 0: where the board has no ties it takes no room.
+    ties: Vec<u64>,
+    ats: Vec<u64>,
+    players: Vec<u32>,
+    places: Vec<u32>,
+    starts: Vec<u32>,
+    pub children: Vec<u32>,
+    /// Which child of the level above this is.
+    pub index: u32,
+}
+
+impl Level {
+    pub fn len(&self) -> usize {
+        self.children.len()
+    }
+
+    pub fn low(&self, i: usize) -> Key {
+        Key { score: self.scores[i], tie: self.tie(i), at: self.ats[i], player: self.players[i] }
+    }
+
+    #[inline]
+    fn tie(&self, i: usize) -> u64 {
+        self.ties.get(i).copied().unwrap_or(0)
+    }
+
+    /// Makes room for ties that are not 0.
+    fn make_ties(&mut self) {
+        self.ties.resize(self.len(), 0);
+    }
+
+    pub fn set_low(&mut self, i: usize, low: Key) {
+        (self.scores[i], self.ats[i], self.players[i]) = (low.score, low.at, low.player);
+        if low.tie != self.tie(i) {
+            self.make_ties();
+            self.ties[i] = low.tie;
+        }
+    }
+
+    /// The child that a key belongs to; the first one also for what sorts
+    /// before all.
+    #[inline]
+    pub fn child_of(&self, key: &Key) -> usize {
+        let mut upto = self.scores.partition_point(|&score| score <= key.score);
+        if upto > 0 && self.scores[upto - 1] == key.score {
+            let from = self.scores[..upto].partition_point(|&score| score < key.score);
+            // Of children that begin with the same score, what follows decides.
+            let (mut size, mut base) = (upto - from, from);
+            while size > 0 {
+                let mid = base + size / 2;
+                match (self.tie(mid), self.ats[mid], self.players[mid]) <= (key.tie, key.at, key.player) {
+                    true => (base, size) = (mid + 1, size - size / 2 - 1),
+                    false => size /= 2,
+                }
+            }
+            upto = base;
+        }
+        upto.saturating_sub(1)
+    }
+
+    #[cfg(test)]
+    pub fn counts(&self, i: usize) -> Counts {
+        Counts { places: self.places[i], starts: self.starts[i] }
+    }
+
+    /// Sums over the children before `i`.
+    #[inline]
+    pub fn places_before(&self, i: usize) -> u32 {
+        self.places[..i].iter().sum()
+    }
+
+    #[inline]
+    pub fn starts_before(&self, i: usize) -> u32 {
+        self.starts[..i].iter().sum()
+    }
+
+    pub fn total(&self) -> Counts {
+        Counts { places: self.places.iter().sum(), starts: self.starts.iter().sum() }
+    }
+
+    /// The child that has place `n` from 0, and which of its places that is.
+    #[inline]
+    pub fn child_at(&self, n: u32) -> (usize, u32) {
+        let mut rest = n;
+        let mut first = 0;
+        for eight in self.places.chunks_exact(8) {
+            let sum: u32 = eight.iter().sum();
+            if rest < sum {
+                break;
+            }
+            rest -= sum;
+            first += 8;
+        }
+        for (i, &places) in self.places[first..].iter().enumerate() {
+            if rest < places {
+                return (first + i, rest);
+            }
+            rest -= places;
+        }
+        unreachable!("place {n} of {}", self.total().places)
+    }
+
+    /// Sets what a child holds; returns what it was said to hold before.
+    #[inline]
+    pub fn set(&mut self, i: usize, counts: Counts) -> Counts {
+        let before = Counts { places: self.places[i], starts: self.starts[i] };
+        (self.places[i], self.starts[i]) = (counts.places, counts.starts);
+        before
+    }
+
+    /// Adds to a child what a grandchild that was `from` and is `to` has changed.
+    #[inline]
+    pub fn change(&mut self, i: usize, from: Counts, to: Counts) {
+        self.places[i] = self.places[i] + to.places - from.places;
+        self.starts[i] = self.starts[i] + to.starts - from.starts;
+    }
+
+    pub fn insert(&mut self, i: usize, low: Key, counts: Counts, child: u32) {
+        if low.tie != 0 || !self.ties.is_empty() {
+            self.make_ties();
+            self.ties.insert(i, low.tie);
+        }
+        self.scores.insert(i, low.score);
+        self.ats.insert(i, low.at);
+        self.players.insert(i, low.player);
+        self.places.insert(i, counts.places);
+        self.starts.insert(i, counts.starts);
+        self.children.insert(i, child);
+    }
+
+    pub fn remove(&mut self, i: usize) {
+        self.scores.remove(i);
+        if !self.ties.is_empty() {
+            self.ties.remove(i);
+        }
+        self.ats.remove(i);
+        self.players.remove(i);
+        self.places.remove(i);
+        self.starts.remove(i);
+        self.children.remove(i);
+    }
+
+    pub fn split_off(&mut self, i: usize) -> Level {
+        Level {
+            scores: self.scores.split_off(i),
+            ties: self.ties.split_off(i.min(self.ties.len())),
+            ats: self.ats.split_off(i),
+            players: self.players.split_off(i),
+            places: self.places.split_off(i),
+            starts: self.starts.split_off(i),
+            children: self.children.split_off(i),
+            index: 0,
+        }
+    }
+
+    pub fn append(&mut self, tail: &mut Level) {
+        if !(self.ties.is_empty() && tail.ties.is_empty()) {
+            self.make_ties();
+            tail.make_ties();
+            self.ties.append(&mut tail.ties);
+        }
+        self.scores.append(&mut tail.scores);
+        self.ats.append(&mut tail.ats);
+        self.players.append(&mut tail.players);
+        self.places.append(&mut tail.places);
+        self.starts.append(&mut tail.starts);
+        self.children.append(&mut tail.children);
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        8 * (self.scores.capacity() + self.ties.capacity() + self.ats.capacity())
+            + 4 * (self.players.capacity() + self.places.capacity() + self.starts.capacity() + self.children.capacity())
+    }
+}

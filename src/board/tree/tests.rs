@@ -1,0 +1,532 @@
+//! The board against a sorted `Vec`, and the cases that a leaderboard gets wrong.
+
+use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Included, Unbounded};
+
+use super::Direction::{HighIsBetter as High, LowIsBetter as Low};
+use super::*;
+use crate::board::tree::lookup::{Cursor, Edge, Stale};
+
+/// Numbers from a seed (splitmix64).
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+}
+
+fn place(score: i64, at_ms: i64, player: u32) -> Place {
+    tied(score, 0, at_ms, player)
+}
+
+fn tied(score: i64, tie: u64, at_ms: i64, player: u32) -> Place {
+    Place::new(Score(score), at_ms, PlayerKey(player)).with_tie(tie)
+}
+
+/// Players 1, 2, ... with these scores, reached at 1, 2, ...
+fn board(direction: Direction, scores: &[i64]) -> Set {
+    let mut set = Set::new(direction, 1);
+    for (&score, n) in scores.iter().zip(1..) {
+        set.put(place(score, i64::from(n), n));
+    }
+    set.check();
+    set
+}
+
+fn players(places: &[Place]) -> Vec<u32> {
+    places.iter().map(|place| place.player.0).collect()
+}
+
+impl Set {
+    /// Panics where anything kept differs from what it is kept of.
+    fn check(&self) {
+        let (mut last, mut places, mut blocks) = (None::<Key>, 0, 0);
+        for (g, &group_id) in self.top.children.iter().enumerate() {
+            let group = &self.groups[group_id as usize];
+            assert_eq!(group.index as usize, g);
+            assert!((1..=GROUP_MAX).contains(&group.len()));
+            assert!(g == 0 || self.top.low(g) <= group.low(0));
+            let mut total = Counts::default();
+            for (b, &id) in group.children.iter().enumerate() {
+                let block = &self.blocks[id as usize];
+                assert_eq!((block.group, block.index as usize), (group_id, b));
+                block.check();
+                let low = if b == 0 { self.top.low(g) } else { group.low(b) };
+                assert!(low <= block.key(0) || (g, b) == (0, 0), "{low:?} {:?}", block.key(0));
+                assert!(last.is_none_or(|last| last < low.max(block.key(0)) && (last < low || (g, b) == (0, 0))));
+                assert_eq!(block.joined, last.is_some_and(|last| last.score == block.key(0).score));
+                let counts = Counts { places: block.len() as u32, starts: block.starts() };
+                assert_eq!(group.counts(b), counts);
+                total = Counts { places: total.places + counts.places, starts: total.starts + counts.starts };
+                for key in block.keys() {
+                    assert_eq!(self.members.block(key.player), Some(id));
+                }
+                last = Some(block.key(block.len() - 1));
+                blocks += 1;
+            }
+            assert_eq!(self.top.counts(g), total);
+            places += total.places;
+        }
+        assert_eq!(places, self.len());
+        assert_eq!(blocks + self.blocks_free.len(), self.blocks.len());
+        assert_eq!(self.top.len() + self.groups_free.len(), self.groups.len());
+    }
+}
+
+/// A sorted `Vec` that answers the same.
+struct Oracle {
+    direction: Direction,
+    places: Vec<Place>,
+}
+
+impl Oracle {
+    fn of(direction: Direction, players: &BTreeMap<u32, (i64, u64, i64)>) -> Oracle {
+        let mut places: Vec<Place> =
+            players.iter().map(|(&player, &(score, tie, at))| tied(score, tie, at, player)).collect();
+        places.sort_by(|a, b| {
+            let by_score = a.score().0.cmp(&b.score().0);
+            let by_score = if direction == High { by_score.reverse() } else { by_score };
+            by_score.then(a.tie.cmp(&b.tie)).then(a.at_ms.cmp(&b.at_ms)).then(a.player.cmp(&b.player))
+        });
+        Oracle { direction, places }
+    }
+
+    fn better(&self, score: i64) -> usize {
+        let better = |place: &&Place| match self.direction {
+            High => place.score().0 > score,
+            Low => place.score().0 < score,
+        };
+        self.places.iter().filter(better).count()
+    }
+
+    fn check(&self, set: &Set, numbers: &mut Numbers) {
+        set.check();
+        let players = self.places.len() as u32;
+        assert_eq!(set.len(), players);
+        assert!(set.iter().eq(self.places.iter().copied()));
+        let mut scores: Vec<i64> = self.places.iter().map(|place| place.score().0).collect();
+        scores.dedup();
+        assert_eq!(set.scores() as usize, scores.len());
+        let keys: Vec<PlayerKey> = self.places.iter().map(|place| place.player).collect();
+        assert!(set.positions(&keys).into_iter().eq((1..=players).map(Some)));
+        for _ in 0..50.min(players) {
+            let position = numbers.below(u64::from(players)) as u32 + 1;
+            let here = self.places[position as usize - 1];
+            let score = here.score().0;
+            assert_eq!(set.at(position), Some(here));
+            assert_eq!(set.position(here.player), Some(position), "rank(select(i)) = i");
+            assert_eq!(set.position_of(&here), position);
+            let standing = set.standing(here.player).unwrap();
+            assert_eq!((standing.place, standing.position, standing.players), (here, position, players));
+            assert_eq!(standing.competition as usize, self.better(score) + 1);
+            assert_eq!(standing.dense as usize, scores.iter().position(|&s| s == score).unwrap() + 1);
+            assert_eq!(set.competition(here.player), Some(standing.competition));
+            assert_eq!(set.dense(here.player), Some(standing.dense));
+            for score in [score.saturating_sub(1), score.saturating_add(1), numbers.next() as i64] {
+                assert_eq!(set.better(Score(score)) as usize, self.better(score));
+                let equal = self.places.iter().filter(|place| place.score().0 == score).count();
+                assert_eq!(set.as_good(Score(score)) as usize, self.better(score) + equal);
+            }
+            let other = self.places[numbers.below(u64::from(players)) as usize].score().0;
+            let (low, high) = (score.min(other), score.max(other));
+            for range in [
+                (Included(low), Included(high)),
+                (Excluded(low), Included(high)),
+                (Included(low), Excluded(high)),
+                (Excluded(low), Excluded(high)),
+                (Unbounded, Excluded(high)),
+                (Excluded(low), Unbounded),
+            ] {
+                let within: Vec<Place> = self
+                    .places
+                    .iter()
+                    .copied()
+                    .filter(|p| std::ops::RangeBounds::contains(&range, &p.score().0))
+                    .collect();
+                let got = set.range(range);
+                assert_eq!(set.page(got.start, got.len() as u32).places, within, "{range:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn random_operations_equal_a_sorted_vec() {
+    for (seed, direction) in (1..=12).zip([High, Low].into_iter().cycle()) {
+        let mut numbers = Numbers(seed);
+        // Few scores: ties over many blocks. Many: none. Any: every width of column.
+        let (kinds, field) = [(5, 3_000), (1_000, 6_000), (u64::MAX, 3_000)][seed as usize % 3];
+        // None before the moment parts equal scores; or something of few values, or of any.
+        let tie_kinds = [1, 1, 3, u64::MAX][seed as usize / 7 * 2 + seed as usize % 2];
+        let (mut set, mut truth) = (Set::new(direction, seed), BTreeMap::new());
+        for step in 0..60_000_u64 {
+            let player = (numbers.below(field) as u32).wrapping_mul(1_000_003);
+            // The field grows, is worked on, and is deleted to the last.
+            let removes = if step < 20_000 {
+                1
+            } else if step < 35_000 {
+                4
+            } else {
+                9
+            };
+            if numbers.below(10) < removes {
+                let had = truth.remove(&player);
+                let expected =
+                    had.map_or(Change::Unchanged, |(score, tie, at)| Change::From(tied(score, tie, at, player)));
+                assert_eq!(set.remove(PlayerKey(player)), expected);
+            } else {
+                let score = match numbers.below(40) {
+                    0 => [i64::MIN, i64::MIN + 1, 0, i64::MAX][numbers.below(4) as usize],
+                    _ => numbers.below(kinds) as i64,
+                };
+                let tie = match numbers.below(40) {
+                    0 if tie_kinds > 1 => [0, 1, u64::MAX - 1, u64::MAX][numbers.below(4) as usize],
+                    _ => numbers.below(tie_kinds),
+                };
+                let at = match numbers.below(20) {
+                    0 => numbers.next() as i64,
+                    _ => 1_763_942_400_000 + numbers.below(604_800) as i64 * 1000,
+                };
+                let before = truth.insert(player, (score, tie, at));
+                let expected = match before {
+                    None => Change::Added,
+                    Some(same) if same == (score, tie, at) => Change::Unchanged,
+                    Some((score, tie, at)) => Change::From(tied(score, tie, at, player)),
+                };
+                assert_eq!(set.put(tied(score, tie, at, player)), expected);
+            }
+            if step % 997 == 0 {
+                Oracle::of(direction, &truth).check(&set, &mut numbers);
+            }
+            if step < 600 || (30_000..30_100).contains(&step) {
+                set.check();
+            }
+        }
+        let built = Set::build(direction, 9, set.iter());
+        Oracle::of(direction, &truth).check(&built, &mut numbers);
+        while let Some((player, _)) = truth.pop_last() {
+            set.remove(PlayerKey(player));
+            if truth.len() % 200 == 0 {
+                Oracle::of(direction, &truth).check(&set, &mut numbers);
+            }
+        }
+        assert_eq!((set.len(), set.heap_bytes()), (0, 0), "an empty board holds nothing");
+    }
+}
+
+/// More than one shard of members and several groups: growth, then a flip of the
+/// order of all, then removal in order.
+#[test]
+fn groups_split_and_join() {
+    let mut numbers = Numbers(7);
+    let n = 180_000;
+    let mut set = Set::new(High, 1);
+    for player in 0..n {
+        set.put(place(i64::from(player) / 3, 0, player));
+    }
+    set.check();
+    assert!(set.top.len() > 2, "{} groups", set.top.len());
+    for player in 0..n {
+        set.put(place(-i64::from(player) / 3, numbers.below(1 << 40) as i64, player));
+    }
+    set.check();
+    let built = Set::build(High, 1, set.iter());
+    built.check();
+    assert!(built.iter().eq(set.iter()));
+    for player in (0..n).filter(|player| player % 10 != 0) {
+        set.remove(PlayerKey(player));
+        if player % 20_011 == 1 {
+            set.check();
+        }
+    }
+    set.check();
+    assert_eq!(set.len(), n / 10);
+    assert!(set.heap_bytes() * 2 < built.heap_bytes(), "{} of {}", set.heap_bytes(), built.heap_bytes());
+    let mut compact = set.clone();
+    compact.compact();
+    compact.check();
+    assert!(compact.iter().eq(set.iter()));
+    assert_eq!(compact.start(), set.start(), "cursors stay good");
+    assert!(compact.heap_bytes() * 9 < built.heap_bytes(), "{} of {}", compact.heap_bytes(), built.heap_bytes());
+    // What was deleted comes back between what stayed.
+    for player in 0..n {
+        set.put(place(i64::from(player % 1000), 5, player));
+    }
+    set.check();
+}
+
+#[test]
+fn an_empty_board_answers() {
+    for set in [Set::new(High, 1), Set::build(Low, 1, [])] {
+        set.check();
+        assert!(set.is_empty());
+        assert_eq!((set.position(PlayerKey(1)), set.get(PlayerKey(1)), set.standing(PlayerKey(1))), (None, None, None));
+        assert_eq!((set.at(0), set.at(1)), (None, None));
+        assert!(set.top(3).is_empty() && set.bottom(3).is_empty() && set.page(1, 9).places.is_empty());
+        assert_eq!(set.around(PlayerKey(1), 5), None);
+        assert_eq!((set.range(..), set.count(5..), set.scores()), (1..1, 0, 0));
+        assert_eq!((set.position_for(Score(0)), set.better(Score(0))), (1, 0));
+        assert_eq!(set.positions(&[PlayerKey(1), PlayerKey(2)]), [None, None]);
+        assert!(set.page_after(&set.start(), 5).unwrap().run.places.is_empty());
+        assert!(set.page_before(&set.end(), 5).unwrap().run.places.is_empty());
+    }
+}
+
+#[test]
+fn absent_and_deleted_players_have_no_position() {
+    let mut set = board(High, &[10, 30, 20]);
+    assert_eq!(set.position(PlayerKey(9)), None);
+    assert_eq!(set.remove(PlayerKey(9)), Change::Unchanged);
+    assert_eq!(set.remove(PlayerKey(2)), Change::From(place(30, 2, 2)));
+    assert_eq!(set.remove(PlayerKey(2)), Change::Unchanged, "deleted twice");
+    assert_eq!((set.position(PlayerKey(2)), set.dense(PlayerKey(2)), set.around(PlayerKey(2), 3)), (None, None, None));
+    assert_eq!(
+        set.positions(&[PlayerKey(2), PlayerKey(1), PlayerKey(3), PlayerKey(1)]),
+        [None, Some(2), Some(1), Some(2)]
+    );
+    assert_eq!(set.put(place(30, 2, 2)), Change::Added, "comes back");
+    assert_eq!(set.position(PlayerKey(2)), Some(1));
+}
+
+#[test]
+fn equal_scores_go_to_the_earlier_then_to_the_smaller_key() {
+    for direction in [High, Low] {
+        let mut set = Set::new(direction, 1);
+        for (at, player) in [(50, 1), (30, 2), (30, 9), (20, 4), (i64::MIN, 8), (i64::MAX, 0)] {
+            set.put(place(7, at, player));
+        }
+        assert_eq!(players(&set.top(9)), [8, 4, 2, 9, 1, 0]);
+        assert_eq!(players(&set.bottom(2)), [0, 1]);
+        assert!((1..=6).all(|p| set.competition(set.at(p).unwrap().player) == Some(1)));
+        assert_eq!((set.scores(), set.position_for(Score(7)), set.better(Score(7))), (1, 7, 0));
+    }
+}
+
+/// The tie parts places, not positions that equal scores share.
+#[test]
+fn a_tie_comes_before_the_moment_and_leaves_the_score_alone() {
+    for direction in [High, Low] {
+        let mut set = Set::new(direction, 1);
+        let others = [(9, 1), (2, 2), (2, 3), (0, 4), (u64::MAX, 5)];
+        others.into_iter().for_each(|(tie, player)| _ = set.put(tied(7, tie, 100 - i64::from(player), player)));
+        set.put(tied(if direction == High { 8 } else { 6 }, u64::MAX, 999, 6));
+        set.check();
+        assert_eq!(players(&set.top(9)), [6, 4, 3, 2, 1, 5]);
+        assert!((1..=5).all(|p| set.competition(PlayerKey(p)) == Some(2) && set.dense(PlayerKey(p)) == Some(2)));
+        assert_eq!((set.scores(), set.position_for(Score(7)), set.better(Score(7))), (2, 7, 1));
+        let page = set.page_after(&set.start(), 4).unwrap();
+        let cursor = page.end.to_string().parse().unwrap();
+        assert_eq!(players(&set.page_after(&cursor, 9).unwrap().run.places), [1, 5]);
+        assert_eq!(set.put(tied(7, 1, 95, 5)), Change::From(tied(7, u64::MAX, 95, 5)), "another tie is another place");
+        assert_eq!(players(&set.page_before(&cursor, 9).unwrap().run.places), [6, 4, 5, 3, 2]);
+    }
+}
+
+#[test]
+fn competition_and_dense_ranks() {
+    let set = board(High, &[100, 90, 90, 80]);
+    let standings: Vec<_> = (1..=4).map(|n| set.standing(PlayerKey(n)).unwrap()).collect();
+    assert_eq!(standings.iter().map(|s| s.position).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    assert_eq!(standings.iter().map(|s| s.competition).collect::<Vec<_>>(), [1, 2, 2, 4]);
+    assert_eq!(standings.iter().map(|s| s.dense).collect::<Vec<_>>(), [1, 2, 2, 3]);
+    let percent: Vec<_> = standings.iter().map(|s| s.percentile).collect();
+    assert_eq!(percent, [100.0, 100.0 / 3.0, 100.0 / 3.0, 0.0]);
+    assert_eq!(board(High, &[5]).percentile(PlayerKey(1)), Some(100.0));
+    let low = board(Low, &[100, 90, 90, 80]);
+    assert_eq!((low.competition(PlayerKey(1)), low.dense(PlayerKey(1))), (Some(4), Some(3)));
+}
+
+#[test]
+fn every_score_sorts() {
+    let scores = [0, i64::MAX, i64::MIN, -1, i64::MIN + 1, 1, i64::MAX - 1, -5_000_000_000];
+    let (high, low) = (board(High, &scores), board(Low, &scores));
+    assert_eq!(players(&high.top(9)), [2, 7, 6, 1, 4, 8, 5, 3]);
+    assert_eq!(players(&low.top(9)), [3, 5, 8, 4, 1, 6, 7, 2]);
+    assert!(high.iter().chain(low.iter()).all(|p| p.score().0 == scores[p.player.0 as usize - 1]));
+    assert_eq!(high.count(i64::MIN..=i64::MAX), 8);
+    assert_eq!((high.count(i64::MIN..i64::MAX), low.count(i64::MIN..i64::MAX)), (7, 7));
+    assert_eq!((high.count(..0), high.count(0..), low.count(..0), low.count(0..)), (4, 4, 4, 4));
+    assert_eq!((high.range((Excluded(i64::MAX), Unbounded)), low.range((Unbounded, Excluded(i64::MIN)))), (1..1, 1..1));
+    assert_eq!((high.position_for(Score(i64::MIN)), low.position_for(Score(i64::MAX))), (9, 9));
+    assert_eq!((high.better(Score(i64::MAX)), low.better(Score(i64::MIN))), (0, 0));
+}
+
+#[test]
+fn rank_of_an_absent_score() {
+    let scores: Vec<i64> = (0..10).map(|n| 5 + 10 * n).collect();
+    let (low, high) = (board(Low, &scores), board(High, &scores));
+    for score in 0..=100_i64 {
+        assert_eq!(i64::from(low.better(Score(score))), (score + 4) / 10);
+        assert_eq!(i64::from(high.as_good(Score(score))), 10 - (score + 4) / 10);
+    }
+}
+
+#[test]
+fn ranges_open_closed_and_past_the_end() {
+    let set = board(High, &[10, 20, 20, 30]);
+    assert_eq!(set.range(10..=30), 1..5);
+    assert_eq!(set.range(10..30), 2..5);
+    assert_eq!(set.range((Excluded(10), Included(30))), 1..4);
+    assert_eq!(set.range((Excluded(10), Excluded(30))), 2..4);
+    assert_eq!((set.range(31..), set.range(..10), set.range(40..50), set.range(11..20)), (1..1, 5..5, 1..1, 4..4));
+    #[expect(clippy::reversed_empty_ranges, reason = "what a user may ask")]
+    let reversed = set.range(30..10);
+    assert_eq!(reversed.len(), 0);
+    let low = board(Low, &[10, 20, 20, 30]);
+    assert_eq!((low.range(10..30), low.range((Excluded(10), Included(30)))), (1..4, 2..5));
+}
+
+#[test]
+fn replayed_and_worse_writes() {
+    let mut set = board(High, &[50, 40]);
+    let version = set.start().version;
+    assert_eq!(set.put(place(40, 2, 2)), Change::Unchanged, "replayed");
+    assert_eq!(set.offer(place(39, 9, 2)), Change::Unchanged, "worse");
+    assert_eq!(set.offer(place(40, 9, 2)), Change::Unchanged, "no better: the moment stays");
+    assert_eq!((set.start().version, set.get(PlayerKey(2))), (version, Some(place(40, 2, 2))));
+    assert_eq!(set.offer(place(60, 9, 2)), Change::From(place(40, 2, 2)));
+    assert_eq!(set.offer(place(1, 9, 3)), Change::Added);
+    assert_eq!(players(&set.top(9)), [2, 1, 3]);
+    let mut low = board(Low, &[50, 40]);
+    assert_eq!(low.offer(place(60, 9, 2)), Change::Unchanged);
+    assert_eq!(low.offer(place(30, 9, 1)), Change::From(place(50, 1, 1)));
+    // Several rows of a player: his best.
+    let built = Set::build(High, 1, [place(5, 1, 1), place(7, 9, 1), place(7, 3, 1), place(6, 1, 2)]);
+    assert_eq!(built.top(9), [place(7, 3, 1), place(6, 1, 2)]);
+    // Zero is a score.
+    assert_eq!(board(High, &[0, -1, 1]).position(PlayerKey(1)), Some(2));
+}
+
+#[test]
+fn pages_on_and_over_block_edges() {
+    let n = 5 * BLOCK_MAX as u32;
+    let set = Set::build(Low, 1, (1..=n).map(|i| place(i64::from(i), 0, i)));
+    let edge = BLOCK_MAX as u32 * 3 / 4;
+    assert_eq!(set.blocks[0].len() as u32, edge);
+    for position in [1, edge - 1, edge, edge + 1, 2 * edge, 2 * edge + 1, n - 1, n] {
+        for count in [0, 1, 2, edge, edge + 1, 3 * edge, n] {
+            let run = set.page(position, count);
+            assert_eq!(run.position, position);
+            assert_eq!(players(&run.places), (position..=n).take(count as usize).collect::<Vec<_>>());
+        }
+    }
+    assert_eq!((set.page(n + 1, 5).places.len(), set.page(u32::MAX, 5).places.len()), (0, 0));
+    assert_eq!(set.page(0, 2), set.page(1, 2));
+    assert_eq!(players(&set.bottom(3)), [n, n - 1, n - 2]);
+    assert_eq!(set.bottom(u32::MAX).len() as u32, n);
+}
+
+#[test]
+fn around_a_player() {
+    let set = board(Low, &[1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    let around = |player, n| players(&set.around(PlayerKey(player), n).unwrap().places);
+    assert_eq!(around(5, 3), [4, 5, 6]);
+    assert_eq!(around(5, 4), [4, 5, 6, 7], "even: one worse more");
+    assert_eq!(around(5, 1), [5]);
+    assert_eq!((around(1, 3), around(2, 3), around(2, 5)), (vec![1, 2, 3], vec![1, 2, 3], vec![1, 2, 3, 4, 5]));
+    assert_eq!((around(9, 3), around(8, 4)), (vec![7, 8, 9], vec![6, 7, 8, 9]));
+    assert_eq!((around(5, 100).len(), around(5, u32::MAX).len(), around(5, 0).len()), (9, 9, 0));
+    assert_eq!(set.around(PlayerKey(5), 3).unwrap().position, 4);
+    let tiny = board(High, &[3]);
+    assert_eq!(players(&tiny.around(PlayerKey(1), 5).unwrap().places), [1]);
+}
+
+#[test]
+fn cursors_page_a_moving_board() {
+    let mut set = board(High, &[90, 80, 70, 60, 50, 40, 30]);
+    let first = set.page_after(&set.start(), 3).unwrap();
+    assert_eq!((players(&first.run.places), first.run.position, first.moved), (vec![1, 2, 3], 1, false));
+    // Somebody overtakes everybody, and the last one of the page leaves.
+    set.put(place(95, 8, 8));
+    set.remove(PlayerKey(3));
+    let second = set.page_after(&first.end, 3).unwrap();
+    assert_eq!((players(&second.run.places), second.run.position, second.moved), (vec![4, 5, 6], 4, true));
+    let back = set.page_before(&second.start, 2).unwrap();
+    assert_eq!((players(&back.run.places), back.run.position, back.moved), (vec![1, 2], 2, false));
+    let back = set.page_before(&back.start, 5).unwrap();
+    assert_eq!(players(&back.run.places), [8]);
+    assert!(set.page_before(&back.start, 5).unwrap().run.places.is_empty());
+    let last = set.page_after(&second.end, 9).unwrap();
+    assert_eq!(players(&last.run.places), [7]);
+    let none = set.page_after(&last.end, 9).unwrap();
+    assert_eq!((none.run.places.len(), none.run.position), (0, 8));
+    assert_eq!(players(&set.page_before(&none.start, 1).unwrap().run.places), [7]);
+    assert_eq!(players(&set.page_before(&set.end(), 2).unwrap().run.places), [6, 7]);
+    assert_eq!(set.cursor_at(2).edge, Edge::Before(place(90, 1, 1)));
+    assert_eq!(set.cursor_at(99).edge, Edge::End);
+}
+
+#[test]
+fn a_cursor_of_another_board_is_stale() {
+    let set = board(High, &[1, 2, 3]);
+    let cursor = set.page_after(&set.start(), 1).unwrap().end;
+    let rolled_over = Set::build(High, 2, set.iter());
+    assert_eq!(rolled_over.page_after(&cursor, 1), Err(Stale { cursor: 1, board: 2 }));
+    assert_eq!(rolled_over.page_before(&cursor, 1), Err(Stale { cursor: 1, board: 2 }));
+    let emptied = Cursor { edge: Edge::Start, ..cursor };
+    assert_eq!(rolled_over.page_after(&emptied, 1), Err(Stale { cursor: 1, board: 2 }));
+}
+
+/// Whoever does not move is met once, whatever the others do between pages.
+#[test]
+fn paging_misses_and_repeats_nobody_who_stays() {
+    let mut numbers = Numbers(11);
+    let mut set = Set::build(High, 1, (0..4_000).map(|n| place(i64::from(n % 50), i64::from(n), n)));
+    let (mut cursor, mut met) = (set.start(), Vec::new());
+    loop {
+        let page = set.page_after(&cursor, 37).unwrap();
+        if page.run.places.is_empty() {
+            break;
+        }
+        met.extend(players(&page.run.places).into_iter().filter(|player| player % 2 == 0));
+        cursor = page.end;
+        for _ in 0..100 {
+            let player = numbers.below(2_000) as u32 * 2 + 1;
+            match numbers.below(3) {
+                0 => drop(set.remove(PlayerKey(player))),
+                _ => drop(set.put(place(numbers.below(60) as i64, 9, player))),
+            }
+        }
+    }
+    let stayed: Vec<u32> = set.iter().map(|place| place.player.0).filter(|player| player % 2 == 0).collect();
+    assert_eq!(met, stayed);
+}
+
+/// A wide value makes its block wider and no other, and nothing is rounded.
+#[test]
+fn columns_are_as_wide_as_they_must() {
+    let narrow = Set::build(High, 1, (0..10_000).map(|n| place(i64::from(n / 4), 1_763_942_400_000 + i64::from(n), n)));
+    let per_place = narrow.heap_bytes() as f64 / 10_000.0;
+    assert!(per_place < 14.0, "{per_place}");
+    let mut wide = narrow.clone();
+    wide.put(place(i64::MIN, i64::MIN, 20_000));
+    wide.put(place(i64::MAX, i64::MAX, 20_001));
+    wide.put(place(600, i64::MIN, 20_002));
+    wide.check();
+    assert!(wide.heap_bytes() < narrow.heap_bytes() + 3 * 16 * 300);
+    let mut parted = narrow.clone();
+    parted.put(tied(600, u64::MAX, 0, 20_000));
+    parted.check();
+    assert!(parted.heap_bytes() < narrow.heap_bytes() + 8 * 128 + 8 * GROUP_MAX + 300, "one block pays for it");
+    assert_eq!(wide.get(PlayerKey(20_002)), Some(place(600, i64::MIN, 20_002)));
+    assert_eq!(
+        (wide.at(1), wide.at(10_003)),
+        (Some(place(i64::MAX, i64::MAX, 20_001)), Some(place(i64::MIN, i64::MIN, 20_000)))
+    );
+}
+
+/// One player on two boards is two members.
+#[test]
+fn boards_are_apart() {
+    let (mut one, other) = (board(High, &[5, 6]), board(Low, &[5, 6]));
+    one.remove(PlayerKey(1));
+    assert_eq!((one.position(PlayerKey(1)), other.position(PlayerKey(1))), (None, Some(1)));
+}

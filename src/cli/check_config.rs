@@ -1,0 +1,82 @@
+//! `clqd check-config FILE`: reads a configuration file and changes nothing.
+
+use std::io::{
+    Write, {self},
+};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use crate::api::json::to_string;
+use crate::cli::context::App;
+use crate::config::{Config, ConfigError, Problem};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The file to check [default: the one in use]
+    file: Option<PathBuf>,
+}
+
+pub fn run(args: Args, app: &App) -> anyhow::Result<ExitCode> {
+    let mut out = io::stdout().lock();
+    let Some(file) = args.file.as_deref().or(app.config_file()) else {
+        let said = "there is no configuration file; the built-in defaults are in use";
+        match app.json() {
+            true => writeln!(out, "{}", to_string(&json!({"kind": "notes", "notes": [said]})))?,
+            false => writeln!(out, "{said}")?,
+        }
+        return Ok(ExitCode::SUCCESS);
+    };
+    match Config::check(file) {
+        Ok((config, notes)) => {
+            print_ok(&mut out, file, &config, &notes, app)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(ConfigError::Problems { file, problems }) => {
+            for problem in &problems {
+                if app.json() {
+                    let Problem { line, key, message } = problem;
+                    let problem =
+                        json!({"kind": "problem", "file": file, "line": line, "key": key, "message": message});
+                    writeln!(out, "{}", to_string(&problem))?;
+                } else {
+                    writeln!(out, "{}:{}: {problem}", file.display(), problem.line)?;
+                }
+            }
+            if !app.json() {
+                writeln!(out, "{} {}", problems.len(), if problems.len() == 1 { "problem" } else { "problems" })?;
+            }
+            Ok(ExitCode::FAILURE)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn print_ok(out: &mut impl Write, file: &Path, config: &Config, notes: &[String], app: &App) -> io::Result<()> {
+    let changes = Config::default().diff_reload(config);
+    let mut changed: Vec<String> = changes.changed.into_iter().chain(changes.needs_restart).collect();
+    changed.sort();
+    if app.json() {
+        let mut checked = json!({"kind": "config", "file": file, "ok": true, "changed": changed});
+        if !notes.is_empty() {
+            checked["notes"] = json!(notes);
+        }
+        writeln!(out, "{}", to_string(&checked))?;
+        return Ok(());
+    }
+    writeln!(out, "{}: ok", file.display())?;
+    writeln!(out, "  state     {}", config.state_dir.display())?;
+    writeln!(out, "  socket    {}", config.control_socket.display())?;
+    writeln!(out, "  weeks     begin in {}", config.time_zone)?;
+    let archive = if config.archive.is_on() { config.archive.url_shown() } else { "none".to_owned() };
+    writeln!(out, "  archive   {archive}")?;
+    let record = config.record.display().to_string();
+    writeln!(out, "  scan log  {}", if record.is_empty() { "none" } else { &record })?;
+    let changed = if changed.is_empty() { "nothing".to_owned() } else { changed.join(", ") };
+    writeln!(out, "  changed   {changed}")?;
+    for note in notes {
+        writeln!(out, "note: {note}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! What every command is given: the global options, the configuration, the way
+//! to an answer.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+
+use super::offline::{
+    Reader, {self},
+};
+use crate::config::{Config, USUAL_FILE};
+use crate::control::client::SILENCE_MAX;
+use crate::control::{Client, ClientError, End, Reply, Request, Row};
+
+#[derive(Clone, Debug, Default, Args)]
+pub struct Globals {
+    /// Configuration file [default: /etc/clqd/clqd.toml if there is one, else the built-in defaults]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Control socket of the daemon [default: as the configuration says]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Print one JSON object a line, each with a `kind`; an error is the last line
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Give up when the daemon has sent nothing for this long; it sends something every 5 s while it works [default: 30]
+    #[arg(long, global = true, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub timeout: Option<u32>,
+}
+
+/// Nobody listens on the control socket.
+#[derive(Debug, thiserror::Error)]
+#[error("The daemon is not running (no one answers on {}). Start it with `systemctl start clqd` or `{run}`.", socket.display())]
+pub struct NotRunning {
+    socket: PathBuf,
+    /// How this one is started by hand.
+    run: String,
+}
+
+/// The global options at work.
+#[derive(Debug)]
+pub struct App {
+    globals: Globals,
+}
+
+impl App {
+    pub fn new(globals: Globals) -> App {
+        App { globals }
+    }
+
+    pub fn json(&self) -> bool {
+        self.globals.json
+    }
+
+    /// The configuration file in use; `None`: the built-in defaults.
+    pub fn config_file(&self) -> Option<&Path> {
+        match &self.globals.config {
+            Some(file) => Some(file),
+            None => Some(Path::new(USUAL_FILE)).filter(|file| file.exists()),
+        }
+    }
+
+    pub fn config(&self) -> anyhow::Result<Config> {
+        match self.config_file() {
+            Some(file) => Ok(Config::load(file)?),
+            None => Ok(Config::default()),
+        }
+    }
+
+    /// Asks the daemon; where it is not running and the request changes
+    /// nothing, the state directory answers, and standard error says so.
+    pub fn ask(&self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<End> {
+        self.ask_with_progress(request, &mut |reply| match reply {
+            Reply::Row(row) => each(row),
+            Reply::Progress(_) => Ok(()),
+        })
+    }
+
+    /// The same with lines of progress, where a daemon answers.
+    pub fn ask_with_progress(
+        &self,
+        request: &Request,
+        each: &mut dyn FnMut(Reply) -> io::Result<()>,
+    ) -> anyhow::Result<End> {
+        let socket = self.socket()?;
+        loop {
+            let error = match Client::connect_within(&socket, self.silence_max()) {
+                Ok(mut client) => return Ok(client.ask_with_progress(request, each)?),
+                Err(error @ ClientError::NotRunning(_)) if request.reads_only() => error,
+                Err(error) => return self.not_there(error),
+            };
+            let config = self.config()?;
+            let dir = config.state_dir.display();
+            // A daemon that is starting has it open, and soon answers.
+            let has_answered = Cell::new(false);
+            let answers = || {
+                has_answered.set(Client::connect_within(&socket, self.silence_max()).is_ok());
+                has_answered.get()
+            };
+            match offline::open(&config, &config.state_dir, &answers) {
+                Ok(mut reader) => {
+                    eprintln!("clqd: {error}; this is from the state directory {dir}");
+                    return reader.ask(request, &mut |row| each(Reply::Row(row)));
+                }
+                Err(failed) if offline::is_locked(&failed) && has_answered.get() => {}
+                Err(failed) => {
+                    let context = format!("{error}, and the state directory {dir} cannot be read");
+                    return Err(failed).context(context);
+                }
+            }
+        }
+    }
+
+    /// A connection to the daemon, for several requests.
+    pub fn connect(&self) -> anyhow::Result<Client> {
+        Client::connect_within(&self.socket()?, self.silence_max()).or_else(|error| self.not_there(error))
+    }
+
+    fn silence_max(&self) -> Duration {
+        self.globals.timeout.map_or(SILENCE_MAX, |s| Duration::from_secs(s.into()))
+    }
+
+    fn socket(&self) -> anyhow::Result<Cow<'_, Path>> {
+        match &self.globals.socket {
+            Some(socket) => Ok(Cow::Borrowed(socket)),
+            None => Ok(Cow::Owned(self.config()?.control_socket)),
+        }
+    }
+
+    fn not_there<T>(&self, error: ClientError) -> anyhow::Result<T> {
+        let ClientError::NotRunning(socket) = error else {
+            return Err(error.into());
+        };
+        let run = match &self.globals.config {
+            Some(file) => format!("clqd run --config {}", file.display()),
+            None => "clqd run".to_owned(),
+        };
+        Err(NotRunning { socket, run }.into())
+    }
+}

@@ -1,0 +1,182 @@
+//! The demo's screen: scans by class, the outbox, a top list that changes.
+
+use std::time::Duration;
+
+use ratatui::Frame;
+use ratatui::crossterm::event::{
+    Event, KeyCode, KeyModifiers, {self},
+};
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Cell, Paragraph, Row, Sparkline, Table};
+
+use super::Stop;
+use crate::cli::demo::sampler::Watch;
+use crate::daemon::Daemon;
+use crate::model::row::Ranking;
+
+/// Shows until a key, a signal or the end.
+pub(super) async fn show(
+    daemon: &Daemon,
+    watch: &mut Watch,
+    stop: &mut Stop,
+    end: tokio::time::Instant,
+    every: Duration,
+) -> anyhow::Result<()> {
+    let mut terminal = ratatui::try_init()?;
+    let result = async {
+        let mut tick = tokio::time::interval(every);
+        loop {
+            tokio::select! {
+                () = stop.asked() => return Ok(()),
+                () = tokio::time::sleep_until(end) => return Ok(()),
+                _ = tick.tick() => {
+                    watch.look(daemon).await?;
+                    terminal.draw(|frame| draw(frame, watch))?;
+                    if is_quit()? {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+    .await;
+    ratatui::restore();
+    result
+}
+
+/// Whether one of the keys pressed since the last look means the end. In raw
+/// mode Ctrl-C is a key.
+fn is_quit() -> std::io::Result<bool> {
+    while event::poll(Duration::ZERO)? {
+        if let Event::Key(key) = event::read()? {
+            let ctrl_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+            if ctrl_c || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+fn draw(frame: &mut Frame, watch: &Watch) {
+    let [head, body, foot] =
+        Layout::vertical([Constraint::Length(2), Constraint::Min(10), Constraint::Length(2)]).areas(frame.area());
+    let engine = &watch.status.engine;
+    let title = Line::from(vec![
+        Span::styled(" clqd demo ", Style::new().fg(Color::Black).bg(Color::Cyan).add_modifier(Modifier::BOLD)),
+        Span::raw(format!(
+            "  week {}   {} servers   {} players online   {} known",
+            engine.week, engine.servers, engine.players_online, engine.players_known
+        )),
+    ]);
+    frame.render_widget(Paragraph::new(title), head);
+    let [left, right] = Layout::horizontal([Constraint::Length(38), Constraint::Min(40)]).areas(body);
+    let [scans, spark, outbox] =
+        Layout::vertical([Constraint::Length(11), Constraint::Min(4), Constraint::Length(8)]).areas(left);
+    draw_scans(frame, scans, watch);
+    let width = spark.width.saturating_sub(2) as usize;
+    let newest = &watch.history[watch.history.len().saturating_sub(width)..];
+    let line = Sparkline::default().data(newest).style(Style::new().fg(Color::Cyan));
+    frame.render_widget(line.block(Block::bordered().title(" scans a second ")), spark);
+    draw_outbox(frame, outbox, watch);
+    draw_top(frame, right, watch);
+    let help = format!(
+        " q or Ctrl-C ends it.  From another terminal:  clqd --socket {} status | servers list | player NAME",
+        watch.socket.display()
+    );
+    frame.render_widget(Paragraph::new(help).style(Style::new().fg(Color::DarkGray)), foot);
+}
+
+fn draw_scans(frame: &mut Frame, area: Rect, watch: &Watch) {
+    let engine = &watch.status.engine;
+    let rows = (0..7).map(|class| {
+        Row::new(vec![
+            Cell::from(format!("class {}", class + 1)),
+            Cell::from(format!("{:>7}", engine.servers_by_class[class])),
+            Cell::from(format!("{:>8.1}", watch.per_second[class])),
+        ])
+    });
+    let head = Row::new(vec!["", "servers", " scans/s"]).style(Style::new().fg(Color::DarkGray));
+    let widths = [Constraint::Length(8), Constraint::Length(8), Constraint::Length(9)];
+    let table = Table::new(rows, widths).header(head).block(Block::bordered().title(" scans by class "));
+    frame.render_widget(table, area);
+}
+
+fn draw_outbox(frame: &mut Frame, area: Rect, watch: &Watch) {
+    let counts = &watch.status.engine.counts;
+    let archive = match &watch.status.archive {
+        None => "none (--mysql URL)".to_owned(),
+        Some(archive) => match &archive.fault {
+            Some(fault) => fault.message.clone(),
+            None if archive.connected => "connected".to_owned(),
+            None => "connecting".to_owned(),
+        },
+    };
+    let text = vec![
+        Line::from(format!("snapshots  {:>10}", counts.snapshots)),
+        Line::from(format!("partial    {:>10}", counts.partials)),
+        Line::from(format!("missed     {:>10}", counts.misses)),
+        Line::from(format!("rounds     {:>10}", counts.rounds)),
+        Line::from(format!("outbox     {:>10} waiting", watch.status.outbox_entries)),
+        Line::from(format!("archive    {archive}")),
+    ];
+    frame.render_widget(Paragraph::new(text).block(Block::bordered().title(" since the start ")), area);
+}
+
+fn draw_top(frame: &mut Frame, area: Rect, watch: &Watch) {
+    let (Some(top), Some(server)) = (&watch.top, &watch.server) else {
+        frame.render_widget(Paragraph::new("looking for players ...").block(Block::bordered()), area);
+        return;
+    };
+    let rows = top.rows.iter().map(|row| {
+        let moved = watch.moved(row.player, row.position);
+        let style = match moved.as_str() {
+            "" => Style::new(),
+            down if down.starts_with('-') => Style::new().fg(Color::Red),
+            _ => Style::new().fg(Color::Green).add_modifier(Modifier::BOLD),
+        };
+        Row::new(vec![
+            Cell::from(format!("{:>3}", row.position)),
+            Cell::from(row.name.clone()),
+            Cell::from(format!("{:>10}", shown(top.ranking, row.score))),
+            Cell::from(moved),
+        ])
+        .style(style)
+    });
+    let head = Row::new(vec!["  #", "player", unit(top.ranking), ""]).style(Style::new().fg(Color::DarkGray));
+    let widths = [Constraint::Length(4), Constraint::Min(16), Constraint::Length(11), Constraint::Length(4)];
+    let title = format!(
+        " {} of {} players on {} ({}, {}/{}) ",
+        top.ranking.name(),
+        top.size,
+        server.url,
+        server.map.as_deref().unwrap_or("?"),
+        server.players,
+        server.slots
+    );
+    frame.render_widget(Table::new(rows, widths).header(head).block(Block::bordered().title(title)), area);
+}
+
+fn unit(ranking: Ranking) -> &'static str {
+    match ranking {
+        Ranking::Clq1 => "  points/s",
+        Ranking::Clq2 => "      clq2",
+        Ranking::Elo => "       elo",
+        Ranking::Points => "    points",
+        Ranking::Time => "   h:mm:ss",
+    }
+}
+
+fn shown(ranking: Ranking, score: f64) -> String {
+    match ranking {
+        Ranking::Clq1 => format!("{score:.5}"),
+        Ranking::Elo => crate::rank::elo::shown(score).to_string(),
+        Ranking::Clq2 | Ranking::Points => format!("{score:.0}"),
+        Ranking::Time => {
+            let s = score as u64;
+            format!("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What the demo shows: asked of the daemon, the same answers that an admin
+//! gets.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
+
+use anyhow::bail;
+
+use crate::api::protocol::{Filter, Status};
+use crate::control::{Request, Row};
+use crate::daemon::Daemon;
+use crate::model::row::Ranking;
+use crate::model::server::Class;
+use crate::model::view::{ServerSummary, Top};
+
+/// Looks for which one ranking stays on.
+const LOOKS_PER_RANKING: u64 = 16;
+
+/// Looks over which a rate is a mean.
+const LOOKS_PER_RATE: usize = 11;
+
+/// Places of the top list.
+pub(super) const PLACES: u32 = 15;
+
+/// The latest look, and what is needed to tell how it differs from the last.
+pub(super) struct Watch {
+    pub(super) socket: PathBuf,
+    pub(super) status: Status,
+    /// Snapshots a second over the last seconds, by class.
+    pub(super) per_second: [f64; 7],
+    /// All scans a second, the newest last.
+    pub(super) history: Vec<u64>,
+    pub(super) server: Option<ServerSummary>,
+    pub(super) top: Option<Top>,
+    /// Positions at the look before, on the same board.
+    before: HashMap<u32, u64>,
+    looks: u64,
+    looked_ms: i64,
+    /// Snapshots by class at the last looks, the oldest first.
+    counted: VecDeque<(i64, [u64; 7])>,
+}
+
+impl Watch {
+    pub(super) fn new(socket: PathBuf) -> Watch {
+        Watch {
+            socket,
+            status: Status::default(),
+            per_second: [0.0; 7],
+            history: Vec::new(),
+            server: None,
+            top: None,
+            before: HashMap::new(),
+            looks: 0,
+            looked_ms: 0,
+            counted: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn ranking(&self) -> Ranking {
+        Ranking::ALL[(self.looks / LOOKS_PER_RANKING) as usize % Ranking::ALL.len()]
+    }
+
+    pub(super) async fn look(&mut self, daemon: &Daemon) -> anyhow::Result<()> {
+        let Some(Row::Status(status)) = daemon.ask(Request::Status {}).await?.pop() else {
+            bail!("a status is one row");
+        };
+        let now_ms = crate::clock::system_ms();
+        let seconds = (now_ms - self.looked_ms) as f64 / 1_000.0;
+        if self.looks > 0 && seconds > 0.0 {
+            let (old, new) = (&self.status.engine.counts, &status.engine.counts);
+            self.history.push(((new.snapshots - old.snapshots) as f64 / seconds).round() as u64);
+        }
+        self.counted.push_back((now_ms, status.engine.counts.snapshots_by_class));
+        if self.counted.len() > LOOKS_PER_RATE {
+            self.counted.pop_front();
+        }
+        if let (Some((from_ms, old)), Some((to_ms, new))) = (self.counted.front(), self.counted.back()) {
+            let seconds = (to_ms - from_ms).max(1) as f64 / 1_000.0;
+            for (class, rate) in self.per_second.iter_mut().enumerate() {
+                *rate = (new[class] - old[class]) as f64 / seconds;
+            }
+        }
+        self.status = *status;
+        self.looked_ms = now_ms;
+        self.look_at_board(daemon).await?;
+        self.looks += 1;
+        Ok(())
+    }
+
+    /// The board of the server with most players, kept while it has any.
+    async fn look_at_board(&mut self, daemon: &Daemon) -> anyhow::Result<()> {
+        let filter = Filter { class: Class::new(1), ..Filter::default() };
+        let rows = daemon.ask(Request::ServersList { filter }).await?;
+        let mut servers: Vec<ServerSummary> = rows
+            .into_iter()
+            .filter_map(|row| if let Row::Server(server) = row { Some(*server) } else { None })
+            .collect();
+        let kept = self.server.as_ref().map(|server| server.key);
+        servers.sort_by_key(|server| (Some(server.key) != kept, std::cmp::Reverse(server.assumed_players)));
+        self.server = servers.into_iter().next();
+        let Some(server) = &self.server else { return Ok(()) };
+        let request = Request::Top {
+            server: crate::model::ServerUrl::parse(&server.url)?,
+            ranking: self.ranking(),
+            week: None,
+            n: PLACES,
+        };
+        let Some(Row::Top(top)) = daemon.ask(request).await?.pop() else { bail!("a top list is one row") };
+        let old = self.top.replace(top);
+        let new = self.top.as_ref().expect("just put there");
+        self.before = match old {
+            Some(old) if (&old.server, old.ranking) == (&new.server, new.ranking) => {
+                old.rows.iter().map(|row| (row.player, row.position)).collect()
+            }
+            _ => new.rows.iter().map(|row| (row.player, row.position)).collect(),
+        };
+        Ok(())
+    }
+
+    /// How a player moved since the last look: "+2", "new", or nothing.
+    pub(super) fn moved(&self, player: u32, position: u64) -> String {
+        match self.before.get(&player) {
+            None => "new".to_owned(),
+            Some(&before) if before == position => String::new(),
+            Some(&before) => format!("{:+}", before as i64 - position as i64),
+        }
+    }
+
+    /// One line for where there is no screen.
+    pub(super) fn line(&self) -> String {
+        let engine = &self.status.engine;
+        let rate: f64 = self.per_second.iter().sum();
+        let mut line = format!(
+            "{rate:.0} scans/s ({:.0} of class 1), {} players on {} servers, {} rounds, {} waiting for the archive",
+            self.per_second[0], engine.players_online, engine.servers, engine.counts.rounds, self.status.outbox_entries
+        );
+        if let Some(top) = &self.top {
+            let best: Vec<String> =
+                top.rows.iter().take(3).map(|row| format!("{}. {}", row.position, row.name)).collect();
+            line.push_str(&format!("; {} on {}: {}", top.ranking.name(), top.server, best.join(", ")));
+        }
+        line
+    }
+}

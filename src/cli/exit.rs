@@ -1,0 +1,127 @@
+//! How a command fails: the exit code, and what is said.
+//!
+//! Exit codes: 0 done, 1 failed, 2 used wrongly. Used wrongly is what no daemon and no
+//! server can help with: a command line that cannot be read, a missing `--yes`, a
+//! request that the daemon calls bad.
+//!
+//! Without `--json` an error goes to standard error. With `--json` it is the last line
+//! of standard output, `{"kind":"error","code":...,"message":...}`, so that a program
+//! reads one stream.
+
+use std::io::{
+    Write, {self},
+};
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use crate::api::json;
+use crate::cli::context::NotRunning;
+use crate::cli::output::format::printable;
+use crate::control::{ClientError, ErrorCode, Failure};
+
+/// Exit code of a command that was used wrongly.
+const USED_WRONGLY: u8 = 2;
+
+/// The command line was read and makes no sense all the same.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Misuse(pub String);
+
+/// The exit code of a command that ended with this error.
+pub fn exit_code(error: &anyhow::Error) -> ExitCode {
+    ExitCode::from(if code(error).is_misuse { USED_WRONGLY } else { 1 })
+}
+
+/// Says what failed, once.
+pub fn report(error: &anyhow::Error, json: bool) {
+    match json {
+        true => print_json(&code(error).name, &format!("{error:#}")),
+        false => eprintln!("clqd: {}", printable(&format!("{error:#}"))),
+    }
+}
+
+/// Says that the command line cannot be read, or prints the help that it asks for.
+pub fn report_usage(error: &clap::Error, json: bool) -> ExitCode {
+    // Help and version are no errors.
+    if json && error.use_stderr() {
+        let text = error.to_string();
+        print_json("usage", text.trim().strip_prefix("error: ").unwrap_or(text.trim()));
+    } else {
+        // There is nobody to tell that standard error is closed.
+        let _ = error.print();
+    }
+    ExitCode::from(error.exit_code() as u8)
+}
+
+fn print_json(code: &str, message: &str) {
+    #[derive(Serialize)]
+    struct Line<'l> {
+        kind: &'static str,
+        code: &'l str,
+        message: &'l str,
+    }
+    // Whoever read the output may have gone.
+    let _ = writeln!(io::stdout(), "{}", json::to_string(&Line { kind: "error", code, message }));
+}
+
+struct Code {
+    name: String,
+    is_misuse: bool,
+}
+
+/// The code of an error: that of the daemon where it gave one.
+fn code(error: &anyhow::Error) -> Code {
+    let named = |name: &str| Code { name: name.to_owned(), is_misuse: false };
+    for cause in error.chain() {
+        if cause.is::<Misuse>() {
+            return Code { name: "usage".to_owned(), is_misuse: true };
+        }
+        if cause.is::<NotRunning>() {
+            return named("not_running");
+        }
+        if let Some(failure) = cause.downcast_ref::<Failure>() {
+            return of_failure(failure);
+        }
+        match cause.downcast_ref::<ClientError>() {
+            Some(ClientError::NotRunning(_)) => return named("not_running"),
+            Some(ClientError::NoPermission(_)) => return named("no_permission"),
+            Some(ClientError::Silent { .. }) => return named("no_answer"),
+            Some(ClientError::Broke { .. } | ClientError::Closed) => return named("connection_lost"),
+            Some(ClientError::NotClqd { .. }) => return named("not_clqd"),
+            Some(ClientError::Failure(failure)) => return of_failure(failure),
+            Some(ClientError::Reader(_)) | None => {}
+        }
+    }
+    named("failed")
+}
+
+fn of_failure(failure: &Failure) -> Code {
+    let name = serde_json::to_value(failure.code).ok().and_then(|code| code.as_str().map(str::to_owned));
+    Code {
+        name: name.unwrap_or_else(|| "failed".to_owned()),
+        is_misuse: matches!(failure.code, ErrorCode::BadRequest | ErrorCode::LineTooLong),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_tell_misuse_from_failure() {
+        let failure = |code| anyhow::Error::from(ClientError::Failure(Failure::new(code, "m")));
+        for (error, name, is_misuse) in [
+            (failure(ErrorCode::BadRequest), "bad_request", true),
+            (failure(ErrorCode::NotFound), "not_found", false),
+            (failure(ErrorCode::NotFound).context("of it"), "not_found", false),
+            (Failure::new(ErrorCode::Refused, "m").into(), "refused", false),
+            (Misuse("add --yes".to_owned()).into(), "usage", true),
+            (ClientError::Closed.into(), "connection_lost", false),
+            (anyhow::anyhow!("something"), "failed", false),
+        ] {
+            let code = code(&error);
+            assert_eq!((code.name.as_str(), code.is_misuse), (name, is_misuse), "{error:#}");
+        }
+    }
+}

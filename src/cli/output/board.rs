@@ -1,0 +1,243 @@
+//! `clqd board` for people: a line that says which board, then a table.
+
+use std::io::{
+    Write, {self},
+};
+
+use crate::cli::output::format::{ago, bytes, count, moment, plain, score, score_heading};
+use crate::cli::output::table::{
+    Align, Column, Table, {self},
+};
+use crate::control::Row;
+use crate::model::row::Ranking;
+use crate::model::scope::ScopeName;
+use crate::model::view::board::{
+    AbsentView, BoardHead, FusedHead, FusedView, PlaceScore, PlaceView, PositionForView, StandingView, StandingsView,
+    WindowListed, WindowPhase, WindowView,
+};
+
+/// An answer under way: what its head said, and its table.
+#[derive(Debug, Default)]
+pub(in crate::cli::output) struct Answer {
+    head: Option<BoardHead>,
+    fused: Vec<Ranking>,
+    table: Option<Table>,
+    /// Positions of the first place shown and of the last.
+    shown: Option<(u64, u64)>,
+}
+
+impl Answer {
+    /// Prints a row of boards; gives back any other.
+    pub fn row(&mut self, out: &mut impl Write, row: Row, now_ms: i64) -> io::Result<Option<Row>> {
+        match row {
+            Row::BoardHead(head) => {
+                print_head(out, &head)?;
+                self.head = Some(*head);
+            }
+            Row::Place(place) => self.place(out, &place, now_ms)?,
+            Row::Absent(absent) => self.absent(out, &absent)?,
+            Row::Standing(standing) => print_standings(out, &[standing], now_ms)?,
+            Row::PositionFor(position) => print_position(out, self.ranking(), &position)?,
+            Row::Standings(standings) => print_player(out, &standings, now_ms)?,
+            Row::FusedHead(head) => {
+                print_fused_head(out, &head)?;
+                self.fused = head.rankings.iter().map(|weighed| weighed.ranking).collect();
+            }
+            Row::Fused(fused) => self.fused(out, &fused)?,
+            Row::Window(listed) => self.window(out, &listed)?,
+            Row::WindowDeleted(window) => {
+                let [from, to] = span(&window);
+                writeln!(out, "{}  deleted ({from} to {to})", plain(&window.window))?;
+            }
+            other => return Ok(Some(other)),
+        }
+        Ok(None)
+    }
+
+    /// Prints what waits, and how to page on.
+    pub fn finish(&mut self, out: &mut impl Write) -> io::Result<()> {
+        if let Some(mut table) = self.table.take() {
+            table.flush(out)?;
+        }
+        let Some(head) = self.head.take() else { return Ok(()) };
+        let Some(page) = &head.page else { return Ok(()) };
+        let (first, last) = self.shown.unwrap_or((head.size + 1, head.size));
+        if first > 1 {
+            writeln!(out, "page before: --before {}", plain(&page.before))?;
+        }
+        if last < head.size {
+            writeln!(out, "next page: --after {}", plain(&page.after))?;
+        }
+        Ok(())
+    }
+
+    /// Of the head; an answer without one says scores as they are.
+    fn ranking(&self) -> Ranking {
+        self.head.as_ref().map_or(Ranking::Points, |head| head.ranking)
+    }
+
+    fn places(&mut self) -> &mut Table {
+        let ranking = self.ranking();
+        self.table.get_or_insert_with(|| Table::new(&place_columns(ranking)))
+    }
+
+    fn place(&mut self, out: &mut impl Write, place: &PlaceView, now_ms: i64) -> io::Result<()> {
+        let at = &place.at;
+        let (first, last) = self.shown.unwrap_or((at.position, at.position));
+        self.shown = Some((first.min(at.position), last.max(at.position)));
+        let mut cells = positions(at).to_vec();
+        cells.extend([plain(&place.name), place.player.to_string()]);
+        cells.extend([score(self.ranking(), at.score), ago(Some(at.reached_ms), now_ms)]);
+        self.places().row(out, cells)
+    }
+
+    fn absent(&mut self, out: &mut impl Write, absent: &AbsentView) -> io::Result<()> {
+        let dash = || "-".to_owned();
+        let key = absent.player.map_or_else(dash, |key| key.to_string());
+        let known = absent.player.is_some() && !absent.name.is_empty();
+        let why = if known { "not on the board" } else { "not known" };
+        self.places().row(out, vec![dash(), dash(), dash(), plain(&absent.name), key, dash(), why.to_owned()])
+    }
+
+    fn window(&mut self, out: &mut impl Write, listed: &WindowListed) -> io::Result<()> {
+        let number = |n: Option<u64>| n.map_or_else(|| "-".to_owned(), count);
+        let size = |n: Option<u64>| n.map_or_else(|| "-".to_owned(), bytes);
+        let phase = match listed.phase {
+            WindowPhase::Closed => "closed",
+            WindowPhase::Running => "running",
+            WindowPhase::Next => "next",
+        };
+        let [from, to] = span(&listed.window);
+        let mut cells = vec![plain(&listed.kind), plain(&listed.window.window), from, to, phase.to_owned()];
+        cells.extend([number(listed.players), size(listed.memory_bytes)]);
+        if let Some(stored) = listed.stored {
+            cells.extend([count(stored.records), bytes(stored.bytes)]);
+        }
+        let columns = &WINDOW_COLUMNS[..cells.len()];
+        self.table.get_or_insert_with(|| Table::new(columns)).row(out, cells)
+    }
+
+    fn fused(&mut self, out: &mut impl Write, fused: &FusedView) -> io::Result<()> {
+        let mut cells = vec![
+            fused.position.map_or("-".to_owned(), count),
+            plain(&fused.name),
+            fused.player.to_string(),
+            format!("{:.6}", fused.score),
+        ];
+        let on = |ranking| fused.positions.get(ranking).map_or("-".to_owned(), |&p| count(p.into()));
+        cells.extend(self.fused.iter().map(on));
+        let mut columns =
+            vec![("#", Align::Right), ("player", table::PLAYER), ("key", Align::Right), ("score", Align::Right)];
+        columns.extend(self.fused.iter().map(|ranking| (ranking.name(), Align::Right)));
+        self.table.get_or_insert_with(|| Table::new(&columns)).row(out, cells)
+    }
+}
+
+/// Those of `clqd board windows`; the last two where they were asked for.
+const WINDOW_COLUMNS: [Column; 9] = [
+    ("type", Align::Left),
+    ("window", Align::Left),
+    ("from", Align::Left),
+    ("to", Align::Left),
+    ("phase", Align::Left),
+    ("players", Align::Right),
+    ("memory", Align::Right),
+    ("records", Align::Right),
+    ("stored", Align::Right),
+];
+
+/// From when to when, in UTC.
+fn span(window: &WindowView) -> [String; 2] {
+    [window.from_ms, window.to_ms].map(|t_ms| t_ms.map_or_else(|| "-".to_owned(), moment))
+}
+
+/// Three ways to count, as `positions` fills them in.
+const POSITIONS: [Column; 3] = [("#", Align::Right), ("shared", Align::Right), ("dense", Align::Right)];
+
+fn place_columns(ranking: Ranking) -> [Column; 7] {
+    let [ordinal, competition, dense] = POSITIONS;
+    let name = [("player", table::PLAYER), ("key", Align::Right)];
+    let scored = [(score_heading(ranking), Align::Right), ("reached", Align::Left)];
+    [ordinal, competition, dense, name[0], name[1], scored[0], scored[1]]
+}
+
+fn positions(at: &PlaceScore) -> [String; 3] {
+    [at.position, at.competition, at.dense].map(count)
+}
+
+fn place_of(scope: &ScopeName, window: &WindowView) -> String {
+    let scope = match scope {
+        ScopeName::Server(url) => url.as_str().to_owned(),
+        ScopeName::Game(name) | ScopeName::Tag(name) => format!("{} {}", scope.kind(), plain(name)),
+    };
+    let state = if window.closed { "final" } else { "running" };
+    format!("{scope} in {} ({state})", plain(&window.window))
+}
+
+fn players(n: u64) -> String {
+    format!("{} {}", count(n), if n == 1 { "player" } else { "players" })
+}
+
+fn print_head(out: &mut impl Write, head: &BoardHead) -> io::Result<()> {
+    let order = super::order_words(head.order);
+    let place = place_of(&head.scope, &head.window);
+    writeln!(out, "{} on {place}, {}{order}", head.ranking.name(), players(head.size))?;
+    if let Some(range) = head.range {
+        writeln!(out, "{} in the range, from position {} on", players(range.count), count(range.first))?;
+    }
+    if head.page.as_ref().is_some_and(|page| page.moved) {
+        writeln!(out, "the board has changed since the cursor was made: the pages may not join")?;
+    }
+    Ok(())
+}
+
+fn print_position(out: &mut impl Write, ranking: Ranking, told: &PositionForView) -> io::Result<()> {
+    let score = score(ranking, told.score);
+    let PositionForView { position, competition, dense, .. } = told;
+    writeln!(
+        out,
+        "{score} reached now: position {}, shared {}, dense {}",
+        count(*position),
+        count(*competition),
+        count(*dense)
+    )
+}
+
+fn print_player(out: &mut impl Write, player: &StandingsView, now_ms: i64) -> io::Result<()> {
+    let place = place_of(&player.scope, &player.window);
+    writeln!(out, "{} (player {}) on {place}", plain(&player.name), player.player)?;
+    print_standings(out, &player.standings, now_ms)
+}
+
+fn print_standings(out: &mut impl Write, standings: &[StandingView], now_ms: i64) -> io::Result<()> {
+    let mut columns = vec![("ranking", Align::Left)];
+    columns.extend(POSITIONS);
+    columns.extend([
+        ("of", Align::Right),
+        ("ahead of", Align::Right),
+        ("score", Align::Right),
+        ("reached", Align::Left),
+    ]);
+    let rows = standings.iter().map(|standing| {
+        let mut cells = vec![standing.ranking.name().to_owned()];
+        match &standing.place {
+            Some(at) => cells.extend(positions(at)),
+            None => cells.extend(std::iter::repeat_n("-".to_owned(), POSITIONS.len())),
+        }
+        cells.push(count(standing.size));
+        cells.push(standing.percentile.map_or("-".to_owned(), |percent| format!("{percent:.1} %")));
+        cells.push(standing.place.map_or("-".to_owned(), |at| score(standing.ranking, at.score)));
+        cells.push(standing.place.map_or("-".to_owned(), |at| ago(Some(at.reached_ms), now_ms)));
+        cells
+    });
+    super::print_table(out, &columns, rows)
+}
+
+fn print_fused_head(out: &mut impl Write, head: &FusedHead) -> io::Result<()> {
+    let weighed = head.rankings.iter().map(|r| {
+        let weight = if r.weight == 1.0 { String::new() } else { format!(" x {}", r.weight) };
+        format!("{}{weight} ({})", r.ranking.name(), players(r.size))
+    });
+    let weighed = weighed.collect::<Vec<_>>().join(", ");
+    writeln!(out, "{} together, k {}: {weighed}", place_of(&head.scope, &head.window), head.k)
+}

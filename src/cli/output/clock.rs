@@ -1,0 +1,40 @@
+//! The clock in a sentence.
+
+use crate::cli::output::format::{ago, duration, plain};
+use crate::model::view::{ClockStatus, ClockTrust};
+
+pub(in crate::cli::output) fn sentence(clock: &ClockStatus) -> String {
+    let span = |ms: i64| duration(ms.unsigned_abs());
+    let mut told = match clock.trust {
+        ClockTrust::Synchronised => "synchronised".to_owned(),
+        ClockTrust::Steady => "not known to be synchronised, but it runs steadily".to_owned(),
+        ClockTrust::Accepted => "accepted by an admin".to_owned(),
+        ClockTrust::Waiting => {
+            let why = match clock.synchronised {
+                Some(true) => "",
+                Some(false) => "NOT SYNCHRONISED: ",
+                None => "NOT KNOWN TO BE SYNCHRONISED: ",
+            };
+            let left = clock.trusted_in_ms.map_or(String::new(), |ms| format!(" for another {}", span(ms)));
+            format!("{why}no week is closed{left}, or until `clqd clock accept`")
+        }
+    };
+    if clock.leap_ms > 0 {
+        told += &format!("; the system's clock is {} ahead, which is not followed yet", span(clock.leap_ms));
+    }
+    if clock.ahead_ms >= 1_000 {
+        told += &format!(
+            "; recorded time is {} AHEAD of the system's clock and goes on a tenth slower (if the system's clock is \
+             right: `clqd clock reset`)",
+            span(clock.ahead_ms)
+        );
+    }
+    if let (Some(by_ms), at) = (clock.jump_ms, clock.jump_at_ms) {
+        let direction = if by_ms > 0 { "forward" } else { "back" };
+        told += &format!("; it last jumped {direction} by {}, {}", span(by_ms), ago(at, clock.now_ms));
+    }
+    if let Some(week) = &clock.week_held {
+        told += &format!("; week {} is over and waits to be closed", plain(week));
+    }
+    told
+}

@@ -1,0 +1,209 @@
+//! How answers look: rows to tables for people, or to JSON lines for programs.
+
+mod board;
+mod clock;
+mod correction;
+pub mod format;
+mod server;
+mod status;
+pub mod table;
+
+use std::io::{
+    Write, {self},
+};
+
+use crate::api::json;
+use crate::api::protocol::{Change, Outcome, Scan, ScanResult};
+use crate::cli::output::format::{
+    ago, clean, clq1_per_s, count, date, duration, elo, plain, points, score, score_heading,
+};
+use crate::cli::output::table::{Align, Column, Table, cut, padded};
+use crate::control::Row;
+use crate::model::row::Ranking;
+use crate::model::view::board::OrderView;
+use crate::model::view::{PlayerView, PlayerWeekView, Top};
+
+/// Prints the rows of one answer.
+#[derive(Debug)]
+pub struct Printer<W: Write> {
+    json: bool,
+    /// Now, Unix ms; "ago" is told from here.
+    now_ms: i64,
+    out: W,
+    /// The list of servers under way.
+    servers: Option<Table>,
+    /// The answer of a board under way.
+    board: board::Answer,
+}
+
+impl<W: Write> Printer<W> {
+    pub fn new(json: bool, out: W) -> Printer<W> {
+        Printer { json, now_ms: crate::clock::system_ms(), out, servers: None, board: board::Answer::default() }
+    }
+
+    /// Prints a row as it comes. Rows of a table may wait for its widths.
+    pub fn row(&mut self, row: Row) -> io::Result<()> {
+        if self.json {
+            return writeln!(self.out, "{}", json::to_string(&row));
+        }
+        let now_ms = self.now_ms;
+        let Some(row) = self.board.row(&mut self.out, row, now_ms)? else { return Ok(()) };
+        match row {
+            Row::Status(status) => status::print(&mut self.out, &status),
+            Row::Server(summary) => {
+                let table = self.servers.get_or_insert_with(|| Table::new(&server::COLUMNS));
+                table.row(&mut self.out, server::cells(&summary, now_ms))
+            }
+            Row::ServerDetail(detail) => server::print(&mut self.out, &detail, now_ms),
+            Row::Change(change) => print_change(&mut self.out, &change),
+            Row::Scan(scan) => print_scan(&mut self.out, &scan),
+            Row::Top(top) => print_top(&mut self.out, &top, now_ms),
+            Row::Player(player) => print_player(&mut self.out, &player),
+            Row::Correction(correction) => correction::print(&mut self.out, &correction),
+            Row::Clock(status) => writeln!(self.out, "{}", clock::sentence(&status)),
+            Row::ForgottenName(name) => correction::print_forgotten(&mut self.out, &name),
+            Row::Backup(backup) => {
+                let state = date(backup.now_ms);
+                writeln!(self.out, "{}  {} bytes, the state of {state}", plain(&backup.dir), count(backup.bytes))
+            }
+            Row::BoardHead(_)
+            | Row::Place(_)
+            | Row::Absent(_)
+            | Row::Standing(_)
+            | Row::PositionFor(_)
+            | Row::Standings(_)
+            | Row::FusedHead(_)
+            | Row::Fused(_)
+            | Row::Window(_)
+            | Row::WindowDeleted(_) => unreachable!("rows of boards are printed by then"),
+        }
+    }
+
+    /// Prints what waits.
+    pub fn finish(&mut self) -> io::Result<()> {
+        if let Some(mut table) = self.servers.take() {
+            table.flush(&mut self.out)?;
+        }
+        self.board.finish(&mut self.out)?;
+        self.out.flush()
+    }
+}
+
+fn print_table(
+    out: &mut impl Write,
+    columns: &[Column],
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> io::Result<()> {
+    let mut table = Table::new(columns);
+    rows.into_iter().try_for_each(|row| table.row(out, row))?;
+    table.flush(out)
+}
+
+fn print_change(out: &mut impl Write, change: &Change) -> io::Result<()> {
+    let done = match change.outcome {
+        Outcome::Added => "added",
+        Outcome::Back => "added again, with its past",
+        Outcome::Known => "known already",
+        Outcome::Removed => "removed",
+        Outcome::Unknown => "not known",
+        Outcome::Tagged => "tags changed",
+        Outcome::Trusted => "checks changed",
+        Outcome::Greylisted => "greylisted",
+        Outcome::Lifted => "off the greylist",
+        Outcome::Refused => "refused",
+    };
+    let reason = change.reason.as_ref().map(|reason| format!(": {}", plain(reason))).unwrap_or_default();
+    writeln!(out, "{}  {done}{reason}", plain(&change.url))
+}
+
+/// Scans come one by one over minutes: fixed widths, each line at once.
+fn print_scan(out: &mut impl Write, scan: &Scan) -> io::Result<()> {
+    let text = |text: &Option<String>| clean(text.as_deref().unwrap_or(""), &scan.url);
+    let told = match scan.result {
+        ScanResult::Miss => format!("no answer  {}", text(&scan.reason)),
+        ScanResult::Snapshot | ScanResult::Partial => {
+            let partial = if scan.result == ScanResult::Partial { "  (list not whole)" } else { "" };
+            let players = scan.players.map_or("?".to_owned(), |n| n.to_string());
+            let places = format!("{players}/{}", scan.slots.unwrap_or(0));
+            let (game, map) = (padded(&text(&scan.game), 12), padded(&text(&scan.map), 16));
+            format!("{places:>9}  {game} {map} {}{partial}", cut(&text(&scan.hostname), 48))
+        }
+    };
+    writeln!(out, "{:<36} class {}  {}", plain(&scan.url), scan.class, told.trim_end())?;
+    out.flush()
+}
+
+/// How a board is ordered, where it is not as boards are.
+fn order_words(order: OrderView) -> String {
+    let direction = if order.low_is_better { ", lowest first" } else { "" };
+    let tie = order.tie.map(|by| format!(", equal ones by {}", by.name()));
+    direction.to_owned() + &tie.unwrap_or_default()
+}
+
+fn print_top(out: &mut impl Write, top: &Top, now_ms: i64) -> io::Result<()> {
+    let state = if top.closed { "final" } else { "running" };
+    let players = if top.size == 1 { "player" } else { "players" };
+    let order = order_words(top.order);
+    let place = plain(&format!("{} in {} ({state})", top.server, top.week));
+    writeln!(out, "{} on {place}, {} {players}{order}", top.ranking.name(), count(top.size))?;
+    let columns = [
+        ("#", Align::Right),
+        ("player", table::PLAYER),
+        (score_heading(top.ranking), Align::Right),
+        ("reached", Align::Left),
+    ];
+    let rows = top.rows.iter().map(|row| {
+        vec![count(row.position), plain(&row.name), score(top.ranking, row.score), ago(Some(row.reached_ms), now_ms)]
+    });
+    print_table(out, &columns, rows)
+}
+
+fn print_player(out: &mut impl Write, player: &PlayerView) -> io::Result<()> {
+    writeln!(out, "{} in {} (player {})", plain(&player.name), plain(&player.game), player.player)?;
+    let columns = [
+        ("week", Align::Left),
+        ("server", Align::Left),
+        ("time", Align::Right),
+        ("points", Align::Right),
+        ("#", Align::Right),
+        ("points/s", Align::Right),
+        ("#", Align::Right),
+        ("clq2", Align::Right),
+        ("#", Align::Right),
+        ("elo", Align::Right),
+        ("#", Align::Right),
+    ];
+    print_table(out, &columns, player.weeks.iter().map(week_cells))?;
+    if !player.best.is_empty() {
+        writeln!(out, "best positions of closed weeks")?;
+        let columns = [("ranking", Align::Left), ("server", Align::Left), ("#", Align::Right), ("week", Align::Left)];
+        let rows = player.best.iter().map(|best| {
+            vec![best.ranking.name().to_owned(), plain(&best.server), count(best.position.into()), plain(&best.week)]
+        });
+        print_table(out, &columns, rows)?;
+    }
+    writeln!(out)
+}
+
+fn week_cells(week: &PlayerWeekView) -> Vec<String> {
+    let position = |ranking| week.positions.get(&ranking).map_or(String::new(), |&p| count(p.into()));
+    let ranked = |ranking, score: String| {
+        if week.positions.contains_key(&ranking) { score } else { "-".to_owned() }
+    };
+    vec![
+        plain(&week.week),
+        plain(&week.server),
+        duration(week.time_ms),
+        points(week.points),
+        position(Ranking::Points),
+        ranked(Ranking::Clq1, format!("{:.4}", clq1_per_s(week.clq1))),
+        position(Ranking::Clq1),
+        ranked(Ranking::Clq2, count(week.clq2)),
+        position(Ranking::Clq2),
+        ranked(Ranking::Elo, elo(week.elo)),
+        position(Ranking::Elo),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+//! `clqd servers list` and `clqd servers show` for people.
+
+use std::io::{
+    Write, {self},
+};
+
+use super::print_table;
+use crate::cli::output::format::{ago, bars, clean, count, plain, points};
+use crate::cli::output::table::{
+    Align, Column, {self},
+};
+use crate::model::view::{SeriesView, ServerDetail, ServerSummary};
+
+/// Hours and days of the series that are shown.
+const HOURS_SHOWN: usize = 48;
+const DAYS_SHOWN: usize = 60;
+
+pub(in crate::cli::output) const COLUMNS: [Column; 9] = [
+    ("server", Align::Left),
+    ("class", Align::Right),
+    ("players", Align::Right),
+    ("game", table::GAME),
+    ("map", table::MAP),
+    ("name", table::HOSTNAME),
+    ("rank", Align::Right),
+    ("seen", Align::Left),
+    ("notes", Align::Cut(40)),
+];
+
+pub(in crate::cli::output) fn cells(server: &ServerSummary, now_ms: i64) -> Vec<String> {
+    let text = |text: &str| clean(text, &server.url);
+    vec![
+        plain(&server.url),
+        server.class.to_string(),
+        format!("{}/{}", server.players, server.slots),
+        text(server.game.as_deref().unwrap_or("-")),
+        text(server.map.as_deref().unwrap_or("-")),
+        text(&server.hostname),
+        server.rank.map_or("-".to_owned(), |rank| count(rank.into())),
+        ago(server.last_seen_ms, now_ms),
+        notes(server),
+    ]
+}
+
+fn notes(server: &ServerSummary) -> String {
+    let mut notes = Vec::new();
+    if server.greylist.is_some() {
+        notes.push("greylisted".to_owned());
+    }
+    if server.missed > 0 {
+        notes.push(format!("missed {}", server.missed));
+    }
+    notes.extend(server.screened.iter().map(|screened| screened.reason.name().to_owned()));
+    notes.extend(server.tags.iter().map(|tag| plain(tag)));
+    notes.join(", ")
+}
+
+pub(in crate::cli::output) fn print(out: &mut impl Write, detail: &ServerDetail, now_ms: i64) -> io::Result<()> {
+    let server = &detail.summary;
+    let text = |text: &str| clean(text, &server.url);
+    writeln!(out, "{}  {}", plain(&server.url), text(&server.hostname))?;
+    let mut line = |name: &str, told: String| writeln!(out, "  {name:<9} {told}");
+    let missed = if server.missed == 0 { String::new() } else { format!(", {} scans missed", server.missed) };
+    line("class", format!("{}{missed}", server.class))?;
+    let next = detail.due_ms.map_or("when asked".to_owned(), |due_ms| ago(Some(due_ms), now_ms));
+    let (seen, scanned) = (ago(server.last_seen_ms, now_ms), ago(server.last_scan_ms, now_ms));
+    line("seen", format!("{seen}; scanned {scanned}; next scan {next}; added {}", ago(Some(server.added_ms), now_ms)))?;
+    line(
+        "playing",
+        format!("{} on {}", text(server.game.as_deref().unwrap_or("?")), text(server.map.as_deref().unwrap_or("?"))),
+    )?;
+    line("players", format!("{} of {}, usually {}", server.players, server.slots, server.assumed_players))?;
+    line("rank", server.rank.map_or("none".to_owned(), |rank| count(rank.into())))?;
+    if let Some(reason) = &server.greylist {
+        line("greylist", plain(reason))?;
+    }
+    if !server.tags.is_empty() {
+        line("tags", plain(&server.tags.join(", ")))?;
+    }
+    for screened in &server.screened {
+        line("screened", format!("{}, last {}", screened.reason.name(), ago(Some(screened.applied_ms), now_ms)))?;
+    }
+    if detail.bots_unidentified > 0 {
+        line("bots", format!("{} could not be told from players", detail.bots_unidentified))?;
+    }
+    if !detail.trusted.is_empty() {
+        let names: Vec<&str> = detail.trusted.iter().map(|reason| reason.name()).collect();
+        line("trusted", format!("except {}", names.join(", ")))?;
+    }
+    if let Some(series) = &detail.series {
+        print_series(out, series)?;
+    }
+    if !detail.list.is_empty() {
+        writeln!(out)?;
+        let columns = [("points", Align::Right), ("ping", Align::Right), ("player", table::PLAYER)];
+        let rows = detail.list.iter().map(|player| {
+            vec![
+                match player.spectator {
+                    true => "watching".to_owned(),
+                    false => player.points.map_or("-".to_owned(), points),
+                },
+                player.ping.map_or("-".to_owned(), |ping| ping.to_string()),
+                plain(&player.name),
+            ]
+        });
+        print_table(out, &columns, rows)?;
+    }
+    if !detail.maps.is_empty() {
+        writeln!(out)?;
+        let columns = [("map this week", table::MAP), ("minutes", Align::Right), ("players", Align::Right)];
+        let rows = detail
+            .maps
+            .iter()
+            .map(|map| vec![text(&map.map), format!("{:.0}", map.minutes), format!("{:.1}", map.average_players)]);
+        print_table(out, &columns, rows)?;
+    }
+    Ok(())
+}
+
+fn print_series(out: &mut impl Write, series: &SeriesView) -> io::Result<()> {
+    for (name, values, shown) in [
+        ("hours", &series.hours, HOURS_SHOWN),
+        ("days", &series.days, DAYS_SHOWN),
+        ("weeks", &series.weeks, DAYS_SHOWN),
+    ] {
+        let newest = &values[values.len().saturating_sub(shown)..];
+        let from = newest.iter().position(Option::is_some).unwrap_or(newest.len());
+        let most = newest[from..].iter().flatten().copied().fold(0.0, f64::max);
+        if from < newest.len() {
+            writeln!(out, "  {name:<9} {}  most {most:.1}", bars(&newest[from..]))?;
+        }
+    }
+    Ok(())
+}

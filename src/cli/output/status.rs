@@ -1,0 +1,117 @@
+//! `clqd status` for people.
+
+use std::io::{
+    Write, {self},
+};
+
+use super::clock::sentence;
+use crate::api::protocol::Status;
+use crate::cli::output::format::{ago, count, duration, plain};
+use crate::model::commit::WeekPhase;
+
+pub(in crate::cli::output) fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
+    let engine = &status.engine;
+    let now_ms = engine.now_ms;
+    let mut line = |name: &str, told: String| writeln!(out, "{name:<9} {told}");
+    match &status.daemon {
+        Some(daemon) => {
+            let up = duration(now_ms.saturating_sub(daemon.started_ms).max(0).unsigned_abs());
+            line("daemon", format!("clqd {}, up {up}, pid {}", plain(&daemon.version), daemon.pid))?;
+            let config = daemon.config_file.as_deref().unwrap_or("built-in defaults");
+            line("files", plain(&format!("state {}, config {config}", daemon.state_dir)))?;
+        }
+        None => line("daemon", "not running".to_owned())?,
+    }
+    let weeks: Vec<String> = engine
+        .weeks
+        .iter()
+        .rev()
+        .map(|week| {
+            let phase = match week.phase {
+                WeekPhase::Open => "running",
+                WeekPhase::Closing => "being closed",
+                WeekPhase::Ranking => "servers being ranked",
+                WeekPhase::Closed => "final",
+                WeekPhase::Reopening => "being reopened",
+            };
+            format!("{} {phase}", plain(&week.week))
+        })
+        .collect();
+    line("weeks", if weeks.is_empty() { format!("{} running", plain(&engine.week)) } else { weeks.join(", ") })?;
+    if let Some(clock) = &status.clock {
+        line("clock", sentence(clock))?;
+    }
+    line(
+        "servers",
+        format!(
+            "{} known, {} greylisted, {} being scanned",
+            count(engine.servers),
+            count(engine.greylisted),
+            count(engine.in_flight)
+        ),
+    )?;
+    let by_class = |n: &[u64; 7]| {
+        let parts: Vec<String> = n.iter().enumerate().map(|(i, &n)| format!("{}: {}", i + 1, count(n))).collect();
+        parts.join("  ")
+    };
+    line("by class", by_class(&engine.servers_by_class))?;
+    line("players", format!("{} known, {} online", count(engine.players_known), count(engine.players_online)))?;
+    let counts = &engine.counts;
+    line(
+        "scans",
+        format!(
+            "{} snapshots, {} partial, {} missed, {} late, {} out of order",
+            count(counts.snapshots),
+            count(counts.partials),
+            count(counts.misses),
+            count(counts.late),
+            count(counts.out_of_order)
+        ),
+    )?;
+    line("by class", by_class(&counts.snapshots_by_class))?;
+    if let (Some(half), Some(most)) = (engine.lag_ms_p50, engine.lag_ms_p99) {
+        line("lag", format!("half of the scans began within {half} ms of their due time, 99 % within {most} ms"))?;
+    }
+    line("rounds", count(counts.rounds))?;
+    if let Some(store) = &status.store {
+        if let Some(stopped_ms) = store.stopped_ms {
+            let (free, min) = (count(store.disk_free_bytes), count(store.disk_free_min_bytes));
+            let ago = ago(Some(stopped_ms), now_ms);
+            line("disk", format!("NEARLY FULL: {free} bytes free, store.disk_free_min_bytes is {min}"))?;
+            let waiting = count(store.waiting_records);
+            line("", format!("writing stopped {ago}; {waiting} changes wait in memory; free some space"))?;
+        }
+        if store.scans_discarded > 0 {
+            let scans = count(store.scans_discarded);
+            line("", format!("{scans} scans were discarded while the disk was nearly full"))?;
+        }
+    }
+    let waiting = format!("{} waiting", count(status.outbox_entries));
+    match &status.archive {
+        None => line("archive", format!("none; {waiting}"))?,
+        Some(archive) => {
+            let state = match &archive.fault {
+                Some(fault) => {
+                    let lasts = duration(now_ms.saturating_sub(fault.since_ms).max(0).unsigned_abs());
+                    format!("FAULT for {lasts}")
+                }
+                None if archive.connected => "connected".to_owned(),
+                None => "connecting".to_owned(),
+            };
+            let last = ago(archive.last_commit_ms, now_ms);
+            line("archive", format!("{}, {state}, last complete {last}, {waiting}", plain(&archive.url)))?;
+            if let Some(fault) = &archive.fault {
+                line("", format!("{}: {}", ago(archive.last_error_ms, now_ms), plain(&fault.message)))?;
+            }
+            if let Some(resync) = &archive.resync {
+                line("", format!("everything is being written again, now at: {}", plain(resync)))?;
+            }
+        }
+    }
+    let width = status.counters.keys().map(String::len).max().unwrap_or(0);
+    for (i, (name, &n)) in status.counters.iter().enumerate() {
+        let heading = if i == 0 { "counters" } else { "" };
+        writeln!(out, "{heading:<9} {name:<width$}  {}", count(n))?;
+    }
+    Ok(())
+}

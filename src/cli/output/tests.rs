@@ -1,0 +1,575 @@
+//! What people see, whole.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::api::protocol::{ArchiveFault, ArchiveStatus, DaemonStatus, Status, StoreStatus};
+use crate::model::NameHash;
+use crate::model::commit::WeekPhase;
+use crate::model::name::is_control_or_format;
+use crate::model::view::board::{
+    AbsentView, BoardHead, FusedHead, FusedRanking, FusedView, OrderView, PageView, PlaceScore, PlaceView,
+    PositionForView, RangeView, StandingView, StandingsView, Stored, WindowListed, WindowPhase, WindowView,
+};
+use crate::model::view::{
+    BestView, ClockStatus, ClockTrust, Correction, EngineCounts, EngineStatus, ForgottenName, MapShare, PlayerListed,
+    SeriesView, ServerDetail, ServerSummary, TopRow, WeekStatus,
+};
+
+const NOW_MS: i64 = 1_763_931_636_000;
+
+#[track_caller]
+fn printed(rows: Vec<Row>, want: &str) {
+    let got = print(false, rows.clone());
+    assert_eq!(got, want, "\n{got}");
+    hostile_text_is_neutralised(&rows);
+}
+
+fn print(json: bool, rows: Vec<Row>) -> String {
+    let mut out = Vec::new();
+    let mut printer = Printer { json, now_ms: NOW_MS, out: &mut out, servers: None, board: board::Answer::default() };
+    rows.into_iter().for_each(|row| printer.row(row).expect("written"));
+    printer.finish().expect("written");
+    String::from_utf8(out).expect("text")
+}
+
+/// What could steer a terminal or reorder a line, behind every text of every row that
+/// may be any text.
+#[track_caller]
+fn hostile_text_is_neutralised(rows: &[Row]) {
+    const HOSTILE: &str = "\u{1b}[2J\u{7f}\u{9b}\u{202e}\u{2066}\u{200f}\u{2028}\r\n!";
+    let lines = print(false, rows.to_vec()).lines().count();
+    for (at, row) in rows.iter().enumerate() {
+        let value = serde_json::to_value(row).expect("plain data");
+        for leaf in texts(&value, String::new()) {
+            let mut hostile = value.clone();
+            let text = hostile.pointer_mut(&leaf).expect("a text");
+            *text = (text.as_str().expect("a text").to_owned() + HOSTILE).into();
+            let Ok(hostile) = serde_json::from_value::<Row>(hostile) else { continue };
+            let mut rows = rows.to_vec();
+            rows[at] = hostile.clone();
+            let text = print(false, rows.clone());
+            let steers = |c: char| (c != '\n' && is_control_or_format(c)) || c == '\u{2028}';
+            assert!(!text.contains(steers), "{leaf}: {text:?}");
+            assert_eq!(text.lines().count(), lines, "{leaf}: {text}");
+            let json = print(true, vec![hostile.clone()]);
+            assert!(!json.contains(steers) && json.lines().count() == 1, "{leaf}: {json:?}");
+            assert_eq!(serde_json::from_str::<Row>(&json).expect("JSON"), hostile, "{leaf}");
+        }
+    }
+}
+
+/// Pointers to all texts within a value, but its kind.
+fn texts(value: &serde_json::Value, at: String) -> Vec<String> {
+    use serde_json::Value;
+    match value {
+        Value::String(_) => vec![at],
+        Value::Array(all) => (0..).zip(all).flat_map(|(i, v)| texts(v, format!("{at}/{i}"))).collect(),
+        Value::Object(all) => {
+            let all = all.iter().filter(|(name, _)| !at.is_empty() || *name != "kind");
+            all.flat_map(|(name, v)| texts(v, format!("{at}/{name}"))).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn server(url: &str) -> ServerSummary {
+    ServerSummary {
+        key: 1,
+        url: url.into(),
+        class: 1,
+        missed: 0,
+        hostname: "^1The ^7House\u{1b}[0m".into(),
+        game: Some("baseq3".into()),
+        map: Some("q3dm17".into()),
+        players: 7,
+        assumed_players: 6,
+        slots: 16,
+        rank: Some(1_204),
+        added_ms: NOW_MS - 86_400_000,
+        last_scan_ms: Some(NOW_MS - 45_000),
+        last_seen_ms: Some(NOW_MS - 45_000),
+        greylist: None,
+        tags: vec!["ctf".into()],
+        screened: Vec::new(),
+    }
+}
+
+#[test]
+fn a_list_of_servers() {
+    let new = ServerSummary {
+        class: 6,
+        missed: 1,
+        hostname: String::new(),
+        game: None,
+        map: None,
+        players: 0,
+        slots: 0,
+        rank: None,
+        last_seen_ms: None,
+        greylist: Some("fake".into()),
+        ..server("source://game.example.org:27015")
+    };
+    printed(
+        vec![Row::Server(Box::new(server("quake3://127.0.0.1:27960"))), Row::Server(Box::new(new))],
+        "\
+server                           class  players  game    map     name           rank  seen      notes
+quake3://127.0.0.1:27960             1     7/16  baseq3  q3dm17  The House[0m  1,204  45 s ago  ctf
+source://game.example.org:27015      6      0/0  -       -                         -  never     greylisted, missed 1, ctf
+",
+    );
+}
+
+#[test]
+fn a_server() {
+    let series = SeriesView {
+        newest_slot_ms: 0,
+        slots: vec![],
+        newest_hour_ms: 0,
+        hours: vec![None, None, Some(2.0), None, Some(8.0)],
+        newest_day_ms: 0,
+        days: vec![None],
+        newest_week_ms: 0,
+        weeks: vec![],
+        ranks: vec![],
+    };
+    let listed = |name: &str, points, ping| PlayerListed {
+        name: name.into(),
+        display: name.into(),
+        points: Some(points),
+        ping,
+        player: None,
+        spectator: false,
+    };
+    let detail = ServerDetail {
+        summary: server("quake3://127.0.0.1:27960"),
+        due_ms: Some(NOW_MS + 75_000),
+        total_points: 20,
+        bots_unidentified: 0,
+        trusted: Vec::new(),
+        list: vec![listed("Visor", 1_020, Some(48)), listed("Grunt", -1, None)],
+        series: Some(series),
+        maps: vec![MapShare { map: "q3dm17".into(), minutes: 61.5, average_players: 5.25 }],
+    };
+    printed(
+        vec![Row::ServerDetail(Box::new(detail))],
+        "\
+quake3://127.0.0.1:27960  The House[0m
+  class     1
+  seen      45 s ago; scanned 45 s ago; next scan in 1 min 15 s; added 1 d ago
+  playing   baseq3 on q3dm17
+  players   7 of 16, usually 6
+  rank      1,204
+  tags      ctf
+  hours     ▃·█  most 8.0
+
+points  ping  player
+ 1,020    48  Visor
+    -1     -  Grunt
+
+map this week  minutes  players
+q3dm17              62      5.2
+",
+    );
+}
+
+#[test]
+fn a_top_list() {
+    let row = |position, name: &str, score| TopRow {
+        position,
+        player: 1,
+        name: name.into(),
+        display: name.into(),
+        score,
+        reached_ms: NOW_MS - 120_000,
+    };
+    let top = Top {
+        server: "quake3://127.0.0.1:27960".into(),
+        week: "2025-W47".into(),
+        ranking: Ranking::Clq1,
+        order: OrderView::default(),
+        closed: false,
+        size: 1_212,
+        rows: vec![row(1, "Visor", 0.12345), row(2, "日本", 0.1)],
+    };
+    printed(
+        vec![Row::Top(top.clone())],
+        "\
+clq1 on quake3://127.0.0.1:27960 in 2025-W47 (running), 1,212 players
+#  player  points/s  reached
+1  Visor     0.1235  2 min ago
+2  日本      0.1000  2 min ago
+",
+    );
+    let order = OrderView { low_is_better: true, tie: Some(Ranking::Points) };
+    let elo = Top { ranking: Ranking::Elo, order, closed: true, size: 1, rows: vec![row(1, "Visor", 887.5)], ..top };
+    printed(
+        vec![Row::Top(elo)],
+        "\
+elo on quake3://127.0.0.1:27960 in 2025-W47 (final), 1 player, lowest first, equal ones by points
+#  player  elo  reached
+1  Visor   888  2 min ago
+",
+    );
+}
+
+fn window() -> WindowView {
+    WindowView { window: "2025-W47".into(), from_ms: Some(0), to_ms: None, closed: false }
+}
+
+fn place_score(position: u64, competition: u64, dense: u64, score: f64) -> PlaceScore {
+    PlaceScore { position, competition, dense, score, raw: 0, reached_ms: NOW_MS - 120_000 }
+}
+
+fn place(player: u32, name: &str, at: PlaceScore) -> Row {
+    Row::Place(PlaceView { player, name: name.into(), display: name.into(), at })
+}
+
+fn board(ranking: Ranking) -> BoardHead {
+    let scope = "server:quake3://127.0.0.1:27960".parse().expect("a scope");
+    BoardHead { scope, window: window(), ranking, order: OrderView::default(), size: 1_212, range: None, page: None }
+}
+
+#[test]
+fn a_page_of_a_board() {
+    let page = PageView { moved: true, before: "AQx".into(), after: "AQy".into() };
+    let head = BoardHead { page: Some(page), ..board(Ranking::Clq1) };
+    let places = [(1_001, 2, 2, "Visor"), (1_002, 2, 2, "日本"), (1_003, 1_003, 3, "Grunt\u{1b}[2J")];
+    let places = places.map(|(p, c, d, name)| place(7, name, place_score(p, c, d, 0.25)));
+    printed(
+        [vec![Row::BoardHead(Box::new(head.clone()))], places.to_vec()].concat(),
+        "\
+clq1 on quake3://127.0.0.1:27960 in 2025-W47 (running), 1,212 players
+the board has changed since the cursor was made: the pages may not join
+    #  shared  dense  player    key  points/s  reached
+1,001       2      2  Visor       7    0.2500  2 min ago
+1,002       2      2  日本        7    0.2500  2 min ago
+1,003   1,003      3  Grunt[2J    7    0.2500  2 min ago
+page before: --before AQx
+next page: --after AQy
+",
+    );
+    // The whole of a board needs no cursors.
+    let order = OrderView { low_is_better: true, tie: Some(Ranking::Time) };
+    let whole = BoardHead { size: 1, order, ..head };
+    printed(
+        vec![Row::BoardHead(Box::new(whole)), place(7, "Visor", place_score(1, 1, 1, 0.25))],
+        "\
+clq1 on quake3://127.0.0.1:27960 in 2025-W47 (running), 1 player, lowest first, equal ones by time
+the board has changed since the cursor was made: the pages may not join
+#  shared  dense  player  key  points/s  reached
+1       1      1  Visor     7    0.2500  2 min ago
+",
+    );
+}
+
+#[test]
+fn counts_positions_and_who_is_absent() {
+    let range = Some(RangeView { first: 3, count: 12 });
+    let head = BoardHead { scope: "tag:pro".parse().expect("a scope"), range, ..board(Ranking::Time) };
+    let would_be = PositionForView { score: 3_660.0, position: 5, competition: 3, dense: 2 };
+    let absent = |player, name: &str| Row::Absent(AbsentView { player, name: name.into() });
+    printed(
+        vec![
+            Row::BoardHead(Box::new(head)),
+            Row::PositionFor(would_be),
+            place(7, "Visor", place_score(2, 2, 2, 60.0)),
+            absent(Some(8), "Grunt"),
+            absent(None, "Xaero"),
+        ],
+        "\
+time on tag pro in 2025-W47 (running), 1,212 players
+12 players in the range, from position 3 on
+1 h 1 min reached now: position 5, shared 3, dense 2
+#  shared  dense  player  key   time  reached
+2       2      2  Visor     7  1 min  2 min ago
+-       -      -  Grunt     8      -  not on the board
+-       -      -  Xaero     -      -  not known
+",
+    );
+}
+
+#[test]
+fn standings_and_a_fused_list() {
+    let standing = |ranking, place: Option<PlaceScore>| StandingView {
+        ranking,
+        size: 20,
+        percentile: place.map(|_| 89.47),
+        place,
+    };
+    let standings = StandingsView {
+        scope: "game:baseq3".parse().expect("a scope"),
+        window: window(),
+        player: 12,
+        name: "Visor".into(),
+        display: "^1Visor".into(),
+        standings: vec![standing(Ranking::Clq1, None), standing(Ranking::Elo, Some(place_score(3, 2, 2, 1_012.5)))],
+    };
+    printed(
+        vec![Row::Standings(standings)],
+        "\
+Visor (player 12) on game baseq3 in 2025-W47 (running)
+ranking  #  shared  dense  of  ahead of  score  reached
+clq1     -       -      -  20         -      -  -
+elo      3       2      2  20    89.5 %   1013  2 min ago
+",
+    );
+    let fused = |ranking, weight, size| FusedRanking { ranking, weight, size };
+    let head = FusedHead {
+        scope: "game:baseq3".parse().expect("a scope"),
+        window: window(),
+        k: 60.0,
+        rankings: vec![fused(Ranking::Elo, 2.0, 1), fused(Ranking::Time, 1.0, 20)],
+    };
+    let view = |position, name: &str, positions: &[(Ranking, u32)]| {
+        let positions = positions.iter().copied().collect();
+        let (name, display) = (name.to_owned(), name.to_owned());
+        Row::Fused(FusedView { position, player: 12, name, display, score: 1.0 / 61.0, positions })
+    };
+    printed(
+        vec![
+            Row::FusedHead(Box::new(head)),
+            view(Some(1), "Visor", &[(Ranking::Elo, 1), (Ranking::Time, 17)]),
+            view(None, "Grunt", &[(Ranking::Time, 1)]),
+        ],
+        "\
+game baseq3 in 2025-W47 (running) together, k 60: elo x 2 (1 player), time (20 players)
+#  player  key     score  elo  time
+1  Visor    12  0.016393    1    17
+-  Grunt    12  0.016393    -     1
+",
+    );
+}
+
+#[test]
+fn a_player() {
+    let week = PlayerWeekView {
+        week: "2025-W47".into(),
+        server: "quake3://127.0.0.1:27960".into(),
+        measured_ms: 0,
+        starts: 1,
+        time_ms: 3_660_000,
+        time_est_ms: 3_600_000,
+        points: 1_234,
+        points_est: 1_240.5,
+        clq1: 7_200,
+        clq2: 0,
+        elo: 1_000.0,
+        elo_rounds: 0,
+        positions: BTreeMap::from([(Ranking::Points, 3), (Ranking::Clq1, 2)]),
+    };
+    let best = BestView {
+        server: "quake3://127.0.0.1:27960".into(),
+        ranking: Ranking::Clq1,
+        position: 1,
+        week: "2025-W40".into(),
+    };
+    let player = PlayerView {
+        player: 12,
+        game: "baseq3".into(),
+        name: "Visor".into(),
+        display: "^1Visor".into(),
+        weeks: vec![week],
+        best: vec![best],
+    };
+    printed(
+        vec![Row::Player(player)],
+        "\
+Visor in baseq3 (player 12)
+week      server                         time  points  #  points/s  #  clq2  #  elo  #
+2025-W47  quake3://127.0.0.1:27960  1 h 1 min   1,234  3    0.0010  2     -       -
+best positions of closed weeks
+ranking  server                    #  week
+clq1     quake3://127.0.0.1:27960  1  2025-W40
+
+",
+    );
+}
+
+#[test]
+fn the_status() {
+    let engine = EngineStatus {
+        now_ms: NOW_MS,
+        week: "2025-W47".into(),
+        weeks: vec![
+            WeekStatus { week: "2025-W46".into(), phase: WeekPhase::Closed },
+            WeekStatus { week: "2025-W47".into(), phase: WeekPhase::Open },
+        ],
+        servers: 20_000,
+        servers_by_class: [1_000, 2_000, 0, 0, 0, 17_000, 0],
+        greylisted: 3,
+        in_flight: 12,
+        players_known: 774_000,
+        players_online: 5_000,
+        counts: EngineCounts { snapshots: 1_234_567, misses: 89, ..EngineCounts::default() },
+        lag_ms_p50: Some(1),
+        lag_ms_p99: Some(12),
+    };
+    let status = Status {
+        daemon: Some(DaemonStatus {
+            version: "0.1.0".into(),
+            pid: 812,
+            started_ms: NOW_MS - 11_520_000,
+            state_dir: "/var/lib/clqd".into(),
+            config_file: None,
+        }),
+        engine,
+        clock: Some(ClockStatus {
+            trust: ClockTrust::Waiting,
+            synchronised: Some(false),
+            trusted_in_ms: Some(420_000),
+            now_ms: NOW_MS,
+            system_ms: NOW_MS - 7_200_000,
+            ahead_ms: 7_200_000,
+            leap_ms: 0,
+            jump_ms: Some(-7_200_000),
+            jump_at_ms: Some(NOW_MS - 180_000),
+            week_held: Some("2025-W46".into()),
+        }),
+        outbox_entries: 4_096,
+        archive: Some(ArchiveStatus {
+            url: "mysql://clqd@db/clqd".into(),
+            connected: false,
+            last_commit_ms: Some(NOW_MS - 60_000),
+            last_error: Some("refused".into()),
+            last_error_ms: Some(NOW_MS - 2_000),
+            fault: Some(ArchiveFault {
+                kind: "unreachable".into(),
+                since_ms: NOW_MS - 75_000,
+                message: "refused".into(),
+            }),
+            resync: Some("players, key 7".into()),
+        }),
+        store: Some(StoreStatus {
+            disk_free_bytes: 400_000_000,
+            disk_free_min_bytes: 536_870_912,
+            stopped_ms: Some(NOW_MS - 60_000),
+            waiting_records: 1_234,
+            scans_discarded: 5,
+        }),
+        counters: BTreeMap::from([("scan.packets_sent".into(), 1_000), ("scan.spoofed".into(), 2)]),
+    };
+    printed(
+        vec![Row::Status(Box::new(status))],
+        "\
+daemon    clqd 0.1.0, up 3 h 12 min, pid 812
+files     state /var/lib/clqd, config built-in defaults
+weeks     2025-W47 running, 2025-W46 final
+clock     NOT SYNCHRONISED: no week is closed for another 7 min, or until `clqd clock accept`; recorded time is 2 h \
+AHEAD of the system's clock and goes on a tenth slower (if the system's clock is right: `clqd clock reset`); it last \
+jumped back by 2 h, 3 min ago; week 2025-W46 is over and waits to be closed
+servers   20,000 known, 3 greylisted, 12 being scanned
+by class  1: 1,000  2: 2,000  3: 0  4: 0  5: 0  6: 17,000  7: 0
+players   774,000 known, 5,000 online
+scans     1,234,567 snapshots, 0 partial, 89 missed, 0 late, 0 out of order
+by class  1: 0  2: 0  3: 0  4: 0  5: 0  6: 0  7: 0
+lag       half of the scans began within 1 ms of their due time, 99 % within 12 ms
+rounds    0
+disk      NEARLY FULL: 400,000,000 bytes free, store.disk_free_min_bytes is 536,870,912
+          writing stopped 1 min ago; 1,234 changes wait in memory; free some space
+          5 scans were discarded while the disk was nearly full
+archive   mysql://clqd@db/clqd, FAULT for 1 min 15 s, last complete 1 min ago, 4,096 waiting
+          2 s ago: refused
+          everything is being written again, now at: players, key 7
+counters  scan.packets_sent  1,000
+          scan.spoofed       2
+",
+    );
+}
+
+#[test]
+fn scans_and_changes_are_a_line_each() {
+    let scan = Scan {
+        url: "quake3://127.0.0.1:27960".into(),
+        t_ms: NOW_MS,
+        result: ScanResult::Snapshot,
+        class: 1,
+        hostname: Some("^1House".into()),
+        game: Some("baseq3".into()),
+        map: Some("q3dm17".into()),
+        players: Some(7),
+        slots: Some(16),
+        reason: None,
+    };
+    let miss = Scan {
+        result: ScanResult::Miss,
+        class: 7,
+        hostname: None,
+        reason: Some("port unreachable".into()),
+        ..scan.clone()
+    };
+    let change = Change { url: "x".into(), outcome: Outcome::Refused, reason: Some("no scheme".into()) };
+    printed(
+        vec![Row::Scan(Box::new(scan)), Row::Scan(Box::new(miss)), Row::Change(change)],
+        "\
+quake3://127.0.0.1:27960             class 1       7/16  baseq3       q3dm17           House
+quake3://127.0.0.1:27960             class 7  no answer  port unreachable
+x  refused: no scheme
+",
+    );
+}
+
+#[test]
+fn json_is_one_object_a_line() {
+    let mut out = Vec::new();
+    let mut printer =
+        Printer { json: true, now_ms: NOW_MS, out: &mut out, servers: None, board: board::Answer::default() };
+    printer.row(Row::Server(Box::new(server("quake3://127.0.0.1:27960")))).expect("written");
+    printer.finish().expect("written");
+    let text = String::from_utf8(out).expect("text");
+    assert!(text.starts_with(r#"{"kind":"server","key":1,"url":"quake3://127.0.0.1:27960","class":1,"#), "{text}");
+    assert_eq!(text.lines().count(), 1);
+}
+
+#[test]
+fn corrections() {
+    let hash = NameHash::of("baseq3", "Visor");
+    let row = |correction| Row::Correction(correction);
+    printed(
+        vec![
+            row(Correction::Merged { player: 7, into: 3, rows: 1 }),
+            row(Correction::Forgotten { player: 7, rows: 1_200, hashes: vec![hash] }),
+            Row::ForgottenName(ForgottenName { hash, forgotten_ms: NOW_MS }),
+            row(Correction::Remembered { hash }),
+            row(Correction::TagDropped { tag: "ctf".into(), servers: 1_200 }),
+        ],
+        &format!(
+            "player 7 is player 3 from now on; 1 row of servers in all windows changed hands\n\
+             player 7 is forgotten; 1,200 rows of servers in all windows gone\n{hash}\n\
+             2025-11-23  {hash}\n{hash}  may be known again\n\
+             tag ctf is gone from 1,200 servers, with its boards and ratings\n"
+        ),
+    );
+}
+
+#[test]
+fn a_list_of_windows() {
+    let listed = |kind: &str, window: &str, from_ms, to_ms, phase, players: Option<u64>| {
+        let window = WindowView { window: window.into(), from_ms, to_ms, closed: phase == WindowPhase::Closed };
+        let memory_bytes = players.map(|n| n * 20);
+        Row::Window(Box::new(WindowListed { kind: kind.into(), window, phase, players, memory_bytes, stored: None }))
+    };
+    let t_ms = 1_763_683_200_000;
+    let day_ms = 86_400_000;
+    let rows = vec![
+        listed("all-time", "all-time", None, None, WindowPhase::Running, Some(1_200_000)),
+        listed("day", "2025-11-22", Some(t_ms + day_ms), Some(t_ms + 2 * day_ms), WindowPhase::Next, None),
+        listed("day", "2025-11-21", Some(t_ms), Some(t_ms + day_ms), WindowPhase::Closed, Some(3)),
+    ];
+    printed(
+        rows.clone(),
+        "type      window      from              to                phase      players   memory\n\
+         all-time  all-time    -                 -                 running  1,200,000  24.0 MB\n\
+         day       2025-11-22  2025-11-22 00:00  2025-11-23 00:00  next             -        -\n\
+         day       2025-11-21  2025-11-21 00:00  2025-11-22 00:00  closed           3     60 B\n",
+    );
+    let [.., Row::Window(mut last)] = <[Row; 3]>::try_from(rows).expect("three") else { panic!("a window") };
+    last.stored = Some(Stored { records: 7, bytes: 1_500 });
+    let deleted = Row::WindowDeleted(last.window.clone());
+    printed(
+        vec![Row::Window(last)],
+        "type  window      from              to                phase   players  memory  records  stored\n\
+         day   2025-11-21  2025-11-21 00:00  2025-11-22 00:00  closed        3    60 B        7  1.5 kB\n",
+    );
+    printed(vec![deleted], "2025-11-21  deleted (2025-11-21 00:00 to 2025-11-22 00:00)\n");
+}

@@ -1,0 +1,86 @@
+//! What an admin sees while servers are scanned: how long it may take, and how far it
+//! is. All of it on standard error, a bar only on a terminal.
+
+use std::io::{
+    IsTerminal, stderr, {self},
+};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::cli::output::format::{count, duration};
+use crate::control::Progress;
+
+/// Time between two lines where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// The progress of one `clqd rescan`.
+#[derive(Debug, Default)]
+pub struct ScanProgress {
+    servers: u64,
+    scanned: u64,
+    /// Only on a terminal.
+    bar: Option<ProgressBar>,
+    line_at: Option<Instant>,
+}
+
+impl ScanProgress {
+    /// The daemon has begun, or is still at work.
+    pub fn progress(&mut self, progress: Progress) {
+        if let Some(servers) = progress.servers.filter(|&servers| servers > 0) {
+            self.servers = servers;
+            eprintln!("{}", expectation(servers, progress.expected_ms));
+            if stderr().is_terminal() {
+                let style = ProgressStyle::with_template("{bar:30} {pos} of {len} servers, {elapsed}");
+                self.bar = Some(ProgressBar::new(servers).with_style(style.expect("a right template")));
+            }
+            self.line_at = Some(Instant::now() + LINE_EVERY);
+            return;
+        }
+        match &self.bar {
+            Some(bar) => bar.tick(),
+            None if self.line_at.is_some_and(|at| Instant::now() >= at) => {
+                eprintln!("clqd: {} of {} servers scanned", count(self.scanned), count(self.servers));
+                self.line_at = Some(Instant::now() + LINE_EVERY);
+            }
+            None => {}
+        }
+    }
+
+    /// A server has been scanned; `print` prints its line.
+    pub fn scanned(&mut self, print: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        self.scanned += 1;
+        match &self.bar {
+            Some(bar) => {
+                let printed = bar.suspend(print);
+                bar.inc(1);
+                printed
+            }
+            None => print(),
+        }
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn expectation(servers: u64, expected_ms: Option<u64>) -> String {
+    let noun = if servers == 1 { "server" } else { "servers" };
+    let expected = expected_ms.map_or_else(String::new, |ms| format!("; expect up to {}", duration(ms)));
+    format!("clqd: scanning {} {noun}{expected}", count(servers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_expectation_names_servers_and_time() {
+        assert_eq!(expectation(1, Some(252_000)), "clqd: scanning 1 server; expect up to 4 min 12 s");
+        assert_eq!(expectation(1_200, None), "clqd: scanning 1,200 servers");
+    }
+}

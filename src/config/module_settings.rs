@@ -1,0 +1,192 @@
+//! What each room gets of the configuration, in the room's own words.
+
+use std::path::PathBuf;
+
+use super::{Config, PASSWORD_CREDENTIAL, Store};
+use crate::archive::ArchiveSettings;
+use crate::board::order::{LowIsBetter, Tie};
+use crate::board::window::{BadSpec, Shape, WindowSpec, Windows, WindowsError};
+use crate::clock::ClockSettings;
+use crate::engine::EngineSettings;
+use crate::model::WindowType;
+use crate::model::calendar::{Calendar, UnknownZone};
+use crate::rank::{EloRules, NameRules, RoundRules, Rules, ScreenRules};
+use crate::scan::ScanSettings;
+use crate::scan_log::RecorderSettings;
+use crate::schedule::Intervals;
+use crate::store::CompactSettings;
+
+/// Why there are no windows as the config asks for.
+#[derive(Debug, thiserror::Error)]
+pub enum WindowSettingsError {
+    #[error(transparent)]
+    Zone(#[from] UnknownZone),
+    #[error(transparent)]
+    Spec(#[from] BadSpec),
+    #[error(transparent)]
+    Windows(#[from] WindowsError),
+}
+
+impl Store {
+    /// When the state directory is compacted.
+    pub fn compaction(&self) -> CompactSettings {
+        CompactSettings { min_bytes: self.compact_min_bytes, free_min_bytes: self.disk_free_min_bytes }
+    }
+}
+
+impl Config {
+    pub fn engine_settings(&self) -> Result<EngineSettings, WindowSettingsError> {
+        let rules = Rules {
+            names: NameRules {
+                ignore: self.names.ignore.iter().cloned().collect(),
+                count_bots: self.names.count_bots,
+                ping_zero_is_bot: self.names.ping_zero_is_bot,
+                darkplaces_games: self.names.darkplaces_games.iter().map(|game| game.to_ascii_lowercase()).collect(),
+            },
+            round: RoundRules { drop_min: self.rounds.round_drop_min, drop_ratio: self.rounds.round_drop_ratio },
+            clq2_quarter: self.clq2.quarter,
+            elo: EloRules {
+                k: self.elo.k,
+                k_times_opponents_max: self.elo.k_times_opponents_max,
+                carry_over: self.elo.carry_over,
+            },
+            screen: ScreenRules {
+                enabled: self.screen.enabled,
+                frozen_after_ms: self.screen.frozen_after_s as i64 * 1_000,
+                new_games_per_day_max: self.screen.new_games_per_day_max,
+                new_maps_per_day_max: self.screen.new_maps_per_day_max,
+                new_names_per_day_max: self.screen.new_names_per_day_max,
+                games_max: self.screen.games_max,
+                maps_max: self.screen.maps_max,
+                // The check of the file reads them the same way.
+                spectator_points: self.screen.spectator_points.iter().filter_map(|text| text.parse().ok()).collect(),
+                gain_max: self.screen.gain_max,
+            },
+        };
+        Ok(EngineSettings {
+            rules,
+            windows: self.windows()?,
+            low_is_better: self.low_is_better(),
+            ties: self.ties(),
+            closed_boards_bytes_max: self.boards.closed_bytes_max,
+            intervals: Intervals(self.scan.intervals_s().map(|s| s as i64 * 1_000)),
+            class1_players_min: self.scan.class1_players_min,
+            keep_weeks: self.store.keep_weeks as usize,
+            archive: self.archive.is_on(),
+            outbox_entries_max: self.archive.outbox_entries_max as usize,
+            ..EngineSettings::default()
+        })
+    }
+
+    /// Weeks, and the types that `boards.windows` names. No error of a config that was parsed.
+    pub fn windows(&self) -> Result<Windows, WindowSettingsError> {
+        let mut specs = vec![WindowSpec { kind: WindowType::WEEK, shape: Shape::Week, keep: self.store.keep_weeks }];
+        for text in &self.boards.windows {
+            specs.push(text.parse()?);
+        }
+        Ok(Windows::new(Calendar::new(&self.time_zone)?, specs)?)
+    }
+
+    /// The boards that the lowest score leads.
+    pub fn low_is_better(&self) -> Vec<LowIsBetter> {
+        // The check of the file reads them the same way.
+        self.boards.low_is_better.iter().filter_map(|boards| boards.parse().ok()).collect()
+    }
+
+    /// The boards on which another ranking parts equal scores.
+    pub fn ties(&self) -> Vec<Tie> {
+        // The check of the file reads them the same way.
+        self.boards.ties.iter().filter_map(|boards| boards.parse().ok()).collect()
+    }
+
+    pub fn archive_settings(&self) -> ArchiveSettings {
+        let archive = &self.archive;
+        let of_systemd = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+        // The unit loads an empty one where nobody made the file: that is none,
+        // and the password of the URL holds.
+        let credential = of_systemd.filter(|_| archive.password_file.as_os_str().is_empty());
+        let credential = credential.filter(|dir| archive.password(Some(dir)).is_ok_and(|password| password.is_some()));
+        ArchiveSettings {
+            url: archive.url.clone(),
+            password_file: archive.password_file.clone(),
+            credential: credential.map_or_else(String::new, |_| PASSWORD_CREDENTIAL.to_owned()),
+            interval_s: archive.interval_s as u32,
+            drain_s_max: archive.drain_s_max as u32,
+            connect_timeout_ms: archive.connect_timeout_ms as u32,
+            query_timeout_ms: archive.query_timeout_ms as u32,
+            retry_ms_max: archive.retry_s_max as u32 * 1_000,
+            ..ArchiveSettings::default()
+        }
+    }
+
+    pub fn clock_settings(&self) -> ClockSettings {
+        ClockSettings { synchronised: self.clock.synchronised, steady_ms: self.clock.steady_s as i64 * 1_000 }
+    }
+
+    pub fn scan_settings(&self) -> ScanSettings {
+        let scan = &self.scan;
+        ScanSettings {
+            timeout_ms: scan.timeout_ms as u32,
+            retries: scan.retries,
+            per_second_max: scan.per_second_max.into(),
+            per_address_per_second_max: scan.per_address_per_second_max.into(),
+            per_address_burst: scan.per_address_burst,
+            per_subnet_per_second_max: scan.per_subnet_per_second_max.into(),
+            per_subnet_burst: scan.per_subnet_burst,
+            sockets: scan.sockets as u32,
+            in_flight_max: scan.in_flight_max as u32,
+            resolve_ttl_s: scan.resolve_ttl_s as u32,
+            receive_buffer_bytes: scan.receive_buffer_bytes as u32,
+            allow_private: scan.allow_private,
+            // The check of the file reads them the same way.
+            opt_out: scan.opt_out.iter().filter_map(|network| network.parse().ok()).collect(),
+        }
+    }
+
+    /// `None`: nothing is recorded.
+    pub fn recorder_settings(&self) -> Option<RecorderSettings> {
+        let path = self.record.clone();
+        (!path.as_os_str().is_empty()).then_some(RecorderSettings {
+            path,
+            rotate_bytes: self.scan_log.rotate_bytes,
+            keep_files: self.scan_log.keep_files,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::CLASS1_PLAYERS_MIN;
+
+    #[test]
+    fn the_shipped_file_says_what_the_rules_say() {
+        let settings = Config::default().engine_settings().unwrap();
+        assert_eq!(settings.rules, Rules::default());
+        assert_eq!(settings.intervals, Intervals::default());
+        assert_eq!(settings.class1_players_min, CLASS1_PLAYERS_MIN);
+        assert_eq!(Config::default().scan_settings(), ScanSettings::default());
+        assert_eq!(Config::default().clock_settings(), ClockSettings::default());
+    }
+
+    #[test]
+    fn boards_are_those_that_the_file_asks_for() {
+        let kinds = |windows: Windows| windows.specs().iter().map(|spec| (spec.kind.0, spec.keep)).collect::<Vec<_>>();
+        assert_eq!(kinds(Config::default().windows().unwrap()), [(3, 4)]);
+        let text = "time_zone = \"Asia/Kolkata\"\n[store]\nkeep_weeks = 9\n[boards]\n\
+            windows = [\"month keep=13\", \"hour keep=48\", \"all-time\", \"12 base=2026-01-05T00:00:00Z duration=3d\"]\n\
+            low_is_better = [\"points\", \"time tag:race\"]\nties = [\"points time\", \"clq2 points game:x y\", \"elo time\"]\n";
+        let config = Config::parse(text).expect("valid");
+        let windows = config.windows().unwrap();
+        assert_eq!(windows.calendar().zone_name(), "Asia/Kolkata");
+        assert_eq!(kinds(windows), [(0, 0), (1, 48), (3, 9), (4, 13), (12, 4)]);
+        assert_eq!((config.low_is_better().len(), config.ties().len()), (2, 3));
+    }
+
+    #[test]
+    fn no_network_that_the_file_may_name_is_lost_on_the_way() {
+        let text = "[scan]\nopt_out = [\"192.0.2.7\", \"192.0.2.0/24\", \"2001:db8::/32\", \"::1\", \"0.0.0.0/0\"]\n";
+        assert_eq!(Config::parse(text).expect("valid").scan_settings().opt_out.len(), 5);
+        assert!(Config::parse("[scan]\nopt_out = [\"192.0.2.9/24\"]\n").is_err(), "refused, not passed over");
+    }
+}

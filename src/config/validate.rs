@@ -1,0 +1,294 @@
+//! Checks the text of a configuration file against the table of keys and tells
+//! every problem of it, each with its line. Reads no file and fills no struct.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::keys::{KEYS, Key, Kind, sections};
+use crate::nearest::nearest;
+
+/// Something that is wrong in a configuration file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// From 1.
+    pub line: usize,
+    /// `scan.timeout_ms`; empty where the text is not TOML.
+    pub key: String,
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.key.is_empty() { f.write_str(&self.message) } else { write!(f, "{}: {}", self.key, self.message) }
+    }
+}
+
+/// Where the keys of a file stand, for checks of several keys together.
+#[derive(Debug, Default)]
+pub(super) struct Lines(BTreeMap<String, usize>);
+
+impl Lines {
+    /// The line of a key; 1 for a key that the file leaves out.
+    pub(super) fn of(&self, key: &str) -> usize {
+        self.0.get(key).copied().unwrap_or(1)
+    }
+
+    /// Findings about keys, as problems with their lines.
+    pub(super) fn problems(&self, findings: Vec<(&'static str, String)>) -> Vec<Problem> {
+        let problem = |(key, message): (&str, String)| Problem { line: self.of(key), key: key.to_owned(), message };
+        findings.into_iter().map(problem).collect()
+    }
+}
+
+/// Errors of syntax that are reported before the rest is given up.
+const SYNTAX_ERRORS_MAX: usize = 20;
+
+/// Lines in front of an error of syntax in which the statement that it is in is looked for.
+const STATEMENT_LINES_MAX: usize = 100;
+
+/// All problems of the text, by line; empty: it can be read.
+pub(super) fn check(text: &str) -> (Vec<Problem>, Lines) {
+    let (mut problems, rest) = syntax_errors(text);
+    let mut lines = Lines::default();
+    // What the parser made of broken text is no evidence.
+    if let Some(rest) = rest {
+        let (table, _) = DeTable::parse_recoverable(&rest);
+        let mut checker = Checker { text, problems: Vec::new(), lines };
+        checker.top(table.get_ref());
+        problems.append(&mut checker.problems);
+        lines = checker.lines;
+    }
+    problems.sort_by_key(|p| p.line);
+    problems.dedup();
+    (problems, lines)
+}
+
+/// The errors of syntax, and the text with the statements that have them blanked.
+/// One error makes the parser report others behind it, so only its first is one.
+fn syntax_errors(text: &str) -> (Vec<Problem>, Option<String>) {
+    let mut problems = Vec::new();
+    let mut rest = text.to_owned();
+    while let (Some((at, message)), _) = first_error(&rest) {
+        if problems.len() == SYNTAX_ERRORS_MAX {
+            return (problems, None);
+        }
+        let before = &text[..at];
+        let line = 1 + before.matches('\n').count();
+        let column = 1 + before[before.rfind('\n').map_or(0, |feed| feed + 1)..].chars().count();
+        let first = first_line_of_statement(&rest, line);
+        let begins = if first < line { format!("; this begins on line {first}") } else { String::new() };
+        let message = format!("not TOML: {message} at column {column}{begins}");
+        problems.push(Problem { line, key: String::new(), message });
+        let is_header = |line: usize| rest.lines().nth(line - 1).is_some_and(|text| text.trim_start().starts_with('['));
+        let next_header = (line + 1..).find(|&next| next > rest.lines().count() || is_header(next));
+        let section = next_header.expect("the text ends");
+        // Keys behind a broken header are of no section that is known.
+        let ends = if is_header(first) { vec![section] } else { vec![first + 1, line + 1, section] };
+        let blanked = ends.into_iter().map(|end| blank(&rest, first..end));
+        let Some(best) = blanked.min_by_key(|text| first_error(text).1) else { return (problems, None) };
+        if best == rest {
+            return (problems, None);
+        }
+        rest = best;
+    }
+    (problems, Some(rest))
+}
+
+/// Where the first error of syntax is, and what is wrong; and how many there are.
+fn first_error(text: &str) -> (Option<(usize, String)>, usize) {
+    let (_, errors) = DeTable::parse_recoverable(text);
+    let errors_at = errors.iter().map(|error| (error.span().map_or(0, |span| span.start.min(text.len())), error));
+    let first = errors_at.min_by_key(|(at, _)| *at);
+    let first = first.map(|(at, error)| {
+        // Inside of a character, where bytes were looked at.
+        let at = (0..=at).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+        (at, error.message().trim().replace('\n', "; "))
+    });
+    (first, errors.len())
+}
+
+/// The line on which the statement begins that has an error on a line: all before it
+/// can be read.
+fn first_line_of_statement(text: &str, line: usize) -> usize {
+    let starts: Vec<usize> = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+    let lines = (line.saturating_sub(STATEMENT_LINES_MAX).max(1)..=line).rev();
+    let mut readable = lines.filter(|&line| first_error(&text[..starts[line - 1]]).1 == 0);
+    readable.next().unwrap_or(line)
+}
+
+/// Spaces in place of some lines, numbered from 1.
+fn blank(text: &str, lines: Range<usize>) -> String {
+    let blanked = text.split_inclusive('\n').enumerate().map(|(index, line)| {
+        if !lines.contains(&(index + 1)) {
+            return line.to_owned();
+        }
+        let feed = if line.ends_with('\n') { "\n" } else { "" };
+        " ".repeat(line.len() - feed.len()) + feed
+    });
+    blanked.collect()
+}
+
+/// The text stops being UTF-8 after so many bytes.
+pub(super) fn not_utf8(bytes: &[u8], valid: usize) -> Problem {
+    let before = String::from_utf8_lossy(&bytes[..valid]);
+    let line = 1 + before.matches('\n').count();
+    let column = 1 + before[before.rfind('\n').map_or(0, |feed| feed + 1)..].chars().count();
+    let message = format!("not UTF-8 at column {column} (byte {:#04x}); save the file as UTF-8", bytes[valid]);
+    Problem { line, key: String::new(), message }
+}
+
+struct Checker<'t> {
+    text: &'t str,
+    problems: Vec<Problem>,
+    lines: Lines,
+}
+
+impl Checker<'_> {
+    fn line(&self, span: Range<usize>) -> usize {
+        let at = span.start.min(self.text.len());
+        1 + self.text.as_bytes()[..at].iter().filter(|&&b| b == b'\n').count()
+    }
+
+    fn problem(&mut self, span: Range<usize>, key: String, message: String) {
+        let line = self.line(span);
+        self.problems.push(Problem { line, key, message });
+    }
+
+    fn top(&mut self, table: &DeTable<'_>) {
+        for (name, value) in table {
+            let text = name.get_ref().as_ref();
+            if sections().contains(&text) {
+                match value.get_ref() {
+                    DeValue::Table(inner) => self.section(text, inner),
+                    _ => self.problem(name.span(), text.to_owned(), format!("is a section; write [{text}]")),
+                }
+            } else if KEYS.iter().any(|k| k.section.is_empty() && k.name == text) {
+                self.entry("", name, value);
+            } else if value.get_ref().is_table() {
+                let nearest = nearest(text, sections());
+                let advice = match nearest {
+                    Some(right) => format!("did you mean [{right}]?"),
+                    None => format!("the sections are {}", sections().join(", ")),
+                };
+                self.problem(name.span(), text.to_owned(), format!("unknown section; {advice}"));
+            } else {
+                self.unknown("", name);
+            }
+        }
+    }
+
+    fn section(&mut self, section: &str, table: &DeTable<'_>) {
+        for (name, value) in table {
+            self.entry(section, name, value);
+        }
+    }
+
+    fn entry(&mut self, section: &str, name: &Spanned<std::borrow::Cow<'_, str>>, value: &Spanned<DeValue<'_>>) {
+        let known = KEYS.iter().find(|k| k.section == section && k.name == name.get_ref().as_ref());
+        let Some(key) = known else {
+            self.unknown(section, name);
+            return;
+        };
+        let line = self.line(name.span());
+        self.lines.0.insert(key.path(), line);
+        if let Err(message) = value_problem(&key.kind, value.get_ref()) {
+            self.problem(value.span(), key.path(), message);
+        }
+    }
+
+    fn unknown(&mut self, section: &str, name: &Spanned<std::borrow::Cow<'_, str>>) {
+        let text = name.get_ref().as_ref();
+        let path = if section.is_empty() { text.to_owned() } else { format!("{section}.{text}") };
+        let message = match right_key(section, text) {
+            Some(key) if key.section == section => format!("unknown key; did you mean {}?", key.name),
+            Some(key) if key.section.is_empty() => {
+                format!("unknown key; did you mean {}, which stands above the first section?", key.name)
+            }
+            Some(key) => format!("unknown key; did you mean {} in section [{}]?", key.name, key.section),
+            None => {
+                let names: Vec<_> = KEYS.iter().filter(|k| k.section == section).map(|k| k.name).collect();
+                let of = if section.is_empty() { "the top".to_owned() } else { format!("[{section}]") };
+                format!("unknown key; the keys of {of} are {}", names.join(", "))
+            }
+        };
+        self.problem(name.span(), path, message);
+    }
+}
+
+/// The key that was meant: the same name in another section, else the nearest
+/// name of this section, else the nearest of any.
+fn right_key(section: &str, name: &str) -> Option<&'static Key> {
+    let same = || KEYS.iter().find(|k| k.name == name);
+    let here = || {
+        let near = nearest(name, KEYS.iter().filter(|k| k.section == section).map(|k| k.name))?;
+        KEYS.iter().find(|k| k.section == section && k.name == near)
+    };
+    let anywhere = || {
+        let near = nearest(name, KEYS.iter().map(|k| k.name))?;
+        KEYS.iter().find(|k| k.name == near)
+    };
+    same().or_else(here).or_else(anywhere)
+}
+
+fn value_problem(kind: &Kind, value: &DeValue<'_>) -> Result<(), String> {
+    match (kind, value) {
+        (Kind::Bool, DeValue::Boolean(_)) => Ok(()),
+        (Kind::Whole { min, max, .. }, DeValue::Integer(n)) => {
+            let n = i64::from_str_radix(n.as_str(), n.radix());
+            if n.is_ok_and(|n| (*min..=*max).contains(&n)) {
+                Ok(())
+            } else {
+                Err(format!("{} is out of range; expected {}", shown(value), kind.expected()))
+            }
+        }
+        (Kind::Decimal { min, max }, DeValue::Integer(_) | DeValue::Float(_)) => {
+            let n = match value {
+                DeValue::Integer(n) => i64::from_str_radix(n.as_str(), n.radix()).ok().map(|n| n as f64),
+                DeValue::Float(n) => n.as_str().parse::<f64>().ok(),
+                _ => None,
+            };
+            if n.is_some_and(|n| (*min..=*max).contains(&n)) {
+                Ok(())
+            } else {
+                Err(format!("{} is out of range; expected {}", shown(value), kind.expected()))
+            }
+        }
+        (Kind::OneOf(names), DeValue::String(text)) => {
+            if names.contains(&text.as_ref()) {
+                Ok(())
+            } else {
+                Err(format!("{text:?} is none of its values; expected {}", kind.expected()))
+            }
+        }
+        (Kind::Text(check), DeValue::String(text)) => check(text),
+        (Kind::Texts(check), DeValue::Array(items)) => items.iter().try_for_each(|item| match item.get_ref() {
+            DeValue::String(text) => check(text),
+            other => Err(format!("expected {}; found {} among them", kind.expected(), noun(other))),
+        }),
+        _ => Err(format!("expected {}; found {}", kind.expected(), noun(value))),
+    }
+}
+
+fn noun(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a text",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a number with a point",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a section",
+    }
+}
+
+fn shown(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::Integer(n) => n.to_string(),
+        DeValue::Float(n) => n.to_string(),
+        _ => value.type_str().to_owned(),
+    }
+}

@@ -1,0 +1,403 @@
+//! The daemon's end of the control socket: connections, lines, answers. What a
+//! command does is the [`Handler`]'s.
+
+use std::future::Future;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use std::{fs, io};
+
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Mutex;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::api::json;
+use crate::api::protocol::{Answer, Body, End, ErrorCode, Failure, Progress, Request, Row, VERSION, read_request};
+use crate::control::connection_slots::{Place, Places};
+use crate::limits::CONTROL_LINE_BYTES_MAX;
+
+/// Most connections at once. For a further one the connection is closed that has been
+/// idle for longest; where all are at work it is refused.
+const CONNECTIONS_MAX: usize = 64;
+
+/// How long a connection may say nothing between two requests, or take over
+/// one line. It holds one of `CONNECTIONS_MAX` places.
+const IDLE_MAX: Duration = Duration::from_secs(300);
+
+/// How often a client learns that its request is being worked on. Well below
+/// [`super::client::SILENCE_MAX`], so that a busy machine does not look like a
+/// stopped daemon.
+const PROGRESS_EVERY: Duration = Duration::from_secs(5);
+
+/// How long a client may read nothing while there is an answer for it; then
+/// its connection is closed, and the handler finds that it is [`Gone`].
+const WRITE_MAX: Duration = Duration::from_secs(30);
+
+/// How long answers under way may still take when the daemon stops.
+const STOP_MAX: Duration = Duration::from_secs(2);
+
+/// What the daemon does with a request.
+pub trait Handler: Send + Sync + 'static {
+    /// Answers: any number of rows through `replies`, then the end or a failure.
+    /// A row waits while the client reads slowly; when it is [`Gone`] there is
+    /// nobody to answer, and what is returned then is not read.
+    fn handle(&self, request: Request, replies: &mut Replies) -> impl Future<Output = Result<End, Failure>> + Send;
+}
+
+/// The client went away, or has read nothing for too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the client is gone")]
+pub struct Gone;
+
+impl From<Gone> for Failure {
+    fn from(gone: Gone) -> Failure {
+        Failure::new(ErrorCode::Internal, gone.to_string())
+    }
+}
+
+/// What the control socket counts, since the daemon started.
+#[derive(Debug, Default)]
+pub struct ControlCounts {
+    /// Idle connections closed to make room for new ones.
+    pub idle_closed: AtomicU64,
+    /// Connections refused because all others were at work.
+    pub refused: AtomicU64,
+}
+
+/// Where the rows of one answer go.
+#[derive(Debug)]
+pub struct Replies {
+    id: Option<u64>,
+    out: Arc<Mutex<Out>>,
+}
+
+/// The way to a client, shared by the rows of an answer and its lines of progress.
+#[derive(Debug)]
+struct Out {
+    half: OwnedWriteHalf,
+    gone: bool,
+    write_max: Duration,
+}
+
+impl Replies {
+    /// Sends a row to the client.
+    pub async fn row(&mut self, row: Row) -> Result<(), Gone> {
+        self.send(Body::Row(row)).await
+    }
+
+    /// Tells the client what to expect of the answer.
+    pub async fn progress(&mut self, progress: Progress) -> Result<(), Gone> {
+        self.send(Body::Progress(progress)).await
+    }
+
+    async fn send(&mut self, body: Body) -> Result<(), Gone> {
+        let line = line(self.id, body);
+        self.out.lock().await.write(&line).await
+    }
+}
+
+impl Out {
+    async fn write(&mut self, line: &[u8]) -> Result<(), Gone> {
+        if self.gone {
+            return Err(Gone);
+        }
+        let mut rest = line;
+        // The time-out is for each step, so that a long row to a slow reader is no fault.
+        while !rest.is_empty() {
+            match timeout(self.write_max, self.half.write(rest)).await {
+                Ok(Ok(n)) if n > 0 => rest = &rest[n..],
+                _ => {
+                    self.gone = true;
+                    return Err(Gone);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn line(id: Option<u64>, body: Body) -> Vec<u8> {
+    let mut line = json::to_vec(&Answer { v: VERSION, id, body });
+    line.push(b'\n');
+    line
+}
+
+/// Why there is no control socket.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    #[error("another daemon answers on {}", .0.display())]
+    Taken(PathBuf),
+    #[error("{} exists and is not a socket; it is left alone", .0.display())]
+    NotASocket(PathBuf),
+    #[error("cannot {what} {}", path.display())]
+    Io { what: &'static str, path: PathBuf, source: io::Error },
+}
+
+/// The bound socket. Its file goes when this is dropped.
+#[derive(Debug)]
+pub struct Listener {
+    listener: UnixListener,
+    path: PathBuf,
+    /// Device and inode of our file: a file that took its place is not ours to remove.
+    file: (u64, u64),
+    counts: Arc<ControlCounts>,
+    idle_max: Duration,
+    write_max: Duration,
+    progress_every: Duration,
+}
+
+impl Listener {
+    /// Binds the socket, mode 0660. A file that a dead daemon left is taken
+    /// away; it is dead when nobody answers. Needs a tokio runtime.
+    pub fn bind(path: &Path) -> Result<Listener, ControlError> {
+        let error = |what| move |source| ControlError::Io { what, path: path.to_owned(), source };
+        match fs::symlink_metadata(path) {
+            Err(source) if source.kind() == io::ErrorKind::NotFound => (),
+            Err(source) => return Err(error("look at")(source)),
+            Ok(found) if !found.file_type().is_socket() => return Err(ControlError::NotASocket(path.to_owned())),
+            Ok(_) => match std::os::unix::net::UnixStream::connect(path) {
+                Ok(_) => return Err(ControlError::Taken(path.to_owned())),
+                Err(source) if source.kind() == io::ErrorKind::ConnectionRefused => {
+                    fs::remove_file(path).map_err(error("remove the stale socket"))?;
+                }
+                Err(source) => return Err(error("connect to")(source)),
+            },
+        }
+        let listener = UnixListener::bind(path).map_err(error("bind"))?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o660)).map_err(error("set the mode of"))?;
+        let file = fs::symlink_metadata(path).map_err(error("look at"))?;
+        let file = (file.dev(), file.ino());
+        Ok(Listener {
+            listener,
+            path: path.to_owned(),
+            file,
+            counts: Arc::default(),
+            idle_max: IDLE_MAX,
+            write_max: WRITE_MAX,
+            progress_every: PROGRESS_EVERY,
+        })
+    }
+
+    /// Counts here from now on.
+    pub fn count_in(&mut self, counts: Arc<ControlCounts>) {
+        self.counts = counts;
+    }
+
+    /// Answers until `stop` is done; then answers under way have a moment to end.
+    pub async fn serve(self, handler: Arc<impl Handler>, stop: impl Future<Output = ()> + Send) {
+        let places = Places::new(CONNECTIONS_MAX);
+        let mut connections = JoinSet::new();
+        let (tell_stop, stopping) = tokio::sync::watch::channel(false);
+        tokio::pin!(stop);
+        loop {
+            let accepted = tokio::select! {
+                () = &mut stop => break,
+                Some(_) = connections.join_next() => continue,
+                accepted = self.listener.accept() => accepted,
+            };
+            let stream = match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    // Out of file descriptors, most likely: it passes.
+                    tracing::warn!(%error, "cannot accept a control connection");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+            };
+            let Some((place, lost_by)) = places.take(peer(&stream)) else {
+                self.counts.refused.fetch_add(1, Ordering::Relaxed);
+                let message = format!("{CONNECTIONS_MAX} connections are open and all at work; try again");
+                refuse(stream, Failure::new(ErrorCode::Busy, message));
+                continue;
+            };
+            if let Some(holder) = lost_by {
+                let closed = self.counts.idle_closed.fetch_add(1, Ordering::Relaxed) + 1;
+                // Who connects in a loop must not fill the log.
+                if closed.is_power_of_two() {
+                    tracing::warn!(
+                        %holder,
+                        closed,
+                        "all {CONNECTIONS_MAX} places of the control socket are taken; the connection that was idle \
+                         for longest is closed for a new one"
+                    );
+                }
+            }
+            let connection = Connection::new(stream, place, &self, stopping.clone());
+            let handler = Arc::clone(&handler);
+            connections.spawn(async move { connection.run(&*handler).await });
+        }
+        tell_stop.send_replace(true);
+        let all_ended = async { while connections.join_next().await.is_some() {} };
+        if timeout(STOP_MAX, all_ended).await.is_err() {
+            tracing::warn!("control connections were cut off at the stop");
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let ours = fs::symlink_metadata(&self.path).is_ok_and(|found| (found.dev(), found.ino()) == self.file);
+        if ours {
+            drop(fs::remove_file(&self.path));
+        }
+    }
+}
+
+/// One short line that fits any socket buffer; it is not waited for.
+fn refuse(stream: UnixStream, failure: Failure) {
+    drop(stream.try_write(&line(None, Body::Error(failure))));
+}
+
+/// Who connected, as far as the system tells.
+fn peer(stream: &UnixStream) -> String {
+    match stream.peer_cred() {
+        Ok(peer) => {
+            format!("user {}, process {}", peer.uid(), peer.pid().map_or("?".to_owned(), |pid| pid.to_string()))
+        }
+        Err(_) => "unknown".to_owned(),
+    }
+}
+
+struct Connection {
+    lines: BufReader<tokio::net::unix::OwnedReadHalf>,
+    replies: Replies,
+    place: Place,
+    stopping: tokio::sync::watch::Receiver<bool>,
+    idle_max: Duration,
+    progress_every: Duration,
+}
+
+impl Connection {
+    fn new(
+        stream: UnixStream,
+        place: Place,
+        of: &Listener,
+        stopping: tokio::sync::watch::Receiver<bool>,
+    ) -> Connection {
+        let (lines, half) = stream.into_split();
+        let out = Arc::new(Mutex::new(Out { half, gone: false, write_max: of.write_max }));
+        let (idle_max, progress_every) = (of.idle_max, of.progress_every);
+        let replies = Replies { id: None, out };
+        Connection { lines: BufReader::new(lines), replies, place, stopping, idle_max, progress_every }
+    }
+
+    async fn run(mut self, handler: &impl Handler) {
+        let mut line = Vec::new();
+        loop {
+            let Some(read) = self.next_line(&mut line).await else { return };
+            let request = match read {
+                Line::Whole => read_request(&line),
+                Line::TooLong => {
+                    let message = format!("the line has more than {CONTROL_LINE_BYTES_MAX} bytes");
+                    Err((None, Failure::new(ErrorCode::LineTooLong, message)))
+                }
+                Line::End => return,
+            };
+            let body = match request {
+                Ok((id, request)) => {
+                    self.replies.id = Some(id);
+                    match self.answer(handler, request).await {
+                        Ok(end) => Body::End(end),
+                        Err(failure) => Body::Error(failure),
+                    }
+                }
+                Err((id, failure)) => {
+                    self.replies.id = id;
+                    Body::Error(failure)
+                }
+            };
+            if self.replies.send(body).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// The next line that is not empty. `None`: the connection is to be closed.
+    async fn next_line(&mut self, line: &mut Vec<u8>) -> Option<Line> {
+        let mut lost = self.place.rest();
+        let read = loop {
+            let read = tokio::select! {
+                read = timeout(self.idle_max, read_line(&mut self.lines, line, CONTROL_LINE_BYTES_MAX)) => read,
+                _ = self.stopping.wait_for(|&stop| stop) => return None,
+                _ = &mut lost => break None,
+            };
+            match read {
+                Ok(Ok(Line::Whole)) if line.trim_ascii().is_empty() => {}
+                Ok(Ok(read)) => break Some(read),
+                Ok(Err(_)) | Err(_) => return None,
+            }
+        };
+        // The place may have gone while the line came.
+        if self.place.work() {
+            return read;
+        }
+        let message = format!(
+            "this connection was idle for longest and was closed: all {CONNECTIONS_MAX} places of the control socket \
+             were taken; connect again"
+        );
+        self.replies.id = None;
+        _ = self.replies.send(Body::Error(Failure::new(ErrorCode::Busy, message))).await;
+        None
+    }
+
+    /// Has the request done, and lets the client know meanwhile that it is.
+    async fn answer(&mut self, handler: &impl Handler, request: Request) -> Result<End, Failure> {
+        let (out, id) = (Arc::clone(&self.replies.out), self.replies.id);
+        let handling = handler.handle(request, &mut self.replies);
+        tokio::pin!(handling);
+        loop {
+            tokio::select! {
+                answer = &mut handling => return answer,
+                () = tokio::time::sleep(self.progress_every) => {
+                    // Who holds it is writing a row. It must not be waited for: that
+                    // row goes on only when `handling` is polled again.
+                    if let Ok(mut out) = out.try_lock() {
+                        // The handler finds out by itself that the client is gone.
+                        _ = out.write(&line(id, Body::Progress(Progress::default()))).await;
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Line {
+    /// Without its end of line.
+    Whole,
+    /// More than the limit; all of it was read and let go.
+    TooLong,
+    /// The client said no more. A half line is no request.
+    End,
+}
+
+/// Reads one line of at most `bytes_max`.
+async fn read_line(from: &mut (impl AsyncBufRead + Unpin), line: &mut Vec<u8>, bytes_max: usize) -> io::Result<Line> {
+    line.clear();
+    let mut too_long = false;
+    loop {
+        let bytes = from.fill_buf().await?;
+        if bytes.is_empty() {
+            return Ok(Line::End);
+        }
+        let end = bytes.iter().position(|&b| b == b'\n');
+        let part = &bytes[..end.unwrap_or(bytes.len())];
+        too_long |= line.len() + part.len() > bytes_max;
+        if !too_long {
+            line.extend_from_slice(part);
+        }
+        let used = part.len() + usize::from(end.is_some());
+        from.consume(used);
+        if end.is_some() {
+            return Ok(if too_long { Line::TooLong } else { Line::Whole });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

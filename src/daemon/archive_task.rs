@@ -1,0 +1,103 @@
+//! The archive's worker as a task of the daemon, and its way to the engine:
+//! jobs out, acknowledgements in.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+
+use crate::archive::{ArchiveSettings, ArchiveStatus, Ask, JobSource, SourceGone};
+use crate::clock::Clock;
+use crate::daemon::engine_thread::Order;
+use crate::model::archive::{ArchiveJob, OutboxEntry, OutboxKey, PartAsk, ResyncCursor, ResyncStep, WeekPart};
+
+/// A running worker.
+pub(super) struct Worker {
+    settings: ArchiveSettings,
+    status: watch::Receiver<ArchiveStatus>,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Worker {
+    /// `None`: the settings name no archive.
+    pub(super) fn start(settings: ArchiveSettings, orders: mpsc::Sender<Order>, clock: Arc<Clock>) -> Option<Worker> {
+        if !settings.is_on() {
+            return None;
+        }
+        let (status_tx, status) = watch::channel(ArchiveStatus::default());
+        let (stop, stopped) = oneshot::channel();
+        let worker = crate::archive::run(
+            settings.clone(),
+            Source::new(orders),
+            move || clock.now_ms(),
+            async move { _ = stopped.await },
+            status_tx,
+        );
+        Some(Worker { settings, status, stop, task: tokio::spawn(worker) })
+    }
+
+    pub(super) fn settings(&self) -> &ArchiveSettings {
+        &self.settings
+    }
+
+    pub(super) fn status(&self) -> ArchiveStatus {
+        self.status.borrow().clone()
+    }
+
+    /// Lets it write what is pending, up to its limit of time.
+    pub(super) async fn stop(self) {
+        _ = self.stop.send(());
+        _ = self.task.await;
+    }
+}
+
+struct Source {
+    orders: mpsc::Sender<Order>,
+}
+
+impl Source {
+    fn new(orders: mpsc::Sender<Order>) -> Source {
+        Source { orders }
+    }
+
+    async fn order<T>(&self, order: impl FnOnce(oneshot::Sender<T>) -> Order) -> Result<T, SourceGone> {
+        let (reply, answer) = oneshot::channel();
+        self.orders.send(order(reply)).await.map_err(|_| SourceGone)?;
+        answer.await.map_err(|_| SourceGone)
+    }
+}
+
+impl JobSource for Source {
+    async fn next(&self, ask: Ask) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceGone> {
+        self.order(|reply| Order::Jobs { ask, reply }).await
+    }
+
+    async fn archive_found(&self, found: Option<u64>) -> Result<u64, SourceGone> {
+        // Random: no other state may ever use the same.
+        let fresh = RandomState::new().build_hasher().finish();
+        self.order(|reply| Order::ArchiveFound { found, fresh, reply }).await
+    }
+
+    async fn resync(&self, from: Option<ResyncCursor>) -> Result<ResyncStep, SourceGone> {
+        self.order(|reply| Order::Resync { from, reply }).await
+    }
+
+    async fn resynced(
+        &self,
+        from: ResyncCursor,
+        next: ResyncCursor,
+        postponed: Vec<OutboxKey>,
+    ) -> Result<bool, SourceGone> {
+        self.order(|reply| Order::Resynced { from, next, postponed, reply }).await
+    }
+
+    async fn part(&self, ask: PartAsk) -> Result<WeekPart, SourceGone> {
+        self.order(|reply| Order::Part { ask, reply }).await
+    }
+
+    async fn done(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceGone> {
+        self.order(|reply| Order::Archived { entries, reply }).await
+    }
+}

@@ -1,0 +1,152 @@
+//! What the daemon answers on its control socket.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use tokio::sync::oneshot;
+
+use super::Shared;
+use crate::api::protocol::{ArchiveFault, ArchiveStatus, DaemonStatus, Which};
+use crate::control::{End, ErrorCode, Failure, Handler, Progress, Replies, Request, Row};
+use crate::daemon::engine_thread::{Order, Rescan};
+use crate::state::answer::measure;
+
+impl Handler for Shared {
+    async fn handle(&self, request: Request, replies: &mut Replies) -> Result<End, Failure> {
+        match request {
+            Request::Reload {} => self.reload().await,
+            Request::Rescan { servers } => self.rescan(servers, replies).await,
+            Request::Backup { dir } => self.backup(dir, replies).await.map(|()| End::default()),
+            request => {
+                for row in self.ask(request).await? {
+                    replies.row(row).await?;
+                }
+                Ok(End::default())
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Asks what is answered in full by the engine's thread; the daemon's part
+    /// of a status is put in.
+    pub(super) async fn ask(&self, request: Request) -> Result<Vec<Row>, Failure> {
+        let stopping = || Failure::new(ErrorCode::Stopping, "the daemon is stopping");
+        let with_bytes = matches!(request, Request::Windows { bytes: true });
+        let (reply, answer) = oneshot::channel();
+        self.orders.send(Order::Ask { request, reply }).await.map_err(|_| stopping())?;
+        let mut rows = answer.await.map_err(|_| stopping())??;
+        for row in &mut rows {
+            if let Row::Status(status) = row {
+                status.daemon = Some(self.daemon_status());
+                status.archive = self.archive_status();
+                status.counters = self.counters();
+            }
+        }
+        if with_bytes { self.measured(rows).await } else { Ok(rows) }
+    }
+
+    async fn measured(&self, mut rows: Vec<Row>) -> Result<Vec<Row>, Failure> {
+        let stopping = || Failure::new(ErrorCode::Stopping, "the daemon is stopping");
+        let (reply, reader) = oneshot::channel();
+        self.orders.send(Order::Reader { reply }).await.map_err(|_| stopping())?;
+        let reader = reader.await.map_err(|_| stopping())?;
+        let measuring = tokio::task::spawn_blocking(move || measure(&reader, &mut rows).map(|()| rows));
+        measuring.await.map_err(|_| stopping())?
+    }
+
+    async fn rescan(&self, which: Which, replies: &mut Replies) -> Result<End, Failure> {
+        let stopping = || Failure::new(ErrorCode::Stopping, "the daemon is stopping");
+        let (reply, answer) = oneshot::channel();
+        self.orders.send(Order::Rescan { which, reply }).await.map_err(|_| stopping())?;
+        let Rescan { servers, mode, mut results } = answer.await.map_err(|_| stopping())??;
+        let settings = self.config.lock().expect("nothing panics while it holds the config").scan_settings();
+        let expected_ms = Some(settings.longest_ms(mode, servers));
+        replies.progress(Progress { servers: Some(servers), expected_ms }).await?;
+        let mut n = 0;
+        while let Some(row) = results.rows.recv().await {
+            replies.row(row).await?;
+            n += 1;
+        }
+        let mut notes = Vec::new();
+        if n == 0 {
+            notes.push("no such servers".to_owned());
+        }
+        if let dropped @ 1.. = results.dropped.count() {
+            notes.push(format!(
+                "{dropped} results are not shown, since they were not read in time; those servers were scanned all the same"
+            ));
+        }
+        Ok(End { notes })
+    }
+
+    fn daemon_status(&self) -> DaemonStatus {
+        let config = self.config.lock().expect("nothing panics while it holds the config");
+        DaemonStatus {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            started_ms: self.started_ms,
+            state_dir: config.state_dir.display().to_string(),
+            config_file: self.file.as_ref().map(|file| file.display().to_string()),
+        }
+    }
+
+    fn archive_status(&self) -> Option<ArchiveStatus> {
+        let status = self.archive_worker_status()?;
+        Some(ArchiveStatus {
+            url: status.target,
+            connected: status.connected,
+            last_commit_ms: status.last_success_ms,
+            last_error: status.last_error,
+            last_error_ms: status.last_error_ms,
+            fault: status.fault.map(|fault| ArchiveFault {
+                kind: fault.kind.name().to_owned(),
+                since_ms: fault.since_ms,
+                message: fault.message,
+            }),
+            resync: status.resync,
+        })
+    }
+
+    fn archive_worker_status(&self) -> Option<crate::archive::ArchiveStatus> {
+        self.archive.lock().expect("nothing panics while it holds the archive").as_ref().map(|worker| worker.status())
+    }
+
+    /// All counters of the rooms that keep their own, as `room.name`.
+    fn counters(&self) -> BTreeMap<String, u64> {
+        let mut counters = BTreeMap::new();
+        let view = serde_json::to_value(self.counts.view()).expect("counters are plain data");
+        flatten("scan", &view, &mut counters);
+        if let Some(archive) = self.archive_worker_status() {
+            for (name, value) in [
+                ("passes", archive.passes),
+                ("failures", archive.failures),
+                ("entries_written", archive.entries_written),
+                ("rows_written", archive.rows_written),
+                ("rejected", archive.rejected),
+                ("restarts", archive.restarts),
+            ] {
+                counters.insert(format!("archive.{name}"), value);
+            }
+        }
+        for (name, count) in [("idle_closed", &self.control.idle_closed), ("refused", &self.control.refused)] {
+            counters.insert(format!("control.{name}"), count.load(Ordering::Relaxed));
+        }
+        counters.insert("control.rescan_results_dropped".to_owned(), self.rescans_dropped.count());
+        counters.insert("clock.ahead_ms".to_owned(), self.clock.ahead_ms() as u64);
+        counters
+    }
+}
+
+fn flatten(name: &str, value: &serde_json::Value, into: &mut BTreeMap<String, u64>) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            for (field, value) in fields {
+                flatten(&format!("{name}.{field}"), value, into);
+            }
+        }
+        value => {
+            into.insert(name.to_owned(), value.as_u64().unwrap_or(0));
+        }
+    }
+}

@@ -1,0 +1,934 @@
+//! The engine's thread: the only one that touches engine and store.
+//!
+//! It hands due probes to the scanner, takes outcomes and orders, commits at
+//! an interval, and answers only after a commit: nobody is told of what a
+//! crash could take back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use tokio::sync::{mpsc, oneshot};
+
+use super::backup::Begun;
+use crate::api::protocol::{
+    Change, ErrorCode, Failure, Request, Row, ScanResult, Which, {self},
+};
+use crate::api::validate;
+use crate::archive::Ask;
+use crate::board::window;
+use crate::clock::Clock;
+use crate::config::{
+    Config, {self},
+};
+use crate::daemon::board_builder::Maker;
+use crate::daemon::disk_space::Disk;
+use crate::daemon::rescan_results::{Dropped, Rescans, Results};
+use crate::daemon::window_rebuild::{
+    Place, Rebuilder, {self},
+};
+use crate::engine::{
+    Added, AdminError, CorrectError, EngineSettings, Event, Forgotten, Notice, Outcome, ReopenError, RescanWhich,
+    TimeReset, WindowBoards,
+};
+use crate::model::archive::{ArchiveJob, OutboxEntry, OutboxKey, PartAsk, ResyncCursor, ResyncStep, WeekPart};
+use crate::model::calendar::{label, parse_label};
+use crate::model::commit::{WeekPhase, WeekState};
+use crate::model::server::Class;
+use crate::model::view::{ClockStatus, Correction};
+use crate::model::{ServerUrl, WeekKey, WindowKey};
+use crate::scan::{ScanMode, ScanOutcome, ScanRequest};
+use crate::scan_log::Recorder;
+use crate::state::Hot;
+use crate::state::answer::{answer, boards_needed, failure};
+use crate::store::{LastChanges, Reader, StoreError};
+
+/// Outcomes taken at one go before orders get their turn.
+const OUTCOMES_AT_ONCE: usize = 512;
+
+/// Time between two steps of sweeping.
+const SWEEP_MS: i64 = 1_000;
+
+/// Players whose places are looked up after one commit, so that scans are not
+/// late; an answer looks up all. A few us each.
+const PLACES_PER_COMMIT: usize = 20_000;
+
+/// Names or servers in one chunk of a resync, and rows of weeks after which it ends: 10 ms.
+const RESYNC_STEPS_MAX: usize = 2_000;
+const RESYNC_ROWS_MAX: usize = 5_000;
+
+/// How soon it is looked again whether who waits for boards can be answered.
+const ASKERS_MS: i64 = 50;
+
+type Answer = Result<Vec<Row>, Failure>;
+
+/// What others want of the engine.
+pub(super) enum Order {
+    Ask {
+        request: Request,
+        reply: oneshot::Sender<Answer>,
+    },
+    /// Each result is sent as it comes, one for each server asked; the channel
+    /// ends after the last.
+    Rescan {
+        which: Which,
+        reply: oneshot::Sender<Result<Rescan, Failure>>,
+    },
+    Jobs {
+        ask: Ask,
+        reply: oneshot::Sender<Vec<(OutboxEntry, ArchiveJob)>>,
+    },
+    Part {
+        ask: PartAsk,
+        reply: oneshot::Sender<WeekPart>,
+    },
+    /// For who reads whole windows beside the engine's work.
+    Reader {
+        reply: oneshot::Sender<Reader>,
+    },
+    /// A backup begins. `None`: another one is under way.
+    BeginBackup {
+        reply: oneshot::Sender<Begun>,
+    },
+    /// It ends here, unless it has to catch up first (`None`).
+    EndBackup {
+        rounds: u32,
+        reply: oneshot::Sender<Result<Option<LastChanges>, StoreError>>,
+    },
+    /// Which state the archive is filled by; `fresh` is a number that none has.
+    ArchiveFound {
+        found: Option<u64>,
+        fresh: u64,
+        reply: oneshot::Sender<u64>,
+    },
+    Resync {
+        from: Option<ResyncCursor>,
+        reply: oneshot::Sender<ResyncStep>,
+    },
+    Resynced {
+        from: ResyncCursor,
+        next: ResyncCursor,
+        postponed: Vec<OutboxKey>,
+        reply: oneshot::Sender<bool>,
+    },
+    Archived {
+        entries: Vec<OutboxEntry>,
+        reply: oneshot::Sender<()>,
+    },
+    Reload {
+        engine: Box<EngineSettings>,
+        store: config::Store,
+        allow_private: bool,
+        /// What the admin should know of windows.
+        reply: oneshot::Sender<Vec<String>>,
+    },
+    /// No more probes; outcomes still count.
+    StopScanning,
+    /// Commit and end.
+    Finish,
+}
+
+/// A rescan that has begun.
+pub(super) struct Rescan {
+    pub servers: u64,
+    /// Of those that take longest.
+    pub mode: ScanMode,
+    /// A row for each server.
+    pub results: Results,
+}
+
+/// Shows that the engine is alive: the scheduler has looked at what is due.
+#[derive(Debug, Default)]
+pub(super) struct Beat(AtomicU64);
+
+impl Beat {
+    fn beat(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+pub(super) struct Work {
+    hot: Hot,
+    recorder: Option<Recorder>,
+    clock: Arc<Clock>,
+    /// `None`: scanning has stopped.
+    requests: Option<mpsc::Sender<ScanRequest>>,
+    commit_interval_ms: i64,
+    disk: Disk,
+    /// A rebuild of windows is to begin as soon as commits are made again.
+    rebuild_due: bool,
+    allow_private: bool,
+    beat: Arc<Beat>,
+    /// When the oldest change that is not committed was made.
+    changed_ms: Option<i64>,
+    ticked_ms: i64,
+    swept_ms: i64,
+    /// Of the outcome last taken: they are taken, and recorded, in order of time.
+    taken_ms: i64,
+    rescans: Rescans,
+    /// Phases of weeks, and the week that the clock holds, as they were last logged.
+    weeks: Vec<WeekState>,
+    week_held: Option<WeekKey>,
+    /// Leaps of the clock that the scan log knows of.
+    leaps: u64,
+    boards: Maker,
+    rebuilder: Rebuilder,
+    place: Place,
+    /// Who waits for the boards of a window.
+    askers: Vec<(WindowKey, Request, oneshot::Sender<Answer>)>,
+}
+
+impl Work {
+    pub(super) fn new(
+        mut hot: Hot,
+        recorder: Option<Recorder>,
+        clock: Arc<Clock>,
+        requests: mpsc::Sender<ScanRequest>,
+        config: &Config,
+        beat: Arc<Beat>,
+        dropped: Dropped,
+    ) -> Work {
+        hot.store.compact_when(config.store.compaction());
+        let log = recorder.is_some().then(|| config.record.clone());
+        let disk = Disk::new(&config.state_dir, log.as_deref(), config.store.disk_free_min_bytes);
+        let place = Place { state_dir: config.state_dir.clone(), log, cache_bytes: config.store.cache_bytes };
+        Work {
+            rebuilder: Rebuilder::new(&place),
+            place,
+            taken_ms: hot.engine.now_ms(),
+            boards: Maker::new(hot.store.reader()),
+            askers: Vec::new(),
+            weeks: hot.engine.weeks().to_vec(),
+            week_held: None,
+            leaps: clock.leaps(),
+            hot,
+            recorder,
+            clock,
+            requests: Some(requests),
+            commit_interval_ms: config.store.commit_interval_ms as i64,
+            disk,
+            rebuild_due: false,
+            allow_private: config.scan.allow_private,
+            beat,
+            changed_ms: None,
+            ticked_ms: 0,
+            swept_ms: 0,
+            rescans: Rescans::new(dropped),
+        }
+    }
+
+    pub(super) fn run(
+        mut self,
+        mut orders: mpsc::Receiver<Order>,
+        mut outcomes: mpsc::Receiver<ScanOutcome>,
+    ) -> anyhow::Result<()> {
+        // Only this thread's waiting runs on it.
+        let waiter = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+        let mut batch = Vec::with_capacity(OUTCOMES_AT_ONCE);
+        let mut scanning = true;
+        for window in self.hot.engine.windows_running() {
+            self.boards.want(window);
+        }
+        self.rebuild()?;
+        loop {
+            let now_ms = self.clock.now_ms();
+            self.boards.begin(|window| self.hot.engine.plan_boards(window)).context("cannot start a thread")?;
+            self.send_probes(now_ms);
+            self.beat.beat();
+            let wait = Duration::from_millis(self.next_wake_ms(now_ms).saturating_sub(now_ms).max(0) as u64);
+            let mut made = None;
+            let mut step = None;
+            let order = waiter.block_on(async {
+                tokio::select! {
+                    biased;
+                    boards = self.boards.made() => {
+                        made = Some(boards);
+                        None
+                    }
+                    next = self.rebuilder.step() => {
+                        step = Some(next);
+                        None
+                    }
+                    n = outcomes.recv_many(&mut batch, OUTCOMES_AT_ONCE), if scanning => {
+                        scanning = n > 0;
+                        orders.try_recv().ok()
+                    }
+                    order = orders.recv() => Some(order.unwrap_or(Order::Finish)),
+                    () = tokio::time::sleep(wait) => None,
+                }
+            });
+            if let Some(made) = made {
+                self.shelve(made.context("cannot read the rows of a window")?);
+            }
+            if let Some(step) = step {
+                self.rebuilder.take(step);
+                self.take_over()?;
+            }
+            if !scanning && self.requests.is_some() && order.is_none() {
+                // A stop tells us first, and what it says waits in the orders.
+                bail!("the scanner has ended by itself");
+            }
+            if !batch.is_empty() {
+                let now_ms = self.now_ms()?;
+                for outcome in batch.drain(..) {
+                    self.take_outcome(outcome, now_ms)?;
+                }
+            }
+            if self.hot.engine.has_changes() || self.hot.engine.has_notices() {
+                self.changed_ms.get_or_insert(now_ms);
+            }
+            match order {
+                Some(Order::Finish) => {
+                    let now_ms = self.now_ms()?;
+                    while let Ok(outcome) = outcomes.try_recv() {
+                        self.take_outcome(outcome, now_ms)?;
+                    }
+                    return self.last_commit();
+                }
+                Some(order) => self.obey(order)?,
+                None => {}
+            }
+            let now_ms = self.clock.now_ms();
+            if now_ms - self.ticked_ms >= self.hot.engine.tick_interval_ms() {
+                self.ticked_ms = now_ms;
+                self.clock.judge();
+                self.hot.engine.close_weeks_until(self.clock.close_until_ms());
+                // Closing a week changes much, and nobody waits for it.
+                if !self.disk.is_full() {
+                    self.hot.handle(Event::Tick { now_ms })?;
+                }
+                self.log_weeks();
+            }
+            if now_ms - self.swept_ms >= SWEEP_MS {
+                self.swept_ms = now_ms;
+                if self.disk.is_full() || self.rebuild_due {
+                    // There may be room again, whether or not anything has changed.
+                    self.commit()?;
+                }
+                if !self.disk.is_full() {
+                    self.hot.sweep()?;
+                    if std::mem::take(&mut self.rebuild_due) {
+                        self.rebuild()?;
+                    }
+                }
+                self.take_over()?;
+            } else if self.rebuilder.is_taking_over() {
+                self.take_over()?;
+            }
+            self.answer_askers()?;
+            if self.changed_ms.is_some_and(|since| now_ms - since >= self.commit_interval_ms) {
+                self.commit()?;
+            }
+        }
+    }
+
+    fn next_wake_ms(&mut self, now_ms: i64) -> i64 {
+        if self.rebuilder.is_taking_over() && !self.disk.is_full() {
+            return now_ms;
+        }
+        let tick = self.ticked_ms + self.hot.engine.tick_interval_ms();
+        let commit = self.changed_ms.map_or(i64::MAX, |since| since + self.commit_interval_ms);
+        let full = self.requests.as_ref().is_none_or(|requests| requests.capacity() == 0);
+        // While the scanner is full, look again shortly.
+        let due = match self.hot.engine.next_due_ms() {
+            Some(_) if self.requests.is_none() => i64::MAX,
+            Some(due) if full => due.max(now_ms + 10),
+            Some(due) => due,
+            None => i64::MAX,
+        };
+        let askers = if self.askers.is_empty() { i64::MAX } else { now_ms + ASKERS_MS };
+        tick.min(commit).min(due).min(askers)
+    }
+
+    fn send_probes(&mut self, now_ms: i64) {
+        let Some(requests) = &self.requests else { return };
+        while let Ok(place) = requests.try_reserve() {
+            let Some(probe) = self.hot.engine.poll_probe(now_ms) else { return };
+            let mode = if probe.exception { ScanMode::Exception } else { ScanMode::Normal };
+            place.send(ScanRequest { id: probe.id, server: probe.server, url: probe.url, mode });
+        }
+    }
+
+    /// Now, for what is recorded: after a leap of the clock it goes to a new file.
+    fn now_ms(&mut self) -> anyhow::Result<i64> {
+        let now_ms = self.clock.now_ms();
+        let leaps = self.clock.leaps();
+        if leaps > self.leaps {
+            self.leaps = leaps;
+            self.begin_log_file()?;
+        }
+        Ok(now_ms)
+    }
+
+    fn begin_log_file(&mut self) -> anyhow::Result<()> {
+        self.commit()?;
+        let begun = self.recorder.as_mut().map_or(Ok(()), Recorder::begin_file);
+        begun.context("cannot begin a new file of the scan log")
+    }
+
+    /// Logs what has become of weeks, and whether the clock holds one.
+    fn log_weeks(&mut self) {
+        let weeks = self.hot.engine.weeks();
+        if self.weeks != weeks {
+            for now in weeks {
+                let before = self.weeks.iter().find(|before| before.week == now.week).map(|before| before.phase);
+                let week = label(now.week);
+                match now.phase {
+                    phase if before == Some(phase) => {}
+                    WeekPhase::Open if before.is_none() => tracing::info!(week, "a new week has begun"),
+                    WeekPhase::Open => tracing::info!(week, "the week is open again"),
+                    WeekPhase::Closing => tracing::info!(week, "the week is over and is being closed"),
+                    WeekPhase::Ranking => {
+                        tracing::info!(week, "all servers of the week are closed; they are being ranked")
+                    }
+                    WeekPhase::Closed => tracing::info!(week, "the week is closed"),
+                    WeekPhase::Reopening => tracing::info!(week, "the week is being reopened"),
+                }
+            }
+            self.weeks = weeks.to_vec();
+        }
+        let held = self.hot.engine.week_held();
+        if let Some(week) = held.filter(|_| held != self.week_held) {
+            tracing::warn!(
+                week = label(week),
+                "the week is over but is not closed: the system's clock is not trusted, or is behind; see `clqd status`"
+            );
+        }
+        self.week_held = held;
+    }
+
+    fn take_outcome(&mut self, scan: ScanOutcome, now_ms: i64) -> Result<(), StoreError> {
+        let outcome = match scan.result {
+            Ok(snapshot) => Outcome::Snapshot(snapshot),
+            // Our own fault says nothing about the server.
+            Err(miss) if miss.reason.is_ours() => {
+                self.hot.engine.scan_failed_here(scan.server, scan.id, miss.t_ms, miss.reason.name());
+                return Ok(());
+            }
+            Err(miss) => {
+                // Of several tries, what became of the one that was meant.
+                let reason = scan.tried.first().and_then(|tried| tried.result.err()).unwrap_or(miss.reason);
+                Outcome::Miss { t_ms: miss.t_ms, reason: reason.name().to_owned() }
+            }
+        };
+        let log_bytes = self.recorder.as_ref().map_or(0, Recorder::waiting_bytes);
+        if self.disk.is_overflow(self.hot.engine.waiting(), log_bytes) {
+            self.hot.engine.scan_failed_here(
+                scan.server,
+                scan.id,
+                outcome.t_ms(),
+                "discarded: the disk is nearly full",
+            );
+            return Ok(());
+        }
+        let outcome = outcome.within(self.taken_ms, now_ms);
+        self.taken_ms = outcome.t_ms();
+        let ignored = self.hot.engine.is_greylisted(scan.server);
+        let recorded = self.recorder.is_some().then(|| if ignored { outcome.without_list() } else { outcome.clone() });
+        let used_before = self.hot.engine.outcomes_used();
+        self.hot.handle(Event::Scanned { server: scan.server, id: scan.id, sent_ms: scan.sent_ms, outcome })?;
+        if let (Some(recorder), Some(outcome)) = (&mut self.recorder, recorded)
+            && self.hot.engine.outcomes_used() > used_before
+        {
+            let url = self.hot.engine.url_of(scan.server).expect("outcomes are of known servers");
+            let outcome = outcome.without_names(self.hot.engine.names_emptied());
+            recorder.add(url, &outcome);
+            self.rebuilder.add(url, &outcome);
+        }
+        Ok(())
+    }
+
+    /// Commits, unless the disk is nearly full: then what has changed waits.
+    fn commit(&mut self) -> anyhow::Result<()> {
+        let now_ms = self.clock.now_ms();
+        if self.disk.has_room(now_ms) {
+            return self.commit_now();
+        }
+        // Looked at again after the interval.
+        self.changed_ms = Some(now_ms);
+        while let Some(notice) = self.hot.engine.poll_notice() {
+            self.tell(&notice);
+        }
+        Ok(())
+    }
+
+    /// Of a daemon that stops.
+    fn last_commit(&mut self) -> anyhow::Result<()> {
+        let waiting = self.hot.engine.waiting();
+        if self.disk.has_room(self.clock.now_ms()) || self.disk.has_room_for(waiting) {
+            return self.commit_now();
+        }
+        tracing::error!(
+            waiting,
+            since_ms = self.disk.status(waiting).stopped_ms,
+            "the disk is full: what was scanned since it was nearly full is lost"
+        );
+        Ok(())
+    }
+
+    fn commit_now(&mut self) -> anyhow::Result<()> {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.flush().context("cannot write the scan log")?;
+        }
+        self.hot.commit().context("cannot write the state")?;
+        self.hot.engine.refresh_boards(&self.hot.store, PLACES_PER_COMMIT).context("cannot read the state")?;
+        self.changed_ms = None;
+        while let Some(notice) = self.hot.engine.poll_notice() {
+            self.tell(&notice);
+        }
+        Ok(())
+    }
+
+    /// Begins to make what windows need of the past, if any do.
+    fn rebuild(&mut self) -> anyhow::Result<()> {
+        if self.hot.engine.types_to_rebuild().is_empty() {
+            return Ok(());
+        }
+        // What is recorded up to here is in the files; what comes is told apart.
+        self.commit()?;
+        if self.disk.is_full() {
+            self.rebuild_due = true;
+            return Ok(());
+        }
+        self.rebuilder.begin(&mut self.hot.engine, &self.place);
+        Ok(())
+    }
+
+    /// One step of taking over windows that are made.
+    fn take_over(&mut self) -> anyhow::Result<()> {
+        if !self.rebuilder.waits() {
+            return Ok(());
+        }
+        self.commit()?;
+        if self.disk.is_full() {
+            return Ok(());
+        }
+        if !self.rebuilder.take_over(&mut self.hot)? {
+            return Ok(());
+        }
+        self.commit()?;
+        self.hot.engine.windows_running().into_iter().for_each(|window| self.boards.want(window));
+        Ok(())
+    }
+
+    fn shelve(&mut self, boards: WindowBoards) {
+        self.hot.engine.shelve(boards);
+        self.want_boards_out_of_order();
+    }
+
+    /// Answers who waited for boards that are at hand by now, and say what the last
+    /// commit does.
+    fn answer_askers(&mut self) -> anyhow::Result<()> {
+        if self.askers.is_empty() {
+            return Ok(());
+        }
+        self.commit()?;
+        for (_, request, reply) in std::mem::take(&mut self.askers) {
+            self.ask_with_boards(request, reply)?;
+        }
+        Ok(())
+    }
+
+    /// Answers, now or when the boards that it takes are at hand.
+    fn ask_with_boards(&mut self, request: Request, reply: oneshot::Sender<Answer>) -> anyhow::Result<()> {
+        match boards_needed(&self.hot, &request) {
+            _ if reply.is_closed() => {} // has gone away
+            Some(window) if self.hot.engine.boards(window).is_none() => {
+                self.boards.want(window);
+                self.askers.push((window, request, reply));
+            }
+            Some(window) => {
+                self.commit()?;
+                // Just made, or a large server has changed: what that changes is
+                // looked up commit by commit.
+                if self.hot.engine.boards_behind(window).is_none_or(|behind| behind > PLACES_PER_COMMIT) {
+                    self.askers.push((window, request, reply));
+                    return Ok(());
+                }
+                self.hot.engine.boards_asked(window);
+                while self.hot.engine.refresh_boards(&self.hot.store, usize::MAX)? {}
+                _ = reply.send(self.ask(request)?);
+            }
+            None => _ = reply.send(self.ask(request)?),
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, notice: &Notice) {
+        if !self.rescans.is_waiting(notice.server) {
+            return;
+        }
+        let Some(server) = self.hot.engine.summary_of(notice.server) else {
+            return self.rescans.forget(notice.server);
+        };
+        let answered = notice.missed.is_none();
+        let row = protocol::Scan {
+            url: server.url,
+            t_ms: notice.t_ms,
+            result: match (answered, notice.partial) {
+                (true, false) => ScanResult::Snapshot,
+                (true, true) => ScanResult::Partial,
+                (false, _) => ScanResult::Miss,
+            },
+            class: server.class,
+            hostname: answered.then_some(server.hostname),
+            game: server.game.filter(|_| answered),
+            map: server.map.filter(|_| answered),
+            players: answered.then_some(server.players),
+            slots: answered.then_some(server.slots),
+            reason: notice.missed.clone(),
+        };
+        self.rescans.finish(notice.server, &Row::Scan(Box::new(row)));
+    }
+
+    fn obey(&mut self, order: Order) -> anyhow::Result<()> {
+        match order {
+            Order::Ask { request, reply } => self.ask_with_boards(request, reply)?,
+            Order::Rescan { which, reply } => {
+                // What landed before was not asked for.
+                self.commit()?;
+                let which = match which {
+                    Which::Url(url) => RescanWhich::Url(url),
+                    Which::Class(class) => RescanWhich::Class(class),
+                    Which::AllUnknown => RescanWhich::AllUnknown,
+                };
+                let asked = self.hot.engine.rescan(&which, self.clock.now_ms());
+                let results = asked.map(|servers| {
+                    let class_of = |server| self.hot.engine.summary_of(server).map(|summary| summary.class);
+                    let failed = match which {
+                        RescanWhich::Url(_) => {
+                            servers.iter().any(|&server| class_of(server) == Some(Class::FAILED.number()))
+                        }
+                        RescanWhich::Class(class) => class == Class::FAILED,
+                        RescanWhich::AllUnknown => true,
+                    };
+                    let mode = if failed { ScanMode::Exception } else { ScanMode::Normal };
+                    Rescan { servers: servers.len() as u64, mode, results: self.rescans.begin(servers) }
+                });
+                _ = reply.send(results.map_err(refused));
+            }
+            Order::Reader { reply } => _ = reply.send(self.hot.store.reader()),
+            Order::BeginBackup { reply } => _ = reply.send(self.hot.store.begin_backup()),
+            Order::EndBackup { rounds, reply } => {
+                self.commit()?;
+                _ = reply.send(self.hot.store.end_backup(rounds));
+            }
+            Order::Jobs { ask, reply } => _ = reply.send(self.jobs(ask)?),
+            Order::Part { ask, reply } => {
+                let mut part = self.hot.engine.week_part(&self.hot.store, ask)?;
+                if matches!(part, WeekPart::Part { .. }) {
+                    self.commit()?;
+                    if self.disk.is_full() {
+                        part = WeekPart::Gone;
+                    }
+                }
+                _ = reply.send(part);
+            }
+            Order::ArchiveFound { found, fresh, reply } => {
+                let id = self.hot.engine.archive_found(found, fresh);
+                if found != Some(id) {
+                    tracing::info!("the archive is new or was filled by another state: everything is written to it");
+                }
+                self.commit()?;
+                _ = reply.send(id);
+            }
+            Order::Resync { from, reply } => {
+                self.commit()?;
+                if self.disk.is_full() {
+                    // What is not on disk is not archived.
+                    _ = reply.send(ResyncStep::Later);
+                    return Ok(());
+                }
+                let Hot { engine, store } = &self.hot;
+                _ = reply.send(engine.resync_chunk(store, from, RESYNC_STEPS_MAX, RESYNC_ROWS_MAX)?);
+            }
+            // It is committed with the next chunk, or in time. A crash before that
+            // repeats a chunk.
+            Order::Resynced { from, next, postponed, reply } => {
+                _ = reply.send(self.hot.engine.resynced(from, next, &postponed));
+            }
+            Order::Archived { entries, reply } => {
+                self.hot.engine.archived(&entries);
+                self.commit()?;
+                _ = reply.send(());
+            }
+            Order::Reload { engine, store, allow_private, reply } => {
+                self.disk.set_min(store.disk_free_min_bytes);
+                self.hot.store.compact_when(store.compaction());
+                self.commit()?;
+                self.hot.engine.reload(*engine);
+                let notes = match self.hot.engine.has_renewed_types() {
+                    true => {
+                        let notes = window_rebuild::prepare(&mut self.hot.engine, self.place.log.as_deref());
+                        self.rebuild()?;
+                        notes
+                    }
+                    false => Vec::new(),
+                };
+                _ = reply.send(notes);
+                self.want_boards_out_of_order();
+                self.commit_interval_ms = store.commit_interval_ms as i64;
+                self.allow_private = allow_private;
+            }
+            Order::StopScanning => self.requests = None,
+            Order::Finish => unreachable!("the loop ends with it"),
+        }
+        Ok(())
+    }
+
+    /// The next jobs. Entries of things that are gone are trimmed on the way:
+    /// no jobs means that there are no more.
+    fn jobs(&mut self, mut ask: Ask) -> anyhow::Result<Vec<(OutboxEntry, ArchiveJob)>> {
+        loop {
+            self.commit()?;
+            if self.disk.is_full() {
+                // What is not on disk is not archived.
+                return Ok(Vec::new());
+            }
+            let Hot { engine, store } = &self.hot;
+            let jobs = engine.archive_jobs(store, ask.after, ask.before, ask.entries_max, ask.rows_max)?;
+            let gone: Vec<OutboxEntry> =
+                jobs.iter().filter(|(_, job)| job.is_none()).map(|(entry, _)| *entry).collect();
+            let last = jobs.last().map(|(entry, _)| entry.key);
+            let kept: Vec<_> = jobs.into_iter().filter_map(|(entry, job)| Some((entry, job?))).collect();
+            self.hot.engine.archived(&gone);
+            if !kept.is_empty() || gone.is_empty() {
+                return Ok(kept);
+            }
+            ask.after = last;
+        }
+    }
+
+    fn ask(&mut self, request: Request) -> anyhow::Result<Result<Vec<Row>, Failure>> {
+        let now_ms = self.clock.now_ms();
+        if !request.reads_only() && !self.disk.has_room(now_ms) {
+            return Ok(Err(self.disk.refusal()));
+        }
+        let rows = match &request {
+            Request::ServersAdd { urls, tags } => Ok(urls.iter().map(|url| self.add(url, tags, now_ms)).collect()),
+            Request::ServersRemove { urls } => Ok(urls.iter().map(|url| self.remove(url)).collect()),
+            Request::Greylist { url, reason } => match self.hot.engine.greylist(url, reason.clone()) {
+                Ok(_) => {
+                    tracing::info!(%url, reason, "greylist changed");
+                    let outcome =
+                        if reason.is_some() { protocol::Outcome::Greylisted } else { protocol::Outcome::Lifted };
+                    Ok(vec![Row::Change(Change { url: url.to_string(), outcome, reason: reason.clone() })])
+                }
+                Err(error) => Err(refused(error)),
+            },
+            Request::ServersTag { urls, add, remove } => {
+                Ok(urls.iter().map(|url| self.tag(url, add, remove)).collect())
+            }
+            Request::ServersTrust { url, except, revoke } => match self.hot.engine.trust_server(url, except, revoke) {
+                Ok(changed) => {
+                    let outcome = if changed { protocol::Outcome::Trusted } else { protocol::Outcome::Known };
+                    tracing::info!(%url, ?except, ?revoke, changed, "screening of a server changed");
+                    Ok(vec![Row::Change(Change { url: url.to_string(), outcome, reason: None })])
+                }
+                Err(error) => Err(refused(error)),
+            },
+            Request::TagDrop { tag } => match self.hot.engine.drop_tag(tag) {
+                Ok(servers) => {
+                    tracing::info!(tag, servers, "tag dropped");
+                    let dropped = Correction::TagDropped { tag: tag.clone(), servers: servers as u64 };
+                    Ok(vec![Row::Correction(dropped)])
+                }
+                Err(error) => Err(refused(error)),
+            },
+            Request::PlayerMerge { .. } | Request::PlayerForget { .. } | Request::PlayerRemember { .. } => {
+                self.correct(&request, now_ms)?
+            }
+            Request::ClockAccept {} => {
+                let clock = self.clock.accept();
+                self.hot.engine.close_weeks_until(self.clock.close_until_ms());
+                Ok(vec![Row::Clock(clock)])
+            }
+            Request::ClockReset { sure } => self.reset_clock(*sure)?,
+            Request::WeekReopen { week } => self.reopen_week(week)?,
+            Request::WindowsDelete { before_ms } => match validate::problem(&request) {
+                Some(problem) => Err(Failure::new(ErrorCode::BadRequest, problem)),
+                None => Ok(self.delete_windows(*before_ms)),
+            },
+            reads => {
+                self.commit()?;
+                let mut rows = answer(&self.hot, reads);
+                for row in rows.iter_mut().flatten() {
+                    if let Row::Status(status) = row {
+                        status.store = Some(self.disk.status(self.hot.engine.waiting()));
+                        let week_held = self.hot.engine.week_held().map(label);
+                        status.clock = Some(ClockStatus { week_held, ..self.clock.status() });
+                    }
+                }
+                return Ok(rows);
+            }
+        };
+        self.commit()?;
+        Ok(rows)
+    }
+
+    /// Sets recorded time back to the system's clock. What was recorded before is in a
+    /// file of its own, so that the next start does not take it for news.
+    fn reset_clock(&mut self, sure: bool) -> anyhow::Result<Answer> {
+        let refuse = |message: String| Ok(Err(Failure::new(ErrorCode::Refused, message)));
+        let clock = self.clock.status();
+        if clock.ahead_ms == 0 {
+            return refuse("recorded time is not ahead of the system's clock: there is nothing to set back".to_owned());
+        }
+        if clock.synchronised != Some(true) && !sure {
+            return refuse(format!(
+                "recorded time would be set back by {} s, but the system's clock is not known to be synchronised; if it \
+                 is right, add --yes",
+                clock.ahead_ms / 1_000
+            ));
+        }
+        self.begin_log_file()?;
+        if self.disk.is_full() {
+            // Just now. Scans that wait to be written would stand behind their time.
+            return Ok(Err(self.disk.refusal()));
+        }
+        let Some(reset) = self.clock.reset() else {
+            return refuse("the system's clock has just caught up with recorded time".to_owned());
+        };
+        let done = self.hot.engine.reset_time(reset.now_ms);
+        (self.taken_ms, self.ticked_ms, self.swept_ms) = (reset.now_ms, 0, 0);
+        self.commit()?;
+        self.rebuild()?;
+        let reopened: Vec<String> = done.reopened.iter().copied().map(label).collect();
+        tracing::warn!(
+            before_ms = reset.before_ms,
+            now_ms = reset.now_ms,
+            servers = done.servers,
+            reopened = reopened.join(", "),
+            "an admin set recorded time back"
+        );
+        let TimeReset { before_ms, now_ms, servers, lost, .. } = done;
+        let lost = lost.map(label);
+        Ok(Ok(vec![Row::Correction(Correction::TimeReset { before_ms, now_ms, servers, reopened, lost })]))
+    }
+
+    fn reopen_week(&mut self, text: &str) -> anyhow::Result<Answer> {
+        let week = match parse_label(text) {
+            Ok(week) => week,
+            Err(error) => return Ok(Err(Failure::new(ErrorCode::BadRequest, error.to_string()))),
+        };
+        self.commit()?;
+        Ok(match self.hot.engine.reopen_week(week) {
+            Ok(reopened) => {
+                if reopened {
+                    tracing::warn!(week = text, "an admin reopened a week");
+                }
+                self.ticked_ms = 0;
+                Ok(vec![Row::Correction(Correction::WeekReopened { week: text.to_owned(), before: !reopened })])
+            }
+            Err(error @ ReopenError::Gone { .. }) => Err(Failure::new(ErrorCode::NotFound, error.to_string())),
+            Err(error) => Err(Failure::new(ErrorCode::Refused, error.to_string())),
+        })
+    }
+
+    /// What concerns one player. It is alone in its commit.
+    fn correct(&mut self, request: &Request, now_ms: i64) -> anyhow::Result<Answer> {
+        self.commit()?;
+        let Hot { engine, store } = &mut self.hot;
+        let done = match request {
+            Request::PlayerMerge { from, into, game } => engine.merge_players(store, game, from, into).map(|done| {
+                tracing::info!(from = done.from.0, into = done.into.0, "players merged");
+                Correction::Merged { player: done.from.0, into: done.into.0, rows: done.rows as u64 }
+            }),
+            Request::PlayerForget { player, game } => {
+                engine.forget_player(store, game, player, now_ms).map(|done| {
+                    // Not by name: the log outlives it.
+                    tracing::info!(player = done.player.0, "player forgotten");
+                    let Forgotten { player, rows, hashes } = done;
+                    Correction::Forgotten { player: player.0, rows: rows as u64, hashes }
+                })
+            }
+            Request::PlayerRemember { hash } => {
+                engine.remember_name(*hash).map(|()| Correction::Remembered { hash: *hash })
+            }
+            _ => unreachable!("the caller knows"),
+        };
+        Ok(done.map(|correction| vec![Row::Correction(correction)]).map_err(not_corrected))
+    }
+
+    fn tag(&mut self, url: &ServerUrl, add: &[String], remove: &[String]) -> Row {
+        let (outcome, reason) = match self.hot.engine.tag_server(url, add, remove) {
+            Ok(true) => (protocol::Outcome::Tagged, None),
+            Ok(false) => (protocol::Outcome::Known, None),
+            Err(AdminError::UnknownServer(_)) => (protocol::Outcome::Unknown, None),
+            Err(error) => (protocol::Outcome::Refused, Some(error.to_string())),
+        };
+        Row::Change(Change { url: url.to_string(), outcome, reason })
+    }
+
+    fn want_boards_out_of_order(&mut self) {
+        self.hot.engine.windows_out_of_order().into_iter().for_each(|window| self.boards.want(window));
+    }
+
+    fn add(&mut self, text: &str, tags: &[String], now_ms: i64) -> Row {
+        let change = |url: String, outcome, reason| Row::Change(Change { url, outcome, reason });
+        let refuse = |reason: String| change(text.to_owned(), protocol::Outcome::Refused, Some(reason));
+        let url = match crate::proto::parse_url(text) {
+            Ok(url) => url,
+            Err(error) => return refuse(error.to_string()),
+        };
+        if url.ip().is_some_and(|ip| !self.allow_private && !crate::scan::target::is_public(ip)) {
+            return refuse("the address is not a public one (setting scan.allow_private)".to_owned());
+        }
+        match self.hot.engine.add_server(url.clone(), tags.to_vec(), now_ms) {
+            Ok((_, Added::New)) => change(url.to_string(), protocol::Outcome::Added, None),
+            Ok((_, Added::Back)) => change(url.to_string(), protocol::Outcome::Back, None),
+            Ok((_, Added::Known)) => change(url.to_string(), protocol::Outcome::Known, None),
+            Err(error) => refuse(error.to_string()),
+        }
+    }
+
+    fn delete_windows(&mut self, before_ms: i64) -> Vec<Row> {
+        // Of those that are gone nothing can be told any more.
+        let mut there = self.hot.engine.windows();
+        let gone = self.hot.engine.delete_windows_before(&self.hot.store, before_ms);
+        let labels: Vec<String> = gone.into_iter().map(window::label).collect();
+        there.retain(|listed| labels.contains(&listed.window.window));
+        if !labels.is_empty() {
+            tracing::info!(windows = labels.len(), before_ms, "windows deleted");
+        }
+        there.into_iter().map(|listed| Row::WindowDeleted(listed.window)).collect()
+    }
+
+    fn remove(&mut self, text: &str) -> Row {
+        let change = |url: String, outcome, reason| Row::Change(Change { url, outcome, reason });
+        match ServerUrl::parse(text) {
+            Err(error) => change(text.to_owned(), protocol::Outcome::Refused, Some(error.to_string())),
+            Ok(url) => match self.hot.engine.remove_server(&url) {
+                Ok(server) => {
+                    // No scan of it is told any more.
+                    self.rescans.forget(server);
+                    tracing::info!(%url, "server removed");
+                    change(url.to_string(), protocol::Outcome::Removed, None)
+                }
+                Err(_) => change(url.to_string(), protocol::Outcome::Unknown, None),
+            },
+        }
+    }
+}
+
+fn not_corrected(error: CorrectError<StoreError>) -> Failure {
+    let code = match error {
+        CorrectError::View(error) => return failure(error),
+        CorrectError::Same(_) => ErrorCode::Refused,
+        _ => ErrorCode::NotFound,
+    };
+    Failure::new(code, error.to_string())
+}
+
+fn refused(error: AdminError) -> Failure {
+    let code = match error {
+        AdminError::UnknownServer(_) | AdminError::UnknownTag { .. } => ErrorCode::NotFound,
+        AdminError::TooManyServers(_) | AdminError::TooManyTags { .. } => ErrorCode::Refused,
+    };
+    Failure::new(code, error.to_string())
+}

@@ -1,0 +1,148 @@
+//! Results of rescans on their way to the clients that asked for them.
+//!
+//! A client may read more slowly than servers answer, or stop reading. The engine
+//! waits for none: each rescan has a queue of at most [`RESULTS_MAX`] results. What
+//! does not fit is dropped and counted, and the client is told how many it lost. The
+//! scans themselves count all the same.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::mpsc;
+
+use crate::control::Row;
+use crate::model::ServerKey;
+
+/// Results of one rescan that wait for its client. A result takes about 500 bytes, and
+/// one rescan runs for each connection, so all queues together take some 30 MB at
+/// most. `clqd rescan` reads far faster than servers answer, and never fills it.
+const RESULTS_MAX: usize = 1_000;
+
+/// Results that were dropped; of one rescan, or of all since the start.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Dropped(Arc<AtomicU64>);
+
+impl Dropped {
+    fn add_one(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The client's end of a rescan.
+#[derive(Debug)]
+pub(super) struct Results {
+    /// Ends after the last result.
+    pub(super) rows: mpsc::Receiver<Row>,
+    pub(super) dropped: Dropped,
+}
+
+#[derive(Clone, Debug)]
+struct Waiter {
+    rows: mpsc::Sender<Row>,
+    dropped: Dropped,
+}
+
+/// The rescans whose results are waited for.
+#[derive(Debug, Default)]
+pub(super) struct Rescans {
+    waiting: HashMap<ServerKey, Vec<Waiter>>,
+    /// Of all rescans.
+    dropped: Dropped,
+}
+
+impl Rescans {
+    /// `dropped` counts what is dropped of all rescans.
+    pub(super) fn new(dropped: Dropped) -> Rescans {
+        Rescans { waiting: HashMap::new(), dropped }
+    }
+
+    /// Waits for the result of each server, once.
+    pub(super) fn begin(&mut self, servers: impl IntoIterator<Item = ServerKey>) -> Results {
+        let (rows, results) = mpsc::channel(RESULTS_MAX);
+        let waiter = Waiter { rows, dropped: Dropped::default() };
+        for server in servers {
+            let waiters = self.waiting.entry(server).or_default();
+            // Clients that have gone away must not add up until the server answers.
+            waiters.retain(|waiter| !waiter.rows.is_closed());
+            waiters.push(waiter.clone());
+        }
+        Results { rows: results, dropped: waiter.dropped }
+    }
+
+    pub(super) fn is_waiting(&self, server: ServerKey) -> bool {
+        self.waiting.contains_key(&server)
+    }
+
+    /// Hands the result of a server to every rescan that waits for it. Never waits.
+    pub(super) fn finish(&mut self, server: ServerKey, row: &Row) {
+        for waiter in self.waiting.remove(&server).unwrap_or_default() {
+            if let Err(mpsc::error::TrySendError::Full(_)) = waiter.rows.try_send(row.clone()) {
+                waiter.dropped.add_one();
+                self.dropped.add_one();
+            }
+        }
+    }
+
+    /// No result of this server will come.
+    pub(super) fn forget(&mut self, server: ServerKey) {
+        self.waiting.remove(&server);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::protocol::{
+        ScanResult, {self},
+    };
+
+    fn row(n: u32) -> Row {
+        Row::Scan(Box::new(protocol::Scan {
+            url: format!("quake3://10.0.0.1:{n}"),
+            t_ms: 0,
+            result: ScanResult::Miss,
+            class: 7,
+            hostname: None,
+            game: None,
+            map: None,
+            players: None,
+            slots: None,
+            reason: None,
+        }))
+    }
+
+    #[test]
+    fn slow_reader_loses_results_beyond_the_queue_and_learns_how_many() {
+        let all = Dropped::default();
+        let mut rescans = Rescans::new(all.clone());
+        let servers = || (0..RESULTS_MAX as u32 + 500).map(ServerKey);
+        let mut slow = rescans.begin(servers());
+        let mut quick = rescans.begin(servers());
+        let mut read = 0;
+        for server in servers() {
+            rescans.finish(server, &row(server.0));
+            read += u32::from(quick.rows.try_recv().is_ok());
+        }
+        assert_eq!((read as usize, quick.dropped.count()), (RESULTS_MAX + 500, 0));
+        let held = std::iter::from_fn(|| slow.rows.try_recv().ok()).count();
+        assert_eq!((held, slow.dropped.count(), all.count()), (RESULTS_MAX, 500, 500));
+        assert!(slow.rows.blocking_recv().is_none(), "it has ended");
+    }
+
+    #[test]
+    fn clients_that_have_gone_away_do_not_add_up() {
+        let mut rescans = Rescans::default();
+        for _ in 0..1_000 {
+            drop(rescans.begin([ServerKey(1)]));
+        }
+        let mut results = rescans.begin([ServerKey(1)]);
+        assert_eq!(rescans.waiting[&ServerKey(1)].len(), 1);
+        rescans.finish(ServerKey(1), &row(1));
+        assert!(results.rows.try_recv().is_ok() && rescans.waiting.is_empty() && rescans.dropped.count() == 0);
+    }
+}

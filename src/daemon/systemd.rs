@@ -1,0 +1,61 @@
+//! What systemd is told: ready, reloading, stopping, and that the scheduler
+//! makes progress. Without systemd nothing happens.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sd_notify::NotifyState;
+
+use crate::daemon::engine_thread::Beat;
+
+pub(super) fn ready() {
+    tell(&[NotifyState::Ready]);
+}
+
+pub(super) fn reloading() {
+    match NotifyState::monotonic_usec_now() {
+        Ok(now) => tell(&[NotifyState::Reloading, now]),
+        Err(_) => tell(&[NotifyState::Reloading]),
+    }
+}
+
+pub(super) fn stopping() {
+    tell(&[NotifyState::Stopping]);
+}
+
+fn tell(state: &[NotifyState]) {
+    if let Err(error) = sd_notify::notify(state) {
+        tracing::warn!(%error, "cannot notify systemd");
+    }
+}
+
+/// Feeds the watchdog while the engine goes round; stops when dropped.
+pub(super) struct Watchdog(Option<tokio::task::JoinHandle<()>>);
+
+impl Watchdog {
+    pub(super) fn start(beat: Arc<Beat>) -> Watchdog {
+        Watchdog(sd_notify::watchdog_enabled().map(|limit| tokio::spawn(feed(beat, limit))))
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        if let Some(task) = &self.0 {
+            task.abort();
+        }
+    }
+}
+
+async fn feed(beat: Arc<Beat>, limit: Duration) {
+    let mut before = None;
+    loop {
+        let count = beat.count();
+        // The engine goes round at least once a second: no new beat in a third
+        // of the limit means that it hangs, and then systemd is to act.
+        if before != Some(count) {
+            tell(&[NotifyState::Watchdog]);
+        }
+        before = Some(count);
+        tokio::time::sleep(limit / 3).await;
+    }
+}

@@ -1,0 +1,589 @@
+//! Windows rebuilt from the scan log beside the engine's work: a second engine, with
+//! a state of its own inside the state directory and on a thread of its own, replays
+//! what was recorded, while scans go on and are answered.
+//!
+//! What is recorded from the beginning of a rebuild on is written down once more,
+//! in parts. The thread asks for one part after the other until it has caught up.
+//! From then on the engine's thread goes on, in steps between its other work: it
+//! brings over what was made, then replays what was recorded meanwhile and brings
+//! over what that has changed, which is less each time; the last little of both is
+//! one step. Everything here is made anew after a crash.
+
+mod replay_job;
+
+use std::fs::{
+    File, {self},
+};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use anyhow::Context;
+use tokio::sync::mpsc;
+
+use crate::board::window::type_name;
+use crate::config::rebuild_dir;
+use crate::daemon::window_rebuild::replay_job::{Job, Lines, Part, next_outcome};
+use crate::engine::{Engine, Event, Made, Outcome, TakeOver};
+use crate::model::ServerUrl;
+use crate::scan_log;
+use crate::state::Hot;
+use crate::store::StoreSettings;
+
+/// Scans that the engine's thread replays itself between two of its works, and at
+/// the very end: some milliseconds.
+const LINES_PER_STEP: u64 = 200;
+
+/// Rows that are brought over between two works of the engine's thread, and then
+/// committed: some 20 ms.
+const ROWS_PER_STEP: usize = 2_000;
+
+/// Where the daemon keeps what a rebuild needs.
+pub struct Place {
+    pub state_dir: PathBuf,
+    /// `None`: nothing is recorded.
+    pub log: Option<PathBuf>,
+    pub cache_bytes: u64,
+}
+
+/// Decides what becomes of types of windows that are new or have other
+/// boundaries, and of those that were being rebuilt. Returns what the admin
+/// should know of it.
+pub fn prepare(engine: &mut Engine, log: Option<&Path>) -> Vec<String> {
+    let kinds = engine.types_to_rebuild();
+    if kinds.is_empty() {
+        return Vec::new();
+    }
+    let names = kinds.into_iter().map(type_name).collect::<Vec<_>>().join(", ");
+    let note = match (log, log.and_then(first_moment)) {
+        (_, Some(from_ms)) => {
+            engine.begin_rebuild(from_ms);
+            let note = format!("windows of type {names} are being rebuilt from the scan log");
+            tracing::info!("{note}");
+            note
+        }
+        (Some(log), None) => {
+            engine.begin_types_now();
+            let log = log.display();
+            let note = format!("windows of type {names} begin empty: the scan log {log} holds nothing of them yet");
+            tracing::info!("{note}");
+            note
+        }
+        (None, None) => {
+            engine.begin_types_now();
+            let note = format!(
+                "windows of type {names} begin now: there is no scan log (setting record) to make what was before from"
+            );
+            tracing::warn!("{note}");
+            note
+        }
+    };
+    vec![note]
+}
+
+/// Of the oldest line that is at hand.
+fn first_moment(log: &Path) -> Option<i64> {
+    let files = scan_log::packed_files(log).into_iter().chain([scan_log::closed_file(log), log.to_owned()]);
+    files.filter_map(|file| scan_log::open(&file).ok()?.find_map(Result::ok)).map(|(_, outcome)| outcome.t_ms()).next()
+}
+
+/// What the thread wants.
+pub enum Step {
+    /// The next part of what was recorded since the beginning.
+    Part,
+    /// All but what is recorded now is in it.
+    Made(Box<Hot>),
+    Failed(anyhow::Error),
+}
+
+/// A step, and the rebuild that it is of.
+pub type Numbered = (u64, Step);
+
+/// The rebuild under way, if one is.
+pub struct Rebuilder {
+    steps: (mpsc::Sender<Numbered>, mpsc::Receiver<Numbered>),
+    number: u64,
+    running: Option<Running>,
+    /// Why it could not begin.
+    failed: Option<anyhow::Error>,
+}
+
+struct Running {
+    dir: PathBuf,
+    thread: JoinHandle<()>,
+    from_ms: i64,
+    /// What was recorded and is not yet in `part`.
+    buffer: Vec<u8>,
+    part: File,
+    part_number: u64,
+    part_lines: u64,
+    parts: std::sync::mpsc::Sender<Part>,
+    over: Arc<AtomicBool>,
+    result: Option<anyhow::Result<Box<Hot>>>,
+    stage: Stage,
+    /// The part that the engine's thread replays.
+    lines: Option<Lines>,
+}
+
+/// How far the engine's thread is with what was made.
+enum Stage {
+    /// Until it is made, and the old rows are swept out.
+    Waiting,
+    Bringing(TakeOver),
+    /// All that was made is brought.
+    Replaying(TakeOver),
+}
+
+impl Rebuilder {
+    /// What an earlier process left is removed.
+    pub fn new(place: &Place) -> Rebuilder {
+        let dir = rebuild_dir(&place.state_dir);
+        if let Err(error) = fs::remove_dir_all(&dir)
+            && error.kind() != ErrorKind::NotFound
+        {
+            tracing::warn!(%error, dir = %dir.display(), "what a rebuild of windows left cannot be removed");
+        }
+        Rebuilder { steps: mpsc::channel(1), number: 0, running: None, failed: None }
+    }
+
+    /// Begins anew. All that was recorded must be in the files of the log.
+    pub fn begin(&mut self, engine: &mut Engine, place: &Place) {
+        self.end();
+        self.number += 1;
+        match self.started(engine, place) {
+            Ok(running) => self.running = Some(running),
+            Err(error) => self.failed = Some(error),
+        }
+    }
+
+    fn started(&self, engine: &mut Engine, place: &Place) -> anyhow::Result<Running> {
+        let log = place.log.clone().context("nothing is recorded")?;
+        let dir = own_dir(&place.state_dir)?;
+        // A rotation empties the running file.
+        let running = dir.join("log.jsonl");
+        fs::copy(&log, &running).with_context(|| format!("cannot copy {}", log.display()))?;
+        // Before the others are looked for: where it is packed meanwhile it is among
+        // them too, and what comes again is passed over.
+        let closed = File::open(scan_log::closed_file(&log)).ok();
+        let packed = scan_log::packed_files(&log).into_iter().map(|file| Ok(fs::metadata(file)?.ino()));
+        let over = Arc::new(AtomicBool::new(false));
+        let from_ms = engine.rebuild_from_ms();
+        let mut job = Job {
+            dir: dir.clone(),
+            store: StoreSettings { cache_bytes: place.cache_bytes, create: true },
+            settings: engine.rebuild_settings(),
+            tags: engine.tags_of_servers(),
+            from_ms,
+            packed: packed.collect::<std::io::Result<_>>().context("cannot read the scan log")?,
+            closed,
+            log,
+            over: over.clone(),
+        };
+        let (parts, given) = std::sync::mpsc::channel();
+        let (steps, number) = (self.steps.0.clone(), self.number);
+        let work = move || {
+            let result = job.run(&mut || {
+                steps.blocking_send((number, Step::Part)).ok()?;
+                given.recv().ok()
+            });
+            // Nobody waits for it while the daemon stops.
+            _ = match result {
+                Ok(hot) => steps.blocking_send((number, Step::Made(Box::new(hot)))),
+                Err(error) => steps.blocking_send((number, Step::Failed(error))),
+            };
+        };
+        let thread = std::thread::Builder::new().name("rebuild".to_owned()).spawn(work)?;
+        let part = File::create(part_path(&dir, 0))?;
+        Ok(Running {
+            dir,
+            thread,
+            from_ms,
+            buffer: Vec::new(),
+            part,
+            part_number: 0,
+            part_lines: 0,
+            parts,
+            over,
+            result: None,
+            stage: Stage::Waiting,
+            lines: None,
+        })
+    }
+
+    /// The next step; for ever none while nothing is rebuilt.
+    pub async fn step(&mut self) -> Numbered {
+        self.steps.1.recv().await.expect("one sender is held here")
+    }
+
+    pub fn take(&mut self, (number, step): Numbered) {
+        let Some(running) = self.running.as_mut().filter(|_| number == self.number) else { return };
+        match step {
+            Step::Part => match running.next_part() {
+                // The thread has ended only if it failed, and then says so.
+                Ok(part) => _ = running.parts.send(part),
+                Err(error) => running.result = Some(Err(error)),
+            },
+            Step::Made(hot) => running.result = Some(Ok(hot)),
+            Step::Failed(error) => running.result = Some(Err(error)),
+        }
+    }
+
+    /// A scan that is recorded.
+    pub fn add(&mut self, url: &ServerUrl, outcome: &Outcome) {
+        let Some(running) = &mut self.running else { return };
+        scan_log::write(&mut running.buffer, url, outcome);
+        running.part_lines += 1;
+        if running.buffer.len() > 1 << 16
+            && let Err(error) = running.flush()
+        {
+            running.result = Some(Err(error));
+        }
+    }
+
+    /// Whether what was made waits to be taken over, or to be given up.
+    pub fn waits(&self) -> bool {
+        self.failed.is_some() || self.running.as_ref().is_some_and(|running| running.result.is_some())
+    }
+
+    /// Whether the next step of taking over is due at once.
+    pub fn is_taking_over(&self) -> bool {
+        let is_made = |running: &Running| running.result.is_some() && !matches!(running.stage, Stage::Waiting);
+        self.running.as_ref().is_some_and(is_made)
+    }
+
+    /// One step of taking over windows that are made, as soon as their old rows are
+    /// swept out. Before it, all must be committed. Returns whether the rebuild is
+    /// over.
+    pub fn take_over(&mut self, hot: &mut Hot) -> anyhow::Result<bool> {
+        let step = match self.failed.take() {
+            Some(error) => Err(error),
+            None => self.running.as_mut().map_or(Ok(None), |running| running.step(hot)),
+        };
+        match step {
+            Ok(None) => return Ok(false),
+            Ok(Some(windows)) => tracing::info!(windows, "windows were rebuilt from the scan log"),
+            Err(error) => {
+                tracing::warn!("windows cannot be rebuilt from the scan log and begin now: {error:#}");
+                hot.engine.begin_types_now();
+            }
+        }
+        self.end();
+        hot.commit()?;
+        Ok(true)
+    }
+
+    /// Lets go of everything, away from the engine's thread.
+    fn end(&mut self) {
+        let Some(running) = self.running.take() else { return };
+        running.over.store(true, Ordering::Relaxed);
+        std::thread::spawn(move || {
+            let Running { dir, thread, parts, result, .. } = running;
+            // It waits for a part that does not come any more.
+            drop((parts, result));
+            // It has written what went wrong, if anything did.
+            _ = thread.join();
+            if let Err(error) = fs::remove_dir_all(&dir) {
+                tracing::warn!(%error, dir = %dir.display(), "what a rebuild of windows left is not removed");
+            }
+            // Not while another rebuild has its directory there.
+            dir.parent().map(fs::remove_dir);
+        });
+    }
+}
+
+impl Drop for Rebuilder {
+    fn drop(&mut self) {
+        if let Some(running) = &self.running {
+            running.over.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Running {
+    /// Returns how many windows were taken over, once they are.
+    fn step(&mut self, hot: &mut Hot) -> anyhow::Result<Option<usize>> {
+        let Some(made) = self.result.take() else { return Ok(None) };
+        let mut made = made?;
+        let windows = self.step_with(&mut made, hot)?;
+        self.result = Some(Ok(made));
+        Ok(windows)
+    }
+
+    fn step_with(&mut self, made: &mut Hot, hot: &mut Hot) -> anyhow::Result<Option<usize>> {
+        match std::mem::replace(&mut self.stage, Stage::Waiting) {
+            Stage::Waiting => {
+                made.commit()?;
+                let begun = hot.engine.begin_take_over(&hot.store, &made.engine);
+                self.stage = begun.map_or(Stage::Waiting, Stage::Bringing);
+            }
+            Stage::Bringing(taking) | Stage::Replaying(taking) if hot.engine.is_overtaken(&taking) => {
+                hot.engine.give_up_take_over();
+            }
+            Stage::Bringing(mut taking) => {
+                if bring(hot, made, &mut taking, ROWS_PER_STEP)? {
+                    self.stage = Stage::Bringing(taking);
+                    return Ok(None);
+                }
+                made.commit()?;
+                if self.lines.is_none() {
+                    let part = self.next_part()?;
+                    self.lines = Some(scan_log::open(&part.path)?.salvage());
+                    // It is open.
+                    _ = fs::remove_file(&part.path);
+                    if part.lines <= LINES_PER_STEP {
+                        while self.replay_some(made)? {}
+                        hot.engine.see_changed(&mut taking, &made.engine);
+                        while bring(hot, made, &mut taking, usize::MAX)? {}
+                        return Ok(Some(hot.engine.take_over(&made.engine)));
+                    }
+                }
+                self.stage = Stage::Replaying(taking);
+            }
+            Stage::Replaying(mut taking) => {
+                self.stage = if self.replay_some(made)? {
+                    Stage::Replaying(taking)
+                } else {
+                    hot.engine.see_changed(&mut taking, &made.engine);
+                    Stage::Bringing(taking)
+                };
+            }
+        }
+        Ok(None)
+    }
+
+    /// Brings in some of the part at hand, without a commit: what is not committed is
+    /// what has changed. Returns whether there is more of it.
+    fn replay_some(&mut self, made: &mut Hot) -> anyhow::Result<bool> {
+        let Some(lines) = &mut self.lines else { return Ok(false) };
+        for _ in 0..LINES_PER_STEP {
+            let Some((url, outcome)) = next_outcome(lines, self.from_ms)? else {
+                self.lines = None;
+                return Ok(false);
+            };
+            made.handle(Event::Observed { url, outcome })?;
+        }
+        Ok(true)
+    }
+
+    fn flush(&mut self) -> anyhow::Result<()> {
+        let written = self.part.write_all(&self.buffer);
+        written.with_context(|| format!("cannot write to {}", self.dir.display()))?;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Ends the part that is being written, and begins the next.
+    fn next_part(&mut self) -> anyhow::Result<Part> {
+        self.flush()?;
+        let part = Part { path: part_path(&self.dir, self.part_number), lines: self.part_lines };
+        (self.part_number, self.part_lines) = (self.part_number + 1, 0);
+        let path = part_path(&self.dir, self.part_number);
+        self.part = File::create(&path).with_context(|| format!("cannot make {}", path.display()))?;
+        Ok(part)
+    }
+}
+
+/// Brings over about so many rows. Returns whether there is more.
+fn bring(hot: &mut Hot, made: &Hot, taking: &mut TakeOver, most: usize) -> anyhow::Result<bool> {
+    let reader = made.store.reader();
+    let made = Made { engine: &made.engine, source: &made.store, reader: &reader };
+    Ok(hot.engine.bring_some(taking, &hot.store, &made, most)?)
+}
+
+/// A directory for one rebuild alone: that of the one before may still be in use, or be
+/// removed right now.
+fn own_dir(state_dir: &Path) -> anyhow::Result<PathBuf> {
+    let dir = rebuild_dir(state_dir);
+    let make = || fs::create_dir_all(&dir).and_then(|()| tempfile::Builder::new().prefix("").tempdir_in(&dir));
+    // The cleanup of another rebuild may remove the outer directory in between, once.
+    let made = make().or_else(|_| make());
+    Ok(made.with_context(|| format!("cannot make a directory in {}", dir.display()))?.keep())
+}
+
+fn part_path(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("part-{number}.jsonl"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::window::{Shape, WindowSpec, Windows};
+    use crate::engine::{EngineSettings, Source};
+    use crate::model::calendar::Calendar;
+    use crate::model::commit::RowKey;
+    use crate::model::{PlayerKey, ServerKey, WindowKey, WindowType};
+    use crate::state::LogFeed;
+
+    /// What is said when days come to the settings.
+    fn noted(log: Option<&Path>) -> (Vec<String>, bool) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+        let mut hot = Hot::open(dir.path(), store, EngineSettings::default()).unwrap();
+        let url = ServerUrl::parse("quake3://10.0.0.1:27960").unwrap();
+        let outcome = Outcome::Miss { t_ms: 1_764_064_800_000, reason: "silent".into() };
+        LogFeed::beside().take(&mut hot, url, outcome).unwrap();
+        let days = WindowSpec { kind: WindowType::DAY, shape: Shape::Day, keep: 3 };
+        let windows = Windows::new(Calendar::default(), [days]).unwrap();
+        hot.engine.reload(EngineSettings { windows, ..EngineSettings::default() });
+        assert!(hot.engine.has_renewed_types());
+        let notes = prepare(&mut hot.engine, log);
+        (notes, !hot.engine.types_to_rebuild().is_empty())
+    }
+
+    #[test]
+    fn what_is_said_of_the_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("scans.jsonl");
+        let (notes, rebuilding) = noted(None);
+        assert!(!rebuilding && notes[0].contains("day begin now: there is no scan log"), "{notes:?}");
+
+        fs::write(&log, "").unwrap();
+        let (notes, rebuilding) = noted(Some(&log));
+        let said = format!("windows of type day begin empty: the scan log {} holds nothing of them yet", log.display());
+        assert_eq!((notes, rebuilding), (vec![said], false));
+
+        fs::write(&log, "{\"t\":1764064700000,\"server\":\"quake3://10.0.0.1:27960\",\"miss\":true}\n").unwrap();
+        let (notes, rebuilding) = noted(Some(&log));
+        assert_eq!((&*notes[0], rebuilding), ("windows of type day are being rebuilt from the scan log", true));
+    }
+
+    /// Plays a scan every two minutes: a line of the log each.
+    fn lines(minutes: std::ops::Range<i64>) -> String {
+        let line = |minute: i64| {
+            let (t_ms, points) = (1_764_064_800_000 + minute * 60_000, minute % 40);
+            format!(
+                "{{\"t\":{t_ms},\"server\":\"quake3://10.0.0.1:27960\",\"game\":\"baseq3\",\"map\":\"m\",\"slots\":8,\
+                 \"players\":[{{\"name\":\"ann\",\"points\":{points},\"ping\":9}}]}}\n"
+            )
+        };
+        minutes.step_by(2).map(line).collect()
+    }
+
+    /// The first rebuild is given up and cleaned up after while the second is at work.
+    #[test]
+    fn cleaning_up_after_a_rebuild_leaves_the_next_one_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("scans.jsonl");
+        fs::write(&log, lines(0..100)).unwrap();
+        let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+        let mut hot = Hot::open(&dir.path().join("state"), store, EngineSettings::default()).unwrap();
+        let place = Place { state_dir: dir.path().join("state"), log: Some(log), cache_bytes: 16 << 20 };
+        let left = rebuild_dir(&place.state_dir).join("of an earlier process");
+        fs::create_dir_all(&left).unwrap();
+        let mut rebuilder = Rebuilder::new(&place);
+        assert!(!left.exists());
+        let mut first: Option<PathBuf> = None;
+        for _ in 0..5 {
+            rebuilder.begin(&mut hot.engine, &place);
+            assert!(rebuilder.failed.is_none(), "{:?}", rebuilder.failed);
+            let running = rebuilder.running.as_ref().unwrap().dir.clone();
+            // Its cleanup is done, at the latest, when nothing is left of it.
+            let began = std::time::Instant::now();
+            while first.as_ref().is_some_and(|first| first.exists()) {
+                assert!(began.elapsed().as_secs() < 90, "the first directory is removed");
+                // As the daemon does; steps of the first are of no use any more.
+                _ = rebuilder.steps.1.try_recv();
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            assert!(part_path(&running, 0).exists() && running.join("log.jsonl").exists());
+            first = Some(running);
+        }
+    }
+
+    /// The unit lets the daemon write to the state directory, and to nothing beside it.
+    #[test]
+    fn rebuild_writes_only_inside_the_state_directory_and_is_no_part_of_the_state() {
+        let dir = tempfile::tempdir().unwrap();
+        let (log, state) = (dir.path().join("scans.jsonl"), dir.path().join("state"));
+        fs::write(&log, lines(0..100)).unwrap();
+        let names = |dir: &Path| {
+            let mut names: Vec<_> = fs::read_dir(dir).unwrap().map(|file| file.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+        let mut hot = Hot::open(&state, store, EngineSettings::default()).unwrap();
+        observe(&mut hot, &lines(0..100), |_, _| ());
+        hot.commit().unwrap();
+        let beside = names(dir.path());
+        let place = Place { state_dir: state.clone(), log: Some(log), cache_bytes: 16 << 20 };
+        let mut rebuilder = Rebuilder::new(&place);
+        rebuilder.begin(&mut hot.engine, &place);
+        let running = rebuilder.running.as_ref().expect("it has begun").dir.clone();
+        // All of the log is replayed when the thread asks for a part.
+        let (_, step) = rebuilder.steps.1.blocking_recv().unwrap();
+        assert!(matches!(step, Step::Part) && running.join("state/db").exists());
+        assert_eq!(names(dir.path()), beside);
+
+        // As a daemon leaves it that is killed now.
+        drop(hot);
+        let backup = dir.path().join("backup");
+        crate::store::backup_closed(&state, &backup, 16 << 20).unwrap();
+        assert!(running.exists() && !rebuild_dir(&backup).exists());
+        let opened = Hot::open(&backup, StoreSettings { create: false, ..store }, EngineSettings::default()).unwrap();
+        assert_eq!(opened.engine.now_ms(), 1_764_064_800_000 + 98 * 60_000);
+        let Running { thread, parts, .. } = rebuilder.running.take().unwrap();
+        drop(parts);
+        thread.join().unwrap();
+        Rebuilder::new(&place);
+        assert!(!rebuild_dir(&state).exists());
+    }
+
+    fn observe(hot: &mut Hot, lines: &str, mut each: impl FnMut(&ServerUrl, &Outcome)) {
+        for line in lines.lines() {
+            let (url, outcome) = scan_log::parse(line).unwrap();
+            each(&url, &outcome);
+            hot.handle(Event::Observed { url, outcome }).unwrap();
+        }
+    }
+
+    /// A rebuild begins while the file before the running one is packed, and that ends
+    /// before it is read.
+    #[test]
+    fn a_file_that_is_packed_right_now_is_not_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("scans.jsonl");
+        let named = |end: &str| PathBuf::from(format!("{}.{end}", log.display()));
+        let zst = |text: String| zstd::encode_all(text.as_bytes(), 3).unwrap();
+        fs::write(named("2.zst"), zst(lines(0..100))).unwrap();
+        fs::write(named("1.packing"), lines(100..200)).unwrap();
+        fs::write(&log, lines(200..300)).unwrap();
+        let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+        let mut hot = Hot::open(&dir.path().join("state"), store, EngineSettings::default()).unwrap();
+        observe(&mut hot, &lines(0..300), |_, _| ());
+        hot.commit().unwrap();
+        let all_time = WindowSpec { kind: WindowType::ALL_TIME, shape: Shape::AllTime, keep: 0 };
+        let windows = Windows::new(Calendar::default(), [all_time]).unwrap();
+        hot.engine.reload(EngineSettings { windows, ..EngineSettings::default() });
+        prepare(&mut hot.engine, Some(&log));
+        hot.commit().unwrap();
+
+        let place = Place { state_dir: dir.path().join("state"), log: Some(log.clone()), cache_bytes: 16 << 20 };
+        let mut rebuilder = Rebuilder::new(&place);
+        rebuilder.begin(&mut hot.engine, &place);
+        fs::write(named("1.zst"), zst(lines(100..200))).unwrap();
+        fs::remove_file(named("1.packing")).unwrap();
+        while !rebuilder.waits() {
+            let step = rebuilder.steps.1.blocking_recv().unwrap();
+            rebuilder.take(step);
+        }
+        // What is scanned meanwhile takes several steps, too.
+        observe(&mut hot, &lines(300..1_500), |url, outcome| rebuilder.add(url, outcome));
+        hot.commit().unwrap();
+        while !rebuilder.take_over(&mut hot).unwrap() {
+            hot.commit().unwrap();
+        }
+        observe(&mut hot, &lines(1_500..1_540), |_, _| ());
+        let gone = lines(1_540..1_541).replace("ann", "bob");
+        observe(&mut hot, &gone, |_, _| ());
+        hot.commit().unwrap();
+        let key = |window| RowKey { window, server: ServerKey(1), player: PlayerKey(1) };
+        let week = Calendar::default().week(1_764_064_800_000);
+        let of_week = hot.store.row(key(week.into())).unwrap().unwrap();
+        let of_all = hot.store.row(key(WindowKey { kind: WindowType::ALL_TIME, index: 0 })).unwrap();
+        assert_eq!(of_all, Some(of_week));
+    }
+}

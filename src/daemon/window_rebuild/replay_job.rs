@@ -1,0 +1,136 @@
+//! The thread of a rebuild: it replays what was recorded into a state of its own,
+//! from the files of the log, then part by part what is recorded meanwhile, until
+//! little of that is left.
+
+use std::fs::{
+    File, {self},
+};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context;
+
+use crate::engine::{EngineSettings, Outcome};
+use crate::model::ServerUrl;
+use crate::scan_log::{
+    LogLines, Salvage, {self},
+};
+use crate::state::{Hot, LogFeed};
+use crate::store::StoreSettings;
+
+/// With fewer scans left the thread has caught up.
+const LINES_LEFT: u64 = 1_000;
+
+/// How often a packed file is looked for before it is taken for removed.
+const LOOKS: usize = 3;
+
+/// Some of what was recorded, whole lines.
+pub(in crate::daemon::window_rebuild) struct Part {
+    pub(in crate::daemon::window_rebuild) path: PathBuf,
+    pub(in crate::daemon::window_rebuild) lines: u64,
+}
+
+/// What the thread is given.
+pub(in crate::daemon::window_rebuild) struct Job {
+    pub(in crate::daemon::window_rebuild) dir: PathBuf,
+    pub(in crate::daemon::window_rebuild) store: StoreSettings,
+    pub(in crate::daemon::window_rebuild) settings: EngineSettings,
+    pub(in crate::daemon::window_rebuild) tags: Vec<(ServerUrl, Vec<String>)>,
+    pub(in crate::daemon::window_rebuild) from_ms: i64,
+    pub(in crate::daemon::window_rebuild) log: PathBuf,
+    /// Files are told by their numbers: a rotation renames them.
+    pub(in crate::daemon::window_rebuild) packed: Vec<u64>,
+    /// Closed and not yet packed, if one was. Packing removes it, but it is open.
+    pub(in crate::daemon::window_rebuild) closed: Option<File>,
+    pub(in crate::daemon::window_rebuild) over: Arc<AtomicBool>,
+}
+
+impl Job {
+    pub(in crate::daemon::window_rebuild) fn run(
+        &mut self,
+        next_part: &mut dyn FnMut() -> Option<Part>,
+    ) -> anyhow::Result<Hot> {
+        let mut hot = Hot::open(&self.dir.join("state"), self.store, self.settings.clone())?;
+        for (url, tags) in &self.tags {
+            hot.engine.add_server(url.clone(), tags.clone(), 0)?;
+        }
+        for &number in self.packed_from() {
+            // One that is not kept any more holds nothing that can be had.
+            let Some(lines) = open_packed(&self.log, number)? else { continue };
+            replay(&mut hot, lines, self.from_ms, &self.over)?;
+        }
+        if let Some(closed) = self.closed.take() {
+            replay(&mut hot, scan_log::of_file(&scan_log::closed_file(&self.log), closed)?, self.from_ms, &self.over)?;
+        }
+        replay(&mut hot, scan_log::open(&self.dir.join("log.jsonl"))?, self.from_ms, &self.over)?;
+        loop {
+            hot.commit()?;
+            let part = next_part().context("the daemon is stopping")?;
+            replay(&mut hot, scan_log::open(&part.path)?, self.from_ms, &self.over)?;
+            _ = fs::remove_file(&part.path);
+            if part.lines < LINES_LEFT {
+                hot.commit()?;
+                return Ok(hot);
+            }
+        }
+    }
+
+    /// The packed files that may hold something of `from_ms` or later.
+    fn packed_from(&self) -> &[u64] {
+        let begins_before = |number: &u64| {
+            let lines = open_packed(&self.log, *number).ok().flatten();
+            let first = lines.and_then(|mut lines| lines.find_map(Result::ok));
+            first.is_some_and(|(_, outcome)| outcome.t_ms() <= self.from_ms)
+        };
+        &self.packed[self.packed.iter().rposition(begins_before).unwrap_or(0)..]
+    }
+}
+
+/// Opens the packed file with a number of the file system, whatever its name is
+/// by now.
+fn open_packed(log: &Path, number: u64) -> anyhow::Result<Option<LogLines>> {
+    // One that was renamed under our eyes has a larger number the next time.
+    for path in (0..LOOKS).flat_map(|_| scan_log::packed_files(log)) {
+        let Ok(file) = File::open(&path) else { continue };
+        if file.metadata()?.ino() == number {
+            return Ok(Some(scan_log::of_file(&path, file)?));
+        }
+    }
+    Ok(None)
+}
+
+/// Brings in the lines from a moment on.
+fn replay(hot: &mut Hot, lines: LogLines, from_ms: i64, over: &AtomicBool) -> anyhow::Result<()> {
+    let mut feed = LogFeed::beside();
+    let mut lines = lines.salvage();
+    while let Some((url, outcome)) = next_outcome(&mut lines, from_ms)? {
+        feed.take(hot, url, outcome)?;
+        if feed.is_at_look() {
+            anyhow::ensure!(!over.load(Ordering::Relaxed), "it was given up");
+        }
+    }
+    Ok(())
+}
+
+/// Lines of a log that can be read.
+pub(in crate::daemon::window_rebuild) type Lines = Salvage<(ServerUrl, Outcome)>;
+
+/// The next line that is of a moment or later. Lines that cannot be read are skipped,
+/// since the others still tell what can be told, and are reported at the end.
+pub(in crate::daemon::window_rebuild) fn next_outcome(
+    lines: &mut Lines,
+    from_ms: i64,
+) -> Result<Option<(ServerUrl, Outcome)>, scan_log::LogError> {
+    for line in &mut *lines {
+        match line? {
+            (_, outcome) if outcome.t_ms() < from_ms => {}
+            line => return Ok(Some(line)),
+        }
+    }
+    for sentence in lines.damage().sentences() {
+        tracing::warn!("rebuild of windows: {sentence}");
+    }
+    Ok(None)
+}

@@ -1,0 +1,297 @@
+//! Making the boards of a window from its rows, away from the engine.
+//!
+//! Two passes over what the store holds, each in parts that the caller's
+//! [`Workers`] take one after the other: over the players, for their ratings and for who has rows
+//! on several servers; then over the rows. Then the boards are put in order, again
+//! several at a time. At 10 million rows that takes 32 bytes a place, 400 a
+//! player with rows on several servers of a group, and 40 a rated player of a group
+//! where rating and rows together order a board, beside what is made.
+
+use std::borrow::Cow;
+use std::sync::Mutex;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::board::Place;
+use crate::board::tree::Set;
+use crate::engine::boards::cache::{Boards, Group, Rules, WindowBoards};
+use crate::model::row::{PlayerWindow, Ranking, Rating, WeekRow};
+use crate::model::{GameKey, PlayerKey, ServerKey, TagKey, WindowKey};
+
+/// Parts of a pass: more than there are cores, so that none waits long for the last.
+const PARTS: u32 = 64;
+
+/// Who does the parts of a work, several at a time: threads are the caller's.
+pub trait Workers {
+    /// Calls `work` once with each number below `parts`, in any order.
+    fn all(&self, parts: u32, work: &(dyn Fn(u32) + Sync));
+}
+
+/// What a window holds, read while others write.
+pub trait WindowSource: Sync {
+    type Error: Send;
+
+    /// Players with keys in a range, in order of key.
+    fn each_player(
+        &self,
+        window: WindowKey,
+        players: std::ops::Range<u32>,
+        each: &mut dyn FnMut(PlayerKey, PlayerWindow),
+    ) -> Result<(), Self::Error>;
+
+    /// Rows of servers with keys in a range, in order of server, then player.
+    fn each_row(
+        &self,
+        window: WindowKey,
+        servers: std::ops::Range<u32>,
+        each: &mut dyn FnMut(ServerKey, PlayerKey, WeekRow),
+    ) -> Result<(), Self::Error>;
+}
+
+/// What is needed to make the boards of a window.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub(in crate::engine) window: WindowKey,
+    pub(in crate::engine) rules: Rules,
+    /// By server key: no part of any group.
+    pub(in crate::engine) left_out: Vec<bool>,
+    pub(in crate::engine) tags: FxHashMap<ServerKey, Vec<TagKey>>,
+    /// The next player's key.
+    pub(in crate::engine) players_end: u32,
+}
+
+type Places = FxHashMap<Group, [Pieces; 5]>;
+
+/// Places in pieces of one size: a list of millions that doubles when it is full
+/// is copied, and has the system clear twice the memory.
+#[derive(Default)]
+struct Pieces(Vec<Vec<Place>>);
+
+impl Pieces {
+    const LEN: usize = 16_384;
+
+    fn push(&mut self, place: Place) {
+        if self.0.last().is_none_or(|piece| piece.len() == Pieces::LEN) {
+            // The first grows: most groups of a part are small.
+            let room = if self.0.is_empty() { 0 } else { Pieces::LEN };
+            self.0.push(Vec::with_capacity(room));
+        }
+        self.0.last_mut().expect("was pushed").push(place);
+    }
+}
+
+/// What a part of the players tells.
+#[derive(Default)]
+struct Known {
+    /// By player, from the first of the part on: [`ABSENT`], or the game, with
+    /// [`SEVERAL`].
+    games: Vec<u32>,
+    /// Who has rows on several servers of a tag.
+    several: Vec<(TagKey, PlayerKey)>,
+    rated: Places,
+    /// In groups whose boards are ordered by rating and row together.
+    ratings: Vec<((Group, PlayerKey), Rating)>,
+}
+
+/// No row of the player counts.
+const ABSENT: u32 = u32::MAX;
+/// He has rows on several servers of the game.
+const SEVERAL: u32 = 1 << 31;
+
+/// What the players have told, for whoever reads the rows.
+#[derive(Default)]
+struct Players {
+    /// See [`Known`].
+    games: Vec<u32>,
+    several: FxHashSet<(TagKey, PlayerKey)>,
+    ratings: FxHashMap<(Group, PlayerKey), Rating>,
+}
+
+/// What a part of the rows tells.
+#[derive(Default)]
+struct Read {
+    places: Places,
+    /// Rows of players on several servers, as far as they came together here.
+    gathered: FxHashMap<(Group, PlayerKey), WeekRow>,
+}
+
+impl Plan {
+    pub fn window(&self) -> WindowKey {
+        self.window
+    }
+
+    pub fn build<S: WindowSource>(&self, source: &S, workers: &dyn Workers) -> Result<WindowBoards, S::Error> {
+        let mut all: FxHashMap<Group, [Vec<Vec<Place>>; 5]> = FxHashMap::default();
+        let mut add = |places: Places| {
+            for (group, places) in places {
+                let of_group = all.entry(group).or_default();
+                of_group.iter_mut().zip(places).for_each(|(all, some)| all.extend(some.0));
+            }
+        };
+
+        let mut players = Players { games: Vec::with_capacity(self.players_end as usize), ..Players::default() };
+        for known in in_parts(workers, |part| self.read_players(source, part_of(part, self.players_end)))? {
+            players.games.extend(known.games);
+            players.several.extend(known.several);
+            players.ratings.extend(known.ratings);
+            add(known.rated);
+        }
+
+        let servers_end = self.left_out.len() as u32;
+        let mut gathered: FxHashMap<(Group, PlayerKey), WeekRow> = FxHashMap::default();
+        for read in in_parts(workers, |part| self.read_rows(source, part_of(part, servers_end), &players))? {
+            add(read.places);
+            for (key, row) in read.gathered {
+                gathered.entry(key).and_modify(|sum| sum.merge(&row)).or_insert(row);
+            }
+        }
+        let mut places = Places::default();
+        gathered.drain().for_each(|((group, player), row)| self.add_row(&mut places, &players, group, player, &row));
+        add(places);
+        drop((gathered, players));
+
+        let mut jobs = Vec::new();
+        for (group, places) in all {
+            jobs.extend(Ranking::ALL.into_iter().zip(places).map(|(ranking, places)| (group, ranking, places)));
+        }
+        Ok(self.order(jobs, workers))
+    }
+
+    fn read_players<S: WindowSource>(&self, source: &S, players: std::ops::Range<u32>) -> Result<Known, S::Error> {
+        let first = players.start;
+        let mut known = Known { games: vec![ABSENT; players.len()], ..Known::default() };
+        let mut counts: Vec<(Group, u32)> = Vec::new();
+        source.each_player(self.window, players, &mut |player, of_player| {
+            counts.clear();
+            for &server in of_player.servers.iter().filter(|server| self.counts(**server)) {
+                for group in self.groups(of_player.game, server) {
+                    match counts.iter_mut().find(|(g, _)| *g == group) {
+                        Some((_, n)) => *n += 1,
+                        None => counts.push((group, 1)),
+                    }
+                }
+            }
+            for &(group, servers) in &counts {
+                if let Some(rating) = of_player.rating(group.tag()) {
+                    self.add_rating(&mut known, group, player, rating);
+                }
+                match group.tag() {
+                    Some(tag) if servers > 1 => known.several.push((tag, player)),
+                    Some(_) => {}
+                    None => {
+                        known.games[(player.0 - first) as usize] =
+                            of_player.game.0 | if servers > 1 { SEVERAL } else { 0 };
+                    }
+                }
+            }
+        })?;
+        Ok(known)
+    }
+
+    fn read_rows<S: WindowSource>(
+        &self,
+        source: &S,
+        servers: std::ops::Range<u32>,
+        players: &Players,
+    ) -> Result<Read, S::Error> {
+        let mut read = Read::default();
+        source.each_row(self.window, servers, &mut |server, player, row| {
+            let of_player = players.games.get(player.0 as usize).copied().unwrap_or(ABSENT);
+            if of_player == ABSENT || !self.counts(server) {
+                return;
+            }
+            for group in self.groups(GameKey(of_player & !SEVERAL), server) {
+                let gathers = match group.tag() {
+                    None => of_player & SEVERAL != 0,
+                    Some(tag) => players.several.contains(&(tag, player)),
+                };
+                if gathers {
+                    let sum = read.gathered.entry((group, player));
+                    sum.and_modify(|sum| sum.merge(&row)).or_insert_with(|| row.clone());
+                } else {
+                    self.add_row(&mut read.places, players, group, player, &row);
+                }
+            }
+        })?;
+        Ok(read)
+    }
+
+    fn order(&self, jobs: Vec<(Group, Ranking, Vec<Vec<Place>>)>, workers: &dyn Workers) -> WindowBoards {
+        let mut made = WindowBoards::empty(self.window, self.rules.clone());
+        let ordered = Mutex::new(Vec::with_capacity(jobs.len()));
+        let count = jobs.len() as u32;
+        let jobs = Mutex::new(jobs);
+        workers.all(count, &|_| {
+            let job = jobs.lock().expect("nobody panics with it").pop();
+            let (group, ranking, places) = job.expect("one for each call");
+            let empty = self.rules.empty(self.window, group, ranking);
+            let set = Set::build_of_players(empty.direction(), empty.generation(), places);
+            ordered.lock().expect("nobody panics with it").push((group, ranking, set));
+        });
+        for (group, ranking, set) in ordered.into_inner().expect("nobody panics with it") {
+            let Boards(sets) = made.boards_mut(group);
+            sets[ranking as usize] = set;
+        }
+        made
+    }
+
+    /// A place by the rating; where that takes the row, too, only the rating.
+    fn add_rating(&self, known: &mut Known, group: Group, player: PlayerKey, rating: Rating) {
+        let orders = self.rules.orders(group);
+        if orders.joins_rating() {
+            known.ratings.push(((group, player), rating));
+            return;
+        }
+        let mut row = WeekRow::new(0, 0.0);
+        row.set_rating(rating);
+        if let Some(place) = orders.place(player, &row, Ranking::Elo) {
+            known.rated.entry(group).or_default()[Ranking::Elo as usize].push(place);
+        }
+    }
+
+    /// Places by all rankings but the rating, which rows do not tell; by that, too,
+    /// where it takes the row to order by it.
+    fn add_row(&self, places: &mut Places, players: &Players, group: Group, player: PlayerKey, row: &WeekRow) {
+        let orders = self.rules.orders(group);
+        let joins = orders.joins_rating();
+        let mut row = Cow::Borrowed(row);
+        if joins {
+            // A row has the rating of its server, not that of the group.
+            let rating = players.ratings.get(&(group, player)).copied();
+            row.to_mut().set_rating(rating.unwrap_or(Rating::UNRATED));
+        }
+        let of_group = places.entry(group).or_default();
+        for ranking in Ranking::ALL.into_iter().filter(|ranking| *ranking != Ranking::Elo || joins) {
+            if let Some(place) = orders.place(player, &row, ranking) {
+                of_group[ranking as usize].push(place);
+            }
+        }
+    }
+
+    fn counts(&self, server: ServerKey) -> bool {
+        !self.left_out.get(server.0 as usize).copied().unwrap_or(true)
+    }
+
+    fn groups(&self, game: GameKey, server: ServerKey) -> impl Iterator<Item = Group> {
+        let tags = self.tags.get(&server).into_iter().flatten();
+        std::iter::once(Group::Game(game)).chain(tags.map(|tag| Group::Tag(*tag)))
+    }
+}
+
+/// The keys of one part of those below `end`.
+fn part_of(part: u32, end: u32) -> std::ops::Range<u32> {
+    let at = |part: u32| (u64::from(end) * u64::from(part) / u64::from(PARTS)) as u32;
+    at(part)..at(part + 1)
+}
+
+/// Does all parts, several at a time. The results are in order of part.
+fn in_parts<T: Send, E: Send>(workers: &dyn Workers, work: impl Fn(u32) -> Result<T, E> + Sync) -> Result<Vec<T>, E> {
+    let done = Mutex::new(Vec::with_capacity(PARTS as usize));
+    workers.all(PARTS, &|part| {
+        let result = work(part);
+        done.lock().expect("nobody panics with it").push((part, result));
+    });
+    let mut done = done.into_inner().expect("nobody panics with it");
+    done.sort_unstable_by_key(|(part, _)| *part);
+    done.into_iter().map(|(_, result)| result).collect()
+}

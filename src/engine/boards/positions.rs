@@ -1,0 +1,228 @@
+//! Positions of a server's rows in some rankings, in steps of any size: rows come
+//! some at a time, and are put in order some at a time.
+//!
+//! A server has some hundreds of rows a week; one that invents its players has
+//! millions. So each portion is put in order when it is read, as a run, and then
+//! the next place of all is the best that any run begins with: no step takes more
+//! than its share, and nothing of that size is ever copied to grow.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+
+use crate::board::order::{Orders, PlaceKey};
+use crate::model::PlayerKey;
+use crate::model::row::{Ranking, WeekRow};
+
+#[derive(Debug)]
+pub(in crate::engine) struct Positions<const N: usize> {
+    orders: Orders,
+    rankings: [Ranking; N],
+    /// The number of a row stands for its player: rows come in order of player key.
+    runs: [Runs<PlaceKey>; N],
+    /// By number of row; 0: absent.
+    positions: Pieces<[u32; N]>,
+    /// The ranking that is being put in order, and its next position.
+    at: usize,
+    next: u32,
+}
+
+impl<const N: usize> Positions<N> {
+    /// Of a server whose boards are ordered so.
+    pub(in crate::engine) fn new(orders: Orders, rankings: [Ranking; N]) -> Positions<N> {
+        let runs = std::array::from_fn(|_| Runs::default());
+        Positions { orders, rankings, runs, positions: Pieces::default(), at: 0, next: 1 }
+    }
+
+    /// Brings in the next rows, in order of player key.
+    pub(in crate::engine) fn read(&mut self, rows: &[(PlayerKey, WeekRow)]) {
+        let first = self.positions.len() as u32;
+        for (runs, ranking) in self.runs.iter_mut().zip(self.rankings) {
+            let numbered = (first..).zip(rows);
+            let key = |(number, (_, row)): (u32, &(PlayerKey, WeekRow))| {
+                let place = self.orders.place(PlayerKey(number), row, ranking)?;
+                Some(self.orders.key(ranking, &place))
+            };
+            runs.push(numbered.filter_map(key).collect());
+        }
+        rows.iter().for_each(|_| self.positions.push([0; N]));
+    }
+
+    /// Once all rows are read: gives at most so many positions. Returns how many it
+    /// was; fewer than asked for: there are no more.
+    pub(in crate::engine) fn give(&mut self, most: usize) -> usize {
+        let mut given = 0;
+        while given < most && self.at < N {
+            match self.runs[self.at].next() {
+                Some((.., number)) => {
+                    self.positions.get_mut(number.0 as usize)[self.at] = self.next;
+                    self.next += 1;
+                    given += 1;
+                }
+                None => {
+                    self.runs[self.at] = Runs::default();
+                    (self.at, self.next) = (self.at + 1, 1);
+                }
+            }
+        }
+        given
+    }
+
+    /// Whether every row that was read has its positions.
+    pub(in crate::engine) fn are_given(&self) -> bool {
+        self.at == N
+    }
+
+    /// Of the row with that number, in the order of the rankings; `None`: absent.
+    pub(in crate::engine) fn of(&self, number: usize) -> [Option<u32>; N] {
+        self.positions.get(number).map(|position| (position > 0).then_some(position))
+    }
+}
+
+/// Values in order, of portions that are put in order one by one.
+#[derive(Debug)]
+struct Runs<T> {
+    runs: Vec<Vec<T>>,
+    /// The next of each run that has one, with the run and the index of it.
+    heads: BinaryHeap<Reverse<(T, u32, u32)>>,
+}
+
+impl<T: Ord> Default for Runs<T> {
+    fn default() -> Runs<T> {
+        Runs { runs: Vec::new(), heads: BinaryHeap::new() }
+    }
+}
+
+impl<T: Ord + Copy> Runs<T> {
+    fn push(&mut self, mut run: Vec<T>) {
+        run.sort_unstable();
+        run.shrink_to_fit();
+        if let Some(&first) = run.first() {
+            self.heads.push(Reverse((first, self.runs.len() as u32, 0)));
+            self.runs.push(run);
+        }
+    }
+
+    fn next(&mut self) -> Option<T> {
+        let mut head = self.heads.peek_mut()?;
+        let Reverse((value, run, index)) = *head;
+        match self.runs[run as usize].get(index as usize + 1) {
+            Some(&next) => *head = Reverse((next, run, index + 1)),
+            None => {
+                PeekMut::pop(head);
+                self.runs[run as usize] = Vec::new();
+            }
+        }
+        Some(value)
+    }
+}
+
+/// A list that grows without being copied.
+#[derive(Debug)]
+pub(in crate::engine) struct Pieces<T>(Vec<Vec<T>>);
+
+/// Some 100 kB of what is kept of a row.
+const PIECE: usize = 2_048;
+
+impl<T> Default for Pieces<T> {
+    fn default() -> Pieces<T> {
+        Pieces(Vec::new())
+    }
+}
+
+impl<T> Pieces<T> {
+    pub(in crate::engine) fn push(&mut self, value: T) {
+        if self.0.last().is_none_or(|piece| piece.len() == PIECE) {
+            // A server of a few rows should not take as much as one of many.
+            self.0.push(if self.0.is_empty() { Vec::new() } else { Vec::with_capacity(PIECE) });
+        }
+        self.0.last_mut().expect("just pushed").push(value);
+    }
+
+    pub(in crate::engine) fn len(&self) -> usize {
+        self.0.last().map_or(0, |last| (self.0.len() - 1) * PIECE + last.len())
+    }
+
+    pub(in crate::engine) fn get(&self, at: usize) -> T
+    where
+        T: Copy,
+    {
+        self.0[at / PIECE][at % PIECE]
+    }
+
+    /// Of values in order: how many a condition holds for, which are the first.
+    pub(in crate::engine) fn partition_point(&self, holds: impl Fn(&T) -> bool) -> usize {
+        let full = self.0.partition_point(|piece| piece.last().is_some_and(&holds));
+        let beyond = self.0.get(full).map_or(0, |piece| piece.partition_point(&holds));
+        self.len().min(full * PIECE + beyond)
+    }
+
+    fn get_mut(&mut self, at: usize) -> &mut T {
+        &mut self.0[at / PIECE][at % PIECE]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows with many ties, and some that are absent from rankings.
+    fn rows(n: u32) -> Vec<(PlayerKey, WeekRow)> {
+        let mut seed = 5_u64;
+        let mut below = |most: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % most
+        };
+        let mut row = |n: u32| {
+            let mut row = WeekRow::new(below(3) as i64, 1000.0 + below(5) as f64);
+            (row.elo_rounds, row.elo_at, row.points) = (below(2) as u32, below(3) as i64, below(9) as i64 - 3);
+            row.has_points = below(4) > 0;
+            row.clq1_segments.offer(below(20), below(3) as i64);
+            row.clq2_games.offer(below(4), below(3) as i64);
+            (PlayerKey(n * 3), row)
+        };
+        (1..=n).map(&mut row).collect()
+    }
+
+    #[test]
+    fn in_steps_as_at_once() {
+        let rows = rows(PIECE as u32 + 900);
+        let low = ["clq1", "elo"].map(|text| text.parse().unwrap());
+        let orders = Orders::of_scope(&low, &["clq2 elo".parse().unwrap()], None);
+        let want = orders.positions(&rows);
+        for (portion, step) in [(1, 7), (17, 1), (1_000, 1_000), (rows.len(), usize::MAX)] {
+            let mut positions = Positions::new(orders, Ranking::ALL);
+            rows.chunks(portion).for_each(|rows| positions.read(rows));
+            let mut steps = 0;
+            while !positions.are_given() {
+                assert!(positions.give(step) <= step);
+                steps += 1;
+            }
+            let given = want.iter().flatten().flatten().count();
+            assert!(steps >= given / step, "{steps} steps of {step} for {given} positions");
+            let got: Vec<_> = (0..positions.positions.len()).map(|number| positions.of(number)).collect();
+            assert_eq!(got, want, "portions of {portion}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_pieces_is_a_list() {
+        for n in [0, 1, PIECE, PIECE + 1, 3 * PIECE] {
+            let mut pieces = Pieces::default();
+            (0..n).for_each(|value| pieces.push(2 * value));
+            assert_eq!(pieces.len(), n);
+            for value in [0, 1, n, 2 * n, 2 * PIECE, 2 * PIECE + 1] {
+                assert_eq!(pieces.partition_point(|kept| *kept < value), n.min(value.div_ceil(2)), "{value} of {n}");
+            }
+            assert!((0..n).all(|at| pieces.get(at) == 2 * at));
+        }
+    }
+
+    #[test]
+    fn of_no_rows_there_are_no_positions() {
+        let mut positions = Positions::new(Orders::default(), Ranking::WITH_BEST);
+        positions.read(&[]);
+        assert!(!positions.are_given());
+        assert_eq!((positions.give(1), positions.are_given()), (0, true));
+    }
+}

@@ -1,0 +1,336 @@
+//! Boards for readers: which board is meant, what is asked of it, and names to
+//! the keys of the answer.
+//!
+//! Where the boards of a scope and window come from is told in one place,
+//! [`Engine::sets`]. The board of a server, of a few hundred players, is built
+//! from its rows for each question; those of games and tags are on the `shelf`.
+
+use std::borrow::Cow;
+use std::hash::Hasher;
+
+use siphasher::sip::SipHasher24;
+
+use crate::board::order::{Order, Orders};
+use crate::board::query::{
+    AskError, Found, {self},
+};
+use crate::board::score_unit::CLQ1_PER_POINT_PER_SECOND;
+use crate::board::tree::{Direction, Set};
+use crate::board::{Place, fusion, window};
+use crate::engine::boards::cache::generation;
+use crate::engine::boards::query_context::{Asking, standing_view};
+use crate::engine::{Engine, Group, Source, ViewError};
+use crate::model::scope::ScopeName;
+use crate::model::view::board::{
+    BoardHead, BoardName, BoardQuestion, BoardRow, BoardsName, FusedHead, FusedQuestion, FusedRanking, FusedView,
+    OrderView, PageView, PlayerName, RangeView, RankingWeight, StandingsView, WindowListed, WindowPhase, WindowView,
+};
+use crate::model::{PlayerKey, Ranking, ServerKey, TagKey, WindowKey};
+use crate::nearest::nearest;
+use crate::rank::clq1;
+
+const _: () = assert!(CLQ1_PER_POINT_PER_SECOND == clq1::SCORE_PER_POINT_PER_SECOND);
+
+/// The boards of one scope in one window, one for each ranking asked.
+struct Sets<'e> {
+    window: WindowView,
+    orders: Orders,
+    sets: Vec<Cow<'e, Set>>,
+}
+
+/// The type of windows that is asked of where none is named.
+const WEEK: &str = "week";
+
+/// The answer to a question to one board.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BoardAnswer {
+    pub head: BoardHead,
+    pub rows: Vec<BoardRow>,
+}
+
+impl Engine {
+    /// A board, and what stands above every answer of it.
+    pub fn board<S: Source>(
+        &self,
+        source: &S,
+        name: &BoardName,
+    ) -> Result<(BoardHead, Cow<'_, Set>), ViewError<S::Error>> {
+        let Sets { window, orders, mut sets } = self.sets(source, &name.boards(), &[name.ranking])?;
+        let order = orders.order(name.ranking);
+        let set = sets.pop().expect("a board for each ranking");
+        let head = BoardHead {
+            scope: name.scope.clone(),
+            window,
+            ranking: name.ranking,
+            order: order_view(order),
+            size: set.len().into(),
+            range: None,
+            page: None,
+        };
+        Ok((head, set))
+    }
+
+    /// Asks a board.
+    pub fn ask_board<S: Source>(
+        &self,
+        source: &S,
+        name: &BoardName,
+        asked: &BoardQuestion,
+    ) -> Result<BoardAnswer, ViewError<S::Error>> {
+        let (mut head, set) = self.board(source, name)?;
+        let asking = Asking { engine: self, source, scope: &name.scope, ranking: name.ranking, sets: &[set] };
+        // Who is asked for in a list may be unknown; nobody else may.
+        let players = match asked {
+            BoardQuestion::Positions { players } => asking.players(players)?,
+            BoardQuestion::Around { player, .. } | BoardQuestion::Standing { player } => {
+                vec![Some(asking.known_player(player)?)]
+            }
+            _ => Vec::new(),
+        };
+        let question = asking.question(asked, &players)?;
+        let answer = query::ask(&asking.sets[0], &question).map_err(|error| match error {
+            AskError::Absent(_) => asking.not_on_board(asked, &head),
+            AskError::Stale(stale) => ViewError::Stale(stale),
+        })?;
+        let mut rows = Vec::new();
+        match answer.found {
+            Found::Size => (),
+            Found::Places(places) => asking.places(&places, &mut rows)?,
+            Found::Range { first, count, places } => {
+                head.range = Some(RangeView { first: first.into(), count: count.into() });
+                asking.places(&places, &mut rows)?;
+            }
+            Found::Page { places, moved, start, end } => {
+                head.page = Some(PageView { moved, before: start.to_string(), after: end.to_string() });
+                asking.places(&places, &mut rows)?;
+            }
+            Found::Count { first, count } => {
+                head.range = Some(RangeView { first: first.into(), count: count.into() });
+            }
+            Found::Position(positions) => rows.push(asking.position_for(asked, positions)),
+            Found::Standing(standing) => {
+                rows.push(BoardRow::Standing(standing_view(name.ranking, &asking.sets[0], standing)));
+            }
+            Found::Positions(found) => asking.positions(asked, &players, found, &mut rows)?,
+        }
+        Ok(BoardAnswer { head, rows })
+    }
+
+    /// Where one player stands on the boards of several rankings.
+    pub fn standings<S: Source>(
+        &self,
+        source: &S,
+        name: &BoardsName,
+        rankings: &[Ranking],
+        player: &PlayerName,
+    ) -> Result<StandingsView, ViewError<S::Error>> {
+        let Sets { window, sets, .. } = self.sets(source, name, rankings)?;
+        let asking = Asking { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1, sets: &sets };
+        let player = asking.known_player(player)?;
+        let (shown_name, display) = self.player_names(source, player)?;
+        let boards = rankings.iter().zip(&sets);
+        Ok(StandingsView {
+            scope: name.scope.clone(),
+            window,
+            player: player.0,
+            name: shown_name,
+            display,
+            standings: boards.map(|(&ranking, set)| standing_view(ranking, set, set.standing(player))).collect(),
+        })
+    }
+
+    /// One list of several rankings (see [`fusion`]); `k` as [`fusion::K_DEFAULT`]
+    /// where none is given. Weights are above 0, `k` is not below it.
+    pub fn fused<S: Source>(
+        &self,
+        source: &S,
+        name: &BoardsName,
+        rankings: &[RankingWeight],
+        k: Option<f64>,
+        asked: &FusedQuestion,
+    ) -> Result<(FusedHead, Vec<FusedView>), ViewError<S::Error>> {
+        let k = k.unwrap_or(fusion::K_DEFAULT);
+        let names: Vec<Ranking> = rankings.iter().map(|weighed| weighed.ranking).collect();
+        let Sets { window, sets, .. } = self.sets(source, name, &names)?;
+        let boards: Vec<fusion::Weighed> =
+            rankings.iter().zip(&sets).map(|(r, set)| fusion::Weighed { set, weight: r.weight }).collect();
+        let (list, first) = match asked {
+            FusedQuestion::Top { count } => (fusion::top(&boards, k, *count as usize), Some(1)),
+            FusedQuestion::Players { players } => {
+                let asking = Asking { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1, sets: &sets };
+                let players: Result<Vec<PlayerKey>, _> = players.iter().map(|p| asking.known_player(p)).collect();
+                (fusion::of(&boards, k, &players?), None)
+            }
+        };
+        let mut views = Vec::with_capacity(list.len());
+        for (fused, n) in list.into_iter().zip(0..) {
+            let (shown_name, display) = self.player_names(source, fused.player)?;
+            let on = names.iter().zip(&fused.positions);
+            views.push(FusedView {
+                position: first.map(|first: u64| first + n),
+                player: fused.player.0,
+                name: shown_name,
+                display,
+                score: fused.score,
+                positions: on.filter_map(|(&ranking, &position)| Some((ranking, position?))).collect(),
+            });
+        }
+        let of = rankings.iter().zip(&sets);
+        let rankings =
+            of.map(|(r, set)| FusedRanking { ranking: r.ranking, weight: r.weight, size: set.len().into() }).collect();
+        Ok((FusedHead { scope: name.scope.clone(), window, k, rankings }, views))
+    }
+
+    /// The boards of a scope and window, one for each ranking asked, in order:
+    /// the one place that knows where they come from.
+    fn sets<S: Source>(
+        &self,
+        source: &S,
+        name: &BoardsName,
+        rankings: &[Ranking],
+    ) -> Result<Sets<'_>, ViewError<S::Error>> {
+        let key = self.window_asked(name)?;
+        let window = self.window_view(key);
+        let group = match &name.scope {
+            ScopeName::Server(url) => {
+                let (server, _) = self.find(url)?;
+                let rows = self.rows_counted(source, key, server)?;
+                let orders = self.orders_of(server);
+                let board = |&ranking: &Ranking| {
+                    let order = orders.order(ranking);
+                    let places: Vec<Place> =
+                        rows.iter().filter_map(|(player, row)| orders.place(*player, row, ranking)).collect();
+                    let generation = generation(key, server, ranking, order);
+                    let version = version(&places);
+                    Cow::Owned(Set::build_of_players(order.direction, generation, vec![places]).at_version(version))
+                };
+                let sets = rankings.iter().map(board).collect();
+                return Ok(Sets { window, orders, sets });
+            }
+            ScopeName::Game(game) => Group::Game(self.game_known(game)?),
+            ScopeName::Tag(tag) => {
+                Group::Tag(TagKey(self.books.tags.find(tag).ok_or_else(|| ViewError::UnknownTag {
+                    tag: tag.clone(),
+                    nearest: nearest(tag, self.books.tags.names()).map(str::to_owned),
+                })?))
+            }
+        };
+        let boards = self.books.shelf.boards(key).ok_or_else(|| ViewError::BoardsAway(window.window.clone()))?;
+        let board = |&ranking: &Ranking| match boards.board(group, ranking) {
+            Some(set) => Cow::Borrowed(set),
+            None => Cow::Owned(boards.empty_board(group, ranking)),
+        };
+        Ok(Sets { window, orders: boards.orders(group), sets: rankings.iter().map(board).collect() })
+    }
+
+    /// How the boards of a server are ordered.
+    pub(in crate::engine) fn orders_of(&self, server: ServerKey) -> Orders {
+        let scope = self.slot(server).map(|slot| ScopeName::Server(slot.record.url.clone()));
+        self.books.settings.orders(scope.as_ref())
+    }
+
+    /// The window whose boards of groups an answer needs: see
+    /// [`Engine::plan_boards`]. `None`: it needs none.
+    pub fn boards_needed<E: std::error::Error + 'static>(
+        &self,
+        name: &BoardsName,
+    ) -> Result<Option<WindowKey>, ViewError<E>> {
+        match name.scope {
+            ScopeName::Server(_) => Ok(None),
+            ScopeName::Game(_) | ScopeName::Tag(_) => self.window_asked(name).map(Some),
+        }
+    }
+
+    /// The window of a label; or, of a type, the oldest that contains the time.
+    /// The running ones may hold nothing yet; any other must be at hand.
+    fn window_asked<E: std::error::Error + 'static>(&self, name: &BoardsName) -> Result<WindowKey, ViewError<E>> {
+        let windows = &self.books.settings.windows;
+        let text = name.window.as_deref().unwrap_or(WEEK);
+        let t_ms = name.time_ms.unwrap_or(self.now_ms());
+        let exists = |window: &WindowKey| self.books.window_exists(*window) || self.books.is_rebuilt(*window);
+        let found = match window::parse_type(text) {
+            Ok(kind) => windows.at(t_ms).into_iter().filter(|window| window.kind == kind).find(exists),
+            Err(_) if name.time_ms.is_some() => return Err(ViewError::TimeOfWindow(text.to_owned())),
+            Err(_) => {
+                // Types have names, windows have numbers.
+                let bad = |label: window::BadLabel| match window::parse_type(text) {
+                    Err(kind) if !text.contains(|c: char| c.is_ascii_digit()) => ViewError::BadWindow(kind.to_string()),
+                    _ => ViewError::BadWindow(label.to_string()),
+                };
+                Some(window::parse(text).map_err(bad)?).filter(exists)
+            }
+        };
+        if let Some(window) = found.filter(|window| self.books.is_rebuilding(*window)) {
+            return Err(ViewError::Rebuilding(window::label(window)));
+        }
+        found.ok_or_else(|| ViewError::UnknownWindow {
+            window: text.to_owned(),
+            time: name.time_ms.map_or_else(String::new, |t_ms| format!(" that contains {}", shown_time(t_ms))),
+            types: windows.specs().iter().map(|spec| window::type_name(spec.kind)).collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    fn window_view(&self, window: WindowKey) -> WindowView {
+        let span = self.books.settings.windows.span(window);
+        let known = self.books.meta.windows.iter().find(|state| state.window == window);
+        let span = known.map(|state| state.start_ms..state.end_ms).or(span);
+        WindowView {
+            window: window::label(window),
+            from_ms: span.as_ref().map(|span| span.start).filter(|&ms| ms > i64::MIN),
+            to_ms: span.map(|span| span.end).filter(|&ms| ms < i64::MAX),
+            closed: self.books.window_is_over(window),
+        }
+    }
+
+    /// Every window there is: those that hold rows, those that run, and the next
+    /// of each type. Newest first, by type.
+    pub fn windows(&self) -> Vec<WindowListed> {
+        let windows = &self.books.settings.windows;
+        let now_ms = self.now_ms();
+        let mut keys: Vec<WindowKey> = self.books.meta.windows_kept().collect();
+        keys.extend(windows.at(now_ms));
+        keys.extend(windows.specs().iter().filter_map(|spec| windows.next(spec.kind, now_ms)));
+        keys.sort_unstable_by_key(|key| (key.kind, std::cmp::Reverse(key.index)));
+        keys.dedup();
+        keys.into_iter()
+            .map(|key| {
+                let boards = self.books.shelf.boards(key);
+                let view = self.window_view(key);
+                let phase = match (view.closed, view.from_ms.is_some_and(|from_ms| from_ms > now_ms)) {
+                    (true, _) => WindowPhase::Closed,
+                    (false, true) => WindowPhase::Next,
+                    (false, false) => WindowPhase::Running,
+                };
+                WindowListed {
+                    kind: window::type_name(key.kind),
+                    window: view,
+                    phase,
+                    players: boards.map(|boards| boards.players() as u64),
+                    memory_bytes: boards.map(|boards| boards.heap_bytes() as u64),
+                    stored: None,
+                }
+            })
+            .collect()
+    }
+}
+
+pub(in crate::engine) fn order_view(order: Order) -> OrderView {
+    OrderView { low_is_better: order.direction == Direction::LowIsBetter, tie: order.tie.map(|(by, _)| by) }
+}
+
+/// A moment in the words of RFC 3339.
+fn shown_time(t_ms: i64) -> String {
+    chrono::DateTime::from_timestamp_millis(t_ms).map_or_else(|| t_ms.to_string(), |t| t.to_rfc3339())
+}
+
+/// Of a board that nobody counts the changes of: a digest of its places.
+fn version(places: &[Place]) -> u64 {
+    let mut hash = SipHasher24::new();
+    for place in places {
+        hash.write_i64(place.score().0);
+        hash.write_u64(place.tie);
+        hash.write_i64(place.at_ms);
+        hash.write_u32(place.player.0);
+    }
+    hash.finish()
+}

@@ -1,0 +1,144 @@
+//! Forgetting a player: everything of him goes, and his names are never stored,
+//! listed, ranked or archived again. What is kept is a mark by which a name is
+//! known again ([`NameHash`]), not the name.
+//!
+//! Ratings of others stay as they were.
+
+use rustc_hash::FxHashSet;
+
+use crate::engine::{Books, CorrectError, Engine, Gone, Source, ViewError};
+use crate::model::commit::RowKey;
+use crate::model::name::{Name, normalise};
+use crate::model::server::LastSnapshot;
+use crate::model::view::board::PlayerName;
+use crate::model::{GameKey, NameHash, Player, PlayerKey, ServerKey};
+use crate::rank::player_list::NameFamily;
+
+/// What forgetting did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forgotten {
+    pub player: PlayerKey,
+    /// One for each name that he had.
+    pub hashes: Vec<NameHash>,
+    /// Rows on servers that went, in all windows.
+    pub rows: usize,
+}
+
+impl Engine {
+    /// Forgets a player of a game, with all names that lead to him.
+    pub fn forget_player<S: Source>(
+        &mut self,
+        source: &S,
+        game: &str,
+        player: &PlayerName,
+        now_ms: i64,
+    ) -> Result<Forgotten, CorrectError<S::Error>> {
+        assert!(!self.has_changes(), "commit before correcting");
+        self.see_time(now_ms);
+        let game_key = self.game_known(game)?;
+        let player = self.player_in_game(source, game_key, player)?;
+        let names = self.names_of(source, player).map_err(ViewError::Source)?;
+        let rows = self.erase(source, game_key, player, &names).map_err(ViewError::Source)?;
+        let hashes: Vec<NameHash> = names.iter().map(|name| NameHash::of(game, name)).collect();
+        self.books.forgotten.extend(hashes.iter().map(|hash| (*hash, now_ms)));
+        self.player_gone(player, &names, Gone { into: None });
+        let corrections = &mut self.books.pending.corrections;
+        corrections.forgotten.extend(hashes.iter().map(|hash| (*hash, now_ms)));
+        corrections.names_gone.extend(names.into_iter().map(|name| (game_key, name)));
+        Ok(Forgotten { player, hashes, rows })
+    }
+
+    /// Hashes of names that are forgotten, each with when that was asked for, Unix
+    /// ms; the oldest first.
+    pub fn forgotten(&self) -> Vec<(NameHash, i64)> {
+        let mut all: Vec<(NameHash, i64)> = self.books.forgotten.iter().map(|(hash, ms)| (*hash, *ms)).collect();
+        all.sort_unstable_by_key(|&(hash, ms)| (ms, hash));
+        all
+    }
+
+    /// Lets a name be known again. Its past does not come back.
+    pub fn remember_name<E: std::error::Error + 'static>(&mut self, hash: NameHash) -> Result<(), CorrectError<E>> {
+        if self.books.forgotten.remove(&hash).is_none() {
+            return Err(CorrectError::NotForgotten(hash));
+        }
+        self.books.pending.corrections.remembered.push(hash);
+        Ok(())
+    }
+
+    /// Names that were taken out of the last outcome, as the server wrote them:
+    /// whoever records that outcome leaves them out, too.
+    pub fn names_emptied(&self) -> &[Name] {
+        &self.books.emptied
+    }
+
+    fn erase<S: Source>(
+        &mut self,
+        source: &S,
+        game: GameKey,
+        player: PlayerKey,
+        names: &[String],
+    ) -> Result<usize, S::Error> {
+        for index in 1..self.servers.len() {
+            let server = ServerKey(index as u32);
+            let Some(slot) = self.servers[index].as_mut() else { continue };
+            let mut changed = false;
+            for entry in slot.record.last.iter_mut().filter(|last| last.game == game).flat_map(|last| &mut last.entries)
+            {
+                // Also where the name was unusable, or the server is greylisted.
+                if names.iter().any(|name| entry.name == *name) {
+                    (entry.name, entry.display) = Default::default();
+                    entry.presence = None;
+                    changed = true;
+                }
+            }
+            if let Some(screening) = &mut slot.record.screening {
+                let before = screening.bot_names.len();
+                screening.bot_names.retain(|bot| !names.iter().any(|name| bot == name));
+                changed |= screening.bot_names.len() < before;
+            }
+            if changed {
+                slot.read = None;
+                self.books.server_changed(server);
+            }
+        }
+        let servers = source.servers_with_best(player)?;
+        self.books.pending.corrections.best_gone.extend(servers.into_iter().map(|server| (server, player)));
+        let mut rows = 0;
+        for window in self.books.meta.windows_kept().collect::<Vec<_>>() {
+            let Some(of_player) = source.player_window(window, player)? else { continue };
+            for &server in &of_player.servers {
+                self.books.take_row(source, RowKey { window, server, player })?;
+                rows += 1;
+            }
+            self.books.player_window_gone(window, game, player);
+        }
+        Ok(rows)
+    }
+}
+
+impl Books {
+    /// Empties the names of a list that are forgotten. Who is present has a key,
+    /// so his name is not: of the others each name is looked at.
+    pub(in crate::engine) fn empty_forgotten(
+        &mut self,
+        players: &mut [Player],
+        family: NameFamily,
+        game: &str,
+        last: Option<&LastSnapshot>,
+    ) {
+        if self.forgotten.is_empty() {
+            return;
+        }
+        let entries = last.filter(|last| self.games.name(last.game.0) == game).into_iter().flat_map(|l| &l.entries);
+        let present: FxHashSet<&str> = entries.filter(|e| e.presence.is_some()).map(|e| e.name.as_str()).collect();
+        for player in players {
+            let name = normalise(&player.name, family.codes);
+            if name.is_empty() || present.contains(name.as_str()) {
+                continue;
+            }
+            if self.forgotten.contains_key(&NameHash::of(game, &name)) {
+                self.emptied.push(std::mem::take(&mut player.name));
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Setting the recorded time back, after the clock was wrong: an admin's correction.
+//!
+//! Time never runs backwards by itself, and what was recorded under a wrong clock has
+//! moments in the future. An outcome must be later than the last one of its server, and
+//! gaps between snapshots are never negative, so all such moments are moved to the new
+//! time. Rows stay in the windows that they were credited to.
+
+use crate::engine::{Engine, windows};
+use crate::model::commit::WeekPhase;
+use crate::model::{OutboxKey, ServerKey, WeekKey};
+use crate::series::slots;
+
+/// What setting the time back did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TimeReset {
+    /// The latest moment that was recorded before, Unix ms.
+    pub before_ms: i64,
+    pub now_ms: i64,
+    /// Servers that had been scanned later than now.
+    pub servers: u64,
+    /// Weeks that were closed and are not over; they are being reopened.
+    pub reopened: Vec<WeekKey>,
+    /// The running week, where its rows are gone already: nothing is credited to it.
+    pub lost: Option<WeekKey>,
+}
+
+impl Engine {
+    /// Sets the time back to `now_ms`; without effect where it is not later. Whoever was
+    /// seen later has left, and comes as after invisibility; every scan is planned anew.
+    pub fn reset_time(&mut self, now_ms: i64) -> TimeReset {
+        let before_ms = self.books.meta.now_ms;
+        let mut done = TimeReset { before_ms, now_ms, ..TimeReset::default() };
+        if before_ms <= now_ms {
+            return done;
+        }
+        for index in 1..self.servers.len() {
+            done.servers += u64::from(self.reset_server(ServerKey(index as u32), now_ms));
+        }
+        self.books.meta.now_ms = now_ms;
+        self.books.pending.meta = true;
+        self.books.windows = windows::Now::default();
+        self.replan(now_ms);
+        for index in 1..self.servers.len() {
+            if self.servers[index].as_ref().is_some_and(|slot| slot.asked && !slot.record.removed) {
+                self.schedule.ask(ServerKey(index as u32), now_ms);
+            }
+        }
+        let (weeks, calendar) = (self.books.meta.weeks.clone(), self.books.calendar);
+        for state in weeks.iter().filter(|state| calendar.week_end_ms(state.week) > now_ms) {
+            if !matches!(state.phase, WeekPhase::Open | WeekPhase::Reopening) {
+                self.begin_reopening(state.week);
+                done.reopened.push(state.week);
+            }
+        }
+        let running = calendar.week(now_ms);
+        done.lost = weeks.first().filter(|first| running < first.week).map(|_| running);
+        done
+    }
+
+    /// Moves what a server has of later moments to `now_ms`. Returns whether it had any.
+    fn reset_server(&mut self, server: ServerKey, now_ms: i64) -> bool {
+        let calendar = self.books.calendar;
+        let Some(slot) = self.slot(server) else { return false };
+        let record = &slot.record;
+        let is_later = |t_ms: Option<i64>| t_ms.is_some_and(|t_ms| t_ms > now_ms);
+        let was_seen_later = record.last.as_ref().is_some_and(|last| last.t_ms > now_ms);
+        let slot_ms = record.sums.slot.saturating_mul(slots::SLOT_MS);
+        let later = [record.last_scan_ms, record.last_seen_ms, Some(record.added_ms), Some(slot_ms)];
+        if !was_seen_later && !later.into_iter().any(is_later) {
+            return false;
+        }
+        if was_seen_later {
+            self.end_presences(server);
+        }
+        let books = &mut self.books;
+        let slot = self.servers[server.0 as usize].as_mut().expect("it was there above");
+        let record = &mut slot.record;
+        record.last_scan_ms = record.last_scan_ms.map(|t_ms| t_ms.min(now_ms));
+        record.last_seen_ms = record.last_seen_ms.map(|t_ms| t_ms.min(now_ms));
+        record.added_ms = record.added_ms.min(now_ms);
+        if let Some(screening) = &mut record.screening {
+            screening.unchanged.iter_mut().for_each(|list| list.since_ms = list.since_ms.min(now_ms));
+            screening.applied.iter_mut().for_each(|(_, applied_ms)| *applied_ms = now_ms.min(*applied_ms));
+        }
+        if let Some(series) = &mut slot.series {
+            slots::rewind(&mut record.sums, series, &calendar, now_ms);
+            books.pending.series.insert(server);
+        }
+        books.server_changed(server);
+        let week = calendar.week(now_ms);
+        if books.is_kept(week.into()) {
+            books.archive(OutboxKey::Week { week, server });
+        }
+        true
+    }
+}

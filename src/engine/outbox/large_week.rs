@@ -1,0 +1,186 @@
+//! A server's week with more rows than go in one job of the archive. Its rows are
+//! read and put in order some at a time, and then handed out in parts.
+//!
+//! Scores and positions of one server are of one moment in the archive (RULES
+//! section 12), and the world goes on while the parts are asked for. So what the
+//! archive shows of a row is kept here, about 100 bytes of it, until all of it is
+//! written: positions are those of just these scores. A row is of the moment at
+//! which it was read, so rows may be some seconds apart. What changes meanwhile is
+//! in the outbox anew. Nothing here is stored: after a crash the week is still in
+//! the outbox, and is asked for from the first part again.
+
+use super::super::{Engine, Source};
+use crate::board::order::Orders;
+use crate::engine::boards::positions::{Pieces, Positions};
+use crate::model::archive::{PartAsk, PlayerSpan, PlayerWeekArchive, WeekPart};
+use crate::model::row::{Ranking, WeekRow};
+use crate::model::{PlayerKey, ServerKey, WeekKey};
+
+/// Positions that are given in one step: some milliseconds.
+const POSITIONS_PER_STEP: usize = 20_000;
+
+#[derive(Debug)]
+pub(in super::super) struct LongWeek {
+    pub(in crate::engine::outbox) week: WeekKey,
+    pub(in crate::engine::outbox) server: ServerKey,
+    /// Tells these parts from those of any other moment.
+    moment: u64,
+    closed: bool,
+    rows: Pieces<Kept>,
+    positions: Positions<5>,
+    is_read: bool,
+    /// The first part was handed out.
+    is_out: bool,
+}
+
+/// What the archive shows of a row.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine::outbox) struct Kept {
+    player: PlayerKey,
+    starts: u32,
+    measured_ms: u64,
+    time_ms: u64,
+    time_est_ms: u64,
+    points: i64,
+    points_est: f64,
+    elo: f64,
+    clq1: u64,
+    clq2: u64,
+    elo_rounds: u32,
+}
+
+impl Kept {
+    pub(in crate::engine::outbox) fn new(player: PlayerKey, row: &WeekRow) -> Kept {
+        Kept {
+            player,
+            starts: row.starts,
+            measured_ms: row.measured_ms,
+            time_ms: row.time_ms(),
+            time_est_ms: row.time_est_ms,
+            points: row.points,
+            points_est: row.points_est(),
+            elo: row.elo,
+            clq1: row.clq1(),
+            clq2: row.clq2(),
+            elo_rounds: row.elo_rounds,
+        }
+    }
+
+    pub(in crate::engine::outbox) fn archived(self, positions: [Option<u32>; 5]) -> PlayerWeekArchive {
+        PlayerWeekArchive {
+            player: self.player,
+            measured_ms: self.measured_ms,
+            starts: self.starts,
+            time_ms: self.time_ms,
+            time_est_ms: self.time_est_ms,
+            points: self.points,
+            points_est: self.points_est,
+            elo: self.elo,
+            elo_rounds: self.elo_rounds,
+            clq1: self.clq1,
+            clq2: self.clq2,
+            positions,
+        }
+    }
+}
+
+impl LongWeek {
+    fn new(week: WeekKey, server: ServerKey, orders: Orders, moment: u64, closed: bool) -> LongWeek {
+        LongWeek {
+            week,
+            server,
+            moment,
+            closed,
+            rows: Pieces::default(),
+            positions: Positions::new(orders, Ranking::ALL),
+            is_read: false,
+            is_out: false,
+        }
+    }
+
+    fn last_read(&self) -> Option<PlayerKey> {
+        self.rows.len().checked_sub(1).map(|last| self.rows.get(last).player)
+    }
+
+    /// The next rows after a player, at most so many, and who they are.
+    fn rows_after(&self, after: Option<PlayerKey>, most: usize) -> (PlayerSpan, Vec<PlayerWeekArchive>) {
+        let from = after.map_or(0, |after| self.rows.partition_point(|kept| kept.player <= after));
+        let to = self.rows.len().min(from.saturating_add(most));
+        let rows = (from..to).map(|at| self.rows.get(at).archived(self.positions.of(at)));
+        let rows: Vec<PlayerWeekArchive> = rows.collect();
+        let through = rows.last().map(|row| row.player).filter(|_| to < self.rows.len());
+        (PlayerSpan { after, through }, rows)
+    }
+}
+
+impl Engine {
+    /// A part of a long week, or a step towards the first. It takes in what is not
+    /// committed: before a part is handed on, there must be nothing such.
+    pub fn week_part<S: Source>(&mut self, source: &S, ask: PartAsk) -> Result<WeekPart, S::Error> {
+        let at_hand = self.long_week.take();
+        let (long, after) = match ask {
+            PartAsk::First { week, server } => {
+                let begun = at_hand.filter(|long| (long.week, long.server, long.is_out) == (week, server, false));
+                let Some(long) = self.prepared(source, week, server, begun)? else {
+                    return Ok(match self.long_week {
+                        Some(_) => WeekPart::Preparing,
+                        None => WeekPart::Gone,
+                    });
+                };
+                (Some(long), None)
+            }
+            PartAsk::Next { moment, after } => (at_hand.filter(|long| long.moment == moment && long.is_out), after),
+            PartAsk::Done { moment } => {
+                self.long_week = at_hand.filter(|long| long.moment != moment);
+                return Ok(WeekPart::Gone);
+            }
+        };
+        let Some(mut long) = long else { return Ok(WeekPart::Gone) };
+        if !self.books.is_kept(long.week.into()) {
+            return Ok(WeekPart::Gone);
+        }
+        let (span, rows) = long.rows_after(after, self.books.settings.archive_part_rows);
+        let week = self.week_of(source, long.week, long.server, long.closed, span, rows)?;
+        long.is_out = true;
+        let moment = long.moment;
+        self.long_week = Some(long);
+        Ok(WeekPart::Part { moment, week: Box::new(week) })
+    }
+
+    /// One step: reads some rows, or puts some in order. `None`: there is more to do,
+    /// and what is done so far is kept; or the week is gone, and nothing is.
+    fn prepared<S: Source>(
+        &mut self,
+        source: &S,
+        week: WeekKey,
+        server: ServerKey,
+        begun: Option<LongWeek>,
+    ) -> Result<Option<LongWeek>, S::Error> {
+        let counted = self.slot(server).is_some_and(|slot| self.is_counted(slot, week.into(), server));
+        if !counted || !self.books.is_kept(week.into()) {
+            return Ok(None);
+        }
+        let closed = self.is_server_closed(week, server);
+        let mut long = match begun {
+            // Rows of a week that was open are not those of the closed one.
+            Some(begun) if begun.closed == closed => begun,
+            _ => {
+                self.long_weeks_begun += 1;
+                LongWeek::new(week, server, self.orders_of(server), self.long_weeks_begun, closed)
+            }
+        };
+        if !long.is_read {
+            let most = self.books.settings.archive_part_rows;
+            let portion = self.rows_after(source, week.into(), server, long.last_read(), most)?;
+            long.positions.read(&portion.rows);
+            portion.rows.iter().for_each(|(player, row)| long.rows.push(Kept::new(*player, row)));
+            long.is_read = portion.is_last;
+        } else if !long.positions.are_given() {
+            long.positions.give(POSITIONS_PER_STEP);
+        } else {
+            return Ok(Some(long));
+        }
+        self.long_week = Some(long);
+        Ok(None)
+    }
+}

@@ -1,0 +1,186 @@
+//! What is archived: the values of outbox entries as of now (RULES section 12).
+//! [`resync`] hands out everything, for an archive that is new or incomplete.
+
+pub(in crate::engine) mod changed_orders;
+mod large_week;
+mod resync;
+
+use super::rows::Portion;
+use super::{Engine, Gone, Source};
+pub(super) use crate::engine::outbox::large_week::LongWeek;
+use crate::model::archive::{
+    ArchiveJob, ListEntry, MapWeekArchive, OutboxEntry, OutboxKey, PlayerSpan, PlayerWeekArchive, ServerArchive,
+    WeekArchive,
+};
+use crate::model::{PlayerKey, ServerKey, WeekKey, calendar};
+use crate::series;
+
+impl Engine {
+    /// Outbox entries after `after` and before `before` with their values, in
+    /// archiving order; `None` for a thing that is gone. At most `entries_max`,
+    /// and none after the one with which the rows reach `rows_max`. There must
+    /// be no change that is not committed: what is archived is durable.
+    pub fn archive_jobs<S: Source>(
+        &self,
+        source: &S,
+        after: Option<OutboxKey>,
+        before: Option<OutboxKey>,
+        entries_max: usize,
+        rows_max: usize,
+    ) -> Result<Vec<(OutboxEntry, Option<ArchiveJob>)>, S::Error> {
+        assert!(!self.has_changes(), "commit before archiving");
+        let mut jobs = Vec::new();
+        let mut rows = 0;
+        for entry in source.outbox(after, entries_max) {
+            if before.is_some_and(|before| entry.key >= before) || rows >= rows_max {
+                break;
+            }
+            let job = self.archive_job(source, entry.key)?;
+            if let Some(ArchiveJob::Week(week)) = &job {
+                rows += week.rows.len() + week.maps.len();
+            }
+            jobs.push((entry, job));
+        }
+        Ok(jobs)
+    }
+
+    /// `None`: the thing is gone with its week and there is nothing to write.
+    fn archive_job<S: Source>(&self, source: &S, key: OutboxKey) -> Result<Option<ArchiveJob>, S::Error> {
+        Ok(match key {
+            OutboxKey::Game(key) => Some(ArchiveJob::Game { key, name: self.books.games.name(key.0).to_owned() }),
+            OutboxKey::Map(key) => Some(ArchiveJob::Map { key, name: self.books.maps.name(key.0).to_owned() }),
+            OutboxKey::Player(key) => match source.player_record(key)? {
+                Some(record) => Some(ArchiveJob::Player {
+                    key,
+                    game: record.game,
+                    name: record.name.into(),
+                    display: record.display.into(),
+                }),
+                None => match source.gone(key)? {
+                    Some(gone) => Some(ArchiveJob::PlayerGone { key, into: self.now_known_as(source, gone)? }),
+                    None => None,
+                },
+            },
+            OutboxKey::Server(key) => self.server_archive(key).map(|server| ArchiveJob::Server(Box::new(server))),
+            OutboxKey::Week { week, server } => self.week_job(source, week, server)?,
+        })
+    }
+
+    /// Who has the rows of a player who is no more: whoever he was merged into may
+    /// have gone the same way.
+    fn now_known_as<S: Source>(&self, source: &S, mut gone: Gone) -> Result<Option<PlayerKey>, S::Error> {
+        while let Some(into) = gone.into {
+            match source.gone(into)? {
+                Some(next) => gone = next,
+                None => return Ok(Some(into)),
+            }
+        }
+        Ok(None)
+    }
+
+    fn server_archive(&self, key: ServerKey) -> Option<ServerArchive> {
+        let slot = self.slot(key)?;
+        let record = &slot.record;
+        let is_online = self.is_online(record);
+        let entries = record.last.iter().filter(|_| is_online).flat_map(|last| &last.entries);
+        Some(ServerArchive {
+            key,
+            url: record.url.as_str().to_owned(),
+            hostname: record.hostname.clone(),
+            game: record.game,
+            map: record.map,
+            slots: record.slots,
+            class: record.class.number(),
+            missed: record.missed,
+            players: if is_online { record.count } else { 0 },
+            assumed_players: series::assumed(record),
+            total_points: record.total_points,
+            added_ms: record.added_ms,
+            last_scan_ms: record.last_scan_ms,
+            last_seen_ms: record.last_seen_ms,
+            rank: record.rank,
+            rank_week: record.ranked_week,
+            greylist: record.greylist.clone(),
+            removed: record.removed,
+            tags: self.books.tag_names(&record.tags),
+            list: entries
+                .map(|entry| ListEntry {
+                    name: entry.name.to_string(),
+                    display: entry.display().to_owned(),
+                    points: entry.points,
+                    player: entry.presence.as_ref().map(|presence| presence.player),
+                    spectator: entry.spectator,
+                })
+                .collect(),
+            series: slot.series.as_deref().cloned(),
+            screened: self.screened(record),
+            bots_unidentified: record.screening.as_ref().map_or(0, |screening| screening.bots_unidentified),
+        })
+    }
+
+    fn week_job<S: Source>(
+        &self,
+        source: &S,
+        week: WeekKey,
+        server: ServerKey,
+    ) -> Result<Option<ArchiveJob>, S::Error> {
+        if !self.books.is_kept(week.into()) {
+            return Ok(None);
+        }
+        let most = self.books.settings.archive_part_rows;
+        let Portion { rows, is_last } = match self.slot(server) {
+            Some(slot) if self.is_counted(slot, week.into(), server) => {
+                self.rows_after(source, week.into(), server, None, most)?
+            }
+            _ => Portion { rows: Vec::new(), is_last: true },
+        };
+        if !is_last {
+            return Ok(Some(ArchiveJob::LongWeek { week, server }));
+        }
+        let positions = self.orders_of(server).positions(&rows);
+        let rows = rows.iter().zip(positions);
+        let rows = rows.map(|((player, row), positions)| large_week::Kept::new(*player, row).archived(positions));
+        let closed = self.is_server_closed(week, server);
+        let week = self.week_of(source, week, server, closed, PlayerSpan::ALL, rows.collect())?;
+        Ok(Some(ArchiveJob::Week(Box::new(week))))
+    }
+
+    /// A server's week, of which it tells the players of a span.
+    fn week_of<S: Source>(
+        &self,
+        source: &S,
+        week: WeekKey,
+        server: ServerKey,
+        closed: bool,
+        span: PlayerSpan,
+        rows: Vec<PlayerWeekArchive>,
+    ) -> Result<WeekArchive, S::Error> {
+        let maps = self.map_rows(source, week, server)?;
+        let player_ms = maps.iter().map(|(_, row)| row.player_ms).sum();
+        let told = maps.into_iter().filter(|_| span.after.is_none());
+        let maps = told.map(|(map, row)| MapWeekArchive { map, played_ms: row.played_ms, player_ms: row.player_ms });
+        let mut best = Vec::new();
+        // Of a reopened week the archive still has positions.
+        if closed || self.books.meta.reopened.contains(&week) {
+            for row in &rows {
+                if let Some(kept) = source.best(server, row.player)? {
+                    best.push((row.player, self.three_best(server, &kept)));
+                }
+            }
+        }
+        Ok(WeekArchive {
+            week,
+            server,
+            label: calendar::label(week),
+            week_start_ms: self.books.calendar.week_start_ms(week),
+            week_end_ms: self.books.calendar.week_end_ms(week),
+            closed,
+            server_rank: if closed { source.rank(week, server)? } else { None },
+            player_ms,
+            span,
+            rows,
+            maps: maps.collect(),
+            best,
+        })
+    }
+}

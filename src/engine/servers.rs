@@ -1,0 +1,254 @@
+//! What an admin asks of the engine: servers in and out, rescans, greylist,
+//! and the resources that a reload changes.
+
+use super::tags::tags_of;
+use super::{Engine, EngineSettings};
+use crate::limits::TAGS_MAX;
+use crate::model::server::Class;
+use crate::model::{OutboxEntry, OutboxKey, ServerKey, ServerUrl, WeekKey};
+use crate::schedule::class_of;
+
+/// What adding an address did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Added {
+    New,
+    /// It had been removed; it is back with its past.
+    Back,
+    Known,
+}
+
+/// Which servers to scan now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RescanWhich {
+    Url(ServerUrl),
+    Class(Class),
+    /// Classes 6 and 7.
+    AllUnknown,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AdminError {
+    #[error("server {0} is not known; add it with: clqd servers add {0}")]
+    UnknownServer(ServerUrl),
+    #[error("{0} servers are known already, which is the most there can be")]
+    TooManyServers(usize),
+    #[error("server {url} would have {tags} tags; at most {TAGS_MAX}")]
+    TooManyTags { url: ServerUrl, tags: usize },
+    #[error("no server has the tag {tag:?}{}", .nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean {n:?}?")))]
+    UnknownTag { tag: String, nearest: Option<String> },
+}
+
+impl Engine {
+    /// Adds an address, which is scanned at once.
+    pub fn add_server(
+        &mut self,
+        url: ServerUrl,
+        tags: Vec<String>,
+        now_ms: i64,
+    ) -> Result<(ServerKey, Added), AdminError> {
+        self.see_time(now_ms);
+        if let Some(&key) = self.by_url.get(&url) {
+            self.retag(key, &tags, &[])?;
+            let slot = self.slot_mut(key).expect("named servers exist");
+            let back = std::mem::take(&mut slot.record.removed);
+            if back {
+                slot.record.class = Class::UNKNOWN;
+                slot.record.missed = 0;
+                slot.asked = true;
+                self.schedule.ask(key, now_ms);
+                self.books.server_changed(key);
+                self.books.shelf.server_changed(key, &[]);
+            }
+            return Ok((key, if back { Added::Back } else { Added::Known }));
+        }
+        if self.servers.len() > crate::limits::SERVERS_MAX {
+            return Err(AdminError::TooManyServers(crate::limits::SERVERS_MAX));
+        }
+        let tags = tags_of(&url, tags.into_iter())?;
+        let key = self.insert_server(url, tags, now_ms);
+        self.slot_mut(key).expect("just inserted").asked = true;
+        self.schedule.ask(key, now_ms);
+        Ok((key, Added::New))
+    }
+
+    /// Takes a server out: not scanned, not listed. Its past is kept.
+    pub fn remove_server(&mut self, url: &ServerUrl) -> Result<ServerKey, AdminError> {
+        let key = self.key_of(url)?;
+        self.end_presences(key);
+        self.schedule.unplan(key);
+        let slot = self.slot_mut(key).expect("named servers exist");
+        slot.record.removed = true;
+        slot.asked = false;
+        self.books.server_changed(key);
+        Ok(key)
+    }
+
+    /// Greylists a server with a reason, or lifts it with `None`. Statistics
+    /// begin anew when it is lifted, as after invisibility. What it has in windows
+    /// that are not closed counts nowhere meanwhile.
+    pub fn greylist(&mut self, url: &ServerUrl, reason: Option<String>) -> Result<ServerKey, AdminError> {
+        let key = self.key_of(url)?;
+        self.end_presences(key);
+        let record = &mut self.slot_mut(key).expect("named servers exist").record;
+        record.greylist = reason;
+        let tags = record.tags.clone();
+        self.books.server_changed(key);
+        self.books.shelf.server_changed(key, &tags);
+        let mut weeks: Vec<WeekKey> = self.books.meta.weeks.iter().map(|state| state.week).collect();
+        weeks.retain(|week| !self.is_server_closed(*week, key));
+        for week in weeks {
+            self.books.archive(OutboxKey::Week { week, server: key });
+        }
+        Ok(key)
+    }
+
+    /// Makes servers due now; their notices say `asked`. Returns them.
+    pub fn rescan(&mut self, which: &RescanWhich, now_ms: i64) -> Result<Vec<ServerKey>, AdminError> {
+        let keys: Vec<ServerKey> = match which {
+            RescanWhich::Url(url) => vec![self.key_of(url)?],
+            RescanWhich::Class(class) => self.keys_where(|c| c == *class),
+            RescanWhich::AllUnknown => self.keys_where(|c| c == Class::UNKNOWN || c == Class::FAILED),
+        };
+        for &key in &keys {
+            self.slot_mut(key).expect("listed servers exist").asked = true;
+            self.schedule.ask(key, now_ms);
+        }
+        Ok(keys)
+    }
+
+    /// What was archived leaves the outbox, unless it changed since.
+    pub fn archived(&mut self, entries: &[OutboxEntry]) {
+        self.books.pending.archived.extend(entries.iter().map(|e| (e.key, e.seq)));
+    }
+
+    /// Tells the engine how long the outbox is after a commit.
+    pub fn see_outbox_len(&mut self, len: usize) {
+        self.books.settings.outbox_full = len >= self.books.settings.outbox_entries_max;
+    }
+
+    /// Takes over what a reload may change; the time zone is not among it.
+    pub fn reload(&mut self, settings: EngineSettings) {
+        let outbox_full = self.books.settings.outbox_full;
+        let reclass = settings.class1_players_min != self.books.settings.class1_players_min;
+        let replan = reclass || settings.intervals != self.books.settings.intervals;
+        if settings.own_orders() != self.books.settings.own_orders() {
+            self.restart_closing();
+        }
+        self.books.settings = EngineSettings { outbox_full, ..settings };
+        self.fit_windows();
+        self.books.see_order();
+        self.follow_orders();
+        if reclass {
+            self.reclass();
+        }
+        if replan {
+            self.schedule.set_intervals(self.books.settings.intervals);
+            self.replan(self.books.meta.now_ms);
+        }
+    }
+
+    /// Gives servers the class that their known players make now.
+    fn reclass(&mut self) {
+        for (index, slot) in self.servers.iter_mut().enumerate() {
+            let Some(slot) = slot.as_mut().filter(|slot| !slot.record.removed) else { continue };
+            if slot.record.class >= Class::UNKNOWN {
+                continue;
+            }
+            let class = class_of(slot.record.missed, self.books.is_populated(slot));
+            if slot.record.class != class {
+                slot.record.class = class;
+                self.books.server_changed(ServerKey(index as u32));
+            }
+        }
+    }
+
+    /// Plans every server from `now_ms` on: after a pause they are spread over
+    /// their intervals again instead of all being due at once.
+    pub fn replan(&mut self, now_ms: i64) {
+        for (index, slot) in self.servers.iter().enumerate() {
+            let Some(slot) = slot.as_ref().filter(|slot| !slot.record.removed && !slot.asked) else { continue };
+            self.schedule.plan(ServerKey(index as u32), slot.record.class, now_ms);
+        }
+    }
+
+    fn keys_where(&self, wanted: impl Fn(Class) -> bool) -> Vec<ServerKey> {
+        let slots = self.servers.iter().enumerate();
+        slots
+            .filter_map(|(index, slot)| Some((ServerKey(index as u32), &slot.as_ref()?.record)))
+            .filter(|(_, record)| !record.removed && wanted(record.class))
+            .map(|(key, _)| key)
+            .collect()
+    }
+
+    pub(super) fn key_of(&self, url: &ServerUrl) -> Result<ServerKey, AdminError> {
+        let key = self.by_url.get(url).copied();
+        key.filter(|&key| self.slot(key).is_some_and(|slot| !slot.record.removed))
+            .ok_or_else(|| AdminError::UnknownServer(url.clone()))
+    }
+
+    /// Everyone leaves; what the server was is no longer compared with.
+    pub(super) fn end_presences(&mut self, key: ServerKey) {
+        let Some(slot) = self.servers[key.0 as usize].as_mut() else { return };
+        let last = slot.record.last.take();
+        let map_time = slot.record.map_time.take();
+        let week = last.as_ref().map(|last| self.books.calendar.week(last.t_ms));
+        for entry in last.into_iter().flat_map(|last| last.entries) {
+            self.books.leave(key, entry.presence);
+        }
+        self.books.flush_map_time(key, map_time);
+        let is_hot = |week: &WeekKey| self.books.meta.weeks.iter().any(|state| state.week == *week);
+        if let Some(week) = week.filter(is_hot) {
+            self.books.archive(OutboxKey::Week { week, server: key });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::{EngineSettings, Event, Outcome};
+    use crate::model::{Completeness, Player, ServerUrl, Snapshot};
+    use crate::state::Hot;
+    use crate::store::StoreSettings;
+
+    #[test]
+    fn class1_begins_at_the_set_number_of_players_and_follows_a_reload() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+        let settings = |class1_players_min| EngineSettings { class1_players_min, ..EngineSettings::default() };
+        let mut hot = Hot::open(dir.path(), store, settings(3)).unwrap();
+        let player = |name: &str| Player {
+            name: name.into(),
+            points: Some(1),
+            ping: Some(40),
+            connected_ms: None,
+            bot: false,
+            spectator: false,
+        };
+        for (server, players) in [("quake3://one:1", &["a"][..]), ("quake3://three:1", &["a", "b", "c"])] {
+            let snapshot = Snapshot {
+                t_ms: 1_763_942_400_000,
+                game: "baseq3".into(),
+                map: "q3dm17".into(),
+                hostname: String::new(),
+                slots: 16,
+                players: players.iter().map(|name| player(name)).collect(),
+                completeness: Completeness::Full,
+                count: None,
+                bots: None,
+            };
+            let url = ServerUrl::parse(server).unwrap();
+            hot.handle(Event::Observed { url, outcome: Outcome::Snapshot(snapshot) }).unwrap();
+        }
+        let classes = |hot: &Hot| hot.engine.servers().map(|server| server.class).collect::<Vec<_>>();
+        assert_eq!(classes(&hot), [2, 1]);
+        for (players_min, want) in [(1, [1, 1]), (4, [2, 2]), (3, [2, 1])] {
+            hot.engine.reload(settings(players_min));
+            assert_eq!(classes(&hot), want, "from {players_min} players on");
+        }
+        hot.engine.reload(settings(1));
+        hot.commit().unwrap();
+        drop(hot);
+        let hot = Hot::open(dir.path(), store, settings(1)).unwrap();
+        assert_eq!(classes(&hot), [1, 1], "the new class is stored");
+    }
+}

@@ -1,0 +1,172 @@
+//! Screening of full snapshots (RULES section 14): which lists are used, under which
+//! game and map, and what is reported of a server.
+//!
+//! The checks themselves are pure, see [`crate::rank::screen`]; here they meet the
+//! keys of games, maps and players, and the server's record.
+
+use crate::engine::servers::AdminError;
+use crate::engine::{Books, Engine, Slot};
+use crate::model::name::Name;
+use crate::model::server::{ScreenReason, Screening, ServerRecord};
+use crate::model::snapshot::Snapshot;
+use crate::model::view::ScreenedView;
+use crate::model::{GameKey, MapKey, ServerUrl};
+use crate::rank::player_list::NameFamily;
+use crate::rank::screen;
+
+/// The map that stands for all that a server may not introduce.
+const OTHER_MAP: &str = "(other)";
+
+/// What screening says of a full snapshot.
+pub(in crate::engine) enum Screened {
+    Credible(Credible),
+    /// Treated as partial. `players`: the count to show, where the check names one.
+    Implausible {
+        players: Option<u32>,
+    },
+}
+
+/// A snapshot that is compared with the one before.
+pub(in crate::engine) struct Credible {
+    pub game: GameKey,
+    pub map: MapKey,
+    /// The map's name where it was counted as [`OTHER_MAP`].
+    pub map_without_key: Option<Name>,
+    /// Players, where the list cannot tell because bots are only counted.
+    pub players: Option<u32>,
+}
+
+impl Engine {
+    /// What is reported of a server's lists now.
+    pub(in crate::engine) fn screened(&self, record: &ServerRecord) -> Vec<ScreenedView> {
+        let reasons = record.screening.iter().flat_map(|screening| screening.reasons(self.now_ms()));
+        reasons.map(|(reason, applied_ms)| ScreenedView { reason, applied_ms }).collect()
+    }
+
+    /// Exempts a server from checks, or applies checks again. Returns whether that
+    /// changes anything.
+    pub fn trust_server(
+        &mut self,
+        url: &ServerUrl,
+        except: &[ScreenReason],
+        revoke: &[ScreenReason],
+    ) -> Result<bool, AdminError> {
+        let key = self.key_of(url)?;
+        let screening = self.slot_mut(key).expect("named servers exist").record.screening.get_or_insert_default();
+        let before = screening.exempt;
+        except.iter().for_each(|reason| screening.set_exempt(*reason, true));
+        revoke.iter().for_each(|reason| screening.set_exempt(*reason, false));
+        let changed = screening.exempt != before;
+        if changed {
+            self.books.server_changed(key);
+        }
+        Ok(changed)
+    }
+}
+
+impl Books {
+    /// Applies checks 1 to 4 of RULES section 14, in order, as far as they judge the
+    /// list as a whole. Marks bots. Hands out keys of a game and a map that are new.
+    pub(in crate::engine) fn screen(
+        &mut self,
+        slot: &mut Slot,
+        snapshot: &mut Snapshot,
+        family: NameFamily,
+    ) -> Screened {
+        let t_ms = snapshot.t_ms;
+        let rules = &self.settings.rules;
+        if !rules.screen.enabled {
+            let (game, map) = (self.game_key(&snapshot.game), self.map_key(&snapshot.map));
+            return Screened::Credible(Credible { game, map, map_without_key: None, players: None });
+        }
+        let screening = slot.record.screening.get_or_insert_default();
+        let entries = snapshot.players.len();
+        if screen::has_more_players_than_slots(snapshot.slots, entries)
+            && report(screening, ScreenReason::MorePlayersThanSlots, t_ms)
+        {
+            return Screened::Implausible { players: None };
+        }
+
+        let mut players = None;
+        if !rules.names.count_bots {
+            screening.bots_unidentified =
+                screen::mark_bots(screening, &mut snapshot.players, snapshot.count, snapshot.bots, family.codes);
+            players = snapshot.bots.map(|bots| (entries as u32).saturating_sub(bots));
+        }
+
+        let counted = snapshot.players.iter().filter(|player| !rules.names.leaves_out(player, family));
+        let with_points = counted.filter_map(|player| Some((player.name.as_str(), player.points?)));
+        let frozen_after_ms = rules.screen.frozen_after_ms;
+        if screen::is_frozen(screening, &snapshot.map, with_points, t_ms, frozen_after_ms)
+            && report(screening, ScreenReason::FrozenList, t_ms)
+        {
+            slot.record.counts.clear();
+            return Screened::Implausible { players: Some(0) };
+        }
+
+        screen::see_day(screening, self.calendar.day(t_ms));
+        let rules = &rules.screen;
+        let game = match self.games.find(&snapshot.game) {
+            Some(game) => GameKey(game),
+            None => {
+                let exempt = screening.is_exempt(ScreenReason::TooManyNewGames);
+                let (introduced, known) = (&mut screening.introduced.games, self.games.len());
+                if !screen::may_introduce(introduced, rules.new_games_per_day_max, exempt, known, rules.games_max) {
+                    screening.apply(ScreenReason::TooManyNewGames, t_ms);
+                    return Screened::Implausible { players: None };
+                }
+                self.game_key(&snapshot.game)
+            }
+        };
+        let rules = &self.settings.rules.screen;
+        let (map, map_without_key) = match self.maps.find(&snapshot.map) {
+            Some(map) => (MapKey(map), None),
+            None => {
+                let exempt = screening.is_exempt(ScreenReason::TooManyNewMaps);
+                let (introduced, known) = (&mut screening.introduced.maps, self.maps.len());
+                if screen::may_introduce(introduced, rules.new_maps_per_day_max, exempt, known, rules.maps_max) {
+                    (self.map_key(&snapshot.map), None)
+                } else {
+                    screening.apply(ScreenReason::TooManyNewMaps, t_ms);
+                    (self.map_key(OTHER_MAP), Some(Name::from(snapshot.map.as_str())))
+                }
+            }
+        };
+        Screened::Credible(Credible { game, map, map_without_key, players })
+    }
+
+    /// Whether a server may introduce one more player name (check 4). Counts and
+    /// reports.
+    pub(in crate::engine) fn may_introduce_name(&self, screening: &mut Option<Box<Screening>>, t_ms: i64) -> bool {
+        let rules = &self.settings.rules.screen;
+        if !rules.enabled {
+            return true;
+        }
+        let screening = screening.get_or_insert_default();
+        let exempt = screening.is_exempt(ScreenReason::TooManyNewNames);
+        let introduced = &mut screening.introduced.names;
+        let may = screen::may_introduce(introduced, rules.new_names_per_day_max, exempt, 0, u32::MAX);
+        if !may {
+            screening.apply(ScreenReason::TooManyNewNames, t_ms);
+        }
+        may
+    }
+
+    /// A gain, or 0 where it is impossible (check 6). Reports.
+    pub(in crate::engine) fn credible_gain(&self, gain: i64, screening: &mut Option<Box<Screening>>, t_ms: i64) -> i64 {
+        let rules = &self.settings.rules.screen;
+        match rules.enabled && gain > rules.gain_max {
+            true => screen::credible_gain(gain, screening.get_or_insert_default(), rules.gain_max, t_ms),
+            false => gain,
+        }
+    }
+}
+
+/// Notes a reason, unless the server is exempt from it. Returns whether it holds.
+fn report(screening: &mut Screening, reason: ScreenReason, t_ms: i64) -> bool {
+    let holds = !screening.is_exempt(reason);
+    if holds {
+        screening.apply(reason, t_ms);
+    }
+    holds
+}

@@ -1,0 +1,109 @@
+//! The final positions on one server in the rankings of which the best are kept
+//! for ever, put together of its rows in small steps: see [`Positions`].
+
+use crate::board::order::Orders;
+use crate::engine::boards::positions::{Pieces, Positions};
+use crate::model::PlayerKey;
+use crate::model::row::{Ranking, WeekRow};
+
+const RANKINGS: usize = Ranking::WITH_BEST.len();
+
+#[derive(Debug)]
+pub(in crate::engine::week_close) struct Standings {
+    /// Each with his rating, in order of player key.
+    players: Pieces<(PlayerKey, f64)>,
+    positions: Positions<RANKINGS>,
+    last_read: Option<PlayerKey>,
+    is_read: bool,
+    passed: usize,
+}
+
+/// What a closed week leaves of a player on the server.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::engine::week_close) struct Standing {
+    pub player: PlayerKey,
+    /// In the order of [`Ranking::WITH_BEST`]; `None`: absent.
+    pub positions: [Option<u32>; RANKINGS],
+    pub elo: f64,
+}
+
+impl Standings {
+    /// Of a server whose boards are ordered so.
+    pub(in crate::engine::week_close) fn new(orders: Orders) -> Standings {
+        let positions = Positions::new(orders, Ranking::WITH_BEST);
+        Standings { players: Pieces::default(), positions, last_read: None, is_read: false, passed: 0 }
+    }
+
+    /// Brings in the next rows, in order of player key.
+    pub(in crate::engine::week_close) fn read(&mut self, rows: &[(PlayerKey, WeekRow)]) {
+        for (key, row) in rows {
+            debug_assert!(!self.is_read && self.last_read < Some(*key));
+            self.last_read = Some(*key);
+            self.players.push((*key, row.elo));
+        }
+        self.positions.read(rows);
+    }
+
+    pub(in crate::engine::week_close) fn last_read(&self) -> Option<PlayerKey> {
+        self.last_read
+    }
+
+    /// All rows are read.
+    pub(in crate::engine::week_close) fn end(&mut self) {
+        self.is_read = true;
+    }
+
+    pub(in crate::engine::week_close) fn is_read(&self) -> bool {
+        self.is_read
+    }
+
+    /// Gives at most so many positions; returns how many it was.
+    pub(in crate::engine::week_close) fn give(&mut self, most: usize) -> usize {
+        self.positions.give(most)
+    }
+
+    pub(in crate::engine::week_close) fn are_given(&self) -> bool {
+        self.positions.are_given()
+    }
+
+    pub(in crate::engine::week_close) fn is_empty(&self) -> bool {
+        self.players.len() == 0
+    }
+
+    /// The first that was not passed.
+    pub(in crate::engine::week_close) fn next(&self) -> Option<Standing> {
+        if self.passed == self.players.len() {
+            return None;
+        }
+        let (player, elo) = self.players.get(self.passed);
+        Some(Standing { player, positions: self.positions.of(self.passed), elo })
+    }
+
+    pub(in crate::engine::week_close) fn pass(&mut self) {
+        self.passed += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_passed_is_told_no_more() {
+        let row = |rounds, elo| WeekRow { elo_rounds: rounds, ..WeekRow::new(0, elo) };
+        let mut standings = Standings::new(Orders::default());
+        standings.read(&[(PlayerKey(3), row(1, 900.0)), (PlayerKey(5), row(0, 1000.0))]);
+        standings.read(&[(PlayerKey(9), row(2, 950.0))]);
+        assert_eq!((standings.last_read(), standings.is_read()), (Some(PlayerKey(9)), false));
+        standings.end();
+        while !standings.are_given() {
+            standings.give(1);
+        }
+        let mut told = Vec::new();
+        while let Some(standing) = standings.next() {
+            told.push((standing.player.0, standing.positions[2], standing.elo));
+            standings.pass();
+        }
+        assert_eq!(told, [(3, Some(2), 900.0), (5, None, 1000.0), (9, Some(1), 950.0)]);
+    }
+}

@@ -1,0 +1,137 @@
+//! Reopening a week that was closed too early: an admin's correction (RULES section
+//! 11).
+//!
+//! Rows of a closed week are as they were, so a reopened week goes on with them, and
+//! is closed again when it is over. What closing added is taken back: best positions
+//! of a week that is kept but not closed are never shown, and the next closing
+//! replaces them; ranks of servers are removed here, some in each tick. The phase is
+//! in the state, so it may be interrupted anywhere and begins with the first server
+//! again.
+
+use crate::engine::week_close::{Budget, STEPS_PER_RANK};
+use crate::engine::{Engine, Source};
+use crate::limits::REOPEN_WEEKS;
+use crate::model::calendar::label;
+use crate::model::commit::WeekPhase;
+use crate::model::row::BestPositions;
+use crate::model::{OutboxKey, ServerKey, WeekKey};
+use crate::series::slots;
+
+/// How far the ranks of a week are removed.
+#[derive(Debug)]
+pub(in crate::engine) struct Reopening {
+    week: WeekKey,
+    next: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReopenError {
+    #[error(
+        "the rows of week {} are not in the state any more (store.keep_weeks, or it holds none); weeks at hand: {at_hand}. \
+         To compute an older week again use `clqd replay` with the scan log of that week and a new state directory",
+        label(*.week)
+    )]
+    Gone { week: WeekKey, at_hand: String },
+    #[error(
+        "week {} is too old: only the {REOPEN_WEEKS} weeks before the newest closed week, {}, and that one can be \
+         reopened, since older best positions are not kept. To compute it again use `clqd replay` with the scan log of \
+         that week and a new state directory",
+        label(*.week),
+        label(*.newest)
+    )]
+    TooOld { week: WeekKey, newest: WeekKey },
+    #[error("week {} is being closed; reopen that one first, or wait until it is final", label(*.0))]
+    OtherInWork(WeekKey),
+}
+
+impl Engine {
+    /// Opens a closed week again. Returns false where it is open, or being reopened,
+    /// already.
+    pub fn reopen_week(&mut self, week: WeekKey) -> Result<bool, ReopenError> {
+        let weeks = &self.books.meta.weeks;
+        let Some(state) = weeks.iter().find(|state| state.week == week) else {
+            let at_hand: Vec<String> = weeks.iter().map(|state| label(state.week)).collect();
+            let at_hand = if at_hand.is_empty() { "none".to_owned() } else { at_hand.join(", ") };
+            return Err(ReopenError::Gone { week, at_hand });
+        };
+        if matches!(state.phase, WeekPhase::Open | WeekPhase::Reopening) {
+            return Ok(false);
+        }
+        let newest = weeks.iter().rev().find(|state| state.phase == WeekPhase::Closed).map(|state| state.week);
+        if let Some(newest) = newest.filter(|newest| week.0 + REOPEN_WEEKS < newest.0) {
+            return Err(ReopenError::TooOld { week, newest });
+        }
+        let in_work = |phase| matches!(phase, WeekPhase::Closing | WeekPhase::Ranking);
+        if let Some(other) = weeks.iter().find(|state| state.week != week && in_work(state.phase)) {
+            return Err(ReopenError::OtherInWork(other.week));
+        }
+        self.begin_reopening(week);
+        Ok(true)
+    }
+
+    pub(in crate::engine) fn begin_reopening(&mut self, week: WeekKey) {
+        self.closing.take_if(|closing| closing.is_of(week));
+        // Its positions are those of a closed week.
+        self.long_week = None;
+        self.books.set_week_phase(week, WeekPhase::Reopening);
+        let reopened = &mut self.books.meta.reopened;
+        if let Err(at) = reopened.binary_search(&week) {
+            reopened.insert(at, week);
+        }
+    }
+
+    pub(in crate::engine) fn reopen_some<S: Source>(
+        &mut self,
+        source: &S,
+        week: WeekKey,
+        budget: &mut Budget,
+    ) -> Result<(), S::Error> {
+        let mut next = self.reopening.take().filter(|it| it.week == week).map_or(1, |it| it.next);
+        while (next as usize) < self.servers.len() {
+            if !budget.is_left() {
+                self.reopening = Some(Reopening { week, next });
+                return Ok(());
+            }
+            budget.spend(1 + STEPS_PER_RANK);
+            self.remove_rank(source, week, ServerKey(next))?;
+            next += 1;
+        }
+        self.books.set_week_phase(week, WeekPhase::Open);
+        Ok(())
+    }
+
+    /// A server is not closed in that week any more, and has no rank in it.
+    fn remove_rank<S: Source>(&mut self, source: &S, week: WeekKey, server: ServerKey) -> Result<(), S::Error> {
+        let before = self.closed_before(week);
+        let Some(slot) = self.servers[server.0 as usize].as_mut() else { return Ok(()) };
+        let books = &mut self.books;
+        if let Some(series) = &mut slot.series {
+            slots::remove_rank(series, week);
+            books.pending.series.insert(server);
+        }
+        if slot.record.ranked_week == Some(week) {
+            let newest = slot.series.as_deref().and_then(slots::newest_rank);
+            (slot.record.ranked_week, slot.record.rank) = match before {
+                // In the ring a rank is not exact beyond 50,000.
+                Some(before) => (Some(before), source.rank(before, server)?),
+                None => newest.map_or((None, None), |(week, rank)| (Some(week), Some(rank))),
+            };
+        }
+        books.pending.corrections.closed_gone.push((week, server));
+        books.server_changed(server);
+        books.archive(OutboxKey::Week { week, server });
+        Ok(())
+    }
+
+    /// The last closed week before one, of those that are kept.
+    fn closed_before(&self, week: WeekKey) -> Option<WeekKey> {
+        let mut before = self.books.meta.weeks.iter().rev().filter(|state| state.week < week);
+        before.find(|state| state.phase == WeekPhase::Closed).map(|state| state.week)
+    }
+
+    /// The three best positions, without those of weeks that are not closed on the
+    /// server: so after a week was reopened.
+    pub(in crate::engine) fn three_best(&self, server: ServerKey, best: &BestPositions) -> [Vec<(u32, WeekKey)>; 3] {
+        best.three_of(|week| !self.books.is_kept(week.into()) || self.is_server_closed(week, server))
+    }
+}

@@ -1,0 +1,152 @@
+//! Weeks, days and hours in the configured time zone (RULES sections 1 and 10).
+//!
+//! A week runs from Monday 00:00:00 local time to the next Monday. Its key is
+//! the number of whole weeks since Monday 1969-12-29; its label is ISO 8601,
+//! `2026-W47`.
+
+use chrono::{DateTime, Datelike, Days, LocalResult, NaiveDate, NaiveDateTime, Offset, TimeZone, Utc};
+use chrono_tz::Tz;
+
+use crate::model::keys::WeekKey;
+
+/// The time zone that weeks and days are counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Calendar {
+    zone: Tz,
+}
+
+impl Default for Calendar {
+    fn default() -> Self {
+        Calendar { zone: Tz::UTC }
+    }
+}
+
+fn monday_zero() -> NaiveDate {
+    NaiveDate::from_ymd_opt(1969, 12, 29).expect("a real date")
+}
+
+impl Calendar {
+    /// Error: the name is not in the IANA time zone database.
+    pub fn new(zone: &str) -> Result<Calendar, UnknownZone> {
+        zone.parse().map(|zone| Calendar { zone }).map_err(|_| UnknownZone(zone.to_owned()))
+    }
+
+    pub fn zone_name(&self) -> &'static str {
+        self.zone.name()
+    }
+
+    /// Local days since Monday 1969-12-29.
+    pub fn day(&self, t_ms: i64) -> i64 {
+        (t_ms + self.offset_ms(t_ms)).div_euclid(86_400_000) + 3
+    }
+
+    /// The week that contains the moment.
+    pub fn week(&self, t_ms: i64) -> WeekKey {
+        WeekKey(self.day(t_ms).div_euclid(7).max(0) as u32)
+    }
+
+    /// First moment of the week, Unix ms.
+    pub fn week_start_ms(&self, week: WeekKey) -> i64 {
+        self.day_start_ms(i64::from(week.0) * 7)
+    }
+
+    /// First moment after the week, Unix ms.
+    pub fn week_end_ms(&self, week: WeekKey) -> i64 {
+        self.week_start_ms(WeekKey(week.0 + 1))
+    }
+
+    /// First moment of the local day with this number, Unix ms. Where clocks
+    /// jump over midnight the day begins at the first moment that exists.
+    pub fn day_start_ms(&self, day: i64) -> i64 {
+        let date = monday_zero() + Days::new(day.max(0) as u64);
+        self.first_moment_ms(date.and_hms_opt(0, 0, 0).expect("midnight is a time"))
+    }
+
+    fn first_moment_ms(&self, mut local: NaiveDateTime) -> i64 {
+        loop {
+            match self.zone.from_local_datetime(&local) {
+                LocalResult::Single(t) => return t.timestamp_millis(),
+                LocalResult::Ambiguous(early, _) => return early.timestamp_millis(),
+                LocalResult::None => local += chrono::TimeDelta::minutes(15),
+            }
+        }
+    }
+
+    fn offset_ms(&self, t_ms: i64) -> i64 {
+        if self.zone == Tz::UTC {
+            return 0;
+        }
+        let t = DateTime::<Utc>::from_timestamp_millis(t_ms).unwrap_or_default();
+        i64::from(self.zone.offset_from_utc_datetime(&t.naive_utc()).fix().local_minus_utc()) * 1_000
+    }
+}
+
+/// `2026-W47`.
+pub fn label(week: WeekKey) -> String {
+    let monday = monday_zero() + Days::new(u64::from(week.0) * 7);
+    let iso = monday.iso_week();
+    format!("{:04}-W{:02}", iso.year(), iso.week())
+}
+
+/// The week of an ISO label.
+pub fn parse_label(text: &str) -> Result<WeekKey, BadLabel> {
+    let bad = || BadLabel(text.chars().take(40).collect());
+    let (year, week) = text.split_once("-W").ok_or_else(bad)?;
+    if year.len() != 4 || week.len() != 2 || !text.bytes().all(|b| b.is_ascii_digit() || b == b'-' || b == b'W') {
+        return Err(bad());
+    }
+    let year: i32 = year.parse().map_err(|_| bad())?;
+    let week: u32 = week.parse().map_err(|_| bad())?;
+    let monday = NaiveDate::from_isoywd_opt(year, week, chrono::Weekday::Mon).ok_or_else(bad)?;
+    let days = (monday - monday_zero()).num_days();
+    u32::try_from(days / 7).ok().filter(|_| days >= 0).map(WeekKey).ok_or_else(bad)
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a time zone of the IANA database, such as \"UTC\" or \"Europe/Amsterdam\"")]
+pub struct UnknownZone(pub String);
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not an ISO week label, such as \"2026-W47\"")]
+pub struct BadLabel(pub String);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn key_in_utc_is_the_formula_of_the_rules() {
+        let utc = Calendar::default();
+        for t_s in [0_i64, 345_599, 345_600, 1_763_931_636, 1_795_000_000, 4_102_444_800] {
+            assert_eq!(i64::from(utc.week(t_s * 1_000).0), (t_s + 259_200).div_euclid(604_800));
+        }
+        let week = utc.week(1_763_931_636_059);
+        assert_eq!(label(week), "2025-W47");
+        assert_eq!(utc.week(utc.week_end_ms(week) - 1), week);
+        assert_eq!(utc.week(utc.week_end_ms(week)).0, week.0 + 1);
+    }
+
+    #[test]
+    fn labels_go_both_ways() {
+        for key in 0..6_000 {
+            assert_eq!(parse_label(&label(WeekKey(key))), Ok(WeekKey(key)));
+        }
+        for bad in ["", "2026W47", "2026-W54", "2026-W00", "26-W1", "2026-W+1", "1969-W01", "2025-W53"] {
+            assert!(parse_label(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn weeks_in_zones_with_daylight_saving() {
+        let ams = Calendar::new("Europe/Amsterdam").unwrap();
+        let key = parse_label("2026-W13").unwrap(); // clocks go forward on its Sunday
+        assert_eq!(ams.week_end_ms(key) - ams.week_start_ms(key), (7 * 24 - 1) * 3_600_000);
+        let key = parse_label("2026-W43").unwrap(); // and back on this one's
+        assert_eq!(ams.week_end_ms(key) - ams.week_start_ms(key), (7 * 24 + 1) * 3_600_000);
+        for key in 2_000..3_500 {
+            let week = WeekKey(key);
+            assert_eq!(ams.week(ams.week_start_ms(week)), week);
+            assert_eq!(ams.week(ams.week_start_ms(week) - 1).0, key - 1);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! A2S, the queries of Source and GoldSrc servers (PROTOCOLS section 2): INFO,
+//! then PLAYER, each of which the server may answer with a challenge first.
+//!
+//! This file is the dialogue; what the messages hold is read in [`info`] and
+//! [`players`], and [`split`] puts fragments together.
+//!
+//! Replies prove themselves by the server's challenge at most: whoever can see
+//! or guess that, and our port, can forge them.
+
+pub mod fragments;
+pub mod info;
+pub mod players;
+
+use super::{Dialogue, Ignored, Step, player_name, points, short_text};
+use crate::model::{Completeness, Snapshot};
+use crate::proto::a2s::fragments::{Fragments, Joined, SizeField};
+use crate::proto::a2s::info::Info;
+use crate::proto::a2s::players::Roster;
+
+const SINGLE: &[u8; 4] = b"\xff\xff\xff\xff";
+const SPLIT: &[u8; 4] = b"\xfe\xff\xff\xff";
+
+/// Most challenges followed in one scan. Two are usual; a third and fourth come
+/// from resends. More would let a server make us talk for ever.
+const CHALLENGES_MAX: u32 = 6;
+
+/// CS:GO's stand-in for a list that it does not show.
+const WITHHELD_NAME: &[u8] = b"Max Players";
+
+/// One INFO and one PLAYER query.
+#[derive(Clone, Debug, Default)]
+pub struct Query {
+    challenge: Option<[u8; 4]>,
+    challenges: u32,
+    info: Option<Info>,
+    fragments: Fragments,
+    /// Arrival of the last datagram that was understood, Unix ms.
+    heard_ms: i64,
+}
+
+impl Query {
+    pub fn new() -> Self {
+        Query::default()
+    }
+
+    /// A whole message, without its four bytes of header.
+    fn on_message(&mut self, t_ms: i64, message: &[u8]) -> Step {
+        let step = match (message.split_first(), &self.info) {
+            (Some((b'A', challenge)), _) => self.on_challenge(challenge),
+            (Some((b'I', _)), None) => self.on_info(info::decode(message)),
+            (Some((b'm', _)), None) => self.on_info(info::decode_goldsrc(message)),
+            // Old GoldSrc servers answer one INFO with both forms; the newer one
+            // knows more.
+            (Some((b'I', _)), Some(Info { old_form: true, .. })) => match info::decode(message) {
+                Ok(info) => {
+                    self.info = Some(Info { old_form: true, ..info });
+                    Step::Wait
+                }
+                Err(error) => Step::Ignore(error.reason()),
+            },
+            (Some((b'I' | b'm', _)), Some(_)) | (Some((b'D', _)), None) => Step::Ignore(Ignored::OutOfTurn),
+            (Some((b'D', body)), Some(info)) => match players::decode(body) {
+                Ok(roster) => Step::Done(Box::new(snapshot(t_ms, info, Some(roster)))),
+                Err(error) => Step::Ignore(error.reason()),
+            },
+            _ => Step::Ignore(Ignored::NotAReply),
+        };
+        if !matches!(step, Step::Ignore(_)) {
+            self.heard_ms = t_ms;
+        }
+        step
+    }
+
+    fn on_challenge(&mut self, challenge: &[u8]) -> Step {
+        let Some(challenge) = challenge.first_chunk::<4>() else {
+            return Step::Ignore(Ignored::Malformed);
+        };
+        if self.challenges >= CHALLENGES_MAX {
+            return Step::Ignore(Ignored::TooManyChallenges);
+        }
+        self.challenges += 1;
+        self.challenge = Some(*challenge);
+        Step::Send
+    }
+
+    fn on_info(&mut self, info: Result<Info, super::ProtoError>) -> Step {
+        match info {
+            Ok(info) => {
+                self.info = Some(info);
+                Step::Send
+            }
+            Err(error) => Step::Ignore(error.reason()),
+        }
+    }
+}
+
+impl Dialogue for Query {
+    fn packet(&self) -> Vec<u8> {
+        if self.info.is_none() {
+            let challenge = self.challenge.as_ref().map_or(&[][..], |c| c);
+            return [SINGLE, &b"TSource Engine Query\0"[..], challenge].concat();
+        }
+        [SINGLE, &b"U"[..], &self.challenge.unwrap_or(*SINGLE)].concat()
+    }
+
+    fn on_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
+        if let Some(message) = bytes.strip_prefix(SINGLE) {
+            return self.on_message(t_ms, message);
+        }
+        let Some(fragment) = bytes.strip_prefix(SPLIT) else {
+            return Step::Ignore(Ignored::NotAReply);
+        };
+        let size_field = self.info.as_ref().map_or(SizeField::Present, Info::size_field);
+        match self.fragments.add(fragment, size_field) {
+            Ok(Joined::Waiting) => {
+                self.heard_ms = t_ms;
+                Step::Wait
+            }
+            Ok(Joined::Whole(whole)) => match whole.strip_prefix(SINGLE) {
+                Some(message) => self.on_message(t_ms, message),
+                None => Step::Ignore(Ignored::Malformed),
+            },
+            Err(reason) => Step::Ignore(reason),
+        }
+    }
+
+    fn give_up(&mut self) -> Option<Snapshot> {
+        let info = self.info.as_ref()?;
+        Some(snapshot(self.heard_ms, info, None))
+    }
+}
+
+fn snapshot(t_ms: i64, info: &Info, roster: Option<Roster>) -> Snapshot {
+    let (players, whole) = match roster {
+        None => (Vec::new(), false),
+        Some(roster) => {
+            let listed = roster.entries.len();
+            let withheld = matches!(&roster.entries[..], [only] if only.name == WITHHELD_NAME);
+            // PLAYER does not say who is a bot; when INFO says that all are, all are.
+            let bot = info.bots > 0 && info.bots >= info.players && listed <= info.bots as usize;
+            let players = roster.entries.into_iter().map(|entry| crate::model::Player {
+                name: player_name(entry.name),
+                points: Some(points(entry.score.into())),
+                ping: None,
+                connected_ms: connected_ms(entry.seconds),
+                bot,
+                spectator: false,
+            });
+            let players: Vec<_> = if withheld { Vec::new() } else { players.collect() };
+            let whole = roster.announced as usize <= listed && listed >= listed_min(info.players) as usize;
+            (players, whole && !withheld)
+        }
+    };
+    let game = [&info.folder, &info.game].into_iter().map(|g| short_text(g)).find(|g| !g.trim().is_empty());
+    Snapshot {
+        t_ms,
+        game: game.unwrap_or_else(|| "source".to_owned()),
+        map: short_text(&info.map),
+        hostname: short_text(&info.hostname),
+        slots: info.slots,
+        players,
+        completeness: if whole { Completeness::Full } else { Completeness::Partial },
+        count: Some(info.players),
+        bots: Some(info.bots),
+    }
+}
+
+/// Entries from which on a list is whole, where the server announces so many players.
+/// A few may be missing: players who are still connecting (RULES section 14).
+fn listed_min(players: u32) -> u32 {
+    players.saturating_sub(2.max(players / 10))
+}
+
+/// Seconds as they are sent; a server whose clock went wrong sends what is no duration.
+fn connected_ms(seconds: f32) -> Option<u64> {
+    (seconds.is_finite() && seconds >= 0.0).then_some((f64::from(seconds) * 1_000.0) as u64)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,228 @@
+//! Whole dialogues with Source and GoldSrc servers, byte for byte.
+
+use super::*;
+use crate::model::Player;
+
+const CHALLENGE: &[u8] = b"\xff\xff\xff\xffA\x0b\xf3\x9a\x01";
+
+fn info(players: u8, bots: u8) -> Vec<u8> {
+    let mut bytes = b"\xff\xff\xff\xffI\x11Host\0de_dust2\0cstrike\0Counter-Strike: Source\0\xf0\x00".to_vec();
+    bytes.extend_from_slice(&[players, 32, bots]);
+    bytes.extend_from_slice(b"dl\x00\x011.0\0\x00");
+    bytes
+}
+
+fn players(announced: u8, list: &[(&str, i32, f32)]) -> Vec<u8> {
+    let mut bytes = vec![0xff, 0xff, 0xff, 0xff, b'D', announced];
+    for (name, score, seconds) in list {
+        bytes.push(0);
+        bytes.extend_from_slice(name.as_bytes());
+        bytes.push(0);
+        bytes.extend_from_slice(&score.to_le_bytes());
+        bytes.extend_from_slice(&seconds.to_le_bytes());
+    }
+    bytes
+}
+
+fn done(step: Step) -> Snapshot {
+    match step {
+        Step::Done(snapshot) => *snapshot,
+        other => panic!("not done: {other:?}"),
+    }
+}
+
+/// The snapshot of a server that asks for no challenge.
+fn scan(info: &[u8], players: &[u8]) -> Snapshot {
+    let mut query = Query::new();
+    assert_eq!(query.on_datagram(10, info), Step::Send);
+    done(query.on_datagram(20, players))
+}
+
+#[test]
+fn info_with_challenge_which_player_reuses() {
+    let mut query = Query::new();
+    assert_eq!(query.packet(), b"\xff\xff\xff\xffTSource Engine Query\0");
+    assert_eq!(query.on_datagram(1, CHALLENGE), Step::Send);
+    assert_eq!(query.packet(), b"\xff\xff\xff\xffTSource Engine Query\0\x0b\xf3\x9a\x01");
+    assert_eq!(query.on_datagram(2, &info(2, 0)), Step::Send);
+    assert_eq!(query.packet(), b"\xff\xff\xff\xffU\x0b\xf3\x9a\x01");
+    let snapshot = done(query.on_datagram(3, &players(2, &[("a", 5, 61.5), ("b", -2, f32::NAN)])));
+    let player = |name: &str, points, connected_ms| Player {
+        name: name.into(),
+        points: Some(points),
+        ping: None,
+        connected_ms,
+        bot: false,
+        spectator: false,
+    };
+    assert_eq!(
+        snapshot,
+        Snapshot {
+            t_ms: 3,
+            game: "cstrike".to_owned(),
+            map: "de_dust2".to_owned(),
+            hostname: "Host".to_owned(),
+            slots: 32,
+            players: vec![player("a", 5, Some(61_500)), player("b", -2, None)],
+            completeness: Completeness::Full,
+            count: Some(2),
+            bots: Some(0),
+        }
+    );
+}
+
+#[test]
+fn the_flow_before_2020() {
+    let mut query = Query::new();
+    assert_eq!(query.on_datagram(1, &info(0, 0)), Step::Send);
+    assert_eq!(query.packet(), b"\xff\xff\xff\xffU\xff\xff\xff\xff");
+    assert_eq!(query.on_datagram(2, CHALLENGE), Step::Send);
+    assert_eq!(query.packet(), b"\xff\xff\xff\xffU\x0b\xf3\x9a\x01");
+    assert_eq!(done(query.on_datagram(3, &players(0, &[]))).completeness, Completeness::Full);
+}
+
+#[test]
+fn a_server_that_only_sends_challenges_is_not_followed_for_ever() {
+    let mut query = Query::new();
+    let sent = (0..100).filter(|_| query.on_datagram(1, CHALLENGE) == Step::Send).count();
+    assert_eq!(sent, CHALLENGES_MAX as usize);
+    assert_eq!(query.on_datagram(1, CHALLENGE), Step::Ignore(Ignored::TooManyChallenges));
+    assert_eq!(query.give_up(), None);
+}
+
+#[test]
+fn no_player_reply_is_partial_with_the_count_of_humans() {
+    let mut query = Query::new();
+    assert_eq!(query.give_up(), None);
+    query.on_datagram(10, &info(7, 3));
+    let snapshot = query.give_up().unwrap();
+    assert_eq!((snapshot.t_ms, snapshot.completeness), (10, Completeness::Partial));
+    assert_eq!(snapshot.announced_players(), Some(4));
+    assert_eq!(snapshot.map, "de_dust2");
+}
+
+#[test]
+fn a_lost_fragment_is_partial() {
+    let long: Vec<(String, i32, f32)> = (0..40).map(|i| (format!("player {i}"), i, 1.0)).collect();
+    let list: Vec<_> = long.iter().map(|(n, s, t)| (n.as_str(), *s, *t)).collect();
+    let whole = players(40, &list);
+    let datagrams = fragments::cut_source(&whole, 5, 300);
+    let mut query = Query::new();
+    query.on_datagram(1, &info(40, 0));
+    for (t_ms, datagram) in datagrams.iter().enumerate().skip(1) {
+        assert_eq!(query.on_datagram(t_ms as i64, datagram), Step::Wait);
+    }
+    let last = datagrams.len() as i64 - 1;
+    let snapshot = query.clone().give_up().unwrap();
+    assert_eq!((snapshot.t_ms, snapshot.completeness, snapshot.count), (last, Completeness::Partial, Some(40)));
+    // It comes after all.
+    let snapshot = done(query.on_datagram(99, &datagrams[0]));
+    assert_eq!((snapshot.t_ms, snapshot.players.len(), snapshot.completeness), (99, 40, Completeness::Full));
+}
+
+#[test]
+fn lists_that_are_not_whole() {
+    let one = [("a", 1, 1.0)];
+    // Fewer entries than the header of the list announces.
+    let snapshot = scan(&info(3, 1), &players(3, &one));
+    assert_eq!((snapshot.players.len(), snapshot.completeness, snapshot.count), (1, Completeness::Partial, Some(3)));
+    assert_eq!(snapshot.announced_players(), Some(2));
+    // CS:GO with host_players_show 1.
+    let snapshot = scan(&info(12, 0), &players(1, &[("Max Players", 32, 5_000.0)]));
+    assert_eq!((snapshot.players.len(), snapshot.completeness, snapshot.count), (0, Completeness::Partial, Some(12)));
+}
+
+#[test]
+fn short_a2s_list_is_partial() {
+    let names: Vec<String> = (0..64).map(|n| format!("p{n}")).collect();
+    for (announced, listed, want) in [
+        (1, 0, Completeness::Full),
+        (2, 0, Completeness::Full),
+        (3, 0, Completeness::Partial),
+        (10, 8, Completeness::Full),
+        (10, 7, Completeness::Partial),
+        (30, 27, Completeness::Full),
+        (30, 26, Completeness::Partial),
+        (64, 58, Completeness::Full),
+        (64, 57, Completeness::Partial),
+    ] {
+        let list: Vec<_> = names[..listed].iter().map(|name| (name.as_str(), 1, 1.0)).collect();
+        let snapshot = scan(&info(announced, 0), &players(listed as u8, &list));
+        assert_eq!(snapshot.completeness, want, "{listed} of {announced}");
+        assert_eq!((snapshot.count, snapshot.bots), (Some(announced.into()), Some(0)));
+    }
+}
+
+#[test]
+fn bots_are_marked_when_all_are_bots() {
+    let two = [("x", 1, 1.0), ("y", 2, 2.0)];
+    let bots = |info: &[u8]| scan(info, &players(2, &two)).players.iter().filter(|p| p.bot).count();
+    assert_eq!(bots(&info(2, 2)), 2);
+    assert_eq!(bots(&info(2, 3)), 2);
+    assert_eq!(bots(&info(2, 1)), 0);
+    assert_eq!(bots(&info(2, 0)), 0);
+    // Someone came between the two replies: nobody knows who is who.
+    assert_eq!(bots(&info(1, 1)), 0);
+}
+
+#[test]
+fn goldsrc_sends_both_forms_and_the_list_for_one_question() {
+    let old = b"\xff\xff\xff\xffm127.0.0.1:27015\0Old\0crossfire\0valve\0Half-Life\0\x02\x10\x2fdl\x00\x00\x00\x00";
+    let mut query = Query::new();
+    assert_eq!(query.on_datagram(1, old), Step::Send);
+    assert_eq!(query.on_datagram(2, &info(1, 0)), Step::Wait);
+    let snapshot = done(query.on_datagram(3, &players(1, &[("a", 1, 1.0)])));
+    assert_eq!((snapshot.game.as_str(), snapshot.slots), ("cstrike", 32));
+    // Or the list before the newer form.
+    let mut query = Query::new();
+    query.on_datagram(1, old);
+    let snapshot = done(query.on_datagram(3, &players(1, &[("a", 1, 1.0)])));
+    assert_eq!((snapshot.game.as_str(), snapshot.map.as_str(), snapshot.slots), ("valve", "crossfire", 16));
+}
+
+#[test]
+fn an_info_reply_in_fragments() {
+    let mut query = Query::new();
+    let whole = info(0, 0);
+    let datagrams = fragments::cut_source(&whole, 1, 30);
+    for datagram in &datagrams[..datagrams.len() - 1] {
+        assert_eq!(query.on_datagram(1, datagram), Step::Wait);
+    }
+    assert_eq!(query.on_datagram(1, &datagrams[datagrams.len() - 1]), Step::Send);
+}
+
+#[test]
+fn what_is_not_an_answer_is_ignored() {
+    for (bytes, reason) in [
+        (&b""[..], Ignored::NotAReply),
+        (b"\xff\xff", Ignored::NotAReply),
+        (b"\xff\xff\xff\xff", Ignored::NotAReply),
+        (b"\xff\xff\xff\xffZ", Ignored::NotAReply),
+        (b"\xff\xff\xff\xffA\x01", Ignored::Malformed),
+        (b"\xff\xff\xff\xffI", Ignored::Malformed),
+        (b"\xff\xff\xff\xffI\x11host", Ignored::Malformed),
+        (b"\xff\xff\xff\xffm", Ignored::Malformed),
+        (b"\xff\xff\xff\xffD\x00", Ignored::OutOfTurn),
+        (b"\xfe\xff\xff\xff", Ignored::BadFragment),
+        (b"\xfe\xff\xff\xff\x01\x00\x00\x00\x01", Ignored::BadFragment),
+        // Split replies of ten and eleven bytes.
+        (b"\xff\xff\xff\xffstatusResponse\n", Ignored::NotAReply),
+    ] {
+        let mut query = Query::new();
+        assert_eq!(query.on_datagram(0, bytes), Step::Ignore(reason), "{bytes:?}");
+        assert_eq!(query.packet(), Query::new().packet());
+    }
+    let mut query = Query::new();
+    query.on_datagram(0, &info(1, 0));
+    assert_eq!(query.on_datagram(0, &info(1, 0)), Step::Ignore(Ignored::OutOfTurn));
+    assert_eq!(query.on_datagram(0, b"\xff\xff\xff\xffD"), Step::Ignore(Ignored::Malformed));
+}
+
+#[test]
+fn a_reply_of_64_kib_is_read() {
+    let name = "n".repeat(200);
+    let list: Vec<_> = (0..255).map(|i| (name.as_str(), i, 1.0)).collect();
+    let bytes = players(255, &list);
+    assert!(bytes.len() > 50_000);
+    assert_eq!(scan(&info(255, 0), &bytes).players.len(), 255);
+}

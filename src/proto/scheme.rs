@@ -1,0 +1,91 @@
+//! From what somebody typed to a server that can be scanned.
+
+use super::PROTOCOLS;
+use crate::model::ServerUrl;
+use crate::model::url::UrlError;
+use crate::nearest::nearest;
+use crate::proto::find;
+
+/// Games and engines that people take for a scheme, with the scheme of their protocol.
+const TAKEN_FOR_SCHEMES: &[(&str, &str)] = &[
+    ("xonotic", "darkplaces"),
+    ("nexuiz", "darkplaces"),
+    ("openarena", "quake3"),
+    ("ioquake3", "quake3"),
+    ("urbanterror", "quake3"),
+    ("q3a", "quake3"),
+    ("goldsrc", "source"),
+    ("steam", "source"),
+    ("valve", "source"),
+    ("a2s", "source"),
+    ("csgo", "source"),
+    ("cs2", "source"),
+    ("tf2", "source"),
+];
+
+/// Why a server cannot be scanned under a URL.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FindError {
+    #[error("server URL {url:?}: scheme {scheme:?} is not known{advice}; known are {known}")]
+    UnknownScheme { url: String, scheme: String, advice: String, known: String },
+    #[error("{error}; known schemes are {known}")]
+    Form { error: UrlError, known: String },
+    #[error(transparent)]
+    Url(UrlError),
+}
+
+/// Reads the URL of a server to scan. A missing port becomes the usual one of the
+/// scheme.
+pub fn parse_url(text: &str) -> Result<ServerUrl, FindError> {
+    let unknown = |scheme: &str| FindError::UnknownScheme {
+        url: text.to_owned(),
+        scheme: scheme.to_owned(),
+        advice: advice(scheme),
+        known: schemes(),
+    };
+    match ServerUrl::parse(text) {
+        Ok(url) if find(url.scheme()).is_none() => Err(unknown(url.scheme())),
+        Ok(url) => Ok(url),
+        Err(UrlError::NoPort { scheme, .. }) if find(&scheme).is_none() => Err(unknown(&scheme)),
+        Err(error @ UrlError::Form(_)) => Err(FindError::Form { error, known: schemes() }),
+        Err(error) => Err(FindError::Url(error)),
+    }
+}
+
+fn schemes() -> String {
+    PROTOCOLS.iter().map(|protocol| protocol.scheme).collect::<Vec<_>>().join(", ")
+}
+
+fn advice(scheme: &str) -> String {
+    let taken = TAKEN_FOR_SCHEMES.iter().find(|(name, _)| *name == scheme).map(|(_, right)| *right);
+    let right = taken.or_else(|| nearest(scheme, PROTOCOLS.iter().map(|protocol| protocol.scheme)));
+    right.map_or_else(String::new, |right| format!("; did you mean {right}://?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_scheme_is_reported_with_the_nearest_and_all_known() {
+        for (text, want) in [
+            (
+                "xonotic://h:26000",
+                "\"xonotic\" is not known; did you mean darkplaces://?; known are quake3, darkplaces",
+            ),
+            ("xonotic://h", "\"xonotic\" is not known; did you mean darkplaces://?"),
+            ("quake://h:1", "did you mean quake3://?"),
+            ("sources://h:1", "did you mean source://?"),
+            ("gopher://h:1", "scheme \"gopher\" is not known; known are quake3"),
+            ("h:27960", "scheme://host:port; known schemes are quake3"),
+            ("quake3://h:0", "port \"0\""),
+        ] {
+            let error = parse_url(text).expect_err(text).to_string();
+            assert!(error.contains(want), "{text}: {error}");
+        }
+        assert_eq!(parse_url("quake3://h").map(|url| url.port()), Ok(27_960));
+        for (name, scheme) in TAKEN_FOR_SCHEMES {
+            assert!(find(scheme).is_some() && find(name).is_none(), "{name}: {scheme}");
+        }
+    }
+}

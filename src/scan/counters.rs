@@ -1,0 +1,139 @@
+//! What happened in the scan engine, as counters that anyone may read at any
+//! time. They only grow, from the start of the process.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Serialize;
+
+use super::MissReason;
+use crate::proto::Ignored;
+
+macro_rules! counts {
+    ($($(#[$doc:meta])* $field:ident),+ $(,)?) => {
+        /// The counters.
+        #[derive(Debug)]
+        pub struct Counts {
+            $($(#[$doc])* pub $field: Counter,)+
+            ignored: Vec<Counter>,
+            misses: Vec<Counter>,
+        }
+
+        /// The counters of one moment.
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+        pub struct CountsView {
+            $($(#[$doc])* pub $field: u64,)+
+            /// Datagrams from asked addresses that were not used, by `proto::Ignored`.
+            pub ignored: BTreeMap<&'static str, u64>,
+            /// Misses, by `MissReason`.
+            pub misses: BTreeMap<&'static str, u64>,
+        }
+
+        impl Default for Counts {
+            fn default() -> Self {
+                Counts {
+                    $($field: Counter::default(),)+
+                    ignored: Ignored::ALL.iter().map(|_| Counter::default()).collect(),
+                    misses: MissReason::ALL.iter().map(|_| Counter::default()).collect(),
+                }
+            }
+        }
+
+        impl Counts {
+            /// All counters; those by reason only where they are not zero.
+            pub fn view(&self) -> CountsView {
+                let by = |names: Vec<&'static str>, counters: &[Counter]| {
+                    let pairs = names.into_iter().zip(counters.iter().map(Counter::value));
+                    pairs.filter(|&(_, value)| value > 0).collect()
+                };
+                CountsView {
+                    $($field: self.$field.value(),)+
+                    ignored: by(Ignored::ALL.iter().map(|r| r.name()).collect(), &self.ignored),
+                    misses: by(MissReason::ALL.iter().map(|r| r.name()).collect(), &self.misses),
+                }
+            }
+        }
+    };
+}
+
+counts!(
+    /// Requests taken.
+    requests,
+    /// Scans that ended as a full, and as a partial snapshot.
+    snapshots,
+    partials,
+    /// Scans that were cut off by a shutdown.
+    abandoned,
+    packets_sent,
+    bytes_sent,
+    /// Packets that the system did not take.
+    send_errors,
+    /// Questions asked once more.
+    resends,
+    packets_received,
+    bytes_received,
+    /// Datagrams from addresses that were not being asked, or to the wrong socket.
+    unasked,
+    /// ICMP errors heard: port unreachable, and others.
+    icmp_refused,
+    icmp_other,
+    /// Questions held back by the budget of an address, a subnet, or all.
+    deferred_address,
+    deferred_subnet,
+    deferred_global,
+    /// Scans that waited for another of the same address and port.
+    serialized,
+    /// Datagrams that the kernel dropped because our sockets were full.
+    kernel_drops,
+    resolved,
+    unresolved,
+);
+
+impl Counts {
+    pub fn ignored(&self, reason: Ignored) -> &Counter {
+        &self.ignored[reason as usize]
+    }
+
+    pub fn miss(&self, reason: MissReason) -> &Counter {
+        &self.misses[reason as usize]
+    }
+}
+
+/// A number that only grows.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    pub fn one(&self) {
+        self.add(1);
+    }
+
+    pub fn add(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
+    }
+
+    pub fn value(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_counted_under_their_names() {
+        let counts = Counts::default();
+        for &reason in Ignored::ALL {
+            counts.ignored(reason).add(reason as u64 + 1);
+        }
+        for &reason in MissReason::ALL {
+            counts.miss(reason).one();
+        }
+        let view = counts.view();
+        assert_eq!(view.ignored["not_a_reply"], 1);
+        assert_eq!(view.ignored.len(), Ignored::ALL.len());
+        assert_eq!(view.misses.len(), MissReason::ALL.len());
+        assert_eq!(Counts::default().view(), CountsView::default());
+    }
+}

@@ -1,0 +1,303 @@
+//! One line: text to outcome and back.
+//!
+//! What the recorder wrote is read the straight way, any other JSON by
+//! serde_json; what a line has to hold is looked at here, whoever read it.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::Outcome;
+use crate::limits::{NAME_BYTES_MAX, PLAYERS_MAX, POINTS_ABS_MAX, TEXT_BYTES_MAX};
+use crate::model::ServerUrl;
+use crate::model::snapshot::{Completeness, Player, Snapshot};
+use crate::model::url::UrlError;
+use crate::scan_log::fast_path;
+
+/// Latest moment accepted: the end of the year 9999.
+const T_MS_MAX: i64 = 253_402_300_799_999;
+
+#[derive(Debug, thiserror::Error)]
+pub enum LineError {
+    #[error("not a line of a scan log: {0}")]
+    Json(String),
+    #[error(transparent)]
+    Url(#[from] UrlError),
+    #[error("t = {0} is not a time in Unix ms")]
+    Time(i64),
+    #[error("{0:?} is missing")]
+    Missing(&'static str),
+    #[error("\"miss\" and a snapshot in one line")]
+    MissAndSnapshot,
+    #[error("{0} players, at most {PLAYERS_MAX} are taken")]
+    Players(usize),
+    #[error("player {index} ({name:?}): points {points} are beyond +-{POINTS_ABS_MAX}")]
+    Points { index: usize, name: String, points: i64 },
+    #[error("{field} is {bytes} bytes long, at most {most} are taken")]
+    TooLong { field: &'static str, bytes: usize, most: usize },
+}
+
+impl From<serde_json::Error> for LineError {
+    /// Takes out "line 1": the text is one line of a file.
+    fn from(error: serde_json::Error) -> LineError {
+        let text = error.to_string();
+        LineError::Json(match text.rsplit_once(" at line ") {
+            Some((what, _)) => format!("{what} at column {}", error.column()),
+            None => text,
+        })
+    }
+}
+
+/// A line as it stands there. The order of the fields is the order in which
+/// they are written, which [`straight`] reads. `P` is what is made of a player.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(in crate::scan_log) struct Line<'a, P = LinePlayer<'a>> {
+    pub(in crate::scan_log) t: i64,
+    #[serde(borrow)]
+    pub(in crate::scan_log) server: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(in crate::scan_log) miss: bool,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::scan_log) reason: Option<Cow<'a, str>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::scan_log) game: Option<Cow<'a, str>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::scan_log) map: Option<Cow<'a, str>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::scan_log) hostname: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::scan_log) slots: Option<u32>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(in crate::scan_log) partial: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::scan_log) count: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::scan_log) bots: Option<u32>,
+    #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
+    pub(in crate::scan_log) players: Option<Vec<P>>,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(in crate::scan_log) struct LinePlayer<'a> {
+    #[serde(borrow)]
+    pub(in crate::scan_log) name: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::scan_log) points: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::scan_log) ping: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::scan_log) connected_ms: Option<u64>,
+    #[serde(default)]
+    pub(in crate::scan_log) bot: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(in crate::scan_log) spectator: bool,
+}
+
+fn is_false(b: &bool) -> bool {
+    !b
+}
+
+/// Reads one line. Fields that are not known are passed over.
+pub fn parse(text: &str) -> Result<(ServerUrl, Outcome), LineError> {
+    let line = read(text, LinePlayer::into_player)?;
+    Ok((ServerUrl::parse(&line.server)?, line.into_outcome()))
+}
+
+/// What is wrong with a line, as [`parse`] would say; of a sound one its moment,
+/// Unix ms, with nothing made of it.
+pub fn check(text: &str) -> Result<i64, LineError> {
+    let line = read(text, drop)?;
+    ServerUrl::check(&line.server)?;
+    Ok(line.t)
+}
+
+/// Whether the text may be the beginning of a line that was cut off.
+pub(in crate::scan_log) fn is_beginning(text: &str) -> bool {
+    let ends_early = |error: serde_json::Error| error.is_eof();
+    text.is_empty() || text.starts_with('{') && serde_json::from_str::<serde_json::Value>(text).is_err_and(ends_early)
+}
+
+/// A line that is sound, but for a server's URL that only its caller reads.
+fn read<'a, P>(text: &'a str, make: impl Fn(LinePlayer<'a>) -> P) -> Result<Line<'a, P>, LineError> {
+    let sound = |index, player: LinePlayer<'a>| player.check(index).map(|()| make(player));
+    if let Some(line) = fast_path::read(text, |index, player| sound(index, player).ok())
+        && line.check().is_ok()
+    {
+        return Ok(line);
+    }
+    // The long way says what is wrong, the same of every line.
+    let mut line: Line = serde_json::from_str(text)?;
+    ServerUrl::check(&line.server)?;
+    line.check()?;
+    let players = line.players.take();
+    let players =
+        players.map(|list| list.into_iter().enumerate().map(|(index, player)| sound(index, player)).collect());
+    Ok(line.with_players(players.transpose()?))
+}
+
+impl<'a, P> Line<'a, P> {
+    /// All but the URL and the players, each for itself.
+    fn check(&self) -> Result<(), LineError> {
+        if !(0..=T_MS_MAX).contains(&self.t) {
+            return Err(LineError::Time(self.t));
+        }
+        if self.miss {
+            return match self.players.is_some() || self.partial {
+                true => Err(LineError::MissAndSnapshot),
+                false => Ok(()),
+            };
+        }
+        match &self.players {
+            Some(players) if players.len() > PLAYERS_MAX => return Err(LineError::Players(players.len())),
+            None if !self.partial => return Err(LineError::Missing("players")),
+            _ => (),
+        }
+        bounded("game", self.game.as_ref().ok_or(LineError::Missing("game"))?, TEXT_BYTES_MAX)?;
+        bounded("map", self.map.as_ref().ok_or(LineError::Missing("map"))?, TEXT_BYTES_MAX)?;
+        bounded("hostname", self.hostname.as_deref().unwrap_or_default(), TEXT_BYTES_MAX)
+    }
+
+    fn with_players<Q>(self, players: Option<Vec<Q>>) -> Line<'a, Q> {
+        let Line { t, server, miss, reason, game, map, hostname, slots, partial, count, bots, players: _ } = self;
+        Line { t, server, miss, reason, game, map, hostname, slots, partial, count, bots, players }
+    }
+}
+
+impl Line<'_, Player> {
+    /// Of a line that was checked.
+    fn into_outcome(self) -> Outcome {
+        if self.miss {
+            let reason = self.reason.map_or_else(|| "recorded".to_owned(), Cow::into_owned);
+            return Outcome::Miss { t_ms: self.t, reason };
+        }
+        Outcome::Snapshot(Snapshot {
+            t_ms: self.t,
+            game: self.game.unwrap_or_default().into_owned(),
+            map: self.map.unwrap_or_default().into_owned(),
+            hostname: self.hostname.unwrap_or_default().into_owned(),
+            slots: self.slots.unwrap_or(0),
+            players: self.players.unwrap_or_default(),
+            completeness: if self.partial { Completeness::Partial } else { Completeness::Full },
+            count: self.count,
+            bots: self.bots,
+        })
+    }
+}
+
+impl LinePlayer<'_> {
+    fn check(&self, index: usize) -> Result<(), LineError> {
+        if let Some(points) = self.points.filter(|points| points.unsigned_abs() > POINTS_ABS_MAX as u64) {
+            let name = self.name.clone().into_owned();
+            return Err(LineError::Points { index, name, points });
+        }
+        bounded("a player's name", &self.name, NAME_BYTES_MAX)
+    }
+
+    fn into_player(self) -> Player {
+        Player {
+            name: self.name.into(),
+            points: self.points,
+            ping: self.ping.map(|ping| ping.clamp(i32::MIN.into(), i32::MAX.into()) as i32),
+            connected_ms: self.connected_ms,
+            bot: self.bot,
+            spectator: self.spectator,
+        }
+    }
+}
+
+fn bounded(field: &'static str, text: &str, most: usize) -> Result<(), LineError> {
+    match text.len() > most {
+        true => Err(LineError::TooLong { field, bytes: text.len(), most }),
+        false => Ok(()),
+    }
+}
+
+/// Writes one line, with its line feed.
+pub fn write(out: &mut Vec<u8>, url: &ServerUrl, outcome: &Outcome) {
+    let server = Cow::Borrowed(url.as_str());
+    let line = match outcome {
+        Outcome::Miss { t_ms, reason } => Line {
+            t: *t_ms,
+            server,
+            miss: true,
+            reason: Some(reason.into()),
+            game: None,
+            map: None,
+            hostname: None,
+            slots: None,
+            partial: false,
+            count: None,
+            bots: None,
+            players: None,
+        },
+        Outcome::Snapshot(snapshot) => Line {
+            t: snapshot.t_ms,
+            server,
+            miss: false,
+            reason: None,
+            game: Some(snapshot.game.as_str().into()),
+            map: Some(snapshot.map.as_str().into()),
+            hostname: Some(snapshot.hostname.as_str().into()),
+            slots: Some(snapshot.slots),
+            partial: snapshot.completeness == Completeness::Partial,
+            count: snapshot.count,
+            bots: snapshot.bots,
+            players: Some(
+                snapshot
+                    .players
+                    .iter()
+                    .map(|p| LinePlayer {
+                        name: p.name.as_str().into(),
+                        points: p.points,
+                        ping: p.ping.map(i64::from),
+                        connected_ms: p.connected_ms,
+                        bot: p.bot,
+                        spectator: p.spectator,
+                    })
+                    .collect(),
+            ),
+        },
+    };
+    serde_json::to_writer(&mut *out, &line).expect("a line is always JSON and memory takes it");
+    out.push(b'\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_go_both_ways() {
+        for text in [
+            r#"{"t":1,"server":"quake3://127.0.0.1:27960","game":"baseq3","map":"q3dm17","hostname":"a\"b","slots":16,"players":[{"name":"^1Visor","points":-2,"ping":48,"bot":false}]}"#,
+            r#"{"t":1,"server":"source://127.0.0.1:27960","game":"cstrike","map":"m","hostname":"","slots":0,"partial":true,"count":9,"players":[]}"#,
+            r#"{"t":1,"server":"source://127.0.0.1:27960","game":"cstrike","map":"m","hostname":"","slots":0,"count":9,"bots":2,"players":[{"name":"a","bot":false,"spectator":true}]}"#,
+            r#"{"t":1,"server":"quake3://127.0.0.1:27960","miss":true,"reason":"timeout"}"#,
+        ] {
+            let (url, outcome) = parse(text).unwrap();
+            let mut out = Vec::new();
+            write(&mut out, &url, &outcome);
+            assert_eq!(String::from_utf8(out).unwrap(), format!("{text}\n"));
+        }
+    }
+
+    #[test]
+    fn refusals_say_what_is_wrong() {
+        let snapshot = |rest: &str| format!(r#"{{"t":1,"server":"quake3://h:1","game":"g","map":"m"{rest}}}"#);
+        let long = format!(r#","players":[{{"name":"{}","points":1}}]"#, "x".repeat(300));
+        for (text, want) in [
+            ("".to_owned(), "not a line"),
+            ("{".to_owned(), "not a line"),
+            (r#"{"t":1,"server":"x","miss":true}"#.to_owned(), "scheme://host:port"),
+            (r#"{"t":-1,"server":"quake3://h:1","miss":true}"#.to_owned(), "t = -1"),
+            (snapshot(""), "\"players\" is missing"),
+            (snapshot(r#","players":[],"miss":true"#), "\"miss\" and a snapshot"),
+            (snapshot(r#","players":[{"name":"a","points":1.5}]"#), "not a line"),
+            (snapshot(r#","players":[{"name":"a","points":2199023255552}]"#), "beyond"),
+            (snapshot(&long), "300 bytes long"),
+        ] {
+            let error = parse(&text).unwrap_err().to_string();
+            assert!(error.contains(want), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The scan log: one JSON object a line, in order of time (RULES section 13).
+//!
+//! The seam between scanning and ranking: the engine does not know whether an
+//! outcome came from its own scanner, a file or another machine.
+
+mod damage;
+mod fast_path;
+mod line;
+mod reader;
+mod recorder;
+
+pub use crate::scan_log::damage::{Cut, Damage, Stretch};
+pub use crate::scan_log::line::{LineError, check as check_line, parse, write};
+pub use crate::scan_log::reader::{LogError, LogLines, LogSpan, Salvage, Tail, check, of_file, open, tail};
+pub use crate::scan_log::recorder::{
+    RecordError, Recorder, RecorderSettings, check_record, closed_file, packed_files, whole_file,
+};

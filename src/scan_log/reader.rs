@@ -1,0 +1,613 @@
+//! Reading a scan log from a file, plain or zstd.
+//!
+//! [`LogLines`] returns every line and every fault. [`Salvage`] skips what cannot
+//! be read and counts it in a [`Damage`]; its caller decides which damage it accepts.
+//! An incomplete end ([`Cut`]) is what a crash or a power cut leaves: the last line
+//! without its line feed, or packed data that end inside a frame.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, ErrorKind, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use super::damage::{Cut, Damage};
+use super::line::{
+    LineError, parse, {self},
+};
+use crate::engine::Outcome;
+use crate::limits::SCAN_LOG_LINE_BYTES_MAX;
+use crate::model::ServerUrl;
+
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    #[error("cannot read the scan log {}", path.display())]
+    Io { path: PathBuf, source: std::io::Error },
+    #[error("{path}:{line}", path = path.display())]
+    Line { path: PathBuf, line: u64, source: LineError },
+    #[error("{path}:{line}: not UTF-8", path = path.display())]
+    NotUtf8 { path: PathBuf, line: u64 },
+    #[error("{path}:{line}: longer than {SCAN_LOG_LINE_BYTES_MAX} bytes", path = path.display())]
+    TooLong { path: PathBuf, line: u64 },
+    #[error("{path}:{line}: t = {t_ms} is before the line above, t = {before_ms}: a scan log is in order of time", path = path.display())]
+    Order { path: PathBuf, line: u64, t_ms: i64, before_ms: i64 },
+    #[error("{0}")]
+    Cut(Cut),
+    #[error("{path}:{line}: the packed data are damaged; nothing behind this line can be read", path = path.display())]
+    Unpack { path: PathBuf, line: u64, source: std::io::Error },
+}
+
+/// The lines of one file, read one after the other; empty lines are passed over.
+/// After a fault of one line the next follows. After any other error there is none.
+pub struct LogLines {
+    path: PathBuf,
+    input: Box<dyn BufRead + Send>,
+    is_packed: bool,
+    /// Of the line in the buffer.
+    line: u64,
+    latest_ms: i64,
+    /// The line last read, with its line feed; not more than fits.
+    buffer: Vec<u8>,
+    /// All bytes of that line.
+    line_bytes: u64,
+    /// What did not fit is zeros.
+    rest_is_zeros: bool,
+    ended: bool,
+    /// Reported when all lines are read.
+    cut: Option<Cut>,
+}
+
+/// Opens a log; a name that ends in `.zst` is unpacked.
+pub fn open(path: &Path) -> Result<LogLines, LogError> {
+    let failed = |source| LogError::Io { path: path.to_owned(), source };
+    of_file(path, File::open(path).map_err(failed)?)
+}
+
+/// The same of a file that is open; `path` tells whether it is packed.
+pub fn of_file(path: &Path, file: File) -> Result<LogLines, LogError> {
+    let failed = |source| LogError::Io { path: path.to_owned(), source };
+    let is_packed = path.extension().is_some_and(|e| e == "zst");
+    let input: Box<dyn BufRead + Send> = match is_packed {
+        true => Box::new(BufReader::with_capacity(1 << 18, zstd::Decoder::new(file).map_err(failed)?)),
+        false => Box::new(BufReader::with_capacity(1 << 18, file)),
+    };
+    Ok(LogLines {
+        path: path.to_owned(),
+        input,
+        is_packed,
+        line: 0,
+        latest_ms: i64::MIN,
+        buffer: Vec::new(),
+        line_bytes: 0,
+        rest_is_zeros: true,
+        ended: false,
+        cut: None,
+    })
+}
+
+/// What a whole log holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogSpan {
+    pub lines: u64,
+    /// Moments of the first and the last line, Unix ms; of an empty log the
+    /// latest there is, and the earliest.
+    pub first_ms: i64,
+    pub last_ms: i64,
+}
+
+/// Reads a whole log before anything of it is applied. Lines that cannot be read are
+/// skipped and returned as damage. Nothing is made of the lines, so it takes half of
+/// the time that reading them takes. Error: the file cannot be read.
+pub fn check(path: &Path) -> Result<(LogSpan, Damage), LogError> {
+    let mut span = LogSpan { lines: 0, first_ms: i64::MAX, last_ms: i64::MIN };
+    let mut lines = Salvage::new(open(path)?);
+    while let Some(moment) = lines.read(|text| line::check(text).map(|t_ms| (t_ms, t_ms))) {
+        let t_ms = moment?;
+        span.first_ms = span.first_ms.min(t_ms);
+        span.last_ms = t_ms;
+        span.lines += 1;
+    }
+    Ok((span, lines.damage))
+}
+
+/// Bytes of the end of a log that are looked at first.
+const TAIL_BYTES: u64 = 1 << 20;
+
+/// The end of a plain log, read line by line.
+pub struct Tail {
+    lines: LogLines,
+    has_news: bool,
+    damaged: u64,
+}
+
+/// Finds where the end of a plain log begins that holds all news, and some more. Where
+/// one line is not news, none before it is.
+pub fn tail(path: &Path, is_news: impl Fn(&ServerUrl, i64) -> bool) -> Result<Tail, LogError> {
+    let failed = |source| LogError::Io { path: path.to_owned(), source };
+    let len = std::fs::metadata(path).map_err(failed)?.len();
+    let mut window = TAIL_BYTES;
+    loop {
+        let from = len.saturating_sub(window);
+        let begin = || {
+            let mut file = File::open(path).map_err(failed)?;
+            file.seek(SeekFrom::Start(from)).map_err(failed)?;
+            let mut tail = Tail { lines: of_file(path, file)?, has_news: false, damaged: 0 };
+            if from > 0 {
+                // All others are whole lines.
+                tail.lines.read_line()?;
+            }
+            Ok(tail)
+        };
+        let first = begin()?.next_line()?;
+        if from == 0 || first.is_some_and(|(url, outcome)| !is_news(&url, outcome.t_ms())) {
+            return begin();
+        }
+        window *= 2;
+    }
+}
+
+impl Tail {
+    /// The next line that is news.
+    pub fn next_news(
+        &mut self,
+        is_news: impl Fn(&ServerUrl, i64) -> bool,
+    ) -> Result<Option<(ServerUrl, Outcome)>, LogError> {
+        while let Some((url, outcome)) = self.next_line()? {
+            if is_news(&url, outcome.t_ms()) {
+                self.has_news = true;
+                return Ok(Some((url, outcome)));
+            }
+            if !self.has_news {
+                self.damaged = 0;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Lines among the news so far that cannot be read, and were skipped.
+    pub fn damaged(&self) -> u64 {
+        self.damaged
+    }
+
+    /// The next line that can be read.
+    fn next_line(&mut self) -> Result<Option<(ServerUrl, Outcome)>, LogError> {
+        loop {
+            match self.lines.read(parsed) {
+                None => return Ok(None),
+                Some(Ok(read)) => return Ok(Some(read.value)),
+                Some(Err(error @ LogError::Io { .. })) => return Err(error),
+                Some(Err(_)) => self.damaged += 1,
+            }
+        }
+    }
+}
+
+/// How a line ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    LineFeed,
+    File,
+}
+
+/// A line that was read.
+struct ReadLine<T> {
+    line: u64,
+    bytes: u64,
+    t_ms: i64,
+    value: T,
+}
+
+impl LogLines {
+    /// Returns the lines that can be read, and counts the others.
+    pub fn salvage(self) -> Salvage<(ServerUrl, Outcome)> {
+        Salvage::new(self)
+    }
+
+    /// The line last read, or as much of it as there is.
+    pub(in crate::scan_log) fn buffer(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    /// Reads the next line that holds something. `None`: there is none.
+    fn read_line(&mut self) -> Result<Option<End>, LogError> {
+        while !self.ended {
+            self.buffer.clear();
+            self.line += 1;
+            (self.line_bytes, self.rest_is_zeros) = (0, true);
+            let end = self.read_to_line_feed()?;
+            self.ended = end == End::File;
+            if self.line_bytes > self.buffer.len() as u64 || !self.buffer.trim_ascii().is_empty() {
+                return Ok(Some(end));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Into the buffer, with the line feed. Of a line that is too long the rest is
+    /// read and dropped.
+    fn read_to_line_feed(&mut self) -> Result<End, LogError> {
+        loop {
+            let part = match self.input.fill_buf() {
+                Ok(part) => part,
+                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+                Err(e) => return self.input_failed(e),
+            };
+            let end = memchr::memchr(b'\n', part);
+            let len = end.map_or(part.len(), |end| end + 1);
+            self.line_bytes += len as u64;
+            if self.line_bytes <= SCAN_LOG_LINE_BYTES_MAX as u64 {
+                self.buffer.extend_from_slice(&part[..len]);
+            } else {
+                self.rest_is_zeros &= part[..len].iter().all(|&byte| byte == 0);
+            }
+            self.input.consume(len);
+            if end.is_some() {
+                return Ok(End::LineFeed);
+            }
+            if len == 0 {
+                return Ok(End::File);
+            }
+        }
+    }
+
+    /// Packed data that end early are an end like any other; it is reported behind
+    /// the last line.
+    fn input_failed(&mut self, source: std::io::Error) -> Result<End, LogError> {
+        self.ended = true;
+        let (path, line) = (self.path.clone(), self.line);
+        match source.kind() {
+            ErrorKind::UnexpectedEof if self.is_packed => {
+                self.cut = Some(Cut { path, line, bytes: 0, is_packed: true });
+                Ok(End::File)
+            }
+            // Errors of the file system have a number, those of the decoder none.
+            _ if self.is_packed && source.raw_os_error().is_none() => Err(LogError::Unpack { path, line, source }),
+            _ => Err(LogError::Io { path, source }),
+        }
+    }
+
+    /// Reads the next line, whatever its moment.
+    fn read<T>(
+        &mut self,
+        reader: impl Fn(&str) -> Result<(i64, T), LineError>,
+    ) -> Option<Result<ReadLine<T>, LogError>> {
+        let end = match self.read_line() {
+            Ok(Some(end)) => end,
+            Ok(None) => return self.cut.take().map(|cut| Err(LogError::Cut(cut))),
+            Err(error) => return Some(Err(error)),
+        };
+        let (line, bytes) = (self.line, self.line_bytes);
+        if bytes <= self.buffer.len() as u64
+            && let Ok(text) = std::str::from_utf8(&self.buffer)
+            && let Ok((t_ms, value)) = reader(text.trim_ascii())
+        {
+            if let Some(cut) = &mut self.cut {
+                cut.line = line + 1;
+            }
+            return Some(Ok(ReadLine { line, bytes, t_ms, value }));
+        }
+        if end == End::File && self.is_beginning_of_line() {
+            self.cut = None;
+            return Some(Err(LogError::Cut(Cut { path: self.path.clone(), line, bytes, is_packed: self.is_packed })));
+        }
+        Some(Err(self.fault(reader)))
+    }
+
+    /// What is wrong with the line in the buffer.
+    fn fault<T>(&self, reader: impl Fn(&str) -> Result<(i64, T), LineError>) -> LogError {
+        let (path, line) = (self.path.clone(), self.line);
+        if self.line_bytes > self.buffer.len() as u64 {
+            return LogError::TooLong { path, line };
+        }
+        match std::str::from_utf8(&self.buffer).map(|text| reader(text.trim_ascii())) {
+            Err(_) => LogError::NotUtf8 { path, line },
+            Ok(Err(source)) => LogError::Line { path, line, source },
+            Ok(Ok(_)) => unreachable!("it cannot be read"),
+        }
+    }
+
+    /// Whether a line may have begun so: where it is cut off, its file is complete up
+    /// to there, or padded with zeros, as some file systems leave it.
+    fn is_beginning_of_line(&self) -> bool {
+        let written = match self.buffer.iter().rposition(|&byte| byte != 0) {
+            Some(last) => &self.buffer[..=last],
+            None => &[],
+        };
+        let text = match std::str::from_utf8(written) {
+            Ok(text) => text,
+            Err(error) if error.error_len().is_none() => {
+                std::str::from_utf8(&written[..error.valid_up_to()]).expect("valid up to there")
+            }
+            Err(_) => return false,
+        };
+        let text = text.trim_ascii();
+        // Zeros may stand where only the line feed is missing.
+        let is_padded = written.len() < self.buffer.len() && line::check(text).is_ok();
+        self.rest_is_zeros && (is_padded || line::is_beginning(text))
+    }
+}
+
+impl Iterator for LogLines {
+    type Item = Result<(ServerUrl, Outcome), LogError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let read = match self.read(parsed)? {
+            Ok(read) => read,
+            Err(error) => return Some(Err(error)),
+        };
+        let (t_ms, before_ms) = (read.t_ms, self.latest_ms);
+        if t_ms < before_ms {
+            return Some(Err(LogError::Order { path: self.path.clone(), line: read.line, t_ms, before_ms }));
+        }
+        self.latest_ms = t_ms;
+        Some(Ok(read.value))
+    }
+}
+
+fn parsed(text: &str) -> Result<(i64, (ServerUrl, Outcome)), LineError> {
+    parse(text).map(|(url, outcome)| (outcome.t_ms(), (url, outcome)))
+}
+
+/// The lines of a log that can be read, in order of time. Error: the file cannot be
+/// read.
+///
+/// One line is held back: where the next is before it, and not before the one above
+/// it, the held line has the wrong time, and only that one is skipped.
+pub struct Salvage<T> {
+    lines: LogLines,
+    held: Option<ReadLine<T>>,
+    latest_ms: i64,
+    damage: Damage,
+}
+
+impl<T> Salvage<T> {
+    fn new(lines: LogLines) -> Salvage<T> {
+        Salvage { lines, held: None, latest_ms: i64::MIN, damage: Damage::default() }
+    }
+
+    /// What was skipped so far.
+    pub fn damage(&self) -> &Damage {
+        &self.damage
+    }
+
+    fn read(&mut self, reader: impl Fn(&str) -> Result<(i64, T), LineError>) -> Option<Result<T, LogError>> {
+        loop {
+            let new = match self.lines.read(&reader) {
+                Some(Ok(new)) => new,
+                Some(Err(error @ LogError::Io { .. })) => return Some(Err(error)),
+                Some(Err(LogError::Cut(cut))) => {
+                    self.damage.cut = Some(cut);
+                    continue;
+                }
+                Some(Err(error)) => {
+                    self.damage.skip(self.lines.line, self.lines.line_bytes, error);
+                    continue;
+                }
+                None => return self.held.take().map(|held| Ok(held.value)),
+            };
+            match self.held.take() {
+                Some(held) if new.t_ms >= held.t_ms => {
+                    self.latest_ms = held.t_ms;
+                    self.held = Some(new);
+                    return Some(Ok(held.value));
+                }
+                Some(held) if new.t_ms >= self.latest_ms => {
+                    self.skip(&held, new.t_ms);
+                    self.held = Some(new);
+                }
+                Some(held) => {
+                    self.skip(&new, held.t_ms);
+                    self.held = Some(held);
+                }
+                None => self.held = Some(new),
+            }
+        }
+    }
+
+    /// Skips a line whose time is not in order with the one beside it.
+    fn skip(&mut self, read: &ReadLine<T>, beside_ms: i64) {
+        let (path, line, t_ms) = (self.lines.path.clone(), read.line, read.t_ms);
+        let error = match t_ms < beside_ms {
+            true => LogError::Order { path, line, t_ms, before_ms: beside_ms },
+            false => LogError::Order { path, line: line + 1, t_ms: beside_ms, before_ms: t_ms },
+        };
+        self.damage.skip(line, read.bytes, error);
+    }
+}
+
+impl Iterator for Salvage<(ServerUrl, Outcome)> {
+    type Item = Result<(ServerUrl, Outcome), LogError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read(parsed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scan_log::damage::Stretch;
+
+    fn line(t_ms: i64) -> String {
+        format!(
+            "{{\"t\":{t_ms},\"server\":\"quake3://10.0.0.1:27960\",\"game\":\"baseq3\",\"map\":\"q3dm17\",\
+             \"hostname\":\"caf\u{e9} \\u00e9 \\ud83d\\ude00\",\"slots\":8,\"players\":[{{\"name\":\"\u{1f600}\",\
+             \"points\":-12,\"ping\":48,\"bot\":false}}]}}\n"
+        )
+    }
+
+    struct Log {
+        dir: tempfile::TempDir,
+        name: &'static str,
+    }
+
+    impl Log {
+        fn new(name: &'static str) -> Log {
+            Log { dir: tempfile::tempdir().unwrap(), name }
+        }
+
+        fn path(&self) -> PathBuf {
+            self.dir.path().join(self.name)
+        }
+
+        fn check(&self, bytes: impl AsRef<[u8]>) -> (LogSpan, Damage) {
+            std::fs::write(self.path(), bytes).unwrap();
+            check(&self.path()).unwrap()
+        }
+
+        /// Times of the lines that are read, and the sentences about what is not.
+        fn salvage(&self, bytes: impl AsRef<[u8]>) -> (Vec<i64>, Vec<String>) {
+            let (span, damage) = self.check(bytes);
+            let mut lines = open(&self.path()).unwrap().salvage();
+            let times: Vec<i64> = lines.by_ref().map(|line| line.unwrap().1.t_ms()).collect();
+            assert_eq!(times.len() as u64, span.lines, "checked and read alike");
+            let sentences: Vec<String> = damage.sentences().collect();
+            assert_eq!(lines.damage().sentences().collect::<Vec<_>>(), sentences);
+            let shown = |text: String| text.replace(&*self.dir.path().display().to_string(), "");
+            (times, sentences.into_iter().map(shown).collect())
+        }
+    }
+
+    #[test]
+    fn plain_log_cut_at_every_byte_of_the_last_line_keeps_the_lines_before() {
+        let log = Log::new("x.jsonl");
+        let before = [line(1), line(2)].concat();
+        let last = line(3);
+        for len in 0..=last.len() {
+            for zeros in [0, 1, 5_000] {
+                let mut bytes = [before.as_bytes(), &last.as_bytes()[..len]].concat();
+                bytes.resize(bytes.len() + zeros, 0);
+                let (span, damage) = log.check(&bytes);
+                let cut = damage.cut.as_ref().map(|cut| (cut.line, cut.bytes, cut.is_packed));
+                assert!(damage.stretches.is_empty(), "{len} + {zeros}: {damage:?}");
+                match (len, zeros) {
+                    (0, 0) => assert_eq!((span.lines, cut), (2, None)),
+                    // Nothing but the line feed is missing.
+                    (_, 0) if len + 1 >= last.len() => assert_eq!((span.lines, cut), (3, None)),
+                    (_, zeros) if len == last.len() => {
+                        assert_eq!((span.lines, cut), (3, Some((4, zeros as u64, false))))
+                    }
+                    _ => assert_eq!((span.lines, cut), (2, Some((3, (len + zeros) as u64, false))), "{len} + {zeros}"),
+                }
+                assert_eq!(open(&log.path()).unwrap().filter(Result::is_ok).count() as u64, span.lines);
+            }
+        }
+        let (_, sentences) = log.salvage([before.as_bytes(), &last.as_bytes()[..20]].concat());
+        assert_eq!(sentences, ["/x.jsonl:3: the last line is incomplete (20 bytes of this line are there): dropped"]);
+        // More zeros than a line may have bytes.
+        let (times, sentences) = log.salvage([before.as_bytes(), &vec![0; 5 << 20]].concat());
+        assert_eq!((times.len(), sentences.len()), (2, 1), "{sentences:?}");
+    }
+
+    #[test]
+    fn packed_log_cut_at_every_byte_of_the_last_frame_keeps_the_lines_before() {
+        let log = Log::new("x.jsonl.1.zst");
+        let pack =
+            |times: std::ops::Range<i64>| zstd::encode_all(times.map(line).collect::<String>().as_bytes(), 3).unwrap();
+        let (before, last) = (pack(0..2_000), pack(2_000..2_010));
+        for len in 0..=last.len() {
+            let (span, damage) = log.check([&before[..], &last[..len]].concat());
+            assert!(damage.stretches.is_empty(), "{len}: {damage:?}");
+            // A file that ends between two frames is whole, as far as it can be known.
+            let whole = len == 0 || len == last.len();
+            assert_eq!(damage.cut.is_none(), whole, "{len}: {damage:?}");
+            assert_eq!(span.lines, if len < last.len() { 2_000 } else { 2_010 }, "{len}");
+            if let Some(cut) = damage.cut {
+                assert_eq!((cut.line, cut.bytes, cut.is_packed), (2_001, 0, true));
+            }
+        }
+        // Of one frame all blocks that are whole are read.
+        for len in (0..before.len()).step_by(97) {
+            let (times, sentences) = log.salvage(&before[..len]);
+            assert_eq!(times, (0..times.len() as i64).collect::<Vec<_>>());
+            assert!(sentences.len() == 1 && sentences[0].contains("what followed is missing"), "{len}: {sentences:?}");
+            assert!(times.len() < 2_000 && (len < before.len() / 2 || times.len() > 500), "{len}: {}", times.len());
+        }
+    }
+
+    #[test]
+    fn damaged_lines_are_skipped_and_named() {
+        let log = Log::new("x.jsonl");
+        let long = format!("{{\"t\":1,\"x\":\"{}\"}}\n", "x".repeat(SCAN_LOG_LINE_BYTES_MAX));
+        let no_time = line(3).replace("\"t\":3", "\"t\":-3");
+        let text =
+            [&*line(1), "{\"t\":2,,}\n", "hello\n", &line(3), &long, &no_time, &line(4), "\n", &line(5)].concat();
+        let (times, sentences) = log.salvage(&text);
+        assert_eq!(times, [1, 3, 4, 5]);
+        let [json, time, all] = &sentences[..] else { panic!("{sentences:?}") };
+        assert_eq!(
+            json,
+            "/x.jsonl:2: not a line of a scan log: key must be a string at column 8 (lines 2 to 3, 16 bytes): skipped"
+        );
+        assert!(time.starts_with("/x.jsonl:5: longer than 2097152 bytes (lines 5 to 6, "), "{time}");
+        assert!(all.starts_with("4 lines, ") && all.ends_with(" bytes in 2 places skipped"), "{all}");
+        // A line feed shows that the last line is not cut but damaged.
+        let (times, sentences) = log.salvage(line(1) + "{\"t\":2\n");
+        assert!(times == [1] && sentences[0].contains("x.jsonl:2: not a line"), "{sentences:?}");
+        let (times, sentences) =
+            log.salvage([line(1).as_bytes(), b"{\"t\":2,\"x\":\"\xff\"}\n", line(3).as_bytes()].concat());
+        assert!(times == [1, 3] && sentences[0].contains("x.jsonl:2: not UTF-8 (16 bytes)"), "{sentences:?}");
+        let (times, sentences) = log.salvage(line(1) + "hello");
+        assert!(times == [1] && sentences[0].contains("x.jsonl:2: not a line"), "{sentences:?}");
+        assert!(!log.check("hello\n".repeat(1_000)).1.is_none());
+    }
+
+    #[test]
+    fn many_stretches_are_counted_and_the_first_are_named() {
+        let log = Log::new("x.jsonl");
+        let text: String = (0..100).map(|t_ms| line(t_ms) + "x\ny\n").collect();
+        let (span, damage) = log.check(text);
+        assert_eq!((span.lines, damage.lines, damage.bytes, damage.places), (100, 200, 400, 100));
+        assert!(damage.stretches.iter().all(|Stretch { first, last, bytes, .. }| (last - first, *bytes) == (1, 4)));
+        let sentences: Vec<String> = damage.sentences().collect();
+        assert_eq!(sentences.len(), 21);
+        assert_eq!(sentences[20], "200 lines, 400 bytes in 100 places skipped, 80 of them not named here");
+    }
+
+    #[test]
+    fn line_with_a_wrong_time_is_skipped_alone() {
+        let log = Log::new("x.jsonl");
+        for (times, want, skipped) in [
+            (&[10, 11, 9_999, 12, 13][..], &[10, 11, 12, 13][..], 3),
+            (&[10, 11, 2, 12, 13], &[10, 11, 12, 13], 3),
+            (&[9_999, 10, 11], &[10, 11], 1),
+            (&[10, 10, 10], &[10, 10, 10], 0),
+        ] {
+            let (read, sentences) = log.salvage(times.iter().map(|&t_ms| line(t_ms)).collect::<String>());
+            assert_eq!(read, want);
+            assert_eq!(sentences.len(), usize::from(skipped > 0), "{sentences:?}");
+            let (_, damage) = log.check(times.iter().map(|&t_ms| line(t_ms)).collect::<String>());
+            assert_eq!(damage.stretches.first().map_or(0, |stretch| stretch.first), skipped, "{times:?}");
+        }
+    }
+
+    #[test]
+    fn flipped_bit_of_packed_data_ends_the_log_with_an_error() {
+        let log = Log::new("x.jsonl.1.zst");
+        let text: String = (0..5_000).map(line).collect();
+        let mut packer = zstd::Encoder::new(Vec::new(), 3).unwrap();
+        packer.include_checksum(true).unwrap();
+        std::io::copy(&mut text.as_bytes(), &mut packer).unwrap();
+        let whole = packer.finish().unwrap();
+        for at in (10..whole.len()).step_by(whole.len() / 40) {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0x10;
+            let (times, sentences) = log.salvage(&bytes);
+            assert!(!sentences.is_empty() && times.len() <= 5_000, "{at}");
+            let all: Vec<_> = open(&log.path()).unwrap().take(20_000).collect();
+            assert!(all.len() < 20_000 && all.iter().any(Result::is_err), "it ends: {at}");
+        }
+    }
+
+    #[test]
+    fn tail_skips_damage_and_counts_it_where_lines_are_news() {
+        let log = Log::new("x.jsonl");
+        let text = [line(1), "old\n".into(), line(2), "x\n\0\0\n".into(), line(3), "y".into(), line(4)].concat();
+        std::fs::write(log.path(), text + &line(5) + "{\"t\":6").unwrap();
+        let is_news = |_: &ServerUrl, t_ms| t_ms > 2;
+        let mut tail = tail(&log.path(), is_news).unwrap();
+        let mut times = Vec::new();
+        while let Some((_, outcome)) = tail.next_news(is_news).unwrap() {
+            times.push(outcome.t_ms());
+        }
+        assert_eq!((times, tail.damaged()), (vec![3, 5], 4));
+    }
+}

@@ -1,0 +1,125 @@
+//! Answers to requests that only read, from an engine and its store: the same
+//! whether the daemon gives them or an offline reader.
+
+use crate::api::protocol::{ErrorCode, Failure, Request, Row, Status};
+use crate::api::validate;
+use crate::board::window;
+use crate::engine::{Source, ViewError};
+use crate::model::view::ForgottenName;
+use crate::model::view::board::RankingWeight;
+use crate::model::{Ranking, WindowKey};
+use crate::state::Hot;
+use crate::store::{Reader, StoreError};
+
+/// All rows of the answer. Everything in `hot` must be committed.
+///
+/// `Status` has the engine's part and the outbox; the daemon adds its own.
+pub fn answer(hot: &Hot, request: &Request) -> Result<Vec<Row>, Failure> {
+    let Hot { engine, store } = hot;
+    if let Some(problem) = validate::problem(request) {
+        return Err(Failure::new(ErrorCode::BadRequest, problem));
+    }
+    match request {
+        Request::Status {} => Ok(vec![Row::Status(Box::new(Status {
+            engine: engine.status(),
+            outbox_entries: store.outbox_len() as u64,
+            ..Status::default()
+        }))]),
+        Request::ServersList { filter } => {
+            let mut servers: Vec<_> = engine.servers().filter(|server| filter.fits(server)).collect();
+            servers.sort_unstable_by(|a, b| a.url.cmp(&b.url));
+            Ok(servers.into_iter().map(|server| Row::Server(Box::new(server))).collect())
+        }
+        Request::ServersShow { url } => {
+            let detail = engine.server_detail(store, url).map_err(failure)?;
+            Ok(vec![Row::ServerDetail(Box::new(detail))])
+        }
+        Request::Top { server, ranking, week, n } => {
+            let top = engine.top(store, server, *ranking, week.as_deref(), *n as usize).map_err(failure)?;
+            Ok(vec![Row::Top(top)])
+        }
+        Request::Board { board, ask } => {
+            let answer = engine.ask_board(store, board, ask).map_err(failure)?;
+            let head = Row::BoardHead(Box::new(answer.head));
+            Ok(std::iter::once(head).chain(answer.rows.into_iter().map(Row::from)).collect())
+        }
+        Request::Standings { boards, player, rankings } => {
+            let rankings = if rankings.is_empty() { &Ranking::ALL[..] } else { rankings };
+            Ok(vec![Row::Standings(engine.standings(store, boards, rankings, player).map_err(failure)?)])
+        }
+        Request::Fused { boards, rankings, k, ask } => {
+            let all = Ranking::ALL.map(|ranking| RankingWeight { ranking, weight: 1.0 });
+            let rankings = if rankings.is_empty() { &all[..] } else { rankings };
+            let (head, list) = engine.fused(store, boards, rankings, *k, ask).map_err(failure)?;
+            let head = Row::FusedHead(Box::new(head));
+            Ok(std::iter::once(head).chain(list.into_iter().map(Row::Fused)).collect())
+        }
+        Request::Windows { .. } => {
+            Ok(engine.windows().into_iter().map(|window| Row::Window(Box::new(window))).collect())
+        }
+        Request::Player { name } => {
+            Ok(engine.players(store, name).map_err(failure)?.into_iter().map(Row::Player).collect())
+        }
+        Request::PlayerForgotten {} => {
+            let forgotten = engine.forgotten().into_iter();
+            let row = |(hash, forgotten_ms)| Row::ForgottenName(ForgottenName { hash, forgotten_ms });
+            Ok(forgotten.map(row).collect())
+        }
+        Request::ServersAdd { .. }
+        | Request::WindowsDelete { .. }
+        | Request::ServersRemove { .. }
+        | Request::ServersTag { .. }
+        | Request::ServersTrust { .. }
+        | Request::TagDrop { .. }
+        | Request::PlayerMerge { .. }
+        | Request::PlayerForget { .. }
+        | Request::PlayerRemember { .. }
+        | Request::Rescan { .. }
+        | Request::Greylist { .. }
+        | Request::Backup { .. }
+        | Request::ClockAccept {}
+        | Request::ClockReset { .. }
+        | Request::WeekReopen { .. }
+        | Request::Reload {} => Err(Failure::new(ErrorCode::Refused, "this needs the running daemon")),
+    }
+}
+
+pub fn failure(error: ViewError<StoreError>) -> Failure {
+    let code = match error {
+        ViewError::Source(_) => ErrorCode::Internal,
+        ViewError::BadCursor(_)
+        | ViewError::BadWindow(_)
+        | ViewError::AmbiguousName { .. }
+        | ViewError::TimeOfWindow(_) => ErrorCode::BadRequest,
+        ViewError::Stale(_) => ErrorCode::Refused,
+        ViewError::Rebuilding(_) => ErrorCode::Busy,
+        _ => ErrorCode::NotFound,
+    };
+    Failure::new(code, error.to_string())
+}
+
+/// Puts in what the windows of an answer take in the state directory.
+///
+/// Reads all of them, about a second for a million records, so it is not part of
+/// [`answer`]: the daemon does it away from the engine's thread.
+pub fn measure(reader: &Reader, rows: &mut [Row]) -> Result<(), Failure> {
+    for row in rows {
+        let Row::Window(listed) = row else { continue };
+        let Ok(window) = window::parse(&listed.window.window) else { continue };
+        let stored = reader.stored(window).map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?;
+        listed.stored = Some(stored);
+    }
+    Ok(())
+}
+
+/// The window whose boards of games and tags an answer takes, see
+/// [`crate::engine::Engine::plan_boards`]. What cannot be asked takes none: the
+/// answer says why.
+pub fn boards_needed(hot: &Hot, request: &Request) -> Option<WindowKey> {
+    let boards = match request {
+        Request::Board { board, .. } => &board.boards(),
+        Request::Standings { boards, .. } | Request::Fused { boards, .. } => boards,
+        _ => return None,
+    };
+    hot.engine.boards_needed::<StoreError>(boards).ok().flatten()
+}

@@ -1,0 +1,238 @@
+//! Hot state at work: an engine with the store under it. Events go in, and
+//! each commit is on disk before its effects can be seen.
+//!
+//! What the daemon, `clqd replay`, the demo and the offline readers share.
+
+pub mod answer;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::config::{Config, WindowSettingsError};
+use crate::engine::{Engine, EngineSettings, Event, Memory, Outcome, Plan, WindowBoards, Workers, ZoneChanged};
+use crate::model::{ServerUrl, WindowKey};
+use crate::store::{Reader, Store, StoreError, StoreSettings};
+
+/// Ticks of one commit where nobody waits for scans.
+const TICKS_PER_COMMIT: usize = 4;
+
+/// Records swept out at one go.
+const SWEEP_RECORDS: usize = 5_000;
+
+/// Scans of a log between two looks at what has come of them.
+const SCANS_PER_LOOK: u64 = 1_000;
+
+#[derive(Debug)]
+pub struct Hot {
+    pub engine: Engine,
+    pub store: Store,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum HotError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Zone(#[from] ZoneChanged),
+    #[error("time_zone or boards.windows")]
+    Windows(#[from] WindowSettingsError),
+}
+
+impl Hot {
+    pub fn open(path: &Path, store: StoreSettings, engine: EngineSettings) -> Result<Hot, HotError> {
+        Hot::of_store(Store::open(path, store)?, engine)
+    }
+
+    fn of_store(mut store: Store, engine: EngineSettings) -> Result<Hot, HotError> {
+        let loaded = store.load()?;
+        let mut engine = Engine::new(engine, loaded)?;
+        engine.see_outbox_len(crate::engine::Source::outbox_len(&store));
+        Ok(Hot { engine, store })
+    }
+
+    /// Opens the state directory that the config names.
+    pub fn of_config(config: &Config, path: &Path, create: bool) -> Result<Hot, HotError> {
+        let store = StoreSettings { cache_bytes: config.store.cache_bytes, create };
+        Hot::open(path, store, config.engine_settings()?)
+    }
+
+    /// Opens a private copy of a state directory, for a command that only reads; see
+    /// [`Store::read`].
+    pub fn read(config: &Config, path: &Path, is_in_vain: &dyn Fn() -> bool) -> Result<Hot, HotError> {
+        let store = Store::read(path, config.store.cache_bytes, is_in_vain)?;
+        Hot::of_store(store, config.engine_settings()?)
+    }
+
+    pub fn handle(&mut self, event: Event) -> Result<(), StoreError> {
+        self.engine.handle(&self.store, event)
+    }
+
+    /// Commits what changed, if anything did. Returns whether anything did.
+    pub fn commit(&mut self) -> Result<bool, StoreError> {
+        if !self.engine.has_changes() {
+            return Ok(false);
+        }
+        let commit = self.engine.take_commit();
+        self.store.apply(&commit)?;
+        self.engine.see_outbox_len(crate::engine::Source::outbox_len(&self.store));
+        Ok(true)
+    }
+
+    /// Ticks and commits until the weeks that are over at `now_ms` are closed
+    /// and swept: for replay. The daemon spreads the same work over its ticks.
+    pub fn settle(&mut self, now_ms: i64) -> Result<(), StoreError> {
+        self.commit()?;
+        loop {
+            for _ in 0..TICKS_PER_COMMIT {
+                self.handle(Event::Tick { now_ms })?;
+            }
+            // A tick may have read only.
+            if !self.commit()? && !self.engine.has_week_to_close() {
+                break;
+            }
+        }
+        while self.store.sweep(SWEEP_RECORDS)? {}
+        Ok(())
+    }
+
+    /// Has the boards of a window at hand, as of the last commit. Makes them here
+    /// and now where they are not; the daemon does that beside its work.
+    pub fn commit_and_shelve(&mut self, window: WindowKey) -> Result<(), StoreError> {
+        self.commit()?;
+        self.shelve_boards(window)
+    }
+
+    /// The same for a reader, who writes nothing: as the state was when it was
+    /// opened.
+    pub fn shelve_boards(&mut self, window: WindowKey) -> Result<(), StoreError> {
+        if self.engine.boards(window).is_none() {
+            let plan = self.engine.plan_boards(window);
+            self.engine.shelve(build_boards(&plan, &self.store.reader())?);
+        }
+        while self.engine.refresh_boards(&self.store, usize::MAX)? {}
+        Ok(())
+    }
+
+    /// One step of letting old weeks go.
+    pub fn sweep(&mut self) -> Result<bool, StoreError> {
+        self.store.sweep(SWEEP_RECORDS)
+    }
+}
+
+/// A row, a player or what he did in a window, while it waits for a commit and while
+/// that is made. Measured: 10 million players who each came once, 4.6 GB.
+const BYTES_WAITING: u64 = 160;
+
+/// Scans of a log on their way into hot state. A commit is due by what waits for it:
+/// what comes again before a commit is written once, and what a crash takes back is
+/// in the log. So as few commits as memory allows.
+#[derive(Clone, Copy, Debug)]
+pub struct LogFeed {
+    scans: u64,
+    waiting_max: usize,
+}
+
+impl LogFeed {
+    /// For a process that does nothing else, and may take so much memory, bytes,
+    /// beside the store's cache.
+    pub fn alone(engine: &mut Engine, memory: u64) -> LogFeed {
+        let of = |percent: u64, bytes_each: u64| (memory / 100 * percent / bytes_each) as usize;
+        engine.remember(Memory { names_max: of(15, 70), player_windows_max: of(25, 160) });
+        LogFeed { scans: 0, waiting_max: of(60, BYTES_WAITING) }
+    }
+
+    /// For one that works beside a daemon: 30 MB.
+    pub fn beside() -> LogFeed {
+        LogFeed { scans: 0, waiting_max: 200_000 }
+    }
+
+    /// Scans taken.
+    pub fn scans(&self) -> u64 {
+        self.scans
+    }
+
+    /// Whether it is time to look at what is to be done between two scans.
+    pub fn is_at_look(&self) -> bool {
+        self.scans.is_multiple_of(SCANS_PER_LOOK)
+    }
+
+    /// Takes the next scan, and commits where that is due.
+    pub fn take(&mut self, hot: &mut Hot, url: ServerUrl, outcome: Outcome) -> Result<(), StoreError> {
+        hot.handle(Event::Observed { url, outcome })?;
+        self.scans += 1;
+        if self.is_at_look() && hot.engine.waiting() >= self.waiting_max {
+            hot.commit()?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes the boards of a window, on as many threads as there are cores.
+pub fn build_boards(plan: &Plan, reader: &Reader) -> Result<WindowBoards, StoreError> {
+    plan.build(reader, &Threads)
+}
+
+/// Most threads for one work.
+const THREADS_MAX: usize = 4;
+
+struct Threads;
+
+impl Workers for Threads {
+    fn all(&self, parts: u32, work: &(dyn Fn(u32) + Sync)) {
+        let next = AtomicU32::new(0);
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    let mine = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|part| *part < parts);
+                    while let Some(part) = mine() {
+                        work(part);
+                    }
+                });
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Completeness, Player, Snapshot};
+
+    #[test]
+    fn a_log_is_committed_by_what_waits() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+        let mut hot = Hot::open(dir.path(), store, EngineSettings::default()).unwrap();
+        let mut feed = LogFeed { scans: 0, waiting_max: 3_000 };
+        let mut most = 0;
+        for n in 0..2 * SCANS_PER_LOOK as i64 + 1 {
+            let player = Player {
+                name: format!("player {n}").into(),
+                points: Some(1),
+                ping: Some(30),
+                connected_ms: None,
+                bot: false,
+                spectator: false,
+            };
+            let snapshot = Snapshot {
+                t_ms: 1_764_064_800_000 + n * 60_000,
+                game: "baseq3".into(),
+                map: "q3dm17".into(),
+                hostname: String::new(),
+                slots: 8,
+                players: vec![player],
+                completeness: Completeness::Full,
+                count: None,
+                bots: None,
+            };
+            let url = ServerUrl::parse("quake3://10.0.0.1:27960").unwrap();
+            feed.take(&mut hot, url, Outcome::Snapshot(snapshot)).unwrap();
+            most = most.max(hot.engine.waiting());
+        }
+        // Each new player is a row, what he has in the window, and a name.
+        assert!((3_000..=3_000 + 3 * SCANS_PER_LOOK as usize).contains(&most), "{most}");
+        assert!(hot.engine.waiting() < 3_000, "it was committed");
+        assert_eq!((feed.scans(), feed.is_at_look()), (2 * SCANS_PER_LOOK + 1, false));
+    }
+}

@@ -1,0 +1,446 @@
+//! Compaction: the database file is rewritten when it has grown.
+//!
+//! Sled 0.34.7 appends every change of a page to a log of segments of 512 KiB. A segment
+//! that is used by half or less is queued, its pages are to be moved, then it is used
+//! again. But sled takes a page from this queue only when it replaces some page, at every
+//! 11th change of a page. The segments of a daemon hold hundreds of small changes, each of
+//! another page, so more pages are queued than are ever taken: a week of 400 servers takes
+//! 124 MB, which a replay writes in 21 MB. Sled's settings do not change that
+//! (`segment_cleanup_threshold`, `flush_every_ms`), and replacing pages from outside stops
+//! sled for ever now and then: its segment accountant waits for a truncation of the file
+//! while every thread that could do it waits for the accountant.
+//!
+//! So the store copies its records into a new database, as a backup does (`backup`): on
+//! another thread, while commits go on; what they change is copied again. The new database
+//! is in the directory `db.N` in the state directory. Between two commits the file
+//! `current` is made to name it, and all readers and writers go on in it. A crash before
+//! that leaves the old database as it is, a crash after it the new one; the next start
+//! removes the other.
+//!
+//! **The bound:** a compaction begins when the database file is half again as large as
+//! after the last one. With the copy beside it the directory takes 2.5 times the size of
+//! the records, and what commits add meanwhile. `benches/size.rs` asserts that this is at
+//! most 2.5 times the directory of a replay.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use nix::sys::statvfs::statvfs;
+
+use super::backup::{BackupSource, BackupTarget, Changed, LastChanges};
+use super::tree::Tree;
+use super::{StoreError, database_error, open_database};
+use crate::store::dir::files::{
+    Current, {self},
+};
+use crate::store::dir::lock;
+
+/// The file may grow to this share of its size after the last compaction, in percent.
+const GROWTH_PERCENT: u64 = 150;
+
+/// After a compaction that failed the file grows by this share before the next, in percent.
+const RETRY_GROWTH_PERCENT: u64 = 125;
+
+/// When to compact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompactSettings {
+    /// A smaller file is not compacted, bytes; 0: never.
+    pub min_bytes: u64,
+    /// Left free on the disk, bytes.
+    pub free_min_bytes: u64,
+}
+
+/// The compactions of a store. Dropping it stops the one that is under way.
+#[derive(Debug)]
+pub(super) struct Compaction {
+    settings: CompactSettings,
+    dir: PathBuf,
+    cache_bytes: u64,
+    /// The database that the store uses; `None`: none was compacted yet.
+    current: Option<Current>,
+    /// Size of the file from which on the next one begins, where the last one failed.
+    retry_bytes: u64,
+    running: Option<Running>,
+    /// Databases that are no longer current, until the last reader is done.
+    old: Vec<PathBuf>,
+}
+
+#[derive(Debug)]
+struct Running {
+    is_over: Arc<AtomicBool>,
+    thread: JoinHandle<Result<Copied, StoreError>>,
+}
+
+/// A new database that lacks only the last changes. Removed unless it becomes current.
+#[derive(Debug)]
+struct Copied {
+    source: BackupSource,
+    db: Option<sled::Db>,
+    dir: PathBuf,
+    bytes: u64,
+}
+
+impl Compaction {
+    pub(super) fn of(dir: &Path, cache_bytes: u64) -> Result<Compaction, StoreError> {
+        Ok(Compaction {
+            settings: CompactSettings { min_bytes: 0, free_min_bytes: 0 },
+            dir: dir.to_owned(),
+            cache_bytes,
+            current: files::current(dir)?,
+            retry_bytes: 0,
+            running: None,
+            old: Vec::new(),
+        })
+    }
+
+    pub(super) fn set(&mut self, settings: CompactSettings) {
+        self.settings = settings;
+    }
+
+    /// Begins, goes on with or ends a compaction. Is called between two commits. An error
+    /// leaves it unknown which database is current: the process must end.
+    pub(super) fn step(&mut self, tree: &Tree) -> Result<(), StoreError> {
+        self.remove_old();
+        let Some(running) = self.running.take_if(|running| running.thread.is_finished()) else {
+            if self.running.is_none() {
+                self.begin_if_due(tree);
+            }
+            return Ok(());
+        };
+        let copied = match running.thread.join() {
+            Ok(Ok(copied)) => copied,
+            Ok(Err(error)) => return self.failed(&error),
+            Err(_) => return self.failed(&"its thread panicked"),
+        };
+        match copied.source.last_changes() {
+            Ok(Some(last)) => self.switch(tree, copied, last),
+            Ok(None) => {
+                self.spawn(move |is_over| copied.catch_up(is_over));
+                Ok(())
+            }
+            Err(error) => self.failed(&error),
+        }
+    }
+
+    /// Stops the compaction that is under way, and waits until its thread has ended: some
+    /// 20 ms, more while a large database is opened.
+    pub(super) fn stop(&mut self) {
+        let Some(Running { is_over, thread }) = self.running.take() else { return };
+        is_over.store(true, Ordering::Relaxed);
+        if thread.join().is_err() {
+            tracing::error!("the thread that compacted the state directory panicked");
+        }
+    }
+
+    fn begin_if_due(&mut self, tree: &Tree) {
+        let CompactSettings { min_bytes, free_min_bytes } = self.settings;
+        if min_bytes == 0 {
+            return;
+        }
+        let database = self.database();
+        // 2 us a commit. What cannot be read is not large.
+        let bytes = std::fs::metadata(database.join("db")).map_or(0, |file| file.len());
+        let after_last = self.current.as_ref().map_or(0, |current| current.bytes);
+        if bytes < min_bytes.max(after_last / 100 * GROWTH_PERCENT).max(self.retry_bytes) {
+            return;
+        }
+        let free = statvfs(&self.dir).map_or(0, |disk| disk.blocks_available() * disk.fragment_size());
+        if free < bytes + free_min_bytes {
+            tracing::warn!(
+                bytes,
+                free,
+                free_min_bytes,
+                "the state directory is not compacted: the disk has no room for a copy of it and \
+                 store.disk_free_min_bytes"
+            );
+            self.retry_bytes = bytes / 100 * RETRY_GROWTH_PERCENT;
+            return;
+        }
+        // Not beside a backup.
+        let Some(source) = BackupSource::begin(tree) else { return };
+        let next = Current { number: self.current.as_ref().map_or(1, |current| current.number + 1), bytes: 0 };
+        let (dir, cache_bytes) = (self.dir.join(next.name()), self.cache_bytes);
+        tracing::debug!(bytes, into = %dir.display(), "the state directory is being compacted");
+        self.spawn(move |is_over| Copied::of(source, &dir, cache_bytes, is_over));
+    }
+
+    fn spawn(&mut self, work: impl FnOnce(&AtomicBool) -> Result<Copied, StoreError> + Send + 'static) {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let of_thread = is_over.clone();
+        let thread = std::thread::Builder::new().name("store-compact".to_owned()).spawn(move || work(&of_thread));
+        match thread {
+            Ok(thread) => self.running = Some(Running { is_over, thread }),
+            Err(error) => _ = self.failed(&error),
+        }
+    }
+
+    /// A compaction that fails costs nothing but room on the disk.
+    fn failed(&mut self, error: &dyn std::fmt::Display) -> Result<(), StoreError> {
+        tracing::warn!("the state directory was not compacted: {error}");
+        let bytes = std::fs::metadata(self.database().join("db")).map_or(0, |file| file.len());
+        self.retry_bytes = bytes / 100 * RETRY_GROWTH_PERCENT;
+        Ok(())
+    }
+
+    fn switch(&mut self, tree: &Tree, mut copied: Copied, last: LastChanges) -> Result<(), StoreError> {
+        if let Err(error) = copied.put(last.records()) {
+            return self.failed(&error);
+        }
+        let next =
+            Current { number: self.current.as_ref().map_or(1, |current| current.number + 1), bytes: copied.bytes };
+        let old = self.database();
+        files::set_current(&self.dir, &next)?;
+        tree.replace(copied.db.take().expect("open until it is current"));
+        tracing::debug!(bytes = next.bytes, "the state directory is compacted");
+        self.current = Some(next);
+        self.retry_bytes = 0;
+        self.old.push(old);
+        Ok(())
+    }
+
+    /// Removes databases that nobody has open any more, on another thread: a large file
+    /// takes a while.
+    fn remove_old(&mut self) {
+        if self.running.is_some() {
+            return;
+        }
+        for old in std::mem::take(&mut self.old) {
+            match lock::is_database_held(&old) {
+                Ok(false) if old == self.dir => remove(move || files::remove_database_files(&old)),
+                Ok(false) => remove(move || files::remove_database(&old)),
+                Ok(true) => self.old.push(old),
+                Err(error) => tracing::warn!("an old database is left until the next start: {error}"),
+            }
+        }
+    }
+
+    fn database(&self) -> PathBuf {
+        self.current.as_ref().map_or_else(|| self.dir.clone(), |current| self.dir.join(current.name()))
+    }
+}
+
+impl Drop for Compaction {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn remove(remove: impl FnOnce() -> Result<(), StoreError> + Send + 'static) {
+    let warn = |error: &dyn std::fmt::Display| tracing::warn!("an old database is left until the next start: {error}");
+    let removing = std::thread::Builder::new().name("store-remove".to_owned()).spawn(move || {
+        if let Err(error) = remove() {
+            warn(&error);
+        }
+    });
+    if let Err(error) = removing {
+        warn(&error);
+    }
+}
+
+impl Copied {
+    /// Copies all records into a new database, with a small cache, opens it with the
+    /// store's, and copies what was changed meanwhile, until little is left.
+    fn of(mut source: BackupSource, dir: &Path, cache_bytes: u64, is_over: &AtomicBool) -> Result<Copied, StoreError> {
+        let mut target = BackupTarget::create(dir)?;
+        source.copy_to(&mut target, is_over)?;
+        let bytes = target.finish(LastChanges::default())?.bytes;
+        let mut copied = Copied { source, db: None, dir: dir.to_owned(), bytes };
+        let db = lock::patiently(dir, lock::WAIT, || open_database(dir, cache_bytes))?;
+        copied.db = Some(db);
+        files::fit_modes(dir)?;
+        copied.catch_up(is_over)
+    }
+
+    fn catch_up(mut self, is_over: &AtomicBool) -> Result<Copied, StoreError> {
+        while !self.source.is_near_end() {
+            if is_over.load(Ordering::Relaxed) {
+                return Err(StoreError::BackupStopped { path: self.dir.clone() });
+            }
+            let changed = self.source.next_changes()?;
+            self.put(changed)?;
+        }
+        Ok(self)
+    }
+
+    /// Waits until they are on disk.
+    fn put(&self, records: Vec<Changed>) -> Result<(), StoreError> {
+        let db = self.db.as_ref().expect("open until it is current");
+        let mut batch = sled::Batch::default();
+        for (key, value) in records {
+            match value {
+                Some(value) => batch.insert(key, value),
+                None => batch.remove(key),
+            }
+        }
+        db.apply_batch(batch).and_then(|()| db.flush()).map(|_| ()).map_err(|error| database_error(&self.dir, error))
+    }
+}
+
+impl Drop for Copied {
+    fn drop(&mut self) {
+        let Some(db) = self.db.take() else { return };
+        drop(db);
+        let dir = self.dir.clone();
+        remove(move || {
+            lock::patiently(&dir, lock::WAIT, || Ok((!lock::is_held(&dir)?).then_some(())))?;
+            files::remove_database(&dir)
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::store::backup::tests::{SETTINGS, commit, records};
+    use crate::store::{Store, StoreSettings};
+
+    const ALWAYS: CompactSettings = CompactSettings { min_bytes: 1 << 20, free_min_bytes: 0 };
+
+    fn open(dir: &Path) -> Store {
+        let mut store = Store::open(dir, SETTINGS).unwrap();
+        store.compact_when(ALWAYS);
+        store
+    }
+
+    /// Commits until so many compactions were made. Returns the number of the next commit.
+    fn commit_until_compacted(store: &mut Store, mut n: u32, compactions: u64) -> u32 {
+        let number = |store: &Store| store.compaction.current.as_ref().map_or(0, |current| current.number);
+        let end = number(store) + compactions;
+        while number(store) < end {
+            store.apply(&commit(n, 300)).unwrap();
+            n += 1;
+            assert!(n < 100_000, "compacted at some time");
+        }
+        n
+    }
+
+    fn databases(dir: &Path) -> Vec<String> {
+        let names = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.filter(|name| name.starts_with("db")).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn compacted_store_has_the_records_of_one_that_was_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let (compacted, other) = (dir.path().join("compacted"), dir.path().join("other"));
+        let mut store = open(&compacted);
+        let reader = store.reader();
+        let mut without = Store::open(&other, SETTINGS).unwrap();
+        store.apply(&commit(0, 30_000)).unwrap();
+        let n = commit_until_compacted(&mut store, 1, 2);
+        without.apply(&commit(0, 30_000)).unwrap();
+        (1..n).for_each(|n| without.apply(&commit(n, 300)).unwrap());
+        assert!(records(&store) == records(&without));
+        let of_reader: Vec<_> = reader.tree.raw_all().map(Result::unwrap).collect();
+        assert!(of_reader == store.tree.raw_all().map(Result::unwrap).collect::<Vec<_>>(), "a reader sees the new one");
+        drop((store, reader));
+        let store = open(&compacted);
+        assert!(records(&store) == records(&without), "after a restart");
+        assert_eq!(databases(&compacted), ["db.2"], "old databases are removed");
+        let size = |dir: &Path| fs::metadata(files::database(dir).unwrap().join("db")).unwrap().len();
+        assert!(size(&compacted) < size(&other), "{} {}", size(&compacted), size(&other));
+    }
+
+    /// Copies the state directory as a kill at this moment would leave it.
+    fn killed(dir: &Path, to: &Path) {
+        fs::create_dir(to).unwrap();
+        for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+            match entry.file_type().unwrap().is_dir() {
+                true => killed(&entry.path(), &to.join(entry.file_name())),
+                false => _ = fs::copy(entry.path(), to.join(entry.file_name())).unwrap(),
+            }
+        }
+    }
+
+    #[test]
+    fn kill_at_any_step_leaves_the_state_and_the_next_start_cleans_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let (state, mut number) = (dir.path().join("state"), 0);
+        let mut store = Store::open(&state, SETTINGS).unwrap();
+        store.apply(&commit(0, 30_000)).unwrap();
+        let mut check = |store: &Store, step: &str| {
+            let copy = dir.path().join(format!("{number} {step}"));
+            number += 1;
+            killed(&state, &copy);
+            let reopened = Store::open(&copy, SETTINGS).unwrap();
+            assert!(records(&reopened) == records(store), "{step}");
+            assert_eq!(databases(&copy).len(), 1, "{step}: {:?}", databases(&copy));
+        };
+        for dir in ["db.1", "db.2"] {
+            // As `step` does, halting at each of its steps.
+            let source = BackupSource::begin(&store.tree).unwrap();
+            fs::create_dir(state.join(format!("{dir}.partial"))).unwrap();
+            check(&store, "begun");
+            fs::remove_dir(state.join(format!("{dir}.partial"))).unwrap();
+            let over = AtomicBool::new(false);
+            let copied = Copied::of(source, &state.join(dir), SETTINGS.cache_bytes, &over).unwrap();
+            check(&store, "copied");
+            if dir == "db.1" {
+                let last = copied.source.last_changes().unwrap().unwrap();
+                store.compaction.switch(&store.tree, copied, last).unwrap();
+                store.compaction.old.clear();
+                store.apply(&commit(1, 300)).unwrap();
+                check(&store, "switched, the old one not removed");
+            }
+        }
+    }
+
+    #[test]
+    fn backup_stops_a_compaction_and_is_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = open(&dir.path().join("state"));
+        store.apply(&commit(0, 100_000)).unwrap();
+        store.apply(&commit(1, 300)).unwrap();
+        assert!(store.compaction.running.is_some());
+        let mut source = store.begin_backup().expect("the compaction gives way");
+        let place = dir.path().join("backup");
+        let mut target = BackupTarget::create(&place).unwrap();
+        source.copy_to(&mut target, &AtomicBool::new(false)).unwrap();
+        let last = store.end_backup(source.rounds()).unwrap().unwrap();
+        assert!(store.compaction.running.is_none(), "none begins beside a backup");
+        drop(source);
+        target.finish(last).unwrap();
+        assert!(records(&Store::open(&place, SETTINGS).unwrap()) == records(&store));
+        let n = commit_until_compacted(&mut store, 2, 1);
+        assert!(n > 2);
+    }
+
+    #[test]
+    fn full_disk_postpones_a_compaction_and_fails_no_commit() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = Store::open(dir.path(), SETTINGS).unwrap();
+        store.compact_when(CompactSettings { min_bytes: 1 << 20, free_min_bytes: u64::MAX >> 1 });
+        store.apply(&commit(0, 30_000)).unwrap();
+        (1..200).for_each(|n| store.apply(&commit(n, 300)).unwrap());
+        assert!(store.compaction.running.is_none() && store.compaction.current.is_none());
+        assert!(store.compaction.retry_bytes > 0);
+    }
+
+    #[test]
+    fn file_that_names_the_database_is_checked() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = open(dir.path());
+        store.apply(&commit(0, 30_000)).unwrap();
+        commit_until_compacted(&mut store, 1, 1);
+        drop(store);
+        let path = dir.path().join("current");
+        let whole = fs::read_to_string(&path).unwrap();
+        for bad in ["", "db.1", "db.1 7", "db.x 7\n", "../x 7\n", &whole[1..]] {
+            fs::write(&path, bad).unwrap();
+            let error = Store::open(dir.path(), SETTINGS).unwrap_err().to_string();
+            assert!(error.contains("current") && error.contains("damaged"), "{bad:?}: {error}");
+        }
+        let settings = StoreSettings { create: false, ..SETTINGS };
+        fs::write(&path, "db.9 7\n").unwrap();
+        let error = Store::open(dir.path(), settings).unwrap_err().to_string();
+        assert!(error.contains("db.9"), "{error}");
+        fs::write(&path, whole).unwrap();
+        Store::open(dir.path(), SETTINGS).unwrap();
+    }
+}

@@ -1,0 +1,196 @@
+//! Waiting for a state directory that another process has open.
+//!
+//! Sled locks `db` with flock(2) and does not wait. A lock may be held for a moment
+//! after its process is done: sled releases it on another thread, and a child that
+//! was forked while it was held has it until it executes another program. So opening
+//! tries again for some seconds.
+
+use std::fs::{
+    File, {self},
+};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+use nix::fcntl::{Flock, FlockArg};
+use nix::sys::stat::{major, minor};
+
+use crate::store::StoreError;
+
+/// How long opening waits for the lock. It is slept away in steps, so that it is
+/// longer on a busy machine, never shorter.
+pub(in crate::store) const WAIT: Duration = Duration::from_secs(10);
+
+const STEP: Duration = Duration::from_millis(20);
+
+/// After this long it is logged that somebody is waited for.
+const LOGGED_AFTER: Duration = Duration::from_secs(1);
+
+/// Tries until something comes of it, for at most `wait`. `None` from `attempt`: the
+/// lock is held.
+pub(in crate::store) fn patiently<T>(
+    dir: &Path,
+    wait: Duration,
+    attempt: impl FnMut() -> Result<Option<T>, StoreError>,
+) -> Result<T, StoreError> {
+    patiently_unless(&|| false, dir, wait, attempt)
+}
+
+/// The same, for as long as `is_in_vain` does not hold.
+pub(in crate::store) fn patiently_unless<T>(
+    is_in_vain: &dyn Fn() -> bool,
+    dir: &Path,
+    wait: Duration,
+    mut attempt: impl FnMut() -> Result<Option<T>, StoreError>,
+) -> Result<T, StoreError> {
+    let mut waited = Duration::ZERO;
+    loop {
+        if let Some(done) = attempt()? {
+            return Ok(done);
+        }
+        if waited >= wait || is_in_vain() {
+            return Err(StoreError::Locked { path: dir.to_owned(), holder: holder(dir), waited_s: waited.as_secs() });
+        }
+        if waited == LOGGED_AFTER {
+            tracing::info!(state = %dir.display(), by = %holder(dir), "waiting for the state directory, which is in use");
+        }
+        std::thread::sleep(STEP);
+        waited += STEP;
+    }
+}
+
+/// Whether another process has the directory open for writing. The lock that is
+/// taken to find out is shared and given back at once; who opens meanwhile tries
+/// again.
+pub(in crate::store) fn is_held(dir: &Path) -> Result<bool, StoreError> {
+    is_database_held(&super::files::database(dir)?)
+}
+
+/// The same for the directory of a database.
+pub(in crate::store) fn is_database_held(dir: &Path) -> Result<bool, StoreError> {
+    let path = dir.join("db");
+    let db = match File::open(&path) {
+        Ok(db) => db,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(super::files::at("open", &path)(error)),
+    };
+    match Flock::lock(db, FlockArg::LockSharedNonblock) {
+        Ok(_lock) => Ok(false),
+        Err((_, nix::errno::Errno::EWOULDBLOCK)) => Ok(true),
+        Err((_, errno)) => Err(super::files::at("lock", &path)(errno.into())),
+    }
+}
+
+/// Takes the lock that opening takes. `None`: another process has it.
+pub(in crate::store) fn take(dir: &Path) -> Result<Option<Flock<File>>, StoreError> {
+    let path = super::files::database(dir)?.join("db");
+    let db = File::options().read(true).write(true).open(&path).map_err(super::files::at("open", &path))?;
+    match Flock::lock(db, FlockArg::LockExclusiveNonblock) {
+        Ok(lock) => Ok(Some(lock)),
+        Err((_, nix::errno::Errno::EWOULDBLOCK)) => Ok(None),
+        Err((_, errno)) => Err(super::files::at("lock", &path)(errno.into())),
+    }
+}
+
+/// Who holds the lock, for a message: `process 1234 (clqd)`.
+pub(in crate::store) fn holder(dir: &Path) -> String {
+    let number = super::files::database(dir)
+        .and_then(|dir| super::files::there(&dir.join("db")))
+        .ok()
+        .flatten()
+        .zip(fs::read_to_string("/proc/locks").ok())
+        .and_then(|(db, locks)| {
+            let file = format!("{:02x}:{:02x}:{}", major(db.dev()), minor(db.dev()), db.ino());
+            number_of_holder(&locks, &file)
+        });
+    let name = |number| fs::read_to_string(format!("/proc/{number}/comm")).ok();
+    match number.and_then(|number| Some((number, name(number)?))) {
+        Some((number, name)) => format!("process {number} ({})", name.trim_end()),
+        // It cannot be seen from here, or has ended and left the lock to a child.
+        None => "another process".to_owned(),
+    }
+}
+
+/// From lines such as `1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF`. One with an
+/// arrow waits for the lock.
+fn number_of_holder(locks: &str, file: &str) -> Option<u32> {
+    locks.lines().find_map(|line| match line.split_whitespace().collect::<Vec<_>>()[..] {
+        [_, "FLOCK", _, _, number, of, ..] if of == file => number.parse().ok(),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+    use crate::store::{Store, StoreSettings};
+
+    const SETTINGS: StoreSettings = StoreSettings { cache_bytes: 16 << 20, create: true };
+
+    fn db(dir: &Path) -> File {
+        File::options().read(true).write(true).open(dir.join("db")).unwrap()
+    }
+
+    #[test]
+    fn the_holder_is_found_by_device_and_inode() {
+        let locks = "1: POSIX  ADVISORY  WRITE 7 fd:01:5678 0 EOF\n\
+                     2: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF\n\
+                     2: -> FLOCK  ADVISORY  WRITE 99 fd:01:5678 0 EOF\n\
+                     3: FLOCK  ADVISORY  WRITE 8 00:2e:5678 0 EOF\n";
+        assert_eq!(number_of_holder(locks, "fd:01:5678"), Some(1234));
+        assert_eq!(number_of_holder(locks, "fd:02:5678"), None);
+
+        let dir = tempfile::tempdir().unwrap();
+        let _store = Store::open(dir.path(), SETTINGS).unwrap();
+        assert!(holder(dir.path()).starts_with(&format!("process {} (", std::process::id())), "{}", holder(dir.path()));
+    }
+
+    #[test]
+    fn opening_waits_until_a_forked_child_has_closed_the_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(Store::open(dir.path(), SETTINGS).unwrap());
+        patiently(dir.path(), WAIT, || Ok((!is_held(dir.path())?).then_some(()))).unwrap();
+        // The child has it as its standard input, and this process no longer.
+        let lock = Flock::lock(db(dir.path()), FlockArg::LockExclusive).unwrap();
+        let input = Stdio::from(lock.try_clone().unwrap());
+        let mut child = Command::new("sleep").arg("600").stdin(input).spawn().unwrap();
+        let number = std::os::fd::AsRawFd::as_raw_fd(&*lock);
+        std::mem::forget(lock);
+        nix::unistd::close(number).unwrap();
+        assert!(is_held(dir.path()).unwrap());
+        let short = Store::open_within(dir.path(), SETTINGS, Duration::from_millis(100));
+        assert!(matches!(short, Err(StoreError::Locked { .. })), "{short:?}");
+
+        std::thread::scope(|scope| {
+            let opening = scope.spawn(|| Store::open(dir.path(), SETTINGS).map(|_| ()));
+            std::thread::sleep(STEP);
+            child.kill().unwrap();
+            child.wait().unwrap();
+            opening.join().unwrap().expect("opened once the child is gone");
+        });
+    }
+
+    #[test]
+    fn opening_waits_until_the_last_reader_of_an_earlier_store_is_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), SETTINGS).unwrap();
+        let (reader, (sender, receiver)) = (store.reader(), std::sync::mpsc::channel());
+        drop(store);
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                receiver.recv().unwrap();
+                drop(reader);
+            });
+            assert!(is_held(dir.path()).unwrap(), "sled holds it as long as anybody reads");
+            let opening = scope.spawn(|| Store::open(dir.path(), SETTINGS).map(|_| ()));
+            sender.send(()).unwrap();
+            opening.join().unwrap().expect("opened once the reader is gone");
+        });
+        // Again and again without a pause, which failed now and then.
+        for _ in 0..50 {
+            drop(Store::open(dir.path(), SETTINGS).expect("opened"));
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! A private copy of a state directory, for commands that only read.
+//!
+//! Sled opens its files for writing, repairs them and replaces its snapshot, and so
+//! do we with the redo file. So a reader opens a copy, and the directory stays as it
+//! is, whoever reads. The copy is a reflink where the file system can make one.
+//!
+//! No lock is held meanwhile: a daemon may start at any moment. The copy counts only
+//! if nobody had the directory open before and after, and every file is the same
+//! by size, number and times; else it is made again.
+
+use std::fs::{
+    File, OpenOptions, {self},
+};
+use std::io::{
+    ErrorKind, {self},
+};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use nix::sys::statvfs::statvfs;
+use tempfile::TempDir;
+
+use super::{files, lock};
+use crate::store::StoreError;
+
+/// Where copies are made unless `TMPDIR` says so: it is on disk, `/tmp` may be memory.
+const USUAL_PLACE: &str = "/var/tmp";
+
+/// Left free beside a copy, bytes: opening writes a little.
+const SPARE_BYTES: u64 = 16 << 20;
+
+/// What tells a file from what it was before.
+type Seen = (PathBuf, [i64; 7]);
+
+/// Copies the state files into a new directory, which is removed with what is
+/// returned. Waits for another process to close them, until that `is_in_vain`.
+pub(in crate::store) fn private(source: &Path, is_in_vain: &dyn Fn() -> bool) -> Result<TempDir, StoreError> {
+    let place = place();
+    let failed = files::at("make a directory in", &place);
+    let copy = tempfile::Builder::new().prefix("clqd-read-").tempdir_in(&place).map_err(failed)?;
+    into(source, copy.path(), is_in_vain)?;
+    Ok(copy)
+}
+
+/// Copies the state files into a directory that is there and empty.
+pub(in crate::store) fn into(source: &Path, target: &Path, is_in_vain: &dyn Fn() -> bool) -> Result<(), StoreError> {
+    files::check_is_state(source)?;
+    lock::patiently_unless(is_in_vain, source, lock::WAIT, || {
+        if lock::is_held(source)? {
+            return Ok(None);
+        }
+        let Some(before) = seen(source)? else { return Ok(None) };
+        check_room(&before, target)?;
+        let is_same = copy(source, target, &before)? && !lock::is_held(source)? && seen(source)? == Some(before);
+        if !is_same {
+            empty(target).map_err(files::at("empty", target))?;
+        }
+        Ok(is_same.then_some(()))
+    })
+}
+
+/// All state files; `None`: one was removed meanwhile.
+fn seen(dir: &Path) -> Result<Option<Vec<Seen>>, StoreError> {
+    let mut seen = Vec::new();
+    for name in files::list(dir)? {
+        let Some(file) = files::there(&dir.join(&name))? else { return Ok(None) };
+        let of_file = [
+            file.dev() as i64,
+            file.ino() as i64,
+            file.size() as i64,
+            file.mtime(),
+            file.mtime_nsec(),
+            file.ctime(),
+            file.ctime_nsec(),
+        ];
+        seen.push((name, of_file));
+    }
+    Ok(Some(seen))
+}
+
+fn check_room(seen: &[Seen], target: &Path) -> Result<(), StoreError> {
+    let bytes: u64 = seen.iter().map(|(_, [_, _, size, ..])| *size as u64).sum();
+    let room = statvfs(target).map_err(|errno| files::at("read the free space of", target)(errno.into()))?;
+    let free = room.blocks_available() * room.fragment_size();
+    if free < bytes + SPARE_BYTES {
+        let place = target.parent().unwrap_or(target).to_owned();
+        return Err(StoreError::NoRoom { place, needed: bytes + SPARE_BYTES, free });
+    }
+    Ok(())
+}
+
+/// Whether all of them were still there.
+fn copy(source: &Path, target: &Path, seen: &[Seen]) -> Result<bool, StoreError> {
+    for name in files::directories(source)? {
+        let dir = target.join(name);
+        fs::DirBuilder::new().recursive(true).mode(0o750).create(&dir).map_err(files::at("make", &dir))?;
+    }
+    for (name, _) in seen {
+        let (from, to) = (source.join(name), target.join(name));
+        let mut input = match File::open(&from) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            opened => opened.map_err(files::at("open", &from))?,
+        };
+        let output = OpenOptions::new().write(true).create(true).truncate(true).mode(0o640).open(&to);
+        let mut output = output.map_err(files::at("write", &to))?;
+        // With copy_file_range(2), which shares the blocks where it can.
+        io::copy(&mut input, &mut output).map_err(files::at("copy", &from))?;
+    }
+    Ok(true)
+}
+
+fn empty(dir: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => fs::remove_dir_all(entry.path())?,
+            false => fs::remove_file(entry.path())?,
+        }
+    }
+    Ok(())
+}
+
+fn place() -> PathBuf {
+    match std::env::var_os("TMPDIR").filter(|place| !place.is_empty()) {
+        Some(place) => place.into(),
+        None if Path::new(USUAL_PLACE).is_dir() => USUAL_PLACE.into(),
+        None => std::env::temp_dir(),
+    }
+}
+
+/// Removes what sled has open or does not need again, so that little is left behind
+/// where the process is killed.
+pub(in crate::store) fn shrink(copy: &Path) -> Result<(), StoreError> {
+    for name in
+        files::list(copy)?.into_iter().filter(|name| !name.parent().is_some_and(|dir| dir.ends_with(files::BLOBS)))
+    {
+        fs::remove_file(copy.join(&name)).map_err(files::at("remove", &copy.join(&name)))?;
+    }
+    Ok(())
+}

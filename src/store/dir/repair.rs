@@ -1,0 +1,286 @@
+//! Damage in a state directory that sled refuses it for ("read corrupted data"),
+//! though all that was stored is there.
+//!
+//! - `conf` is written in two steps, settings and their sum. Cut short or damaged it
+//!   is removed: sled writes it again, always with the same settings.
+//! - `snap.N.generating` is a snapshot before it gets its name. It is read as if it
+//!   were one. Without it sled reads its log on from the snapshot before.
+//! - `snap.N` spares sled reading its log from the beginning. A damaged one is set
+//!   aside: without it sled reads the whole log, and finds the same.
+
+use std::fs::{
+    File, OpenOptions, {self},
+};
+use std::io::ErrorKind;
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+
+use super::files;
+use crate::store::StoreError;
+
+/// Put before the name of a snapshot that is set aside, so that sled passes it over.
+const DAMAGED: &str = "damaged.";
+
+/// Removes what is half written and sets aside what is damaged. Returns what the
+/// admin should know of it; `None`: another process has the database open.
+pub(in crate::store) fn mend(dir: &Path) -> Result<Option<Vec<String>>, StoreError> {
+    // Sled's own lock, held as long as something is changed.
+    let db = dir.join("db");
+    let _lock = match OpenOptions::new().read(true).write(true).open(&db) {
+        Ok(file) => match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(lock) => Some(lock),
+            Err((_, Errno::EWOULDBLOCK)) => return Ok(None),
+            Err((_, errno)) => return Err(files::at("lock", &db)(errno.into())),
+        },
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(files::at("open", &db)(error)),
+    };
+    let conf = dir.join("conf");
+    if read(&conf)?.is_some_and(|bytes| !is_whole_conf(&bytes)) {
+        fs::remove_file(&conf).map_err(files::at("remove", &conf))?;
+    }
+    let mut notes = Vec::new();
+    for name in files::list_database(dir)? {
+        let path = dir.join(&name);
+        let Some(name) = name.to_str().filter(|name| name.starts_with("snap.")) else { continue };
+        if name.ends_with(".generating") {
+            fs::remove_file(&path).map_err(files::at("remove", &path))?;
+        } else if files::is_snapshot(name) && read(&path)?.is_some_and(|bytes| !is_whole_snapshot(&bytes)) {
+            let aside = dir.join(format!("{DAMAGED}{name}"));
+            fs::rename(&path, &aside).map_err(files::at("rename", &path))?;
+            notes.push(format!(
+                "{} is damaged; it is set aside as {}, and the state is read from {} alone, which takes longer \
+                 and gives the same. Check the disk; the file set aside may be deleted",
+                path.display(),
+                aside.display(),
+                db.display()
+            ));
+        }
+    }
+    Ok(Some(notes))
+}
+
+/// Waits until the files that sled makes but does not wait for are on disk.
+pub(in crate::store) fn settle(dir: &Path) -> Result<(), StoreError> {
+    for path in [dir.join("conf"), dir.to_owned()] {
+        File::open(&path).and_then(|file| file.sync_all()).map_err(files::at("sync", &path))?;
+    }
+    Ok(())
+}
+
+/// `None`: there is no such file.
+fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(files::at("read", path)(error)),
+    }
+}
+
+/// Whether it ends in the sum of what is before.
+fn is_whole_conf(conf: &[u8]) -> bool {
+    match conf.split_last_chunk() {
+        Some((settings, sum)) => crc32fast::hash(settings) == u32::from_le_bytes(*sum),
+        None => false,
+    }
+}
+
+/// Whether it ends in a length, which sled passes over, and the sum of what is
+/// before that.
+fn is_whole_snapshot(snapshot: &[u8]) -> bool {
+    match snapshot.split_last_chunk::<12>() {
+        Some((pages, [_, _, _, _, _, _, _, _, sum @ ..])) if !pages.is_empty() => {
+            crc32fast::hash(pages) == u32::from_le_bytes(*sum)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::GameKey;
+    use crate::model::commit::Commit;
+    use crate::store::{Store, StoreError, StoreSettings};
+
+    fn open(path: &Path) -> Result<Store, StoreError> {
+        Store::open(path, StoreSettings { cache_bytes: 16 << 20, create: true })
+    }
+
+    fn games(path: &Path) -> Vec<GameKey> {
+        open(path).unwrap().load().unwrap().games.into_iter().map(|(key, _)| key).collect()
+    }
+
+    /// A directory with something stored, and the name of its snapshot.
+    fn stored() -> (tempfile::TempDir, std::path::PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let commit = Commit { games: vec![(GameKey(7), "openarena".to_owned())], ..Commit::default() };
+        open(dir.path()).unwrap().apply(&commit).unwrap();
+        assert_eq!(games(dir.path()), [GameKey(7)]); // opening again makes a snapshot
+        let snapshot = fs::read_dir(dir.path()).unwrap().map(|file| file.unwrap().path());
+        let snapshot = snapshot.filter(|path| path.to_str().unwrap().contains("/snap.")).max().expect("a snapshot");
+        (dir, snapshot)
+    }
+
+    #[test]
+    fn settings_cut_anywhere_lose_nothing() {
+        let (dir, _) = stored();
+        let conf = dir.path().join("conf");
+        let whole = fs::read(&conf).unwrap();
+        assert!(is_whole_conf(&whole), "sled's sum is the one we know");
+        for len in 0..whole.len() {
+            fs::write(&conf, &whole[..len]).unwrap();
+            assert_eq!(games(dir.path()), [GameKey(7)], "{len} bytes of conf");
+            assert_eq!(fs::read(&conf).unwrap(), whole);
+
+            let new = tempfile::tempdir().unwrap();
+            fs::create_dir(new.path().join("blobs")).unwrap();
+            fs::write(new.path().join("conf"), &whole[..len]).unwrap();
+            assert_eq!(games(new.path()), [], "{len} bytes of conf and no database yet");
+        }
+        fs::remove_file(&conf).unwrap();
+        assert_eq!(games(dir.path()), [GameKey(7)]);
+    }
+
+    #[test]
+    fn a_snapshot_cut_anywhere_loses_nothing() {
+        let (dir, snapshot) = stored();
+        let whole = fs::read(&snapshot).unwrap();
+        for len in 0..=whole.len() {
+            for with_the_one_before in [true, false] {
+                let half = dir.path().join("snap.00000000FFFFFFFF.generating");
+                fs::write(&half, &whole[..len]).unwrap();
+                if !with_the_one_before {
+                    for file in fs::read_dir(dir.path()).unwrap().map(|file| file.unwrap().path()) {
+                        if file != half && file.to_str().unwrap().contains("/snap.") {
+                            fs::remove_file(file).unwrap();
+                        }
+                    }
+                }
+                assert_eq!(games(dir.path()), [GameKey(7)], "{len} bytes of a snapshot");
+                assert!(!half.exists());
+            }
+        }
+    }
+
+    /// Records as sled has them.
+    type Records = Vec<(Vec<u8>, Vec<u8>)>;
+
+    /// Every record that a directory holds.
+    fn records(store: &Store) -> Records {
+        crate::store::tree::tests::all(&store.tree, vec![0]..vec![255])
+    }
+
+    /// A directory whose log was written over many times, so that its segments were
+    /// used again and its pages moved.
+    fn rewritten() -> (tempfile::TempDir, Records) {
+        use crate::model::commit::RowKey;
+        use crate::model::packed_row::PackedRow;
+        use crate::model::{PlayerKey, ServerKey, WeekKey, WeekRow};
+        let dir = tempfile::tempdir().unwrap();
+        for opened in 0..3 {
+            let mut store = open(dir.path()).unwrap();
+            for n in 0..60_u32 {
+                let of = |i: u32| i.wrapping_mul(2_654_435_761).wrapping_add(n * 7_919) % 20_000;
+                let mut rows: Vec<_> = (0..1_500)
+                    .map(|i| {
+                        let (server, player) = (ServerKey(of(i) % 300), PlayerKey(of(i) / 300));
+                        let row = WeekRow { points: i64::from(n * i), ..WeekRow::new(i64::from(opened), 1000.0) };
+                        (RowKey { window: WeekKey(1).into(), server, player }, PackedRow::pack(&row))
+                    })
+                    .collect();
+                rows.sort_unstable_by_key(|(key, _)| *key);
+                rows.dedup_by_key(|(key, _)| *key);
+                store
+                    .apply(&Commit { rows, games: vec![(GameKey(n), format!("game {n}"))], ..Commit::default() })
+                    .unwrap();
+            }
+        }
+        let store = open(dir.path()).unwrap();
+        let held = records(&store);
+        assert!(held.len() > 5_000, "{}", held.len());
+        (dir, held)
+    }
+
+    #[test]
+    fn a_flipped_bit_in_a_snapshot_sets_it_aside_and_loses_nothing() {
+        let (dir, held) = rewritten();
+        let snapshots = || {
+            let of_sled = |path: &std::path::PathBuf| path.to_str().unwrap().contains("/snap.");
+            let mut paths: Vec<_> =
+                fs::read_dir(dir.path()).unwrap().map(|file| file.unwrap().path()).filter(of_sled).collect();
+            paths.sort();
+            paths
+        };
+        let aside = |path: &Path| dir.path().join(format!("{DAMAGED}{}", path.file_name().unwrap().to_str().unwrap()));
+        for n in 0..40 {
+            let path = snapshots().pop().expect("a snapshot");
+            let mut bytes = fs::read(&path).unwrap();
+            // The length before the sum is not read.
+            let places = [&(0..bytes.len() - 12).collect::<Vec<_>>()[..], &[bytes.len() - 3]].concat();
+            let at = places[(places.len() - 1) * n / 39];
+            bytes[at] ^= 1 << (n % 8);
+            fs::write(&path, &bytes).unwrap();
+            let store = open(dir.path()).unwrap_or_else(|error| panic!("bit {} of byte {at}: {error:?}", n % 8));
+            assert!(records(&store) == held, "bit {} of byte {at}", n % 8);
+            assert_eq!(store.notes().len(), 1, "{:?}", store.notes());
+            assert!(store.notes()[0].contains(path.to_str().unwrap()), "{:?}", store.notes());
+            assert_eq!(fs::read(aside(&path)).unwrap(), bytes);
+        }
+    }
+
+    #[test]
+    fn damage_in_the_database_is_an_error_that_names_the_file_and_the_remedy() {
+        let (dir, held) = rewritten();
+        let db = dir.path().join("db");
+        let whole = fs::read(&db).unwrap();
+        let files: Vec<_> = files::list(dir.path()).unwrap();
+        let (mut same, mut refused, mut other) = (0, 0, 0);
+        for n in 0..40 {
+            let copy = tempfile::tempdir().unwrap();
+            for name in &files {
+                fs::create_dir_all(copy.path().join(name).parent().unwrap()).unwrap();
+                fs::copy(dir.path().join(name), copy.path().join(name)).unwrap();
+            }
+            let mut bytes = whole.clone();
+            bytes[whole.len() / 41 * (n + 1)] ^= 1 << (n % 8);
+            fs::write(copy.path().join("db"), bytes).unwrap();
+            let read = open(copy.path()).and_then(|store| {
+                let mut found = Vec::new();
+                store.tree.each_bytes(vec![0]..vec![255], |key, value| {
+                    found.push((key.to_owned(), value.to_owned()));
+                    Ok(std::ops::ControlFlow::Continue(()))
+                })?;
+                Ok(found)
+            });
+            match read {
+                Ok(found) if found == held => same += 1,
+                // In what sled wrote last, which it takes for cut off by a crash.
+                Ok(_) => other += 1,
+                Err(error) => {
+                    refused += 1;
+                    let message = error.to_string();
+                    let of_file = message.contains(copy.path().to_str().unwrap()) && message.contains("/db");
+                    assert!(message.contains("restore") && of_file, "{message}");
+                }
+            }
+        }
+        eprintln!("of 40 bits of {}: {same} changed nothing, {refused} refused, {other} other", db.display());
+        assert!(refused > 0 && other <= 4, "{same} {refused} {other}");
+    }
+
+    #[test]
+    fn nothing_is_taken_from_another_process() {
+        let (dir, _) = stored();
+        let held = open(dir.path()).unwrap();
+        let half = dir.path().join("snap.00000000FFFFFFFF.generating");
+        fs::write(&half, b"half").unwrap();
+        let settings = StoreSettings { cache_bytes: 16 << 20, create: true };
+        let opened = Store::open_within(dir.path(), settings, std::time::Duration::ZERO);
+        assert!(matches!(opened, Err(StoreError::Locked { .. })), "{opened:?}");
+        assert!(half.exists());
+        drop(held);
+    }
+}

@@ -1,0 +1,216 @@
+//! What the engine reads of committed state.
+
+use std::ops::{ControlFlow, Range};
+
+use super::tree::corrupt;
+use super::{Reader, Store, StoreError, keys};
+use crate::engine::{Gone, Source, WindowSource};
+use crate::model::commit::{MapRowKey, RowKey};
+use crate::model::name::Name;
+use crate::model::row::{BestPositions, MapRow, PlayerWindow, WeekRow};
+use crate::model::server::PlayerRecord;
+use crate::model::view::board::Stored;
+use crate::model::{GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
+
+impl Source for Store {
+    type Error = StoreError;
+
+    fn player(&self, game: GameKey, name: &str) -> Result<Option<(PlayerKey, Name)>, StoreError> {
+        let found: Option<(u32, Name)> = self.tree.get(&keys::name(name, game))?;
+        Ok(found.map(|(key, display)| (PlayerKey(key), display)))
+    }
+
+    fn player_record(&self, player: PlayerKey) -> Result<Option<PlayerRecord>, StoreError> {
+        let key = keys::of(keys::PLAYER, player.0);
+        let Some((game, name)) = self.tree.get::<(GameKey, Name)>(&key)? else { return Ok(None) };
+        let (_, display) = self.player(game, &name)?.ok_or_else(|| corrupt(&key, "its name is not known"))?;
+        Ok(Some(PlayerRecord { game, name, display }))
+    }
+
+    fn players_after(
+        &self,
+        after: Option<PlayerKey>,
+        most: usize,
+    ) -> Result<Vec<(PlayerKey, PlayerRecord)>, StoreError> {
+        let from = keys::of(keys::PLAYER, after.map_or(0, |player| player.0.saturating_add(1)));
+        let mut found: Vec<(PlayerKey, (GameKey, Name))> = Vec::new();
+        if most > 0 {
+            self.tree.each(from..vec![keys::PLAYER + 1], |key, who| {
+                found.push((PlayerKey(keys::read_u32(key, 1)), who));
+                match found.len() < most {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                }
+            })?;
+        }
+        let record = |(player, (game, name)): (PlayerKey, (GameKey, Name))| match self.player(game, &name)? {
+            Some((_, display)) => Ok((player, PlayerRecord { game, name, display })),
+            None => Err(corrupt(&keys::of(keys::PLAYER, player.0), "its name is not known")),
+        };
+        found.into_iter().map(record).collect()
+    }
+
+    fn players_named(&self, name: &str) -> Result<Vec<(GameKey, PlayerKey)>, StoreError> {
+        self.tree.collect(&keys::name_prefix(name), |key, (player, _): (u32, Name)| {
+            (GameKey(keys::read_u32(key, key.len() - 4)), PlayerKey(player))
+        })
+    }
+
+    fn aliases(&self, player: PlayerKey) -> Result<Vec<String>, StoreError> {
+        let prefix = keys::of(keys::ALIAS, player.0);
+        let name = |key: &[u8], (): ()| match std::str::from_utf8(&key[prefix.len()..]) {
+            Ok(name) => Ok(name.to_owned()),
+            Err(error) => Err(corrupt(key, &error.to_string())),
+        };
+        self.tree.collect(&prefix, name)?.into_iter().collect()
+    }
+
+    fn gone(&self, player: PlayerKey) -> Result<Option<Gone>, StoreError> {
+        let into: Option<Option<PlayerKey>> = self.tree.get(&keys::of(keys::GONE, player.0))?;
+        Ok(into.map(|into| Gone { into }))
+    }
+
+    fn gone_after(&self, after: Option<PlayerKey>, most: usize) -> Result<Vec<PlayerKey>, StoreError> {
+        let from = keys::of(keys::GONE, after.map_or(0, |player| player.0.saturating_add(1)));
+        let mut found = Vec::new();
+        if most == 0 {
+            return Ok(found);
+        }
+        self.tree.each(from.to_vec()..vec![keys::GONE + 1], |key, _: Option<PlayerKey>| {
+            found.push(PlayerKey(keys::read_u32(key, 1)));
+            match found.len() < most {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        })?;
+        Ok(found)
+    }
+
+    fn row(&self, key: RowKey) -> Result<Option<WeekRow>, StoreError> {
+        self.tree.get(&keys::row(key))
+    }
+
+    fn rows(&self, window: WindowKey, server: ServerKey) -> Result<Vec<(PlayerKey, WeekRow)>, StoreError> {
+        let prefix = keys::rows_prefix(window, Some(server));
+        self.tree.collect(&prefix, |key, row| (PlayerKey(keys::read_u32(key, key.len() - 4)), row))
+    }
+
+    fn rows_after(
+        &self,
+        window: WindowKey,
+        server: ServerKey,
+        after: Option<PlayerKey>,
+        most: usize,
+    ) -> Result<Vec<(PlayerKey, WeekRow)>, StoreError> {
+        let from = match after {
+            // The first key behind that row's.
+            Some(player) => [keys::row(RowKey { window, server, player }), vec![0]].concat(),
+            None => keys::rows_prefix(window, Some(server)),
+        };
+        let end = keys::rows_prefix(window, Some(ServerKey(server.0 + 1)));
+        let mut rows = Vec::new();
+        if most == 0 {
+            return Ok(rows);
+        }
+        self.tree.each(from..end, |key, row| {
+            rows.push((PlayerKey(keys::read_u32(key, key.len() - 4)), row));
+            match rows.len() < most {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        })?;
+        Ok(rows)
+    }
+
+    fn player_window(&self, window: WindowKey, player: PlayerKey) -> Result<Option<PlayerWindow>, StoreError> {
+        self.tree.get(&keys::player_window(window, player))
+    }
+
+    fn is_swept(&self, window: WindowKey) -> bool {
+        !self.sweep.contains(&window)
+    }
+
+    fn map_row(&self, key: MapRowKey) -> Result<Option<MapRow>, StoreError> {
+        self.tree.get(&keys::map_row(key))
+    }
+
+    fn map_rows(&self, week: WeekKey, server: ServerKey) -> Result<Vec<(MapKey, MapRow)>, StoreError> {
+        let prefix = keys::map_rows_prefix(week, Some(server));
+        self.tree.collect(&prefix, |key, row| (MapKey(keys::read_u32(key, key.len() - 4)), row))
+    }
+
+    fn best(&self, server: ServerKey, player: PlayerKey) -> Result<Option<BestPositions>, StoreError> {
+        self.tree.get(&keys::best(server, player))
+    }
+
+    fn servers_with_best(&self, player: PlayerKey) -> Result<Vec<ServerKey>, StoreError> {
+        self.tree.collect(&keys::of(keys::BEST_OF, player.0), |key, (): ()| ServerKey(keys::read_u32(key, 5)))
+    }
+
+    fn rank(&self, week: WeekKey, server: ServerKey) -> Result<Option<u32>, StoreError> {
+        self.tree.get(&keys::rank(week, server))
+    }
+
+    fn outbox(&self, after: Option<OutboxKey>, limit: usize) -> Vec<OutboxEntry> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let from = after.map_or(Unbounded, Excluded);
+        self.outbox.range((from, Unbounded)).take(limit).map(|(&key, &seq)| OutboxEntry { key, seq }).collect()
+    }
+
+    fn outbox_len(&self) -> usize {
+        self.outbox.len()
+    }
+
+    fn outbox_holds_week(&self, week: WeekKey) -> bool {
+        let key = |server| OutboxKey::Week { week, server: ServerKey(server) };
+        self.outbox.range(key(0)..=key(u32::MAX)).next().is_some()
+    }
+}
+
+impl Reader {
+    /// What a window holds, found by reading all of it: about a second for a
+    /// million records.
+    pub fn stored(&self, window: WindowKey) -> Result<Stored, StoreError> {
+        let (records, bytes) = self.tree.size(&keys::window_prefix(window))?;
+        Ok(Stored { records, bytes })
+    }
+}
+
+impl WindowSource for Reader {
+    type Error = StoreError;
+
+    fn each_player(
+        &self,
+        window: WindowKey,
+        players: Range<u32>,
+        each: &mut dyn FnMut(PlayerKey, PlayerWindow),
+    ) -> Result<(), StoreError> {
+        let key = |player| keys::player_window(window, PlayerKey(player));
+        self.tree.each(key(players.start)..key(players.end), |key, of_player| {
+            each(PlayerKey(keys::read_u32(key, key.len() - 4)), of_player);
+            ControlFlow::Continue(())
+        })
+    }
+
+    fn each_row(
+        &self,
+        window: WindowKey,
+        servers: Range<u32>,
+        each: &mut dyn FnMut(ServerKey, PlayerKey, WeekRow),
+    ) -> Result<(), StoreError> {
+        let key = |server| keys::rows_prefix(window, Some(ServerKey(server)));
+        self.tree.each(key(servers.start)..key(servers.end), |key, row| {
+            let (server, player) = (keys::read_u32(key, key.len() - 8), keys::read_u32(key, key.len() - 4));
+            each(ServerKey(server), PlayerKey(player), row);
+            ControlFlow::Continue(())
+        })
+    }
+}
+
+impl Store {
+    /// Servers closed for a week, in order of key, with their player-milliseconds.
+    pub(super) fn closed(&self, week: WeekKey) -> Result<Vec<(ServerKey, u64)>, StoreError> {
+        let prefix = keys::closed_prefix(week);
+        self.tree.collect(&prefix, |key, player_ms| (ServerKey(keys::read_u32(key, key.len() - 4)), player_ms))
+    }
+}

@@ -1,0 +1,272 @@
+//! A leaf: neighbouring records in one record of sled.
+//!
+//! Sled 0.34 takes some 6 us to write a record however small it is: it copies the
+//! node, links the change, splits nodes of more than 16 records. A row of a player
+//! is 60 bytes, and a week of the whole field has tens of millions of them. So
+//! small records that lie side by side stand together in leaves of up to
+//! [`BYTES_MAX`]; a leaf costs what one record did. More would make a change of one
+//! record dear, all of its leaf being written again.
+//!
+//! `(suffix len, suffix, value len, value)*` in order of suffix, the lengths as
+//! varints; the suffix is what of the key is behind the prefix that all keys of
+//! the group share. Pure; where leaves stand is told by `tree`.
+
+/// A leaf that would hold more is split, unless it is a single record.
+pub(in crate::store) const BYTES_MAX: usize = 2048;
+
+/// A record of a leaf: suffix of its key, and its value.
+pub(in crate::store) type Record<'l> = (&'l [u8], &'l [u8]);
+
+/// A change of a record: suffix of its key, and its new value; `None`: it goes.
+pub(in crate::store) type Change<'c> = (&'c [u8], Option<&'c [u8]>);
+
+/// A leaf that is to be written: the suffix that it begins with, and its bytes.
+pub(in crate::store) type Written = (Vec<u8>, Vec<u8>);
+
+/// The bytes are no leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store) struct Torn;
+
+/// The records of a leaf, in order.
+#[derive(Clone, Debug)]
+pub(in crate::store) struct Records<'l> {
+    left: &'l [u8],
+}
+
+pub(in crate::store) fn records(leaf: &[u8]) -> Records<'_> {
+    Records { left: leaf }
+}
+
+impl<'l> Records<'l> {
+    fn piece(&mut self) -> Option<&'l [u8]> {
+        let (mut len, mut shift) = (0_usize, 0);
+        loop {
+            let (&byte, rest) = self.left.split_first()?;
+            self.left = rest;
+            len |= usize::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                break;
+            }
+            shift += 7;
+            if shift > 28 {
+                return None;
+            }
+        }
+        let (piece, rest) = self.left.split_at_checked(len)?;
+        self.left = rest;
+        Some(piece)
+    }
+}
+
+impl<'l> Iterator for Records<'l> {
+    type Item = Result<Record<'l>, Torn>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left.is_empty() {
+            return None;
+        }
+        let record = match (self.piece(), self.piece()) {
+            (Some(suffix), Some(value)) => Ok((suffix, value)),
+            _ => {
+                self.left = &[];
+                Err(Torn)
+            }
+        };
+        Some(record)
+    }
+}
+
+/// The value of a record.
+pub(in crate::store) fn find<'l>(leaf: &'l [u8], suffix: &[u8]) -> Result<Option<&'l [u8]>, Torn> {
+    for record in records(leaf) {
+        let (at, value) = record?;
+        if at >= suffix {
+            return Ok((at == suffix).then_some(value));
+        }
+    }
+    Ok(None)
+}
+
+/// Brings changes, in order of suffix and each suffix once, into a leaf. Returns
+/// the leaves that take its place, none where nothing is left. `head` is put before
+/// each.
+pub(in crate::store) fn change(leaf: &[u8], changes: &[Change<'_>], head: &[u8]) -> Result<Vec<Written>, Torn> {
+    let mut merged: Vec<Record<'_>> = Vec::with_capacity(64 + changes.len());
+    let mut coming = changes.iter().peekable();
+    for record in records(leaf) {
+        let (suffix, value) = record?;
+        while let Some((new, value)) = coming.next_if(|(new, _)| *new < suffix) {
+            merged.extend(value.map(|value| (*new, value)));
+        }
+        match coming.next_if(|(new, _)| *new == suffix) {
+            Some((_, value)) => merged.extend(value.map(|value| (suffix, value))),
+            None => merged.push((suffix, value)),
+        }
+    }
+    // Keys that are handed out in order come in behind all others: what is full
+    // stays full then, and is not split in halves that are never filled.
+    let appended = merged.len();
+    merged.extend(coming.filter_map(|(suffix, value)| value.map(|value| (*suffix, value))));
+    let all: usize = merged.iter().map(|record| len(*record)).sum();
+    let enough = match appended > 0 && appended + changes.len() == merged.len() {
+        true => BYTES_MAX,
+        false => all.div_ceil(all.div_ceil(BYTES_MAX).max(1)),
+    };
+    let mut leaves: Vec<Written> = Vec::new();
+    for record in merged {
+        let room = |(_, leaf): &&mut Written| {
+            let held = leaf.len() - head.len();
+            held < enough && held + len(record) <= BYTES_MAX
+        };
+        let leaf = match leaves.last_mut().filter(room) {
+            Some((_, leaf)) => leaf,
+            None => {
+                let mut leaf = Vec::with_capacity(head.len() + BYTES_MAX.min(all));
+                leaf.extend_from_slice(head);
+                leaves.push((record.0.to_owned(), leaf));
+                &mut leaves.last_mut().expect("just put").1
+            }
+        };
+        push(leaf, record);
+    }
+    Ok(leaves)
+}
+
+/// Puts a record behind those of a leaf.
+pub(in crate::store) fn push(leaf: &mut Vec<u8>, (suffix, value): Record<'_>) {
+    for piece in [suffix, value] {
+        put_len(leaf, piece.len());
+        leaf.extend_from_slice(piece);
+    }
+}
+
+/// Bytes of a record in a leaf.
+fn len((suffix, value): Record<'_>) -> usize {
+    let varint = |len: usize| (usize::BITS - len.leading_zeros()).div_ceil(7).max(1) as usize;
+    varint(suffix.len()) + suffix.len() + varint(value.len()) + value.len()
+}
+
+fn put_len(bytes: &mut Vec<u8>, mut len: usize) {
+    while len >= 0x80 {
+        bytes.push(len as u8 | 0x80);
+        len >>= 7;
+    }
+    bytes.push(len as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    const HEAD: &[u8] = &[9];
+
+    fn read(leaf: &[u8]) -> Vec<Record<'_>> {
+        records(leaf).map(|record| record.expect("a leaf")).collect()
+    }
+
+    proptest::proptest! {
+        /// Changes of a leaf, and of the leaves that it became, against a map.
+        #[test]
+        fn changes_against_a_map(
+            rounds in proptest::collection::vec(
+                proptest::collection::btree_map("[a-f]{0,3}", proptest::option::of(0_usize..3000), 0..40),
+                1..6,
+            ),
+        ) {
+            // The first leaf takes what is before the others, as the first of a group does.
+            let mut leaves: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+            let mut map = BTreeMap::new();
+            for (n, round) in rounds.iter().enumerate() {
+                let changes: Vec<(Vec<u8>, Option<Vec<u8>>)> = round
+                    .iter()
+                    .map(|(key, len)| (key.clone().into_bytes(), len.map(|len| vec![n as u8; len % (7 + 900 * (n % 2))])))
+                    .collect();
+                let mut left = changes.iter().peekable();
+                while let Some((first, _)) = left.peek() {
+                    let fence = leaves.range(..=first.clone()).next_back().map_or(Vec::new(), |(fence, _)| fence.clone());
+                    let leaf = leaves.remove(&fence).unwrap_or_else(|| HEAD.to_vec());
+                    let end = leaves.range(fence.clone()..).next().map(|(end, _)| end.clone());
+                    let mut of_leaf: Vec<Change<'_>> = Vec::new();
+                    while let Some((key, value)) = left.next_if(|(key, _)| end.as_ref().is_none_or(|end| key < end)) {
+                        of_leaf.push((key, value.as_deref()));
+                    }
+                    let became = change(&leaf[HEAD.len()..], &of_leaf, HEAD).expect("a leaf");
+                    for (n, (first, leaf)) in became.into_iter().enumerate() {
+                        let alone = read(&leaf[HEAD.len()..]).len() == 1;
+                        proptest::prop_assert!(leaf.len() <= HEAD.len() + BYTES_MAX || alone);
+                        leaves.insert(if n == 0 { fence.clone() } else { first }, leaf);
+                    }
+                }
+                for (key, value) in changes {
+                    match value {
+                        Some(value) => _ = map.insert(key, value),
+                        None => _ = map.remove(&key),
+                    }
+                }
+                let got: Vec<_> = leaves.values().flat_map(|leaf| read(&leaf[HEAD.len()..])).collect();
+                let want: Vec<Record<'_>> = map.iter().map(|(key, value)| (key.as_slice(), value.as_slice())).collect();
+                proptest::prop_assert_eq!(got, want);
+                for (key, value) in &map {
+                    let (_, leaf) = leaves.range(..=key.clone()).next_back().expect("it is in one");
+                    proptest::prop_assert_eq!(find(&leaf[HEAD.len()..], key), Ok(Some(value.as_slice())));
+                }
+            }
+        }
+
+        /// What is read of any bytes is no more than they hold.
+        #[test]
+        fn any_bytes_are_read_within_bounds(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..80)) {
+            let all: Result<Vec<_>, Torn> = records(&bytes).collect();
+            if let Ok(all) = all {
+                let sum: usize = all.iter().map(|record| len(*record)).sum();
+                proptest::prop_assert!(sum <= bytes.len());
+            }
+        }
+
+        /// A leaf that is cut inside a record, and one with a length beyond its end.
+        #[test]
+        fn bytes_that_are_no_leaf_are_refused(
+            whole in proptest::collection::vec(("[a-f]{0,3}", 0_usize..300), 1..6),
+            cut in proptest::prelude::any::<proptest::sample::Index>(),
+            beyond in 1_usize..1_000,
+        ) {
+            let (mut leaf, mut ends) = (Vec::new(), vec![0]);
+            for (suffix, value_len) in &whole {
+                push(&mut leaf, (suffix.as_bytes(), &vec![7; *value_len]));
+                ends.push(leaf.len());
+            }
+            let at = cut.index(leaf.len());
+            let torn = records(&leaf[..at]).any(|record| record == Err(Torn));
+            proptest::prop_assert_eq!(torn, !ends.contains(&at), "cut at {} of {}", at, leaf.len());
+            put_len(&mut leaf, beyond);
+            leaf.extend(vec![7; beyond - 1]);
+            proptest::prop_assert_eq!(records(&leaf).last(), Some(Err(Torn)));
+            proptest::prop_assert_eq!(find(&leaf, b"g"), Err(Torn));
+            proptest::prop_assert_eq!(change(&leaf, &[], HEAD), Err(Torn));
+        }
+    }
+
+    #[test]
+    fn what_comes_in_behind_fills_leaves() {
+        let keys: Vec<[u8; 4]> = (0..1_000_u32).map(u32::to_be_bytes).collect();
+        let (mut full, mut last) = (Vec::new(), Vec::new());
+        for key in &keys {
+            let mut became = change(&last, &[(key, Some(&[7; 20]))], &[]).unwrap();
+            last = became.pop().unwrap().1;
+            full.extend(became);
+        }
+        assert!(full.iter().all(|(_, leaf)| leaf.len() > BYTES_MAX - 30), "each is full");
+        assert_eq!(full.len(), 1_000 * 26 / BYTES_MAX);
+    }
+
+    #[test]
+    fn a_leaf_that_is_cut_is_torn() {
+        let leaf = change(&[], &[(b"a", Some(b"1")), (b"b", Some(&[7; 200]))], &[]).unwrap().remove(0).1;
+        assert_eq!(find(&leaf, b"a"), Ok(Some(&b"1"[..])));
+        assert_eq!(find(&leaf, b"aa"), Ok(None));
+        assert_eq!(find(&leaf[..leaf.len() - 1], b"b"), Err(Torn));
+        assert_eq!(find(&[0xff; 9], b"b"), Err(Torn));
+    }
+}

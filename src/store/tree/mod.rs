@@ -1,0 +1,624 @@
+//! The records of the store: one tree of sled, in which small neighbours share
+//! leaves (`leaf`).
+//!
+//! A leaf stands under the key that it begins at, the first of a group under the
+//! prefix that the group shares; it holds what is from there to the next leaf.
+//! That key never changes, and when a leaf is split both parts are written in one
+//! batch, so that a reader on another thread, who goes forward, meets every record
+//! of before: it has read the leaf whole, or reads its second part later. What it
+//! meets twice it passes over.
+
+pub(in crate::store) mod dirty_keys;
+pub(in crate::store) mod leaf;
+
+use std::ops::{Bound, ControlFlow, Range};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, RwLock};
+
+use serde::de::DeserializeOwned;
+
+use super::{StoreError, keys};
+use crate::store::tree::dirty_keys::Changed;
+
+/// Version of every record's layout. A store with an older one is migrated when it is
+/// opened (`migrate`), one with a newer one is refused.
+pub(super) const VERSION: u8 = 4;
+
+/// Most changes that wait for being brought into leaves: they are in memory meanwhile.
+const WAITING_MAX: usize = 4_096;
+
+/// One record: its key, and its new value; `None`: it goes.
+pub(super) type Change = (Vec<u8>, Option<Vec<u8>>);
+
+/// See the head of the file.
+#[derive(Clone, Debug)]
+pub(super) struct Tree {
+    /// Another one after a compaction. Not held while it is read: a reader that waits
+    /// for what it holds already would wait for ever.
+    db: Arc<RwLock<Arc<sled::Db>>>,
+    path: PathBuf,
+    /// What was written since a backup began.
+    changed: Arc<Changed>,
+}
+
+/// A record or leaf as sled holds it, of whatever version.
+#[derive(Debug)]
+pub(super) struct Stored {
+    pub key: sled::IVec,
+    record: sled::IVec,
+}
+
+impl Stored {
+    /// At most [`VERSION`].
+    pub(super) fn version(&self) -> Result<u8, StoreError> {
+        match self.record.first() {
+            Some(&version) if version <= VERSION => Ok(version),
+            Some(&found) => Err(StoreError::Newer { key: keys::show(&self.key), found }),
+            None => Err(corrupt(&self.key, "empty")),
+        }
+    }
+
+    /// What is behind the version.
+    pub(super) fn body(&self) -> &[u8] {
+        self.record.get(1..).unwrap_or(&[])
+    }
+}
+
+impl Tree {
+    pub(super) fn new(db: sled::Db, path: &Path) -> Tree {
+        Tree { db: Arc::new(RwLock::new(Arc::new(db))), path: path.to_owned(), changed: Arc::default() }
+    }
+
+    /// The database as it is now. Iterators go on in the one that they began in.
+    fn db(&self) -> Arc<sled::Db> {
+        self.db.read().expect("nothing panics while it holds the database").clone()
+    }
+
+    /// Puts a database with the same records in the place of this one, for all readers.
+    pub(super) fn replace(&self, db: sled::Db) {
+        *self.db.write().expect("nothing panics while it holds the database") = Arc::new(db);
+    }
+
+    /// The state directory, as errors name it.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn changed(&self) -> &Changed {
+        &self.changed
+    }
+
+    /// All of it as sled has it, in order of key. Of what is written meanwhile some.
+    pub(super) fn raw_all(&self) -> impl Iterator<Item = Result<(sled::IVec, sled::IVec), StoreError>> {
+        self.db().iter().map(|record| record.map_err(|e| self.failed(e)))
+    }
+
+    pub(super) fn raw(&self, key: &[u8]) -> Result<Option<sled::IVec>, StoreError> {
+        self.db().get(key).map_err(|e| self.failed(e))
+    }
+
+    pub(super) fn get<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
+        match keys::shared(key) {
+            None => {
+                let found = self.db().get(key).map_err(|e| self.failed(e))?;
+                found.map(|record| decode(key, body(key, &record)?)).transpose()
+            }
+            Some(shared) => {
+                let Some((fence, record)) = self.leaf_at(key, shared)? else { return Ok(None) };
+                let found = leaf::find(body(&fence, &record)?, &key[shared..]).map_err(|e| torn(&fence, e))?;
+                found.map(|value| decode(key, value)).transpose()
+            }
+        }
+    }
+
+    /// The records of a range, in order of key, until `each` has enough.
+    pub(super) fn each<T: DeserializeOwned>(
+        &self,
+        range: Range<Vec<u8>>,
+        mut each: impl FnMut(&[u8], T) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.each_bytes(range, |key, value| Ok(each(key, decode(key, value)?)))
+    }
+
+    /// The same, as they are stored.
+    pub(super) fn each_bytes(
+        &self,
+        range: Range<Vec<u8>>,
+        mut each: impl FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, StoreError>,
+    ) -> Result<(), StoreError> {
+        let Range { start, end } = range;
+        let first = match keys::shared(&start) {
+            Some(shared) => self.leaf_at(&start, shared)?.map(|(fence, _)| fence),
+            None => None,
+        };
+        let from = first.map_or_else(|| start.clone(), |fence| fence.to_vec());
+        let (mut key, mut before) = (Vec::new(), Vec::new());
+        for item in self.db().range(from..end.clone()) {
+            let (fence, record) = item.map_err(|e| self.failed(e))?;
+            let Some(shared) = keys::shared(&fence) else {
+                match each(&fence, body(&fence, &record)?)? {
+                    ControlFlow::Continue(()) => continue,
+                    ControlFlow::Break(()) => return Ok(()),
+                }
+            };
+            key.clear();
+            key.extend_from_slice(&fence[..shared]);
+            for record in leaf::records(body(&fence, &record)?) {
+                let (suffix, value) = record.map_err(|e| torn(&fence, e))?;
+                key.truncate(shared);
+                key.extend_from_slice(suffix);
+                if key < start || key <= before {
+                    continue;
+                }
+                if key >= end || each(&key, value)?.is_break() {
+                    return Ok(());
+                }
+            }
+            before.clone_from(&key);
+        }
+        Ok(())
+    }
+
+    /// The records whose keys begin so.
+    pub(super) fn each_of<T: DeserializeOwned>(
+        &self,
+        prefix: &[u8],
+        each: impl FnMut(&[u8], T) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.each(prefix.to_vec()..behind(prefix), each)
+    }
+
+    /// What `each` makes of the records whose keys begin so.
+    pub(super) fn collect<T: DeserializeOwned, R>(
+        &self,
+        prefix: &[u8],
+        each: impl Fn(&[u8], T) -> R,
+    ) -> Result<Vec<R>, StoreError> {
+        let mut found = Vec::new();
+        self.each_of(prefix, |key, record| {
+            found.push(each(key, record));
+            ControlFlow::Continue(())
+        })?;
+        Ok(found)
+    }
+
+    /// Records whose keys begin so, and bytes of their keys and values.
+    pub(super) fn size(&self, prefix: &[u8]) -> Result<(u64, u64), StoreError> {
+        let (mut records, mut bytes) = (0, 0);
+        self.each_bytes(prefix.to_vec()..behind(prefix), |key, value| {
+            records += 1;
+            bytes += (key.len() + value.len()) as u64;
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok((records, bytes))
+    }
+
+    /// The first key at or behind `from` and before `end` under which anything
+    /// stands: that of a record, or the one that a leaf begins at.
+    pub(super) fn next_key(&self, from: Vec<u8>, end: Vec<u8>) -> Result<Option<Vec<u8>>, StoreError> {
+        let key = self.db().range(from..end).keys().next().transpose().map_err(|e| self.failed(e))?;
+        Ok(key.map(|key| key.to_vec()))
+    }
+
+    /// Brings in changes, all or nothing, and waits until they are on disk. Of two
+    /// of one record the later one holds.
+    pub(super) fn apply(&self, mut changes: Vec<Change>) -> Result<(), StoreError> {
+        changes.sort_by(|(a, _), (b, _)| a.cmp(b));
+        changes.reverse();
+        changes.dedup_by(|(a, _), (b, _)| a == b);
+        changes.reverse();
+        let mut batch = Batch::of(self);
+        let mut left = changes.as_slice();
+        while !left.is_empty() {
+            let run;
+            (run, left) = left.split_at(self.run(left)?);
+            self.change(run, &mut |key, record| batch.add(key, record))?;
+        }
+        batch.apply()?;
+        self.flush()
+    }
+
+    /// Brings in changes that need not be one: what stands in one leaf is. They are
+    /// on disk after [`Tree::flush`].
+    pub(super) fn write(&self, changes: impl Iterator<Item = Result<Change, StoreError>>) -> Result<(), StoreError> {
+        in_portions(changes, |mut left| {
+            while !left.is_empty() {
+                let run;
+                (run, left) = left.split_at(self.run(left)?);
+                self.write_run(run)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn write_run(&self, run: &[Change]) -> Result<(), StoreError> {
+        let mut records: Vec<Change> = Vec::new();
+        self.change(run, &mut |key, record| records.push((key, record)))?;
+        match <[Change; 1]>::try_from(records) {
+            Ok([(key, Some(record))]) => self.insert(&key, &record)?,
+            Ok([(key, None)]) => {
+                self.db().remove(&key).map_err(|e| self.failed(e))?;
+                self.changed.note(key);
+            }
+            Err(records) => {
+                let mut batch = Batch::of(self);
+                records.into_iter().for_each(|(key, record)| batch.add(key, record));
+                batch.apply()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same of one.
+    pub(super) fn write_one(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreError> {
+        self.write_run(&[(key.to_vec(), value.map(<[u8]>::to_vec))])
+    }
+
+    /// Puts other bytes under a key that is there, as they are.
+    pub(super) fn rewrite(&self, key: &[u8], bytes: &[u8]) -> Result<(), StoreError> {
+        self.insert(key, bytes)
+    }
+
+    /// Puts bytes under a key, as they are.
+    pub(super) fn insert(&self, key: &[u8], bytes: &[u8]) -> Result<(), StoreError> {
+        self.db().insert(key, bytes).map_err(|e| self.failed(e))?;
+        if self.changed.is_on() {
+            self.changed.note(key.to_vec());
+        }
+        Ok(())
+    }
+
+    /// Puts bytes under two keys, both or neither.
+    pub(super) fn insert_both(&self, one: (&[u8], &[u8]), other: (&[u8], &[u8])) -> Result<(), StoreError> {
+        let mut batch = Batch::of(self);
+        [one, other].into_iter().for_each(|(key, bytes)| batch.add(key.to_vec(), Some(bytes.to_vec())));
+        batch.apply().map(|_| ())
+    }
+
+    /// Removes what is under a key.
+    pub(super) fn remove(&self, key: &[u8]) -> Result<(), StoreError> {
+        self.db().remove(key).map_err(|e| self.failed(e))?;
+        if self.changed.is_on() {
+            self.changed.note(key.to_vec());
+        }
+        Ok(())
+    }
+
+    /// What is under a key.
+    pub(super) fn stored(&self, key: &[u8]) -> Result<Option<Stored>, StoreError> {
+        let record = self.db().get(key).map_err(|e| self.failed(e))?;
+        Ok(record.map(|record| Stored { key: key.into(), record }))
+    }
+
+    /// Everything behind a key, in order of key. What was read may be written meanwhile.
+    pub(super) fn stored_after(&self, key: Vec<u8>) -> impl Iterator<Item = Result<Stored, StoreError>> {
+        let items = self.db().range((Bound::Excluded(key), Bound::Unbounded));
+        items.map(|item| item.map(|(key, record)| Stored { key, record }).map_err(|e| self.failed(e)))
+    }
+
+    /// Lets go of everything.
+    pub(super) fn clear(&self) -> Result<(), StoreError> {
+        self.db().clear().map_err(|e| self.failed(e))?;
+        self.flush()
+    }
+
+    pub(super) fn flush(&self) -> Result<(), StoreError> {
+        self.db().flush().map(|_| ()).map_err(|e| self.failed(e))
+    }
+
+    /// Removes up to `most` of what stands under keys that begin so, leaves whole.
+    /// Returns whether there may be more.
+    pub(super) fn remove_some(&self, prefix: &[u8], most: usize) -> Result<bool, StoreError> {
+        let mut batch = Batch::of(self);
+        let mut n = 0;
+        for key in self.db().scan_prefix(prefix).keys().take(most) {
+            batch.add(key.map_err(|e| self.failed(e))?.to_vec(), None);
+            n += 1;
+        }
+        batch.apply()?;
+        Ok(n == most)
+    }
+
+    /// Whether these bytes stand anywhere, in a key or a record. Reads everything.
+    pub(super) fn holds_bytes(&self, bytes: &[u8]) -> Result<bool, StoreError> {
+        let found = |stored: &[u8]| stored.windows(bytes.len().max(1)).any(|window| window == bytes);
+        for item in self.db().iter() {
+            let (key, record) = item.map_err(|e| self.failed(e))?;
+            if found(&key) || found(&record) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The leaf that a key is of, if there is one.
+    fn leaf_at(&self, key: &[u8], shared: usize) -> Result<Option<(sled::IVec, sled::IVec)>, StoreError> {
+        self.db().range(&key[..shared]..=key).next_back().transpose().map_err(|e| self.failed(e))
+    }
+
+    /// How many of these changes are of the record or leaf that the first is of.
+    fn run(&self, changes: &[Change]) -> Result<usize, StoreError> {
+        let (first, _) = &changes[0];
+        let Some(shared) = keys::shared(first) else { return Ok(1) };
+        let prefix = &first[..shared];
+        let behind = (Bound::Excluded(first.as_slice()), Bound::Unbounded);
+        let next = self.db().range::<&[u8], _>(behind).keys().next();
+        let next = next.transpose().map_err(|e| self.failed(e))?.filter(|next| next.starts_with(prefix));
+        let is_of = |key: &[u8]| key.starts_with(prefix) && next.as_ref().is_none_or(|next| key < &next[..]);
+        let of_it = changes.iter().take_while(|(key, _)| is_of(key)).count();
+        let in_order = changes[..of_it].windows(2).take_while(|pair| pair[0].0 < pair[1].0).count();
+        Ok(in_order + 1)
+    }
+
+    /// What is to be written for a run of changes.
+    fn change(&self, run: &[Change], put: &mut dyn FnMut(Vec<u8>, Option<Vec<u8>>)) -> Result<(), StoreError> {
+        let (key, value) = &run[0];
+        let Some(shared) = keys::shared(key) else {
+            let value = value.as_ref().map(|value| [&[VERSION], value.as_slice()].concat());
+            put(key.clone(), value);
+            return Ok(());
+        };
+        let prefix = &key[..shared];
+        let (fence, record) = match self.leaf_at(key, shared)? {
+            Some((fence, record)) => (fence.to_vec(), Some(record)),
+            None => (prefix.to_vec(), None),
+        };
+        let before = record.as_ref().map(|record| body(&fence, record)).transpose()?;
+        let changes: Vec<leaf::Change<'_>> =
+            run.iter().map(|(key, value)| (&key[shared..], value.as_deref())).collect();
+        let leaves = leaf::change(before.unwrap_or(&[]), &changes, &[VERSION]).map_err(|e| torn(&fence, e))?;
+        if leaves.is_empty() {
+            if before.is_some() {
+                put(fence, None);
+            }
+            return Ok(());
+        }
+        let mut fence = Some(fence);
+        for (first, leaf) in leaves {
+            put(fence.take().unwrap_or_else(|| [prefix, &first].concat()), Some(leaf));
+        }
+        Ok(())
+    }
+
+    fn failed(&self, source: sled::Error) -> StoreError {
+        super::database_error(&self.path, source)
+    }
+}
+
+/// Hands on changes in portions: those of one are in memory together.
+fn in_portions(
+    mut changes: impl Iterator<Item = Result<Change, StoreError>>,
+    mut write: impl FnMut(&[Change]) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let mut waiting: Vec<Change> = Vec::with_capacity(WAITING_MAX);
+    loop {
+        waiting.clear();
+        while waiting.len() < WAITING_MAX
+            && let Some(change) = changes.next()
+        {
+            waiting.push(change?);
+        }
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        write(&waiting)?;
+    }
+}
+
+/// A batch of sled, whose keys are noted for a backup under way.
+struct Batch<'t> {
+    tree: &'t Tree,
+    batch: sled::Batch,
+    keys: Vec<Vec<u8>>,
+}
+
+impl Batch<'_> {
+    fn of(tree: &Tree) -> Batch<'_> {
+        Batch { tree, batch: sled::Batch::default(), keys: Vec::new() }
+    }
+
+    fn add(&mut self, key: Vec<u8>, record: Option<Vec<u8>>) {
+        if self.tree.changed.is_on() {
+            self.keys.push(key.clone());
+        }
+        match record {
+            Some(record) => self.batch.insert(key, record),
+            None => self.batch.remove(key),
+        }
+    }
+
+    fn apply(self) -> Result<(), StoreError> {
+        self.tree.db().apply_batch(self.batch).map_err(|e| self.tree.failed(e))?;
+        self.keys.into_iter().for_each(|key| self.tree.changed.note(key));
+        Ok(())
+    }
+}
+
+/// The first key behind all that begin so.
+fn behind(prefix: &[u8]) -> Vec<u8> {
+    let mut end = prefix.to_vec();
+    while let Some(last) = end.pop() {
+        if last < u8::MAX {
+            end.push(last + 1);
+            break;
+        }
+    }
+    end
+}
+
+pub(super) fn decode<T: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<T, StoreError> {
+    postcard::from_bytes(value).map_err(|e| corrupt(key, &e.to_string()))
+}
+
+/// What stands behind the version.
+fn body<'r>(key: &[u8], record: &'r [u8]) -> Result<&'r [u8], StoreError> {
+    match record.split_first() {
+        Some((&VERSION, body)) => Ok(body),
+        Some((&found, _)) if found > VERSION => Err(StoreError::Newer { key: keys::show(key), found }),
+        Some((&found, _)) => Err(StoreError::Older { key: keys::show(key), found }),
+        None => Err(corrupt(key, "empty")),
+    }
+}
+
+fn torn(fence: &[u8], leaf::Torn: leaf::Torn) -> StoreError {
+    corrupt(fence, "a leaf that is not whole")
+}
+
+pub(super) fn corrupt(key: &[u8], why: &str) -> StoreError {
+    StoreError::Corrupt { key: keys::show(key), why: why.to_owned() }
+}
+
+#[cfg(test)]
+pub(super) fn encode<T: serde::Serialize>(value: &T) -> Vec<u8> {
+    postcard::to_stdvec(value).expect("no record has a sequence of unknown length")
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use super::*;
+    use crate::model::{GameKey, PlayerKey, WeekKey};
+    use crate::store::fill::Fill;
+    use crate::store::keys::tests::row;
+
+    pub fn tree(dir: &Path) -> Tree {
+        Tree::new(sled::Config::new().path(dir).flush_every_ms(None).open().unwrap(), dir)
+    }
+
+    pub fn all(tree: &Tree, range: Range<Vec<u8>>) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let mut found = Vec::new();
+        tree.each_bytes(range, |key, value| {
+            found.push((key.to_owned(), value.to_owned()));
+            Ok(ControlFlow::Continue(()))
+        })
+        .unwrap();
+        found
+    }
+
+    /// Keys of every kind, those of one group close to each other.
+    fn key(kind: u32, n: u32) -> Vec<u8> {
+        match kind {
+            0 => keys::of(keys::SERVER, n % 9),
+            1 => keys::of(keys::PLAYER, n),
+            2 => keys::name(&"n".repeat(n as usize % 60), GameKey(n % 7)),
+            3 => keys::player_window(WeekKey(n % 3).into(), PlayerKey(n / 3)),
+            _ => row(n % 5, n / 5),
+        }
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config::with_cases(40))]
+        /// Commits small and large, reads of one record and of ranges, and a
+        /// restart, against a map.
+        #[test]
+        fn against_a_map(
+            rounds in proptest::collection::vec(
+                (proptest::bool::ANY, proptest::collection::vec((0_u32..6, 0_u32..400, proptest::option::of(0_usize..300)), 1..300)),
+                1..8,
+            ),
+            ranges in proptest::collection::vec(((0_u32..6, 0_u32..400), (0_u32..6, 0_u32..400)), 20),
+        ) {
+            let dir = tempfile::tempdir().unwrap();
+            let mut it = tree(dir.path());
+            let mut map = BTreeMap::new();
+            for (n, (large, round)) in rounds.into_iter().enumerate() {
+                let change = |(kind, key_n, len): (u32, u32, Option<usize>)| {
+                    (key(kind, key_n), len.map(|len| encode(&vec![n as u8; len])))
+                };
+                let changes: Vec<Change> = round.into_iter().map(change).collect();
+                match large {
+                    true if n == 0 => {
+                        let mut fill = Fill::of(&it);
+                        changes.iter().for_each(|(key, value)| fill.put(key, value.as_deref()).unwrap());
+                        fill.finish().unwrap();
+                    }
+                    true => it.write(changes.iter().cloned().map(Ok)).unwrap(),
+                    false => it.apply(changes.clone()).unwrap(),
+                }
+                for (key, value) in changes {
+                    match value {
+                        Some(value) => _ = map.insert(key, value),
+                        None => _ = map.remove(&key),
+                    }
+                }
+                if n == 3 {
+                    it.flush().unwrap();
+                    drop(it);
+                    it = tree(dir.path());
+                }
+                let want: Vec<_> = map.clone().into_iter().collect();
+                proptest::prop_assert_eq!(all(&it, Vec::new()..vec![0xff]), want);
+            }
+            for (a, b) in ranges {
+                let range = key(a.0, a.1)..key(b.0, b.1);
+                if range.start < range.end {
+                    let want: Vec<_> = map.range(range.clone()).map(|(key, value)| (key.clone(), value.clone())).collect();
+                    proptest::prop_assert_eq!(all(&it, range.clone()), want);
+                }
+                let found: Option<Vec<u8>> = it.get(&range.start).unwrap();
+                proptest::prop_assert_eq!(found.map(|value| encode(&value)), map.get(&range.start).cloned());
+            }
+        }
+    }
+
+    /// However many changes of one leaf one batch has, none is written over another.
+    #[test]
+    fn a_batch_of_very_many_changes_of_one_leaf() {
+        let dir = tempfile::tempdir().unwrap();
+        let it = tree(dir.path());
+        let keys = || (0..3 * WAITING_MAX as u32).map(|n| row(1, n));
+        for value in [7_u8, 8] {
+            it.apply(keys().map(|key| (key, Some(encode(&value)))).collect()).unwrap();
+            let mut held = Vec::new();
+            it.each_of(&[keys::WINDOW], |key, found: u8| {
+                held.push((key.to_owned(), found));
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+            assert!(held.into_iter().eq(keys().map(|key| (key, value))));
+        }
+        it.apply(keys().map(|key| (key, None)).collect()).unwrap();
+        assert_eq!(it.size(&[keys::WINDOW]).unwrap(), (0, 0));
+    }
+
+    /// Whoever reads meets all that was there before and stayed, once each, however
+    /// leaves and nodes are split meanwhile.
+    #[test]
+    fn a_reader_beside_a_writer_misses_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let it = tree(dir.path());
+        let even: Vec<Vec<u8>> = (0..20_000).map(|n| row(n / 400, n % 400 * 2)).collect();
+        let value = || Some(encode(&vec![7_u8; 40]));
+        it.write(even.iter().map(|key| Ok((key.clone(), value())))).unwrap();
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let mut rounds = 0;
+                while !ended.load(Relaxed) || rounds == 0 {
+                    let mut expected = even.iter().peekable();
+                    let mut before = Vec::new();
+                    it.each_of(&[keys::WINDOW], |key, _: Vec<u8>| {
+                        assert!(*key > *before, "in order, once each");
+                        before = key.to_owned();
+                        expected.next_if(|want| want.as_slice() == key);
+                        ControlFlow::Continue(())
+                    })
+                    .unwrap();
+                    assert_eq!(expected.next(), None, "in round {rounds}");
+                    rounds += 1;
+                }
+                rounds
+            });
+            for part in 0..40_u32 {
+                let odd = (0..20_000).filter(|n| n % 40 == (part * 17) % 40).map(|n| row(n / 400, n % 400 * 2 + 1));
+                it.write(odd.map(|key| Ok((key, value())))).unwrap();
+            }
+            ended.store(true, Relaxed);
+            assert!(reader.join().unwrap() > 0);
+        });
+        assert_eq!(it.size(&[keys::WINDOW]).unwrap().0, 40_000);
+    }
+}

@@ -1,0 +1,342 @@
+//! Checks the architecture that the crate page describes: which layer imports which, and
+//! which modules may use a runtime, a database or a clock.
+//!
+//! The test reads text, not Rust: it removes comments and test code, and searches the rest
+//! for names. It finds mistakes; it is no protection against someone who evades it.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Every top-level module and its layer. `clock` has none: layers 3 and up may use it.
+const MODULES: &[(&str, u8)] = &[
+    ("limits", 0),
+    ("model", 0),
+    ("nearest", 0),
+    ("proto", 1),
+    ("schedule", 1),
+    ("rank", 1),
+    ("board", 1),
+    ("series", 1),
+    ("engine", 2),
+    ("scan", 4),
+    ("store", 4),
+    ("archive", 4),
+    ("api", 3),
+    ("control", 4),
+    ("scan_log", 4),
+    ("config", 5),
+    ("state", 5),
+    ("logging", 5),
+    ("daemon", 5),
+    ("cli", 5),
+    ("fleet", 5),
+];
+
+/// Names that only some modules may use, with the reason.
+const NAMES: &[(&[&str], &[&str], &str)] = &[
+    (&["sled::"], &["store"], "the database is behind the store"),
+    (&["mysql_async", "mysql_common"], &["archive"], "MySQL is behind the archive"),
+    (&["Utc::now", "Local::now", "SystemTime"], &["clock"], "only the clock reads the time"),
+    (
+        &["Instant::now"],
+        &[
+            // The monotonic clock that the others are held against.
+            "clock", // Round trips and send pacing; never a snapshot's time.
+            "scan",  // Progress shown to people.
+            "cli",   // The simulated world's own time.
+            "fleet",
+        ],
+        "only the clock reads the time; an Instant may measure how long something takes",
+    ),
+    (&["Commit {", "Commit::default()"], &["engine", "model"], "only the engine makes a commit"),
+];
+
+/// Names that layers 0 to 2 must not use.
+const NOT_IN_PURE_LAYERS: &[&str] = &[
+    "tokio",
+    "serde_json",
+    "governor",
+    "std::fs",
+    "std::env",
+    "std::thread",
+    "UdpSocket",
+    "TcpStream",
+    "UnixStream",
+    "Instant",
+    "RandomState",
+    "collections::HashMap",
+    "collections::HashSet",
+    "thread_rng",
+];
+
+struct Source {
+    /// Below `src/`.
+    path: String,
+    module: String,
+    /// Depth of the module in the module tree: 1 for a top-level module, 0 for `lib.rs`.
+    depth: usize,
+    /// Without comments and test modules.
+    code: String,
+    whole: String,
+}
+
+impl Source {
+    fn new(path: &str, whole: &str) -> Source {
+        let modules: Vec<&str> =
+            path.trim_end_matches(".rs").split('/').filter(|name| !matches!(*name, "mod" | "lib" | "main")).collect();
+        Source {
+            path: path.to_owned(),
+            module: modules.first().copied().unwrap_or_default().to_owned(),
+            depth: modules.len(),
+            code: code_of(whole),
+            whole: whole.to_owned(),
+        }
+    }
+
+    fn layer(&self) -> u8 {
+        layer_of(&self.module).unwrap_or(5)
+    }
+}
+
+fn layer_of(module: &str) -> Option<u8> {
+    MODULES.iter().find(|(name, _)| *name == module).map(|&(_, layer)| layer)
+}
+
+fn sources() -> Vec<Source> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = Vec::new();
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder of src") {
+            let path: PathBuf = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                let name = path.strip_prefix(&root).expect("below src").display().to_string();
+                found.push(Source::new(&name, &std::fs::read_to_string(&path).expect("text")));
+            }
+        }
+    }
+    assert!(found.len() > 20, "the sources were found");
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    found
+}
+
+fn is_test_file(path: &str) -> bool {
+    path.ends_with("tests.rs") || path.contains("/tests/")
+}
+
+/// The text without comments and without items under `#[cfg(test)]`.
+fn code_of(text: &str) -> String {
+    let mut code = String::new();
+    // Open braces of the test item that is being skipped.
+    let mut skipped: Option<i32> = None;
+    for line in text.lines() {
+        let end = line
+            .match_indices("//")
+            .map(|(at, _)| at)
+            // A URL in a string contains `://`.
+            .find(|&at| at == 0 || line.as_bytes()[at - 1] != b':')
+            .unwrap_or(line.len());
+        let line = &line[..end];
+        if let Some(depth) = &mut skipped {
+            *depth += line.matches('{').count() as i32 - line.matches('}').count() as i32;
+            if *depth == 0 && line.trim_end().ends_with([';', '}', ',']) {
+                skipped = None;
+            }
+        } else if line.trim_start().starts_with("#[cfg(test)]") {
+            skipped = Some(0);
+        } else {
+            code.push_str(line);
+            code.push('\n');
+        }
+    }
+    code
+}
+
+/// The modules that the code names through `crate::` or enough `super::`.
+fn modules_named(source: &Source) -> BTreeSet<String> {
+    let mut modules = BTreeSet::new();
+    let from_root = |rest: &str, modules: &mut BTreeSet<String>| {
+        let ident =
+            |text: &str| text.trim_start().split(|c: char| !c.is_alphanumeric() && c != '_').next().map(str::to_owned);
+        if let Some(group) = rest.strip_prefix('{') {
+            let mut depth = 1;
+            let mut from = 0;
+            for (at, c) in group.char_indices() {
+                match c {
+                    '{' => depth += 1,
+                    '}' => depth -= 1,
+                    _ => (),
+                }
+                if depth == 0 || (depth == 1 && c == ',') {
+                    modules.extend(ident(&group[from..at]));
+                    from = at + 1;
+                }
+                if depth == 0 {
+                    break;
+                }
+            }
+        } else {
+            modules.extend(ident(rest));
+        }
+    };
+    let whole_word = |at: usize| !source.code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
+    for (at, path) in source.code.match_indices("crate::") {
+        if whole_word(at) {
+            from_root(&source.code[at + path.len()..], &mut modules);
+        }
+    }
+    for (at, _) in source.code.match_indices("super::") {
+        if !whole_word(at) {
+            continue;
+        }
+        let mut rest = &source.code[at..];
+        let mut steps = 0;
+        while let Some(after) = rest.strip_prefix("super::") {
+            (rest, steps) = (after, steps + 1);
+        }
+        if steps >= source.depth {
+            from_root(rest, &mut modules);
+        }
+    }
+    modules.retain(|module| !module.is_empty());
+    modules
+}
+
+/// What is wrong with a source, one sentence each.
+fn faults(source: &Source) -> Vec<String> {
+    let mut faults = Vec::new();
+    let mut fault = |text: String| faults.push(format!("src/{}: {text}", source.path));
+    if !source.whole.starts_with("//!") {
+        fault("has no module documentation".to_owned());
+    }
+    if source.code.contains("unsafe ") && !source.code.contains("forbid(unsafe_code)") {
+        fault("names unsafe".to_owned());
+    }
+    if is_test_file(&source.path) || source.module.is_empty() {
+        return faults;
+    }
+    let layer = source.layer();
+    for module in modules_named(source) {
+        if module == source.module {
+            continue;
+        }
+        if module == "clock" {
+            if layer < 3 {
+                fault(format!("layer {layer} uses the clock; pass time as an argument"));
+            }
+            continue;
+        }
+        let Some(other) = layer_of(&module) else {
+            // The crate root contains only modules.
+            fault(format!("names crate::{module}, which is not a module; is it in tests/architecture.rs?"));
+            continue;
+        };
+        if module == "daemon" && source.module != "cli" {
+            fault("imports daemon".to_owned());
+        } else if other > layer {
+            fault(format!("layer {layer} imports {module}, which is on layer {other}"));
+        } else if other == layer && matches!(layer, 1 | 4) {
+            fault(format!("imports its sibling {module}"));
+        }
+    }
+    for (names, modules, why) in NAMES {
+        for name in *names {
+            if source.code.contains(name) && !modules.contains(&source.module.as_str()) {
+                fault(format!("names {name}: {why}"));
+            }
+        }
+    }
+    if layer <= 2 {
+        for name in NOT_IN_PURE_LAYERS {
+            if source.code.contains(name) {
+                fault(format!(
+                    "layer {layer} names {name}; layers 0 to 2 use no runtime, file, socket, clock or randomness"
+                ));
+            }
+        }
+    }
+    faults
+}
+
+#[test]
+fn modules_import_only_lower_layers() {
+    let faults: Vec<String> = sources().iter().flat_map(faults).collect();
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+}
+
+#[test]
+fn every_module_has_a_layer_and_every_listed_module_exists() {
+    let found: BTreeSet<String> =
+        sources().into_iter().map(|source| source.module).filter(|module| !module.is_empty()).collect();
+    let with_layer: BTreeSet<String> = MODULES.iter().map(|(name, _)| (*name).to_owned()).collect();
+    // `clock` has no layer: see `MODULES`.
+    let listed: BTreeSet<String> = with_layer.iter().cloned().chain(["clock".to_owned()]).collect();
+    let missing: Vec<_> = found.symmetric_difference(&listed).collect();
+    assert!(missing.is_empty(), "{missing:?} are in src/ or in tests/architecture.rs, and not in both");
+    let allowed: BTreeSet<String> =
+        NAMES.iter().flat_map(|(_, modules, _)| modules.iter().map(|module| (*module).to_owned())).collect();
+    let unknown: Vec<_> = allowed.difference(&found).collect();
+    assert!(unknown.is_empty(), "{unknown:?} are allowed names in tests/architecture.rs, and are not in src/");
+}
+
+/// The table is told apart from the file's comments: a row begins with key,
+/// default, range and what a change needs.
+#[test]
+fn every_setting_is_in_the_readme() {
+    let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).expect("README.md");
+    let mut section = "";
+    let mut before = "";
+    let mut rows = 0;
+    for line in clqd::config::DEFAULTS.lines() {
+        if let Some(name) = line.strip_prefix('[') {
+            section = name.trim_end_matches(']');
+        } else if let Some((name, default)) = line.split_once(" = ").filter(|_| !line.starts_with('#')) {
+            let key = if section.is_empty() { name.to_owned() } else { format!("{section}.{name}") };
+            let range = before.trim_start_matches("# ");
+            let row = format!("\n| `{key}` | `{default}` | {range} | ");
+            assert!(readme.contains(&row), "README.md has no row that begins with{row}");
+            rows += 1;
+        }
+        before = line;
+    }
+    assert_eq!(rows, clqd::config::keys::KEYS.len());
+}
+
+#[test]
+fn each_rule_reports_a_violation() {
+    #[track_caller]
+    fn found(path: &str, code: &str, want: &str) {
+        let faults = faults(&Source::new(path, &format!("//! A file.\n{code}\n")));
+        match want {
+            "" => assert!(faults.is_empty(), "{faults:?}"),
+            want => assert!(faults.len() == 1 && faults[0].contains(want), "{want}: {faults:?}"),
+        }
+    }
+    found("rank/mod.rs", "use crate::model::row::WeekRow;", "");
+    found("rank/mod.rs", "use crate::board::Board;", "sibling board");
+    found("rank/elo.rs", "use crate::{model::row, series::{self, Ring}};", "sibling series");
+    found("rank/mod.rs", "fn f() { super::board::g() }", "sibling board");
+    found("rank/elo.rs", "fn f() { super::super::board::g() }", "sibling board");
+    found("rank/elo.rs", "use super::round::f;", "");
+    found("rank/mod.rs", "use crate::engine::Event;", "layer 1 imports engine");
+    found("model/row.rs", "use crate::clock;", "uses the clock");
+    found("store/mod.rs", "use crate::archive::Job;", "sibling archive");
+    found("store/mod.rs", "use crate::config::Config;", "layer 4 imports config");
+    found("fleet/mod.rs", "use crate::daemon::run;", "imports daemon");
+    found("cli/run.rs", "use crate::daemon::run;", "");
+    found("engine/mod.rs", "use tokio::sync::mpsc;", "names tokio");
+    found("engine/mod.rs", "use std::collections::HashMap;", "names collections::HashMap");
+    found("scan/mod.rs", "let db = sled::open(path);", "names sled::");
+    found("daemon.rs", "use mysql_async::Pool;", "names mysql_async");
+    found("store/mod.rs", "let now = Utc::now();", "names Utc::now");
+    found("store/mod.rs", "let now = Instant::now();", "names Instant::now");
+    found("store/mod.rs", "let c = Commit::default();", "only the engine");
+    found("store/mod.rs", "unsafe { x() }", "unsafe");
+    found("store/mod.rs", "// sled, tokio: see crate::daemon\nlet url = \"x://y\"; // crate::archive", "");
+    found("store/mod.rs", "#[cfg(test)]\nmod tests { use crate::archive::Job; }", "");
+    found("store/mod.rs", "use crate::nonsense::x;", "not a module");
+    let silent = faults(&Source::new("store/mod.rs", "use std::io;\n"));
+    assert!(silent.len() == 1 && silent[0].contains("module documentation"));
+}
