@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clqd::board::tree::{Direction, Set};
-use clqd::board::{Place, Score};
+use clqd::board::{BoardEntry, Score};
 use clqd::model::PlayerKey;
 
 const START_MS: i64 = 1_763_942_400_000; // Monday 2025-11-24 00:00 UTC
@@ -112,9 +112,9 @@ impl Numbers {
     }
 
     /// A score as points and milliseconds are: seldom the same twice.
-    fn place(&mut self, player: u32) -> Place {
+    fn place(&mut self, player: u32) -> BoardEntry {
         let score = i64::from(self.below(100_000_000));
-        Place::new(Score(score), START_MS + i64::from(self.below(604_800_000)), PlayerKey(player))
+        BoardEntry::new(Score(score), START_MS + i64::from(self.below(604_800_000)), PlayerKey(player))
     }
 }
 
@@ -123,13 +123,13 @@ fn player(n: u32) -> u32 {
     n * 4 + 1
 }
 
-fn field(size: u32) -> Vec<Place> {
+fn field(size: u32) -> Vec<BoardEntry> {
     let mut numbers = Numbers(1);
     (0..size).map(|n| numbers.place(player(n))).collect()
 }
 
 /// Random players with new scores.
-fn updates(size: u32, n: usize) -> Vec<Place> {
+fn updates(size: u32, n: usize) -> Vec<BoardEntry> {
     let mut numbers = Numbers(2);
     (0..n)
         .map(|_| {
@@ -194,7 +194,7 @@ fn board(size: u32, at_once: usize) {
 
 type Tuple = (Reverse<i64>, i64, u32);
 
-fn tuple(place: &Place) -> Tuple {
+fn tuple(place: &BoardEntry) -> Tuple {
     (Reverse(place.score().0), place.at_ms, place.player.0)
 }
 
@@ -345,7 +345,7 @@ fn redis(size: u32) -> Result<()> {
     let mut redis = Redis::start()?;
     let (mut out, mut line) = (Vec::new(), Vec::new());
     let before = redis.used_memory()?;
-    let add = |place: &Place, out: &mut Vec<u8>| {
+    let add = |place: &BoardEntry, out: &mut Vec<u8>| {
         request(out, &["ZADD", "board", &place.score().0.to_string(), &place.player.0.to_string()]);
     };
     let started = Instant::now();

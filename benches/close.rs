@@ -34,12 +34,12 @@ use clqd::engine::{Event, Outcome};
 use clqd::model::calendar::Calendar;
 use clqd::model::commit::RowKey;
 use clqd::model::packed_row::PackedRow;
-use clqd::model::row::{BestPositions, WeekRow};
+use clqd::model::row::{BestPositions, PlayerRow};
 use clqd::model::{Commit, Completeness, Player, PlayerKey, ServerKey, ServerUrl, Snapshot, WeekKey};
-use clqd::state::Hot;
+use clqd::state::State;
 use clqd::store::{Store, StoreSettings};
 use measure::{on_disk, peak_kib};
-use times::{Times, url};
+use times::{Durations, url};
 
 const WEEK: WeekKey = WeekKey(2_918); // that of Monday 2025-12-01;
 const LIST: u32 = 12;
@@ -73,7 +73,7 @@ fn main() -> anyhow::Result<()> {
     let urls: Vec<ServerUrl> = (0..servers).map(url).collect::<Result<_, _>>()?;
 
     let began = Instant::now();
-    let mut hot = Hot::open(&dir, store, settings.clone())?;
+    let mut hot = State::open(&dir, store, settings.clone())?;
     for step in [2, 1] {
         let from_ms = end_ms - BEFORE_MS - step * GAP_MS;
         for (server, url) in (0..).zip(&urls) {
@@ -91,7 +91,7 @@ fn main() -> anyhow::Result<()> {
     bulk(&mut Store::open(&dir, store)?, rows, servers, end_ms)?;
     println!("{rows} rows: {:.1} s, {} MB on disk", began.elapsed().as_secs_f64(), on_disk(&dir)? >> 20);
 
-    let mut hot = Hot::open(&dir, store, settings)?;
+    let mut hot = State::open(&dir, store, settings)?;
     live(&mut hot, urls, end_ms - BEFORE_MS)?;
     println!("{} MB resident at most, {} MB on disk", peak_kib()? >> 10, on_disk(&dir)? >> 20);
     Ok(())
@@ -107,7 +107,7 @@ fn bulk(store: &mut Store, rows: u32, servers: u32, end_ms: i64) -> anyhow::Resu
         for n in 0..per_server {
             let player = PlayerKey(BULK_FROM + (server - 1) * per_server + n);
             let x = player.0.wrapping_mul(2_654_435_761) >> 8;
-            let mut row = WeekRow::new(end_ms - 100_000_000, 900.0 + f64::from(x % 2_000) / 7.0);
+            let mut row = PlayerRow::new(end_ms - 100_000_000, 900.0 + f64::from(x % 2_000) / 7.0);
             (row.measured_ms, row.starts, row.points) = (u64::from(x), 3, i64::from(x % 900));
             row.has_points = true;
             (row.elo_rounds, row.elo_at) = (x % 9, end_ms - 90_000_000);
@@ -131,7 +131,7 @@ fn bulk(store: &mut Store, rows: u32, servers: u32, end_ms: i64) -> anyhow::Resu
 }
 
 /// From a moment on in real time, until the week is closed and a little longer.
-fn live(hot: &mut Hot, urls: Vec<ServerUrl>, from_ms: i64) -> anyhow::Result<()> {
+fn live(hot: &mut State, urls: Vec<ServerUrl>, from_ms: i64) -> anyhow::Result<()> {
     let began = Instant::now();
     let due = |n: u64, servers: u64| Duration::from_micros(n * GAP_MS as u64 * 1_000 / servers);
     // The daemon's queue is of 4,096 outcomes.
@@ -149,8 +149,8 @@ fn live(hot: &mut Hot, urls: Vec<ServerUrl>, from_ms: i64) -> anyhow::Result<()>
         }
     });
 
-    let (mut before, mut closing) = (Times::default(), Times::default());
-    let (mut ticks, mut commits, mut idle_commits) = (Times::default(), Times::default(), Times::default());
+    let (mut before, mut closing) = (Durations::default(), Durations::default());
+    let (mut ticks, mut commits, mut idle_commits) = (Durations::default(), Durations::default(), Durations::default());
     let (mut ticked_ms, mut swept_ms, mut changed_ms) = (i64::MIN, i64::MIN, None);
     let (mut closing_began, mut closed_at) = (None, None);
     let now = || from_ms + began.elapsed().as_millis() as i64;

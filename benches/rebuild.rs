@@ -21,17 +21,17 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use clqd::board::window::Windows;
+use clqd::board::window::WindowTypes;
 use clqd::config::Config;
-use clqd::daemon::window_rebuild::{Place, Rebuilder, prepare};
-use clqd::engine::{EngineSettings, Event, Outcome, Source};
+use clqd::daemon::window_rebuild::{RebuildPaths, Rebuilder, prepare};
+use clqd::engine::{EngineSettings, Event, Outcome, StateReader};
 use clqd::model::calendar::Calendar;
 use clqd::model::{Completeness, Player, ServerKey, ServerUrl, Snapshot, WindowKey, WindowType};
 use clqd::scan_log::{Recorder, RecorderSettings};
-use clqd::state::{Hot, LogFeed};
+use clqd::state::{ReplayFeed, State};
 use clqd::store::StoreSettings;
 use measure::{on_disk, peak_kib, resident_kib};
-use times::{Times, url};
+use times::{Durations, url};
 use tokio::sync::mpsc;
 
 const MONDAY_MS: i64 = 1_763_942_400_000; // 2025-11-24 00:00 UTC
@@ -44,7 +44,7 @@ const GAP_MS: i64 = 120_000;
 const COMMIT_MS: i64 = 200;
 const SWEEP_MS: i64 = 1_000;
 /// Real time before the rebuild begins, and after it.
-const AROUND: Duration = Duration::from_secs(5);
+const IDLE_BEFORE_AND_AFTER: Duration = Duration::from_secs(5);
 
 fn main() -> anyhow::Result<()> {
     tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).init();
@@ -56,7 +56,7 @@ fn main() -> anyhow::Result<()> {
     let store = StoreSettings { cache_bytes: config.store.cache_bytes, create: true };
     let before = settings(&config, "12 base=2025-11-24T01:00:00Z duration=7d every=7d keep=0")?;
     let after = settings(&config, "12 base=2025-11-24T00:00:00Z duration=7d every=7d keep=0")?;
-    if let Some(place) = std::env::var_os(MAKE) {
+    if let Some(place) = std::env::var_os(MAKE_STATE_ENV) {
         return make(Path::new(&place), store, before, &field);
     }
 
@@ -65,9 +65,9 @@ fn main() -> anyhow::Result<()> {
         None => tempfile::tempdir()?,
     };
     // By another process: what it needed is no memory of the rebuild.
-    let made = Command::new(std::env::current_exe()?).env(MAKE, place.path()).status()?;
+    let made = Command::new(std::env::current_exe()?).env(MAKE_STATE_ENV, place.path()).status()?;
     anyhow::ensure!(made.success(), "the state was not made: {made}");
-    let mut live = Live::open(place.path(), store, before)?;
+    let mut live = EngineLoop::open(place.path(), store, before)?;
     println!("{} MB resident at first", resident_kib()? >> 10);
     live.run(field, scans, after)?;
     println!("{} MB resident at most, {} MB on disk", peak_kib()? >> 10, on_disk(place.path())? >> 20);
@@ -75,7 +75,7 @@ fn main() -> anyhow::Result<()> {
 }
 
 /// Where the state is to be made, for the process that does nothing else.
-const MAKE: &str = "CLQD_REBUILD_MAKE";
+const MAKE_STATE_ENV: &str = "CLQD_REBUILD_MAKE";
 
 /// Lists until everybody was there.
 const STEPS: u32 = PLAYERS_PER_SERVER * STAY / LIST + 1;
@@ -83,9 +83,9 @@ const STEPS: u32 = PLAYERS_PER_SERVER * STAY / LIST + 1;
 /// The state, and the log of it.
 fn make(place: &Path, store: StoreSettings, settings: EngineSettings, field: &Field) -> anyhow::Result<()> {
     let began = Instant::now();
-    let mut hot = Hot::open(&place.join("state"), store, settings)?;
+    let mut hot = State::open(&place.join("state"), store, settings)?;
     let mut recorder = recorder(&place.join("scans.jsonl"))?;
-    let mut feed = LogFeed::alone(&mut hot.engine, 1 << 30);
+    let mut feed = ReplayFeed::alone(&mut hot.engine, 1 << 30);
     for step in 0..STEPS {
         for server in 0..field.servers() {
             let outcome = field.outcome(server, step, field.due_ms(server, step));
@@ -107,7 +107,7 @@ fn make(place: &Path, store: StoreSettings, settings: EngineSettings, field: &Fi
 }
 
 fn settings(config: &Config, window: &str) -> anyhow::Result<EngineSettings> {
-    let windows = Windows::new(Calendar::default(), [window.parse()?])?;
+    let windows = WindowTypes::new(Calendar::default(), [window.parse()?])?;
     Ok(EngineSettings { windows, ..config.engine_settings()? })
 }
 
@@ -117,19 +117,19 @@ fn recorder(log: &Path) -> anyhow::Result<Recorder> {
 }
 
 /// The engine's thread of the daemon, as far as a rebuild concerns it.
-struct Live {
-    hot: Hot,
+struct EngineLoop {
+    hot: State,
     recorder: Recorder,
     rebuilder: Rebuilder,
-    place: Place,
+    place: RebuildPaths,
 }
 
-impl Live {
-    fn open(dir: &Path, store: StoreSettings, settings: EngineSettings) -> anyhow::Result<Live> {
+impl EngineLoop {
+    fn open(dir: &Path, store: StoreSettings, settings: EngineSettings) -> anyhow::Result<EngineLoop> {
         let (state_dir, log) = (dir.join("state"), dir.join("scans.jsonl"));
-        let hot = Hot::open(&state_dir, store, settings)?;
-        let place = Place { state_dir, log: Some(log.clone()), cache_bytes: store.cache_bytes };
-        Ok(Live { hot, recorder: recorder(&log)?, rebuilder: Rebuilder::new(&place), place })
+        let hot = State::open(&state_dir, store, settings)?;
+        let place = RebuildPaths { state_dir, log: Some(log.clone()), cache_bytes: store.cache_bytes };
+        Ok(EngineLoop { hot, recorder: recorder(&log)?, rebuilder: Rebuilder::new(&place), place })
     }
 
     fn commit(&mut self) -> anyhow::Result<()> {
@@ -146,12 +146,12 @@ impl Live {
         let now = || from_ms + began.elapsed().as_millis() as i64;
         let mut outcomes = source(field, scans, began, from_ms);
         let mut batch = Vec::new();
-        let (mut idle, mut meanwhile, mut taking) = (Times::default(), Times::default(), Times::default());
-        let (mut commits, mut take_overs) = (Times::default(), Times::default());
+        let (mut idle, mut meanwhile, mut taking) = (Durations::default(), Durations::default(), Durations::default());
+        let (mut commits, mut take_overs) = (Durations::default(), Durations::default());
         let (mut ticked_ms, mut swept_ms, mut changed_ms) = (i64::MIN, i64::MIN, None);
         let (mut rebuild_began, mut made, mut over): (Option<Instant>, Option<Instant>, Option<Instant>) =
             (None, None, None);
-        while over.is_none_or(|at| at.elapsed() < AROUND) {
+        while over.is_none_or(|at| at.elapsed() < IDLE_BEFORE_AND_AFTER) {
             let now_ms = now();
             let taking_over = self.rebuilder.is_taking_over();
             let next = changed_ms.map_or(i64::MAX, |since| since + COMMIT_MS);
@@ -201,7 +201,7 @@ impl Live {
                 commits.0.push(commit.elapsed());
                 changed_ms = None;
             }
-            if rebuild_began.is_none() && began.elapsed() >= AROUND {
+            if rebuild_began.is_none() && began.elapsed() >= IDLE_BEFORE_AND_AFTER {
                 self.commit()?;
                 self.hot.engine.reload(after.clone());
                 println!("{}", prepare(&mut self.hot.engine, self.place.log.as_deref()).join("; "));

@@ -32,13 +32,13 @@ use std::time::Instant;
 use clqd::cli::replay::{Replay, memory_of_machine};
 use clqd::config::Config;
 use clqd::engine::Outcome;
-use clqd::fleet::{History, Settings, World, address};
+use clqd::fleet::{SimulatedHistory, World, WorldSettings, address};
 use clqd::model::ServerUrl;
-use clqd::model::server::Entry;
-use clqd::rank::player_list::{Before, ByName, NameFamily};
+use clqd::model::server::PlayerEntry;
+use clqd::rank::player_list::{NameFamily, NameIndex, PreviousList};
 use clqd::rank::{NameRules, ScreenRules, player_list, round};
 use clqd::scan_log;
-use clqd::state::Hot;
+use clqd::state::State;
 use measure::{on_core, peak_kib};
 use rustc_hash::FxHashMap;
 
@@ -68,7 +68,7 @@ fn main() -> anyhow::Result<()> {
     size.print("comparing lists", comparing);
 
     let config = Config::default();
-    let mut hot = Hot::of_config(&config, &dir.path().join("state"), true)?;
+    let mut hot = State::of_config(&config, &dir.path().join("state"), true)?;
     let began = Instant::now();
     let replaying = timed(|| {
         let mut replay = Replay::new(&mut hot, memory_of_machine());
@@ -111,13 +111,13 @@ fn servers_of_lines(log: &Path) -> Result<ServersOfLines, scan_log::LogError> {
 /// Reads a log and compares each list with the one before it, as the engine does.
 fn compare(log: &Path, of_lines: &ServersOfLines) -> Result<(), scan_log::LogError> {
     let (rules, screen) = (NameRules::default(), ScreenRules::default());
-    let mut last: Vec<Option<(Vec<Entry>, ByName, NameFamily)>> = vec![None; of_lines.servers];
+    let mut last: Vec<Option<(Vec<PlayerEntry>, NameIndex, NameFamily)>> = vec![None; of_lines.servers];
     let (mut stayed, mut finals) = (0, 0);
     for (line, &server) in scan_log::open(log)?.zip(&of_lines.numbers) {
         let (url, Outcome::Snapshot(snapshot)) = line? else { continue };
         let family = rules.family(&screen, url.scheme(), url.is_quake3_family(), &snapshot.game);
         let last = &mut last[server as usize];
-        let before = last.as_mut().map(|(entries, by_name, family)| Before { entries, by_name, family: *family });
+        let before = last.as_mut().map(|(entries, by_name, family)| PreviousList { entries, by_name, family: *family });
         let cur = player_list::read_list(snapshot.players, &rules, family, before);
         let (prev, common) = match &*last {
             Some((entries, by_name, _)) => (&entries[..], cur.in_common(entries, by_name)),
@@ -158,7 +158,7 @@ impl Size {
 }
 
 fn world(servers: u32, activity: f64) -> World {
-    World::new(Settings { servers, start_ms: START_MS, activity, truth: false, ..Settings::default() })
+    World::new(WorldSettings { servers, start_ms: START_MS, activity, truth: false, ..WorldSettings::default() })
 }
 
 /// The activity at which a snapshot of these hours has so many players at the
@@ -168,8 +168,8 @@ fn activity_for(servers: u32, to_ms: i64, players: f64) -> f64 {
     for _ in 0..10 {
         let mut world = world(servers.min(200), (low + high) / 2.0);
         let mut size = Size::default();
-        // What `History` takes a step for: whoever is busy is looked at more often.
-        for (_, _, snapshot) in History::new(&mut world, START_MS, to_ms.min(START_MS + 24 * 3_600_000)) {
+        // What `SimulatedHistory` takes a step for: whoever is busy is looked at more often.
+        for (_, _, snapshot) in SimulatedHistory::new(&mut world, START_MS, to_ms.min(START_MS + 24 * 3_600_000)) {
             size.snapshots += 1;
             size.players += snapshot.players.len() as u64;
         }
@@ -192,7 +192,7 @@ fn generate(path: &Path, servers: u32, hours: u32, players: f64) -> anyhow::Resu
     let mut out = BufWriter::with_capacity(1 << 20, std::fs::File::create(path)?);
     let mut line = Vec::new();
     let mut size = Size::default();
-    for (_, server, snapshot) in History::new(&mut world, START_MS, to_ms) {
+    for (_, server, snapshot) in SimulatedHistory::new(&mut world, START_MS, to_ms) {
         size.players += snapshot.players.len() as u64;
         size.snapshots += 1;
         line.clear();

@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 use clqd::cli::replay::{Replay, memory_of_machine};
 use clqd::config::Config;
 use clqd::engine::{Event, Outcome};
-use clqd::fleet::{History, Settings, World, address};
+use clqd::fleet::{SimulatedHistory, World, WorldSettings, address};
 use clqd::model::ServerUrl;
-use clqd::state::Hot;
+use clqd::state::State;
 use measure::{on_core, on_disk};
 
 /// Commits between two looks at the size of the directory.
@@ -39,7 +39,7 @@ fn main() -> anyhow::Result<()> {
     config.store.cache_bytes = u64::from(number("CLQD_CACHE_MB", 256)) << 20;
 
     let live_dir = place.path().join("live");
-    let mut hot = Hot::of_config(&config, &live_dir, true)?;
+    let mut hot = State::of_config(&config, &live_dir, true)?;
     if number("CLQD_COMPACT", 1) == 0 {
         config.store.compact_min_bytes = 0;
     }
@@ -51,7 +51,7 @@ fn main() -> anyhow::Result<()> {
     let mut world = world(servers);
     let urls = urls(&world)?;
     println!("live: hours, snapshots, MB in the directory");
-    for (t_ms, server, snapshot) in History::new(&mut world, START_MS, end_ms) {
+    for (t_ms, server, snapshot) in SimulatedHistory::new(&mut world, START_MS, end_ms) {
         if t_ms >= commit_due_ms {
             hot.handle(Event::Tick { now_ms: t_ms })?;
             let (began, on_core_began) = (Instant::now(), on_core()?);
@@ -81,7 +81,7 @@ fn main() -> anyhow::Result<()> {
         commits.quantile_ms(0.99)
     );
     drop(hot);
-    let reopened = Hot::of_config(&config, &live_dir, false)?;
+    let reopened = State::of_config(&config, &live_dir, false)?;
     drop(reopened);
     println!("        {} MB after a restart", on_disk(&live_dir)? >> 20);
 
@@ -122,7 +122,7 @@ impl Times {
 }
 
 fn world(servers: u32) -> World {
-    World::new(Settings { servers, start_ms: START_MS, activity: 1.0, truth: false, ..Settings::default() })
+    World::new(WorldSettings { servers, start_ms: START_MS, activity: 1.0, truth: false, ..WorldSettings::default() })
 }
 
 fn urls(world: &World) -> anyhow::Result<Vec<ServerUrl>> {
@@ -131,11 +131,11 @@ fn urls(world: &World) -> anyhow::Result<Vec<ServerUrl>> {
 }
 
 fn replay(config: &Config, dir: &Path, servers: u32, end_ms: i64) -> anyhow::Result<()> {
-    let mut hot = Hot::of_config(config, dir, true)?;
+    let mut hot = State::of_config(config, dir, true)?;
     let mut world = world(servers);
     let urls = urls(&world)?;
     let mut replay = Replay::new(&mut hot, memory_of_machine());
-    for (_, server, snapshot) in History::new(&mut world, START_MS, end_ms) {
+    for (_, server, snapshot) in SimulatedHistory::new(&mut world, START_MS, end_ms) {
         replay.take(urls[server as usize].clone(), Outcome::Snapshot(snapshot))?;
     }
     Ok(replay.finish()?)

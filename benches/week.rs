@@ -22,7 +22,7 @@ use clqd::cli::replay::{Replay, memory_of_machine};
 use clqd::config::Config;
 use clqd::model::WindowKey;
 use clqd::scan_log;
-use clqd::state::Hot;
+use clqd::state::State;
 use measure::{on_core, on_disk, peak_kib, resident_kib};
 
 const START_MS: i64 = 1_763_942_400_000; // Monday 2025-11-24 00:00 UTC
@@ -31,7 +31,7 @@ const LIST: usize = 12;
 const GAP_MS: i64 = 120_000;
 
 /// Lines that are there at once: as a log that is read, not one that is in memory whole.
-const PORTION: usize = 250;
+const SERVERS_PER_CHUNK: usize = 250;
 
 fn main() -> anyhow::Result<()> {
     let number = |name: &str, or: u32| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(or);
@@ -56,14 +56,14 @@ fn main() -> anyhow::Result<()> {
     if dir.exists() {
         return restart(&config, &dir);
     }
-    let mut hot = Hot::of_config(&config, &dir, true)?;
+    let mut hot = State::of_config(&config, &dir, true)?;
     let mut field = Field::new(servers, stay);
     let mut replay = Replay::new(&mut hot, memory);
     let (mut took, mut parsing, mut bytes) = (Duration::ZERO, Duration::ZERO, 0);
     let (mut lines, mut log, mut outcomes) = (String::new(), String::new(), Vec::new());
     for step in 0..steps {
-        for first in (0..servers).step_by(PORTION) {
-            for server in (first..servers).take(PORTION) {
+        for first in (0..servers).step_by(SERVERS_PER_CHUNK) {
+            for server in (first..servers).take(SERVERS_PER_CHUNK) {
                 lines.clear();
                 field.line(&mut lines, server, step);
                 bytes += lines.len();
@@ -123,13 +123,13 @@ fn main() -> anyhow::Result<()> {
 
 fn restart(config: &Config, dir: &std::path::Path) -> anyhow::Result<()> {
     let began = Instant::now();
-    let mut hot = Hot::of_config(config, dir, false)?;
+    let mut hot = State::of_config(config, dir, false)?;
     println!("restart {:>8.1} s to open the state", began.elapsed().as_secs_f64());
     let window = hot.engine.windows_running()[0];
     boards("boards ", &mut hot, window)
 }
 
-fn boards(what: &str, hot: &mut Hot, window: WindowKey) -> anyhow::Result<()> {
+fn boards(what: &str, hot: &mut State, window: WindowKey) -> anyhow::Result<()> {
     let began = Instant::now();
     hot.commit_and_shelve(window)?;
     let boards = hot.engine.boards(window).expect("just made");

@@ -38,7 +38,7 @@ pub const SERVERS_MAX: usize = 4_000_000;
 /// server's players stand on the boards of each.
 pub const TAGS_MAX: usize = 16;
 
-/// Longest line of a scan log, bytes: `PLAYERS_MAX` players with names of
+/// Longest line of a scan log, bytes: `QUERY_PLAYERS_MAX` players with names of
 /// `NAME_BYTES_MAX`, six bytes an escaped character.
 pub const SCAN_LOG_LINE_BYTES_MAX: usize = 2 * 1_024 * 1_024;
 
@@ -54,27 +54,27 @@ pub const BOT_NAMES_MAX: usize = 64;
 
 /// The last closed weeks that can be reopened: as many as `store.keep_weeks` keeps by
 /// default. A player's best positions have up to one more entry for each of them.
-pub const REOPEN_WEEKS: u32 = 4;
+pub const REOPENABLE_WEEKS_MAX: u32 = 4;
 
 /// Most windows of one type that may run at once. Every row is written to each
 /// of them: a month's windows that begin daily are 31.
-pub const WINDOWS_AT_ONCE_MAX: i64 = 32;
+pub const CONCURRENT_WINDOWS_MAX: i64 = 32;
 
 /// Most changed rows and players that wait in memory while the disk is nearly full
 /// (some 160 bytes each: 80 MB), and most bytes of the scan log that do. With more
 /// waiting, results of scans are discarded. A day's rows of 10,000 players.
-pub const COMMIT_WAITING_RECORDS_MAX: usize = 500_000;
-pub const SCAN_LOG_WAITING_BYTES_MAX: usize = 64 << 20;
+pub const PENDING_RECORDS_MAX: usize = 500_000;
+pub const SCAN_LOG_PENDING_BYTES_MAX: usize = 64 << 20;
 
 /// Least time between two scans of one server, ms. The scanner keeps it.
-const SCAN_DISTANCE_MS_MIN: i128 = 1_100;
+const SCAN_INTERVAL_MS_MIN: i128 = 1_100;
 
 const WEEK_MS: i128 = 7 * 86_400_000;
 
 // The sum of the gains of a player on a server in a week cannot overflow: a gain is at
 // most the distance of two points, and at most one is made in each scan. Sums over
 // servers and over longer windows saturate; the engine counts where one does.
-const _: () = assert!(2 * POINTS_ABS_MAX as i128 * (WEEK_MS / SCAN_DISTANCE_MS_MIN + 1) < i64::MAX as i128);
+const _: () = assert!(2 * POINTS_ABS_MAX as i128 * (WEEK_MS / SCAN_INTERVAL_MS_MIN + 1) < i64::MAX as i128);
 const _: () = assert!(POINTS_ABS_MAX as i128 * PLAYERS_MAX as i128 * 1_000 < i64::MAX as i128);
 const _: () = assert!(DATAGRAM_BYTES_MAX < REPLY_BYTES_MAX);
 const _: () = assert!(PLAYERS_MAX * NAME_BYTES_MAX * 6 < SCAN_LOG_LINE_BYTES_MAX);

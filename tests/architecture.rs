@@ -33,7 +33,7 @@ const MODULES: &[(&str, u8)] = &[
 ];
 
 /// Names that only some modules may use, with the reason.
-const NAMES: &[(&[&str], &[&str], &str)] = &[
+const RESTRICTED_NAMES: &[(&[&str], &[&str], &str)] = &[
     (&["sled::"], &["store"], "the database is behind the store"),
     (&["mysql_async", "mysql_common"], &["archive"], "MySQL is behind the archive"),
     (&["Utc::now", "Local::now", "SystemTime"], &["clock"], "only the clock reads the time"),
@@ -241,7 +241,7 @@ fn faults(source: &Source) -> Vec<String> {
             fault(format!("imports its sibling {module}"));
         }
     }
-    for (names, modules, why) in NAMES {
+    for (names, modules, why) in RESTRICTED_NAMES {
         for name in *names {
             if source.code.contains(name) && !modules.contains(&source.module.as_str()) {
                 fault(format!("names {name}: {why}"));
@@ -276,7 +276,7 @@ fn every_module_has_a_layer_and_every_listed_module_exists() {
     let missing: Vec<_> = found.symmetric_difference(&listed).collect();
     assert!(missing.is_empty(), "{missing:?} are in src/ or in tests/architecture.rs, and not in both");
     let allowed: BTreeSet<String> =
-        NAMES.iter().flat_map(|(_, modules, _)| modules.iter().map(|module| (*module).to_owned())).collect();
+        RESTRICTED_NAMES.iter().flat_map(|(_, modules, _)| modules.iter().map(|module| (*module).to_owned())).collect();
     let unknown: Vec<_> = allowed.difference(&found).collect();
     assert!(unknown.is_empty(), "{unknown:?} are allowed names in tests/architecture.rs, and are not in src/");
 }

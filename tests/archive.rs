@@ -13,10 +13,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use clqd::archive::{
-    Archive, ArchiveError, ArchiveSettings, ArchiveStatus, Ask, FaultKind, JobSource, Routines, Schema, SourceGone,
-    Step,
+    Archive, ArchiveError, ArchiveSettings, FaultKind, JobSource, MigrationStep, OutboxQuery, Routines, Schema,
+    SourceClosed, WorkerStatus,
 };
-use clqd::model::archive::{ListEntry, PlayerSpan, PlayerWeekArchive, ServerArchive, WeekArchive};
+use clqd::model::archive::{ListEntry, PlayerKeyRange, PlayerWeekArchive, ServerArchive, WeekArchive};
 use clqd::model::server::SeriesRecord;
 use clqd::model::{ArchiveJob, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, WeekKey};
 use db::proxy::{Plan, Proxy};
@@ -38,8 +38,8 @@ async fn open(database: &Database) -> Archive {
 }
 
 /// Runs a worker until all is written.
-async fn drain(settings: ArchiveSettings, outbox: &Outbox) -> ArchiveStatus {
-    let (status, seen) = watch::channel(ArchiveStatus::default());
+async fn drain(settings: ArchiveSettings, outbox: &Outbox) -> WorkerStatus {
+    let (status, seen) = watch::channel(WorkerStatus::default());
     clqd::archive::run(settings, outbox.clone(), || 1_763_000_000_000, async {}, status).await;
     seen.borrow().clone()
 }
@@ -83,7 +83,7 @@ async fn an_older_schema_is_brought_along_even_after_an_interruption() {
     const NEXT: Schema = Schema {
         version: Schema::CURRENT.version + 1,
         sql: Schema::CURRENT.sql,
-        steps: &[Step {
+        steps: &[MigrationStep {
             to: Schema::CURRENT.version + 1,
             sql: "ALTER TABLE game ADD COLUMN a INT NULL COMMENT 'a;b';\nALTER TABLE game ADD COLUMN b INT NULL;",
         }],
@@ -344,7 +344,7 @@ fn week(server: u32, rows: Vec<PlayerWeekArchive>) -> WeekArchive {
         closed: false,
         server_rank: None,
         player_ms: 0,
-        span: PlayerSpan::ALL,
+        span: PlayerKeyRange::ALL,
         rows,
         maps: Vec::new(),
         best: Vec::new(),
@@ -788,7 +788,7 @@ async fn a_running_worker_comes_back_when_the_database_does() {
     let proxy = Proxy::to(database.address()).await;
     proxy.plan([Plan::Refuse; 3]);
     let outbox = Outbox::new(13);
-    let (status, seen) = watch::channel(ArchiveStatus::default());
+    let (status, seen) = watch::channel(WorkerStatus::default());
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let settings = ArchiveSettings { interval_s: 2, ..database.settings_by(proxy.address) };
     let worker = tokio::spawn({
@@ -818,11 +818,11 @@ async fn a_running_worker_comes_back_when_the_database_does() {
 struct Running {
     stop: oneshot::Sender<()>,
     worker: tokio::task::JoinHandle<()>,
-    seen: watch::Receiver<ArchiveStatus>,
+    seen: watch::Receiver<WorkerStatus>,
 }
 
 fn start<S: JobSource + 'static>(settings: ArchiveSettings, source: S) -> Running {
-    let (status, seen) = watch::channel(ArchiveStatus::default());
+    let (status, seen) = watch::channel(WorkerStatus::default());
     let (stop, stopped) = oneshot::channel::<()>();
     let stop_it = async { _ = stopped.await };
     let worker = tokio::spawn(clqd::archive::run(settings, source, || 42, stop_it, status));
@@ -830,7 +830,7 @@ fn start<S: JobSource + 'static>(settings: ArchiveSettings, source: S) -> Runnin
 }
 
 impl Running {
-    async fn until(&mut self, what: impl FnMut(&ArchiveStatus) -> bool) -> ArchiveStatus {
+    async fn until(&mut self, what: impl FnMut(&WorkerStatus) -> bool) -> WorkerStatus {
         let within = Duration::from_secs(120);
         tokio::time::timeout(within, self.seen.wait_for(what)).await.expect("it comes in time").unwrap().clone()
     }
@@ -843,18 +843,18 @@ impl Running {
 
 /// A source with a bug, for as long as a test wants it.
 #[derive(Clone)]
-struct Buggy {
+struct PanickingSource {
     outbox: Outbox,
     is_fixed: Arc<AtomicBool>,
 }
 
-impl JobSource for Buggy {
-    async fn next(&self, ask: Ask) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceGone> {
+impl JobSource for PanickingSource {
+    async fn next(&self, ask: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
         assert!(self.is_fixed.load(Ordering::Relaxed), "a bug");
         self.outbox.next(ask).await
     }
 
-    async fn done(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceGone> {
+    async fn done(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {
         self.outbox.done(entries).await
     }
 }
@@ -863,7 +863,7 @@ impl JobSource for Buggy {
 async fn panicked_worker_is_a_fault_and_starts_again() {
     let database = migrated().await;
     let outbox = Outbox::new(16);
-    let source = Buggy { outbox: outbox.clone(), is_fixed: Arc::default() };
+    let source = PanickingSource { outbox: outbox.clone(), is_fixed: Arc::default() };
     let mut running = start(database.settings(), source.clone());
     let status = running.until(|it| it.restarts >= 3).await;
     let fault = status.fault.expect("the panic is a fault");

@@ -10,29 +10,29 @@ use std::fs;
 use std::path::Path;
 
 use clqd::engine::Event;
-use clqd::fleet::Shares;
-use clqd::state::Hot;
-use common::{Daemon, Place, fleet, scan_logs, until};
+use clqd::fleet::FaultShares;
+use clqd::state::State;
+use common::{Daemon, Sandbox, fleet, scan_logs, until};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-fn status(place: &Place) -> Value {
+fn status(place: &Sandbox) -> Value {
     place.json(["status"]).remove(0)
 }
 
-fn players(place: &Place) -> u64 {
+fn players(place: &Sandbox) -> u64 {
     status(place)["engine"]["players_known"].as_u64().expect("a number")
 }
 
 /// Labels of all weeks that a state directory holds.
-fn weeks(place: &Place) -> Vec<String> {
+fn weeks(place: &Sandbox) -> Vec<String> {
     let status = status(place);
     let weeks = status["engine"]["weeks"].as_array().expect("weeks").iter();
     weeks.map(|week| week["week"].as_str().expect("a label").to_owned()).collect()
 }
 
 /// A daemon that records and watches a lively fleet, and has seen players.
-fn watching(place: &Place, fleet: &clqd::fleet::Fleet) -> Daemon {
+fn watching(place: &Sandbox, fleet: &clqd::fleet::Fleet) -> Daemon {
     let daemon = place.start();
     place.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
     until("there are players", || players(place) > 20);
@@ -40,7 +40,7 @@ fn watching(place: &Place, fleet: &clqd::fleet::Fleet) -> Daemon {
 }
 
 /// Replays all of the scan log into a state directory.
-fn replay(place: &Place, state: &Path) {
+fn replay(place: &Sandbox, state: &Path) {
     let mut args = vec!["replay".into(), "--state".into(), state.as_os_str().to_owned()];
     args.extend(scan_logs(&place.path("scans.jsonl")).into_iter().map(Into::into));
     place.ok(args);
@@ -48,10 +48,10 @@ fn replay(place: &Place, state: &Path) {
 
 #[test]
 fn a_backup_of_a_running_daemon_is_the_state_of_its_moment() {
-    let place = Place::new("");
+    let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
     place.configure(&format!("record = {record:?}"));
-    let fleet = fleet(8, 31, 60.0, Shares::NONE);
+    let fleet = fleet(8, 31, 60.0, FaultShares::NONE);
     let daemon = watching(&place, &fleet);
     let backup = place.path("backup");
     let made = place.json(["backup", backup.to_str().unwrap()]);
@@ -70,7 +70,7 @@ fn a_backup_of_a_running_daemon_is_the_state_of_its_moment() {
 
     // It is what the log gives up to one of the lines of about that moment.
     let config = clqd::config::Config::load(&place.config()).unwrap();
-    let mut hot = Hot::of_config(&config, &place.path("to-moment"), true).unwrap();
+    let mut hot = State::of_config(&config, &place.path("to-moment"), true).unwrap();
     let of_backup: Vec<String> = weeks.iter().map(|week| place.export(&backup, week)).collect();
     assert!(of_backup.concat().lines().count() > 20, "{of_backup:?}");
     let mut is_found = false;
@@ -108,8 +108,8 @@ fn a_backup_of_a_running_daemon_is_the_state_of_its_moment() {
 
 #[test]
 fn a_backup_of_a_stopped_daemon_can_be_restored() {
-    let place = Place::new("");
-    let fleet = fleet(4, 32, 60.0, Shares::NONE);
+    let place = Sandbox::new("");
+    let fleet = fleet(4, 32, 60.0, FaultShares::NONE);
     watching(&place, &fleet).stop();
     let weeks = weeks(&place);
     let backup = place.path("backup");
@@ -135,7 +135,7 @@ fn a_backup_of_a_stopped_daemon_can_be_restored() {
 }
 
 /// Sets the minimum of free bytes.
-fn configure(place: &Place, record: &Path, min_bytes: u64) {
+fn configure(place: &Sandbox, record: &Path, min_bytes: u64) {
     place.configure(&format!("record = {record:?}"));
     let text = fs::read_to_string(place.config()).unwrap();
     let store = format!("[store]\ndisk_free_min_bytes = {min_bytes}\n");
@@ -144,10 +144,10 @@ fn configure(place: &Place, record: &Path, min_bytes: u64) {
 
 #[test]
 fn a_disk_nearly_full_stops_writing_and_nothing_else() {
-    let place = Place::new("");
+    let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
     configure(&place, &record, 1 << 20);
-    let fleet = fleet(6, 33, 60.0, Shares::NONE);
+    let fleet = fleet(6, 33, 60.0, FaultShares::NONE);
     let daemon = watching(&place, &fleet);
     let known = players(&place);
     // More than there is.
@@ -203,7 +203,7 @@ fn a_disk_that_fills_up_is_never_full() {
         eprintln!("not tested: only root can mount a small file system");
         return;
     }
-    let place = Place::new("");
+    let place = Sandbox::new("");
     let small = place.path("small");
     fs::create_dir(&small).unwrap();
     let mount = |args: &[&str]| std::process::Command::new("mount").args(args).arg(&small).output();
@@ -225,7 +225,7 @@ fn a_disk_that_fills_up_is_never_full() {
     let text = fs::read_to_string(place.config()).unwrap();
     fs::write(place.config(), text.replace(&format!("{:?}", place.state()), &format!("{:?}", small.join("state"))))
         .unwrap();
-    let fleet = fleet(4, 34, 60.0, Shares::NONE);
+    let fleet = fleet(4, 34, 60.0, FaultShares::NONE);
     let mut daemon = watching(&place, &fleet);
     // Somebody else takes the room.
     let other = small.join("other");

@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use clqd::control::{Client, ClientError, ErrorCode, Request, Row};
 use clqd::model::Ranking;
 use clqd::model::view::board::{
-    BoardHead, BoardName, BoardQuestion, BoardsName, FusedQuestion, PlaceView, PlayerName, ScoreBounds,
+    BoardEntryView, BoardHead, BoardQuery, BoardSelector, BoardsSelector, FusedQuery, PlayerSelector, ScoreBounds,
 };
-use common::{Place, ask, until};
+use common::{Sandbox, ask, until};
 use past::{A, B, C, Past};
 use serde_json::Value;
 
@@ -30,8 +30,8 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 /// A place whose state is of the small log.
-fn replayed() -> Place {
-    let place = Place::new("");
+fn replayed() -> Sandbox {
+    let place = Sandbox::new("");
     let (log, state) = (fixture("scan-log.jsonl"), place.state());
     place.ok(["replay".as_ref(), log.as_os_str(), "--state".as_ref(), state.as_os_str()]);
     place
@@ -48,20 +48,20 @@ fn exported(server: &str, ranking: Ranking) -> Vec<String> {
     positions.into_values().collect()
 }
 
-fn board(server: &str, ranking: Ranking) -> BoardName {
+fn board(server: &str, ranking: Ranking) -> BoardSelector {
     let scope = format!("server:{server}").parse().expect("a scope");
-    BoardName { scope, ranking, window: Some(WEEK.to_owned()), time_ms: None }
+    BoardSelector { scope, ranking, window: Some(WEEK.to_owned()), time_ms: None }
 }
 
 /// Asks the daemon for a board.
-fn asked(client: &mut Client, board: &BoardName, question: BoardQuestion) -> (BoardHead, Vec<Row>) {
+fn asked(client: &mut Client, board: &BoardSelector, question: BoardQuery) -> (BoardHead, Vec<Row>) {
     let mut rows = ask(client, &Request::Board { board: board.clone(), ask: question }).expect("an answer");
     let Row::BoardHead(head) = rows.remove(0) else { panic!("the head comes first") };
     assert_eq!((head.window.window.as_str(), head.ranking, &head.scope), (WEEK, board.ranking, &board.scope));
     (*head, rows)
 }
 
-fn places(rows: Vec<Row>) -> Vec<PlaceView> {
+fn places(rows: Vec<Row>) -> Vec<BoardEntryView> {
     rows.into_iter()
         .map(|row| match row {
             Row::Place(place) => place,
@@ -77,7 +77,7 @@ fn the_daemon_answers_every_question_as_the_export_has_it() {
     let mut client = Client::connect(&place.socket()).expect("connected");
     for (server, ranking) in SERVERS.into_iter().flat_map(|server| Ranking::ALL.map(|ranking| (server, ranking))) {
         let (client, board) = (&mut client, &board(server, ranking));
-        let (head, rows) = asked(client, board, BoardQuestion::Top { count: 10_000 });
+        let (head, rows) = asked(client, board, BoardQuery::Top { count: 10_000 });
         let all = places(rows);
         let names: Vec<&str> = all.iter().map(|place| place.name.as_str()).collect();
         assert_eq!(names, exported(server, ranking), "{ranking:?} on {server}");
@@ -91,7 +91,7 @@ fn the_daemon_answers_every_question_as_the_export_has_it() {
 }
 
 /// Ordinal, competition and dense positions, counted anew.
-fn numbered_by_score(all: &[PlaceView]) {
+fn numbered_by_score(all: &[BoardEntryView]) {
     for (i, place) in all.iter().enumerate() {
         let mut better: Vec<i64> = all[..i].iter().map(|p| p.at.raw).filter(|&raw| raw != place.at.raw).collect();
         let competition = better.len() as u64 + 1;
@@ -101,31 +101,31 @@ fn numbered_by_score(all: &[PlaceView]) {
     }
 }
 
-fn pages_join(client: &mut Client, board: &BoardName, all: &[PlaceView]) {
+fn pages_join(client: &mut Client, board: &BoardSelector, all: &[BoardEntryView]) {
     let size = all.len();
-    let (head, rows) = asked(client, board, BoardQuestion::Size {});
+    let (head, rows) = asked(client, board, BoardQuery::Size {});
     assert_eq!((head.size, rows.len()), (size as u64, 0));
-    let (head, rows) = asked(client, board, BoardQuestion::Page { position: 1, count: 4 });
+    let (head, rows) = asked(client, board, BoardQuery::Page { position: 1, count: 4 });
     let (mut there, mut page) = (places(rows), head.page.expect("a page has cursors"));
     for _ in 0..size {
-        let (head, rows) = asked(client, board, BoardQuestion::After { cursor: page.after, count: 4 });
+        let (head, rows) = asked(client, board, BoardQuery::After { cursor: page.after, count: 4 });
         page = head.page.expect("a page has cursors");
         assert!(!page.moved, "nobody plays");
         there.extend(places(rows));
     }
     assert_eq!(there, all);
-    let (_, rows) = asked(client, board, BoardQuestion::Before { cursor: page.before, count: 3 });
+    let (_, rows) = asked(client, board, BoardQuery::Before { cursor: page.before, count: 3 });
     let last_three = &all[size.saturating_sub(3)..];
     assert_eq!(places(rows), last_three);
-    let (_, rows) = asked(client, board, BoardQuestion::Bottom { count: 3 });
+    let (_, rows) = asked(client, board, BoardQuery::Bottom { count: 3 });
     assert!(places(rows).iter().eq(last_three.iter().rev()));
     for position in [1, size, size + 1] {
-        let (_, rows) = asked(client, board, BoardQuestion::At { position: position as u32 });
+        let (_, rows) = asked(client, board, BoardQuery::At { position: position as u32 });
         assert_eq!(places(rows), all[position - 1..].iter().take(1).cloned().collect::<Vec<_>>());
     }
 }
 
-fn ranges_hold_what_is_shown(client: &mut Client, board: &BoardName, all: &[PlaceView]) {
+fn ranges_hold_what_is_shown(client: &mut Client, board: &BoardSelector, all: &[BoardEntryView]) {
     for score in all.iter().map(|place| place.at.score) {
         let exactly = ScoreBounds { at_least: Some(score), at_most: Some(score), ..ScoreBounds::default() };
         let lower = ScoreBounds { below: Some(score), ..ScoreBounds::default() };
@@ -136,16 +136,16 @@ fn ranges_hold_what_is_shown(client: &mut Client, board: &BoardName, all: &[Plac
             (higher, &|x| x > score),
             (ScoreBounds { at_least: Some(score), ..ScoreBounds::default() }, &|x| x >= score),
         ] {
-            let within: Vec<PlaceView> = all.iter().filter(|place| fits(place.at.score)).cloned().collect();
-            let (head, rows) = asked(client, board, BoardQuestion::Range { scores, position: 1, count: 10_000 });
+            let within: Vec<BoardEntryView> = all.iter().filter(|place| fits(place.at.score)).cloned().collect();
+            let (head, rows) = asked(client, board, BoardQuery::Range { scores, position: 1, count: 10_000 });
             assert_eq!(head.range.expect("of a range").count, within.len() as u64);
             assert_eq!(places(rows), within, "{scores:?}");
-            let (_, rows) = asked(client, board, BoardQuestion::Range { scores, position: 2, count: 1 });
+            let (_, rows) = asked(client, board, BoardQuery::Range { scores, position: 2, count: 1 });
             assert_eq!(places(rows), within.iter().skip(1).take(1).cloned().collect::<Vec<_>>());
-            let (head, rows) = asked(client, board, BoardQuestion::Count { scores });
+            let (head, rows) = asked(client, board, BoardQuery::Count { scores });
             assert_eq!((head.range.expect("of a count").count, rows.len()), (within.len() as u64, 0));
         }
-        let (_, rows) = asked(client, board, BoardQuestion::PositionFor { score });
+        let (_, rows) = asked(client, board, BoardQuery::PositionFor { score });
         let [Row::PositionFor(told)] = &rows[..] else { panic!("one position: {rows:?}") };
         let better = all.iter().filter(|place| place.at.score > score).count() as u64;
         let as_good = all.iter().filter(|place| place.at.score >= score).count() as u64;
@@ -153,24 +153,24 @@ fn ranges_hold_what_is_shown(client: &mut Client, board: &BoardName, all: &[Plac
     }
 }
 
-fn players_are_found(client: &mut Client, board: &BoardName, all: &[PlaceView]) {
-    let by_name = |place: &PlaceView| PlayerName::Name(place.name.clone());
-    let (_, rows) = asked(client, board, BoardQuestion::Positions { players: all.iter().map(by_name).collect() });
+fn players_are_found(client: &mut Client, board: &BoardSelector, all: &[BoardEntryView]) {
+    let by_name = |place: &BoardEntryView| PlayerSelector::Name(place.name.clone());
+    let (_, rows) = asked(client, board, BoardQuery::Positions { players: all.iter().map(by_name).collect() });
     assert_eq!(places(rows), all);
     for (i, place) in all.iter().enumerate() {
-        for player in [by_name(place), PlayerName::Key(place.player)] {
-            let (_, rows) = asked(client, board, BoardQuestion::Around { player: player.clone(), count: 3 });
+        for player in [by_name(place), PlayerSelector::Key(place.player)] {
+            let (_, rows) = asked(client, board, BoardQuery::Around { player: player.clone(), count: 3 });
             let first = i.saturating_sub(1).min(all.len().saturating_sub(3));
             assert!(places(rows).iter().eq(all[first..].iter().take(3)));
-            let (_, rows) = asked(client, board, BoardQuestion::Standing { player });
+            let (_, rows) = asked(client, board, BoardQuery::Standing { player });
             let [Row::Standing(standing)] = &rows[..] else { panic!("one standing: {rows:?}") };
             assert_eq!((standing.place, standing.size), (Some(place.at), all.len() as u64));
             let worse = all.iter().filter(|other| other.at.score < place.at.score).count() as f64;
             assert_eq!(standing.percentile, Some(worse * 100.0 / (all.len() - 1) as f64));
         }
     }
-    let players = vec![PlayerName::Name("who is that".to_owned()), by_name(&all[1]), PlayerName::Key(99_999)];
-    let (_, rows) = asked(client, board, BoardQuestion::Positions { players });
+    let players = vec![PlayerSelector::Name("who is that".to_owned()), by_name(&all[1]), PlayerSelector::Key(99_999)];
+    let (_, rows) = asked(client, board, BoardQuery::Positions { players });
     let [Row::Absent(unknown), Row::Place(known), Row::Absent(no_key)] = &rows[..] else { panic!("{rows:?}") };
     assert_eq!((unknown.player, unknown.name.as_str(), no_key.player), (None, "who is that", Some(99_999)));
     assert_eq!(known, &all[1]);
@@ -182,12 +182,12 @@ fn all_rankings_at_once_and_together() {
     let daemon = place.start();
     let mut client = Client::connect(&place.socket()).expect("connected");
     let server = SERVERS[0];
-    let boards: BoardsName = board(server, Ranking::Elo).boards();
+    let boards: BoardsSelector = board(server, Ranking::Elo).boards();
     let lists = Ranking::ALL.map(|ranking| exported(server, ranking));
     let position = |name: &str, ranking: Ranking| lists[ranking as usize].iter().position(|n| n == name);
 
     for name in &lists[Ranking::Time as usize] {
-        let player = PlayerName::Name(name.clone());
+        let player = PlayerSelector::Name(name.clone());
         let request = Request::Standings { boards: boards.clone(), player, rankings: Vec::new() };
         let rows = ask(&mut client, &request).expect("an answer");
         let [Row::Standings(told)] = &rows[..] else { panic!("one row: {rows:?}") };
@@ -207,7 +207,7 @@ fn all_rankings_at_once_and_together() {
     let sum = |name: &str| Ranking::ALL.into_iter().map(|ranking| share(name, ranking)).sum::<f64>();
     let mut want: Vec<f64> = names.iter().map(|name| sum(name)).collect();
     want.sort_by(|a, b| b.total_cmp(a));
-    let question = FusedQuestion::Top { count: 10 };
+    let question = FusedQuery::Top { count: 10 };
     let request = Request::Fused { boards: boards.clone(), rankings: Vec::new(), k: None, ask: question };
     let rows = ask(&mut client, &request).expect("an answer");
     let (Row::FusedHead(head), list) = rows.split_first().expect("a head") else { panic!("{rows:?}") };
@@ -229,25 +229,25 @@ fn a_request_that_has_no_answer_is_told_why() {
     let daemon = place.start();
     let mut client = Client::connect(&place.socket()).expect("connected");
     let elo = board(SERVERS[0], Ranking::Elo);
-    let mut refused = |board: &BoardName, question: BoardQuestion| match ask(
+    let mut refused = |board: &BoardSelector, question: BoardQuery| match ask(
         &mut client,
         &Request::Board { board: board.clone(), ask: question },
     ) {
         Err(ClientError::Failure(failure)) => (failure.code, failure.message),
         other => panic!("not refused: {other:?}"),
     };
-    let top = || BoardQuestion::Top { count: 3 };
-    let (code, told) = refused(&elo, BoardQuestion::Top { count: 10_001 });
+    let top = || BoardQuery::Top { count: 3 };
+    let (code, told) = refused(&elo, BoardQuery::Top { count: 10_001 });
     assert_eq!((code, told.as_str()), (ErrorCode::BadRequest, "count is 10001; expected 1 to 10000"));
-    let after = |cursor: &str| BoardQuestion::After { cursor: cursor.to_owned(), count: 3 };
+    let after = |cursor: &str| BoardQuery::After { cursor: cursor.to_owned(), count: 3 };
     let (code, told) = refused(&elo, after("nonsense"));
     assert!(code == ErrorCode::BadRequest && told.contains("\"nonsense\" is damaged"), "{told}");
-    let window = |window: &str, time_ms| BoardName { window: Some(window.to_owned()), time_ms, ..elo.clone() };
+    let window = |window: &str, time_ms| BoardSelector { window: Some(window.to_owned()), time_ms, ..elo.clone() };
     for (board, want) in [
         (window("2001-W01", None), "there is no window \"2001-W01\"; the types are week, and"),
         (window("day", None), "there is no window \"day\"; the types are week, and"),
         (window("2025-11-20", None), "there is no window \"2025-11-20\"; the types are week, and"),
-        (BoardName { scope: "server:quake3://127.9.9.9:1".parse().unwrap(), ..elo.clone() }, "is not known"),
+        (BoardSelector { scope: "server:quake3://127.9.9.9:1".parse().unwrap(), ..elo.clone() }, "is not known"),
     ] {
         let (code, told) = refused(&board, top());
         assert!(code == ErrorCode::NotFound && told.contains(want), "{told}");
@@ -258,11 +258,11 @@ fn a_request_that_has_no_answer_is_told_why() {
     }
     let (code, told) = refused(&window(WEEK, Some(5)), top());
     assert!(code == ErrorCode::BadRequest && told.contains("type of windows"), "{told}");
-    let around = BoardQuestion::Around { player: PlayerName::Name("Nobody".to_owned()), count: 3 };
+    let around = BoardQuery::Around { player: PlayerSelector::Name("Nobody".to_owned()), count: 3 };
     assert_eq!(refused(&elo, around).0, ErrorCode::NotFound);
 
     // A cursor of one board on every other.
-    let (head, _) = asked(&mut client, &elo, BoardQuestion::Page { position: 1, count: 3 });
+    let (head, _) = asked(&mut client, &elo, BoardQuery::Page { position: 1, count: 3 });
     let cursor = head.page.expect("a page has cursors").after;
     let others = [board(SERVERS[1], Ranking::Elo), board(SERVERS[0], Ranking::Time), window("week", None)];
     for other in others {
@@ -345,7 +345,7 @@ fn the_commands_without_a_daemon() {
 }
 
 /// Replays lines into the state; what it holds already is passed over.
-fn replay(place: &Place, lines: &str) {
+fn replay(place: &Sandbox, lines: &str) {
     let (log, state) = (place.path("part.jsonl"), place.state());
     std::fs::write(&log, lines).expect("the log");
     place.ok(["replay".as_ref(), log.as_os_str(), "--state".as_ref(), state.as_os_str()]);
@@ -353,7 +353,7 @@ fn replay(place: &Place, lines: &str) {
 
 #[test]
 fn a_cursor_outlives_a_restart_and_tells_that_the_board_has_moved() {
-    let place = Place::new("");
+    let place = Sandbox::new("");
     let log = std::fs::read_to_string(fixture("scan-log.jsonl")).expect("the log");
     let lines: Vec<&str> = log.lines().collect();
     replay(&place, &lines[..60].join("\n"));
@@ -375,7 +375,7 @@ fn a_cursor_outlives_a_restart_and_tells_that_the_board_has_moved() {
 
 #[test]
 fn a_name_of_several_games() {
-    let place = Place::new("");
+    let place = Sandbox::new("");
     let scan = |minute: i64, server: &str, game: &str, player: &str| {
         let t = 1_763_683_200_000 + minute * 60_000;
         format!(
@@ -394,7 +394,7 @@ fn a_name_of_several_games() {
     let on = |server: &str, who: &[&str]| {
         place.run([&["--json", "board", "standing", "--server", server, "--time", "1763683200000"], who].concat())
     };
-    let key = |done: common::Done| {
+    let key = |done: common::CommandOutput| {
         assert!(done.status.success(), "{}", done.err);
         serde_json::from_str::<Value>(&done.out).expect("a row")["player"].clone()
     };
@@ -412,7 +412,7 @@ fn a_name_of_several_games() {
 }
 
 /// What a daemon with windows of every type is asked, and what it answers.
-fn answers_of_the_past(place: &Place, past: &Past) -> Vec<Vec<Value>> {
+fn answers_of_the_past(place: &Sandbox, past: &Past) -> Vec<Vec<Value>> {
     let mut answers = Vec::new();
     type Of = fn(&past::Play) -> bool;
     let scopes: [(&str, &str, Of); 4] = [
@@ -438,7 +438,7 @@ fn answers_of_the_past(place: &Place, past: &Past) -> Vec<Vec<Value>> {
 }
 
 /// `clqd board` with a daemon or without.
-fn other_answers(place: &Place, past: &Past) -> Vec<Vec<Value>> {
+fn other_answers(place: &Sandbox, past: &Past) -> Vec<Vec<Value>> {
     let late = past.plays.iter().find(|play| play.server == B).expect("a play");
     let time = late.t_ms.to_string();
     let ask = |args: &[&str]| place.json([&["board"], args].concat());
@@ -461,7 +461,7 @@ fn other_answers(place: &Place, past: &Past) -> Vec<Vec<Value>> {
 
 #[test]
 fn games_tags_and_windows_of_every_type() {
-    let place = Place::new(&Past::config());
+    let place = Sandbox::new(&Past::config());
     let past = Past::new(clqd::clock::system_ms());
     replay(&place, &past.log());
     let daemon = place.start();
@@ -491,7 +491,7 @@ fn games_tags_and_windows_of_every_type() {
     daemon.stop();
 }
 
-fn windows_are_listed(place: &Place, past: &Past) {
+fn windows_are_listed(place: &Sandbox, past: &Past) {
     let listed = place.json(["board", "windows", "--bytes"]);
     for window in past.windows() {
         let label = Past::label(window);
@@ -512,7 +512,7 @@ fn windows_are_listed(place: &Place, past: &Past) {
 /// asks meanwhile waits.
 #[test]
 fn who_asks_while_boards_are_made_is_answered() {
-    let place = Place::new(&Past::config());
+    let place = Sandbox::new(&Past::config());
     let past = Past::new(clqd::clock::system_ms());
     replay(&place, &past.log());
     let daemon = place.start();
@@ -523,13 +523,13 @@ fn who_asks_while_boards_are_made_is_answered() {
                 let (place, past) = (&place, &past);
                 scope.spawn(move || {
                     let mut client = Client::connect(&place.socket()).expect("connected");
-                    let board = BoardName {
+                    let board = BoardSelector {
                         scope: "game:baseq3".parse().expect("a scope"),
                         ranking: Ranking::Points,
                         window: Some(Past::label(window)),
                         time_ms: None,
                     };
-                    let top = Request::Board { board, ask: BoardQuestion::Top { count: 10 } };
+                    let top = Request::Board { board, ask: BoardQuery::Top { count: 10 } };
                     let rows = ask(&mut client, &top).expect("an answer");
                     let told: Vec<(String, i64)> = places(rows.into_iter().skip(1).collect())
                         .into_iter()
@@ -545,7 +545,7 @@ fn who_asks_while_boards_are_made_is_answered() {
 
 #[test]
 fn windows_that_are_over_can_be_deleted() {
-    let place = Place::new(&Past::config());
+    let place = Sandbox::new(&Past::config());
     let past = Past::new(clqd::clock::system_ms());
     replay(&place, &past.log());
     let daemon = place.start();
@@ -582,7 +582,8 @@ fn windows_that_are_over_can_be_deleted() {
     // The daemon sweeps once a second; what it had not swept, the next does.
     let state = clqd::store::StoreSettings { cache_bytes: 16 << 20, create: false };
     let config = clqd::config::Config::load(&place.config()).expect("the config");
-    let mut hot = clqd::state::Hot::open(&place.state(), state, config.engine_settings().unwrap()).expect("the state");
+    let mut hot =
+        clqd::state::State::open(&place.state(), state, config.engine_settings().unwrap()).expect("the state");
     while hot.sweep().expect("a store") {}
     for row in &over {
         let label = row["window"].as_str().unwrap();
@@ -610,11 +611,11 @@ fn the_store_does_not_grow_with_windows_that_go() {
     let dir = tempfile::tempdir().expect("a directory");
     let windows = ["hour keep=1", "all-time"].map(|text| text.parse().expect("a type"));
     let engine = clqd::engine::EngineSettings {
-        windows: clqd::board::window::Windows::new(Default::default(), windows).expect("types"),
+        windows: clqd::board::window::WindowTypes::new(Default::default(), windows).expect("types"),
         ..Default::default()
     };
     let store = clqd::store::StoreSettings { cache_bytes: 16 << 20, create: true };
-    let mut hot = clqd::state::Hot::open(dir.path(), store, engine).expect("a state");
+    let mut hot = clqd::state::State::open(dir.path(), store, engine).expect("a state");
     let first_ms = 1_763_683_200_000 + 5 * past::MINUTE_MS;
     let mut sizes = Vec::new();
     for hour in 0..24 {

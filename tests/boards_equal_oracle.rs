@@ -20,13 +20,13 @@ mod oracle;
 #[path = "boards/windows.rs"]
 mod windows;
 
-use clqd::board::order::{LowIsBetter, Tie};
-use clqd::board::window::{WindowSpec, Windows};
-use clqd::engine::{EngineSettings, Event, Plan, WindowBoards};
+use clqd::board::order::{LowIsBetter, TieBreak};
+use clqd::board::window::{WindowSpec, WindowTypes};
+use clqd::engine::{BuildPlan, EngineSettings, Event, WindowBoards};
 use clqd::model::calendar::Calendar;
 use clqd::model::{ServerUrl, WindowKey};
 use clqd::scan_log;
-use clqd::state::Hot;
+use clqd::state::State;
 use oracle::adapter::rules;
 use oracle::compare::{Segments, open};
 use oracle::generate::{Random, scan_log, screening};
@@ -73,7 +73,7 @@ struct Run {
     oracle: Oracle,
     specs: Vec<WindowSpec>,
     low: Vec<LowIsBetter>,
-    ties: Vec<Tie>,
+    ties: Vec<TieBreak>,
     tags: Vec<(String, Vec<String>)>,
 }
 
@@ -115,7 +115,7 @@ impl Run {
     fn settings(&self) -> EngineSettings {
         EngineSettings {
             rules: rules(&self.oracle.settings),
-            windows: Windows::new(self.oracle.settings.calendar, self.specs.iter().copied()).expect("types"),
+            windows: WindowTypes::new(self.oracle.settings.calendar, self.specs.iter().copied()).expect("types"),
             low_is_better: self.low.clone(),
             ties: self.ties.clone(),
             keep_weeks: usize::MAX,
@@ -137,7 +137,7 @@ impl Run {
         let looks = [self.random.below(count as u64) as usize, count];
         let mut segments = Segments::default();
         let mut settle_at_ms = i64::MIN;
-        let mut making: Option<Making> = None;
+        let mut making: Option<BoardBuild> = None;
         let log = std::mem::take(&mut self.log);
         for (text, n) in log.lines().zip(1..) {
             let (url, outcome) = scan_log::parse(text).expect("a line");
@@ -177,11 +177,11 @@ impl Run {
     }
 
     /// Boards as kept until now, those made anew, and those of the oracle.
-    fn look(&self, hot: &mut Hot, oracle: &Oracle, of: &str) -> Segments {
+    fn look(&self, hot: &mut State, oracle: &Oracle, of: &str) -> Segments {
         hot.commit().expect("a store");
         while hot.engine.refresh_boards(&hot.store, 7).expect("a store") {}
         let scopes = compare::scopes(oracle, &self.tags);
-        let at_hand = |hot: &Hot| -> Vec<WindowKey> {
+        let at_hand = |hot: &State| -> Vec<WindowKey> {
             compare::windows_of(hot).into_iter().filter(|window| hot.engine.boards(*window).is_some()).collect()
         };
         let windows = at_hand(hot);
@@ -201,28 +201,28 @@ impl Run {
     }
 
     /// Takes the next step in making boards beside the work.
-    fn go_on(&mut self, hot: &mut Hot, making: Option<Making>) -> Option<Making> {
+    fn go_on(&mut self, hot: &mut State, making: Option<BoardBuild>) -> Option<BoardBuild> {
         match making {
-            None => Some(Making::Planned(hot.engine.plan_boards(self.any_window(hot)))),
-            Some(Making::Planned(plan)) => {
-                Some(Making::Made(clqd::state::build_boards(&plan, &hot.store.reader()).expect("a store")))
+            None => Some(BoardBuild::Planned(hot.engine.plan_boards(self.any_window(hot)))),
+            Some(BoardBuild::Planned(plan)) => {
+                Some(BoardBuild::Made(clqd::state::build_boards(&plan, &hot.store.reader()).expect("a store")))
             }
-            Some(Making::Made(boards)) => {
+            Some(BoardBuild::Made(boards)) => {
                 hot.engine.shelve(boards);
                 None
             }
         }
     }
 
-    fn any_window(&mut self, hot: &Hot) -> WindowKey {
+    fn any_window(&mut self, hot: &State) -> WindowKey {
         let running = hot.engine.windows_running();
         let all = if self.random.below(3) > 0 { running } else { compare::windows_of(hot) };
         all[self.random.below(all.len() as u64) as usize]
     }
 }
 
-enum Making {
-    Planned(Plan),
+enum BoardBuild {
+    Planned(BuildPlan),
     Made(WindowBoards),
 }
 
@@ -248,7 +248,7 @@ fn specs(begins: i64, random: &mut Random) -> Vec<WindowSpec> {
 }
 
 /// On most boards nothing, on some another ranking.
-fn ties(oracle: &Oracle, random: &mut Random) -> Vec<Tie> {
+fn ties(oracle: &Oracle, random: &mut Random) -> Vec<TieBreak> {
     let rankings = ["clq1", "clq2", "elo", "points", "time"];
     let mut texts = Vec::new();
     for scope in ["", "tag:pro", "tag:all of them", "game:baseq3", &format!("server:{}", oracle.servers[0])] {

@@ -13,16 +13,16 @@ use clqd::clock::{Reading, TimeSource};
 use clqd::config::Config;
 use clqd::control::{Request, Row};
 use clqd::daemon::Daemon;
-use clqd::fleet::{Fleet, Shares};
+use clqd::fleet::{FaultShares, Fleet};
 use clqd::model::calendar::{Calendar, label};
 use clqd::model::view::{ClockTrust, Correction};
-use common::{PATIENCE, Place, fleet, until};
+use common::{Sandbox, WAIT_MAX, fleet, until};
 use serde_json::Value;
 
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 24 * 60 * MINUTE;
 
-fn status(place: &Place) -> Value {
+fn status(place: &Sandbox) -> Value {
     place.json(["status"]).remove(0)
 }
 
@@ -40,7 +40,7 @@ fn library() -> String {
 }
 
 /// Measured time of all players on a server in a week, ms.
-fn time_in(place: &Place, url: &str, week: &str) -> u64 {
+fn time_in(place: &Sandbox, url: &str, week: &str) -> u64 {
     let top = place.run(["--json", "top", "--server", url, "--ranking", "time", "--week", week, "-n", "1000"]);
     let rows: Vec<Value> = common::rows(&top.out);
     rows.iter().flat_map(|top| top["rows"].as_array().unwrap()).map(|row| row["score"].as_f64().unwrap() as u64).sum()
@@ -57,10 +57,10 @@ fn busiest(fleet: &Fleet) -> String {
 #[test]
 fn a_week_that_a_wrong_clock_closed_goes_on_after_a_reset() {
     let library = library();
-    let place = Place::new("");
+    let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
     place.configure(&format!("record = {record:?}\n[clock]\nsynchronised = \"never\""));
-    let fleet = fleet(8, 3, 60.0, Shares::NONE);
+    let fleet = fleet(8, 3, 60.0, FaultShares::NONE);
     let url = busiest(&fleet);
     let week = label(Calendar::default().week(clqd::clock::system_ms()));
 
@@ -124,11 +124,11 @@ fn a_week_that_a_wrong_clock_closed_goes_on_after_a_reset() {
 
 /// The steady clock and the system's, as a test moves them.
 #[derive(Clone)]
-struct Moved(Arc<Mutex<(Instant, i64, i64)>>);
+struct FakeClock(Arc<Mutex<(Instant, i64, i64)>>);
 
-impl Moved {
-    fn new() -> Moved {
-        Moved(Arc::new(Mutex::new((Instant::now(), 0, clqd::clock::system_ms()))))
+impl FakeClock {
+    fn new() -> FakeClock {
+        FakeClock(Arc::new(Mutex::new((Instant::now(), 0, clqd::clock::system_ms()))))
     }
 
     /// Both go on by so much.
@@ -141,7 +141,7 @@ impl Moved {
     }
 }
 
-impl TimeSource for Moved {
+impl TimeSource for FakeClock {
     fn read(&self) -> Reading {
         let (begun, passed_ms, system_ms) = *self.0.lock().unwrap();
         let steady_ms = begun.elapsed().as_millis() as i64 + passed_ms;
@@ -156,10 +156,10 @@ impl TimeSource for Moved {
 /// While the daemon runs the clock leaps a week ahead: for 66 s, then for good.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leap_closes_no_week_before_it_has_proved_itself() {
-    let fleet = fleet(8, 4, 60.0, Shares::NONE);
-    let place = Place::new("");
+    let fleet = fleet(8, 4, 60.0, FaultShares::NONE);
+    let place = Sandbox::new("");
     let config = Config::load(&place.config()).unwrap();
-    let clocks = Moved::new();
+    let clocks = FakeClock::new();
     let daemon = Daemon::start_by(Box::new(clocks.clone()), config, None, None).await.unwrap();
     let url = busiest(&fleet);
     daemon.ask(Request::ServersAdd { urls: vec![url], tags: Vec::new() }).await.unwrap();
@@ -176,7 +176,7 @@ async fn a_leap_closes_no_week_before_it_has_proved_itself() {
             if holds(&status) {
                 return status;
             }
-            assert!(began.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}: {status:?}");
+            assert!(began.elapsed() < WAIT_MAX, "not within {WAIT_MAX:?}: {what}: {status:?}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
@@ -229,8 +229,8 @@ async fn a_leap_closes_no_week_before_it_has_proved_itself() {
 /// scan log; then the machine dies. The next start reads the running file alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leap_while_the_disk_is_full_closes_no_file_with_scans_that_are_not_committed() {
-    let fleet = fleet(8, 5, 60.0, Shares::NONE);
-    let place = Place::new("");
+    let fleet = fleet(8, 5, 60.0, FaultShares::NONE);
+    let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
     let configure = |min_bytes: u64| {
         place.configure(&format!("record = {record:?}"));
@@ -240,7 +240,7 @@ async fn a_leap_while_the_disk_is_full_closes_no_file_with_scans_that_are_not_co
     };
     configure(0);
     let config = Config::load(&place.config()).unwrap();
-    let clocks = Moved::new();
+    let clocks = FakeClock::new();
     let daemon = Daemon::start_by(Box::new(clocks.clone()), config, Some(place.config()), None).await.unwrap();
     place.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
     let scans = || status(&place)["engine"]["counts"]["snapshots"].as_u64().unwrap();
@@ -261,7 +261,7 @@ async fn a_leap_while_the_disk_is_full_closes_no_file_with_scans_that_are_not_co
     scan_more("scans go on");
 
     // What is on disk then.
-    let crashed = Place::new("");
+    let crashed = Sandbox::new("");
     let copied = crashed.path("scans.jsonl");
     for log in common::scan_logs(&record) {
         std::fs::copy(&log, crashed.path(log.file_name().unwrap().to_str().unwrap())).unwrap();
@@ -280,7 +280,7 @@ async fn a_leap_while_the_disk_is_full_closes_no_file_with_scans_that_are_not_co
 }
 
 /// The state of a stopped daemon is that of a replay of all its log.
-fn assert_state_is_the_log(place: &Place, record: &Path) {
+fn assert_state_is_the_log(place: &Sandbox, record: &Path) {
     let fresh = place.path("fresh");
     let mut replay = vec!["replay".into(), "--state".into(), fresh.clone().into_os_string()];
     replay.extend(common::scan_logs(record).into_iter().map(Into::into));

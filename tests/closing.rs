@@ -8,32 +8,33 @@ use std::path::Path;
 
 use clqd::engine::{EngineSettings, Event, Outcome};
 use clqd::fleet::rng::Rng;
-use clqd::fleet::{History, Settings, World, address};
+use clqd::fleet::{SimulatedHistory, World, WorldSettings, address};
 use clqd::model::{ArchiveJob, OutboxKey, ServerUrl};
-use clqd::state::Hot;
+use clqd::state::State;
 use clqd::store::StoreSettings;
 
 const SERVERS: u32 = 30;
 const HOUR_MS: i64 = 3_600_000;
 const MONDAY_MS: i64 = 1_764_547_200_000; // 2025-12-01 00:00 UTC
 
-fn open(dir: &Path, week_steps_per_tick: usize) -> Hot {
+fn open(dir: &Path, week_steps_per_tick: usize) -> State {
     let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-    Hot::open(dir, store, EngineSettings { archive: true, week_steps_per_tick, ..EngineSettings::default() }).unwrap()
+    State::open(dir, store, EngineSettings { archive: true, week_steps_per_tick, ..EngineSettings::default() }).unwrap()
 }
 
 /// The last hours of a week, and the first minutes of the next, so that players
 /// are present over its end. The busiest server is on the greylist by then.
-fn play(hot: &mut Hot) {
+fn play(hot: &mut State) {
     let start_ms = MONDAY_MS - 8 * HOUR_MS;
-    let settings = Settings { servers: SERVERS, start_ms, activity: 3.0, truth: false, ..Settings::default() };
+    let settings =
+        WorldSettings { servers: SERVERS, start_ms, activity: 3.0, truth: false, ..WorldSettings::default() };
     let mut world = World::new(settings);
     let urls: Vec<ServerUrl> = (0..SERVERS)
         .map(|server| format!("{}://{}:27960", world.family(server).scheme(), address::address(server)))
         .map(|url| ServerUrl::parse(&url).expect("a URL"))
         .collect();
     let mut snapshots = vec![0; SERVERS as usize];
-    for (_, server, snapshot) in History::new(&mut world, start_ms, MONDAY_MS + 300_000) {
+    for (_, server, snapshot) in SimulatedHistory::new(&mut world, start_ms, MONDAY_MS + 300_000) {
         snapshots[server as usize] += snapshot.players.len();
         let (url, outcome) = (urls[server as usize].clone(), Outcome::Snapshot(snapshot));
         hot.handle(Event::Observed { url, outcome }).unwrap();
@@ -44,7 +45,7 @@ fn play(hot: &mut Hot) {
     assert!(hot.engine.has_week_to_close());
 }
 
-fn archived(hot: &Hot) -> BTreeMap<OutboxKey, ArchiveJob> {
+fn archived(hot: &State) -> BTreeMap<OutboxKey, ArchiveJob> {
     let jobs = hot.engine.archive_jobs(&hot.store, None, None, usize::MAX, usize::MAX).unwrap();
     jobs.into_iter().filter_map(|(entry, job)| Some((entry.key, job?))).collect()
 }
@@ -117,7 +118,7 @@ mod town {
 
     /// Scans every two minutes from one minute of a week (from 0: its beginning) to
     /// another.
-    pub fn play(hot: &mut Hot, servers: u64, players: u64, week: i64, minutes: std::ops::Range<i64>) {
+    pub fn play(hot: &mut State, servers: u64, players: u64, week: i64, minutes: std::ops::Range<i64>) {
         for minute in minutes.step_by(2) {
             for server in 1..=servers {
                 let t_ms = MONDAY_MS + week * WEEK_MS + minute * 60_000 + server as i64;
@@ -154,12 +155,12 @@ mod town {
         })
     }
 
-    pub fn tick(hot: &mut Hot, now_ms: i64) {
+    pub fn tick(hot: &mut State, now_ms: i64) {
         hot.handle(Event::Tick { now_ms }).unwrap();
         hot.commit().unwrap();
     }
 
-    pub fn close_all(hot: &mut Hot, now_ms: i64) {
+    pub fn close_all(hot: &mut State, now_ms: i64) {
         tick(hot, now_ms);
         while hot.engine.has_week_to_close() {
             tick(hot, now_ms);
@@ -182,7 +183,7 @@ fn key(week: i64) -> WeekKey {
 }
 
 /// Every week is closed when it is over, after `wrong` was done in the middle of it.
-fn play_weeks(steps: usize, mut wrong: impl FnMut(&mut Hot, i64)) -> BTreeMap<OutboxKey, ArchiveJob> {
+fn play_weeks(steps: usize, mut wrong: impl FnMut(&mut State, i64)) -> BTreeMap<OutboxKey, ArchiveJob> {
     let dir = tempfile::tempdir().unwrap();
     let mut hot = open(dir.path(), steps);
     for week in 0..WEEKS {
@@ -321,7 +322,7 @@ fn no_week_is_closed_beyond_the_limit_of_the_clock() {
     let dir = tempfile::tempdir().unwrap();
     let mut hot = open(dir.path(), 20);
     town::play(&mut hot, 3, 12, 0, 0..40);
-    let phase = |hot: &Hot| hot.engine.weeks()[0].phase;
+    let phase = |hot: &State| hot.engine.weeks()[0].phase;
     hot.engine.close_weeks_until(i64::MIN);
     assert_eq!(hot.engine.week_held(), None);
     town::close_all(&mut hot, town::over_ms(0));
@@ -351,7 +352,7 @@ fn scans_count_at_once_after_the_time_is_reset() {
     town::play(&mut hot, 2, 8, 1, 1_440 + 120..1_440 + 180);
     let wrong_ms = hot.engine.now_ms();
     town::close_all(&mut hot, wrong_ms);
-    let phases = |hot: &Hot| hot.engine.weeks().iter().map(|state| state.phase).collect::<Vec<_>>();
+    let phases = |hot: &State| hot.engine.weeks().iter().map(|state| state.phase).collect::<Vec<_>>();
     assert_eq!(phases(&hot), [WeekPhase::Closed, WeekPhase::Open]);
     let done = hot.engine.reset_time(now_ms);
     hot.commit().unwrap();

@@ -5,16 +5,16 @@ mod scans;
 
 use std::cell::Cell;
 
-use clqd::engine::{EngineSettings, Gone, Source};
+use clqd::engine::{EngineSettings, RemovedPlayer, StateReader};
 use clqd::model::commit::{MapRowKey, RowKey};
 use clqd::model::name::Name;
 use clqd::model::row::BestPositions;
 use clqd::model::server::PlayerRecord;
-use clqd::model::view::board::PlayerName;
+use clqd::model::view::board::PlayerSelector;
 use clqd::model::{
-    GameKey, MapKey, MapRow, OutboxEntry, OutboxKey, PlayerKey, PlayerWindow, ServerKey, WeekKey, WeekRow, WindowKey,
+    GameKey, MapKey, MapRow, OutboxEntry, OutboxKey, PlayerKey, PlayerRow, PlayerWindow, ServerKey, WeekKey, WindowKey,
 };
-use clqd::state::Hot;
+use clqd::state::State;
 use clqd::store::{Store, StoreError, StoreSettings};
 
 const SERVERS: u32 = 10_000;
@@ -39,7 +39,7 @@ impl Counting<'_> {
     }
 }
 
-impl Source for Counting<'_> {
+impl StateReader for Counting<'_> {
     type Error = StoreError;
 
     fn player(&self, game: GameKey, name: &str) -> Result<Option<(PlayerKey, Name)>, StoreError> {
@@ -61,16 +61,16 @@ impl Source for Counting<'_> {
     fn aliases(&self, player: PlayerKey) -> Result<Vec<String>, StoreError> {
         self.all(self.store.aliases(player))
     }
-    fn gone(&self, player: PlayerKey) -> Result<Option<Gone>, StoreError> {
+    fn gone(&self, player: PlayerKey) -> Result<Option<RemovedPlayer>, StoreError> {
         self.one(self.store.gone(player))
     }
     fn gone_after(&self, after: Option<PlayerKey>, most: usize) -> Result<Vec<PlayerKey>, StoreError> {
         self.all(self.store.gone_after(after, most))
     }
-    fn row(&self, key: RowKey) -> Result<Option<WeekRow>, StoreError> {
+    fn row(&self, key: RowKey) -> Result<Option<PlayerRow>, StoreError> {
         self.one(self.store.row(key))
     }
-    fn rows(&self, window: WindowKey, server: ServerKey) -> Result<Vec<(PlayerKey, WeekRow)>, StoreError> {
+    fn rows(&self, window: WindowKey, server: ServerKey) -> Result<Vec<(PlayerKey, PlayerRow)>, StoreError> {
         self.all(self.store.rows(window, server))
     }
     fn rows_after(
@@ -79,7 +79,7 @@ impl Source for Counting<'_> {
         server: ServerKey,
         after: Option<PlayerKey>,
         most: usize,
-    ) -> Result<Vec<(PlayerKey, WeekRow)>, StoreError> {
+    ) -> Result<Vec<(PlayerKey, PlayerRow)>, StoreError> {
         self.all(self.store.rows_after(window, server, after, most))
     }
     fn player_window(&self, window: WindowKey, player: PlayerKey) -> Result<Option<PlayerWindow>, StoreError> {
@@ -114,17 +114,17 @@ impl Source for Counting<'_> {
     }
 }
 
-fn observe(hot: &mut Hot, server: u32, t_ms: i64, names: &[&str], points: i64) {
+fn observe(hot: &mut State, server: u32, t_ms: i64, names: &[&str], points: i64) {
     let url = format!("quake3://10.0.{}.{}:27960", server / 250, server % 250);
     scans::observe(hot, &url, scans::snapshot(t_ms, names.iter().map(|name| (*name, points))));
 }
 
 /// Somebody is on every server; Visor on three of them, Klesk on two, in a week that
 /// is closed and in the one that runs.
-fn town() -> (tempfile::TempDir, Hot) {
+fn town() -> (tempfile::TempDir, State) {
     let dir = tempfile::tempdir().unwrap();
     let store = StoreSettings { cache_bytes: 64 << 20, create: true };
-    let mut hot = Hot::open(dir.path(), store, EngineSettings::default()).unwrap();
+    let mut hot = State::open(dir.path(), store, EngineSettings::default()).unwrap();
     for week in 0..2 {
         for server in 0..SERVERS {
             let t_ms = FROM_MS + week * WEEK_MS + i64::from(server);
@@ -142,12 +142,13 @@ fn town() -> (tempfile::TempDir, Hot) {
 #[test]
 fn a_merge_and_a_forgetting_read_where_the_player_was() {
     let (_dir, mut hot) = town();
-    let key = |hot: &Hot, name| hot.store.player(GameKey(1), name).unwrap().expect("known").0;
+    let key = |hot: &State, name| hot.store.player(GameKey(1), name).unwrap().expect("known").0;
     let (visor, klesk) = (key(&hot, "Visor"), key(&hot, "Klesk"));
     assert_eq!((hot.store.servers_with_best(visor).unwrap().len(), hot.engine.status().players_known), (3, 3));
 
     let source = Counting { store: &hot.store, reads: Cell::new(0) };
-    let merged = hot.engine.merge_players(&source, "baseq3", &PlayerName::Key(klesk.0), &PlayerName::Key(visor.0));
+    let merged =
+        hot.engine.merge_players(&source, "baseq3", &PlayerSelector::Key(klesk.0), &PlayerSelector::Key(visor.0));
     let reads = source.reads.get();
     assert_eq!(merged.unwrap().rows, 4);
     hot.commit().unwrap();
@@ -159,7 +160,7 @@ fn a_merge_and_a_forgetting_read_where_the_player_was() {
     assert_eq!(hot.engine.status().players_known, 2);
 
     let source = Counting { store: &hot.store, reads: Cell::new(0) };
-    let visor_now = PlayerName::Key(visor.0);
+    let visor_now = PlayerSelector::Key(visor.0);
     let forgotten = hot.engine.forget_player(&source, "baseq3", &visor_now, FROM_MS + 2 * WEEK_MS);
     let reads = source.reads.get();
     assert_eq!(forgotten.unwrap().rows, 8);

@@ -10,20 +10,22 @@ mod scans;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use clqd::board::window::{Shape, WindowSpec, Windows};
-use clqd::engine::{CorrectError, EngineSettings, Event, Gone, Made, Outcome, Source, ViewError};
+use clqd::board::window::{Shape, WindowSpec, WindowTypes};
+use clqd::engine::{
+    CorrectionError, EngineSettings, Event, Outcome, RebuiltState, RemovedPlayer, StateReader, ViewError,
+};
 use clqd::fleet::rng::Rng;
 use clqd::limits::TAGS_MAX;
 use clqd::model::archive::WeekArchive;
 use clqd::model::calendar::{Calendar, label};
-use clqd::model::row::{Ranking, WeekRow};
+use clqd::model::row::{PlayerRow, Ranking};
 use clqd::model::view::Top;
-use clqd::model::view::board::{BoardName, BoardQuestion, BoardRow, PlayerName};
+use clqd::model::view::board::{BoardQuery, BoardRow, BoardSelector, PlayerSelector};
 use clqd::model::{
-    ArchiveJob, Completeness, NameHash, OutboxKey, Player, PlayerKey, ScopeName, ServerUrl, Snapshot, WeekKey,
-    WindowKey, WindowType,
+    ArchiveJob, Completeness, NameHash, OutboxKey, Player, PlayerKey, Scope, ServerUrl, Snapshot, WeekKey, WindowKey,
+    WindowType,
 };
-use clqd::state::Hot;
+use clqd::state::State;
 use clqd::store::{StoreError, StoreSettings};
 
 const FROM_MS: i64 = 1_763_942_400_000; // Monday 2025-11-24 00:00 UTC
@@ -32,12 +34,12 @@ const GAME: &str = "baseq3";
 const WINDOWS: [&str; 3] = ["week", "day", "all-time"];
 
 /// Rows with their positions, by server and name.
-type Exported = BTreeMap<(String, String), (WeekRow, [Option<u32>; 5])>;
+type Exported = BTreeMap<(String, String), (PlayerRow, [Option<u32>; 5])>;
 
 /// Three servers, scanned every two minutes; every twenty the map changes.
-struct Town {
+struct Fixture {
     dir: tempfile::TempDir,
-    hot: Option<Hot>,
+    hot: Option<State>,
     minute: i64,
     /// Who is on each server, with points a minute.
     lists: BTreeMap<&'static str, Vec<(&'static str, i64)>>,
@@ -48,7 +50,7 @@ struct Town {
 fn settings() -> EngineSettings {
     let spec = |kind, shape| WindowSpec { kind, shape, keep: 5 };
     let all_time = WindowSpec { kind: WindowType::ALL_TIME, shape: Shape::AllTime, keep: 0 };
-    let windows = Windows::new(Calendar::default(), [spec(WindowType::DAY, Shape::Day), all_time]).unwrap();
+    let windows = WindowTypes::new(Calendar::default(), [spec(WindowType::DAY, Shape::Day), all_time]).unwrap();
     EngineSettings { archive: true, windows, ..EngineSettings::default() }
 }
 
@@ -56,9 +58,9 @@ fn url(server: &str) -> ServerUrl {
     ServerUrl::parse(&format!("quake3://{server}:27960")).unwrap()
 }
 
-impl Town {
+impl Fixture {
     /// An hour has passed.
-    fn new() -> Town {
+    fn new() -> Fixture {
         let lists = BTreeMap::from([
             ("a", vec![("Visor", 3), ("Klesk", 2), ("^1Sarge", 1)]),
             ("b", vec![("Visor", 1), ("Bones", 4)]),
@@ -66,7 +68,7 @@ impl Town {
         ]);
         let tagged = BTreeSet::from(["a", "c"]);
         let dir = tempfile::tempdir().unwrap();
-        let mut town = Town { dir, hot: None, minute: 0, lists, greylisted: BTreeSet::new(), tagged };
+        let mut town = Fixture { dir, hot: None, minute: 0, lists, greylisted: BTreeSet::new(), tagged };
         town.open();
         for (server, tags) in [("a", vec!["ctf".to_owned()]), ("b", vec![]), ("c", vec!["ctf".to_owned()])] {
             town.hot().engine.add_server(url(server), tags, FROM_MS).unwrap();
@@ -77,7 +79,7 @@ impl Town {
 
     fn open(&mut self) {
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-        self.hot = Some(Hot::open(self.dir.path(), store, settings()).unwrap());
+        self.hot = Some(State::open(self.dir.path(), store, settings()).unwrap());
     }
 
     /// As after a crash: what is not committed is lost.
@@ -87,7 +89,7 @@ impl Town {
         self.open();
     }
 
-    fn hot(&mut self) -> &mut Hot {
+    fn hot(&mut self) -> &mut State {
         self.hot.as_mut().unwrap()
     }
 
@@ -152,9 +154,9 @@ impl Town {
         changed
     }
 
-    fn merge(&mut self, from: &str, into: &str) -> Result<(PlayerKey, PlayerKey), CorrectError<StoreError>> {
+    fn merge(&mut self, from: &str, into: &str) -> Result<(PlayerKey, PlayerKey), CorrectionError<StoreError>> {
         self.hot().commit().unwrap();
-        let Hot { engine, store } = self.hot();
+        let State { engine, store } = self.hot();
         let merged = engine.merge_players(store, GAME, &name(from), &name(into))?;
         self.hot().commit().unwrap();
         Ok((merged.from, merged.into))
@@ -163,7 +165,7 @@ impl Town {
     fn forget(&mut self, player: &str) -> PlayerKey {
         self.hot().commit().unwrap();
         let now_ms = self.now_ms();
-        let Hot { engine, store } = self.hot();
+        let State { engine, store } = self.hot();
         let forgotten = engine.forget_player(store, GAME, &name(player), now_ms).unwrap();
         self.hot().commit().unwrap();
         forgotten.player
@@ -174,14 +176,14 @@ impl Town {
     }
 
     fn top(&mut self, week: WeekKey, server: &str) -> Top {
-        let Hot { engine, store } = self.hot();
+        let State { engine, store } = self.hot();
         engine.top(store, &url(server), Ranking::Time, Some(&label(week)), 9).unwrap()
     }
 
     /// Rows of the running week as they are exported, by server and name.
     fn exported(&mut self) -> Exported {
         let label = label(self.week());
-        let Hot { engine, store } = self.hot();
+        let State { engine, store } = self.hot();
         let mut rows = BTreeMap::new();
         engine
             .export(store, &label, |url, _, name, row, positions| {
@@ -201,12 +203,12 @@ impl Town {
     /// Every place on every board: player, score, moment.
     fn boards(&mut self) -> BTreeMap<String, Vec<(u32, i64, i64)>> {
         let now = self.now_ms();
-        for window in Windows::at(&settings().windows, now) {
+        for window in WindowTypes::at(&settings().windows, now) {
             self.hot().commit_and_shelve(window).unwrap();
         }
         let kept = self.read_boards();
-        for window in Windows::at(&settings().windows, now) {
-            let Hot { engine, store } = self.hot();
+        for window in WindowTypes::at(&settings().windows, now) {
+            let State { engine, store } = self.hot();
             let made = clqd::state::build_boards(&engine.plan_boards(window), &store.reader()).unwrap();
             engine.shelve(made);
             while engine.refresh_boards(store, 3).unwrap() {}
@@ -219,10 +221,10 @@ impl Town {
     /// Players and scores on the board of a tag in the week, best first.
     fn tag_board(&mut self, tag: &str, ranking: Ranking) -> Result<Vec<(u32, i64)>, ViewError<StoreError>> {
         let week = label(self.week());
-        let scope = ScopeName::Tag(tag.to_owned());
-        let board = BoardName { scope, ranking, window: Some(week), time_ms: None };
-        let Hot { engine, store } = self.hot();
-        let answer = engine.ask_board(store, &board, &BoardQuestion::Top { count: 100 })?;
+        let scope = Scope::Tag(tag.to_owned());
+        let board = BoardSelector { scope, ranking, window: Some(week), time_ms: None };
+        let State { engine, store } = self.hot();
+        let answer = engine.ask_board(store, &board, &BoardQuery::Top { count: 100 })?;
         let places = answer.rows.into_iter().map(|row| match row {
             BoardRow::Place(place) => (place.player, place.at.raw),
             other => panic!("{other:?}"),
@@ -232,14 +234,14 @@ impl Town {
 
     fn read_boards(&mut self) -> BTreeMap<String, Vec<(u32, i64, i64)>> {
         let mut boards = BTreeMap::new();
-        let groups = [ScopeName::Game(GAME.to_owned()), ScopeName::Tag("ctf".to_owned())];
-        let scopes: Vec<ScopeName> =
-            ["a", "b", "c"].map(|s| ScopeName::Server(url(s))).into_iter().chain(groups).collect();
-        let Hot { engine, store } = self.hot();
+        let groups = [Scope::Game(GAME.to_owned()), Scope::Tag("ctf".to_owned())];
+        let scopes: Vec<Scope> = ["a", "b", "c"].map(|s| Scope::Server(url(s))).into_iter().chain(groups).collect();
+        let State { engine, store } = self.hot();
         for scope in &scopes {
             for (window, ranking) in WINDOWS.into_iter().flat_map(|w| Ranking::ALL.map(|r| (w, r))) {
-                let board = BoardName { scope: scope.clone(), ranking, window: Some(window.to_owned()), time_ms: None };
-                let answer = engine.ask_board(store, &board, &BoardQuestion::Top { count: 100 }).unwrap();
+                let board =
+                    BoardSelector { scope: scope.clone(), ranking, window: Some(window.to_owned()), time_ms: None };
+                let answer = engine.ask_board(store, &board, &BoardQuery::Top { count: 100 }).unwrap();
                 let places = answer.rows.into_iter().map(|row| match row {
                     BoardRow::Place(place) => (place.player, place.at.raw, place.at.reached_ms),
                     other => panic!("{other:?}"),
@@ -274,7 +276,7 @@ impl Town {
 
     /// Bits of all ratings, of servers and of groups, by player.
     fn ratings(&mut self) -> BTreeMap<(u32, String), (u64, u32)> {
-        let windows = Windows::at(&settings().windows, self.now_ms());
+        let windows = WindowTypes::at(&settings().windows, self.now_ms());
         let mut ratings = BTreeMap::new();
         for ((server, name), (row, _)) in self.exported() {
             let player = self.key(&name).unwrap().0;
@@ -303,7 +305,7 @@ impl Town {
             let now_ms = self.now_ms();
             self.hot().handle(Event::Tick { now_ms }).unwrap();
             self.hot().commit().unwrap();
-            let Hot { engine, store } = self.hot();
+            let State { engine, store } = self.hot();
             let jobs = engine.archive_jobs(store, None, None, 1_000, 100_000).unwrap();
             if jobs.is_empty() {
                 return all;
@@ -323,8 +325,8 @@ impl Town {
     }
 }
 
-fn name(name: &str) -> PlayerName {
-    PlayerName::Name(name.to_owned())
+fn name(name: &str) -> PlayerSelector {
+    PlayerSelector::Name(name.to_owned())
 }
 
 fn of_others<T: Clone>(of: &BTreeMap<(u32, String), T>, not: &[PlayerKey]) -> BTreeMap<(u32, String), T> {
@@ -338,7 +340,7 @@ fn of_others<T: Clone>(of: &BTreeMap<(u32, String), T>, not: &[PlayerKey]) -> BT
 
 #[test]
 fn a_greylisted_server_counts_nowhere_and_again_when_it_is_lifted() {
-    let mut town = Town::new();
+    let mut town = Fixture::new();
     let (before, ratings) = (town.boards(), town.ratings());
     assert!(before["tag:ctf week points"].len() == 5 && before["game:baseq3 week elo"].len() == 5);
     town.archived();
@@ -368,7 +370,7 @@ fn a_greylisted_server_counts_nowhere_and_again_when_it_is_lifted() {
 #[test]
 fn a_week_that_is_closed_stays_as_it_was_closed() {
     const WEEK: i64 = 7 * 24 * 60;
-    let mut town = Town::new();
+    let mut town = Fixture::new();
     let first = town.week();
     town.minute = WEEK;
     town.play(2); // and the first week is closed
@@ -376,7 +378,7 @@ fn a_week_that_is_closed_stays_as_it_was_closed() {
     assert!(closed.closed && closed.size == 3);
     town.greylist("c", Some("fake"));
     assert_eq!(town.top(first, "c"), closed);
-    let Hot { engine, store } = town.hot();
+    let State { engine, store } = town.hot();
     assert!(engine.archive_jobs(store, None, None, 1_000, 100_000).unwrap().iter().any(|(_, job)| {
         matches!(job, Some(ArchiveJob::Week(job)) if job.week == first && job.rows.len() == 3 && job.closed)
     }));
@@ -395,7 +397,7 @@ fn a_week_that_is_closed_stays_as_it_was_closed() {
     let best = town.hot().store.best(clqd::model::ServerKey(3), alt).unwrap().unwrap();
     assert!(best.three().iter().flatten().all(|(_, week)| *week == first));
     for week in [first, second] {
-        let Hot { engine, store } = town.hot();
+        let State { engine, store } = town.hot();
         let made = clqd::state::build_boards(&engine.plan_boards(WindowKey::from(week)), &store.reader()).unwrap();
         assert_eq!(made.players(), if week == first { 5 } else { 4 }, "{week}");
     }
@@ -403,7 +405,7 @@ fn a_week_that_is_closed_stays_as_it_was_closed() {
 
 #[test]
 fn tags_come_and_go_with_their_boards_while_ratings_stay() {
-    let mut town = Town::new();
+    let mut town = Fixture::new();
     let (before, ratings) = (town.boards(), town.ratings());
     assert!(!town.tag("c", &["ctf"], &["other"]), "nothing to change");
     assert!(town.tag("c", &[], &["ctf"]));
@@ -423,7 +425,7 @@ fn tags_come_and_go_with_their_boards_while_ratings_stay() {
 
 #[test]
 fn two_names_become_one_person() {
-    let mut town = Town::new();
+    let mut town = Fixture::new();
     let (ratings, rows) = (town.ratings(), town.exported());
     town.archived();
     let (klesk, visor) = town.merge("Klesk", "Visor").unwrap();
@@ -432,7 +434,7 @@ fn two_names_become_one_person() {
         let boards = town.boards();
         assert!(boards.values().flatten().all(|place| place.0 != klesk.0));
         let merged = town.exported();
-        let row = |rows: &BTreeMap<_, (WeekRow, _)>, server: &str, name: &str| {
+        let row = |rows: &BTreeMap<_, (PlayerRow, _)>, server: &str, name: &str| {
             rows.get(&(server.to_owned(), name.to_owned())).map(|(row, _)| row.clone())
         };
         let (mine, theirs) = (row(&rows, "a", "Visor").unwrap(), row(&rows, "a", "Klesk").unwrap());
@@ -444,7 +446,7 @@ fn two_names_become_one_person() {
         assert_eq!((town.key("Klesk"), town.key("Visor")), (Some(visor), Some(visor)));
         town.reopen();
     }
-    assert_eq!(town.hot().store.gone(klesk).unwrap(), Some(Gone { into: Some(visor) }));
+    assert_eq!(town.hot().store.gone(klesk).unwrap(), Some(RemovedPlayer { into: Some(visor) }));
     let jobs = town.archived();
     assert_eq!(jobs[&OutboxKey::Player(klesk)], ArchiveJob::PlayerGone { key: klesk, into: Some(visor) });
     assert_eq!(town.archived_week(&jobs, "c").rows.iter().filter(|row| row.player == visor).count(), 1);
@@ -457,7 +459,7 @@ fn two_names_become_one_person() {
     let row = &after[&("a".to_owned(), "Visor".to_owned())].0;
     assert_eq!(row.starts, 2, "nobody entered");
     assert_eq!(row.measured_ms, 2 * 58 * MINUTE_MS as u64 + 60 * MINUTE_MS as u64);
-    let Hot { engine, store } = town.hot();
+    let State { engine, store } = town.hot();
     let list = engine.server_detail(store, &url("a")).unwrap().list;
     let keys: Vec<_> = list.iter().map(|entry| (entry.name.as_str(), entry.player)).collect();
     assert_eq!(keys[..2], [("Visor", Some(visor.0)), ("Klesk", None)]);
@@ -470,7 +472,7 @@ fn two_names_become_one_person() {
     town.play(2);
     town.lists.insert("b", vec![("Klesk", 1), ("Visor", 9), ("Bones", 4)]);
     town.play(2);
-    let Hot { engine, store } = town.hot();
+    let State { engine, store } = town.hot();
     let list = engine.server_detail(store, &url("b")).unwrap().list;
     assert_eq!([list[0].player, list[1].player], [Some(visor.0), None]);
     town.boards();
@@ -499,8 +501,8 @@ fn two_names_become_one_person() {
 
 #[test]
 fn the_rating_of_more_rounds_stays() {
-    let mut town = Town::new();
-    let rounds = |town: &mut Town, name: &str| town.exported()[&("c".to_owned(), name.to_owned())].0.elo_rounds;
+    let mut town = Fixture::new();
+    let rounds = |town: &mut Fixture, name: &str| town.exported()[&("c".to_owned(), name.to_owned())].0.elo_rounds;
     town.lists.insert("c", vec![("Klesk", 5), ("New", 7), ("Bones", 2)]);
     town.play(90);
     assert!(rounds(&mut town, "New") != rounds(&mut town, "Alt"));
@@ -514,7 +516,7 @@ fn the_rating_of_more_rounds_stays() {
 
 #[test]
 fn what_cannot_be_merged() {
-    let mut town = Town::new();
+    let mut town = Fixture::new();
     let visor = town.key("Visor").unwrap();
     for (from, into, told) in [
         ("Visor", "Visor", "both are player"),
@@ -524,26 +526,26 @@ fn what_cannot_be_merged() {
         let error = town.merge(from, into).unwrap_err().to_string();
         assert!(error.contains(told), "{error}");
     }
-    let Hot { engine, store } = town.hot();
+    let State { engine, store } = town.hot();
     let error = engine.merge_players(store, "baseq4", &name("a"), &name("b")).unwrap_err().to_string();
     assert!(error.contains("did you mean \"baseq3\""), "{error}");
-    let error = engine.merge_players(store, GAME, &PlayerName::Key(77), &name("Visor")).unwrap_err().to_string();
+    let error = engine.merge_players(store, GAME, &PlayerSelector::Key(77), &name("Visor")).unwrap_err().to_string();
     assert!(error.contains("77"), "{error}");
     assert!(!town.hot().engine.has_changes());
-    let Hot { engine, store } = town.hot();
-    let merged = engine.merge_players(store, GAME, &PlayerName::Key(visor.0), &name("Bones")).unwrap();
+    let State { engine, store } = town.hot();
+    let merged = engine.merge_players(store, GAME, &PlayerSelector::Key(visor.0), &name("Bones")).unwrap();
     assert_eq!(merged.from, visor);
 }
 
 #[test]
 fn a_merge_reaches_into_closed_weeks_that_are_kept() {
-    let mut town = Town::new();
+    let mut town = Fixture::new();
     let closed = town.week();
     town.minute = 7 * 24 * 60;
     town.play(2);
     town.archived();
     let (server, ranking) = (clqd::model::ServerKey(1), 0);
-    let best = |town: &mut Town, player| town.hot().store.best(server, player).unwrap();
+    let best = |town: &mut Fixture, player| town.hot().store.best(server, player).unwrap();
     let (klesk, visor) = (town.key("Klesk").unwrap(), town.key("Visor").unwrap());
     let of_klesk = best(&mut town, klesk).unwrap().three()[ranking][0];
     let of_visor = best(&mut town, visor).unwrap().three()[ranking][0];
@@ -566,7 +568,7 @@ fn any_row_of_corrections() {
     const NAMES: [&str; 6] = ["Visor", "Klesk", "^1Sarge", "Bones", "Alt", "New"];
     for seed in 1..=6 {
         let mut rng = Rng::new(&[seed]);
-        let mut town = Town::new();
+        let mut town = Fixture::new();
         let mut told = town.archived();
         for step in 0..14 {
             let server = ["a", "b", "c"][rng.below(3)];
@@ -621,7 +623,7 @@ fn any_row_of_corrections() {
 
 #[test]
 fn a_tag_that_is_dropped_is_gone_and_leaves_the_others() {
-    let mut town = Town::new();
+    let mut town = Fixture::new();
     assert!(town.tag("a", &["duel"], &[]) && town.tag("b", &["duel"], &[]));
     town.play(60);
     let (boards, ratings) = (town.boards(), town.ratings());
@@ -631,13 +633,13 @@ fn a_tag_that_is_dropped_is_gone_and_leaves_the_others() {
     town.archived();
     // Boards that are being made meanwhile do not bring it back.
     let week = WindowKey::from(town.week());
-    let Hot { engine, store } = town.hot();
+    let State { engine, store } = town.hot();
     let made = clqd::state::build_boards(&engine.plan_boards(week), &store.reader()).unwrap();
     assert_eq!(engine.drop_tag("duel"), Ok(2));
     town.hot().commit().unwrap();
     town.hot().engine.shelve(made);
 
-    let gone = |town: &mut Town| {
+    let gone = |town: &mut Fixture| {
         assert_eq!(town.boards(), boards);
         assert_eq!(town.ratings(), ratings);
         let asked = town.tag_board("duel", Ranking::Points).unwrap_err();
@@ -671,7 +673,7 @@ fn a_tag_of_many_servers_is_dropped_in_steps() {
     let open = || {
         std::thread::sleep(Duration::from_millis(200)); // sled lets its lock go a little late
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-        Hot::open(dir.path(), store, EngineSettings { week_steps_per_tick: 60, ..settings() }).unwrap()
+        State::open(dir.path(), store, EngineSettings { week_steps_per_tick: 60, ..settings() }).unwrap()
     };
     let mut hot = open();
     let urls: Vec<ServerUrl> = (0..SERVERS).map(|n| url(&format!("10.0.{}.{}", n / 100, n % 100))).collect();
@@ -679,7 +681,7 @@ fn a_tag_of_many_servers_is_dropped_in_steps() {
         let tags = if n % 2 == 0 { ["all", "even"].as_slice() } else { &["all"] };
         hot.engine.add_server(url.clone(), tags.iter().map(|&tag| tag.to_owned()).collect(), FROM_MS).unwrap();
     }
-    let empty = |hot: &mut Hot| {
+    let empty = |hot: &mut State| {
         let jobs = hot.engine.archive_jobs(&hot.store, None, None, 10_000, 10_000).unwrap();
         hot.engine.archived(&jobs.iter().map(|(entry, _)| *entry).collect::<Vec<_>>());
         hot.commit().unwrap();
@@ -687,7 +689,7 @@ fn a_tag_of_many_servers_is_dropped_in_steps() {
     };
     hot.commit().unwrap();
     empty(&mut hot);
-    let tags_of = |hot: &Hot, n: usize| hot.engine.servers().nth(n).unwrap().tags;
+    let tags_of = |hot: &State, n: usize| hot.engine.servers().nth(n).unwrap().tags;
     let want = |n: usize| if n.is_multiple_of(2) { vec!["even".to_owned()] } else { vec![] };
 
     assert_eq!(hot.engine.drop_tag("all"), Ok(SERVERS));
@@ -755,7 +757,7 @@ fn a_tag_of_many_servers_is_dropped_in_steps() {
 #[test]
 fn windows_made_anew_bring_back_no_rating_of_a_tag_that_was_dropped_meanwhile() {
     for (dropped, rated) in [(false, 5), (true, 0)] {
-        let (mut town, mut made) = (Town::new(), Town::new());
+        let (mut town, mut made) = (Fixture::new(), Fixture::new());
         town.hot().engine.reload(EngineSettings { archive: true, ..EngineSettings::default() });
         town.hot().engine.reload(settings());
         town.hot().engine.begin_rebuild(i64::MIN);
@@ -766,10 +768,10 @@ fn windows_made_anew_bring_back_no_rating_of_a_tag_that_was_dropped_meanwhile() 
             town.hot().engine.drop_tag("ctf").unwrap();
             town.tag("a", &["ctf"], &[]);
         }
-        let Hot { engine, store } = town.hot();
+        let State { engine, store } = town.hot();
         let from = made.hot();
         let mut taking = engine.begin_take_over(store, &from.engine).expect("all is swept out");
-        let windows = Made { engine: &from.engine, source: &from.store, reader: &from.store.reader() };
+        let windows = RebuiltState { engine: &from.engine, source: &from.store, reader: &from.store.reader() };
         while engine.bring_some(&mut taking, store, &windows, 3).unwrap() {}
         engine.see_changed(&mut taking, &from.engine);
         while engine.bring_some(&mut taking, store, &windows, 3).unwrap() {}
@@ -786,7 +788,7 @@ fn windows_made_anew_bring_back_no_rating_of_a_tag_that_was_dropped_meanwhile() 
 
 #[test]
 fn a_server_has_so_many_tags_and_no_more() {
-    let mut town = Town::new();
+    let mut town = Fixture::new();
     let tags = |n: usize| (0..n).map(|n| format!("tag{n}")).collect::<Vec<_>>();
     // It has one already, and one that goes makes room.
     let engine = &mut town.hot().engine;
@@ -806,14 +808,14 @@ fn a_server_has_so_many_tags_and_no_more() {
 
 #[test]
 fn who_is_forgotten_is_gone_and_does_not_come_back() {
-    let mut town = Town::new();
+    let mut town = Fixture::new();
     town.merge("Klesk", "Visor").unwrap();
     let ratings = town.ratings();
     town.archived();
     assert!(town.stored("Visor") && town.stored("Klesk"));
     let visor = town.forget("Klesk");
     let hashes = BTreeSet::from(["Visor", "Klesk"].map(|name| NameHash::of(GAME, name)));
-    let never = |town: &mut Town| {
+    let never = |town: &mut Fixture| {
         assert_eq!(town.hot().engine.forgotten().into_iter().map(|(hash, _)| hash).collect::<BTreeSet<_>>(), hashes);
         assert_eq!([town.key("Visor"), town.key("Klesk")], [None; 2]);
         assert!(town.boards().values().flatten().all(|place| place.0 != visor.0));
@@ -832,7 +834,7 @@ fn who_is_forgotten_is_gone_and_does_not_come_back() {
     town.lists.insert("c", vec![("^3Kle^4sk", 5), ("Alt", 7), ("Visor", 2), ("Visor", 3)]);
     town.play(60);
     never(&mut town);
-    let Hot { engine, store } = town.hot();
+    let State { engine, store } = town.hot();
     let list = engine.server_detail(store, &url("a")).unwrap().list;
     let shown: Vec<_> = list.iter().map(|it| (it.name.as_str(), it.display.as_str(), it.player.is_some())).collect();
     assert_eq!(shown, [("", "", false), ("", "", false), ("Sarge", "^1Sarge", true)]);
@@ -842,7 +844,7 @@ fn who_is_forgotten_is_gone_and_does_not_come_back() {
     assert_eq!(town.hot().engine.status().players_known, known);
 
     // Remembered, he begins anew.
-    let Hot { engine, .. } = town.hot();
+    let State { engine, .. } = town.hot();
     engine.remember_name::<StoreError>(NameHash::of(GAME, "Visor")).unwrap();
     assert!(engine.remember_name::<StoreError>(NameHash::of(GAME, "Nobody")).is_err());
     town.hot().commit().unwrap();
@@ -858,7 +860,7 @@ fn who_is_forgotten_is_gone_and_does_not_come_back() {
 fn others_are_rated_as_if_the_forgotten_one_had_a_name_that_nobody_is_known_by() {
     let mut played = Vec::new();
     for (bearer, forget) in [("Bones", true), ("UnnamedPlayer", false)] {
-        let mut town = Town::new();
+        let mut town = Fixture::new();
         if forget {
             town.forget("Bones");
         }
@@ -875,7 +877,7 @@ fn others_are_rated_as_if_the_forgotten_one_had_a_name_that_nobody_is_known_by()
 
 #[test]
 fn a_recorder_is_told_which_names_to_leave_out() {
-    let mut town = Town::new();
+    let mut town = Fixture::new();
     town.forget("Visor");
     let player = |name: &str, bot| Player {
         name: name.into(),

@@ -7,9 +7,9 @@ use std::path::Path;
 
 use clqd::engine::{EngineSettings, Event, Outcome};
 use clqd::model::commit::WeekPhase;
-use clqd::model::view::board::PlayerName;
+use clqd::model::view::board::PlayerSelector;
 use clqd::model::{ArchiveJob, Completeness, OutboxKey, Player, PlayerKey, ServerKey, ServerUrl, Snapshot};
-use clqd::state::Hot;
+use clqd::state::State;
 use clqd::store::StoreSettings;
 
 const MONDAY_MS: i64 = 1_764_547_200_000; // 2025-12-01 00:00 UTC
@@ -21,8 +21,8 @@ fn settings() -> EngineSettings {
     EngineSettings { archive: true, week_steps_per_tick: STEPS, ..EngineSettings::default() }
 }
 
-fn open(dir: &Path) -> Hot {
-    Hot::open(dir, StoreSettings { cache_bytes: 16 << 20, create: true }, settings()).unwrap()
+fn open(dir: &Path) -> State {
+    State::open(dir, StoreSettings { cache_bytes: 16 << 20, create: true }, settings()).unwrap()
 }
 
 fn url() -> ServerUrl {
@@ -30,7 +30,7 @@ fn url() -> ServerUrl {
 }
 
 /// Ten rounds; the points of everybody differ from round to round.
-fn play(hot: &mut Hot) {
+fn play(hot: &mut State) {
     for minute in (0..200).step_by(2) {
         let player = |n: i64| Player {
             name: format!("p{n}").into(),
@@ -56,7 +56,7 @@ fn play(hot: &mut Hot) {
     hot.commit().unwrap();
 }
 
-fn tick(hot: &mut Hot) {
+fn tick(hot: &mut State) {
     hot.handle(Event::Tick { now_ms: OVER_MS }).unwrap();
     hot.commit().unwrap();
 }
@@ -64,7 +64,7 @@ fn tick(hot: &mut Hot) {
 /// What is archived of weeks and servers, and the best positions of everybody.
 type Outcomes = (BTreeMap<OutboxKey, ArchiveJob>, Vec<Option<[Vec<(u32, clqd::model::WeekKey)>; 3]>>);
 
-fn finished(hot: &mut Hot) -> Outcomes {
+fn finished(hot: &mut State) -> Outcomes {
     tick(hot);
     while hot.engine.has_week_to_close() {
         tick(hot);
@@ -73,7 +73,7 @@ fn finished(hot: &mut Hot) -> Outcomes {
     (archived(hot), best)
 }
 
-fn archived(hot: &Hot) -> BTreeMap<OutboxKey, ArchiveJob> {
+fn archived(hot: &State) -> BTreeMap<OutboxKey, ArchiveJob> {
     let jobs = hot.engine.archive_jobs(&hot.store, None, None, usize::MAX, usize::MAX).unwrap();
     let jobs = jobs.into_iter().filter_map(|(entry, job)| Some((entry.key, job?)));
     jobs.filter(|(key, _)| matches!(key, OutboxKey::Week { .. } | OutboxKey::Server(_))).collect()
@@ -83,9 +83,9 @@ trait Best {
     fn store_best(&self, player: u32) -> Option<[Vec<(u32, clqd::model::WeekKey)>; 3]>;
 }
 
-impl Best for Hot {
+impl Best for State {
     fn store_best(&self, player: u32) -> Option<[Vec<(u32, clqd::model::WeekKey)>; 3]> {
-        use clqd::engine::Source;
+        use clqd::engine::StateReader;
         let best = self.store.best(ServerKey(1), PlayerKey(player)).unwrap();
         // A record without positions says the same as none.
         best.map(|best| best.three()).filter(|three| three.iter().any(|list| !list.is_empty()))
@@ -93,7 +93,7 @@ impl Best for Hot {
 }
 
 /// Compares a correction in the middle of the closing with the same before it.
-fn before_and_within(correct: impl Fn(&mut Hot)) {
+fn before_and_within(correct: impl Fn(&mut State)) {
     let dir = tempfile::tempdir().unwrap();
     let mut hot = open(dir.path());
     play(&mut hot);
@@ -121,8 +121,8 @@ fn before_and_within(correct: impl Fn(&mut Hot)) {
     assert!(within > 15, "{within} ticks close the server");
 }
 
-fn name(n: i64) -> PlayerName {
-    PlayerName::Name(format!("p{n}"))
+fn name(n: i64) -> PlayerSelector {
+    PlayerSelector::Name(format!("p{n}"))
 }
 
 #[test]

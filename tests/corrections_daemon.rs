@@ -16,10 +16,10 @@ use std::time::Duration;
 
 use clqd::board::window;
 use clqd::config::Config;
-use clqd::model::view::board::{BoardName, BoardQuestion, BoardRow};
-use clqd::model::{NameHash, Ranking, ScopeName, ServerUrl};
-use clqd::state::Hot;
-use common::{Place, eventually, until};
+use clqd::model::view::board::{BoardQuery, BoardRow, BoardSelector};
+use clqd::model::{NameHash, Ranking, Scope, ServerUrl};
+use clqd::state::State;
+use common::{Sandbox, eventually, until};
 use db::Database;
 use serde_json::Value;
 
@@ -74,13 +74,13 @@ impl Drop for Server {
 }
 
 /// Names on a board of a server, with their times.
-fn times(place: &Place, server: &Server) -> BTreeMap<String, u64> {
+fn times(place: &Sandbox, server: &Server) -> BTreeMap<String, u64> {
     let top = place.json(["top", "--server", &server.url, "--ranking", "time", "-n", "100"]);
     let rows = top[0]["rows"].as_array().unwrap().iter();
     rows.map(|row| (row["name"].as_str().unwrap().to_owned(), row["score"].as_f64().unwrap() as u64)).collect()
 }
 
-fn rounds(place: &Place, name: &str) -> u64 {
+fn rounds(place: &Sandbox, name: &str) -> u64 {
     let players = place.run(["--json", "player", name]);
     let players: Vec<Value> = common::rows(&players.out);
     let players = players.iter().filter(|row| row["kind"] == "player");
@@ -88,26 +88,26 @@ fn rounds(place: &Place, name: &str) -> u64 {
 }
 
 /// Opens the state of a daemon that has stopped.
-fn open(place: &Place) -> Hot {
+fn open(place: &Sandbox) -> State {
     let config = Config::load(&place.config()).unwrap();
-    eventually("sled lets its lock go", || Hot::of_config(&config, &place.state(), false).ok())
+    eventually("sled lets its lock go", || State::of_config(&config, &place.state(), false).ok())
 }
 
-fn is_stored(hot: &Hot, name: &str) -> bool {
+fn is_stored(hot: &State, name: &str) -> bool {
     hot.store.holds_bytes(name.as_bytes()).unwrap()
 }
 
 /// Who is on the boards of every scope by time, in the running week.
-fn standing(hot: &mut Hot, servers: &[&Server]) -> BTreeMap<String, Vec<String>> {
+fn standing(hot: &mut State, servers: &[&Server]) -> BTreeMap<String, Vec<String>> {
     let week = hot.engine.windows_running().into_iter().find(|window| window.week().is_some()).unwrap();
     hot.commit_and_shelve(week).unwrap();
-    let scopes = servers.iter().map(|it| ScopeName::Server(ServerUrl::parse(&it.url).unwrap()));
-    let groups = [ScopeName::Game("baseq3".to_owned()), ScopeName::Tag("ctf".to_owned())];
+    let scopes = servers.iter().map(|it| Scope::Server(ServerUrl::parse(&it.url).unwrap()));
+    let groups = [Scope::Game("baseq3".to_owned()), Scope::Tag("ctf".to_owned())];
     let mut standing = BTreeMap::new();
     for scope in scopes.chain(groups) {
         let shown = scope.to_string();
-        let board = BoardName { scope, ranking: Ranking::Time, window: Some(window::label(week)), time_ms: None };
-        let answer = hot.engine.ask_board(&hot.store, &board, &BoardQuestion::Top { count: 100 }).unwrap();
+        let board = BoardSelector { scope, ranking: Ranking::Time, window: Some(window::label(week)), time_ms: None };
+        let answer = hot.engine.ask_board(&hot.store, &board, &BoardQuery::Top { count: 100 }).unwrap();
         let mut names: Vec<String> = answer
             .rows
             .into_iter()
@@ -129,7 +129,7 @@ fn corrections_hold_in_state_and_archive_and_after_crashes() {
     let value = |sql: &str| runtime.block_on(database.value(sql));
     let one = Server::start(&["Visor", "^1Klesk", "Sarge", "Bones"]);
     let two = Server::start(&["Visor", "Bones", "Doom", "Hunter"]);
-    let place = Place::new("");
+    let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
     place.configure(&format!(
         "record = {record:?}\n[archive]\nurl = {:?}\ninterval_s = 2\ndrain_s_max = 60",

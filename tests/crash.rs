@@ -35,17 +35,17 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use clqd::api::protocol::{Filter, ScanResult, Which};
+use clqd::api::protocol::{RescanSelector, ScanResult, ServerFilter};
 use clqd::control::{Client, ClientError, Request, Row};
 use clqd::engine::Outcome;
 use clqd::fleet::rng::Rng;
-use clqd::fleet::{Fleet, History, Shares, World, world};
+use clqd::fleet::{FaultShares, Fleet, SimulatedHistory, World, world};
 use clqd::model::ServerUrl;
 use clqd::model::calendar::{Calendar, label};
 use clqd::model::row::Ranking;
 use clqd::model::view::PlayerWeekView;
 use clqd::scan_log;
-use common::{Place, ask, eventually, fleet, nobody, rows, scan_logs};
+use common::{Sandbox, ask, eventually, fleet, nobody, rows, scan_logs};
 use db::Database;
 use nix::sys::signal::{Signal, kill};
 use serde_json::Value;
@@ -77,10 +77,10 @@ fn killed_at_random_moments() {
     let database = runtime.block_on(Database::new());
     let mut rng = Rng::new(&[seed, 1]);
     // Servers are added all along: a few in each life.
-    let faults: Shares =
+    let faults: FaultShares =
         "silent=0.05,slow=0.1,lossy=0.1,duplicating=0.05,spoofed=0.05,malformed=0.05,partial=0.15".parse().unwrap();
     let fleet = fleet((12 + crashes / 4) as u32, seed, 60.0, faults);
-    let place = Place::new("");
+    let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
     place.configure(&format!(
         "record = {record:?}\n[archive]\nurl = {:?}\ninterval_s = 10\ndrain_s_max = 300\n\
@@ -111,7 +111,7 @@ fn killed_at_random_moments() {
         daemon.wait_until_it_answers();
         let mut client = daemon.client().expect("it answers");
         observer.check(&mut client, &format!("life {life} of seed {seed}"));
-        let when = When::choose(&mut rng);
+        let when = KillMoment::choose(&mut rng);
         *moments.entry(when.name()).or_insert(0) += 1;
         let (pid, log, state, socket) = (daemon.pid(), record.clone(), place.state(), place.socket());
         let killer = std::thread::spawn(move || {
@@ -154,7 +154,7 @@ fn killed_at_random_moments() {
 }
 
 /// When the daemon is killed, once it answers.
-enum When {
+enum KillMoment {
     /// At any moment.
     After(Duration),
     /// Early, when the archive's first pass is under way.
@@ -168,32 +168,32 @@ enum When {
     Compacting(Duration),
 }
 
-impl When {
-    fn choose(rng: &mut Rng) -> When {
+impl KillMoment {
+    fn choose(rng: &mut Rng) -> KillMoment {
         let mut within = |ms| Duration::from_millis(rng.below(ms) as u64);
         let (any, early, then, short) = (within(2_500), within(150), within(1_000), within(30));
         match rng.below(12) {
-            0 | 1 => When::Early(early),
-            2..5 => When::BetweenLogAndCommit(then),
-            5 => When::Trimmed,
-            6 | 7 => When::Compacting(short),
-            _ => When::After(any),
+            0 | 1 => KillMoment::Early(early),
+            2..5 => KillMoment::BetweenLogAndCommit(then),
+            5 => KillMoment::Trimmed,
+            6 | 7 => KillMoment::Compacting(short),
+            _ => KillMoment::After(any),
         }
     }
 
     fn name(&self) -> &'static str {
         match self {
-            When::After(_) => "any time",
-            When::Early(_) => "early",
-            When::BetweenLogAndCommit(_) => "between log and commit",
-            When::Trimmed => "after a trim",
-            When::Compacting(_) => "while the state is compacted",
+            KillMoment::After(_) => "any time",
+            KillMoment::Early(_) => "early",
+            KillMoment::BetweenLogAndCommit(_) => "between log and commit",
+            KillMoment::Trimmed => "after a trim",
+            KillMoment::Compacting(_) => "while the state is compacted",
         }
     }
 
     fn wait(&self, log: &Path, state: &Path, socket: &Path) {
         match self {
-            When::Compacting(wait) => {
+            KillMoment::Compacting(wait) => {
                 let databases = || {
                     let names = std::fs::read_dir(state).expect("the state directory");
                     let other = names.filter(|name| name.as_ref().is_ok_and(|name| name.path().join("db").exists()));
@@ -206,8 +206,8 @@ impl When {
                 }
                 std::thread::sleep(*wait);
             }
-            When::After(wait) | When::Early(wait) => std::thread::sleep(*wait),
-            When::BetweenLogAndCommit(wait) => {
+            KillMoment::After(wait) | KillMoment::Early(wait) => std::thread::sleep(*wait),
+            KillMoment::BetweenLogAndCommit(wait) => {
                 std::thread::sleep(*wait);
                 let len = || std::fs::metadata(log).map_or(0, |file| file.len());
                 let (before, began) = (len(), Instant::now());
@@ -216,7 +216,7 @@ impl When {
                     std::hint::spin_loop();
                 }
             }
-            When::Trimmed => {
+            KillMoment::Trimmed => {
                 let mut client = Client::connect(socket).expect("it answers");
                 let mut outbox = || match ask(&mut client, &Request::Status {}).expect("it answers").as_slice() {
                     [Row::Status(status)] => status.outbox_entries,
@@ -291,7 +291,7 @@ impl Observer {
 
     /// Everything that was told still holds.
     fn check(&mut self, client: &mut Client, when: &str) {
-        let list = Request::ServersList { filter: Filter::default() };
+        let list = Request::ServersList { filter: ServerFilter::default() };
         let mut listed = BTreeMap::new();
         let mut keys = BTreeSet::new();
         for row in ask(client, &list).expect("a list") {
@@ -418,7 +418,7 @@ impl Observer {
     }
 
     fn rescan(&mut self, client: &mut Client, server: &str) -> Result<(), ClientError> {
-        for row in ask(client, &Request::Rescan { servers: Which::Url(ServerUrl::parse(server).unwrap()) })? {
+        for row in ask(client, &Request::Rescan { servers: RescanSelector::Url(ServerUrl::parse(server).unwrap()) })? {
             let Row::Scan(scan) = row else { panic!("{row:?}") };
             let told = self.servers.get_mut(server).expect("known");
             // A fault of our own is a miss that is not counted.
@@ -502,7 +502,7 @@ fn killed_while_a_week_is_closed() {
     say!("seed {seed}");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let place_with = |database: &Database| {
-        let place = Place::new("");
+        let place = Sandbox::new("");
         // The log is the past of servers that are not there: they are not asked.
         place.configure_scan(
             "opt_out = [\"127.0.0.0/8\"]",
@@ -559,7 +559,7 @@ fn killed_while_a_week_is_closed() {
     say!("{kills} kills until the week was closed; seen on the way: {seen:?}");
     assert!(kills >= 2, "it was interrupted");
 
-    let ranks = |place: &Place| {
+    let ranks = |place: &Sandbox| {
         let of = |row: &Value| (row["url"].to_string(), row["rank"].as_u64());
         place.list(&[]).iter().map(of).collect::<Vec<_>>()
     };
@@ -600,11 +600,11 @@ fn write_past(log: &Path, servers: u32, seed: u64) -> [String; 2] {
     let this = calendar.week(clqd::clock::system_ms());
     let ends_ms = [1, 0].map(|back| calendar.week_start_ms(clqd::model::WeekKey(this.0 - back)));
     let start_ms = ends_ms[0] - 3_600_000;
-    let settings = world::Settings { servers, seed, start_ms, activity: 3.0, truth: false, ..Default::default() };
+    let settings = world::WorldSettings { servers, seed, start_ms, activity: 3.0, truth: false, ..Default::default() };
     let mut world = World::new(settings);
     let mut text = Vec::new();
     for (end_ms, hours) in ends_ms.into_iter().zip([1, 2]) {
-        for (_, server, snapshot) in History::new(&mut world, end_ms - hours * 3_600_000, end_ms) {
+        for (_, server, snapshot) in SimulatedHistory::new(&mut world, end_ms - hours * 3_600_000, end_ms) {
             let url = format!("quake3://{}:1", clqd::fleet::address::address(server));
             scan_log::write(&mut text, &ServerUrl::parse(&url).unwrap(), &Outcome::Snapshot(snapshot));
         }
@@ -622,7 +622,7 @@ fn phase(status: &Value, week: &str) -> Option<String> {
 // The end ----------------------------------------------------------------
 
 /// Labels of the weeks that the state holds.
-fn weeks(place: &Place) -> Vec<String> {
+fn weeks(place: &Sandbox) -> Vec<String> {
     let status = place.json(["status"]);
     let weeks = status[0]["engine"]["weeks"].as_array().expect("weeks").iter();
     weeks.map(|week| week["week"].as_str().expect("a label").to_owned()).collect()
@@ -630,7 +630,7 @@ fn weeks(place: &Place) -> Vec<String> {
 
 /// Holds MySQL against the state of a daemon that has stopped. Returns the
 /// number of rows of players.
-async fn archive_is_the_state(place: &Place, database: &Database) -> usize {
+async fn archive_is_the_state(place: &Sandbox, database: &Database) -> usize {
     assert_eq!(place.json(["status"])[0]["outbox_entries"], 0, "nothing waits");
     let mut want = Vec::new();
     for week in weeks(place) {
@@ -720,7 +720,7 @@ fn exact(line: &str, field: &str) -> String {
 }
 
 /// Returns the lines of the log.
-fn replays_to_the_same(place: &Place, record: &Path) -> usize {
+fn replays_to_the_same(place: &Sandbox, record: &Path) -> usize {
     let fresh = place.path("replayed");
     let logs = scan_logs(record);
     let mut args = vec!["replay".into(), "--state".into(), fresh.clone().into_os_string()];

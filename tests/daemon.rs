@@ -14,8 +14,8 @@ use std::os::unix::net::UnixDatagram;
 use std::process::Stdio;
 use std::time::Duration;
 
-use clqd::fleet::{Fleet, Shares};
-use common::{Daemon, Place, eventually, fleet, nobody, rows, scan_logs, silent, until};
+use clqd::fleet::{FaultShares, Fleet};
+use common::{Daemon, Sandbox, eventually, fleet, nobody, rows, scan_logs, silent, until};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ fn url(server: &Value) -> &str {
 }
 
 /// A daemon that has seen all servers of a fleet.
-fn watching(place: &Place, fleet: &Fleet) -> Daemon {
+fn watching(place: &Sandbox, fleet: &Fleet) -> Daemon {
     let daemon = place.start();
     place.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
     until("every server is seen", || {
@@ -34,7 +34,7 @@ fn watching(place: &Place, fleet: &Fleet) -> Daemon {
 }
 
 /// A server with people on its boards.
-fn busiest(place: &Place) -> String {
+fn busiest(place: &Sandbox) -> String {
     eventually("somebody has points, clq2 and a rating", || {
         let servers = place.list(&[]);
         servers.iter().map(url).map(str::to_owned).find(|url| {
@@ -47,7 +47,7 @@ fn busiest(place: &Place) -> String {
 }
 
 /// Labels of the weeks that a state directory holds; no daemon may run.
-fn weeks(place: &Place) -> Vec<String> {
+fn weeks(place: &Sandbox) -> Vec<String> {
     let status = place.json(["status"]);
     let weeks = status[0]["engine"]["weeks"].as_array().expect("weeks").iter();
     weeks.map(|week| week["week"].as_str().expect("a label").to_owned()).collect()
@@ -57,9 +57,9 @@ fn weeks(place: &Place) -> Vec<String> {
 
 #[test]
 fn servers_are_added_listed_shown_and_removed() {
-    let fleet = fleet(6, 11, 1.0, Shares::NONE);
+    let fleet = fleet(6, 11, 1.0, FaultShares::NONE);
     let urls = fleet.urls();
-    let place = Place::new("");
+    let place = Sandbox::new("");
     let daemon = place.start();
 
     let out = place.ok(["servers", "add", &urls[0], &urls[1], "--tag", "ctf"]);
@@ -114,7 +114,7 @@ fn servers_are_added_listed_shown_and_removed() {
 
 #[test]
 fn private_addresses_are_refused_where_the_config_says_so() {
-    let place = Place::new("");
+    let place = Sandbox::new("");
     let config = std::fs::read_to_string(place.config()).unwrap();
     std::fs::write(place.config(), config.replace("allow_private = true", "allow_private = false")).unwrap();
     let daemon = place.start();
@@ -127,7 +127,7 @@ fn private_addresses_are_refused_where_the_config_says_so() {
 
 #[test]
 fn what_was_added_is_scanned_even_after_a_crash() {
-    let place = Place::new("");
+    let place = Sandbox::new("");
     let config = std::fs::read_to_string(place.config()).unwrap();
     std::fs::write(place.config(), config.replace("timeout_ms = 400", "timeout_ms = 30000")).unwrap();
     let daemon = place.start();
@@ -148,8 +148,8 @@ fn what_was_added_is_scanned_even_after_a_crash() {
 
 #[test]
 fn rescan_tells_of_servers_and_classes() {
-    let fleet = fleet(2, 12, 1.0, Shares::NONE);
-    let place = Place::new("");
+    let fleet = fleet(2, 12, 1.0, FaultShares::NONE);
+    let place = Sandbox::new("");
     let daemon = watching(&place, &fleet);
     let nobody = nobody();
     place.ok(["servers", "add", &nobody]);
@@ -180,7 +180,7 @@ fn rescan_tells_of_servers_and_classes() {
 /// command that kept its lines until the end would find it silent.
 #[test]
 fn rescan_prints_each_result_as_it_comes() {
-    let place = Place::new("");
+    let place = Sandbox::new("");
     place.configure_scan("", "");
     let config = std::fs::read_to_string(place.config()).unwrap();
     std::fs::write(place.config(), config.replace("timeout_ms = 400", "timeout_ms = 1000")).unwrap();
@@ -207,7 +207,7 @@ fn rescan_prints_each_result_as_it_comes() {
 /// Who waits for the result of a server that is taken out waits no more.
 #[test]
 fn a_rescan_ends_when_its_server_is_removed() {
-    let place = Place::new("");
+    let place = Sandbox::new("");
     place.configure_scan("", "");
     let daemon = place.start();
     let (_socket, url) = silent();
@@ -243,8 +243,8 @@ fn answer_all(socket: &std::net::UdpSocket) {
 
 #[test]
 fn boards_players_and_the_greylist() {
-    let fleet = fleet(8, 13, 60.0, Shares::NONE);
-    let place = Place::new("");
+    let fleet = fleet(8, 13, 60.0, FaultShares::NONE);
+    let place = Sandbox::new("");
     let daemon = watching(&place, &fleet);
     let server = busiest(&place);
 
@@ -306,8 +306,8 @@ fn boards_players_and_the_greylist() {
 
 #[test]
 fn status_tells_of_daemon_engine_and_scanner() {
-    let fleet = fleet(5, 14, 10.0, Shares::NONE);
-    let place = Place::new("");
+    let fleet = fleet(5, 14, 10.0, FaultShares::NONE);
+    let place = Sandbox::new("");
     let daemon = watching(&place, &fleet);
     let status = place.json(["status"])[0].clone();
     assert_eq!(status["kind"], "status");
@@ -330,14 +330,14 @@ fn status_tells_of_daemon_engine_and_scanner() {
 
 #[test]
 fn without_a_daemon_reads_are_answered_from_the_state_and_nothing_else() {
-    let place = Place::new("");
+    let place = Sandbox::new("");
     let nothing = place.run(["status"]);
     assert_eq!(nothing.status.code(), Some(1));
     let state = place.state().display().to_string();
     assert!(nothing.err.contains("not running") && nothing.err.contains(&state), "{}", nothing.err);
     assert!(!place.state().exists(), "a reader makes no state directory");
 
-    let fleet = fleet(6, 15, 60.0, Shares::NONE);
+    let fleet = fleet(6, 15, 60.0, FaultShares::NONE);
     let daemon = watching(&place, &fleet);
     let server = busiest(&place);
     let name = place.json(["top", "--server", &server, "--ranking", "points"])[0]["rows"][0]["name"].clone();
@@ -381,7 +381,7 @@ fn without_a_daemon_reads_are_answered_from_the_state_and_nothing_else() {
 
 #[test]
 fn a_reload_takes_what_it_can_and_keeps_the_old_on_error() {
-    let place = Place::new("");
+    let place = Sandbox::new("");
     let mut daemon = place.start();
     let config = place.config();
 
@@ -422,8 +422,8 @@ fn a_reload_takes_what_it_can_and_keeps_the_old_on_error() {
 
 #[test]
 fn new_intervals_hold_after_a_reload() {
-    let fleet = fleet(3, 16, 1.0, Shares::NONE);
-    let place = Place::new("");
+    let fleet = fleet(3, 16, 1.0, FaultShares::NONE);
+    let place = Sandbox::new("");
     let slow = |text: &str| text.replace("interval_class1_s = 1\ninterval_class2_s = 2", "interval_class1_s = 600");
     let fast = std::fs::read_to_string(place.config()).unwrap();
     std::fs::write(place.config(), slow(&fast)).unwrap();
@@ -439,8 +439,8 @@ fn new_intervals_hold_after_a_reload() {
 #[test]
 fn stopping_keeps_everything_that_was_shown() {
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
-        let fleet = fleet(6, 17, 60.0, Shares::NONE);
-        let place = Place::new("");
+        let fleet = fleet(6, 17, 60.0, FaultShares::NONE);
+        let place = Sandbox::new("");
         let mut daemon = watching(&place, &fleet);
         let server = busiest(&place);
         let top = || place.json(["top", "--server", &server, "--ranking", "time", "-n", "1000"])[0].clone();
@@ -469,7 +469,7 @@ fn stopping_keeps_everything_that_was_shown() {
 
 #[test]
 fn a_second_daemon_is_refused() {
-    let place = Place::new("");
+    let place = Sandbox::new("");
     let daemon = place.start();
     let second = place.run(["run"]);
     assert_eq!(second.status.code(), Some(1), "{}", second.err);
@@ -494,7 +494,7 @@ fn a_second_daemon_is_refused() {
 
 #[test]
 fn the_control_socket_is_for_owner_and_group() {
-    let place = Place::new("");
+    let place = Sandbox::new("");
     let daemon = place.start();
     let mode = std::fs::metadata(place.socket()).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o660, "{mode:o}");
@@ -507,9 +507,9 @@ fn the_control_socket_is_for_owner_and_group() {
 
 #[test]
 fn systemd_is_told() {
-    let place = Place::new("");
+    let place = Sandbox::new("");
     let heard = UnixDatagram::bind(place.path("notify.sock")).unwrap();
-    heard.set_read_timeout(Some(common::PATIENCE)).unwrap();
+    heard.set_read_timeout(Some(common::WAIT_MAX)).unwrap();
     let place = {
         let socket = place.path("notify.sock").display().to_string();
         place.with_env("NOTIFY_SOCKET", socket).with_env("WATCHDOG_USEC", "600000")
@@ -548,9 +548,9 @@ fn systemd_is_told() {
 /// SIGSTOP hangs all of it; the point is that nothing is made up for after.
 #[test]
 fn a_daemon_that_stands_still_does_not_feed_the_watchdog() {
-    let place = Place::new("");
+    let place = Sandbox::new("");
     let heard = UnixDatagram::bind(place.path("notify.sock")).unwrap();
-    heard.set_read_timeout(Some(common::PATIENCE)).unwrap();
+    heard.set_read_timeout(Some(common::WAIT_MAX)).unwrap();
     let socket = place.path("notify.sock").display().to_string();
     let place = place.with_env("NOTIFY_SOCKET", socket).with_env("WATCHDOG_USEC", "300000");
     let daemon = place.start();
@@ -568,7 +568,7 @@ fn a_daemon_that_stands_still_does_not_feed_the_watchdog() {
     assert!(heard.recv(&mut [0; 1_024]).is_err(), "nothing comes from a daemon that stands still");
     heard.set_nonblocking(false).unwrap();
     daemon.signal(Signal::SIGCONT);
-    heard.set_read_timeout(Some(common::PATIENCE)).unwrap();
+    heard.set_read_timeout(Some(common::WAIT_MAX)).unwrap();
     assert!(heard.recv(&mut [0; 1_024]).is_ok());
     daemon.stop();
 }
@@ -578,9 +578,9 @@ fn a_daemon_that_stands_still_does_not_feed_the_watchdog() {
 #[test]
 fn a_recorded_log_replays_to_the_same_state() {
     // Partial snapshots are told of late, when no more is hoped for.
-    let faults: Shares = "partial=0.3,lossy=0.2,slow=0.1,silent=0.05".parse().unwrap();
+    let faults: FaultShares = "partial=0.3,lossy=0.2,slow=0.1,silent=0.05".parse().unwrap();
     let fleet = fleet(24, 18, 60.0, faults);
-    let place = Place::new("");
+    let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
     // Small files, so that the log is in several.
     place.configure(&format!("record = {record:?}\n[scan_log]\nrotate_bytes = 65536"));
@@ -598,8 +598,8 @@ fn a_recorded_log_replays_to_the_same_state() {
 /// The log is written just before the commit, and a crash may come between.
 #[test]
 fn what_the_scan_log_has_and_the_state_lacks_is_taken_in() {
-    let fleet = fleet(2, 19, 60.0, Shares::NONE);
-    let place = Place::new("");
+    let fleet = fleet(2, 19, 60.0, FaultShares::NONE);
+    let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
     place.configure(&format!("record = {record:?}"));
     watching(&place, &fleet).stop();
@@ -622,7 +622,7 @@ fn what_the_scan_log_has_and_the_state_lacks_is_taken_in() {
     replays_to_the_same(&place, &record);
 }
 
-fn replays_to_the_same(place: &Place, record: &std::path::Path) {
+fn replays_to_the_same(place: &Sandbox, record: &std::path::Path) {
     let fresh = place.path("replayed");
     let mut args = vec!["replay".into(), "--state".into(), fresh.clone().into_os_string()];
     args.extend(scan_logs(record).into_iter().map(|log| log.into_os_string()));

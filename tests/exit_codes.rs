@@ -5,14 +5,14 @@
 
 mod common;
 
-use clqd::fleet::Shares;
-use common::{Done, Place, fleet, rows, silent};
+use clqd::fleet::FaultShares;
+use common::{CommandOutput, Sandbox, fleet, rows, silent};
 use nix::sys::signal::Signal;
 
 /// Runs a command without and with `--json`; both end with the code. What is said of a
 /// failure contains `said`, without `--json` on standard error, with it on standard output.
 #[track_caller]
-fn check(place: &Place, line: &str, code: i32, said: &str) {
+fn check(place: &Sandbox, line: &str, code: i32, said: &str) {
     let args: Vec<&str> = line.split(' ').collect();
     let plain = place.run(&args);
     assert_eq!(plain.status.code(), Some(code), "{line}: {}{}", plain.out, plain.err);
@@ -32,14 +32,14 @@ fn check(place: &Place, line: &str, code: i32, said: &str) {
 }
 
 #[track_caller]
-fn check_kinds(line: &str, json: &Done) {
+fn check_kinds(line: &str, json: &CommandOutput) {
     for row in rows(&json.out) {
         assert!(row["kind"].is_string(), "--json {line}: {row}");
     }
 }
 
 /// What is wrong before any daemon is asked.
-const MISUSES: &[(&str, &str)] = &[
+const USAGE_ERRORS: &[(&str, &str)] = &[
     ("", "Usage"),
     ("statsu", "status"),
     ("status --timeout 0", "--timeout"),
@@ -75,8 +75,8 @@ const MISUSES: &[(&str, &str)] = &[
 
 #[test]
 fn misuse_is_2_without_a_daemon() {
-    let place = Place::new("");
-    for (line, said) in MISUSES {
+    let place = Sandbox::new("");
+    for (line, said) in USAGE_ERRORS {
         match line.is_empty() {
             true => assert_eq!(place.run([] as [&str; 0]).status.code(), Some(2)),
             false => check(&place, line, 2, said),
@@ -91,7 +91,7 @@ fn misuse_is_2_without_a_daemon() {
 
 #[test]
 fn failure_is_1_without_a_daemon() {
-    let place = Place::new("");
+    let place = Sandbox::new("");
     let list = place.path("list");
     std::fs::write(&list, "quake3://127.0.0.1:1\n").unwrap();
     let (_nobody, silent) = silent();
@@ -125,8 +125,8 @@ fn failure_is_1_without_a_daemon() {
 
 #[test]
 fn codes_of_commands_beside_a_daemon() {
-    let fleet = fleet(2, 12, 1.0, Shares::NONE);
-    let place = Place::new("");
+    let fleet = fleet(2, 12, 1.0, FaultShares::NONE);
+    let place = Sandbox::new("");
     let daemon = place.start();
     let (one, two) = (fleet.url(0), fleet.url(1));
     let unknown = "quake3://127.9.9.9:1";
@@ -170,7 +170,7 @@ fn codes_of_commands_beside_a_daemon() {
 
 #[test]
 fn a_stopped_daemon_is_given_up_and_named() {
-    let place = Place::new("");
+    let place = Sandbox::new("");
     let daemon = place.start();
     daemon.signal(Signal::SIGSTOP);
     for line in ["--timeout 1 status", "--timeout 1 servers add quake3://127.0.0.1:1", "--timeout 1 reload"] {

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use clqd::fleet::faults::FORGED_NAME;
-use clqd::fleet::{Behaviour, Behaviours, Fault, Fleet, ServeSettings, Settings, Shares, World};
+use clqd::fleet::{Behaviour, BehaviourShares, Fault, FaultShares, Fleet, ServeSettings, World, WorldSettings};
 use clqd::model::{Completeness, ServerUrl, Snapshot};
 use clqd::proto::{
     Nonce, Step, {self},
@@ -14,11 +14,11 @@ use clqd::proto::{
 
 /// A fleet whose time all but stands still, so that a reply can be held against
 /// the world after it came.
-fn fleet(servers: u32, faults: Shares) -> Fleet {
-    fleet_of(Settings { servers, seed: 4, activity: 4.0, ..Settings::default() }, faults)
+fn fleet(servers: u32, faults: FaultShares) -> Fleet {
+    fleet_of(WorldSettings { servers, seed: 4, activity: 4.0, ..WorldSettings::default() }, faults)
 }
 
-fn fleet_of(settings: Settings, faults: Shares) -> Fleet {
+fn fleet_of(settings: WorldSettings, faults: FaultShares) -> Fleet {
     let world = World::new(settings);
     let live_from_ms = world.settings().start_ms + 3_600_000;
     let settings =
@@ -89,7 +89,7 @@ fn agree(url: &str, scanned: Snapshot, truth: Snapshot) {
 
 #[test]
 fn every_variant_of_every_server_is_read_as_it_is() {
-    let fleet = fleet(1_500, Shares::NONE);
+    let fleet = fleet(1_500, FaultShares::NONE);
     let client = Client::new(2_000, 1);
     let mut players = 0;
     for (server, url) in fleet.urls().iter().enumerate() {
@@ -102,9 +102,10 @@ fn every_variant_of_every_server_is_read_as_it_is() {
 
 #[test]
 fn servers_of_each_behaviour_are_read_as_they_are() {
-    let behaviours = Behaviours { spectators: 0.2, generic_names: 0.2, unnamed_bots: 0.2, oversized: 0.2, frozen: 0.2 };
-    let settings = Settings { servers: 300, seed: 4, activity: 4.0, behaviours, ..Settings::default() };
-    let fleet = fleet_of(settings, Shares::NONE);
+    let behaviours =
+        BehaviourShares { spectators: 0.2, generic_names: 0.2, unnamed_bots: 0.2, oversized: 0.2, frozen: 0.2 };
+    let settings = WorldSettings { servers: 300, seed: 4, activity: 4.0, behaviours, ..WorldSettings::default() };
+    let fleet = fleet_of(settings, FaultShares::NONE);
     let client = Client::new(2_000, 1);
     let mut seen = [0; Behaviour::ALL.len()];
     for (server, url) in fleet.urls().iter().enumerate() {

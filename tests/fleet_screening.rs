@@ -9,13 +9,13 @@ use std::sync::Arc;
 use clqd::cli::export::ExportError;
 use clqd::engine::{EngineSettings, Event, Outcome};
 use clqd::fleet::behaviours::{GENERIC_NAME, PHANTOM_NAME, STATUE_NAME};
-use clqd::fleet::truth::{Deeds, TruthLine};
-use clqd::fleet::{Behaviour, Behaviours, Fleet, ServeSettings, Settings, Shares, World};
+use clqd::fleet::truth::{PlayerTruth, TruthLine};
+use clqd::fleet::{Behaviour, BehaviourShares, FaultShares, Fleet, ServeSettings, World, WorldSettings};
 use clqd::model::calendar::{Calendar, label};
-use clqd::model::row::WeekRow;
+use clqd::model::row::PlayerRow;
 use clqd::model::{Completeness, ServerKey, ServerUrl, Snapshot};
 use clqd::scan::{ScanMode, ScanRequest, ScanSettings, Scanner};
-use clqd::state::Hot;
+use clqd::state::State;
 use clqd::store::StoreSettings;
 use tokio::sync::mpsc;
 
@@ -28,15 +28,16 @@ const START_MS: i64 = 1_764_115_200_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_must_be_screened_out_never_reaches_rankings() {
-    let behaviours = Behaviours { spectators: 0.3, generic_names: 0.1, unnamed_bots: 0.2, oversized: 0.1, frozen: 0.1 };
-    let settings = Settings {
+    let behaviours =
+        BehaviourShares { spectators: 0.3, generic_names: 0.1, unnamed_bots: 0.2, oversized: 0.1, frozen: 0.1 };
+    let settings = WorldSettings {
         servers: SERVERS,
         seed: 9,
         start_ms: START_MS,
         source_share: 0.5,
         activity: 2.0,
         behaviours,
-        ..Settings::default()
+        ..WorldSettings::default()
     };
     let fleet = Fleet::start(
         World::new(settings),
@@ -45,37 +46,37 @@ async fn what_must_be_screened_out_never_reaches_rankings() {
             source_port: 0,
             live_from_ms: START_MS,
             speed: 1e-6,
-            faults: Shares::NONE,
+            faults: FaultShares::NONE,
             ..ServeSettings::default()
         },
     )
     .expect("ports that the kernel chose");
     let fleet = Arc::new(fleet);
-    let mut played = Played::new(&fleet);
+    let mut played = Simulation::new(&fleet);
     played.scan_for_hours().await;
     played.check();
 }
 
-struct Played {
+struct Simulation {
     fleet: Arc<Fleet>,
     urls: Vec<ServerUrl>,
-    hot: Hot,
+    hot: State,
     _dir: tempfile::TempDir,
     /// Servers whose first list with anybody held bots only.
     bots_first: HashSet<u32>,
     seen: HashSet<u32>,
 }
 
-impl Played {
-    fn new(fleet: &Arc<Fleet>) -> Played {
+impl Simulation {
+    fn new(fleet: &Arc<Fleet>) -> Simulation {
         let dir = tempfile::tempdir().expect("a directory");
         let mut settings = EngineSettings::default();
         settings.rules.screen.frozen_after_ms = FROZEN_AFTER_MS;
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-        Played {
+        Simulation {
             urls: fleet.urls().iter().map(|url| ServerUrl::parse(url).expect("a URL")).collect(),
             fleet: Arc::clone(fleet),
-            hot: Hot::open(&dir.path().join("state"), store, settings).expect("a state"),
+            hot: State::open(&dir.path().join("state"), store, settings).expect("a state"),
             _dir: dir,
             bots_first: HashSet::new(),
             seen: HashSet::new(),
@@ -130,12 +131,12 @@ impl Played {
         self.hot.handle(event).expect("a store that works");
     }
 
-    fn rows(&self) -> Vec<(u32, String, WeekRow)> {
+    fn rows(&self) -> Vec<(u32, String, PlayerRow)> {
         let numbers: HashMap<String, u32> =
             (0..).zip(&self.urls).map(|(number, url)| (url.to_string(), number)).collect();
         let mut rows = Vec::new();
         let week = label(Calendar::default().week(START_MS));
-        let take = |server: &str, _: &str, player: &str, row: &WeekRow, _: [Option<u32>; 5]| {
+        let take = |server: &str, _: &str, player: &str, row: &PlayerRow, _: [Option<u32>; 5]| {
             rows.push((numbers[server], player.to_owned(), row.clone()));
             Ok::<(), ExportError>(())
         };
@@ -145,7 +146,7 @@ impl Played {
 
     /// By server and normalised name: whether it is a bot's, and what they did;
     /// several people of one name together.
-    fn truth(&self) -> HashMap<(u32, String), Vec<(bool, Deeds)>> {
+    fn truth(&self) -> HashMap<(u32, String), Vec<(bool, PlayerTruth)>> {
         let numbers: HashMap<String, u32> = (0..).zip(self.fleet.urls()).map(|(number, url)| (url, number)).collect();
         let mut truth: HashMap<_, Vec<_>> = HashMap::new();
         for line in self.fleet.truth() {
@@ -159,7 +160,7 @@ impl Played {
     fn check(&self) {
         let (rows, truth) = (self.rows(), self.truth());
         let behaviour = |server: u32| self.fleet.behaviour(server);
-        let has = |wanted: Option<Behaviour>| move |row: &&(u32, String, WeekRow)| behaviour(row.0) == wanted;
+        let has = |wanted: Option<Behaviour>| move |row: &&(u32, String, PlayerRow)| behaviour(row.0) == wanted;
         let names = |server| rows.iter().filter(move |(of, _, _)| *of == server).map(|(_, name, _)| name.as_str());
 
         let usual: Vec<_> = rows.iter().filter(has(None)).collect();
@@ -212,7 +213,7 @@ impl Played {
         assert!(only_watched >= 3, "{only_watched}");
 
         // Alone, a generic name is a name like another; two of it are nobody.
-        let generic_ms = |(server, name, row): &(u32, String, WeekRow)| {
+        let generic_ms = |(server, name, row): &(u32, String, PlayerRow)| {
             (behaviour(*server) == Some(Behaviour::GenericNames) && name == GENERIC_NAME).then_some(row.measured_ms)
         };
         assert!(rows.iter().filter_map(generic_ms).all(|ms| ms <= u64::from(SCANS * SCAN_MS)));

@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use clqd::archive::{Archive, ArchiveSettings, ArchiveStatus, Ask, JobSource, SourceGone};
+use clqd::archive::{Archive, ArchiveSettings, JobSource, OutboxQuery, SourceClosed, WorkerStatus};
 use clqd::board;
-use clqd::engine::{EngineSettings, Source};
-use clqd::model::archive::{PartAsk, WeekPart};
-use clqd::model::view::board::PlayerName;
+use clqd::engine::{EngineSettings, StateReader};
+use clqd::model::archive::{PartRequest, WeekChunk};
+use clqd::model::view::board::PlayerSelector;
 use clqd::model::{ArchiveJob, OutboxEntry, Ranking, ServerKey, Snapshot, WeekKey, WindowKey};
-use clqd::state::Hot;
+use clqd::state::State;
 use clqd::store::StoreSettings;
 use db::Database;
 use db::proxy::{Plan, Proxy};
@@ -28,20 +28,20 @@ const LISTS: u32 = 50;
 const FROM_MS: i64 = 1_764_064_800_000; // Tuesday 2025-11-25 10:00 UTC
 const WEEK_OVER_MS: i64 = 1_764_547_200_000 + 60_000;
 
-fn open(dir: &Path) -> Hot {
+fn open(dir: &Path) -> State {
     let mut engine = EngineSettings { archive: true, archive_part_rows: PART_ROWS, ..EngineSettings::default() };
     // One server has more new players in an hour than it may have in a day.
     engine.rules.screen.enabled = false;
-    Hot::open(dir, StoreSettings { cache_bytes: 64 << 20, create: true }, engine).unwrap()
+    State::open(dir, StoreSettings { cache_bytes: 64 << 20, create: true }, engine).unwrap()
 }
 
-fn observe(hot: &mut Hot, t_ms: i64, names: impl Iterator<Item = u32>, points: impl Fn(u32) -> i64) {
+fn observe(hot: &mut State, t_ms: i64, names: impl Iterator<Item = u32>, points: impl Fn(u32) -> i64) {
     let players = names.map(|n| (format!("player {n}"), points(n)));
     scans::observe(hot, "quake3://10.0.0.1:27960", Snapshot { slots: LIST, ..scans::snapshot(t_ms, players) });
 }
 
 /// Each list is seen twice: who is in it enters, and then makes points.
-fn play(hot: &mut Hot) {
+fn play(hot: &mut State) {
     for list in 0..LISTS {
         let names = || list * LIST..(list + 1) * LIST;
         let t_ms = FROM_MS + i64::from(list) * 240_000;
@@ -54,35 +54,37 @@ fn play(hot: &mut Hot) {
 /// The source of a worker, and how many parts it has handed out.
 #[derive(Clone)]
 struct Outbox {
-    hot: Arc<Mutex<Hot>>,
+    hot: Arc<Mutex<State>>,
     parts: Arc<AtomicUsize>,
     /// A correction that comes when so many parts were handed out.
     forget_at: usize,
 }
 
 impl JobSource for Outbox {
-    async fn next(&self, ask: Ask) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceGone> {
-        let Hot { engine, store } = &mut *self.hot.lock().unwrap();
+    async fn next(&self, ask: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
+        let State { engine, store } = &mut *self.hot.lock().unwrap();
         store.apply(&engine.take_commit()).unwrap();
         let jobs = engine.archive_jobs(store, ask.after, ask.before, ask.entries_max, ask.rows_max).unwrap();
         Ok(jobs.into_iter().map(|(entry, job)| (entry, job.expect("no week was let go"))).collect())
     }
 
-    async fn part(&self, ask: PartAsk) -> Result<WeekPart, SourceGone> {
+    async fn part(&self, ask: PartRequest) -> Result<WeekChunk, SourceClosed> {
         let mut hot = self.hot.lock().unwrap();
-        let Hot { engine, store } = &mut *hot;
+        let State { engine, store } = &mut *hot;
         let part = engine.week_part(store, ask).unwrap();
-        if let WeekPart::Part { week, .. } = &part {
+        if let WeekChunk::Part { week, .. } = &part {
             assert!(week.rows.len() <= PART_ROWS + LIST as usize);
             if self.parts.fetch_add(1, Ordering::Relaxed) + 1 == self.forget_at {
-                engine.forget_player(store, "baseq3", &PlayerName::Name("player 40007".into()), WEEK_OVER_MS).unwrap();
+                engine
+                    .forget_player(store, "baseq3", &PlayerSelector::Name("player 40007".into()), WEEK_OVER_MS)
+                    .unwrap();
                 hot.commit().unwrap();
             }
         }
         Ok(part)
     }
 
-    async fn done(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceGone> {
+    async fn done(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {
         let mut hot = self.hot.lock().unwrap();
         hot.engine.archived(&entries);
         hot.commit().unwrap();
@@ -92,13 +94,13 @@ impl JobSource for Outbox {
 
 /// One life, which ends when all is archived, or is killed after so many parts.
 async fn live(
-    hot: Hot,
+    hot: State,
     settings: &ArchiveSettings,
     forget_at: usize,
     kill_at: usize,
-) -> (Hot, Option<ArchiveStatus>, usize) {
+) -> (State, Option<WorkerStatus>, usize) {
     let outbox = Outbox { hot: Arc::new(Mutex::new(hot)), parts: Arc::default(), forget_at };
-    let (status, seen) = watch::channel(ArchiveStatus::default());
+    let (status, seen) = watch::channel(WorkerStatus::default());
     let worker = tokio::spawn(clqd::archive::run(settings.clone(), outbox.clone(), || 1, async {}, status));
     while !worker.is_finished() && outbox.parts.load(Ordering::Relaxed) < kill_at {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -131,7 +133,7 @@ async fn watch_tables(database: &Database) {
     }
 }
 
-async fn tables_are_the_state(database: &Database, hot: &Hot) {
+async fn tables_are_the_state(database: &Database, hot: &State) {
     let window = WindowKey::from(WeekKey(2_917));
     let rows = hot.store.rows(window, ServerKey(1)).unwrap();
     assert_eq!(rows.len(), 50_002);
@@ -155,7 +157,7 @@ async fn tables_are_the_state(database: &Database, hot: &Hot) {
             Some(vec![player.to_string(), ranking.name().to_owned(), position.to_string()])
         };
         let places = best.three();
-        Ranking::WITH_BEST.into_iter().zip(places).filter_map(of_ranking).collect::<Vec<_>>()
+        Ranking::WITH_BEST_POSITIONS.into_iter().zip(places).filter_map(of_ranking).collect::<Vec<_>>()
     });
     assert!(database.rows(select).await.into_iter().eq(best), "best positions");
 }
@@ -168,7 +170,7 @@ fn parts_are_of_rows_as_they_are_now() {
     let dir = tempfile::tempdir().unwrap();
     let store = StoreSettings { cache_bytes: 16 << 20, create: true };
     let engine = EngineSettings { archive: true, archive_part_rows: EACH, ..EngineSettings::default() };
-    let mut hot = Hot::open(dir.path(), store, engine).unwrap();
+    let mut hot = State::open(dir.path(), store, engine).unwrap();
     let lists: [&dyn Fn(&u32) -> bool; 4] = [&|n| n % 2 == 0, &|n| n % 3 == 0, &|n| *n > 90, &|n| n % 11 == 0];
     for (list, n) in lists.iter().zip(0..) {
         // All leave, if anybody is there.
@@ -182,27 +184,27 @@ fn parts_are_of_rows_as_they_are_now() {
     }
     let (week, server) = (WeekKey(2_917), ServerKey(1));
     let (mut steps, mut parts) = (0, Vec::new());
-    let mut ask = PartAsk::First { week, server };
+    let mut ask = PartRequest::First { week, server };
     loop {
         match hot.engine.week_part(&hot.store, ask).unwrap() {
-            WeekPart::Preparing => steps += 1,
-            WeekPart::Part { moment, week } => {
+            WeekChunk::Preparing => steps += 1,
+            WeekChunk::Part { moment, week } => {
                 assert!(week.rows.len() <= EACH);
                 let through = week.span.through;
                 parts.extend(week.rows);
-                ask = PartAsk::Next { moment, after: through };
+                ask = PartRequest::Next { moment, after: through };
                 if through.is_none() {
                     break;
                 }
             }
-            WeekPart::Gone => panic!("the week is there"),
+            WeekChunk::Gone => panic!("the week is there"),
         }
     }
     assert!(steps >= parts.len() / EACH, "{steps} steps");
     let mut rows = Vec::new();
     hot.commit().unwrap();
     let label = clqd::model::calendar::label(week);
-    let each = |_: &str, _: &str, name: &str, row: &clqd::model::WeekRow, positions: [Option<u32>; 5]| {
+    let each = |_: &str, _: &str, name: &str, row: &clqd::model::PlayerRow, positions: [Option<u32>; 5]| {
         rows.push((name.to_owned(), row.time_ms(), row.points, positions));
         Ok::<_, clqd::engine::ViewError<clqd::store::StoreError>>(())
     };

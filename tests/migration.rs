@@ -16,7 +16,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use clqd::engine::EngineSettings;
-use clqd::state::Hot;
+use clqd::state::State;
 use clqd::store::StoreSettings;
 use serde_json::Value;
 
@@ -29,8 +29,9 @@ fn run(command: &mut Command) {
     assert!(status.success(), "{command:?}: {status}");
 }
 
-fn open_replayed(dir: &Path) -> Hot {
-    Hot::open(dir, StoreSettings { cache_bytes: 16 << 20, create: false }, EngineSettings::default()).expect("a state")
+fn open_replayed(dir: &Path) -> State {
+    State::open(dir, StoreSettings { cache_bytes: 16 << 20, create: false }, EngineSettings::default())
+        .expect("a state")
 }
 
 #[test]
@@ -96,7 +97,7 @@ fn without_players_of_silent_servers(answer: &mut Value) {
     }
 }
 
-fn check_answers(hot: &mut Hot, expected: &Path) {
+fn check_answers(hot: &mut State, expected: &Path) {
     let expected = std::fs::read_to_string(expected).unwrap();
     let lines = world::answers(hot);
     assert_eq!(lines.len(), expected.lines().count());

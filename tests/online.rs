@@ -8,30 +8,30 @@ use std::path::Path;
 use clqd::engine::{EngineSettings, Event, Outcome};
 use clqd::model::archive::ServerArchive;
 use clqd::model::{ArchiveJob, ServerUrl};
-use clqd::state::Hot;
+use clqd::state::State;
 use clqd::store::StoreSettings;
 
 const FROM_MS: i64 = 1_764_064_800_000; // Tuesday 2025-11-25 10:00 UTC
 const MINUTE_MS: i64 = 60_000;
 const SERVER: &str = "quake3://10.0.0.1:27960";
 
-fn open(dir: &Path) -> Hot {
+fn open(dir: &Path) -> State {
     let engine = EngineSettings { archive: true, ..EngineSettings::default() };
-    Hot::open(dir, StoreSettings { cache_bytes: 16 << 20, create: true }, engine).unwrap()
+    State::open(dir, StoreSettings { cache_bytes: 16 << 20, create: true }, engine).unwrap()
 }
 
-fn tick(hot: &mut Hot, now_ms: i64) {
+fn tick(hot: &mut State, now_ms: i64) {
     hot.handle(Event::Tick { now_ms }).unwrap();
     hot.commit().unwrap();
 }
 
-fn miss(hot: &mut Hot, t_ms: i64) {
+fn miss(hot: &mut State, t_ms: i64) {
     let outcome = Outcome::Miss { t_ms, reason: "timeout".into() };
     hot.handle(Event::Observed { url: ServerUrl::parse(SERVER).unwrap(), outcome }).unwrap();
 }
 
 /// Takes what waits for the archive; the last that it was told of the server.
-fn archived(hot: &mut Hot) -> Option<ServerArchive> {
+fn archived(hot: &mut State) -> Option<ServerArchive> {
     hot.commit().unwrap();
     let jobs = hot.engine.archive_jobs(&hot.store, None, None, 1_000, 1_000).unwrap();
     hot.engine.archived(&jobs.iter().map(|(entry, _)| *entry).collect::<Vec<_>>());
@@ -43,7 +43,7 @@ fn archived(hot: &mut Hot) -> Option<ServerArchive> {
 }
 
 /// Players that the archive and the daemon's answers say are on the server.
-fn assert_online(hot: &mut Hot, archived: &ServerArchive, players: u32) {
+fn assert_online(hot: &mut State, archived: &ServerArchive, players: u32) {
     assert_eq!((archived.players, archived.list.len()), (players, players as usize), "the archive");
     assert_eq!(hot.engine.status().players_online, u64::from(players), "the status");
     let detail = hot.engine.server_detail(&hot.store, &ServerUrl::parse(SERVER).unwrap()).unwrap();

@@ -26,7 +26,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use clqd::model::name::{ColourCodes, normalise};
-use common::{Place, rows};
+use common::{Sandbox, rows};
 use serde_json::Value;
 
 const INTERVAL_S: u64 = 2;
@@ -38,7 +38,7 @@ const LATE_S: u64 = 10;
 #[ignore = "takes minutes and needs openarena-server: bash tests/run --openarena"]
 fn rankings_agree_with_the_servers_own_logs() {
     let rounds: usize = std::env::var("CLQD_OPENARENA_ROUNDS").map_or(3, |n| n.parse().expect("a number"));
-    let place = Place::new("[names]\ncount_bots = true\nping_zero_is_bot = false");
+    let place = Sandbox::new("[names]\ncount_bots = true\nping_zero_is_bot = false");
     let config = std::fs::read_to_string(place.config()).unwrap();
     let intervals = format!("interval_class1_s = {INTERVAL_S}\ninterval_class2_s = {INTERVAL_S}");
     let config = config.replace("interval_class1_s = 1\ninterval_class2_s = 2", &intervals);
@@ -228,7 +228,7 @@ impl Round {
 
 /// A player by the log.
 #[derive(Default)]
-struct Board {
+struct LogTotals {
     /// Least and most that a scanner can have seen.
     points: (i64, i64),
     /// All that he gained.
@@ -295,10 +295,10 @@ impl Log {
         self.rounds.last().is_some_and(|round| !round.ended && round.kills > 0)
     }
 
-    fn boards(&self) -> BTreeMap<&str, Board> {
-        let mut boards: BTreeMap<&str, Board> = BTreeMap::new();
+    fn boards(&self) -> BTreeMap<&str, LogTotals> {
+        let mut boards: BTreeMap<&str, LogTotals> = BTreeMap::new();
         for (name, came_s) in &self.came_s {
-            let board = Board { elo: 1_000.0, present_s: self.now_s - came_s, ..Board::default() };
+            let board = LogTotals { elo: 1_000.0, present_s: self.now_s - came_s, ..LogTotals::default() };
             boards.insert(name, board);
         }
         for round in &self.rounds {
@@ -328,7 +328,7 @@ impl Log {
 }
 
 /// ELO and CLQ2 of a final list (RULES sections 6 and 7), written anew.
-fn rate(finals: &[(String, i64)], boards: &mut BTreeMap<&str, Board>) {
+fn rate(finals: &[(String, i64)], boards: &mut BTreeMap<&str, LogTotals>) {
     let n = finals.len() as f64;
     let before: Vec<f64> = finals.iter().map(|(name, _)| boards[name.as_str()].elo).collect();
     let mut descending: Vec<i64> = finals.iter().map(|(_, points)| *points).collect();

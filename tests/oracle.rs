@@ -6,11 +6,11 @@ mod oracle;
 
 use std::collections::BTreeMap;
 
-use clqd::board::window::{Shape, WindowSpec, Windows};
+use clqd::board::window::{Shape, WindowSpec, WindowTypes};
 use clqd::model::calendar::Calendar;
 use clqd::model::{WeekKey, WindowKey, WindowType};
 use oracle::generate::{scan_log, screening};
-use oracle::{FactKind, LineKind, MapTime, Oracle, Outcome, Quarter, Reason, Scope, Settings, Snapshot, Stretches};
+use oracle::{FactKind, LineKind, MapTime, Oracle, Outcome, Quarter, Reason, Scope, Settings, Snapshot, WindowKind};
 use serde_json::Value;
 
 const LOG: &str = include_str!("fixtures/scan-log.jsonl");
@@ -433,7 +433,7 @@ fn a_window_that_is_a_week_has_the_rows_of_the_week() {
         let log = scan_log(seed, &settings.calendar);
         let carrying = Oracle::new(&log, Settings { elo_carry_over: true, ..settings.clone() });
         let oracle = Oracle::new(&log, settings);
-        let windows = oracle.windows(&Stretches::Weeks);
+        let windows = oracle.windows(&WindowKind::Weeks);
         assert_eq!(windows.iter().map(|(index, _)| *index).collect::<Vec<_>>(), oracle.weeks(), "seed {seed}");
         for (week, span) in windows {
             for scope in scopes(&oracle) {
@@ -457,10 +457,10 @@ fn windows_add_up() {
     let mut several = 0;
     for seed in 0..3 {
         let oracle = Oracle::new(&scan_log(seed, &Calendar::default()), Settings::default());
-        let (_, all_time) = &oracle.windows(&Stretches::AllTime)[0];
+        let (_, all_time) = &oracle.windows(&WindowKind::AllTime)[0];
         for scope in scopes(&oracle) {
             let whole = oracle.window_rows(all_time, &scope);
-            for stretches in [Stretches::Hours, Stretches::Days, Stretches::Weeks, Stretches::Months] {
+            for stretches in [WindowKind::Hours, WindowKind::Days, WindowKind::Weeks, WindowKind::Months] {
                 let mut parts: BTreeMap<oracle::Who, Vec<oracle::Row>> = BTreeMap::new();
                 for (_, span) in oracle.windows(&stretches) {
                     for row in oracle.window_rows(&span, &scope) {
@@ -495,15 +495,15 @@ fn windows_add_up() {
 fn windows_of_the_oracle_are_those_of_the_boards() {
     let (base_ms, duration_ms, every_ms, repeat) = (1_700_000_000_000, 250_000_000, 100_000_000, 1_500);
     let types = [
-        (WindowType::ALL_TIME, Shape::AllTime, Stretches::AllTime),
-        (WindowType::HOUR, Shape::Hour, Stretches::Hours),
-        (WindowType::DAY, Shape::Day, Stretches::Days),
-        (WindowType::WEEK, Shape::Week, Stretches::Weeks),
-        (WindowType::MONTH, Shape::Month, Stretches::Months),
+        (WindowType::ALL_TIME, Shape::AllTime, WindowKind::AllTime),
+        (WindowType::HOUR, Shape::Hour, WindowKind::Hours),
+        (WindowType::DAY, Shape::Day, WindowKind::Days),
+        (WindowType::WEEK, Shape::Week, WindowKind::Weeks),
+        (WindowType::MONTH, Shape::Month, WindowKind::Months),
         (
             WindowType(12),
             Shape::Custom { base_ms, duration_ms, every_ms, repeat },
-            Stretches::Custom { base_ms, duration_ms, every_ms, repeat },
+            WindowKind::Custom { base_ms, duration_ms, every_ms, repeat },
         ),
     ];
     for zone in
@@ -511,11 +511,11 @@ fn windows_of_the_oracle_are_those_of_the_boards() {
     {
         let calendar = Calendar::new(zone).expect("a zone");
         let specs = types.iter().map(|(kind, shape, _)| WindowSpec { kind: *kind, shape: *shape, keep: 0 });
-        let windows = Windows::new(calendar, specs).expect("types");
+        let windows = WindowTypes::new(calendar, specs).expect("types");
         // Steps that meet every hour of the day, and years in which zones had their jumps.
         for t in (0..2_000_000_000_000).step_by(500_400_000) {
             for t in [t, t / HOUR_MS * HOUR_MS, t / HOUR_MS * HOUR_MS + 60_000] {
-                let of_type = |(kind, _, stretches): &(WindowType, Shape, Stretches)| {
+                let of_type = |(kind, _, stretches): &(WindowType, Shape, WindowKind)| {
                     let kind = *kind;
                     let with_key = move |(index, span)| (WindowKey { kind, index }, span);
                     stretches.between(&calendar, t, t).into_iter().map(with_key).collect::<Vec<_>>()

@@ -12,14 +12,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clqd::archive::Archive;
-use clqd::engine::{EngineSettings, Event, Outcome, Source, ViewError};
+use clqd::engine::{EngineSettings, Event, Outcome, StateReader, ViewError};
 use clqd::model::calendar::{Calendar, label};
-use clqd::model::row::{Ranking, WeekRow};
+use clqd::model::row::{PlayerRow, Ranking};
 use clqd::model::view::board::{
-    BoardName, BoardQuestion, BoardRow, BoardsName, FusedQuestion, OrderView, PlayerName, RankingWeight,
+    BoardQuery, BoardRow, BoardSelector, BoardsSelector, FusedQuery, OrderView, PlayerSelector, RankingWeight,
 };
-use clqd::model::{Completeness, OutboxKey, Player, PlayerKey, ScopeName, ServerKey, ServerUrl, Snapshot, WeekKey};
-use clqd::state::Hot;
+use clqd::model::{Completeness, OutboxKey, Player, PlayerKey, Scope, ServerKey, ServerUrl, Snapshot, WeekKey};
+use clqd::state::State;
 use clqd::store::{StoreError, StoreSettings};
 use db::Database;
 
@@ -64,14 +64,14 @@ impl Setting {
     }
 }
 
-fn open(dir: &std::path::Path, setting: &Setting) -> Hot {
+fn open(dir: &std::path::Path, setting: &Setting) -> State {
     let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-    Hot::open(dir, store, setting.engine()).unwrap()
+    State::open(dir, store, setting.engine()).unwrap()
 }
 
 /// From a moment on: a scan every two minutes, a round of twenty; who is on which
 /// server changes by the round, and many have as many points as others.
-fn play(hot: &mut Hot, from_ms: i64, minutes: i64) {
+fn play(hot: &mut State, from_ms: i64, minutes: i64) {
     for minute in (0..minutes).step_by(2) {
         let (t_ms, round) = (from_ms + minute * MINUTE_MS, minute / 20);
         for (server, which) in SERVERS.into_iter().zip(0..) {
@@ -104,7 +104,7 @@ fn play(hot: &mut Hot, from_ms: i64, minutes: i64) {
 }
 
 /// A week that is closed, and the one that runs.
-fn two_weeks(hot: &mut Hot) -> [WeekKey; 2] {
+fn two_weeks(hot: &mut State) -> [WeekKey; 2] {
     play(hot, MONDAY_MS, 300);
     hot.settle(MONDAY_MS + WEEK_MS + MINUTE_MS).unwrap();
     play(hot, MONDAY_MS + WEEK_MS + 10 * MINUTE_MS, 200);
@@ -112,7 +112,7 @@ fn two_weeks(hot: &mut Hot) -> [WeekKey; 2] {
     [MONDAY_MS, MONDAY_MS + WEEK_MS].map(|t_ms| Calendar::default().week(t_ms))
 }
 
-fn score(row: &WeekRow, ranking: Ranking) -> Option<f64> {
+fn score(row: &PlayerRow, ranking: Ranking) -> Option<f64> {
     match ranking {
         Ranking::Clq1 => Some(row.clq1() as f64).filter(|&score| score > 0.0),
         Ranking::Clq2 => Some(row.clq2() as f64).filter(|&score| score > 0.0),
@@ -122,7 +122,7 @@ fn score(row: &WeekRow, ranking: Ranking) -> Option<f64> {
     }
 }
 
-fn reached_ms(row: &WeekRow, ranking: Ranking) -> i64 {
+fn reached_ms(row: &PlayerRow, ranking: Ranking) -> i64 {
     match ranking {
         Ranking::Clq1 => row.clq1_segments.at_ms().unwrap(),
         Ranking::Clq2 => row.clq2_games.at_ms().unwrap(),
@@ -132,11 +132,11 @@ fn reached_ms(row: &WeekRow, ranking: Ranking) -> i64 {
     }
 }
 
-type Rows = BTreeMap<String, (WeekRow, [Option<u32>; 5])>;
+type Rows = BTreeMap<String, (PlayerRow, [Option<u32>; 5])>;
 
-fn exported(hot: &Hot, week: WeekKey, server: &str) -> Rows {
+fn exported(hot: &State, week: WeekKey, server: &str) -> Rows {
     let mut rows = Rows::new();
-    let each = |url: &str, _: &str, name: &str, row: &WeekRow, positions| {
+    let each = |url: &str, _: &str, name: &str, row: &PlayerRow, positions| {
         if url == server {
             rows.insert(name.to_owned(), (row.clone(), positions));
         }
@@ -146,17 +146,17 @@ fn exported(hot: &Hot, week: WeekKey, server: &str) -> Rows {
     rows
 }
 
-fn key(hot: &Hot, name: &str) -> PlayerKey {
+fn key(hot: &State, name: &str) -> PlayerKey {
     hot.store.players_named(name).unwrap()[0].1
 }
 
 /// Names in the order that the rules ask for.
-fn ordered(hot: &Hot, rows: &Rows, setting: &Setting, server: &str, ranking: Ranking) -> Vec<String> {
-    let signed = |row: &WeekRow, ranking| {
+fn ordered(hot: &State, rows: &Rows, setting: &Setting, server: &str, ranking: Ranking) -> Vec<String> {
+    let signed = |row: &PlayerRow, ranking| {
         let sign = if setting.is_low(server, ranking) { 1.0 } else { -1.0 };
         score(row, ranking).map(|score| sign * score)
     };
-    let tie = |row: &WeekRow| match setting.tie(server, ranking) {
+    let tie = |row: &PlayerRow| match setting.tie(server, ranking) {
         None => 0.0,
         Some(by) => signed(row, by).unwrap_or(f64::INFINITY),
     };
@@ -178,7 +178,7 @@ fn by_position(positions: impl IntoIterator<Item = (u32, String)>) -> Vec<String
 }
 
 /// Every answer about every board of the servers in a week, against rows in order.
-fn answers_agree(hot: &Hot, week: WeekKey, setting: &Setting) {
+fn answers_agree(hot: &State, week: WeekKey, setting: &Setting) {
     for (server, ranking) in SERVERS.into_iter().flat_map(|server| Ranking::ALL.map(|ranking| (server, ranking))) {
         let of = format!("{} of {server} in {}", ranking.name(), label(week));
         let rows = exported(hot, week, server);
@@ -195,9 +195,9 @@ fn answers_agree(hot: &Hot, week: WeekKey, setting: &Setting) {
         assert_eq!((low_is_better, tie), (setting.is_low(server, ranking), setting.tie(server, ranking)), "{of}");
         assert_eq!(by_position(top.rows.into_iter().map(|row| (row.position as u32, row.name))), want, "{of}: top");
 
-        let scope = ScopeName::Server(url);
-        let board = BoardName { scope: scope.clone(), ranking, window: Some(label(week)), time_ms: None };
-        let answer = hot.engine.ask_board(&hot.store, &board, &BoardQuestion::Top { count: 100 }).unwrap();
+        let scope = Scope::Server(url);
+        let board = BoardSelector { scope: scope.clone(), ranking, window: Some(label(week)), time_ms: None };
+        let answer = hot.engine.ask_board(&hot.store, &board, &BoardQuery::Top { count: 100 }).unwrap();
         assert_eq!(answer.head.order, top.order, "{of}");
         let place = |row| match row {
             BoardRow::Place(place) => (place.at.position as u32, place.name),
@@ -205,14 +205,14 @@ fn answers_agree(hot: &Hot, week: WeekKey, setting: &Setting) {
         };
         assert_eq!(by_position(answer.rows.into_iter().map(place)), want, "{of}: board");
 
-        let boards = BoardsName { scope, window: Some(label(week)), time_ms: None };
+        let boards = BoardsSelector { scope, window: Some(label(week)), time_ms: None };
         let weights = [RankingWeight { ranking, weight: 1.0 }];
         let (_, fused) =
-            hot.engine.fused(&hot.store, &boards, &weights, None, &FusedQuestion::Top { count: 100 }).unwrap();
+            hot.engine.fused(&hot.store, &boards, &weights, None, &FusedQuery::Top { count: 100 }).unwrap();
         assert_eq!(fused.into_iter().map(|view| view.name).collect::<Vec<_>>(), want, "{of}: fused");
 
         for name in rows.keys() {
-            let asked = PlayerName::Name(name.clone());
+            let asked = PlayerSelector::Name(name.clone());
             let standings = hot.engine.standings(&hot.store, &boards, &[ranking], &asked).unwrap();
             let standing = standings.standings[0].place.map(|place| place.position as u32);
             assert_eq!(standing, at(name), "{of}: standing of {name}");
@@ -224,7 +224,7 @@ fn answers_agree(hot: &Hot, week: WeekKey, setting: &Setting) {
 }
 
 /// Writes what waits to be archived; it leaves the outbox.
-async fn archive(hot: &mut Hot, archive: &mut Archive) {
+async fn archive(hot: &mut State, archive: &mut Archive) {
     archive.write(&scans::resync(hot)).await.unwrap();
     let jobs = hot.engine.archive_jobs(&hot.store, None, None, 100_000, 1_000_000).unwrap();
     let (entries, jobs): (Vec<_>, Vec<_>) = jobs.into_iter().unzip();
@@ -234,7 +234,7 @@ async fn archive(hot: &mut Hot, archive: &mut Archive) {
 }
 
 /// Positions of a week in MySQL, and the best positions where they are of a week.
-async fn mysql_agrees(hot: &Hot, database: &Database, week: WeekKey, setting: &Setting) {
+async fn mysql_agrees(hot: &State, database: &Database, week: WeekKey, setting: &Setting) {
     for (server, ranking) in SERVERS.into_iter().flat_map(|server| Ranking::ALL.map(|ranking| (server, ranking))) {
         let of = format!("{} of {server} in {}", ranking.name(), label(week));
         let want = ordered(hot, &exported(hot, week, server), setting, server, ranking);
@@ -250,8 +250,9 @@ async fn mysql_agrees(hot: &Hot, database: &Database, week: WeekKey, setting: &S
     }
 }
 
-async fn best_are_of(hot: &Hot, database: &Database, week: WeekKey, setting: &Setting) {
-    for (server, ranking) in SERVERS.into_iter().flat_map(|server| Ranking::WITH_BEST.map(|ranking| (server, ranking)))
+async fn best_are_of(hot: &State, database: &Database, week: WeekKey, setting: &Setting) {
+    for (server, ranking) in
+        SERVERS.into_iter().flat_map(|server| Ranking::WITH_BEST_POSITIONS.map(|ranking| (server, ranking)))
     {
         let of = format!("{} of {server} in {}", ranking.name(), label(week));
         let want = ordered(hot, &exported(hot, week, server), setting, server, ranking);
@@ -303,7 +304,7 @@ async fn all_say_the_same_of_a_server() {
 }
 
 /// As after a kill: what is not committed is lost.
-fn reopen(hot: Hot, dir: &std::path::Path, setting: &Setting) -> Hot {
+fn reopen(hot: State, dir: &std::path::Path, setting: &Setting) -> State {
     drop(hot);
     std::thread::sleep(Duration::from_millis(200)); // sled lets its lock go a little late
     open(dir, setting)
@@ -368,7 +369,7 @@ fn a_start_without_an_archive_leaves_it_to_the_next_with_one() {
     drop(hot);
     std::thread::sleep(Duration::from_millis(200)); // sled lets its lock go a little late
     let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-    let mut hot = Hot::open(dir.path(), store, EngineSettings { archive: false, ..low.engine() }).unwrap();
+    let mut hot = State::open(dir.path(), store, EngineSettings { archive: false, ..low.engine() }).unwrap();
     assert!(!hot.engine.has_changes());
     hot.engine.reload(EngineSettings { archive: false, ..PLAIN.engine() });
     assert!(!hot.engine.has_changes());
@@ -378,7 +379,7 @@ fn a_start_without_an_archive_leaves_it_to_the_next_with_one() {
 }
 
 /// Takes what waits to be archived.
-fn empty(hot: &mut Hot) -> Vec<OutboxKey> {
+fn empty(hot: &mut State) -> Vec<OutboxKey> {
     let jobs = hot.engine.archive_jobs(&hot.store, None, None, 100_000, 1_000_000).unwrap();
     let keys = jobs.iter().map(|(entry, _)| entry.key).collect();
     hot.engine.archived(&jobs.into_iter().map(|(entry, _)| entry).collect::<Vec<_>>());

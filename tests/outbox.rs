@@ -5,11 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use clqd::engine::{EngineSettings, Event, Outcome, Source};
-use clqd::fleet::{History, Settings, World, address};
+use clqd::engine::{EngineSettings, Event, Outcome, StateReader};
+use clqd::fleet::{SimulatedHistory, World, WorldSettings, address};
 use clqd::model::archive::{ResyncChunk, ResyncCursor, ResyncStep};
 use clqd::model::{ArchiveJob, OutboxKey, ServerKey, ServerUrl};
-use clqd::state::Hot;
+use clqd::state::State;
 use clqd::store::StoreSettings;
 
 const FROM_MS: i64 = 1_764_460_800_000; // Sunday 2025-11-30 00:00 UTC
@@ -20,21 +20,22 @@ const CHUNK: usize = 20;
 
 type Archived = BTreeMap<OutboxKey, ArchiveJob>;
 
-fn open(dir: &Path, archive: bool, outbox_entries_max: usize) -> Hot {
+fn open(dir: &Path, archive: bool, outbox_entries_max: usize) -> State {
     let engine = EngineSettings { archive, outbox_entries_max, ..EngineSettings::default() };
-    Hot::open(dir, StoreSettings { cache_bytes: 16 << 20, create: true }, engine).expect("a state directory")
+    State::open(dir, StoreSettings { cache_bytes: 16 << 20, create: true }, engine).expect("a state directory")
 }
 
 /// Plays those hours of Sunday (24 is Monday, when the week has ended), and
 /// does something every few snapshots.
-fn play(hot: &mut Hot, hours: std::ops::Range<i64>, mut meanwhile: impl FnMut(&mut Hot)) {
-    let mut world = World::new(Settings { servers: SERVERS, start_ms: FROM_MS, truth: false, ..Settings::default() });
+fn play(hot: &mut State, hours: std::ops::Range<i64>, mut meanwhile: impl FnMut(&mut State)) {
+    let mut world =
+        World::new(WorldSettings { servers: SERVERS, start_ms: FROM_MS, truth: false, ..WorldSettings::default() });
     let urls: Vec<ServerUrl> = (0..SERVERS)
         .map(|server| format!("{}://{}:27960", world.family(server).scheme(), address::address(server)))
         .map(|url| ServerUrl::parse(&url).expect("a URL"))
         .collect();
     let (from, to) = (FROM_MS + hours.start * HOUR_MS, FROM_MS + hours.end * HOUR_MS);
-    for (n, (t_ms, server, snapshot)) in (1..).zip(History::new(&mut world, from, to)) {
+    for (n, (t_ms, server, snapshot)) in (1..).zip(SimulatedHistory::new(&mut world, from, to)) {
         let url = urls[server as usize].clone();
         hot.handle(Event::Observed { url, outcome: Outcome::Snapshot(snapshot) }).unwrap();
         if n % 50 == 0 {
@@ -49,7 +50,7 @@ fn play(hot: &mut Hot, hours: std::ops::Range<i64>, mut meanwhile: impl FnMut(&m
 
 /// One chunk of a resync and one batch of at most 20 entries, as the archive's worker
 /// takes them. Returns whether there was any.
-fn archive_some(hot: &mut Hot, archived: &mut Archived) -> bool {
+fn archive_some(hot: &mut State, archived: &mut Archived) -> bool {
     let chunk = chunk(hot);
     if let Some(chunk) = &chunk {
         archived.extend(chunk.names.iter().chain(&chunk.states).map(|job| (job.key(), job.clone())));
@@ -65,7 +66,7 @@ fn archive_some(hot: &mut Hot, archived: &mut Archived) -> bool {
 }
 
 /// The next chunk of a resync, not acknowledged.
-fn chunk(hot: &mut Hot) -> Option<Box<ResyncChunk>> {
+fn chunk(hot: &mut State) -> Option<Box<ResyncChunk>> {
     hot.commit().unwrap();
     match hot.engine.resync_chunk(&hot.store, None, CHUNK, 1_000).unwrap() {
         ResyncStep::Chunk(chunk) => Some(chunk),
@@ -73,7 +74,7 @@ fn chunk(hot: &mut Hot) -> Option<Box<ResyncChunk>> {
     }
 }
 
-fn archive_all(hot: &mut Hot, archived: &mut Archived) {
+fn archive_all(hot: &mut State, archived: &mut Archived) {
     loop {
         let any = archive_some(hot, archived);
         let now_ms = hot.engine.now_ms();

@@ -23,8 +23,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 
-use clqd::fleet::wire::{Split, Variant};
-use clqd::fleet::{Fleet, ServeSettings, Shares, World, world};
+use clqd::fleet::wire::{ProtocolVariant, SplitFormat};
+use clqd::fleet::{FaultShares, Fleet, ServeSettings, World, world};
 use common::rows;
 use serde_json::Value;
 
@@ -33,7 +33,7 @@ const SERVERS: u32 = 800;
 
 /// One server as somebody saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Seen {
+struct ServerView {
     hostname: String,
     map: String,
     slots: u64,
@@ -44,15 +44,21 @@ struct Seen {
 #[test]
 fn qstat_and_clqd_query_see_the_same() {
     let start_ms = 1_763_683_200_000;
-    let settings =
-        world::Settings { servers: SERVERS, seed: SEED, start_ms, activity: 6.0, truth: false, ..Default::default() };
+    let settings = world::WorldSettings {
+        servers: SERVERS,
+        seed: SEED,
+        start_ms,
+        activity: 6.0,
+        truth: false,
+        ..Default::default()
+    };
     let natures = World::new(settings.clone());
     let serve = ServeSettings {
         quake3_port: 0,
         source_port: 0,
         live_from_ms: start_ms + 86_400_000,
         speed: 1e-9, // it stands still
-        faults: Shares::NONE,
+        faults: FaultShares::NONE,
         rate_limit: None,
     };
     let fleet = Fleet::start(World::new(settings), serve).expect("a fleet on free ports");
@@ -67,21 +73,21 @@ fn qstat_and_clqd_query_see_the_same() {
         let address = fleet.url(number).split_once("://").unwrap().1.to_owned();
         let (qstat, clqd) = (&by_qstat[&address], &by_clqd[&address]);
         let nature = natures.nature(number);
-        let Variant { split, fragment_bytes, .. } = Variant::of(SEED, number, nature);
+        let ProtocolVariant { split, fragment_bytes, .. } = ProtocolVariant::of(SEED, number, nature);
         let family = nature.game.family;
         if qstat == clqd {
             *same.entry(family.scheme()).or_insert(0) += 1;
             players += clqd.players.len();
             // Head and count; index, name, zero, points and time of each.
             let bytes = 6 + clqd.players.iter().map(|(name, _)| name.len() + 10).sum::<usize>();
-            fragmented += usize::from(split != Split::Never && bytes > fragment_bytes);
+            fragmented += usize::from(split != SplitFormat::Never && bytes > fragment_bytes);
             continue;
         }
         // Only what qstat is known not to read, and then clqd has the truth.
         let unread = match split {
-            Split::Bzip2 | Split::SourceWithoutSize => true,
-            Split::Source => nature.game.app_id & 0xFF < 128,
-            Split::GoldSrc | Split::Never => false,
+            SplitFormat::Bzip2 | SplitFormat::SourceWithoutSize => true,
+            SplitFormat::Source => nature.game.app_id & 0xFF < 128,
+            SplitFormat::GoldSrc | SplitFormat::Never => false,
         };
         let app = nature.game.app_id;
         assert!(unread, "{address} (app {app}, {split:?}):\nqstat {qstat:?}\nclqd  {clqd:?}");
@@ -100,7 +106,7 @@ fn qstat_and_clqd_query_see_the_same() {
 }
 
 /// By address and port.
-fn qstat(fleet: &Fleet, list: PathBuf) -> BTreeMap<String, Seen> {
+fn qstat(fleet: &Fleet, list: PathBuf) -> BTreeMap<String, ServerView> {
     let line = |url: String| {
         let (scheme, address) = url.split_once("://").expect("a URL");
         format!("{} {address}\n", if scheme == "quake3" { "Q3S" } else { "A2S" })
@@ -120,7 +126,7 @@ fn qstat(fleet: &Fleet, list: PathBuf) -> BTreeMap<String, Seen> {
         let mut players: Vec<_> = lines.by_ref().take_while(|fields| fields.len() > 1).map(player).collect();
         players.sort();
         let slots = slots.parse().expect("slots; qstat saw no server");
-        let server = Seen { hostname: hostname.clone(), map: map.clone(), slots, players };
+        let server = ServerView { hostname: hostname.clone(), map: map.clone(), slots, players };
         seen.insert(address.clone(), server);
     }
     seen
@@ -135,7 +141,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// By address and port.
-fn clqd_query(fleet: &Fleet, list: PathBuf) -> BTreeMap<String, Seen> {
+fn clqd_query(fleet: &Fleet, list: PathBuf) -> BTreeMap<String, ServerView> {
     std::fs::write(&list, fleet.urls().join("\n")).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_clqd"));
     let output = command.args(["--json", "query", "--file"]).arg(&list).output().expect("clqd starts");
@@ -148,7 +154,7 @@ fn clqd_query(fleet: &Fleet, list: PathBuf) -> BTreeMap<String, Seen> {
             players.map(|player| (text(&player["name"]), player["points"].as_i64().expect("points"))).collect();
         players.sort();
         let slots = server["slots"].as_u64().expect("slots");
-        let seen = Seen { hostname: text(&server["hostname"]), map: text(&server["map"]), slots, players };
+        let seen = ServerView { hostname: text(&server["hostname"]), map: text(&server["map"]), slots, players };
         (server["server"].as_str().expect("a URL").split_once("://").unwrap().1.to_owned(), seen)
     });
     seen.collect()

@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use clqd::board::window;
 use clqd::clock::system_ms;
 use clqd::config::Config;
-use clqd::engine::{Outcome, Source};
-use clqd::fleet::{Fleet, History, ServeSettings, Shares, World, world};
-use clqd::model::view::board::{BoardName, WindowPhase};
-use clqd::model::{Ranking, ScopeName, ServerKey, ServerUrl, Snapshot};
+use clqd::engine::{Outcome, StateReader};
+use clqd::fleet::{FaultShares, Fleet, ServeSettings, SimulatedHistory, World, world};
+use clqd::model::view::board::{BoardSelector, WindowPhase};
+use clqd::model::{Ranking, Scope, ServerKey, ServerUrl, Snapshot};
 use clqd::scan_log;
-use clqd::state::Hot;
-use common::{Daemon, Place, eventually, fleet, scan_logs, until};
+use clqd::state::State;
+use common::{Daemon, Sandbox, eventually, fleet, scan_logs, until};
 use nix::sys::signal::Signal;
 
 const HOUR_MS: i64 = 3_600_000;
@@ -46,27 +46,27 @@ type Board = Vec<(String, i64, u64, i64)>;
 /// All boards that somebody is on, by window, scope and ranking.
 type Boards = BTreeMap<(String, String, &'static str), Board>;
 
-fn open(place: &Place) -> Hot {
+fn open(place: &Sandbox) -> State {
     let config = Config::load(&place.config()).expect("the config");
-    eventually("the state is closed", || Hot::of_config(&config, &place.state(), true).ok())
+    eventually("the state is closed", || State::of_config(&config, &place.state(), true).ok())
 }
 
-fn boards(hot: &mut Hot) -> Boards {
+fn boards(hot: &mut State) -> Boards {
     let servers: Vec<_> = hot.engine.servers().collect();
     let games: BTreeSet<&str> = servers.iter().filter_map(|server| server.game.as_deref()).collect();
     let scopes = servers.iter().map(|server| format!("server:{}", server.url));
     let scopes = scopes.chain(games.into_iter().map(|game| format!("game:{game}"))).chain(["tag:some".to_owned()]);
-    let scopes: Vec<ScopeName> = scopes.map(|scope| scope.parse().expect("a scope")).collect();
+    let scopes: Vec<Scope> = scopes.map(|scope| scope.parse().expect("a scope")).collect();
     let mut boards = Boards::new();
     for listed in hot.engine.windows().into_iter().filter(|listed| listed.phase != WindowPhase::Next) {
         let label = listed.window.window;
         hot.commit_and_shelve(window::parse(&label).expect("a label")).expect("a store");
         for (scope, ranking) in scopes.iter().flat_map(|scope| Ranking::ALL.map(|ranking| (scope, ranking))) {
-            let name = BoardName { scope: scope.clone(), ranking, window: Some(label.clone()), time_ms: None };
+            let name = BoardSelector { scope: scope.clone(), ranking, window: Some(label.clone()), time_ms: None };
             let (_, set) = hot.engine.board(&hot.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
             // Keys are handed out in order of appearance, also of names that only
             // the live engine knows; names tell the same.
-            let named = |place: clqd::board::Place| {
+            let named = |place: clqd::board::BoardEntry| {
                 let record = hot.store.player_record(place.player).expect("a store").expect("a player");
                 (record.name.into(), place.score().0, place.tie, place.at_ms)
             };
@@ -80,7 +80,7 @@ fn boards(hot: &mut Hot) -> Boards {
 }
 
 /// A place's state has these logs, replayed by a fresh `clqd replay`.
-fn replay(place: &Place, logs: &[PathBuf], tagged: &[String]) {
+fn replay(place: &Sandbox, logs: &[PathBuf], tagged: &[String]) {
     // Tags are not in the log.
     let mut hot = open(place);
     for url in tagged {
@@ -98,7 +98,7 @@ fn fleet_with_past(log: &Path, now_ms: i64) -> Fleet {
     let start_ms = 1_763_683_200_000;
     let live_from_ms = start_ms + PAST_MS;
     let world = || {
-        World::new(world::Settings {
+        World::new(world::WorldSettings {
             servers: 8,
             seed: 11,
             start_ms,
@@ -112,13 +112,13 @@ fn fleet_with_past(log: &Path, now_ms: i64) -> Fleet {
         source_port: 0,
         live_from_ms,
         speed: 20.0,
-        faults: Shares::default(),
+        faults: FaultShares::default(),
         rate_limit: None,
     };
     let fleet = Fleet::start(world(), serve).expect("a fleet on free ports");
     let urls: Vec<ServerUrl> = fleet.urls().iter().map(|url| ServerUrl::parse(url).expect("canonical")).collect();
     let mut lines = Vec::new();
-    for (t_ms, server, snapshot) in History::new(&mut world(), start_ms, live_from_ms) {
+    for (t_ms, server, snapshot) in SimulatedHistory::new(&mut world(), start_ms, live_from_ms) {
         let snapshot = Snapshot { t_ms: t_ms + now_ms - live_from_ms, ..snapshot };
         scan_log::write(&mut lines, &urls[server as usize], &Outcome::Snapshot(snapshot));
     }
@@ -127,8 +127,8 @@ fn fleet_with_past(log: &Path, now_ms: i64) -> Fleet {
 }
 
 /// A daemon that has recorded several files of scans of a lively fleet.
-fn recorded(place: &Place, record: &Path) -> (Daemon, Fleet, Vec<String>) {
-    let fleet = fleet(12, 7, 40.0, Shares::default());
+fn recorded(place: &Sandbox, record: &Path) -> (Daemon, Fleet, Vec<String>) {
+    let fleet = fleet(12, 7, 40.0, FaultShares::default());
     let daemon = place.start();
     let urls = fleet.urls();
     let (some, others) = urls.split_at(TAGGED);
@@ -138,7 +138,7 @@ fn recorded(place: &Place, record: &Path) -> (Daemon, Fleet, Vec<String>) {
     (daemon, fleet, urls)
 }
 
-fn is_rebuilt(place: &Place, kind: &str) -> bool {
+fn is_rebuilt(place: &Sandbox, kind: &str) -> bool {
     let done = place.run(["board", "top", "--tag", "some", "--window", kind]);
     assert!(done.status.success() || done.err.contains("is being rebuilt"), "{}", done.err);
     done.status.success()
@@ -147,7 +147,7 @@ fn is_rebuilt(place: &Place, kind: &str) -> bool {
 #[test]
 fn windows_with_other_boundaries_are_made_from_the_log() {
     let now_ms = system_ms();
-    let place = Place::new("");
+    let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
     place.configure(&config(&record, &[custom(12, 1, now_ms), custom(13, 2, now_ms)]));
     let (daemon, fleet, urls) = recorded(&place, &record);
@@ -177,8 +177,8 @@ fn windows_with_other_boundaries_are_made_from_the_log() {
 }
 
 /// The boards of a place whose daemon has ended, which are those of a fresh replay.
-fn equals_a_replay(place: &Place, record: &Path, windows: &[String], urls: &[String]) -> (Hot, Boards) {
-    let fresh = Place::new(&config(record, windows));
+fn equals_a_replay(place: &Sandbox, record: &Path, windows: &[String], urls: &[String]) -> (State, Boards) {
+    let fresh = Sandbox::new(&config(record, windows));
     replay(&fresh, &scan_logs(record), &urls[..TAGGED]);
     let mut hot = open(place);
     let (rebuilt, want) = (boards(&mut hot), boards(&mut open(&fresh)));
@@ -193,7 +193,7 @@ fn equals_a_replay(place: &Place, record: &Path, windows: &[String], urls: &[Str
 #[test]
 fn windows_of_long_presences_are_made_from_the_log() {
     let now_ms = system_ms();
-    let place = Place::new("");
+    let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
     place.configure(&config(&record, &[custom(12, 1, now_ms), custom(13, 2, now_ms)]));
     let fleet = fleet_with_past(&record, now_ms);
@@ -244,7 +244,7 @@ fn rfc3339(t_ms: i64) -> String {
 #[test]
 fn a_restart_with_other_boundaries_and_a_crash_in_between() {
     let now_ms = system_ms();
-    let place = Place::new("");
+    let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
     place.configure(&config(&record, &[custom(12, 1, now_ms)]));
     let (daemon, fleet, urls) = recorded(&place, &record);
@@ -270,8 +270,8 @@ fn a_restart_with_other_boundaries_and_a_crash_in_between() {
 #[test]
 fn without_a_log_they_begin_now_and_it_is_said() {
     let now_ms = system_ms();
-    let place = Place::new(&format!("[boards]\nwindows = {:?}\n", [custom(12, 1, now_ms)]));
-    let fleet = fleet(4, 7, 20.0, Shares::default());
+    let place = Sandbox::new(&format!("[boards]\nwindows = {:?}\n", [custom(12, 1, now_ms)]));
+    let fleet = fleet(4, 7, 20.0, FaultShares::default());
     let daemon = place.start();
     let urls = fleet.urls();
     place.ok([&["servers", "add", "--tag", "some"], &urls.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());

@@ -78,7 +78,7 @@ fn screening_changes_no_row_of_a_credible_server() {
         let credible = |server: &str| oracle.reports.iter().all(|report| report.server != server);
         let lines = whole.lines().zip(&oracle.lines).filter(|(_, line)| credible(&line.server));
         let log: String = lines.map(|(text, _)| format!("{text}\n")).collect();
-        let place = Place::new(&format!("credible-{seed}"));
+        let place = TestDir::new(&format!("credible-{seed}"));
         let file = place.log("log", &log);
         let weeks = Oracle::new(&log, Settings::default()).weeks();
         let export = |enabled: bool| {
@@ -122,7 +122,7 @@ fn a_replay_is_the_same_bit_for_bit() {
         let log = scan_log(seed, &Calendar::default());
         let mut random = Random(seed);
         let weeks = Oracle::new(&log, Settings::default()).weeks();
-        let place = Place::new(&format!("bits-{seed}"));
+        let place = TestDir::new(&format!("bits-{seed}"));
         let file = place.log("whole", &log);
 
         let began = Instant::now();
@@ -172,7 +172,7 @@ fn seeds() -> std::ops::Range<u64> {
 
 /// Replays a log and compares each week with the oracle.
 fn check(log: &str, settings: Settings, of: &str, name: &str) -> Segments {
-    let place = Place::new(name);
+    let place = TestDir::new(name);
     let file = place.log("log", log);
     let of = format!("{of} ({})", file.display());
     let mut state = place.state("state");
@@ -201,16 +201,16 @@ fn first_difference(how: &str, got: &str, want: &str) -> String {
 }
 
 /// Where one test keeps its logs, and for as long as it runs its states.
-struct Place {
+struct TestDir {
     logs: PathBuf,
     states: tempfile::TempDir,
 }
 
-impl Place {
-    fn new(name: &str) -> Place {
+impl TestDir {
+    fn new(name: &str) -> TestDir {
         let logs = Path::new(env!("CARGO_TARGET_TMPDIR")).join("replay").join(name);
         std::fs::create_dir_all(&logs).expect("a place for logs");
-        Place { logs, states: tempfile::tempdir().expect("a place for states") }
+        TestDir { logs, states: tempfile::tempdir().expect("a place for states") }
     }
 
     fn log(&self, name: &str, log: &str) -> PathBuf {

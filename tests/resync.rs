@@ -8,18 +8,18 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use clqd::archive::{Archive, ArchiveSettings, ArchiveStatus, Ask, JobSource, SourceGone};
+use clqd::archive::{Archive, ArchiveSettings, JobSource, OutboxQuery, SourceClosed, WorkerStatus};
 use clqd::config::Config;
 use clqd::control::{Request, Row};
 use clqd::daemon::Daemon;
-use clqd::engine::{EngineSettings, Source as _};
+use clqd::engine::{EngineSettings, StateReader as _};
 use clqd::model::archive::{ResyncCursor, ResyncStep};
 use clqd::model::commit::{Meta, RowKey, WeekPhase, WeekState};
 use clqd::model::packed_row::PackedRow;
-use clqd::model::row::WeekRow;
+use clqd::model::row::PlayerRow;
 use clqd::model::server::PlayerRecord;
 use clqd::model::{ArchiveJob, Commit, GameKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, WeekKey};
-use clqd::state::Hot;
+use clqd::state::State;
 use clqd::store::{Store, StoreSettings};
 use db::{Database, Server};
 use tokio::sync::watch;
@@ -28,9 +28,9 @@ const FROM_MS: i64 = 1_764_064_800_000; // Tuesday 2025-11-25 10:00 UTC
 const SERVERS: u32 = 30;
 const PLAYERS: u32 = 12;
 
-fn open(dir: &Path) -> Hot {
+fn open(dir: &Path) -> State {
     let engine = EngineSettings { archive: true, ..EngineSettings::default() };
-    Hot::open(dir, StoreSettings { cache_bytes: 64 << 20, create: true }, engine).unwrap()
+    State::open(dir, StoreSettings { cache_bytes: 64 << 20, create: true }, engine).unwrap()
 }
 
 fn url(server: u32) -> String {
@@ -38,7 +38,7 @@ fn url(server: u32) -> String {
 }
 
 /// Some players on each server, and others before them.
-fn play(hot: &mut Hot) {
+fn play(hot: &mut State) {
     for round in 0..6 {
         for server in 0..SERVERS {
             let t_ms = FROM_MS + round * 120_000 + i64::from(server);
@@ -52,7 +52,7 @@ fn play(hot: &mut Hot) {
 /// The source of a worker, and what it was asked.
 #[derive(Clone)]
 struct Source {
-    hot: Arc<Mutex<Hot>>,
+    hot: Arc<Mutex<State>>,
     /// Chunks that were acknowledged, each with where it began.
     chunks: Arc<Mutex<Vec<ResyncCursor>>>,
     /// The daemon is killed when so many were acknowledged.
@@ -60,21 +60,21 @@ struct Source {
 }
 
 impl JobSource for Source {
-    async fn next(&self, ask: Ask) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceGone> {
+    async fn next(&self, ask: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
         let mut hot = self.hot.lock().unwrap();
         hot.commit().unwrap();
         let jobs = hot.engine.archive_jobs(&hot.store, ask.after, ask.before, ask.entries_max, ask.rows_max).unwrap();
         Ok(jobs.into_iter().map(|(entry, job)| (entry, job.expect("no week was let go"))).collect())
     }
 
-    async fn archive_found(&self, found: Option<u64>) -> Result<u64, SourceGone> {
+    async fn archive_found(&self, found: Option<u64>) -> Result<u64, SourceClosed> {
         let mut hot = self.hot.lock().unwrap();
         let id = hot.engine.archive_found(found, 77);
         hot.commit().unwrap();
         Ok(id)
     }
 
-    async fn resync(&self, from: Option<ResyncCursor>) -> Result<ResyncStep, SourceGone> {
+    async fn resync(&self, from: Option<ResyncCursor>) -> Result<ResyncStep, SourceClosed> {
         let mut hot = self.hot.lock().unwrap();
         hot.commit().unwrap();
         Ok(hot.engine.resync_chunk(&hot.store, from, 25, 100).unwrap())
@@ -85,15 +85,15 @@ impl JobSource for Source {
         from: ResyncCursor,
         next: ResyncCursor,
         postponed: Vec<OutboxKey>,
-    ) -> Result<bool, SourceGone> {
+    ) -> Result<bool, SourceClosed> {
         let is_next = self.hot.lock().unwrap().engine.resynced(from, next, &postponed);
         assert!(is_next, "nothing sets it back");
         let mut chunks = self.chunks.lock().unwrap();
         chunks.push(from);
-        if chunks.len() == self.kill_at { Err(SourceGone) } else { Ok(is_next) }
+        if chunks.len() == self.kill_at { Err(SourceClosed) } else { Ok(is_next) }
     }
 
-    async fn done(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceGone> {
+    async fn done(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {
         let mut hot = self.hot.lock().unwrap();
         hot.engine.archived(&entries);
         hot.commit().unwrap();
@@ -127,7 +127,7 @@ async fn empty_archive_is_filled_once_although_the_daemon_is_killed() {
         // The third process goes on to the end.
         let kill_at = if lives < 3 { 9 } else { usize::MAX };
         let source = Source { hot: Arc::new(Mutex::new(hot)), chunks: Arc::default(), kill_at };
-        let (status, seen) = watch::channel(ArchiveStatus::default());
+        let (status, seen) = watch::channel(WorkerStatus::default());
         clqd::archive::run(settings.clone(), source.clone(), || 1, async {}, status).await;
         all.extend(source.chunks.lock().unwrap().drain(..));
         written += seen.borrow().entries_written;
@@ -165,7 +165,7 @@ fn million(dir: &Path, settings: EngineSettings) {
     const ROWS_PER_SERVER: u32 = 1_000;
     const SERVERS: u32 = 1_000;
     let store = StoreSettings { cache_bytes: 256 << 20, create: true };
-    let mut hot = Hot::open(dir, store, settings).unwrap();
+    let mut hot = State::open(dir, store, settings).unwrap();
     for server in 0..SERVERS {
         scans::observe(&mut hot, &url(server), scans::snapshot(from_ms + i64::from(server), [("Visor", 1)]));
     }
@@ -193,7 +193,7 @@ fn million(dir: &Path, settings: EngineSettings) {
 
 fn row(week: WeekKey, server: ServerKey, player: PlayerKey) -> (RowKey, PackedRow) {
     let x = player.0.wrapping_mul(2_654_435_761) >> 8;
-    let mut row = WeekRow::new(FROM_MS, 900.0 + f64::from(x % 2_000) / 7.0);
+    let mut row = PlayerRow::new(FROM_MS, 900.0 + f64::from(x % 2_000) / 7.0);
     (row.measured_ms, row.starts, row.points) = (u64::from(x), 3, i64::from(x % 900));
     (0..10).for_each(|i| row.clq1_segments.offer(u64::from(x >> i) % 60_000, FROM_MS));
     (RowKey { window: week.into(), server, player }, PackedRow::pack(&row))

@@ -8,8 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use clqd::fleet::Shares;
-use common::{Done, Place, fleet, scan_logs, until};
+use clqd::fleet::FaultShares;
+use common::{CommandOutput, Sandbox, fleet, scan_logs, until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -33,14 +33,14 @@ fn zst(text: &str) -> Vec<u8> {
 }
 
 /// Replays logs into a state directory of its own.
-struct Replays {
-    place: Place,
+struct ReplayRunner {
+    place: Sandbox,
     count: u32,
 }
 
-impl Replays {
-    fn new() -> Replays {
-        Replays { place: Place::new(""), count: 0 }
+impl ReplayRunner {
+    fn new() -> ReplayRunner {
+        ReplayRunner { place: Sandbox::new(""), count: 0 }
     }
 
     fn log(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
@@ -49,7 +49,7 @@ impl Replays {
         path
     }
 
-    fn replay(&mut self, logs: &[&Path], options: &[&str]) -> (Done, PathBuf) {
+    fn replay(&mut self, logs: &[&Path], options: &[&str]) -> (CommandOutput, PathBuf) {
         self.count += 1;
         let state = self.place.path(&format!("state-{}", self.count));
         let mut args = vec!["replay".into(), "--state".into(), state.clone().into_os_string()];
@@ -80,7 +80,7 @@ impl Replays {
 
 #[test]
 fn log_cut_inside_its_last_line_replays_up_to_there_with_a_warning() {
-    let mut replays = Replays::new();
+    let mut replays = ReplayRunner::new();
     let (before, last) = (lines(0..20), line(20));
     let whole = replays.log("whole.jsonl", &before);
     let (want, said) = replays.rows(&[&whole], &[]);
@@ -106,7 +106,7 @@ fn log_cut_inside_its_last_line_replays_up_to_there_with_a_warning() {
 
 #[test]
 fn damage_in_the_middle_needs_salvage() {
-    let mut replays = Replays::new();
+    let mut replays = ReplayRunner::new();
     let whole = replays.log("whole.jsonl", lines(0..10) + &lines(20..30));
     let (want, _) = replays.rows(&[&whole], &[]);
     let damaged = replays.log("damaged.jsonl", lines(0..10) + "{\"t\":1,\"ser\n\0\0\0\n" + &lines(20..30));
@@ -128,7 +128,7 @@ fn damage_in_the_middle_needs_salvage() {
 
 #[test]
 fn cut_file_that_is_not_the_last_needs_salvage() {
-    let mut replays = Replays::new();
+    let mut replays = ReplayRunner::new();
     let (first, last) = (lines(0..20), lines(20..40));
     for (name, cut) in [
         ("scans.jsonl.1.zst", [&zst(&first)[..], &zst(&line(20))[..20]].concat()),
@@ -154,7 +154,7 @@ fn cut_file_that_is_not_the_last_needs_salvage() {
 
 #[test]
 fn log_that_is_given_twice_or_is_no_file_is_named() {
-    let mut replays = Replays::new();
+    let mut replays = ReplayRunner::new();
     let log = replays.log("g.jsonl", lines(0..20));
     assert_eq!(replays.refused(&[&log, &log], &[]), "clqd: g.jsonl is given twice\n");
     let link = replays.place.path("link.jsonl");
@@ -169,7 +169,7 @@ fn log_that_is_given_twice_or_is_no_file_is_named() {
 
 #[test]
 fn unfinished_packing_is_left_out() {
-    let mut replays = Replays::new();
+    let mut replays = ReplayRunner::new();
     let whole = replays.log("whole.jsonl", lines(0..30));
     let (want, _) = replays.rows(&[&whole], &[]);
     let running = replays.log("scans.jsonl", lines(20..30));
@@ -183,7 +183,7 @@ fn unfinished_packing_is_left_out() {
 
 #[test]
 fn daemon_refuses_a_record_that_is_not_a_scan_log_and_keeps_it() {
-    let place = Place::new("");
+    let place = Sandbox::new("");
     let record = place.path("notes.txt");
     place.configure(&format!("record = {record:?}"));
     let text = "first line\nsecond line, without a line feed";
@@ -199,8 +199,8 @@ fn daemon_refuses_a_record_that_is_not_a_scan_log_and_keeps_it() {
 
 #[test]
 fn daemon_goes_on_behind_what_a_power_cut_left() {
-    let fleet = fleet(2, 20, 60.0, Shares::NONE);
-    let place = Place::new("");
+    let fleet = fleet(2, 20, 60.0, FaultShares::NONE);
+    let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
     place.configure(&format!("record = {record:?}"));
     let daemon = place.start();
@@ -227,8 +227,8 @@ fn daemon_goes_on_behind_what_a_power_cut_left() {
 /// leaves a log that has all that the state has.
 #[test]
 fn scans_and_names_of_logs_are_on_disk_before_their_commit() {
-    let fleet = fleet(24, 21, 60.0, Shares::NONE);
-    let place = Place::new("");
+    let fleet = fleet(24, 21, 60.0, FaultShares::NONE);
+    let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
     place.configure(&format!("record = {record:?}\n[scan_log]\nrotate_bytes = 65536"));
     let trace = place.path("trace");

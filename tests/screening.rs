@@ -6,10 +6,10 @@
 use clqd::engine::{EngineSettings, Event};
 use clqd::model::server::ScreenReason;
 use clqd::model::view::ServerDetail;
-use clqd::model::view::board::PlayerName;
+use clqd::model::view::board::PlayerSelector;
 use clqd::model::{Ranking, ServerUrl};
 use clqd::scan_log;
-use clqd::state::Hot;
+use clqd::state::State;
 use clqd::store::StoreSettings;
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ const START_MS: i64 = 1_763_683_200_000; // 2025-11-21 00:00 UTC
 const HOUR_MS: i64 = 3_600_000;
 
 struct Town {
-    hot: Hot,
+    hot: State,
     url: ServerUrl,
     /// Fields of each snapshot.
     fields: Value,
@@ -32,7 +32,7 @@ impl Town {
     fn with(url: &str, fields: Value, settings: EngineSettings) -> Town {
         let dir = tempfile::tempdir().unwrap();
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-        let hot = Hot::open(dir.path(), store, settings).unwrap();
+        let hot = State::open(dir.path(), store, settings).unwrap();
         Town { hot, url: ServerUrl::parse(url).unwrap(), fields, _dir: dir }
     }
 
@@ -260,13 +260,13 @@ fn time_is_estimated_beside_what_was_counted() {
 fn reasons_and_memory_of_screening_survive_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-    let open = || Hot::open(dir.path(), store, EngineSettings::default()).unwrap();
+    let open = || State::open(dir.path(), store, EngineSettings::default()).unwrap();
     let line = |t_ms: i64, bots: u32, names: &[&str]| {
         let players: Value = names.iter().map(|name| json!({"name": name, "points": 3})).collect();
         json!({"t": t_ms, "server": "source://10.0.0.1:27015", "game": "cstrike", "map": "m", "slots": 16,
                "count": names.len(), "bots": bots, "players": players})
     };
-    let handle = |hot: &mut Hot, line: Value| {
+    let handle = |hot: &mut State, line: Value| {
         let (url, outcome) = scan_log::parse(&line.to_string()).unwrap();
         hot.handle(Event::Observed { url, outcome }).unwrap();
         hot.commit().unwrap();
@@ -299,8 +299,8 @@ fn forgotten_name_is_no_longer_remembered_as_a_bot() {
     town.scan(2, json!({"count": 1, "bots": 1}), players(&[("Ivan the Bot", 3)]));
     town.scan(4, json!({"count": 0, "bots": 0}), json!([]));
     assert!(town.hot.store.holds_bytes(b"Ivan the Bot").unwrap());
-    let name = PlayerName::Name("Ivan the Bot".to_owned());
-    let Hot { engine, store } = &mut town.hot;
+    let name = PlayerSelector::Name("Ivan the Bot".to_owned());
+    let State { engine, store } = &mut town.hot;
     engine.forget_player(store, "cstrike", &name, START_MS + HOUR_MS).unwrap();
     town.hot.commit().unwrap();
     assert!(!town.hot.store.holds_bytes(b"Ivan the Bot").unwrap());

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clqd::fleet::Shares;
-use common::{Place, fleet, until};
+use clqd::fleet::FaultShares;
+use common::{Sandbox, fleet, until};
 use nix::unistd::geteuid;
 
 /// All that can be seen of a file from outside: mode, owner, group, times, number,
@@ -39,9 +39,9 @@ fn tree(path: &Path) -> BTreeMap<PathBuf, Seen> {
 }
 
 /// A place whose daemon has scanned some servers and is stopped; one of them.
-fn scanned() -> (Place, String) {
-    let place = Place::new("");
-    let fleet = fleet(3, 21, 60.0, Shares::NONE);
+fn scanned() -> (Sandbox, String) {
+    let place = Sandbox::new("");
+    let fleet = fleet(3, 21, 60.0, FaultShares::NONE);
     let daemon = place.start();
     place.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
     until("there are players", || {
@@ -52,12 +52,12 @@ fn scanned() -> (Place, String) {
     (place, server)
 }
 
-fn week(place: &Place) -> String {
+fn week(place: &Sandbox) -> String {
     place.json(["status"])[0]["engine"]["week"].as_str().expect("a label").to_owned()
 }
 
 /// Every command that reads a state directory.
-fn reading(place: &Place, server: &str, week: &str) -> Vec<Vec<String>> {
+fn reading(place: &Sandbox, server: &str, week: &str) -> Vec<Vec<String>> {
     let state = place.state().display().to_string();
     let listed = place.list(&[]).into_iter().find(|row| row["url"] == server).expect("it is listed");
     let game = listed["game"].as_str().expect("it has answered");
@@ -279,7 +279,7 @@ fn who_has_the_state_is_named() {
 
 #[test]
 fn what_is_no_state_directory_is_called_so() {
-    let place = Place::new("");
+    let place = Sandbox::new("");
     let export = |path: &Path| {
         let done = place.run(["export", "--state", path.to_str().unwrap(), "--week", "2026-W47"]);
         assert_eq!(done.status.code(), Some(1));

@@ -13,13 +13,13 @@ mod oracle;
 
 use std::collections::HashMap;
 
-use clqd::board::window::Windows;
+use clqd::board::window::WindowTypes;
 use clqd::cli::export;
-use clqd::engine::{EngineSettings, Event, Memory};
+use clqd::engine::{CacheLimits, EngineSettings, Event};
 use clqd::model::calendar::{Calendar, label};
 use clqd::model::{ServerKey, ServerUrl, WeekKey};
 use clqd::scan_log;
-use clqd::state::Hot;
+use clqd::state::State;
 use oracle::adapter::rules;
 use oracle::compare::{Archived, Segments, check_state, check_week, open};
 use oracle::generate::{Random, scan_log, screening};
@@ -112,7 +112,7 @@ fn check(log: &str, oracle: &Oracle, of: &str, random: &mut Random) -> Segments 
         hot.handle(Event::Observed { url: url.clone(), outcome }).expect("a store");
         expected.check_next(&hot, &url, of);
         if random.below(30) == 0 {
-            hot.engine.remember(Memory {
+            hot.engine.remember(CacheLimits {
                 names_max: random.below(3) as usize * 8,
                 player_windows_max: random.below(3) as usize * 8,
             });
@@ -141,7 +141,7 @@ fn check(log: &str, oracle: &Oracle, of: &str, random: &mut Random) -> Segments 
 fn settings(oracle: &Oracle) -> EngineSettings {
     EngineSettings {
         rules: rules(&oracle.settings),
-        windows: Windows::new(oracle.settings.calendar, []).expect("weeks alone fit"),
+        windows: WindowTypes::new(oracle.settings.calendar, []).expect("weeks alone fit"),
         archive: true,
         keep_weeks: usize::MAX,
         outbox_entries_max: usize::MAX,
@@ -168,7 +168,7 @@ impl<'a> Expected<'a> {
         Expected { oracle, steps: oracle.servers.iter().map(of).collect(), taken: HashMap::new(), at: 0 }
     }
 
-    fn check_next(&mut self, hot: &Hot, url: &ServerUrl, of: &str) {
+    fn check_next(&mut self, hot: &State, url: &ServerUrl, of: &str) {
         let line = &self.oracle.lines[self.at];
         self.at += 1;
         let taken = self.taken.entry(&line.server).or_default();

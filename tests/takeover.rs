@@ -6,14 +6,14 @@ mod scans;
 
 use std::path::Path;
 
-use clqd::board::window::Windows;
-use clqd::daemon::window_rebuild::{Place, Rebuilder, prepare};
-use clqd::engine::{EngineSettings, Event, Outcome, Source};
+use clqd::board::window::WindowTypes;
+use clqd::daemon::window_rebuild::{RebuildPaths, Rebuilder, prepare};
+use clqd::engine::{EngineSettings, Event, Outcome, StateReader};
 use clqd::model::calendar::Calendar;
-use clqd::model::view::board::PlayerName;
+use clqd::model::view::board::PlayerSelector;
 use clqd::model::{PlayerKey, ServerKey, ServerUrl, Snapshot, WindowKey, WindowType};
 use clqd::scan_log;
-use clqd::state::Hot;
+use clqd::state::State;
 use clqd::store::StoreSettings;
 
 const FROM_MS: i64 = 1_764_064_800_000; // Tuesday 2025-11-25 10:00 UTC
@@ -23,7 +23,7 @@ const ALL_TIME: WindowKey = WindowKey { kind: WindowType::ALL_TIME, index: 0 };
 
 struct Town {
     dir: tempfile::TempDir,
-    hot: Option<Hot>,
+    hot: Option<State>,
     rebuilder: Option<Rebuilder>,
     /// All that was scanned.
     log: Vec<u8>,
@@ -33,7 +33,10 @@ struct Town {
 /// With a window of all time, or without one.
 fn settings(windows: &[&str]) -> EngineSettings {
     let specs: Vec<_> = windows.iter().map(|text| text.parse().expect("a type")).collect();
-    EngineSettings { windows: Windows::new(Calendar::default(), specs).expect("types"), ..EngineSettings::default() }
+    EngineSettings {
+        windows: WindowTypes::new(Calendar::default(), specs).expect("types"),
+        ..EngineSettings::default()
+    }
 }
 
 fn url(server: u32) -> ServerUrl {
@@ -65,7 +68,7 @@ impl Town {
     fn open(&mut self, windows: &[&str]) {
         drop(self.hot.take());
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-        let open = || Hot::open(&self.dir.path().join("state"), store, settings(windows)).ok();
+        let open = || State::open(&self.dir.path().join("state"), store, settings(windows)).ok();
         // Sled lets its lock go a little late.
         let tries = (0..500).find_map(|_| {
             open().or_else(|| {
@@ -76,7 +79,7 @@ impl Town {
         self.hot = tries;
     }
 
-    fn hot(&mut self) -> &mut Hot {
+    fn hot(&mut self) -> &mut State {
         self.hot.as_mut().expect("it is open")
     }
 
@@ -102,7 +105,8 @@ impl Town {
     /// As the daemon does when windows have changed, or at its start.
     fn begin(&mut self) {
         std::fs::write(self.log(), &self.log).expect("the log");
-        let place = Place { state_dir: self.dir.path().join("state"), log: Some(self.log()), cache_bytes: 16 << 20 };
+        let place =
+            RebuildPaths { state_dir: self.dir.path().join("state"), log: Some(self.log()), cache_bytes: 16 << 20 };
         let log = self.log();
         prepare(&mut self.hot().engine, Some(Path::new(&log)));
         self.hot().commit().expect("a store");
@@ -168,12 +172,12 @@ fn a_merge_and_a_forgetting_make_it_begin_anew() {
     let mut town = Town::new(60);
     town.hot().engine.reload(settings(&["all-time"]));
     town.begin();
-    let named = |name: &str| PlayerName::Name(name.to_owned());
+    let named = |name: &str| PlayerSelector::Name(name.to_owned());
     let mut steps = 0;
     while !town.step() {
         steps += 1;
         town.hot().commit().expect("a store");
-        let Hot { engine, store } = town.hot();
+        let State { engine, store } = town.hot();
         match steps {
             4 => _ = engine.merge_players(store, "baseq3", &named("Klesk"), &named("Visor")).expect("both are known"),
             9 => _ = engine.forget_player(store, "baseq3", &named("Bones"), 0).expect("known"),

@@ -26,10 +26,10 @@ mod watch;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
-use clqd::board::window::Windows;
+use clqd::board::window::WindowTypes;
 use clqd::cli::export;
 use clqd::cli::replay::Replay;
-use clqd::engine::{EngineSettings, Event, Outcome, RescanWhich};
+use clqd::engine::{EngineSettings, Event, Outcome, RescanTarget};
 use clqd::fleet::faults::FORGED_NAME;
 use clqd::fleet::rng::Rng;
 use clqd::fleet::world::{
@@ -39,11 +39,11 @@ use clqd::model::calendar::{Calendar, label};
 use clqd::model::commit::WeekPhase;
 use clqd::model::{Completeness, ServerKey, ServerUrl, WeekKey};
 use clqd::scan_log;
-use clqd::state::Hot;
-use network::Network;
+use clqd::state::State;
+use network::VirtualNetwork;
 use oracle::compare::{Archived, Segments, check_state, check_week, open};
 use oracle::{ClassStep, LineKind, Oracle, Settings};
-use scan_room::{Ended, ScanRoom};
+use scan_room::{FinishedScan, VirtualScanner};
 use watch::Watch;
 
 const MINUTE_MS: i64 = 60_000;
@@ -61,7 +61,7 @@ fn whole_fleet_equals_oracle() {
         minutes: number("CLQD_FLEET_MINUTES", 120) as i64,
     };
     eprintln!("{size}");
-    let _told = TellOnPanic(size);
+    let _told = PrintOnPanic(size);
     let mut run = Run::new(size);
     run.live();
     run.finish().check();
@@ -85,9 +85,9 @@ impl std::fmt::Display for Size {
     }
 }
 
-struct TellOnPanic(Size);
+struct PrintOnPanic(Size);
 
-impl Drop for TellOnPanic {
+impl Drop for PrintOnPanic {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("to repeat it: {}", self.0);
@@ -163,12 +163,12 @@ struct Run {
     calendar: Calendar,
     settings: EngineSettings,
     place: tempfile::TempDir,
-    network: Network,
+    network: VirtualNetwork,
     clock: VirtualClock,
     now_ms: i64,
     /// `None`: between two lives.
-    hot: Option<Hot>,
-    room: ScanRoom,
+    hot: Option<State>,
+    room: VirtualScanner,
     watch: Watch,
     life: u32,
     taken_ms: i64,
@@ -200,18 +200,18 @@ impl Run {
         let real_ms = size.minutes * MINUTE_MS;
         let monday_ms = calendar.week_start_ms(WeekKey(2_960 + (size.seed % 50) as u32));
         let start_ms = monday_ms - real_ms / 2 - rng.below(20 * 60_000) as i64;
-        let world = World::new(world::Settings {
+        let world = World::new(world::WorldSettings {
             servers: size.servers,
             seed: size.seed,
             start_ms,
             activity: 1.5,
             truth: false,
-            ..world::Settings::default()
+            ..world::WorldSettings::default()
         });
         Run {
             calendar,
             settings: EngineSettings {
-                windows: Windows::new(calendar, []).expect("weeks alone fit"),
+                windows: WindowTypes::new(calendar, []).expect("weeks alone fit"),
                 archive: true,
                 keep_weeks: usize::MAX,
                 outbox_entries_max: usize::MAX,
@@ -219,11 +219,11 @@ impl Run {
                 ..EngineSettings::default()
             },
             place: tempfile::tempdir().expect("a place for the state"),
-            network: Network::new(world),
+            network: VirtualNetwork::new(world),
             clock: VirtualClock::new(start_ms, real_ms, &mut rng),
             now_ms: start_ms,
             hot: None,
-            room: ScanRoom::new(0),
+            room: VirtualScanner::new(0),
             watch: Watch::default(),
             life: 0,
             taken_ms: 0,
@@ -242,7 +242,7 @@ impl Run {
         }
     }
 
-    fn hot(&mut self) -> &mut Hot {
+    fn hot(&mut self) -> &mut State {
         self.hot.as_mut().expect("alive")
     }
 
@@ -266,7 +266,7 @@ impl Run {
         let hot = open(self.place.path(), &self.settings);
         assert!(hot.engine.now_ms() <= self.clock.at(self.now_ms), "time ran backwards");
         self.watch.begin(&hot.engine);
-        self.room = ScanRoom::new(self.life);
+        self.room = VirtualScanner::new(self.life);
         self.hot = Some(hot);
         self.taken_ms = 0;
         self.events_to_crash = 1 + self.rng.exponential(4_000.0 * f64::from(self.size.servers) / 3_000.0) as usize;
@@ -331,7 +331,7 @@ impl Run {
         }
     }
 
-    fn take(&mut self, ended: Ended) {
+    fn take(&mut self, ended: FinishedScan) {
         let url = self.hot().engine.url_of(ended.server).expect("a known server").clone();
         self.check_credible(&ended, &url);
         self.seen.late_outcomes += u64::from(ended.outcome.t_ms() < self.taken_ms);
@@ -355,7 +355,7 @@ impl Run {
 
     /// A full list is one that this very server told of late, whatever the
     /// network and its forgers did.
-    fn check_credible(&self, ended: &Ended, url: &ServerUrl) {
+    fn check_credible(&self, ended: &FinishedScan, url: &ServerUrl) {
         let Outcome::Snapshot(snapshot) = &ended.outcome else { return };
         assert!(snapshot.players.iter().all(|p| !p.name.contains(FORGED_NAME)), "{url}: forged {snapshot:?}");
         if snapshot.completeness == Completeness::Full {
@@ -406,7 +406,7 @@ impl Run {
             off => off[self.rng.below(off.len())],
         };
         let url = ServerUrl::parse(&self.known[server as usize]).expect("a URL");
-        let keys = self.hot().engine.rescan(&RescanWhich::Url(url), t_ms).expect("a known server");
+        let keys = self.hot().engine.rescan(&RescanTarget::Url(url), t_ms).expect("a known server");
         for key in keys {
             self.watch.asked(key, t_ms);
         }
@@ -461,7 +461,7 @@ impl Run {
     }
 }
 
-fn export_of(hot: &Hot, week: WeekKey) -> Vec<u8> {
+fn export_of(hot: &State, week: WeekKey) -> Vec<u8> {
     let mut out = Vec::new();
     export::write(hot, &label(week), &mut out).expect("an export");
     out
@@ -538,7 +538,7 @@ impl Finished {
             let class = ["", "class 1", "class 2", "class 3", "class 4", "class 5", "class 6", "class 7"];
             *count.entry(class[usize::from(step.class)]).or_default() += 1;
         }
-        let Network { lost, doubled, forged, spoilt, .. } = run.network;
+        let VirtualNetwork { lost, doubled, forged, spoilt, .. } = run.network;
         let Seen { crashes, crashes_while_closing, crashes_before_first_scan, lost_outcomes, .. } = run.seen;
         count.extend([
             ("probes", run.watch.probes),

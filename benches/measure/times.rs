@@ -10,9 +10,9 @@ use clqd::model::url::UrlError;
 pub const LATE: Duration = Duration::from_secs(2);
 
 #[derive(Default)]
-pub struct Times(pub Vec<Duration>);
+pub struct Durations(pub Vec<Duration>);
 
-impl Times {
+impl Durations {
     /// Number, median, 99 % and the largest in ms, and how many were late.
     pub fn print(mut self, what: &str) {
         self.0.sort_unstable();

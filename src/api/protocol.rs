@@ -33,8 +33,9 @@ use crate::model::row::Ranking;
 use crate::model::server::{Class, ScreenReason};
 use crate::model::url::ServerUrl;
 use crate::model::view::board::{
-    AbsentView, BoardHead, BoardName, BoardQuestion, BoardRow, BoardsName, FusedHead, FusedQuestion, FusedView,
-    PlaceView, PlayerName, PositionForView, RankingWeight, StandingView, StandingsView, WindowListed, WindowView,
+    BoardEntryView, BoardHead, BoardQuery, BoardRow, BoardSelector, BoardsSelector, FusedHead, FusedQuery, FusedView,
+    MissingPlayer, PlayerSelector, PositionForView, RankingWeight, StandingView, StandingsView, WindowSummary,
+    WindowView,
 };
 use crate::model::view::{
     ClockStatus, Correction, EngineStatus, ForgottenName, PlayerView, ServerDetail, ServerSummary, Top,
@@ -42,28 +43,30 @@ use crate::model::view::{
 use crate::nearest::nearest;
 
 /// Version of the protocol. It goes up when an old client would misunderstand.
-pub const VERSION: u64 = 1;
+pub const PROTOCOL_VERSION: u64 = 1;
 
 /// Most URLs in one request; 1,000 of the longest stay below a third of
 /// `limits::CONTROL_LINE_BYTES_MAX`. A client sends more in several requests.
-pub const URLS_MAX: usize = 1_000;
+pub const URLS_PER_REQUEST_MAX: usize = 1_000;
 
 /// The longest tag, bytes.
 pub const TAG_BYTES_MAX: usize = 64;
 
 /// Most places of one answer.
-pub const TOP_ROWS_MAX: u32 = 10_000;
+pub const ROWS_PER_RESPONSE_MAX: u32 = 10_000;
 
-const _: () = assert!(URLS_MAX * (crate::limits::SERVER_URL_BYTES_MAX + 3) < crate::limits::CONTROL_LINE_BYTES_MAX / 3);
+const _: () = assert!(
+    URLS_PER_REQUEST_MAX * (crate::limits::SERVER_URL_BYTES_MAX + 3) < crate::limits::CONTROL_LINE_BYTES_MAX / 3
+);
 
 /// What can be asked of the daemon.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "cmd", deny_unknown_fields)]
 pub enum Request {
-    /// One row, [`Row::Status`].
+    /// One row, [`Row::StatusQuery`].
     #[serde(rename = "status")]
     Status {},
-    /// A [`Row::Change`] for each URL, in order: added, back, known or refused.
+    /// A [`Row::ServerChange`] for each URL, in order: added, back, known or refused.
     /// The tags are added to those that a known server has.
     #[serde(rename = "servers.add")]
     ServersAdd {
@@ -71,22 +74,22 @@ pub enum Request {
         #[serde(default)]
         tags: Vec<String>,
     },
-    /// A [`Row::Change`] for each URL, in order: removed, unknown or refused.
+    /// A [`Row::ServerChange`] for each URL, in order: removed, unknown or refused.
     #[serde(rename = "servers.remove")]
     ServersRemove { urls: Vec<String> },
     /// A [`Row::Server`] for each that fits all of the filter, by URL.
     #[serde(rename = "servers.list")]
     ServersList {
         #[serde(default)]
-        filter: Filter,
+        filter: ServerFilter,
     },
     /// One row, [`Row::ServerDetail`].
     #[serde(rename = "servers.show")]
     ServersShow { url: ServerUrl },
-    /// A [`Row::Scan`] for each server as its result comes.
+    /// A [`Row::ScanRow`] for each server as its result comes.
     #[serde(rename = "rescan")]
-    Rescan { servers: Which },
-    /// One row, [`Row::Top`]; the running week where none is named.
+    Rescan { servers: RescanSelector },
+    /// One row, [`Row::TopArgs`]; the running week where none is named.
     #[serde(rename = "top")]
     Top {
         server: ServerUrl,
@@ -97,25 +100,25 @@ pub enum Request {
     },
     /// A [`Row::BoardHead`], then a row for each place, or what else was asked.
     #[serde(rename = "board")]
-    Board { board: BoardName, ask: BoardQuestion },
-    /// One row, [`Row::Standings`]; all five rankings where none is named.
+    Board { board: BoardSelector, ask: BoardQuery },
+    /// One row, [`Row::FinalPositions`]; all five rankings where none is named.
     #[serde(rename = "standings")]
     Standings {
-        boards: BoardsName,
-        player: PlayerName,
+        boards: BoardsSelector,
+        player: PlayerSelector,
         #[serde(default)]
         rankings: Vec<Ranking>,
     },
-    /// A [`Row::FusedHead`], then a [`Row::Fused`] for each player. All five
+    /// A [`Row::FusedHead`], then a [`Row::FusedEntry`] for each player. All five
     /// rankings alike where none is named; `k` is 60 where none is given.
     #[serde(rename = "fused")]
     Fused {
-        boards: BoardsName,
+        boards: BoardsSelector,
         #[serde(default)]
         rankings: Vec<RankingWeight>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         k: Option<f64>,
-        ask: FusedQuestion,
+        ask: FusedQuery,
     },
     /// A [`Row::Window`] for each window, newest first, by type.
     #[serde(rename = "windows")]
@@ -129,10 +132,10 @@ pub enum Request {
     /// then; of weeks, closed and archived ones.
     #[serde(rename = "windows.delete")]
     WindowsDelete { before_ms: i64 },
-    /// A [`Row::Player`] for each game in which the name is known.
+    /// A [`Row::PlayerArgs`] for each game in which the name is known.
     #[serde(rename = "player")]
     Player { name: String },
-    /// A [`Row::Change`] for each URL, in order: tagged, known or unknown.
+    /// A [`Row::ServerChange`] for each URL, in order: tagged, known or unknown.
     #[serde(rename = "servers.tag")]
     ServersTag {
         urls: Vec<ServerUrl>,
@@ -141,7 +144,7 @@ pub enum Request {
         #[serde(default)]
         remove: Vec<String>,
     },
-    /// One [`Row::Change`]: trusted, or known where nothing has changed. Checks of
+    /// One [`Row::ServerChange`]: trusted, or known where nothing has changed. Checks of
     /// screening that no longer apply to a server, and those that apply again.
     #[serde(rename = "servers.trust")]
     ServersTrust {
@@ -157,24 +160,24 @@ pub enum Request {
     TagDrop { tag: String },
     /// One [`Row::Correction`].
     #[serde(rename = "player.merge")]
-    PlayerMerge { from: PlayerName, into: PlayerName, game: String },
+    PlayerMerge { from: PlayerSelector, into: PlayerSelector, game: String },
     /// One [`Row::Correction`].
     #[serde(rename = "player.forget")]
-    PlayerForget { player: PlayerName, game: String },
+    PlayerForget { player: PlayerSelector, game: String },
     /// A [`Row::ForgottenName`] for each, the oldest first.
     #[serde(rename = "player.forgotten")]
     PlayerForgotten {},
     /// One [`Row::Correction`].
     #[serde(rename = "player.remember")]
     PlayerRemember { hash: NameHash },
-    /// One [`Row::Change`]. Without a reason the server is taken off the greylist.
+    /// One [`Row::ServerChange`]. Without a reason the server is taken off the greylist.
     #[serde(rename = "greylist")]
     Greylist {
         url: ServerUrl,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// Writes a backup. One [`Row::Backup`].
+    /// Writes a backup. One [`Row::BackupRow`].
     #[serde(rename = "backup")]
     Backup {
         /// Absolute; it must not exist, or be empty.
@@ -265,7 +268,7 @@ impl Request {
 /// Which servers to list; all conditions that are given must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Filter {
+pub struct ServerFilter {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub class: Option<Class>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -277,7 +280,7 @@ pub struct Filter {
     pub text: Option<String>,
 }
 
-impl Filter {
+impl ServerFilter {
     pub fn fits(&self, server: &ServerSummary) -> bool {
         let class = self.class.is_none_or(|class| server.class == class.number());
         let game = self.game.as_ref().is_none_or(|game| server.game.as_ref() == Some(game));
@@ -305,7 +308,7 @@ pub fn tag_problem(tag: &str) -> Option<String> {
 /// Which servers to scan again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Which {
+pub enum RescanSelector {
     Url(ServerUrl),
     Class(Class),
     /// Classes 6 and 7.
@@ -319,23 +322,23 @@ pub enum Row {
     Status(Box<Status>),
     Server(Box<ServerSummary>),
     ServerDetail(Box<ServerDetail>),
-    Change(Change),
-    Scan(Box<Scan>),
+    Change(ServerChange),
+    Scan(Box<ScanRow>),
     Top(Top),
     BoardHead(Box<BoardHead>),
-    Place(PlaceView),
-    Absent(AbsentView),
+    Place(BoardEntryView),
+    Absent(MissingPlayer),
     Standing(StandingView),
     PositionFor(PositionForView),
     Standings(StandingsView),
     FusedHead(Box<FusedHead>),
     Fused(FusedView),
-    Window(Box<WindowListed>),
+    Window(Box<WindowSummary>),
     WindowDeleted(WindowView),
     Player(PlayerView),
     Correction(Correction),
     ForgottenName(ForgottenName),
-    Backup(Backup),
+    Backup(BackupRow),
     Clock(ClockStatus),
 }
 
@@ -425,7 +428,7 @@ pub struct StoreStatus {
 
 /// A backup that was made or restored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Backup {
+pub struct BackupRow {
     pub dir: String,
     /// Latest moment of the state that it holds, Unix ms.
     pub now_ms: i64,
@@ -435,9 +438,9 @@ pub struct Backup {
 
 /// What became of one URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
+pub struct ServerChange {
     pub url: String,
-    pub outcome: Outcome,
+    pub outcome: ChangeOutcome,
     /// Why it was refused or greylisted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -445,7 +448,7 @@ pub struct Change {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum ChangeOutcome {
     Added,
     /// It had been removed; it is back with its past.
     Back,
@@ -466,7 +469,7 @@ pub enum Outcome {
 
 /// The result of one scan that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Scan {
+pub struct ScanRow {
     pub url: String,
     pub t_ms: i64,
     pub result: ScanResult,
@@ -498,7 +501,7 @@ pub enum ScanResult {
 
 /// The end of an answer that came out well.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct End {
+pub struct ResponseEnd {
     /// What the admin should know besides the rows.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -507,14 +510,14 @@ pub struct End {
 /// The end of an answer that did not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
-pub struct Failure {
+pub struct ApiError {
     pub code: ErrorCode,
     pub message: String,
 }
 
-impl Failure {
-    pub fn new(code: ErrorCode, message: impl Into<String>) -> Failure {
-        Failure { code, message: message.into() }
+impl ApiError {
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> ApiError {
+        ApiError { code, message: message.into() }
     }
 }
 
@@ -544,22 +547,22 @@ pub enum ErrorCode {
 
 /// One line of an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct Response {
     pub v: u64,
     /// Absent where the request's own could not be read.
     pub id: Option<u64>,
     #[serde(flatten)]
-    pub body: Body,
+    pub body: ResponseBody,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Body {
+pub enum ResponseBody {
     /// Before, between and after rows; not part of the answer.
     Progress(Progress),
     Row(Row),
-    End(End),
-    Error(Failure),
+    End(ResponseEnd),
+    Error(ApiError),
 }
 
 /// The daemon is at work on the answer. Empty unless the request says otherwise.
@@ -582,14 +585,14 @@ pub fn request_line(id: u64, request: &Request) -> String {
         #[serde(flatten)]
         request: &'r Request,
     }
-    let mut line = serde_json::to_string(&Line { v: VERSION, id, request }).expect("requests are plain data");
+    let mut line = serde_json::to_string(&Line { v: PROTOCOL_VERSION, id, request }).expect("requests are plain data");
     line.push('\n');
     line
 }
 
 /// Reads the line of a request. Error: what to answer, with the id where there was one.
-pub fn read_request(line: &[u8]) -> Result<(u64, Request), (Option<u64>, Failure)> {
-    let failure = |id, code, message: String| Err((id, Failure { code, message }));
+pub fn read_request(line: &[u8]) -> Result<(u64, Request), (Option<u64>, ApiError)> {
+    let failure = |id, code, message: String| Err((id, ApiError { code, message }));
     let mut object = match serde_json::from_slice(line) {
         Ok(Value::Object(object)) => object,
         Ok(_) => return failure(None, ErrorCode::BadLine, "expected a JSON object".to_owned()),
@@ -598,12 +601,18 @@ pub fn read_request(line: &[u8]) -> Result<(u64, Request), (Option<u64>, Failure
     let id = object.remove("id");
     let (id, has_id) = (id.as_ref().and_then(Value::as_u64), id.is_some());
     match object.remove("v") {
-        Some(v) if v.as_u64() == Some(VERSION) => (),
+        Some(v) if v.as_u64() == Some(PROTOCOL_VERSION) => (),
         Some(v) => {
-            let message = format!("this daemon speaks version {VERSION} of the control protocol, not {v}");
+            let message = format!("this daemon speaks version {PROTOCOL_VERSION} of the control protocol, not {v}");
             return failure(id, ErrorCode::WrongVersion, message);
         }
-        None => return failure(id, ErrorCode::WrongVersion, format!("\"v\" is missing; expected \"v\":{VERSION}")),
+        None => {
+            return failure(
+                id,
+                ErrorCode::WrongVersion,
+                format!("\"v\" is missing; expected \"v\":{PROTOCOL_VERSION}"),
+            );
+        }
     }
     let Some(number) = id else {
         let what = if has_id { "must be" } else { "is missing; expected" };
@@ -627,12 +636,14 @@ pub fn read_request(line: &[u8]) -> Result<(u64, Request), (Option<u64>, Failure
         Err(error) => return failure(id, ErrorCode::BadRequest, format!("{command}: {error}")),
     };
     match request {
-        Request::ServersAdd { ref urls, .. } | Request::ServersRemove { ref urls } if urls.len() > URLS_MAX => {
-            let message = format!("{command}: {} URLs; at most {URLS_MAX} in one request", urls.len());
+        Request::ServersAdd { ref urls, .. } | Request::ServersRemove { ref urls }
+            if urls.len() > URLS_PER_REQUEST_MAX =>
+        {
+            let message = format!("{command}: {} URLs; at most {URLS_PER_REQUEST_MAX} in one request", urls.len());
             failure(id, ErrorCode::BadRequest, message)
         }
-        Request::ServersTag { ref urls, .. } if urls.len() > URLS_MAX => {
-            let message = format!("{command}: {} URLs; at most {URLS_MAX} in one request", urls.len());
+        Request::ServersTag { ref urls, .. } if urls.len() > URLS_PER_REQUEST_MAX => {
+            let message = format!("{command}: {} URLs; at most {URLS_PER_REQUEST_MAX} in one request", urls.len());
             failure(id, ErrorCode::BadRequest, message)
         }
         Request::ServersTag { ref add, ref remove, .. } if add.len().max(remove.len()) > TAGS_MAX => {
@@ -651,8 +662,8 @@ pub fn read_request(line: &[u8]) -> Result<(u64, Request), (Option<u64>, Failure
             let problem = tags.iter().find_map(|tag| tag_problem(tag)).unwrap_or_default();
             failure(id, ErrorCode::BadRequest, format!("{command}: {problem}"))
         }
-        Request::Top { n, .. } if n == 0 || n > TOP_ROWS_MAX => {
-            failure(id, ErrorCode::BadRequest, format!("top: n is {n}; expected 1 to {TOP_ROWS_MAX}"))
+        Request::Top { n, .. } if n == 0 || n > ROWS_PER_RESPONSE_MAX => {
+            failure(id, ErrorCode::BadRequest, format!("top: n is {n}; expected 1 to {ROWS_PER_RESPONSE_MAX}"))
         }
         request => Ok((number, request)),
     }
@@ -661,7 +672,7 @@ pub fn read_request(line: &[u8]) -> Result<(u64, Request), (Option<u64>, Failure
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::scope::ScopeName;
+    use crate::model::scope::Scope;
 
     fn url(text: &str) -> ServerUrl {
         ServerUrl::parse(text).expect("a URL")
@@ -673,29 +684,29 @@ mod tests {
             Request::Status {},
             Request::ServersAdd { urls: vec!["quake3://a:1".into()], tags: vec!["ctf".into()] },
             Request::ServersRemove { urls: vec!["quake3://a:1".into()] },
-            Request::ServersList { filter: Filter { class: Class::new(2), game: None, tag: None, text: None } },
+            Request::ServersList { filter: ServerFilter { class: Class::new(2), game: None, tag: None, text: None } },
             Request::ServersShow { url: url("quake3://a:1") },
-            Request::Rescan { servers: Which::AllUnknown },
+            Request::Rescan { servers: RescanSelector::AllUnknown },
             Request::Top { server: url("source://b:2"), ranking: Ranking::Clq1, week: None, n: 10 },
             Request::Board {
-                board: BoardName {
-                    scope: ScopeName::Server(url("source://b:2")),
+                board: BoardSelector {
+                    scope: Scope::Server(url("source://b:2")),
                     ranking: Ranking::Clq1,
                     window: Some("2026-W47".into()),
                     time_ms: None,
                 },
-                ask: BoardQuestion::Around { player: PlayerName::Name("Visor".into()), count: 5 },
+                ask: BoardQuery::Around { player: PlayerSelector::Name("Visor".into()), count: 5 },
             },
             Request::Standings {
-                boards: BoardsName { scope: ScopeName::Tag("pro".into()), window: None, time_ms: Some(5) },
-                player: PlayerName::Key(12),
+                boards: BoardsSelector { scope: Scope::Tag("pro".into()), window: None, time_ms: Some(5) },
+                player: PlayerSelector::Key(12),
                 rankings: vec![],
             },
             Request::Fused {
-                boards: BoardsName { scope: ScopeName::Game("baseq3".into()), window: None, time_ms: None },
+                boards: BoardsSelector { scope: Scope::Game("baseq3".into()), window: None, time_ms: None },
                 rankings: vec![RankingWeight { ranking: Ranking::Elo, weight: 0.1 }],
                 k: Some(60.0),
-                ask: FusedQuestion::Top { count: 3 },
+                ask: FusedQuery::Top { count: 3 },
             },
             Request::Windows { bytes: true },
             Request::WindowsDelete { before_ms: 1_763_683_200_000 },
@@ -707,8 +718,12 @@ mod tests {
                 revoke: Vec::new(),
             },
             Request::TagDrop { tag: "ctf".into() },
-            Request::PlayerMerge { from: PlayerName::Key(7), into: PlayerName::Name("7".into()), game: "g".into() },
-            Request::PlayerForget { player: PlayerName::Name("Visor".into()), game: "baseq3".into() },
+            Request::PlayerMerge {
+                from: PlayerSelector::Key(7),
+                into: PlayerSelector::Name("7".into()),
+                game: "g".into(),
+            },
+            Request::PlayerForget { player: PlayerSelector::Name("Visor".into()), game: "baseq3".into() },
             Request::PlayerForgotten {},
             Request::PlayerRemember { hash: NameHash::of("baseq3", "Visor") },
             Request::Greylist { url: url("source://b:2"), reason: Some("two servers, one list".into()) },
@@ -732,12 +747,12 @@ mod tests {
         let show = r#"{"v":1,"id":7,"cmd":"servers.show","url":"QUAKE3://127.0.0.1"}"#;
         assert_eq!(read(show), Ok((7, Request::ServersShow { url: url("quake3://127.0.0.1:27960") })));
         let list = r#"{"v":1,"id":0,"cmd":"servers.list"}"#;
-        assert_eq!(read(list), Ok((0, Request::ServersList { filter: Filter::default() })));
+        assert_eq!(read(list), Ok((0, Request::ServersList { filter: ServerFilter::default() })));
         let rescan = r#"{"v":1,"id":1,"cmd":"rescan","servers":{"class":6}}"#;
-        assert_eq!(read(rescan), Ok((1, Request::Rescan { servers: Which::Class(Class::UNKNOWN) })));
+        assert_eq!(read(rescan), Ok((1, Request::Rescan { servers: RescanSelector::Class(Class::UNKNOWN) })));
         let rescan = r#"{"v":1,"id":1,"cmd":"rescan","servers":"all_unknown"}"#;
-        assert_eq!(read(rescan), Ok((1, Request::Rescan { servers: Which::AllUnknown })));
-        let end = Answer { v: 1, id: Some(7), body: Body::End(End::default()) };
+        assert_eq!(read(rescan), Ok((1, Request::Rescan { servers: RescanSelector::AllUnknown })));
+        let end = Response { v: 1, id: Some(7), body: ResponseBody::End(ResponseEnd::default()) };
         assert_eq!(serde_json::to_string(&end).expect("plain"), r#"{"v":1,"id":7,"end":{"notes":[]}}"#);
     }
 
@@ -779,7 +794,7 @@ mod tests {
         refused(scope, Some(3), ErrorCode::BadRequest, "did you mean server:");
         let tagged = Request::ServersAdd { urls: Vec::new(), tags: vec!["a b".into()] };
         refused(&request_line(3, &tagged), Some(3), ErrorCode::BadRequest, "tag \"a b\" is not");
-        let many = Request::ServersRemove { urls: vec![String::new(); URLS_MAX + 1] };
+        let many = Request::ServersRemove { urls: vec![String::new(); URLS_PER_REQUEST_MAX + 1] };
         refused(&request_line(3, &many), Some(3), ErrorCode::BadRequest, "at most 1000");
     }
 
@@ -814,17 +829,17 @@ mod tests {
             maps: Vec::new(),
         };
         let status = Status { archive: Some(ArchiveStatus::default()), ..Status::default() };
-        let change = Change { url: "x".into(), outcome: Outcome::Refused, reason: Some("no".into()) };
+        let change = ServerChange { url: "x".into(), outcome: ChangeOutcome::Refused, reason: Some("no".into()) };
         for row in [Row::ServerDetail(Box::new(detail)), Row::Status(Box::new(status)), Row::Change(change)] {
-            let answer = Answer { v: VERSION, id: Some(3), body: Body::Row(row) };
+            let answer = Response { v: PROTOCOL_VERSION, id: Some(3), body: ResponseBody::Row(row) };
             let text = serde_json::to_string(&answer).expect("plain");
-            assert_eq!(serde_json::from_str::<Answer>(&text).expect(&text), answer);
+            assert_eq!(serde_json::from_str::<Response>(&text).expect(&text), answer);
         }
         let newer = r#"{"v":1,"id":1,"row":{"kind":"change","url":"x","outcome":"added","since":5}}"#;
-        assert!(serde_json::from_str::<Answer>(newer).is_ok());
+        assert!(serde_json::from_str::<Response>(newer).is_ok());
         let newer = r#"{"v":1,"id":1,"error":{"code":"too_hot","message":"m"}}"#;
-        let newer: Answer = serde_json::from_str(newer).expect("an error of a newer daemon");
-        assert_eq!(newer.body, Body::Error(Failure::new(ErrorCode::Other, "m")));
+        let newer: Response = serde_json::from_str(newer).expect("an error of a newer daemon");
+        assert_eq!(newer.body, ResponseBody::Error(ApiError::new(ErrorCode::Other, "m")));
     }
 
     #[test]
@@ -848,17 +863,17 @@ mod tests {
             tags: vec!["ctf".into()],
             screened: Vec::new(),
         };
-        let text = |text: &str| Filter { text: Some(text.into()), ..Filter::default() };
+        let text = |text: &str| ServerFilter { text: Some(text.into()), ..ServerFilter::default() };
         for (filter, fits) in [
-            (Filter::default(), true),
-            (Filter { class: Class::new(2), ..text("house") }, true),
-            (Filter { class: Class::new(1), ..text("house") }, false),
+            (ServerFilter::default(), true),
+            (ServerFilter { class: Class::new(2), ..text("house") }, true),
+            (ServerFilter { class: Class::new(1), ..text("house") }, false),
             (text("Q3DM"), true),
             (text("a.EX"), true),
             (text("dm18"), false),
-            (Filter { tag: Some("ctf".into()), ..Filter::default() }, true),
-            (Filter { tag: Some("CTF".into()), ..Filter::default() }, false),
-            (Filter { game: Some("baseoa".into()), ..Filter::default() }, false),
+            (ServerFilter { tag: Some("ctf".into()), ..ServerFilter::default() }, true),
+            (ServerFilter { tag: Some("CTF".into()), ..ServerFilter::default() }, false),
+            (ServerFilter { game: Some("baseoa".into()), ..ServerFilter::default() }, false),
         ] {
             assert_eq!(filter.fits(&server), fits, "{filter:?}");
         }

@@ -2,20 +2,21 @@
 //! much may be asked at once, and numbers that mean nothing. The daemon and the
 //! reader of a state directory refuse alike, since both answer from here.
 
-use super::protocol::{Request, TOP_ROWS_MAX};
+use super::protocol::{ROWS_PER_RESPONSE_MAX, Request};
 use crate::board::window::TIME_MS_MAX;
 use crate::model::row::Ranking;
-use crate::model::view::board::{BoardQuestion, FusedQuestion, PlayerName, RankingWeight, ScoreBounds};
+use crate::model::view::board::{BoardQuery, FusedQuery, PlayerSelector, RankingWeight, ScoreBounds};
 
 /// Most players in one question; names of as many stay below
 /// `limits::CONTROL_LINE_BYTES_MAX`, each byte of them escaped.
-pub const PLAYERS_MAX: usize = 1_000;
+pub const QUERY_PLAYERS_MAX: usize = 1_000;
 
-/// Boards are walked at most five times `k` and `TOP_ROWS_MAX` places deep.
+/// Boards are walked at most five times `k` and `ROWS_PER_RESPONSE_MAX` places deep.
 const K_MAX: f64 = 10_000.0;
 
-const _: () =
-    assert!(PLAYERS_MAX * (2 * crate::limits::NAME_BYTES_MAX + 3) < crate::limits::CONTROL_LINE_BYTES_MAX * 2 / 3);
+const _: () = assert!(
+    QUERY_PLAYERS_MAX * (2 * crate::limits::NAME_BYTES_MAX + 3) < crate::limits::CONTROL_LINE_BYTES_MAX * 2 / 3
+);
 
 /// What is wrong with a request of boards; `None`: nothing, or it is none.
 pub fn problem(request: &Request) -> Option<String> {
@@ -29,8 +30,8 @@ pub fn problem(request: &Request) -> Option<String> {
             .or_else(|| weights(rankings))
             .or_else(|| k.filter(|k| !(0.0..=K_MAX).contains(k)).map(|k| format!("k is {k}; expected 0 to {K_MAX}")))
             .or_else(|| match ask {
-                FusedQuestion::Top { count } => rows(*count),
-                FusedQuestion::Players { players } => list(players),
+                FusedQuery::Top { count } => rows(*count),
+                FusedQuery::Players { players } => list(players),
             }),
         Request::WindowsDelete { before_ms } => time(Some(*before_ms)),
         _ => None,
@@ -42,35 +43,35 @@ fn time(time_ms: Option<i64>) -> Option<String> {
     Some(format!("time_ms is {t_ms}; expected Unix milliseconds from 0 to {TIME_MS_MAX}"))
 }
 
-fn question(ask: &BoardQuestion) -> Option<String> {
+fn question(ask: &BoardQuery) -> Option<String> {
     match ask {
-        BoardQuestion::Size {} | BoardQuestion::Standing { .. } => None,
-        BoardQuestion::Top { count } | BoardQuestion::Bottom { count } => rows(*count),
-        BoardQuestion::Around { count, .. } => rows(*count),
-        BoardQuestion::After { count, .. } | BoardQuestion::Before { count, .. } => rows(*count),
-        BoardQuestion::At { position: at } => position(*at),
-        BoardQuestion::Page { position: at, count } => position(*at).or_else(|| rows(*count)),
-        BoardQuestion::Range { scores, position: at, count } => {
+        BoardQuery::Size {} | BoardQuery::Standing { .. } => None,
+        BoardQuery::Top { count } | BoardQuery::Bottom { count } => rows(*count),
+        BoardQuery::Around { count, .. } => rows(*count),
+        BoardQuery::After { count, .. } | BoardQuery::Before { count, .. } => rows(*count),
+        BoardQuery::At { position: at } => position(*at),
+        BoardQuery::Page { position: at, count } => position(*at).or_else(|| rows(*count)),
+        BoardQuery::Range { scores, position: at, count } => {
             bounds(scores).or_else(|| position(*at)).or_else(|| rows(*count))
         }
-        BoardQuestion::Count { scores } => bounds(scores),
-        BoardQuestion::PositionFor { score } => number(*score),
-        BoardQuestion::Positions { players } => list(players),
+        BoardQuery::Count { scores } => bounds(scores),
+        BoardQuery::PositionFor { score } => number(*score),
+        BoardQuery::Positions { players } => list(players),
     }
 }
 
 fn rows(count: u32) -> Option<String> {
-    let fits = (1..=TOP_ROWS_MAX).contains(&count);
-    (!fits).then(|| format!("count is {count}; expected 1 to {TOP_ROWS_MAX}"))
+    let fits = (1..=ROWS_PER_RESPONSE_MAX).contains(&count);
+    (!fits).then(|| format!("count is {count}; expected 1 to {ROWS_PER_RESPONSE_MAX}"))
 }
 
 fn position(position: u32) -> Option<String> {
     (position == 0).then(|| "position is 0; positions are from 1".to_owned())
 }
 
-fn list(players: &[PlayerName]) -> Option<String> {
-    let fits = (1..=PLAYERS_MAX).contains(&players.len());
-    (!fits).then(|| format!("{} players; expected 1 to {PLAYERS_MAX}", players.len()))
+fn list(players: &[PlayerSelector]) -> Option<String> {
+    let fits = (1..=QUERY_PLAYERS_MAX).contains(&players.len());
+    (!fits).then(|| format!("{} players; expected 1 to {QUERY_PLAYERS_MAX}", players.len()))
 }
 
 fn number(score: f64) -> Option<String> {
@@ -173,12 +174,12 @@ mod tests {
 
     #[test]
     fn the_longest_list_of_names_fits_a_line() {
-        let name = PlayerName::Name("\"".repeat(crate::limits::NAME_BYTES_MAX));
+        let name = PlayerSelector::Name("\"".repeat(crate::limits::NAME_BYTES_MAX));
         let request = Request::Fused {
             boards: serde_json::from_str(r#"{"scope":"tag:pro"}"#).expect("a scope"),
             rankings: Vec::new(),
             k: None,
-            ask: FusedQuestion::Players { players: vec![name; PLAYERS_MAX] },
+            ask: FusedQuery::Players { players: vec![name; QUERY_PLAYERS_MAX] },
         };
         assert!(request_line(1, &request).len() < crate::limits::CONTROL_LINE_BYTES_MAX);
         assert_eq!(problem(&request), None);
@@ -190,7 +191,7 @@ mod tests {
         let mut score = 987.654_321_f64;
         for _ in 0..2_000 {
             score = score.next_up() * 1.000_001;
-            let ask = BoardQuestion::PositionFor { score };
+            let ask = BoardQuery::PositionFor { score };
             let board = serde_json::from_str(r#"{"scope":"server:quake3://a:1","ranking":"elo"}"#).expect("a board");
             let request = Request::Board { board, ask };
             assert_eq!(read_request(request_line(1, &request).as_bytes()), Ok((1, request)));

@@ -14,7 +14,7 @@ use std::time::Duration;
 use mysql_async::prelude::{FromRow, Queryable};
 use mysql_async::{Conn, DriverError, Error as MysqlError, Row};
 
-use super::error::{ArchiveError, Fault};
+use super::error::{ArchiveError, StatementError};
 use super::settings::ArchiveSettings;
 
 /// Statements are kept below this size, bytes: larger ones are no faster, and
@@ -23,10 +23,10 @@ const STATEMENT_BYTES_MAX: usize = 1 << 20;
 
 /// The database ends a connection that has been silent for so long, s. Within
 /// that time the lock of a vanished machine is free again.
-const SILENCE_S_MAX: u32 = 120;
+const IDLE_TIMEOUT_S: u32 = 120;
 
 /// A statement that has had no answer for so long is reported while it goes on.
-const WAIT_REPORTED_AFTER: Duration = Duration::from_secs(5);
+const SLOW_STATEMENT_AFTER: Duration = Duration::from_secs(5);
 
 /// A text with characters of one to four bytes in UTF-8.
 const CHARSET_PROBE: &str = "aß名😀";
@@ -44,11 +44,11 @@ pub struct Archive {
     pub(super) checks_names: bool,
     /// What the running statement is about, for messages.
     pub(super) doing: &'static str,
-    waits: Option<Waits>,
+    waits: Option<BlockedReporter>,
 }
 
 /// Takes reports of waits that are not errors yet.
-pub(super) type Waits = Arc<dyn Fn(ArchiveError) + Send + Sync>;
+pub(super) type BlockedReporter = Arc<dyn Fn(ArchiveError) + Send + Sync>;
 
 impl Archive {
     /// Connects, and waits some seconds at most for the archive's lock.
@@ -66,7 +66,7 @@ impl Archive {
         let within = Duration::from_millis(settings.connect_timeout_ms.into());
         let conn = match tokio::time::timeout(within, Conn::new(opts)).await {
             Ok(Ok(conn)) => conn,
-            Ok(Err(error)) => return Err(Fault::from(error).classify(&target, "connect")),
+            Ok(Err(error)) => return Err(StatementError::from(error).classify(&target, "connect")),
             Err(_) => {
                 let why = "no answer within archive.connect_timeout_ms".to_owned();
                 return Err(ArchiveError::Unreachable { target, doing: "connect", why });
@@ -101,7 +101,7 @@ impl Archive {
         self.run("session", "SET NAMES utf8mb4").await?;
         let session = format!(
             "SET SESSION sql_mode='STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit=1, \
-             wait_timeout={SILENCE_S_MAX}, innodb_lock_wait_timeout={lock_s}"
+             wait_timeout={IDLE_TIMEOUT_S}, innodb_lock_wait_timeout={lock_s}"
         );
         self.run("session", &session).await?;
         self.check_charset().await?;
@@ -145,12 +145,12 @@ impl Archive {
     }
 
     /// Reports waits from now on.
-    pub(super) fn report_waits(&mut self, waits: Waits) {
+    pub(super) fn report_waits(&mut self, waits: BlockedReporter) {
         self.waits = Some(waits);
     }
 
     /// Another transaction is in the way.
-    pub(super) fn report_conflict(&self, fault: &Fault) {
+    pub(super) fn report_conflict(&self, fault: &StatementError) {
         report_wait(
             self.waits.as_ref(),
             &self.target,
@@ -194,19 +194,19 @@ impl Archive {
         T: FromRow + Send + 'static,
     {
         self.doing = doing;
-        let rows: Result<Vec<T>, Fault> = self.rows(sql).await;
+        let rows: Result<Vec<T>, StatementError> = self.rows(sql).await;
         rows.map(|rows| rows.into_iter().next()).map_err(|fault| fault.classify(&self.target, doing))
     }
 
     /// Runs a statement; the fault is not yet classified.
-    pub(super) async fn attempt(&mut self, sql: &str) -> Result<(), Fault> {
+    pub(super) async fn attempt(&mut self, sql: &str) -> Result<(), StatementError> {
         let Archive { conn, target, doing, waits, query_timeout, .. } = self;
         let report = |why| report_wait(waits.as_ref(), target, doing, why);
         answered(conn.query_drop(sql), *query_timeout, report).await
     }
 
     /// All rows of an answer.
-    pub(super) async fn rows<T>(&mut self, sql: &str) -> Result<Vec<T>, Fault>
+    pub(super) async fn rows<T>(&mut self, sql: &str) -> Result<Vec<T>, StatementError>
     where
         T: FromRow + Send + 'static,
     {
@@ -214,7 +214,10 @@ impl Archive {
         let report = |why| report_wait(waits.as_ref(), target, doing, why);
         let rows: Vec<Row> = answered(conn.query(sql), *query_timeout, report).await?;
         rows.into_iter()
-            .map(|row| T::from_row_opt(row).map_err(|error| Fault::Mysql(DriverError::FromRow { row: error.0 }.into())))
+            .map(|row| {
+                T::from_row_opt(row)
+                    .map_err(|error| StatementError::Mysql(DriverError::FromRow { row: error.0 }.into()))
+            })
             .collect()
     }
 }
@@ -224,20 +227,20 @@ async fn answered<T>(
     answer: impl Future<Output = Result<T, MysqlError>>,
     limit: Duration,
     report: impl Fn(String),
-) -> Result<T, Fault> {
+) -> Result<T, StatementError> {
     let mut answer = pin!(answer);
-    let reported_after = WAIT_REPORTED_AFTER.min(limit / 4);
+    let reported_after = SLOW_STATEMENT_AFTER.min(limit / 4);
     if let Ok(result) = tokio::time::timeout(reported_after, &mut answer).await {
-        return result.map_err(Fault::from);
+        return result.map_err(StatementError::from);
     }
     report(format!("no answer for {} s; the table may be locked by another connection", reported_after.as_secs_f32()));
     match tokio::time::timeout(limit - reported_after, answer).await {
-        Ok(result) => result.map_err(Fault::from),
-        Err(_) => Err(Fault::Timeout),
+        Ok(result) => result.map_err(StatementError::from),
+        Err(_) => Err(StatementError::Timeout),
     }
 }
 
-fn report_wait(waits: Option<&Waits>, target: &str, doing: &'static str, why: String) {
+fn report_wait(waits: Option<&BlockedReporter>, target: &str, doing: &'static str, why: String) {
     if let Some(waits) = waits {
         waits(ArchiveError::Waiting { target: target.to_owned(), doing, why });
     }

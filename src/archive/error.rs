@@ -56,32 +56,32 @@ impl ArchiveError {
 
 /// What the driver said, for whoever may still want to act on its number.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum StatementError {
     Mysql(MysqlError),
     Timeout,
 }
 
-impl From<MysqlError> for Fault {
-    fn from(error: MysqlError) -> Fault {
-        Fault::Mysql(error)
+impl From<MysqlError> for StatementError {
+    fn from(error: MysqlError) -> StatementError {
+        StatementError::Mysql(error)
     }
 }
 
-impl std::fmt::Display for Fault {
+impl std::fmt::Display for StatementError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Fault::Mysql(MysqlError::Server(error)) => write!(f, "{}, error {}", error.message, error.code),
-            Fault::Mysql(error) => error.fmt(f),
-            Fault::Timeout => f.write_str("no answer"),
+            StatementError::Mysql(MysqlError::Server(error)) => write!(f, "{}, error {}", error.message, error.code),
+            StatementError::Mysql(error) => error.fmt(f),
+            StatementError::Timeout => f.write_str("no answer"),
         }
     }
 }
 
-impl Fault {
+impl StatementError {
     /// Number of the server's error; 0 where it is not the server's.
     pub fn code(&self) -> u16 {
         match self {
-            Fault::Mysql(MysqlError::Server(error)) => error.code,
+            StatementError::Mysql(MysqlError::Server(error)) => error.code,
             _ => 0,
         }
     }
@@ -96,8 +96,8 @@ impl Fault {
     /// Whether the connection can still be used.
     pub fn is_fatal(&self) -> bool {
         match self {
-            Fault::Timeout => true,
-            Fault::Mysql(error) => error.is_fatal(),
+            StatementError::Timeout => true,
+            StatementError::Mysql(error) => error.is_fatal(),
         }
     }
 
@@ -105,25 +105,25 @@ impl Fault {
     pub fn classify(self, target: &str, doing: &'static str) -> ArchiveError {
         let target = target.to_owned();
         match self {
-            Fault::Timeout => {
+            StatementError::Timeout => {
                 let why = "no answer within archive.query_timeout_ms; the table may be locked by another connection, \
                            or this connection is dead";
                 ArchiveError::Waiting { target, doing, why: why.into() }
             }
-            Fault::Mysql(MysqlError::Server(error)) => classify_server(target, doing, &error),
-            Fault::Mysql(MysqlError::Driver(DriverError::UnknownAuthPlugin { name })) => {
+            StatementError::Mysql(MysqlError::Server(error)) => classify_server(target, doing, &error),
+            StatementError::Mysql(MysqlError::Driver(DriverError::UnknownAuthPlugin { name })) => {
                 let why = format!(
                     "the account logs in by plugin {name}, which clqd does not know; \
                      give it a password (IDENTIFIED BY '...')"
                 );
                 ArchiveError::Refused { target, doing, why }
             }
-            Fault::Mysql(MysqlError::Driver(
+            StatementError::Mysql(MysqlError::Driver(
                 DriverError::CleartextPluginDisabled
                 | DriverError::MysqlOldPasswordDisabled
                 | DriverError::NoClientSslFlagFromServer,
             )) => ArchiveError::Refused { target, doing, why: "its way of logging in is not supported".into() },
-            Fault::Mysql(error) => ArchiveError::Unreachable { target, doing, why: error.to_string() },
+            StatementError::Mysql(error) => ArchiveError::Unreachable { target, doing, why: error.to_string() },
         }
     }
 }
@@ -162,7 +162,7 @@ mod tests {
     fn the_number_of_an_error_decides_its_kind() {
         let kind = |code: u16| {
             let error = ServerError { code, message: "m".into(), state: "HY000".into() };
-            match Fault::from(MysqlError::Server(error)).classify("t", "player") {
+            match StatementError::from(MysqlError::Server(error)).classify("t", "player") {
                 ArchiveError::Refused { .. } => "refused",
                 ArchiveError::Schema { .. } => "schema",
                 ArchiveError::Unreachable { .. } => "unreachable",

@@ -32,10 +32,10 @@ mod write;
 
 pub use connect::Archive;
 pub use error::ArchiveError;
-pub use schema::{Migrated, Routines, SCHEMA_SQL, Schema, Step};
+pub use schema::{MigrationReport, MigrationStep, Routines, SCHEMA_SQL, Schema};
 pub use settings::{ArchiveSettings, SettingsError};
-pub use worker::{Ask, JobSource, SourceGone, run};
+pub use worker::{JobSource, OutboxQuery, SourceClosed, run};
 
 pub use crate::archive::sql_script::statements;
-pub use crate::archive::status::{ArchiveFault, ArchiveStatus, FaultKind};
-pub use crate::archive::week_chunks::Wrote;
+pub use crate::archive::status::{FaultKind, WorkerFault, WorkerStatus};
+pub use crate::archive::week_chunks::WriteOutcome;

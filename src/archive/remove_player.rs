@@ -7,14 +7,18 @@
 use std::collections::BTreeMap;
 
 use super::connect::Archive;
-use super::write::{BEST_POSITION, Doing, Halt};
+use super::write::{BEST_POSITION, OperationContext, TransactionError};
 use crate::model::row::BestPositions;
 use crate::model::{PlayerKey, Ranking, WeekKey};
 
 impl Archive {
     /// Returns the number of rows written. Once it is done, doing it again finds
     /// nothing to do.
-    pub(super) async fn put_gone(&mut self, player: PlayerKey, into: Option<PlayerKey>) -> Result<u64, Halt> {
+    pub(super) async fn put_gone(
+        &mut self,
+        player: PlayerKey,
+        into: Option<PlayerKey>,
+    ) -> Result<u64, TransactionError> {
         self.doing = "player";
         let mut rows = 0;
         let listed = match into {
@@ -36,7 +40,7 @@ impl Archive {
         Ok(rows)
     }
 
-    async fn merge_best(&mut self, player: PlayerKey, into: PlayerKey) -> Result<u64, Halt> {
+    async fn merge_best(&mut self, player: PlayerKey, into: PlayerKey) -> Result<u64, TransactionError> {
         let select = format!(
             "SELECT b.server, b.player, b.ranking, b.position, b.week FROM best_position b \
              JOIN (SELECT DISTINCT server FROM best_position WHERE player = {player}) s ON s.server = b.server \
@@ -45,7 +49,7 @@ impl Archive {
         let found: Vec<(u32, u32, String, u32, u32)> = self.rows(&select).await.doing("best_position")?;
         let mut by_server: BTreeMap<u32, BTreeMap<u32, BestPositions>> = BTreeMap::new();
         for (server, player, ranking, position, week) in found {
-            let which = Ranking::WITH_BEST.iter().position(|it| it.name() == ranking);
+            let which = Ranking::WITH_BEST_POSITIONS.iter().position(|it| it.name() == ranking);
             let Some(which) = which else { continue };
             by_server.entry(server).or_default().entry(player).or_default().set(which, Some(position), WeekKey(week));
         }
@@ -53,7 +57,7 @@ impl Archive {
         for (server, mut of_server) in by_server {
             let mut best = of_server.remove(&into.0).unwrap_or_default();
             of_server.values().for_each(|theirs| best.merge(theirs));
-            for (ranking, places) in Ranking::WITH_BEST.iter().zip(best.three()) {
+            for (ranking, places) in Ranking::WITH_BEST_POSITIONS.iter().zip(best.three()) {
                 for (place, (position, week)) in (1_u32..).zip(places) {
                     upsert.row(|row| {
                         row.uint(server).uint(into.0).text(ranking.name()).uint(place).uint(position).uint(week.0);

@@ -2,19 +2,19 @@
 //! not know.
 //!
 //! `schema.sql` is always the newest schema, whole. An older archive is first
-//! brought along by the [`Step`]s that it lacks, then the file is applied again:
+//! brought along by the [`MigrationStep`]s that it lacks, then the file is applied again:
 //! it keeps tables and replaces views and routines. Data definitions commit by
 //! themselves, so every part can be repeated, and the version is written last.
 
 use super::connect::Archive;
-use super::error::{ArchiveError, Fault};
+use super::error::{ArchiveError, StatementError};
 use crate::archive::sql_script::statements;
 
 /// The whole schema, as shipped.
 pub const SCHEMA_SQL: &str = include_str!("../../schema.sql");
 
 /// Estimates, screening, and points that a protocol does not have.
-const STEP_2: &str = "
+const MIGRATION_2: &str = "
 ALTER TABLE player_week ADD COLUMN time_est_ms BIGINT UNSIGNED NOT NULL DEFAULT 0
   COMMENT 'Estimated time, ms: beside what was counted, never ranked' AFTER time_ms;
 ALTER TABLE player_week ADD COLUMN points_est DOUBLE NOT NULL DEFAULT 0
@@ -34,14 +34,14 @@ pub struct Schema {
     /// Everything, for an empty database; may be applied again.
     pub sql: &'static str,
     /// In order of version.
-    pub steps: &'static [Step],
+    pub steps: &'static [MigrationStep],
 }
 
 /// What brings a schema from the version before to `to`. An interrupted step is
 /// run again from its start: a column or index that is already there, or
 /// already gone, is passed over.
 #[derive(Clone, Copy, Debug)]
-pub struct Step {
+pub struct MigrationStep {
     pub to: u32,
     pub sql: &'static str,
 }
@@ -49,14 +49,15 @@ pub struct Step {
 impl Schema {
     /// What this clqd writes. To change a table: change `schema.sql`, raise the
     /// version here and in its last statement, and add a step, such as
-    /// `Step { to: 2, sql: "ALTER TABLE player ADD COLUMN ..." }`. A new table needs no
+    /// `MigrationStep { to: 2, sql: "ALTER TABLE player ADD COLUMN ..." }`. A new table needs no
     /// statement in its step: `schema.sql` makes it.
-    pub const CURRENT: Schema = Schema { version: 2, sql: SCHEMA_SQL, steps: &[Step { to: 2, sql: STEP_2 }] };
+    pub const CURRENT: Schema =
+        Schema { version: 2, sql: SCHEMA_SQL, steps: &[MigrationStep { to: 2, sql: MIGRATION_2 }] };
 }
 
 /// What a migration did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Migrated {
+pub struct MigrationReport {
     /// Version found; `None`: there was none.
     pub from: Option<u32>,
     pub to: u32,
@@ -91,12 +92,12 @@ const NO_SUCH_ROUTINE: u16 = 1305;
 
 impl Archive {
     /// Brings the database to this clqd's schema; does nothing new when run again.
-    pub async fn migrate(&mut self) -> Result<Migrated, ArchiveError> {
+    pub async fn migrate(&mut self) -> Result<MigrationReport, ArchiveError> {
         self.migrate_to(&Schema::CURRENT).await
     }
 
     /// As `migrate`, for any schema.
-    pub async fn migrate_to(&mut self, schema: &Schema) -> Result<Migrated, ArchiveError> {
+    pub async fn migrate_to(&mut self, schema: &Schema) -> Result<MigrationReport, ArchiveError> {
         let from = self.schema_version().await?;
         if let Some(found) = from {
             self.refuse_newer(found, schema)?;
@@ -127,7 +128,7 @@ impl Archive {
                 if count == Some(1) { Routines::Kept { why } } else { Routines::Missing { why } }
             }
         };
-        Ok(Migrated { from, to: schema.version, routines })
+        Ok(MigrationReport { from, to: schema.version, routines })
     }
 
     /// Whether this clqd can write here. Error: `Schema`, with what to do.
@@ -177,7 +178,7 @@ impl Archive {
         })
     }
 
-    async fn apply_step(&mut self, step: &Step) -> Result<(), ArchiveError> {
+    async fn apply_step(&mut self, step: &MigrationStep) -> Result<(), ArchiveError> {
         for statement in statements(step.sql) {
             match self.attempt(statement).await {
                 Err(fault) if ALREADY_DONE.contains(&fault.code()) => {}
@@ -199,14 +200,14 @@ impl Archive {
         for statement in ["DROP FUNCTION IF EXISTS clq_probe", PROBE, "DROP FUNCTION IF EXISTS clq_probe"] {
             match self.attempt(statement).await {
                 Ok(()) => {}
-                Err(Fault::Mysql(error)) if refuses_routines(&error) => return Ok(Some(error.to_string())),
+                Err(StatementError::Mysql(error)) if refuses_routines(&error) => return Ok(Some(error.to_string())),
                 Err(fault) => return Err(self.schema_fault(fault)),
             }
         }
         Ok(None)
     }
 
-    fn schema_fault(&self, fault: Fault) -> ArchiveError {
+    fn schema_fault(&self, fault: StatementError) -> ArchiveError {
         match fault.classify(&self.target, "schema") {
             ArchiveError::Rejected { target, why, .. } => ArchiveError::Schema { target, why },
             error => error,

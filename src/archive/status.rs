@@ -8,13 +8,13 @@ use super::error::ArchiveError;
 
 /// How the archive fares. Counts are since the worker started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct ArchiveStatus {
+pub struct WorkerStatus {
     /// `user@host:port/database`.
     pub target: String,
     /// The last attempt reached the archive and could write.
     pub connected: bool,
     /// What is wrong. It lasts until a complete pass has succeeded.
-    pub fault: Option<ArchiveFault>,
+    pub fault: Option<WorkerFault>,
     /// How far a resync is; `None`: none is in progress.
     pub resync: Option<String>,
     /// When everything that was pending had last been written, Unix ms.
@@ -35,7 +35,7 @@ pub struct ArchiveStatus {
 
 /// A fault that has not ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ArchiveFault {
+pub struct WorkerFault {
     pub kind: FaultKind,
     /// When it began, Unix ms; a change of the kind does not begin it anew.
     pub since_ms: i64,
@@ -98,26 +98,26 @@ impl ArchiveError {
 }
 
 /// The worker's side of the status.
-pub(super) struct Report {
-    status: watch::Sender<ArchiveStatus>,
+pub(super) struct StatusReporter {
+    status: watch::Sender<WorkerStatus>,
     now_ms: Box<dyn Fn() -> i64 + Send + Sync>,
 }
 
-impl Report {
+impl StatusReporter {
     pub fn new(
-        status: watch::Sender<ArchiveStatus>,
+        status: watch::Sender<WorkerStatus>,
         now_ms: impl Fn() -> i64 + Send + Sync + 'static,
         target: String,
-    ) -> Report {
+    ) -> StatusReporter {
         status.send_modify(|it| it.target = target);
-        Report { status, now_ms: Box::new(now_ms) }
+        StatusReporter { status, now_ms: Box::new(now_ms) }
     }
 
     pub fn now_ms(&self) -> i64 {
         (self.now_ms)()
     }
 
-    pub fn update(&self, change: impl FnOnce(&mut ArchiveStatus)) {
+    pub fn update(&self, change: impl FnOnce(&mut WorkerStatus)) {
         self.status.send_modify(change);
     }
 
@@ -139,7 +139,7 @@ impl Report {
         self.status.send_modify(|it| {
             before = it.fault.as_ref().map(|fault| fault.kind);
             let since_ms = it.fault.as_ref().map_or(now_ms, |fault| fault.since_ms);
-            it.fault = Some(ArchiveFault { kind, since_ms, message: message.to_owned() });
+            it.fault = Some(WorkerFault { kind, since_ms, message: message.to_owned() });
             (it.last_error, it.last_error_ms) = (Some(message.to_owned()), Some(now_ms));
         });
         match before {

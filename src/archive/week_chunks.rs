@@ -6,12 +6,12 @@
 
 use super::connect::Archive;
 use super::error::ArchiveError;
-use super::write::Halt;
+use super::write::TransactionError;
 use crate::model::archive::WeekArchive;
 
 /// What became of a step of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wrote {
+pub enum WriteOutcome {
     /// So many rows were written.
     Done { rows: u64 },
     /// The transaction lost against another and is taken back.
@@ -25,19 +25,19 @@ impl Archive {
     }
 
     /// Writes a part. After an error the whole week is taken back.
-    pub async fn write_part(&mut self, part: &WeekArchive) -> Result<Wrote, ArchiveError> {
+    pub async fn write_part(&mut self, part: &WeekArchive) -> Result<WriteOutcome, ArchiveError> {
         match self.put_weeks(&[part]).await {
-            Ok(rows) => Ok(Wrote::Done { rows }),
+            Ok(rows) => Ok(WriteOutcome::Done { rows }),
             Err(halt) => self.end_by(halt).await,
         }
     }
 
     /// All parts are written.
-    pub async fn commit_parts(&mut self) -> Result<Wrote, ArchiveError> {
+    pub async fn commit_parts(&mut self) -> Result<WriteOutcome, ArchiveError> {
         self.doing = "commit";
         match self.attempt("COMMIT").await {
-            Ok(()) => Ok(Wrote::Done { rows: 0 }),
-            Err(fault) => self.end_by(Halt::Fault { fault, doing: "commit" }).await,
+            Ok(()) => Ok(WriteOutcome::Done { rows: 0 }),
+            Err(fault) => self.end_by(TransactionError::Fault { fault, doing: "commit" }).await,
         }
     }
 
@@ -51,20 +51,20 @@ impl Archive {
         self.run("stay", "DO 0").await
     }
 
-    async fn end_by(&mut self, halt: Halt) -> Result<Wrote, ArchiveError> {
+    async fn end_by(&mut self, halt: TransactionError) -> Result<WriteOutcome, ArchiveError> {
         match halt {
-            Halt::Fault { fault, .. } if fault.is_conflict() => {
+            TransactionError::Fault { fault, .. } if fault.is_conflict() => {
                 self.report_conflict(&fault);
                 self.take_back().await?;
-                Ok(Wrote::Lost)
+                Ok(WriteOutcome::Lost)
             }
-            Halt::Fault { fault, doing } => {
+            TransactionError::Fault { fault, doing } => {
                 if !fault.is_fatal() {
                     let _ = self.attempt("ROLLBACK").await;
                 }
                 Err(fault.classify(&self.target, doing))
             }
-            Halt::Error(error) => {
+            TransactionError::Error(error) => {
                 self.take_back().await?;
                 Err(error)
             }

@@ -31,18 +31,18 @@ use super::connect::Archive;
 use super::error::ArchiveError;
 use super::settings::ArchiveSettings;
 use super::write::CONFLICT_TRIES_MAX;
-use crate::archive::status::{ArchiveStatus, FaultKind, Report};
-use crate::archive::week_chunks::Wrote;
+use crate::archive::status::{FaultKind, StatusReporter, WorkerStatus};
+use crate::archive::week_chunks::WriteOutcome;
 use crate::model::ServerKey;
 use crate::model::archive::{
-    ArchiveJob, OutboxEntry, OutboxKey, PartAsk, ResyncChunk, ResyncCursor, ResyncStep, WeekArchive, WeekPart,
+    ArchiveJob, OutboxEntry, OutboxKey, PartRequest, ResyncChunk, ResyncCursor, ResyncStep, WeekArchive, WeekChunk,
 };
 
 /// Most entries asked for at once: some seconds' work for the database.
-const ASK_ENTRIES_MAX: usize = 1_000;
+const FETCH_ENTRIES_MAX: usize = 1_000;
 
 /// Rows after which a source should stop: 20,000 rows of 16 numbers are 3 MB.
-const ASK_ROWS_MAX: usize = 20_000;
+const FETCH_ROWS_MAX: usize = 20_000;
 
 /// Pause between two steps in which a source puts a long week in order: it has
 /// other things to do.
@@ -52,14 +52,14 @@ const STEP_PAUSE: Duration = Duration::from_millis(20);
 const RESYNC_PAUSE: Duration = Duration::from_secs(1);
 
 /// Steps after which the database is told that somebody is still there.
-const STEPS_PER_STAY: u32 = 500;
+const STEPS_PER_KEEP_ALIVE: u32 = 500;
 
 /// Names come before what refers to them: no server has key 0.
-const FIRST_STATE: OutboxKey = OutboxKey::Server(ServerKey(0));
+const FIRST_STATE_KEY: OutboxKey = OutboxKey::Server(ServerKey(0));
 
 /// A part of the outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub struct OutboxQuery {
     /// Only keys greater than this one; `None`: from the first.
     pub after: Option<OutboxKey>,
     /// Only keys smaller than this one; `None`: to the last.
@@ -71,7 +71,7 @@ pub struct Ask {
     pub rows_max: usize,
 }
 
-impl Ask {
+impl OutboxQuery {
     /// Whether the key lies in this part.
     pub fn holds(&self, key: OutboxKey) -> bool {
         self.after.is_none_or(|after| key > after) && self.before.is_none_or(|before| key < before)
@@ -81,24 +81,27 @@ impl Ask {
 /// The source is gone: the daemon is past the point where it answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the source of archive jobs is gone")]
-pub struct SourceGone;
+pub struct SourceClosed;
 
 /// Where jobs come from: the outbox and the engine that knows its values.
 pub trait JobSource: Send + Sync {
     /// Pending entries of that part in order of their keys, with their values
     /// as they are now; none: there are no more in it. An entry whose thing no
     /// longer exists is not handed out. What is handed out must be durable.
-    fn next(&self, ask: Ask) -> impl Future<Output = Result<Vec<(OutboxEntry, ArchiveJob)>, SourceGone>> + Send;
+    fn next(
+        &self,
+        ask: OutboxQuery,
+    ) -> impl Future<Output = Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed>> + Send;
 
     /// Which state the archive says it is filled by. Returns the number that it must
     /// have from now on, which is durable; another than `found` begins a resync.
-    fn archive_found(&self, found: Option<u64>) -> impl Future<Output = Result<u64, SourceGone>> + Send {
+    fn archive_found(&self, found: Option<u64>) -> impl Future<Output = Result<u64, SourceClosed>> + Send {
         async move { Ok(found.unwrap_or_default()) }
     }
 
     /// The chunk of a resync at a position, or at the first that is not acknowledged.
     /// What is handed out must be durable.
-    fn resync(&self, _from: Option<ResyncCursor>) -> impl Future<Output = Result<ResyncStep, SourceGone>> + Send {
+    fn resync(&self, _from: Option<ResyncCursor>) -> impl Future<Output = Result<ResyncStep, SourceClosed>> + Send {
         async { Ok(ResyncStep::Idle) }
     }
 
@@ -109,20 +112,20 @@ pub trait JobSource: Send + Sync {
         _from: ResyncCursor,
         _next: ResyncCursor,
         _postponed: Vec<OutboxKey>,
-    ) -> impl Future<Output = Result<bool, SourceGone>> + Send {
+    ) -> impl Future<Output = Result<bool, SourceClosed>> + Send {
         async { Ok(false) }
     }
 
-    /// A part of a week that was handed out as [`ArchiveJob::LongWeek`], or a step
+    /// A part of a week that was handed out as [`ArchiveJob::LargeWeek`], or a step
     /// towards it. What is handed out must be durable. Who hands out none such has
     /// no parts.
-    fn part(&self, _ask: PartAsk) -> impl Future<Output = Result<WeekPart, SourceGone>> + Send {
-        async { Ok(WeekPart::Gone) }
+    fn part(&self, _ask: PartRequest) -> impl Future<Output = Result<WeekChunk, SourceClosed>> + Send {
+        async { Ok(WeekChunk::Gone) }
     }
 
     /// These are in the archive: to be trimmed, but only where the sequence
     /// number is still the one given.
-    fn done(&self, entries: Vec<OutboxEntry>) -> impl Future<Output = Result<(), SourceGone>> + Send;
+    fn done(&self, entries: Vec<OutboxEntry>) -> impl Future<Output = Result<(), SourceClosed>> + Send;
 }
 
 /// Runs until `stop` resolves, and then until everything is written or
@@ -133,12 +136,12 @@ pub async fn run<S: JobSource>(
     source: S,
     now_ms: impl Fn() -> i64 + Send + Sync + 'static,
     stop: impl Future<Output = ()>,
-    status: watch::Sender<ArchiveStatus>,
+    status: watch::Sender<WorkerStatus>,
 ) {
     let stopping = AtomicBool::new(false);
     let wake = Notify::new();
     let drain_s_max = settings.drain_s_max;
-    let report = Arc::new(Report::new(status, now_ms, settings.target()));
+    let report = Arc::new(StatusReporter::new(status, now_ms, settings.target()));
     let mut worker = Worker { settings, source, report, previous: None, rejected: BTreeMap::new(), wait_ms: 0 };
     let out_of_time = async {
         stop.await;
@@ -161,7 +164,7 @@ pub async fn run<S: JobSource>(
 struct Worker<S> {
     settings: ArchiveSettings,
     source: S,
-    report: Arc<Report>,
+    report: Arc<StatusReporter>,
     /// The last connection that asked for the lock; it may still live at the
     /// other end.
     previous: Option<u32>,
@@ -173,7 +176,7 @@ struct Worker<S> {
 
 /// What there was among names.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Names {
+enum NamesOutcome {
     Written,
     /// A player is no more: states that were asked for before are out of date.
     SomebodyGone,
@@ -185,7 +188,7 @@ fn is_gone(job: &ArchiveJob) -> bool {
 
 /// What became of a resync in one pass.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Resynced {
+enum ResyncOutcome {
     /// None is in progress any more.
     Done,
     /// The outbox has to become shorter first.
@@ -195,20 +198,20 @@ enum Resynced {
 }
 
 /// Why a pass ended early.
-enum Ended {
+enum PassError {
     Source,
     Archive(ArchiveError),
 }
 
-impl From<SourceGone> for Ended {
-    fn from(_: SourceGone) -> Ended {
-        Ended::Source
+impl From<SourceClosed> for PassError {
+    fn from(_: SourceClosed) -> PassError {
+        PassError::Source
     }
 }
 
-impl From<ArchiveError> for Ended {
-    fn from(error: ArchiveError) -> Ended {
-        Ended::Archive(error)
+impl From<ArchiveError> for PassError {
+    fn from(error: ArchiveError) -> PassError {
+        PassError::Archive(error)
     }
 }
 
@@ -236,12 +239,12 @@ impl<S: JobSource> Worker<S> {
             // engine wrote last.
             let last = stopping.load(Ordering::Relaxed);
             let wait = match self.pass().await {
-                Ok(Resynced::Done) if last => return,
-                Ok(Resynced::Paused { .. }) => continue,
-                Ok(Resynced::Later) => RESYNC_PAUSE,
-                Ok(Resynced::Done) => self.half_interval(),
-                Err(Ended::Source) => return,
-                Err(Ended::Archive(error)) => self.failed(&error),
+                Ok(ResyncOutcome::Done) if last => return,
+                Ok(ResyncOutcome::Paused { .. }) => continue,
+                Ok(ResyncOutcome::Later) => RESYNC_PAUSE,
+                Ok(ResyncOutcome::Done) => self.half_interval(),
+                Err(PassError::Source) => return,
+                Err(PassError::Archive(error)) => self.failed(&error),
             };
             self.pause(wait, stopping, wake).await;
         }
@@ -265,7 +268,7 @@ impl<S: JobSource> Worker<S> {
 
     /// Writes everything that is pending, once, and half an interval's worth of a
     /// resync.
-    async fn pass(&mut self) -> Result<Resynced, Ended> {
+    async fn pass(&mut self) -> Result<ResyncOutcome, PassError> {
         let mut archive = Archive::reconnect(&self.settings, &mut self.previous).await?;
         archive.check_schema().await?;
         self.report.connected();
@@ -278,7 +281,7 @@ impl<S: JobSource> Worker<S> {
         let unmarked = Some(id).filter(|_| found != Some(id));
         let resynced = self.resync(&mut archive, &mut rejected, unmarked).await?;
         archive.checks_names = true;
-        if resynced != (Resynced::Paused { has_names: false }) {
+        if resynced != (ResyncOutcome::Paused { has_names: false }) {
             self.states(&mut archive, &mut rejected).await?;
         }
         archive.close().await;
@@ -288,16 +291,20 @@ impl<S: JobSource> Worker<S> {
     }
 
     /// Writes states of the outbox, and names that came up meanwhile.
-    async fn states(&mut self, archive: &mut Archive, rejected: &mut BTreeMap<OutboxKey, String>) -> Result<(), Ended> {
+    async fn states(
+        &mut self,
+        archive: &mut Archive,
+        rejected: &mut BTreeMap<OutboxKey, String>,
+    ) -> Result<(), PassError> {
         let mut after = None;
         loop {
-            let from = after.unwrap_or(FIRST_STATE);
+            let from = after.unwrap_or(FIRST_STATE_KEY);
             let jobs = self.source.next(ask(Some(from), None)).await?;
             let Some((last, _)) = jobs.last() else { return Ok(()) };
             let last = last.key;
             // Names that came up since: these jobs may refer to them. And if
             // somebody is no more, they may still speak of him.
-            if self.names(archive, rejected).await? == Names::SomebodyGone {
+            if self.names(archive, rejected).await? == NamesOutcome::SomebodyGone {
                 continue;
             }
             after = Some(last);
@@ -313,23 +320,23 @@ impl<S: JobSource> Worker<S> {
         archive: &mut Archive,
         rejected: &mut BTreeMap<OutboxKey, String>,
         mut unmarked: Option<u64>,
-    ) -> Result<Resynced, Ended> {
+    ) -> Result<ResyncOutcome, PassError> {
         let mut half_interval = pin!(tokio::time::sleep(self.half_interval()));
         let mut is_over = false;
         let mut step = self.source.resync(None).await?;
         loop {
             let ResyncChunk { from, next, names, states, mut postponed } = match step {
                 ResyncStep::Chunk(chunk) => *chunk,
-                ResyncStep::Later => return Ok(Resynced::Later),
+                ResyncStep::Later => return Ok(ResyncOutcome::Later),
                 ResyncStep::Idle => {
                     if let Some(id) = unmarked {
                         archive.set_state_id(id).await?;
                     }
-                    return Ok(Resynced::Done);
+                    return Ok(ResyncOutcome::Done);
                 }
             };
             if is_over {
-                return Ok(Resynced::Paused { has_names: from.has_names() });
+                return Ok(ResyncOutcome::Paused { has_names: from.has_names() });
             }
             self.report.update(|it| it.resync = Some(from.to_string()));
             let this = if states.is_empty() {
@@ -337,7 +344,7 @@ impl<S: JobSource> Worker<S> {
             } else {
                 let written = write_each(archive, &names).await?;
                 postponed.extend(self.written(&names, written));
-                if self.names(archive, rejected).await? == Names::SomebodyGone {
+                if self.names(archive, rejected).await? == NamesOutcome::SomebodyGone {
                     step = self.source.resync(Some(from)).await?;
                     continue;
                 }
@@ -377,15 +384,15 @@ impl<S: JobSource> Worker<S> {
         &mut self,
         archive: &mut Archive,
         rejected: &mut BTreeMap<OutboxKey, String>,
-    ) -> Result<Names, Ended> {
+    ) -> Result<NamesOutcome, PassError> {
         let mut after = None;
-        let mut names = Names::Written;
+        let mut names = NamesOutcome::Written;
         loop {
-            let jobs = self.source.next(ask(after, Some(FIRST_STATE))).await?;
+            let jobs = self.source.next(ask(after, Some(FIRST_STATE_KEY))).await?;
             let Some((last, _)) = jobs.last() else { return Ok(names) };
             after = Some(last.key);
             if jobs.iter().any(|(entry, job)| is_gone(job) && !rejected.contains_key(&entry.key)) {
-                names = Names::SomebodyGone;
+                names = NamesOutcome::SomebodyGone;
             }
             self.write_whole(archive, jobs, rejected).await?;
         }
@@ -397,13 +404,13 @@ impl<S: JobSource> Worker<S> {
         archive: &mut Archive,
         jobs: Vec<(OutboxEntry, ArchiveJob)>,
         rejected: &mut BTreeMap<OutboxKey, String>,
-    ) -> Result<(), Ended> {
+    ) -> Result<(), PassError> {
         let is_long = |(_, job): &(OutboxEntry, ArchiveJob)| matches!(job, ArchiveJob::LongWeek { .. });
         let (long, jobs): (Vec<_>, Vec<_>) = jobs.into_iter().partition(is_long);
         self.write_whole(archive, jobs, rejected).await?;
         for (entry, job) in long {
             let ArchiveJob::LongWeek { week, server } = job else { unreachable!("sorted out above") };
-            self.write_long(archive, entry, PartAsk::First { week, server }, rejected).await?;
+            self.write_long(archive, entry, PartRequest::First { week, server }, rejected).await?;
         }
         Ok(())
     }
@@ -413,7 +420,7 @@ impl<S: JobSource> Worker<S> {
         archive: &mut Archive,
         jobs: Vec<(OutboxEntry, ArchiveJob)>,
         rejected: &mut BTreeMap<OutboxKey, String>,
-    ) -> Result<(), Ended> {
+    ) -> Result<(), PassError> {
         let (entries, jobs): (Vec<OutboxEntry>, Vec<ArchiveJob>) = jobs.into_iter().unzip();
         let written = write_each(archive, &jobs).await?;
         let mut refused = written.rejected.into_iter().peekable();
@@ -438,17 +445,17 @@ impl<S: JobSource> Worker<S> {
         &mut self,
         archive: &mut Archive,
         entry: OutboxEntry,
-        ask: PartAsk,
+        ask: PartRequest,
         rejected: &mut BTreeMap<OutboxKey, String>,
-    ) -> Result<(), Ended> {
+    ) -> Result<(), PassError> {
         let Some((moment, first)) = self.first_part(archive, ask).await? else { return Ok(()) };
         // Names that came up since: the parts refer to them.
         let written = match self.names(archive, rejected).await {
-            Ok(Names::Written) => self.write_parts(archive, moment, first).await,
-            Ok(Names::SomebodyGone) => Ok(None),
+            Ok(NamesOutcome::Written) => self.write_parts(archive, moment, first).await,
+            Ok(NamesOutcome::SomebodyGone) => Ok(None),
             Err(ended) => Err(ended),
         };
-        self.source.part(PartAsk::Done { moment }).await?;
+        self.source.part(PartRequest::Done { moment }).await?;
         match written {
             Ok(Some(rows)) => {
                 self.report.update(|it| {
@@ -458,7 +465,7 @@ impl<S: JobSource> Worker<S> {
                 self.source.done(vec![entry]).await?;
             }
             Ok(None) => (),
-            Err(Ended::Archive(error)) if error.is_rejected() => _ = rejected.insert(entry.key, error.to_string()),
+            Err(PassError::Archive(error)) if error.is_rejected() => _ = rejected.insert(entry.key, error.to_string()),
             Err(ended) => return Err(ended),
         }
         Ok(())
@@ -467,15 +474,15 @@ impl<S: JobSource> Worker<S> {
     async fn first_part(
         &mut self,
         archive: &mut Archive,
-        ask: PartAsk,
-    ) -> Result<Option<(u64, Box<WeekArchive>)>, Ended> {
+        ask: PartRequest,
+    ) -> Result<Option<(u64, Box<WeekArchive>)>, PassError> {
         for step in 1_u32.. {
             match self.source.part(ask).await? {
-                WeekPart::Part { moment, week } => return Ok(Some((moment, week))),
-                WeekPart::Gone => break,
-                WeekPart::Preparing => tokio::time::sleep(STEP_PAUSE).await,
+                WeekChunk::Part { moment, week } => return Ok(Some((moment, week))),
+                WeekChunk::Gone => break,
+                WeekChunk::Preparing => tokio::time::sleep(STEP_PAUSE).await,
             }
-            if step % STEPS_PER_STAY == 0 {
+            if step % STEPS_PER_KEEP_ALIVE == 0 {
                 archive.stay().await?;
             }
         }
@@ -489,7 +496,7 @@ impl<S: JobSource> Worker<S> {
         archive: &mut Archive,
         moment: u64,
         first: Box<WeekArchive>,
-    ) -> Result<Option<u64>, Ended> {
+    ) -> Result<Option<u64>, PassError> {
         let mut first = Some(first);
         for _ in 0..CONFLICT_TRIES_MAX {
             archive.begin_parts().await?;
@@ -497,20 +504,20 @@ impl<S: JobSource> Worker<S> {
             let lost = loop {
                 let part = match first.take() {
                     Some(first) => first,
-                    None => match self.source.part(PartAsk::Next { moment, after }).await? {
-                        WeekPart::Part { week, .. } => week,
-                        WeekPart::Preparing | WeekPart::Gone => {
+                    None => match self.source.part(PartRequest::Next { moment, after }).await? {
+                        WeekChunk::Part { week, .. } => week,
+                        WeekChunk::Preparing | WeekChunk::Gone => {
                             archive.take_back().await?;
                             return Ok(None);
                         }
                     },
                 };
                 let wrote = archive.write_part(&part).await?;
-                let Wrote::Done { rows: more } = wrote else { break true };
+                let WriteOutcome::Done { rows: more } = wrote else { break true };
                 rows += more;
                 after = part.span.through;
                 if after.is_none() {
-                    break archive.commit_parts().await? == Wrote::Lost;
+                    break archive.commit_parts().await? == WriteOutcome::Lost;
                 }
             };
             if !lost {
@@ -521,7 +528,7 @@ impl<S: JobSource> Worker<S> {
         Ok(None)
     }
 
-    fn finished(&mut self, rejected: BTreeMap<OutboxKey, String>, resynced: Resynced) {
+    fn finished(&mut self, rejected: BTreeMap<OutboxKey, String>, resynced: ResyncOutcome) {
         self.wait_ms = 0;
         for (key, why) in &rejected {
             if self.rejected.get(key) != Some(why) {
@@ -532,7 +539,7 @@ impl<S: JobSource> Worker<S> {
         self.report.update(|it| {
             it.passes += 1;
             it.rejected = rejected.len() as u64;
-            if resynced == Resynced::Done {
+            if resynced == ResyncOutcome::Done {
                 it.resync = None;
                 if rejected.is_empty() {
                     it.last_success_ms = Some(now_ms);
@@ -606,8 +613,8 @@ async fn unwound<T>(future: impl Future<Output = T>) -> Result<T, Box<dyn Any + 
     .await
 }
 
-fn ask(after: Option<OutboxKey>, before: Option<OutboxKey>) -> Ask {
-    Ask { after, before, entries_max: ASK_ENTRIES_MAX, rows_max: ASK_ROWS_MAX }
+fn ask(after: Option<OutboxKey>, before: Option<OutboxKey>) -> OutboxQuery {
+    OutboxQuery { after, before, entries_max: FETCH_ENTRIES_MAX, rows_max: FETCH_ROWS_MAX }
 }
 
 /// Half to all of it, so that many daemons do not come back in step.
@@ -624,8 +631,8 @@ mod tests {
 
     #[test]
     fn names_are_asked_for_apart() {
-        let names = ask(None, Some(FIRST_STATE));
-        let states = ask(Some(FIRST_STATE), None);
+        let names = ask(None, Some(FIRST_STATE_KEY));
+        let states = ask(Some(FIRST_STATE_KEY), None);
         for key in [OutboxKey::Map(MapKey(1)), OutboxKey::Server(ServerKey(1))] {
             assert_ne!(names.holds(key), states.holds(key));
         }

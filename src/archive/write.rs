@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::connect::Archive;
-use super::error::{ArchiveError, Fault};
+use super::error::{ArchiveError, StatementError};
 use super::sql::{Table, Upsert, fit, list, literal};
 use crate::limits::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
-use crate::model::archive::{ArchiveJob, PlayerSpan, ServerArchive, WeekArchive};
+use crate::model::archive::{ArchiveJob, PlayerKeyRange, ServerArchive, WeekArchive};
 use crate::model::{GameKey, MapKey, PlayerKey, Ranking, WeekKey};
 
 /// A transaction that lost against another is tried so often in all.
@@ -120,53 +120,56 @@ const MAP_WEEK: Table =
 
 /// Rows that belong to one thing, to be found by it: `group` and `member` are
 /// the columns that name the thing, `key` the rest of the primary key.
-struct Owned {
+struct ChildRows {
     table: &'static str,
     group: Option<&'static str>,
     member: &'static str,
-    key: &'static [(&'static str, Kind)],
+    key: &'static [(&'static str, ColumnType)],
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ColumnType {
     Number,
     Text,
 }
 
-const TAGS: Owned = Owned { table: "server_tag", group: None, member: "server", key: &[("tag", Kind::Text)] };
-const LISTED: Owned = Owned { table: "server_player", group: None, member: "server", key: &[("place", Kind::Number)] };
-const SCREENED: Owned =
-    Owned { table: "server_screened", group: None, member: "server", key: &[("reason", Kind::Text)] };
-const SERIES: Owned = Owned { table: "server_series", group: None, member: "server", key: &[] };
-const PLAYERS: Owned =
-    Owned { table: "player_week", group: Some("week"), member: "server", key: &[("player", Kind::Number)] };
-const MAPS: Owned = Owned { table: "map_week", group: Some("week"), member: "server", key: &[("map", Kind::Number)] };
-const BEST: Owned = Owned {
+const TAGS: ChildRows =
+    ChildRows { table: "server_tag", group: None, member: "server", key: &[("tag", ColumnType::Text)] };
+const LISTED: ChildRows =
+    ChildRows { table: "server_player", group: None, member: "server", key: &[("place", ColumnType::Number)] };
+const SCREENED: ChildRows =
+    ChildRows { table: "server_screened", group: None, member: "server", key: &[("reason", ColumnType::Text)] };
+const SERIES: ChildRows = ChildRows { table: "server_series", group: None, member: "server", key: &[] };
+const PLAYERS: ChildRows =
+    ChildRows { table: "player_week", group: Some("week"), member: "server", key: &[("player", ColumnType::Number)] };
+const MAPS: ChildRows =
+    ChildRows { table: "map_week", group: Some("week"), member: "server", key: &[("map", ColumnType::Number)] };
+const BEST: ChildRows = ChildRows {
     table: "best_position",
     group: Some("server"),
     member: "player",
-    key: &[("ranking", Kind::Text), ("place", Kind::Number)],
+    key: &[("ranking", ColumnType::Text), ("place", ColumnType::Number)],
 };
 
 /// The rows that there should be of one thing: the literals of their `key` columns.
 type Keys = BTreeSet<Vec<String>>;
 
-/// Best positions in each ranking of [`Ranking::WITH_BEST`].
+/// Best positions in each ranking of [`Ranking::WITH_BEST_POSITIONS`].
 type ThreeBest = [Vec<(u32, WeekKey)>; 3];
 
 /// Why a transaction ended.
-pub(super) enum Halt {
-    Fault { fault: Fault, doing: &'static str },
+pub(super) enum TransactionError {
+    Fault { fault: StatementError, doing: &'static str },
     Error(ArchiveError),
 }
 
-pub(super) trait Doing<T> {
-    fn doing(self, what: &'static str) -> Result<T, Halt>;
+pub(super) trait OperationContext<T> {
+    fn doing(self, what: &'static str) -> Result<T, TransactionError>;
 }
 
-impl<T> Doing<T> for Result<T, Fault> {
-    fn doing(self, doing: &'static str) -> Result<T, Halt> {
-        self.map_err(|fault| Halt::Fault { fault, doing })
+impl<T> OperationContext<T> for Result<T, StatementError> {
+    fn doing(self, doing: &'static str) -> Result<T, TransactionError> {
+        self.map_err(|fault| TransactionError::Fault { fault, doing })
     }
 }
 
@@ -196,19 +199,19 @@ impl Archive {
         loop {
             match self.transaction(batch).await {
                 Ok(rows) => return Ok(rows),
-                Err(Halt::Fault { fault, .. }) if fault.is_conflict() && tries < CONFLICT_TRIES_MAX => {
+                Err(TransactionError::Fault { fault, .. }) if fault.is_conflict() && tries < CONFLICT_TRIES_MAX => {
                     self.report_conflict(&fault);
                     self.run("rollback", "ROLLBACK").await?;
                     tokio::time::sleep(Duration::from_millis(10 << tries)).await;
                     tries += 1;
                 }
-                Err(Halt::Fault { fault, doing }) => {
+                Err(TransactionError::Fault { fault, doing }) => {
                     if !fault.is_fatal() {
                         let _ = self.attempt("ROLLBACK").await;
                     }
                     return Err(fault.classify(&self.target, doing));
                 }
-                Err(Halt::Error(error)) => {
+                Err(TransactionError::Error(error)) => {
                     self.run("rollback", "ROLLBACK").await?;
                     return Err(error);
                 }
@@ -216,7 +219,7 @@ impl Archive {
         }
     }
 
-    async fn transaction(&mut self, batch: &Batch<'_>) -> Result<u64, Halt> {
+    async fn transaction(&mut self, batch: &Batch<'_>) -> Result<u64, TransactionError> {
         self.doing = "begin";
         self.attempt("START TRANSACTION").await.doing("begin")?;
         let rows = match batch {
@@ -232,7 +235,7 @@ impl Archive {
         Ok(rows)
     }
 
-    async fn put_games(&mut self, games: &[(GameKey, &str)]) -> Result<u64, Halt> {
+    async fn put_games(&mut self, games: &[(GameKey, &str)]) -> Result<u64, TransactionError> {
         let names: Vec<(u32, &str)> = games.iter().map(|&(key, name)| (key.0, name)).collect();
         self.refuse_foreign("game", "game", "name", &names).await?;
         let mut upsert = self.upsert(&GAME);
@@ -242,7 +245,7 @@ impl Archive {
         self.put(upsert).await
     }
 
-    async fn put_maps(&mut self, maps: &[(MapKey, &str)]) -> Result<u64, Halt> {
+    async fn put_maps(&mut self, maps: &[(MapKey, &str)]) -> Result<u64, TransactionError> {
         let names: Vec<(u32, &str)> = maps.iter().map(|&(key, name)| (key.0, name)).collect();
         self.refuse_foreign("map", "map", "name", &names).await?;
         let mut upsert = self.upsert(&MAP);
@@ -252,7 +255,7 @@ impl Archive {
         self.put(upsert).await
     }
 
-    async fn put_players(&mut self, players: &[(PlayerKey, GameKey, &str, &str)]) -> Result<u64, Halt> {
+    async fn put_players(&mut self, players: &[(PlayerKey, GameKey, &str, &str)]) -> Result<u64, TransactionError> {
         self.refuse_foreign_players(players).await?;
         let mut upsert = self.upsert(&PLAYER);
         for &(key, game, name, display) in players {
@@ -261,7 +264,7 @@ impl Archive {
         self.put(upsert).await
     }
 
-    async fn put_servers(&mut self, servers: &[&ServerArchive]) -> Result<u64, Halt> {
+    async fn put_servers(&mut self, servers: &[&ServerArchive]) -> Result<u64, TransactionError> {
         let urls: Vec<(u32, &str)> = servers.iter().map(|server| (server.key.0, server.url.as_str())).collect();
         self.refuse_foreign("server", "server", "url", &urls).await?;
 
@@ -326,7 +329,7 @@ impl Archive {
         Ok(rows)
     }
 
-    pub(super) async fn put_weeks(&mut self, weeks: &[&WeekArchive]) -> Result<u64, Halt> {
+    pub(super) async fn put_weeks(&mut self, weeks: &[&WeekArchive]) -> Result<u64, TransactionError> {
         let mut week_rows = self.upsert(&WEEK);
         let mut server_weeks = self.upsert(&SERVER_WEEK);
         let mut players = self.upsert(&PLAYER_WEEK);
@@ -370,7 +373,7 @@ impl Archive {
         }
         for (&server, of_players) in &by_server {
             for (&player, three) in of_players {
-                for (ranking, positions) in Ranking::WITH_BEST.iter().zip(three.iter()) {
+                for (ranking, positions) in Ranking::WITH_BEST_POSITIONS.iter().zip(three.iter()) {
                     for (place, &(position, week)) in (1_u32..).zip(positions) {
                         best.row(|row| {
                             row.uint(server).uint(player).text(ranking.name()).uint(place).uint(position).uint(week.0);
@@ -399,7 +402,7 @@ impl Archive {
         for (&server, of_players) in &by_server {
             let best_of = |player: u32| {
                 let mut keys = Keys::new();
-                for (ranking, positions) in Ranking::WITH_BEST.iter().zip(of_players[&player].iter()) {
+                for (ranking, positions) in Ranking::WITH_BEST_POSITIONS.iter().zip(of_players[&player].iter()) {
                     keys.extend((1..=positions.len()).map(|place| vec![literal(ranking.name()), place.to_string()]));
                 }
                 keys
@@ -413,7 +416,7 @@ impl Archive {
         Upsert::new(table, self.statement_bytes_max)
     }
 
-    pub(super) async fn put(&mut self, upsert: Upsert) -> Result<u64, Halt> {
+    pub(super) async fn put(&mut self, upsert: Upsert) -> Result<u64, TransactionError> {
         let (rows, table) = (upsert.rows() as u64, upsert.table_name());
         self.doing = table;
         for statement in upsert.into_statements() {
@@ -426,23 +429,23 @@ impl Archive {
     /// just been written, so where the count is right nothing is too many.
     async fn trim(
         &mut self,
-        owned: &Owned,
+        owned: &ChildRows,
         group: Option<u32>,
         members: impl Iterator<Item = u32>,
         wanted: impl Fn(u32) -> Keys,
-    ) -> Result<(), Halt> {
+    ) -> Result<(), TransactionError> {
         self.trim_in(owned, group, members, "", wanted).await
     }
 
     /// The same, among the rows that a condition holds for.
     async fn trim_in(
         &mut self,
-        owned: &Owned,
+        owned: &ChildRows,
         group: Option<u32>,
         members: impl Iterator<Item = u32>,
         among: &str,
         wanted: impl Fn(u32) -> Keys,
-    ) -> Result<(), Halt> {
+    ) -> Result<(), TransactionError> {
         let in_group = match (owned.group, group) {
             (Some(column), Some(value)) => format!("{among}{column} = {value} AND "),
             _ => among.to_owned(),
@@ -491,7 +494,7 @@ impl Archive {
         key_column: &'static str,
         name_column: &'static str,
         here: &[(u32, &str)],
-    ) -> Result<(), Halt> {
+    ) -> Result<(), TransactionError> {
         if !self.checks_names {
             return Ok(());
         }
@@ -512,7 +515,10 @@ impl Archive {
     }
 
     /// As `refuse_foreign`; a player's name belongs to a game.
-    async fn refuse_foreign_players(&mut self, here: &[(PlayerKey, GameKey, &str, &str)]) -> Result<(), Halt> {
+    async fn refuse_foreign_players(
+        &mut self,
+        here: &[(PlayerKey, GameKey, &str, &str)],
+    ) -> Result<(), TransactionError> {
         if !self.checks_names {
             return Ok(());
         }
@@ -550,7 +556,7 @@ impl Archive {
         here: &[(u32, N)],
         there: &[(u32, N)],
         show: impl Fn(&N) -> String,
-    ) -> Result<(), Halt> {
+    ) -> Result<(), TransactionError> {
         let by_key: BTreeMap<u32, &N> = here.iter().map(|(key, name)| (*key, name)).collect();
         let by_name: BTreeMap<&N, u32> = here.iter().map(|(key, name)| (name, *key)).collect();
         for (key, name) in there {
@@ -559,7 +565,7 @@ impl Archive {
                 (_, Some(other)) if *other != name => (*key, *other),
                 _ => continue,
             };
-            return Err(Halt::Error(ArchiveError::Foreign {
+            return Err(TransactionError::Error(ArchiveError::Foreign {
                 target: self.target.clone(),
                 what,
                 here: format!("{} (key {key_here})", show(name_here)),
@@ -572,8 +578,8 @@ impl Archive {
 
 /// The servers of a week by the span of players that their jobs tell: nearly always
 /// all of them tell all.
-fn by_span(servers: &BTreeMap<u32, &WeekArchive>) -> Vec<(PlayerSpan, Vec<u32>)> {
-    let mut spans: Vec<(PlayerSpan, Vec<u32>)> = Vec::new();
+fn by_span(servers: &BTreeMap<u32, &WeekArchive>) -> Vec<(PlayerKeyRange, Vec<u32>)> {
+    let mut spans: Vec<(PlayerKeyRange, Vec<u32>)> = Vec::new();
     for (&server, job) in servers {
         match spans.iter_mut().find(|(span, _)| *span == job.span) {
             Some((_, servers)) => servers.push(server),
@@ -584,20 +590,20 @@ fn by_span(servers: &BTreeMap<u32, &WeekArchive>) -> Vec<(PlayerSpan, Vec<u32>)>
 }
 
 /// The condition that a row is of one of these players.
-fn among(span: PlayerSpan) -> String {
+fn among(span: PlayerKeyRange) -> String {
     let after = span.after.map(|player| format!("player > {player} AND "));
     let through = span.through.map(|player| format!("player <= {player} AND "));
     after.into_iter().chain(through).collect()
 }
 
 /// The literals of a row's key columns.
-fn key_literals(row: mysql_async::Row, key: &[(&str, Kind)]) -> Vec<String> {
+fn key_literals(row: mysql_async::Row, key: &[(&str, ColumnType)]) -> Vec<String> {
     row.unwrap()
         .into_iter()
         .zip(key)
         .map(|(value, (_, kind))| {
             let text: String = mysql_async::from_value_opt(value).unwrap_or_default();
-            if *kind == Kind::Text { literal(&text) } else { text }
+            if *kind == ColumnType::Text { literal(&text) } else { text }
         })
         .collect()
 }

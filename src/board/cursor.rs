@@ -12,8 +12,8 @@ use std::str::FromStr;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use super::{Place, Score};
-use crate::board::tree::lookup::{Cursor, Edge};
+use super::{BoardEntry, Score};
+use crate::board::tree::lookup::{Cursor, CursorEdge};
 use crate::model::PlayerKey;
 
 /// First byte of a token. It keeps the first character a letter.
@@ -41,10 +41,10 @@ impl fmt::Display for Cursor {
         bytes.extend(self.generation.to_be_bytes());
         bytes.extend(self.version.to_be_bytes());
         let (edge, place) = match self.edge {
-            Edge::Start => (0, None),
-            Edge::Before(place) => (1, Some(place)),
-            Edge::After(place) => (2, Some(place)),
-            Edge::End => (3, None),
+            CursorEdge::Start => (0, None),
+            CursorEdge::Before(place) => (1, Some(place)),
+            CursorEdge::After(place) => (2, Some(place)),
+            CursorEdge::End => (3, None),
         };
         bytes.push(edge);
         if let Some(place) = place {
@@ -88,20 +88,20 @@ fn read(rest: &mut &[u8]) -> Option<Cursor> {
     let generation = u64::from_be_bytes(take(rest)?);
     let version = u64::from_be_bytes(take(rest)?);
     let edge = match take(rest)? {
-        [0] => Edge::Start,
-        [1] => Edge::Before(read_place(rest)?),
-        [2] => Edge::After(read_place(rest)?),
-        [3] => Edge::End,
+        [0] => CursorEdge::Start,
+        [1] => CursorEdge::Before(read_place(rest)?),
+        [2] => CursorEdge::After(read_place(rest)?),
+        [3] => CursorEdge::End,
         [_] => return None,
     };
     Some(Cursor { generation, version, edge })
 }
 
-fn read_place(rest: &mut &[u8]) -> Option<Place> {
+fn read_place(rest: &mut &[u8]) -> Option<BoardEntry> {
     let score = Score(i64::from_be_bytes(take(rest)?));
     let tie = u64::from_be_bytes(take(rest)?);
     let at_ms = i64::from_be_bytes(take(rest)?);
-    Some(Place::new(score, at_ms, PlayerKey(u32::from_be_bytes(take(rest)?))).with_tie(tie))
+    Some(BoardEntry::new(score, at_ms, PlayerKey(u32::from_be_bytes(take(rest)?))).with_tie(tie))
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
@@ -116,14 +116,15 @@ mod tests {
 
     use super::*;
 
-    fn edges() -> impl Strategy<Value = Edge> {
-        let place = (any::<i64>(), any::<u64>(), any::<i64>(), any::<u32>())
-            .prop_map(|(score, tie, at_ms, player)| Place::new(Score(score), at_ms, PlayerKey(player)).with_tie(tie));
+    fn edges() -> impl Strategy<Value = CursorEdge> {
+        let place = (any::<i64>(), any::<u64>(), any::<i64>(), any::<u32>()).prop_map(|(score, tie, at_ms, player)| {
+            BoardEntry::new(Score(score), at_ms, PlayerKey(player)).with_tie(tie)
+        });
         (0..4, place).prop_map(|(edge, place)| match edge {
-            0 => Edge::Start,
-            1 => Edge::Before(place),
-            2 => Edge::After(place),
-            _ => Edge::End,
+            0 => CursorEdge::Start,
+            1 => CursorEdge::Before(place),
+            2 => CursorEdge::After(place),
+            _ => CursorEdge::End,
         })
     }
 

@@ -26,14 +26,14 @@ pub const K_DEFAULT: f64 = 60.0;
 
 /// A board and how much it counts: a finite number above 0.
 #[derive(Clone, Copy, Debug)]
-pub struct Weighed<'s> {
+pub struct WeightedBoard<'s> {
     pub set: &'s Set,
     pub weight: f64,
 }
 
 /// A player of a fused list.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fused {
+pub struct FusedEntry {
     pub player: PlayerKey,
     pub score: f64,
     /// On each board, in their order; `None`: not on it.
@@ -41,13 +41,13 @@ pub struct Fused {
 }
 
 /// The best `n`, best first. `k` is finite and not below 0.
-pub fn top(boards: &[Weighed], k: f64, n: usize) -> Vec<Fused> {
+pub fn top(boards: &[WeightedBoard], k: f64, n: usize) -> Vec<FusedEntry> {
     let (best, _) = walk(boards, k, n);
     best.into_iter().map(|candidate| fused(boards, k, candidate.player)).collect()
 }
 
 /// The best, and how many places deep the boards were walked.
-fn walk(boards: &[Weighed], k: f64, n: usize) -> (Vec<Candidate>, u32) {
+fn walk(boards: &[WeightedBoard], k: f64, n: usize) -> (Vec<Candidate>, u32) {
     assert!(k >= 0.0 && k.is_finite() && boards.iter().all(|board| board.weight > 0.0 && board.weight.is_finite()));
     let mut walks: Vec<_> = boards.iter().map(|board| board.set.iter()).collect();
     let deepest = boards.iter().map(|board| board.set.len()).max().unwrap_or(0);
@@ -75,8 +75,8 @@ fn walk(boards: &[Weighed], k: f64, n: usize) -> (Vec<Candidate>, u32) {
 }
 
 /// These players, the best first; who is on no board comes last, with 0.
-pub fn of(boards: &[Weighed], k: f64, players: &[PlayerKey]) -> Vec<Fused> {
-    let mut list: Vec<Fused> = players.iter().map(|&player| fused(boards, k, player)).collect();
+pub fn of(boards: &[WeightedBoard], k: f64, players: &[PlayerKey]) -> Vec<FusedEntry> {
+    let mut list: Vec<FusedEntry> = players.iter().map(|&player| fused(boards, k, player)).collect();
     list.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.player.cmp(&b.player)));
     list.dedup_by_key(|fused| fused.player);
     list
@@ -85,12 +85,13 @@ pub fn of(boards: &[Weighed], k: f64, players: &[PlayerKey]) -> Vec<Fused> {
 /// What somebody could have at most who stands at `depth` or deeper on every
 /// board. Added up in the order of [`score`], with no smaller terms: rounding
 /// keeps order, so it is never below what it bounds.
-fn bound(boards: &[Weighed], k: f64, depth: u32) -> f64 {
+fn bound(boards: &[WeightedBoard], k: f64, depth: u32) -> f64 {
     boards.iter().map(|board| if depth <= board.set.len() { share(board.weight, k, depth) } else { 0.0 }).sum()
 }
 
-fn score(boards: &[Weighed], k: f64, player: PlayerKey) -> f64 {
-    let share = |board: &Weighed| board.set.position(player).map_or(0.0, |position| share(board.weight, k, position));
+fn score(boards: &[WeightedBoard], k: f64, player: PlayerKey) -> f64 {
+    let share =
+        |board: &WeightedBoard| board.set.position(player).map_or(0.0, |position| share(board.weight, k, position));
     boards.iter().map(share).sum()
 }
 
@@ -98,9 +99,9 @@ fn share(weight: f64, k: f64, position: u32) -> f64 {
     weight / (k + f64::from(position))
 }
 
-fn fused(boards: &[Weighed], k: f64, player: PlayerKey) -> Fused {
+fn fused(boards: &[WeightedBoard], k: f64, player: PlayerKey) -> FusedEntry {
     let positions = boards.iter().map(|board| board.set.position(player)).collect();
-    Fused { player, score: score(boards, k, player), positions }
+    FusedEntry { player, score: score(boards, k, player), positions }
 }
 
 /// Orders better above worse.
@@ -136,14 +137,14 @@ mod tests {
 
     use super::*;
     use crate::board::tree::Direction;
-    use crate::board::{Place, Score};
+    use crate::board::{BoardEntry, Score};
 
     fn set(places: impl IntoIterator<Item = (u32, i64)>) -> Set {
-        let places = places.into_iter().map(|(player, score)| Place::new(Score(score), 0, PlayerKey(player)));
+        let places = places.into_iter().map(|(player, score)| BoardEntry::new(Score(score), 0, PlayerKey(player)));
         Set::build(Direction::HighIsBetter, 1, places)
     }
 
-    fn brute_force(boards: &[Weighed], k: f64, n: usize) -> Vec<Fused> {
+    fn brute_force(boards: &[WeightedBoard], k: f64, n: usize) -> Vec<FusedEntry> {
         let mut players: Vec<PlayerKey> =
             boards.iter().flat_map(|board| board.set.iter()).map(|place| place.player).collect();
         players.sort_unstable();
@@ -162,7 +163,7 @@ mod tests {
         ) {
             let sets: Vec<(Set, f64)> =
                 boards.into_iter().map(|(places, weight)| (set(places), f64::from(weight))).collect();
-            let boards: Vec<Weighed> = sets.iter().map(|(set, weight)| Weighed { set, weight: *weight }).collect();
+            let boards: Vec<WeightedBoard> = sets.iter().map(|(set, weight)| WeightedBoard { set, weight: *weight }).collect();
             prop_assert_eq!(top(&boards, k, n), brute_force(&boards, k, n));
             let (_, depth) = walk(&boards, k, n);
             prop_assert!(f64::from(depth) <= boards.len() as f64 * (k + n as f64) + 1.0);
@@ -174,7 +175,7 @@ mod tests {
     fn boards_that_contradict_each_other() {
         let up = set((0..500).map(|n| (n, i64::from(n))));
         let down = set((0..500).map(|n| (n, -i64::from(n))));
-        let boards = [Weighed { set: &up, weight: 1.0 }, Weighed { set: &down, weight: 1.0 }];
+        let boards = [WeightedBoard { set: &up, weight: 1.0 }, WeightedBoard { set: &down, weight: 1.0 }];
         for n in [1, 2, 9, 499, 500, 900] {
             assert_eq!(top(&boards, K_DEFAULT, n), brute_force(&boards, K_DEFAULT, n));
         }
@@ -185,7 +186,7 @@ mod tests {
     #[test]
     fn boards_that_agree_are_left_at_once() {
         let one = set((0..10_000).map(|n| (n, i64::from(n))));
-        let boards = [Weighed { set: &one, weight: 1.0 }; 5];
+        let boards = [WeightedBoard { set: &one, weight: 1.0 }; 5];
         assert_eq!(walk(&boards, K_DEFAULT, 10).1, 10);
         assert_eq!(top(&boards, K_DEFAULT, 2).iter().map(|f| f.player.0).collect::<Vec<_>>(), [9_999, 9_998]);
     }
@@ -193,7 +194,7 @@ mod tests {
     #[test]
     fn the_sum_by_hand() {
         let (a, b) = (set([(1, 30), (2, 20), (3, 10)]), set([(2, 9), (4, 8)]));
-        let boards = [Weighed { set: &a, weight: 1.0 }, Weighed { set: &b, weight: 2.0 }];
+        let boards = [WeightedBoard { set: &a, weight: 1.0 }, WeightedBoard { set: &b, weight: 2.0 }];
         let list = top(&boards, K_DEFAULT, 10);
         assert_eq!(list.iter().map(|f| f.player.0).collect::<Vec<_>>(), [2, 4, 1, 3]);
         assert_eq!(list[0].score, 1.0 / 62.0 + 2.0 / 61.0);
@@ -210,7 +211,7 @@ mod tests {
     #[test]
     fn equal_scores_go_to_the_smaller_key() {
         let (a, b) = (set([(7, 2), (5, 1)]), set([(5, 2), (7, 1)]));
-        let boards = [Weighed { set: &a, weight: 1.0 }, Weighed { set: &b, weight: 1.0 }];
+        let boards = [WeightedBoard { set: &a, weight: 1.0 }, WeightedBoard { set: &b, weight: 1.0 }];
         assert_eq!(top(&boards, K_DEFAULT, 1)[0].player, PlayerKey(5));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Floor 1: pure. [`order`] says how a board is ordered. A server's board of a few
 //! hundred players is ordered when it is asked for; nothing is kept that a read of the rows can rebuild. A board of
-//! the whole field, of millions, is a [`set::Set`], and [`query`] is what can be
+//! the whole field, of millions, is a [`set::FragmentSet`], and [`query`] is what can be
 //! asked of it. A [`question`] is one of those as a value, for the edges;
 //! [`fusion`] makes one list of several boards, [`shown`] knows the units of
 //! scores, `cursor` the text of a cursor.
@@ -17,7 +17,7 @@ pub mod window;
 
 pub use cursor::BadCursor;
 
-use crate::model::row::{Ranking, WeekRow};
+use crate::model::row::{PlayerRow, Ranking};
 use crate::model::{PlayerKey, ServerKey};
 
 /// A score that sorts as a number. Which end is better is its board's order.
@@ -25,9 +25,9 @@ use crate::model::{PlayerKey, ServerKey};
 pub struct Score(pub i64);
 
 /// A player on a board, with what he stands there by. Who is before whom is said
-/// by the board's [`Order`](order::Order).
+/// by the board's [`ScannerCommand`](order::Order).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct BoardEntry {
     score: Score,
     /// Parts equal scores before the moment does, the smallest first; 0 on a board
     /// where nothing does. Made by [`Orders::place`](order::Orders::place).
@@ -36,13 +36,13 @@ pub struct Place {
     pub player: PlayerKey,
 }
 
-impl Place {
-    pub fn new(score: Score, at_ms: i64, player: PlayerKey) -> Place {
-        Place { score, tie: 0, at_ms, player }
+impl BoardEntry {
+    pub fn new(score: Score, at_ms: i64, player: PlayerKey) -> BoardEntry {
+        BoardEntry { score, tie: 0, at_ms, player }
     }
 
-    pub fn with_tie(self, tie: u64) -> Place {
-        Place { tie, ..self }
+    pub fn with_tie(self, tie: u64) -> BoardEntry {
+        BoardEntry { tie, ..self }
     }
 
     pub fn score(&self) -> Score {
@@ -51,7 +51,7 @@ impl Place {
 }
 
 /// The score of a row in a ranking, and when it was reached; `None`: it has none.
-fn reached(row: &WeekRow, ranking: Ranking) -> Option<(Score, i64)> {
+fn reached(row: &PlayerRow, ranking: Ranking) -> Option<(Score, i64)> {
     let (score, at_ms) = match ranking {
         Ranking::Clq1 => (row.clq1() as i64, row.clq1_segments.at_ms()?),
         Ranking::Clq2 => (row.clq2() as i64, row.clq2_games.at_ms()?),

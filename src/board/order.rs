@@ -1,14 +1,14 @@
 //! How the boards of a scope are ordered, ranking by ranking: the one place that
 //! says who stands before whom among rows (RULES section 8), for whatever shows
 //! or keeps a position. How a config names them is in [`crate::model::board_order`]; a
-//! board of millions keeps its order in a [`Set`](crate::board::tree::Set).
+//! board of millions keeps its order in a [`FragmentSet`](crate::board::tree::Set).
 
-use super::{Place, reached};
+use super::{BoardEntry, reached};
 use crate::board::tree::Direction;
 use crate::model::PlayerKey;
-pub use crate::model::board_order::{BadBoards, LowIsBetter, Tie};
-use crate::model::row::{Ranking, WeekRow};
-use crate::model::scope::ScopeName;
+pub use crate::model::board_order::{LowIsBetter, OrderParseError, TieBreak};
+use crate::model::row::{PlayerRow, Ranking};
+use crate::model::scope::Scope;
 
 /// How one board is ordered: by score, then by what parts equal scores, then the
 /// earlier moment at which the score was reached, then the smaller player key.
@@ -21,7 +21,7 @@ pub struct Order {
 }
 
 /// Score, tie, moment and player, as numbers of which the least is best.
-pub type PlaceKey = (u64, u64, i64, PlayerKey);
+pub type OrderKey = (u64, u64, i64, PlayerKey);
 
 /// The orders of the five boards of one scope. Unless said otherwise the highest
 /// score is best.
@@ -32,8 +32,8 @@ impl Orders {
     /// As the config has them; without a scope, those of scopes that it does not name.
     pub fn of_scope<'s>(
         low_is_better: &[LowIsBetter],
-        ties: &[Tie],
-        scope: impl Into<Option<&'s ScopeName>>,
+        ties: &[TieBreak],
+        scope: impl Into<Option<&'s Scope>>,
     ) -> Orders {
         let scope = scope.into();
         let direction = |ranking| match low_is_better.iter().any(|low| low.holds(ranking, scope)) {
@@ -41,7 +41,7 @@ impl Orders {
             false => Direction::HighIsBetter,
         };
         Orders(Ranking::ALL.map(|ranking| {
-            let tie = Tie::of(ties, ranking, scope).map(|by| (by, direction(by)));
+            let tie = TieBreak::of(ties, ranking, scope).map(|by| (by, direction(by)));
             Order { direction: direction(ranking), tie }
         }))
     }
@@ -58,36 +58,36 @@ impl Orders {
     }
 
     /// The place of a row in a ranking; `None`: no score, absent from the board.
-    pub fn place(&self, player: PlayerKey, row: &WeekRow, ranking: Ranking) -> Option<Place> {
+    pub fn place(&self, player: PlayerKey, row: &PlayerRow, ranking: Ranking) -> Option<BoardEntry> {
         let (score, at_ms) = reached(row, ranking)?;
-        let place = Place::new(score, at_ms, player);
+        let place = BoardEntry::new(score, at_ms, player);
         let Some((by, direction)) = self.order(ranking).tie else { return Some(place) };
         // Who has no score there is behind all who have one.
         Some(place.with_tie(reached(row, by).map_or(u64::MAX, |(score, _)| direction.order(score))))
     }
 
     /// What a place stands by on its board.
-    pub fn key(&self, ranking: Ranking, place: &Place) -> PlaceKey {
+    pub fn key(&self, ranking: Ranking, place: &BoardEntry) -> OrderKey {
         let Order { direction, .. } = self.order(ranking);
         (direction.order(place.score()), place.tie, place.at_ms, place.player)
     }
 
     /// Puts the places of one board in order, best first.
-    pub fn sort(&self, ranking: Ranking, places: &mut [Place]) {
+    pub fn sort(&self, ranking: Ranking, places: &mut [BoardEntry]) {
         places.sort_unstable_by_key(|place| self.key(ranking, place));
     }
 
     /// The board: places best first, position 1 at index 0.
-    pub fn board(&self, rows: &[(PlayerKey, WeekRow)], ranking: Ranking) -> Vec<Place> {
+    pub fn board(&self, rows: &[(PlayerKey, PlayerRow)], ranking: Ranking) -> Vec<BoardEntry> {
         let places = rows.iter().filter_map(|(player, row)| self.place(*player, row, ranking));
-        let mut places: Vec<Place> = places.collect();
+        let mut places: Vec<BoardEntry> = places.collect();
         self.sort(ranking, &mut places);
         places
     }
 
     /// Positions of every row in the five rankings, in the order of the rows, which
     /// must be in order of player key.
-    pub fn positions(&self, rows: &[(PlayerKey, WeekRow)]) -> Vec<[Option<u32>; 5]> {
+    pub fn positions(&self, rows: &[(PlayerKey, PlayerRow)]) -> Vec<[Option<u32>; 5]> {
         debug_assert!(rows.is_sorted_by_key(|(player, _)| *player));
         let mut positions = vec![[None; 5]; rows.len()];
         for ranking in Ranking::ALL {
@@ -106,13 +106,13 @@ impl Orders {
 mod tests {
     use super::*;
 
-    fn row(points: i64, at_ms: i64) -> WeekRow {
-        let mut row = WeekRow::new(at_ms, 1000.0);
+    fn row(points: i64, at_ms: i64) -> PlayerRow {
+        let mut row = PlayerRow::new(at_ms, 1000.0);
         (row.points, row.has_points) = (points, true);
         row
     }
 
-    fn rows() -> Vec<(PlayerKey, WeekRow)> {
+    fn rows() -> Vec<(PlayerKey, PlayerRow)> {
         let rows = [row(0, 50), row(7, 30), row(7, 20), row(0, 50), row(9, 99)];
         (1..).map(PlayerKey).zip(rows).collect()
     }
@@ -131,8 +131,8 @@ mod tests {
 
     #[test]
     fn the_lowest_leads_where_it_is_better() {
-        let of_scope = |low: &str, scope: Option<&ScopeName>| Orders::of_scope(&[low.parse().unwrap()], &[], scope);
-        let (quake, race) = (ScopeName::Game("baseq3".to_owned()), ScopeName::Tag("race".to_owned()));
+        let of_scope = |low: &str, scope: Option<&Scope>| Orders::of_scope(&[low.parse().unwrap()], &[], scope);
+        let (quake, race) = (Scope::Game("baseq3".to_owned()), Scope::Tag("race".to_owned()));
         for orders in [of_scope("points", Some(&quake)), of_scope("points game:baseq3", Some(&quake))] {
             assert_eq!(players(&orders, Ranking::Points), [1, 4, 3, 2, 5]);
             assert_eq!(orders.positions(&rows())[2], [None, None, None, Some(3), Some(1)], "time is as it was");

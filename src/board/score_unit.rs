@@ -30,15 +30,15 @@ pub fn shown(ranking: Ranking, score: Score) -> f64 {
 
 /// A range of shown scores; absent: no bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct ShownRange {
+pub struct DisplayRange {
     pub low: Option<Bound<f64>>,
     pub high: Option<Bound<f64>>,
 }
 
-/// A range of raw scores, as `Set::range` takes it.
+/// A range of raw scores, as `FragmentSet::range` takes it.
 pub type RawRange = (Bound<i64>, Bound<i64>);
 
-impl ShownRange {
+impl DisplayRange {
     /// Exactly the raw scores whose shown ones are in the range.
     pub fn raw(&self, ranking: Ranking) -> RawRange {
         let low = match self.low.unwrap_or(Bound::Unbounded) {
@@ -57,7 +57,7 @@ impl ShownRange {
 
 /// Exactly the raw scores that are shown as `x`; none where it lies between two.
 pub fn alike(ranking: Ranking, x: f64) -> RawRange {
-    ShownRange { low: Some(Bound::Included(x)), high: Some(Bound::Included(x)) }.raw(ranking)
+    DisplayRange { low: Some(Bound::Included(x)), high: Some(Bound::Included(x)) }.raw(ranking)
 }
 
 /// From the lowest raw score that is shown as `x` or more.
@@ -119,11 +119,11 @@ mod tests {
         let seen = shown(ranking, Score(score));
         for low in BOUNDS {
             for high in BOUNDS {
-                let range = ShownRange { low: Some(low(x)), high: Some(high(other)) };
+                let range = DisplayRange { low: Some(low(x)), high: Some(high(other)) };
                 let within = (low(x), high(other)).contains(&seen);
                 assert_eq!(range.raw(ranking).contains(&score), within, "{ranking:?} {seen} in {range:?}");
             }
-            let open = [ShownRange { low: Some(low(x)), high: None }, ShownRange { low: None, high: Some(low(x)) }];
+            let open = [DisplayRange { low: Some(low(x)), high: None }, DisplayRange { low: None, high: Some(low(x)) }];
             assert_eq!(open[0].raw(ranking).contains(&score), (low(x), Bound::Unbounded).contains(&seen));
             assert_eq!(open[1].raw(ranking).contains(&score), (Bound::Unbounded, low(x)).contains(&seen));
         }
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn the_units() {
-        let at_least = |ranking, x| ShownRange { low: Some(Bound::Included(x)), high: None }.raw(ranking).0;
+        let at_least = |ranking, x| DisplayRange { low: Some(Bound::Included(x)), high: None }.raw(ranking).0;
         assert_eq!(at_least(Ranking::Clq1, 2.5), Bound::Included(18_000_000));
         assert_eq!(at_least(Ranking::Time, 0.0015), Bound::Included(2));
         assert_eq!(at_least(Ranking::Points, -3.0), Bound::Included(-3));

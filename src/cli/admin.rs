@@ -9,21 +9,23 @@ use clap::{Args, Subcommand};
 
 use super::import;
 use crate::api::json;
-use crate::api::protocol::{Filter, Outcome, TOP_ROWS_MAX, URLS_MAX, Which, tag_problem};
-use crate::cli::context::App;
-use crate::cli::exit::Misuse;
+use crate::api::protocol::{
+    ChangeOutcome, ROWS_PER_RESPONSE_MAX, RescanSelector, ServerFilter, URLS_PER_REQUEST_MAX, tag_problem,
+};
+use crate::cli::context::CliContext;
+use crate::cli::exit::UsageError;
 use crate::cli::output::Printer;
 use crate::cli::output::format::plain;
 use crate::cli::rescan_progress::ScanProgress;
-use crate::control::{Reply, Request, Row};
-use crate::model::calendar::{BadLabel, parse_label};
+use crate::control::{Request, ResponseItem, Row};
+use crate::model::calendar::{WeekLabelError, parse_label};
 use crate::model::row::Ranking;
 use crate::model::server::{Class, ScreenReason};
 use crate::model::url::{ServerUrl, UrlError};
 use crate::proto::parse_url;
 
 #[derive(Debug, Subcommand)]
-pub enum Servers {
+pub enum ServersCommand {
     /// Add servers; each is scanned at once
     Add {
         /// Such as quake3://host:27960 or source://host:27015
@@ -96,7 +98,7 @@ pub enum Servers {
 
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-pub struct Rescan {
+pub struct RescanArgs {
     /// One server
     #[arg(value_parser = url)]
     url: Option<ServerUrl>,
@@ -109,7 +111,7 @@ pub struct Rescan {
 }
 
 #[derive(Debug, Args)]
-pub struct Top {
+pub struct TopArgs {
     #[arg(long, value_name = "URL", value_parser = url)]
     server: ServerUrl,
     /// clq1, clq2, elo, points or time
@@ -119,7 +121,7 @@ pub struct Top {
     #[arg(long, value_name = "LABEL", value_parser = week)]
     week: Option<String>,
     /// How many places
-    #[arg(short, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=i64::from(TOP_ROWS_MAX)))]
+    #[arg(short, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
     n: u32,
 }
 
@@ -129,7 +131,7 @@ pub struct Top {
 /// when it is lifted. Weeks that are closed stay as they are; a week that is closed meanwhile is closed without it,
 /// for good. Ratings that others won or lost there stay as they are.
 #[derive(Debug, Args)]
-pub struct Greylist {
+pub struct GreylistArgs {
     #[arg(value_parser = url)]
     url: ServerUrl,
     #[command(flatten)]
@@ -147,27 +149,27 @@ struct GreylistAction {
     lift: bool,
 }
 
-pub fn status(app: &App) -> anyhow::Result<ExitCode> {
+pub fn status(app: &CliContext) -> anyhow::Result<ExitCode> {
     ask(app, &Request::Status {})
 }
 
-pub fn servers(command: Servers, app: &App) -> anyhow::Result<ExitCode> {
+pub fn servers(command: ServersCommand, app: &CliContext) -> anyhow::Result<ExitCode> {
     match command {
-        Servers::Add { urls, tags } => {
+        ServersCommand::Add { urls, tags } => {
             in_chunks(app, urls, |urls| Request::ServersAdd { urls: texts(urls), tags: tags.clone() })
         }
-        Servers::Tag { drop: Some(_), yes: false, .. } => {
+        ServersCommand::Tag { drop: Some(_), yes: false, .. } => {
             let why = "the ratings of a tag go with it, and nothing brings them back; if so, add --yes";
-            Err(Misuse(why.to_owned()).into())
+            Err(UsageError(why.to_owned()).into())
         }
-        Servers::Tag { drop: Some(tag), yes: true, .. } => ask(app, &Request::TagDrop { tag }),
-        Servers::Tag { urls, add, remove, drop: None, .. } => {
+        ServersCommand::Tag { drop: Some(tag), yes: true, .. } => ask(app, &Request::TagDrop { tag }),
+        ServersCommand::Tag { urls, add, remove, drop: None, .. } => {
             in_chunks(app, urls, |urls| Request::ServersTag { urls, add: add.clone(), remove: remove.clone() })
         }
-        Servers::Remove { urls } => in_chunks(app, urls, |urls| Request::ServersRemove { urls: texts(urls) }),
-        Servers::Trust { url, except, revoke } => ask(app, &Request::ServersTrust { url, except, revoke }),
-        Servers::List { class, game, tag, text } => {
-            let filter = Filter { class, game, tag, text };
+        ServersCommand::Remove { urls } => in_chunks(app, urls, |urls| Request::ServersRemove { urls: texts(urls) }),
+        ServersCommand::Trust { url, except, revoke } => ask(app, &Request::ServersTrust { url, except, revoke }),
+        ServersCommand::List { class, game, tag, text } => {
+            let filter = ServerFilter { class, game, tag, text };
             let (code, rows) = ask_counted(app, &Request::ServersList { filter })?;
             if rows == 0 {
                 // An empty list is an answer, not a failure.
@@ -175,57 +177,57 @@ pub fn servers(command: Servers, app: &App) -> anyhow::Result<ExitCode> {
             }
             Ok(code)
         }
-        Servers::Import { file, tags } => import::run(&file, &tags, app),
-        Servers::Show { url } => ask(app, &Request::ServersShow { url }),
+        ServersCommand::Import { file, tags } => import::run(&file, &tags, app),
+        ServersCommand::Show { url } => ask(app, &Request::ServersShow { url }),
     }
 }
 
-pub fn rescan(args: Rescan, app: &App) -> anyhow::Result<ExitCode> {
+pub fn rescan(args: RescanArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let servers = match (args.url, args.class) {
-        (Some(url), _) => Which::Url(url),
-        (None, Some(class)) => Which::Class(class),
-        (None, None) => Which::AllUnknown,
+        (Some(url), _) => RescanSelector::Url(url),
+        (None, Some(class)) => RescanSelector::Class(class),
+        (None, None) => RescanSelector::AllUnknown,
     };
     let mut scans = ScanProgress::default();
     let told = ask_with(app, &Request::Rescan { servers }, &mut |reply, print| match reply {
-        Reply::Progress(progress) => {
+        ResponseItem::Progress(progress) => {
             scans.progress(progress);
             Ok(())
         }
-        Reply::Row(row) => scans.scanned(|| print(row)),
+        ResponseItem::Row(row) => scans.scanned(|| print(row)),
     });
     scans.finish();
     told.map(|(code, _)| code)
 }
 
-pub fn top(args: Top, app: &App) -> anyhow::Result<ExitCode> {
-    let Top { server, ranking, week, n } = args;
+pub fn top(args: TopArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
+    let TopArgs { server, ranking, week, n } = args;
     ask(app, &Request::Top { server, ranking, week, n })
 }
 
-pub fn greylist(args: Greylist, app: &App) -> anyhow::Result<ExitCode> {
+pub fn greylist(args: GreylistArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     ask(app, &Request::Greylist { url: args.url, reason: args.action.reason })
 }
 
-pub fn reload(app: &App) -> anyhow::Result<ExitCode> {
+pub fn reload(app: &CliContext) -> anyhow::Result<ExitCode> {
     ask(app, &Request::Reload {})
 }
 
 /// Asks and prints. Fails where a URL was refused.
-pub(super) fn ask(app: &App, request: &Request) -> anyhow::Result<ExitCode> {
+pub(super) fn ask(app: &CliContext, request: &Request) -> anyhow::Result<ExitCode> {
     ask_counted(app, request).map(|(code, _)| code)
 }
 
 /// The same; how many rows there were, too.
-pub(super) fn ask_counted(app: &App, request: &Request) -> anyhow::Result<(ExitCode, u64)> {
+pub(super) fn ask_counted(app: &CliContext, request: &Request) -> anyhow::Result<(ExitCode, u64)> {
     ask_with(app, request, &mut |reply, print| match reply {
-        Reply::Row(row) => print(row),
-        Reply::Progress(_) => Ok(()),
+        ResponseItem::Row(row) => print(row),
+        ResponseItem::Progress(_) => Ok(()),
     })
 }
 
 /// The same; each reply goes through `each`, which prints the rows.
-fn ask_with(app: &App, request: &Request, each: &mut Each) -> anyhow::Result<(ExitCode, u64)> {
+fn ask_with(app: &CliContext, request: &Request, each: &mut ReplyHandler) -> anyhow::Result<(ExitCode, u64)> {
     let mut printer = Printer::new(app.json(), io::stdout().lock());
     let mut code = ExitCode::SUCCESS;
     let mut rows = 0;
@@ -248,15 +250,19 @@ fn ask_with(app: &App, request: &Request, each: &mut Each) -> anyhow::Result<(Ex
 }
 
 /// What becomes of a reply; it is given what prints a row.
-type Each<'e> = dyn FnMut(Reply, &mut dyn FnMut(Row) -> io::Result<()>) -> io::Result<()> + 'e;
+type ReplyHandler<'e> = dyn FnMut(ResponseItem, &mut dyn FnMut(Row) -> io::Result<()>) -> io::Result<()> + 'e;
 
 fn texts(urls: Vec<ServerUrl>) -> Vec<String> {
     urls.into_iter().map(String::from).collect()
 }
 
-fn in_chunks<U: Clone>(app: &App, urls: Vec<U>, request: impl Fn(Vec<U>) -> Request) -> anyhow::Result<ExitCode> {
+fn in_chunks<U: Clone>(
+    app: &CliContext,
+    urls: Vec<U>,
+    request: impl Fn(Vec<U>) -> Request,
+) -> anyhow::Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
-    for chunk in urls.chunks(URLS_MAX) {
+    for chunk in urls.chunks(URLS_PER_REQUEST_MAX) {
         if ask(app, &request(chunk.to_vec()))? != ExitCode::SUCCESS {
             code = ExitCode::FAILURE;
         }
@@ -266,7 +272,9 @@ fn in_chunks<U: Clone>(app: &App, urls: Vec<U>, request: impl Fn(Vec<U>) -> Requ
 
 fn worse(code: ExitCode, row: &Row) -> ExitCode {
     match row {
-        Row::Change(change) if matches!(change.outcome, Outcome::Refused | Outcome::Unknown) => ExitCode::FAILURE,
+        Row::Change(change) if matches!(change.outcome, ChangeOutcome::Refused | ChangeOutcome::Unknown) => {
+            ExitCode::FAILURE
+        }
         _ => code,
     }
 }
@@ -306,6 +314,6 @@ pub(super) fn ranking(text: &str) -> Result<Ranking, String> {
     })
 }
 
-pub(super) fn week(text: &str) -> Result<String, BadLabel> {
+pub(super) fn week(text: &str) -> Result<String, WeekLabelError> {
     parse_label(text).map(|_| text.to_owned())
 }

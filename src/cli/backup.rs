@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 
-use crate::api::protocol::Backup;
-use crate::cli::context::{App, NotRunning};
+use crate::api::protocol::BackupRow;
+use crate::cli::context::{CliContext, DaemonNotRunning};
 use crate::cli::output::Printer;
 use crate::control::{Request, Row};
 use crate::store::{
@@ -36,7 +36,7 @@ pub struct RestoreArgs {
     pub dir: PathBuf,
 }
 
-pub fn backup(args: &BackupArgs, app: &App) -> anyhow::Result<ExitCode> {
+pub fn backup(args: &BackupArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     // The daemon runs elsewhere.
     let dir = std::path::absolute(&args.dir).context("cannot tell the current directory")?;
     let name = dir.to_str().with_context(|| format!("{} is not UTF-8", dir.display()))?.to_owned();
@@ -45,7 +45,7 @@ pub fn backup(args: &BackupArgs, app: &App) -> anyhow::Result<ExitCode> {
             eprintln!("clqd: the daemon writes the backup");
             client.ask(&Request::Backup { dir: name }, &mut |row| print(app, row))?;
         }
-        Err(error) if error.is::<NotRunning>() => {
+        Err(error) if error.is::<DaemonNotRunning>() => {
             let config = app.config()?;
             let summary = store::backup_closed(&config.state_dir, &dir, config.store.cache_bytes)
                 .with_context(|| format!("cannot make a backup of {}", config.state_dir.display()))?;
@@ -56,7 +56,7 @@ pub fn backup(args: &BackupArgs, app: &App) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-pub fn restore(args: &RestoreArgs, app: &App) -> anyhow::Result<ExitCode> {
+pub fn restore(args: &RestoreArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let config = app.config()?;
     let state = strip_end(&config.state_dir);
     let restored = store::restore(&args.dir, &state, config.store.cache_bytes)
@@ -74,9 +74,9 @@ fn strip_end(dir: &Path) -> PathBuf {
 }
 
 fn row(dir: &Path, summary: BackupSummary) -> Row {
-    Row::Backup(Backup { dir: dir.display().to_string(), now_ms: summary.now_ms, bytes: summary.bytes })
+    Row::Backup(BackupRow { dir: dir.display().to_string(), now_ms: summary.now_ms, bytes: summary.bytes })
 }
 
-fn print(app: &App, row: Row) -> io::Result<()> {
+fn print(app: &CliContext, row: Row) -> io::Result<()> {
     Printer::new(app.json(), io::stdout().lock()).row(row)
 }

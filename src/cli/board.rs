@@ -7,82 +7,82 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand, value_parser};
 
 use super::admin::{ask_counted, ranking, tag, url};
-use crate::api::protocol::TOP_ROWS_MAX;
-use crate::cli::context::App;
+use crate::api::protocol::ROWS_PER_RESPONSE_MAX;
+use crate::cli::context::CliContext;
 use crate::cli::output::Printer;
 use crate::cli::output::format::count;
-use crate::control::{ErrorCode, Failure, Request, Row};
+use crate::control::{ApiError, ErrorCode, Request, Row};
 use crate::model::row::Ranking;
-use crate::model::scope::ScopeName;
+use crate::model::scope::Scope;
 use crate::model::url::ServerUrl;
 use crate::model::view::board::{
-    BoardName, BoardQuestion, BoardsName, FusedQuestion, PlayerName, RankingWeight, ScoreBounds,
+    BoardQuery, BoardSelector, BoardsSelector, FusedQuery, PlayerSelector, RankingWeight, ScoreBounds,
 };
 
 #[derive(Debug, Subcommand)]
-pub enum Board {
+pub enum BoardCommand {
     /// The best
     Top {
         #[command(flatten)]
-        board: Which,
+        board: BoardArgs,
         #[command(flatten)]
-        rows: Rows,
+        rows: CountArg,
     },
     /// The last, last first
     Bottom {
         #[command(flatten)]
-        board: Which,
+        board: BoardArgs,
         #[command(flatten)]
-        rows: Rows,
+        rows: CountArg,
     },
     /// Places from a position or a cursor on; tells the cursors to go on with
     Page {
         #[command(flatten)]
-        board: Which,
+        board: BoardArgs,
         #[command(flatten)]
-        from: Beginning,
+        from: PageStart,
         #[command(flatten)]
-        rows: Rows,
+        rows: CountArg,
     },
     /// The place at a position
     At {
         #[command(flatten)]
-        board: Which,
+        board: BoardArgs,
         #[arg(value_parser = value_parser!(u32).range(1..))]
         position: u32,
     },
     /// Places around and with a player
     Around {
         #[command(flatten)]
-        board: Which,
+        board: BoardArgs,
         #[command(flatten)]
-        player: OnePlayer,
+        player: PlayerArg,
         #[command(flatten)]
-        rows: Rows,
+        rows: CountArg,
     },
     /// Places with scores in a range
     Range {
         #[command(flatten)]
-        board: Which,
+        board: BoardArgs,
         #[command(flatten)]
-        scores: Scores,
+        scores: ScoreRangeArgs,
         /// Begin with the so-manieth place of the range
         #[arg(long, default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
         position: u32,
         #[command(flatten)]
-        rows: Rows,
+        rows: CountArg,
     },
     /// How many players have scores in a range; without bounds, all
     Count {
         #[command(flatten)]
-        board: Which,
+        board: BoardArgs,
         #[command(flatten)]
-        scores: Scores,
+        scores: ScoreRangeArgs,
     },
     /// The position that somebody would have who reached a score now
     PositionFor {
         #[command(flatten)]
-        board: Which,
+        board: BoardArgs,
         /// As scores are shown: points per second for clq1, seconds for time
         #[arg(value_parser = score, allow_negative_numbers = true)]
         score: f64,
@@ -90,24 +90,24 @@ pub enum Board {
     /// Where a player stands, in all five rankings unless one is named
     Standing {
         #[command(flatten)]
-        boards: Boards,
+        boards: ScopeWindowArgs,
         /// clq1, clq2, elo, points or time
         #[arg(long, value_parser = ranking)]
         ranking: Option<Ranking>,
         #[command(flatten)]
-        player: OnePlayer,
+        player: PlayerArg,
     },
     /// Places of a list of players
     Positions {
         #[command(flatten)]
-        board: Which,
+        board: BoardArgs,
         #[command(flatten)]
-        players: Players,
+        players: PlayerListArgs,
     },
     /// One list of several rankings, by reciprocal rank fusion
     Fused {
         #[command(flatten)]
-        boards: Boards,
+        boards: ScopeWindowArgs,
         /// RANKING or RANKING=WEIGHT; may be repeated [default: all five alike]
         #[arg(long = "ranking", value_name = "RANKING", value_parser = weight)]
         rankings: Vec<RankingWeight>,
@@ -116,9 +116,9 @@ pub enum Board {
         k: Option<f64>,
         /// These players instead of the best
         #[command(flatten)]
-        players: SomePlayers,
+        players: FusedPlayersArgs,
         #[command(flatten)]
-        rows: Rows,
+        rows: CountArg,
     },
     /// List the windows there are: those over, running, and next of each type
     Windows {
@@ -139,9 +139,9 @@ pub enum Board {
 
 /// Scope and window.
 #[derive(Debug, Args)]
-pub struct Boards {
+pub struct ScopeWindowArgs {
     #[command(flatten)]
-    scope: Scope,
+    scope: ScopeArgs,
     /// A window, such as 2026-W47, or a type of windows [default: the running week]
     #[arg(long, value_name = "WINDOW")]
     window: Option<String>,
@@ -152,7 +152,7 @@ pub struct Boards {
 
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-struct Scope {
+struct ScopeArgs {
     /// The board of one server
     #[arg(long, value_name = "URL", value_parser = url)]
     server: Option<ServerUrl>,
@@ -166,24 +166,24 @@ struct Scope {
 
 /// One board.
 #[derive(Debug, Args)]
-pub struct Which {
+pub struct BoardArgs {
     #[command(flatten)]
-    boards: Boards,
+    boards: ScopeWindowArgs,
     /// clq1, clq2, elo, points or time
     #[arg(long, default_value = "clq1", value_parser = ranking)]
     ranking: Ranking,
 }
 
 #[derive(Debug, Args)]
-pub struct Rows {
+pub struct CountArg {
     /// How many places
-    #[arg(short, default_value_t = 10, value_parser = value_parser!(u32).range(1..=i64::from(TOP_ROWS_MAX)))]
+    #[arg(short, default_value_t = 10, value_parser = value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
     n: u32,
 }
 
 #[derive(Debug, Args)]
 #[group(multiple = false)]
-pub struct Beginning {
+pub struct PageStart {
     /// The first position [default: 1]
     #[arg(long, value_parser = value_parser!(u32).range(1..))]
     position: Option<u32>,
@@ -197,7 +197,7 @@ pub struct Beginning {
 
 /// Bounds by number, as scores are shown.
 #[derive(Debug, Args)]
-pub struct Scores {
+pub struct ScoreRangeArgs {
     #[arg(long, value_name = "SCORE", value_parser = score, allow_negative_numbers = true)]
     at_least: Option<f64>,
     #[arg(long, value_name = "SCORE", value_parser = score, allow_negative_numbers = true, conflicts_with = "at_least")]
@@ -210,7 +210,7 @@ pub struct Scores {
 
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-pub struct OnePlayer {
+pub struct PlayerArg {
     /// The name without colour codes; case matters
     name: Option<String>,
     /// The player's key, as boards show it
@@ -220,7 +220,7 @@ pub struct OnePlayer {
 
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
-pub struct Players {
+pub struct PlayerListArgs {
     /// Names without colour codes; case matters
     #[arg(value_name = "NAME")]
     names: Vec<String>,
@@ -230,7 +230,7 @@ pub struct Players {
 }
 
 #[derive(Debug, Args)]
-pub struct SomePlayers {
+pub struct FusedPlayersArgs {
     /// This player instead of the best; may be repeated
     #[arg(long = "player", value_name = "NAME", conflicts_with = "n")]
     names: Vec<String>,
@@ -239,11 +239,11 @@ pub struct SomePlayers {
     keys: Vec<u32>,
 }
 
-pub fn run(command: Board, app: &App) -> anyhow::Result<ExitCode> {
-    if let Board::At { position, .. } = command {
+pub fn run(command: BoardCommand, app: &CliContext) -> anyhow::Result<ExitCode> {
+    if let BoardCommand::At { position, .. } = command {
         return at(position, &request(command), app);
     }
-    let deletes = matches!(command, Board::DeleteBefore { .. });
+    let deletes = matches!(command, BoardCommand::DeleteBefore { .. });
     let (code, rows) = ask_counted(app, &request(command))?;
     if deletes && !app.json() {
         println!("{rows} {} deleted", if rows == 1 { "window" } else { "windows" });
@@ -253,7 +253,7 @@ pub fn run(command: Board, app: &App) -> anyhow::Result<ExitCode> {
 
 /// Prints the place at a position. Nobody there is an error: a heading alone would
 /// look like an answer.
-fn at(position: u32, request: &Request, app: &App) -> anyhow::Result<ExitCode> {
+fn at(position: u32, request: &Request, app: &CliContext) -> anyhow::Result<ExitCode> {
     let mut rows = Vec::new();
     app.ask(request, &mut |row| {
         rows.push(row);
@@ -263,7 +263,7 @@ fn at(position: u32, request: &Request, app: &App) -> anyhow::Result<ExitCode> {
         let size = rows.iter().find_map(|row| if let Row::BoardHead(head) = row { Some(head.size) } else { None });
         let size = count(size.unwrap_or(0));
         let message = format!("nobody is at position {position}; positions on this board end with {size}");
-        return Err(Failure::new(ErrorCode::NotFound, message).into());
+        return Err(ApiError::new(ErrorCode::NotFound, message).into());
     }
     let mut printer = Printer::new(app.json(), io::stdout().lock());
     rows.into_iter().try_for_each(|row| printer.row(row))?;
@@ -271,84 +271,84 @@ fn at(position: u32, request: &Request, app: &App) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn request(command: Board) -> Request {
+fn request(command: BoardCommand) -> Request {
     let (board, question) = match command {
-        Board::Windows { bytes } => return Request::Windows { bytes },
-        Board::DeleteBefore { before, .. } => return Request::WindowsDelete { before_ms: before },
-        Board::Standing { boards, ranking: None, player } => {
+        BoardCommand::Windows { bytes } => return Request::Windows { bytes },
+        BoardCommand::DeleteBefore { before, .. } => return Request::WindowsDelete { before_ms: before },
+        BoardCommand::Standing { boards, ranking: None, player } => {
             return Request::Standings { boards: boards.name(), player: player.name(), rankings: Vec::new() };
         }
-        Board::Fused { boards, rankings, k, players, rows } => {
+        BoardCommand::Fused { boards, rankings, k, players, rows } => {
             let players = list(players.names, players.keys);
             let ask = match players.is_empty() {
-                true => FusedQuestion::Top { count: rows.n },
-                false => FusedQuestion::Players { players },
+                true => FusedQuery::Top { count: rows.n },
+                false => FusedQuery::Players { players },
             };
             return Request::Fused { boards: boards.name(), rankings, k, ask };
         }
-        Board::Standing { boards, ranking: Some(ranking), player } => {
-            (Which { boards, ranking }, BoardQuestion::Standing { player: player.name() })
+        BoardCommand::Standing { boards, ranking: Some(ranking), player } => {
+            (BoardArgs { boards, ranking }, BoardQuery::Standing { player: player.name() })
         }
-        Board::Top { board, rows } => (board, BoardQuestion::Top { count: rows.n }),
-        Board::Bottom { board, rows } => (board, BoardQuestion::Bottom { count: rows.n }),
-        Board::Page { board, from, rows } => (board, from.question(rows.n)),
-        Board::At { board, position } => (board, BoardQuestion::At { position }),
-        Board::Around { board, player, rows } => {
-            (board, BoardQuestion::Around { player: player.name(), count: rows.n })
+        BoardCommand::Top { board, rows } => (board, BoardQuery::Top { count: rows.n }),
+        BoardCommand::Bottom { board, rows } => (board, BoardQuery::Bottom { count: rows.n }),
+        BoardCommand::Page { board, from, rows } => (board, from.question(rows.n)),
+        BoardCommand::At { board, position } => (board, BoardQuery::At { position }),
+        BoardCommand::Around { board, player, rows } => {
+            (board, BoardQuery::Around { player: player.name(), count: rows.n })
         }
-        Board::Range { board, scores, position, rows } => {
-            (board, BoardQuestion::Range { scores: scores.bounds(), position, count: rows.n })
+        BoardCommand::Range { board, scores, position, rows } => {
+            (board, BoardQuery::Range { scores: scores.bounds(), position, count: rows.n })
         }
-        Board::Count { board, scores } => (board, BoardQuestion::Count { scores: scores.bounds() }),
-        Board::PositionFor { board, score } => (board, BoardQuestion::PositionFor { score }),
-        Board::Positions { board, players } => {
-            (board, BoardQuestion::Positions { players: list(players.names, players.keys) })
+        BoardCommand::Count { board, scores } => (board, BoardQuery::Count { scores: scores.bounds() }),
+        BoardCommand::PositionFor { board, score } => (board, BoardQuery::PositionFor { score }),
+        BoardCommand::Positions { board, players } => {
+            (board, BoardQuery::Positions { players: list(players.names, players.keys) })
         }
     };
-    let Which { boards, ranking } = board;
-    let BoardsName { scope, window, time_ms } = boards.name();
-    Request::Board { board: BoardName { scope, ranking, window, time_ms }, ask: question }
+    let BoardArgs { boards, ranking } = board;
+    let BoardsSelector { scope, window, time_ms } = boards.name();
+    Request::Board { board: BoardSelector { scope, ranking, window, time_ms }, ask: question }
 }
 
-impl Boards {
-    fn name(self) -> BoardsName {
+impl ScopeWindowArgs {
+    fn name(self) -> BoardsSelector {
         let scope = match self.scope {
-            Scope { server: Some(url), .. } => ScopeName::Server(url),
-            Scope { game: Some(game), .. } => ScopeName::Game(game),
-            Scope { tag, .. } => ScopeName::Tag(tag.expect("one of the three is typed")),
+            ScopeArgs { server: Some(url), .. } => Scope::Server(url),
+            ScopeArgs { game: Some(game), .. } => Scope::Game(game),
+            ScopeArgs { tag, .. } => Scope::Tag(tag.expect("one of the three is typed")),
         };
-        BoardsName { scope, window: self.window, time_ms: self.time }
+        BoardsSelector { scope, window: self.window, time_ms: self.time }
     }
 }
 
-impl Beginning {
-    fn question(self, count: u32) -> BoardQuestion {
+impl PageStart {
+    fn question(self, count: u32) -> BoardQuery {
         match self {
-            Beginning { after: Some(cursor), .. } => BoardQuestion::After { cursor, count },
-            Beginning { before: Some(cursor), .. } => BoardQuestion::Before { cursor, count },
-            Beginning { position, .. } => BoardQuestion::Page { position: position.unwrap_or(1), count },
+            PageStart { after: Some(cursor), .. } => BoardQuery::After { cursor, count },
+            PageStart { before: Some(cursor), .. } => BoardQuery::Before { cursor, count },
+            PageStart { position, .. } => BoardQuery::Page { position: position.unwrap_or(1), count },
         }
     }
 }
 
-impl Scores {
+impl ScoreRangeArgs {
     fn bounds(self) -> ScoreBounds {
-        let Scores { at_least, above, at_most, below } = self;
+        let ScoreRangeArgs { at_least, above, at_most, below } = self;
         ScoreBounds { at_least, above, at_most, below }
     }
 }
 
-impl OnePlayer {
-    fn name(self) -> PlayerName {
+impl PlayerArg {
+    fn name(self) -> PlayerSelector {
         match self.key {
-            Some(key) => PlayerName::Key(key),
-            None => PlayerName::Name(self.name.expect("a name or a key is typed")),
+            Some(key) => PlayerSelector::Key(key),
+            None => PlayerSelector::Name(self.name.expect("a name or a key is typed")),
         }
     }
 }
 
-fn list(names: Vec<String>, keys: Vec<u32>) -> Vec<PlayerName> {
-    names.into_iter().map(PlayerName::Name).chain(keys.into_iter().map(PlayerName::Key)).collect()
+fn list(names: Vec<String>, keys: Vec<u32>) -> Vec<PlayerSelector> {
+    names.into_iter().map(PlayerSelector::Name).chain(keys.into_iter().map(PlayerSelector::Key)).collect()
 }
 
 fn score(text: &str) -> Result<f64, String> {

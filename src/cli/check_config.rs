@@ -9,16 +9,16 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use crate::api::json::to_string;
-use crate::cli::context::App;
+use crate::cli::context::CliContext;
 use crate::config::{Config, ConfigError, Problem};
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct CheckConfigArgs {
     /// The file to check [default: the one in use]
     file: Option<PathBuf>,
 }
 
-pub fn run(args: Args, app: &App) -> anyhow::Result<ExitCode> {
+pub fn run(args: CheckConfigArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let mut out = io::stdout().lock();
     let Some(file) = args.file.as_deref().or(app.config_file()) else {
         let said = "there is no configuration file; the built-in defaults are in use";
@@ -53,7 +53,7 @@ pub fn run(args: Args, app: &App) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn print_ok(out: &mut impl Write, file: &Path, config: &Config, notes: &[String], app: &App) -> io::Result<()> {
+fn print_ok(out: &mut impl Write, file: &Path, config: &Config, notes: &[String], app: &CliContext) -> io::Result<()> {
     let changes = Config::default().diff_reload(config);
     let mut changed: Vec<String> = changes.changed.into_iter().chain(changes.needs_restart).collect();
     changed.sort();

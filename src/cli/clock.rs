@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::admin::ask;
-use crate::cli::context::App;
+use crate::cli::context::CliContext;
 use crate::control::Request;
 
 #[derive(Debug, Subcommand)]
-pub enum Clock {
+pub enum ClockCommand {
     /// Accept the system's clock: close weeks by it until it jumps again
     ///
     /// Without it the daemon waits until the clock is synchronised, or has run for ten minutes without a jump
@@ -26,9 +26,9 @@ pub enum Clock {
     },
 }
 
-pub fn run(command: Clock, app: &App) -> anyhow::Result<ExitCode> {
+pub fn run(command: ClockCommand, app: &CliContext) -> anyhow::Result<ExitCode> {
     match command {
-        Clock::Accept => ask(app, &Request::ClockAccept {}),
-        Clock::Reset { yes } => ask(app, &Request::ClockReset { sure: yes }),
+        ClockCommand::Accept => ask(app, &Request::ClockAccept {}),
+        ClockCommand::Reset { yes } => ask(app, &Request::ClockReset { sure: yes }),
     }
 }

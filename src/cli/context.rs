@@ -13,12 +13,12 @@ use clap::Args;
 use super::offline::{
     Reader, {self},
 };
-use crate::config::{Config, USUAL_FILE};
-use crate::control::client::SILENCE_MAX;
-use crate::control::{Client, ClientError, End, Reply, Request, Row};
+use crate::config::{Config, DEFAULT_CONFIG_FILE};
+use crate::control::client::RESPONSE_TIMEOUT;
+use crate::control::{Client, ClientError, Request, ResponseEnd, ResponseItem, Row};
 
 #[derive(Clone, Debug, Default, Args)]
-pub struct Globals {
+pub struct GlobalOptions {
     /// Configuration file [default: /etc/clqd/clqd.toml if there is one, else the built-in defaults]
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -36,7 +36,7 @@ pub struct Globals {
 /// Nobody listens on the control socket.
 #[derive(Debug, thiserror::Error)]
 #[error("The daemon is not running (no one answers on {}). Start it with `systemctl start clqd` or `{run}`.", socket.display())]
-pub struct NotRunning {
+pub struct DaemonNotRunning {
     socket: PathBuf,
     /// How this one is started by hand.
     run: String,
@@ -44,13 +44,13 @@ pub struct NotRunning {
 
 /// The global options at work.
 #[derive(Debug)]
-pub struct App {
-    globals: Globals,
+pub struct CliContext {
+    globals: GlobalOptions,
 }
 
-impl App {
-    pub fn new(globals: Globals) -> App {
-        App { globals }
+impl CliContext {
+    pub fn new(globals: GlobalOptions) -> CliContext {
+        CliContext { globals }
     }
 
     pub fn json(&self) -> bool {
@@ -61,7 +61,7 @@ impl App {
     pub fn config_file(&self) -> Option<&Path> {
         match &self.globals.config {
             Some(file) => Some(file),
-            None => Some(Path::new(USUAL_FILE)).filter(|file| file.exists()),
+            None => Some(Path::new(DEFAULT_CONFIG_FILE)).filter(|file| file.exists()),
         }
     }
 
@@ -74,10 +74,10 @@ impl App {
 
     /// Asks the daemon; where it is not running and the request changes
     /// nothing, the state directory answers, and standard error says so.
-    pub fn ask(&self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<End> {
+    pub fn ask(&self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<ResponseEnd> {
         self.ask_with_progress(request, &mut |reply| match reply {
-            Reply::Row(row) => each(row),
-            Reply::Progress(_) => Ok(()),
+            ResponseItem::Row(row) => each(row),
+            ResponseItem::Progress(_) => Ok(()),
         })
     }
 
@@ -85,8 +85,8 @@ impl App {
     pub fn ask_with_progress(
         &self,
         request: &Request,
-        each: &mut dyn FnMut(Reply) -> io::Result<()>,
-    ) -> anyhow::Result<End> {
+        each: &mut dyn FnMut(ResponseItem) -> io::Result<()>,
+    ) -> anyhow::Result<ResponseEnd> {
         let socket = self.socket()?;
         loop {
             let error = match Client::connect_within(&socket, self.silence_max()) {
@@ -105,7 +105,7 @@ impl App {
             match offline::open(&config, &config.state_dir, &answers) {
                 Ok(mut reader) => {
                     eprintln!("clqd: {error}; this is from the state directory {dir}");
-                    return reader.ask(request, &mut |row| each(Reply::Row(row)));
+                    return reader.ask(request, &mut |row| each(ResponseItem::Row(row)));
                 }
                 Err(failed) if offline::is_locked(&failed) && has_answered.get() => {}
                 Err(failed) => {
@@ -122,7 +122,7 @@ impl App {
     }
 
     fn silence_max(&self) -> Duration {
-        self.globals.timeout.map_or(SILENCE_MAX, |s| Duration::from_secs(s.into()))
+        self.globals.timeout.map_or(RESPONSE_TIMEOUT, |s| Duration::from_secs(s.into()))
     }
 
     fn socket(&self) -> anyhow::Result<Cow<'_, Path>> {
@@ -140,6 +140,6 @@ impl App {
             Some(file) => format!("clqd run --config {}", file.display()),
             None => "clqd run".to_owned(),
         };
-        Err(NotRunning { socket, run }.into())
+        Err(DaemonNotRunning { socket, run }.into())
     }
 }

@@ -16,21 +16,21 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use crate::api::json;
-use crate::cli::context::NotRunning;
+use crate::cli::context::DaemonNotRunning;
 use crate::cli::output::format::printable;
-use crate::control::{ClientError, ErrorCode, Failure};
+use crate::control::{ApiError, ClientError, ErrorCode};
 
 /// Exit code of a command that was used wrongly.
-const USED_WRONGLY: u8 = 2;
+const EXIT_USAGE: u8 = 2;
 
 /// The command line was read and makes no sense all the same.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Misuse(pub String);
+pub struct UsageError(pub String);
 
 /// The exit code of a command that ended with this error.
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {
-    ExitCode::from(if code(error).is_misuse { USED_WRONGLY } else { 1 })
+    ExitCode::from(if code(error).is_misuse { EXIT_USAGE } else { 1 })
 }
 
 /// Says what failed, once.
@@ -65,22 +65,22 @@ fn print_json(code: &str, message: &str) {
     let _ = writeln!(io::stdout(), "{}", json::to_string(&Line { kind: "error", code, message }));
 }
 
-struct Code {
+struct ErrorInfo {
     name: String,
     is_misuse: bool,
 }
 
 /// The code of an error: that of the daemon where it gave one.
-fn code(error: &anyhow::Error) -> Code {
-    let named = |name: &str| Code { name: name.to_owned(), is_misuse: false };
+fn code(error: &anyhow::Error) -> ErrorInfo {
+    let named = |name: &str| ErrorInfo { name: name.to_owned(), is_misuse: false };
     for cause in error.chain() {
-        if cause.is::<Misuse>() {
-            return Code { name: "usage".to_owned(), is_misuse: true };
+        if cause.is::<UsageError>() {
+            return ErrorInfo { name: "usage".to_owned(), is_misuse: true };
         }
-        if cause.is::<NotRunning>() {
+        if cause.is::<DaemonNotRunning>() {
             return named("not_running");
         }
-        if let Some(failure) = cause.downcast_ref::<Failure>() {
+        if let Some(failure) = cause.downcast_ref::<ApiError>() {
             return of_failure(failure);
         }
         match cause.downcast_ref::<ClientError>() {
@@ -96,9 +96,9 @@ fn code(error: &anyhow::Error) -> Code {
     named("failed")
 }
 
-fn of_failure(failure: &Failure) -> Code {
+fn of_failure(failure: &ApiError) -> ErrorInfo {
     let name = serde_json::to_value(failure.code).ok().and_then(|code| code.as_str().map(str::to_owned));
-    Code {
+    ErrorInfo {
         name: name.unwrap_or_else(|| "failed".to_owned()),
         is_misuse: matches!(failure.code, ErrorCode::BadRequest | ErrorCode::LineTooLong),
     }
@@ -110,13 +110,13 @@ mod tests {
 
     #[test]
     fn codes_tell_misuse_from_failure() {
-        let failure = |code| anyhow::Error::from(ClientError::Failure(Failure::new(code, "m")));
+        let failure = |code| anyhow::Error::from(ClientError::Failure(ApiError::new(code, "m")));
         for (error, name, is_misuse) in [
             (failure(ErrorCode::BadRequest), "bad_request", true),
             (failure(ErrorCode::NotFound), "not_found", false),
             (failure(ErrorCode::NotFound).context("of it"), "not_found", false),
-            (Failure::new(ErrorCode::Refused, "m").into(), "refused", false),
-            (Misuse("add --yes".to_owned()).into(), "usage", true),
+            (ApiError::new(ErrorCode::Refused, "m").into(), "refused", false),
+            (UsageError("add --yes".to_owned()).into(), "usage", true),
             (ClientError::Closed.into(), "connection_lost", false),
             (anyhow::anyhow!("something"), "failed", false),
         ] {

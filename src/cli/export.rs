@@ -10,10 +10,10 @@ use serde::Serialize;
 use super::admin::week;
 use super::offline;
 use crate::api::json;
-use crate::cli::context::App;
+use crate::cli::context::CliContext;
 use crate::engine::ViewError;
-use crate::model::row::{Ranking, WeekRow};
-use crate::state::Hot;
+use crate::model::row::{PlayerRow, Ranking};
+use crate::state::State;
 use crate::store::StoreError;
 
 #[derive(Clone, Debug, clap::Args)]
@@ -63,7 +63,7 @@ struct Positions {
     time: Option<u32>,
 }
 
-pub fn run(args: &ExportArgs, app: &App) -> anyhow::Result<ExitCode> {
+pub fn run(args: &ExportArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let hot =
         offline::open(&app.config()?, &args.state, &|| false).map_err(|error| match offline::is_locked(&error) {
             true => anyhow!("{error}; export needs the daemon to be stopped"),
@@ -91,13 +91,13 @@ pub enum ExportError {
 }
 
 /// Writes all rows of a week, in order of server URL, player name, game.
-pub fn write(hot: &Hot, week: &str, out: impl Write) -> Result<(), ExportError> {
+pub fn write(hot: &State, week: &str, out: impl Write) -> Result<(), ExportError> {
     write_rows(hot, week, None, out)
 }
 
 /// The same; with a kind, each line begins with it.
-fn write_rows(hot: &Hot, week: &str, kind: Option<&str>, mut out: impl Write) -> Result<(), ExportError> {
-    hot.engine.export(&hot.store, week, |server, game, player, row: &WeekRow, positions| {
+fn write_rows(hot: &State, week: &str, kind: Option<&str>, mut out: impl Write) -> Result<(), ExportError> {
+    hot.engine.export(&hot.store, week, |server, game, player, row: &PlayerRow, positions| {
         let line = Line {
             kind,
             week,

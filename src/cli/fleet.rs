@@ -13,8 +13,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::clock;
 use crate::fleet::games::Family;
 use crate::fleet::serve::{Fleet, FleetStats, RateLimit, ServeSettings};
-use crate::fleet::world::{Settings, World};
-use crate::fleet::{Behaviour, Behaviours, Shares, address};
+use crate::fleet::world::{World, WorldSettings};
+use crate::fleet::{Behaviour, BehaviourShares, FaultShares, address};
 
 /// Most servers that are taken to the present for each status line. In larger
 /// fleets those count as they were when last asked.
@@ -53,12 +53,12 @@ pub struct FleetArgs {
 
     /// `none`, `default`, or parts such as `silent=0.03,slow=0.02,lossy=0.03`
     #[arg(long, default_value = "default")]
-    pub faults: Shares,
+    pub faults: FaultShares,
 
     /// Let parts of the servers play what must not be ranked: `none`, `default`, or parts such as
     /// `spectators=0.05,generic_names=0.02,unnamed_bots=0.05,oversized=0.01,frozen=0.01`
     #[arg(long, default_value = "default")]
-    pub behaviours: Behaviours,
+    pub behaviours: BehaviourShares,
 
     /// Limit each Quake 3 server as ioquake3 does: 10 replies at once, then 1 a second
     #[arg(long)]
@@ -121,7 +121,7 @@ pub fn run(args: FleetArgs) -> anyhow::Result<ExitCode> {
 
 fn start(args: &FleetArgs) -> anyhow::Result<Fleet> {
     let now_ms = clock::system_ms();
-    let world = World::new(Settings {
+    let world = World::new(WorldSettings {
         servers: args.servers,
         seed: args.seed,
         start_ms: now_ms,
@@ -129,7 +129,7 @@ fn start(args: &FleetArgs) -> anyhow::Result<Fleet> {
         activity: args.activity,
         behaviours: args.behaviours,
         truth: args.truth.is_some(),
-        ..Settings::default()
+        ..WorldSettings::default()
     });
     let settings = ServeSettings {
         quake3_port: args.quake3_port,

@@ -14,27 +14,27 @@ use std::process::ExitCode;
 use anyhow::Context;
 
 use crate::api::json;
-use crate::api::protocol::{Change, Outcome, TAGS_MAX, URLS_MAX, tag_problem};
-use crate::cli::context::App;
+use crate::api::protocol::{ChangeOutcome, ServerChange, TAGS_MAX, URLS_PER_REQUEST_MAX, tag_problem};
+use crate::cli::context::CliContext;
 use crate::cli::output::format::plain;
 use crate::control::{Request, Row};
 use crate::model::url::ServerUrl;
 use crate::proto::parse_url;
 
-pub fn run(file: &Path, tags: &[String], app: &App) -> anyhow::Result<ExitCode> {
+pub fn run(file: &Path, tags: &[String], app: &CliContext) -> anyhow::Result<ExitCode> {
     let name = if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() };
     let list = if file == Path::new("-") {
-        List::read(io::stdin().lock(), tags)
+        ImportList::read(io::stdin().lock(), tags)
     } else {
-        File::open(file).and_then(|opened| List::read(BufReader::new(opened), tags))
+        File::open(file).and_then(|opened| ImportList::read(BufReader::new(opened), tags))
     };
     let list = list.with_context(|| format!("cannot read {name}"))?;
 
     let mut out = io::stdout().lock();
-    let mut counts = BTreeMap::<Outcome, u64>::new();
-    let mut told = |change: Change, line: usize| -> io::Result<()> {
+    let mut counts = BTreeMap::<ChangeOutcome, u64>::new();
+    let mut told = |change: ServerChange, line: usize| -> io::Result<()> {
         *counts.entry(change.outcome).or_default() += 1;
-        if change.outcome == Outcome::Refused {
+        if change.outcome == ChangeOutcome::Refused {
             eprintln!("{name}:{line}: {}", plain(change.reason.as_deref().unwrap_or("refused")));
         }
         if app.json() {
@@ -47,7 +47,7 @@ pub fn run(file: &Path, tags: &[String], app: &App) -> anyhow::Result<ExitCode> 
     }
     let mut client = app.connect()?;
     for (tags, servers) in list.by_tags {
-        for chunk in servers.chunks(URLS_MAX) {
+        for chunk in servers.chunks(URLS_PER_REQUEST_MAX) {
             let urls = chunk.iter().map(|(_, url)| url.to_string()).collect();
             let mut lines = chunk.iter().map(|&(line, _)| line);
             client.ask(&Request::ServersAdd { urls, tags: tags.clone() }, &mut |row| match row {
@@ -57,28 +57,29 @@ pub fn run(file: &Path, tags: &[String], app: &App) -> anyhow::Result<ExitCode> 
         }
     }
     let count = |outcome| counts.get(&outcome).copied().unwrap_or(0);
-    let new = count(Outcome::Added) + count(Outcome::Back);
+    let new = count(ChangeOutcome::Added) + count(ChangeOutcome::Back);
     if !app.json() {
-        writeln!(out, "{new} new, {} known, {} refused", count(Outcome::Known), count(Outcome::Refused))?;
+        writeln!(out, "{new} new, {} known, {} refused", count(ChangeOutcome::Known), count(ChangeOutcome::Refused))?;
     }
-    Ok(if count(Outcome::Refused) == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if count(ChangeOutcome::Refused) == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// A list that was read: what to add, and what not.
 #[derive(Debug, Default, PartialEq)]
-struct List {
+struct ImportList {
     /// Line and URL, in order, for each set of tags.
     by_tags: BTreeMap<Vec<String>, Vec<(usize, ServerUrl)>>,
-    bad: Vec<(usize, Change)>,
+    bad: Vec<(usize, ServerChange)>,
 }
 
-impl List {
-    fn read(from: impl BufRead, tags: &[String]) -> io::Result<List> {
-        let mut list = List::default();
+impl ImportList {
+    fn read(from: impl BufRead, tags: &[String]) -> io::Result<ImportList> {
+        let mut list = ImportList::default();
         crate::cli::server_list::read(from, |number, url, words| match read_line(url, words, tags) {
             Ok((url, tags)) => list.by_tags.entry(tags).or_default().push((number, url)),
             Err(reason) => {
-                let change = Change { url: url.to_owned(), outcome: Outcome::Refused, reason: Some(reason) };
+                let change =
+                    ServerChange { url: url.to_owned(), outcome: ChangeOutcome::Refused, reason: Some(reason) };
                 list.bad.push((number, change));
             }
         })?;
@@ -112,7 +113,7 @@ mod tests {
     fn lines_comments_tags_and_what_is_wrong() {
         let text = "\u{feff}quake3://a\n\n  # a comment\r\nsource://b:1 ctf duel # why\nnonsense\nquake3://c:0\n\
                     quake3://d a/b\nQUAKE3://E duel ctf ctf\n\u{1}\nquake3://last";
-        let list = List::read(text.as_bytes(), &[]).expect("read");
+        let list = ImportList::read(text.as_bytes(), &[]).expect("read");
         let url = |text: &str| ServerUrl::parse(text).expect("a URL");
         let want = BTreeMap::from([
             (vec![], vec![(1, url("quake3://a")), (10, url("quake3://last"))]),
@@ -122,13 +123,13 @@ mod tests {
         let bad: Vec<_> = list.bad.iter().map(|(line, change)| (*line, change.url.as_str())).collect();
         assert_eq!(bad, [(5, "nonsense"), (6, "quake3://c:0"), (7, "quake3://d"), (9, "\u{1}")]);
         assert!(list.bad[2].1.reason.as_deref().is_some_and(|r| r.contains("\"a/b\"")));
-        let tagged = List::read(&b"quake3://a x\n"[..], &["y".to_owned()]).expect("read");
+        let tagged = ImportList::read(&b"quake3://a x\n"[..], &["y".to_owned()]).expect("read");
         assert!(tagged.by_tags.contains_key(&vec!["x".to_owned(), "y".to_owned()]));
     }
 
     #[test]
     fn a_file_that_is_no_list_is_refused() {
-        let error = List::read(&vec![b'x'; 100_000][..], &[]).expect_err("too long");
+        let error = ImportList::read(&vec![b'x'; 100_000][..], &[]).expect_err("too long");
         assert!(error.to_string().starts_with("line 1 has more than"), "{error}");
     }
 }

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use anyhow::Context;
 
 use crate::api::json;
-use crate::archive::{Archive, ArchiveSettings, Migrated, Routines, SCHEMA_SQL};
-use crate::cli::context::App;
+use crate::archive::{Archive, ArchiveSettings, MigrationReport, Routines, SCHEMA_SQL};
+use crate::cli::context::CliContext;
 
 /// Makes the tables of the archive, or brings them up to date
 #[derive(Debug, clap::Args)]
@@ -16,7 +16,7 @@ pub struct MigrateArgs {
     pub print: bool,
 }
 
-pub fn run(args: &MigrateArgs, app: &App) -> anyhow::Result<ExitCode> {
+pub fn run(args: &MigrateArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
     let text = runtime.block_on(migrate(&app.config()?.archive_settings(), args))?;
     match app.json() {
@@ -40,8 +40,8 @@ pub async fn migrate(settings: &ArchiveSettings, args: &MigrateArgs) -> anyhow::
     Ok(tell(&settings.target(), &migrated))
 }
 
-fn tell(target: &str, migrated: &Migrated) -> String {
-    let Migrated { from, to, routines } = migrated;
+fn tell(target: &str, migrated: &MigrationReport) -> String {
+    let MigrationReport { from, to, routines } = migrated;
     let version = match from {
         None => format!("archive {target}: made, schema version {to}"),
         Some(from) if from == to => format!("archive {target}: up to date, schema version {to}"),

@@ -36,48 +36,48 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::cli::context::{App, Globals};
+use crate::cli::context::{CliContext, GlobalOptions};
 
 /// Watches game servers and ranks their players, week by week.
 #[derive(Debug, Parser)]
 #[command(name = "clqd", version, about, disable_help_subcommand = true)]
 pub struct Cli {
     #[command(flatten)]
-    pub globals: Globals,
+    pub globals: GlobalOptions,
     #[command(subcommand)]
     pub command: Command,
 }
 
 // A new command is a line here, a line in `Cli::run` and a file of its own with
-// `Args` and `fn run(args, &App) -> anyhow::Result<ExitCode>`.
+// `Args` and `fn run(args, &CliContext) -> anyhow::Result<ExitCode>`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the daemon in the foreground; systemd does this
-    Run(run::Args),
+    Run(run::RunArgs),
     /// Check a configuration file; tell every problem with its line
-    CheckConfig(check_config::Args),
+    CheckConfig(check_config::CheckConfigArgs),
     /// Make the tables of the archive in MySQL, or bring them up to date
     Migrate(migrate::MigrateArgs),
     /// Show how the daemon is doing
     Status,
     /// Add, remove, list, import or show servers
     #[command(subcommand)]
-    Servers(admin::Servers),
+    Servers(admin::ServersCommand),
     /// Scan servers now; print each result as it comes
-    Rescan(admin::Rescan),
+    Rescan(admin::RescanArgs),
     /// Show the best players of a server in a week
-    Top(admin::Top),
+    Top(admin::TopArgs),
     /// Ask a board of a server, game or tag: places, ranges, positions, standings
     #[command(subcommand)]
-    Board(board::Board),
-    Player(player::Player),
-    Greylist(admin::Greylist),
+    Board(board::BoardCommand),
+    Player(player::PlayerArgs),
+    Greylist(admin::GreylistArgs),
     /// Accept the system's clock, or set recorded time back to it
     #[command(subcommand)]
-    Clock(clock::Clock),
+    Clock(clock::ClockCommand),
     /// Reopen a week that was closed too early
     #[command(subcommand)]
-    Week(week::Week),
+    Week(week::WeekCommand),
     /// Let the daemon read its configuration file again
     Reload,
     Backup(backup::BackupArgs),
@@ -97,7 +97,7 @@ pub enum Command {
 impl Cli {
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        let app = App::new(self.globals);
+        let app = CliContext::new(self.globals);
         match self.command {
             Command::Run(args) => run::run(args, &app),
             Command::CheckConfig(args) => check_config::run(args, &app),
@@ -126,7 +126,7 @@ impl Cli {
 }
 
 fn no_json(command: &str) -> anyhow::Error {
-    exit::Misuse(format!("clqd {command} is for people to look at; it has no --json")).into()
+    exit::UsageError(format!("clqd {command} is for people to look at; it has no --json")).into()
 }
 
 /// The whole program: reads the arguments, runs, reports an error once.

@@ -5,34 +5,34 @@ use std::io;
 use std::path::Path;
 
 use crate::config::Config;
-use crate::control::{End, Request, Row};
+use crate::control::{Request, ResponseEnd, Row};
 use crate::state::answer::{answer, boards_needed, measure};
-use crate::state::{Hot, HotError};
+use crate::state::{State, StateError};
 use crate::store::StoreError;
 
 /// What can answer a request that only reads. A request that would change
 /// something is a bug of the caller.
 pub trait Reader {
     /// Gives the same rows, in the same order, as the daemon would.
-    fn ask(&mut self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<End>;
+    fn ask(&mut self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<ResponseEnd>;
 }
 
 /// Opens a state directory to read from it, without changing anything. Prints what
 /// the admin should know of its files. Waits while another process has it open, or
 /// until that `is_in_vain`.
-pub fn open(config: &Config, dir: &Path, is_in_vain: &dyn Fn() -> bool) -> Result<Hot, HotError> {
-    let hot = Hot::read(config, dir, is_in_vain)?;
+pub fn open(config: &Config, dir: &Path, is_in_vain: &dyn Fn() -> bool) -> Result<State, StateError> {
+    let hot = State::read(config, dir, is_in_vain)?;
     hot.store.notes().iter().for_each(|note| eprintln!("clqd: {note}"));
     Ok(hot)
 }
 
 /// Whether the state directory was in use all the time.
-pub fn is_locked(error: &HotError) -> bool {
-    matches!(error, HotError::Store(StoreError::Locked { .. }))
+pub fn is_locked(error: &StateError) -> bool {
+    matches!(error, StateError::Store(StoreError::Locked { .. }))
 }
 
-impl Reader for Hot {
-    fn ask(&mut self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<End> {
+impl Reader for State {
+    fn ask(&mut self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<ResponseEnd> {
         if let Some(window) = boards_needed(self, request) {
             self.shelve_boards(window)?;
         }
@@ -43,6 +43,6 @@ impl Reader for Hot {
         for row in rows {
             each(row)?;
         }
-        Ok(End::default())
+        Ok(ResponseEnd::default())
     }
 }

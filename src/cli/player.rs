@@ -5,25 +5,25 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use super::admin::{ask, ask_counted};
-use crate::cli::context::App;
-use crate::cli::exit::Misuse;
+use crate::cli::context::CliContext;
+use crate::cli::exit::UsageError;
 use crate::control::Request;
 use crate::model::NameHash;
-use crate::model::view::board::PlayerName;
+use crate::model::view::board::PlayerSelector;
 
 /// Show what is known of a player, in every game that the name is known in; merge, forget
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub struct Player {
+pub struct PlayerArgs {
     #[command(subcommand)]
-    command: Option<Correct>,
+    command: Option<PlayerCommand>,
     /// The name without colour codes; case matters
     #[arg(required = true)]
     name: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Correct {
+enum PlayerCommand {
     /// Show a player, whatever the name is: also one called merge
     Show {
         /// The name without colour codes; case matters
@@ -36,10 +36,10 @@ enum Correct {
     Merge {
         /// A name, or a player's key such as #123; it leads to INTO from now on
         #[arg(value_parser = player_name)]
-        from: PlayerName,
+        from: PlayerSelector,
         /// A name, or a player's key such as #123
         #[arg(value_parser = player_name)]
-        into: PlayerName,
+        into: PlayerSelector,
         /// Such as baseq3
         #[arg(long)]
         game: String,
@@ -52,7 +52,7 @@ enum Correct {
     Forget {
         /// A name, or a player's key such as #123
         #[arg(value_parser = player_name)]
-        player: PlayerName,
+        player: PlayerSelector,
         /// Such as baseq3
         #[arg(long)]
         game: String,
@@ -69,29 +69,29 @@ enum Correct {
     },
 }
 
-pub fn player(args: Player, app: &App) -> anyhow::Result<ExitCode> {
+pub fn player(args: PlayerArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     match args.command {
         None => ask(app, &Request::Player { name: args.name.unwrap_or_default() }),
-        Some(Correct::Show { name }) => ask(app, &Request::Player { name }),
-        Some(Correct::Merge { from, into, game }) => ask(app, &Request::PlayerMerge { from, into, game }),
-        Some(Correct::Forget { yes: false, .. }) => {
+        Some(PlayerCommand::Show { name }) => ask(app, &Request::Player { name }),
+        Some(PlayerCommand::Merge { from, into, game }) => ask(app, &Request::PlayerMerge { from, into, game }),
+        Some(PlayerCommand::Forget { yes: false, .. }) => {
             let why = "all that is known of the player goes, and nothing brings it back; if so, add --yes";
-            Err(Misuse(why.to_owned()).into())
+            Err(UsageError(why.to_owned()).into())
         }
-        Some(Correct::Forget { player, game, yes: true }) => ask(app, &Request::PlayerForget { player, game }),
-        Some(Correct::Forgotten) => {
+        Some(PlayerCommand::Forget { player, game, yes: true }) => ask(app, &Request::PlayerForget { player, game }),
+        Some(PlayerCommand::Forgotten) => {
             let (code, rows) = ask_counted(app, &Request::PlayerForgotten {})?;
             if rows == 0 {
                 eprintln!("clqd: no name is forgotten");
             }
             Ok(code)
         }
-        Some(Correct::Remember { hash }) => ask(app, &Request::PlayerRemember { hash }),
+        Some(PlayerCommand::Remember { hash }) => ask(app, &Request::PlayerRemember { hash }),
     }
 }
 
 /// `#` and a number is a key, everything else a name.
-fn player_name(text: &str) -> Result<PlayerName, std::convert::Infallible> {
+fn player_name(text: &str) -> Result<PlayerSelector, std::convert::Infallible> {
     let key = text.strip_prefix('#').and_then(|key| key.parse().ok());
-    Ok(key.map_or_else(|| PlayerName::Name(text.to_owned()), PlayerName::Key))
+    Ok(key.map_or_else(|| PlayerSelector::Name(text.to_owned()), PlayerSelector::Key))
 }

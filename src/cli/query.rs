@@ -17,21 +17,21 @@ use clap::Args;
 use tokio::sync::mpsc;
 
 use crate::api::json;
-use crate::cli::context::App;
+use crate::cli::context::CliContext;
 use crate::cli::output::format::clean;
 use crate::cli::output::table::{cut, padded};
 use crate::clock::{Clock, ClockSettings};
 use crate::engine::Outcome;
 use crate::model::{Completeness, Player, ServerKey, ServerUrl, Snapshot};
 use crate::proto::{
-    Wire, parse_url, {self},
+    WireFormat, parse_url, {self},
 };
 use crate::rank::Rules;
-use crate::scan::{ScanMode, ScanOutcome, ScanRequest, ScanSettings, Scanner, Tried};
+use crate::scan::{Attempt, ScanMode, ScanOutcome, ScanRequest, ScanSettings, Scanner};
 use crate::scan_log;
 
 /// Requests and outcomes on their way: enough that neither side waits.
-const ON_THE_WAY: usize = 1_024;
+const CHANNEL_CAPACITY: usize = 1_024;
 
 /// Widest that the column of URLs becomes; longer ones push their line out.
 const URL_WIDTH_MAX: usize = 44;
@@ -67,9 +67,9 @@ pub struct QueryArgs {
 
 /// Asks all servers and prints each as it answers. Exit code 0: all answered;
 /// 1: some did not, or a line of a list could not be read.
-pub fn run(args: &QueryArgs, app: &App) -> anyhow::Result<ExitCode> {
+pub fn run(args: &QueryArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let rules = app.config()?.engine_settings()?.rules;
-    let mut urls = List::default();
+    let mut urls = QueryTargets::default();
     args.urls.iter().cloned().for_each(|url| urls.add(url));
     for file in &args.file {
         let name = if is_stdin(file) { "standard input".to_owned() } else { file.display().to_string() };
@@ -103,8 +103,8 @@ async fn query(
     urls: &[ServerUrl],
     mut out: impl Write,
 ) -> anyhow::Result<u64> {
-    let (ask, requests) = mpsc::channel(ON_THE_WAY);
-    let (to, mut outcomes) = mpsc::channel(ON_THE_WAY);
+    let (ask, requests) = mpsc::channel(CHANNEL_CAPACITY);
+    let (to, mut outcomes) = mpsc::channel(CHANNEL_CAPACITY);
     let clock = Arc::new(Clock::new(0, ClockSettings::default()));
     let _scanner = Scanner::start(settings(args), requests, to, Arc::new(move || clock.now_ms()))
         .context("cannot open sockets to ask with")?;
@@ -159,7 +159,7 @@ fn settings(args: &QueryArgs) -> ScanSettings {
 /// Marks those that the ranking takes for bots, by what answered.
 fn mark_bots(outcome: &mut ScanOutcome, url: &ServerUrl, rules: &Rules) {
     let scheme = outcome.tried.last().map_or(url.scheme(), |tried| tried.scheme);
-    let is_quake3 = proto::find(scheme).is_some_and(|protocol| protocol.wire == Wire::Quake3);
+    let is_quake3 = proto::find(scheme).is_some_and(|protocol| protocol.wire == WireFormat::Quake3);
     let Ok(snapshot) = &mut outcome.result else { return };
     let family = rules.names.family(&rules.screen, scheme, is_quake3, &snapshot.game);
     for player in &mut snapshot.players {
@@ -228,7 +228,7 @@ fn count(snapshot: &Snapshot) -> String {
     }
 }
 
-fn remarks(snapshot: &Snapshot, answered: Option<&Tried>) -> String {
+fn remarks(snapshot: &Snapshot, answered: Option<&Attempt>) -> String {
     let mut remarks = String::new();
     if snapshot.completeness != Completeness::Full {
         remarks.push_str("  (list not whole)");
@@ -241,13 +241,13 @@ fn remarks(snapshot: &Snapshot, answered: Option<&Tried>) -> String {
 
 /// The servers to ask, each once, in the order in which they were named.
 #[derive(Debug, Default)]
-struct List {
+struct QueryTargets {
     urls: Vec<ServerUrl>,
     known: BTreeSet<ServerUrl>,
     refused: u64,
 }
 
-impl List {
+impl QueryTargets {
     fn add(&mut self, url: ServerUrl) {
         if self.known.insert(url.clone()) {
             self.urls.push(url);
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn lists() {
-        let mut list = List::default();
+        let mut list = QueryTargets::default();
         let text =
             "\u{feff}quake3://a\n\n # nothing\nsource://b:1 tag # why\r\nnonsense\nQUAKE3://A:27960\nquake3://c:0\n";
         let bad = list.read(text.as_bytes()).unwrap();
@@ -312,7 +312,7 @@ mod tests {
             sent_ms: Some(1),
             result: Ok(snapshot),
             rtt_ms: Some(7),
-            tried: vec![Tried { scheme: "quake3", port: 27960, result: Ok(()) }],
+            tried: vec![Attempt { scheme: "quake3", port: 27960, result: Ok(()) }],
         }
     }
 

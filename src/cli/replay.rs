@@ -12,12 +12,12 @@ use std::process::ExitCode;
 use anyhow::{Context, bail, ensure};
 
 use crate::config::Config;
-use crate::engine::{Memory, Outcome};
+use crate::engine::{CacheLimits, Outcome};
 use crate::model::ServerUrl;
 use crate::scan_log::{
-    Damage, LogSpan, {self},
+    Damage, LogSummary, {self},
 };
-use crate::state::{Hot, LogFeed};
+use crate::state::{ReplayFeed, State};
 use crate::store::StoreError;
 
 #[derive(Clone, Debug, clap::Args)]
@@ -38,10 +38,10 @@ pub struct ReplayArgs {
 }
 
 /// Less is no help: a commit has to hold something.
-const MEMORY_MIN: u64 = 64 << 20;
+const MEMORY_BYTES_MIN: u64 = 64 << 20;
 
 /// Where the machine does not tell how much it has.
-const MEMORY_UNKNOWN: u64 = 1 << 30;
+const MEMORY_BYTES_FALLBACK: u64 = 1 << 30;
 
 /// Reads a size in bytes: digits and K, M, G or T (powers of 1,024).
 fn size(text: &str) -> Result<u64, String> {
@@ -55,20 +55,20 @@ fn size(text: &str) -> Result<u64, String> {
     let number: u64 = digits.parse().map_err(|_| "expected digits and K, M, G or T, such as 800M".to_owned())?;
     let bytes = number.checked_mul(unit).ok_or_else(|| "more than there can be".to_owned())?;
     match bytes {
-        MEMORY_MIN.. => Ok(bytes),
-        _ => Err(format!("less than {}M is no help", MEMORY_MIN >> 20)),
+        MEMORY_BYTES_MIN.. => Ok(bytes),
+        _ => Err(format!("less than {}M is no help", MEMORY_BYTES_MIN >> 20)),
     }
 }
 
 /// A third of what the machine has.
 pub fn memory_of_machine() -> u64 {
-    let all = nix::sys::sysinfo::sysinfo().map_or(3 * MEMORY_UNKNOWN, |info| info.ram_total());
-    (all / 3).max(MEMORY_MIN)
+    let all = nix::sys::sysinfo::sysinfo().map_or(3 * MEMORY_BYTES_FALLBACK, |info| info.ram_total());
+    (all / 3).max(MEMORY_BYTES_MIN)
 }
 
 /// What a replay did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Replayed {
+pub struct ReplaySummary {
     pub lines: u64,
     /// Older than what the state holds of the server, or of a closed week.
     pub passed_over: u64,
@@ -77,10 +77,10 @@ pub struct Replayed {
 pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
     let checked = in_order_of_time(&args.logs)?;
     report_damage(&checked, args.salvage)?;
-    let mut hot = Hot::of_config(config, &args.state, true).context("cannot open the state directory")?;
+    let mut hot = State::of_config(config, &args.state, true).context("cannot open the state directory")?;
     hot.store.notes().iter().for_each(|note| eprintln!("clqd: {note}"));
     let mut replay = Replay::new(&mut hot, args.memory.unwrap_or_else(memory_of_machine));
-    for Checked { path, span, .. } in checked {
+    for CheckedLog { path, span, .. } in checked {
         let done = replay.take_lines(path, span.lines)?;
         eprintln!(
             "{}: {} lines, {} of them passed over (older than the state)",
@@ -94,15 +94,15 @@ pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
 }
 
 /// A log that was read once.
-struct Checked<'p> {
+struct CheckedLog<'p> {
     path: &'p Path,
-    span: LogSpan,
+    span: LogSummary,
     damage: Damage,
 }
 
 /// Checks all of every log, so that of a malformed one nothing is applied, and puts
 /// them in order: a recorder's files are given in any.
-fn in_order_of_time(logs: &[PathBuf]) -> anyhow::Result<Vec<Checked<'_>>> {
+fn in_order_of_time(logs: &[PathBuf]) -> anyhow::Result<Vec<CheckedLog<'_>>> {
     let logs = to_read(logs)?;
     let mut checked = Vec::with_capacity(logs.len());
     for path in logs {
@@ -110,7 +110,7 @@ fn in_order_of_time(logs: &[PathBuf]) -> anyhow::Result<Vec<Checked<'_>>> {
         if let (0, Some(first)) = (span.lines, damage.stretches.first()) {
             bail!("{} is not a scan log: {first}", path.display());
         }
-        checked.push(Checked { path, span, damage });
+        checked.push(CheckedLog { path, span, damage });
     }
     checked.sort_by_key(|log| (log.span.first_ms, log.span.last_ms));
     for pair in checked.windows(2) {
@@ -148,7 +148,7 @@ fn to_read(logs: &[PathBuf]) -> anyhow::Result<Vec<&Path>> {
 
 /// Prints what is skipped of the logs. Error: it is more than the incomplete end of
 /// the last one, and not to be salvaged.
-fn report_damage(logs: &[Checked<'_>], salvage: bool) -> anyhow::Result<()> {
+fn report_damage(logs: &[CheckedLog<'_>], salvage: bool) -> anyhow::Result<()> {
     let last = logs.iter().rposition(|log| log.span.lines > 0 || log.damage.cut.is_some());
     for (index, log) in logs.iter().enumerate() {
         let Damage { stretches, places, lines, bytes, cut, .. } = &log.damage;
@@ -170,32 +170,32 @@ fn report_damage(logs: &[Checked<'_>], salvage: bool) -> anyhow::Result<()> {
 /// A replay under way. What was replayed before is passed over, so an interrupted
 /// one is simply made again.
 pub struct Replay<'h> {
-    hot: &'h mut Hot,
-    feed: LogFeed,
+    hot: &'h mut State,
+    feed: ReplayFeed,
 }
 
 impl Replay<'_> {
     /// `memory`: bytes that it may take beside the store's cache.
-    pub fn new(hot: &mut Hot, memory: u64) -> Replay<'_> {
-        let feed = LogFeed::alone(&mut hot.engine, memory);
+    pub fn new(hot: &mut State, memory: u64) -> Replay<'_> {
+        let feed = ReplayFeed::alone(&mut hot.engine, memory);
         Replay { hot, feed }
     }
 
     /// Takes all of a log, the next part of it where there are several. Lines that
     /// cannot be read are skipped; [`scan_log::check`] tells which.
-    pub fn take_log(&mut self, log: &Path) -> anyhow::Result<Replayed> {
+    pub fn take_log(&mut self, log: &Path) -> anyhow::Result<ReplaySummary> {
         self.take_lines(log, u64::MAX)
     }
 
     /// The same of the first lines of a log, which a daemon may still be writing to.
-    fn take_lines(&mut self, log: &Path, lines: u64) -> anyhow::Result<Replayed> {
+    fn take_lines(&mut self, log: &Path, lines: u64) -> anyhow::Result<ReplaySummary> {
         let (scans, out_of_order) = (self.feed.scans(), self.hot.engine.counts().out_of_order);
         for line in scan_log::open(log)?.salvage().take(usize::try_from(lines).unwrap_or(usize::MAX)) {
             let (url, outcome) = line?;
             self.take(url, outcome)?;
         }
         let passed_over = self.hot.engine.counts().out_of_order - out_of_order;
-        Ok(Replayed { lines: self.feed.scans() - scans, passed_over })
+        Ok(ReplaySummary { lines: self.feed.scans() - scans, passed_over })
     }
 
     /// Takes the next line of a log.
@@ -208,7 +208,7 @@ impl Replay<'_> {
 
     /// Commits, and closes the weeks that are over. Nothing is remembered for more.
     pub fn finish(self) -> Result<(), StoreError> {
-        self.hot.engine.remember(Memory { names_max: 0, player_windows_max: 0 });
+        self.hot.engine.remember(CacheLimits { names_max: 0, player_windows_max: 0 });
         self.hot.settle(self.hot.engine.now_ms())
     }
 }
@@ -221,10 +221,10 @@ mod tests {
     fn sizes() {
         assert_eq!(size("800M"), Ok(800 << 20));
         assert_eq!(size("12g"), Ok(12 << 30));
-        assert_eq!(size("67108864"), Ok(MEMORY_MIN));
+        assert_eq!(size("67108864"), Ok(MEMORY_BYTES_MIN));
         for bad in ["", "M", "12 G", "-1G", "1.5G", "12GB", "63M", "99999999999T"] {
             assert!(size(bad).is_err(), "{bad}");
         }
-        assert!(memory_of_machine() >= MEMORY_MIN);
+        assert!(memory_of_machine() >= MEMORY_BYTES_MIN);
     }
 }

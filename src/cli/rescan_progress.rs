@@ -12,7 +12,7 @@ use crate::cli::output::format::{count, duration};
 use crate::control::Progress;
 
 /// Time between two lines where there is no terminal.
-const LINE_EVERY: Duration = Duration::from_secs(10);
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The progress of one `clqd rescan`.
 #[derive(Debug, Default)]
@@ -34,14 +34,14 @@ impl ScanProgress {
                 let style = ProgressStyle::with_template("{bar:30} {pos} of {len} servers, {elapsed}");
                 self.bar = Some(ProgressBar::new(servers).with_style(style.expect("a right template")));
             }
-            self.line_at = Some(Instant::now() + LINE_EVERY);
+            self.line_at = Some(Instant::now() + LINE_INTERVAL);
             return;
         }
         match &self.bar {
             Some(bar) => bar.tick(),
             None if self.line_at.is_some_and(|at| Instant::now() >= at) => {
                 eprintln!("clqd: {} of {} servers scanned", count(self.scanned), count(self.servers));
-                self.line_at = Some(Instant::now() + LINE_EVERY);
+                self.line_at = Some(Instant::now() + LINE_INTERVAL);
             }
             None => {}
         }

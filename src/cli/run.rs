@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
-use crate::cli::context::App;
+use crate::cli::context::CliContext;
 use crate::logging;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+pub struct RunArgs {}
 
-pub fn run(Args {}: Args, app: &App) -> anyhow::Result<ExitCode> {
+pub fn run(RunArgs {}: RunArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let config = app.config()?;
     let filter = logging::start(&config.log)?;
     crate::daemon::run(config, app.config_file().map(Into::into), filter)?;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use clap::CommandFactory;
 
 use super::*;
-use crate::api::protocol::{Change, Outcome};
-use crate::control::{End, Failure, Handler, Listener, Replies, Request, Row};
+use crate::api::protocol::{ChangeOutcome, ServerChange};
+use crate::control::{ApiError, Listener, Request, RequestHandler, ResponseEnd, ResponseWriter, Row};
 
 fn parse(line: &str) -> Result<Cli, clap::Error> {
     Cli::try_parse_from(line.split(' '))
@@ -120,19 +120,19 @@ fn what_can_be_typed_and_what_not() {
 /// Knows `quake3://known:1`, refuses what is not on scheme quake3.
 struct Fake;
 
-impl Handler for Fake {
-    async fn handle(&self, request: Request, replies: &mut Replies) -> Result<End, Failure> {
+impl RequestHandler for Fake {
+    async fn handle(&self, request: Request, replies: &mut ResponseWriter) -> Result<ResponseEnd, ApiError> {
         if let Request::ServersAdd { urls, .. } = request {
             for url in urls {
                 let (outcome, reason) = match url.as_str() {
-                    "quake3://known:1" => (Outcome::Known, None),
-                    url if url.starts_with("quake3://") => (Outcome::Added, None),
-                    _ => (Outcome::Refused, Some("no such protocol".to_owned())),
+                    "quake3://known:1" => (ChangeOutcome::Known, None),
+                    url if url.starts_with("quake3://") => (ChangeOutcome::Added, None),
+                    _ => (ChangeOutcome::Refused, Some("no such protocol".to_owned())),
                 };
-                replies.row(Row::Change(Change { url, outcome, reason })).await?;
+                replies.row(Row::Change(ServerChange { url, outcome, reason })).await?;
             }
         }
-        Ok(End::default())
+        Ok(ResponseEnd::default())
     }
 }
 

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::admin::{ask, week};
-use crate::cli::context::App;
+use crate::cli::context::CliContext;
 use crate::control::Request;
 
 #[derive(Debug, Subcommand)]
-pub enum Week {
+pub enum WeekCommand {
     /// Open a week again that was closed too early; it is closed again when it is over
     ///
     /// Its best positions and the ranks of servers are taken back, here and in MySQL, until then.
@@ -20,8 +20,8 @@ pub enum Week {
     },
 }
 
-pub fn run(command: Week, app: &App) -> anyhow::Result<ExitCode> {
+pub fn run(command: WeekCommand, app: &CliContext) -> anyhow::Result<ExitCode> {
     match command {
-        Week::Reopen { week } => ask(app, &Request::WeekReopen { week }),
+        WeekCommand::Reopen { week } => ask(app, &Request::WeekReopen { week }),
     }
 }

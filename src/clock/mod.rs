@@ -25,21 +25,21 @@ use crate::model::view::{ClockStatus, ClockTrust};
 const JUMP_MS: i64 = 2_000;
 
 /// A jump forward that is larger is a leap.
-pub const LEAP_MS: i64 = 600_000;
+pub const LARGE_JUMP_MS: i64 = 600_000;
 
 /// How long a leap of a synchronised clock lasts until it is followed.
-const LEAP_LASTS_MS: i64 = 60_000;
+const LARGE_JUMP_DELAY_MS: i64 = 60_000;
 
 /// A larger difference between our time and the system's is reported.
-const AHEAD_MS: i64 = 1_000;
+const AHEAD_REPORT_MS: i64 = 1_000;
 
 /// Two readings that lie further apart are taken again: the thread was interrupted.
-const READING_MS: u128 = 100;
+const READ_MS_MAX: u128 = 100;
 
 /// Whether the system's clock is synchronised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Synchronised {
+pub enum SyncCheck {
     /// As the kernel says, or systemd-timesyncd.
     Ask,
     Always,
@@ -48,7 +48,7 @@ pub enum Synchronised {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockSettings {
-    pub synchronised: Synchronised,
+    pub synchronised: SyncCheck,
     /// How long a clock that is not synchronised must run without a jump until weeks are
     /// closed by it, ms.
     pub steady_ms: i64,
@@ -56,7 +56,7 @@ pub struct ClockSettings {
 
 impl Default for ClockSettings {
     fn default() -> ClockSettings {
-        ClockSettings { synchronised: Synchronised::Ask, steady_ms: 600_000 }
+        ClockSettings { synchronised: SyncCheck::Ask, steady_ms: 600_000 }
     }
 }
 
@@ -78,23 +78,23 @@ pub struct Reading {
 
 /// The clocks of the machine.
 #[derive(Debug)]
-pub struct System {
+pub struct SystemClocks {
     begun: Instant,
 }
 
-impl Default for System {
-    fn default() -> System {
-        System { begun: Instant::now() }
+impl Default for SystemClocks {
+    fn default() -> SystemClocks {
+        SystemClocks { begun: Instant::now() }
     }
 }
 
-impl TimeSource for System {
+impl TimeSource for SystemClocks {
     fn read(&self) -> Reading {
         for _ in 0..3 {
             let before = self.begun.elapsed();
             let system_ms = system_ms();
             let after = self.begun.elapsed();
-            if (after - before).as_millis() < READING_MS {
+            if (after - before).as_millis() < READ_MS_MAX {
                 return Reading { steady_ms: before.as_millis() as i64, system_ms };
             }
         }
@@ -113,7 +113,7 @@ pub fn system_ms() -> i64 {
 
 pub struct Clock {
     source: Box<dyn TimeSource>,
-    state: Mutex<State>,
+    state: Mutex<ClockState>,
 }
 
 impl std::fmt::Debug for Clock {
@@ -123,7 +123,7 @@ impl std::fmt::Debug for Clock {
 }
 
 #[derive(Clone, Debug)]
-struct State {
+struct ClockState {
     settings: ClockSettings,
     /// Our time, Unix ms, and the steady clock at that moment.
     ms: i64,
@@ -161,12 +161,12 @@ impl Clock {
     /// The machine's clock. It never shows less than `floor_ms`, the latest moment
     /// already recorded.
     pub fn new(floor_ms: i64, settings: ClockSettings) -> Clock {
-        Clock::of(Box::new(System::default()), floor_ms, settings)
+        Clock::of(Box::new(SystemClocks::default()), floor_ms, settings)
     }
 
     pub fn of(source: Box<dyn TimeSource>, floor_ms: i64, settings: ClockSettings) -> Clock {
         let seen = source.read();
-        let state = State {
+        let state = ClockState {
             settings,
             ms: seen.system_ms.max(floor_ms),
             at_ms: seen.steady_ms,
@@ -197,9 +197,9 @@ impl Clock {
     /// called about once a second.
     pub fn judge(&self) {
         let synchronised = match self.look(|state| state.settings.synchronised) {
-            Synchronised::Ask => self.source.synchronised(),
-            Synchronised::Always => Some(true),
-            Synchronised::Never => Some(false),
+            SyncCheck::Ask => self.source.synchronised(),
+            SyncCheck::Always => Some(true),
+            SyncCheck::Never => Some(false),
         };
         self.look(|state| state.judge(synchronised));
     }
@@ -270,7 +270,7 @@ impl Clock {
     }
 
     /// Reads the clocks and takes over what they say.
-    fn look<T>(&self, with: impl FnOnce(&mut State) -> T) -> T {
+    fn look<T>(&self, with: impl FnOnce(&mut ClockState) -> T) -> T {
         let mut state = self.state.lock().expect("nothing panics while it holds the clock");
         // Within the lock: readings are taken over in their order.
         state.advance(self.source.read());
@@ -278,7 +278,7 @@ impl Clock {
     }
 }
 
-impl State {
+impl ClockState {
     fn advance(&mut self, now: Reading) {
         let gained_ms = (now.system_ms - self.seen.system_ms) - (now.steady_ms - self.seen.steady_ms);
         self.seen = now;
@@ -286,12 +286,12 @@ impl State {
             self.jumped(gained_ms);
         }
         let elapsed_ms = now.steady_ms - self.at_ms;
-        let is_leap = now.system_ms > self.ms + elapsed_ms + LEAP_MS;
+        let is_leap = now.system_ms > self.ms + elapsed_ms + LARGE_JUMP_MS;
         if is_leap {
             let since_ms = *self.leap_since.get_or_insert(now.steady_ms);
             let lasts_ms = match self.synchronised {
-                Some(true) => LEAP_LASTS_MS,
-                _ => self.settings.steady_ms.max(LEAP_LASTS_MS),
+                Some(true) => LARGE_JUMP_DELAY_MS,
+                _ => self.settings.steady_ms.max(LARGE_JUMP_DELAY_MS),
             };
             if now.steady_ms - since_ms >= lasts_ms {
                 return self.follow_leap();
@@ -350,7 +350,7 @@ impl State {
             }
         }
         let ahead_ms = self.ahead_ms();
-        if ahead_ms > AHEAD_MS && !self.ahead {
+        if ahead_ms > AHEAD_REPORT_MS && !self.ahead {
             self.ahead = true;
             tracing::warn!(
                 "recorded time is {} ahead of the system's clock; it goes on from there, a tenth slower. If the \
@@ -581,13 +581,13 @@ mod tests {
     fn settings_say_whether_it_is_synchronised() {
         let fake = Fake::new(true);
         let settings = |synchronised, steady_ms| ClockSettings { synchronised, steady_ms };
-        let clock = Clock::of(Box::new(fake.clone()), 0, settings(Synchronised::Never, MINUTE));
+        let clock = Clock::of(Box::new(fake.clone()), 0, settings(SyncCheck::Never, MINUTE));
         assert!(!may_close(&clock));
         fake.pass(&clock, 61_000);
         assert_eq!(clock.status().trust, ClockTrust::Steady);
         fake.synchronise(false);
-        let clock = Clock::of(Box::new(fake.clone()), 0, settings(Synchronised::Never, MINUTE));
-        clock.set(settings(Synchronised::Always, MINUTE));
+        let clock = Clock::of(Box::new(fake.clone()), 0, settings(SyncCheck::Never, MINUTE));
+        clock.set(settings(SyncCheck::Always, MINUTE));
         assert_eq!((may_close(&clock), clock.status().synchronised), (true, Some(true)));
     }
 

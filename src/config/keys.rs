@@ -2,10 +2,10 @@
 //! of it needs. What a key means is told in `config/clqd.toml`, which a test
 //! holds against this table.
 
-use Change::{Reload, Restart};
+use Applies::{Reload, Restart};
 
 use crate::archive::ArchiveSettings;
-use crate::board::order::{LowIsBetter, Tie};
+use crate::board::order::{LowIsBetter, TieBreak};
 use crate::board::window::{BadSpec, WindowSpec};
 use crate::model::WindowType;
 use crate::model::calendar::Calendar;
@@ -14,15 +14,15 @@ use crate::scan::Cidr;
 
 /// One key.
 #[derive(Clone, Copy, Debug)]
-pub struct Key {
+pub struct KeySpec {
     /// Name of the section, empty for the keys above the first section.
     pub section: &'static str,
     pub name: &'static str,
-    pub kind: Kind,
-    pub change: Change,
+    pub kind: ValueType,
+    pub change: Applies,
 }
 
-impl Key {
+impl KeySpec {
     /// `scan.timeout_ms`, or `log` where there is no section.
     pub fn path(&self) -> String {
         if self.section.is_empty() { self.name.to_owned() } else { format!("{}.{}", self.section, self.name) }
@@ -31,7 +31,7 @@ impl Key {
 
 /// What a change of a key needs before it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum Applies {
     /// SIGHUP, or `clqd reload`.
     Reload,
     /// A new start of the daemon.
@@ -40,7 +40,7 @@ pub enum Change {
 
 /// What a value may be. Ranges are inclusive.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum ValueType {
     Bool,
     Whole {
         min: i64,
@@ -59,46 +59,46 @@ pub enum Kind {
     Texts(fn(&str) -> Result<(), String>),
 }
 
-impl Kind {
+impl ValueType {
     /// The range as it stands in `config/clqd.toml` and README.
     pub fn range(&self) -> String {
         match self {
-            Kind::Bool => "true or false".to_owned(),
-            Kind::Whole { min, max, unit } => format!("{min} to {max} {unit}").trim_end().to_owned(),
-            Kind::Decimal { min, max } => format!("{min:?} to {max:?}"),
-            Kind::OneOf(names) => names.iter().map(|n| format!("{n:?}")).collect::<Vec<_>>().join(" or "),
-            Kind::Text(_) => "text".to_owned(),
-            Kind::Texts(_) => "list of texts".to_owned(),
+            ValueType::Bool => "true or false".to_owned(),
+            ValueType::Whole { min, max, unit } => format!("{min} to {max} {unit}").trim_end().to_owned(),
+            ValueType::Decimal { min, max } => format!("{min:?} to {max:?}"),
+            ValueType::OneOf(names) => names.iter().map(|n| format!("{n:?}")).collect::<Vec<_>>().join(" or "),
+            ValueType::Text(_) => "text".to_owned(),
+            ValueType::Texts(_) => "list of texts".to_owned(),
         }
     }
 
     /// The end of a sentence that begins with "expected".
     pub(super) fn expected(&self) -> String {
         match self {
-            Kind::Whole { .. } => format!("a whole number, {}", self.range()),
-            Kind::Decimal { .. } => format!("a number, {}", self.range()),
-            Kind::Text(_) => "a text in quotes".to_owned(),
-            Kind::Texts(_) => "a list of texts, such as [\"a\", \"b\"]".to_owned(),
-            Kind::Bool | Kind::OneOf(_) => self.range(),
+            ValueType::Whole { .. } => format!("a whole number, {}", self.range()),
+            ValueType::Decimal { .. } => format!("a number, {}", self.range()),
+            ValueType::Text(_) => "a text in quotes".to_owned(),
+            ValueType::Texts(_) => "a list of texts, such as [\"a\", \"b\"]".to_owned(),
+            ValueType::Bool | ValueType::OneOf(_) => self.range(),
         }
     }
 }
 
-const fn key(section: &'static str, name: &'static str, kind: Kind, change: Change) -> Key {
-    Key { section, name, kind, change }
+const fn key(section: &'static str, name: &'static str, kind: ValueType, change: Applies) -> KeySpec {
+    KeySpec { section, name, kind, change }
 }
 
-const fn whole(min: i64, max: i64, unit: &'static str) -> Kind {
-    Kind::Whole { min, max, unit }
+const fn whole(min: i64, max: i64, unit: &'static str) -> ValueType {
+    ValueType::Whole { min, max, unit }
 }
 
 /// All keys, in the order of `config/clqd.toml`.
-pub const KEYS: &[Key] = &[
-    key("", "time_zone", Kind::Text(time_zone), Restart),
-    key("", "state_dir", Kind::Text(not_empty), Restart),
-    key("", "control_socket", Kind::Text(socket_path), Restart),
-    key("", "log", Kind::Text(log_filter), Reload),
-    key("", "record", Kind::Text(anything), Restart),
+pub const KEYS: &[KeySpec] = &[
+    key("", "time_zone", ValueType::Text(time_zone), Restart),
+    key("", "state_dir", ValueType::Text(not_empty), Restart),
+    key("", "control_socket", ValueType::Text(socket_path), Restart),
+    key("", "log", ValueType::Text(log_filter), Reload),
+    key("", "record", ValueType::Text(anything), Restart),
     key("scan", "timeout_ms", whole(100, 30_000, "ms"), Reload),
     key("scan", "retries", whole(0, 10, ""), Reload),
     key("scan", "per_second_max", whole(1, 1_000_000, "packets/s"), Reload),
@@ -110,46 +110,46 @@ pub const KEYS: &[Key] = &[
     key("scan", "in_flight_max", whole(1, 1_000_000, ""), Reload),
     key("scan", "resolve_ttl_s", whole(60, 604_800, "s"), Reload),
     key("scan", "receive_buffer_bytes", whole(65_536, 1 << 30, "bytes"), Restart),
-    key("scan", "allow_private", Kind::Bool, Reload),
-    key("scan", "opt_out", Kind::Texts(network), Reload),
+    key("scan", "allow_private", ValueType::Bool, Reload),
+    key("scan", "opt_out", ValueType::Texts(network), Reload),
     key("scan", "class1_players_min", whole(1, 255, "players"), Reload),
     key("scan", "interval_class1_s", whole(1, 604_800, "s"), Reload),
     key("scan", "interval_class2_s", whole(1, 604_800, "s"), Reload),
     key("scan", "interval_class3_s", whole(1, 604_800, "s"), Reload),
     key("scan", "interval_class4_s", whole(1, 604_800, "s"), Reload),
     key("scan", "interval_class5_s", whole(1, 2_419_200, "s"), Reload),
-    key("names", "ignore", Kind::Texts(anything), Reload),
-    key("names", "count_bots", Kind::Bool, Reload),
-    key("names", "ping_zero_is_bot", Kind::Bool, Reload),
-    key("names", "darkplaces_games", Kind::Texts(anything), Reload),
+    key("names", "ignore", ValueType::Texts(anything), Reload),
+    key("names", "count_bots", ValueType::Bool, Reload),
+    key("names", "ping_zero_is_bot", ValueType::Bool, Reload),
+    key("names", "darkplaces_games", ValueType::Texts(anything), Reload),
     key("rounds", "round_drop_min", whole(1, 1_000_000, "points"), Reload),
-    key("rounds", "round_drop_ratio", Kind::Decimal { min: 0.0, max: 1.0 }, Reload),
-    key("clq2", "quarter", Kind::OneOf(&["whole", "exact"]), Reload),
-    key("elo", "k", Kind::Decimal { min: 0.1, max: 1_000.0 }, Reload),
-    key("elo", "k_times_opponents_max", Kind::Decimal { min: 0.0, max: 1_000_000.0 }, Reload),
-    key("elo", "carry_over", Kind::Bool, Reload),
-    key("screen", "enabled", Kind::Bool, Reload),
+    key("rounds", "round_drop_ratio", ValueType::Decimal { min: 0.0, max: 1.0 }, Reload),
+    key("clq2", "quarter", ValueType::OneOf(&["whole", "exact"]), Reload),
+    key("elo", "k", ValueType::Decimal { min: 0.1, max: 1_000.0 }, Reload),
+    key("elo", "k_times_opponents_max", ValueType::Decimal { min: 0.0, max: 1_000_000.0 }, Reload),
+    key("elo", "carry_over", ValueType::Bool, Reload),
+    key("screen", "enabled", ValueType::Bool, Reload),
     key("screen", "frozen_after_s", whole(600, 31_536_000, "s"), Reload),
     key("screen", "new_games_per_day_max", whole(0, 1_000_000, "games"), Reload),
     key("screen", "new_maps_per_day_max", whole(0, 1_000_000, "maps"), Reload),
     key("screen", "new_names_per_day_max", whole(0, 1_000_000_000, "names"), Reload),
     key("screen", "games_max", whole(1, 1_000_000, "games"), Reload),
     key("screen", "maps_max", whole(1, 1_000_000_000, "maps"), Reload),
-    key("screen", "spectator_points", Kind::Texts(spectator_points), Reload),
+    key("screen", "spectator_points", ValueType::Texts(spectator_points), Reload),
     key("screen", "gain_max", whole(1, crate::limits::POINTS_ABS_MAX, "points"), Reload),
-    key("boards", "windows", Kind::Texts(window), Reload),
-    key("boards", "low_is_better", Kind::Texts(low_is_better), Reload),
-    key("boards", "ties", Kind::Texts(tie), Reload),
+    key("boards", "windows", ValueType::Texts(window), Reload),
+    key("boards", "low_is_better", ValueType::Texts(low_is_better), Reload),
+    key("boards", "ties", ValueType::Texts(tie), Reload),
     key("boards", "closed_bytes_max", whole(0, 1 << 40, "bytes"), Reload),
-    key("clock", "synchronised", Kind::OneOf(&["ask", "always", "never"]), Reload),
+    key("clock", "synchronised", ValueType::OneOf(&["ask", "always", "never"]), Reload),
     key("clock", "steady_s", whole(0, 86_400, "s"), Reload),
     key("store", "cache_bytes", whole(16 << 20, 64 << 30, "bytes"), Restart),
     key("store", "commit_interval_ms", whole(10, 10_000, "ms"), Reload),
     key("store", "compact_min_bytes", whole(0, 1 << 50, "bytes"), Reload),
     key("store", "disk_free_min_bytes", whole(0, 1 << 50, "bytes"), Reload),
     key("store", "keep_weeks", whole(1, 520, "weeks"), Reload),
-    key("archive", "url", Kind::Text(mysql_url), Reload),
-    key("archive", "password_file", Kind::Text(anything), Reload),
+    key("archive", "url", ValueType::Text(mysql_url), Reload),
+    key("archive", "password_file", ValueType::Text(anything), Reload),
     key("archive", "interval_s", whole(2, 86_400, "s"), Reload),
     key("archive", "drain_s_max", whole(0, 3_600, "s"), Reload),
     key("archive", "outbox_entries_max", whole(1_000, 1_000_000_000, ""), Reload),
@@ -212,7 +212,7 @@ fn spectator_points(text: &str) -> Result<(), String> {
 }
 
 fn tie(text: &str) -> Result<(), String> {
-    text.parse::<Tie>().map(|_| ()).map_err(|error| error.to_string())
+    text.parse::<TieBreak>().map(|_| ()).map_err(|error| error.to_string())
 }
 
 fn log_filter(text: &str) -> Result<(), String> {

@@ -13,13 +13,13 @@ pub mod validate;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use keys::{Change, KEYS};
+use keys::{Applies, KEYS};
 pub use paths::rebuild_dir;
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Synchronised;
+use crate::clock::SyncCheck;
 pub use crate::config::module_settings::WindowSettingsError;
-use crate::config::validate::Lines;
+use crate::config::validate::KeyLines;
 pub use crate::config::validate::Problem;
 use crate::rank::Quarter;
 
@@ -27,7 +27,7 @@ use crate::rank::Quarter;
 pub const DEFAULTS: &str = include_str!("../../config/clqd.toml");
 
 /// Where the file of an installed daemon is looked for.
-pub const USUAL_FILE: &str = "/etc/clqd/clqd.toml";
+pub const DEFAULT_CONFIG_FILE: &str = "/etc/clqd/clqd.toml";
 
 /// Name of the systemd credential that holds the password of the archive.
 pub const PASSWORD_CREDENTIAL: &str = "mysql_password";
@@ -45,22 +45,22 @@ pub struct Config {
     pub log: String,
     /// Empty: no scan log.
     pub record: PathBuf,
-    pub scan: Scan,
-    pub names: Names,
-    pub rounds: Rounds,
-    pub clq2: Clq2,
-    pub elo: Elo,
-    pub screen: Screen,
-    pub boards: Boards,
-    pub clock: Clock,
-    pub store: Store,
-    pub archive: Archive,
-    pub scan_log: ScanLog,
+    pub scan: ScanConfig,
+    pub names: NamesConfig,
+    pub rounds: RoundsConfig,
+    pub clq2: Clq2Config,
+    pub elo: EloConfig,
+    pub screen: ScreenConfig,
+    pub boards: BoardsConfig,
+    pub clock: ClockConfig,
+    pub store: StoreConfig,
+    pub archive: ArchiveConfig,
+    pub scan_log: ScanLogConfig,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Scan {
+pub struct ScanConfig {
     pub timeout_ms: u64,
     pub retries: u32,
     /// Packets.
@@ -84,7 +84,7 @@ pub struct Scan {
     pub interval_class5_s: u64,
 }
 
-impl Scan {
+impl ScanConfig {
     /// Seconds between two scans of a server of class 1 to 5.
     pub fn intervals_s(&self) -> [u64; 5] {
         [
@@ -99,7 +99,7 @@ impl Scan {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Names {
+pub struct NamesConfig {
     pub ignore: Vec<String>,
     pub count_bots: bool,
     pub ping_zero_is_bot: bool,
@@ -108,20 +108,20 @@ pub struct Names {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rounds {
+pub struct RoundsConfig {
     pub round_drop_min: i64,
     pub round_drop_ratio: f64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Clq2 {
+pub struct Clq2Config {
     pub quarter: Quarter,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Elo {
+pub struct EloConfig {
     pub k: f64,
     /// 0: no cap.
     pub k_times_opponents_max: f64,
@@ -130,7 +130,7 @@ pub struct Elo {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Screen {
+pub struct ScreenConfig {
     pub enabled: bool,
     pub frozen_after_s: u64,
     pub new_games_per_day_max: u32,
@@ -144,7 +144,7 @@ pub struct Screen {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Boards {
+pub struct BoardsConfig {
     /// Types of windows besides the week: see [`Config::windows`].
     pub windows: Vec<String>,
     /// See [`Config::low_is_better`].
@@ -156,14 +156,14 @@ pub struct Boards {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Clock {
-    pub synchronised: Synchronised,
+pub struct ClockConfig {
+    pub synchronised: SyncCheck,
     pub steady_s: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Store {
+pub struct StoreConfig {
     pub cache_bytes: u64,
     pub commit_interval_ms: u64,
     pub compact_min_bytes: u64,
@@ -173,8 +173,8 @@ pub struct Store {
 
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Archive {
-    /// Empty: no archive. May hold a password: see [`Archive::url_shown`].
+pub struct ArchiveConfig {
+    /// Empty: no archive. May hold a password: see [`ArchiveConfig::url_shown`].
     pub url: String,
     pub password_file: PathBuf,
     pub interval_s: u64,
@@ -185,7 +185,7 @@ pub struct Archive {
     pub retry_s_max: u64,
 }
 
-impl Archive {
+impl ArchiveConfig {
     pub fn is_on(&self) -> bool {
         !self.url.is_empty()
     }
@@ -221,7 +221,7 @@ impl Archive {
     }
 }
 
-impl fmt::Debug for Archive {
+impl fmt::Debug for ArchiveConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Archive").field("url", &self.url_shown()).finish_non_exhaustive()
     }
@@ -229,7 +229,7 @@ impl fmt::Debug for Archive {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ScanLog {
+pub struct ScanLogConfig {
     pub rotate_bytes: u64,
     /// 0: all.
     pub keep_files: u32,
@@ -282,7 +282,7 @@ impl Config {
         Config::parse_with_lines(text).map(|(config, _)| config)
     }
 
-    fn parse_with_lines(text: &str) -> Result<(Config, Lines), Vec<Problem>> {
+    fn parse_with_lines(text: &str) -> Result<(Config, KeyLines), Vec<Problem>> {
         let (mut problems, lines) = validate::check(text);
         if !problems.is_empty() {
             return Err(problems);
@@ -324,10 +324,10 @@ impl Config {
 
     /// Brings in a file that was read anew: takes over what can change while
     /// the daemon runs, keeps the rest.
-    pub fn diff_reload(&self, new: &Config) -> Reloaded {
+    pub fn diff_reload(&self, new: &Config) -> ReloadPlan {
         let table = |config: &Config| toml::Table::try_from(config).expect("Config is plain data");
         let (mut kept_table, new_table) = (table(self), table(new));
-        let mut reloaded = Reloaded { config: self.clone(), changed: Vec::new(), needs_restart: Vec::new() };
+        let mut reloaded = ReloadPlan { config: self.clone(), changed: Vec::new(), needs_restart: Vec::new() };
         for key in KEYS {
             let section = |t: &toml::Table| -> Option<toml::Value> {
                 if key.section.is_empty() {
@@ -340,7 +340,7 @@ impl Config {
             if old == new {
                 continue;
             }
-            if key.change == Change::Restart {
+            if key.change == Applies::Restart {
                 reloaded.needs_restart.push(key.path());
                 continue;
             }
@@ -376,7 +376,7 @@ fn read_file<T>(file: &Path, parse: impl FnOnce(&str) -> Result<T, Vec<Problem>>
 
 /// What a reload came to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reloaded {
+pub struct ReloadPlan {
     /// What holds from now on.
     pub config: Config,
     /// Keys with a new value.

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::{Config, PASSWORD_CREDENTIAL, Store};
+use super::{Config, PASSWORD_CREDENTIAL, StoreConfig};
 use crate::archive::ArchiveSettings;
-use crate::board::order::{LowIsBetter, Tie};
-use crate::board::window::{BadSpec, Shape, WindowSpec, Windows, WindowsError};
+use crate::board::order::{LowIsBetter, TieBreak};
+use crate::board::window::{BadSpec, Shape, WindowSpec, WindowTypes, WindowsError};
 use crate::clock::ClockSettings;
 use crate::engine::EngineSettings;
 use crate::model::WindowType;
@@ -27,7 +27,7 @@ pub enum WindowSettingsError {
     Windows(#[from] WindowsError),
 }
 
-impl Store {
+impl StoreConfig {
     /// When the state directory is compacted.
     pub fn compaction(&self) -> CompactSettings {
         CompactSettings { min_bytes: self.compact_min_bytes, free_min_bytes: self.disk_free_min_bytes }
@@ -79,12 +79,12 @@ impl Config {
     }
 
     /// Weeks, and the types that `boards.windows` names. No error of a config that was parsed.
-    pub fn windows(&self) -> Result<Windows, WindowSettingsError> {
+    pub fn windows(&self) -> Result<WindowTypes, WindowSettingsError> {
         let mut specs = vec![WindowSpec { kind: WindowType::WEEK, shape: Shape::Week, keep: self.store.keep_weeks }];
         for text in &self.boards.windows {
             specs.push(text.parse()?);
         }
-        Ok(Windows::new(Calendar::new(&self.time_zone)?, specs)?)
+        Ok(WindowTypes::new(Calendar::new(&self.time_zone)?, specs)?)
     }
 
     /// The boards that the lowest score leads.
@@ -94,7 +94,7 @@ impl Config {
     }
 
     /// The boards on which another ranking parts equal scores.
-    pub fn ties(&self) -> Vec<Tie> {
+    pub fn ties(&self) -> Vec<TieBreak> {
         // The check of the file reads them the same way.
         self.boards.ties.iter().filter_map(|boards| boards.parse().ok()).collect()
     }
@@ -171,7 +171,8 @@ mod tests {
 
     #[test]
     fn boards_are_those_that_the_file_asks_for() {
-        let kinds = |windows: Windows| windows.specs().iter().map(|spec| (spec.kind.0, spec.keep)).collect::<Vec<_>>();
+        let kinds =
+            |windows: WindowTypes| windows.specs().iter().map(|spec| (spec.kind.0, spec.keep)).collect::<Vec<_>>();
         assert_eq!(kinds(Config::default().windows().unwrap()), [(3, 4)]);
         let text = "time_zone = \"Asia/Kolkata\"\n[store]\nkeep_weeks = 9\n[boards]\n\
             windows = [\"month keep=13\", \"hour keep=48\", \"all-time\", \"12 base=2026-01-05T00:00:00Z duration=3d\"]\n\

@@ -29,16 +29,16 @@ pub(super) fn conflicts(config: &Config) -> Vec<Finding> {
 
 /// What is there.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct PathReport {
     pub(super) problems: Vec<Finding>,
     /// What this user is not allowed to look at.
     pub(super) notes: Vec<Finding>,
 }
 
 /// Looks at the files that the paths lead to.
-pub(super) fn look(config: &Config) -> Found {
+pub(super) fn look(config: &Config) -> PathReport {
     // Links may lead to the same place.
-    let mut found = Found { problems: conflicts_of(config, real), notes: Vec::new() };
+    let mut found = PathReport { problems: conflicts_of(config, real), notes: Vec::new() };
     found.add("state_dir", state_dir(&config.state_dir));
     found.add("control_socket", control_socket(&config.control_socket));
     if !config.record.as_os_str().is_empty() {
@@ -51,20 +51,20 @@ pub(super) fn look(config: &Config) -> Found {
 }
 
 /// Why a file cannot be used.
-enum Unusable {
+enum PathError {
     Problem(String),
     /// This user may not look at it; the daemon may be another.
     NotAllowed(String),
 }
 
-impl Found {
-    fn add(&mut self, key: &'static str, looked: Result<(), Unusable>) {
+impl PathReport {
+    fn add(&mut self, key: &'static str, looked: Result<(), PathError>) {
         match looked {
             // A conflict says it better.
             _ if self.problems.iter().any(|(of, _)| *of == key) => {}
             Ok(()) => {}
-            Err(Unusable::Problem(problem)) => self.problems.push((key, problem)),
-            Err(Unusable::NotAllowed(note)) => self.notes.push((key, note)),
+            Err(PathError::Problem(problem)) => self.problems.push((key, problem)),
+            Err(PathError::NotAllowed(note)) => self.notes.push((key, note)),
         }
     }
 }
@@ -106,54 +106,54 @@ fn conflicts_of(config: &Config, place: impl Fn(&Path) -> PathBuf) -> Vec<Findin
     found
 }
 
-fn state_dir(path: &Path) -> Result<(), Unusable> {
+fn state_dir(path: &Path) -> Result<(), PathError> {
     match kind_of(path)? {
-        Some(kind) if !kind.is_dir() => Err(Unusable::Problem(format!("{} is not a directory", path.display()))),
+        Some(kind) if !kind.is_dir() => Err(PathError::Problem(format!("{} is not a directory", path.display()))),
         _ => Ok(()),
     }
 }
 
-fn control_socket(path: &Path) -> Result<(), Unusable> {
+fn control_socket(path: &Path) -> Result<(), PathError> {
     match kind_of(path)? {
         Some(kind) if kind.is_dir() => {
-            Err(Unusable::Problem(format!("{} is a directory; name a file in it", path.display())))
+            Err(PathError::Problem(format!("{} is a directory; name a file in it", path.display())))
         }
         Some(kind) if !kind.is_socket() => {
-            Err(Unusable::Problem(format!("{} exists and is not a socket; move it away", path.display())))
+            Err(PathError::Problem(format!("{} exists and is not a socket; move it away", path.display())))
         }
         _ => Ok(()),
     }
 }
 
-fn record(path: &Path) -> Result<(), Unusable> {
+fn record(path: &Path) -> Result<(), PathError> {
     match scan_log::check_record(path) {
         Ok(()) => {}
         Err(RecordError::Io { what, path, source }) => return Err(unusable(what, &path, source)),
         Err(RecordError::NotALog { path, source }) => {
             let path = path.display();
-            return Err(Unusable::Problem(format!(
+            return Err(PathError::Problem(format!(
                 "{path} exists and is not a scan log ({source}); name another file"
             )));
         }
-        Err(error) => return Err(Unusable::Problem(error.to_string())),
+        Err(error) => return Err(PathError::Problem(error.to_string())),
     }
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match kind_of(dir)? {
         Some(_) => Ok(()),
-        None => Err(Unusable::Problem(format!("the directory {} does not exist; make it", dir.display()))),
+        None => Err(PathError::Problem(format!("the directory {} does not exist; make it", dir.display()))),
     }
 }
 
-fn password_file(path: &Path) -> Result<(), Unusable> {
+fn password_file(path: &Path) -> Result<(), PathError> {
     match fs::File::open(path).and_then(|file| file.metadata()) {
-        Ok(found) if found.is_dir() => Err(Unusable::Problem(format!("{} is a directory", path.display()))),
+        Ok(found) if found.is_dir() => Err(PathError::Problem(format!("{} is a directory", path.display()))),
         Ok(_) => Ok(()),
         Err(error) => Err(unusable("read", path, error)),
     }
 }
 
 /// What a path leads to; `None`: nothing is there, and can be.
-fn kind_of(path: &Path) -> Result<Option<fs::FileType>, Unusable> {
+fn kind_of(path: &Path) -> Result<Option<fs::FileType>, PathError> {
     match fs::metadata(path) {
         Ok(found) => Ok(Some(found.file_type())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -161,11 +161,11 @@ fn kind_of(path: &Path) -> Result<Option<fs::FileType>, Unusable> {
     }
 }
 
-fn unusable(what: &str, path: &Path, error: io::Error) -> Unusable {
+fn unusable(what: &str, path: &Path, error: io::Error) -> PathError {
     let text = format!("cannot {what} {}: {error}", path.display());
     match error.kind() {
-        ErrorKind::PermissionDenied => Unusable::NotAllowed(text),
-        _ => Unusable::Problem(text),
+        ErrorKind::PermissionDenied => PathError::NotAllowed(text),
+        _ => PathError::Problem(text),
     }
 }
 

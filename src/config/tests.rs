@@ -29,13 +29,13 @@ fn the_shipped_file_is_the_defaults_and_tells_range_and_change_of_every_key() {
             continue;
         } else if let Some((name, _)) = line.split_once(" = ") {
             let key = KEYS.iter().find(|k| k.section == section && k.name == name).expect(name);
-            let change = if key.change == Change::Reload { "reload" } else { "restart" };
+            let change = if key.change == Applies::Reload { "reload" } else { "restart" };
             assert_eq!(comment.last(), Some(&format!("# {}; {change}", key.kind.range()).as_str()), "{}", key.path());
             found.push(key.path());
         }
         comment.clear();
     }
-    assert_eq!(found, KEYS.iter().map(keys::Key::path).collect::<Vec<_>>());
+    assert_eq!(found, KEYS.iter().map(keys::KeySpec::path).collect::<Vec<_>>());
 }
 
 #[test]

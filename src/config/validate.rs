@@ -8,7 +8,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::keys::{KEYS, Key, Kind, sections};
+use super::keys::{KEYS, KeySpec, ValueType, sections};
 use crate::nearest::nearest;
 
 /// Something that is wrong in a configuration file.
@@ -29,9 +29,9 @@ impl fmt::Display for Problem {
 
 /// Where the keys of a file stand, for checks of several keys together.
 #[derive(Debug, Default)]
-pub(super) struct Lines(BTreeMap<String, usize>);
+pub(super) struct KeyLines(BTreeMap<String, usize>);
 
-impl Lines {
+impl KeyLines {
     /// The line of a key; 1 for a key that the file leaves out.
     pub(super) fn of(&self, key: &str) -> usize {
         self.0.get(key).copied().unwrap_or(1)
@@ -51,13 +51,13 @@ const SYNTAX_ERRORS_MAX: usize = 20;
 const STATEMENT_LINES_MAX: usize = 100;
 
 /// All problems of the text, by line; empty: it can be read.
-pub(super) fn check(text: &str) -> (Vec<Problem>, Lines) {
+pub(super) fn check(text: &str) -> (Vec<Problem>, KeyLines) {
     let (mut problems, rest) = syntax_errors(text);
-    let mut lines = Lines::default();
+    let mut lines = KeyLines::default();
     // What the parser made of broken text is no evidence.
     if let Some(rest) = rest {
         let (table, _) = DeTable::parse_recoverable(&rest);
-        let mut checker = Checker { text, problems: Vec::new(), lines };
+        let mut checker = Validator { text, problems: Vec::new(), lines };
         checker.top(table.get_ref());
         problems.append(&mut checker.problems);
         lines = checker.lines;
@@ -141,13 +141,13 @@ pub(super) fn not_utf8(bytes: &[u8], valid: usize) -> Problem {
     Problem { line, key: String::new(), message }
 }
 
-struct Checker<'t> {
+struct Validator<'t> {
     text: &'t str,
     problems: Vec<Problem>,
-    lines: Lines,
+    lines: KeyLines,
 }
 
-impl Checker<'_> {
+impl Validator<'_> {
     fn line(&self, span: Range<usize>) -> usize {
         let at = span.start.min(self.text.len());
         1 + self.text.as_bytes()[..at].iter().filter(|&&b| b == b'\n').count()
@@ -221,7 +221,7 @@ impl Checker<'_> {
 
 /// The key that was meant: the same name in another section, else the nearest
 /// name of this section, else the nearest of any.
-fn right_key(section: &str, name: &str) -> Option<&'static Key> {
+fn right_key(section: &str, name: &str) -> Option<&'static KeySpec> {
     let same = || KEYS.iter().find(|k| k.name == name);
     let here = || {
         let near = nearest(name, KEYS.iter().filter(|k| k.section == section).map(|k| k.name))?;
@@ -234,10 +234,10 @@ fn right_key(section: &str, name: &str) -> Option<&'static Key> {
     same().or_else(here).or_else(anywhere)
 }
 
-fn value_problem(kind: &Kind, value: &DeValue<'_>) -> Result<(), String> {
+fn value_problem(kind: &ValueType, value: &DeValue<'_>) -> Result<(), String> {
     match (kind, value) {
-        (Kind::Bool, DeValue::Boolean(_)) => Ok(()),
-        (Kind::Whole { min, max, .. }, DeValue::Integer(n)) => {
+        (ValueType::Bool, DeValue::Boolean(_)) => Ok(()),
+        (ValueType::Whole { min, max, .. }, DeValue::Integer(n)) => {
             let n = i64::from_str_radix(n.as_str(), n.radix());
             if n.is_ok_and(|n| (*min..=*max).contains(&n)) {
                 Ok(())
@@ -245,7 +245,7 @@ fn value_problem(kind: &Kind, value: &DeValue<'_>) -> Result<(), String> {
                 Err(format!("{} is out of range; expected {}", shown(value), kind.expected()))
             }
         }
-        (Kind::Decimal { min, max }, DeValue::Integer(_) | DeValue::Float(_)) => {
+        (ValueType::Decimal { min, max }, DeValue::Integer(_) | DeValue::Float(_)) => {
             let n = match value {
                 DeValue::Integer(n) => i64::from_str_radix(n.as_str(), n.radix()).ok().map(|n| n as f64),
                 DeValue::Float(n) => n.as_str().parse::<f64>().ok(),
@@ -257,15 +257,15 @@ fn value_problem(kind: &Kind, value: &DeValue<'_>) -> Result<(), String> {
                 Err(format!("{} is out of range; expected {}", shown(value), kind.expected()))
             }
         }
-        (Kind::OneOf(names), DeValue::String(text)) => {
+        (ValueType::OneOf(names), DeValue::String(text)) => {
             if names.contains(&text.as_ref()) {
                 Ok(())
             } else {
                 Err(format!("{text:?} is none of its values; expected {}", kind.expected()))
             }
         }
-        (Kind::Text(check), DeValue::String(text)) => check(text),
-        (Kind::Texts(check), DeValue::Array(items)) => items.iter().try_for_each(|item| match item.get_ref() {
+        (ValueType::Text(check), DeValue::String(text)) => check(text),
+        (ValueType::Texts(check), DeValue::Array(items)) => items.iter().try_for_each(|item| match item.get_ref() {
             DeValue::String(text) => check(text),
             other => Err(format!("expected {}; found {} among them", kind.expected(), noun(other))),
         }),

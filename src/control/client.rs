@@ -10,16 +10,16 @@ use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use crate::api::protocol::{Answer, Body, End, Failure, Progress, Request, Row, request_line};
+use crate::api::protocol::{ApiError, Progress, Request, Response, ResponseBody, ResponseEnd, Row, request_line};
 
 /// How long a daemon may take to accept a connection, or to send anything while it
 /// works on a request, before it is taken for stopped. It says that it is at work
 /// every five seconds.
-pub const SILENCE_MAX: Duration = Duration::from_secs(30);
+pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Longest line of an answer, bytes. The daemon is trusted more than its
 /// clients; this only keeps a wrong socket from filling the memory.
-const ANSWER_BYTES_MAX: u64 = 256 * 1024 * 1024;
+const RESPONSE_LINE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// A connection to the daemon.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub struct Client {
 
 /// What comes before the end of an answer.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Reply {
+pub enum ResponseItem {
     Row(Row),
     Progress(Progress),
 }
@@ -60,16 +60,16 @@ pub enum ClientError {
     #[error("what answers on {} does not speak clqd's protocol: {what}", path.display())]
     NotClqd { path: PathBuf, what: String },
     #[error(transparent)]
-    Failure(#[from] Failure),
+    Failure(#[from] ApiError),
     /// The reader of the rows gave up.
     #[error("cannot write the answer")]
     Reader(#[source] std::io::Error),
 }
 
 impl Client {
-    /// Connects with the usual patience, [`SILENCE_MAX`].
+    /// Connects with the usual patience, [`RESPONSE_TIMEOUT`].
     pub fn connect(path: &Path) -> Result<Client, ClientError> {
-        Client::connect_within(path, SILENCE_MAX)
+        Client::connect_within(path, RESPONSE_TIMEOUT)
     }
 
     /// Connects. A daemon that sends nothing for `silence_max`, now or while it has a
@@ -98,10 +98,10 @@ impl Client {
         &mut self,
         request: &Request,
         each: &mut dyn FnMut(Row) -> std::io::Result<()>,
-    ) -> Result<End, ClientError> {
+    ) -> Result<ResponseEnd, ClientError> {
         self.ask_with_progress(request, &mut |reply| match reply {
-            Reply::Row(row) => each(row),
-            Reply::Progress(_) => Ok(()),
+            ResponseItem::Row(row) => each(row),
+            ResponseItem::Progress(_) => Ok(()),
         })
     }
 
@@ -109,8 +109,8 @@ impl Client {
     pub fn ask_with_progress(
         &mut self,
         request: &Request,
-        each: &mut dyn FnMut(Reply) -> std::io::Result<()>,
-    ) -> Result<End, ClientError> {
+        each: &mut dyn FnMut(ResponseItem) -> std::io::Result<()>,
+    ) -> Result<ResponseEnd, ClientError> {
         let id = self.next_id;
         self.next_id += 1;
         // A daemon that refuses the connection answers and closes before it has
@@ -133,17 +133,19 @@ impl Client {
                 return Err(ClientError::NotClqd { path: self.path.clone(), what });
             }
             match answer.body {
-                Body::Progress(progress) => each(Reply::Progress(progress)).map_err(ClientError::Reader)?,
-                Body::Row(row) => each(Reply::Row(row)).map_err(ClientError::Reader)?,
-                Body::End(end) => return Ok(end),
-                Body::Error(failure) => return Err(failure.into()),
+                ResponseBody::Progress(progress) => {
+                    each(ResponseItem::Progress(progress)).map_err(ClientError::Reader)?
+                }
+                ResponseBody::Row(row) => each(ResponseItem::Row(row)).map_err(ClientError::Reader)?,
+                ResponseBody::End(end) => return Ok(end),
+                ResponseBody::Error(failure) => return Err(failure.into()),
             }
         }
     }
 
-    fn answer(&mut self) -> Result<Answer, ClientError> {
+    fn answer(&mut self) -> Result<Response, ClientError> {
         let mut line = Vec::new();
-        let read = (&mut self.stream).take(ANSWER_BYTES_MAX).read_until(b'\n', &mut line);
+        let read = (&mut self.stream).take(RESPONSE_LINE_BYTES_MAX).read_until(b'\n', &mut line);
         read.map_err(|source| match source.kind() {
             ErrorKind::WouldBlock => self.silent(),
             _ => self.broke(source),

@@ -9,18 +9,18 @@ use tokio::sync::oneshot;
 
 /// The places of a listener.
 #[derive(Clone, Debug)]
-pub struct Places(Arc<Mutex<State>>);
+pub struct ConnectionSlots(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
     free: usize,
     /// Idle holders, the one that has been idle for longest first.
-    idle: BTreeMap<u64, Idle>,
+    idle: BTreeMap<u64, IdleConnection>,
     next: u64,
 }
 
 #[derive(Debug)]
-struct Idle {
+struct IdleConnection {
     holder: String,
     /// Dropped when the place is lost.
     _lost: oneshot::Sender<()>,
@@ -28,22 +28,22 @@ struct Idle {
 
 /// One place, from the beginning of a connection to its end. Given back when dropped.
 #[derive(Debug)]
-pub struct Place {
-    places: Places,
+pub struct ConnectionSlot {
+    places: ConnectionSlots,
     /// Who holds it, for the log.
     holder: String,
-    /// Number in `State::idle`, while idle.
+    /// Number in `ClockState::idle`, while idle.
     idle: Option<u64>,
 }
 
-impl Places {
-    pub fn new(places: usize) -> Places {
-        Places(Arc::new(Mutex::new(State { free: places, idle: BTreeMap::new(), next: 0 })))
+impl ConnectionSlots {
+    pub fn new(places: usize) -> ConnectionSlots {
+        ConnectionSlots(Arc::new(Mutex::new(State { free: places, idle: BTreeMap::new(), next: 0 })))
     }
 
     /// A place for a new connection, and who lost it where none was free. `None`: all
     /// holders are at work.
-    pub fn take(&self, holder: String) -> Option<(Place, Option<String>)> {
+    pub fn take(&self, holder: String) -> Option<(ConnectionSlot, Option<String>)> {
         let mut state = self.state();
         let lost = match state.free {
             0 => Some(state.idle.pop_first()?.1),
@@ -55,7 +55,7 @@ impl Places {
         drop(state);
         // This wakes the loser, and a waker may do anything: also drop its place.
         let loser = lost.map(|idle| idle.holder);
-        Some((Place { places: self.clone(), holder, idle: None }, loser))
+        Some((ConnectionSlot { places: self.clone(), holder, idle: None }, loser))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -63,14 +63,14 @@ impl Places {
     }
 }
 
-impl Place {
+impl ConnectionSlot {
     /// The holder is idle from now on. What is returned is done when the place is lost.
     pub fn rest(&mut self) -> oneshot::Receiver<()> {
         let (lost, is_lost) = oneshot::channel();
         let mut state = self.places.state();
         let number = state.next;
         state.next += 1;
-        state.idle.insert(number, Idle { holder: self.holder.clone(), _lost: lost });
+        state.idle.insert(number, IdleConnection { holder: self.holder.clone(), _lost: lost });
         drop(state);
         self.idle = Some(number);
         is_lost
@@ -88,7 +88,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         if self.work() {
             self.places.state().free += 1;
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn the_longest_idle_holder_loses_its_place_and_no_working_one_does() {
-        let places = Places::new(2);
+        let places = ConnectionSlots::new(2);
         let take = |name: &str| places.take(name.to_owned());
         let (mut a, loser) = take("a").expect("free");
         assert_eq!(loser, None);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     /// Whether the lock was free, each time when a holder was woken.
-    struct Woken(Places, Mutex<Vec<bool>>);
+    struct Woken(ConnectionSlots, Mutex<Vec<bool>>);
 
     impl Wake for Woken {
         fn wake(self: Arc<Self>) {
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn holders_are_woken_without_the_lock() {
-        let places = Places::new(1);
+        let places = ConnectionSlots::new(1);
         let woken = Arc::new(Woken(places.clone(), Mutex::default()));
         let waker = Waker::from(Arc::clone(&woken));
         let (mut a, _) = places.take("a".to_owned()).expect("free");

@@ -2,13 +2,15 @@
 //!
 //! A Unix socket, mode 0660; a line is one JSON object. [`protocol`] has the
 //! words, [`server`] the daemon's end, [`client`] the commands' end, [`json`] makes
-//! the lines. Nothing here knows the engine: the daemon gives a [`Handler`] that does.
+//! the lines. Nothing here knows the engine: the daemon gives a [`RequestHandler`] that does.
 
 pub mod client;
 mod connection_slots;
 pub mod server;
 
-pub use client::{Client, ClientError, Reply};
+pub use client::{Client, ClientError, ResponseItem};
 
-pub use crate::api::protocol::{End, ErrorCode, Failure, Progress, Request, Row};
-pub use crate::control::server::{ControlCounts, ControlError, Gone, Handler, Listener, Replies};
+pub use crate::api::protocol::{ApiError, ErrorCode, Progress, Request, ResponseEnd, Row};
+pub use crate::control::server::{
+    ControlCounters, ControlError, Disconnected, Listener, RequestHandler, ResponseWriter,
+};

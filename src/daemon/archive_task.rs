@@ -7,15 +7,15 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-use crate::archive::{ArchiveSettings, ArchiveStatus, Ask, JobSource, SourceGone};
+use crate::archive::{ArchiveSettings, JobSource, OutboxQuery, SourceClosed, WorkerStatus};
 use crate::clock::Clock;
 use crate::daemon::engine_thread::Order;
-use crate::model::archive::{ArchiveJob, OutboxEntry, OutboxKey, PartAsk, ResyncCursor, ResyncStep, WeekPart};
+use crate::model::archive::{ArchiveJob, OutboxEntry, OutboxKey, PartRequest, ResyncCursor, ResyncStep, WeekChunk};
 
 /// A running worker.
 pub(super) struct Worker {
     settings: ArchiveSettings,
-    status: watch::Receiver<ArchiveStatus>,
+    status: watch::Receiver<WorkerStatus>,
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
@@ -26,11 +26,11 @@ impl Worker {
         if !settings.is_on() {
             return None;
         }
-        let (status_tx, status) = watch::channel(ArchiveStatus::default());
+        let (status_tx, status) = watch::channel(WorkerStatus::default());
         let (stop, stopped) = oneshot::channel();
         let worker = crate::archive::run(
             settings.clone(),
-            Source::new(orders),
+            EngineJobSource::new(orders),
             move || clock.now_ms(),
             async move { _ = stopped.await },
             status_tx,
@@ -42,7 +42,7 @@ impl Worker {
         &self.settings
     }
 
-    pub(super) fn status(&self) -> ArchiveStatus {
+    pub(super) fn status(&self) -> WorkerStatus {
         self.status.borrow().clone()
     }
 
@@ -53,34 +53,34 @@ impl Worker {
     }
 }
 
-struct Source {
+struct EngineJobSource {
     orders: mpsc::Sender<Order>,
 }
 
-impl Source {
-    fn new(orders: mpsc::Sender<Order>) -> Source {
-        Source { orders }
+impl EngineJobSource {
+    fn new(orders: mpsc::Sender<Order>) -> EngineJobSource {
+        EngineJobSource { orders }
     }
 
-    async fn order<T>(&self, order: impl FnOnce(oneshot::Sender<T>) -> Order) -> Result<T, SourceGone> {
+    async fn order<T>(&self, order: impl FnOnce(oneshot::Sender<T>) -> Order) -> Result<T, SourceClosed> {
         let (reply, answer) = oneshot::channel();
-        self.orders.send(order(reply)).await.map_err(|_| SourceGone)?;
-        answer.await.map_err(|_| SourceGone)
+        self.orders.send(order(reply)).await.map_err(|_| SourceClosed)?;
+        answer.await.map_err(|_| SourceClosed)
     }
 }
 
-impl JobSource for Source {
-    async fn next(&self, ask: Ask) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceGone> {
+impl JobSource for EngineJobSource {
+    async fn next(&self, ask: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
         self.order(|reply| Order::Jobs { ask, reply }).await
     }
 
-    async fn archive_found(&self, found: Option<u64>) -> Result<u64, SourceGone> {
+    async fn archive_found(&self, found: Option<u64>) -> Result<u64, SourceClosed> {
         // Random: no other state may ever use the same.
         let fresh = RandomState::new().build_hasher().finish();
         self.order(|reply| Order::ArchiveFound { found, fresh, reply }).await
     }
 
-    async fn resync(&self, from: Option<ResyncCursor>) -> Result<ResyncStep, SourceGone> {
+    async fn resync(&self, from: Option<ResyncCursor>) -> Result<ResyncStep, SourceClosed> {
         self.order(|reply| Order::Resync { from, reply }).await
     }
 
@@ -89,15 +89,15 @@ impl JobSource for Source {
         from: ResyncCursor,
         next: ResyncCursor,
         postponed: Vec<OutboxKey>,
-    ) -> Result<bool, SourceGone> {
+    ) -> Result<bool, SourceClosed> {
         self.order(|reply| Order::Resynced { from, next, postponed, reply }).await
     }
 
-    async fn part(&self, ask: PartAsk) -> Result<WeekPart, SourceGone> {
+    async fn part(&self, ask: PartRequest) -> Result<WeekChunk, SourceClosed> {
         self.order(|reply| Order::Part { ask, reply }).await
     }
 
-    async fn done(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceGone> {
+    async fn done(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {
         self.order(|reply| Order::Archived { entries, reply }).await
     }
 }

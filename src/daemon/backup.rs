@@ -9,36 +9,36 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::Shared;
-use crate::api::protocol::{Backup, Progress};
-use crate::control::{ErrorCode, Failure, Replies, Row};
+use crate::api::protocol::{BackupRow, Progress};
+use crate::control::{ApiError, ErrorCode, ResponseWriter, Row};
 use crate::daemon::engine_thread::Order;
-use crate::store::{BackupSource, BackupTarget, LastChanges, StoreError};
+use crate::store::{BackupSource, BackupTarget, FinalChanges, StoreError};
 
 /// How often it is looked whether the client is still there.
-const CLIENT_SEEN: Duration = Duration::from_secs(2);
+const CLIENT_CHECK_EVERY: Duration = Duration::from_secs(2);
 
 /// Stops the copying where the client is gone.
-struct StopOnDrop(Arc<AtomicBool>);
+struct CancelOnDrop(Arc<AtomicBool>);
 
-impl Drop for StopOnDrop {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
 impl Shared {
-    pub(super) async fn backup(&self, dir: String, replies: &mut Replies) -> Result<(), Failure> {
+    pub(super) async fn backup(&self, dir: String, replies: &mut ResponseWriter) -> Result<(), ApiError> {
         let state_dir = self.config.lock().expect("nothing panics while it holds the config").state_dir.clone();
         if let Some(problem) = problem(Path::new(&dir), &state_dir) {
-            return Err(Failure::new(ErrorCode::BadRequest, problem));
+            return Err(ApiError::new(ErrorCode::BadRequest, problem));
         }
-        let stopping = || Failure::new(ErrorCode::Stopping, "the daemon is stopping");
+        let stopping = || ApiError::new(ErrorCode::Stopping, "the daemon is stopping");
         let is_over = Arc::new(AtomicBool::new(false));
-        let _stop = StopOnDrop(is_over.clone());
+        let _stop = CancelOnDrop(is_over.clone());
         let (reply, begun) = oneshot::channel();
         self.orders.send(Order::BeginBackup { reply }).await.map_err(|_| stopping())?;
         let Some(source) = begun.await.map_err(|_| stopping())? else {
-            return Err(Failure::new(ErrorCode::Busy, "another backup is under way"));
+            return Err(ApiError::new(ErrorCode::Busy, "another backup is under way"));
         };
         let path = dir.clone();
         let target = blocking(move || BackupTarget::create(Path::new(&path))).await?;
@@ -57,12 +57,12 @@ impl Shared {
         drop(source);
         let summary = unless_gone(blocking(move || target.finish(last)), replies).await?;
         tracing::info!(dir, bytes = summary.bytes, "backup made");
-        let backup = Backup { dir, now_ms: summary.now_ms, bytes: summary.bytes };
+        let backup = BackupRow { dir, now_ms: summary.now_ms, bytes: summary.bytes };
         Ok(replies.row(Row::Backup(backup)).await?)
     }
 
-    async fn end_backup(&self, rounds: u32) -> Result<Option<LastChanges>, Failure> {
-        let stopping = || Failure::new(ErrorCode::Stopping, "the daemon is stopping");
+    async fn end_backup(&self, rounds: u32) -> Result<Option<FinalChanges>, ApiError> {
+        let stopping = || ApiError::new(ErrorCode::Stopping, "the daemon is stopping");
         let (reply, ended) = oneshot::channel();
         self.orders.send(Order::EndBackup { rounds, reply }).await.map_err(|_| stopping())?;
         ended.await.map_err(|_| stopping())?.map_err(failed)
@@ -70,24 +70,27 @@ impl Shared {
 }
 
 /// Waits for it, unless the client goes away.
-async fn unless_gone<T>(work: impl Future<Output = Result<T, Failure>>, replies: &mut Replies) -> Result<T, Failure> {
+async fn unless_gone<T>(
+    work: impl Future<Output = Result<T, ApiError>>,
+    replies: &mut ResponseWriter,
+) -> Result<T, ApiError> {
     tokio::pin!(work);
     loop {
         tokio::select! {
             done = &mut work => return done,
-            () = tokio::time::sleep(CLIENT_SEEN) => replies.progress(Progress::default()).await?,
+            () = tokio::time::sleep(CLIENT_CHECK_EVERY) => replies.progress(Progress::default()).await?,
         }
     }
 }
 
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, Failure> {
+) -> Result<T, ApiError> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?.map_err(failed)
+    done.map_err(|error| ApiError::new(ErrorCode::Internal, error.to_string()))?.map_err(failed)
 }
 
-fn failed(error: StoreError) -> Failure {
+fn failed(error: StoreError) -> ApiError {
     let text = format!("{:#}", anyhow::Error::new(error));
     let hint = match text.contains("Read-only file system") || text.contains("ermission denied") {
         true => {
@@ -96,7 +99,7 @@ fn failed(error: StoreError) -> Failure {
         }
         false => "",
     };
-    Failure::new(ErrorCode::Refused, format!("{text}{hint}"))
+    ApiError::new(ErrorCode::Refused, format!("{text}{hint}"))
 }
 
 /// What is wrong with the name of a backup.
@@ -107,7 +110,7 @@ fn problem(dir: &Path, state_dir: &Path) -> Option<String> {
     dir.starts_with(state_dir).then(|| format!("{dir:?} is inside the state directory {state_dir:?}"))
 }
 
-/// For [`Order::BeginBackup`].
+/// For [`ScannerCommand::BeginBackup`].
 pub(super) type Begun = Option<BackupSource>;
 
 #[cfg(test)]

@@ -5,24 +5,24 @@ use std::collections::VecDeque;
 
 use tokio::sync::mpsc;
 
-use crate::engine::{Plan, WindowBoards};
+use crate::engine::{BuildPlan, WindowBoards};
 use crate::model::WindowKey;
 use crate::state::build_boards;
 use crate::store::{Reader, StoreError};
 
-pub(super) type Made = Result<WindowBoards, StoreError>;
+pub(super) type BuildResult = Result<WindowBoards, StoreError>;
 
 /// The windows whose boards are to be made, and the thread that makes them.
-pub(super) struct Maker {
+pub(super) struct BoardBuilder {
     reader: Reader,
     wanted: VecDeque<WindowKey>,
     at_work: bool,
-    made: (mpsc::Sender<Made>, mpsc::Receiver<Made>),
+    made: (mpsc::Sender<BuildResult>, mpsc::Receiver<BuildResult>),
 }
 
-impl Maker {
-    pub(super) fn new(reader: Reader) -> Maker {
-        Maker { reader, wanted: VecDeque::new(), at_work: false, made: mpsc::channel(1) }
+impl BoardBuilder {
+    pub(super) fn new(reader: Reader) -> BoardBuilder {
+        BoardBuilder { reader, wanted: VecDeque::new(), at_work: false, made: mpsc::channel(1) }
     }
 
     pub(super) fn want(&mut self, window: WindowKey) {
@@ -33,7 +33,7 @@ impl Maker {
 
     /// Begins with the next window, unless one is being made. What it says of the
     /// window is as of `plan`, which is taken right before.
-    pub(super) fn begin(&mut self, plan: impl FnOnce(WindowKey) -> Plan) -> std::io::Result<()> {
+    pub(super) fn begin(&mut self, plan: impl FnOnce(WindowKey) -> BuildPlan) -> std::io::Result<()> {
         if self.at_work {
             return Ok(());
         }
@@ -49,7 +49,7 @@ impl Maker {
     }
 
     /// The next boards that are made.
-    pub(super) async fn made(&mut self) -> Made {
+    pub(super) async fn made(&mut self) -> BuildResult {
         let made = self.made.1.recv().await.expect("one sender is held here");
         self.at_work = false;
         made

@@ -6,22 +6,22 @@ use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 
 use super::Shared;
-use crate::api::protocol::{ArchiveFault, ArchiveStatus, DaemonStatus, Which};
-use crate::control::{End, ErrorCode, Failure, Handler, Progress, Replies, Request, Row};
-use crate::daemon::engine_thread::{Order, Rescan};
+use crate::api::protocol::{ArchiveFault, ArchiveStatus, DaemonStatus, RescanSelector};
+use crate::control::{ApiError, ErrorCode, Progress, Request, RequestHandler, ResponseEnd, ResponseWriter, Row};
+use crate::daemon::engine_thread::{Order, StartedRescan};
 use crate::state::answer::measure;
 
-impl Handler for Shared {
-    async fn handle(&self, request: Request, replies: &mut Replies) -> Result<End, Failure> {
+impl RequestHandler for Shared {
+    async fn handle(&self, request: Request, replies: &mut ResponseWriter) -> Result<ResponseEnd, ApiError> {
         match request {
             Request::Reload {} => self.reload().await,
             Request::Rescan { servers } => self.rescan(servers, replies).await,
-            Request::Backup { dir } => self.backup(dir, replies).await.map(|()| End::default()),
+            Request::Backup { dir } => self.backup(dir, replies).await.map(|()| ResponseEnd::default()),
             request => {
                 for row in self.ask(request).await? {
                     replies.row(row).await?;
                 }
-                Ok(End::default())
+                Ok(ResponseEnd::default())
             }
         }
     }
@@ -30,8 +30,8 @@ impl Handler for Shared {
 impl Shared {
     /// Asks what is answered in full by the engine's thread; the daemon's part
     /// of a status is put in.
-    pub(super) async fn ask(&self, request: Request) -> Result<Vec<Row>, Failure> {
-        let stopping = || Failure::new(ErrorCode::Stopping, "the daemon is stopping");
+    pub(super) async fn ask(&self, request: Request) -> Result<Vec<Row>, ApiError> {
+        let stopping = || ApiError::new(ErrorCode::Stopping, "the daemon is stopping");
         let with_bytes = matches!(request, Request::Windows { bytes: true });
         let (reply, answer) = oneshot::channel();
         self.orders.send(Order::Ask { request, reply }).await.map_err(|_| stopping())?;
@@ -46,8 +46,8 @@ impl Shared {
         if with_bytes { self.measured(rows).await } else { Ok(rows) }
     }
 
-    async fn measured(&self, mut rows: Vec<Row>) -> Result<Vec<Row>, Failure> {
-        let stopping = || Failure::new(ErrorCode::Stopping, "the daemon is stopping");
+    async fn measured(&self, mut rows: Vec<Row>) -> Result<Vec<Row>, ApiError> {
+        let stopping = || ApiError::new(ErrorCode::Stopping, "the daemon is stopping");
         let (reply, reader) = oneshot::channel();
         self.orders.send(Order::Reader { reply }).await.map_err(|_| stopping())?;
         let reader = reader.await.map_err(|_| stopping())?;
@@ -55,11 +55,11 @@ impl Shared {
         measuring.await.map_err(|_| stopping())?
     }
 
-    async fn rescan(&self, which: Which, replies: &mut Replies) -> Result<End, Failure> {
-        let stopping = || Failure::new(ErrorCode::Stopping, "the daemon is stopping");
+    async fn rescan(&self, which: RescanSelector, replies: &mut ResponseWriter) -> Result<ResponseEnd, ApiError> {
+        let stopping = || ApiError::new(ErrorCode::Stopping, "the daemon is stopping");
         let (reply, answer) = oneshot::channel();
         self.orders.send(Order::Rescan { which, reply }).await.map_err(|_| stopping())?;
-        let Rescan { servers, mode, mut results } = answer.await.map_err(|_| stopping())??;
+        let StartedRescan { servers, mode, mut results } = answer.await.map_err(|_| stopping())??;
         let settings = self.config.lock().expect("nothing panics while it holds the config").scan_settings();
         let expected_ms = Some(settings.longest_ms(mode, servers));
         replies.progress(Progress { servers: Some(servers), expected_ms }).await?;
@@ -77,7 +77,7 @@ impl Shared {
                 "{dropped} results are not shown, since they were not read in time; those servers were scanned all the same"
             ));
         }
-        Ok(End { notes })
+        Ok(ResponseEnd { notes })
     }
 
     fn daemon_status(&self) -> DaemonStatus {
@@ -108,7 +108,7 @@ impl Shared {
         })
     }
 
-    fn archive_worker_status(&self) -> Option<crate::archive::ArchiveStatus> {
+    fn archive_worker_status(&self) -> Option<crate::archive::WorkerStatus> {
         self.archive.lock().expect("nothing panics while it holds the archive").as_ref().map(|worker| worker.status())
     }
 

@@ -12,18 +12,18 @@ use std::path::{Path, PathBuf};
 use nix::sys::statvfs::statvfs;
 
 use crate::api::protocol::StoreStatus;
-use crate::control::{ErrorCode, Failure};
-use crate::limits::{COMMIT_WAITING_RECORDS_MAX, SCAN_LOG_WAITING_BYTES_MAX};
+use crate::control::{ApiError, ErrorCode};
+use crate::limits::{PENDING_RECORDS_MAX, SCAN_LOG_PENDING_BYTES_MAX};
 
 /// Of the minimum, so much more must be free before commits go on (a sixteenth): at
 /// the very boundary they would stop and go on again and again.
-const MARGIN_SHARE: u64 = 16;
+const RESUME_MARGIN_DIVISOR: u64 = 16;
 
 /// What the last commit of a daemon that stops may take, bytes for each record.
 /// Measured: a commit of a million rows takes 190 MB, with its redo file.
 const BYTES_PER_RECORD: u64 = 400;
 
-pub(super) struct Disk {
+pub(super) struct DiskSpace {
     /// The state directory, and that of the scan log if there is one.
     places: Vec<PathBuf>,
     min_bytes: u64,
@@ -31,14 +31,14 @@ pub(super) struct Disk {
     discarded: u64,
 }
 
-impl Disk {
-    pub(super) fn new(state_dir: &Path, log: Option<&Path>, min_bytes: u64) -> Disk {
+impl DiskSpace {
+    pub(super) fn new(state_dir: &Path, log: Option<&Path>, min_bytes: u64) -> DiskSpace {
         let of_log = log.map(|log| match log.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
             _ => PathBuf::from("."),
         });
         let places = [state_dir.to_owned()].into_iter().chain(of_log).collect();
-        Disk { places, min_bytes, stopped_ms: None, discarded: 0 }
+        DiskSpace { places, min_bytes, stopped_ms: None, discarded: 0 }
     }
 
     pub(super) fn set_min(&mut self, min_bytes: u64) {
@@ -66,7 +66,7 @@ impl Disk {
                 );
                 self.stopped_ms = Some(now_ms);
             }
-            Some(since_ms) if min_bytes == 0 || free >= min_bytes + min_bytes / MARGIN_SHARE => {
+            Some(since_ms) if min_bytes == 0 || free >= min_bytes + min_bytes / RESUME_MARGIN_DIVISOR => {
                 let stopped_s = (now_ms - since_ms) / 1_000;
                 tracing::info!(
                     free,
@@ -85,21 +85,20 @@ impl Disk {
     /// nearly full: what is kept free is there for it.
     pub(super) fn has_room_for(&self, records: usize) -> bool {
         self.stopped_ms.is_none()
-            || self.free().1 > records as u64 * BYTES_PER_RECORD + SCAN_LOG_WAITING_BYTES_MAX as u64
+            || self.free().1 > records as u64 * BYTES_PER_RECORD + SCAN_LOG_PENDING_BYTES_MAX as u64
     }
 
     /// Whether the result of a scan is to be discarded, with so much waiting.
     pub(super) fn is_overflow(&mut self, records: usize, log_bytes: usize) -> bool {
-        let is_overflow =
-            self.is_full() && (records > COMMIT_WAITING_RECORDS_MAX || log_bytes > SCAN_LOG_WAITING_BYTES_MAX);
+        let is_overflow = self.is_full() && (records > PENDING_RECORDS_MAX || log_bytes > SCAN_LOG_PENDING_BYTES_MAX);
         self.discarded += u64::from(is_overflow);
         is_overflow
     }
 
     /// The answer to a request that would change something.
-    pub(super) fn refusal(&self) -> Failure {
+    pub(super) fn refusal(&self) -> ApiError {
         let (place, free) = self.free();
-        Failure::new(
+        ApiError::new(
             ErrorCode::Refused,
             format!(
                 "the disk is nearly full and nothing is written: {} has {free} bytes free, \

@@ -13,26 +13,26 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::backup::Begun;
 use crate::api::protocol::{
-    Change, ErrorCode, Failure, Request, Row, ScanResult, Which, {self},
+    ApiError, ErrorCode, Request, RescanSelector, Row, ScanResult, ServerChange, {self},
 };
 use crate::api::validate;
-use crate::archive::Ask;
+use crate::archive::OutboxQuery;
 use crate::board::window;
 use crate::clock::Clock;
 use crate::config::{
     Config, {self},
 };
-use crate::daemon::board_builder::Maker;
-use crate::daemon::disk_space::Disk;
-use crate::daemon::rescan_results::{Dropped, Rescans, Results};
+use crate::daemon::board_builder::BoardBuilder;
+use crate::daemon::disk_space::DiskSpace;
+use crate::daemon::rescan_results::{DropCounter, RescanWaiters, ScanResults};
 use crate::daemon::window_rebuild::{
-    Place, Rebuilder, {self},
+    RebuildPaths, Rebuilder, {self},
 };
 use crate::engine::{
-    Added, AdminError, CorrectError, EngineSettings, Event, Forgotten, Notice, Outcome, ReopenError, RescanWhich,
-    TimeReset, WindowBoards,
+    Added, AdminError, CorrectionError, EngineSettings, Event, ForgetResult, Notice, Outcome, ReopenError,
+    RescanTarget, TimeReset, WindowBoards,
 };
-use crate::model::archive::{ArchiveJob, OutboxEntry, OutboxKey, PartAsk, ResyncCursor, ResyncStep, WeekPart};
+use crate::model::archive::{ArchiveJob, OutboxEntry, OutboxKey, PartRequest, ResyncCursor, ResyncStep, WeekChunk};
 use crate::model::calendar::{label, parse_label};
 use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::server::Class;
@@ -40,28 +40,28 @@ use crate::model::view::{ClockStatus, Correction};
 use crate::model::{ServerUrl, WeekKey, WindowKey};
 use crate::scan::{ScanMode, ScanOutcome, ScanRequest};
 use crate::scan_log::Recorder;
-use crate::state::Hot;
+use crate::state::State;
 use crate::state::answer::{answer, boards_needed, failure};
-use crate::store::{LastChanges, Reader, StoreError};
+use crate::store::{FinalChanges, Reader, StoreError};
 
 /// Outcomes taken at one go before orders get their turn.
-const OUTCOMES_AT_ONCE: usize = 512;
+const OUTCOMES_PER_BATCH: usize = 512;
 
 /// Time between two steps of sweeping.
 const SWEEP_MS: i64 = 1_000;
 
 /// Players whose places are looked up after one commit, so that scans are not
 /// late; an answer looks up all. A few us each.
-const PLACES_PER_COMMIT: usize = 20_000;
+const BOARD_UPDATES_PER_COMMIT: usize = 20_000;
 
 /// Names or servers in one chunk of a resync, and rows of weeks after which it ends: 10 ms.
 const RESYNC_STEPS_MAX: usize = 2_000;
 const RESYNC_ROWS_MAX: usize = 5_000;
 
 /// How soon it is looked again whether who waits for boards can be answered.
-const ASKERS_MS: i64 = 50;
+const BOARD_POLL_MS: i64 = 50;
 
-type Answer = Result<Vec<Row>, Failure>;
+type Answer = Result<Vec<Row>, ApiError>;
 
 /// What others want of the engine.
 pub(super) enum Order {
@@ -72,16 +72,16 @@ pub(super) enum Order {
     /// Each result is sent as it comes, one for each server asked; the channel
     /// ends after the last.
     Rescan {
-        which: Which,
-        reply: oneshot::Sender<Result<Rescan, Failure>>,
+        which: RescanSelector,
+        reply: oneshot::Sender<Result<StartedRescan, ApiError>>,
     },
     Jobs {
-        ask: Ask,
+        ask: OutboxQuery,
         reply: oneshot::Sender<Vec<(OutboxEntry, ArchiveJob)>>,
     },
     Part {
-        ask: PartAsk,
-        reply: oneshot::Sender<WeekPart>,
+        ask: PartRequest,
+        reply: oneshot::Sender<WeekChunk>,
     },
     /// For who reads whole windows beside the engine's work.
     Reader {
@@ -94,7 +94,7 @@ pub(super) enum Order {
     /// It ends here, unless it has to catch up first (`None`).
     EndBackup {
         rounds: u32,
-        reply: oneshot::Sender<Result<Option<LastChanges>, StoreError>>,
+        reply: oneshot::Sender<Result<Option<FinalChanges>, StoreError>>,
     },
     /// Which state the archive is filled by; `fresh` is a number that none has.
     ArchiveFound {
@@ -118,7 +118,7 @@ pub(super) enum Order {
     },
     Reload {
         engine: Box<EngineSettings>,
-        store: config::Store,
+        store: config::StoreConfig,
         allow_private: bool,
         /// What the admin should know of windows.
         reply: oneshot::Sender<Vec<String>>,
@@ -130,19 +130,19 @@ pub(super) enum Order {
 }
 
 /// A rescan that has begun.
-pub(super) struct Rescan {
+pub(super) struct StartedRescan {
     pub servers: u64,
     /// Of those that take longest.
     pub mode: ScanMode,
     /// A row for each server.
-    pub results: Results,
+    pub results: ScanResults,
 }
 
 /// Shows that the engine is alive: the scheduler has looked at what is due.
 #[derive(Debug, Default)]
-pub(super) struct Beat(AtomicU64);
+pub(super) struct Heartbeat(AtomicU64);
 
-impl Beat {
+impl Heartbeat {
     fn beat(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -153,55 +153,55 @@ impl Beat {
 }
 
 pub(super) struct Work {
-    hot: Hot,
+    hot: State,
     recorder: Option<Recorder>,
     clock: Arc<Clock>,
     /// `None`: scanning has stopped.
     requests: Option<mpsc::Sender<ScanRequest>>,
     commit_interval_ms: i64,
-    disk: Disk,
+    disk: DiskSpace,
     /// A rebuild of windows is to begin as soon as commits are made again.
     rebuild_due: bool,
     allow_private: bool,
-    beat: Arc<Beat>,
+    beat: Arc<Heartbeat>,
     /// When the oldest change that is not committed was made.
     changed_ms: Option<i64>,
     ticked_ms: i64,
     swept_ms: i64,
     /// Of the outcome last taken: they are taken, and recorded, in order of time.
     taken_ms: i64,
-    rescans: Rescans,
+    rescans: RescanWaiters,
     /// Phases of weeks, and the week that the clock holds, as they were last logged.
     weeks: Vec<WeekState>,
     week_held: Option<WeekKey>,
     /// Leaps of the clock that the scan log knows of.
     leaps: u64,
-    boards: Maker,
+    boards: BoardBuilder,
     rebuilder: Rebuilder,
-    place: Place,
+    place: RebuildPaths,
     /// Who waits for the boards of a window.
     askers: Vec<(WindowKey, Request, oneshot::Sender<Answer>)>,
 }
 
 impl Work {
     pub(super) fn new(
-        mut hot: Hot,
+        mut hot: State,
         recorder: Option<Recorder>,
         clock: Arc<Clock>,
         requests: mpsc::Sender<ScanRequest>,
         config: &Config,
-        beat: Arc<Beat>,
-        dropped: Dropped,
+        beat: Arc<Heartbeat>,
+        dropped: DropCounter,
     ) -> Work {
         hot.store.compact_when(config.store.compaction());
         let log = recorder.is_some().then(|| config.record.clone());
-        let disk = Disk::new(&config.state_dir, log.as_deref(), config.store.disk_free_min_bytes);
-        let place = Place { state_dir: config.state_dir.clone(), log, cache_bytes: config.store.cache_bytes };
+        let disk = DiskSpace::new(&config.state_dir, log.as_deref(), config.store.disk_free_min_bytes);
+        let place = RebuildPaths { state_dir: config.state_dir.clone(), log, cache_bytes: config.store.cache_bytes };
         Work {
             rebuilder: Rebuilder::new(&place),
             place,
             taken_ms: hot.engine.now_ms(),
-            boards: Maker::new(hot.store.reader()),
+            boards: BoardBuilder::new(hot.store.reader()),
             askers: Vec::new(),
             weeks: hot.engine.weeks().to_vec(),
             week_held: None,
@@ -218,7 +218,7 @@ impl Work {
             changed_ms: None,
             ticked_ms: 0,
             swept_ms: 0,
-            rescans: Rescans::new(dropped),
+            rescans: RescanWaiters::new(dropped),
         }
     }
 
@@ -229,7 +229,7 @@ impl Work {
     ) -> anyhow::Result<()> {
         // Only this thread's waiting runs on it.
         let waiter = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-        let mut batch = Vec::with_capacity(OUTCOMES_AT_ONCE);
+        let mut batch = Vec::with_capacity(OUTCOMES_PER_BATCH);
         let mut scanning = true;
         for window in self.hot.engine.windows_running() {
             self.boards.want(window);
@@ -254,7 +254,7 @@ impl Work {
                         step = Some(next);
                         None
                     }
-                    n = outcomes.recv_many(&mut batch, OUTCOMES_AT_ONCE), if scanning => {
+                    n = outcomes.recv_many(&mut batch, OUTCOMES_PER_BATCH), if scanning => {
                         scanning = n > 0;
                         orders.try_recv().ok()
                     }
@@ -341,7 +341,7 @@ impl Work {
             Some(due) => due,
             None => i64::MAX,
         };
-        let askers = if self.askers.is_empty() { i64::MAX } else { now_ms + ASKERS_MS };
+        let askers = if self.askers.is_empty() { i64::MAX } else { now_ms + BOARD_POLL_MS };
         tick.min(commit).min(due).min(askers)
     }
 
@@ -476,7 +476,7 @@ impl Work {
             recorder.flush().context("cannot write the scan log")?;
         }
         self.hot.commit().context("cannot write the state")?;
-        self.hot.engine.refresh_boards(&self.hot.store, PLACES_PER_COMMIT).context("cannot read the state")?;
+        self.hot.engine.refresh_boards(&self.hot.store, BOARD_UPDATES_PER_COMMIT).context("cannot read the state")?;
         self.changed_ms = None;
         while let Some(notice) = self.hot.engine.poll_notice() {
             self.tell(&notice);
@@ -546,7 +546,7 @@ impl Work {
                 self.commit()?;
                 // Just made, or a large server has changed: what that changes is
                 // looked up commit by commit.
-                if self.hot.engine.boards_behind(window).is_none_or(|behind| behind > PLACES_PER_COMMIT) {
+                if self.hot.engine.boards_behind(window).is_none_or(|behind| behind > BOARD_UPDATES_PER_COMMIT) {
                     self.askers.push((window, request, reply));
                     return Ok(());
                 }
@@ -567,7 +567,7 @@ impl Work {
             return self.rescans.forget(notice.server);
         };
         let answered = notice.missed.is_none();
-        let row = protocol::Scan {
+        let row = protocol::ScanRow {
             url: server.url,
             t_ms: notice.t_ms,
             result: match (answered, notice.partial) {
@@ -593,22 +593,22 @@ impl Work {
                 // What landed before was not asked for.
                 self.commit()?;
                 let which = match which {
-                    Which::Url(url) => RescanWhich::Url(url),
-                    Which::Class(class) => RescanWhich::Class(class),
-                    Which::AllUnknown => RescanWhich::AllUnknown,
+                    RescanSelector::Url(url) => RescanTarget::Url(url),
+                    RescanSelector::Class(class) => RescanTarget::Class(class),
+                    RescanSelector::AllUnknown => RescanTarget::AllUnknown,
                 };
                 let asked = self.hot.engine.rescan(&which, self.clock.now_ms());
                 let results = asked.map(|servers| {
                     let class_of = |server| self.hot.engine.summary_of(server).map(|summary| summary.class);
                     let failed = match which {
-                        RescanWhich::Url(_) => {
+                        RescanTarget::Url(_) => {
                             servers.iter().any(|&server| class_of(server) == Some(Class::FAILED.number()))
                         }
-                        RescanWhich::Class(class) => class == Class::FAILED,
-                        RescanWhich::AllUnknown => true,
+                        RescanTarget::Class(class) => class == Class::FAILED,
+                        RescanTarget::AllUnknown => true,
                     };
                     let mode = if failed { ScanMode::Exception } else { ScanMode::Normal };
-                    Rescan { servers: servers.len() as u64, mode, results: self.rescans.begin(servers) }
+                    StartedRescan { servers: servers.len() as u64, mode, results: self.rescans.begin(servers) }
                 });
                 _ = reply.send(results.map_err(refused));
             }
@@ -621,10 +621,10 @@ impl Work {
             Order::Jobs { ask, reply } => _ = reply.send(self.jobs(ask)?),
             Order::Part { ask, reply } => {
                 let mut part = self.hot.engine.week_part(&self.hot.store, ask)?;
-                if matches!(part, WeekPart::Part { .. }) {
+                if matches!(part, WeekChunk::Part { .. }) {
                     self.commit()?;
                     if self.disk.is_full() {
-                        part = WeekPart::Gone;
+                        part = WeekChunk::Gone;
                     }
                 }
                 _ = reply.send(part);
@@ -644,7 +644,7 @@ impl Work {
                     _ = reply.send(ResyncStep::Later);
                     return Ok(());
                 }
-                let Hot { engine, store } = &self.hot;
+                let State { engine, store } = &self.hot;
                 _ = reply.send(engine.resync_chunk(store, from, RESYNC_STEPS_MAX, RESYNC_ROWS_MAX)?);
             }
             // It is committed with the next chunk, or in time. A crash before that
@@ -683,14 +683,14 @@ impl Work {
 
     /// The next jobs. Entries of things that are gone are trimmed on the way:
     /// no jobs means that there are no more.
-    fn jobs(&mut self, mut ask: Ask) -> anyhow::Result<Vec<(OutboxEntry, ArchiveJob)>> {
+    fn jobs(&mut self, mut ask: OutboxQuery) -> anyhow::Result<Vec<(OutboxEntry, ArchiveJob)>> {
         loop {
             self.commit()?;
             if self.disk.is_full() {
                 // What is not on disk is not archived.
                 return Ok(Vec::new());
             }
-            let Hot { engine, store } = &self.hot;
+            let State { engine, store } = &self.hot;
             let jobs = engine.archive_jobs(store, ask.after, ask.before, ask.entries_max, ask.rows_max)?;
             let gone: Vec<OutboxEntry> =
                 jobs.iter().filter(|(_, job)| job.is_none()).map(|(entry, _)| *entry).collect();
@@ -704,7 +704,7 @@ impl Work {
         }
     }
 
-    fn ask(&mut self, request: Request) -> anyhow::Result<Result<Vec<Row>, Failure>> {
+    fn ask(&mut self, request: Request) -> anyhow::Result<Result<Vec<Row>, ApiError>> {
         let now_ms = self.clock.now_ms();
         if !request.reads_only() && !self.disk.has_room(now_ms) {
             return Ok(Err(self.disk.refusal()));
@@ -715,9 +715,12 @@ impl Work {
             Request::Greylist { url, reason } => match self.hot.engine.greylist(url, reason.clone()) {
                 Ok(_) => {
                     tracing::info!(%url, reason, "greylist changed");
-                    let outcome =
-                        if reason.is_some() { protocol::Outcome::Greylisted } else { protocol::Outcome::Lifted };
-                    Ok(vec![Row::Change(Change { url: url.to_string(), outcome, reason: reason.clone() })])
+                    let outcome = if reason.is_some() {
+                        protocol::ChangeOutcome::Greylisted
+                    } else {
+                        protocol::ChangeOutcome::Lifted
+                    };
+                    Ok(vec![Row::Change(ServerChange { url: url.to_string(), outcome, reason: reason.clone() })])
                 }
                 Err(error) => Err(refused(error)),
             },
@@ -726,9 +729,10 @@ impl Work {
             }
             Request::ServersTrust { url, except, revoke } => match self.hot.engine.trust_server(url, except, revoke) {
                 Ok(changed) => {
-                    let outcome = if changed { protocol::Outcome::Trusted } else { protocol::Outcome::Known };
+                    let outcome =
+                        if changed { protocol::ChangeOutcome::Trusted } else { protocol::ChangeOutcome::Known };
                     tracing::info!(%url, ?except, ?revoke, changed, "screening of a server changed");
-                    Ok(vec![Row::Change(Change { url: url.to_string(), outcome, reason: None })])
+                    Ok(vec![Row::Change(ServerChange { url: url.to_string(), outcome, reason: None })])
                 }
                 Err(error) => Err(refused(error)),
             },
@@ -751,7 +755,7 @@ impl Work {
             Request::ClockReset { sure } => self.reset_clock(*sure)?,
             Request::WeekReopen { week } => self.reopen_week(week)?,
             Request::WindowsDelete { before_ms } => match validate::problem(&request) {
-                Some(problem) => Err(Failure::new(ErrorCode::BadRequest, problem)),
+                Some(problem) => Err(ApiError::new(ErrorCode::BadRequest, problem)),
                 None => Ok(self.delete_windows(*before_ms)),
             },
             reads => {
@@ -774,7 +778,7 @@ impl Work {
     /// Sets recorded time back to the system's clock. What was recorded before is in a
     /// file of its own, so that the next start does not take it for news.
     fn reset_clock(&mut self, sure: bool) -> anyhow::Result<Answer> {
-        let refuse = |message: String| Ok(Err(Failure::new(ErrorCode::Refused, message)));
+        let refuse = |message: String| Ok(Err(ApiError::new(ErrorCode::Refused, message)));
         let clock = self.clock.status();
         if clock.ahead_ms == 0 {
             return refuse("recorded time is not ahead of the system's clock: there is nothing to set back".to_owned());
@@ -814,7 +818,7 @@ impl Work {
     fn reopen_week(&mut self, text: &str) -> anyhow::Result<Answer> {
         let week = match parse_label(text) {
             Ok(week) => week,
-            Err(error) => return Ok(Err(Failure::new(ErrorCode::BadRequest, error.to_string()))),
+            Err(error) => return Ok(Err(ApiError::new(ErrorCode::BadRequest, error.to_string()))),
         };
         self.commit()?;
         Ok(match self.hot.engine.reopen_week(week) {
@@ -825,15 +829,15 @@ impl Work {
                 self.ticked_ms = 0;
                 Ok(vec![Row::Correction(Correction::WeekReopened { week: text.to_owned(), before: !reopened })])
             }
-            Err(error @ ReopenError::Gone { .. }) => Err(Failure::new(ErrorCode::NotFound, error.to_string())),
-            Err(error) => Err(Failure::new(ErrorCode::Refused, error.to_string())),
+            Err(error @ ReopenError::Gone { .. }) => Err(ApiError::new(ErrorCode::NotFound, error.to_string())),
+            Err(error) => Err(ApiError::new(ErrorCode::Refused, error.to_string())),
         })
     }
 
     /// What concerns one player. It is alone in its commit.
     fn correct(&mut self, request: &Request, now_ms: i64) -> anyhow::Result<Answer> {
         self.commit()?;
-        let Hot { engine, store } = &mut self.hot;
+        let State { engine, store } = &mut self.hot;
         let done = match request {
             Request::PlayerMerge { from, into, game } => engine.merge_players(store, game, from, into).map(|done| {
                 tracing::info!(from = done.from.0, into = done.into.0, "players merged");
@@ -843,7 +847,7 @@ impl Work {
                 engine.forget_player(store, game, player, now_ms).map(|done| {
                     // Not by name: the log outlives it.
                     tracing::info!(player = done.player.0, "player forgotten");
-                    let Forgotten { player, rows, hashes } = done;
+                    let ForgetResult { player, rows, hashes } = done;
                     Correction::Forgotten { player: player.0, rows: rows as u64, hashes }
                 })
             }
@@ -857,12 +861,12 @@ impl Work {
 
     fn tag(&mut self, url: &ServerUrl, add: &[String], remove: &[String]) -> Row {
         let (outcome, reason) = match self.hot.engine.tag_server(url, add, remove) {
-            Ok(true) => (protocol::Outcome::Tagged, None),
-            Ok(false) => (protocol::Outcome::Known, None),
-            Err(AdminError::UnknownServer(_)) => (protocol::Outcome::Unknown, None),
-            Err(error) => (protocol::Outcome::Refused, Some(error.to_string())),
+            Ok(true) => (protocol::ChangeOutcome::Tagged, None),
+            Ok(false) => (protocol::ChangeOutcome::Known, None),
+            Err(AdminError::UnknownServer(_)) => (protocol::ChangeOutcome::Unknown, None),
+            Err(error) => (protocol::ChangeOutcome::Refused, Some(error.to_string())),
         };
-        Row::Change(Change { url: url.to_string(), outcome, reason })
+        Row::Change(ServerChange { url: url.to_string(), outcome, reason })
     }
 
     fn want_boards_out_of_order(&mut self) {
@@ -870,8 +874,8 @@ impl Work {
     }
 
     fn add(&mut self, text: &str, tags: &[String], now_ms: i64) -> Row {
-        let change = |url: String, outcome, reason| Row::Change(Change { url, outcome, reason });
-        let refuse = |reason: String| change(text.to_owned(), protocol::Outcome::Refused, Some(reason));
+        let change = |url: String, outcome, reason| Row::Change(ServerChange { url, outcome, reason });
+        let refuse = |reason: String| change(text.to_owned(), protocol::ChangeOutcome::Refused, Some(reason));
         let url = match crate::proto::parse_url(text) {
             Ok(url) => url,
             Err(error) => return refuse(error.to_string()),
@@ -880,9 +884,9 @@ impl Work {
             return refuse("the address is not a public one (setting scan.allow_private)".to_owned());
         }
         match self.hot.engine.add_server(url.clone(), tags.to_vec(), now_ms) {
-            Ok((_, Added::New)) => change(url.to_string(), protocol::Outcome::Added, None),
-            Ok((_, Added::Back)) => change(url.to_string(), protocol::Outcome::Back, None),
-            Ok((_, Added::Known)) => change(url.to_string(), protocol::Outcome::Known, None),
+            Ok((_, Added::New)) => change(url.to_string(), protocol::ChangeOutcome::Added, None),
+            Ok((_, Added::Back)) => change(url.to_string(), protocol::ChangeOutcome::Back, None),
+            Ok((_, Added::Known)) => change(url.to_string(), protocol::ChangeOutcome::Known, None),
             Err(error) => refuse(error.to_string()),
         }
     }
@@ -900,35 +904,35 @@ impl Work {
     }
 
     fn remove(&mut self, text: &str) -> Row {
-        let change = |url: String, outcome, reason| Row::Change(Change { url, outcome, reason });
+        let change = |url: String, outcome, reason| Row::Change(ServerChange { url, outcome, reason });
         match ServerUrl::parse(text) {
-            Err(error) => change(text.to_owned(), protocol::Outcome::Refused, Some(error.to_string())),
+            Err(error) => change(text.to_owned(), protocol::ChangeOutcome::Refused, Some(error.to_string())),
             Ok(url) => match self.hot.engine.remove_server(&url) {
                 Ok(server) => {
                     // No scan of it is told any more.
                     self.rescans.forget(server);
                     tracing::info!(%url, "server removed");
-                    change(url.to_string(), protocol::Outcome::Removed, None)
+                    change(url.to_string(), protocol::ChangeOutcome::Removed, None)
                 }
-                Err(_) => change(url.to_string(), protocol::Outcome::Unknown, None),
+                Err(_) => change(url.to_string(), protocol::ChangeOutcome::Unknown, None),
             },
         }
     }
 }
 
-fn not_corrected(error: CorrectError<StoreError>) -> Failure {
+fn not_corrected(error: CorrectionError<StoreError>) -> ApiError {
     let code = match error {
-        CorrectError::View(error) => return failure(error),
-        CorrectError::Same(_) => ErrorCode::Refused,
+        CorrectionError::View(error) => return failure(error),
+        CorrectionError::Same(_) => ErrorCode::Refused,
         _ => ErrorCode::NotFound,
     };
-    Failure::new(code, error.to_string())
+    ApiError::new(code, error.to_string())
 }
 
-fn refused(error: AdminError) -> Failure {
+fn refused(error: AdminError) -> ApiError {
     let code = match error {
         AdminError::UnknownServer(_) | AdminError::UnknownTag { .. } => ErrorCode::NotFound,
         AdminError::TooManyServers(_) | AdminError::TooManyTags { .. } => ErrorCode::Refused,
     };
-    Failure::new(code, error.to_string())
+    ApiError::new(code, error.to_string())
 }

@@ -25,29 +25,29 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::{
-    Clock, System, TimeSource, {self},
+    Clock, SystemClocks, TimeSource, {self},
 };
 use crate::config::Config;
-use crate::control::{ControlCounts, End, ErrorCode, Failure, Listener, Request, Row};
+use crate::control::{ApiError, ControlCounters, ErrorCode, Listener, Request, ResponseEnd, Row};
 use crate::daemon::engine_thread::{Order, Work};
 use crate::logging::LogFilter;
 use crate::model::view::ClockTrust;
-use crate::scan::{Counts, Scanner};
+use crate::scan::{ScanCounters, Scanner};
 use crate::scan_log::{
     Recorder, {self},
 };
-use crate::state::{Hot, LogFeed};
+use crate::state::{ReplayFeed, State};
 
 /// Requests and archive orders that wait for the engine; each waits for its
 /// answer, so this is more than there can be askers.
-const ORDERS_MAX: usize = 256;
+const COMMAND_QUEUE_MAX: usize = 256;
 
 /// Outcomes that wait for the engine: five seconds' worth at 2,000 scans/s.
 /// When it is full the scanner waits, and scans begin later.
-const OUTCOMES_MAX: usize = 10_000;
+const OUTCOME_QUEUE_MAX: usize = 10_000;
 
 /// How long scans in flight may still land at a stop.
-const SCAN_GRACE: Duration = Duration::from_secs(5);
+const SCAN_DRAIN_MAX: Duration = Duration::from_secs(5);
 
 /// A running daemon.
 pub struct Daemon {
@@ -55,7 +55,7 @@ pub struct Daemon {
     scanner: Scanner,
     work: tokio::task::JoinHandle<anyhow::Result<()>>,
     control: Option<(oneshot::Sender<()>, tokio::task::JoinHandle<()>)>,
-    beat: Arc<engine_thread::Beat>,
+    beat: Arc<engine_thread::Heartbeat>,
 }
 
 /// What the tasks of a daemon share.
@@ -66,10 +66,10 @@ struct Shared {
     file: Option<PathBuf>,
     config: Mutex<Config>,
     log: Option<LogFilter>,
-    counts: Arc<Counts>,
-    control: Arc<ControlCounts>,
+    counts: Arc<ScanCounters>,
+    control: Arc<ControlCounters>,
     /// Results of rescans that their clients did not read in time.
-    rescans_dropped: rescan_results::Dropped,
+    rescans_dropped: rescan_results::DropCounter,
     /// `None`: no archive is configured.
     archive: Mutex<Option<archive_task::Worker>>,
     /// New scan settings on their way to the scanner.
@@ -121,7 +121,7 @@ pub fn run(config: Config, file: Option<PathBuf>, log: LogFilter) -> anyhow::Res
 impl Daemon {
     /// Starts everything. Inside a tokio runtime.
     pub async fn start(config: Config, file: Option<PathBuf>, log: Option<LogFilter>) -> anyhow::Result<Daemon> {
-        Daemon::start_by(Box::new(System::default()), config, file, log).await
+        Daemon::start_by(Box::new(SystemClocks::default()), config, file, log).await
     }
 
     /// The same with another source of time.
@@ -135,9 +135,10 @@ impl Daemon {
             std::fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
         }
         let (state_config, state_dir) = (config.clone(), config.state_dir.clone());
-        let mut hot = tokio::task::spawn_blocking(move || Hot::of_config(&state_config, &state_config.state_dir, true))
-            .await?
-            .with_context(|| format!("cannot open the state directory {}", state_dir.display()))?;
+        let mut hot =
+            tokio::task::spawn_blocking(move || State::of_config(&state_config, &state_config.state_dir, true))
+                .await?
+                .with_context(|| format!("cannot open the state directory {}", state_dir.display()))?;
         let mut recorder = config
             .recorder_settings()
             .map(|settings| {
@@ -157,13 +158,13 @@ impl Daemon {
         let since_stop_ms = clock.now_ms().saturating_sub(hot.engine.now_ms());
         if let Some(recorder) = &mut recorder
             && clock.status().trust == ClockTrust::Waiting
-            && since_stop_ms > clock::LEAP_MS
+            && since_stop_ms > clock::LARGE_JUMP_MS
         {
             recorder.begin_file().context("cannot begin a new file of the scan log")?;
         }
 
         let (requests, requests_rx) = mpsc::channel(config.scan.in_flight_max);
-        let (outcomes_tx, outcomes) = mpsc::channel(OUTCOMES_MAX);
+        let (outcomes_tx, outcomes) = mpsc::channel(OUTCOME_QUEUE_MAX);
         let now = {
             let clock = clock.clone();
             Arc::new(move || clock.now_ms())
@@ -171,9 +172,9 @@ impl Daemon {
         let scanner = Scanner::start(config.scan_settings(), requests_rx, outcomes_tx, now)
             .context("cannot start the scanner: section [scan]")?;
 
-        let (orders, orders_rx) = mpsc::channel(ORDERS_MAX);
-        let beat = Arc::new(engine_thread::Beat::default());
-        let rescans_dropped = rescan_results::Dropped::default();
+        let (orders, orders_rx) = mpsc::channel(COMMAND_QUEUE_MAX);
+        let beat = Arc::new(engine_thread::Heartbeat::default());
+        let rescans_dropped = rescan_results::DropCounter::default();
         let work = Work::new(hot, recorder, clock.clone(), requests, &config, beat.clone(), rescans_dropped.clone());
         let work = tokio::task::spawn_blocking(move || work.run(orders_rx, outcomes));
 
@@ -216,7 +217,7 @@ impl Daemon {
     }
 
     /// Asks a request that is answered in full, as over the control socket.
-    pub async fn ask(&self, request: Request) -> Result<Vec<Row>, Failure> {
+    pub async fn ask(&self, request: Request) -> Result<Vec<Row>, ApiError> {
         self.shared.ask(request).await
     }
 
@@ -227,7 +228,7 @@ impl Daemon {
             _ = serving.await;
         }
         _ = self.shared.orders.send(Order::StopScanning).await;
-        self.scanner.shutdown(SCAN_GRACE).await;
+        self.scanner.shutdown(SCAN_DRAIN_MAX).await;
         // The worker drains through the engine, which commits first.
         self.shared.stop_archive().await;
         _ = self.shared.orders.send(Order::Finish).await;
@@ -243,9 +244,9 @@ impl Daemon {
 ///
 /// Only the running file: a file is closed when all that it holds is committed. Older
 /// ones may hold later moments than the state has, if an admin has set recorded time back.
-fn catch_up(hot: &mut Hot, log: &Path) -> anyhow::Result<()> {
+fn catch_up(hot: &mut State, log: &Path) -> anyhow::Result<()> {
     let mut tail = scan_log::tail(log, |url, t_ms| hot.engine.is_news(url, t_ms))?;
-    let mut feed = LogFeed::beside();
+    let mut feed = ReplayFeed::beside();
     while let Some((url, outcome)) = tail.next_news(|url, t_ms| hot.engine.is_news(url, t_ms))? {
         feed.take(hot, url, outcome)?;
     }
@@ -282,11 +283,14 @@ impl Shared {
     }
 
     /// Reads the configuration file again; on an error everything stays.
-    async fn reload(&self) -> Result<End, Failure> {
+    async fn reload(&self) -> Result<ResponseEnd, ApiError> {
         let Some(file) = &self.file else {
-            return Err(Failure::new(ErrorCode::Refused, "there is no configuration file: the built-in defaults hold"));
+            return Err(ApiError::new(
+                ErrorCode::Refused,
+                "there is no configuration file: the built-in defaults hold",
+            ));
         };
-        let refused = |error: String| Failure::new(ErrorCode::Refused, error);
+        let refused = |error: String| ApiError::new(ErrorCode::Refused, error);
         let new = Config::load(file).map_err(|error| refused(error.to_string()))?;
         let reloaded = self.config.lock().expect("nothing panics while it holds the config").diff_reload(&new);
         let config = reloaded.config;
@@ -315,6 +319,6 @@ impl Shared {
         if notes.is_empty() {
             notes.push("nothing has changed".to_owned());
         }
-        Ok(End { notes })
+        Ok(ResponseEnd { notes })
     }
 }

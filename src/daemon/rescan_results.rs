@@ -21,9 +21,9 @@ const RESULTS_MAX: usize = 1_000;
 
 /// Results that were dropped; of one rescan, or of all since the start.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Dropped(Arc<AtomicU64>);
+pub(super) struct DropCounter(Arc<AtomicU64>);
 
-impl Dropped {
+impl DropCounter {
     fn add_one(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -35,43 +35,43 @@ impl Dropped {
 
 /// The client's end of a rescan.
 #[derive(Debug)]
-pub(super) struct Results {
+pub(super) struct ScanResults {
     /// Ends after the last result.
     pub(super) rows: mpsc::Receiver<Row>,
-    pub(super) dropped: Dropped,
+    pub(super) dropped: DropCounter,
 }
 
 #[derive(Clone, Debug)]
 struct Waiter {
     rows: mpsc::Sender<Row>,
-    dropped: Dropped,
+    dropped: DropCounter,
 }
 
 /// The rescans whose results are waited for.
 #[derive(Debug, Default)]
-pub(super) struct Rescans {
+pub(super) struct RescanWaiters {
     waiting: HashMap<ServerKey, Vec<Waiter>>,
     /// Of all rescans.
-    dropped: Dropped,
+    dropped: DropCounter,
 }
 
-impl Rescans {
+impl RescanWaiters {
     /// `dropped` counts what is dropped of all rescans.
-    pub(super) fn new(dropped: Dropped) -> Rescans {
-        Rescans { waiting: HashMap::new(), dropped }
+    pub(super) fn new(dropped: DropCounter) -> RescanWaiters {
+        RescanWaiters { waiting: HashMap::new(), dropped }
     }
 
     /// Waits for the result of each server, once.
-    pub(super) fn begin(&mut self, servers: impl IntoIterator<Item = ServerKey>) -> Results {
+    pub(super) fn begin(&mut self, servers: impl IntoIterator<Item = ServerKey>) -> ScanResults {
         let (rows, results) = mpsc::channel(RESULTS_MAX);
-        let waiter = Waiter { rows, dropped: Dropped::default() };
+        let waiter = Waiter { rows, dropped: DropCounter::default() };
         for server in servers {
             let waiters = self.waiting.entry(server).or_default();
             // Clients that have gone away must not add up until the server answers.
             waiters.retain(|waiter| !waiter.rows.is_closed());
             waiters.push(waiter.clone());
         }
-        Results { rows: results, dropped: waiter.dropped }
+        ScanResults { rows: results, dropped: waiter.dropped }
     }
 
     pub(super) fn is_waiting(&self, server: ServerKey) -> bool {
@@ -102,7 +102,7 @@ mod tests {
     };
 
     fn row(n: u32) -> Row {
-        Row::Scan(Box::new(protocol::Scan {
+        Row::Scan(Box::new(protocol::ScanRow {
             url: format!("quake3://10.0.0.1:{n}"),
             t_ms: 0,
             result: ScanResult::Miss,
@@ -118,8 +118,8 @@ mod tests {
 
     #[test]
     fn slow_reader_loses_results_beyond_the_queue_and_learns_how_many() {
-        let all = Dropped::default();
-        let mut rescans = Rescans::new(all.clone());
+        let all = DropCounter::default();
+        let mut rescans = RescanWaiters::new(all.clone());
         let servers = || (0..RESULTS_MAX as u32 + 500).map(ServerKey);
         let mut slow = rescans.begin(servers());
         let mut quick = rescans.begin(servers());
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn clients_that_have_gone_away_do_not_add_up() {
-        let mut rescans = Rescans::default();
+        let mut rescans = RescanWaiters::default();
         for _ in 0..1_000 {
             drop(rescans.begin([ServerKey(1)]));
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sd_notify::NotifyState;
 
-use crate::daemon::engine_thread::Beat;
+use crate::daemon::engine_thread::Heartbeat;
 
 pub(super) fn ready() {
     tell(&[NotifyState::Ready]);
@@ -33,7 +33,7 @@ fn tell(state: &[NotifyState]) {
 pub(super) struct Watchdog(Option<tokio::task::JoinHandle<()>>);
 
 impl Watchdog {
-    pub(super) fn start(beat: Arc<Beat>) -> Watchdog {
+    pub(super) fn start(beat: Arc<Heartbeat>) -> Watchdog {
         Watchdog(sd_notify::watchdog_enabled().map(|limit| tokio::spawn(feed(beat, limit))))
     }
 }
@@ -46,7 +46,7 @@ impl Drop for Watchdog {
     }
 }
 
-async fn feed(beat: Arc<Beat>, limit: Duration) {
+async fn feed(beat: Arc<Heartbeat>, limit: Duration) {
     let mut before = None;
     loop {
         let count = beat.count();

@@ -2,7 +2,7 @@
 //!
 //! It composes floor 1 and owns the live state of every server. It has no
 //! clock and no IO: time comes with each event, and what is not in memory is
-//! read through [`Source`]. Whoever drives it takes a [`Commit`] and applies it
+//! read through [`StateReader`]. Whoever drives it takes a [`Commit`] and applies it
 //! to the store before the next event; everything since the last one is in it,
 //! so a crash in between loses only what nobody was told of.
 
@@ -28,33 +28,33 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub use settings::EngineSettings;
 pub use view::ViewError;
 
-pub use crate::engine::boards::build::{Plan, WindowSource, Workers};
+pub use crate::engine::boards::build::{BuildPlan, WindowReader, Workers};
 use crate::engine::boards::cache;
 pub use crate::engine::boards::cache::{Group, WindowBoards};
 pub use crate::engine::boards::query::BoardAnswer;
-pub use crate::engine::corrections::forget::Forgotten;
+pub use crate::engine::corrections::forget::ForgetResult;
 pub use crate::engine::corrections::reset_time::TimeReset;
-pub use crate::engine::corrections::{CorrectError, Gone, Merged};
-pub use crate::engine::servers::{Added, AdminError, RescanWhich};
+pub use crate::engine::corrections::{CorrectionError, MergeResult, RemovedPlayer};
+pub use crate::engine::servers::{Added, AdminError, RescanTarget};
 use crate::engine::week_close::reopen;
 pub use crate::engine::week_close::reopen::ReopenError;
-pub use crate::engine::windows::import::{Made, TakeOver};
+pub use crate::engine::windows::import::{RebuiltState, WindowImport};
 use crate::model::calendar::Calendar;
 use crate::model::commit::{Corrections, MapRowKey, Meta, RowKey, WeekPhase, WeekState};
 use crate::model::name::Name;
 use crate::model::packed_row::PackedRow;
-use crate::model::row::{BestPositions, MapRow, PlayerWindow, WeekRow};
+use crate::model::row::{BestPositions, MapRow, PlayerRow, PlayerWindow};
 use crate::model::server::{Class, PlayerRecord, SeriesRecord, ServerRecord};
 use crate::model::view::EngineCounts;
 use crate::model::{
     Commit, Completeness, GameKey, MapKey, NameHash, OutboxEntry, OutboxKey, PlayerKey, ServerKey, ServerUrl, Snapshot,
     TagKey, WeekKey, WindowKey, WindowType,
 };
-use crate::rank::player_list::{ByName, NameFamily};
+use crate::rank::player_list::{NameFamily, NameIndex};
 use crate::schedule::Schedule;
 
 /// What the engine reads of committed state. Reads see every applied commit.
-pub trait Source {
+pub trait StateReader {
     type Error: std::error::Error + Send + Sync + 'static;
 
     /// Key and display name of a player.
@@ -72,14 +72,14 @@ pub trait Source {
     fn aliases(&self, player: PlayerKey) -> Result<Vec<String>, Self::Error>;
     /// What became of a player who is no more; `None`: there never was one, or he
     /// is still there.
-    fn gone(&self, player: PlayerKey) -> Result<Option<Gone>, Self::Error>;
+    fn gone(&self, player: PlayerKey) -> Result<Option<RemovedPlayer>, Self::Error>;
     /// The next players after a key (from the first, without one) who are no more, at
     /// most `most`.
     fn gone_after(&self, after: Option<PlayerKey>, most: usize) -> Result<Vec<PlayerKey>, Self::Error>;
 
-    fn row(&self, key: RowKey) -> Result<Option<WeekRow>, Self::Error>;
+    fn row(&self, key: RowKey) -> Result<Option<PlayerRow>, Self::Error>;
     /// Rows of a server, in order of player key.
-    fn rows(&self, window: WindowKey, server: ServerKey) -> Result<Vec<(PlayerKey, WeekRow)>, Self::Error>;
+    fn rows(&self, window: WindowKey, server: ServerKey) -> Result<Vec<(PlayerKey, PlayerRow)>, Self::Error>;
     /// The next rows of a server after a player (from the first, without one), at
     /// most `most`.
     fn rows_after(
@@ -88,7 +88,7 @@ pub trait Source {
         server: ServerKey,
         after: Option<PlayerKey>,
         most: usize,
-    ) -> Result<Vec<(PlayerKey, WeekRow)>, Self::Error>;
+    ) -> Result<Vec<(PlayerKey, PlayerRow)>, Self::Error>;
     fn player_window(&self, window: WindowKey, player: PlayerKey) -> Result<Option<PlayerWindow>, Self::Error>;
     /// Whether nothing is left of a window that was let go.
     fn is_swept(&self, window: WindowKey) -> bool;
@@ -111,7 +111,7 @@ pub trait Source {
 
 /// Everything that is held in memory, as the store had it at start.
 #[derive(Debug, Default)]
-pub struct Loaded {
+pub struct LoadedState {
     pub meta: Meta,
     pub games: Vec<(GameKey, String)>,
     pub maps: Vec<(MapKey, String)>,
@@ -215,59 +215,59 @@ pub struct Notice {
 /// How much of what is stored is remembered across commits, so that it need not be
 /// read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Memory {
+pub struct CacheLimits {
     /// Names, some 70 bytes each.
     pub names_max: usize,
     /// What players did in windows, some 160 bytes each.
     pub player_windows_max: usize,
 }
 
-impl Default for Memory {
-    fn default() -> Memory {
+impl Default for CacheLimits {
+    fn default() -> CacheLimits {
         // Few names: servers choose them, and could make all fall on one place of a table.
-        Memory { names_max: 10_000, player_windows_max: 2_000_000 }
+        CacheLimits { names_max: 10_000, player_windows_max: 2_000_000 }
     }
 }
 
 /// One server in memory.
 #[derive(Debug)]
-struct Slot {
+struct ServerState {
     record: ServerRecord,
     series: Option<Box<SeriesRecord>>,
     asked: bool,
     /// How the names of the last list were read, since the start.
-    read: Option<(NameFamily, ByName)>,
+    read: Option<(NameFamily, NameIndex)>,
 }
 
 /// The engine. See the module's page.
 #[derive(Debug)]
 pub struct Engine {
     /// Index is the server key; 0 is never used.
-    servers: Vec<Option<Slot>>,
+    servers: Vec<Option<ServerState>>,
     by_url: FxHashMap<ServerUrl, ServerKey>,
     schedule: Schedule,
     notices: VecDeque<Notice>,
     counts: EngineCounts,
     lags: lag_histogram::LagHistogram,
-    online: online::Online,
-    closing: Option<week_close::Closing>,
+    online: online::OnlineExpiry,
+    closing: Option<week_close::WeekClose>,
     /// Weeks that end later are not closed, Unix ms: whoever knows the clock sets it.
     close_until_ms: i64,
     reopening: Option<reopen::Reopening>,
     /// A week of a server that is being archived in parts.
-    long_week: Option<outbox::LongWeek>,
+    long_week: Option<outbox::LargeWeek>,
     long_weeks_begun: u64,
     /// Servers that had a tag which was dropped, and are not written since.
     untagged: BTreeSet<ServerKey>,
     /// Tags that came later are not those of the windows that are being rebuilt.
     rebuild_tags_end: TagKey,
-    books: Books,
+    books: GlobalState,
 }
 
 /// All of the engine but the servers: rules, key tables, and what waits for
 /// the next commit.
 #[derive(Debug)]
-struct Books {
+struct GlobalState {
     settings: EngineSettings,
     calendar: Calendar,
     meta: Meta,
@@ -275,11 +275,11 @@ struct Books {
     maps: KeyTable,
     tags: KeyTable,
     /// The windows that snapshots are credited to now.
-    windows: windows::Now,
-    names: names::Names,
-    player_windows: player_windows::PlayerWindows,
-    memory: Memory,
-    shelf: cache::Shelf,
+    windows: windows::CurrentWindows,
+    names: names::NameCache,
+    player_windows: player_windows::PlayerWindowCache,
+    memory: CacheLimits,
+    shelf: cache::BoardCache,
     /// Types of windows that are not as the state had them.
     renewed: Vec<WindowType>,
     /// Windows that are being taken over: some of their rows are here already.
@@ -303,7 +303,7 @@ struct Pending {
     games: Vec<(GameKey, String)>,
     maps: Vec<(MapKey, String)>,
     tags: Vec<(TagKey, String)>,
-    players: names::WaitingPlayers,
+    players: names::PendingPlayers,
     servers: FxHashSet<ServerKey>,
     series: FxHashSet<ServerKey>,
     rows: FxHashMap<(WindowKey, ServerKey), BTreeMap<PlayerKey, PackedRow>>,
@@ -390,7 +390,7 @@ impl KeyTable {
 
 impl Engine {
     /// Error: the state was counted in another time zone.
-    pub fn new(settings: EngineSettings, loaded: Loaded) -> Result<Engine, ZoneChanged> {
+    pub fn new(settings: EngineSettings, loaded: LoadedState) -> Result<Engine, ZoneChanged> {
         let calendar = *settings.windows.calendar();
         let mut meta = loaded.meta;
         if meta.zone.is_empty() {
@@ -407,27 +407,27 @@ impl Engine {
             notices: VecDeque::new(),
             counts: EngineCounts::default(),
             lags: lag_histogram::LagHistogram::default(),
-            online: online::Online::default(),
-            closing: loaded.closed.map(|(week, closed)| week_close::Closing::new(week, closed)),
+            online: online::OnlineExpiry::default(),
+            closing: loaded.closed.map(|(week, closed)| week_close::WeekClose::new(week, closed)),
             close_until_ms: i64::MAX,
             reopening: None,
             long_week: None,
             long_weeks_begun: 0,
             untagged: BTreeSet::new(),
             rebuild_tags_end: TagKey(0),
-            books: Books {
+            books: GlobalState {
                 calendar,
                 games: KeyTable::load(loaded.games.into_iter().map(|(k, n)| (k.0, n))),
                 maps: KeyTable::load(loaded.maps.into_iter().map(|(k, n)| (k.0, n))),
                 tags: KeyTable::load(loaded.tags.into_iter().map(|(k, n)| (k.0, n))).with_keys(next_tag),
-                windows: windows::Now::default(),
+                windows: windows::CurrentWindows::default(),
                 names: match meta.next_player {
-                    1 => names::Names::of_empty_store(),
-                    _ => names::Names::default(),
+                    1 => names::NameCache::of_empty_store(),
+                    _ => names::NameCache::default(),
                 },
-                player_windows: player_windows::PlayerWindows::default(),
-                memory: Memory::default(),
-                shelf: cache::Shelf::default(),
+                player_windows: player_windows::PlayerWindowCache::default(),
+                memory: CacheLimits::default(),
+                shelf: cache::BoardCache::default(),
                 renewed: Vec::new(),
                 brought: Vec::new(),
                 pending: Pending::default(),
@@ -453,7 +453,7 @@ impl Engine {
             } else if !record.removed {
                 engine.schedule.plan(key, record.class, now_ms);
             }
-            engine.servers[index] = Some(Slot { record, series: series.map(Box::new), asked, read: None });
+            engine.servers[index] = Some(ServerState { record, series: series.map(Box::new), asked, read: None });
             engine.watch_online_again(key);
         }
         engine.untagged = engine.servers_untagged();
@@ -464,7 +464,7 @@ impl Engine {
     }
 
     /// Brings in one event.
-    pub fn handle<S: Source>(&mut self, source: &S, event: Event) -> Result<(), S::Error> {
+    pub fn handle<S: StateReader>(&mut self, source: &S, event: Event) -> Result<(), S::Error> {
         match event {
             Event::Scanned { server, id, sent_ms, outcome } => self.on_scanned(source, server, id, sent_ms, outcome),
             Event::Observed { url, outcome } => {
@@ -561,7 +561,7 @@ impl Engine {
     }
 
     /// From now on so much is remembered.
-    pub fn remember(&mut self, memory: Memory) {
+    pub fn remember(&mut self, memory: CacheLimits) {
         self.books.memory = memory;
     }
 
@@ -631,11 +631,11 @@ impl Engine {
         }
     }
 
-    fn slot(&self, server: ServerKey) -> Option<&Slot> {
+    fn slot(&self, server: ServerKey) -> Option<&ServerState> {
         self.servers.get(server.0 as usize)?.as_ref()
     }
 
-    fn slot_mut(&mut self, server: ServerKey) -> Option<&mut Slot> {
+    fn slot_mut(&mut self, server: ServerKey) -> Option<&mut ServerState> {
         self.servers.get_mut(server.0 as usize)?.as_mut()
     }
 
@@ -673,7 +673,7 @@ impl Engine {
         if self.servers.len() <= index {
             self.servers.resize_with(index + 1, || None);
         }
-        self.servers[index] = Some(Slot { record, series: None, asked: false, read: None });
+        self.servers[index] = Some(ServerState { record, series: None, asked: false, read: None });
         self.by_url.insert(url, key);
         books.server_changed(key);
         key
@@ -681,11 +681,11 @@ impl Engine {
 }
 
 impl Pending {
-    fn row(&self, key: RowKey) -> Option<WeekRow> {
+    fn row(&self, key: RowKey) -> Option<PlayerRow> {
         Some(self.rows.get(&(key.window, key.server))?.get(&key.player)?.unpack())
     }
 
-    fn put_row(&mut self, key: RowKey, row: &WeekRow) {
+    fn put_row(&mut self, key: RowKey, row: &PlayerRow) {
         let of_server = self.rows.entry((key.window, key.server)).or_default();
         self.rows_len += usize::from(of_server.insert(key.player, PackedRow::pack(row)).is_none());
     }
@@ -698,7 +698,7 @@ fn in_order<K: Ord + Copy, V>(of_keys: FxHashMap<K, V>) -> impl Iterator<Item = 
     of_keys.into_iter()
 }
 
-impl Books {
+impl GlobalState {
     fn server_changed(&mut self, server: ServerKey) {
         self.pending.servers.insert(server);
         self.archive(OutboxKey::Server(server));

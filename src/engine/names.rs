@@ -6,46 +6,46 @@ use std::hash::BuildHasher;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use super::{Books, Source};
+use super::{GlobalState, StateReader};
 use crate::model::name::Name;
-use crate::model::server::{Entry, PlayerRecord};
+use crate::model::server::{PlayerEntry, PlayerRecord};
 use crate::model::{GameKey, OutboxKey, PlayerKey};
 
 /// The names that were met. A full memory is let go whole: it only saves reading.
 #[derive(Debug, Default)]
-pub(super) struct Names {
-    known: FxHashMap<GameKey, FxHashMap<Name, Known>>,
+pub(super) struct NameCache {
+    known: FxHashMap<GameKey, FxHashMap<Name, CachedName>>,
     len: usize,
     /// Every name of the store is known.
     complete: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct CachedName {
     player: PlayerKey,
     /// Of how the name was last written: 64 bits for a text of 24 bytes.
     display: u64,
 }
 
-impl Names {
+impl NameCache {
     /// Of a store that holds no names.
-    pub(super) fn of_empty_store() -> Names {
-        Names { complete: true, ..Names::default() }
+    pub(super) fn of_empty_store() -> NameCache {
+        NameCache { complete: true, ..NameCache::default() }
     }
 
-    fn find(&self, game: GameKey, name: &str) -> Option<Known> {
+    fn find(&self, game: GameKey, name: &str) -> Option<CachedName> {
         self.known.get(&game)?.get(name).copied()
     }
 
     fn put(&mut self, game: GameKey, name: &Name, player: PlayerKey, display: &str) {
-        let known = Known { player, display: mark(display) };
+        let known = CachedName { player, display: mark(display) };
         let before = self.known.entry(game).or_default().insert(name.clone(), known);
         self.len += usize::from(before.is_none());
     }
 
     /// Names have come to belong to others, or to nobody.
     pub(super) fn forget_all(&mut self) {
-        *self = Names::default();
+        *self = NameCache::default();
     }
 
     /// Everything met is in the store now; lets it go where it is more than `most`.
@@ -62,7 +62,7 @@ fn mark(display: &str) -> u64 {
 
 /// Records of players that wait for a commit.
 #[derive(Debug, Default)]
-pub(super) struct WaitingPlayers {
+pub(super) struct PendingPlayers {
     /// Who is new has the next key each time: their records stand in order, in
     /// portions, which are never moved.
     new: Vec<Vec<(PlayerKey, PlayerRecord)>>,
@@ -71,9 +71,9 @@ pub(super) struct WaitingPlayers {
 }
 
 /// Records in a portion of new ones.
-const PORTION: usize = 4_096;
+const CHUNK_LEN: usize = 4_096;
 
-impl WaitingPlayers {
+impl PendingPlayers {
     pub(super) fn get(&self, player: PlayerKey) -> Option<&PlayerRecord> {
         match self.place(player) {
             Some((portion, at)) => self.new.get(portion)?.get(at).map(|(_, record)| record),
@@ -86,13 +86,13 @@ impl WaitingPlayers {
         if self.new.is_empty() {
             self.first_new = player.0;
         }
-        if self.new.last().is_none_or(|portion| portion.len() == PORTION) {
+        if self.new.last().is_none_or(|portion| portion.len() == CHUNK_LEN) {
             // The first grows: mostly there are a few.
-            self.new.push(Vec::with_capacity(if self.new.is_empty() { 0 } else { PORTION }));
+            self.new.push(Vec::with_capacity(if self.new.is_empty() { 0 } else { CHUNK_LEN }));
         }
         let portion = self.new.last_mut().expect("just put");
         portion.push((player, record));
-        debug_assert_eq!((player.0 - self.first_new) as usize % PORTION + 1, portion.len());
+        debug_assert_eq!((player.0 - self.first_new) as usize % CHUNK_LEN + 1, portion.len());
     }
 
     fn change(&mut self, player: PlayerKey, record: PlayerRecord) {
@@ -105,11 +105,11 @@ impl WaitingPlayers {
     /// Where one who is new stands.
     fn place(&self, player: PlayerKey) -> Option<(usize, usize)> {
         let at = player.0.checked_sub(self.first_new)? as usize;
-        (!self.new.is_empty()).then_some((at / PORTION, at % PORTION))
+        (!self.new.is_empty()).then_some((at / CHUNK_LEN, at % CHUNK_LEN))
     }
 
     pub(super) fn len(&self) -> usize {
-        let new = self.new.split_last().map_or(0, |(last, whole)| whole.len() * PORTION + last.len());
+        let new = self.new.split_last().map_or(0, |(last, whole)| whole.len() * CHUNK_LEN + last.len());
         new + self.changed.len()
     }
 
@@ -122,13 +122,13 @@ impl WaitingPlayers {
     }
 }
 
-impl Books {
+impl GlobalState {
     /// The key of a usable entry's name; `None`: it has none yet.
-    pub(super) fn player_key<S: Source>(
+    pub(super) fn player_key<S: StateReader>(
         &mut self,
         source: &S,
         game: GameKey,
-        entry: &Entry,
+        entry: &PlayerEntry,
     ) -> Result<Option<PlayerKey>, S::Error> {
         if let Some(known) = self.names.find(game, &entry.name) {
             if known.display != mark(entry.display()) {
@@ -151,7 +151,7 @@ impl Books {
     }
 
     /// Hands out a key for an entry's name, which has none.
-    pub(super) fn new_player(&mut self, game: GameKey, entry: &Entry) -> PlayerKey {
+    pub(super) fn new_player(&mut self, game: GameKey, entry: &PlayerEntry) -> PlayerKey {
         let player = PlayerKey(self.meta.next_player);
         self.meta.next_player += 1;
         self.pending.meta = true;
@@ -163,7 +163,12 @@ impl Books {
     }
 
     /// A player's name is written otherwise than before.
-    pub(super) fn rename<S: Source>(&mut self, source: &S, player: PlayerKey, display: &str) -> Result<(), S::Error> {
+    pub(super) fn rename<S: StateReader>(
+        &mut self,
+        source: &S,
+        player: PlayerKey,
+        display: &str,
+    ) -> Result<(), S::Error> {
         let record = match self.pending.players.get(player) {
             Some(record) => Some(record.clone()),
             None => source.player_record(player)?,

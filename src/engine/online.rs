@@ -15,7 +15,7 @@ use crate::model::{OutboxKey, ServerKey};
 use crate::rank::INVISIBLE_GAP_MS;
 
 /// Scans in a row that an online server may have missed.
-const MISSED_MAX: u32 = 2;
+const ONLINE_MISSED_MAX: u32 = 2;
 
 /// Servers looked at in one tick: 1 ms.
 const EXPIRED_PER_TICK: usize = 10_000;
@@ -26,7 +26,7 @@ const EXPIRY_LAG_MS_MAX: i64 = 600_000;
 
 /// When to look whether servers are still online.
 #[derive(Debug, Default)]
-pub(super) struct Online {
+pub(super) struct OnlineExpiry {
     /// The earliest first. A server that has answered since is put in again.
     due: BinaryHeap<Reverse<(i64, ServerKey)>>,
     /// By server key: whether it is in `due`.
@@ -42,7 +42,7 @@ impl Engine {
     /// Moment at which a server is not online any more unless it answers again;
     /// `None`: it is not online, whatever the time is.
     fn online_until_ms(&self, record: &ServerRecord) -> Option<i64> {
-        let seen_ms = record.last_seen_ms.filter(|_| record.missed <= MISSED_MAX && !record.removed)?;
+        let seen_ms = record.last_seen_ms.filter(|_| record.missed <= ONLINE_MISSED_MAX && !record.removed)?;
         let class_2 = Class::new(2).expect("there are seven classes");
         let interval_ms = self.books.settings.intervals.of(class_2).unwrap_or_default();
         Some(seen_ms.saturating_add(INVISIBLE_GAP_MS.max(2 * interval_ms)))

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{Books, Source};
+use super::{GlobalState, StateReader};
 use crate::model::row::PlayerWindow;
 use crate::model::{GameKey, PlayerKey, WindowKey};
 
 /// What players did in windows, as far as it was read or changed.
 #[derive(Debug, Default)]
-pub(super) struct PlayerWindows {
+pub(super) struct PlayerWindowCache {
     known: ByPlayer,
     len: usize,
     /// Each once, unless it was removed meanwhile.
@@ -23,25 +23,25 @@ pub(super) struct PlayerWindows {
 }
 
 /// Lookups of which memory answers for all together.
-const AHEAD: usize = 32;
+const PREFETCH_LEN: usize = 32;
 
-type ByPlayer = FxHashMap<WindowKey, FxHashMap<PlayerKey, Known>>;
+type ByPlayer = FxHashMap<WindowKey, FxHashMap<PlayerKey, CachedPlayerWindow>>;
 
 #[derive(Debug)]
-struct Known {
+struct CachedPlayerWindow {
     /// Not in place: there are millions, and a table moves what it holds when it
     /// grows. A commit holds the same one, for as long as it takes.
     of_player: Arc<PlayerWindow>,
     changed: bool,
 }
 
-impl PlayerWindows {
+impl PlayerWindowCache {
     /// What changed since it was last taken. More than `most` are not remembered any
     /// longer.
     pub(super) fn take_changed(&mut self, most: usize) -> Vec<((WindowKey, PlayerKey), Arc<PlayerWindow>)> {
         let changed = std::mem::take(&mut self.changed);
         let mut taken = Vec::with_capacity(changed.len());
-        for some in changed.chunks(AHEAD) {
+        for some in changed.chunks(PREFETCH_LEN) {
             self.ask_for(some.iter().copied());
             for &(window, player) in some {
                 let known = self.known.get_mut(&window).and_then(|known| known.get_mut(&player));
@@ -66,27 +66,27 @@ impl PlayerWindows {
     }
 
     /// `source`: none where nothing of him can be stored.
-    fn fetch<'k, S: Source>(
+    fn fetch<'k, S: StateReader>(
         known: &'k mut ByPlayer,
         len: &mut usize,
         source: Option<&S>,
         window: WindowKey,
         game: GameKey,
         player: PlayerKey,
-    ) -> Result<&'k mut Known, S::Error> {
+    ) -> Result<&'k mut CachedPlayerWindow, S::Error> {
         Ok(match known.entry(window).or_default().entry(player) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => {
                 let stored = source.map(|source| source.player_window(window, player)).transpose()?.flatten();
                 *len += 1;
                 let of_player = Arc::new(stored.unwrap_or_else(|| PlayerWindow::new(game)));
-                place.insert(Known { of_player, changed: false })
+                place.insert(CachedPlayerWindow { of_player, changed: false })
             }
         })
     }
 
     pub(super) fn put(&mut self, window: WindowKey, player: PlayerKey, of_player: PlayerWindow) {
-        let known = Known { of_player: Arc::new(of_player), changed: true };
+        let known = CachedPlayerWindow { of_player: Arc::new(of_player), changed: true };
         let before = self.known.entry(window).or_default().insert(player, known);
         self.len += usize::from(before.is_none());
         if before.is_none_or(|known| !known.changed) {
@@ -111,7 +111,7 @@ impl PlayerWindows {
     /// each is at hand.
     pub(super) fn ask_for(&self, list: impl Iterator<Item = (WindowKey, PlayerKey)>) {
         // In two steps: where each is, then what is there.
-        let known: SmallVec<[&Known; 64]> =
+        let known: SmallVec<[&CachedPlayerWindow; 64]> =
             list.filter_map(|(window, player)| self.known.get(&window)?.get(&player)).collect();
         black_box(known.iter().fold(0, |all, known| all ^ known.of_player.game.0));
     }
@@ -121,8 +121,8 @@ impl PlayerWindows {
     }
 }
 
-impl Books {
-    pub(super) fn player_window<S: Source>(
+impl GlobalState {
+    pub(super) fn player_window<S: StateReader>(
         &mut self,
         source: &S,
         window: WindowKey,
@@ -130,12 +130,12 @@ impl Books {
         player: PlayerKey,
     ) -> Result<&PlayerWindow, S::Error> {
         let source = (player < self.unstored).then_some(source);
-        let PlayerWindows { known, len, .. } = &mut self.player_windows;
-        Ok(&PlayerWindows::fetch(known, len, source, window, game, player)?.of_player)
+        let PlayerWindowCache { known, len, .. } = &mut self.player_windows;
+        Ok(&PlayerWindowCache::fetch(known, len, source, window, game, player)?.of_player)
     }
 
     /// The same, to be changed.
-    pub(super) fn player_window_mut<S: Source>(
+    pub(super) fn player_window_mut<S: StateReader>(
         &mut self,
         source: &S,
         window: WindowKey,
@@ -143,8 +143,8 @@ impl Books {
         player: PlayerKey,
     ) -> Result<&mut PlayerWindow, S::Error> {
         let source = (player < self.unstored).then_some(source);
-        let PlayerWindows { known, len, changed } = &mut self.player_windows;
-        let known = PlayerWindows::fetch(known, len, source, window, game, player)?;
+        let PlayerWindowCache { known, len, changed } = &mut self.player_windows;
+        let known = PlayerWindowCache::fetch(known, len, source, window, game, player)?;
         if !std::mem::replace(&mut known.changed, true) {
             changed.push((window, player));
         }

@@ -8,15 +8,15 @@
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-use super::{Engine, Slot, Source};
+use super::{Engine, ServerState, StateReader};
 use crate::model::commit::RowKey;
-use crate::model::row::{MapRow, WeekRow};
+use crate::model::row::{MapRow, PlayerRow};
 use crate::model::{MapKey, PlayerKey, ServerKey, WeekKey, WindowKey};
 
 /// Some of a server's rows, in order of player key.
 #[derive(Debug)]
-pub(super) struct Portion {
-    pub rows: Vec<(PlayerKey, WeekRow)>,
+pub(super) struct RowPage {
+    pub rows: Vec<(PlayerKey, PlayerRow)>,
     /// There are none after it.
     pub is_last: bool,
 }
@@ -24,14 +24,14 @@ pub(super) struct Portion {
 impl Engine {
     /// The next rows of a server after a player (from the first, without one), at
     /// most `most`.
-    pub(super) fn rows_after<S: Source>(
+    pub(super) fn rows_after<S: StateReader>(
         &self,
         source: &S,
         window: WindowKey,
         server: ServerKey,
         after: Option<PlayerKey>,
         most: usize,
-    ) -> Result<Portion, S::Error> {
+    ) -> Result<RowPage, S::Error> {
         let stored = source.rows_after(window, server, after, most)?;
         // As many as were asked for: whoever comes after the last of them is not
         // among the next `most` of all, whatever changed.
@@ -39,16 +39,16 @@ impl Engine {
         let mut now = newest(stored.into_iter(), self.changed_after(window, server, after));
         let rows = now.by_ref().take(most).collect();
         let is_last = is_all_stored && now.next().is_none();
-        Ok(Portion { rows, is_last })
+        Ok(RowPage { rows, is_last })
     }
 
     /// All rows of a server.
-    pub(super) fn rows<S: Source>(
+    pub(super) fn rows<S: StateReader>(
         &self,
         source: &S,
         window: WindowKey,
         server: ServerKey,
-    ) -> Result<Vec<(PlayerKey, WeekRow)>, S::Error> {
+    ) -> Result<Vec<(PlayerKey, PlayerRow)>, S::Error> {
         let stored = source.rows(window, server)?.into_iter();
         Ok(newest(stored, self.changed_after(window, server, None)).collect())
     }
@@ -60,7 +60,7 @@ impl Engine {
         window: WindowKey,
         server: ServerKey,
         after: Option<PlayerKey>,
-    ) -> impl Iterator<Item = (PlayerKey, WeekRow)> {
+    ) -> impl Iterator<Item = (PlayerKey, PlayerRow)> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let waiting = self.books.pending.rows.get(&(window, server));
         let waiting = waiting.into_iter().flat_map(move |rows| rows.range((from, Bound::Unbounded)));
@@ -73,14 +73,14 @@ impl Engine {
     }
 
     /// A player's row: live, changed since the last commit, or committed.
-    pub(super) fn row_now<S: Source>(
+    pub(super) fn row_now<S: StateReader>(
         &self,
         source: &S,
-        slot: &Slot,
+        slot: &ServerState,
         window: WindowKey,
         server: ServerKey,
         player: PlayerKey,
-    ) -> Result<Option<WeekRow>, S::Error> {
+    ) -> Result<Option<PlayerRow>, S::Error> {
         let live = slot.record.presences().find(|presence| presence.player == player);
         if let Some(row) = live.and_then(|presence| presence.row(window)) {
             return Ok(Some(row.clone()));
@@ -89,7 +89,7 @@ impl Engine {
     }
 
     /// Map rows of a server, in order of map key.
-    pub(super) fn map_rows<S: Source>(
+    pub(super) fn map_rows<S: StateReader>(
         &self,
         source: &S,
         week: WeekKey,

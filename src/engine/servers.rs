@@ -19,7 +19,7 @@ pub enum Added {
 
 /// Which servers to scan now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RescanWhich {
+pub enum RescanTarget {
     Url(ServerUrl),
     Class(Class),
     /// Classes 6 and 7.
@@ -103,11 +103,11 @@ impl Engine {
     }
 
     /// Makes servers due now; their notices say `asked`. Returns them.
-    pub fn rescan(&mut self, which: &RescanWhich, now_ms: i64) -> Result<Vec<ServerKey>, AdminError> {
+    pub fn rescan(&mut self, which: &RescanTarget, now_ms: i64) -> Result<Vec<ServerKey>, AdminError> {
         let keys: Vec<ServerKey> = match which {
-            RescanWhich::Url(url) => vec![self.key_of(url)?],
-            RescanWhich::Class(class) => self.keys_where(|c| c == *class),
-            RescanWhich::AllUnknown => self.keys_where(|c| c == Class::UNKNOWN || c == Class::FAILED),
+            RescanTarget::Url(url) => vec![self.key_of(url)?],
+            RescanTarget::Class(class) => self.keys_where(|c| c == *class),
+            RescanTarget::AllUnknown => self.keys_where(|c| c == Class::UNKNOWN || c == Class::FAILED),
         };
         for &key in &keys {
             self.slot_mut(key).expect("listed servers exist").asked = true;
@@ -207,7 +207,7 @@ impl Engine {
 mod tests {
     use crate::engine::{EngineSettings, Event, Outcome};
     use crate::model::{Completeness, Player, ServerUrl, Snapshot};
-    use crate::state::Hot;
+    use crate::state::State;
     use crate::store::StoreSettings;
 
     #[test]
@@ -215,7 +215,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
         let settings = |class1_players_min| EngineSettings { class1_players_min, ..EngineSettings::default() };
-        let mut hot = Hot::open(dir.path(), store, settings(3)).unwrap();
+        let mut hot = State::open(dir.path(), store, settings(3)).unwrap();
         let player = |name: &str| Player {
             name: name.into(),
             points: Some(1),
@@ -239,7 +239,7 @@ mod tests {
             let url = ServerUrl::parse(server).unwrap();
             hot.handle(Event::Observed { url, outcome: Outcome::Snapshot(snapshot) }).unwrap();
         }
-        let classes = |hot: &Hot| hot.engine.servers().map(|server| server.class).collect::<Vec<_>>();
+        let classes = |hot: &State| hot.engine.servers().map(|server| server.class).collect::<Vec<_>>();
         assert_eq!(classes(&hot), [2, 1]);
         for (players_min, want) in [(1, [1, 1]), (4, [2, 2]), (3, [2, 1])] {
             hot.engine.reload(settings(players_min));
@@ -248,7 +248,7 @@ mod tests {
         hot.engine.reload(settings(1));
         hot.commit().unwrap();
         drop(hot);
-        let hot = Hot::open(dir.path(), store, settings(1)).unwrap();
+        let hot = State::open(dir.path(), store, settings(1)).unwrap();
         assert_eq!(classes(&hot), [1, 1], "the new class is stored");
     }
 }

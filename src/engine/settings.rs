@@ -1,9 +1,9 @@
 //! What of the config the engine needs.
 
-use crate::board::order::{LowIsBetter, Orders, Tie};
-use crate::board::window::Windows;
-use crate::model::ScopeName;
-use crate::model::board_order::OwnOrders;
+use crate::board::order::{LowIsBetter, Orders, TieBreak};
+use crate::board::window::WindowTypes;
+use crate::model::Scope;
+use crate::model::board_order::OrderOverrides;
 use crate::model::calendar::Calendar;
 use crate::rank::Rules;
 use crate::schedule::{CLASS1_PLAYERS_MIN, Intervals};
@@ -17,11 +17,11 @@ pub struct EngineSettings {
     pub class1_players_min: u32,
     /// The types of windows that boards are kept for, and the calendar of days
     /// and weeks.
-    pub windows: Windows,
+    pub windows: WindowTypes,
     /// Boards on which the lowest score is best.
     pub low_is_better: Vec<LowIsBetter>,
     /// Boards on which equal scores are parted by another ranking.
-    pub ties: Vec<Tie>,
+    pub ties: Vec<TieBreak>,
     /// Most memory that the boards of windows that are over may take, bytes.
     pub closed_boards_bytes_max: u64,
     /// Closed weeks whose rows are kept in hot state.
@@ -46,13 +46,13 @@ pub struct EngineSettings {
 impl EngineSettings {
     /// How the boards of a scope are ordered; without one, those of scopes that
     /// the settings do not name.
-    pub fn orders<'s>(&self, scope: impl Into<Option<&'s ScopeName>>) -> Orders {
+    pub fn orders<'s>(&self, scope: impl Into<Option<&'s Scope>>) -> Orders {
         Orders::of_scope(&self.low_is_better, &self.ties, scope)
     }
 
     /// All that the settings say about the order of boards.
-    pub fn own_orders(&self) -> OwnOrders {
-        OwnOrders { low_is_better: self.low_is_better.clone(), ties: self.ties.clone() }
+    pub fn own_orders(&self) -> OrderOverrides {
+        OrderOverrides { low_is_better: self.low_is_better.clone(), ties: self.ties.clone() }
     }
 }
 
@@ -62,7 +62,7 @@ impl Default for EngineSettings {
             rules: Rules::default(),
             intervals: Intervals::default(),
             class1_players_min: CLASS1_PLAYERS_MIN,
-            windows: Windows::new(Calendar::default(), []).expect("weeks alone fit"),
+            windows: WindowTypes::new(Calendar::default(), []).expect("weeks alone fit"),
             low_is_better: Vec::new(),
             ties: Vec::new(),
             closed_boards_bytes_max: 1 << 30,

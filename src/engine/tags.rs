@@ -9,13 +9,13 @@
 
 use std::collections::BTreeSet;
 
-use super::{AdminError, Books, Engine};
+use super::{AdminError, Engine, GlobalState};
 use crate::engine::boards::cache::Group;
 use crate::limits::TAGS_MAX;
 use crate::model::{ServerKey, ServerUrl, TagKey};
 
 /// Steps of writing a server: a record of 1 to 2 kB, and one in the outbox.
-const STEPS_PER_SERVER: usize = 6;
+const STEPS_PER_UNTAG: usize = 6;
 
 /// Tags of a server, each once. Error: they are too many.
 pub(super) fn tags_of(url: &ServerUrl, tags: impl Iterator<Item = String>) -> Result<Vec<String>, AdminError> {
@@ -88,7 +88,7 @@ impl Engine {
 
     /// Writes some of the servers that had a tag which was dropped.
     pub(super) fn work_on_tags(&mut self) {
-        for _ in 0..(self.books.settings.week_steps_per_tick / STEPS_PER_SERVER).max(1) {
+        for _ in 0..(self.books.settings.week_steps_per_tick / STEPS_PER_UNTAG).max(1) {
             let Some(server) = self.untagged.pop_first() else { return };
             let Some(slot) = self.servers[server.0 as usize].as_mut() else { continue };
             slot.record.tags.retain(|tag| self.books.is_tag(*tag));
@@ -97,7 +97,7 @@ impl Engine {
     }
 }
 
-impl Books {
+impl GlobalState {
     /// The key of a tag, handed out where it is new.
     fn tag_key(&mut self, name: &str) -> TagKey {
         let (key, new) = self.tags.key(name);

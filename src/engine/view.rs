@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::{Engine, Slot, Source};
+use super::{Engine, ServerState, StateReader};
 use crate::board::BadCursor;
 use crate::board::score_unit::shown;
-use crate::board::tree::lookup::Stale;
+use crate::board::tree::lookup::StaleCursor;
 use crate::engine::boards::query::order_view;
 use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::name::{ColourCodes, normalise};
-use crate::model::row::{Ranking, WeekRow};
+use crate::model::row::{PlayerRow, Ranking};
 use crate::model::view::{
-    BestView, EngineCounts, EngineStatus, MapShare, PlayerListed, PlayerView, PlayerWeekView, SeriesView, ServerDetail,
+    BestView, EngineCounts, EngineStatus, ListedPlayer, MapShare, PlayerView, PlayerWeekView, SeriesView, ServerDetail,
     ServerSummary, Top, TopRow, WeekStatus,
 };
 use crate::model::{GameKey, PlayerKey, ServerKey, ServerUrl, WeekKey, calendar};
@@ -52,7 +52,7 @@ pub enum ViewError<E: std::error::Error + 'static> {
     #[error("{0}")]
     BadCursor(BadCursor),
     #[error("{0}")]
-    Stale(Stale),
+    Stale(StaleCursor),
     #[error(transparent)]
     Source(#[from] E),
 }
@@ -101,7 +101,11 @@ impl Engine {
         self.slot(key).map(|slot| self.summary(key, slot))
     }
 
-    pub fn server_detail<S: Source>(&self, source: &S, url: &ServerUrl) -> Result<ServerDetail, ViewError<S::Error>> {
+    pub fn server_detail<S: StateReader>(
+        &self,
+        source: &S,
+        url: &ServerUrl,
+    ) -> Result<ServerDetail, ViewError<S::Error>> {
         let (key, slot) = self.find(url)?;
         let record = &slot.record;
         if record.removed {
@@ -121,7 +125,7 @@ impl Engine {
                 .iter()
                 .filter(|_| self.is_online(record))
                 .flat_map(|last| &last.entries)
-                .map(|entry| PlayerListed {
+                .map(|entry| ListedPlayer {
                     name: entry.name.to_string(),
                     display: entry.display().to_owned(),
                     points: entry.points,
@@ -153,7 +157,7 @@ impl Engine {
     }
 
     /// The first `n` of a server's board; the running week unless another is named.
-    pub fn top<S: Source>(
+    pub fn top<S: StateReader>(
         &self,
         source: &S,
         url: &ServerUrl,
@@ -194,7 +198,7 @@ impl Engine {
 
     /// Everyone of this name, one for each game; the name is taken as it is
     /// and, if nobody has it, without colour codes.
-    pub fn players<S: Source>(&self, source: &S, name: &str) -> Result<Vec<PlayerView>, ViewError<S::Error>> {
+    pub fn players<S: StateReader>(&self, source: &S, name: &str) -> Result<Vec<PlayerView>, ViewError<S::Error>> {
         let found = self.players_named(source, name)?;
         if found.is_empty() {
             return Err(ViewError::UnknownPlayer(normalise(name, ColourCodes::None)));
@@ -226,7 +230,7 @@ impl Engine {
             }
             for server in servers_seen {
                 let best = source.best(server, player)?.unwrap_or_default();
-                for (ranking, places) in Ranking::WITH_BEST.into_iter().zip(self.three_best(server, &best)) {
+                for (ranking, places) in Ranking::WITH_BEST_POSITIONS.into_iter().zip(self.three_best(server, &best)) {
                     view.best.extend(places.into_iter().map(|(position, week)| BestView {
                         server: self.url_text(server),
                         ranking,
@@ -242,7 +246,7 @@ impl Engine {
 
     /// Keys of a name, by game: of the name as it is and, if nobody has it,
     /// without colour codes.
-    pub(super) fn players_named<S: Source>(
+    pub(super) fn players_named<S: StateReader>(
         &self,
         source: &S,
         name: &str,
@@ -256,11 +260,11 @@ impl Engine {
     /// Every row of a week, in order of server URL then player name then game:
     /// what `clqd export` prints (RULES section 13). `each` gets the URL, game,
     /// name, row and positions.
-    pub fn export<S: Source, E: From<ViewError<S::Error>>>(
+    pub fn export<S: StateReader, E: From<ViewError<S::Error>>>(
         &self,
         source: &S,
         label: &str,
-        mut each: impl FnMut(&str, &str, &str, &WeekRow, [Option<u32>; 5]) -> Result<(), E>,
+        mut each: impl FnMut(&str, &str, &str, &PlayerRow, [Option<u32>; 5]) -> Result<(), E>,
     ) -> Result<(), E> {
         let week = self.week_at_hand::<S::Error>(label)?;
         let mut servers: Vec<(&ServerUrl, ServerKey)> = self.by_url.iter().map(|(url, key)| (url, *key)).collect();
@@ -302,7 +306,7 @@ impl Engine {
         &self,
         week: WeekKey,
         server: ServerKey,
-        row: &WeekRow,
+        row: &PlayerRow,
         positions: [Option<u32>; 5],
     ) -> PlayerWeekView {
         let ranked = Ranking::ALL.into_iter().filter_map(|ranking| Some((ranking, positions[ranking as usize]?)));
@@ -323,11 +327,15 @@ impl Engine {
         }
     }
 
-    pub(super) fn player_is_known<S: Source>(&self, source: &S, player: PlayerKey) -> Result<bool, S::Error> {
+    pub(super) fn player_is_known<S: StateReader>(&self, source: &S, player: PlayerKey) -> Result<bool, S::Error> {
         Ok(self.books.pending.players.get(player).is_some() || source.player_record(player)?.is_some())
     }
 
-    pub(super) fn player_names<S: Source>(&self, source: &S, player: PlayerKey) -> Result<(String, String), S::Error> {
+    pub(super) fn player_names<S: StateReader>(
+        &self,
+        source: &S,
+        player: PlayerKey,
+    ) -> Result<(String, String), S::Error> {
         let record = match self.books.pending.players.get(player) {
             Some(record) => Some(record.clone()),
             None => source.player_record(player)?,
@@ -338,7 +346,7 @@ impl Engine {
     pub(super) fn find<E: std::error::Error + 'static>(
         &self,
         url: &ServerUrl,
-    ) -> Result<(ServerKey, &Slot), ViewError<E>> {
+    ) -> Result<(ServerKey, &ServerState), ViewError<E>> {
         let key = self.by_url.get(url).copied();
         key.and_then(|key| Some((key, self.slot(key)?)))
             .ok_or_else(|| ViewError::UnknownServer(url.as_str().to_owned()))
@@ -348,14 +356,14 @@ impl Engine {
         self.slot(server).map_or_else(String::new, |slot| slot.record.url.as_str().to_owned())
     }
 
-    fn listed(&self) -> impl Iterator<Item = (ServerKey, &Slot)> {
+    fn listed(&self) -> impl Iterator<Item = (ServerKey, &ServerState)> {
         let slots = self.servers.iter().enumerate();
         slots
             .filter_map(|(index, slot)| Some((ServerKey(index as u32), slot.as_ref()?)))
             .filter(|(_, slot)| !slot.record.removed)
     }
 
-    fn summary(&self, key: ServerKey, slot: &Slot) -> ServerSummary {
+    fn summary(&self, key: ServerKey, slot: &ServerState) -> ServerSummary {
         let record = &slot.record;
         ServerSummary {
             key: key.0,

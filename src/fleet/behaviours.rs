@@ -9,8 +9,8 @@
 
 use std::str::FromStr;
 
-use super::faults::{SharesError, read_shares};
-use super::games::{Family, Nature, SPECTATOR_GAMES};
+use super::faults::{ShareListError, read_shares};
+use super::games::{Family, SPECTATOR_GAMES, ServerProfile};
 use super::rng::{mix, unit};
 use crate::fleet::population::Person;
 use crate::model::Player;
@@ -41,7 +41,7 @@ pub const PHANTOM_NAME: &str = "Phantom";
 pub const STATUE_NAME: &str = "Statue";
 
 /// A spectator decides every five minutes whether to play.
-const SPECTATING_MS: i64 = 300_000;
+const SPECTATE_PERIOD_MS: i64 = 300_000;
 
 impl Behaviour {
     pub const ALL: [Behaviour; 5] = [
@@ -70,7 +70,7 @@ impl Behaviour {
 /// Which part of the servers has which behaviour, each 0 to 1; of those whose
 /// protocol can show it. Together at most 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Behaviours {
+pub struct BehaviourShares {
     pub spectators: f64,
     pub generic_names: f64,
     pub unnamed_bots: f64,
@@ -78,15 +78,15 @@ pub struct Behaviours {
     pub frozen: f64,
 }
 
-impl Behaviours {
+impl BehaviourShares {
     /// Nothing special anywhere.
-    pub const NONE: Behaviours = Behaviours::of([0.0; 5]);
+    pub const NONE: BehaviourShares = BehaviourShares::of([0.0; 5]);
     /// A few of each.
-    pub const MIXED: Behaviours = Behaviours::of([0.05, 0.02, 0.05, 0.01, 0.01]);
+    pub const MIXED: BehaviourShares = BehaviourShares::of([0.05, 0.02, 0.05, 0.01, 0.01]);
 
     /// In the order of [`Behaviour::ALL`].
-    const fn of([spectators, generic_names, unnamed_bots, oversized, frozen]: [f64; 5]) -> Behaviours {
-        Behaviours { spectators, generic_names, unnamed_bots, oversized, frozen }
+    const fn of([spectators, generic_names, unnamed_bots, oversized, frozen]: [f64; 5]) -> BehaviourShares {
+        BehaviourShares { spectators, generic_names, unnamed_bots, oversized, frozen }
     }
 
     fn shares(&self) -> [f64; 5] {
@@ -104,22 +104,22 @@ impl Behaviours {
     }
 }
 
-impl FromStr for Behaviours {
-    type Err = SharesError;
+impl FromStr for BehaviourShares {
+    type Err = ShareListError;
 
-    /// `none`, `default` ([`Behaviours::MIXED`]), or `spectators=0.1,frozen=0.02,...`;
+    /// `none`, `default` ([`BehaviourShares::MIXED`]), or `spectators=0.1,frozen=0.02,...`;
     /// what is not named is 0.
-    fn from_str(text: &str) -> Result<Behaviours, SharesError> {
+    fn from_str(text: &str) -> Result<BehaviourShares, ShareListError> {
         match text {
-            "none" => Ok(Behaviours::NONE),
-            "default" => Ok(Behaviours::MIXED),
-            _ => Ok(Behaviours::of(read_shares(text, "behaviours", Behaviour::NAMES)?)),
+            "none" => Ok(BehaviourShares::NONE),
+            "default" => Ok(BehaviourShares::MIXED),
+            _ => Ok(BehaviourShares::of(read_shares(text, "behaviours", Behaviour::NAMES)?)),
         }
     }
 }
 
 /// Gives a server its behaviour.
-pub fn apply(behaviour: Option<Behaviour>, seed: u64, server: u32, nature: &mut Nature) {
+pub fn apply(behaviour: Option<Behaviour>, seed: u64, server: u32, nature: &mut ServerProfile) {
     let bits = mix(&[seed, 0xBE4B, u64::from(server)]);
     match behaviour {
         Some(Behaviour::Spectators) => nature.game = &SPECTATOR_GAMES[bits as usize % SPECTATOR_GAMES.len()],
@@ -139,7 +139,7 @@ pub fn is_spectating(seed: u64, server: u32, person: Person, joined_ms: i64, t_m
     }
     let fate = mix(&[seed, 0x59EC, u64::from(server), u64::from(person.0), joined_ms as u64]);
     let here_ms = t_ms - joined_ms;
-    let stretch = mix(&[fate, here_ms.div_euclid(SPECTATING_MS) as u64]);
+    let stretch = mix(&[fate, here_ms.div_euclid(SPECTATE_PERIOD_MS) as u64]);
     unit(fate) < 0.1 || here_ms < 10_000 + (fate % 80_000) as i64 || unit(stretch) < 0.1
 }
 
@@ -149,7 +149,7 @@ pub fn has_generic_name(seed: u64, server: u32, person: Person) -> bool {
 }
 
 /// Changes a list as the behaviour wants it. `t_ms`: the moment, Unix ms.
-pub fn change_list(nature: &Nature, server: u32, t_ms: i64, players: &mut Vec<Player>) {
+pub fn change_list(nature: &ServerProfile, server: u32, t_ms: i64, players: &mut Vec<Player>) {
     match nature.behaviour {
         Some(Behaviour::Oversized) => {
             let surplus = 2 * i64::from(nature.slots) + 40;
@@ -166,7 +166,7 @@ pub fn change_list(nature: &Nature, server: u32, t_ms: i64, players: &mut Vec<Pl
 
 /// Somebody who is not of the population. Connect times differ, as real ones do, and
 /// are short enough to be told to the millisecond in 32-bit seconds.
-fn entry(nature: &Nature, name: &str, number: i64, points: i64, t_ms: i64) -> Player {
+fn entry(nature: &ServerProfile, name: &str, number: i64, points: i64, t_ms: i64) -> Player {
     let quake = nature.game.family == Family::Quake3;
     Player {
         name: format!("{name}{number}").into(),
@@ -184,11 +184,11 @@ mod tests {
 
     #[test]
     fn shares_are_read_and_kept() {
-        let shares: Behaviours = "spectators=0.5, frozen=0.25".parse().unwrap();
-        assert_eq!(shares, Behaviours { spectators: 0.5, frozen: 0.25, ..Behaviours::NONE });
-        assert_eq!("none".parse(), Ok(Behaviours::NONE));
-        assert_eq!("default".parse(), Ok(Behaviours::MIXED));
-        let error = "ghosts=1".parse::<Behaviours>().unwrap_err().to_string();
+        let shares: BehaviourShares = "spectators=0.5, frozen=0.25".parse().unwrap();
+        assert_eq!(shares, BehaviourShares { spectators: 0.5, frozen: 0.25, ..BehaviourShares::NONE });
+        assert_eq!("none".parse(), Ok(BehaviourShares::NONE));
+        assert_eq!("default".parse(), Ok(BehaviourShares::MIXED));
+        let error = "ghosts=1".parse::<BehaviourShares>().unwrap_err().to_string();
         assert!(error.contains("ghosts") && error.contains("unnamed_bots"), "{error}");
         let count = |family, behaviour| {
             (0..10_000).filter(|&server| shares.behaviour(1, server, family) == Some(behaviour)).count()

@@ -40,7 +40,7 @@ pub const FORGED_POINTS: i64 = 1_000_000;
 
 /// Which part of the servers has which fault, each 0 to 1. Together at most 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Shares {
+pub struct FaultShares {
     pub silent: f64,
     pub slow: f64,
     pub lossy: f64,
@@ -50,9 +50,9 @@ pub struct Shares {
     pub partial: f64,
 }
 
-impl Default for Shares {
+impl Default for FaultShares {
     fn default() -> Self {
-        Shares {
+        FaultShares {
             silent: 0.03,
             slow: 0.02,
             lossy: 0.03,
@@ -66,7 +66,7 @@ impl Default for Shares {
 
 /// What was wrong with a list of shares.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SharesError {
+pub enum ShareListError {
     #[error("{text:?}: {kind} are \"none\", \"default\", or a list such as \"{example}=0.03\"")]
     Form { text: String, kind: &'static str, example: &'static str },
     #[error("{kind}: {name:?} is unknown; there are {known}")]
@@ -81,46 +81,53 @@ pub(super) fn read_shares<const N: usize>(
     text: &str,
     kind: &'static str,
     names: [&'static str; N],
-) -> Result<[f64; N], SharesError> {
+) -> Result<[f64; N], ShareListError> {
     let mut shares = [0.0; N];
     for item in text.split(',') {
-        let form = || SharesError::Form { text: item.to_owned(), kind, example: names[0] };
+        let form = || ShareListError::Form { text: item.to_owned(), kind, example: names[0] };
         let (name, share) = item.split_once('=').ok_or_else(form)?;
-        let unknown = || SharesError::Name { name: name.to_owned(), kind, known: names.join(", ") };
+        let unknown = || ShareListError::Name { name: name.to_owned(), kind, known: names.join(", ") };
         let at = names.iter().position(|known| *known == name.trim()).ok_or_else(unknown)?;
-        let share: f64 = share.trim().parse().map_err(|_| SharesError::Share(item.to_owned()))?;
+        let share: f64 = share.trim().parse().map_err(|_| ShareListError::Share(item.to_owned()))?;
         if !(0.0..=1.0).contains(&share) {
-            return Err(SharesError::Share(item.to_owned()));
+            return Err(ShareListError::Share(item.to_owned()));
         }
         shares[at] = share;
     }
     // Sums of decimal fractions may come out a hair above.
     if shares.iter().sum::<f64>() > 1.000_001 {
-        return Err(SharesError::Share(text.to_owned()));
+        return Err(ShareListError::Share(text.to_owned()));
     }
     Ok(shares)
 }
 
-impl FromStr for Shares {
-    type Err = SharesError;
+impl FromStr for FaultShares {
+    type Err = ShareListError;
 
     /// `none`, `default`, or `silent=0.03,slow=0.02,...`; what is not named is 0.
-    fn from_str(text: &str) -> Result<Shares, SharesError> {
+    fn from_str(text: &str) -> Result<FaultShares, ShareListError> {
         match text {
-            "none" => return Ok(Shares::NONE),
-            "default" => return Ok(Shares::default()),
+            "none" => return Ok(FaultShares::NONE),
+            "default" => return Ok(FaultShares::default()),
             _ => {}
         }
         let names = ["silent", "slow", "lossy", "duplicating", "spoofed", "malformed", "partial"];
         let [silent, slow, lossy, duplicating, spoofed, malformed, partial] = read_shares(text, "faults", names)?;
-        Ok(Shares { silent, slow, lossy, duplicating, spoofed, malformed, partial })
+        Ok(FaultShares { silent, slow, lossy, duplicating, spoofed, malformed, partial })
     }
 }
 
-impl Shares {
+impl FaultShares {
     /// Nobody misbehaves.
-    pub const NONE: Shares =
-        Shares { silent: 0.0, slow: 0.0, lossy: 0.0, duplicating: 0.0, spoofed: 0.0, malformed: 0.0, partial: 0.0 };
+    pub const NONE: FaultShares = FaultShares {
+        silent: 0.0,
+        slow: 0.0,
+        lossy: 0.0,
+        duplicating: 0.0,
+        spoofed: 0.0,
+        malformed: 0.0,
+        partial: 0.0,
+    };
 
     fn all(&self) -> [(f64, Fault); 7] {
         [
@@ -149,7 +156,7 @@ impl Shares {
 
 /// A datagram on its way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sending {
+pub struct OutgoingDatagram {
     pub from: Ipv4Addr,
     pub bytes: Vec<u8>,
     /// After the query, ms.
@@ -158,7 +165,7 @@ pub struct Sending {
 
 /// A reply that someone else sends in a server's name.
 #[derive(Clone, Debug)]
-pub struct Forgery {
+pub struct SpoofedReply {
     pub from: Ipv4Addr,
     pub reply: Datagrams,
 }
@@ -171,12 +178,12 @@ pub fn distort(
     family: Family,
     server: u32,
     reply: &Datagrams,
-    forgery: Option<&Forgery>,
+    forgery: Option<&SpoofedReply>,
     rng: &mut Rng,
-) -> Vec<Sending> {
+) -> Vec<OutgoingDatagram> {
     let own = address::address(server);
-    let at_once = |bytes: &[u8]| Sending { from: own, bytes: bytes.to_vec(), delay_ms: 0 };
-    let mut sendings: Vec<Sending> = reply.iter().map(at_once).collect();
+    let at_once = |bytes: &[u8]| OutgoingDatagram { from: own, bytes: bytes.to_vec(), delay_ms: 0 };
+    let mut sendings: Vec<OutgoingDatagram> = reply.iter().map(at_once).collect();
     match fault {
         Fault::Silent => sendings.clear(),
         Fault::Slow => {
@@ -186,12 +193,13 @@ pub fn distort(
         Fault::Lossy => sendings.retain(|_| !is_lost(rng)),
         Fault::Duplicating => {
             let twice = sendings.clone().into_iter();
-            let late = twice.map(|sending| Sending { delay_ms: rng.below(300) as u64, ..sending });
+            let late = twice.map(|sending| OutgoingDatagram { delay_ms: rng.below(300) as u64, ..sending });
             sendings = sendings.iter().cloned().chain(late.collect::<Vec<_>>()).collect();
         }
         Fault::Spoofed => {
             let lies = forgery.into_iter().flat_map(|forgery| {
-                let sending = |bytes: &[u8]| Sending { from: forgery.from, bytes: bytes.to_vec(), delay_ms: 0 };
+                let sending =
+                    |bytes: &[u8]| OutgoingDatagram { from: forgery.from, bytes: bytes.to_vec(), delay_ms: 0 };
                 forgery.reply.iter().map(sending).collect::<Vec<_>>()
             });
             sendings = lies.chain(sendings).collect();
@@ -264,33 +272,33 @@ mod tests {
 
     fn reply(parts: usize) -> Datagrams {
         let mut out = Datagrams::default();
-        wire::split(&vec![7; parts * 100], wire::Split::Source, 100, 1, &mut out);
+        wire::split(&vec![7; parts * 100], wire::SplitFormat::Source, 100, 1, &mut out);
         assert_eq!(out.len(), parts);
         out
     }
 
     #[test]
     fn shares_are_read_and_held() {
-        let shares: Shares = "silent=0.25, slow=0.5".parse().unwrap();
-        assert_eq!(shares, Shares { silent: 0.25, slow: 0.5, ..Shares::NONE });
-        assert_eq!("none".parse(), Ok(Shares::NONE));
-        assert_eq!("default".parse(), Ok(Shares::default()));
+        let shares: FaultShares = "silent=0.25, slow=0.5".parse().unwrap();
+        assert_eq!(shares, FaultShares { silent: 0.25, slow: 0.5, ..FaultShares::NONE });
+        assert_eq!("none".parse(), Ok(FaultShares::NONE));
+        assert_eq!("default".parse(), Ok(FaultShares::default()));
         for bad in ["", "silent", "noisy=1", "silent=2", "silent=-1", "silent=x", "silent=0.6,slow=0.6", "silent=NaN"] {
-            assert!(bad.parse::<Shares>().is_err(), "{bad:?}");
+            assert!(bad.parse::<FaultShares>().is_err(), "{bad:?}");
         }
         let count = |fault| (0..10_000).filter(|&server| shares.fault(1, server) == fault).count();
         assert!((2_300..2_700).contains(&count(Some(Fault::Silent))));
         assert!((4_800..5_200).contains(&count(Some(Fault::Slow))));
         assert_eq!(count(Some(Fault::Lossy)), 0);
-        assert_eq!((0..10_000).filter_map(|server| Shares::NONE.fault(1, server)).count(), 0);
+        assert_eq!((0..10_000).filter_map(|server| FaultShares::NONE.fault(1, server)).count(), 0);
     }
 
     #[test]
     fn each_fault_does_what_it_says() {
         let rng = &mut Rng::new(&[3]);
         let none = None;
-        let lie = Forgery { from: address::forged(9), reply: reply(1) };
-        let mut made = |fault, parts: usize, forged: Option<&Forgery>| {
+        let lie = SpoofedReply { from: address::forged(9), reply: reply(1) };
+        let mut made = |fault, parts: usize, forged: Option<&SpoofedReply>| {
             distort(fault, Family::Source, 9, &reply(parts), forged, rng)
         };
         assert!(made(Fault::Silent, 1, none).is_empty());

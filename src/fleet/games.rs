@@ -105,7 +105,7 @@ const fn game(
 
 /// Whether the map changes when a round ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rotation {
+pub enum MapRotation {
     Always,
     Sometimes,
     Never,
@@ -113,7 +113,7 @@ pub enum Rotation {
 
 /// What a server is like.
 #[derive(Clone, Debug)]
-pub struct Nature {
+pub struct ServerProfile {
     pub game: &'static Game,
     pub hostname: Box<str>,
     pub slots: u16,
@@ -129,7 +129,7 @@ pub struct Nature {
     /// A round ends when someone has this many scores.
     pub score_limit: Option<i32>,
     pub round_ms_max: i64,
-    pub rotation: Rotation,
+    pub rotation: MapRotation,
     /// Moment of the day at which the server is started anew, ms after 00:00 UTC.
     pub restart_ms: i64,
     /// What is special about it ([`super::behaviours`]).
@@ -138,7 +138,7 @@ pub struct Nature {
 
 /// How the servers of a fleet are drawn.
 #[derive(Clone, Copy, Debug)]
-pub struct Mixture {
+pub struct ProfileMix {
     /// Part that speaks the Source protocol, 0 to 1; the rest is Quake 3's family.
     pub source_share: f64,
     /// Multiplies how many players come; 1 is usual.
@@ -167,9 +167,9 @@ const OWNERS: &[&str] =
     &["[EU]", "{MAD}", "Reverse.nl", "*DE*", "US East", "=BR=", "[RUS]", "Vienna", "ESL", "Home of", "Ye Olde", "Büro"];
 const ZONES_H: &[i64] = &[-8, -5, -3, 0, 1, 1, 1, 2, 3, 8, 9, 10];
 
-impl Nature {
+impl ServerProfile {
     /// The nature of one server, without a behaviour.
-    pub fn of(seed: u64, server: u32, mixture: Mixture) -> Nature {
+    pub fn of(seed: u64, server: u32, mixture: ProfileMix) -> ServerProfile {
         let rng = &mut Rng::new(&[seed, 0x5E27E2, u64::from(server)]);
         let family = if rng.chance(mixture.source_share) { Family::Source } else { Family::Quake3 };
         let game = pick_game(rng, family);
@@ -191,7 +191,7 @@ impl Nature {
         let hostname = format!("{tag}{}{tail} {} {}", rng.pick(OWNERS), rng.pick(TOPICS), server + 1).into();
         let minutes = if quake { 8 + rng.below(13) } else { 15 + rng.below(26) };
         let rotates = rng.unit();
-        Nature {
+        ServerProfile {
             game,
             hostname,
             slots,
@@ -203,9 +203,9 @@ impl Nature {
             score_limit: (quake && rng.chance(0.7)).then(|| 20 + 5 * rng.below(7) as i32),
             round_ms_max: minutes as i64 * 60_000,
             rotation: match rotates {
-                r if r < 0.6 => Rotation::Always,
-                r if r < 0.85 => Rotation::Sometimes,
-                _ => Rotation::Never,
+                r if r < 0.6 => MapRotation::Always,
+                r if r < 0.85 => MapRotation::Sometimes,
+                _ => MapRotation::Never,
             },
             restart_ms: (mix(&[seed, 0xDA7, u64::from(server)]) % 86_400_000) as i64,
             behaviour: None,
@@ -243,9 +243,9 @@ mod tests {
 
     #[test]
     fn a_fleet_is_varied_and_mostly_quiet() {
-        let mixture = Mixture { source_share: 0.4, activity: 1.0 };
-        let all: Vec<Nature> = (0..5_000).map(|i| Nature::of(7, i, mixture)).collect();
-        let part = |f: &dyn Fn(&Nature) -> bool| all.iter().filter(|n| f(n)).count() as f64 / 5_000.0;
+        let mixture = ProfileMix { source_share: 0.4, activity: 1.0 };
+        let all: Vec<ServerProfile> = (0..5_000).map(|i| ServerProfile::of(7, i, mixture)).collect();
+        let part = |f: &dyn Fn(&ServerProfile) -> bool| all.iter().filter(|n| f(n)).count() as f64 / 5_000.0;
         assert!((part(&|n| n.game.family == Family::Source) - 0.4).abs() < 0.05);
         assert!(part(&|n| n.players_mean < 2.3) > 0.6);
         assert!(part(&|n| n.slots == 64 && n.players_mean > 60.0) > 0.0005);

@@ -18,27 +18,27 @@ const BUSY_PLAYERS_MIN: u32 = 3;
 
 /// Yields (moment in Unix ms, server, snapshot) in order of time; servers of
 /// one moment in order of number.
-pub struct History<'w> {
+pub struct SimulatedHistory<'w> {
     world: &'w mut World,
     to_ms: i64,
     due: BinaryHeap<Reverse<(i64, u32)>>,
 }
 
-impl<'w> History<'w> {
+impl<'w> SimulatedHistory<'w> {
     /// Scans with `from_ms <= moment < to_ms`, Unix ms. What lies before the
     /// world's start is left out.
-    pub fn new(world: &'w mut World, from_ms: i64, to_ms: i64) -> History<'w> {
-        History::of(world, from_ms, to_ms, |_| true)
+    pub fn new(world: &'w mut World, from_ms: i64, to_ms: i64) -> SimulatedHistory<'w> {
+        SimulatedHistory::of(world, from_ms, to_ms, |_| true)
     }
 
     /// The same for some of the servers only.
-    pub fn of(world: &'w mut World, from_ms: i64, to_ms: i64, which: impl Fn(u32) -> bool) -> History<'w> {
+    pub fn of(world: &'w mut World, from_ms: i64, to_ms: i64, which: impl Fn(u32) -> bool) -> SimulatedHistory<'w> {
         let from_ms = from_ms.max(world.settings().start_ms);
         let due = (0..world.servers())
             .filter(|&server| which(server))
             .map(|server| Reverse((next_ms(world, server, from_ms - 1, QUIET_MS), server)))
             .collect();
-        History { world, to_ms, due }
+        SimulatedHistory { world, to_ms, due }
     }
 
     pub fn world(&self) -> &World {
@@ -46,7 +46,7 @@ impl<'w> History<'w> {
     }
 }
 
-impl Iterator for History<'_> {
+impl Iterator for SimulatedHistory<'_> {
     type Item = (i64, u32, Snapshot);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -74,17 +74,17 @@ fn next_ms(world: &World, server: u32, t_ms: i64, interval_ms: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::world::Settings;
+    use crate::fleet::world::WorldSettings;
 
     #[test]
     fn scans_come_in_order_at_the_interval_of_the_players() {
         let start_ms = 1_763_683_200_000;
         let to_ms = start_ms + 6 * 3_600_000;
-        let mut world = World::new(Settings { servers: 200, start_ms, ..Settings::default() });
+        let mut world = World::new(WorldSettings { servers: 200, start_ms, ..WorldSettings::default() });
         let mut last = (0, 0);
         let mut last_of = vec![None; 200];
         let mut gaps = std::collections::BTreeMap::<i64, u32>::new();
-        for (t_ms, server, snapshot) in History::new(&mut world, start_ms, to_ms) {
+        for (t_ms, server, snapshot) in SimulatedHistory::new(&mut world, start_ms, to_ms) {
             assert!((t_ms, server) > last && (start_ms..to_ms).contains(&t_ms));
             assert_eq!(snapshot.t_ms, t_ms);
             if let Some((before_ms, humans)) = last_of[server as usize] {
@@ -106,10 +106,10 @@ mod tests {
     fn what_is_seen_comes_near_the_truth() {
         let start_ms = 1_763_683_200_000;
         let to_ms = start_ms + 86_400_000;
-        let mut world = World::new(Settings { servers: 300, start_ms, ..Settings::default() });
+        let mut world = World::new(WorldSettings { servers: 300, start_ms, ..WorldSettings::default() });
         let mut last: Vec<Option<(i64, Snapshot)>> = vec![None; 300];
         let mut seen = 0_i64;
-        for (t_ms, server, cur) in History::new(&mut world, start_ms, to_ms) {
+        for (t_ms, server, cur) in SimulatedHistory::new(&mut world, start_ms, to_ms) {
             if let Some((before_ms, prev)) = &last[server as usize] {
                 let points = |name: &str| prev.players.iter().find(|p| p.name == name).and_then(|p| p.points);
                 let both = |p: &&crate::model::Player| points(&p.name).is_some();
@@ -135,12 +135,12 @@ mod tests {
     #[ignore = "a measurement"]
     fn speed() {
         let start_ms = 1_763_683_200_000;
-        let settings = Settings { servers: 2_000, start_ms, ..Settings::default() };
+        let settings = WorldSettings { servers: 2_000, start_ms, ..WorldSettings::default() };
         let began = std::time::Instant::now();
         let mut world = World::new(settings);
         println!("made in {:?}", began.elapsed());
         let (mut snapshots, mut players) = (0_u64, 0_u64);
-        for (_, _, snapshot) in History::new(&mut world, start_ms, start_ms + 14 * 86_400_000) {
+        for (_, _, snapshot) in SimulatedHistory::new(&mut world, start_ms, start_ms + 14 * 86_400_000) {
             snapshots += 1;
             players += snapshot.players.len() as u64;
         }

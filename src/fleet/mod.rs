@@ -22,8 +22,8 @@ pub mod truth;
 pub mod wire;
 pub mod world;
 
-pub use behaviours::{Behaviour, Behaviours};
-pub use faults::{Fault, Shares};
-pub use history::History;
+pub use behaviours::{Behaviour, BehaviourShares};
+pub use faults::{Fault, FaultShares};
+pub use history::SimulatedHistory;
 pub use serve::{Fleet, FleetStats, RateLimit, ServeSettings};
-pub use world::{Settings, World};
+pub use world::{World, WorldSettings};

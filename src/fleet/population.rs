@@ -63,17 +63,17 @@ const CLANS: &[&str] = &["[EU]", "|MAD|", "=K=", "*fn*", "-42-", "{ESL}", ".oO",
 #[derive(Debug)]
 pub struct Population {
     seed: u64,
-    quake: Packed,
-    plain: Packed,
+    quake: NameArena,
+    plain: NameArena,
 }
 
 #[derive(Debug, Default)]
-struct Packed {
+struct NameArena {
     text: String,
     ends: Vec<u32>,
 }
 
-impl Packed {
+impl NameArena {
     fn push(&mut self, name: &str) {
         self.text.push_str(name);
         self.ends.push(self.text.len() as u32);
@@ -88,7 +88,7 @@ impl Packed {
 impl Population {
     /// `size` people, at least one and at most 2^26 (their names then take 2 GiB).
     pub fn new(seed: u64, size: u32) -> Population {
-        let mut population = Population { seed, quake: Packed::default(), plain: Packed::default() };
+        let mut population = Population { seed, quake: NameArena::default(), plain: NameArena::default() };
         for person in 0..size.clamp(1, 1 << 26) {
             let quake = name_of(seed, person);
             population.plain.push(&strip_colours(&quake, ColourCodes::Quake3));

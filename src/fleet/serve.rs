@@ -27,33 +27,33 @@ use nix::sys::socket::{
 };
 
 use super::behaviours::Behaviour;
-use super::faults::{FORGED_NAME, FORGED_POINTS, Fault, Forgery, Sending, Shares, distort, is_lost};
+use super::faults::{FORGED_NAME, FORGED_POINTS, Fault, FaultShares, OutgoingDatagram, SpoofedReply, distort, is_lost};
 use super::games::Family;
 use super::rng::{Rng, mix};
 use super::wire::{
-    Datagrams, Query, Variant, {self},
+    ClientQuery, Datagrams, ProtocolVariant, {self},
 };
 use super::world::World;
 use super::{address, truth};
 use crate::model::{Player, Snapshot};
 
 /// Queries taken from a socket at one go, between two looks at the heap.
-const BATCH: usize = 64;
+const RECEIVE_BATCH_MAX: usize = 64;
 
 /// Longest query, bytes: real ones have at most some 140.
 const QUERY_BYTES_MAX: usize = 2_048;
 
 /// Longest sleep, so that stopping and late replies are at most this late.
-const NAP: Duration = Duration::from_millis(5);
+const POLL_TIMEOUT: Duration = Duration::from_millis(5);
 
 /// Asked of the kernel for each socket, bytes; it may give less.
 const SOCKET_BUFFER_BYTES: usize = 4 * 1_024 * 1_024;
 
 /// Late datagrams waiting at most; what is more is lost and counted.
-const LATE_MAX: usize = 100_000;
+const DELAYED_MAX: usize = 100_000;
 
 /// Buckets of the rate limit kept at most; then all are forgotten.
-const BUCKETS_MAX: usize = 200_000;
+const RATE_BUCKETS_MAX: usize = 200_000;
 
 /// How the fleet is put on the wire.
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ pub struct ServeSettings {
     pub live_from_ms: i64,
     /// World time for every one of real time, above 0; 1 is real.
     pub speed: f64,
-    pub faults: Shares,
+    pub faults: FaultShares,
     /// Limit of each server of the Quake 3 family; `None` for no limit.
     pub rate_limit: Option<RateLimit>,
 }
@@ -77,7 +77,7 @@ impl Default for ServeSettings {
             source_port: 27_015,
             live_from_ms: 0,
             speed: 1.0,
-            faults: Shares::default(),
+            faults: FaultShares::default(),
             rate_limit: None,
         }
     }
@@ -163,7 +163,7 @@ impl Fleet {
         let mut fleet = Fleet { shared, ports, threads: Vec::new() };
         for (family, socket) in [(Family::Quake3, quake3), (Family::Source, source)] {
             let port = socket.local_addr()?.port();
-            let lane = Lane::new(family, socket, port, Arc::clone(&fleet.shared));
+            let lane = Responder::new(family, socket, port, Arc::clone(&fleet.shared));
             let name = format!("fleet-{}", family.scheme());
             fleet.threads.push(std::thread::Builder::new().name(name).spawn(move || lane.run())?);
         }
@@ -294,18 +294,18 @@ fn bind(port: u16, family: Family) -> io::Result<UdpSocket> {
     let buffers = socket2::SockRef::from(&socket);
     buffers.set_recv_buffer_size(SOCKET_BUFFER_BYTES)?;
     buffers.set_send_buffer_size(SOCKET_BUFFER_BYTES)?;
-    socket.set_read_timeout(Some(NAP))?;
+    socket.set_read_timeout(Some(POLL_TIMEOUT))?;
     Ok(socket)
 }
 
 /// One family's socket and what its thread owns.
-struct Lane {
+struct Responder {
     family: Family,
     port: u16,
     socket: UdpSocket,
     shared: Arc<Shared>,
     rng: Rng,
-    late: BinaryHeap<Reverse<Late>>,
+    late: BinaryHeap<Reverse<DelayedDatagram>>,
     made: u64,
     buckets: HashMap<(u32, Ipv4Addr), (f64, Instant)>,
     reply: Datagrams,
@@ -313,7 +313,7 @@ struct Lane {
 
 /// A datagram that waits. In order of due time, then of making.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Late {
+struct DelayedDatagram {
     due: Instant,
     number: u64,
     to: SocketAddrV4,
@@ -322,7 +322,7 @@ struct Late {
 }
 
 /// A datagram that came in.
-struct Arrival {
+struct ReceivedQuery {
     server: u32,
     asker: SocketAddrV4,
     length: usize,
@@ -330,22 +330,22 @@ struct Arrival {
 
 /// Datagrams to be sent at once, in one buffer.
 #[derive(Default)]
-struct Outbox {
+struct SendBuffer {
     bytes: Vec<u8>,
     /// Where the datagram ends, where it goes, where it seems to come from.
     items: Vec<(usize, SocketAddrV4, Ipv4Addr)>,
 }
 
-impl Outbox {
+impl SendBuffer {
     fn push(&mut self, bytes: &[u8], to: SocketAddrV4, from: Ipv4Addr) {
         self.bytes.extend_from_slice(bytes);
         self.items.push((self.bytes.len(), to, from));
     }
 }
 
-impl Lane {
-    fn new(family: Family, socket: UdpSocket, port: u16, shared: Arc<Shared>) -> Lane {
-        Lane {
+impl Responder {
+    fn new(family: Family, socket: UdpSocket, port: u16, shared: Arc<Shared>) -> Responder {
+        Responder {
             family,
             port,
             rng: Rng::new(&[shared.seed, 0x1A4E, u64::from(port)]),
@@ -359,16 +359,16 @@ impl Lane {
     }
 
     fn run(mut self) {
-        let mut buffers = vec![[0_u8; QUERY_BYTES_MAX]; BATCH];
+        let mut buffers = vec![[0_u8; QUERY_BYTES_MAX]; RECEIVE_BATCH_MAX];
         let mut control = nix::cmsg_space!(libc::in_pktinfo);
-        let mut arrivals = Vec::with_capacity(BATCH);
-        let mut outbox = Outbox::default();
+        let mut arrivals = Vec::with_capacity(RECEIVE_BATCH_MAX);
+        let mut outbox = SendBuffer::default();
         let shared = Arc::clone(&self.shared);
         while !shared.stopping.load(Ordering::Relaxed) {
             arrivals.clear();
             // Sleep for the first, take the others as far as they are there.
             let mut flags = MsgFlags::empty();
-            while arrivals.len() < BATCH {
+            while arrivals.len() < RECEIVE_BATCH_MAX {
                 match self.receive(&mut buffers[arrivals.len()], &mut control, flags) {
                     Ok(Some(arrival)) => arrivals.push(arrival),
                     Ok(None) => count(&shared.counters.refused, 1),
@@ -389,7 +389,7 @@ impl Lane {
     }
 
     /// One datagram. `None`: it is for no server of this family's plan.
-    fn receive(&self, buffer: &mut [u8], control: &mut [u8], flags: MsgFlags) -> Result<Option<Arrival>, Errno> {
+    fn receive(&self, buffer: &mut [u8], control: &mut [u8], flags: MsgFlags) -> Result<Option<ReceivedQuery>, Errno> {
         let mut parts = [IoSliceMut::new(buffer)];
         let message = recvmsg::<SockaddrIn>(self.socket.as_raw_fd(), &mut parts, Some(control), flags)?;
         let asked = message.cmsgs()?.find_map(|cmsg| match cmsg {
@@ -399,14 +399,21 @@ impl Lane {
         let server = asked.and_then(address::server).filter(|&server| server < self.shared.servers);
         let Some((server, asker)) = server.zip(message.address) else { return Ok(None) };
         let asker = SocketAddrV4::new(asker.ip(), asker.port());
-        Ok(Some(Arrival { server, asker, length: message.bytes }))
+        Ok(Some(ReceivedQuery { server, asker, length: message.bytes }))
     }
 
-    fn answer(&mut self, world: &mut World, now_ms: i64, arrival: &Arrival, query: &[u8], outbox: &mut Outbox) {
+    fn answer(
+        &mut self,
+        world: &mut World,
+        now_ms: i64,
+        arrival: &ReceivedQuery,
+        query: &[u8],
+        outbox: &mut SendBuffer,
+    ) {
         let shared = Arc::clone(&self.shared);
-        let &Arrival { server, asker, .. } = arrival;
+        let &ReceivedQuery { server, asker, .. } = arrival;
         count(&shared.counters.queries, 1);
-        let query = Query::parse(self.family, query);
+        let query = ClientQuery::parse(self.family, query);
         let Some(query) = query.filter(|_| world.family(server) == self.family) else {
             return count(&shared.counters.refused, 1);
         };
@@ -428,15 +435,15 @@ impl Lane {
         let Some(fault) = fault else {
             return self.reply.iter().for_each(|bytes| outbox.push(bytes, asker, own));
         };
-        for Sending { from, bytes, delay_ms } in
+        for OutgoingDatagram { from, bytes, delay_ms } in
             distort(fault, self.family, server, &self.reply, forgery.as_ref(), &mut self.rng)
         {
             if delay_ms == 0 {
                 outbox.push(&bytes, asker, from);
-            } else if self.late.len() < LATE_MAX {
+            } else if self.late.len() < DELAYED_MAX {
                 self.made += 1;
                 let due = Instant::now() + Duration::from_millis(delay_ms);
-                self.late.push(Reverse(Late { due, number: self.made, to: asker, from, bytes }));
+                self.late.push(Reverse(DelayedDatagram { due, number: self.made, to: asker, from, bytes }));
             } else {
                 count(&shared.counters.unsent, 1);
             }
@@ -444,36 +451,38 @@ impl Lane {
     }
 
     /// Fills `self.reply`. `missing` players are announced but not listed.
-    fn make_reply(&mut self, world: &mut World, server: u32, asker: SocketAddrV4, query: Query, missing: usize) {
+    fn make_reply(&mut self, world: &mut World, server: u32, asker: SocketAddrV4, query: ClientQuery, missing: usize) {
         let out = &mut self.reply;
         let asker = mix(&[u64::from(asker.ip().to_bits()), u64::from(asker.port())]);
         let challenge = wire::challenge(self.shared.seed, server, asker);
-        let variant = Variant::of(self.shared.seed, server, world.nature(server));
+        let variant = ProtocolVariant::of(self.shared.seed, server, world.nature(server));
         match query {
-            Query::Status { challenge } => wire::quake3_status(&world.snapshot(server), challenge, out),
-            Query::Info { challenge } => wire::quake3_info(&world.snapshot(server), challenge, out),
-            Query::A2sInfo { challenge: given } if variant.info_challenge && given != Some(challenge) => {
+            ClientQuery::Status { challenge } => wire::quake3_status(&world.snapshot(server), challenge, out),
+            ClientQuery::Info { challenge } => wire::quake3_info(&world.snapshot(server), challenge, out),
+            ClientQuery::A2sInfo { challenge: given } if variant.info_challenge && given != Some(challenge) => {
                 wire::a2s_challenge(challenge, out);
             }
-            Query::A2sInfo { .. } => {
+            ClientQuery::A2sInfo { .. } => {
                 let snapshot = world.snapshot(server);
                 wire::a2s_info(&snapshot, world.nature(server), &variant, snapshot.players.len(), self.port, out);
             }
-            Query::A2sPlayer { challenge: given } | Query::A2sRules { challenge: given } if given != challenge => {
+            ClientQuery::A2sPlayer { challenge: given } | ClientQuery::A2sRules { challenge: given }
+                if given != challenge =>
+            {
                 wire::a2s_challenge(challenge, out);
             }
-            Query::A2sPlayer { .. } => {
+            ClientQuery::A2sPlayer { .. } => {
                 let players = world.snapshot(server).players;
                 let id = self.rng.next_u64() as u32;
                 wire::a2s_players(&players, players.len() + missing, &variant, id, out);
             }
-            Query::A2sRules { .. } => wire::a2s_rules(out),
+            ClientQuery::A2sRules { .. } => wire::a2s_rules(out),
         }
     }
 
     /// What someone sends who knows all but the challenge, or all but who the
     /// server is.
-    fn make_forgery(&mut self, world: &mut World, server: u32, query: Query) -> Forgery {
+    fn make_forgery(&mut self, world: &mut World, server: u32, query: ClientQuery) -> SpoofedReply {
         let mut snapshot = world.snapshot(server);
         snapshot.players = (1..=6)
             .map(|number| Player {
@@ -487,25 +496,25 @@ impl Lane {
             .collect();
         let mut reply = Datagrams::default();
         let out = &mut reply;
-        let variant = Variant::of(self.shared.seed, server, world.nature(server));
+        let variant = ProtocolVariant::of(self.shared.seed, server, world.nature(server));
         // A2S replies carry no challenge: from the right address nothing would be wrong.
         let guessing = self.family == Family::Quake3 && self.rng.chance(0.5);
         match query {
-            Query::Status { .. } if guessing => wire::quake3_status(&snapshot, b"guessed", out),
-            Query::Info { .. } if guessing => wire::quake3_info(&snapshot, b"guessed", out),
-            Query::Status { challenge } => wire::quake3_status(&snapshot, challenge, out),
-            Query::Info { challenge } => wire::quake3_info(&snapshot, challenge, out),
-            Query::A2sInfo { .. } => wire::a2s_info(&snapshot, world.nature(server), &variant, 6, self.port, out),
-            Query::A2sPlayer { .. } => wire::a2s_players(&snapshot.players, 6, &variant, 1, out),
-            Query::A2sRules { .. } => wire::a2s_rules(out),
+            ClientQuery::Status { .. } if guessing => wire::quake3_status(&snapshot, b"guessed", out),
+            ClientQuery::Info { .. } if guessing => wire::quake3_info(&snapshot, b"guessed", out),
+            ClientQuery::Status { challenge } => wire::quake3_status(&snapshot, challenge, out),
+            ClientQuery::Info { challenge } => wire::quake3_info(&snapshot, challenge, out),
+            ClientQuery::A2sInfo { .. } => wire::a2s_info(&snapshot, world.nature(server), &variant, 6, self.port, out),
+            ClientQuery::A2sPlayer { .. } => wire::a2s_players(&snapshot.players, 6, &variant, 1, out),
+            ClientQuery::A2sRules { .. } => wire::a2s_rules(out),
         }
         let from = if guessing { address::address(server) } else { address::forged(server) };
-        Forgery { from, reply }
+        SpoofedReply { from, reply }
     }
 
     fn is_limited(&mut self, server: u32, asker: Ipv4Addr) -> bool {
         let Some(limit) = self.shared.settings.rate_limit else { return false };
-        if self.buckets.len() >= BUCKETS_MAX {
+        if self.buckets.len() >= RATE_BUCKETS_MAX {
             self.buckets.clear();
         }
         let now = Instant::now();
@@ -520,7 +529,7 @@ impl Lane {
         false
     }
 
-    fn send_now(&self, outbox: &mut Outbox) {
+    fn send_now(&self, outbox: &mut SendBuffer) {
         let mut from = 0;
         for &(end, to, source) in &outbox.items {
             self.send(&outbox.bytes[from..end], to, source);
@@ -567,8 +576,8 @@ mod tests {
     use crate::fleet::world;
     use crate::model::name::decode;
 
-    fn fleet(servers: u32, speed: f64, faults: Shares) -> Fleet {
-        let world = World::new(world::Settings { servers, activity: 3.0, ..world::Settings::default() });
+    fn fleet(servers: u32, speed: f64, faults: FaultShares) -> Fleet {
+        let world = World::new(world::WorldSettings { servers, activity: 3.0, ..world::WorldSettings::default() });
         let live_from_ms = world.settings().start_ms + 3_600_000;
         let settings =
             ServeSettings { quake3_port: 0, source_port: 0, live_from_ms, speed, faults, ..ServeSettings::default() };
@@ -601,7 +610,7 @@ mod tests {
 
     #[test]
     fn quake3_servers_answer_from_their_own_address() {
-        let fleet = fleet(450, 0.000_1, Shares::NONE);
+        let fleet = fleet(450, 0.000_1, FaultShares::NONE);
         let socket = client(2_000);
         let mut players_seen = 0;
         for (server, at) in of_family(&fleet, Family::Quake3).into_iter().step_by(5) {
@@ -638,7 +647,7 @@ mod tests {
 
     #[test]
     fn source_servers_demand_their_challenge_and_list_their_players() {
-        let fleet = fleet(450, 0.000_1, Shares::NONE);
+        let fleet = fleet(450, 0.000_1, FaultShares::NONE);
         let socket = client(2_000);
         let (mut demanded, mut split, mut players_seen) = (0, 0, 0);
         for (server, at) in of_family(&fleet, Family::Source) {
@@ -662,7 +671,8 @@ mod tests {
             if reply[0] == 0xFE {
                 split += 1;
                 let nature = fleet.shared.lock().nature(server).clone();
-                let goldsrc = Variant::of(fleet.shared.seed, server, &nature).split == wire::Split::GoldSrc;
+                let goldsrc =
+                    ProtocolVariant::of(fleet.shared.seed, server, &nature).split == wire::SplitFormat::GoldSrc;
                 let total = if goldsrc { reply[8] & 0xF } else { reply[8] };
                 for _ in 1..total {
                     assert_eq!(hear(&socket).unwrap().0, at);
@@ -724,12 +734,12 @@ mod tests {
 
     #[test]
     fn the_rate_limit_is_a_bucket() {
-        let world = World::new(world::Settings::default());
+        let world = World::new(world::WorldSettings::default());
         let settings = ServeSettings {
             quake3_port: 0,
             source_port: 0,
             live_from_ms: world.settings().start_ms,
-            faults: Shares::NONE,
+            faults: FaultShares::NONE,
             rate_limit: Some(RateLimit { burst: 3.0, per_second: 0.001 }),
             ..ServeSettings::default()
         };
@@ -745,7 +755,7 @@ mod tests {
 
     #[test]
     fn time_goes_on_at_the_speed_asked() {
-        let fleet = fleet(3, 600.0, Shares::NONE);
+        let fleet = fleet(3, 600.0, FaultShares::NONE);
         let (_, at) = of_family(&fleet, Family::Quake3)[0];
         let before_ms = fleet.now_ms();
         std::thread::sleep(Duration::from_millis(100));
@@ -759,7 +769,7 @@ mod tests {
     #[test]
     #[ignore = "a measurement"]
     fn speed() {
-        let fleet = Arc::new(fleet(20_000, 1.0, Shares::NONE));
+        let fleet = Arc::new(fleet(20_000, 1.0, FaultShares::NONE));
         fleet.advance_all();
         let servers = of_family(&fleet, Family::Quake3);
         let socket = client(200);

@@ -19,7 +19,7 @@ use crate::model::WeekKey;
 
 /// What one person did on one server in one week.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Deeds {
+pub struct PlayerTruth {
     /// Points won; never taken back.
     pub gained: i64,
     /// Points lost: suicides. Points at any moment are what was gained less
@@ -36,8 +36,8 @@ pub struct Deeds {
     pub wins: u32,
 }
 
-impl Deeds {
-    pub(super) fn add(&mut self, more: Deeds) {
+impl PlayerTruth {
+    pub(super) fn add(&mut self, more: PlayerTruth) {
         self.gained += more.gained;
         self.lost += more.lost;
         self.present_ms += more.present_ms;
@@ -50,7 +50,7 @@ impl Deeds {
 
 /// How a round ended; bots and spectators left out, in the order of points.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Final {
+pub struct RoundResult {
     pub t_ms: i64,
     pub map: &'static str,
     pub list: Vec<(Person, i32)>,
@@ -58,14 +58,14 @@ pub struct Final {
 
 /// One server's books.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ledger {
-    pub deeds: FxHashMap<(WeekKey, Person), Deeds>,
+pub struct ServerTruth {
+    pub deeds: FxHashMap<(WeekKey, Person), PlayerTruth>,
     /// Rounds ended, and how many of them count (RULES section 4: at least two
     /// players that are not bots, best points above 0).
     pub rounds: u64,
     pub rounds_counting: u64,
     /// The last final lists of rounds that count, oldest first.
-    pub finals: VecDeque<Final>,
+    pub finals: VecDeque<RoundResult>,
 }
 
 /// A line of the printed truth.
@@ -95,7 +95,7 @@ pub enum TruthLine {
         normalised: String,
         bot: bool,
         #[serde(flatten)]
-        deeds: Deeds,
+        deeds: PlayerTruth,
     },
     /// Oldest first.
     Round { server: String, t: i64, map: &'static str, list: Vec<(String, i32)> },

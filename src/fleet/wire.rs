@@ -3,16 +3,16 @@
 //! stands here is what a well-behaved server sends. It shares no code with
 //! `proto`, so that one can be held against the other.
 //!
-//! Servers differ, as real ones do: [`Variant`] says how, fixed by the seed.
+//! Servers differ, as real ones do: [`ProtocolVariant`] says how, fixed by the seed.
 
 use std::io::Write;
 
-use super::games::{Family, Nature};
+use super::games::{Family, ServerProfile};
 use super::rng::{Rng, mix};
 use crate::model::name::decode;
 use crate::model::{Player, Snapshot};
 
-const F4: [u8; 4] = [0xFF; 4];
+const SINGLE_HEADER: [u8; 4] = [0xFF; 4];
 const INFO_QUERY: &[u8] = b"\xFF\xFF\xFF\xFFTSource Engine Query\0";
 
 /// Longest message of a Quake 3 server, bytes; player lines past it are left
@@ -24,7 +24,7 @@ const QUAKE3_CHALLENGE_BYTES_MAX: usize = 128;
 
 /// What a client asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Query<'a> {
+pub enum ClientQuery<'a> {
     /// Quake 3: everything.
     Status {
         challenge: &'a [u8],
@@ -45,10 +45,10 @@ pub enum Query<'a> {
     },
 }
 
-impl Query<'_> {
+impl ClientQuery<'_> {
     /// Reads a query. `None` for what a server of this family does not answer.
-    pub fn parse(family: Family, bytes: &[u8]) -> Option<Query<'_>> {
-        let body = bytes.strip_prefix(&F4)?;
+    pub fn parse(family: Family, bytes: &[u8]) -> Option<ClientQuery<'_>> {
+        let body = bytes.strip_prefix(&SINGLE_HEADER)?;
         match family {
             Family::Quake3 => parse_quake3(body),
             Family::Source => parse_a2s(bytes, body),
@@ -56,7 +56,7 @@ impl Query<'_> {
     }
 }
 
-fn parse_quake3(body: &[u8]) -> Option<Query<'_>> {
+fn parse_quake3(body: &[u8]) -> Option<ClientQuery<'_>> {
     let line = body.split(|&b| b == b'\n' || b == 0).next()?;
     let mut words = line.split(|&b| b == b' ').filter(|word| !word.is_empty());
     let command = words.next()?;
@@ -65,29 +65,29 @@ fn parse_quake3(body: &[u8]) -> Option<Query<'_>> {
         return None;
     }
     match command {
-        b"getstatus" => Some(Query::Status { challenge }),
-        b"getinfo" => Some(Query::Info { challenge }),
+        b"getstatus" => Some(ClientQuery::Status { challenge }),
+        b"getinfo" => Some(ClientQuery::Info { challenge }),
         _ => None,
     }
 }
 
-fn parse_a2s<'a>(bytes: &'a [u8], body: &'a [u8]) -> Option<Query<'a>> {
+fn parse_a2s<'a>(bytes: &'a [u8], body: &'a [u8]) -> Option<ClientQuery<'a>> {
     let (&kind, rest) = body.split_first()?;
     if kind == b'T' {
         let tail = bytes.strip_prefix(INFO_QUERY)?;
-        return Some(Query::A2sInfo { challenge: tail.try_into().ok() });
+        return Some(ClientQuery::A2sInfo { challenge: tail.try_into().ok() });
     }
     let challenge = rest.try_into().ok()?;
     match kind {
-        b'U' => Some(Query::A2sPlayer { challenge }),
-        b'V' => Some(Query::A2sRules { challenge }),
+        b'U' => Some(ClientQuery::A2sPlayer { challenge }),
+        b'V' => Some(ClientQuery::A2sRules { challenge }),
         _ => None,
     }
 }
 
 /// How fragments are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Split {
+pub enum SplitFormat {
     /// One datagram, however long: the Quake 3 family, and Rust's servers.
     Never,
     Source,
@@ -100,35 +100,35 @@ pub enum Split {
 
 /// In what a server differs from others of its family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Variant {
+pub struct ProtocolVariant {
     /// A2S_INFO is answered with a challenge first, as since 2020.
     pub info_challenge: bool,
     /// A2S_INFO in the form of the oldest GoldSrc servers, `m`.
     pub old_info: bool,
-    pub split: Split,
+    pub split: SplitFormat,
     /// Most payload of one fragment, bytes.
     pub fragment_bytes: usize,
     /// Extra data flag of A2S_INFO: which optional fields follow.
     pub edf: u8,
 }
 
-impl Variant {
-    pub fn of(seed: u64, server: u32, nature: &Nature) -> Variant {
+impl ProtocolVariant {
+    pub fn of(seed: u64, server: u32, nature: &ServerProfile) -> ProtocolVariant {
         let rng = &mut Rng::new(&[seed, 0x3A21, u64::from(server)]);
         let (challenge, old, split, size) = (rng.unit(), rng.unit(), rng.unit(), rng.unit());
         let edf = *[0xB1, 0xB1, 0xA1, 0x21, 0xF1, 0x40, 0x01, 0x00].get(rng.below(8)).unwrap_or(&0);
         let goldsrc = nature.game.goldsrc;
         let old_info = goldsrc && old < 0.15;
-        Variant {
+        ProtocolVariant {
             info_challenge: !old_info && challenge < 0.85,
             old_info,
             split: match nature.game.family {
-                Family::Quake3 => Split::Never,
-                Family::Source if goldsrc => Split::GoldSrc,
-                Family::Source if split < 0.05 => Split::Never,
-                Family::Source if split < 0.15 => Split::Bzip2,
-                Family::Source if split < 0.25 && nature.game.app_id == 240 => Split::SourceWithoutSize,
-                Family::Source => Split::Source,
+                Family::Quake3 => SplitFormat::Never,
+                Family::Source if goldsrc => SplitFormat::GoldSrc,
+                Family::Source if split < 0.05 => SplitFormat::Never,
+                Family::Source if split < 0.15 => SplitFormat::Bzip2,
+                Family::Source if split < 0.25 && nature.game.app_id == 240 => SplitFormat::SourceWithoutSize,
+                Family::Source => SplitFormat::Source,
             },
             // Some operators set small packets; they make fragments common.
             fragment_bytes: if size < 0.15 { 256 } else { 1_248 },
@@ -138,8 +138,8 @@ impl Variant {
 
     fn protocol(&self) -> u8 {
         match self.split {
-            Split::GoldSrc => 48,
-            Split::SourceWithoutSize => 7,
+            SplitFormat::GoldSrc => 48,
+            SplitFormat::SourceWithoutSize => 7,
             _ => 17,
         }
     }
@@ -270,8 +270,8 @@ fn put_zero_ended(out: &mut Vec<u8>, text: &str) {
 /// makes larger than its list; `port` the one asked.
 pub fn a2s_info(
     snapshot: &Snapshot,
-    nature: &Nature,
-    variant: &Variant,
+    nature: &ServerProfile,
+    variant: &ProtocolVariant,
     players: usize,
     port: u16,
     out: &mut Datagrams,
@@ -323,7 +323,7 @@ pub fn a2s_info(
 
 /// A2S_PLAYER's reply, in fragments where it is long. `announced` is the count
 /// byte; `id` tells the fragments of one reply from those of another.
-pub fn a2s_players(players: &[Player], announced: usize, variant: &Variant, id: u32, out: &mut Datagrams) {
+pub fn a2s_players(players: &[Player], announced: usize, variant: &ProtocolVariant, id: u32, out: &mut Datagrams) {
     let mut reply = Vec::with_capacity(16 + players.len() * 24);
     reply.extend_from_slice(b"\xFF\xFF\xFF\xFFD");
     reply.push(announced.min(255) as u8);
@@ -345,21 +345,21 @@ pub fn a2s_rules(out: &mut Datagrams) {
 
 /// Cuts a reply into datagrams. `id` is used with its highest bit set for
 /// packed replies, and clear for others.
-pub fn split(reply: &[u8], how: Split, fragment_bytes: usize, id: u32, out: &mut Datagrams) {
-    if reply.len() <= fragment_bytes || how == Split::Never {
+pub fn split(reply: &[u8], how: SplitFormat, fragment_bytes: usize, id: u32, out: &mut Datagrams) {
+    if reply.len() <= fragment_bytes || how == SplitFormat::Never {
         out.bytes.extend_from_slice(reply);
         return out.finish();
     }
     let packed;
     let (id, body) = match how {
-        Split::Bzip2 => {
+        SplitFormat::Bzip2 => {
             packed = pack(reply);
             (id | 1 << 31, &packed[..])
         }
         _ => (id & !(1 << 31), reply),
     };
     // One nibble counts GoldSrc's fragments, one byte the others'.
-    let fragments_max = if how == Split::GoldSrc { 15 } else { 255 };
+    let fragments_max = if how == SplitFormat::GoldSrc { 15 } else { 255 };
     let fragment_bytes = fragment_bytes.max(body.len().div_ceil(fragments_max));
     let total = body.len().div_ceil(fragment_bytes) as u8;
     for (number, part) in body.chunks(fragment_bytes).enumerate() {
@@ -368,10 +368,10 @@ pub fn split(reply: &[u8], how: Split, fragment_bytes: usize, id: u32, out: &mut
         bytes.extend_from_slice(b"\xFE\xFF\xFF\xFF");
         bytes.extend_from_slice(&id.to_le_bytes());
         match how {
-            Split::GoldSrc => bytes.push(number << 4 | total),
+            SplitFormat::GoldSrc => bytes.push(number << 4 | total),
             _ => bytes.extend_from_slice(&[total, number]),
         }
-        if how == Split::Source {
+        if how == SplitFormat::Source {
             bytes.extend_from_slice(&(fragment_bytes as u16).to_le_bytes());
         }
         bytes.extend_from_slice(part);
@@ -394,7 +394,7 @@ mod tests {
     use std::io::Read;
 
     use super::*;
-    use crate::fleet::games::Mixture;
+    use crate::fleet::games::ProfileMix;
     use crate::model::Completeness;
 
     fn player(name: &str, points: i64, ping: i32, connected_ms: u64) -> Player {
@@ -422,10 +422,10 @@ mod tests {
         }
     }
 
-    fn nature(family: Family) -> Nature {
-        let mixture = Mixture { source_share: if family == Family::Source { 1.0 } else { 0.0 }, activity: 1.0 };
+    fn nature(family: Family) -> ServerProfile {
+        let mixture = ProfileMix { source_share: if family == Family::Source { 1.0 } else { 0.0 }, activity: 1.0 };
         (0..)
-            .map(|server| Nature::of(1, server, mixture))
+            .map(|server| ServerProfile::of(1, server, mixture))
             .find(|n| n.game.app_id == 240 || family == Family::Quake3)
             .unwrap()
     }
@@ -439,29 +439,29 @@ mod tests {
     fn queries() {
         use Family::*;
         for (family, bytes, want) in [
-            (Quake3, &b"\xFF\xFF\xFF\xFFgetstatus abc\n"[..], Some(Query::Status { challenge: b"abc" })),
-            (Quake3, b"\xFF\xFF\xFF\xFFgetstatus", Some(Query::Status { challenge: b"" })),
-            (Quake3, b"\xFF\xFF\xFF\xFFgetinfo x", Some(Query::Info { challenge: b"x" })),
+            (Quake3, &b"\xFF\xFF\xFF\xFFgetstatus abc\n"[..], Some(ClientQuery::Status { challenge: b"abc" })),
+            (Quake3, b"\xFF\xFF\xFF\xFFgetstatus", Some(ClientQuery::Status { challenge: b"" })),
+            (Quake3, b"\xFF\xFF\xFF\xFFgetinfo x", Some(ClientQuery::Info { challenge: b"x" })),
             (Quake3, b"getstatus\n", None),
             (Quake3, b"\xFF\xFF\xFF\xFF", None),
             (Quake3, b"\xFF\xFF\xFF\xFFrcon x", None),
-            (Source, b"\xFF\xFF\xFF\xFFTSource Engine Query\0", Some(Query::A2sInfo { challenge: None })),
+            (Source, b"\xFF\xFF\xFF\xFFTSource Engine Query\0", Some(ClientQuery::A2sInfo { challenge: None })),
             (
                 Source,
                 b"\xFF\xFF\xFF\xFFTSource Engine Query\0\x01\x02\x03\x04",
-                Some(Query::A2sInfo { challenge: Some([1, 2, 3, 4]) }),
+                Some(ClientQuery::A2sInfo { challenge: Some([1, 2, 3, 4]) }),
             ),
             (Source, b"\xFF\xFF\xFF\xFFTSource", None),
-            (Source, b"\xFF\xFF\xFF\xFFU\xFF\xFF\xFF\xFF", Some(Query::A2sPlayer { challenge: [255; 4] })),
-            (Source, b"\xFF\xFF\xFF\xFFV\x01\0\0\0", Some(Query::A2sRules { challenge: [1, 0, 0, 0] })),
+            (Source, b"\xFF\xFF\xFF\xFFU\xFF\xFF\xFF\xFF", Some(ClientQuery::A2sPlayer { challenge: [255; 4] })),
+            (Source, b"\xFF\xFF\xFF\xFFV\x01\0\0\0", Some(ClientQuery::A2sRules { challenge: [1, 0, 0, 0] })),
             (Source, b"\xFF\xFF\xFF\xFFU\x01", None),
             (Source, b"\xFF\xFF\xFF\xFFgetstatus\n", None),
             (Source, b"", None),
         ] {
-            assert_eq!(Query::parse(family, bytes), want, "{bytes:?}");
+            assert_eq!(ClientQuery::parse(family, bytes), want, "{bytes:?}");
         }
         let long = |n: usize| [&b"\xFF\xFF\xFF\xFFgetstatus "[..], &vec![b'a'; n]].concat();
-        assert!(Query::parse(Quake3, &long(128)).is_some() && Query::parse(Quake3, &long(129)).is_none());
+        assert!(ClientQuery::parse(Quake3, &long(128)).is_some() && ClientQuery::parse(Quake3, &long(129)).is_none());
     }
 
     #[test]
@@ -490,8 +490,13 @@ mod tests {
     #[test]
     fn a2s_replies_by_hand() {
         let nature = nature(Family::Source);
-        let mut variant =
-            Variant { info_challenge: true, old_info: false, split: Split::Source, fragment_bytes: 1_248, edf: 0xF1 };
+        let mut variant = ProtocolVariant {
+            info_challenge: true,
+            old_info: false,
+            split: SplitFormat::Source,
+            fragment_bytes: 1_248,
+            edf: 0xF1,
+        };
         let mut source = snapshot(vec![player("ab", 258, 0, 1_500), player("", -1, 0, 0)]);
         source.game = "cstrike".into();
         source.hostname = "h".into();
@@ -533,24 +538,24 @@ mod tests {
             split(b"0123456789", how, 4, 0x8001_0203, &mut out);
             out.iter().map(<[u8]>::to_vec).collect::<Vec<_>>()
         };
-        assert_eq!(cut(Split::Never), [b"0123456789"]);
+        assert_eq!(cut(SplitFormat::Never), [b"0123456789"]);
         assert_eq!(
-            cut(Split::Source),
+            cut(SplitFormat::Source),
             [
                 b"\xFE\xFF\xFF\xFF\x03\x02\x01\x00\x03\x00\x04\x000123".to_vec(),
                 b"\xFE\xFF\xFF\xFF\x03\x02\x01\x00\x03\x01\x04\x004567".to_vec(),
                 b"\xFE\xFF\xFF\xFF\x03\x02\x01\x00\x03\x02\x04\x0089".to_vec(),
             ]
         );
-        assert_eq!(cut(Split::SourceWithoutSize)[2], b"\xFE\xFF\xFF\xFF\x03\x02\x01\x00\x03\x0289");
-        assert_eq!(cut(Split::GoldSrc)[1], b"\xFE\xFF\xFF\xFF\x03\x02\x01\x00\x134567");
+        assert_eq!(cut(SplitFormat::SourceWithoutSize)[2], b"\xFE\xFF\xFF\xFF\x03\x02\x01\x00\x03\x0289");
+        assert_eq!(cut(SplitFormat::GoldSrc)[1], b"\xFE\xFF\xFF\xFF\x03\x02\x01\x00\x134567");
     }
 
     #[test]
     fn packed_fragments_unpack() {
         let reply: Vec<u8> = (0..2_000_u32).flat_map(|i| mix(&[u64::from(i)]).to_le_bytes()).collect();
         let mut out = Datagrams::default();
-        split(&reply, Split::Bzip2, 1_248, 5, &mut out);
+        split(&reply, SplitFormat::Bzip2, 1_248, 5, &mut out);
         let mut body = Vec::new();
         for (number, datagram) in out.iter().enumerate() {
             assert_eq!(&datagram[..8], b"\xFE\xFF\xFF\xFF\x05\0\0\x80");
@@ -568,17 +573,23 @@ mod tests {
     #[test]
     fn goldsrc_never_needs_more_than_15_fragments() {
         let mut out = Datagrams::default();
-        split(&[7; 10_000], Split::GoldSrc, 256, 5, &mut out);
+        split(&[7; 10_000], SplitFormat::GoldSrc, 256, 5, &mut out);
         assert_eq!(out.len(), 15);
         assert_eq!(out.iter().last().unwrap()[8], 0xEF);
     }
 
     #[test]
     fn variants_are_many() {
-        let mixture = Mixture { source_share: 0.9, activity: 1.0 };
-        let all: Vec<Variant> =
-            (0..2_000).map(|server| Variant::of(1, server, &Nature::of(1, server, mixture))).collect();
-        for split in [Split::Never, Split::Source, Split::SourceWithoutSize, Split::Bzip2, Split::GoldSrc] {
+        let mixture = ProfileMix { source_share: 0.9, activity: 1.0 };
+        let all: Vec<ProtocolVariant> =
+            (0..2_000).map(|server| ProtocolVariant::of(1, server, &ServerProfile::of(1, server, mixture))).collect();
+        for split in [
+            SplitFormat::Never,
+            SplitFormat::Source,
+            SplitFormat::SourceWithoutSize,
+            SplitFormat::Bzip2,
+            SplitFormat::GoldSrc,
+        ] {
             assert!(all.iter().filter(|v| v.split == split).count() > 20, "{split:?}");
         }
         assert!(all.iter().filter(|v| v.old_info).count() > 20);

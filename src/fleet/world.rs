@@ -15,11 +15,11 @@
 //! ([`super::behaviours`]).
 
 use super::behaviours::{
-    Behaviour, Behaviours, GENERIC_NAME, {self},
+    Behaviour, BehaviourShares, GENERIC_NAME, {self},
 };
-use super::games::{Family, Mixture, Nature, Rotation};
+use super::games::{Family, MapRotation, ProfileMix, ServerProfile};
 use super::rng::{Rng, mix};
-use super::truth::{Deeds, Final, Ledger, TruthLine};
+use super::truth::{PlayerTruth, RoundResult, ServerTruth, TruthLine};
 use crate::fleet::population::{BOTS_MAX, Person, Population};
 use crate::model::calendar::{
     Calendar, {self},
@@ -33,7 +33,7 @@ const DAY_MS: i64 = 86_400_000;
 
 /// What a world is made from.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct WorldSettings {
     /// Number of servers.
     pub servers: u32,
     pub seed: u64,
@@ -47,23 +47,23 @@ pub struct Settings {
     /// People who play; 0 for 15 a server and 500 more, at most a million.
     pub population: u32,
     /// What some servers play that must not be ranked.
-    pub behaviours: Behaviours,
+    pub behaviours: BehaviourShares,
     /// Whether books are kept. Without them a server can leap over whole days.
     pub truth: bool,
     /// Final lists kept for each server, the newest; `usize::MAX` for all.
     pub finals_max: usize,
 }
 
-impl Default for Settings {
+impl Default for WorldSettings {
     fn default() -> Self {
-        Settings {
+        WorldSettings {
             servers: 100,
             seed: 1,
             start_ms: 1_763_683_200_000,
             source_share: 0.4,
             activity: 1.0,
             population: 0,
-            behaviours: Behaviours::NONE,
+            behaviours: BehaviourShares::NONE,
             truth: true,
             finals_max: 8,
         }
@@ -72,9 +72,9 @@ impl Default for Settings {
 
 /// Every server of a fleet.
 pub struct World {
-    settings: Settings,
+    settings: WorldSettings,
     population: Population,
-    natures: Vec<Nature>,
+    natures: Vec<ServerProfile>,
     servers: Vec<Server>,
 }
 
@@ -94,12 +94,12 @@ struct Server {
     week: WeekKey,
     week_end_ms: i64,
     humans: u16,
-    present: Vec<Present>,
-    ledger: Option<Box<Ledger>>,
+    present: Vec<ActivePlayer>,
+    ledger: Option<Box<ServerTruth>>,
 }
 
 #[derive(Clone, Debug)]
-struct Present {
+struct ActivePlayer {
     person: Person,
     points: i32,
     /// Since the last tick and until the next.
@@ -119,14 +119,14 @@ struct Present {
 impl World {
     /// Draws the servers and the population; nothing happens yet. About 250
     /// bytes a server and 40 a person.
-    pub fn new(settings: Settings) -> World {
-        let mixture = Mixture { source_share: settings.source_share, activity: settings.activity };
+    pub fn new(settings: WorldSettings) -> World {
+        let mixture = ProfileMix { source_share: settings.source_share, activity: settings.activity };
         let size = match settings.population {
             0 => settings.servers.saturating_mul(15).saturating_add(500).min(1_000_000),
             size => size,
         };
         let nature = |server| {
-            let mut nature = Nature::of(settings.seed, server, mixture);
+            let mut nature = ServerProfile::of(settings.seed, server, mixture);
             let behaviour = settings.behaviours.behaviour(settings.seed, server, nature.game.family);
             behaviours::apply(behaviour, settings.seed, server, &mut nature);
             nature
@@ -136,7 +136,7 @@ impl World {
         World { population: Population::new(settings.seed, size), natures, servers, settings }
     }
 
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &WorldSettings {
         &self.settings
     }
 
@@ -147,7 +147,7 @@ impl World {
 
     /// What a server is like. Panics where there is none of this number, as do
     /// all that take one.
-    pub fn nature(&self, server: u32) -> &Nature {
+    pub fn nature(&self, server: u32) -> &ServerProfile {
         &self.natures[server as usize]
     }
 
@@ -163,8 +163,12 @@ impl World {
     /// reached changes nothing.
     pub fn advance(&mut self, server: u32, t_ms: i64) {
         let index = server as usize;
-        let rules =
-            Rules { settings: &self.settings, population: &self.population, nature: &self.natures[index], server };
+        let rules = TickContext {
+            settings: &self.settings,
+            population: &self.population,
+            nature: &self.natures[index],
+            server,
+        };
         self.servers[index].advance(&rules, t_ms.max(self.settings.start_ms));
     }
 
@@ -212,7 +216,7 @@ impl World {
         let now_ms = state.now_ms;
         let quake = nature.game.family == Family::Quake3;
         let spectator_points = nature.game.spectator_points.unwrap_or(0);
-        let player = |p: &Present| {
+        let player = |p: &ActivePlayer| {
             let connected_ms = now_ms - p.joined_ms;
             let connecting = connected_ms < TICK_MS && !p.person.is_bot();
             let name = if connecting && !quake { "" } else { self.shown_name(server, p.person) };
@@ -266,7 +270,7 @@ impl World {
 
     /// The books of one server up to the moment it has reached. Empty where
     /// none are kept.
-    pub fn ledger(&self, server: u32) -> Ledger {
+    pub fn ledger(&self, server: u32) -> ServerTruth {
         let state = &self.servers[server as usize];
         let mut ledger = state.ledger.as_deref().cloned().unwrap_or_default();
         if state.counting && state.ledger.is_some() {
@@ -321,14 +325,14 @@ impl World {
 }
 
 /// What does not change while a server goes on.
-struct Rules<'a> {
-    settings: &'a Settings,
+struct TickContext<'a> {
+    settings: &'a WorldSettings,
     population: &'a Population,
-    nature: &'a Nature,
+    nature: &'a ServerProfile,
     server: u32,
 }
 
-impl Rules<'_> {
+impl TickContext<'_> {
     /// Start of the server's day that holds this moment.
     fn day_start_ms(&self, t_ms: i64) -> i64 {
         (t_ms - self.nature.restart_ms).div_euclid(DAY_MS) * DAY_MS + self.nature.restart_ms
@@ -341,7 +345,7 @@ impl Rules<'_> {
 }
 
 impl Server {
-    fn unborn(settings: &Settings) -> Server {
+    fn unborn(settings: &WorldSettings) -> Server {
         Server {
             rng: Rng::new(&[]),
             now_ms: settings.start_ms,
@@ -360,7 +364,7 @@ impl Server {
         }
     }
 
-    fn advance(&mut self, rules: &Rules, t_ms: i64) {
+    fn advance(&mut self, rules: &TickContext, t_ms: i64) {
         if !self.born || (self.ledger.is_none() && t_ms >= self.day_end_ms) {
             // Only a server whose books are kept must live through every day.
             let from_ms = if self.ledger.is_some() { rules.settings.start_ms } else { t_ms };
@@ -389,7 +393,7 @@ impl Server {
     /// Opens the books when the world's start is past, and a new week's page
     /// when the week is over, before the tick at `next_ms`. What that tick
     /// brings belongs to the moment it happens at.
-    fn keep_books(&mut self, rules: &Rules, next_ms: i64, t_ms: i64) {
+    fn keep_books(&mut self, rules: &TickContext, next_ms: i64, t_ms: i64) {
         if self.ledger.is_none() {
             return;
         }
@@ -417,7 +421,7 @@ impl Server {
         self.week_end_ms = utc.week_end_ms(self.week);
     }
 
-    fn begin_day(&mut self, rules: &Rules, start_ms: i64) {
+    fn begin_day(&mut self, rules: &TickContext, start_ms: i64) {
         let nature = rules.nature;
         let day = start_ms.div_euclid(DAY_MS) as u64;
         self.rng = Rng::new(&[rules.settings.seed, 0xDA1, u64::from(rules.server), day]);
@@ -439,7 +443,7 @@ impl Server {
         self.choose_sides(rules);
     }
 
-    fn draw_arrival(&mut self, rules: &Rules) {
+    fn draw_arrival(&mut self, rules: &TickContext) {
         let rate = rules.arrivals_per_ms();
         if rate < 1e-12 {
             self.next_arrival_ms = i64::MAX / 4;
@@ -450,7 +454,7 @@ impl Server {
     }
 
     /// One step. `t_ms` is on the day's grid of ticks, after the last one.
-    fn tick(&mut self, rules: &Rules, t_ms: i64) {
+    fn tick(&mut self, rules: &TickContext, t_ms: i64) {
         let limit_reached = self.score(rules, t_ms);
         self.tick_ms = t_ms;
         if t_ms >= self.day_end_ms {
@@ -470,7 +474,7 @@ impl Server {
     }
 
     /// Who watches until the next tick. Watching costs the points of the round.
-    fn choose_sides(&mut self, rules: &Rules) {
+    fn choose_sides(&mut self, rules: &TickContext) {
         if rules.nature.behaviour != Some(Behaviour::Spectators) {
             return;
         }
@@ -485,7 +489,7 @@ impl Server {
 
     /// Everyone scores until the tick at `t_ms`. Returns whether someone reached the
     /// limit.
-    fn score(&mut self, rules: &Rules, t_ms: i64) -> bool {
+    fn score(&mut self, rules: &TickContext, t_ms: i64) -> bool {
         let limit = rules.nature.score_limit.unwrap_or(i32::MAX);
         let unit = rules.nature.game.unit;
         let mut reached = false;
@@ -514,7 +518,7 @@ impl Server {
         reached
     }
 
-    fn end_round(&mut self, rules: &Rules) {
+    fn end_round(&mut self, rules: &TickContext) {
         let nature = rules.nature;
         if self.counting && !self.present.is_empty() {
             self.book_round(nature, rules.settings.finals_max);
@@ -523,15 +527,15 @@ impl Server {
             p.points = 0;
         }
         let change = match nature.rotation {
-            Rotation::Always => true,
-            Rotation::Sometimes => self.rng.chance(0.4),
-            Rotation::Never => false,
+            MapRotation::Always => true,
+            MapRotation::Sometimes => self.rng.chance(0.4),
+            MapRotation::Never => false,
         };
         self.map = self.map.wrapping_add(u32::from(change)) % nature.game.maps.len() as u32;
         self.round_end_ms = self.tick_ms + nature.round_ms_max;
     }
 
-    fn book_round(&mut self, nature: &Nature, finals_max: usize) {
+    fn book_round(&mut self, nature: &ServerProfile, finals_max: usize) {
         let Some(ledger) = &mut self.ledger else { return };
         ledger.rounds += 1;
         let mut list: Vec<(Person, i32)> =
@@ -543,7 +547,7 @@ impl Server {
         }
         ledger.rounds_counting += 1;
         for &(person, points) in &list {
-            let round = Deeds { rounds: 1, wins: u32::from(points == best), ..Deeds::default() };
+            let round = PlayerTruth { rounds: 1, wins: u32::from(points == best), ..PlayerTruth::default() };
             ledger.deeds.entry((self.week, person)).or_default().add(round);
         }
         while ledger.finals.len() >= finals_max.max(1) {
@@ -551,12 +555,12 @@ impl Server {
         }
         if finals_max > 0 {
             let map = nature.game.maps[self.map as usize];
-            ledger.finals.push_back(Final { t_ms: self.tick_ms, map, list });
+            ledger.finals.push_back(RoundResult { t_ms: self.tick_ms, map, list });
         }
     }
 
     /// Rounds on an empty server end by time alone, so they can be reckoned.
-    fn settle_empty_rounds(&mut self, nature: &Nature) {
+    fn settle_empty_rounds(&mut self, nature: &ServerProfile) {
         self.map = self.map_index(nature, self.tick_ms) as u32;
         if self.tick_ms >= self.round_end_ms {
             let past_ms = (self.tick_ms - self.round_end_ms) % nature.round_ms_max;
@@ -565,15 +569,15 @@ impl Server {
     }
 
     /// The map at a moment not before the last tick, those rounds counted that ended while nobody was there.
-    fn map_index(&self, nature: &Nature, t_ms: i64) -> usize {
+    fn map_index(&self, nature: &ServerProfile, t_ms: i64) -> usize {
         let mut map = i64::from(self.map);
-        if self.present.is_empty() && t_ms >= self.round_end_ms && nature.rotation != Rotation::Never {
+        if self.present.is_empty() && t_ms >= self.round_end_ms && nature.rotation != MapRotation::Never {
             map += 1 + (t_ms - self.round_end_ms) / nature.round_ms_max;
         }
         (map % nature.game.maps.len() as i64) as usize
     }
 
-    fn come_and_go(&mut self, rules: &Rules) {
+    fn come_and_go(&mut self, rules: &TickContext) {
         let mut index = 0;
         while index < self.present.len() {
             if self.present[index].leave_ms <= self.tick_ms {
@@ -596,7 +600,7 @@ impl Server {
         self.fill_with_bots(rules);
     }
 
-    fn join(&mut self, rules: &Rules, joined_ms: i64, seen_ms: i64) {
+    fn join(&mut self, rules: &TickContext, joined_ms: i64, seen_ms: i64) {
         let nature = rules.nature;
         let size = rules.population.size();
         for _ in 0..4 {
@@ -624,7 +628,7 @@ impl Server {
     #[expect(clippy::too_many_arguments)]
     fn enter(
         &mut self,
-        nature: &Nature,
+        nature: &ServerProfile,
         person: Person,
         skill: f64,
         ping_ms: i32,
@@ -633,7 +637,7 @@ impl Server {
         leave_ms: i64,
     ) {
         let per_tick = nature.game.scores_per_minute * skill * TICK_MS as f64 / 60_000.0;
-        self.present.push(Present {
+        self.present.push(ActivePlayer {
             person,
             points: 0,
             spectating: false,
@@ -649,7 +653,7 @@ impl Server {
         });
     }
 
-    fn fill_with_bots(&mut self, rules: &Rules) {
+    fn fill_with_bots(&mut self, rules: &TickContext) {
         let nature = rules.nature;
         if nature.bots_fill == 0 {
             return;
@@ -689,15 +693,15 @@ impl Server {
     }
 }
 
-impl Present {
-    fn unbooked(&self, until_ms: i64) -> Deeds {
-        Deeds {
+impl ActivePlayer {
+    fn unbooked(&self, until_ms: i64) -> PlayerTruth {
+        PlayerTruth {
             gained: i64::from(self.gained),
             lost: i64::from(self.lost),
             present_ms: until_ms - self.since_ms,
             spectated_ms: self.spectated_ms,
             starts: self.starts,
-            ..Deeds::default()
+            ..PlayerTruth::default()
         }
     }
 }
@@ -712,17 +716,17 @@ mod tests {
     const HOUR_MS: i64 = 3_600_000;
 
     fn world(servers: u32, seed: u64) -> World {
-        World::new(Settings {
+        World::new(WorldSettings {
             servers,
             seed,
             start_ms: START_MS,
             activity: 2.0,
             finals_max: usize::MAX,
-            ..Settings::default()
+            ..WorldSettings::default()
         })
     }
 
-    fn states(world: &mut World) -> Vec<(Snapshot, Ledger)> {
+    fn states(world: &mut World) -> Vec<(Snapshot, ServerTruth)> {
         (0..world.servers()).map(|server| (world.snapshot(server), world.ledger(server))).collect()
     }
 
@@ -754,7 +758,8 @@ mod tests {
         let end_ms = START_MS + 50 * HOUR_MS;
         let mut long = world(60, 5);
         long.advance_all(end_ms);
-        let mut late = World::new(Settings { start_ms: end_ms - HOUR_MS, truth: false, ..long.settings().clone() });
+        let mut late =
+            World::new(WorldSettings { start_ms: end_ms - HOUR_MS, truth: false, ..long.settings().clone() });
         late.advance_all(end_ms - HOUR_MS / 2);
         late.advance_all(end_ms);
         for server in 0..60 {
@@ -776,7 +781,7 @@ mod tests {
             let mut before = world.servers[server as usize].present.clone();
             let books_at_first = world.ledger(server);
             let mut books = books_at_first.clone();
-            let net = |books: &Ledger, person: Person| -> i64 {
+            let net = |books: &ServerTruth, person: Person| -> i64 {
                 books.deeds.iter().filter(|((_, p), _)| *p == person).map(|(_, d)| d.gained - d.lost).sum()
             };
             for _ in 0..6 * 360 {
@@ -792,7 +797,7 @@ mod tests {
                 let after = world.ledger(server);
                 let ended = (after.rounds > books.rounds).then(|| after.finals.back()).flatten();
                 for p in &before {
-                    let same = |q: &&Present| q.person == p.person && q.joined_ms == p.joined_ms;
+                    let same = |q: &&ActivePlayer| q.person == p.person && q.joined_ms == p.joined_ms;
                     let Some(q) = now.iter().find(same) else { continue };
                     let points = match ended {
                         Some(last) if last.t_ms == t_ms => {
@@ -817,7 +822,7 @@ mod tests {
                 books = after;
                 before = now;
             }
-            let present_ms = |books: &Ledger| -> i64 { books.deeds.values().map(|d| d.present_ms).sum() };
+            let present_ms = |books: &ServerTruth| -> i64 { books.deeds.values().map(|d| d.present_ms).sum() };
             let seen: i64 = seen_ms.values().sum();
             assert_eq!(present_ms(&world.ledger(server)) - present_ms(&books_at_first), seen, "server {server}");
         }
@@ -830,12 +835,12 @@ mod tests {
         // The start is a Sunday, 21:00 UTC: the week ends three hours later.
         let mut world = world(30, 3);
         world.advance_all(START_MS + 3 * HOUR_MS);
-        let first: Vec<Ledger> = (0..30).map(|server| world.ledger(server)).collect();
+        let first: Vec<ServerTruth> = (0..30).map(|server| world.ledger(server)).collect();
         world.advance_all(START_MS + 6 * HOUR_MS);
         let mut both = 0;
         for (server, first) in first.iter().enumerate() {
-            let weeks = |books: &Ledger, week: &str| {
-                let of_week = |((w, _), _): &(&(WeekKey, Person), &Deeds)| calendar::label(*w) == week;
+            let weeks = |books: &ServerTruth, week: &str| {
+                let of_week = |((w, _), _): &(&(WeekKey, Person), &PlayerTruth)| calendar::label(*w) == week;
                 books
                     .deeds
                     .iter()
@@ -882,8 +887,8 @@ mod tests {
     #[test]
     fn each_behaviour_shows_in_the_lists() {
         let behaviours =
-            Behaviours { spectators: 0.2, generic_names: 0.2, unnamed_bots: 0.2, oversized: 0.2, frozen: 0.2 };
-        let mut world = World::new(Settings { behaviours, ..world(200, 2).settings().clone() });
+            BehaviourShares { spectators: 0.2, generic_names: 0.2, unnamed_bots: 0.2, oversized: 0.2, frozen: 0.2 };
+        let mut world = World::new(WorldSettings { behaviours, ..world(200, 2).settings().clone() });
         let mut first: HashMap<u32, (String, Vec<Player>)> = HashMap::new();
         let (mut markers, mut playing, mut twice, mut bots_alone, mut bots_beside) = (0, 0, 0, 0, 0);
         for minute in (0..720).step_by(10) {

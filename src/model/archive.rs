@@ -60,7 +60,7 @@ pub enum ArchiveJob {
     Server(Box<ServerArchive>),
     Week(Box<WeekArchive>),
     /// A server's week with more rows than go in one job: to be asked for in
-    /// parts, see [`PartAsk`].
+    /// parts, see [`PartRequest`].
     LongWeek {
         week: WeekKey,
         server: ServerKey,
@@ -129,7 +129,7 @@ impl std::fmt::Display for ResyncCursor {
 
 /// The state's side of a resync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Resync {
+pub struct ResyncState {
     /// Identifies the archive: the same number is stored there when its first resync
     /// begins. An archive with another number, or none, is filled from the start.
     pub archive_id: Option<u64>,
@@ -139,9 +139,9 @@ pub struct Resync {
     pub repeat: bool,
 }
 
-impl Default for Resync {
-    fn default() -> Resync {
-        Resync { archive_id: None, next: ResyncCursor::START, repeat: false }
+impl Default for ResyncState {
+    fn default() -> ResyncState {
+        ResyncState { archive_id: None, next: ResyncCursor::START, repeat: false }
     }
 }
 
@@ -172,7 +172,7 @@ pub struct ResyncChunk {
 
 /// Which part of a long week is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PartAsk {
+pub enum PartRequest {
     /// The first, of things as they are now.
     First { week: WeekKey, server: ServerKey },
     /// The one after a player (or the first) of the same moment as another.
@@ -181,9 +181,9 @@ pub enum PartAsk {
     Done { moment: u64 },
 }
 
-/// The answer to [`PartAsk`].
+/// The answer to [`PartRequest`].
 #[derive(Clone, Debug, PartialEq)]
-pub enum WeekPart {
+pub enum WeekChunk {
     /// Rows are still being put in order: to be asked for again.
     Preparing,
     Part {
@@ -242,15 +242,15 @@ pub struct ListEntry {
 
 /// Players from one key to another; of a long week a part tells of some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlayerSpan {
+pub struct PlayerKeyRange {
     /// `None`: from the first.
     pub after: Option<PlayerKey>,
     /// The last one; `None`: to the last there is.
     pub through: Option<PlayerKey>,
 }
 
-impl PlayerSpan {
-    pub const ALL: PlayerSpan = PlayerSpan { after: None, through: None };
+impl PlayerKeyRange {
+    pub const ALL: PlayerKeyRange = PlayerKeyRange { after: None, through: None };
 }
 
 /// One server in one week: rows with positions, maps, best positions; written
@@ -270,18 +270,18 @@ pub struct WeekArchive {
     /// Player-milliseconds of all maps.
     pub player_ms: u64,
     /// The players that this tells of: there are no others among them than these.
-    pub span: PlayerSpan,
+    pub span: PlayerKeyRange,
     /// In order of player key.
     pub rows: Vec<PlayerWeekArchive>,
     /// In order of map key; they are told with the first player.
     pub maps: Vec<MapWeekArchive>,
     /// Best positions of the players above, once the week is closed; in order
     /// of player key. Index 0 to 2: clq1, clq2, elo; best first.
-    pub best: Vec<(PlayerKey, ThreeBest)>,
+    pub best: Vec<(PlayerKey, BestPositionsByRanking)>,
 }
 
 /// (position, week) in clq1, clq2 and elo, each best first, at most three.
-pub type ThreeBest = [Vec<(u32, WeekKey)>; 3];
+pub type BestPositionsByRanking = [Vec<(u32, WeekKey)>; 3];
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlayerWeekArchive {

@@ -10,19 +10,19 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::row::Ranking;
-use super::scope::{ScopeError, ScopeName};
+use super::scope::{Scope, ScopeError};
 use crate::nearest::nearest;
 
 /// All that a config says about the order of boards.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OwnOrders {
+pub struct OrderOverrides {
     pub low_is_better: Vec<LowIsBetter>,
-    pub ties: Vec<Tie>,
+    pub ties: Vec<TieBreak>,
 }
 
-impl OwnOrders {
+impl OrderOverrides {
     /// The scopes that it names, some more than once.
-    pub fn scopes(&self) -> impl Iterator<Item = &ScopeName> {
+    pub fn scopes(&self) -> impl Iterator<Item = &Scope> {
         let ties = self.ties.iter().filter_map(|tie| tie.scope.as_ref());
         self.low_is_better.iter().filter_map(|low| low.scope.as_ref()).chain(ties)
     }
@@ -33,32 +33,32 @@ impl OwnOrders {
 pub struct LowIsBetter {
     pub ranking: Ranking,
     /// `None`: in every scope.
-    pub scope: Option<ScopeName>,
+    pub scope: Option<Scope>,
 }
 
 impl LowIsBetter {
     /// Whether the boards of this ranking in this scope are among them; without
     /// one, those of a scope that is named nowhere.
-    pub fn holds<'s>(&self, ranking: Ranking, scope: impl Into<Option<&'s ScopeName>>) -> bool {
+    pub fn holds<'s>(&self, ranking: Ranking, scope: impl Into<Option<&'s Scope>>) -> bool {
         self.ranking == ranking && (self.scope.is_none() || self.scope.as_ref() == scope.into())
     }
 }
 
 /// Boards of one ranking on which equal scores are parted by another.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Tie {
+pub struct TieBreak {
     pub ranking: Ranking,
     pub by: Ranking,
     /// `None`: in every scope that has none of its own.
-    pub scope: Option<ScopeName>,
+    pub scope: Option<Scope>,
 }
 
-impl Tie {
+impl TieBreak {
     /// What parts equal scores on the boards of a ranking in a scope; without one,
     /// in scopes that are named nowhere. Of several the one that names the scope
     /// holds, of those the last.
-    pub fn of(ties: &[Tie], ranking: Ranking, scope: Option<&ScopeName>) -> Option<Ranking> {
-        let of_scope = |scope: Option<&ScopeName>| {
+    pub fn of(ties: &[TieBreak], ranking: Ranking, scope: Option<&Scope>) -> Option<Ranking> {
+        let of_scope = |scope: Option<&Scope>| {
             ties.iter().rev().find(|tie| tie.ranking == ranking && tie.scope.as_ref() == scope).map(|tie| tie.by)
         };
         scope.and_then(|_| of_scope(scope)).or_else(|| of_scope(None))
@@ -67,7 +67,7 @@ impl Tie {
 
 /// Why a text names no boards.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadBoards {
+pub enum OrderParseError {
     #[error("{text:?}: {word:?} is not a ranking; {advice}")]
     Ranking { text: String, word: String, advice: String },
     #[error("{text:?}: {error}; expected {expected}")]
@@ -79,42 +79,42 @@ pub enum BadBoards {
 }
 
 impl FromStr for LowIsBetter {
-    type Err = BadBoards;
+    type Err = OrderParseError;
 
-    fn from_str(text: &str) -> Result<LowIsBetter, BadBoards> {
-        let mut words = Words { text, rest: text };
+    fn from_str(text: &str) -> Result<LowIsBetter, OrderParseError> {
+        let mut words = Parser { text, rest: text };
         let ranking = words.ranking()?;
         let scope = words.scope("a ranking, alone or with one scope, such as \"points game:baseq3\"")?;
         Ok(LowIsBetter { ranking, scope })
     }
 }
 
-impl FromStr for Tie {
-    type Err = BadBoards;
+impl FromStr for TieBreak {
+    type Err = OrderParseError;
 
-    fn from_str(text: &str) -> Result<Tie, BadBoards> {
-        let mut words = Words { text, rest: text };
+    fn from_str(text: &str) -> Result<TieBreak, OrderParseError> {
+        let mut words = Parser { text, rest: text };
         let (ranking, by) = (words.ranking()?, words.ranking()?);
         if ranking == by {
-            return Err(BadBoards::Itself(words.shown()));
+            return Err(OrderParseError::Itself(words.shown()));
         }
         let scope = words.scope("two rankings, alone or with one scope, such as \"points time game:baseq3\"")?;
-        Ok(Tie { ranking, by, scope })
+        Ok(TieBreak { ranking, by, scope })
     }
 }
 
 /// A text that is read word by word.
-struct Words<'t> {
+struct Parser<'t> {
     text: &'t str,
     rest: &'t str,
 }
 
-impl Words<'_> {
+impl Parser<'_> {
     fn shown(&self) -> String {
         self.text.chars().take(120).collect()
     }
 
-    fn ranking(&mut self) -> Result<Ranking, BadBoards> {
+    fn ranking(&mut self) -> Result<Ranking, OrderParseError> {
         let rest = self.rest.trim();
         let (word, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
         self.rest = rest;
@@ -124,20 +124,20 @@ impl Words<'_> {
                 Some(right) => format!("did you mean {right:?}?"),
                 None => format!("the rankings are {}", names.join(", ")),
             };
-            BadBoards::Ranking { text: self.shown(), word: word.chars().take(40).collect(), advice }
+            OrderParseError::Ranking { text: self.shown(), word: word.chars().take(40).collect(), advice }
         })
     }
 
     /// All that is left: names of games and tags may hold spaces.
-    fn scope(&self, expected: &'static str) -> Result<Option<ScopeName>, BadBoards> {
+    fn scope(&self, expected: &'static str) -> Result<Option<Scope>, OrderParseError> {
         let rest = self.rest.trim();
         if rest.is_empty() {
             return Ok(None);
         }
-        let scope: ScopeName =
-            rest.parse().map_err(|error| BadBoards::Scope { text: self.shown(), error, expected })?;
+        let scope: Scope =
+            rest.parse().map_err(|error| OrderParseError::Scope { text: self.shown(), error, expected })?;
         if scope.name().is_empty() {
-            return Err(BadBoards::Nothing(self.shown()));
+            return Err(OrderParseError::Nothing(self.shown()));
         }
         Ok(Some(scope))
     }
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_ranking_everywhere_or_in_one_scope() {
-        let (quake, race) = (ScopeName::Game("baseq3".to_owned()), ScopeName::Tag("the race".to_owned()));
+        let (quake, race) = (Scope::Game("baseq3".to_owned()), Scope::Tag("the race".to_owned()));
         let holds = |text: &str, ranking, scope| text.parse::<LowIsBetter>().unwrap().holds(ranking, scope);
         assert!(holds("points", Ranking::Points, &quake) && holds("points", Ranking::Points, &race));
         assert!(!holds("points", Ranking::Time, &quake));
@@ -187,7 +187,7 @@ mod tests {
             ),
             ("points time tag: ", "\"points time tag: \": the scope names nothing after its colon"),
         ] {
-            assert_eq!(text.parse::<Tie>().unwrap_err().to_string(), want);
+            assert_eq!(text.parse::<TieBreak>().unwrap_err().to_string(), want);
         }
     }
 
@@ -195,13 +195,13 @@ mod tests {
     fn the_narrower_tie_holds_and_of_two_the_last() {
         let texts =
             ["points clq1", "points time", "points clq2 tag:the race", " points  elo  tag:the race ", "elo time"];
-        let ties = texts.map(|text| text.parse::<Tie>().unwrap());
-        let (quake, race) = (ScopeName::Game("baseq3".to_owned()), ScopeName::Tag("the race".to_owned()));
-        assert_eq!(Tie::of(&ties, Ranking::Points, None), Some(Ranking::Time));
-        assert_eq!(Tie::of(&ties, Ranking::Points, Some(&quake)), Some(Ranking::Time));
-        assert_eq!(Tie::of(&ties, Ranking::Points, Some(&race)), Some(Ranking::Elo));
-        assert_eq!(Tie::of(&ties, Ranking::Elo, Some(&race)), Some(Ranking::Time));
-        assert_eq!(Tie::of(&ties[2..], Ranking::Points, None), None);
-        assert_eq!(Tie::of(&ties[2..], Ranking::Points, Some(&quake)), None);
+        let ties = texts.map(|text| text.parse::<TieBreak>().unwrap());
+        let (quake, race) = (Scope::Game("baseq3".to_owned()), Scope::Tag("the race".to_owned()));
+        assert_eq!(TieBreak::of(&ties, Ranking::Points, None), Some(Ranking::Time));
+        assert_eq!(TieBreak::of(&ties, Ranking::Points, Some(&quake)), Some(Ranking::Time));
+        assert_eq!(TieBreak::of(&ties, Ranking::Points, Some(&race)), Some(Ranking::Elo));
+        assert_eq!(TieBreak::of(&ties, Ranking::Elo, Some(&race)), Some(Ranking::Time));
+        assert_eq!(TieBreak::of(&ties[2..], Ranking::Points, None), None);
+        assert_eq!(TieBreak::of(&ties[2..], Ranking::Points, Some(&quake)), None);
     }
 }

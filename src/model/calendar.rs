@@ -89,8 +89,8 @@ pub fn label(week: WeekKey) -> String {
 }
 
 /// The week of an ISO label.
-pub fn parse_label(text: &str) -> Result<WeekKey, BadLabel> {
-    let bad = || BadLabel(text.chars().take(40).collect());
+pub fn parse_label(text: &str) -> Result<WeekKey, WeekLabelError> {
+    let bad = || WeekLabelError(text.chars().take(40).collect());
     let (year, week) = text.split_once("-W").ok_or_else(bad)?;
     if year.len() != 4 || week.len() != 2 || !text.bytes().all(|b| b.is_ascii_digit() || b == b'-' || b == b'W') {
         return Err(bad());
@@ -108,7 +108,7 @@ pub struct UnknownZone(pub String);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not an ISO week label, such as \"2026-W47\"")]
-pub struct BadLabel(pub String);
+pub struct WeekLabelError(pub String);
 
 #[cfg(test)]
 mod tests {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::archive::{OutboxKey, Resync};
+use super::archive::{OutboxKey, ResyncState};
 use super::row::{BestPositions, MapRow, PlayerWindow};
 use super::server::{PlayerRecord, SeriesRecord, ServerRecord};
 use super::window::{WindowKey, WindowType};
-use crate::model::board_order::OwnOrders;
+use crate::model::board_order::OrderOverrides;
 use crate::model::keys::{GameKey, MapKey, PlayerKey, ServerKey, TagKey, WeekKey};
 use crate::model::name_hash::NameHash;
 use crate::model::packed_row::PackedRow;
@@ -32,7 +32,7 @@ pub struct Meta {
     /// in order of key.
     pub windows: Vec<WindowState>,
     /// Types of windows other than weeks, in order of type.
-    pub types: Vec<TypeState>,
+    pub types: Vec<WindowTypeState>,
     /// Players who are no more: merged into others, or forgotten.
     pub players_gone: u32,
     /// A resync is needed or in progress: the archive is new, or the outbox was full
@@ -40,9 +40,9 @@ pub struct Meta {
     pub resync: bool,
     /// How boards are ordered by which positions were last archived; `None`: nothing
     /// ever was.
-    pub archived_by: Option<OwnOrders>,
+    pub archived_by: Option<OrderOverrides>,
     /// How far the resync is, and of which archive.
-    pub resync_state: Resync,
+    pub resync_state: ResyncState,
     /// Weeks that an admin reopened and that are not closed again yet, in order.
     pub reopened: Vec<WeekKey>,
 }
@@ -63,7 +63,7 @@ pub struct WeekState {
 
 /// A type of windows as the config had it last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TypeState {
+pub struct WindowTypeState {
     pub kind: WindowType,
     /// Of a type of the config's own: base, duration and distance, ms, and how many.
     pub repeats: Option<(i64, i64, i64, u32)>,

@@ -21,8 +21,8 @@ pub mod window;
 
 pub use archive::{ArchiveJob, OutboxEntry, OutboxKey};
 pub use commit::Commit;
-pub use row::{MapRow, PlayerWindow, Ranking, Rating, WeekRow};
-pub use scope::ScopeName;
+pub use row::{MapRow, PlayerRow, PlayerWindow, Ranking, Rating};
+pub use scope::Scope;
 pub use server::ServerRecord;
 pub use snapshot::{Completeness, Player, Snapshot};
 pub use url::ServerUrl;

@@ -51,7 +51,7 @@ pub fn normalise(display: &str, codes: ColourCodes) -> String {
     normal_form(display, codes).into_string()
 }
 
-/// The same as a [`Name`].
+/// The same as a [`CacheEntry`].
 pub fn normal_form(display: &str, codes: ColourCodes) -> Name {
     // Nearly every name is printable ASCII with no code and single spaces.
     if is_plain(display, codes) {
@@ -73,7 +73,7 @@ pub fn normal_form(display: &str, codes: ColourCodes) -> Name {
     }
     let trimmed = out.trim_matches(' ');
     // Below U+0300 nothing combines.
-    let composed = out.bytes().all(|b| b < FIRST_BYTE_OF_MARKS) || is_nfc(trimmed);
+    let composed = out.bytes().all(|b| b < COMBINING_FIRST_BYTE) || is_nfc(trimmed);
     match composed {
         true => trimmed.into(),
         false => trimmed.nfc().collect(),
@@ -81,7 +81,7 @@ pub fn normal_form(display: &str, codes: ColourCodes) -> Name {
 }
 
 /// First byte of U+0300, the first combining mark, in UTF-8.
-const FIRST_BYTE_OF_MARKS: u8 = 0xCC;
+const COMBINING_FIRST_BYTE: u8 = 0xCC;
 
 /// The same for ASCII: one pass, where nothing can combine.
 fn normalise_ascii(bytes: &[u8], codes: ColourCodes) -> Name {

@@ -45,13 +45,13 @@ impl fmt::Debug for NameHash {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not the hash of a name: expected 64 hexadecimal digits, as `clqd player forgotten` lists them")]
-pub struct BadHash(String);
+pub struct NameHashError(String);
 
 impl FromStr for NameHash {
-    type Err = BadHash;
+    type Err = NameHashError;
 
-    fn from_str(text: &str) -> Result<NameHash, BadHash> {
-        let bad = || BadHash(text.chars().take(80).collect());
+    fn from_str(text: &str) -> Result<NameHash, NameHashError> {
+        let bad = || NameHashError(text.chars().take(80).collect());
         if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(bad());
         }
@@ -65,8 +65,8 @@ impl FromStr for NameHash {
 }
 
 impl TryFrom<String> for NameHash {
-    type Error = BadHash;
-    fn try_from(text: String) -> Result<NameHash, BadHash> {
+    type Error = NameHashError;
+    fn try_from(text: String) -> Result<NameHash, NameHashError> {
         text.parse()
     }
 }

@@ -1,24 +1,24 @@
 //! A row between two presences: packed as the store writes it.
 
-use super::row::WeekRow;
+use super::row::PlayerRow;
 
 /// More than any row takes: nine numbers, a flag, a rating and twice ten pairs of numbers.
 const BYTES_MAX: usize = 512;
 
-/// A [`WeekRow`] in a quarter of its room, some 100 bytes for 400. Of millions that
+/// A [`PlayerRow`] in a quarter of its room, some 100 bytes for 400. Of millions that
 /// wait for a commit nearly all lie still, and what is unpacked again takes less
 /// time to unpack than to come from memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackedRow(Box<[u8]>);
 
 impl PackedRow {
-    pub fn pack(row: &WeekRow) -> PackedRow {
+    pub fn pack(row: &PlayerRow) -> PackedRow {
         let mut bytes = [0; BYTES_MAX];
         let packed = postcard::to_slice(row, &mut bytes).expect("a row is of few numbers");
         PackedRow(Box::from(&*packed))
     }
 
-    pub fn unpack(&self) -> WeekRow {
+    pub fn unpack(&self) -> PlayerRow {
         postcard::from_bytes(&self.0).expect("it was packed here")
     }
 
@@ -35,14 +35,14 @@ mod tests {
 
     #[test]
     fn the_largest_row_and_the_smallest() {
-        let mut largest = WeekRow::new(i64::MIN, f64::MAX);
+        let mut largest = PlayerRow::new(i64::MIN, f64::MAX);
         (largest.measured_ms, largest.starts, largest.points) = (u64::MAX, u32::MAX, i64::MIN);
         largest.elo_rounds = u32::MAX;
         (largest.time_est_ms, largest.points_unseen, largest.has_points) = (u64::MAX, u64::MAX, true);
         let mut ten = TopTen::default();
         (0..10).for_each(|n| ten.offer(u64::MAX - n, i64::MIN));
         (largest.clq1_segments, largest.clq2_games) = (ten.clone(), ten);
-        for row in [largest, WeekRow::new(0, 1000.0)] {
+        for row in [largest, PlayerRow::new(0, 1000.0)] {
             assert_eq!(PackedRow::pack(&row).unpack(), row);
         }
     }

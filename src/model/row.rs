@@ -6,7 +6,7 @@ use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use crate::limits::{BEST_MAX, REOPEN_WEEKS};
+use crate::limits::{BEST_MAX, REOPENABLE_WEEKS_MAX};
 use crate::model::keys::{GameKey, ServerKey, TagKey, WeekKey};
 
 /// The five rankings, in the order in which they are always listed.
@@ -23,7 +23,7 @@ pub enum Ranking {
 impl Ranking {
     pub const ALL: [Ranking; 5] = [Ranking::Clq1, Ranking::Clq2, Ranking::Elo, Ranking::Points, Ranking::Time];
     /// The rankings whose three best positions are kept for ever (RULES section 11).
-    pub const WITH_BEST: [Ranking; 3] = [Ranking::Clq1, Ranking::Clq2, Ranking::Elo];
+    pub const WITH_BEST_POSITIONS: [Ranking; 3] = [Ranking::Clq1, Ranking::Clq2, Ranking::Elo];
 
     pub fn name(self) -> &'static str {
         ["clq1", "clq2", "elo", "points", "time"][self as usize]
@@ -83,13 +83,13 @@ impl TopTen {
 }
 
 /// One player on one server in one window, or, put together by
-/// [`WeekRow::merge`], on several. All `_at` fields are Unix ms: the `t`
+/// [`PlayerRow::merge`], on several. All `_at` fields are Unix ms: the `t`
 /// of the snapshot that last changed the value.
 ///
 /// In memory in this order: what every snapshot changes lies together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[repr(C)]
-pub struct WeekRow {
+pub struct PlayerRow {
     pub measured_ms: u64,
     pub time_at: i64,
     pub points: i64,
@@ -112,10 +112,10 @@ pub struct WeekRow {
     pub has_points: bool,
 }
 
-impl WeekRow {
+impl PlayerRow {
     /// A player first revealed in the week at `t_ms`, rated `elo`.
-    pub fn new(t_ms: i64, elo: f64) -> WeekRow {
-        WeekRow {
+    pub fn new(t_ms: i64, elo: f64) -> PlayerRow {
+        PlayerRow {
             measured_ms: 0,
             starts: 0,
             points: 0,
@@ -164,7 +164,7 @@ impl WeekRow {
     /// Adds what the same player did on another server: points and time add up,
     /// the ten best segments and games merge (RULES section 8). The rating stays:
     /// a scope has its own, see [`PlayerWindow`].
-    pub fn merge(&mut self, other: &WeekRow) {
+    pub fn merge(&mut self, other: &PlayerRow) {
         // Who is told of by a final list alone has no time, and its moment is none.
         self.time_at = match (self.time_ms() > 0, other.time_ms() > 0) {
             (true, true) => self.time_at.max(other.time_at),
@@ -189,8 +189,8 @@ impl WeekRow {
     }
 
     /// Adds what the same person did under another name on the same server: as
-    /// [`WeekRow::merge`], and of the ratings the one of more rounds stays.
-    pub fn merge_person(&mut self, other: &WeekRow) {
+    /// [`PlayerRow::merge`], and of the ratings the one of more rounds stays.
+    pub fn merge_person(&mut self, other: &PlayerRow) {
         self.merge(other);
         if other.elo_rounds > self.elo_rounds {
             self.set_rating(Rating { elo: other.elo, rounds: other.elo_rounds, at_ms: other.elo_at });
@@ -292,7 +292,7 @@ type Places = SmallVec<[(u32, WeekKey); 3]>;
 /// What closed weeks leave of a (player, server) for ever.
 ///
 /// The three best positions count. Further positions are kept as long as one of the
-/// three may still be taken back: the last [`REOPEN_WEEKS`] weeks can be reopened.
+/// three may still be taken back: the last [`REOPENABLE_WEEKS_MAX`] weeks can be reopened.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BestPositions {
     /// In clq1, clq2 and elo: smaller position first, then the earlier week.
@@ -332,7 +332,7 @@ impl BestPositions {
     }
 
     /// Sets the position of a closed week; `None`: there is none. It replaces the one
-    /// that the week had before. `which` is an index into [`Ranking::WITH_BEST`].
+    /// that the week had before. `which` is an index into [`Ranking::WITH_BEST_POSITIONS`].
     pub fn set(&mut self, which: usize, position: Option<u32>, week: WeekKey) {
         let list = &mut self.places[which];
         list.retain(|&mut (_, of)| of != week);
@@ -357,7 +357,7 @@ fn trim(places: &mut Places) {
     let mut final_ones = 0;
     places.retain(|&mut (_, week)| {
         let wanted = final_ones < 3;
-        final_ones += usize::from(week.0 + REOPEN_WEEKS < newest);
+        final_ones += usize::from(week.0 + REOPENABLE_WEEKS_MAX < newest);
         wanted
     });
 }
@@ -416,7 +416,7 @@ mod tests {
     #[test]
     fn two_names_of_one_person() {
         let rated = |elo: f64, rounds: u32| {
-            let mut row = WeekRow::new(5, elo);
+            let mut row = PlayerRow::new(5, elo);
             (row.elo_rounds, row.starts, row.points) = (rounds, 1, 3);
             row
         };
@@ -451,7 +451,7 @@ mod tests {
 
     #[test]
     fn sums_of_points_saturate() {
-        let mut row = WeekRow::new(1, 1000.0);
+        let mut row = PlayerRow::new(1, 1000.0);
         assert!(row.add_points(i64::MAX - 5, 2) && row.add_points(5, 3));
         assert!(!row.add_points(1, 4));
         assert_eq!((row.points, row.points_at), (i64::MAX, 4));
@@ -487,7 +487,7 @@ mod tests {
                     best.set(1, Some(position), WeekKey(week));
                     all.insert(week, position);
                 }
-                for back in 0..REOPEN_WEEKS {
+                for back in 0..REOPENABLE_WEEKS_MAX {
                     let reopened = week - back;
                     if !all.contains_key(&reopened) || random(3) > 0 {
                         continue;
@@ -497,7 +497,7 @@ mod tests {
                     all.remove(&reopened);
                     all.extend(position.map(|position| (reopened, position)));
                 }
-                let hidden = week - random(u64::from(REOPEN_WEEKS));
+                let hidden = week - random(u64::from(REOPENABLE_WEEKS_MAX));
                 for hidden in [0, hidden] {
                     let shown = all.iter().filter(|(week, _)| **week != hidden);
                     let mut want: Vec<_> = shown.map(|(&week, &position)| (position, WeekKey(week))).collect();
@@ -506,7 +506,7 @@ mod tests {
                     assert_eq!(best.three_of(|week| week.0 != hidden)[1], want);
                 }
             }
-            assert!(best.places[1].len() <= 3 + REOPEN_WEEKS as usize + 1);
+            assert!(best.places[1].len() <= 3 + REOPENABLE_WEEKS_MAX as usize + 1);
         }
     }
 }

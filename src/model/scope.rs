@@ -16,7 +16,7 @@ use crate::nearest::nearest;
 /// case matters, spaces may be among them, and every one can be read back.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub enum ScopeName {
+pub enum Scope {
     Server(ServerUrl),
     /// All servers of a game.
     Game(String),
@@ -39,41 +39,41 @@ const FORMS: &str = "server:URL, game:NAME or tag:NAME";
 /// How much of a text that cannot be read is told, characters.
 const SHOWN_MAX: usize = 80;
 
-impl ScopeName {
+impl Scope {
     /// The word before the colon.
     pub fn kind(&self) -> &'static str {
         match self {
-            ScopeName::Server(_) => "server",
-            ScopeName::Game(_) => "game",
-            ScopeName::Tag(_) => "tag",
+            Scope::Server(_) => "server",
+            Scope::Game(_) => "game",
+            Scope::Tag(_) => "tag",
         }
     }
 
     /// What stands after the colon.
     pub fn name(&self) -> &str {
         match self {
-            ScopeName::Server(url) => url.as_str(),
-            ScopeName::Game(name) | ScopeName::Tag(name) => name,
+            Scope::Server(url) => url.as_str(),
+            Scope::Game(name) | Scope::Tag(name) => name,
         }
     }
 }
 
-impl fmt::Display for ScopeName {
+impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.kind(), self.name())
     }
 }
 
-impl FromStr for ScopeName {
+impl FromStr for Scope {
     type Err = ScopeError;
 
-    fn from_str(text: &str) -> Result<ScopeName, ScopeError> {
+    fn from_str(text: &str) -> Result<Scope, ScopeError> {
         let shown = || text.chars().take(SHOWN_MAX).collect::<String>();
         let (kind, name) = text.split_once(':').ok_or_else(|| ScopeError::Form(shown()))?;
         match kind {
-            "server" => ServerUrl::parse(name).map(ScopeName::Server).map_err(|error| ScopeError::Url(shown(), error)),
-            "game" => Ok(ScopeName::Game(name.to_owned())),
-            "tag" => Ok(ScopeName::Tag(name.to_owned())),
+            "server" => ServerUrl::parse(name).map(Scope::Server).map_err(|error| ScopeError::Url(shown(), error)),
+            "game" => Ok(Scope::Game(name.to_owned())),
+            "tag" => Ok(Scope::Tag(name.to_owned())),
             // A URL alone is the likeliest slip, and no word is near its scheme.
             _ if name.starts_with("//") => Err(ScopeError::Kind(shown(), "server")),
             _ => Err(match nearest(kind, ["server", "game", "tag"]) {
@@ -84,15 +84,15 @@ impl FromStr for ScopeName {
     }
 }
 
-impl TryFrom<String> for ScopeName {
+impl TryFrom<String> for Scope {
     type Error = ScopeError;
     fn try_from(text: String) -> Result<Self, ScopeError> {
         text.parse()
     }
 }
 
-impl From<ScopeName> for String {
-    fn from(scope: ScopeName) -> String {
+impl From<Scope> for String {
+    fn from(scope: Scope) -> String {
         scope.to_string()
     }
 }
@@ -104,13 +104,13 @@ mod tests {
     #[test]
     fn texts_go_both_ways() {
         for text in ["server:quake3://h:27960", "game:baseq3", "tag:pro", "tag:a:b c ", "game:"] {
-            let scope: ScopeName = text.parse().unwrap();
+            let scope: Scope = text.parse().unwrap();
             assert_eq!(scope.to_string(), text);
             let json = serde_json::to_string(&scope).unwrap();
             assert_eq!(json, format!("{text:?}"));
-            assert_eq!(serde_json::from_str::<ScopeName>(&json).unwrap(), scope);
+            assert_eq!(serde_json::from_str::<Scope>(&json).unwrap(), scope);
         }
-        assert_eq!("server:QUAKE3://H".parse::<ScopeName>().unwrap().name(), "quake3://h:27960");
+        assert_eq!("server:QUAKE3://H".parse::<Scope>().unwrap().name(), "quake3://h:27960");
     }
 
     #[test]
@@ -125,8 +125,8 @@ mod tests {
             ),
             ("server:h:1", "scope \"server:h:1\": server URL \"h:1\" is not of the form scheme://host:port"),
         ] {
-            assert_eq!(text.parse::<ScopeName>().unwrap_err().to_string(), want);
+            assert_eq!(text.parse::<Scope>().unwrap_err().to_string(), want);
         }
-        assert!("x".repeat(10_000).parse::<ScopeName>().unwrap_err().to_string().len() < 200);
+        assert!("x".repeat(10_000).parse::<Scope>().unwrap_err().to_string().len() < 200);
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::name::Name;
-use super::row::{MapRow, WeekRow};
+use super::row::{MapRow, PlayerRow};
 use super::url::ServerUrl;
 use super::window::WindowKey;
 use crate::model::keys::{GameKey, MapKey, PlayerKey, TagKey, WeekKey};
@@ -75,7 +75,7 @@ pub struct ServerRecord {
     /// Sum of points of the last complete list, players only.
     pub total_points: i64,
     pub last: Option<LastSnapshot>,
-    pub map_time: Option<MapTime>,
+    pub map_time: Option<CurrentMapRow>,
     pub sums: SeriesSums,
     /// What screening remembers; `None`: nothing yet.
     pub screening: Option<Box<Screening>>,
@@ -105,11 +105,11 @@ pub struct LastSnapshot {
     /// The players of the entries belong to it.
     pub game: GameKey,
     /// All non-bot entries, usable or not, spectators too, in the order of the list.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<PlayerEntry>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct PlayerEntry {
     /// As the server wrote it; empty where it equals `name`.
     pub display: Name,
     /// Normalised.
@@ -123,7 +123,7 @@ pub struct Entry {
     pub presence: Option<Presence>,
 }
 
-impl Entry {
+impl PlayerEntry {
     pub fn display(&self) -> &str {
         if self.display.is_empty() { &self.name } else { &self.display }
     }
@@ -144,9 +144,9 @@ pub struct Screening {
     /// Bots of the last full list that its entries could not be told from players.
     pub bots_unidentified: u32,
     /// The list that has not changed; `None`: the last one has too few entries.
-    pub unchanged: Option<Unchanged>,
+    pub unchanged: Option<UnchangedList>,
     /// What the server has introduced on one day.
-    pub introduced: Introduced,
+    pub introduced: NewKeyCounts,
     /// Reasons that have applied, each with when it last did, Unix ms; in their order.
     pub applied: Vec<(ScreenReason, i64)>,
     /// Reasons that an admin has exempted the server from, as a set of bits in the
@@ -156,7 +156,7 @@ pub struct Screening {
 
 /// A list that stays the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unchanged {
+pub struct UnchangedList {
     /// Of the map, and of names and points in any order.
     pub digest: u64,
     /// When it was first received, Unix ms.
@@ -165,7 +165,7 @@ pub struct Unchanged {
 
 /// Keys handed out for a server's sake on one day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Introduced {
+pub struct NewKeyCounts {
     /// Local day as [`crate::model::calendar::Calendar::day`] numbers them.
     pub day: i64,
     pub games: u32,
@@ -234,7 +234,7 @@ impl Screening {
 
     /// Reasons that are still reported at a moment, each with when it last applied.
     pub fn reasons(&self, now_ms: i64) -> impl Iterator<Item = (ScreenReason, i64)> + '_ {
-        self.applied.iter().copied().filter(move |(_, applied_ms)| now_ms - applied_ms < REASON_STAYS_MS)
+        self.applied.iter().copied().filter(move |(_, applied_ms)| now_ms - applied_ms < REASON_TTL_MS)
     }
 
     pub fn exempted(&self) -> impl Iterator<Item = ScreenReason> + '_ {
@@ -243,10 +243,10 @@ impl Screening {
 }
 
 /// How long a reason is reported after it last applied: 7 days.
-const REASON_STAYS_MS: i64 = 7 * 86_400_000;
+const REASON_TTL_MS: i64 = 7 * 86_400_000;
 
 /// Mostly there are weeks alone: that row is waited for once, the window not at all.
-pub type Rows = SmallVec<[(WindowKey, Box<WeekRow>); 1]>;
+pub type PresenceRows = SmallVec<[(WindowKey, Box<PlayerRow>); 1]>;
 
 /// A player from entering to leaving.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -258,22 +258,22 @@ pub struct Presence {
     pub segment_points: f64,
     /// The player's row of each window, while it is ahead of the stored one; in
     /// order of window. A row goes from here to the next commit without being moved.
-    pub rows: Rows,
+    pub rows: PresenceRows,
 }
 
 impl Presence {
-    pub fn row(&self, window: WindowKey) -> Option<&WeekRow> {
+    pub fn row(&self, window: WindowKey) -> Option<&PlayerRow> {
         self.rows.iter().find(|(w, _)| *w == window).map(|(_, row)| &**row)
     }
 
-    pub fn row_mut(&mut self, window: WindowKey) -> Option<&mut WeekRow> {
+    pub fn row_mut(&mut self, window: WindowKey) -> Option<&mut PlayerRow> {
         self.rows.iter_mut().find(|(w, _)| *w == window).map(|(_, row)| &mut **row)
     }
 }
 
 /// The row of the current map, while it is ahead of the stored one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MapTime {
+pub struct CurrentMapRow {
     pub week: WeekKey,
     pub map: MapKey,
     pub row: MapRow,

@@ -1,6 +1,6 @@
 //! Wire formats: bytes to values and back, one file per protocol family.
 //!
-//! A scan is a [`Dialogue`]: a state machine that says what to ask, is told
+//! A scan is a [`Exchange`]: a state machine that says what to ask, is told
 //! what arrived, and ends in a snapshot. It knows no socket, clock or chance:
 //! the time of a datagram and the nonce are arguments. Pacing, retries and
 //! time-outs belong to `scan`.
@@ -23,7 +23,7 @@ use crate::model::Snapshot;
 use crate::model::name::{
     Name, {self},
 };
-pub use crate::proto::scheme::{FindError, parse_url};
+pub use crate::proto::scheme::{ServerUrlError, parse_url};
 
 /// One protocol that can be scanned, under its URL scheme.
 #[derive(Clone, Copy, Debug)]
@@ -31,23 +31,23 @@ pub struct Protocol {
     /// The scheme of [`crate::model::ServerUrl`].
     pub scheme: &'static str,
     /// Protocols of one wire format send the same bytes: asking both is waste.
-    pub wire: Wire,
+    pub wire: WireFormat,
     /// Where servers usually listen; the first is the default of the scheme.
     pub usual_ports: &'static [u16],
     /// Packets sent to a server that answers each at once: what a scan costs.
     pub packets_usual: u32,
-    start: fn(Nonce) -> Box<dyn Dialogue>,
+    start: fn(Nonce) -> Box<dyn Exchange>,
 }
 
 impl Protocol {
     /// A new scan. The nonce authenticates replies where the protocol echoes one.
-    pub fn start(&self, nonce: Nonce) -> Box<dyn Dialogue> {
+    pub fn start(&self, nonce: Nonce) -> Box<dyn Exchange> {
         (self.start)(nonce)
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Wire {
+pub enum WireFormat {
     Quake3,
     Source,
 }
@@ -56,24 +56,24 @@ pub enum Wire {
 pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         scheme: "quake3",
-        wire: Wire::Quake3,
+        wire: WireFormat::Quake3,
         usual_ports: &[27960],
         packets_usual: 1,
-        start: |nonce| Box::new(quake3::Status::new(nonce)),
+        start: |nonce| Box::new(quake3::StatusQuery::new(nonce)),
     },
     Protocol {
         scheme: "darkplaces",
-        wire: Wire::Quake3,
+        wire: WireFormat::Quake3,
         usual_ports: &[26000],
         packets_usual: 1,
-        start: |nonce| Box::new(quake3::Status::new(nonce)),
+        start: |nonce| Box::new(quake3::StatusQuery::new(nonce)),
     },
     Protocol {
         scheme: "source",
-        wire: Wire::Source,
+        wire: WireFormat::Source,
         usual_ports: &[27015, 27016],
         packets_usual: 3,
-        start: |_| Box::new(a2s::Query::new()),
+        start: |_| Box::new(a2s::A2sQuery::new()),
     },
 ];
 
@@ -83,7 +83,7 @@ pub fn find(scheme: &str) -> Option<&'static Protocol> {
 }
 
 /// One scan of one server, from the first question to the snapshot.
-pub trait Dialogue: Send {
+pub trait Exchange: Send {
     /// The packet that now waits for an answer. Send it to open, whenever a step
     /// says [`Step::Send`], and once more when the answer does not come.
     fn packet(&self) -> Vec<u8>;
@@ -101,7 +101,7 @@ pub trait Dialogue: Send {
 pub enum Step {
     /// Not an answer; the dialogue is where it was.
     Ignore(Ignored),
-    /// The next question is due: send [`Dialogue::packet`] now.
+    /// The next question is due: send [`Exchange::packet`] now.
     Send,
     /// A part of the answer; more has to come.
     Wait,
@@ -109,7 +109,7 @@ pub enum Step {
     Done(Box<Snapshot>),
 }
 
-macro_rules! counted {
+macro_rules! named_enum {
     ($(#[$doc:meta])* $name:ident { $($(#[$why:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -131,9 +131,9 @@ macro_rules! counted {
         }
     };
 }
-pub(crate) use counted;
+pub(crate) use named_enum;
 
-counted!(
+named_enum!(
     /// Why a datagram from an asked address was not used.
     Ignored {
         /// Does not begin as any reply of the protocol does.

@@ -4,7 +4,7 @@
 //! Only `getstatus` is asked: ioquake3 pays `getinfo` from the same bucket of
 //! ten. The reply repeats our nonce as `challenge`; one that does not is ignored.
 
-use super::{Dialogue, Ignored, Nonce, ProtoError, Step, player_name, points, short_text};
+use super::{Exchange, Ignored, Nonce, ProtoError, Step, player_name, points, short_text};
 use crate::limits::{PLAYERS_MAX, POINTS_ABS_MAX};
 use crate::model::{Completeness, Player, Snapshot};
 
@@ -12,26 +12,26 @@ const HEADER: &[u8] = b"\xff\xff\xff\xffstatusResponse";
 
 /// ioquake3 builds the reply in `MAX_MSGLEN` bytes (`SV_Status`, sv_main.c) and
 /// silently drops the player lines that do not fit.
-const SERVER_BUFFER_BYTES: usize = 16_384;
+const MAX_MSGLEN_BYTES: usize = 16_384;
 
 /// Longest usual player line: two numbers of 11 characters, a team, a name of
 /// 35 bytes, blanks and quotes. A reply that ends nearer than this to the end of
 /// the server's buffer may have lost a line.
-const LINE_BYTES: usize = 80;
+const PLAYER_LINE_BYTES_MAX: usize = 80;
 
 /// One `getstatus`, one reply.
 #[derive(Clone, Debug)]
-pub struct Status {
+pub struct StatusQuery {
     nonce: Nonce,
 }
 
-impl Status {
+impl StatusQuery {
     pub fn new(nonce: Nonce) -> Self {
-        Status { nonce }
+        StatusQuery { nonce }
     }
 }
 
-impl Dialogue for Status {
+impl Exchange for StatusQuery {
     fn packet(&self) -> Vec<u8> {
         [b"\xff\xff\xff\xffgetstatus ", self.nonce.hex().as_bytes(), b"\n"].concat()
     }
@@ -69,14 +69,14 @@ pub fn decode(t_ms: i64, datagram: &[u8], nonce: Nonce) -> Result<Snapshot, Prot
         Some(end) => (&body[..end], Some(&body[end + 1..])),
         None => (body, None),
     };
-    let info = Info::read(infostring);
+    let info = Infostring::read(infostring);
     if !info.repeats(nonce) {
         return Err(ProtoError::WrongNonce);
     }
 
-    let list = List::read(lines.unwrap_or_default());
+    let list = PlayerLines::read(lines.unwrap_or_default());
     // An infostring without its line end was cut in the middle.
-    let cut = lines.is_none() || list.cut || datagram.len() + LINE_BYTES > SERVER_BUFFER_BYTES;
+    let cut = lines.is_none() || list.cut || datagram.len() + PLAYER_LINE_BYTES_MAX > MAX_MSGLEN_BYTES;
     let announced = info.announced_players();
     let missing = announced.is_some_and(|announced| announced as usize > list.players.len());
     let (completeness, count) = if cut || missing || list.unread > 0 {
@@ -102,11 +102,11 @@ pub fn decode(t_ms: i64, datagram: &[u8], nonce: Nonce) -> Result<Snapshot, Prot
 }
 
 /// The infostring, `\key\value\key\value`: keys and values as they stand.
-struct Info<'a> {
+struct Infostring<'a> {
     pairs: Vec<(&'a [u8], &'a [u8])>,
 }
 
-impl<'a> Info<'a> {
+impl<'a> Infostring<'a> {
     fn read(infostring: &'a [u8]) -> Self {
         let infostring = infostring.strip_suffix(b"\r").unwrap_or(infostring);
         let infostring = infostring.strip_prefix(b"\\").unwrap_or(infostring);
@@ -116,7 +116,7 @@ impl<'a> Info<'a> {
         while let (Some(key), Some(value)) = (parts.next(), parts.next()) {
             pairs.push((key, value));
         }
-        Info { pairs }
+        Infostring { pairs }
     }
 
     /// Value of the first of the keys that has one that is not empty.
@@ -155,7 +155,7 @@ impl<'a> Info<'a> {
 }
 
 /// The player lines.
-struct List {
+struct PlayerLines {
     players: Vec<Player>,
     /// Whole lines that could not be read, or found no room.
     unread: usize,
@@ -163,9 +163,9 @@ struct List {
     cut: bool,
 }
 
-impl List {
-    fn read(lines: &[u8]) -> List {
-        let mut list = List { players: Vec::new(), unread: 0, cut: false };
+impl PlayerLines {
+    fn read(lines: &[u8]) -> PlayerLines {
+        let mut list = PlayerLines { players: Vec::new(), unread: 0, cut: false };
         for line in lines.split_inclusive(|&b| b == b'\n') {
             let Some(line) = line.strip_suffix(b"\n") else {
                 list.cut = true;
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn asks_with_the_nonce() {
-        assert_eq!(Status::new(NONCE).packet(), b"\xff\xff\xff\xffgetstatus 0123456789abcdef\n");
+        assert_eq!(StatusQuery::new(NONCE).packet(), b"\xff\xff\xff\xffgetstatus 0123456789abcdef\n");
     }
 
     #[test]
@@ -364,7 +364,7 @@ mod tests {
             (b"\xff\xff\xff\xffstatusResponse\n\\challenge", Ignored::WrongNonce),
             (b"\xff\xff\xff\xffstatusResponse\n\\challenge\\0123456789abcdee\n", Ignored::WrongNonce),
         ] {
-            let mut status = Status::new(NONCE);
+            let mut status = StatusQuery::new(NONCE);
             assert_eq!(status.on_datagram(0, bytes), Step::Ignore(reason), "{bytes:?}");
             assert_eq!(status.give_up(), None);
         }

@@ -7,7 +7,7 @@ use crate::nearest::nearest;
 use crate::proto::find;
 
 /// Games and engines that people take for a scheme, with the scheme of their protocol.
-const TAKEN_FOR_SCHEMES: &[(&str, &str)] = &[
+const SCHEME_SUGGESTIONS: &[(&str, &str)] = &[
     ("xonotic", "darkplaces"),
     ("nexuiz", "darkplaces"),
     ("openarena", "quake3"),
@@ -25,7 +25,7 @@ const TAKEN_FOR_SCHEMES: &[(&str, &str)] = &[
 
 /// Why a server cannot be scanned under a URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FindError {
+pub enum ServerUrlError {
     #[error("server URL {url:?}: scheme {scheme:?} is not known{advice}; known are {known}")]
     UnknownScheme { url: String, scheme: String, advice: String, known: String },
     #[error("{error}; known schemes are {known}")]
@@ -36,8 +36,8 @@ pub enum FindError {
 
 /// Reads the URL of a server to scan. A missing port becomes the usual one of the
 /// scheme.
-pub fn parse_url(text: &str) -> Result<ServerUrl, FindError> {
-    let unknown = |scheme: &str| FindError::UnknownScheme {
+pub fn parse_url(text: &str) -> Result<ServerUrl, ServerUrlError> {
+    let unknown = |scheme: &str| ServerUrlError::UnknownScheme {
         url: text.to_owned(),
         scheme: scheme.to_owned(),
         advice: advice(scheme),
@@ -47,8 +47,8 @@ pub fn parse_url(text: &str) -> Result<ServerUrl, FindError> {
         Ok(url) if find(url.scheme()).is_none() => Err(unknown(url.scheme())),
         Ok(url) => Ok(url),
         Err(UrlError::NoPort { scheme, .. }) if find(&scheme).is_none() => Err(unknown(&scheme)),
-        Err(error @ UrlError::Form(_)) => Err(FindError::Form { error, known: schemes() }),
-        Err(error) => Err(FindError::Url(error)),
+        Err(error @ UrlError::Form(_)) => Err(ServerUrlError::Form { error, known: schemes() }),
+        Err(error) => Err(ServerUrlError::Url(error)),
     }
 }
 
@@ -57,7 +57,7 @@ fn schemes() -> String {
 }
 
 fn advice(scheme: &str) -> String {
-    let taken = TAKEN_FOR_SCHEMES.iter().find(|(name, _)| *name == scheme).map(|(_, right)| *right);
+    let taken = SCHEME_SUGGESTIONS.iter().find(|(name, _)| *name == scheme).map(|(_, right)| *right);
     let right = taken.or_else(|| nearest(scheme, PROTOCOLS.iter().map(|protocol| protocol.scheme)));
     right.map_or_else(String::new, |right| format!("; did you mean {right}://?"))
 }
@@ -84,7 +84,7 @@ mod tests {
             assert!(error.contains(want), "{text}: {error}");
         }
         assert_eq!(parse_url("quake3://h").map(|url| url.port()), Ok(27_960));
-        for (name, scheme) in TAKEN_FOR_SCHEMES {
+        for (name, scheme) in SCHEME_SUGGESTIONS {
             assert!(find(scheme).is_some() && find(name).is_none(), "{name}: {scheme}");
         }
     }

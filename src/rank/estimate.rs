@@ -21,7 +21,7 @@
 //!   known rate, so `new points / rate` is an age. The more points are expected
 //!   in a gap, the more the second counts. These are the best linear weights
 //!   for an end that is equally likely at each moment of the gap (variance of
-//!   the age: gap^2 / 12) and for scores of [`STEP`] points that come at random
+//!   the age: gap^2 / 12) and for scores of [`POINTS_PER_SCORE`] points that come at random
 //!   (variance of the age from points: STEP x age / rate). This matters where
 //!   rounds last a multiple of the scan interval: then the end of each round is
 //!   at the same moment of its gap, which need not be the middle.
@@ -66,7 +66,7 @@
 //! with the four basic operations only, so equal input gives equal bits on
 //! every machine.
 
-use crate::model::row::WeekRow;
+use crate::model::row::PlayerRow;
 
 /// Play at the mean rate of the list that is added to each player's history, ms.
 /// A player's own rate has half of the weight after that time.
@@ -76,7 +76,7 @@ pub const PRIOR_MS: f64 = 300_000.0;
 pub const INTERMISSION_MS: f64 = 5_000.0;
 
 /// Assumed points of one score: how irregularly points come.
-pub const STEP: f64 = 2.0;
+pub const POINTS_PER_SCORE: f64 = 2.0;
 
 /// The mean rate of the players of a list, which the rate of each is shrunk to.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -87,7 +87,7 @@ pub struct Rates {
 
 impl Rates {
     /// From the rows of the players of a list, in the order of the list.
-    pub fn of<'a>(rows: impl IntoIterator<Item = &'a WeekRow>) -> Rates {
+    pub fn of<'a>(rows: impl IntoIterator<Item = &'a PlayerRow>) -> Rates {
         let (mut points, mut time_ms) = (0.0, 0.0);
         for row in rows {
             points += row.points_est();
@@ -97,7 +97,7 @@ impl Rates {
     }
 
     /// Points per ms that a player of the list is expected to score. At least 0.
-    pub fn rate(self, row: &WeekRow) -> f64 {
+    pub fn rate(self, row: &PlayerRow) -> f64 {
         (row.points_est() + PRIOR_MS * self.mean) / (row.time_est_ms as f64 + PRIOR_MS)
     }
 }
@@ -111,7 +111,7 @@ pub fn unseen_ms(gap_ms: i64, points: i64, rate: f64) -> f64 {
     let gap = gap_ms as f64;
     let mut age = gap / 2.0;
     if rate > 0.0 {
-        let weight = 1.0 / (1.0 + 6.0 * STEP / (rate * gap));
+        let weight = 1.0 / (1.0 + 6.0 * POINTS_PER_SCORE / (rate * gap));
         age += weight * (points.max(0) as f64 / rate - age);
     }
     (gap - INTERMISSION_MS - age).max(0.0)
@@ -136,8 +136,8 @@ mod tests {
     const GAP_MS: i64 = 120_000;
     const HOUR_MS: u64 = 3_600_000;
 
-    fn row(points: i64, time_est_ms: u64) -> WeekRow {
-        WeekRow { points, time_est_ms, ..WeekRow::new(0, 1_000.0) }
+    fn row(points: i64, time_est_ms: u64) -> PlayerRow {
+        PlayerRow { points, time_est_ms, ..PlayerRow::new(0, 1_000.0) }
     }
 
     fn per_minute(rate: f64) -> f64 {

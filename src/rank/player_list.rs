@@ -6,7 +6,7 @@ use std::hash::Hasher;
 use rustc_hash::{FxHashSet, FxHasher};
 
 use crate::model::name::{ColourCodes, Name, is_plain, normal_form};
-use crate::model::server::Entry;
+use crate::model::server::PlayerEntry;
 use crate::model::snapshot::Player;
 use crate::rank::screen::ScreenRules;
 
@@ -83,11 +83,11 @@ impl NameRules {
 #[derive(Debug, Default)]
 pub struct PlayerList {
     /// Bots left out (unless they count). No presence yet.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<PlayerEntry>,
     /// For each entry: it is no spectator's, and its name is not empty, not ignored,
     /// and in the list once, spectators included.
     pub usable: Vec<bool>,
-    pub by_name: ByName,
+    pub by_name: NameIndex,
     /// The list before has the same names at the same places, and each stands once.
     same_once: bool,
 }
@@ -95,23 +95,23 @@ pub struct PlayerList {
 /// The list before, and how it was read. Mostly the next one names the same players
 /// at the same places: what was found out about a name is then not found out again.
 #[derive(Debug)]
-pub struct Before<'l> {
+pub struct PreviousList<'l> {
     /// Texts that the next list has, too, are taken from here, and its own left in
     /// their place: a long name then stays where it is, and the other goes at once.
-    pub entries: &'l mut [Entry],
-    pub by_name: &'l ByName,
+    pub entries: &'l mut [PlayerEntry],
+    pub by_name: &'l NameIndex,
     pub family: NameFamily,
 }
 
 /// So many entries of the list before may have gone between two that stayed for
 /// their names to be found without reading them anew.
-const GONE_BETWEEN: usize = 2;
+const LOOKAHEAD: usize = 2;
 
 /// The entries of a list, equal names beside each other. In an order that tells
 /// names apart by a number, and by their text only where the numbers are equal:
 /// comparing texts was half of the screening.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ByName(Vec<Place>);
+pub struct NameIndex(Vec<Place>);
 
 /// Where a name stands: its mark, then 16 bits of index. The mark is equal for
 /// equal names, and hardly ever for others, unless someone makes names to that
@@ -122,7 +122,7 @@ fn index(place: Place) -> usize {
     usize::from(place as u16)
 }
 
-fn order(a: Place, of_a: &[Entry], b: Place, of_b: &[Entry]) -> Ordering {
+fn order(a: Place, of_a: &[PlayerEntry], b: Place, of_b: &[PlayerEntry]) -> Ordering {
     (a >> 16).cmp(&(b >> 16)).then_with(|| of_a[index(a)].name.cmp(&of_b[index(b)].name))
 }
 
@@ -132,37 +132,37 @@ fn mark(name: &str) -> u64 {
     hasher.finish() & !0xFFFF
 }
 
-impl ByName {
-    /// Of at most [`crate::limits::PLAYERS_MAX`] entries.
-    pub fn of(entries: &[Entry]) -> ByName {
-        ByName::marked(entries, mark)
+impl NameIndex {
+    /// Of at most [`crate::limits::QUERY_PLAYERS_MAX`] entries.
+    pub fn of(entries: &[PlayerEntry]) -> NameIndex {
+        NameIndex::marked(entries, mark)
     }
 
-    fn marked(entries: &[Entry], mark: impl Fn(&str) -> u64) -> ByName {
+    fn marked(entries: &[PlayerEntry], mark: impl Fn(&str) -> u64) -> NameIndex {
         let mut places: Vec<Place> =
             entries.iter().zip(0_u16..).map(|(entry, index)| mark(&entry.name) | Place::from(index)).collect();
         places.sort_unstable();
         for alike in places.chunk_by_mut(|a, b| a >> 16 == b >> 16).filter(|alike| alike.len() > 1) {
             alike.sort_unstable_by(|&a, &b| order(a, entries, b, entries).then(a.cmp(&b)));
         }
-        ByName(places)
+        NameIndex(places)
     }
 
     /// The places of the first name at or behind `at`.
-    fn run(&self, at: usize, entries: &[Entry]) -> &[Place] {
+    fn run(&self, at: usize, entries: &[PlayerEntry]) -> &[Place] {
         let Some((&first, rest)) = self.0.get(at..).and_then(<[Place]>::split_first) else { return &[] };
         let more = rest.iter().take_while(|&&place| order(first, entries, place, entries).is_eq()).count();
         &self.0[at..=at + more]
     }
 }
 
-/// Reads a player list of at most [`crate::limits::PLAYERS_MAX`] entries. `before`:
+/// Reads a player list of at most [`crate::limits::QUERY_PLAYERS_MAX`] entries. `before`:
 /// the list before, if there is one.
 pub fn read_list(
     players: Vec<Player>,
     rules: &NameRules,
     family: NameFamily,
-    before: Option<Before<'_>>,
+    before: Option<PreviousList<'_>>,
 ) -> PlayerList {
     let mut before = before.filter(|before| before.family == family);
     let mut same = before.is_some();
@@ -174,7 +174,7 @@ pub fn read_list(
         }
         let spectator = family.is_spectator(&player);
         let old = before.as_mut().map_or(&mut [][..], |before| &mut before.entries[at..]);
-        let known = old.iter().take(GONE_BETWEEN + 1).position(|entry| entry.display() == player.name);
+        let known = old.iter().take(LOOKAHEAD + 1).position(|entry| entry.display() == player.name);
         same &= known == Some(0);
         let (name, display) = match known {
             Some(gone) => {
@@ -191,13 +191,20 @@ pub fn read_list(
                 name => (name, player.name),
             },
         };
-        entries.push(Entry { display, name, points: player.points, ping: player.ping, spectator, presence: None });
+        entries.push(PlayerEntry {
+            display,
+            name,
+            points: player.points,
+            ping: player.ping,
+            spectator,
+            presence: None,
+        });
     }
     let by_name = match before.filter(|before| same && at == before.entries.len()) {
         Some(before) => before.by_name.clone(),
         None => {
             same = false;
-            ByName::of(&entries)
+            NameIndex::of(&entries)
         }
     };
     let mut usable: Vec<bool> =
@@ -218,7 +225,7 @@ impl PlayerList {
     /// Pairs (index in the list before, index in this one) of the names that are in
     /// both once, usable or not, in the order of this one. Spectators count for
     /// "once" and are in no pair.
-    pub fn in_common(&self, before: &[Entry], by_name: &ByName) -> Vec<(u16, u16)> {
+    pub fn in_common(&self, before: &[PlayerEntry], by_name: &NameIndex) -> Vec<(u16, u16)> {
         let plays = |p: u16, c: u16| !before[usize::from(p)].spectator && !self.entries[usize::from(c)].spectator;
         if self.same_once {
             return (0..self.entries.len() as u16).filter(|&at| plays(at, at)).map(|at| (at, at)).collect();
@@ -231,7 +238,7 @@ impl PlayerList {
 
     /// Whether a name that is in this list or in the one before more than once is in
     /// the other, too: people with the same generic name may be the same people.
-    pub fn repeats_in_both(&self, before: &[Entry], by_name: &ByName) -> bool {
+    pub fn repeats_in_both(&self, before: &[PlayerEntry], by_name: &NameIndex) -> bool {
         let (mut left, mut right) = (0, 0);
         while let (Some(&p), Some(&c)) = (by_name.0.get(left), self.by_name.0.get(right)) {
             match order(p, before, c, &self.entries) {
@@ -251,12 +258,17 @@ impl PlayerList {
     }
 
     /// Whether the list before has a spectator of the name of this list's entry.
-    pub fn was_spectator(&self, at: usize, before: &[Entry]) -> bool {
+    pub fn was_spectator(&self, at: usize, before: &[PlayerEntry]) -> bool {
         before.iter().any(|entry| entry.spectator && entry.name == self.entries[at].name)
     }
 }
 
-fn once_in_both(prev: &[Entry], prev_by_name: &ByName, cur: &[Entry], cur_by_name: &ByName) -> Vec<(u16, u16)> {
+fn once_in_both(
+    prev: &[PlayerEntry],
+    prev_by_name: &NameIndex,
+    cur: &[PlayerEntry],
+    cur_by_name: &NameIndex,
+) -> Vec<(u16, u16)> {
     let mut pairs = Vec::with_capacity(prev.len().min(cur.len()));
     let (mut left, mut right) = (0, 0);
     while let (Some(&p), Some(&c)) = (prev_by_name.0.get(left), cur_by_name.0.get(right)) {
@@ -383,7 +395,7 @@ mod tests {
                 let family = if n % 4 == 3 { source } else { quake };
                 let players = || names.iter().map(|name| player(name, 1, false)).collect();
                 let was = before.as_ref().map(|(screened, _)| screened.entries.clone());
-                let known = before.as_mut().map(|(screened, family)| Before {
+                let known = before.as_mut().map(|(screened, family)| PreviousList {
                     entries: &mut screened.entries,
                     by_name: &screened.by_name,
                     family: *family,
@@ -405,8 +417,8 @@ mod tests {
     /// Marks as someone could make them: the text decides.
     #[test]
     fn names_of_one_mark_are_told_apart() {
-        let list = |names: &[&str]| -> Vec<Entry> {
-            let entry = |&name: &&str| Entry {
+        let list = |names: &[&str]| -> Vec<PlayerEntry> {
+            let entry = |&name: &&str| PlayerEntry {
                 display: Name::default(),
                 name: name.into(),
                 points: Some(0),
@@ -416,7 +428,7 @@ mod tests {
             };
             names.iter().map(entry).collect()
         };
-        let one_mark = |entries: &[Entry]| ByName::marked(entries, |_| 7 << 16);
+        let one_mark = |entries: &[PlayerEntry]| NameIndex::marked(entries, |_| 7 << 16);
         let (prev, cur) = (list(&["a", "b", "a", "c", "e"]), list(&["e", "d", "b", "a", "c", "c"]));
         let pairs = once_in_both(&prev, &one_mark(&prev), &cur, &one_mark(&cur));
         assert_eq!(pairs, [(1, 2), (4, 0)]);

@@ -1,6 +1,6 @@
 //! When a round ended, and its final list (RULES section 4).
 
-use crate::model::server::Entry;
+use crate::model::server::PlayerEntry;
 
 /// Settings of RULES section 4.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,8 +22,8 @@ impl Default for RoundRules {
 /// `repeats_in_both`: whether a name that is in one of the lists more than once is
 /// in the other, asked where there is no such pair.
 pub fn restarted(
-    prev: &[Entry],
-    cur: &[Entry],
+    prev: &[PlayerEntry],
+    cur: &[PlayerEntry],
     common: &[(u16, u16)],
     repeats_in_both: impl FnOnce() -> bool,
     rules: RoundRules,
@@ -31,7 +31,7 @@ pub fn restarted(
     if common.is_empty() {
         return prev.iter().any(|entry| entry.playing_points() > Some(0)) && !repeats_in_both();
     }
-    let counted = |entry: &Entry| entry.points.unwrap_or(0).max(0);
+    let counted = |entry: &PlayerEntry| entry.points.unwrap_or(0).max(0);
     let p: i64 = common.iter().map(|&(i, _)| counted(&prev[usize::from(i)])).sum();
     let c: i64 = common.iter().map(|&(_, i)| counted(&cur[usize::from(i)])).sum();
     p - c >= rules.drop_min && (c as f64) < rules.drop_ratio * p as f64
@@ -40,7 +40,7 @@ pub fn restarted(
 /// The final list: indices of the entries with their points, most points first,
 /// equal points in the order of the list. Spectators and entries without points have
 /// no place. `None` where it does not count.
-pub fn final_list(prev: &[Entry]) -> Option<Vec<(u16, i64)>> {
+pub fn final_list(prev: &[PlayerEntry]) -> Option<Vec<(u16, i64)>> {
     let playing = (0_u16..).zip(prev).filter_map(|(at, entry)| Some((at, entry.playing_points()?)));
     let mut order: Vec<(u16, i64)> = playing.collect();
     let counts = order.len() >= 2 && order.iter().any(|&(_, points)| points > 0);
@@ -55,11 +55,11 @@ mod tests {
     use super::*;
     use crate::model::name::Name;
 
-    fn list(points: &[i64]) -> Vec<Entry> {
+    fn list(points: &[i64]) -> Vec<PlayerEntry> {
         points
             .iter()
             .enumerate()
-            .map(|(i, &points)| Entry {
+            .map(|(i, &points)| PlayerEntry {
                 display: Name::default(),
                 name: format!("p{i}").into(),
                 points: Some(points),

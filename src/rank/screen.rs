@@ -10,12 +10,12 @@ use siphasher::sip::SipHasher13;
 
 use crate::limits::BOT_NAMES_MAX;
 use crate::model::name::{ColourCodes, Name, is_plain, normal_form};
-use crate::model::server::{Introduced, ScreenReason, Screening, Unchanged};
+use crate::model::server::{NewKeyCounts, ScreenReason, Screening, UnchangedList};
 use crate::model::snapshot::Player;
 
 /// Entries of a list that may stand in it beyond the server's places: at least
 /// this many, or a quarter of the places.
-const BEYOND_SLOTS_MIN: u32 = 8;
+const EXTRA_ENTRIES_MIN: u32 = 8;
 
 /// Non-bot entries with points from which on an unchanging list is suspect.
 const FROZEN_ENTRIES_MIN: usize = 4;
@@ -59,12 +59,12 @@ impl Default for ScreenRules {
 /// `"quakeworld://=-9999"`, `"darkplaces_games=-666"`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpectatorPoints {
-    pub scope: MarkerScope,
+    pub scope: SpectatorScope,
     pub points: i64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MarkerScope {
+pub enum SpectatorScope {
     /// A game; upper and lower case are the same.
     Game(String),
     /// All servers of a URL scheme.
@@ -76,21 +76,21 @@ pub enum MarkerScope {
 /// The text is not such a marker.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not GAME=POINTS, SCHEME://=POINTS or darkplaces_games=POINTS, such as \"Warsow=-9999\"")]
-pub struct BadSpectatorPoints(pub String);
+pub struct SpectatorPointsError(pub String);
 
 impl std::str::FromStr for SpectatorPoints {
-    type Err = BadSpectatorPoints;
+    type Err = SpectatorPointsError;
 
-    fn from_str(text: &str) -> Result<SpectatorPoints, BadSpectatorPoints> {
-        let bad = || BadSpectatorPoints(text.to_owned());
+    fn from_str(text: &str) -> Result<SpectatorPoints, SpectatorPointsError> {
+        let bad = || SpectatorPointsError(text.to_owned());
         let (scope, points) = text.rsplit_once('=').ok_or_else(bad)?;
         let points = points.trim().parse().map_err(|_| bad())?;
         let scope = match scope.trim() {
             "" | "://" => return Err(bad()),
-            "darkplaces_games" => MarkerScope::DarkPlacesGames,
+            "darkplaces_games" => SpectatorScope::DarkPlacesGames,
             scope => match scope.strip_suffix("://") {
-                Some(scheme) => MarkerScope::Scheme(scheme.to_owned()),
-                None => MarkerScope::Game(scope.to_owned()),
+                Some(scheme) => SpectatorScope::Scheme(scheme.to_owned()),
+                None => SpectatorScope::Game(scope.to_owned()),
             },
         };
         Ok(SpectatorPoints { scope, points })
@@ -100,9 +100,9 @@ impl std::str::FromStr for SpectatorPoints {
 impl std::fmt::Display for SpectatorPoints {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.scope {
-            MarkerScope::Game(game) => write!(f, "{game}={}", self.points),
-            MarkerScope::Scheme(scheme) => write!(f, "{scheme}://={}", self.points),
-            MarkerScope::DarkPlacesGames => write!(f, "darkplaces_games={}", self.points),
+            SpectatorScope::Game(game) => write!(f, "{game}={}", self.points),
+            SpectatorScope::Scheme(scheme) => write!(f, "{scheme}://={}", self.points),
+            SpectatorScope::DarkPlacesGames => write!(f, "darkplaces_games={}", self.points),
         }
     }
 }
@@ -112,9 +112,9 @@ impl ScreenRules {
     /// first marker that fits applies.
     pub fn spectator_points(&self, scheme: &str, game: &str, is_darkplaces_game: bool) -> Option<i64> {
         let fits = |marker: &&SpectatorPoints| match &marker.scope {
-            MarkerScope::Game(marked) => marked.eq_ignore_ascii_case(game),
-            MarkerScope::Scheme(marked) => marked == scheme,
-            MarkerScope::DarkPlacesGames => is_darkplaces_game,
+            SpectatorScope::Game(marked) => marked.eq_ignore_ascii_case(game),
+            SpectatorScope::Scheme(marked) => marked == scheme,
+            SpectatorScope::DarkPlacesGames => is_darkplaces_game,
         };
         self.spectator_points.iter().filter(|_| self.enabled).find(fits).map(|marker| marker.points)
     }
@@ -122,7 +122,7 @@ impl ScreenRules {
 
 /// Check 1: more entries, bots included, than the server can have players.
 pub fn has_more_players_than_slots(slots: u32, entries: usize) -> bool {
-    let places = slots.saturating_add(BEYOND_SLOTS_MIN.max(slots / 4));
+    let places = slots.saturating_add(EXTRA_ENTRIES_MIN.max(slots / 4));
     slots > 0 && entries > places as usize
 }
 
@@ -207,7 +207,7 @@ pub fn is_frozen<'l>(
     match screening.unchanged {
         Some(unchanged) if unchanged.digest == digest => t_ms - unchanged.since_ms >= frozen_after_ms,
         _ => {
-            screening.unchanged = Some(Unchanged { digest, since_ms: t_ms });
+            screening.unchanged = Some(UnchangedList { digest, since_ms: t_ms });
             false
         }
     }
@@ -224,7 +224,7 @@ fn hash(text: &[u8], number: i64) -> u64 {
 /// Check 4: begins a new day where there is one.
 pub fn see_day(screening: &mut Screening, day: i64) {
     if screening.introduced.day != day {
-        screening.introduced = Introduced { day, ..Introduced::default() };
+        screening.introduced = NewKeyCounts { day, ..NewKeyCounts::default() };
     }
 }
 

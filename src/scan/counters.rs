@@ -9,11 +9,11 @@ use serde::Serialize;
 use super::MissReason;
 use crate::proto::Ignored;
 
-macro_rules! counts {
+macro_rules! define_counters {
     ($($(#[$doc:meta])* $field:ident),+ $(,)?) => {
         /// The counters.
         #[derive(Debug)]
-        pub struct Counts {
+        pub struct ScanCounters {
             $($(#[$doc])* pub $field: Counter,)+
             ignored: Vec<Counter>,
             misses: Vec<Counter>,
@@ -21,17 +21,17 @@ macro_rules! counts {
 
         /// The counters of one moment.
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-        pub struct CountsView {
+        pub struct ScanCounterValues {
             $($(#[$doc])* pub $field: u64,)+
-            /// Datagrams from asked addresses that were not used, by `proto::Ignored`.
+            /// Datagrams from asked addresses that were not used, by `proto::IgnoreReason`.
             pub ignored: BTreeMap<&'static str, u64>,
             /// Misses, by `MissReason`.
             pub misses: BTreeMap<&'static str, u64>,
         }
 
-        impl Default for Counts {
+        impl Default for ScanCounters {
             fn default() -> Self {
-                Counts {
+                ScanCounters {
                     $($field: Counter::default(),)+
                     ignored: Ignored::ALL.iter().map(|_| Counter::default()).collect(),
                     misses: MissReason::ALL.iter().map(|_| Counter::default()).collect(),
@@ -39,14 +39,14 @@ macro_rules! counts {
             }
         }
 
-        impl Counts {
+        impl ScanCounters {
             /// All counters; those by reason only where they are not zero.
-            pub fn view(&self) -> CountsView {
+            pub fn view(&self) -> ScanCounterValues {
                 let by = |names: Vec<&'static str>, counters: &[Counter]| {
                     let pairs = names.into_iter().zip(counters.iter().map(Counter::value));
                     pairs.filter(|&(_, value)| value > 0).collect()
                 };
-                CountsView {
+                ScanCounterValues {
                     $($field: self.$field.value(),)+
                     ignored: by(Ignored::ALL.iter().map(|r| r.name()).collect(), &self.ignored),
                     misses: by(MissReason::ALL.iter().map(|r| r.name()).collect(), &self.misses),
@@ -56,7 +56,7 @@ macro_rules! counts {
     };
 }
 
-counts!(
+define_counters!(
     /// Requests taken.
     requests,
     /// Scans that ended as a full, and as a partial snapshot.
@@ -89,7 +89,7 @@ counts!(
     unresolved,
 );
 
-impl Counts {
+impl ScanCounters {
     pub fn ignored(&self, reason: Ignored) -> &Counter {
         &self.ignored[reason as usize]
     }
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn reasons_are_counted_under_their_names() {
-        let counts = Counts::default();
+        let counts = ScanCounters::default();
         for &reason in Ignored::ALL {
             counts.ignored(reason).add(reason as u64 + 1);
         }
@@ -134,6 +134,6 @@ mod tests {
         assert_eq!(view.ignored["not_a_reply"], 1);
         assert_eq!(view.ignored.len(), Ignored::ALL.len());
         assert_eq!(view.misses.len(), MissReason::ALL.len());
-        assert_eq!(Counts::default().view(), CountsView::default());
+        assert_eq!(ScanCounters::default().view(), ScanCounterValues::default());
     }
 }

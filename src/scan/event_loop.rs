@@ -24,53 +24,53 @@ use rustc_hash::FxHashMap;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use super::socket::{Heard, Sockets};
+use super::socket::{SocketEvent, Sockets};
 use super::target::{
     Target, {self},
 };
 use super::timers::Timers;
-use super::{Miss, MissReason, Now, Order, ScanMode, ScanOutcome, ScanRequest, ScanSettings, Tried};
+use super::{Attempt, Miss, MissReason, Now, ScanMode, ScanOutcome, ScanRequest, ScanSettings, ScannerCommand};
 use crate::model::{Completeness, Snapshot};
-use crate::proto::{Dialogue, NonceKey, Step};
-use crate::scan::counters::Counts;
-use crate::scan::rate_limit::{Asked, Budgets, Gate};
+use crate::proto::{Exchange, NonceKey, Step};
+use crate::scan::counters::ScanCounters;
+use crate::scan::rate_limit::{Admission, LimitScope, RateLimits};
 use crate::scan::resolver::Resolver;
 
 /// Servers answer one query a second and address (DarkPlaces), 0.9 s (QuakeForge):
 /// nothing is asked of a server again sooner than this after the last packet.
-pub(super) const REST: Duration = Duration::from_millis(1_100);
+pub(super) const COOLDOWN: Duration = Duration::from_millis(1_100);
 
 /// Exception mode has this many times the time-out and the retries.
 pub(super) const EXCEPTION_FACTOR: u32 = 3;
 
 /// How often what is no longer needed is forgotten.
-const TIDY_INTERVAL: Duration = Duration::from_secs(30);
+const CLEANUP_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Things heard in a row before timers and requests get their turn.
-const HEARD_IN_A_ROW: usize = 256;
+const EVENT_BATCH_MAX: usize = 256;
 
 /// A scan under way, named by a number that never comes again.
-type Ticket = u64;
+type ScanToken = u64;
 
 /// See the file's head.
-pub(super) struct Work {
+pub(super) struct EventLoop {
     settings: ScanSettings,
     requests: mpsc::Receiver<ScanRequest>,
-    orders: mpsc::Receiver<Order>,
+    orders: mpsc::Receiver<ScannerCommand>,
     now: Now,
-    counts: Arc<Counts>,
+    counts: Arc<ScanCounters>,
     key: NonceKey,
     /// What all durations in this room count from.
     start: Instant,
     sockets: Sockets,
-    budgets: Budgets,
+    budgets: RateLimits,
     resolver: Resolver,
-    timers: Timers<Duration, Ticket>,
-    scans: FxHashMap<Ticket, Scan>,
+    timers: Timers<Duration, ScanToken>,
+    scans: FxHashMap<ScanToken, Scan>,
     /// Who has an address and port, and who waits for it. Not keyed by chance
     /// alone: addresses come from outside.
-    addresses: HashMap<SocketAddr, Held>,
-    next_ticket: Ticket,
+    addresses: HashMap<SocketAddr, AddressLock>,
+    next_ticket: ScanToken,
     /// Outcomes that the channel has no room for. Together with the scans never
     /// more than `in_flight_max`, since no request is taken beyond that.
     ended: VecDeque<ScanOutcome>,
@@ -80,9 +80,9 @@ pub(super) struct Work {
     stop_at: Option<Instant>,
 }
 
-struct Held {
-    by: Ticket,
-    waiting: VecDeque<Ticket>,
+struct AddressLock {
+    by: ScanToken,
+    waiting: VecDeque<ScanToken>,
 }
 
 struct Scan {
@@ -94,7 +94,7 @@ struct Scan {
     state: State,
     /// Whose turn the timers announce; others are stale.
     deadline: Option<Duration>,
-    dialogue: Option<Box<dyn Dialogue>>,
+    dialogue: Option<Box<dyn Exchange>>,
     socket: usize,
     /// Times that the present question was sent.
     sent: u32,
@@ -107,7 +107,7 @@ struct Scan {
     /// Something came from this target that was of no use.
     heard_junk: bool,
     drops_before: u64,
-    tried: Vec<Tried>,
+    tried: Vec<Attempt>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +124,7 @@ impl Scan {
         Some(SocketAddr::new(self.ip?, self.targets.get(self.at)?.port))
     }
 
-    fn rest(&mut self, timers: &mut Timers<Duration, Ticket>, ticket: Ticket, until: Duration) {
+    fn rest(&mut self, timers: &mut Timers<Duration, ScanToken>, ticket: ScanToken, until: Duration) {
         self.state = State::Resting;
         self.deadline = Some(until);
         timers.set(until, ticket);
@@ -138,22 +138,22 @@ impl Scan {
     }
 }
 
-impl Work {
+impl EventLoop {
     pub(super) fn new(
         settings: ScanSettings,
         requests: mpsc::Receiver<ScanRequest>,
-        orders: mpsc::Receiver<Order>,
+        orders: mpsc::Receiver<ScannerCommand>,
         now: Now,
-        counts: Arc<Counts>,
-    ) -> io::Result<Work> {
+        counts: Arc<ScanCounters>,
+    ) -> io::Result<EventLoop> {
         let sockets = Sockets::open(
             settings.sockets as usize,
             settings.receive_buffer_bytes as usize,
             now.clone(),
             counts.clone(),
         )?;
-        Ok(Work {
-            budgets: Budgets::new(&settings),
+        Ok(EventLoop {
+            budgets: RateLimits::new(&settings),
             settings,
             requests,
             orders,
@@ -174,7 +174,7 @@ impl Work {
     }
 
     pub(super) async fn run(mut self, outcomes: mpsc::Sender<ScanOutcome>) {
-        let mut tidy_at = TIDY_INTERVAL;
+        let mut tidy_at = CLEANUP_INTERVAL;
         let mut orders_open = true;
         loop {
             if self.closing && self.scans.is_empty() && self.ended.is_empty() {
@@ -187,7 +187,7 @@ impl Work {
             tokio::select! {
                 heard = self.sockets.heard() => {
                     self.on_heard(heard).await;
-                    for _ in 1..HEARD_IN_A_ROW {
+                    for _ in 1..EVENT_BATCH_MAX {
                         let Some(heard) = self.sockets.heard_already() else { break };
                         self.on_heard(heard).await;
                     }
@@ -210,12 +210,12 @@ impl Work {
                     }
                 }
                 order = self.orders.recv(), if orders_open => match order {
-                    Some(Order::Reload(settings, done)) => {
+                    Some(ScannerCommand::Reload(settings, done)) => {
                         self.on_reload(*settings);
                         // Whether anyone still waits for it is not our concern.
                         let _ = done.send(());
                     }
-                    Some(Order::Stop(grace)) => {
+                    Some(ScannerCommand::Stop(grace)) => {
                         self.closing = true;
                         self.stop_at = Some(Instant::now() + grace);
                     }
@@ -225,7 +225,7 @@ impl Work {
             }
             self.on_time().await;
             if self.start.elapsed() >= tidy_at {
-                tidy_at = self.start.elapsed() + TIDY_INTERVAL;
+                tidy_at = self.start.elapsed() + CLEANUP_INTERVAL;
                 self.budgets.tidy();
                 self.resolver.tidy(self.start.elapsed());
             }
@@ -294,7 +294,7 @@ impl Work {
         }
     }
 
-    async fn on_resolved(&mut self, ticket: Ticket, ip: Option<IpAddr>) {
+    async fn on_resolved(&mut self, ticket: ScanToken, ip: Option<IpAddr>) {
         let Some(scan) = self.scans.get_mut(&ticket) else { return };
         let Some(ip) = ip else {
             self.counts.unresolved.one();
@@ -310,7 +310,7 @@ impl Work {
     }
 
     /// Takes the address of the scan's present target, or queues for it.
-    async fn begin_target(&mut self, ticket: Ticket) {
+    async fn begin_target(&mut self, ticket: ScanToken) {
         let scan = self.scans.get_mut(&ticket).expect("a scan in flight");
         let address = scan.address().expect("resolved, and a target is left");
         scan.dialogue = None;
@@ -324,9 +324,9 @@ impl Work {
             self.counts.serialized.one();
             return;
         }
-        self.addresses.insert(address, Held { by: ticket, waiting: VecDeque::new() });
+        self.addresses.insert(address, AddressLock { by: ticket, waiting: VecDeque::new() });
         // The target before may have been another protocol on the same port.
-        let rested_at = scan.last_sent.map_or(Duration::ZERO, |sent| sent + REST);
+        let rested_at = scan.last_sent.map_or(Duration::ZERO, |sent| sent + COOLDOWN);
         if rested_at > self.start.elapsed() {
             scan.rest(&mut self.timers, ticket, rested_at);
         } else {
@@ -335,7 +335,7 @@ impl Work {
     }
 
     /// The address is ours, and the server has had its rest.
-    async fn begin_dialogue(&mut self, ticket: Ticket) {
+    async fn begin_dialogue(&mut self, ticket: ScanToken) {
         let scan = self.scans.get_mut(&ticket).expect("a scan in flight");
         let address = scan.address().expect("resolved, and a target is left");
         let Some(socket) = self.sockets.of(address) else {
@@ -352,20 +352,20 @@ impl Work {
     /// Asks the budgets for what the next question costs, and sends it when they
     /// allow. The first pays for all packets of a usual scan, so that an answer
     /// to the server's challenge need not wait.
-    async fn pay(&mut self, ticket: Ticket) {
+    async fn pay(&mut self, ticket: ScanToken) {
         let scan = self.scans.get_mut(&ticket).expect("a scan in flight");
         let packets = if scan.asked { 1 } else { scan.targets[scan.at].protocol.packets_usual };
         let ip = scan.ip.expect("resolved before it pays");
         scan.state = State::Budget;
         match self.budgets.ask(self.start.elapsed(), ticket, ip, packets) {
-            Asked::Granted => self.send(ticket).await,
-            Asked::Waits(Gate::Address(_)) => self.counts.deferred_address.one(),
-            Asked::Waits(Gate::Subnet(_)) => self.counts.deferred_subnet.one(),
-            Asked::Waits(Gate::Global) => self.counts.deferred_global.one(),
+            Admission::Granted => self.send(ticket).await,
+            Admission::Waits(LimitScope::Address(_)) => self.counts.deferred_address.one(),
+            Admission::Waits(LimitScope::Subnet(_)) => self.counts.deferred_subnet.one(),
+            Admission::Waits(LimitScope::Global) => self.counts.deferred_global.one(),
         }
     }
 
-    async fn send(&mut self, ticket: Ticket) {
+    async fn send(&mut self, ticket: ScanToken) {
         let scan = self.scans.get_mut(&ticket).expect("a scan in flight");
         let address = scan.address().expect("resolved, and a target is left");
         let packet = scan.dialogue.as_ref().expect("begun before it sends").packet();
@@ -387,12 +387,12 @@ impl Work {
         scan.state = State::Asked;
         let timeout = Duration::from_millis(u64::from(self.settings.timeout_ms * scan.factor()));
         let is_last = scan.sent > self.settings.retries * scan.factor();
-        let deadline = now + if is_last { timeout } else { timeout.max(REST) };
+        let deadline = now + if is_last { timeout } else { timeout.max(COOLDOWN) };
         scan.deadline = Some(deadline);
         self.timers.set(deadline, ticket);
     }
 
-    async fn on_timeout(&mut self, ticket: Ticket) {
+    async fn on_timeout(&mut self, ticket: ScanToken) {
         let scan = self.scans.get_mut(&ticket).expect("a scan in flight");
         if scan.sent <= self.settings.retries * scan.factor() {
             return self.pay(ticket).await;
@@ -410,9 +410,9 @@ impl Work {
         self.end_target(ticket, reason).await;
     }
 
-    async fn on_heard(&mut self, heard: Heard) {
+    async fn on_heard(&mut self, heard: SocketEvent) {
         match heard {
-            Heard::Datagram { socket, from, t_ms, at, bytes } => {
+            SocketEvent::Datagram { socket, from, t_ms, at, bytes } => {
                 let ticket = self.addresses.get(&from).map(|held| held.by);
                 let asked =
                     ticket.filter(|t| self.scans.get(t).is_some_and(|scan| scan.asked && scan.socket == socket));
@@ -421,7 +421,7 @@ impl Work {
                     None => self.counts.unasked.one(),
                 }
             }
-            Heard::Refused { from } => {
+            SocketEvent::Refused { from } => {
                 let Some(ticket) = self.addresses.get(&from).map(|held| held.by) else { return };
                 let scan = self.scans.get_mut(&ticket).expect("whoever holds an address is in flight");
                 if !scan.asked {
@@ -435,7 +435,7 @@ impl Work {
         }
     }
 
-    async fn on_datagram(&mut self, ticket: Ticket, t_ms: i64, at: Instant, bytes: &[u8]) {
+    async fn on_datagram(&mut self, ticket: ScanToken, t_ms: i64, at: Instant, bytes: &[u8]) {
         let scan = self.scans.get_mut(&ticket).expect("looked up just now");
         let dialogue = scan.dialogue.as_mut().expect("asked, so begun");
         let step = dialogue.on_datagram(t_ms, bytes);
@@ -473,13 +473,13 @@ impl Work {
     }
 
     /// The present target has not answered: on to the next, or to the end.
-    async fn end_target(&mut self, ticket: Ticket, reason: MissReason) {
+    async fn end_target(&mut self, ticket: ScanToken, reason: MissReason) {
         let scan = self.scans.get_mut(&ticket).expect("a scan in flight");
         if scan.at + 1 == scan.targets.len() {
             return self.end(ticket, Err(reason));
         }
         let target = scan.targets[scan.at];
-        scan.tried.push(Tried { scheme: target.protocol.scheme, port: target.port, result: Err(reason) });
+        scan.tried.push(Attempt { scheme: target.protocol.scheme, port: target.port, result: Err(reason) });
         scan.deadline = None;
         self.release(ticket);
         self.scans.get_mut(&ticket).expect("a scan in flight").at += 1;
@@ -487,7 +487,7 @@ impl Work {
         Box::pin(self.begin_target(ticket)).await;
     }
 
-    fn end(&mut self, ticket: Ticket, result: Result<Snapshot, MissReason>) {
+    fn end(&mut self, ticket: ScanToken, result: Result<Snapshot, MissReason>) {
         self.release(ticket);
         let mut scan = self.scans.remove(&ticket).expect("a scan in flight");
         match &result {
@@ -497,7 +497,7 @@ impl Work {
         }
         if let Some(target) = scan.targets.get(scan.at) {
             let result = result.as_ref().map(|_| ()).map_err(|&reason| reason);
-            scan.tried.push(Tried { scheme: target.protocol.scheme, port: target.port, result });
+            scan.tried.push(Attempt { scheme: target.protocol.scheme, port: target.port, result });
         }
         self.ended.push_back(ScanOutcome {
             id: scan.request.id,
@@ -510,7 +510,7 @@ impl Work {
     }
 
     /// Gives up the address, or the place in its queue, and lets the next have it.
-    fn release(&mut self, ticket: Ticket) {
+    fn release(&mut self, ticket: ScanToken) {
         let scan = &self.scans[&ticket];
         let Some(address) = scan.address() else { return };
         let last_sent = scan.last_sent;
@@ -525,7 +525,7 @@ impl Work {
         };
         held.by = next;
         // It begins by the timer, so that ends do not nest.
-        let at = last_sent.map_or(Duration::ZERO, |sent| sent + REST).max(self.start.elapsed());
+        let at = last_sent.map_or(Duration::ZERO, |sent| sent + COOLDOWN).max(self.start.elapsed());
         let scan = self.scans.get_mut(&next).expect("whoever waits is in flight");
         scan.rest(&mut self.timers, next, at);
     }

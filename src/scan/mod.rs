@@ -7,7 +7,7 @@
 //!
 //! - [`settings`]: what an admin can set. - [`target`]: where to ask, and where never.
 //! - [`budget`]: how fast. - [`timers`]: what is due. - [`resolve`]: host names.
-//! - [`socket`]: the system's side. - [`counts`]: what happened. - [`work`]: the task.
+//! - [`socket`]: the system's side. - [`define_counters`]: what happened. - [`work`]: the task.
 
 pub mod counters;
 mod event_loop;
@@ -28,8 +28,8 @@ use tokio::task::JoinHandle;
 pub use self::settings::{ScanSettings, SettingsError};
 pub use self::target::Cidr;
 use crate::model::{ServerKey, ServerUrl, Snapshot};
-use crate::proto::counted;
-pub use crate::scan::counters::{Counts, CountsView};
+use crate::proto::named_enum;
+pub use crate::scan::counters::{ScanCounterValues, ScanCounters};
 
 /// What time it is, Unix ms. Only `clock` knows how to tell.
 pub type Now = Arc<dyn Fn() -> i64 + Send + Sync>;
@@ -67,12 +67,12 @@ pub struct ScanOutcome {
     pub rtt_ms: Option<u32>,
     /// What was tried, in order: one entry, or several in exception mode. At
     /// most the last has answered.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<Attempt>,
 }
 
 /// One protocol on one port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tried {
+pub struct Attempt {
     pub scheme: &'static str,
     pub port: u16,
     pub result: Result<(), MissReason>,
@@ -86,7 +86,7 @@ pub struct Miss {
     pub reason: MissReason,
 }
 
-counted!(
+named_enum!(
     /// Why a scan is a miss.
     MissReason {
         /// No answer to any of the tries.
@@ -121,12 +121,12 @@ impl MissReason {
 /// engine ends when the sender of requests, or the receiver of outcomes, is gone.
 #[derive(Debug)]
 pub struct Scanner {
-    counts: Arc<Counts>,
-    orders: mpsc::Sender<Order>,
+    counts: Arc<ScanCounters>,
+    orders: mpsc::Sender<ScannerCommand>,
     task: JoinHandle<()>,
 }
 
-enum Order {
+enum ScannerCommand {
     /// Answered once the new settings hold.
     Reload(Box<ScanSettings>, oneshot::Sender<()>),
     /// No new requests; end within the time given.
@@ -149,19 +149,19 @@ impl Scanner {
         now: Now,
     ) -> io::Result<Scanner> {
         settings.check().map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))?;
-        let counts = Arc::new(Counts::default());
+        let counts = Arc::new(ScanCounters::default());
         let (orders, orders_rx) = mpsc::channel(4);
-        let work = event_loop::Work::new(settings, requests, orders_rx, now, counts.clone())?;
+        let work = event_loop::EventLoop::new(settings, requests, orders_rx, now, counts.clone())?;
         Ok(Scanner { counts, orders, task: tokio::spawn(work.run(outcomes)) })
     }
 
     /// What happened since the start.
-    pub fn counts(&self) -> CountsView {
+    pub fn counts(&self) -> ScanCounterValues {
         self.counts.view()
     }
 
     /// The counters themselves, for who outlives a borrow.
-    pub fn counts_handle(&self) -> Arc<Counts> {
+    pub fn counts_handle(&self) -> Arc<ScanCounters> {
         self.counts.clone()
     }
 
@@ -174,7 +174,7 @@ impl Scanner {
     /// abandons the rest: it gets no outcome, for a scan cut short says nothing
     /// about its server.
     pub async fn shutdown(self, grace: Duration) {
-        let _ = self.orders.send(Order::Stop(grace)).await;
+        let _ = self.orders.send(ScannerCommand::Stop(grace)).await;
         let mut task = self.task;
         // The task keeps the bound itself; this one is for a consumer of outcomes
         // that no longer reads.
@@ -192,7 +192,7 @@ impl Scanner {
 /// Brings new settings to a running scan engine.
 #[derive(Clone, Debug)]
 pub struct Reloader {
-    orders: mpsc::Sender<Order>,
+    orders: mpsc::Sender<ScannerCommand>,
 }
 
 impl Reloader {
@@ -202,7 +202,7 @@ impl Reloader {
         settings.check()?;
         // If it has ended there is nothing left to set.
         let (done, wait) = oneshot::channel();
-        if self.orders.send(Order::Reload(Box::new(settings), done)).await.is_ok() {
+        if self.orders.send(ScannerCommand::Reload(Box::new(settings), done)).await.is_ok() {
             let _ = wait.await;
         }
         Ok(())

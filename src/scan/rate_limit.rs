@@ -26,34 +26,34 @@ use super::target::Subnet;
 use super::timers::Timers;
 
 type Middleware = NoOpMiddleware<Duration>;
-type Keyed<K> = RateLimiter<K, HashMapStateStore<K>, Told, Middleware>;
+type Keyed<K> = RateLimiter<K, HashMapStateStore<K>, ManualClock, Middleware>;
 
 /// The limits on one level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Gate {
+pub enum LimitScope {
     Address(IpAddr),
     Subnet(Subnet),
     Global,
 }
 
-/// Answer to [`Budgets::ask`].
+/// Answer to [`RateLimits::ask`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum Admission {
     Granted,
-    /// Stands in line at this gate; [`Budgets::poll`] will name the ticket.
-    Waits(Gate),
+    /// Stands in line at this gate; [`RateLimits::poll`] will name the ticket.
+    Waits(LimitScope),
 }
 
 /// The budgets and who waits for them.
-pub struct Budgets {
-    time: Told,
+pub struct RateLimits {
+    time: ManualClock,
     limits: Limits,
-    lines: HashMap<Gate, VecDeque<Waiting>>,
-    due: Timers<Duration, Gate>,
+    lines: HashMap<LimitScope, VecDeque<ThrottledScan>>,
+    due: Timers<Duration, LimitScope>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct ThrottledScan {
     ticket: u64,
     ip: IpAddr,
     packets: NonZeroU32,
@@ -62,17 +62,17 @@ struct Waiting {
 struct Limits {
     address: Keyed<IpAddr>,
     subnet: Keyed<Subnet>,
-    global: RateLimiter<NotKeyed, InMemoryState, Told, Middleware>,
+    global: RateLimiter<NotKeyed, InMemoryState, ManualClock, Middleware>,
     address_burst: NonZeroU32,
     subnet_burst: NonZeroU32,
     global_burst: NonZeroU32,
 }
 
-impl Budgets {
+impl RateLimits {
     /// `settings` must have been checked.
-    pub fn new(settings: &ScanSettings) -> Budgets {
-        let time = Told::default();
-        Budgets { limits: Limits::new(settings, &time), time, lines: HashMap::new(), due: Timers::default() }
+    pub fn new(settings: &ScanSettings) -> RateLimits {
+        let time = ManualClock::default();
+        RateLimits { limits: Limits::new(settings, &time), time, lines: HashMap::new(), due: Timers::default() }
     }
 
     /// New rates. Who stands in line stays there, and is served at the new rate.
@@ -85,11 +85,11 @@ impl Budgets {
 
     /// Asks for `packets` packets to `ip`, all at once. A loopback address is our
     /// own machine: only the global limit holds for it.
-    pub fn ask(&mut self, now: Duration, ticket: u64, ip: IpAddr, packets: u32) -> Asked {
+    pub fn ask(&mut self, now: Duration, ticket: u64, ip: IpAddr, packets: u32) -> Admission {
         self.time.tell(now);
-        let first = if ip.is_loopback() { Gate::Global } else { Gate::Address(ip) };
+        let first = if ip.is_loopback() { LimitScope::Global } else { LimitScope::Address(ip) };
         let packets = NonZeroU32::new(packets).unwrap_or(NonZeroU32::MIN);
-        self.pass(first, Waiting { ticket, ip, packets })
+        self.pass(first, ThrottledScan { ticket, ip, packets })
     }
 
     /// Lets through whoever may go now: their tickets, in order.
@@ -108,7 +108,7 @@ impl Budgets {
                     self.lines.remove(&gate);
                 }
                 let through = match wider(gate, head.ip) {
-                    Some(next) => self.pass(next, head) == Asked::Granted,
+                    Some(next) => self.pass(next, head) == Admission::Granted,
                     None => true,
                 };
                 if through {
@@ -119,7 +119,7 @@ impl Budgets {
         granted
     }
 
-    /// When to call [`Budgets::poll`] next; `None` while nobody waits.
+    /// When to call [`RateLimits::poll`] next; `None` while nobody waits.
     pub fn next(&self) -> Option<Duration> {
         self.due.next()
     }
@@ -130,36 +130,36 @@ impl Budgets {
         self.limits.subnet.retain_recent();
     }
 
-    fn pass(&mut self, first: Gate, who: Waiting) -> Asked {
+    fn pass(&mut self, first: LimitScope, who: ThrottledScan) -> Admission {
         let mut gate = first;
         loop {
             if let Some(line) = self.lines.get_mut(&gate) {
                 line.push_back(who);
-                return Asked::Waits(gate);
+                return Admission::Waits(gate);
             }
             if let Err(wait) = self.limits.check(gate, who) {
                 self.lines.insert(gate, VecDeque::from([who]));
                 self.due.set(self.time.now() + wait, gate);
-                return Asked::Waits(gate);
+                return Admission::Waits(gate);
             }
             match wider(gate, who.ip) {
                 Some(next) => gate = next,
-                None => return Asked::Granted,
+                None => return Admission::Granted,
             }
         }
     }
 }
 
-fn wider(gate: Gate, ip: IpAddr) -> Option<Gate> {
+fn wider(gate: LimitScope, ip: IpAddr) -> Option<LimitScope> {
     match gate {
-        Gate::Address(_) => Some(Gate::Subnet(Subnet::of(ip))),
-        Gate::Subnet(_) => Some(Gate::Global),
-        Gate::Global => None,
+        LimitScope::Address(_) => Some(LimitScope::Subnet(Subnet::of(ip))),
+        LimitScope::Subnet(_) => Some(LimitScope::Global),
+        LimitScope::Global => None,
     }
 }
 
 impl Limits {
-    fn new(settings: &ScanSettings, time: &Told) -> Limits {
+    fn new(settings: &ScanSettings, time: &ManualClock) -> Limits {
         // A twentieth of a second's packets at once keeps the load flat.
         let global_burst = burst((settings.per_second_max / 20.0) as u32);
         let address_burst = burst(settings.per_address_burst);
@@ -179,12 +179,12 @@ impl Limits {
     }
 
     /// Error: how long until it may be asked again.
-    fn check(&self, gate: Gate, who: Waiting) -> Result<(), Duration> {
+    fn check(&self, gate: LimitScope, who: ThrottledScan) -> Result<(), Duration> {
         // More than a burst could never pass: the burst is then the price.
         let checked = match gate {
-            Gate::Address(ip) => self.address.check_key_n(&ip, who.packets.min(self.address_burst)),
-            Gate::Subnet(subnet) => self.subnet.check_key_n(&subnet, who.packets.min(self.subnet_burst)),
-            Gate::Global => self.global.check_n(who.packets.min(self.global_burst)),
+            LimitScope::Address(ip) => self.address.check_key_n(&ip, who.packets.min(self.address_burst)),
+            LimitScope::Subnet(subnet) => self.subnet.check_key_n(&subnet, who.packets.min(self.subnet_burst)),
+            LimitScope::Global => self.global.check_n(who.packets.min(self.global_burst)),
         };
         let checked = checked.expect("the price is at most a burst");
         checked.map_err(|until: NotUntil<Duration>| {
@@ -194,7 +194,7 @@ impl Limits {
     }
 }
 
-fn keyed<K: std::hash::Hash + Eq + Clone>(per_second: f64, burst: NonZeroU32, time: &Told) -> Keyed<K> {
+fn keyed<K: std::hash::Hash + Eq + Clone>(per_second: f64, burst: NonZeroU32, time: &ManualClock) -> Keyed<K> {
     RateLimiter::new(quota(per_second, burst), HashMapStateStore::default(), time.clone())
 }
 
@@ -209,15 +209,15 @@ fn burst(packets: u32) -> NonZeroU32 {
 
 /// A clock that shows what it was told: `governor` asks it, we tell it.
 #[derive(Clone, Debug, Default)]
-struct Told(Arc<AtomicU64>);
+struct ManualClock(Arc<AtomicU64>);
 
-impl Told {
+impl ManualClock {
     fn tell(&self, now: Duration) {
         self.0.fetch_max(now.as_nanos() as u64, Ordering::Relaxed);
     }
 }
 
-impl Clock for Told {
+impl Clock for ManualClock {
     type Instant = Duration;
 
     fn now(&self) -> Duration {
@@ -245,10 +245,10 @@ mod tests {
     }
 
     /// Asks for all at time 0, then polls when told to: (ms, ticket) of each grant.
-    fn run(budgets: &mut Budgets, asks: &[(u64, &str, u32)]) -> Vec<(u64, u64)> {
+    fn run(budgets: &mut RateLimits, asks: &[(u64, &str, u32)]) -> Vec<(u64, u64)> {
         let mut granted = Vec::new();
         for &(ticket, ip, packets) in asks {
-            if budgets.ask(ms(0), ticket, ip.parse().unwrap(), packets) == Asked::Granted {
+            if budgets.ask(ms(0), ticket, ip.parse().unwrap(), packets) == Admission::Granted {
                 granted.push((0, ticket));
             }
         }
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn one_address_gets_its_burst_and_then_its_rate_in_order() {
         let asks: Vec<_> = (0..20).map(|ticket| (ticket, "8.8.8.8", 1)).collect();
-        let granted = run(&mut Budgets::new(&settings()), &asks);
+        let granted = run(&mut RateLimits::new(&settings()), &asks);
         assert_eq!(granted.iter().map(|g| g.1).collect::<Vec<_>>(), (0..20).collect::<Vec<_>>());
         for &(at, ticket) in &granted {
             let due = if ticket < 8 { 0 } else { (ticket - 7) * 250 };
@@ -275,18 +275,18 @@ mod tests {
     #[test]
     fn a_scan_of_three_packets_pays_for_three() {
         let asks: Vec<_> = (0..4).map(|ticket| (ticket, "8.8.8.8", 3)).collect();
-        let at: Vec<_> = run(&mut Budgets::new(&settings()), &asks).iter().map(|g| g.0).collect();
+        let at: Vec<_> = run(&mut RateLimits::new(&settings()), &asks).iter().map(|g| g.0).collect();
         // Two at once; the third when one more packet is free, the fourth 3/4 s later.
         assert!(at[1] == 0 && (250..=251).contains(&at[2]) && (1_000..=1_002).contains(&at[3]), "{at:?}");
         // More than a burst is let through at the price of the burst.
-        assert_eq!(run(&mut Budgets::new(&settings()), &[(1, "8.8.8.8", 100)]), [(0, 1)]);
+        assert_eq!(run(&mut RateLimits::new(&settings()), &[(1, "8.8.8.8", 100)]), [(0, 1)]);
     }
 
     #[test]
     fn a_subnet_bounds_its_addresses_and_all_are_served() {
         let ips: Vec<String> = (0..100).map(|i| format!("8.8.8.{}", i % 50)).collect();
         let asks: Vec<_> = ips.iter().enumerate().map(|(i, ip)| (i as u64, ip.as_str(), 1)).collect();
-        let granted = run(&mut Budgets::new(&settings()), &asks);
+        let granted = run(&mut RateLimits::new(&settings()), &asks);
         assert_eq!(granted.len(), 100);
         assert_eq!(granted.iter().filter(|g| g.0 == 0).count(), 20);
         let last = granted.last().unwrap().0;
@@ -297,14 +297,14 @@ mod tests {
     fn addresses_do_not_hold_each_other_back() {
         let mut asks: Vec<_> = (0..50).map(|ticket| (ticket, "8.8.8.8", 1)).collect();
         asks.push((99, "9.9.9.9", 1));
-        let granted = run(&mut Budgets::new(&settings()), &asks);
+        let granted = run(&mut RateLimits::new(&settings()), &asks);
         assert!(granted.contains(&(0, 99)));
     }
 
     #[test]
     fn the_global_rate_holds_for_loopback_too() {
         let asks: Vec<_> = (0..1_000).map(|ticket| (ticket, "127.0.0.1", 1)).collect();
-        let granted = run(&mut Budgets::new(&settings()), &asks);
+        let granted = run(&mut RateLimits::new(&settings()), &asks);
         assert_eq!(granted.iter().filter(|g| g.0 == 0).count(), 50);
         let last = granted.last().unwrap().0;
         assert!((945..=955).contains(&last), "{last}");
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn a_reload_keeps_the_line_and_takes_the_new_rate() {
-        let mut budgets = Budgets::new(&settings());
+        let mut budgets = RateLimits::new(&settings());
         for ticket in 0..108 {
             budgets.ask(ms(0), ticket, "8.8.8.8".parse().unwrap(), 1);
         }

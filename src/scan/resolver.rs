@@ -15,18 +15,18 @@ const LOOKUPS_MAX: usize = 64;
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A name without an address is tried again after this time at the latest.
-const UNKNOWN_TTL_MAX: Duration = Duration::from_secs(60);
+const NEGATIVE_TTL_MAX: Duration = Duration::from_secs(60);
 
 /// What is known of host names, and who waits to know.
 #[derive(Debug, Default)]
 pub struct Resolver {
-    names: HashMap<String, Name>,
+    names: HashMap<String, CacheEntry>,
     queue: VecDeque<String>,
     lookups: JoinSet<(String, Option<IpAddr>)>,
 }
 
 #[derive(Debug)]
-enum Name {
+enum CacheEntry {
     /// Until then, time since the start.
     Known {
         ip: Option<IpAddr>,
@@ -45,10 +45,10 @@ impl Resolver {
             return Some(Some(ip));
         }
         match self.names.get_mut(host) {
-            Some(Name::Known { ip, until }) if *until > now => return Some(*ip),
-            Some(Name::Pending { tickets }) => tickets.push(ticket),
+            Some(CacheEntry::Known { ip, until }) if *until > now => return Some(*ip),
+            Some(CacheEntry::Pending { tickets }) => tickets.push(ticket),
             _ => {
-                self.names.insert(host.to_owned(), Name::Pending { tickets: vec![ticket] });
+                self.names.insert(host.to_owned(), CacheEntry::Pending { tickets: vec![ticket] });
                 self.queue.push_back(host.to_owned());
                 self.start_lookups();
             }
@@ -57,10 +57,10 @@ impl Resolver {
     }
 
     /// Waits for a look-up to end. Cancel-safe; for ever pending while there is none.
-    pub async fn looked_up(&mut self) -> Looked {
+    pub async fn looked_up(&mut self) -> LookupResult {
         loop {
             match self.lookups.join_next().await {
-                Some(Ok((host, ip))) => return Looked { host, ip },
+                Some(Ok((host, ip))) => return LookupResult { host, ip },
                 // It panicked or was aborted; neither is done to it here.
                 Some(Err(error)) => tracing::error!(%error, "a look-up of a host name ended without an answer"),
                 None => std::future::pending().await,
@@ -69,19 +69,19 @@ impl Resolver {
     }
 
     /// Keeps the answer for `ttl` and gives the tickets that waited for it.
-    pub fn answered(&mut self, now: Duration, looked: Looked, ttl: Duration) -> Vec<u64> {
-        let ttl = if looked.ip.is_some() { ttl } else { ttl.min(UNKNOWN_TTL_MAX) };
-        let known = Name::Known { ip: looked.ip, until: now + ttl };
+    pub fn answered(&mut self, now: Duration, looked: LookupResult, ttl: Duration) -> Vec<u64> {
+        let ttl = if looked.ip.is_some() { ttl } else { ttl.min(NEGATIVE_TTL_MAX) };
+        let known = CacheEntry::Known { ip: looked.ip, until: now + ttl };
         self.start_lookups();
         match self.names.insert(looked.host, known) {
-            Some(Name::Pending { tickets }) => tickets,
+            Some(CacheEntry::Pending { tickets }) => tickets,
             _ => Vec::new(),
         }
     }
 
     /// Forgets what is no longer valid.
     pub fn tidy(&mut self, now: Duration) {
-        self.names.retain(|_, name| !matches!(name, Name::Known { until, .. } if *until <= now));
+        self.names.retain(|_, name| !matches!(name, CacheEntry::Known { until, .. } if *until <= now));
     }
 
     fn start_lookups(&mut self) {
@@ -97,7 +97,7 @@ impl Resolver {
 
 /// What a look-up found.
 #[derive(Debug)]
-pub struct Looked {
+pub struct LookupResult {
     host: String,
     pub ip: Option<IpAddr>,
 }

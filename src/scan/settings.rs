@@ -6,7 +6,7 @@ use super::ScanMode;
 use super::target::{
     Cidr, {self},
 };
-use crate::scan::event_loop::{EXCEPTION_FACTOR, REST};
+use crate::scan::event_loop::{COOLDOWN, EXCEPTION_FACTOR};
 
 /// Section `[scan]`. Every key is required: the shipped config is the default.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -82,7 +82,7 @@ impl ScanSettings {
         };
         let tries = u64::from(self.retries * factor) + 1;
         let timeout_ms = u64::from(self.timeout_ms * factor);
-        let rest_ms = REST.as_millis() as u64;
+        let rest_ms = COOLDOWN.as_millis() as u64;
         let target_ms = tries * timeout_ms.max(rest_ms);
         let packets = servers * targets * tries;
         (targets * target_ms).max((packets as f64 * 1_000.0 / self.per_second_max) as u64)

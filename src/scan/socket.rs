@@ -26,21 +26,21 @@ use tokio::task::JoinSet;
 
 use super::Now;
 use crate::limits::DATAGRAM_BYTES_MAX;
-use crate::scan::counters::Counts;
+use crate::scan::counters::ScanCounters;
 
 /// Datagrams between the receivers and the one who reads them. A burst of
 /// replies fits; more than this waits in the kernel's buffers.
-const HEARD_MAX: usize = 1_024;
+const EVENT_QUEUE_MAX: usize = 1_024;
 
 /// Reads from one socket before the others get their turn.
-const READS_IN_A_ROW: usize = 64;
+const READ_BATCH_MAX: usize = 64;
 
 /// `sendto` reports ICMP errors of earlier packets; each try takes one away.
-const SEND_TRIES: usize = 8;
+const SEND_ATTEMPTS_MAX: usize = 8;
 
 /// What a receiver heard.
 #[derive(Debug)]
-pub enum Heard {
+pub enum SocketEvent {
     Datagram {
         socket: usize,
         from: SocketAddr,
@@ -59,7 +59,7 @@ pub struct Sockets {
     sockets: Vec<Arc<UdpSocket>>,
     drops: Vec<Arc<AtomicU64>>,
     v4: usize,
-    heard: mpsc::Receiver<Heard>,
+    heard: mpsc::Receiver<SocketEvent>,
     _receivers: JoinSet<()>,
 }
 
@@ -68,7 +68,7 @@ impl Sockets {
     ///
     /// Errors: no IPv4 socket. Where the machine has no IPv6, servers with such
     /// addresses cannot be asked; that is no error.
-    pub fn open(count: usize, receive_buffer_bytes: usize, now: Now, counts: Arc<Counts>) -> io::Result<Sockets> {
+    pub fn open(count: usize, receive_buffer_bytes: usize, now: Now, counts: Arc<ScanCounters>) -> io::Result<Sockets> {
         assert!(count > 0, "settings are checked");
         let mut sockets = Vec::new();
         for _ in 0..count {
@@ -83,7 +83,7 @@ impl Sockets {
                 }
             }
         }
-        let (to, heard) = mpsc::channel(HEARD_MAX);
+        let (to, heard) = mpsc::channel(EVENT_QUEUE_MAX);
         let mut receivers = JoinSet::new();
         let mut drops = Vec::new();
         for (index, socket) in sockets.iter().enumerate() {
@@ -124,7 +124,7 @@ impl Sockets {
     /// Sends one packet. Waits only while the kernel's buffer is full.
     pub async fn send(&self, socket: usize, address: SocketAddr, packet: &[u8]) -> io::Result<()> {
         let socket = &self.sockets[socket];
-        let mut tries = SEND_TRIES;
+        let mut tries = SEND_ATTEMPTS_MAX;
         loop {
             match socket.send_to(packet, address).await {
                 Ok(_) => return Ok(()),
@@ -140,7 +140,7 @@ impl Sockets {
     }
 
     /// The next thing heard. Cancel-safe.
-    pub async fn heard(&mut self) -> Heard {
+    pub async fn heard(&mut self) -> SocketEvent {
         match self.heard.recv().await {
             Some(heard) => heard,
             // The receivers have ended; nothing will come any more.
@@ -148,7 +148,7 @@ impl Sockets {
         }
     }
 
-    pub fn heard_already(&mut self) -> Option<Heard> {
+    pub fn heard_already(&mut self) -> Option<SocketEvent> {
         self.heard.try_recv().ok()
     }
 }
@@ -181,9 +181,9 @@ fn open(domain: Domain, receive_buffer_bytes: usize) -> io::Result<UdpSocket> {
 struct Receiver {
     index: usize,
     socket: Arc<UdpSocket>,
-    to: mpsc::Sender<Heard>,
+    to: mpsc::Sender<SocketEvent>,
     now: Now,
-    counts: Arc<Counts>,
+    counts: Arc<ScanCounters>,
     dropped: Arc<AtomicU64>,
     /// The kernel's counter, which wraps.
     dropped_before: u32,
@@ -203,14 +203,14 @@ impl Receiver {
                 match error {
                     Icmp::Refused(from) => {
                         self.counts.icmp_refused.one();
-                        if self.to.send(Heard::Refused { from }).await.is_err() {
+                        if self.to.send(SocketEvent::Refused { from }).await.is_err() {
                             return;
                         }
                     }
                     Icmp::Other => self.counts.icmp_other.one(),
                 }
             }
-            for _ in 0..READS_IN_A_ROW {
+            for _ in 0..READ_BATCH_MAX {
                 let fd = self.socket.as_raw_fd();
                 let read = self.socket.try_io(Interest::READABLE, || receive(fd, &mut buffer, &mut control));
                 match read {
@@ -227,7 +227,7 @@ impl Receiver {
         }
     }
 
-    async fn hand_on(&mut self, read: Read, buffer: &[u8]) -> bool {
+    async fn hand_on(&mut self, read: ReceivedDatagram, buffer: &[u8]) -> bool {
         let at = tokio::time::Instant::now();
         let t_ms = (self.now)();
         if let Some(dropped) = read.dropped {
@@ -242,25 +242,25 @@ impl Receiver {
             return true;
         };
         let bytes = buffer[..read.len].into();
-        self.to.send(Heard::Datagram { socket: self.index, from, t_ms, at, bytes }).await.is_ok()
+        self.to.send(SocketEvent::Datagram { socket: self.index, from, t_ms, at, bytes }).await.is_ok()
     }
 }
 
-struct Read {
+struct ReceivedDatagram {
     len: usize,
     from: Option<SocketAddr>,
     /// The kernel's counter of drops; it is sent along only once there are some.
     dropped: Option<u32>,
 }
 
-fn receive(fd: RawFd, buffer: &mut [u8], control: &mut [u8]) -> io::Result<Read> {
+fn receive(fd: RawFd, buffer: &mut [u8], control: &mut [u8]) -> io::Result<ReceivedDatagram> {
     let mut parts = [IoSliceMut::new(buffer)];
     let message = sys::recvmsg::<SockaddrStorage>(fd, &mut parts, Some(control), MsgFlags::MSG_DONTWAIT)?;
     let dropped = message.cmsgs()?.find_map(|c| match c {
         ControlMessageOwned::RxqOvfl(dropped) => Some(dropped),
         _ => None,
     });
-    Ok(Read { len: message.bytes, from: message.address.as_ref().and_then(address), dropped })
+    Ok(ReceivedDatagram { len: message.bytes, from: message.address.as_ref().and_then(address), dropped })
 }
 
 enum Icmp {

@@ -120,7 +120,7 @@ pub struct Cidr {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is neither an address nor a network such as \"192.0.2.0/24\"")]
-pub struct BadCidr(pub String);
+pub struct CidrError(pub String);
 
 impl Cidr {
     pub fn contains(&self, ip: IpAddr) -> bool {
@@ -129,10 +129,10 @@ impl Cidr {
 }
 
 impl FromStr for Cidr {
-    type Err = BadCidr;
+    type Err = CidrError;
 
-    fn from_str(text: &str) -> Result<Cidr, BadCidr> {
-        let bad = || BadCidr(text.chars().take(60).collect());
+    fn from_str(text: &str) -> Result<Cidr, CidrError> {
+        let bad = || CidrError(text.chars().take(60).collect());
         let (ip, bits) = match text.split_once('/') {
             Some((ip, bits)) => (ip, Some(bits.parse::<u8>().map_err(|_| bad())?)),
             None => (text, None),
@@ -149,9 +149,9 @@ impl FromStr for Cidr {
 }
 
 impl TryFrom<String> for Cidr {
-    type Error = BadCidr;
+    type Error = CidrError;
 
-    fn try_from(text: String) -> Result<Cidr, BadCidr> {
+    fn try_from(text: String) -> Result<Cidr, CidrError> {
         text.parse()
     }
 }

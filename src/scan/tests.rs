@@ -86,7 +86,7 @@ fn clock() -> Now {
 }
 
 /// Scans the URLs at once and gives the outcomes in their order.
-async fn scan_all(settings: ScanSettings, urls: &[ServerUrl], mode: ScanMode) -> (Vec<ScanOutcome>, CountsView) {
+async fn scan_all(settings: ScanSettings, urls: &[ServerUrl], mode: ScanMode) -> (Vec<ScanOutcome>, ScanCounterValues) {
     let (ask, requests) = mpsc::channel(16);
     let (to, mut outcomes) = mpsc::channel(1);
     let scanner = Scanner::start(settings, requests, to, clock()).unwrap();
@@ -112,7 +112,7 @@ async fn scan_all(settings: ScanSettings, urls: &[ServerUrl], mode: ScanMode) ->
     (all, counts)
 }
 
-async fn scan(settings: ScanSettings, url: ServerUrl) -> (ScanOutcome, CountsView) {
+async fn scan(settings: ScanSettings, url: ServerUrl) -> (ScanOutcome, ScanCounterValues) {
     let (mut all, counts) = scan_all(settings, &[url], ScanMode::Normal).await;
     (all.remove(0), counts)
 }
@@ -129,7 +129,7 @@ async fn a_quake3_server() {
     assert_eq!((snapshot.players[0].points, snapshot.completeness), (Some(5), Completeness::Full));
     assert!(snapshot.t_ms >= outcome.sent_ms.unwrap() && outcome.sent_ms.unwrap() >= 1_000_000);
     assert!(outcome.rtt_ms.is_some());
-    assert_eq!(outcome.tried, [Tried { scheme: "quake3", port: server.address.port(), result: Ok(()) }]);
+    assert_eq!(outcome.tried, [Attempt { scheme: "quake3", port: server.address.port(), result: Ok(()) }]);
     assert_eq!((counts.packets_sent, counts.packets_received, counts.snapshots), (1, 1, 1));
 }
 
@@ -269,8 +269,8 @@ async fn exception_mode_finds_the_protocol() {
     assert_eq!(
         all[0].tried,
         [
-            Tried { scheme: "quake3", port, result: Err(MissReason::Timeout) },
-            Tried { scheme: "source", port, result: Ok(()) }
+            Attempt { scheme: "quake3", port, result: Err(MissReason::Timeout) },
+            Attempt { scheme: "source", port, result: Ok(()) }
         ]
     );
     assert_eq!(all[0].result.as_ref().unwrap().game, "cstrike");

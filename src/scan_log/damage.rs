@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use crate::scan_log::reader::LogError;
 
 /// Stretches of damaged lines that are named; all are counted.
-const STRETCHES_MAX: usize = 20;
+const RANGES_LISTED_MAX: usize = 20;
 
 /// An incomplete end, as a crash or a power cut leaves it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cut {
+pub struct Truncation {
     pub path: PathBuf,
     /// The line that is not whole, from 1.
     pub line: u64,
@@ -22,9 +22,9 @@ pub struct Cut {
     pub is_packed: bool,
 }
 
-impl fmt::Display for Cut {
+impl fmt::Display for Truncation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Cut { path, line, bytes, is_packed } = self;
+        let Truncation { path, line, bytes, is_packed } = self;
         let what = match is_packed {
             true => "the packed data are incomplete and what followed is missing",
             false => "the last line is incomplete",
@@ -35,7 +35,7 @@ impl fmt::Display for Cut {
 
 /// Neighbouring lines that cannot be read.
 #[derive(Debug)]
-pub struct Stretch {
+pub struct DamagedRange {
     /// Numbers of the first and the last line, from 1.
     pub first: u64,
     pub last: u64,
@@ -44,9 +44,9 @@ pub struct Stretch {
     pub why: LogError,
 }
 
-impl fmt::Display for Stretch {
+impl fmt::Display for DamagedRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Stretch { first, last, bytes, why } = self;
+        let DamagedRange { first, last, bytes, why } = self;
         write!(f, "{why}")?;
         let mut why: &dyn Error = why;
         while let Some(source) = why.source() {
@@ -64,12 +64,12 @@ impl fmt::Display for Stretch {
 #[derive(Debug, Default)]
 pub struct Damage {
     /// The first ones, in order of discovery.
-    pub stretches: Vec<Stretch>,
+    pub stretches: Vec<DamagedRange>,
     /// All stretches, their lines and their bytes.
     pub places: u64,
     pub lines: u64,
     pub bytes: u64,
-    pub cut: Option<Cut>,
+    pub cut: Option<Truncation>,
     /// First and last line of the stretch that was found last.
     latest: Option<(u64, u64)>,
 }
@@ -93,8 +93,8 @@ impl Damage {
         match grown {
             None => {
                 self.places += 1;
-                if self.stretches.len() < STRETCHES_MAX {
-                    self.stretches.push(Stretch { first: line, last: line, bytes, why });
+                if self.stretches.len() < RANGES_LISTED_MAX {
+                    self.stretches.push(DamagedRange { first: line, last: line, bytes, why });
                 }
             }
             // Where the list is full, the latest stretch is not in it.

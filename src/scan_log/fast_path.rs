@@ -11,7 +11,7 @@
 
 use std::borrow::Cow;
 
-use super::line::{Line, LinePlayer};
+use super::line::{RawLine, RawPlayer};
 use crate::limits::PLAYERS_MAX;
 
 /// Digits that fit every integer of a line, whatever they are.
@@ -21,14 +21,14 @@ const DIGITS_MAX: usize = 18;
 /// `take` refuses a player of this place in the list.
 pub(in crate::scan_log) fn read<'a, P>(
     text: &'a str,
-    take: impl Fn(usize, LinePlayer<'a>) -> Option<P>,
-) -> Option<Line<'a, P>> {
-    let mut rest = Rest { text };
+    take: impl Fn(usize, RawPlayer<'a>) -> Option<P>,
+) -> Option<RawLine<'a, P>> {
+    let mut rest = LineParser { text };
     rest.pass("{\"t\":")?;
     let t = rest.integer()?;
     rest.pass(",\"server\":\"")?;
     let server = rest.string()?;
-    let mut line = Line {
+    let mut line = RawLine {
         t,
         server,
         miss: false,
@@ -71,11 +71,11 @@ pub(in crate::scan_log) fn read<'a, P>(
 }
 
 /// What is still to be read.
-struct Rest<'a> {
+struct LineParser<'a> {
     text: &'a str,
 }
 
-impl<'a> Rest<'a> {
+impl<'a> LineParser<'a> {
     #[inline(always)] // comparing with a constant is a load or two
     fn passes(&mut self, literal: &str) -> bool {
         match self.text.strip_prefix(literal) {
@@ -94,7 +94,7 @@ impl<'a> Rest<'a> {
 
     /// Behind the opening bracket, to behind the closing one. Not more than a
     /// snapshot may have: how many there are is then told the long way.
-    fn players<P>(&mut self, take: impl Fn(usize, LinePlayer<'a>) -> Option<P>) -> Option<Vec<P>> {
+    fn players<P>(&mut self, take: impl Fn(usize, RawPlayer<'a>) -> Option<P>) -> Option<Vec<P>> {
         if self.passes("]") {
             return Some(Vec::new());
         }
@@ -111,7 +111,7 @@ impl<'a> Rest<'a> {
         None
     }
 
-    fn player(&mut self) -> Option<LinePlayer<'a>> {
+    fn player(&mut self) -> Option<RawPlayer<'a>> {
         self.pass("{\"name\":\"")?;
         let name = self.string()?;
         let points = if self.passes(",\"points\":") { Some(self.integer()?) } else { None };
@@ -125,7 +125,7 @@ impl<'a> Rest<'a> {
         }
         let spectator = self.passes(",\"spectator\":true");
         self.pass("}")?;
-        Some(LinePlayer { name, points, ping, connected_ms, bot, spectator })
+        Some(RawPlayer { name, points, ping, connected_ms, bot, spectator })
     }
 
     /// Behind the opening quote, to behind the closing one.
@@ -273,7 +273,7 @@ mod tests {
     /// says what reading says.
     fn agrees(text: &str) {
         if let Some(line) = read(text, |_, player| Some(player)) {
-            let other: Line = serde_json::from_str(text).unwrap_or_else(|e| panic!("{text}: {e}"));
+            let other: RawLine = serde_json::from_str(text).unwrap_or_else(|e| panic!("{text}: {e}"));
             assert_eq!(line, other, "{text}");
         }
         let moment = parse(text).map(|(_, outcome)| outcome.t_ms());

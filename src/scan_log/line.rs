@@ -51,7 +51,7 @@ impl From<serde_json::Error> for LineError {
 /// A line as it stands there. The order of the fields is the order in which
 /// they are written, which [`straight`] reads. `P` is what is made of a player.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub(in crate::scan_log) struct Line<'a, P = LinePlayer<'a>> {
+pub(in crate::scan_log) struct RawLine<'a, P = RawPlayer<'a>> {
     pub(in crate::scan_log) t: i64,
     #[serde(borrow)]
     pub(in crate::scan_log) server: Cow<'a, str>,
@@ -78,7 +78,7 @@ pub(in crate::scan_log) struct Line<'a, P = LinePlayer<'a>> {
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub(in crate::scan_log) struct LinePlayer<'a> {
+pub(in crate::scan_log) struct RawPlayer<'a> {
     #[serde(borrow)]
     pub(in crate::scan_log) name: Cow<'a, str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -99,7 +99,7 @@ fn is_false(b: &bool) -> bool {
 
 /// Reads one line. Fields that are not known are passed over.
 pub fn parse(text: &str) -> Result<(ServerUrl, Outcome), LineError> {
-    let line = read(text, LinePlayer::into_player)?;
+    let line = read(text, RawPlayer::into_player)?;
     Ok((ServerUrl::parse(&line.server)?, line.into_outcome()))
 }
 
@@ -118,15 +118,15 @@ pub(in crate::scan_log) fn is_beginning(text: &str) -> bool {
 }
 
 /// A line that is sound, but for a server's URL that only its caller reads.
-fn read<'a, P>(text: &'a str, make: impl Fn(LinePlayer<'a>) -> P) -> Result<Line<'a, P>, LineError> {
-    let sound = |index, player: LinePlayer<'a>| player.check(index).map(|()| make(player));
+fn read<'a, P>(text: &'a str, make: impl Fn(RawPlayer<'a>) -> P) -> Result<RawLine<'a, P>, LineError> {
+    let sound = |index, player: RawPlayer<'a>| player.check(index).map(|()| make(player));
     if let Some(line) = fast_path::read(text, |index, player| sound(index, player).ok())
         && line.check().is_ok()
     {
         return Ok(line);
     }
     // The long way says what is wrong, the same of every line.
-    let mut line: Line = serde_json::from_str(text)?;
+    let mut line: RawLine = serde_json::from_str(text)?;
     ServerUrl::check(&line.server)?;
     line.check()?;
     let players = line.players.take();
@@ -135,7 +135,7 @@ fn read<'a, P>(text: &'a str, make: impl Fn(LinePlayer<'a>) -> P) -> Result<Line
     Ok(line.with_players(players.transpose()?))
 }
 
-impl<'a, P> Line<'a, P> {
+impl<'a, P> RawLine<'a, P> {
     /// All but the URL and the players, each for itself.
     fn check(&self) -> Result<(), LineError> {
         if !(0..=T_MS_MAX).contains(&self.t) {
@@ -157,13 +157,13 @@ impl<'a, P> Line<'a, P> {
         bounded("hostname", self.hostname.as_deref().unwrap_or_default(), TEXT_BYTES_MAX)
     }
 
-    fn with_players<Q>(self, players: Option<Vec<Q>>) -> Line<'a, Q> {
-        let Line { t, server, miss, reason, game, map, hostname, slots, partial, count, bots, players: _ } = self;
-        Line { t, server, miss, reason, game, map, hostname, slots, partial, count, bots, players }
+    fn with_players<Q>(self, players: Option<Vec<Q>>) -> RawLine<'a, Q> {
+        let RawLine { t, server, miss, reason, game, map, hostname, slots, partial, count, bots, players: _ } = self;
+        RawLine { t, server, miss, reason, game, map, hostname, slots, partial, count, bots, players }
     }
 }
 
-impl Line<'_, Player> {
+impl RawLine<'_, Player> {
     /// Of a line that was checked.
     fn into_outcome(self) -> Outcome {
         if self.miss {
@@ -184,7 +184,7 @@ impl Line<'_, Player> {
     }
 }
 
-impl LinePlayer<'_> {
+impl RawPlayer<'_> {
     fn check(&self, index: usize) -> Result<(), LineError> {
         if let Some(points) = self.points.filter(|points| points.unsigned_abs() > POINTS_ABS_MAX as u64) {
             let name = self.name.clone().into_owned();
@@ -216,7 +216,7 @@ fn bounded(field: &'static str, text: &str, most: usize) -> Result<(), LineError
 pub fn write(out: &mut Vec<u8>, url: &ServerUrl, outcome: &Outcome) {
     let server = Cow::Borrowed(url.as_str());
     let line = match outcome {
-        Outcome::Miss { t_ms, reason } => Line {
+        Outcome::Miss { t_ms, reason } => RawLine {
             t: *t_ms,
             server,
             miss: true,
@@ -230,7 +230,7 @@ pub fn write(out: &mut Vec<u8>, url: &ServerUrl, outcome: &Outcome) {
             bots: None,
             players: None,
         },
-        Outcome::Snapshot(snapshot) => Line {
+        Outcome::Snapshot(snapshot) => RawLine {
             t: snapshot.t_ms,
             server,
             miss: false,
@@ -246,7 +246,7 @@ pub fn write(out: &mut Vec<u8>, url: &ServerUrl, outcome: &Outcome) {
                 snapshot
                     .players
                     .iter()
-                    .map(|p| LinePlayer {
+                    .map(|p| RawPlayer {
                         name: p.name.as_str().into(),
                         points: p.points,
                         ping: p.ping.map(i64::from),

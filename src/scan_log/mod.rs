@@ -9,9 +9,9 @@ mod line;
 mod reader;
 mod recorder;
 
-pub use crate::scan_log::damage::{Cut, Damage, Stretch};
+pub use crate::scan_log::damage::{Damage, DamagedRange, Truncation};
 pub use crate::scan_log::line::{LineError, check as check_line, parse, write};
-pub use crate::scan_log::reader::{LogError, LogLines, LogSpan, Salvage, Tail, check, of_file, open, tail};
+pub use crate::scan_log::reader::{LogError, LogReader, LogSummary, LogTail, LossyReader, check, of_file, open, tail};
 pub use crate::scan_log::recorder::{
     RecordError, Recorder, RecorderSettings, check_record, closed_file, packed_files, whole_file,
 };

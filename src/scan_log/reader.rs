@@ -1,15 +1,15 @@
 //! Reading a scan log from a file, plain or zstd.
 //!
-//! [`LogLines`] returns every line and every fault. [`Salvage`] skips what cannot
+//! [`LogReader`] returns every line and every fault. [`LossyReader`] skips what cannot
 //! be read and counts it in a [`Damage`]; its caller decides which damage it accepts.
-//! An incomplete end ([`Cut`]) is what a crash or a power cut leaves: the last line
+//! An incomplete end ([`Truncation`]) is what a crash or a power cut leaves: the last line
 //! without its line feed, or packed data that end inside a frame.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::damage::{Cut, Damage};
+use super::damage::{Damage, Truncation};
 use super::line::{
     LineError, parse, {self},
 };
@@ -30,14 +30,14 @@ pub enum LogError {
     #[error("{path}:{line}: t = {t_ms} is before the line above, t = {before_ms}: a scan log is in order of time", path = path.display())]
     Order { path: PathBuf, line: u64, t_ms: i64, before_ms: i64 },
     #[error("{0}")]
-    Cut(Cut),
+    Cut(Truncation),
     #[error("{path}:{line}: the packed data are damaged; nothing behind this line can be read", path = path.display())]
     Unpack { path: PathBuf, line: u64, source: std::io::Error },
 }
 
 /// The lines of one file, read one after the other; empty lines are passed over.
 /// After a fault of one line the next follows. After any other error there is none.
-pub struct LogLines {
+pub struct LogReader {
     path: PathBuf,
     input: Box<dyn BufRead + Send>,
     is_packed: bool,
@@ -52,24 +52,24 @@ pub struct LogLines {
     rest_is_zeros: bool,
     ended: bool,
     /// Reported when all lines are read.
-    cut: Option<Cut>,
+    cut: Option<Truncation>,
 }
 
 /// Opens a log; a name that ends in `.zst` is unpacked.
-pub fn open(path: &Path) -> Result<LogLines, LogError> {
+pub fn open(path: &Path) -> Result<LogReader, LogError> {
     let failed = |source| LogError::Io { path: path.to_owned(), source };
     of_file(path, File::open(path).map_err(failed)?)
 }
 
 /// The same of a file that is open; `path` tells whether it is packed.
-pub fn of_file(path: &Path, file: File) -> Result<LogLines, LogError> {
+pub fn of_file(path: &Path, file: File) -> Result<LogReader, LogError> {
     let failed = |source| LogError::Io { path: path.to_owned(), source };
     let is_packed = path.extension().is_some_and(|e| e == "zst");
     let input: Box<dyn BufRead + Send> = match is_packed {
         true => Box::new(BufReader::with_capacity(1 << 18, zstd::Decoder::new(file).map_err(failed)?)),
         false => Box::new(BufReader::with_capacity(1 << 18, file)),
     };
-    Ok(LogLines {
+    Ok(LogReader {
         path: path.to_owned(),
         input,
         is_packed,
@@ -85,7 +85,7 @@ pub fn of_file(path: &Path, file: File) -> Result<LogLines, LogError> {
 
 /// What a whole log holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogSpan {
+pub struct LogSummary {
     pub lines: u64,
     /// Moments of the first and the last line, Unix ms; of an empty log the
     /// latest there is, and the earliest.
@@ -96,9 +96,9 @@ pub struct LogSpan {
 /// Reads a whole log before anything of it is applied. Lines that cannot be read are
 /// skipped and returned as damage. Nothing is made of the lines, so it takes half of
 /// the time that reading them takes. Error: the file cannot be read.
-pub fn check(path: &Path) -> Result<(LogSpan, Damage), LogError> {
-    let mut span = LogSpan { lines: 0, first_ms: i64::MAX, last_ms: i64::MIN };
-    let mut lines = Salvage::new(open(path)?);
+pub fn check(path: &Path) -> Result<(LogSummary, Damage), LogError> {
+    let mut span = LogSummary { lines: 0, first_ms: i64::MAX, last_ms: i64::MIN };
+    let mut lines = LossyReader::new(open(path)?);
     while let Some(moment) = lines.read(|text| line::check(text).map(|t_ms| (t_ms, t_ms))) {
         let t_ms = moment?;
         span.first_ms = span.first_ms.min(t_ms);
@@ -109,27 +109,27 @@ pub fn check(path: &Path) -> Result<(LogSpan, Damage), LogError> {
 }
 
 /// Bytes of the end of a log that are looked at first.
-const TAIL_BYTES: u64 = 1 << 20;
+const TAIL_WINDOW_BYTES: u64 = 1 << 20;
 
 /// The end of a plain log, read line by line.
-pub struct Tail {
-    lines: LogLines,
+pub struct LogTail {
+    lines: LogReader,
     has_news: bool,
     damaged: u64,
 }
 
 /// Finds where the end of a plain log begins that holds all news, and some more. Where
 /// one line is not news, none before it is.
-pub fn tail(path: &Path, is_news: impl Fn(&ServerUrl, i64) -> bool) -> Result<Tail, LogError> {
+pub fn tail(path: &Path, is_news: impl Fn(&ServerUrl, i64) -> bool) -> Result<LogTail, LogError> {
     let failed = |source| LogError::Io { path: path.to_owned(), source };
     let len = std::fs::metadata(path).map_err(failed)?.len();
-    let mut window = TAIL_BYTES;
+    let mut window = TAIL_WINDOW_BYTES;
     loop {
         let from = len.saturating_sub(window);
         let begin = || {
             let mut file = File::open(path).map_err(failed)?;
             file.seek(SeekFrom::Start(from)).map_err(failed)?;
-            let mut tail = Tail { lines: of_file(path, file)?, has_news: false, damaged: 0 };
+            let mut tail = LogTail { lines: of_file(path, file)?, has_news: false, damaged: 0 };
             if from > 0 {
                 // All others are whole lines.
                 tail.lines.read_line()?;
@@ -144,7 +144,7 @@ pub fn tail(path: &Path, is_news: impl Fn(&ServerUrl, i64) -> bool) -> Result<Ta
     }
 }
 
-impl Tail {
+impl LogTail {
     /// The next line that is news.
     pub fn next_news(
         &mut self,
@@ -182,23 +182,23 @@ impl Tail {
 
 /// How a line ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum LineEnd {
     LineFeed,
     File,
 }
 
 /// A line that was read.
-struct ReadLine<T> {
+struct ParsedLine<T> {
     line: u64,
     bytes: u64,
     t_ms: i64,
     value: T,
 }
 
-impl LogLines {
+impl LogReader {
     /// Returns the lines that can be read, and counts the others.
-    pub fn salvage(self) -> Salvage<(ServerUrl, Outcome)> {
-        Salvage::new(self)
+    pub fn salvage(self) -> LossyReader<(ServerUrl, Outcome)> {
+        LossyReader::new(self)
     }
 
     /// The line last read, or as much of it as there is.
@@ -207,13 +207,13 @@ impl LogLines {
     }
 
     /// Reads the next line that holds something. `None`: there is none.
-    fn read_line(&mut self) -> Result<Option<End>, LogError> {
+    fn read_line(&mut self) -> Result<Option<LineEnd>, LogError> {
         while !self.ended {
             self.buffer.clear();
             self.line += 1;
             (self.line_bytes, self.rest_is_zeros) = (0, true);
             let end = self.read_to_line_feed()?;
-            self.ended = end == End::File;
+            self.ended = end == LineEnd::File;
             if self.line_bytes > self.buffer.len() as u64 || !self.buffer.trim_ascii().is_empty() {
                 return Ok(Some(end));
             }
@@ -223,7 +223,7 @@ impl LogLines {
 
     /// Into the buffer, with the line feed. Of a line that is too long the rest is
     /// read and dropped.
-    fn read_to_line_feed(&mut self) -> Result<End, LogError> {
+    fn read_to_line_feed(&mut self) -> Result<LineEnd, LogError> {
         loop {
             let part = match self.input.fill_buf() {
                 Ok(part) => part,
@@ -240,23 +240,23 @@ impl LogLines {
             }
             self.input.consume(len);
             if end.is_some() {
-                return Ok(End::LineFeed);
+                return Ok(LineEnd::LineFeed);
             }
             if len == 0 {
-                return Ok(End::File);
+                return Ok(LineEnd::File);
             }
         }
     }
 
     /// Packed data that end early are an end like any other; it is reported behind
     /// the last line.
-    fn input_failed(&mut self, source: std::io::Error) -> Result<End, LogError> {
+    fn input_failed(&mut self, source: std::io::Error) -> Result<LineEnd, LogError> {
         self.ended = true;
         let (path, line) = (self.path.clone(), self.line);
         match source.kind() {
             ErrorKind::UnexpectedEof if self.is_packed => {
-                self.cut = Some(Cut { path, line, bytes: 0, is_packed: true });
-                Ok(End::File)
+                self.cut = Some(Truncation { path, line, bytes: 0, is_packed: true });
+                Ok(LineEnd::File)
             }
             // Errors of the file system have a number, those of the decoder none.
             _ if self.is_packed && source.raw_os_error().is_none() => Err(LogError::Unpack { path, line, source }),
@@ -268,7 +268,7 @@ impl LogLines {
     fn read<T>(
         &mut self,
         reader: impl Fn(&str) -> Result<(i64, T), LineError>,
-    ) -> Option<Result<ReadLine<T>, LogError>> {
+    ) -> Option<Result<ParsedLine<T>, LogError>> {
         let end = match self.read_line() {
             Ok(Some(end)) => end,
             Ok(None) => return self.cut.take().map(|cut| Err(LogError::Cut(cut))),
@@ -282,11 +282,16 @@ impl LogLines {
             if let Some(cut) = &mut self.cut {
                 cut.line = line + 1;
             }
-            return Some(Ok(ReadLine { line, bytes, t_ms, value }));
+            return Some(Ok(ParsedLine { line, bytes, t_ms, value }));
         }
-        if end == End::File && self.is_beginning_of_line() {
+        if end == LineEnd::File && self.is_beginning_of_line() {
             self.cut = None;
-            return Some(Err(LogError::Cut(Cut { path: self.path.clone(), line, bytes, is_packed: self.is_packed })));
+            return Some(Err(LogError::Cut(Truncation {
+                path: self.path.clone(),
+                line,
+                bytes,
+                is_packed: self.is_packed,
+            })));
         }
         Some(Err(self.fault(reader)))
     }
@@ -325,7 +330,7 @@ impl LogLines {
     }
 }
 
-impl Iterator for LogLines {
+impl Iterator for LogReader {
     type Item = Result<(ServerUrl, Outcome), LogError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -351,16 +356,16 @@ fn parsed(text: &str) -> Result<(i64, (ServerUrl, Outcome)), LineError> {
 ///
 /// One line is held back: where the next is before it, and not before the one above
 /// it, the held line has the wrong time, and only that one is skipped.
-pub struct Salvage<T> {
-    lines: LogLines,
-    held: Option<ReadLine<T>>,
+pub struct LossyReader<T> {
+    lines: LogReader,
+    held: Option<ParsedLine<T>>,
     latest_ms: i64,
     damage: Damage,
 }
 
-impl<T> Salvage<T> {
-    fn new(lines: LogLines) -> Salvage<T> {
-        Salvage { lines, held: None, latest_ms: i64::MIN, damage: Damage::default() }
+impl<T> LossyReader<T> {
+    fn new(lines: LogReader) -> LossyReader<T> {
+        LossyReader { lines, held: None, latest_ms: i64::MIN, damage: Damage::default() }
     }
 
     /// What was skipped so far.
@@ -403,7 +408,7 @@ impl<T> Salvage<T> {
     }
 
     /// Skips a line whose time is not in order with the one beside it.
-    fn skip(&mut self, read: &ReadLine<T>, beside_ms: i64) {
+    fn skip(&mut self, read: &ParsedLine<T>, beside_ms: i64) {
         let (path, line, t_ms) = (self.lines.path.clone(), read.line, read.t_ms);
         let error = match t_ms < beside_ms {
             true => LogError::Order { path, line, t_ms, before_ms: beside_ms },
@@ -413,7 +418,7 @@ impl<T> Salvage<T> {
     }
 }
 
-impl Iterator for Salvage<(ServerUrl, Outcome)> {
+impl Iterator for LossyReader<(ServerUrl, Outcome)> {
     type Item = Result<(ServerUrl, Outcome), LogError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -424,7 +429,7 @@ impl Iterator for Salvage<(ServerUrl, Outcome)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scan_log::damage::Stretch;
+    use crate::scan_log::damage::DamagedRange;
 
     fn line(t_ms: i64) -> String {
         format!(
@@ -448,7 +453,7 @@ mod tests {
             self.dir.path().join(self.name)
         }
 
-        fn check(&self, bytes: impl AsRef<[u8]>) -> (LogSpan, Damage) {
+        fn check(&self, bytes: impl AsRef<[u8]>) -> (LogSummary, Damage) {
             std::fs::write(self.path(), bytes).unwrap();
             check(&self.path()).unwrap()
         }
@@ -556,7 +561,9 @@ mod tests {
         let text: String = (0..100).map(|t_ms| line(t_ms) + "x\ny\n").collect();
         let (span, damage) = log.check(text);
         assert_eq!((span.lines, damage.lines, damage.bytes, damage.places), (100, 200, 400, 100));
-        assert!(damage.stretches.iter().all(|Stretch { first, last, bytes, .. }| (last - first, *bytes) == (1, 4)));
+        assert!(
+            damage.stretches.iter().all(|DamagedRange { first, last, bytes, .. }| (last - first, *bytes) == (1, 4))
+        );
         let sentences: Vec<String> = damage.sentences().collect();
         assert_eq!(sentences.len(), 21);
         assert_eq!(sentences[20], "200 lines, 400 bytes in 100 places skipped, 80 of them not named here");

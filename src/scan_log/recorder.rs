@@ -53,10 +53,10 @@ pub enum RecordError {
 }
 
 /// Lines at the beginning of a file one of which must be of a scan log.
-const LINES_LOOKED_AT: usize = 100;
+const PROBE_LINES_MAX: usize = 100;
 
 /// What the recorder begins every line with.
-const LINE_BEGINS: &[u8] = b"{\"t\":";
+const LINE_PREFIX: &[u8] = b"{\"t\":";
 
 /// Whether scans can be recorded to a file: it does not exist, or is empty, or is a
 /// scan log. Changes nothing.
@@ -76,7 +76,7 @@ pub fn check_record(path: &Path) -> Result<(), RecordError> {
     };
     let mut lines = open(path).map_err(not_a_log)?;
     let mut first_fault = None;
-    for _ in 0..LINES_LOOKED_AT {
+    for _ in 0..PROBE_LINES_MAX {
         match lines.next() {
             Some(Ok(_)) => return Ok(()),
             // The very first line was cut off.
@@ -91,9 +91,9 @@ pub fn check_record(path: &Path) -> Result<(), RecordError> {
 
 /// Whether it is the beginning of a line that the recorder wrote, or zeros.
 fn is_cut_line(bytes: &[u8]) -> bool {
-    let len = bytes.len().min(LINE_BEGINS.len());
+    let len = bytes.len().min(LINE_PREFIX.len());
     let written = bytes[..len].iter().position(|&byte| byte == 0).unwrap_or(len);
-    bytes[..written] == LINE_BEGINS[..written]
+    bytes[..written] == LINE_PREFIX[..written]
 }
 
 /// Writes what the engine took in, in the order in which it did.

@@ -168,7 +168,7 @@ impl Schedule {
         if before != Some(at) {
             self.due.push(Reverse((at, server)));
         }
-        if self.due.len() > 2 * self.planned + SPARE {
+        if self.due.len() > 2 * self.planned + STALE_ENTRIES_MIN {
             let due_of = &self.due_of;
             self.due.retain(|&Reverse((at, server))| due_of[server.0 as usize] == Some(at));
         }
@@ -176,7 +176,7 @@ impl Schedule {
 }
 
 /// So many entries may be out of date before it is looked at how many are.
-const SPARE: usize = 64;
+const STALE_ENTRIES_MIN: usize = 64;
 
 /// The first moment after `now_ms` with the server's phase in the interval.
 /// Phases of successive keys follow the golden ratio: any number of servers
@@ -268,7 +268,7 @@ mod tests {
                     }
                 }
                 proptest::prop_assert_eq!(schedule.next_due_ms(), due.values().min().copied());
-                proptest::prop_assert!(schedule.due.len() <= 2 * due.len() + SPARE + 1);
+                proptest::prop_assert!(schedule.due.len() <= 2 * due.len() + STALE_ENTRIES_MIN + 1);
             }
         }
     }

@@ -3,8 +3,8 @@
 //! With n bits, top = 2^n - 1: `top` is no data, 0 is zero players, and code c
 //! between stands for `0.05 * (4096 / 0.05)^((c - 1) / (top - 2))`.
 
-const LEAST: f64 = 0.05;
-const MOST: f64 = 4096.0;
+const MEAN_MIN: f64 = 0.05;
+const MEAN_MAX: f64 = 4096.0;
 
 /// Values in a 250-byte blob of 13-bit codes, three to five bytes.
 pub const PACKED_13_VALUES: usize = 150;
@@ -16,9 +16,9 @@ pub fn encode(mean: Option<f64>, bits: u32) -> u16 {
     let code = match mean {
         None => top,
         Some(v) if v <= 0.0 => 0,
-        Some(v) if v < LEAST => 1,
-        Some(v) if v > MOST => top - 1,
-        Some(v) => 1 + ((v / LEAST).ln() / (MOST / LEAST).ln() * f64::from(top - 2)).round() as u32,
+        Some(v) if v < MEAN_MIN => 1,
+        Some(v) if v > MEAN_MAX => top - 1,
+        Some(v) => 1 + ((v / MEAN_MIN).ln() / (MEAN_MAX / MEAN_MIN).ln() * f64::from(top - 2)).round() as u32,
     };
     code as u16
 }
@@ -29,7 +29,7 @@ pub fn decode(code: u16, bits: u32) -> Option<f64> {
     match u32::from(code) {
         0 => Some(0.0),
         c if c >= top => None,
-        c => Some(LEAST * (MOST / LEAST).powf(f64::from(c - 1) / f64::from(top - 2))),
+        c => Some(MEAN_MIN * (MEAN_MAX / MEAN_MIN).powf(f64::from(c - 1) / f64::from(top - 2))),
     }
 }
 

@@ -69,7 +69,7 @@ pub fn advance(sums: &mut SeriesSums, series: &mut SeriesRecord, calendar: &Cale
             if week > old_week {
                 let mean = take_mean(&mut sums.week_sum, &mut sums.week_n);
                 series.weeks.push(encode(mean, 8) as u8);
-                let empty = (week - old_week - 1).min(WEEKS_EMPTY_MAX) as usize;
+                let empty = (week - old_week - 1).min(EMPTY_WEEKS_MAX) as usize;
                 series.weeks.resize(series.weeks.len() + empty, NO_DATA_8);
                 series.newest_week_ms = calendar.week_start_ms(WeekKey((week - 1).max(0) as u32));
             }
@@ -79,7 +79,7 @@ pub fn advance(sums: &mut SeriesSums, series: &mut SeriesRecord, calendar: &Cale
 }
 
 /// Most empty weeks written at once, 20 years: a clock that jumps farther is wrong.
-const WEEKS_EMPTY_MAX: i64 = 1_040;
+const EMPTY_WEEKS_MAX: i64 = 1_040;
 
 /// Adds a sample to the running slot; `advance` to its moment comes first.
 pub fn sample(sums: &mut SeriesSums, count: u32) {

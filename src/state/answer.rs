@@ -1,23 +1,23 @@
 //! Answers to requests that only read, from an engine and its store: the same
 //! whether the daemon gives them or an offline reader.
 
-use crate::api::protocol::{ErrorCode, Failure, Request, Row, Status};
+use crate::api::protocol::{ApiError, ErrorCode, Request, Row, Status};
 use crate::api::validate;
 use crate::board::window;
-use crate::engine::{Source, ViewError};
+use crate::engine::{StateReader, ViewError};
 use crate::model::view::ForgottenName;
 use crate::model::view::board::RankingWeight;
 use crate::model::{Ranking, WindowKey};
-use crate::state::Hot;
+use crate::state::State;
 use crate::store::{Reader, StoreError};
 
 /// All rows of the answer. Everything in `hot` must be committed.
 ///
-/// `Status` has the engine's part and the outbox; the daemon adds its own.
-pub fn answer(hot: &Hot, request: &Request) -> Result<Vec<Row>, Failure> {
-    let Hot { engine, store } = hot;
+/// `StatusQuery` has the engine's part and the outbox; the daemon adds its own.
+pub fn answer(hot: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
+    let State { engine, store } = hot;
     if let Some(problem) = validate::problem(request) {
-        return Err(Failure::new(ErrorCode::BadRequest, problem));
+        return Err(ApiError::new(ErrorCode::BadRequest, problem));
     }
     match request {
         Request::Status {} => Ok(vec![Row::Status(Box::new(Status {
@@ -80,11 +80,11 @@ pub fn answer(hot: &Hot, request: &Request) -> Result<Vec<Row>, Failure> {
         | Request::ClockAccept {}
         | Request::ClockReset { .. }
         | Request::WeekReopen { .. }
-        | Request::Reload {} => Err(Failure::new(ErrorCode::Refused, "this needs the running daemon")),
+        | Request::Reload {} => Err(ApiError::new(ErrorCode::Refused, "this needs the running daemon")),
     }
 }
 
-pub fn failure(error: ViewError<StoreError>) -> Failure {
+pub fn failure(error: ViewError<StoreError>) -> ApiError {
     let code = match error {
         ViewError::Source(_) => ErrorCode::Internal,
         ViewError::BadCursor(_)
@@ -95,18 +95,18 @@ pub fn failure(error: ViewError<StoreError>) -> Failure {
         ViewError::Rebuilding(_) => ErrorCode::Busy,
         _ => ErrorCode::NotFound,
     };
-    Failure::new(code, error.to_string())
+    ApiError::new(code, error.to_string())
 }
 
 /// Puts in what the windows of an answer take in the state directory.
 ///
 /// Reads all of them, about a second for a million records, so it is not part of
 /// [`answer`]: the daemon does it away from the engine's thread.
-pub fn measure(reader: &Reader, rows: &mut [Row]) -> Result<(), Failure> {
+pub fn measure(reader: &Reader, rows: &mut [Row]) -> Result<(), ApiError> {
     for row in rows {
         let Row::Window(listed) = row else { continue };
         let Ok(window) = window::parse(&listed.window.window) else { continue };
-        let stored = reader.stored(window).map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?;
+        let stored = reader.stored(window).map_err(|error| ApiError::new(ErrorCode::Internal, error.to_string()))?;
         listed.stored = Some(stored);
     }
     Ok(())
@@ -115,7 +115,7 @@ pub fn measure(reader: &Reader, rows: &mut [Row]) -> Result<(), Failure> {
 /// The window whose boards of games and tags an answer takes, see
 /// [`crate::engine::Engine::plan_boards`]. What cannot be asked takes none: the
 /// answer says why.
-pub fn boards_needed(hot: &Hot, request: &Request) -> Option<WindowKey> {
+pub fn boards_needed(hot: &State, request: &Request) -> Option<WindowKey> {
     let boards = match request {
         Request::Board { board, .. } => &board.boards(),
         Request::Standings { boards, .. } | Request::Fused { boards, .. } => boards,

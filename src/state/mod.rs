@@ -9,7 +9,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::config::{Config, WindowSettingsError};
-use crate::engine::{Engine, EngineSettings, Event, Memory, Outcome, Plan, WindowBoards, Workers, ZoneChanged};
+use crate::engine::{
+    BuildPlan, CacheLimits, Engine, EngineSettings, Event, Outcome, WindowBoards, Workers, ZoneChanged,
+};
 use crate::model::{ServerUrl, WindowKey};
 use crate::store::{Reader, Store, StoreError, StoreSettings};
 
@@ -20,16 +22,16 @@ const TICKS_PER_COMMIT: usize = 4;
 const SWEEP_RECORDS: usize = 5_000;
 
 /// Scans of a log between two looks at what has come of them.
-const SCANS_PER_LOOK: u64 = 1_000;
+const SCANS_PER_CHECK: u64 = 1_000;
 
 #[derive(Debug)]
-pub struct Hot {
+pub struct State {
     pub engine: Engine,
     pub store: Store,
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum HotError {
+pub enum StateError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
@@ -38,29 +40,29 @@ pub enum HotError {
     Windows(#[from] WindowSettingsError),
 }
 
-impl Hot {
-    pub fn open(path: &Path, store: StoreSettings, engine: EngineSettings) -> Result<Hot, HotError> {
-        Hot::of_store(Store::open(path, store)?, engine)
+impl State {
+    pub fn open(path: &Path, store: StoreSettings, engine: EngineSettings) -> Result<State, StateError> {
+        State::of_store(Store::open(path, store)?, engine)
     }
 
-    fn of_store(mut store: Store, engine: EngineSettings) -> Result<Hot, HotError> {
+    fn of_store(mut store: Store, engine: EngineSettings) -> Result<State, StateError> {
         let loaded = store.load()?;
         let mut engine = Engine::new(engine, loaded)?;
-        engine.see_outbox_len(crate::engine::Source::outbox_len(&store));
-        Ok(Hot { engine, store })
+        engine.see_outbox_len(crate::engine::StateReader::outbox_len(&store));
+        Ok(State { engine, store })
     }
 
     /// Opens the state directory that the config names.
-    pub fn of_config(config: &Config, path: &Path, create: bool) -> Result<Hot, HotError> {
+    pub fn of_config(config: &Config, path: &Path, create: bool) -> Result<State, StateError> {
         let store = StoreSettings { cache_bytes: config.store.cache_bytes, create };
-        Hot::open(path, store, config.engine_settings()?)
+        State::open(path, store, config.engine_settings()?)
     }
 
     /// Opens a private copy of a state directory, for a command that only reads; see
-    /// [`Store::read`].
-    pub fn read(config: &Config, path: &Path, is_in_vain: &dyn Fn() -> bool) -> Result<Hot, HotError> {
+    /// [`StoreConfig::read`].
+    pub fn read(config: &Config, path: &Path, is_in_vain: &dyn Fn() -> bool) -> Result<State, StateError> {
         let store = Store::read(path, config.store.cache_bytes, is_in_vain)?;
-        Hot::of_store(store, config.engine_settings()?)
+        State::of_store(store, config.engine_settings()?)
     }
 
     pub fn handle(&mut self, event: Event) -> Result<(), StoreError> {
@@ -74,7 +76,7 @@ impl Hot {
         }
         let commit = self.engine.take_commit();
         self.store.apply(&commit)?;
-        self.engine.see_outbox_len(crate::engine::Source::outbox_len(&self.store));
+        self.engine.see_outbox_len(crate::engine::StateReader::outbox_len(&self.store));
         Ok(true)
     }
 
@@ -121,29 +123,29 @@ impl Hot {
 
 /// A row, a player or what he did in a window, while it waits for a commit and while
 /// that is made. Measured: 10 million players who each came once, 4.6 GB.
-const BYTES_WAITING: u64 = 160;
+const PENDING_RECORD_BYTES: u64 = 160;
 
 /// Scans of a log on their way into hot state. A commit is due by what waits for it:
 /// what comes again before a commit is written once, and what a crash takes back is
 /// in the log. So as few commits as memory allows.
 #[derive(Clone, Copy, Debug)]
-pub struct LogFeed {
+pub struct ReplayFeed {
     scans: u64,
     waiting_max: usize,
 }
 
-impl LogFeed {
+impl ReplayFeed {
     /// For a process that does nothing else, and may take so much memory, bytes,
     /// beside the store's cache.
-    pub fn alone(engine: &mut Engine, memory: u64) -> LogFeed {
+    pub fn alone(engine: &mut Engine, memory: u64) -> ReplayFeed {
         let of = |percent: u64, bytes_each: u64| (memory / 100 * percent / bytes_each) as usize;
-        engine.remember(Memory { names_max: of(15, 70), player_windows_max: of(25, 160) });
-        LogFeed { scans: 0, waiting_max: of(60, BYTES_WAITING) }
+        engine.remember(CacheLimits { names_max: of(15, 70), player_windows_max: of(25, 160) });
+        ReplayFeed { scans: 0, waiting_max: of(60, PENDING_RECORD_BYTES) }
     }
 
     /// For one that works beside a daemon: 30 MB.
-    pub fn beside() -> LogFeed {
-        LogFeed { scans: 0, waiting_max: 200_000 }
+    pub fn beside() -> ReplayFeed {
+        ReplayFeed { scans: 0, waiting_max: 200_000 }
     }
 
     /// Scans taken.
@@ -153,11 +155,11 @@ impl LogFeed {
 
     /// Whether it is time to look at what is to be done between two scans.
     pub fn is_at_look(&self) -> bool {
-        self.scans.is_multiple_of(SCANS_PER_LOOK)
+        self.scans.is_multiple_of(SCANS_PER_CHECK)
     }
 
     /// Takes the next scan, and commits where that is due.
-    pub fn take(&mut self, hot: &mut Hot, url: ServerUrl, outcome: Outcome) -> Result<(), StoreError> {
+    pub fn take(&mut self, hot: &mut State, url: ServerUrl, outcome: Outcome) -> Result<(), StoreError> {
         hot.handle(Event::Observed { url, outcome })?;
         self.scans += 1;
         if self.is_at_look() && hot.engine.waiting() >= self.waiting_max {
@@ -168,19 +170,19 @@ impl LogFeed {
 }
 
 /// Makes the boards of a window, on as many threads as there are cores.
-pub fn build_boards(plan: &Plan, reader: &Reader) -> Result<WindowBoards, StoreError> {
-    plan.build(reader, &Threads)
+pub fn build_boards(plan: &BuildPlan, reader: &Reader) -> Result<WindowBoards, StoreError> {
+    plan.build(reader, &ScopedThreads)
 }
 
 /// Most threads for one work.
-const THREADS_MAX: usize = 4;
+const BUILD_THREADS_MAX: usize = 4;
 
-struct Threads;
+struct ScopedThreads;
 
-impl Workers for Threads {
+impl Workers for ScopedThreads {
     fn all(&self, parts: u32, work: &(dyn Fn(u32) + Sync)) {
         let next = AtomicU32::new(0);
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(BUILD_THREADS_MAX);
         std::thread::scope(|scope| {
             for _ in 0..threads {
                 scope.spawn(|| {
@@ -203,10 +205,10 @@ mod tests {
     fn a_log_is_committed_by_what_waits() {
         let dir = tempfile::tempdir().unwrap();
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-        let mut hot = Hot::open(dir.path(), store, EngineSettings::default()).unwrap();
-        let mut feed = LogFeed { scans: 0, waiting_max: 3_000 };
+        let mut hot = State::open(dir.path(), store, EngineSettings::default()).unwrap();
+        let mut feed = ReplayFeed { scans: 0, waiting_max: 3_000 };
         let mut most = 0;
-        for n in 0..2 * SCANS_PER_LOOK as i64 + 1 {
+        for n in 0..2 * SCANS_PER_CHECK as i64 + 1 {
             let player = Player {
                 name: format!("player {n}").into(),
                 points: Some(1),
@@ -231,8 +233,8 @@ mod tests {
             most = most.max(hot.engine.waiting());
         }
         // Each new player is a row, what he has in the window, and a name.
-        assert!((3_000..=3_000 + 3 * SCANS_PER_LOOK as usize).contains(&most), "{most}");
+        assert!((3_000..=3_000 + 3 * SCANS_PER_CHECK as usize).contains(&most), "{most}");
         assert!(hot.engine.waiting() < 3_000, "it was committed");
-        assert_eq!((feed.scans(), feed.is_at_look()), (2 * SCANS_PER_LOOK + 1, false));
+        assert_eq!((feed.scans(), feed.is_at_look()), (2 * SCANS_PER_CHECK + 1, false));
     }
 }

@@ -33,7 +33,7 @@ const CHUNK_BYTES: usize = 1 << 20;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Most records that are read between two commits: some milliseconds.
-const LAST_MAX: usize = 1_000;
+const FINAL_KEYS_MAX: usize = 1_000;
 
 /// After so many rounds the rest is taken however much it is. A round is shorter than
 /// the one before unless commits write faster than the backup reads.
@@ -64,12 +64,12 @@ pub(super) type Changed = (Vec<u8>, Option<sled::IVec>);
 
 /// What a backup lacked at its last moment.
 #[derive(Debug, Default)]
-pub struct LastChanges {
+pub struct FinalChanges {
     records: Vec<Changed>,
     now_ms: i64,
 }
 
-impl LastChanges {
+impl FinalChanges {
     pub(super) fn records(self) -> Vec<Changed> {
         self.records
     }
@@ -84,23 +84,23 @@ impl Store {
 
     /// Ends a backup between two commits: it is as the store is now. `None`: so much
     /// has changed that it has to catch up first.
-    pub fn end_backup(&self, rounds: u32) -> Result<Option<LastChanges>, StoreError> {
+    pub fn end_backup(&self, rounds: u32) -> Result<Option<FinalChanges>, StoreError> {
         last_changes(&self.tree, rounds)
     }
 }
 
-fn last_changes(tree: &Tree, rounds: u32) -> Result<Option<LastChanges>, StoreError> {
+fn last_changes(tree: &Tree, rounds: u32) -> Result<Option<FinalChanges>, StoreError> {
     if !is_near_end(tree, rounds) {
         return Ok(None);
     }
     let meta: Option<Meta> = tree.get(&keys::meta())?;
-    Ok(Some(LastChanges { records: take_changes(tree)?, now_ms: meta.map_or(0, |meta| meta.now_ms) }))
+    Ok(Some(FinalChanges { records: take_changes(tree)?, now_ms: meta.map_or(0, |meta| meta.now_ms) }))
 }
 
 /// Whether what was changed since it was last taken is little enough to be read between
 /// two commits, or does not become less.
 fn is_near_end(tree: &Tree, rounds: u32) -> bool {
-    tree.changed().len() <= LAST_MAX || rounds >= ROUNDS_MAX
+    tree.changed().len() <= FINAL_KEYS_MAX || rounds >= ROUNDS_MAX
 }
 
 fn take_changes(tree: &Tree) -> Result<Vec<Changed>, StoreError> {
@@ -147,12 +147,12 @@ impl BackupSource {
         take_changes(&self.tree)
     }
 
-    /// See [`Store::end_backup`].
-    pub(super) fn last_changes(&self) -> Result<Option<LastChanges>, StoreError> {
+    /// See [`StoreConfig::end_backup`].
+    pub(super) fn last_changes(&self) -> Result<Option<FinalChanges>, StoreError> {
         last_changes(&self.tree, self.rounds)
     }
 
-    /// For [`Store::end_backup`].
+    /// For [`StoreConfig::end_backup`].
     pub fn rounds(&self) -> u32 {
         self.rounds
     }
@@ -224,7 +224,7 @@ impl BackupTarget {
     }
 
     /// Puts in the last changes, waits until all is on disk and gives it its name.
-    pub fn finish(mut self, last: LastChanges) -> Result<BackupSummary, StoreError> {
+    pub fn finish(mut self, last: FinalChanges) -> Result<BackupSummary, StoreError> {
         let never = AtomicBool::new(false);
         for (key, value) in last.records {
             self.put(&key, value.as_deref(), &never)?;
@@ -237,7 +237,7 @@ impl BackupTarget {
 
     fn finish_closed(mut self, now_ms: i64) -> Result<BackupSummary, StoreError> {
         // Sled closes its files on another thread.
-        lock::patiently(&self.partial, lock::WAIT, || Ok((!lock::is_held(&self.partial)?).then_some(())))?;
+        lock::patiently(&self.partial, lock::LOCK_TIMEOUT, || Ok((!lock::is_held(&self.partial)?).then_some(())))?;
         let bytes = sync(&self.partial)?;
         if self.dir.exists() {
             fs::remove_dir(&self.dir).map_err(files::at("replace", &self.dir))?;
@@ -269,7 +269,7 @@ pub fn backup_closed(state: &Path, dir: &Path, cache_bytes: u64) -> Result<Backu
 
 /// What a restore did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoreSummary {
     pub summary: BackupSummary,
     /// Where the state directory of before is now, if there was one.
     pub before: Option<PathBuf>,
@@ -277,14 +277,14 @@ pub struct Restored {
 
 /// Puts a copy of a backup in the place of a state directory, which is kept under
 /// the name `STATE.before-restore`. No process may have the state open.
-pub fn restore(backup: &Path, state: &Path, cache_bytes: u64) -> Result<Restored, StoreError> {
+pub fn restore(backup: &Path, state: &Path, cache_bytes: u64) -> Result<RestoreSummary, StoreError> {
     let before = files::there(state)?;
     let kept = beside(state, ".before-restore");
     if before.is_some() && kept.exists() {
         return Err(StoreError::Exists { path: kept });
     }
     let lock = match files::there(&files::database(state)?.join("db"))? {
-        Some(_) => Some(lock::patiently(state, lock::WAIT, || lock::take(state))?),
+        Some(_) => Some(lock::patiently(state, lock::LOCK_TIMEOUT, || lock::take(state))?),
         None => None,
     };
     let new = beside(state, ".restoring");
@@ -313,16 +313,16 @@ pub fn restore(backup: &Path, state: &Path, cache_bytes: u64) -> Result<Restored
     }
     sync_parent(state)?;
     drop(lock);
-    Ok(Restored { summary: BackupSummary { now_ms, bytes }, before: before.map(|_| kept) })
+    Ok(RestoreSummary { summary: BackupSummary { now_ms, bytes }, before: before.map(|_| kept) })
 }
 
 /// Copies the state files, and opens the copy to see that it can be: what a crash
 /// left undone is done in it. Returns the latest moment of the state.
 fn copy_checked(from: &Path, to: &Path, cache_bytes: u64) -> Result<i64, StoreError> {
     read_copy::into(from, to, &|| false)?;
-    let opened = Store::open_at(to, to, cache_bytes, lock::WAIT).and_then(|mut store| store.load());
+    let opened = Store::open_at(to, to, cache_bytes, lock::LOCK_TIMEOUT).and_then(|mut store| store.load());
     let now_ms = opened.map_err(|error| error.of_original(to, from))?.meta.now_ms;
-    lock::patiently(to, lock::WAIT, || Ok((!lock::is_held(to)?).then_some(())))?;
+    lock::patiently(to, lock::LOCK_TIMEOUT, || Ok((!lock::is_held(to)?).then_some(())))?;
     Ok(now_ms)
 }
 
@@ -391,7 +391,7 @@ pub(super) mod tests {
     use super::*;
     use crate::model::commit::{Commit, RowKey};
     use crate::model::packed_row::PackedRow;
-    use crate::model::{GameKey, PlayerKey, ServerKey, WeekKey, WeekRow};
+    use crate::model::{GameKey, PlayerKey, PlayerRow, ServerKey, WeekKey};
     use crate::store::StoreSettings;
 
     pub const SETTINGS: StoreSettings = StoreSettings { cache_bytes: 16 << 20, create: true };
@@ -409,7 +409,7 @@ pub(super) mod tests {
                     server: ServerKey(of(i) % 200),
                     player: PlayerKey(of(i) / 200),
                 };
-                let row = WeekRow { points: i64::from(n), ..WeekRow::new(i64::from(i), 1000.0) };
+                let row = PlayerRow { points: i64::from(n), ..PlayerRow::new(i64::from(i), 1000.0) };
                 (key, PackedRow::pack(&row))
             })
             .collect();

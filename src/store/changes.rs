@@ -14,16 +14,16 @@ use crate::model::server::PlayerRecord;
 use crate::model::{OutboxKey, PlayerKey};
 
 /// Takes one change: the key, and the new value; `None`: it goes.
-pub(super) type Put<'p> = dyn FnMut(&[u8], Option<&[u8]>) -> Result<(), StoreError> + 'p;
+pub(super) type PutFn<'p> = dyn FnMut(&[u8], Option<&[u8]>) -> Result<(), StoreError> + 'p;
 
 /// Hands on records, each value written to the same bytes.
 pub(super) struct Changes<'p> {
-    put: &'p mut Put<'p>,
+    put: &'p mut PutFn<'p>,
     value: Vec<u8>,
 }
 
 impl<'p> Changes<'p> {
-    pub(super) fn to(put: &'p mut Put<'p>) -> Changes<'p> {
+    pub(super) fn to(put: &'p mut PutFn<'p>) -> Changes<'p> {
         Changes { put, value: Vec::new() }
     }
 
@@ -86,7 +86,7 @@ impl<'p> Changes<'p> {
 
     /// Sorted: pages of names are visited once each.
     fn names(&mut self, commit: &Commit) -> Result<(), StoreError> {
-        let mut names: Vec<Named<'_>> = commit.players.iter().flatten().map(|it| (0, it)).collect();
+        let mut names: Vec<PlayerByName<'_>> = commit.players.iter().flatten().map(|it| (0, it)).collect();
         sort_by_name(&mut names, 0);
         let touch = |text: &str| text.as_bytes().first().copied().unwrap_or(0);
         for (_, (key, player)) in asked_for(&names, |(_, (_, player))| touch(&player.name) ^ touch(&player.display)) {
@@ -97,12 +97,12 @@ impl<'p> Changes<'p> {
 }
 
 /// Eight bytes of the name of a player, and he.
-type Named<'c> = (u64, &'c (PlayerKey, PlayerRecord));
+type PlayerByName<'c> = (u64, &'c (PlayerKey, PlayerRecord));
 
 /// Sorts by name and game, names that are alike before `at`. By eight bytes at a time:
 /// of millions of names each is then waited for together with others, and mostly
 /// once.
-fn sort_by_name(names: &mut [Named<'_>], at: usize) {
+fn sort_by_name(names: &mut [PlayerByName<'_>], at: usize) {
     for (eight, (_, player)) in names.iter_mut() {
         let mut bytes = [0; 8];
         let rest = player.name.as_bytes().get(at..).unwrap_or(&[]);
@@ -121,12 +121,12 @@ fn sort_by_name(names: &mut [Named<'_>], at: usize) {
 }
 
 /// What is asked for together.
-const AHEAD: usize = 32;
+const PREFETCH_BATCH: usize = 32;
 
 /// The items in their order, what each leads to read a little before its turn: they
 /// lie anywhere in gigabytes, and memory answers for many in the time of one.
 fn asked_for<T>(items: &[T], touch: impl Fn(&T) -> u8) -> impl Iterator<Item = &T> {
-    items.chunks(AHEAD).flat_map(move |some| {
+    items.chunks(PREFETCH_BATCH).flat_map(move |some| {
         black_box(some.iter().fold(0, |all, item| all ^ touch(item)));
         some
     })
@@ -175,7 +175,7 @@ mod tests {
                 })
                 .collect();
             let key = |it: &(PlayerKey, PlayerRecord)| keys::name(&it.1.name, it.1.game);
-            let mut sorted: Vec<Named<'_>> = players.iter().map(|it| (0, it)).collect();
+            let mut sorted: Vec<PlayerByName<'_>> = players.iter().map(|it| (0, it)).collect();
             sort_by_name(&mut sorted, 0);
             proptest::prop_assert!(sorted.iter().map(|(_, it)| key(it)).is_sorted());
             proptest::prop_assert_eq!(sorted.len(), players.len());

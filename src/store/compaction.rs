@@ -29,7 +29,7 @@ use std::thread::JoinHandle;
 
 use nix::sys::statvfs::statvfs;
 
-use super::backup::{BackupSource, BackupTarget, Changed, LastChanges};
+use super::backup::{BackupSource, BackupTarget, Changed, FinalChanges};
 use super::tree::Tree;
 use super::{StoreError, database_error, open_database};
 use crate::store::dir::files::{
@@ -62,20 +62,20 @@ pub(super) struct Compaction {
     current: Option<Current>,
     /// Size of the file from which on the next one begins, where the last one failed.
     retry_bytes: u64,
-    running: Option<Running>,
+    running: Option<CompactionJob>,
     /// Databases that are no longer current, until the last reader is done.
     old: Vec<PathBuf>,
 }
 
 #[derive(Debug)]
-struct Running {
+struct CompactionJob {
     is_over: Arc<AtomicBool>,
-    thread: JoinHandle<Result<Copied, StoreError>>,
+    thread: JoinHandle<Result<CompactedDatabase, StoreError>>,
 }
 
 /// A new database that lacks only the last changes. Removed unless it becomes current.
 #[derive(Debug)]
-struct Copied {
+struct CompactedDatabase {
     source: BackupSource,
     db: Option<sled::Db>,
     dir: PathBuf,
@@ -127,7 +127,7 @@ impl Compaction {
     /// Stops the compaction that is under way, and waits until its thread has ended: some
     /// 20 ms, more while a large database is opened.
     pub(super) fn stop(&mut self) {
-        let Some(Running { is_over, thread }) = self.running.take() else { return };
+        let Some(CompactionJob { is_over, thread }) = self.running.take() else { return };
         is_over.store(true, Ordering::Relaxed);
         if thread.join().is_err() {
             tracing::error!("the thread that compacted the state directory panicked");
@@ -163,15 +163,15 @@ impl Compaction {
         let next = Current { number: self.current.as_ref().map_or(1, |current| current.number + 1), bytes: 0 };
         let (dir, cache_bytes) = (self.dir.join(next.name()), self.cache_bytes);
         tracing::debug!(bytes, into = %dir.display(), "the state directory is being compacted");
-        self.spawn(move |is_over| Copied::of(source, &dir, cache_bytes, is_over));
+        self.spawn(move |is_over| CompactedDatabase::of(source, &dir, cache_bytes, is_over));
     }
 
-    fn spawn(&mut self, work: impl FnOnce(&AtomicBool) -> Result<Copied, StoreError> + Send + 'static) {
+    fn spawn(&mut self, work: impl FnOnce(&AtomicBool) -> Result<CompactedDatabase, StoreError> + Send + 'static) {
         let is_over = Arc::new(AtomicBool::new(false));
         let of_thread = is_over.clone();
         let thread = std::thread::Builder::new().name("store-compact".to_owned()).spawn(move || work(&of_thread));
         match thread {
-            Ok(thread) => self.running = Some(Running { is_over, thread }),
+            Ok(thread) => self.running = Some(CompactionJob { is_over, thread }),
             Err(error) => _ = self.failed(&error),
         }
     }
@@ -184,7 +184,7 @@ impl Compaction {
         Ok(())
     }
 
-    fn switch(&mut self, tree: &Tree, mut copied: Copied, last: LastChanges) -> Result<(), StoreError> {
+    fn switch(&mut self, tree: &Tree, mut copied: CompactedDatabase, last: FinalChanges) -> Result<(), StoreError> {
         if let Err(error) = copied.put(last.records()) {
             return self.failed(&error);
         }
@@ -239,21 +239,26 @@ fn remove(remove: impl FnOnce() -> Result<(), StoreError> + Send + 'static) {
     }
 }
 
-impl Copied {
+impl CompactedDatabase {
     /// Copies all records into a new database, with a small cache, opens it with the
     /// store's, and copies what was changed meanwhile, until little is left.
-    fn of(mut source: BackupSource, dir: &Path, cache_bytes: u64, is_over: &AtomicBool) -> Result<Copied, StoreError> {
+    fn of(
+        mut source: BackupSource,
+        dir: &Path,
+        cache_bytes: u64,
+        is_over: &AtomicBool,
+    ) -> Result<CompactedDatabase, StoreError> {
         let mut target = BackupTarget::create(dir)?;
         source.copy_to(&mut target, is_over)?;
-        let bytes = target.finish(LastChanges::default())?.bytes;
-        let mut copied = Copied { source, db: None, dir: dir.to_owned(), bytes };
-        let db = lock::patiently(dir, lock::WAIT, || open_database(dir, cache_bytes))?;
+        let bytes = target.finish(FinalChanges::default())?.bytes;
+        let mut copied = CompactedDatabase { source, db: None, dir: dir.to_owned(), bytes };
+        let db = lock::patiently(dir, lock::LOCK_TIMEOUT, || open_database(dir, cache_bytes))?;
         copied.db = Some(db);
         files::fit_modes(dir)?;
         copied.catch_up(is_over)
     }
 
-    fn catch_up(mut self, is_over: &AtomicBool) -> Result<Copied, StoreError> {
+    fn catch_up(mut self, is_over: &AtomicBool) -> Result<CompactedDatabase, StoreError> {
         while !self.source.is_near_end() {
             if is_over.load(Ordering::Relaxed) {
                 return Err(StoreError::BackupStopped { path: self.dir.clone() });
@@ -278,13 +283,13 @@ impl Copied {
     }
 }
 
-impl Drop for Copied {
+impl Drop for CompactedDatabase {
     fn drop(&mut self) {
         let Some(db) = self.db.take() else { return };
         drop(db);
         let dir = self.dir.clone();
         remove(move || {
-            lock::patiently(&dir, lock::WAIT, || Ok((!lock::is_held(&dir)?).then_some(())))?;
+            lock::patiently(&dir, lock::LOCK_TIMEOUT, || Ok((!lock::is_held(&dir)?).then_some(())))?;
             files::remove_database(&dir)
         });
     }
@@ -379,7 +384,7 @@ mod tests {
             check(&store, "begun");
             fs::remove_dir(state.join(format!("{dir}.partial"))).unwrap();
             let over = AtomicBool::new(false);
-            let copied = Copied::of(source, &state.join(dir), SETTINGS.cache_bytes, &over).unwrap();
+            let copied = CompactedDatabase::of(source, &state.join(dir), SETTINGS.cache_bytes, &over).unwrap();
             check(&store, "copied");
             if dir == "db.1" {
                 let last = copied.source.last_changes().unwrap().unwrap();

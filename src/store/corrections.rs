@@ -12,7 +12,7 @@ pub(super) fn put(corrections: &Corrections, changes: &mut Changes<'_>) -> Resul
         changes.set(keys::alias(*player, name), &())?;
     }
     for (player, into) in &corrections.players_gone {
-        changes.set(keys::of(keys::GONE, player.0), into)?;
+        changes.set(keys::of(keys::DELETED_PLAYER, player.0), into)?;
         changes.remove(keys::of(keys::PLAYER, player.0))?;
     }
     for (hash, forgotten_ms) in &corrections.forgotten {

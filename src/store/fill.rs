@@ -9,7 +9,7 @@ use crate::store::tree::leaf;
 
 /// Twice what a leaf has otherwise: sled takes half the time, and the first change of
 /// a leaf makes two of it.
-const BYTES_MAX: usize = 2 * leaf::BYTES_MAX;
+const BULK_LEAF_BYTES_MAX: usize = 2 * leaf::BYTES_MAX;
 
 /// Takes changes one after the other, groups in any order. On disk after
 /// [`Fill::finish`] and a flush of the tree.
@@ -44,7 +44,7 @@ impl<'t> Fill<'t> {
             self.end_leaf()?;
             return self.tree.write_one(key, value);
         };
-        if !self.leaf.is_empty() && self.leaf.len() + suffix.len() + value.len() > BYTES_MAX {
+        if !self.leaf.is_empty() && self.leaf.len() + suffix.len() + value.len() > BULK_LEAF_BYTES_MAX {
             self.end_leaf()?;
         }
         if self.leaf.is_empty() {

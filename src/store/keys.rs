@@ -14,7 +14,7 @@ pub const SERVER: u8 = b'S';
 pub const SERIES: u8 = b'T';
 pub const BEST: u8 = b'B';
 /// Player, server on which he has best positions.
-pub const BEST_OF: u8 = b'D';
+pub const BEST_SERVERS: u8 = b'D';
 pub const TAG: u8 = b'Y';
 /// Player, one of his names besides the one that his record has.
 pub const ALIAS: u8 = b'L';
@@ -23,7 +23,7 @@ pub const FORGOTTEN: u8 = b'F';
 /// How far a migration is, while one is in progress.
 pub const MIGRATING: u8 = b'Z';
 /// Player who is no more.
-pub const GONE: u8 = b'X';
+pub const DELETED_PLAYER: u8 = b'X';
 /// Window (its type in two bytes, its number in four), then one of the tags below.
 pub const WINDOW: u8 = b'W';
 
@@ -38,7 +38,7 @@ const ROW: u8 = b'r';
 /// large, stands by itself.
 pub fn shared(key: &[u8]) -> Option<usize> {
     match key.first()? {
-        &NAME | &PLAYER | &BEST | &BEST_OF => Some(1),
+        &NAME | &PLAYER | &BEST | &BEST_SERVERS => Some(1),
         &WINDOW if key.len() > 7 => Some(8),
         _ => None,
     }
@@ -79,7 +79,7 @@ pub fn best(server: ServerKey, player: PlayerKey) -> Vec<u8> {
 }
 
 pub fn best_of(player: PlayerKey, server: ServerKey) -> Vec<u8> {
-    let mut bytes = of(BEST_OF, player.0);
+    let mut bytes = of(BEST_SERVERS, player.0);
     bytes.extend_from_slice(&server.0.to_be_bytes());
     bytes
 }

@@ -24,18 +24,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use backup::{BackupSource, BackupSummary, BackupTarget, LastChanges, Restored, backup_closed, restore};
-use changes::{Changes, Put};
+pub use backup::{BackupSource, BackupSummary, BackupTarget, FinalChanges, RestoreSummary, backup_closed, restore};
+use changes::{Changes, PutFn};
 use fill::Fill;
 
-use crate::engine::Loaded;
+use crate::engine::LoadedState;
 use crate::model::commit::{Commit, Meta, WeekPhase, WeekState};
 use crate::model::server::{SeriesRecord, ServerRecord};
 use crate::model::{GameKey, MapKey, OutboxKey, ServerKey, TagKey, WindowKey};
 pub use crate::store::compaction::CompactSettings;
 use crate::store::compaction::Compaction;
 use crate::store::dir::{files, lock, read_copy, repair};
-use crate::store::tree::{Change, Tree, VERSION, corrupt};
+use crate::store::tree::{RecordChange, Tree, VERSION, corrupt};
 
 /// Most records of one batch.
 const RECORDS_PER_BATCH: usize = 4_096;
@@ -118,7 +118,7 @@ impl Store {
     /// Opens a state directory, for a process that writes to it: only one can. Waits
     /// some seconds for another one to end.
     pub fn open(path: &Path, settings: StoreSettings) -> Result<Store, StoreError> {
-        Store::open_within(path, settings, lock::WAIT)
+        Store::open_within(path, settings, lock::LOCK_TIMEOUT)
     }
 
     fn open_within(path: &Path, settings: StoreSettings, wait: Duration) -> Result<Store, StoreError> {
@@ -137,7 +137,7 @@ impl Store {
     /// another process has the directory open, or until that `is_in_vain`.
     pub fn read(path: &Path, cache_bytes: u64, is_in_vain: &dyn Fn() -> bool) -> Result<Store, StoreError> {
         let copy = read_copy::private(path, is_in_vain)?;
-        let mut store = Store::open_at(copy.path(), path, cache_bytes, lock::WAIT)
+        let mut store = Store::open_at(copy.path(), path, cache_bytes, lock::LOCK_TIMEOUT)
             .map_err(|error| error.of_original(copy.path(), path))?;
         read_copy::shrink(copy.path())?;
         store._copy = Some(copy);
@@ -181,14 +181,14 @@ impl Store {
     }
 
     /// Reads what is held in memory.
-    pub fn load(&mut self) -> Result<Loaded, StoreError> {
+    pub fn load(&mut self) -> Result<LoadedState, StoreError> {
         let meta: Meta = self.tree.get(&keys::meta())?.unwrap_or_default();
         let number = |key: &[u8]| keys::read_u32(key, 1);
-        let mut loaded = Loaded {
+        let mut loaded = LoadedState {
             games: self.tree.collect(&[keys::GAME], |key, name| (GameKey(number(key)), name))?,
             maps: self.tree.collect(&[keys::MAP], |key, name| (MapKey(number(key)), name))?,
             tags: self.tree.collect(&[keys::TAG], |key, name| (TagKey(number(key)), name))?,
-            ..Loaded::default()
+            ..LoadedState::default()
         };
         let forgotten = |key: &[u8], forgotten_ms| match keys::read_forgotten(key) {
             Some(hash) => Ok((hash, forgotten_ms)),
@@ -213,7 +213,7 @@ impl Store {
     pub fn apply(&mut self, commit: &Commit) -> Result<(), StoreError> {
         match &commit.meta {
             _ if commit.records() <= RECORDS_PER_BATCH => {
-                let mut changes: Vec<Change> = Vec::new();
+                let mut changes: Vec<RecordChange> = Vec::new();
                 self.changes(commit, &mut |key, value| {
                     changes.push((key.to_vec(), value.map(<[u8]>::to_vec)));
                     Ok(())
@@ -252,7 +252,7 @@ impl Store {
     /// Applies the commit of the redo file, if there is one that was begun.
     fn redo(&mut self) -> Result<(), StoreError> {
         let Some((version, changes)) = redo::read(&self.dir).map_err(|e| self.unread(e))? else { return Ok(()) };
-        let present = |(key, value): Change| {
+        let present = |(key, value): RecordChange| {
             let value = match value {
                 Some(value) if version != VERSION => Some(migrate::convert(version, &key, value)?),
                 value => value,
@@ -297,12 +297,12 @@ impl Store {
 
     /// Hands on every record that a commit changes, by kind in order of key, but for
     /// its meta.
-    fn records(&self, commit: &Commit, put: &mut Put<'_>) -> Result<(), StoreError> {
+    fn records(&self, commit: &Commit, put: &mut PutFn<'_>) -> Result<(), StoreError> {
         Changes::to(put).records(commit, self.next_seq, |entry, seq| self.outbox.get(entry) == Some(&seq))
     }
 
     /// The same with its meta.
-    fn changes(&self, commit: &Commit, put: &mut Put<'_>) -> Result<(), StoreError> {
+    fn changes(&self, commit: &Commit, put: &mut PutFn<'_>) -> Result<(), StoreError> {
         commit.meta.iter().try_for_each(|meta| Changes::to(put).meta(meta))?;
         self.records(commit, put)
     }
@@ -401,10 +401,10 @@ fn database_error(dir: &Path, source: sled::Error) -> StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Source;
+    use crate::engine::StateReader;
     use crate::model::commit::RowKey;
     use crate::model::packed_row::PackedRow;
-    use crate::model::{PlayerKey, WeekKey, WeekRow};
+    use crate::model::{PlayerKey, PlayerRow, WeekKey};
 
     fn open(path: &Path) -> Store {
         Store::open(path, StoreSettings { cache_bytes: 16 << 20, create: true }).unwrap()
@@ -417,7 +417,7 @@ mod tests {
         let n = 2 * RECORDS_PER_BATCH as u32 + 5;
         let rows = |points| {
             (0..n)
-                .map(|n| (key(n), PackedRow::pack(&WeekRow { points, ..WeekRow::new(i64::from(n), 1000.0) })))
+                .map(|n| (key(n), PackedRow::pack(&PlayerRow { points, ..PlayerRow::new(i64::from(n), 1000.0) })))
                 .collect()
         };
         let mut commit = crate::model::commit::Commit { rows: rows(1), ..Default::default() };
@@ -442,7 +442,7 @@ mod tests {
         let n = 2 * RECORDS_PER_BATCH as u32 + 5;
         let rows = |n: u32| {
             let mut rows: Vec<_> =
-                (0..n).map(|n| (key(n), PackedRow::pack(&WeekRow::new(i64::from(n), 1000.0)))).collect();
+                (0..n).map(|n| (key(n), PackedRow::pack(&PlayerRow::new(i64::from(n), 1000.0)))).collect();
             rows.sort_unstable_by_key(|(key, _)| *key);
             rows
         };

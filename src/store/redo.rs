@@ -10,7 +10,7 @@
 //! begun.
 //!
 //! `magic, version, (key len u32, key, value len u32 or MAX for a removal, value)*, crc32`,
-//! little-endian. The version is that of the values' layout (`tree::VERSION`).
+//! little-endian. The version is that of the values' layout (`tree::PROTOCOL_VERSION`).
 
 use std::fs::{
     File, {self},
@@ -18,14 +18,14 @@ use std::fs::{
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use super::tree::{Change, VERSION};
+use super::tree::{RecordChange, VERSION};
 
 const MAGIC: &[u8; 7] = b"clqdred";
 /// In place of the version in the files of layout 3.
 const VERSION_3: u8 = b'o';
 /// Bytes of magic and version.
-const HEAD: u64 = 8;
-const REMOVED: u32 = u32::MAX;
+const HEADER_BYTES: u64 = 8;
+const DELETED_LEN: u32 = u32::MAX;
 
 pub(super) fn path(dir: &Path) -> PathBuf {
     dir.join("redo")
@@ -34,13 +34,13 @@ pub(super) fn path(dir: &Path) -> PathBuf {
 /// Writes a redo file.
 pub(super) struct Writer<'d> {
     dir: &'d Path,
-    out: Sum<BufWriter<File>>,
+    out: ChecksumWriter<BufWriter<File>>,
 }
 
 impl Writer<'_> {
     pub(super) fn create(dir: &Path) -> std::io::Result<Writer<'_>> {
         let inner = BufWriter::with_capacity(1 << 20, File::create(path(dir))?);
-        let mut out = Sum { inner, crc: crc32fast::Hasher::new() };
+        let mut out = ChecksumWriter { inner, crc: crc32fast::Hasher::new() };
         out.write_all(MAGIC)?;
         out.write_all(&[VERSION])?;
         Ok(Writer { dir, out })
@@ -54,7 +54,7 @@ impl Writer<'_> {
                 self.out.write_all(&(value.len() as u32).to_le_bytes())?;
                 self.out.write_all(value)
             }
-            None => self.out.write_all(&REMOVED.to_le_bytes()),
+            None => self.out.write_all(&DELETED_LEN.to_le_bytes()),
         }
     }
 
@@ -89,17 +89,17 @@ pub(super) fn read(dir: &Path) -> std::io::Result<Option<(u8, Changes)>> {
         return Ok(None);
     }
     let mut input = BufReader::with_capacity(1 << 20, File::open(&path)?);
-    let mut head = [0; HEAD as usize];
+    let mut head = [0; HEADER_BYTES as usize];
     input.read_exact(&mut head)?;
     let version = match head[MAGIC.len()] {
         VERSION_3 => 3,
         version => version,
     };
-    Ok(Some((version, Changes { input: input.take(len - HEAD - 4) })))
+    Ok(Some((version, Changes { input: input.take(len - HEADER_BYTES - 4) })))
 }
 
 fn is_whole(file: &File, len: u64) -> std::io::Result<bool> {
-    let Some(body) = len.checked_sub(4).filter(|body| *body >= HEAD) else { return Ok(false) };
+    let Some(body) = len.checked_sub(4).filter(|body| *body >= HEADER_BYTES) else { return Ok(false) };
     let mut input = BufReader::with_capacity(1 << 20, file);
     let mut crc = crc32fast::Hasher::new();
     let mut buffer = vec![0; 1 << 16];
@@ -124,7 +124,7 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    fn read_some(&mut self) -> std::io::Result<Option<Change>> {
+    fn read_some(&mut self) -> std::io::Result<Option<RecordChange>> {
         if self.input.limit() == 0 {
             return Ok(None);
         }
@@ -151,20 +151,20 @@ impl Changes {
 }
 
 impl Iterator for Changes {
-    type Item = std::io::Result<Change>;
+    type Item = std::io::Result<RecordChange>;
 
-    fn next(&mut self) -> Option<std::io::Result<Change>> {
+    fn next(&mut self) -> Option<std::io::Result<RecordChange>> {
         self.read_some().transpose()
     }
 }
 
 /// Passes bytes on and sums them up.
-struct Sum<W> {
+struct ChecksumWriter<W> {
     inner: W,
     crc: crc32fast::Hasher,
 }
 
-impl<W: Write> Write for Sum<W> {
+impl<W: Write> Write for ChecksumWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let n = self.inner.write(bytes)?;
         self.crc.update(&bytes[..n]);
@@ -180,8 +180,8 @@ impl<W: Write> Write for Sum<W> {
 mod tests {
     use super::*;
 
-    fn changes() -> Vec<Change> {
-        let mut changes: Vec<Change> =
+    fn changes() -> Vec<RecordChange> {
+        let mut changes: Vec<RecordChange> =
             (0..5_000_u32).map(|n| (n.to_be_bytes().to_vec(), Some(vec![7; n as usize % 90]))).collect();
         changes[17].1 = None;
         changes
@@ -198,7 +198,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert!(read(dir.path()).unwrap().is_none());
         write(dir.path());
-        let read_back: Vec<Change> = read(dir.path()).unwrap().unwrap().1.map(Result::unwrap).collect();
+        let read_back: Vec<RecordChange> = read(dir.path()).unwrap().unwrap().1.map(Result::unwrap).collect();
         assert_eq!(read_back, changes());
         done(dir.path()).unwrap();
         assert!(read(dir.path()).unwrap().is_none());

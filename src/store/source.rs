@@ -4,15 +4,15 @@ use std::ops::{ControlFlow, Range};
 
 use super::tree::corrupt;
 use super::{Reader, Store, StoreError, keys};
-use crate::engine::{Gone, Source, WindowSource};
+use crate::engine::{RemovedPlayer, StateReader, WindowReader};
 use crate::model::commit::{MapRowKey, RowKey};
 use crate::model::name::Name;
-use crate::model::row::{BestPositions, MapRow, PlayerWindow, WeekRow};
+use crate::model::row::{BestPositions, MapRow, PlayerRow, PlayerWindow};
 use crate::model::server::PlayerRecord;
-use crate::model::view::board::Stored;
+use crate::model::view::board::StorageUse;
 use crate::model::{GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
 
-impl Source for Store {
+impl StateReader for Store {
     type Error = StoreError;
 
     fn player(&self, game: GameKey, name: &str) -> Result<Option<(PlayerKey, Name)>, StoreError> {
@@ -65,18 +65,18 @@ impl Source for Store {
         self.tree.collect(&prefix, name)?.into_iter().collect()
     }
 
-    fn gone(&self, player: PlayerKey) -> Result<Option<Gone>, StoreError> {
-        let into: Option<Option<PlayerKey>> = self.tree.get(&keys::of(keys::GONE, player.0))?;
-        Ok(into.map(|into| Gone { into }))
+    fn gone(&self, player: PlayerKey) -> Result<Option<RemovedPlayer>, StoreError> {
+        let into: Option<Option<PlayerKey>> = self.tree.get(&keys::of(keys::DELETED_PLAYER, player.0))?;
+        Ok(into.map(|into| RemovedPlayer { into }))
     }
 
     fn gone_after(&self, after: Option<PlayerKey>, most: usize) -> Result<Vec<PlayerKey>, StoreError> {
-        let from = keys::of(keys::GONE, after.map_or(0, |player| player.0.saturating_add(1)));
+        let from = keys::of(keys::DELETED_PLAYER, after.map_or(0, |player| player.0.saturating_add(1)));
         let mut found = Vec::new();
         if most == 0 {
             return Ok(found);
         }
-        self.tree.each(from.to_vec()..vec![keys::GONE + 1], |key, _: Option<PlayerKey>| {
+        self.tree.each(from.to_vec()..vec![keys::DELETED_PLAYER + 1], |key, _: Option<PlayerKey>| {
             found.push(PlayerKey(keys::read_u32(key, 1)));
             match found.len() < most {
                 true => ControlFlow::Continue(()),
@@ -86,11 +86,11 @@ impl Source for Store {
         Ok(found)
     }
 
-    fn row(&self, key: RowKey) -> Result<Option<WeekRow>, StoreError> {
+    fn row(&self, key: RowKey) -> Result<Option<PlayerRow>, StoreError> {
         self.tree.get(&keys::row(key))
     }
 
-    fn rows(&self, window: WindowKey, server: ServerKey) -> Result<Vec<(PlayerKey, WeekRow)>, StoreError> {
+    fn rows(&self, window: WindowKey, server: ServerKey) -> Result<Vec<(PlayerKey, PlayerRow)>, StoreError> {
         let prefix = keys::rows_prefix(window, Some(server));
         self.tree.collect(&prefix, |key, row| (PlayerKey(keys::read_u32(key, key.len() - 4)), row))
     }
@@ -101,7 +101,7 @@ impl Source for Store {
         server: ServerKey,
         after: Option<PlayerKey>,
         most: usize,
-    ) -> Result<Vec<(PlayerKey, WeekRow)>, StoreError> {
+    ) -> Result<Vec<(PlayerKey, PlayerRow)>, StoreError> {
         let from = match after {
             // The first key behind that row's.
             Some(player) => [keys::row(RowKey { window, server, player }), vec![0]].concat(),
@@ -144,7 +144,7 @@ impl Source for Store {
     }
 
     fn servers_with_best(&self, player: PlayerKey) -> Result<Vec<ServerKey>, StoreError> {
-        self.tree.collect(&keys::of(keys::BEST_OF, player.0), |key, (): ()| ServerKey(keys::read_u32(key, 5)))
+        self.tree.collect(&keys::of(keys::BEST_SERVERS, player.0), |key, (): ()| ServerKey(keys::read_u32(key, 5)))
     }
 
     fn rank(&self, week: WeekKey, server: ServerKey) -> Result<Option<u32>, StoreError> {
@@ -170,13 +170,13 @@ impl Source for Store {
 impl Reader {
     /// What a window holds, found by reading all of it: about a second for a
     /// million records.
-    pub fn stored(&self, window: WindowKey) -> Result<Stored, StoreError> {
+    pub fn stored(&self, window: WindowKey) -> Result<StorageUse, StoreError> {
         let (records, bytes) = self.tree.size(&keys::window_prefix(window))?;
-        Ok(Stored { records, bytes })
+        Ok(StorageUse { records, bytes })
     }
 }
 
-impl WindowSource for Reader {
+impl WindowReader for Reader {
     type Error = StoreError;
 
     fn each_player(
@@ -196,7 +196,7 @@ impl WindowSource for Reader {
         &self,
         window: WindowKey,
         servers: Range<u32>,
-        each: &mut dyn FnMut(ServerKey, PlayerKey, WeekRow),
+        each: &mut dyn FnMut(ServerKey, PlayerKey, PlayerRow),
     ) -> Result<(), StoreError> {
         let key = |server| keys::rows_prefix(window, Some(ServerKey(server)));
         self.tree.each(key(servers.start)..key(servers.end), |key, row| {

@@ -3,15 +3,15 @@
 
 use clqd::board::score_unit::shown;
 use clqd::board::window::{
-    Windows, {self},
+    WindowTypes, {self},
 };
-use clqd::engine::{BoardAnswer, EngineSettings, Event, Source, ViewError};
+use clqd::engine::{BoardAnswer, EngineSettings, Event, StateReader, ViewError};
 use clqd::model::calendar::Calendar;
 use clqd::model::row::Ranking;
-use clqd::model::view::board::{BoardName, BoardQuestion, WindowPhase};
+use clqd::model::view::board::{BoardQuery, BoardSelector, WindowPhase};
 use clqd::model::{ServerUrl, WindowKey};
 use clqd::scan_log;
-use clqd::state::Hot;
+use clqd::state::State;
 use clqd::store::StoreError;
 
 use crate::compare;
@@ -29,7 +29,7 @@ pub const C: &str = "source://127.0.0.1:27015";
 
 pub struct Case {
     place: tempfile::TempDir,
-    hot: Option<Hot>,
+    hot: Option<State>,
     pub settings: EngineSettings,
     log: String,
     tags: Vec<(String, Vec<String>)>,
@@ -43,7 +43,7 @@ impl Case {
             place,
             hot: None,
             settings: EngineSettings {
-                windows: Windows::new(calendar, []).expect("weeks"),
+                windows: WindowTypes::new(calendar, []).expect("weeks"),
                 keep_weeks: 1_000,
                 ..EngineSettings::default()
             },
@@ -63,7 +63,7 @@ impl Case {
     pub fn set_windows(&mut self, windows: &[&str]) {
         let calendar = *self.settings.windows.calendar();
         let specs = windows.iter().map(|text| text.parse().unwrap_or_else(|e| panic!("{e}")));
-        self.settings.windows = Windows::new(calendar, specs.collect::<Vec<_>>()).expect("types");
+        self.settings.windows = WindowTypes::new(calendar, specs.collect::<Vec<_>>()).expect("types");
     }
 
     pub fn set_low(&mut self, boards: &[&str]) {
@@ -75,15 +75,15 @@ impl Case {
         self.settings.ties = boards.iter().map(|text| text.parse().unwrap_or_else(|e| panic!("{e}"))).collect();
     }
 
-    pub fn hot(&mut self) -> &mut Hot {
+    pub fn hot(&mut self) -> &mut State {
         self.hot.as_mut().expect("it is open")
     }
 
-    pub fn take(&mut self) -> Hot {
+    pub fn take(&mut self) -> State {
         self.hot.take().expect("it is open")
     }
 
-    pub fn put_back(&mut self, hot: Hot) {
+    pub fn put_back(&mut self, hot: State) {
         self.hot = Some(hot);
     }
 
@@ -126,7 +126,7 @@ impl Case {
         let hot = self.hot();
         let name = name(scope, label, ranking, None);
         let (_, set) = hot.engine.board(&hot.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
-        let named = |place: clqd::board::Place| {
+        let named = |place: clqd::board::BoardEntry| {
             let record = hot.store.player_record(place.player).expect("a store").expect("a player");
             (record.name.into_string(), shown(ranking, place.score()), place.at_ms)
         };
@@ -139,7 +139,7 @@ impl Case {
         board.into_iter().map(|(name, score, _)| (name, score)).collect()
     }
 
-    pub fn ask(&mut self, name: &BoardName, question: &BoardQuestion) -> Result<BoardAnswer, ViewError<StoreError>> {
+    pub fn ask(&mut self, name: &BoardSelector, question: &BoardQuery) -> Result<BoardAnswer, ViewError<StoreError>> {
         let hot = self.hot();
         hot.engine.ask_board(&hot.store, name, question)
     }
@@ -189,8 +189,8 @@ impl Case {
     }
 }
 
-pub fn name(scope: &str, window: &str, ranking: Ranking, time_ms: Option<i64>) -> BoardName {
-    BoardName { scope: scope.parse().expect("a scope"), ranking, window: Some(window.to_owned()), time_ms }
+pub fn name(scope: &str, window: &str, ranking: Ranking, time_ms: Option<i64>) -> BoardSelector {
+    BoardSelector { scope: scope.parse().expect("a scope"), ranking, window: Some(window.to_owned()), time_ms }
 }
 
 pub fn ms(text: &str) -> i64 {

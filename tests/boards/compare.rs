@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use clqd::board::Place;
-use clqd::board::order::Tie;
+use clqd::board::BoardEntry;
+use clqd::board::order::TieBreak;
 use clqd::board::score_unit::shown;
 use clqd::board::tree::Direction;
 use clqd::board::window::{
@@ -12,18 +12,18 @@ use clqd::board::window::{
 };
 use clqd::engine::EngineSettings;
 use clqd::model::row::Ranking;
-use clqd::model::scope::ScopeName;
-use clqd::model::view::board::{BoardName, WindowListed};
+use clqd::model::scope::Scope as ScopeName;
+use clqd::model::view::board::{BoardSelector, WindowSummary};
 use clqd::model::{PlayerKey, ServerUrl, WindowKey, WindowType};
-use clqd::state::Hot;
+use clqd::state::State;
 
 use crate::oracle::compare::Segments;
-use crate::oracle::{Oracle, Row, Scope, Stretches};
+use crate::oracle::{Oracle, Row, Scope, WindowKind};
 
 /// One board, from the best place to the last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Board {
-    pub places: Vec<Place>,
+    pub places: Vec<BoardEntry>,
     pub low_is_better: bool,
     pub tie: Option<Ranking>,
     /// In front of the first place.
@@ -46,19 +46,19 @@ pub fn scopes(oracle: &Oracle, tags: &[(String, Vec<String>)]) -> Vec<Named> {
     servers.chain(games).chain(tags).collect()
 }
 
-pub fn listed(hot: &Hot) -> Vec<WindowListed> {
+pub fn listed(hot: &State) -> Vec<WindowSummary> {
     hot.engine.windows()
 }
 
 /// All windows that the engine lists.
-pub fn windows_of(hot: &Hot) -> Vec<WindowKey> {
+pub fn windows_of(hot: &State) -> Vec<WindowKey> {
     let keys = listed(hot).into_iter().map(|listed| window::parse(&listed.window.window).expect("a label"));
     keys.collect()
 }
 
 /// Windows that the engine lists but for the next of each type, and weeks
 /// without a row.
-pub fn read(hot: &Hot, scopes: &[Named], windows: &[WindowKey]) -> Boards {
+pub fn read(hot: &State, scopes: &[Named], windows: &[WindowKey]) -> Boards {
     let mut boards = Boards::new();
     for &window in windows {
         for (scope, _) in scopes {
@@ -71,10 +71,10 @@ pub fn read(hot: &Hot, scopes: &[Named], windows: &[WindowKey]) -> Boards {
     boards
 }
 
-pub fn read_one(hot: &Hot, scope: &ScopeName, window: WindowKey, ranking: Ranking) -> Board {
-    let name = BoardName { scope: scope.clone(), ranking, window: Some(window::label(window)), time_ms: None };
+pub fn read_one(hot: &State, scope: &ScopeName, window: WindowKey, ranking: Ranking) -> Board {
+    let name = BoardSelector { scope: scope.clone(), ranking, window: Some(window::label(window)), time_ms: None };
     let (head, set) = hot.engine.board(&hot.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
-    let places: Vec<Place> = set.iter().collect();
+    let places: Vec<BoardEntry> = set.iter().collect();
     assert_eq!(head.size, places.len() as u64, "{name:?}");
     assert_eq!(head.order.low_is_better, set.direction() == Direction::LowIsBetter, "{name:?}");
     for (place, position) in places.iter().zip(1..) {
@@ -85,16 +85,16 @@ pub fn read_one(hot: &Hot, scope: &ScopeName, window: WindowKey, ranking: Rankin
 }
 
 /// The types of windows, with how the oracle counts them.
-pub fn stretches(specs: &[WindowSpec]) -> Vec<(WindowType, Stretches)> {
+pub fn stretches(specs: &[WindowSpec]) -> Vec<(WindowType, WindowKind)> {
     use clqd::board::window::Shape;
     let of = |spec: &WindowSpec| match spec.shape {
-        Shape::AllTime => Stretches::AllTime,
-        Shape::Hour => Stretches::Hours,
-        Shape::Day => Stretches::Days,
-        Shape::Week => Stretches::Weeks,
-        Shape::Month => Stretches::Months,
+        Shape::AllTime => WindowKind::AllTime,
+        Shape::Hour => WindowKind::Hours,
+        Shape::Day => WindowKind::Days,
+        Shape::Week => WindowKind::Weeks,
+        Shape::Month => WindowKind::Months,
         Shape::Custom { base_ms, duration_ms, every_ms, repeat } => {
-            Stretches::Custom { base_ms, duration_ms, every_ms, repeat }
+            WindowKind::Custom { base_ms, duration_ms, every_ms, repeat }
         }
     };
     specs.iter().map(|spec| (spec.kind, of(spec))).collect()
@@ -103,7 +103,7 @@ pub fn stretches(specs: &[WindowSpec]) -> Vec<(WindowType, Stretches)> {
 /// Compares every board of every window of the oracle; boards of windows that
 /// the oracle knows nothing of are empty. Returns how many segments were compared.
 pub fn check(
-    hot: &mut Hot,
+    hot: &mut State,
     oracle: &Oracle,
     settings: &EngineSettings,
     tags: &[(String, Vec<String>)],
@@ -152,7 +152,7 @@ pub fn check(
 
 /// What is to part equal scores: the last that names the scope, or else the last
 /// that names none.
-fn tie(ties: &[Tie], ranking: Ranking, scope: &ScopeName) -> Option<Ranking> {
+fn tie(ties: &[TieBreak], ranking: Ranking, scope: &ScopeName) -> Option<Ranking> {
     let of_ranking = || ties.iter().filter(|tie| tie.ranking == ranking);
     let here = of_ranking().rfind(|tie| tie.scope.as_ref() == Some(scope));
     here.or_else(|| of_ranking().rfind(|tie| tie.scope.is_none())).map(|tie| tie.by)
@@ -213,7 +213,7 @@ fn check_one(
             .places
             .iter()
             .all(|place| ranking != Ranking::Clq1 || Some(place.score().0 as f64) == want[&place.player].score(name));
-        let by_position = |place: &Place| want[&place.player].pos[name];
+        let by_position = |place: &BoardEntry| want[&place.player].pos[name];
         // A rating of equal opponents may differ in its last digit and so by a position.
         if exact && ranking != Ranking::Elo {
             let got: Vec<usize> = board.places.iter().map(by_position).collect();
@@ -224,7 +224,7 @@ fn check_one(
 }
 
 /// The smaller, the better.
-fn order_of(board: &Board, place: &Place) -> i128 {
+fn order_of(board: &Board, place: &BoardEntry) -> i128 {
     let score = i128::from(place.score().0);
     if board.low_is_better { score } else { -score }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clqd::board::window::{label, parse};
 use clqd::model::WindowKey;
 use clqd::model::row::Ranking;
-use clqd::model::view::board::{BoardQuestion, BoardRow};
+use clqd::model::view::board::{BoardQuery, BoardRow};
 
 use crate::case::{A, B, C, Case, HOUR_MS, MINUTE_MS, ms, name};
 
@@ -48,7 +48,7 @@ fn settings_that_come_again_change_nothing() {
         for scope in ["game:baseq3", "game:cstrike", "tag:pair", "tag:alone"] {
             for ranking in Ranking::ALL {
                 let name = name(scope, "day", ranking, None);
-                all.push(case.ask(&name, &BoardQuestion::Page { position: 1, count: 100 }).unwrap());
+                all.push(case.ask(&name, &BoardQuery::Page { position: 1, count: 100 }).unwrap());
             }
         }
         all
@@ -71,8 +71,8 @@ fn the_other_end_comes_first() {
     rounds(&mut case, ms("2026-11-18T09:10:00Z"), 12);
     let board = name("game:baseq3", DAY, Ranking::Points, None);
     let high = case.points("game:baseq3", DAY);
-    let page = case.ask(&board, &BoardQuestion::Page { position: 1, count: 2 }).unwrap();
-    let after = BoardQuestion::After { cursor: page.head.page.unwrap().after, count: 2 };
+    let page = case.ask(&board, &BoardQuery::Page { position: 1, count: 2 }).unwrap();
+    let after = BoardQuery::After { cursor: page.head.page.unwrap().after, count: 2 };
 
     case.set_low(&["points game:baseq3"]);
     case.reload();
@@ -89,7 +89,7 @@ fn the_other_end_comes_first() {
     assert!(stale.contains("begin anew"), "{stale}");
     let low = case.points("game:baseq3", DAY);
     assert!(low.is_sorted_by(|a, b| a.1 <= b.1) && low.len() == high.len() && low != high);
-    let answer = case.ask(&board, &BoardQuestion::Size {}).unwrap();
+    let answer = case.ask(&board, &BoardQuery::Size {}).unwrap();
     assert!(answer.head.order.low_is_better);
     case.check("low scores first");
 
@@ -125,8 +125,8 @@ fn another_ranking_parts_equal_scores() {
         assert_eq!(names(&mut case, scope), ["ann", "bob", "cal", "dee"]);
     }
     let board = name("game:baseq3", DAY, Ranking::Points, None);
-    let first = case.ask(&board, &BoardQuestion::Page { position: 1, count: 1 }).unwrap();
-    let after = BoardQuestion::After { cursor: first.head.page.unwrap().after, count: 1 };
+    let first = case.ask(&board, &BoardQuery::Page { position: 1, count: 1 }).unwrap();
+    let after = BoardQuery::After { cursor: first.head.page.unwrap().after, count: 1 };
 
     case.set_ties(&["points time", "points elo game:cstrike"]);
     case.set_low(&["time game:cstrike", "time tag:alone"]);
@@ -138,7 +138,7 @@ fn another_ranking_parts_equal_scores() {
     case.hot().engine.shelve(made);
     let stale = case.ask(&board, &after).unwrap_err().to_string();
     assert!(stale.contains("begin anew"), "{stale}");
-    let answer = case.ask(&board, &BoardQuestion::Size {}).unwrap();
+    let answer = case.ask(&board, &BoardQuery::Size {}).unwrap();
     assert_eq!(answer.head.order.tie, Some(Ranking::Time));
     let times: Vec<f64> = case.board("game:baseq3", DAY, Ranking::Time).iter().map(|(_, time, _)| *time).collect();
     assert!(times.is_sorted_by(|a, b| a >= b) && times[0] > times[3], "{times:?}");
@@ -150,7 +150,7 @@ fn another_ranking_parts_equal_scores() {
     case.check("parted by another ranking");
 
     // Positions that equal scores share are shared still, and time goes on.
-    let standing = BoardQuestion::Standing { player: clqd::model::view::board::PlayerName::Name("dee".to_owned()) };
+    let standing = BoardQuery::Standing { player: clqd::model::view::board::PlayerSelector::Name("dee".to_owned()) };
     let BoardRow::Standing(dee) = &case.ask(&board, &standing).unwrap().rows[0] else { panic!("a standing") };
     let at = dee.place.unwrap();
     assert_eq!((at.position, at.competition, at.dense), (4, 1, 1));
@@ -267,7 +267,7 @@ fn an_answer_is_of_one_moment() {
                             let name = name(of, DAY, ranking, None);
                             hot.engine.ask_board(&hot.store, &name, &question).unwrap()
                         };
-                        let top = ask(BoardQuestion::Top { count: 100 });
+                        let top = ask(BoardQuery::Top { count: 100 });
                         assert_eq!(top.rows.len() as u64, top.head.size);
                         let mut last = f64::INFINITY;
                         for (row, position) in top.rows.iter().zip(1..) {
@@ -275,8 +275,8 @@ fn an_answer_is_of_one_moment() {
                             assert!(place.at.position == position && place.at.score <= last, "{of}: {:?}", top.rows);
                             last = place.at.score;
                             // Score and position come together, and as in the list.
-                            let player = clqd::model::view::board::PlayerName::Key(place.player);
-                            let standing = ask(BoardQuestion::Standing { player });
+                            let player = clqd::model::view::board::PlayerSelector::Key(place.player);
+                            let standing = ask(BoardQuery::Standing { player });
                             let [BoardRow::Standing(standing)] = &standing.rows[..] else { panic!("{standing:?}") };
                             assert_eq!((standing.place, standing.size), (Some(place.at), top.head.size));
                         }

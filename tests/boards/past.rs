@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use clqd::board::window::{Windows, label};
+use clqd::board::window::{WindowTypes, label};
 use clqd::model::WindowKey;
 use clqd::model::calendar::Calendar;
 
@@ -34,7 +34,7 @@ pub struct Play {
 
 pub struct Past {
     pub plays: Vec<Play>,
-    windows: Windows,
+    windows: WindowTypes,
 }
 
 impl Past {
@@ -55,7 +55,7 @@ impl Past {
             plays.extend(players.iter().map(|&(player, points)| Play { t_ms, server, player, points }));
         }
         let specs: Vec<_> = WINDOWS.iter().map(|text| text.parse().expect("a type")).collect();
-        Past { plays, windows: Windows::new(Calendar::default(), specs).expect("types") }
+        Past { plays, windows: WindowTypes::new(Calendar::default(), specs).expect("types") }
     }
 
     pub fn config() -> String {

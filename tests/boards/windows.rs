@@ -1,9 +1,9 @@
 //! Windows begin, end, follow each other and go; boards in them stay apart.
 
-use clqd::engine::Source;
+use clqd::engine::StateReader;
 use clqd::model::archive::ResyncStep;
 use clqd::model::row::Ranking;
-use clqd::model::view::board::{BoardQuestion, WindowPhase};
+use clqd::model::view::board::{BoardQuery, WindowPhase};
 use clqd::model::{PlayerKey, ServerKey, WeekKey};
 
 use crate::case::{A, B, C, Case, DAY_MS, HOUR_MS, MINUTE_MS, ms, name};
@@ -65,7 +65,7 @@ fn the_oldest_window_that_contains_a_time_answers() {
         play(&mut case, t + hours * HOUR_MS, A, &[("ann", 10 + hours)]);
     }
     let asked = |case: &mut Case, t_ms: i64| {
-        let size = BoardQuestion::Size {};
+        let size = BoardQuery::Size {};
         let server = format!("server:{A}");
         case.ask(&name(&server, "12", Ranking::Points, Some(t_ms)), &size).map(|answer| answer.head.window.window)
     };
@@ -133,8 +133,8 @@ fn a_cursor_ends_with_its_window() {
         }
         for scope in ["game:baseq3", "tag:pair", "server:quake3://127.0.0.1:27960"] {
             let board = name(scope, "hour", Ranking::Points, Some(t));
-            let page = case.ask(&board, &BoardQuestion::Page { position: 1, count: 2 }).unwrap();
-            let after = BoardQuestion::After { cursor: page.head.page.unwrap().after, count: 2 };
+            let page = case.ask(&board, &BoardQuery::Page { position: 1, count: 2 }).unwrap();
+            let after = BoardQuery::After { cursor: page.head.page.unwrap().after, count: 2 };
             assert_eq!(case.ask(&board, &after).unwrap().rows.len(), 1);
             // The same question, to the window that runs now.
             let now = case.ask(&name(scope, "hour", Ranking::Points, None), &after);

@@ -14,22 +14,22 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use clqd::control::{Client, ClientError, Request, Row};
-use clqd::fleet::{Fleet, ServeSettings, Shares, World, world};
+use clqd::fleet::{FaultShares, Fleet, ServeSettings, World, world};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
 /// How long a condition may take. A test that holds needs seconds.
-pub const PATIENCE: Duration = Duration::from_secs(90);
+pub const WAIT_MAX: Duration = Duration::from_secs(90);
 
-/// Waits until `holds` gives something. Panics when it has not for [`PATIENCE`].
+/// Waits until `holds` gives something. Panics when it has not for [`WAIT_MAX`].
 pub fn eventually<T>(what: &str, mut holds: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
         if let Some(found) = holds() {
             return found;
         }
-        assert!(began.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        assert!(began.elapsed() < WAIT_MAX, "not within {WAIT_MAX:?}: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -40,23 +40,23 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 /// A directory with all that a daemon needs.
-pub struct Place {
+pub struct Sandbox {
     dir: tempfile::TempDir,
     /// Added to the environment of every `clqd`.
     env: Vec<(String, String)>,
 }
 
-impl Place {
+impl Sandbox {
     /// With a config that scans loopback addresses every second or two. `extra`
     /// is TOML: top-level keys first, then sections other than `[scan]` and `[store]`.
-    pub fn new(extra: &str) -> Place {
+    pub fn new(extra: &str) -> Sandbox {
         let dir = tempfile::Builder::new().prefix("clqd-test-").tempdir().expect("a temporary directory");
-        let place = Place { dir, env: Vec::new() };
+        let place = Sandbox { dir, env: Vec::new() };
         place.configure(extra);
         place
     }
 
-    pub fn with_env(mut self, name: &str, value: impl Into<String>) -> Place {
+    pub fn with_env(mut self, name: &str, value: impl Into<String>) -> Sandbox {
         self.env.push((name.to_owned(), value.into()));
         self
     }
@@ -106,8 +106,8 @@ impl Place {
         command
     }
 
-    pub fn run<I: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Done {
-        Done::of(self.command(args).output().expect("clqd starts"))
+    pub fn run<I: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = I>) -> CommandOutput {
+        CommandOutput::of(self.command(args).output().expect("clqd starts"))
     }
 
     /// A command that must succeed; its standard output.
@@ -173,16 +173,16 @@ impl Place {
 }
 
 /// A command that has ended.
-pub struct Done {
+pub struct CommandOutput {
     pub status: ExitStatus,
     pub out: String,
     pub err: String,
 }
 
-impl Done {
-    fn of(output: Output) -> Done {
+impl CommandOutput {
+    fn of(output: Output) -> CommandOutput {
         let text = |bytes| String::from_utf8(bytes).expect("clqd prints UTF-8");
-        Done { status: output.status, out: text(output.stdout), err: text(output.stderr) }
+        CommandOutput { status: output.status, out: text(output.stdout), err: text(output.stderr) }
     }
 }
 
@@ -216,7 +216,7 @@ impl Daemon {
             if let Some(status) = self.child.try_wait().expect("our child") {
                 panic!("the daemon ended at once, {status}: {}", self.log());
             }
-            assert!(began.elapsed() < PATIENCE, "the daemon does not answer: {}", self.log());
+            assert!(began.elapsed() < WAIT_MAX, "the daemon does not answer: {}", self.log());
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -240,7 +240,7 @@ impl Daemon {
             if log.contains(text) {
                 return log;
             }
-            assert!(began.elapsed() < PATIENCE, "{text:?} was not logged: {log}");
+            assert!(began.elapsed() < WAIT_MAX, "{text:?} was not logged: {log}");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -296,9 +296,9 @@ pub fn ask(client: &mut Client, request: &Request) -> Result<Vec<Row>, ClientErr
 
 /// A lively fleet on free ports of the loopback: full servers, game time that
 /// runs `speed` times as fast. Stops when dropped.
-pub fn fleet(servers: u32, seed: u64, speed: f64, faults: Shares) -> Fleet {
+pub fn fleet(servers: u32, seed: u64, speed: f64, faults: FaultShares) -> Fleet {
     let start_ms = 1_763_683_200_000;
-    let settings = world::Settings { servers, seed, start_ms, activity: 6.0, truth: false, ..Default::default() };
+    let settings = world::WorldSettings { servers, seed, start_ms, activity: 6.0, truth: false, ..Default::default() };
     let serve = ServeSettings {
         quake3_port: 0,
         source_port: 0,

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use clqd::archive::{Ask, JobSource, SourceGone};
-use clqd::model::archive::{ListEntry, MapWeekArchive, PlayerSpan, PlayerWeekArchive, ServerArchive, WeekArchive};
+use clqd::archive::{JobSource, OutboxQuery, SourceClosed};
+use clqd::model::archive::{ListEntry, MapWeekArchive, PlayerKeyRange, PlayerWeekArchive, ServerArchive, WeekArchive};
 use clqd::model::calendar::{Calendar, label};
 use clqd::model::row::BestPositions;
 use clqd::model::server::{ScreenReason, SeriesRecord};
@@ -33,7 +33,7 @@ impl Outbox {
 }
 
 impl JobSource for Outbox {
-    async fn next(&self, ask: Ask) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceGone> {
+    async fn next(&self, ask: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
         Ok(self.with(|world| {
             let mut rows = 0;
             let mut jobs = Vec::new();
@@ -56,7 +56,7 @@ impl JobSource for Outbox {
         }))
     }
 
-    async fn done(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceGone> {
+    async fn done(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {
         self.with(|world| {
             for entry in entries {
                 if world.pending.get(&entry.key) == Some(&entry.seq) {
@@ -365,7 +365,7 @@ impl World {
                 closed: false,
                 server_rank: None,
                 player_ms: map_rows.iter().map(|row| row.player_ms).sum(),
-                span: PlayerSpan::ALL,
+                span: PlayerKeyRange::ALL,
                 rows,
                 maps: map_rows,
                 best: Vec::new(),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use clqd::fleet::address;
 use clqd::fleet::truth::TruthLine;
-use clqd::fleet::world::{Settings, World};
+use clqd::fleet::world::{World, WorldSettings};
 use clqd::model::ServerUrl;
 
 use crate::play::{Compared, Errors, Ranked, START_MS, errors};
@@ -15,7 +15,8 @@ const SCAN_MS: i64 = 120_000;
 /// Compares the rows of players with at least an hour. Names that several people
 /// bear on a server are left out: nobody can tell them apart.
 pub fn run(servers: u32, hours: i64, seed: u64) -> Errors {
-    let settings = Settings { servers, seed, start_ms: START_MS, activity: 3.0, finals_max: 0, ..Settings::default() };
+    let settings =
+        WorldSettings { servers, seed, start_ms: START_MS, activity: 3.0, finals_max: 0, ..WorldSettings::default() };
     let mut world = World::new(settings);
     let urls: Vec<ServerUrl> = (0..servers)
         .map(|server| {

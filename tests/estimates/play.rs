@@ -13,7 +13,7 @@ use clqd::engine::{EngineSettings, Event, Outcome};
 use clqd::fleet::rng::Rng;
 use clqd::model::calendar::{Calendar, label};
 use clqd::model::{Completeness, Player, ServerUrl, Snapshot};
-use clqd::state::Hot;
+use clqd::state::State;
 use clqd::store::StoreSettings;
 
 /// Monday 2025-11-24 00:00 UTC.
@@ -77,7 +77,7 @@ impl Scenario {
 
 /// What a player really did on a server.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Deeds {
+pub struct Truth {
     pub points: i64,
     pub present_s: i64,
 }
@@ -130,7 +130,7 @@ pub fn errors(rows: &[Compared]) -> Errors {
 
 /// An engine with a store that is thrown away.
 pub struct Ranked {
-    hot: Hot,
+    hot: State,
     _dir: tempfile::TempDir,
 }
 
@@ -138,7 +138,7 @@ impl Ranked {
     pub fn new() -> Ranked {
         let dir = tempfile::tempdir().expect("a directory");
         let store = StoreSettings { cache_bytes: 64 << 20, create: true };
-        let hot = Hot::open(&dir.path().join("state"), store, EngineSettings::default()).expect("a state");
+        let hot = State::open(&dir.path().join("state"), store, EngineSettings::default()).expect("a state");
         Ranked { hot, _dir: dir }
     }
 
@@ -182,7 +182,7 @@ pub fn run(scenario: &Scenario, servers: u32, hours: i64, seed: u64) -> Errors {
             }
         }
     }
-    let truth: HashMap<(String, String), Deeds> =
+    let truth: HashMap<(String, String), Truth> =
         played.iter().flat_map(|server| server.deeds(hours * 3_600)).collect();
     let mut rows = Vec::new();
     for (server, player, row) in ranked.rows() {
@@ -199,7 +199,7 @@ struct Server {
     url: ServerUrl,
     /// Scores a second of each regular.
     rates: Vec<f64>,
-    deeds: Vec<Deeds>,
+    deeds: Vec<Truth>,
     present: Vec<Present>,
     map: u32,
     round_s: f64,
@@ -233,7 +233,7 @@ impl Server {
             url: ServerUrl::parse(&format!("quake3://10.0.{}.{}:27960", number / 250, number % 250 + 1))
                 .expect("a URL"),
             rates,
-            deeds: vec![Deeds::default(); REGULARS],
+            deeds: vec![Truth::default(); REGULARS],
             present: Vec::new(),
             map: 0,
             round_s,
@@ -339,7 +339,7 @@ impl Server {
         }
     }
 
-    fn deeds(&self, now_s: i64) -> impl Iterator<Item = ((String, String), Deeds)> {
+    fn deeds(&self, now_s: i64) -> impl Iterator<Item = ((String, String), Truth)> {
         let mut deeds = self.deeds.clone();
         for present in &self.present {
             deeds[present.player].present_s += now_s - present.since_s;

@@ -9,11 +9,13 @@ use std::collections::{BinaryHeap, HashMap};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use clqd::fleet::address;
-use clqd::fleet::faults::{FORGED_NAME, FORGED_POINTS, Fault, Forgery, Sending, Shares, distort, is_lost};
+use clqd::fleet::faults::{
+    FORGED_NAME, FORGED_POINTS, Fault, FaultShares, OutgoingDatagram, SpoofedReply, distort, is_lost,
+};
 use clqd::fleet::games::Family;
 use clqd::fleet::rng::{Rng, mix};
 use clqd::fleet::wire::{
-    Datagrams, Query, Variant, {self},
+    ClientQuery, Datagrams, ProtocolVariant, {self},
 };
 use clqd::fleet::world::World;
 use clqd::model::Player;
@@ -22,8 +24,15 @@ pub const QUAKE3_PORT: u16 = 27_960;
 pub const SOURCE_PORT: u16 = 27_015;
 
 /// More of each fault than a fleet usually has.
-const FAULTS: Shares =
-    Shares { silent: 0.03, slow: 0.03, lossy: 0.05, duplicating: 0.03, spoofed: 0.03, malformed: 0.02, partial: 0.03 };
+const FAULTS: FaultShares = FaultShares {
+    silent: 0.03,
+    slow: 0.03,
+    lossy: 0.05,
+    duplicating: 0.03,
+    spoofed: 0.03,
+    malformed: 0.02,
+    partial: 0.03,
+};
 
 /// Of all datagrams, each way.
 const LOST: f64 = 0.02;
@@ -35,7 +44,7 @@ const SPOILT: f64 = 0.01;
 /// Points by name, in order: a list as a server told it.
 pub type List = Vec<(String, i64)>;
 
-pub struct Network {
+pub struct VirtualNetwork {
     pub world: World,
     seed: u64,
     rng: Rng,
@@ -56,27 +65,27 @@ struct Datagram {
     number: u64,
     /// Which life of the daemon asked; a later one has another port.
     life: u32,
-    way: Way,
+    way: Route,
     bytes: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Way {
+enum Route {
     To(SocketAddrV4),
     From(SocketAddrV4),
 }
 
 /// A datagram at the scan room's door.
-pub struct Arrival {
+pub struct Delivery {
     pub life: u32,
     pub from: SocketAddrV4,
     pub bytes: Vec<u8>,
 }
 
-impl Network {
-    pub fn new(world: World) -> Network {
+impl VirtualNetwork {
+    pub fn new(world: World) -> VirtualNetwork {
         let seed = world.settings().seed;
-        Network {
+        VirtualNetwork {
             world,
             seed,
             rng: Rng::new(&[seed, 0x4E7]),
@@ -110,17 +119,17 @@ impl Network {
 
     /// A query leaves the scan room.
     pub fn send(&mut self, now_ms: i64, life: u32, to: SocketAddrV4, bytes: Vec<u8>) {
-        self.post(now_ms, life, Way::To(to), bytes);
+        self.post(now_ms, life, Route::To(to), bytes);
     }
 
     /// The next datagram that has reached the scan room by now. Queries that
     /// have reached their servers are answered on the way.
-    pub fn receive(&mut self, now_ms: i64) -> Option<Arrival> {
+    pub fn receive(&mut self, now_ms: i64) -> Option<Delivery> {
         while self.under_way.peek().is_some_and(|Reverse(first)| first.at_ms <= now_ms) {
             let Reverse(datagram) = self.under_way.pop()?;
             match datagram.way {
-                Way::To(to) => self.answer(datagram.at_ms, datagram.life, to, &datagram.bytes),
-                Way::From(from) => return Some(Arrival { life: datagram.life, from, bytes: datagram.bytes }),
+                Route::To(to) => self.answer(datagram.at_ms, datagram.life, to, &datagram.bytes),
+                Route::From(from) => return Some(Delivery { life: datagram.life, from, bytes: datagram.bytes }),
             }
         }
         None
@@ -137,8 +146,8 @@ impl Network {
         self.told.get(&by).into_iter().flatten().map(|(_, list)| list)
     }
 
-    fn post(&mut self, now_ms: i64, life: u32, way: Way, bytes: Vec<u8>) {
-        let (Way::To(peer) | Way::From(peer)) = way;
+    fn post(&mut self, now_ms: i64, life: u32, way: Route, bytes: Vec<u8>) {
+        let (Route::To(peer) | Route::From(peer)) = way;
         if self.rng.chance(LOST) {
             self.lost += 1;
             return;
@@ -165,7 +174,7 @@ impl Network {
         let server = address::server(*to.ip()).filter(|&server| server < self.world.servers());
         let Some(server) = server.filter(|&server| port(self.world.family(server)) == to.port()) else { return };
         let family = self.world.family(server);
-        let Some(query) = Query::parse(family, query) else { return };
+        let Some(query) = ClientQuery::parse(family, query) else { return };
         let mut fault = FAULTS.fault(self.seed, server);
         if self.is_off(server, now_ms) {
             return;
@@ -185,13 +194,13 @@ impl Network {
         }
         self.spoilt += u64::from(fault == Some(Fault::Malformed));
         let forgery = (fault == Some(Fault::Spoofed)).then(|| self.forgery(server, query));
-        let at_once = |bytes: &[u8]| Sending { from: *to.ip(), bytes: bytes.to_vec(), delay_ms: 0 };
+        let at_once = |bytes: &[u8]| OutgoingDatagram { from: *to.ip(), bytes: bytes.to_vec(), delay_ms: 0 };
         let sendings = match fault {
             Some(fault) => distort(fault, family, server, &reply, forgery.as_ref(), &mut self.rng),
             None => reply.iter().map(at_once).collect(),
         };
-        for Sending { from, bytes, delay_ms } in sendings {
-            self.post(now_ms + delay_ms as i64, life, Way::From(SocketAddrV4::new(from, to.port())), bytes);
+        for OutgoingDatagram { from, bytes, delay_ms } in sendings {
+            self.post(now_ms + delay_ms as i64, life, Route::From(SocketAddrV4::new(from, to.port())), bytes);
         }
     }
 
@@ -201,41 +210,43 @@ impl Network {
         to: SocketAddrV4,
         life: u32,
         now_ms: i64,
-        query: Query,
+        query: ClientQuery,
         missing: usize,
     ) -> Datagrams {
         let mut out = Datagrams::default();
         let snapshot = self.world.snapshot(server);
         let nature = self.world.nature(server);
-        let variant = Variant::of(self.seed, server, nature);
+        let variant = ProtocolVariant::of(self.seed, server, nature);
         let challenge = wire::challenge(self.seed, server, u64::from(life));
-        if let Query::Status { .. } | Query::A2sPlayer { .. } = query {
+        if let ClientQuery::Status { .. } | ClientQuery::A2sPlayer { .. } = query {
             let list = snapshot.players.iter().map(|p| (p.name.to_string(), p.points.unwrap())).collect();
             self.told.entry(to).or_default().push((now_ms, list));
         }
         match query {
-            Query::Status { challenge } => wire::quake3_status(&snapshot, challenge, &mut out),
-            Query::Info { challenge } => wire::quake3_info(&snapshot, challenge, &mut out),
-            Query::A2sInfo { challenge: given } if variant.info_challenge && given != Some(challenge) => {
+            ClientQuery::Status { challenge } => wire::quake3_status(&snapshot, challenge, &mut out),
+            ClientQuery::Info { challenge } => wire::quake3_info(&snapshot, challenge, &mut out),
+            ClientQuery::A2sInfo { challenge: given } if variant.info_challenge && given != Some(challenge) => {
                 wire::a2s_challenge(challenge, &mut out);
             }
-            Query::A2sInfo { .. } => {
+            ClientQuery::A2sInfo { .. } => {
                 wire::a2s_info(&snapshot, nature, &variant, snapshot.players.len(), to.port(), &mut out);
             }
-            Query::A2sPlayer { challenge: given } | Query::A2sRules { challenge: given } if given != challenge => {
+            ClientQuery::A2sPlayer { challenge: given } | ClientQuery::A2sRules { challenge: given }
+                if given != challenge =>
+            {
                 wire::a2s_challenge(challenge, &mut out);
             }
-            Query::A2sPlayer { .. } => {
+            ClientQuery::A2sPlayer { .. } => {
                 let players = &snapshot.players;
                 wire::a2s_players(players, players.len() + missing, &variant, self.rng.next_u64() as u32, &mut out);
             }
-            Query::A2sRules { .. } => wire::a2s_rules(&mut out),
+            ClientQuery::A2sRules { .. } => wire::a2s_rules(&mut out),
         }
         out
     }
 
     /// From someone who knows all but the nonce, or all but who the server is.
-    fn forgery(&mut self, server: u32, query: Query) -> Forgery {
+    fn forgery(&mut self, server: u32, query: ClientQuery) -> SpoofedReply {
         self.forged += 1;
         let mut snapshot = self.world.snapshot(server);
         let forged = |number| Player {
@@ -248,21 +259,21 @@ impl Network {
         };
         snapshot.players = (1..=6).map(forged).collect();
         let nature = self.world.nature(server);
-        let variant = Variant::of(self.seed, server, nature);
+        let variant = ProtocolVariant::of(self.seed, server, nature);
         let mut reply = Datagrams::default();
         let guessing = self.rng.chance(0.5);
         match query {
-            Query::Status { challenge } => {
+            ClientQuery::Status { challenge } => {
                 wire::quake3_status(&snapshot, if guessing { b"0123456789abcdef" } else { challenge }, &mut reply);
             }
-            Query::A2sInfo { .. } => wire::a2s_info(&snapshot, nature, &variant, 6, SOURCE_PORT, &mut reply),
-            Query::A2sPlayer { .. } => wire::a2s_players(&snapshot.players, 6, &variant, 7, &mut reply),
-            Query::Info { .. } | Query::A2sRules { .. } => {}
+            ClientQuery::A2sInfo { .. } => wire::a2s_info(&snapshot, nature, &variant, 6, SOURCE_PORT, &mut reply),
+            ClientQuery::A2sPlayer { .. } => wire::a2s_players(&snapshot.players, 6, &variant, 7, &mut reply),
+            ClientQuery::Info { .. } | ClientQuery::A2sRules { .. } => {}
         }
         // A2S repeats no nonce: from the server's own address nothing would be wrong.
-        let blind = guessing && matches!(query, Query::Status { .. });
+        let blind = guessing && matches!(query, ClientQuery::Status { .. });
         let from: Ipv4Addr = if blind { address::address(server) } else { address::forged(server) };
-        Forgery { from, reply }
+        SpoofedReply { from, reply }
     }
 }
 

@@ -8,18 +8,18 @@ use std::net::SocketAddrV4;
 
 use clqd::engine::{Outcome, Probe};
 use clqd::model::ServerKey;
-use clqd::proto::{Dialogue, NonceKey, Step};
+use clqd::proto::{Exchange, NonceKey, Step};
 use clqd::scan::ScanMode;
 use clqd::scan::target::{Target, plan};
 
-use super::network::{Arrival, Network};
+use super::network::{Delivery, VirtualNetwork};
 
 const TIMEOUT_MS: i64 = 2_000;
 const RETRIES: u32 = 2;
 /// Exception mode has this many times the time-out and the retries.
 const EXCEPTION_FACTOR: u32 = 3;
 
-pub struct ScanRoom {
+pub struct VirtualScanner {
     life: u32,
     key: NonceKey,
     scans: HashMap<u64, Scan>,
@@ -36,7 +36,7 @@ struct Scan {
     ip: std::net::Ipv4Addr,
     targets: Vec<Target>,
     at: usize,
-    dialogue: Box<dyn Dialogue>,
+    dialogue: Box<dyn Exchange>,
     /// Packets of the present question.
     sent: u32,
     /// The timer that counts; others are of the past.
@@ -46,7 +46,7 @@ struct Scan {
 }
 
 /// A scan has ended.
-pub struct Ended {
+pub struct FinishedScan {
     pub id: u64,
     pub server: ServerKey,
     /// What was asked last.
@@ -61,12 +61,12 @@ impl Scan {
     }
 }
 
-impl ScanRoom {
+impl VirtualScanner {
     /// Of one life of the daemon: each has a port and a secret of its own.
-    pub fn new(life: u32) -> ScanRoom {
+    pub fn new(life: u32) -> VirtualScanner {
         let mut key = [7; 16];
         key[..4].copy_from_slice(&life.to_le_bytes());
-        ScanRoom {
+        VirtualScanner {
             life,
             key: NonceKey::new(key),
             scans: HashMap::new(),
@@ -82,7 +82,7 @@ impl ScanRoom {
         self.timers.peek().map(|Reverse((at_ms, ..))| *at_ms)
     }
 
-    pub fn begin(&mut self, network: &mut Network, now_ms: i64, t_ms: i64, probe: &Probe) {
+    pub fn begin(&mut self, network: &mut VirtualNetwork, now_ms: i64, t_ms: i64, probe: &Probe) {
         let mode = if probe.exception { ScanMode::Exception } else { ScanMode::Normal };
         let Some(std::net::IpAddr::V4(ip)) = probe.url.ip() else { panic!("{} has no address", probe.url) };
         let targets = plan(&probe.url, mode);
@@ -98,7 +98,13 @@ impl ScanRoom {
     }
 
     /// `t_ms`: what the daemon's clock shows.
-    pub fn on_datagram(&mut self, network: &mut Network, now_ms: i64, t_ms: i64, arrival: &Arrival) -> Option<Ended> {
+    pub fn on_datagram(
+        &mut self,
+        network: &mut VirtualNetwork,
+        now_ms: i64,
+        t_ms: i64,
+        arrival: &Delivery,
+    ) -> Option<FinishedScan> {
         let id = self.by_address.get(&arrival.from).copied().filter(|_| arrival.life == self.life);
         let Some(id) = id else {
             self.refused += 1;
@@ -118,7 +124,7 @@ impl ScanRoom {
     }
 
     /// One question that has waited long enough: once more, or the end.
-    pub fn on_time(&mut self, network: &mut Network, now_ms: i64, t_ms: i64) -> Option<Ended> {
+    pub fn on_time(&mut self, network: &mut VirtualNetwork, now_ms: i64, t_ms: i64) -> Option<FinishedScan> {
         while self.timers.peek().is_some_and(|Reverse((at_ms, ..))| *at_ms <= now_ms) {
             let Reverse((_, id, timer)) = self.timers.pop()?;
             let Some(scan) = self.scans.get_mut(&id).filter(|scan| scan.timer == timer) else { continue };
@@ -143,7 +149,7 @@ impl ScanRoom {
         None
     }
 
-    fn send(&mut self, network: &mut Network, now_ms: i64, id: u64) {
+    fn send(&mut self, network: &mut VirtualNetwork, now_ms: i64, id: u64) {
         let scan = self.scans.get_mut(&id).expect("a scan in flight");
         scan.sent += 1;
         scan.timer += 1;
@@ -151,10 +157,10 @@ impl ScanRoom {
         network.send(now_ms, self.life, scan.address(), scan.dialogue.packet());
     }
 
-    fn end(&mut self, id: u64, outcome: Outcome) -> Ended {
+    fn end(&mut self, id: u64, outcome: Outcome) -> FinishedScan {
         let scan = self.scans.remove(&id).expect("a scan in flight");
         let address = scan.address();
         self.by_address.remove(&address);
-        Ended { id, server: scan.server, address, sent_ms: scan.first_sent_ms, outcome }
+        FinishedScan { id, server: scan.server, address, sent_ms: scan.first_sent_ms, outcome }
     }
 }

@@ -6,15 +6,15 @@
 use std::io::Write;
 use std::path::Path;
 
-use clqd::board::window::{Shape, WindowSpec, Windows};
+use clqd::board::window::{Shape, WindowSpec, WindowTypes};
 use clqd::control::Request;
 use clqd::engine::{EngineSettings, Event, Outcome};
 use clqd::model::calendar::{
     Calendar, {self},
 };
-use clqd::model::view::board::{BoardName, BoardQuestion, BoardsName, PlayerName};
-use clqd::model::{NameHash, PlayerKey, Ranking, ScopeName, ServerUrl, WindowType};
-use clqd::state::Hot;
+use clqd::model::view::board::{BoardQuery, BoardSelector, BoardsSelector, PlayerSelector};
+use clqd::model::{NameHash, PlayerKey, Ranking, Scope, ServerUrl, WindowType};
+use clqd::state::State;
 use clqd::state::answer::{answer, boards_needed};
 use clqd::store::StoreSettings;
 use serde_json::{Value, json};
@@ -45,16 +45,16 @@ pub fn settings() -> EngineSettings {
         spec(WindowType::MONTH, Shape::Month, 0),
         spec(WindowType::ALL_TIME, Shape::AllTime, 0),
     ];
-    let windows = Windows::new(Calendar::default(), windows).expect("they fit");
+    let windows = WindowTypes::new(Calendar::default(), windows).expect("they fit");
     EngineSettings { archive: true, windows, ..EngineSettings::default() }
 }
 
-pub fn open(dir: &Path) -> Result<Hot, clqd::state::HotError> {
-    Hot::open(dir, StoreSettings { cache_bytes: 16 << 20, create: true }, settings())
+pub fn open(dir: &Path) -> Result<State, clqd::state::StateError> {
+    State::open(dir, StoreSettings { cache_bytes: 16 << 20, create: true }, settings())
 }
 
 struct World {
-    hot: Hot,
+    hot: State,
     minute: i64,
 }
 
@@ -106,12 +106,12 @@ impl World {
     }
 
     fn correct(&mut self) {
-        let name = |name: &str| PlayerName::Name(name.to_owned());
+        let name = |name: &str| PlayerSelector::Name(name.to_owned());
         let now_ms = self.now_ms();
-        let Hot { engine, store } = &mut self.hot;
+        let State { engine, store } = &mut self.hot;
         engine.merge_players(store, "baseq3", &name("player 3"), &name("player 9")).expect("both are known");
         self.hot.commit().expect("a store");
-        let Hot { engine, store } = &mut self.hot;
+        let State { engine, store } = &mut self.hot;
         engine.forget_player(store, "baseq3", &name(FORGOTTEN), now_ms).expect("he is known");
         self.hot.commit().expect("a store");
         self.hot.engine.greylist(&parse(SERVERS[1].0), Some("fake".to_owned())).expect("it is known");
@@ -143,7 +143,7 @@ pub fn write(dir: &Path) {
 }
 
 /// More scans, and the close of the week.
-pub fn go_on(hot: Hot) -> Hot {
+pub fn go_on(hot: State) -> State {
     let mut world = World { hot, minute: 2 * WEEK_MINUTES + 90 };
     world.play(60);
     world.go_to(3 * WEEK_MINUTES);
@@ -153,7 +153,7 @@ pub fn go_on(hot: Hot) -> Hot {
 
 /// What is asked of the state: rows of all weeks as they are exported, then one line
 /// for each request, with the rows of its answer or the error.
-pub fn answers(hot: &mut Hot) -> Vec<Value> {
+pub fn answers(hot: &mut State) -> Vec<Value> {
     let mut lines = Vec::new();
     for n in [0, 1, 2] {
         let label = calendar::label(Calendar::default().week(FROM_MS + n * WEEK_MINUTES * MINUTE_MS));
@@ -180,7 +180,7 @@ pub fn answers(hot: &mut Hot) -> Vec<Value> {
     lines
 }
 
-fn requests(hot: &Hot) -> Vec<Request> {
+fn requests(hot: &State) -> Vec<Request> {
     let urls: Vec<String> = hot.engine.servers().map(|server| server.url).collect();
     let mut requests = vec![
         Request::Status {},
@@ -194,19 +194,19 @@ fn requests(hot: &Hot) -> Vec<Request> {
     }
     let groups = ["game:baseq3", "game:baseoa", "tag:ctf", "tag:eu", "tag:gone"];
     let servers = urls.iter().map(|url| format!("server:{url}"));
-    let scopes: Vec<ScopeName> =
+    let scopes: Vec<Scope> =
         groups.into_iter().map(str::to_owned).chain(servers).map(|scope| scope.parse().expect("a scope")).collect();
     let windows: Vec<String> = hot.engine.windows().into_iter().map(|listed| listed.window.window).collect();
     for window in windows {
         for scope in &scopes {
             let window = Some(window.clone());
             for ranking in Ranking::ALL {
-                let board = BoardName { scope: scope.clone(), ranking, window: window.clone(), time_ms: None };
-                requests.push(Request::Board { board, ask: BoardQuestion::Top { count: 8 } });
+                let board = BoardSelector { scope: scope.clone(), ranking, window: window.clone(), time_ms: None };
+                requests.push(Request::Board { board, ask: BoardQuery::Top { count: 8 } });
             }
             requests.push(Request::Standings {
-                boards: BoardsName { scope: scope.clone(), window, time_ms: None },
-                player: PlayerName::Name("player 9".to_owned()),
+                boards: BoardsSelector { scope: scope.clone(), window, time_ms: None },
+                player: PlayerSelector::Name("player 9".to_owned()),
                 rankings: Vec::new(),
             });
         }
@@ -215,8 +215,8 @@ fn requests(hot: &Hot) -> Vec<Request> {
 }
 
 /// What no request tells: best positions, names, what waits for the archive.
-fn records(hot: &Hot) -> Value {
-    use clqd::engine::Source;
+fn records(hot: &State) -> Value {
+    use clqd::engine::StateReader;
     let store = &hot.store;
     let players = (1..400).map(PlayerKey).map(|player| {
         let best = store.servers_with_best(player).expect("a store");

@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::time::Duration;
 
-use clqd::engine::{EngineSettings, Source};
-use clqd::model::archive::{ArchiveJob, ServerArchive, ThreeBest, WeekArchive};
+use clqd::engine::{EngineSettings, StateReader};
+use clqd::model::archive::{ArchiveJob, BestPositionsByRanking, ServerArchive, WeekArchive};
 use clqd::model::calendar::label;
 use clqd::model::row::Ranking;
 use clqd::model::{ServerKey, WeekKey};
-use clqd::state::{Hot, HotError};
+use clqd::state::{State, StateError};
 use clqd::store::{StoreError, StoreSettings};
 use serde_json::Value;
 
@@ -105,11 +105,11 @@ fn exact_float(line: &str, field: &str) -> Option<f64> {
 
 /// Opens a state with its outbox on. Within one process sled gives its lock
 /// back a moment after it was dropped.
-pub fn open(path: &Path, engine: &EngineSettings) -> Hot {
+pub fn open(path: &Path, engine: &EngineSettings) -> State {
     let store = StoreSettings { cache_bytes: 64 << 20, create: true };
     for _ in 0..2_000 {
-        match Hot::open(path, store, engine.clone()) {
-            Err(HotError::Store(StoreError::Locked { .. })) => std::thread::sleep(Duration::from_millis(5)),
+        match State::open(path, store, engine.clone()) {
+            Err(StateError::Store(StoreError::Locked { .. })) => std::thread::sleep(Duration::from_millis(5)),
             opened => return opened.expect("a state"),
         }
     }
@@ -133,7 +133,7 @@ pub struct Archived {
 
 impl Archived {
     /// There must be nothing that is not committed.
-    pub fn read(hot: &Hot) -> Archived {
+    pub fn read(hot: &State) -> Archived {
         let (mut weeks, mut players) = (Vec::new(), Vec::new());
         let mut all = Archived {
             now_ms: hot.engine.now_ms(),
@@ -282,11 +282,11 @@ fn check_maps_and_ranks(oracle: &Oracle, got: &Archived, ranks: &BTreeMap<u32, V
 /// Best positions, from the positions of all closed weeks as archived; and from
 /// the oracle's in clq2, where no last digit decides.
 fn check_best(oracle: &Oracle, got: &Archived, of: &str) {
-    let mut positions: BTreeMap<(&str, u32), ThreeBest> = BTreeMap::new();
+    let mut positions: BTreeMap<(&str, u32), BestPositionsByRanking> = BTreeMap::new();
     for ((week, server), archived) in got.weeks.iter().filter(|(_, archived)| archived.closed) {
         for row in &archived.rows {
             let lists = positions.entry((server, row.player.0)).or_default();
-            for (list, ranking) in lists.iter_mut().zip(Ranking::WITH_BEST) {
+            for (list, ranking) in lists.iter_mut().zip(Ranking::WITH_BEST_POSITIONS) {
                 list.extend(row.positions[ranking as usize].map(|position| (position, WeekKey(*week))));
             }
         }

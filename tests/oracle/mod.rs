@@ -32,7 +32,7 @@ pub use rows::{Best, Row, Scope};
 pub use screen::{Outcome, Reason, Report, Screen};
 use screen::{Screened, screen};
 pub use servers::{ClassStep, MapTime, SLOT_CODE_BITS, Series, decode, encode, median, pack_slots, ranks_blob};
-pub use windows::{Stretches, Window};
+pub use windows::{Window, WindowKind};
 
 /// The settings that RULES names. The default is RULES' default.
 #[derive(Clone, Debug)]

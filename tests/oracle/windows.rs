@@ -13,7 +13,7 @@ const HOUR_MS: i64 = 3_600_000;
 
 /// A type of windows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stretches {
+pub enum WindowKind {
     AllTime,
     /// Of UTC.
     Hours,
@@ -32,12 +32,12 @@ pub enum Stretches {
 /// A window's number among those of its type, and [start, end).
 pub type Window = (u32, Range<i64>);
 
-impl Stretches {
+impl WindowKind {
     /// All windows of the type that contain a moment of `from..=to`, not before 1970.
     pub fn between(&self, calendar: &Calendar, from: i64, to: i64) -> Vec<Window> {
         let starts: Vec<(u32, i64)> = match self {
-            Stretches::AllTime => return vec![(0, i64::MIN..i64::MAX)],
-            Stretches::Custom { base_ms, duration_ms, every_ms, repeat } => {
+            WindowKind::AllTime => return vec![(0, i64::MIN..i64::MAX)],
+            WindowKind::Custom { base_ms, duration_ms, every_ms, repeat } => {
                 let count = if *repeat == 0 { u32::MAX } else { *repeat };
                 let windows = (0..count).map(|n| (n, base_ms + i64::from(n) * every_ms));
                 let begun = windows.take_while(|(_, start)| *start <= to);
@@ -46,19 +46,19 @@ impl Stretches {
                     .filter(|(_, span)| from < span.end)
                     .collect();
             }
-            Stretches::Hours => (from / HOUR_MS..=to / HOUR_MS + 1).map(|n| (n as u32, n * HOUR_MS)).collect(),
-            Stretches::Days => {
+            WindowKind::Hours => (from / HOUR_MS..=to / HOUR_MS + 1).map(|n| (n as u32, n * HOUR_MS)).collect(),
+            WindowKind::Days => {
                 // No zone is farther than a day from UTC. Day 3 is 1970-01-01.
                 let day = |t: i64| t / (24 * HOUR_MS) + 3;
                 let days = (day(from) - 2).max(0)..=day(to) + 2;
                 days.map(|n| (n as u32, calendar.day_start_ms(n))).collect()
             }
-            Stretches::Weeks => {
+            WindowKind::Weeks => {
                 let week = |t: i64| t / (7 * 24 * HOUR_MS);
                 let weeks = (week(from) - 1).max(0)..=week(to) + 3;
                 weeks.map(|n| (n as u32, calendar.day_start_ms(7 * n))).collect()
             }
-            Stretches::Months => month_starts(to / (24 * HOUR_MS) + 40)
+            WindowKind::Months => month_starts(to / (24 * HOUR_MS) + 40)
                 .into_iter()
                 .map(|(n, day)| (n, calendar.day_start_ms(day)))
                 .collect(),
@@ -87,7 +87,7 @@ fn month_starts(until_day: i64) -> Vec<(u32, i64)> {
 
 impl Oracle {
     /// Windows of a type in which anything was revealed about a player, oldest first.
-    pub fn windows(&self, stretches: &Stretches) -> Vec<Window> {
+    pub fn windows(&self, stretches: &WindowKind) -> Vec<Window> {
         let mut moments: Vec<i64> = self.facts.iter().map(|f| f.t).chain(self.rounds.iter().map(|r| r.t)).collect();
         moments.sort_unstable();
         let (Some(first), Some(last)) = (moments.first(), moments.last()) else { return Vec::new() };

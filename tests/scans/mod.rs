@@ -7,7 +7,7 @@ use clqd::engine::{Event, Outcome};
 use clqd::model::archive::{ArchiveJob, ResyncStep};
 use clqd::model::name::Name;
 use clqd::model::{Completeness, Player, ServerUrl, Snapshot};
-use clqd::state::Hot;
+use clqd::state::State;
 
 /// A full one of people with a ping.
 pub fn snapshot<N: Into<Name>>(t_ms: i64, players: impl IntoIterator<Item = (N, i64)>) -> Snapshot {
@@ -33,13 +33,13 @@ pub fn snapshot<N: Into<Name>>(t_ms: i64, players: impl IntoIterator<Item = (N, 
 }
 
 /// Brings a snapshot of a server in.
-pub fn observe(hot: &mut Hot, server: &str, snapshot: Snapshot) {
+pub fn observe(hot: &mut State, server: &str, snapshot: Snapshot) {
     let url = ServerUrl::parse(server).expect("a URL");
     hot.handle(Event::Observed { url, outcome: Outcome::Snapshot(snapshot) }).expect("a store");
 }
 
 /// What a resync hands out, in order and acknowledged; nothing where none is needed.
-pub fn resync(hot: &mut Hot) -> Vec<ArchiveJob> {
+pub fn resync(hot: &mut State) -> Vec<ArchiveJob> {
     let mut jobs = Vec::new();
     loop {
         hot.commit().expect("a store");

@@ -7,10 +7,10 @@
 
 use std::ops::RangeBounds;
 
-use super::{Place, Score};
+use super::{BoardEntry, Score};
 use crate::board::score_unit::RawRange;
 use crate::board::tree::Set;
-use crate::board::tree::lookup::{Cursor, Page, Stale, Standing};
+use crate::board::tree::lookup::{Cursor, Page, StaleCursor, Standing};
 use crate::model::PlayerKey;
 
 /// What a board can be asked. Positions are from 1; a page that begins behind
@@ -33,7 +33,7 @@ pub enum Question {
     At {
         position: u32,
     },
-    /// See [`Set::around`].
+    /// See [`FragmentSet::around`].
     Around {
         player: PlayerKey,
         count: u32,
@@ -72,25 +72,25 @@ pub enum Question {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct QueryResult {
     /// Players on the board.
     pub size: u32,
-    pub found: Found,
+    pub found: QueryData,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Found {
+pub enum QueryData {
     /// The size was asked for.
     Size,
-    Places(Vec<Ranked>),
+    Places(Vec<RankedEntry>),
     /// Some of `count` players whose positions begin with `first`.
     Range {
         first: u32,
         count: u32,
-        places: Vec<Ranked>,
+        places: Vec<RankedEntry>,
     },
     Page {
-        places: Vec<Ranked>,
+        places: Vec<RankedEntry>,
         /// Of the board, since the cursor was made.
         moved: bool,
         /// For the page before and for the next one.
@@ -102,22 +102,22 @@ pub enum Found {
         first: u32,
         count: u32,
     },
-    Position(Positions),
+    Position(Ranks),
     /// `None`: the player is not on the board.
     Standing(Option<Standing>),
     /// In the order asked.
-    Positions(Vec<Option<Ranked>>),
+    Positions(Vec<Option<RankedEntry>>),
 }
 
 /// A place with its position in the three ways of counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ranked {
-    pub place: Place,
-    pub positions: Positions,
+pub struct RankedEntry {
+    pub place: BoardEntry,
+    pub positions: Ranks,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Positions {
+pub struct Ranks {
     /// Every position is held once (RULES section 8).
     pub ordinal: u32,
     /// Equal scores share the best position, and the next lacks: 1 2 2 4.
@@ -128,23 +128,23 @@ pub struct Positions {
 
 /// Why a question has no answer on this board.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AskError {
+pub enum QueryError {
     #[error("player {0} is not on the board")]
     Absent(PlayerKey),
     #[error(transparent)]
-    Stale(#[from] Stale),
+    Stale(#[from] StaleCursor),
 }
 
 /// Asks a board.
-pub fn ask(set: &Set, question: &Question) -> Result<Answer, AskError> {
+pub fn ask(set: &Set, question: &Question) -> Result<QueryResult, QueryError> {
     let found = match *question {
-        Question::Size => Found::Size,
-        Question::Top { count } => Found::Places(ranked_page(set, 1, count)),
+        Question::Size => QueryData::Size,
+        Question::Top { count } => QueryData::Places(ranked_page(set, 1, count)),
         Question::Bottom { count } => {
             let count = count.min(set.len());
             let mut places = ranked_page(set, set.len() - count + 1, count);
             places.reverse();
-            Found::Places(places)
+            QueryData::Places(places)
         }
         Question::Page { position, count } => {
             // By the cursor in front of it, so that it has cursors to go on with.
@@ -153,44 +153,44 @@ pub fn ask(set: &Set, question: &Question) -> Result<Answer, AskError> {
         }
         Question::At { position } => {
             let count = u32::from(set.at(position).is_some());
-            Found::Places(ranked_page(set, position, count))
+            QueryData::Places(ranked_page(set, position, count))
         }
         Question::Around { player, count } => {
-            let run = set.around(player, count).ok_or(AskError::Absent(player))?;
-            Found::Places(ranked(set, run.position, run.places))
+            let run = set.around(player, count).ok_or(QueryError::Absent(player))?;
+            QueryData::Places(ranked(set, run.position, run.places))
         }
         Question::Range { scores, position, count } => {
             let within = set.range(scores);
             let from = within.start.saturating_add(position.max(1) - 1).min(within.end);
             let places = ranked_page(set, from, count.min(within.end - from));
-            Found::Range { first: within.start, count: within.len() as u32, places }
+            QueryData::Range { first: within.start, count: within.len() as u32, places }
         }
         Question::Count { scores } => {
             let within = set.range(scores);
-            Found::Count { first: within.start, count: within.len() as u32 }
+            QueryData::Count { first: within.start, count: within.len() as u32 }
         }
-        Question::PositionFor { alike } => Found::Position(positions_for(set, alike)),
-        Question::Standing { player } => Found::Standing(set.standing(player)),
-        Question::Positions { ref players } => Found::Positions(of_players(set, players)),
+        Question::PositionFor { alike } => QueryData::Position(positions_for(set, alike)),
+        Question::Standing { player } => QueryData::Standing(set.standing(player)),
+        Question::Positions { ref players } => QueryData::Positions(of_players(set, players)),
         Question::After { cursor, count } => found_page(set, set.page_after(&cursor, count)?),
         Question::Before { cursor, count } => found_page(set, set.page_before(&cursor, count)?),
     };
-    Ok(Answer { size: set.len(), found })
+    Ok(QueryResult { size: set.len(), found })
 }
 
-fn found_page(set: &Set, page: Page) -> Found {
+fn found_page(set: &Set, page: Page) -> QueryData {
     let Page { run, moved, start, end } = page;
-    Found::Page { places: ranked(set, run.position, run.places), moved, start, end }
+    QueryData::Page { places: ranked(set, run.position, run.places), moved, start, end }
 }
 
-fn ranked_page(set: &Set, position: u32, count: u32) -> Vec<Ranked> {
+fn ranked_page(set: &Set, position: u32, count: u32) -> Vec<RankedEntry> {
     let run = set.page(position, count);
     ranked(set, run.position, run.places)
 }
 
 /// Positions of neighbours: of the first by the board's counts, of the others
 /// by walking.
-fn ranked(set: &Set, position: u32, places: Vec<Place>) -> Vec<Ranked> {
+fn ranked(set: &Set, position: u32, places: Vec<BoardEntry>) -> Vec<RankedEntry> {
     let Some(first) = places.first() else { return Vec::new() };
     let of_first = set.competition(first.player).zip(set.dense(first.player));
     let (mut competition, mut dense) = of_first.expect("a place of the board is on the board");
@@ -201,31 +201,31 @@ fn ranked(set: &Set, position: u32, places: Vec<Place>) -> Vec<Ranked> {
             if place.score() != score {
                 (score, competition, dense) = (place.score(), ordinal, dense + 1);
             }
-            Ranked { place, positions: Positions { ordinal, competition, dense } }
+            RankedEntry { place, positions: Ranks { ordinal, competition, dense } }
         })
         .collect()
 }
 
-fn of_players(set: &Set, players: &[PlayerKey]) -> Vec<Option<Ranked>> {
+fn of_players(set: &Set, players: &[PlayerKey]) -> Vec<Option<RankedEntry>> {
     // Many at once first: it reads ahead, and what follows finds the memory warm.
     let ordinals = set.positions(players);
     let asked = players.iter().zip(ordinals);
     asked
         .map(|(&player, ordinal)| {
             let positions =
-                Positions { ordinal: ordinal?, competition: set.competition(player)?, dense: set.dense(player)? };
-            Some(Ranked { place: set.get(player)?, positions })
+                Ranks { ordinal: ordinal?, competition: set.competition(player)?, dense: set.dense(player)? };
+            Some(RankedEntry { place: set.get(player)?, positions })
         })
         .collect()
 }
 
 /// Behind all that have such a score; sharing their position, where equal ones do.
-fn positions_for(set: &Set, alike: RawRange) -> Positions {
+fn positions_for(set: &Set, alike: RawRange) -> Ranks {
     let alike = set.range((alike.start_bound().cloned(), alike.end_bound().cloned()));
     // The scores that are better: one more than the dense position of the last of them.
     let better = alike.start - 1;
     let dense = set.at(better).and_then(|place| set.dense(place.player));
-    Positions { ordinal: alike.end, competition: alike.start, dense: dense.map_or(1, |dense| dense + 1) }
+    Ranks { ordinal: alike.end, competition: alike.start, dense: dense.map_or(1, |dense| dense + 1) }
 }
 
 impl Question {

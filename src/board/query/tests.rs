@@ -8,8 +8,8 @@ use crate::board::tree::Direction::{
     HighIsBetter as High, LowIsBetter as Low, {self},
 };
 
-fn place(score: i64, at_ms: i64, player: u32) -> Place {
-    Place::new(Score(score), at_ms, PlayerKey(player))
+fn place(score: i64, at_ms: i64, player: u32) -> BoardEntry {
+    BoardEntry::new(Score(score), at_ms, PlayerKey(player))
 }
 
 /// Players 1, 2, ... with these scores, reached at 1, 2, ...
@@ -17,25 +17,25 @@ fn board(direction: Direction, scores: &[i64]) -> Set {
     Set::build(direction, 1, scores.iter().zip(1..).map(|(&score, n)| place(score, i64::from(n), n)))
 }
 
-fn found(set: &Set, question: Question) -> Found {
+fn found(set: &Set, question: Question) -> QueryData {
     let answer = ask(set, &question).unwrap();
     assert_eq!(answer.size, set.len());
     answer.found
 }
 
 #[track_caller]
-fn places(set: &Set, question: Question) -> Vec<Ranked> {
+fn places(set: &Set, question: Question) -> Vec<RankedEntry> {
     match found(set, question) {
-        Found::Places(places) | Found::Page { places, .. } | Found::Range { places, .. } => places,
+        QueryData::Places(places) | QueryData::Page { places, .. } | QueryData::Range { places, .. } => places,
         other => panic!("no places: {other:?}"),
     }
 }
 
-fn players(places: &[Ranked]) -> Vec<u32> {
+fn players(places: &[RankedEntry]) -> Vec<u32> {
     places.iter().map(|ranked| ranked.place.player.0).collect()
 }
 
-fn numbers(places: &[Ranked]) -> Vec<(u32, u32, u32)> {
+fn numbers(places: &[RankedEntry]) -> Vec<(u32, u32, u32)> {
     places.iter().map(|r| (r.positions.ordinal, r.positions.competition, r.positions.dense)).collect()
 }
 
@@ -54,14 +54,14 @@ fn an_empty_board_answers_every_question() {
     ] {
         assert!(places(&set, question.clone()).is_empty(), "{question:?}");
     }
-    assert_eq!(found(&set, Question::Size), Found::Size);
-    assert_eq!(found(&set, Question::Count { scores: all }), Found::Count { first: 1, count: 0 });
-    assert_eq!(found(&set, Question::Standing { player: PlayerKey(1) }), Found::Standing(None));
-    assert_eq!(found(&set, Question::Positions { players: vec![PlayerKey(1)] }), Found::Positions(vec![None]));
-    let first = Positions { ordinal: 1, competition: 1, dense: 1 };
-    assert_eq!(found(&set, Question::position_for(Score(0))), Found::Position(first));
+    assert_eq!(found(&set, Question::Size), QueryData::Size);
+    assert_eq!(found(&set, Question::Count { scores: all }), QueryData::Count { first: 1, count: 0 });
+    assert_eq!(found(&set, Question::Standing { player: PlayerKey(1) }), QueryData::Standing(None));
+    assert_eq!(found(&set, Question::Positions { players: vec![PlayerKey(1)] }), QueryData::Positions(vec![None]));
+    let first = Ranks { ordinal: 1, competition: 1, dense: 1 };
+    assert_eq!(found(&set, Question::position_for(Score(0))), QueryData::Position(first));
     let around = ask(&set, &Question::Around { player: PlayerKey(1), count: 3 });
-    assert_eq!(around, Err(AskError::Absent(PlayerKey(1))));
+    assert_eq!(around, Err(QueryError::Absent(PlayerKey(1))));
 }
 
 #[test]
@@ -83,7 +83,9 @@ fn every_place_has_its_three_positions_wherever_a_page_begins() {
     assert!(places(&set, Question::At { position: 0 }).is_empty());
     assert!(places(&set, Question::Page { position: 5, count: 3 }).is_empty());
     let asked = [4, 9, 3, 4].map(PlayerKey).to_vec();
-    let Found::Positions(answered) = found(&set, Question::Positions { players: asked }) else { panic!("positions") };
+    let QueryData::Positions(answered) = found(&set, Question::Positions { players: asked }) else {
+        panic!("positions")
+    };
     let answered: Vec<_> = answered.iter().map(|r| r.map(|r| numbers(&[r])[0])).collect();
     assert_eq!(answered, [Some(all[3]), None, Some(all[2]), Some(all[3])]);
 }
@@ -112,21 +114,21 @@ fn a_range_is_paged_inside() {
     let set = board(High, &[10, 20, 20, 30, 40]);
     let scores = (Included(10), Excluded(40));
     let range = |position, count| found(&set, Question::Range { scores, position, count });
-    let Found::Range { first, count, places } = range(1, 2) else { panic!("a range") };
+    let QueryData::Range { first, count, places } = range(1, 2) else { panic!("a range") };
     assert_eq!((first, count, players(&places)), (2, 4, vec![4, 2]));
     assert_eq!(numbers(&places), [(2, 2, 2), (3, 3, 3)]);
-    let Found::Range { places, .. } = range(3, 9) else { panic!("a range") };
+    let QueryData::Range { places, .. } = range(3, 9) else { panic!("a range") };
     assert_eq!((players(&places), numbers(&places)), (vec![3, 1], vec![(4, 3, 3), (5, 5, 4)]));
     for past in [5, 6, u32::MAX] {
-        let Found::Range { places, count, .. } = range(past, 9) else { panic!("a range") };
+        let QueryData::Range { places, count, .. } = range(past, 9) else { panic!("a range") };
         assert_eq!((places.len(), count), (0, 4), "past the end of the range");
     }
     assert_eq!(range(0, 1), range(1, 1));
-    assert_eq!(found(&set, Question::Count { scores }), Found::Count { first: 2, count: 4 });
+    assert_eq!(found(&set, Question::Count { scores }), QueryData::Count { first: 2, count: 4 });
     let nobody = (Excluded(20), Excluded(30));
-    assert_eq!(found(&set, Question::Count { scores: nobody }), Found::Count { first: 3, count: 0 });
+    assert_eq!(found(&set, Question::Count { scores: nobody }), QueryData::Count { first: 3, count: 0 });
     let low = board(Low, &[10, 20, 20, 30, 40]);
-    let Found::Range { first, places, .. } = found(&low, Question::Range { scores, position: 2, count: 2 }) else {
+    let QueryData::Range { first, places, .. } = found(&low, Question::Range { scores, position: 2, count: 2 }) else {
         panic!("a range")
     };
     assert_eq!((first, players(&places)), (1, vec![2, 3]));
@@ -137,7 +139,7 @@ fn the_position_that_a_score_would_have() {
     let set = board(High, &[100, 90, 90, 80]);
     let low = board(Low, &[100, 90, 90, 80]);
     let of = |set: &Set, question| match found(set, question) {
-        Found::Position(p) => (p.ordinal, p.competition, p.dense),
+        QueryData::Position(p) => (p.ordinal, p.competition, p.dense),
         other => panic!("{other:?}"),
     };
     for (score, high_position, low_position) in [
@@ -167,7 +169,7 @@ fn the_position_that_a_score_would_have() {
 fn pages_by_cursor_there_and_back() {
     let mut set = board(High, &[90, 80, 80, 70, 60]);
     let page = |set: &Set, question| match found(set, question) {
-        Found::Page { places, moved, start, end } => (players(&places), numbers(&places), moved, start, end),
+        QueryData::Page { places, moved, start, end } => (players(&places), numbers(&places), moved, start, end),
         other => panic!("{other:?}"),
     };
     let (who, _, moved, start, end) = page(&set, Question::Page { position: 2, count: 2 });
@@ -183,7 +185,7 @@ fn pages_by_cursor_there_and_back() {
     let cursor: Cursor = end.to_string().parse().unwrap();
     let other = Set::build(High, 2, set.iter());
     let stale = ask(&other, &Question::After { cursor, count: 1 }).unwrap_err();
-    assert_eq!(stale, AskError::Stale(Stale { cursor: 1, board: 2 }));
+    assert_eq!(stale, QueryError::Stale(StaleCursor { cursor: 1, board: 2 }));
     assert!(stale.to_string().contains("begin anew"));
     // Built anew for each question: moved where the version says so.
     let again = |version| Set::build(High, 1, set.iter()).at_version(version);
@@ -200,14 +202,15 @@ fn zero_and_the_ends_of_all_numbers_are_scores() {
         let top = places(&set, Question::Top { count: 9 });
         assert_eq!(players(&top), order);
         for (position, player) in (1..).zip(order) {
-            let Found::Standing(Some(standing)) = found(&set, Question::Standing { player: PlayerKey(player) }) else {
+            let QueryData::Standing(Some(standing)) = found(&set, Question::Standing { player: PlayerKey(player) })
+            else {
                 panic!("is on the board")
             };
             assert_eq!((standing.position, standing.competition, standing.dense), (position, position, position));
             assert_eq!(standing.percentile, f64::from(5 - position) * 25.0);
             let score = scores[player as usize - 1];
             let one = (Included(score), Included(score));
-            assert_eq!(found(&set, Question::Count { scores: one }), Found::Count { first: position, count: 1 });
+            assert_eq!(found(&set, Question::Count { scores: one }), QueryData::Count { first: position, count: 1 });
         }
     }
 }
@@ -238,7 +241,7 @@ fn random_writes_and_every_question_against_a_sorted_vec() {
             if step % 300 != 299 {
                 continue;
             }
-            let mut order: Vec<Place> = truth.iter().map(|(&p, &(score, at))| place(score, at, p)).collect();
+            let mut order: Vec<BoardEntry> = truth.iter().map(|(&p, &(score, at))| place(score, at, p)).collect();
             let sign = if direction == High { -1 } else { 1 };
             order.sort_by_key(|place| (sign * place.score().0, place.at_ms, place.player));
             let mut want = Vec::new();
@@ -247,7 +250,7 @@ fn random_writes_and_every_question_against_a_sorted_vec() {
                 let mut kinds: Vec<i64> = ahead.clone().map(|place| place.score().0).collect();
                 kinds.dedup();
                 let (competition, dense) = (ahead.count() as u32 + 1, kinds.len() as u32 + 1);
-                want.push(Ranked { place: *here, positions: Positions { ordinal: i as u32 + 1, competition, dense } });
+                want.push(RankedEntry { place: *here, positions: Ranks { ordinal: i as u32 + 1, competition, dense } });
             }
             assert_eq!(places(&set, Question::Top { count: u32::MAX }), want);
             for _ in 0..30 {
@@ -257,15 +260,18 @@ fn random_writes_and_every_question_against_a_sorted_vec() {
                 assert_eq!(places(&set, Question::Page { position, count }), want[from..to]);
                 let score = below(64) as i64 - 32;
                 let high = score + below(10) as i64;
-                let within: Vec<Ranked> =
+                let within: Vec<RankedEntry> =
                     want.iter().filter(|r| (score..=high).contains(&r.place.score().0)).copied().collect();
                 let scores = (Included(score), Included(high));
                 assert_eq!(places(&set, Question::Range { scores, position: 1, count: u32::MAX }), within);
                 // Put in somebody who comes last among equals: he is where it was said.
-                let Found::Position(told) = found(&set, Question::position_for(Score(score))) else { panic!("told") };
+                let QueryData::Position(told) = found(&set, Question::position_for(Score(score))) else {
+                    panic!("told")
+                };
                 let mut with = set.clone();
                 with.put(place(score, i64::MAX, 5_000));
-                let Found::Positions(placed) = found(&with, Question::Positions { players: vec![PlayerKey(5_000)] })
+                let QueryData::Positions(placed) =
+                    found(&with, Question::Positions { players: vec![PlayerKey(5_000)] })
                 else {
                     panic!("placed")
                 };

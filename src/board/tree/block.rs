@@ -6,7 +6,7 @@
 //! ties take none. Neighbours are alike, so a score of a large board
 //! costs two or three bytes where a plain one costs eight; a value that does
 //! not fit makes the block be packed anew, wider, so nothing is ever rounded.
-//! Room grows and shrinks by [`QUANTUM`] places: how full blocks are costs no
+//! Room grows and shrinks by [`CAPACITY_STEP`] places: how full blocks are costs no
 //! memory. Not here: which block a key belongs to (`set`).
 
 use std::cmp::Ordering;
@@ -17,29 +17,29 @@ use std::cmp::Ordering;
 pub(in crate::board) const BLOCK_MAX: usize = 128;
 
 /// Room is allocated in steps of this many places.
-const QUANTUM: usize = 16;
+const CAPACITY_STEP: usize = 16;
 
 /// Bytes of a cache line.
-const LINE: usize = 64;
+const CACHE_LINE_BYTES: usize = 64;
 
-const _: () = assert!(size_of::<Block>() == LINE);
+const _: () = assert!(size_of::<Block>() == CACHE_LINE_BYTES);
 
 /// Bytes behind the columns, so that eight bytes can be read at any value.
 const PADDING: usize = 8;
 
 /// A place as four unsigned numbers that all sort ascending, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::board) struct Key {
+pub(in crate::board) struct SortKey {
     pub score: u64,
     pub tie: u64,
     pub at: u64,
     pub player: u32,
 }
 
-impl Key {
+impl SortKey {
     /// Sorts before all with this score but not before any better one.
-    pub fn first_of(score: u64) -> Key {
-        Key { score, tie: 0, at: 0, player: 0 }
+    pub fn first_of(score: u64) -> SortKey {
+        SortKey { score, tie: 0, at: 0, player: 0 }
     }
 }
 
@@ -84,7 +84,7 @@ fn store(bytes: &mut [u8], at: usize, mask: u64, value: u64) {
 
 impl Block {
     /// Of keys in order, at most [`BLOCK_MAX`].
-    pub fn of(keys: &[Key]) -> Block {
+    pub fn of(keys: &[SortKey]) -> Block {
         assert!(keys.len() <= BLOCK_MAX, "{} keys in a block", keys.len());
         let score_base = keys.first().map_or(0, |key| key.score);
         let score_width = width(keys.last().map_or(0, |key| key.score) - score_base);
@@ -92,7 +92,7 @@ impl Block {
         let at_width = width(keys.iter().map(|key| key.at).max().unwrap_or(0) - at_base);
         let tie_base = keys.iter().map(|key| key.tie).min().unwrap_or(0);
         let tie_width = width(keys.iter().map(|key| key.tie).max().unwrap_or(0) - tie_base);
-        let room = keys.len().next_multiple_of(QUANTUM);
+        let room = keys.len().next_multiple_of(CAPACITY_STEP);
         let mut block = Block {
             bytes: vec![0; room * Block::stride(score_width, at_width, tie_width) + PADDING].into(),
             score_base,
@@ -184,16 +184,16 @@ impl Block {
         self.tie_base + load(&self.bytes, self.tie_column() + i * usize::from(self.tie_width), mask(self.tie_width))
     }
 
-    pub fn key(&self, i: usize) -> Key {
+    pub fn key(&self, i: usize) -> SortKey {
         assert!(i < self.len());
-        Key { score: self.score(i), tie: self.tie(i), at: self.at(i), player: self.player(i) }
+        SortKey { score: self.score(i), tie: self.tie(i), at: self.at(i), player: self.player(i) }
     }
 
-    pub fn keys(&self) -> impl ExactSizeIterator<Item = Key> + '_ {
+    pub fn keys(&self) -> impl ExactSizeIterator<Item = SortKey> + '_ {
         (0..self.len()).map(|i| self.key(i))
     }
 
-    fn write(&mut self, i: usize, key: &Key) {
+    fn write(&mut self, i: usize, key: &SortKey) {
         let (at, player) = (self.at_column(), self.player_column());
         let (score_width, at_width) = (usize::from(self.score_width), usize::from(self.at_width));
         store(&mut self.bytes, i * score_width, mask(self.score_width), key.score - self.score_base);
@@ -229,7 +229,7 @@ impl Block {
     /// Reads a byte of every cache line.
     #[inline]
     pub fn read_ahead(&self) -> u8 {
-        self.bytes.iter().step_by(LINE).fold(0, |seen, byte| seen ^ byte)
+        self.bytes.iter().step_by(CACHE_LINE_BYTES).fold(0, |seen, byte| seen ^ byte)
     }
 
     /// Places whose score sorts before `score`.
@@ -241,7 +241,7 @@ impl Block {
 
     /// Places that sort before `key`.
     #[inline]
-    pub fn before(&self, key: &Key) -> usize {
+    pub fn before(&self, key: &SortKey) -> usize {
         let from = self.before_score(key.score);
         if from == self.len() || self.score(from) != key.score {
             return from;
@@ -252,7 +252,7 @@ impl Block {
     /// The same where a place has this score, the first of them `from`. Apart, so
     /// that the way without one stays short.
     #[inline(never)]
-    fn before_equal(&self, from: usize, key: &Key) -> usize {
+    fn before_equal(&self, from: usize, key: &SortKey) -> usize {
         let delta = key.score - self.score_base;
         let to = self.partition(from, self.len(), |block, i| block.score_delta(i) <= delta);
         let (from, to) = self.with_tie(from, to, key.tie);
@@ -288,7 +288,7 @@ impl Block {
         base
     }
 
-    fn fits(&self, key: &Key) -> bool {
+    fn fits(&self, key: &SortKey) -> bool {
         key.score.checked_sub(self.score_base).is_some_and(|delta| delta <= mask(self.score_width))
             && key.at.checked_sub(self.at_base).is_some_and(|delta| delta <= mask(self.at_width))
             && key.tie.checked_sub(self.tie_base).is_some_and(|delta| delta <= mask(self.tie_width))
@@ -300,10 +300,10 @@ impl Block {
     }
 
     /// Puts a key at index `i`, where it belongs; the block is not full.
-    pub fn insert(&mut self, i: usize, key: &Key) {
+    pub fn insert(&mut self, i: usize, key: &SortKey) {
         assert!(self.len() < BLOCK_MAX && i <= self.len());
         if !self.fits(key) {
-            let mut keys: Vec<Key> = Vec::with_capacity(BLOCK_MAX);
+            let mut keys: Vec<SortKey> = Vec::with_capacity(BLOCK_MAX);
             keys.extend(self.keys());
             keys.insert(i, *key);
             self.pack(&keys);
@@ -311,7 +311,7 @@ impl Block {
         }
         self.kinds += u16::from(self.is_new_kind(key.score, i.checked_sub(1), i));
         if self.len == self.room {
-            self.set_room(self.len() + QUANTUM);
+            self.set_room(self.len() + CAPACITY_STEP);
         }
         self.slide(i, i + 1, self.len() - i);
         self.len += 1;
@@ -319,20 +319,20 @@ impl Block {
     }
 
     /// Takes out index `i`.
-    pub fn remove(&mut self, i: usize) -> Key {
+    pub fn remove(&mut self, i: usize) -> SortKey {
         let key = self.key(i);
         self.kinds -= u16::from(self.is_new_kind(key.score, i.checked_sub(1), i + 1));
         self.slide(i + 1, i, self.len() - i - 1);
         self.len -= 1;
-        if self.len() + 2 * QUANTUM < usize::from(self.room) {
-            self.set_room(self.len().next_multiple_of(QUANTUM));
+        if self.len() + 2 * CAPACITY_STEP < usize::from(self.room) {
+            self.set_room(self.len().next_multiple_of(CAPACITY_STEP));
         }
         key
     }
 
     /// Replaces index `from` by `key`, which belongs at index `to` once `from`
     /// is out. `false`: it does not fit, nothing was done.
-    pub fn shift(&mut self, from: usize, to: usize, key: &Key) -> bool {
+    pub fn shift(&mut self, from: usize, to: usize, key: &SortKey) -> bool {
         if !self.fits(key) {
             return false;
         }
@@ -390,22 +390,22 @@ impl Block {
     }
 
     /// Packs `keys` in place of what the block held.
-    fn pack(&mut self, keys: &[Key]) {
+    fn pack(&mut self, keys: &[SortKey]) {
         let (group, index, joined) = (self.group, self.index, self.joined);
         *self = Block { group, index, joined, ..Block::of(keys) };
     }
 
     /// Takes out the places from index `i` on.
-    pub fn split_off(&mut self, i: usize) -> Vec<Key> {
-        let mut keys: Vec<Key> = self.keys().collect();
+    pub fn split_off(&mut self, i: usize) -> Vec<SortKey> {
+        let mut keys: Vec<SortKey> = self.keys().collect();
         let tail = keys.split_off(i);
         self.pack(&keys);
         tail
     }
 
     /// Takes in keys that sort behind its own.
-    pub fn append(&mut self, tail: &[Key]) {
-        let mut keys: Vec<Key> = self.keys().collect();
+    pub fn append(&mut self, tail: &[SortKey]) {
+        let mut keys: Vec<SortKey> = self.keys().collect();
         keys.extend_from_slice(tail);
         self.pack(&keys);
     }
@@ -413,10 +413,10 @@ impl Block {
     /// Panics where what is kept beside the columns differs from them.
     #[cfg(test)]
     pub fn check(&self) {
-        let keys: Vec<Key> = self.keys().collect();
+        let keys: Vec<SortKey> = self.keys().collect();
         assert!(keys.is_sorted() && !keys.is_empty());
         assert_eq!(u32::from(self.kinds), self.kinds_before(keys.len()));
-        assert!(self.len <= self.room && usize::from(self.room) <= BLOCK_MAX + 2 * QUANTUM);
+        assert!(self.len <= self.room && usize::from(self.room) <= BLOCK_MAX + 2 * CAPACITY_STEP);
         let stride = Block::stride(self.score_width, self.at_width, self.tie_width);
         assert_eq!(self.bytes.len(), usize::from(self.room) * stride + PADDING);
     }

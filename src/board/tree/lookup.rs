@@ -7,22 +7,22 @@
 
 use std::ops::{Bound, Range, RangeBounds};
 
-use super::block::Key;
-use crate::board::tree::{AT_ONCE, Direction, Set, Spot};
-use crate::board::{Place, Score};
+use super::block::SortKey;
+use crate::board::tree::{Direction, Location, PREFETCH_BATCH, Set};
+use crate::board::{BoardEntry, Score};
 use crate::model::PlayerKey;
 
 /// Where a player stands among all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Standing {
-    pub place: Place,
+    pub place: BoardEntry,
     /// Every position is held once (RULES section 8).
     pub position: u32,
     /// Equal scores share the best position, and the next lacks: 1 2 2 4.
     pub competition: u32,
     /// Equal scores share a position, and none lacks: 1 2 2 3.
     pub dense: u32,
-    /// See [`Set::percentile`].
+    /// See [`FragmentSet::percentile`].
     pub percentile: f64,
     /// Players on the board.
     pub players: u32,
@@ -31,9 +31,9 @@ pub struct Standing {
 /// Neighbouring places, the first of them at `position`. Without any places,
 /// where they would begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct Slice {
     pub position: u32,
-    pub places: Vec<Place>,
+    pub places: Vec<BoardEntry>,
 }
 
 /// A gap between two places of a board, kept by what is beside it and not by
@@ -45,21 +45,21 @@ pub struct Cursor {
     pub generation: u64,
     /// Of the board's changes, when the cursor was made.
     pub version: u64,
-    pub edge: Edge,
+    pub edge: CursorEdge,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Edge {
+pub enum CursorEdge {
     Start,
-    Before(Place),
-    After(Place),
+    Before(BoardEntry),
+    After(BoardEntry),
     End,
 }
 
 /// A page by cursor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    pub run: Run,
+    pub run: Slice,
     /// The board has changed since the cursor was made: positions of this page
     /// and of the one before may not join.
     pub moved: bool,
@@ -73,14 +73,14 @@ pub struct Page {
 /// rebuilt. To page on, begin anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the cursor is of another board (generation {cursor}, now {board}): begin anew")]
-pub struct Stale {
+pub struct StaleCursor {
     pub cursor: u64,
     pub board: u64,
 }
 
 impl Set {
     /// A player's score and when he reached it.
-    pub fn get(&self, player: PlayerKey) -> Option<Place> {
+    pub fn get(&self, player: PlayerKey) -> Option<BoardEntry> {
         self.spot(player).map(|spot| self.place(&self.key_at(spot)))
     }
 
@@ -93,7 +93,7 @@ impl Set {
     /// which hides most of the waiting for memory: prefer it to a loop.
     pub fn positions(&self, players: &[PlayerKey]) -> Vec<Option<u32>> {
         let mut positions = Vec::with_capacity(players.len());
-        for some in players.chunks(AT_ONCE) {
+        for some in players.chunks(PREFETCH_BATCH) {
             self.read_ahead(some.iter().copied());
             positions.extend(some.iter().map(|&player| self.position(player)));
         }
@@ -137,17 +137,17 @@ impl Set {
     }
 
     /// The place at a position.
-    pub fn at(&self, position: u32) -> Option<Place> {
+    pub fn at(&self, position: u32) -> Option<BoardEntry> {
         self.spot_at(position).map(|spot| self.place(&self.key_at(spot)))
     }
 
     /// The best `k`, best first.
-    pub fn top(&self, k: u32) -> Vec<Place> {
+    pub fn top(&self, k: u32) -> Vec<BoardEntry> {
         self.page(1, k).places
     }
 
     /// The last `k`, last first.
-    pub fn bottom(&self, k: u32) -> Vec<Place> {
+    pub fn bottom(&self, k: u32) -> Vec<BoardEntry> {
         let k = k.min(self.len());
         let mut places = self.page(self.len() - k + 1, k).places;
         places.reverse();
@@ -155,23 +155,23 @@ impl Set {
     }
 
     /// Up to `count` places from a position on.
-    pub fn page(&self, position: u32, count: u32) -> Run {
+    pub fn page(&self, position: u32, count: u32) -> Slice {
         let position = position.clamp(1, self.len() + 1);
         let count = count.min(self.len() + 1 - position) as usize;
         let mut places = Vec::with_capacity(count);
         places.extend(self.iter_from(position).take(count));
-        Run { position, places }
+        Slice { position, places }
     }
 
     /// All places, best first.
-    pub fn iter(&self) -> impl Iterator<Item = Place> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = BoardEntry> + '_ {
         self.iter_from(1)
     }
 
     /// `n` places around and with a player: as many better as worse ones, one
     /// worse more if `n` is even; at the ends of the board those that there are,
     /// and the missing ones on the other side.
-    pub fn around(&self, player: PlayerKey, n: u32) -> Option<Run> {
+    pub fn around(&self, player: PlayerKey, n: u32) -> Option<Slice> {
         let position = self.position(player)?;
         let n = n.min(self.len());
         let first = position.saturating_sub(n.saturating_sub(1) / 2).max(1);
@@ -206,13 +206,13 @@ impl Set {
 
     /// Players with a better score than this, which nobody need have.
     pub fn better(&self, score: Score) -> u32 {
-        self.places_before_key(&Key::first_of(self.direction().order(score)))
+        self.places_before_key(&SortKey::first_of(self.direction().order(score)))
     }
 
     /// Players with this score or a better one.
     pub fn as_good(&self, score: Score) -> u32 {
         match self.direction().order(score).checked_add(1) {
-            Some(score) => self.places_before_key(&Key::first_of(score)),
+            Some(score) => self.places_before_key(&SortKey::first_of(score)),
             None => self.len(),
         }
     }
@@ -224,55 +224,55 @@ impl Set {
     }
 
     /// The position that a place has or would have.
-    pub fn position_of(&self, place: &Place) -> u32 {
+    pub fn position_of(&self, place: &BoardEntry) -> u32 {
         self.places_before_key(&self.key(place)) + 1
     }
 
     /// In front of the first place.
     pub fn start(&self) -> Cursor {
-        self.cursor(Edge::Start)
+        self.cursor(CursorEdge::Start)
     }
 
     /// Behind the last place.
     pub fn end(&self) -> Cursor {
-        self.cursor(Edge::End)
+        self.cursor(CursorEdge::End)
     }
 
     /// In front of a position.
     pub fn cursor_at(&self, position: u32) -> Cursor {
-        self.at(position).map_or_else(|| self.end(), |place| self.cursor(Edge::Before(place)))
+        self.at(position).map_or_else(|| self.end(), |place| self.cursor(CursorEdge::Before(place)))
     }
 
     /// Up to `count` places behind a cursor.
-    pub fn page_after(&self, cursor: &Cursor, count: u32) -> Result<Page, Stale> {
+    pub fn page_after(&self, cursor: &Cursor, count: u32) -> Result<Page, StaleCursor> {
         let before = self.places_before_edge(cursor)?;
         Ok(self.page_of(cursor, before + 1, count))
     }
 
     /// The up to `count` places in front of a cursor, best first.
-    pub fn page_before(&self, cursor: &Cursor, count: u32) -> Result<Page, Stale> {
+    pub fn page_before(&self, cursor: &Cursor, count: u32) -> Result<Page, StaleCursor> {
         let before = self.places_before_edge(cursor)?;
         let count = count.min(before);
         Ok(self.page_of(cursor, before - count + 1, count))
     }
 
-    fn cursor(&self, edge: Edge) -> Cursor {
+    fn cursor(&self, edge: CursorEdge) -> Cursor {
         Cursor { generation: self.generation, version: self.version, edge }
     }
 
-    fn places_before_edge(&self, cursor: &Cursor) -> Result<u32, Stale> {
+    fn places_before_edge(&self, cursor: &Cursor) -> Result<u32, StaleCursor> {
         if cursor.generation != self.generation {
-            return Err(Stale { cursor: cursor.generation, board: self.generation });
+            return Err(StaleCursor { cursor: cursor.generation, board: self.generation });
         }
         Ok(match cursor.edge {
-            Edge::Start => 0,
-            Edge::Before(place) => self.places_before_key(&self.key(&place)),
-            Edge::After(place) => {
+            CursorEdge::Start => 0,
+            CursorEdge::Before(place) => self.places_before_key(&self.key(&place)),
+            CursorEdge::After(place) => {
                 let key = self.key(&place);
                 let before = self.places_before_key(&key);
                 before + u32::from(self.get(place.player) == Some(place))
             }
-            Edge::End => self.len(),
+            CursorEdge::End => self.len(),
         })
     }
 
@@ -280,40 +280,40 @@ impl Set {
         let run = self.page(position, count);
         Page {
             moved: cursor.version != self.version,
-            start: self.cursor(run.places.first().map_or(cursor.edge, |&place| Edge::Before(place))),
-            end: self.cursor(run.places.last().map_or(cursor.edge, |&place| Edge::After(place))),
+            start: self.cursor(run.places.first().map_or(cursor.edge, |&place| CursorEdge::Before(place))),
+            end: self.cursor(run.places.last().map_or(cursor.edge, |&place| CursorEdge::After(place))),
             run,
         }
     }
 
-    fn key_at(&self, spot: Spot) -> Key {
+    fn key_at(&self, spot: Location) -> SortKey {
         self.blocks[spot.block as usize].key(spot.index)
     }
 
-    fn places_before(&self, spot: Spot) -> u32 {
+    fn places_before(&self, spot: Location) -> u32 {
         let block = &self.blocks[spot.block as usize];
         let group = &self.groups[block.group as usize];
         self.top.places_before(group.index as usize) + group.places_before(block.index as usize) + spot.index as u32
     }
 
-    fn places_before_key(&self, key: &Key) -> u32 {
+    fn places_before_key(&self, key: &SortKey) -> u32 {
         if self.is_empty() {
             return 0;
         }
         let block = self.block_of(key);
-        self.places_before(Spot { block, index: self.blocks[block as usize].before(key) })
+        self.places_before(Location { block, index: self.blocks[block as usize].before(key) })
     }
 
-    fn better_than(&self, spot: Spot) -> u32 {
+    fn better_than(&self, spot: Location) -> u32 {
         let block = &self.blocks[spot.block as usize];
         let score = block.score(spot.index);
         match block.before_score(score) {
-            0 if block.joined => self.places_before_key(&Key::first_of(score)),
-            index => self.places_before(Spot { index, ..spot }),
+            0 if block.joined => self.places_before_key(&SortKey::first_of(score)),
+            index => self.places_before(Location { index, ..spot }),
         }
     }
 
-    fn dense_at(&self, spot: Spot) -> u32 {
+    fn dense_at(&self, spot: Location) -> u32 {
         let block = &self.blocks[spot.block as usize];
         let group = &self.groups[block.group as usize];
         let before = self.top.starts_before(group.index as usize) + group.starts_before(block.index as usize);
@@ -327,17 +327,17 @@ impl Set {
         }
     }
 
-    fn spot_at(&self, position: u32) -> Option<Spot> {
+    fn spot_at(&self, position: u32) -> Option<Location> {
         if position == 0 || position > self.len() {
             return None;
         }
         let (index, rest) = self.top.child_at(position - 1);
         let group = &self.groups[self.top.children[index] as usize];
         let (index, rest) = group.child_at(rest);
-        Some(Spot { block: group.children[index], index: rest as usize })
+        Some(Location { block: group.children[index], index: rest as usize })
     }
 
-    fn iter_from(&self, position: u32) -> impl Iterator<Item = Place> + '_ {
+    fn iter_from(&self, position: u32) -> impl Iterator<Item = BoardEntry> + '_ {
         let first = self.spot_at(position);
         let mut from = first.map_or(0, |spot| spot.index);
         std::iter::successors(first.map(|spot| spot.block), |&block| self.next(block)).flat_map(move |block| {

@@ -20,10 +20,10 @@
 //!
 //! Nearly all of it is waiting for memory, which neighbours use too: on a quieter
 //! machine (1.1) an update at 10 million took 0.80 us, in the worst run 2.0 us.
-//! Elo, whose scores need more bytes, takes 20.7 bytes a place. [`Set::build`] of
+//! Elo, whose scores need more bytes, takes 20.7 bytes a place. [`FragmentSet::build`] of
 //! 10 million rows in any order: 2.8 s.
 //!
-//! What a board holds: [`Set::heap_bytes`]. What can be asked of
+//! What a board holds: [`FragmentSet::heap_bytes`]. What can be asked of
 //! it: `query`. Not here: which scores compete (windows and scopes), files,
 //! clocks, threads. A board is a plain value; who shares it puts a lock around
 //! it, and readers under that lock see one moment.
@@ -33,10 +33,10 @@ pub mod lookup;
 pub(in crate::board) mod node;
 pub(in crate::board) mod player_index;
 
-use super::{Place, Score};
-use crate::board::tree::block::{BLOCK_MAX, Block, Key};
-use crate::board::tree::node::{Counts, Level};
-use crate::board::tree::player_index::Members;
+use super::{BoardEntry, Score};
+use crate::board::tree::block::{BLOCK_MAX, Block, SortKey};
+use crate::board::tree::node::{Node, NodeCounts};
+use crate::board::tree::player_index::PlayerIndex;
 use crate::model::PlayerKey;
 
 /// Most blocks in a group: a group's scores (4 KiB) and counts (2 KiB) are what
@@ -48,14 +48,14 @@ const GROUP_MAX: usize = 512;
 const BLOCK_FILL: usize = BLOCK_MAX * 3 / 4;
 /// A block or group with fewer children joins a neighbour where that leaves
 /// room for as many as it has.
-const FEW: usize = 4;
+const SPARSE_DIVISOR: usize = 4;
 
 /// Players whose cache lines are asked for together: two of each are about as
 /// many as a core can wait for.
-pub(super) const AT_ONCE: usize = 32;
+pub(super) const PREFETCH_BATCH: usize = 32;
 /// Places of a board that mostly stays in the cache (20 MB): reading ahead costs
 /// more than it brings.
-const CACHED_MAX: u32 = 1 << 20;
+const PREFETCH_ENTRIES_MIN: u32 = 1 << 20;
 
 /// Which scores are best.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -88,10 +88,10 @@ impl Direction {
 
 /// What a write did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum PutOutcome {
     Added,
-    /// The player had another place before, or, of [`Set::remove`], had this.
-    From(Place),
+    /// The player had another place before, or, of [`FragmentSet::remove`], had this.
+    From(BoardEntry),
     /// The board already said so.
     Unchanged,
 }
@@ -102,17 +102,17 @@ pub struct Set {
     direction: Direction,
     pub(super) generation: u64,
     pub(super) version: u64,
-    pub(super) top: Level,
-    pub(super) groups: Vec<Level>,
+    pub(super) top: Node,
+    pub(super) groups: Vec<Node>,
     groups_free: Vec<u32>,
     pub(super) blocks: Vec<Block>,
     blocks_free: Vec<u32>,
-    members: Members,
+    members: PlayerIndex,
 }
 
 /// Where a place is: block, and which of its places.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Spot {
+pub(super) struct Location {
     pub block: u32,
     pub index: usize,
 }
@@ -126,18 +126,18 @@ impl Set {
             direction,
             generation,
             version: 0,
-            top: Level::default(),
+            top: Node::default(),
             groups: Vec::new(),
             groups_free: Vec::new(),
             blocks: Vec::new(),
             blocks_free: Vec::new(),
-            members: Members::new(),
+            members: PlayerIndex::new(),
         }
     }
 
     /// A board of places in any order; of several of one player the best counts.
     /// Sorts 32 bytes a place beside what the board will take.
-    pub fn build(direction: Direction, generation: u64, places: impl IntoIterator<Item = Place>) -> Set {
+    pub fn build(direction: Direction, generation: u64, places: impl IntoIterator<Item = BoardEntry>) -> Set {
         let places = places.into_iter();
         let (mut set, mut keys) = Set::sorted(direction, generation, places.size_hint().0, places);
         let mut kept = 0;
@@ -150,10 +150,10 @@ impl Set {
         set
     }
 
-    /// [`Set::build`] of places of different players, in half the time: nobody is
+    /// [`FragmentSet::build`] of places of different players, in half the time: nobody is
     /// looked for. Of one who stands there twice nothing is right.
     /// They come in parts, each let go when it was read.
-    pub fn build_of_players(direction: Direction, generation: u64, parts: Vec<Vec<Place>>) -> Set {
+    pub fn build_of_players(direction: Direction, generation: u64, parts: Vec<Vec<BoardEntry>>) -> Set {
         let len = parts.iter().map(Vec::len).sum();
         let (mut set, keys) = Set::sorted(direction, generation, len, parts.into_iter().flatten());
         set.members.fill(keys.iter().enumerate().map(|(i, key)| (key.player, (i / BLOCK_FILL) as u32)));
@@ -169,18 +169,18 @@ impl Set {
         direction: Direction,
         generation: u64,
         len: usize,
-        places: impl Iterator<Item = Place>,
-    ) -> (Set, Vec<Key>) {
+        places: impl Iterator<Item = BoardEntry>,
+    ) -> (Set, Vec<SortKey>) {
         let mut set = Set::new(direction, generation);
-        let mut keys: Vec<Key> = Vec::with_capacity(len);
+        let mut keys: Vec<SortKey> = Vec::with_capacity(len);
         keys.extend(places.map(|place| set.key(&place)));
         keys.sort_unstable();
-        set.members = Members::with_room(keys.len(), keys.len().div_ceil(BLOCK_FILL));
+        set.members = PlayerIndex::with_room(keys.len(), keys.len().div_ceil(BLOCK_FILL));
         (set, keys)
     }
 
     /// Lays out all places of an empty board, in order; the members are told already.
-    fn lay(&mut self, keys: &[Key]) {
+    fn lay(&mut self, keys: &[SortKey]) {
         self.blocks.reserve_exact(keys.len().div_ceil(BLOCK_FILL));
         let mut last = None;
         for run in keys.chunks(BLOCK_FILL) {
@@ -200,9 +200,9 @@ impl Set {
     }
 
     /// Puts a block behind all others; the list of groups is made afterwards.
-    fn push_block(&mut self, keys: &[Key], last: &mut Option<u64>) {
+    fn push_block(&mut self, keys: &[SortKey], last: &mut Option<u64>) {
         if self.groups.last().is_none_or(|group| group.len() == GROUP_MAX * 3 / 4) {
-            self.groups.push(Level::default());
+            self.groups.push(Node::default());
         }
         let id = self.blocks.len() as u32;
         let mut block = Block::of(keys);
@@ -211,11 +211,11 @@ impl Set {
         block.index = group.len() as u32;
         block.joined = *last == Some(keys[0].score);
         *last = keys.last().map(|key| key.score);
-        group.insert(group.len(), keys[0], Counts { places: keys.len() as u32, starts: block.starts() }, id);
+        group.insert(group.len(), keys[0], NodeCounts { places: keys.len() as u32, starts: block.starts() }, id);
         self.blocks.push(block);
     }
 
-    /// See [`Set::new`].
+    /// See [`FragmentSet::new`].
     pub fn generation(&self) -> u64 {
         self.generation
     }
@@ -242,31 +242,31 @@ impl Set {
             + self.blocks.capacity() * size_of::<Block>()
             + self.blocks.iter().map(Block::heap_bytes).sum::<usize>()
             + self.top.heap_bytes()
-            + self.groups.capacity() * size_of::<Level>()
-            + self.groups.iter().map(Level::heap_bytes).sum::<usize>()
+            + self.groups.capacity() * size_of::<Node>()
+            + self.groups.iter().map(Node::heap_bytes).sum::<usize>()
             + 4 * (self.groups_free.capacity() + self.blocks_free.capacity())
     }
 
     /// Puts a player where `place` says, wherever he was before. The same place
     /// again changes nothing.
-    pub fn put(&mut self, place: Place) -> Change {
+    pub fn put(&mut self, place: BoardEntry) -> PutOutcome {
         let key = self.key(&place);
         let Some(block) = self.members.block(key.player) else {
             let block = self.insert(&key);
             self.members.insert_new(key.player, block);
             self.version += 1;
-            return Change::Added;
+            return PutOutcome::Added;
         };
         // Asked for before the old block is read: the two do not wait for each other.
         let to = self.block_of(&key);
         let index = self.blocks[block as usize].index_of(key.player).expect("a member is in his block");
         let old = self.blocks[block as usize].key(index);
         if old == key {
-            return Change::Unchanged;
+            return PutOutcome::Unchanged;
         }
         self.version += 1;
         if to != block || !self.shift(block, index, &key) {
-            self.take(Spot { block, index });
+            self.take(Location { block, index });
             let to = self.insert(&key);
             if to != block {
                 // Not by the slot: a split may have made the table anew.
@@ -274,15 +274,15 @@ impl Set {
             }
             self.settle(block);
         }
-        Change::From(self.place(&old))
+        PutOutcome::From(self.place(&old))
     }
 
-    /// [`Set::put`] of several places, in order; tells of each what it did. A
+    /// [`FragmentSet::put`] of several places, in order; tells of each what it did. A
     /// board that is larger than the cache reads ahead, so that the processor
     /// waits for what many places need at once: mostly faster, at 10 million places
     /// between 15 % slower and 40 % faster than one by one.
-    pub fn put_all(&mut self, places: &[Place], mut changed: impl FnMut(Place, Change)) {
-        for some in places.chunks(AT_ONCE) {
+    pub fn put_all(&mut self, places: &[BoardEntry], mut changed: impl FnMut(BoardEntry, PutOutcome)) {
+        for some in places.chunks(PREFETCH_BATCH) {
             self.read_ahead(some.iter().map(|place| place.player));
             self.read_ahead_of(some.iter().map(|place| self.block_of(&self.key(place))));
             for &place in some {
@@ -292,13 +292,13 @@ impl Set {
         }
     }
 
-    /// Reads something of all that finding up to [`AT_ONCE`] players will need,
+    /// Reads something of all that finding up to [`PREFETCH_BATCH`] players will need,
     /// waiting for none of it before the next is asked for.
     pub(super) fn read_ahead(&self, players: impl Iterator<Item = PlayerKey>) {
-        if self.len() < CACHED_MAX {
+        if self.len() < PREFETCH_ENTRIES_MIN {
             return;
         }
-        let mut blocks = [u32::MAX; AT_ONCE];
+        let mut blocks = [u32::MAX; PREFETCH_BATCH];
         for (block, player) in blocks.iter_mut().zip(players) {
             *block = self.members.block(player.0).unwrap_or(u32::MAX);
         }
@@ -306,7 +306,7 @@ impl Set {
     }
 
     fn read_ahead_of(&self, blocks: impl Iterator<Item = u32>) {
-        if self.len() >= CACHED_MAX {
+        if self.len() >= PREFETCH_ENTRIES_MIN {
             let blocks = blocks.filter_map(|id| self.blocks.get(id as usize));
             std::hint::black_box(blocks.fold(0, |seen, block| seen ^ block.read_ahead()));
         }
@@ -314,54 +314,56 @@ impl Set {
 
     /// Puts a player where `place` says unless the score he has is as good: a
     /// worse score changes neither rank nor moment, nor does an equal one.
-    pub fn offer(&mut self, place: Place) -> Change {
+    pub fn offer(&mut self, place: BoardEntry) -> PutOutcome {
         match self.get(place.player) {
-            Some(old) if self.direction.order(old.score()) <= self.direction.order(place.score()) => Change::Unchanged,
+            Some(old) if self.direction.order(old.score()) <= self.direction.order(place.score()) => {
+                PutOutcome::Unchanged
+            }
             _ => self.put(place),
         }
     }
 
-    /// Takes a player off the board; `Unchanged`: was not on it.
-    pub fn remove(&mut self, player: PlayerKey) -> Change {
-        let Some((block, slot)) = self.members.find(player.0) else { return Change::Unchanged };
+    /// Takes a player off the board; `UnchangedList`: was not on it.
+    pub fn remove(&mut self, player: PlayerKey) -> PutOutcome {
+        let Some((block, slot)) = self.members.find(player.0) else { return PutOutcome::Unchanged };
         let index = self.blocks[block as usize].index_of(player.0).expect("a member is in his block");
-        let old = self.take(Spot { block, index });
+        let old = self.take(Location { block, index });
         self.members.remove(slot);
         self.settle(block);
         self.version += 1;
-        Change::From(self.place(&old))
+        PutOutcome::From(self.place(&old))
     }
 
     /// Builds the board anew, as small as it can be: for a window that is over,
-    /// or after most of its players are gone. Takes as long as [`Set::build`] of
+    /// or after most of its players are gone. Takes as long as [`FragmentSet::build`] of
     /// places in order; answers and cursors are the same before and after.
     pub fn compact(&mut self) {
         let built = Set::build(self.direction, self.generation, self.iter());
         *self = Set { version: self.version, ..built };
     }
 
-    pub(super) fn key(&self, place: &Place) -> Key {
+    pub(super) fn key(&self, place: &BoardEntry) -> SortKey {
         let at = place.at_ms as u64 ^ Direction::SIGN;
-        Key { score: self.direction.order(place.score()), tie: place.tie, at, player: place.player.0 }
+        SortKey { score: self.direction.order(place.score()), tie: place.tie, at, player: place.player.0 }
     }
 
-    pub(super) fn place(&self, key: &Key) -> Place {
+    pub(super) fn place(&self, key: &SortKey) -> BoardEntry {
         let at_ms = (key.at ^ Direction::SIGN) as i64;
-        Place::new(self.direction.score(key.score), at_ms, PlayerKey(key.player)).with_tie(key.tie)
+        BoardEntry::new(self.direction.score(key.score), at_ms, PlayerKey(key.player)).with_tie(key.tie)
     }
 
     /// Where a member is: the table, then up to 128 players of a block.
     #[inline]
-    pub(super) fn spot(&self, player: PlayerKey) -> Option<Spot> {
+    pub(super) fn spot(&self, player: PlayerKey) -> Option<Location> {
         let block = self.members.block(player.0)?;
         let index = self.blocks[block as usize].index_of(player.0).expect("a member is in his block");
-        Some(Spot { block, index })
+        Some(Location { block, index })
     }
 
     /// The block that a key belongs to. The board is not empty, or the answer
     /// names no block.
     #[inline]
-    pub(super) fn block_of(&self, key: &Key) -> u32 {
+    pub(super) fn block_of(&self, key: &SortKey) -> u32 {
         if self.top.len() == 0 {
             return u32::MAX;
         }
@@ -370,7 +372,7 @@ impl Set {
     }
 
     /// Inserts a key that is not on the board; returns its block.
-    fn insert(&mut self, key: &Key) -> u32 {
+    fn insert(&mut self, key: &SortKey) -> u32 {
         if self.top.len() == 0 {
             return self.found(key);
         }
@@ -387,11 +389,11 @@ impl Set {
     }
 
     /// The first place of an empty board.
-    fn found(&mut self, key: &Key) -> u32 {
+    fn found(&mut self, key: &SortKey) -> u32 {
         let mut block = Block::of(&[*key]);
         (block.group, block.index) = (0, 0);
-        let counts = Counts { places: 1, starts: 1 };
-        let mut group = Level::default();
+        let counts = NodeCounts { places: 1, starts: 1 };
+        let mut group = Node::default();
         group.insert(0, *key, counts, 0);
         self.top.insert(0, *key, counts, 0);
         self.groups = vec![group];
@@ -400,7 +402,7 @@ impl Set {
     }
 
     /// Moves a place within its block where it stays between its ends' neighbours.
-    fn shift(&mut self, id: u32, from: usize, key: &Key) -> bool {
+    fn shift(&mut self, id: u32, from: usize, key: &SortKey) -> bool {
         let block = &mut self.blocks[id as usize];
         let before = block.before(key);
         let to = if before > from { before - 1 } else { before };
@@ -413,7 +415,7 @@ impl Set {
     }
 
     /// Takes a place out of its block, which may be left with few or none.
-    fn take(&mut self, spot: Spot) -> Key {
+    fn take(&mut self, spot: Location) -> SortKey {
         let block = &mut self.blocks[spot.block as usize];
         let key = block.remove(spot.index);
         let (len, at_end) = (block.len(), spot.index == block.len());
@@ -455,7 +457,7 @@ impl Set {
     #[inline]
     fn recount(&mut self, id: u32) {
         let block = &self.blocks[id as usize];
-        let counts = Counts { places: block.len() as u32, starts: block.starts() };
+        let counts = NodeCounts { places: block.len() as u32, starts: block.starts() };
         let group = &mut self.groups[block.group as usize];
         let before = group.set(block.index as usize, counts);
         self.top.change(group.index as usize, before, counts);
@@ -502,7 +504,7 @@ impl Set {
         for key in &tail {
             self.members.move_to(key.player, new);
         }
-        self.groups[group as usize].insert(index, tail[0], Counts::default(), new);
+        self.groups[group as usize].insert(index, tail[0], NodeCounts::default(), new);
         self.number(group, index);
         self.recount(id);
         self.recount(new);
@@ -553,7 +555,7 @@ impl Set {
         if len == 0 {
             return self.drop_block(id);
         }
-        if len >= BLOCK_MAX / FEW {
+        if len >= BLOCK_MAX / SPARSE_DIVISOR {
             return;
         }
         let (group, index) = (self.blocks[id as usize].group as usize, self.blocks[id as usize].index as usize);
@@ -562,7 +564,7 @@ impl Set {
         let before = index.checked_sub(1).map(|before| children[before]).filter(|&b| room_beside(b));
         let next = children.get(index + 1).copied().filter(|&b| room_beside(b));
         let Some((left, right)) = before.map(|b| (b, id)).or(next.map(|n| (id, n))) else { return };
-        let keys: Vec<Key> = self.blocks[right as usize].keys().collect();
+        let keys: Vec<SortKey> = self.blocks[right as usize].keys().collect();
         self.blocks[left as usize].append(&keys);
         for key in &keys {
             self.members.move_to(key.player, left);
@@ -598,7 +600,7 @@ impl Set {
         if len == 0 {
             return self.drop_group(id);
         }
-        if len >= GROUP_MAX / FEW {
+        if len >= GROUP_MAX / SPARSE_DIVISOR {
             return;
         }
         let children = &self.top.children;
@@ -620,7 +622,7 @@ impl Set {
 
     fn drop_group(&mut self, id: u32) {
         let index = self.groups[id as usize].index as usize;
-        self.groups[id as usize] = Level::default();
+        self.groups[id as usize] = Node::default();
         self.groups_free.push(id);
         self.top.remove(index);
         self.number_groups(index);

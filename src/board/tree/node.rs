@@ -5,11 +5,11 @@
 //! counts: a sum of some hundred neighbouring numbers is a few dozen
 //! instructions, and a change of a count is one.
 
-use super::block::Key;
+use super::block::SortKey;
 
 /// Sums of what lies in front of something on a board.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::board) struct Counts {
+pub(in crate::board) struct NodeCounts {
     pub places: u32,
     /// Different scores, as the count of places at which a new one starts.
     pub starts: u32,
@@ -17,7 +17,7 @@ pub(in crate::board) struct Counts {
 
 /// See the head of the file.
 #[derive(Clone, Debug, Default)]
-pub(in crate::board) struct Level {
+pub(in crate::board) struct Node {
     scores: Vec<u64>,
     /// Empty while all are 0: where the board has no ties it takes no room.
     ties: Vec<u64>,
@@ -30,13 +30,13 @@ pub(in crate::board) struct Level {
     pub index: u32,
 }
 
-impl Level {
+impl Node {
     pub fn len(&self) -> usize {
         self.children.len()
     }
 
-    pub fn low(&self, i: usize) -> Key {
-        Key { score: self.scores[i], tie: self.tie(i), at: self.ats[i], player: self.players[i] }
+    pub fn low(&self, i: usize) -> SortKey {
+        SortKey { score: self.scores[i], tie: self.tie(i), at: self.ats[i], player: self.players[i] }
     }
 
     #[inline]
@@ -49,7 +49,7 @@ impl Level {
         self.ties.resize(self.len(), 0);
     }
 
-    pub fn set_low(&mut self, i: usize, low: Key) {
+    pub fn set_low(&mut self, i: usize, low: SortKey) {
         (self.scores[i], self.ats[i], self.players[i]) = (low.score, low.at, low.player);
         if low.tie != self.tie(i) {
             self.make_ties();
@@ -60,7 +60,7 @@ impl Level {
     /// The child that a key belongs to; the first one also for what sorts
     /// before all.
     #[inline]
-    pub fn child_of(&self, key: &Key) -> usize {
+    pub fn child_of(&self, key: &SortKey) -> usize {
         let mut upto = self.scores.partition_point(|&score| score <= key.score);
         if upto > 0 && self.scores[upto - 1] == key.score {
             let from = self.scores[..upto].partition_point(|&score| score < key.score);
@@ -79,8 +79,8 @@ impl Level {
     }
 
     #[cfg(test)]
-    pub fn counts(&self, i: usize) -> Counts {
-        Counts { places: self.places[i], starts: self.starts[i] }
+    pub fn counts(&self, i: usize) -> NodeCounts {
+        NodeCounts { places: self.places[i], starts: self.starts[i] }
     }
 
     /// Sums over the children before `i`.
@@ -94,8 +94,8 @@ impl Level {
         self.starts[..i].iter().sum()
     }
 
-    pub fn total(&self) -> Counts {
-        Counts { places: self.places.iter().sum(), starts: self.starts.iter().sum() }
+    pub fn total(&self) -> NodeCounts {
+        NodeCounts { places: self.places.iter().sum(), starts: self.starts.iter().sum() }
     }
 
     /// The child that has place `n` from 0, and which of its places that is.
@@ -122,20 +122,20 @@ impl Level {
 
     /// Sets what a child holds; returns what it was said to hold before.
     #[inline]
-    pub fn set(&mut self, i: usize, counts: Counts) -> Counts {
-        let before = Counts { places: self.places[i], starts: self.starts[i] };
+    pub fn set(&mut self, i: usize, counts: NodeCounts) -> NodeCounts {
+        let before = NodeCounts { places: self.places[i], starts: self.starts[i] };
         (self.places[i], self.starts[i]) = (counts.places, counts.starts);
         before
     }
 
     /// Adds to a child what a grandchild that was `from` and is `to` has changed.
     #[inline]
-    pub fn change(&mut self, i: usize, from: Counts, to: Counts) {
+    pub fn change(&mut self, i: usize, from: NodeCounts, to: NodeCounts) {
         self.places[i] = self.places[i] + to.places - from.places;
         self.starts[i] = self.starts[i] + to.starts - from.starts;
     }
 
-    pub fn insert(&mut self, i: usize, low: Key, counts: Counts, child: u32) {
+    pub fn insert(&mut self, i: usize, low: SortKey, counts: NodeCounts, child: u32) {
         if low.tie != 0 || !self.ties.is_empty() {
             self.make_ties();
             self.ties.insert(i, low.tie);
@@ -160,8 +160,8 @@ impl Level {
         self.children.remove(i);
     }
 
-    pub fn split_off(&mut self, i: usize) -> Level {
-        Level {
+    pub fn split_off(&mut self, i: usize) -> Node {
+        Node {
             scores: self.scores.split_off(i),
             ties: self.ties.split_off(i.min(self.ties.len())),
             ats: self.ats.split_off(i),
@@ -173,7 +173,7 @@ impl Level {
         }
     }
 
-    pub fn append(&mut self, tail: &mut Level) {
+    pub fn append(&mut self, tail: &mut Node) {
         if !(self.ties.is_empty() && tail.ties.is_empty()) {
             self.make_ties();
             tail.make_ties();

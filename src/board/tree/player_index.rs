@@ -12,7 +12,7 @@
 const SLOTS: usize = 16;
 const SHARD_BITS: u32 = 6;
 /// A table of this many members is divided into shards.
-const SHARD_FROM: usize = 1 << 16;
+const SHARD_LEN_MIN: usize = 1 << 16;
 /// Fewest buckets of a shard: fewer leave no bits for the block.
 const BUCKETS_MIN: usize = 8;
 /// Moves to make room for one member before the shard grows.
@@ -24,7 +24,7 @@ struct Bucket([u32; SLOTS]);
 
 /// Where an entry is; good until the next change of the table.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::board) struct Slot {
+pub(in crate::board) struct EntryRef {
     shard: u32,
     bucket: u32,
     slot: u32,
@@ -32,7 +32,7 @@ pub(in crate::board) struct Slot {
 
 /// See the head of the file.
 #[derive(Clone, Debug)]
-pub(in crate::board) struct Members {
+pub(in crate::board) struct PlayerIndex {
     shards: Vec<Shard>,
     shard_bits: u32,
     len: usize,
@@ -46,19 +46,19 @@ fn mix(player: u32) -> u32 {
     x ^ (x >> 16)
 }
 
-impl Members {
-    pub fn new() -> Members {
-        Members { shards: Vec::new(), shard_bits: 0, len: 0 }
+impl PlayerIndex {
+    pub fn new() -> PlayerIndex {
+        PlayerIndex { shards: Vec::new(), shard_bits: 0, len: 0 }
     }
 
     /// With room for `len` members in `blocks` blocks.
-    pub fn with_room(len: usize, blocks: usize) -> Members {
-        let shard_bits = if len >= SHARD_FROM { SHARD_BITS } else { 0 };
+    pub fn with_room(len: usize, blocks: usize) -> PlayerIndex {
+        let shard_bits = if len >= SHARD_LEN_MIN { SHARD_BITS } else { 0 };
         let shards = 1 << shard_bits;
         let each = len.div_ceil(shards);
         let each = each + 3 * each.isqrt(); // shards are never quite equal
         let shard = Shard::new(32 - shard_bits, Shard::buckets_for(each), blocks as u32);
-        Members { shards: vec![shard; shards], shard_bits, len: 0 }
+        PlayerIndex { shards: vec![shard; shards], shard_bits, len: 0 }
     }
 
     pub fn len(&self) -> usize {
@@ -79,12 +79,12 @@ impl Members {
 
     /// The block of a player, and where that is kept.
     #[inline]
-    pub fn find(&self, player: u32) -> Option<(u32, Slot)> {
+    pub fn find(&self, player: u32) -> Option<(u32, EntryRef)> {
         let (shard, hash) = self.shard_of(player);
         let (bucket, slot) = self.shards.get(shard)?.find(hash)?;
         let kept = &self.shards[shard];
         let block = (kept.buckets[bucket].0[slot] & kept.block_mask()) - 1;
-        Some((block, Slot { shard: shard as u32, bucket: bucket as u32, slot: slot as u32 }))
+        Some((block, EntryRef { shard: shard as u32, bucket: bucket as u32, slot: slot as u32 }))
     }
 
     #[inline]
@@ -94,14 +94,14 @@ impl Members {
 
     /// Says that the member at `slot` is now in `block`. Where the number is too
     /// large for the entries, the shard is made anew.
-    pub fn set(&mut self, at: Slot, block: u32) {
+    pub fn set(&mut self, at: EntryRef, block: u32) {
         let shard = &mut self.shards[at.shard as usize];
         let mask = shard.block_mask();
         if block >= mask {
             let hash = shard.hash_at(at.bucket as usize, at.slot as usize);
             shard.rebuild(shard.buckets.len(), block + 1, None);
             let (bucket, slot) = shard.find(hash).expect("a member stays one");
-            return self.set(Slot { shard: at.shard, bucket: bucket as u32, slot: slot as u32 }, block);
+            return self.set(EntryRef { shard: at.shard, bucket: bucket as u32, slot: slot as u32 }, block);
         }
         let entry = &mut shard.buckets[at.bucket as usize].0[at.slot as usize];
         *entry = *entry & !mask | (block + 1);
@@ -124,7 +124,7 @@ impl Members {
 
     /// Adds a player who is not a member.
     pub fn insert_new(&mut self, player: u32, block: u32) {
-        if self.len + 1 >= SHARD_FROM && self.shard_bits == 0 {
+        if self.len + 1 >= SHARD_LEN_MIN && self.shard_bits == 0 {
             self.divide(block);
         }
         if self.shards.is_empty() {
@@ -150,7 +150,7 @@ impl Members {
     }
 
     /// Takes out a member.
-    pub fn remove(&mut self, at: Slot) {
+    pub fn remove(&mut self, at: EntryRef) {
         let shard = &mut self.shards[at.shard as usize];
         shard.buckets[at.bucket as usize].0[at.slot as usize] = 0;
         shard.len -= 1;
@@ -162,7 +162,7 @@ impl Members {
 
     /// From one shard to [`SHARD_BITS`].
     fn divide(&mut self, block: u32) {
-        let old = std::mem::replace(self, Members::with_room(SHARD_FROM, block as usize + 1));
+        let old = std::mem::replace(self, PlayerIndex::with_room(SHARD_LEN_MIN, block as usize + 1));
         let bits = 32 - self.shard_bits;
         for (hash, block) in old.shards.iter().flat_map(Shard::iter) {
             self.shards[(hash >> bits) as usize].insert(hash & ((1 << bits) - 1), block);
@@ -372,8 +372,8 @@ mod tests {
     #[test]
     fn equals_a_hash_map() {
         for (step, blocks) in [(1, 3), (7_919, 1_000), (7_919, 1 << 17)] {
-            let (mut members, mut truth) = (Members::new(), HashMap::new());
-            let check = |members: &Members, truth: &HashMap<u32, u32>| {
+            let (mut members, mut truth) = (PlayerIndex::new(), HashMap::new());
+            let check = |members: &PlayerIndex, truth: &HashMap<u32, u32>| {
                 assert_eq!(members.len(), truth.len());
                 assert!(truth.iter().all(|(&player, &block)| members.block(player) == Some(block)));
                 assert!((0..10_000).all(|n| truth.contains_key(&mix(n)) || members.block(mix(n)).is_none()));

@@ -5,7 +5,7 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use super::Direction::{HighIsBetter as High, LowIsBetter as Low};
 use super::*;
-use crate::board::tree::lookup::{Cursor, Edge, Stale};
+use crate::board::tree::lookup::{Cursor, CursorEdge, StaleCursor};
 
 /// Numbers from a seed (splitmix64).
 struct Numbers(u64);
@@ -23,12 +23,12 @@ impl Numbers {
     }
 }
 
-fn place(score: i64, at_ms: i64, player: u32) -> Place {
+fn place(score: i64, at_ms: i64, player: u32) -> BoardEntry {
     tied(score, 0, at_ms, player)
 }
 
-fn tied(score: i64, tie: u64, at_ms: i64, player: u32) -> Place {
-    Place::new(Score(score), at_ms, PlayerKey(player)).with_tie(tie)
+fn tied(score: i64, tie: u64, at_ms: i64, player: u32) -> BoardEntry {
+    BoardEntry::new(Score(score), at_ms, PlayerKey(player)).with_tie(tie)
 }
 
 /// Players 1, 2, ... with these scores, reached at 1, 2, ...
@@ -41,20 +41,20 @@ fn board(direction: Direction, scores: &[i64]) -> Set {
     set
 }
 
-fn players(places: &[Place]) -> Vec<u32> {
+fn players(places: &[BoardEntry]) -> Vec<u32> {
     places.iter().map(|place| place.player.0).collect()
 }
 
 impl Set {
     /// Panics where anything kept differs from what it is kept of.
     fn check(&self) {
-        let (mut last, mut places, mut blocks) = (None::<Key>, 0, 0);
+        let (mut last, mut places, mut blocks) = (None::<SortKey>, 0, 0);
         for (g, &group_id) in self.top.children.iter().enumerate() {
             let group = &self.groups[group_id as usize];
             assert_eq!(group.index as usize, g);
             assert!((1..=GROUP_MAX).contains(&group.len()));
             assert!(g == 0 || self.top.low(g) <= group.low(0));
-            let mut total = Counts::default();
+            let mut total = NodeCounts::default();
             for (b, &id) in group.children.iter().enumerate() {
                 let block = &self.blocks[id as usize];
                 assert_eq!((block.group, block.index as usize), (group_id, b));
@@ -63,9 +63,9 @@ impl Set {
                 assert!(low <= block.key(0) || (g, b) == (0, 0), "{low:?} {:?}", block.key(0));
                 assert!(last.is_none_or(|last| last < low.max(block.key(0)) && (last < low || (g, b) == (0, 0))));
                 assert_eq!(block.joined, last.is_some_and(|last| last.score == block.key(0).score));
-                let counts = Counts { places: block.len() as u32, starts: block.starts() };
+                let counts = NodeCounts { places: block.len() as u32, starts: block.starts() };
                 assert_eq!(group.counts(b), counts);
-                total = Counts { places: total.places + counts.places, starts: total.starts + counts.starts };
+                total = NodeCounts { places: total.places + counts.places, starts: total.starts + counts.starts };
                 for key in block.keys() {
                     assert_eq!(self.members.block(key.player), Some(id));
                 }
@@ -84,12 +84,12 @@ impl Set {
 /// A sorted `Vec` that answers the same.
 struct Oracle {
     direction: Direction,
-    places: Vec<Place>,
+    places: Vec<BoardEntry>,
 }
 
 impl Oracle {
     fn of(direction: Direction, players: &BTreeMap<u32, (i64, u64, i64)>) -> Oracle {
-        let mut places: Vec<Place> =
+        let mut places: Vec<BoardEntry> =
             players.iter().map(|(&player, &(score, tie, at))| tied(score, tie, at, player)).collect();
         places.sort_by(|a, b| {
             let by_score = a.score().0.cmp(&b.score().0);
@@ -100,7 +100,7 @@ impl Oracle {
     }
 
     fn better(&self, score: i64) -> usize {
-        let better = |place: &&Place| match self.direction {
+        let better = |place: &&BoardEntry| match self.direction {
             High => place.score().0 > score,
             Low => place.score().0 < score,
         };
@@ -145,7 +145,7 @@ impl Oracle {
                 (Unbounded, Excluded(high)),
                 (Excluded(low), Unbounded),
             ] {
-                let within: Vec<Place> = self
+                let within: Vec<BoardEntry> = self
                     .places
                     .iter()
                     .copied()
@@ -179,8 +179,8 @@ fn random_operations_equal_a_sorted_vec() {
             };
             if numbers.below(10) < removes {
                 let had = truth.remove(&player);
-                let expected =
-                    had.map_or(Change::Unchanged, |(score, tie, at)| Change::From(tied(score, tie, at, player)));
+                let expected = had
+                    .map_or(PutOutcome::Unchanged, |(score, tie, at)| PutOutcome::From(tied(score, tie, at, player)));
                 assert_eq!(set.remove(PlayerKey(player)), expected);
             } else {
                 let score = match numbers.below(40) {
@@ -197,9 +197,9 @@ fn random_operations_equal_a_sorted_vec() {
                 };
                 let before = truth.insert(player, (score, tie, at));
                 let expected = match before {
-                    None => Change::Added,
-                    Some(same) if same == (score, tie, at) => Change::Unchanged,
-                    Some((score, tie, at)) => Change::From(tied(score, tie, at, player)),
+                    None => PutOutcome::Added,
+                    Some(same) if same == (score, tie, at) => PutOutcome::Unchanged,
+                    Some((score, tie, at)) => PutOutcome::From(tied(score, tie, at, player)),
                 };
                 assert_eq!(set.put(tied(score, tie, at, player)), expected);
             }
@@ -284,15 +284,15 @@ fn an_empty_board_answers() {
 fn absent_and_deleted_players_have_no_position() {
     let mut set = board(High, &[10, 30, 20]);
     assert_eq!(set.position(PlayerKey(9)), None);
-    assert_eq!(set.remove(PlayerKey(9)), Change::Unchanged);
-    assert_eq!(set.remove(PlayerKey(2)), Change::From(place(30, 2, 2)));
-    assert_eq!(set.remove(PlayerKey(2)), Change::Unchanged, "deleted twice");
+    assert_eq!(set.remove(PlayerKey(9)), PutOutcome::Unchanged);
+    assert_eq!(set.remove(PlayerKey(2)), PutOutcome::From(place(30, 2, 2)));
+    assert_eq!(set.remove(PlayerKey(2)), PutOutcome::Unchanged, "deleted twice");
     assert_eq!((set.position(PlayerKey(2)), set.dense(PlayerKey(2)), set.around(PlayerKey(2), 3)), (None, None, None));
     assert_eq!(
         set.positions(&[PlayerKey(2), PlayerKey(1), PlayerKey(3), PlayerKey(1)]),
         [None, Some(2), Some(1), Some(2)]
     );
-    assert_eq!(set.put(place(30, 2, 2)), Change::Added, "comes back");
+    assert_eq!(set.put(place(30, 2, 2)), PutOutcome::Added, "comes back");
     assert_eq!(set.position(PlayerKey(2)), Some(1));
 }
 
@@ -325,7 +325,11 @@ fn a_tie_comes_before_the_moment_and_leaves_the_score_alone() {
         let page = set.page_after(&set.start(), 4).unwrap();
         let cursor = page.end.to_string().parse().unwrap();
         assert_eq!(players(&set.page_after(&cursor, 9).unwrap().run.places), [1, 5]);
-        assert_eq!(set.put(tied(7, 1, 95, 5)), Change::From(tied(7, u64::MAX, 95, 5)), "another tie is another place");
+        assert_eq!(
+            set.put(tied(7, 1, 95, 5)),
+            PutOutcome::From(tied(7, u64::MAX, 95, 5)),
+            "another tie is another place"
+        );
         assert_eq!(players(&set.page_before(&cursor, 9).unwrap().run.places), [6, 4, 5, 3, 2]);
     }
 }
@@ -388,16 +392,16 @@ fn ranges_open_closed_and_past_the_end() {
 fn replayed_and_worse_writes() {
     let mut set = board(High, &[50, 40]);
     let version = set.start().version;
-    assert_eq!(set.put(place(40, 2, 2)), Change::Unchanged, "replayed");
-    assert_eq!(set.offer(place(39, 9, 2)), Change::Unchanged, "worse");
-    assert_eq!(set.offer(place(40, 9, 2)), Change::Unchanged, "no better: the moment stays");
+    assert_eq!(set.put(place(40, 2, 2)), PutOutcome::Unchanged, "replayed");
+    assert_eq!(set.offer(place(39, 9, 2)), PutOutcome::Unchanged, "worse");
+    assert_eq!(set.offer(place(40, 9, 2)), PutOutcome::Unchanged, "no better: the moment stays");
     assert_eq!((set.start().version, set.get(PlayerKey(2))), (version, Some(place(40, 2, 2))));
-    assert_eq!(set.offer(place(60, 9, 2)), Change::From(place(40, 2, 2)));
-    assert_eq!(set.offer(place(1, 9, 3)), Change::Added);
+    assert_eq!(set.offer(place(60, 9, 2)), PutOutcome::From(place(40, 2, 2)));
+    assert_eq!(set.offer(place(1, 9, 3)), PutOutcome::Added);
     assert_eq!(players(&set.top(9)), [2, 1, 3]);
     let mut low = board(Low, &[50, 40]);
-    assert_eq!(low.offer(place(60, 9, 2)), Change::Unchanged);
-    assert_eq!(low.offer(place(30, 9, 1)), Change::From(place(50, 1, 1)));
+    assert_eq!(low.offer(place(60, 9, 2)), PutOutcome::Unchanged);
+    assert_eq!(low.offer(place(30, 9, 1)), PutOutcome::From(place(50, 1, 1)));
     // Several rows of a player: his best.
     let built = Set::build(High, 1, [place(5, 1, 1), place(7, 9, 1), place(7, 3, 1), place(6, 1, 2)]);
     assert_eq!(built.top(9), [place(7, 3, 1), place(6, 1, 2)]);
@@ -460,8 +464,8 @@ fn cursors_page_a_moving_board() {
     assert_eq!((none.run.places.len(), none.run.position), (0, 8));
     assert_eq!(players(&set.page_before(&none.start, 1).unwrap().run.places), [7]);
     assert_eq!(players(&set.page_before(&set.end(), 2).unwrap().run.places), [6, 7]);
-    assert_eq!(set.cursor_at(2).edge, Edge::Before(place(90, 1, 1)));
-    assert_eq!(set.cursor_at(99).edge, Edge::End);
+    assert_eq!(set.cursor_at(2).edge, CursorEdge::Before(place(90, 1, 1)));
+    assert_eq!(set.cursor_at(99).edge, CursorEdge::End);
 }
 
 #[test]
@@ -469,10 +473,10 @@ fn a_cursor_of_another_board_is_stale() {
     let set = board(High, &[1, 2, 3]);
     let cursor = set.page_after(&set.start(), 1).unwrap().end;
     let rolled_over = Set::build(High, 2, set.iter());
-    assert_eq!(rolled_over.page_after(&cursor, 1), Err(Stale { cursor: 1, board: 2 }));
-    assert_eq!(rolled_over.page_before(&cursor, 1), Err(Stale { cursor: 1, board: 2 }));
-    let emptied = Cursor { edge: Edge::Start, ..cursor };
-    assert_eq!(rolled_over.page_after(&emptied, 1), Err(Stale { cursor: 1, board: 2 }));
+    assert_eq!(rolled_over.page_after(&cursor, 1), Err(StaleCursor { cursor: 1, board: 2 }));
+    assert_eq!(rolled_over.page_before(&cursor, 1), Err(StaleCursor { cursor: 1, board: 2 }));
+    let emptied = Cursor { edge: CursorEdge::Start, ..cursor };
+    assert_eq!(rolled_over.page_after(&emptied, 1), Err(StaleCursor { cursor: 1, board: 2 }));
 }
 
 /// Whoever does not move is met once, whatever the others do between pages.

@@ -74,7 +74,7 @@ fn calendar_label(key: WindowKey) -> Option<String> {
 }
 
 /// The window of a label. Whether the config has its type is told by
-/// [`super::Windows::span`].
+/// [`super::WindowTypes::span`].
 pub fn parse(text: &str) -> Result<WindowKey, BadLabel> {
     let read = if let Some((kind, index)) = text.split_once('#') {
         custom(kind, index)

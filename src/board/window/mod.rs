@@ -19,7 +19,7 @@ use std::ops::Range;
 
 use chrono::{Datelike, Days, NaiveDate};
 pub use label::{BadLabel, UnknownType, label, parse, parse_type, type_name};
-pub use spec::{BadSpec, Fault, Shape, WindowSpec};
+pub use spec::{BadSpec, Shape, SpecError, WindowSpec};
 
 use crate::model::calendar::Calendar;
 use crate::model::{WeekKey, WindowKey, WindowType};
@@ -33,7 +33,7 @@ const HOUR_MS: i64 = 3_600_000;
 
 /// All types of windows there are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Windows {
+pub struct WindowTypes {
     calendar: Calendar,
     /// In order of type.
     specs: Vec<WindowSpec>,
@@ -44,12 +44,12 @@ pub enum WindowsError {
     #[error("window type {} stands there twice", type_name(*.0))]
     Twice(WindowType),
     #[error("window type {}: {fault}", type_name(*kind))]
-    Unfit { kind: WindowType, fault: Fault },
+    Unfit { kind: WindowType, fault: SpecError },
 }
 
-impl Windows {
+impl WindowTypes {
     /// Weeks are there without being named; then all of them are kept.
-    pub fn new(calendar: Calendar, specs: impl IntoIterator<Item = WindowSpec>) -> Result<Windows, WindowsError> {
+    pub fn new(calendar: Calendar, specs: impl IntoIterator<Item = WindowSpec>) -> Result<WindowTypes, WindowsError> {
         let mut specs: Vec<WindowSpec> = specs.into_iter().collect();
         if specs.iter().all(|spec| spec.kind != WindowType::WEEK) {
             specs.push(WindowSpec { kind: WindowType::WEEK, shape: Shape::Week, keep: 0 });
@@ -61,7 +61,7 @@ impl Windows {
         for spec in &specs {
             spec.check().map_err(|fault| WindowsError::Unfit { kind: spec.kind, fault })?;
         }
-        Ok(Windows { calendar, specs })
+        Ok(WindowTypes { calendar, specs })
     }
 
     /// In order of type.
@@ -83,10 +83,10 @@ impl Windows {
         self.specs.iter().flat_map(keys).collect()
     }
 
-    /// The widest stretch around the moment in which [`Windows::at`] stays the same.
+    /// The widest stretch around the moment in which [`WindowTypes::at`] stays the same.
     pub fn unchanged(&self, t_ms: i64) -> Range<i64> {
         let t_ms = within(t_ms);
-        let stretches = self.specs.iter().map(|spec| match Repeats::of(spec.shape) {
+        let stretches = self.specs.iter().map(|spec| match Recurrence::of(spec.shape) {
             Some(repeats) => repeats.unchanged(t_ms),
             None => self.unit_span(spec.shape, self.containing(spec.shape, t_ms).start),
         });
@@ -101,7 +101,7 @@ impl Windows {
     /// from `i64::MIN` to `i64::MAX`. `None`: there is no such type or window.
     pub fn span(&self, key: WindowKey) -> Option<Range<i64>> {
         let shape = self.spec(key.kind)?.shape;
-        if let Some(repeats) = Repeats::of(shape) {
+        if let Some(repeats) = Recurrence::of(shape) {
             let index = i64::from(key.index);
             let exists = index < repeats.count && repeats.start(index) <= TIME_MS_MAX;
             return exists.then(|| repeats.start(index)..repeats.end(index));
@@ -121,7 +121,7 @@ impl Windows {
     /// The first window of the type that begins after the moment.
     pub fn next(&self, kind: WindowType, t_ms: i64) -> Option<WindowKey> {
         let (shape, t_ms) = (self.spec(kind)?.shape, within(t_ms));
-        let index = if let Some(repeats) = Repeats::of(shape) {
+        let index = if let Some(repeats) = Recurrence::of(shape) {
             let index = repeats.begun(t_ms);
             (index < repeats.count && repeats.start(index) <= TIME_MS_MAX).then_some(index as u32)?
         } else {
@@ -136,7 +136,7 @@ impl Windows {
     pub fn kept(&self, kind: WindowType, t_ms: i64) -> Range<u32> {
         let Some(spec) = self.spec(kind) else { return 0..0 };
         let of_now = self.containing(spec.shape, within(t_ms));
-        let first = match Repeats::of(spec.shape) {
+        let first = match Recurrence::of(spec.shape) {
             Some(_) => 0,
             None => self.containing(spec.shape, 0).start,
         };
@@ -165,7 +165,7 @@ impl Windows {
 
     /// The numbers of the windows that contain the moment.
     fn containing(&self, shape: Shape, t_ms: i64) -> Range<u32> {
-        if let Some(repeats) = Repeats::of(shape) {
+        if let Some(repeats) = Recurrence::of(shape) {
             return repeats.ended(t_ms) as u32..repeats.begun(t_ms) as u32;
         }
         let index = self.unit(shape, t_ms);
@@ -239,19 +239,19 @@ fn first_day_of_month(month: u32) -> i64 {
 
 /// The windows of a type that the config gives: of one length, at one distance.
 #[derive(Clone, Copy)]
-struct Repeats {
+struct Recurrence {
     base_ms: i64,
     duration_ms: i64,
     every_ms: i64,
     count: i64,
 }
 
-impl Repeats {
-    fn of(shape: Shape) -> Option<Repeats> {
+impl Recurrence {
+    fn of(shape: Shape) -> Option<Recurrence> {
         let Shape::Custom { base_ms, duration_ms, every_ms, repeat } = shape else { return None };
         // For ever is as far as numbers go, which is beyond the year 9999.
         let count = i64::from(if repeat == 0 { u32::MAX } else { repeat });
-        Some(Repeats { base_ms, duration_ms, every_ms, count })
+        Some(Recurrence { base_ms, duration_ms, every_ms, count })
     }
 
     fn start(&self, index: i64) -> i64 {
@@ -274,11 +274,12 @@ impl Repeats {
 
     fn unchanged(&self, t_ms: i64) -> Range<i64> {
         let (begun, ended) = (self.begun(t_ms), self.ended(t_ms));
-        let before = |count: i64, of: fn(&Repeats, i64) -> i64| if count > 0 { of(self, count - 1) } else { i64::MIN };
+        let before =
+            |count: i64, of: fn(&Recurrence, i64) -> i64| if count > 0 { of(self, count - 1) } else { i64::MIN };
         let after =
-            |count: i64, of: fn(&Repeats, i64) -> i64| if count < self.count { of(self, count) } else { i64::MAX };
-        let start = before(begun, Repeats::start).max(before(ended, Repeats::end));
-        let end = after(begun, Repeats::start).min(after(ended, Repeats::end));
+            |count: i64, of: fn(&Recurrence, i64) -> i64| if count < self.count { of(self, count) } else { i64::MAX };
+        let start = before(begun, Recurrence::start).max(before(ended, Recurrence::end));
+        let end = after(begun, Recurrence::start).min(after(ended, Recurrence::end));
         start..end
     }
 }

@@ -7,7 +7,7 @@ use chrono::DateTime;
 
 use super::TIME_MS_MAX;
 use super::label::{UnknownType, parse_type};
-use crate::limits::WINDOWS_AT_ONCE_MAX;
+use crate::limits::CONCURRENT_WINDOWS_MAX;
 use crate::model::WindowType;
 use crate::nearest::nearest;
 
@@ -50,7 +50,7 @@ pub enum Shape {
 
 /// What is wrong with a type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum SpecError {
     #[error(transparent)]
     Type(#[from] UnknownType),
     #[error("{0:?} is not of the form NAME=VALUE; {1}")]
@@ -70,7 +70,7 @@ pub enum Fault {
     )]
     Duration { name: &'static str, value: String },
     #[error(
-        "{0} of its windows would run at once; expected at most {WINDOWS_AT_ONCE_MAX}: a longer every= or a shorter duration="
+        "{0} of its windows would run at once; expected at most {CONCURRENT_WINDOWS_MAX}: a longer every= or a shorter duration="
     )]
     AtOnce(i64),
 }
@@ -82,13 +82,13 @@ const EXAMPLE: &str = "12 base=2026-01-05T00:00:00Z duration=3d";
 #[error("window {text:?}: {fault}")]
 pub struct BadSpec {
     pub text: String,
-    pub fault: Fault,
+    pub fault: SpecError,
 }
 
 impl WindowSpec {
     /// Whether a type that the config gives is within bounds. That a type that is
     /// built in has its own shape is up to who makes one.
-    pub(super) fn check(&self) -> Result<(), Fault> {
+    pub(super) fn check(&self) -> Result<(), SpecError> {
         let built_in = built_in(self.kind);
         assert!(
             built_in.map_or(matches!(self.shape, Shape::Custom { .. }), |shape| shape == self.shape),
@@ -98,16 +98,16 @@ impl WindowSpec {
         );
         let Shape::Custom { base_ms, duration_ms, every_ms, repeat } = self.shape else { return Ok(()) };
         if !(0..=TIME_MS_MAX).contains(&base_ms) {
-            return Err(Fault::Base(format!("{base_ms} ms")));
+            return Err(SpecError::Base(format!("{base_ms} ms")));
         }
         for (name, ms) in [("duration", duration_ms), ("every", every_ms)] {
             if !(CUSTOM_MS_MIN..=TIME_MS_MAX).contains(&ms) {
-                return Err(Fault::Duration { name, value: format!("{ms} ms") });
+                return Err(SpecError::Duration { name, value: format!("{ms} ms") });
             }
         }
         let at_once = (duration_ms - 1) / every_ms + 1;
         let at_once = if repeat == 0 { at_once } else { at_once.min(i64::from(repeat)) };
-        if at_once > WINDOWS_AT_ONCE_MAX { Err(Fault::AtOnce(at_once)) } else { Ok(()) }
+        if at_once > CONCURRENT_WINDOWS_MAX { Err(SpecError::AtOnce(at_once)) } else { Ok(()) }
     }
 }
 
@@ -130,7 +130,7 @@ impl FromStr for WindowSpec {
     }
 }
 
-fn read(text: &str) -> Result<WindowSpec, Fault> {
+fn read(text: &str) -> Result<WindowSpec, SpecError> {
     let mut words = text.split_whitespace();
     let kind = parse_type(words.next().unwrap_or_default())?;
     let names: &[&'static str] = match built_in(kind) {
@@ -141,11 +141,12 @@ fn read(text: &str) -> Result<WindowSpec, Fault> {
     };
     let mut values: Vec<(&'static str, &str)> = Vec::new();
     for word in words {
-        let (name, value) = word.split_once('=').ok_or_else(|| Fault::Form(word.to_owned(), advice(word, names)))?;
+        let (name, value) =
+            word.split_once('=').ok_or_else(|| SpecError::Form(word.to_owned(), advice(word, names)))?;
         let known = names.iter().find(|known| **known == name);
-        let known = *known.ok_or_else(|| Fault::Name(name.to_owned(), advice(name, names)))?;
+        let known = *known.ok_or_else(|| SpecError::Name(name.to_owned(), advice(name, names)))?;
         if values.iter().any(|(before, _)| *before == known) {
-            return Err(Fault::Twice(known));
+            return Err(SpecError::Twice(known));
         }
         values.push((known, value));
     }
@@ -155,8 +156,8 @@ fn read(text: &str) -> Result<WindowSpec, Fault> {
     let shape = match built_in(kind) {
         Some(shape) => shape,
         None => {
-            let base_ms = base_ms(given("base").ok_or(Fault::Missing("base"))?)?;
-            let duration_ms = length("duration")?.ok_or(Fault::Missing("duration"))?;
+            let base_ms = base_ms(given("base").ok_or(SpecError::Missing("base"))?)?;
+            let duration_ms = length("duration")?.ok_or(SpecError::Missing("duration"))?;
             let every_ms = length("every")?.unwrap_or(duration_ms);
             Shape::Custom { base_ms, duration_ms, every_ms, repeat: number("repeat")?.unwrap_or(0) }
         }
@@ -175,17 +176,17 @@ fn advice(word: &str, names: &[&'static str]) -> String {
     }
 }
 
-fn whole(name: &'static str, value: &str) -> Result<u32, Fault> {
+fn whole(name: &'static str, value: &str) -> Result<u32, SpecError> {
     let digits = value.bytes().all(|b| b.is_ascii_digit());
-    value.parse().ok().filter(|_| digits).ok_or_else(|| Fault::Number { name, value: value.to_owned() })
+    value.parse().ok().filter(|_| digits).ok_or_else(|| SpecError::Number { name, value: value.to_owned() })
 }
 
-fn base_ms(value: &str) -> Result<i64, Fault> {
+fn base_ms(value: &str) -> Result<i64, SpecError> {
     let time = DateTime::parse_from_rfc3339(value).ok().map(|time| time.timestamp_millis());
-    time.filter(|ms| (0..=TIME_MS_MAX).contains(ms)).ok_or_else(|| Fault::Base(value.to_owned()))
+    time.filter(|ms| (0..=TIME_MS_MAX).contains(ms)).ok_or_else(|| SpecError::Base(value.to_owned()))
 }
 
-fn duration_ms(name: &'static str, value: &str) -> Result<i64, Fault> {
+fn duration_ms(name: &'static str, value: &str) -> Result<i64, SpecError> {
     let read = || -> Option<i64> {
         let unit = value.chars().next_back()?;
         let unit_s = match unit {
@@ -199,7 +200,7 @@ fn duration_ms(name: &'static str, value: &str) -> Result<i64, Fault> {
         let count = i64::from(whole(name, &value[..value.len() - 1]).ok()?);
         count.checked_mul(unit_s * 1_000).filter(|ms| (CUSTOM_MS_MIN..=TIME_MS_MAX).contains(ms))
     };
-    read().ok_or_else(|| Fault::Duration { name, value: value.to_owned() })
+    read().ok_or_else(|| SpecError::Duration { name, value: value.to_owned() })
 }
 
 #[cfg(test)]

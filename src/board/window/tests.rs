@@ -41,9 +41,9 @@ fn custom(kind: u16, base_ms: i64, duration_ms: i64, every_ms: i64, repeat: u32)
     spec((WindowType(kind), Shape::Custom { base_ms, duration_ms, every_ms, repeat }))
 }
 
-fn windows(zone: &str, customs: impl IntoIterator<Item = WindowSpec>) -> Windows {
+fn windows(zone: &str, customs: impl IntoIterator<Item = WindowSpec>) -> WindowTypes {
     let calendar = Calendar::new(zone).expect("a zone");
-    Windows::new(calendar, BUILT_IN.into_iter().map(spec).chain(customs)).expect("types")
+    WindowTypes::new(calendar, BUILT_IN.into_iter().map(spec).chain(customs)).expect("types")
 }
 
 /// A label, its first moment and its last.
@@ -153,7 +153,7 @@ fn all_time_is_one_window() {
     assert_eq!(windows.span(WindowKey { index: 1, ..WindowKey::ALL_TIME }), None);
     assert_eq!(windows.next(WindowType::ALL_TIME, 0), None);
     assert_eq!(windows.oldest(WindowType::ALL_TIME, 5), Some(WindowKey::ALL_TIME));
-    let only_weeks = Windows::new(Calendar::default(), []).expect("weeks");
+    let only_weeks = WindowTypes::new(Calendar::default(), []).expect("weeks");
     assert_eq!(only_weeks.at(ms("2026-11-21T00:00:00Z")), [parse("2026-W47").unwrap()]);
     assert_eq!(only_weeks.span(WindowKey::ALL_TIME), None, "only what the config asks for is there");
     assert_eq!(
@@ -164,7 +164,7 @@ fn all_time_is_one_window() {
 
 #[test]
 fn types_that_cannot_be() {
-    let new = |specs: Vec<WindowSpec>| Windows::new(Calendar::default(), specs).unwrap_err().to_string();
+    let new = |specs: Vec<WindowSpec>| WindowTypes::new(Calendar::default(), specs).unwrap_err().to_string();
     let day = spec((WindowType::DAY, Shape::Day));
     assert_eq!(new(vec![day, day]), "window type day stands there twice");
     assert_eq!(

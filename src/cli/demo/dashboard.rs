@@ -11,16 +11,16 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Cell, Paragraph, Row, Sparkline, Table};
 
-use super::Stop;
-use crate::cli::demo::sampler::Watch;
+use super::StopSignal;
+use crate::cli::demo::sampler::DemoState;
 use crate::daemon::Daemon;
 use crate::model::row::Ranking;
 
 /// Shows until a key, a signal or the end.
 pub(super) async fn show(
     daemon: &Daemon,
-    watch: &mut Watch,
-    stop: &mut Stop,
+    watch: &mut DemoState,
+    stop: &mut StopSignal,
     end: tokio::time::Instant,
     every: Duration,
 ) -> anyhow::Result<()> {
@@ -60,7 +60,7 @@ fn is_quit() -> std::io::Result<bool> {
     Ok(false)
 }
 
-fn draw(frame: &mut Frame, watch: &Watch) {
+fn draw(frame: &mut Frame, watch: &DemoState) {
     let [head, body, foot] =
         Layout::vertical([Constraint::Length(2), Constraint::Min(10), Constraint::Length(2)]).areas(frame.area());
     let engine = &watch.status.engine;
@@ -89,7 +89,7 @@ fn draw(frame: &mut Frame, watch: &Watch) {
     frame.render_widget(Paragraph::new(help).style(Style::new().fg(Color::DarkGray)), foot);
 }
 
-fn draw_scans(frame: &mut Frame, area: Rect, watch: &Watch) {
+fn draw_scans(frame: &mut Frame, area: Rect, watch: &DemoState) {
     let engine = &watch.status.engine;
     let rows = (0..7).map(|class| {
         Row::new(vec![
@@ -104,7 +104,7 @@ fn draw_scans(frame: &mut Frame, area: Rect, watch: &Watch) {
     frame.render_widget(table, area);
 }
 
-fn draw_outbox(frame: &mut Frame, area: Rect, watch: &Watch) {
+fn draw_outbox(frame: &mut Frame, area: Rect, watch: &DemoState) {
     let counts = &watch.status.engine.counts;
     let archive = match &watch.status.archive {
         None => "none (--mysql URL)".to_owned(),
@@ -125,7 +125,7 @@ fn draw_outbox(frame: &mut Frame, area: Rect, watch: &Watch) {
     frame.render_widget(Paragraph::new(text).block(Block::bordered().title(" since the start ")), area);
 }
 
-fn draw_top(frame: &mut Frame, area: Rect, watch: &Watch) {
+fn draw_top(frame: &mut Frame, area: Rect, watch: &DemoState) {
     let (Some(top), Some(server)) = (&watch.top, &watch.server) else {
         frame.render_widget(Paragraph::new("looking for players ...").block(Block::bordered()), area);
         return;

@@ -18,16 +18,16 @@ use indicatif::{ProgressBar, ProgressStyle};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::archive::Archive;
-use crate::cli::demo::sampler::Watch;
+use crate::cli::demo::sampler::DemoState;
 use crate::clock;
 use crate::config::Config;
 use crate::daemon::Daemon;
 use crate::engine::{Event, Outcome};
 use crate::fleet::games::Family;
 use crate::fleet::serve::{Fleet, ServeSettings};
-use crate::fleet::{History, Settings, Shares, World, address};
+use crate::fleet::{FaultShares, SimulatedHistory, World, WorldSettings, address};
 use crate::model::ServerUrl;
-use crate::state::Hot;
+use crate::state::State;
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -35,7 +35,7 @@ const DAY_MS: i64 = 86_400_000;
 const SNAPSHOTS_PER_COMMIT: u64 = 20_000;
 
 /// Time between two looks at the daemon on a screen, and between two lines without one.
-const SCREEN_EVERY: Duration = Duration::from_millis(500);
+const SCREEN_INTERVAL: Duration = Duration::from_millis(500);
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug, clap::Args)]
@@ -67,13 +67,13 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     let config = config(args, dir.path());
     let now_ms = clock::system_ms();
     let from_ms = now_ms - i64::from(args.days) * DAY_MS;
-    let mut world = World::new(Settings {
+    let mut world = World::new(WorldSettings {
         servers: args.servers,
         seed: args.seed,
         start_ms: from_ms,
         activity: 1.5,
         truth: false,
-        ..Settings::default()
+        ..WorldSettings::default()
     });
     let url = |world: &World, server: u32| {
         let family = world.family(server);
@@ -87,7 +87,7 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
 
     println!("clqd demo: {} simulated game servers, {} days of history first", args.servers, args.days);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let mut stop = runtime.block_on(async { Stop::new() })?;
+    let mut stop = runtime.block_on(async { StopSignal::new() })?;
     let played = play_history(&config, &mut world, &urls, from_ms, now_ms, &mut stop, &runtime)?;
     if !played {
         println!("stopped; nothing is left behind");
@@ -100,7 +100,7 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
             source_port: ports[1],
             live_from_ms: now_ms,
             speed: 20.0,
-            faults: Shares::default(),
+            faults: FaultShares::default(),
             rate_limit: None,
         },
     )
@@ -161,15 +161,15 @@ fn play_history(
     urls: &[ServerUrl],
     from_ms: i64,
     to_ms: i64,
-    stop: &mut Stop,
+    stop: &mut StopSignal,
     runtime: &tokio::runtime::Runtime,
 ) -> anyhow::Result<bool> {
-    let mut hot = Hot::of_config(config, &config.state_dir, true)?;
+    let mut hot = State::of_config(config, &config.state_dir, true)?;
     let bar = ProgressBar::new((to_ms - from_ms) as u64);
     bar.set_style(ProgressStyle::with_template("history {bar:40} {percent:>3} %  {msg}").expect("a right template"));
     let mut snapshots = 0;
     let mut looked_ms = from_ms;
-    for (t_ms, server, snapshot) in History::new(world, from_ms, to_ms) {
+    for (t_ms, server, snapshot) in SimulatedHistory::new(world, from_ms, to_ms) {
         if t_ms - looked_ms >= 3_600_000 {
             if t_ms >= hot.engine.week_over_ms() {
                 hot.settle(t_ms)?;
@@ -195,7 +195,7 @@ fn play_history(
     Ok(true)
 }
 
-async fn live(args: &DemoArgs, config: Config, urls: &[ServerUrl], stop: &mut Stop) -> anyhow::Result<()> {
+async fn live(args: &DemoArgs, config: Config, urls: &[ServerUrl], stop: &mut StopSignal) -> anyhow::Result<()> {
     if config.archive.is_on() {
         let mut archive = Archive::connect(&config.archive_settings()).await.context("--mysql")?;
         archive.migrate().await.context("--mysql: cannot apply the schema")?;
@@ -207,11 +207,11 @@ async fn live(args: &DemoArgs, config: Config, urls: &[ServerUrl], stop: &mut St
     let request =
         crate::control::Request::ServersAdd { urls: urls.iter().map(ServerUrl::to_string).collect(), tags: Vec::new() };
     daemon.ask(request).await?;
-    let mut watch = Watch::new(socket);
+    let mut watch = DemoState::new(socket);
     let end = tokio::time::Instant::now() + args.seconds.map_or(Duration::from_secs(86_400 * 365), Duration::from_secs);
     let on_screen = std::io::stdout().is_terminal() && !args.plain;
     let shown = if on_screen {
-        dashboard::show(&daemon, &mut watch, stop, end, SCREEN_EVERY).await
+        dashboard::show(&daemon, &mut watch, stop, end, SCREEN_INTERVAL).await
     } else {
         lines(&daemon, &mut watch, stop, end).await
     };
@@ -219,7 +219,12 @@ async fn live(args: &DemoArgs, config: Config, urls: &[ServerUrl], stop: &mut St
     shown
 }
 
-async fn lines(daemon: &Daemon, watch: &mut Watch, stop: &mut Stop, end: tokio::time::Instant) -> anyhow::Result<()> {
+async fn lines(
+    daemon: &Daemon,
+    watch: &mut DemoState,
+    stop: &mut StopSignal,
+    end: tokio::time::Instant,
+) -> anyhow::Result<()> {
     println!("live; admin commands work from another terminal with: --socket {}", watch.socket.display());
     let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + LINE_EVERY, LINE_EVERY);
     loop {
@@ -235,14 +240,14 @@ async fn lines(daemon: &Daemon, watch: &mut Watch, stop: &mut Stop, end: tokio::
 }
 
 /// Ctrl-C and SIGTERM.
-struct Stop {
+struct StopSignal {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
 }
 
-impl Stop {
-    fn new() -> anyhow::Result<Stop> {
-        Ok(Stop { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+impl StopSignal {
+    fn new() -> anyhow::Result<StopSignal> {
+        Ok(StopSignal { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
     async fn asked(&mut self) {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 
-use crate::api::protocol::{Filter, Status};
+use crate::api::protocol::{ServerFilter, Status};
 use crate::control::{Request, Row};
 use crate::daemon::Daemon;
 use crate::model::row::Ranking;
@@ -14,16 +14,16 @@ use crate::model::server::Class;
 use crate::model::view::{ServerSummary, Top};
 
 /// Looks for which one ranking stays on.
-const LOOKS_PER_RANKING: u64 = 16;
+const POLLS_PER_RANKING: u64 = 16;
 
 /// Looks over which a rate is a mean.
-const LOOKS_PER_RATE: usize = 11;
+const POLLS_PER_RATE: usize = 11;
 
 /// Places of the top list.
-pub(super) const PLACES: u32 = 15;
+pub(super) const TOP_ROWS: u32 = 15;
 
 /// The latest look, and what is needed to tell how it differs from the last.
-pub(super) struct Watch {
+pub(super) struct DemoState {
     pub(super) socket: PathBuf,
     pub(super) status: Status,
     /// Snapshots a second over the last seconds, by class.
@@ -40,9 +40,9 @@ pub(super) struct Watch {
     counted: VecDeque<(i64, [u64; 7])>,
 }
 
-impl Watch {
-    pub(super) fn new(socket: PathBuf) -> Watch {
-        Watch {
+impl DemoState {
+    pub(super) fn new(socket: PathBuf) -> DemoState {
+        DemoState {
             socket,
             status: Status::default(),
             per_second: [0.0; 7],
@@ -57,7 +57,7 @@ impl Watch {
     }
 
     pub(super) fn ranking(&self) -> Ranking {
-        Ranking::ALL[(self.looks / LOOKS_PER_RANKING) as usize % Ranking::ALL.len()]
+        Ranking::ALL[(self.looks / POLLS_PER_RANKING) as usize % Ranking::ALL.len()]
     }
 
     pub(super) async fn look(&mut self, daemon: &Daemon) -> anyhow::Result<()> {
@@ -71,7 +71,7 @@ impl Watch {
             self.history.push(((new.snapshots - old.snapshots) as f64 / seconds).round() as u64);
         }
         self.counted.push_back((now_ms, status.engine.counts.snapshots_by_class));
-        if self.counted.len() > LOOKS_PER_RATE {
+        if self.counted.len() > POLLS_PER_RATE {
             self.counted.pop_front();
         }
         if let (Some((from_ms, old)), Some((to_ms, new))) = (self.counted.front(), self.counted.back()) {
@@ -89,7 +89,7 @@ impl Watch {
 
     /// The board of the server with most players, kept while it has any.
     async fn look_at_board(&mut self, daemon: &Daemon) -> anyhow::Result<()> {
-        let filter = Filter { class: Class::new(1), ..Filter::default() };
+        let filter = ServerFilter { class: Class::new(1), ..ServerFilter::default() };
         let rows = daemon.ask(Request::ServersList { filter }).await?;
         let mut servers: Vec<ServerSummary> = rows
             .into_iter()
@@ -103,7 +103,7 @@ impl Watch {
             server: crate::model::ServerUrl::parse(&server.url)?,
             ranking: self.ranking(),
             week: None,
-            n: PLACES,
+            n: TOP_ROWS,
         };
         let Some(Row::Top(top)) = daemon.ask(request).await?.pop() else { bail!("a top list is one row") };
         let old = self.top.replace(top);

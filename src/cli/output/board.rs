@@ -10,15 +10,15 @@ use crate::cli::output::table::{
 };
 use crate::control::Row;
 use crate::model::row::Ranking;
-use crate::model::scope::ScopeName;
+use crate::model::scope::Scope;
 use crate::model::view::board::{
-    AbsentView, BoardHead, FusedHead, FusedView, PlaceScore, PlaceView, PositionForView, StandingView, StandingsView,
-    WindowListed, WindowPhase, WindowView,
+    BoardEntryView, BoardHead, EntryScore, FusedHead, FusedView, MissingPlayer, PositionForView, StandingView,
+    StandingsView, WindowPhase, WindowSummary, WindowView,
 };
 
 /// An answer under way: what its head said, and its table.
 #[derive(Debug, Default)]
-pub(in crate::cli::output) struct Answer {
+pub(in crate::cli::output) struct BoardPrinter {
     head: Option<BoardHead>,
     fused: Vec<Ranking>,
     table: Option<Table>,
@@ -26,7 +26,7 @@ pub(in crate::cli::output) struct Answer {
     shown: Option<(u64, u64)>,
 }
 
-impl Answer {
+impl BoardPrinter {
     /// Prints a row of boards; gives back any other.
     pub fn row(&mut self, out: &mut impl Write, row: Row, now_ms: i64) -> io::Result<Option<Row>> {
         match row {
@@ -81,7 +81,7 @@ impl Answer {
         self.table.get_or_insert_with(|| Table::new(&place_columns(ranking)))
     }
 
-    fn place(&mut self, out: &mut impl Write, place: &PlaceView, now_ms: i64) -> io::Result<()> {
+    fn place(&mut self, out: &mut impl Write, place: &BoardEntryView, now_ms: i64) -> io::Result<()> {
         let at = &place.at;
         let (first, last) = self.shown.unwrap_or((at.position, at.position));
         self.shown = Some((first.min(at.position), last.max(at.position)));
@@ -91,7 +91,7 @@ impl Answer {
         self.places().row(out, cells)
     }
 
-    fn absent(&mut self, out: &mut impl Write, absent: &AbsentView) -> io::Result<()> {
+    fn absent(&mut self, out: &mut impl Write, absent: &MissingPlayer) -> io::Result<()> {
         let dash = || "-".to_owned();
         let key = absent.player.map_or_else(dash, |key| key.to_string());
         let known = absent.player.is_some() && !absent.name.is_empty();
@@ -99,7 +99,7 @@ impl Answer {
         self.places().row(out, vec![dash(), dash(), dash(), plain(&absent.name), key, dash(), why.to_owned()])
     }
 
-    fn window(&mut self, out: &mut impl Write, listed: &WindowListed) -> io::Result<()> {
+    fn window(&mut self, out: &mut impl Write, listed: &WindowSummary) -> io::Result<()> {
         let number = |n: Option<u64>| n.map_or_else(|| "-".to_owned(), count);
         let size = |n: Option<u64>| n.map_or_else(|| "-".to_owned(), bytes);
         let phase = match listed.phase {
@@ -127,7 +127,7 @@ impl Answer {
         let on = |ranking| fused.positions.get(ranking).map_or("-".to_owned(), |&p| count(p.into()));
         cells.extend(self.fused.iter().map(on));
         let mut columns =
-            vec![("#", Align::Right), ("player", table::PLAYER), ("key", Align::Right), ("score", Align::Right)];
+            vec![("#", Align::Right), ("player", table::PLAYER_COLUMN), ("key", Align::Right), ("score", Align::Right)];
         columns.extend(self.fused.iter().map(|ranking| (ranking.name(), Align::Right)));
         self.table.get_or_insert_with(|| Table::new(&columns)).row(out, cells)
     }
@@ -156,19 +156,19 @@ const POSITIONS: [Column; 3] = [("#", Align::Right), ("shared", Align::Right), (
 
 fn place_columns(ranking: Ranking) -> [Column; 7] {
     let [ordinal, competition, dense] = POSITIONS;
-    let name = [("player", table::PLAYER), ("key", Align::Right)];
+    let name = [("player", table::PLAYER_COLUMN), ("key", Align::Right)];
     let scored = [(score_heading(ranking), Align::Right), ("reached", Align::Left)];
     [ordinal, competition, dense, name[0], name[1], scored[0], scored[1]]
 }
 
-fn positions(at: &PlaceScore) -> [String; 3] {
+fn positions(at: &EntryScore) -> [String; 3] {
     [at.position, at.competition, at.dense].map(count)
 }
 
-fn place_of(scope: &ScopeName, window: &WindowView) -> String {
+fn place_of(scope: &Scope, window: &WindowView) -> String {
     let scope = match scope {
-        ScopeName::Server(url) => url.as_str().to_owned(),
-        ScopeName::Game(name) | ScopeName::Tag(name) => format!("{} {}", scope.kind(), plain(name)),
+        Scope::Server(url) => url.as_str().to_owned(),
+        Scope::Game(name) | Scope::Tag(name) => format!("{} {}", scope.kind(), plain(name)),
     };
     let state = if window.closed { "final" } else { "running" };
     format!("{scope} in {} ({state})", plain(&window.window))

@@ -13,7 +13,7 @@ use std::io::{
 };
 
 use crate::api::json;
-use crate::api::protocol::{Change, Outcome, Scan, ScanResult};
+use crate::api::protocol::{ChangeOutcome, ScanResult, ScanRow, ServerChange};
 use crate::cli::output::format::{
     ago, clean, clq1_per_s, count, date, duration, elo, plain, points, score, score_heading,
 };
@@ -33,12 +33,12 @@ pub struct Printer<W: Write> {
     /// The list of servers under way.
     servers: Option<Table>,
     /// The answer of a board under way.
-    board: board::Answer,
+    board: board::BoardPrinter,
 }
 
 impl<W: Write> Printer<W> {
     pub fn new(json: bool, out: W) -> Printer<W> {
-        Printer { json, now_ms: crate::clock::system_ms(), out, servers: None, board: board::Answer::default() }
+        Printer { json, now_ms: crate::clock::system_ms(), out, servers: None, board: board::BoardPrinter::default() }
     }
 
     /// Prints a row as it comes. Rows of a table may wait for its widths.
@@ -99,25 +99,25 @@ fn print_table(
     table.flush(out)
 }
 
-fn print_change(out: &mut impl Write, change: &Change) -> io::Result<()> {
+fn print_change(out: &mut impl Write, change: &ServerChange) -> io::Result<()> {
     let done = match change.outcome {
-        Outcome::Added => "added",
-        Outcome::Back => "added again, with its past",
-        Outcome::Known => "known already",
-        Outcome::Removed => "removed",
-        Outcome::Unknown => "not known",
-        Outcome::Tagged => "tags changed",
-        Outcome::Trusted => "checks changed",
-        Outcome::Greylisted => "greylisted",
-        Outcome::Lifted => "off the greylist",
-        Outcome::Refused => "refused",
+        ChangeOutcome::Added => "added",
+        ChangeOutcome::Back => "added again, with its past",
+        ChangeOutcome::Known => "known already",
+        ChangeOutcome::Removed => "removed",
+        ChangeOutcome::Unknown => "not known",
+        ChangeOutcome::Tagged => "tags changed",
+        ChangeOutcome::Trusted => "checks changed",
+        ChangeOutcome::Greylisted => "greylisted",
+        ChangeOutcome::Lifted => "off the greylist",
+        ChangeOutcome::Refused => "refused",
     };
     let reason = change.reason.as_ref().map(|reason| format!(": {}", plain(reason))).unwrap_or_default();
     writeln!(out, "{}  {done}{reason}", plain(&change.url))
 }
 
 /// Scans come one by one over minutes: fixed widths, each line at once.
-fn print_scan(out: &mut impl Write, scan: &Scan) -> io::Result<()> {
+fn print_scan(out: &mut impl Write, scan: &ScanRow) -> io::Result<()> {
     let text = |text: &Option<String>| clean(text.as_deref().unwrap_or(""), &scan.url);
     let told = match scan.result {
         ScanResult::Miss => format!("no answer  {}", text(&scan.reason)),
@@ -148,7 +148,7 @@ fn print_top(out: &mut impl Write, top: &Top, now_ms: i64) -> io::Result<()> {
     writeln!(out, "{} on {place}, {} {players}{order}", top.ranking.name(), count(top.size))?;
     let columns = [
         ("#", Align::Right),
-        ("player", table::PLAYER),
+        ("player", table::PLAYER_COLUMN),
         (score_heading(top.ranking), Align::Right),
         ("reached", Align::Left),
     ];

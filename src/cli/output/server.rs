@@ -19,9 +19,9 @@ pub(in crate::cli::output) const COLUMNS: [Column; 9] = [
     ("server", Align::Left),
     ("class", Align::Right),
     ("players", Align::Right),
-    ("game", table::GAME),
-    ("map", table::MAP),
-    ("name", table::HOSTNAME),
+    ("game", table::GAME_COLUMN),
+    ("map", table::MAP_COLUMN),
+    ("name", table::HOSTNAME_COLUMN),
     ("rank", Align::Right),
     ("seen", Align::Left),
     ("notes", Align::Cut(40)),
@@ -92,7 +92,7 @@ pub(in crate::cli::output) fn print(out: &mut impl Write, detail: &ServerDetail,
     }
     if !detail.list.is_empty() {
         writeln!(out)?;
-        let columns = [("points", Align::Right), ("ping", Align::Right), ("player", table::PLAYER)];
+        let columns = [("points", Align::Right), ("ping", Align::Right), ("player", table::PLAYER_COLUMN)];
         let rows = detail.list.iter().map(|player| {
             vec![
                 match player.spectator {
@@ -107,7 +107,7 @@ pub(in crate::cli::output) fn print(out: &mut impl Write, detail: &ServerDetail,
     }
     if !detail.maps.is_empty() {
         writeln!(out)?;
-        let columns = [("map this week", table::MAP), ("minutes", Align::Right), ("players", Align::Right)];
+        let columns = [("map this week", table::MAP_COLUMN), ("minutes", Align::Right), ("players", Align::Right)];
         let rows = detail
             .maps
             .iter()

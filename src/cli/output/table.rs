@@ -24,10 +24,10 @@ pub enum Align {
 }
 
 /// Widths of text that servers and players choose. `--json` has all of it.
-pub const GAME: Align = Align::Cut(20);
-pub const MAP: Align = Align::Cut(24);
-pub const HOSTNAME: Align = Align::Cut(48);
-pub const PLAYER: Align = Align::Cut(40);
+pub const GAME_COLUMN: Align = Align::Cut(20);
+pub const MAP_COLUMN: Align = Align::Cut(24);
+pub const HOSTNAME_COLUMN: Align = Align::Cut(48);
+pub const PLAYER_COLUMN: Align = Align::Cut(40);
 
 /// Name and alignment of a column.
 pub type Column = (&'static str, Align);
@@ -141,7 +141,7 @@ mod tests {
             assert_eq!(padded(text, 8).width(), 8, "{text}");
         }
         let mut out = Vec::new();
-        let mut table = Table::new(&[("game", GAME), ("n", Align::Right)]);
+        let mut table = Table::new(&[("game", GAME_COLUMN), ("n", Align::Right)]);
         for game in ["baseq3".to_owned(), "x".repeat(400), "日".repeat(90)] {
             table.row(&mut out, vec![game, "1".to_owned()]).expect("written");
         }

@@ -8,11 +8,11 @@ use crate::model::NameHash;
 use crate::model::commit::WeekPhase;
 use crate::model::name::is_control_or_format;
 use crate::model::view::board::{
-    AbsentView, BoardHead, FusedHead, FusedRanking, FusedView, OrderView, PageView, PlaceScore, PlaceView,
-    PositionForView, RangeView, StandingView, StandingsView, Stored, WindowListed, WindowPhase, WindowView,
+    BoardEntryView, BoardHead, EntryScore, FusedHead, FusedRanking, FusedView, MissingPlayer, OrderView, PageView,
+    PositionForView, RangeView, StandingView, StandingsView, StorageUse, WindowPhase, WindowSummary, WindowView,
 };
 use crate::model::view::{
-    BestView, ClockStatus, ClockTrust, Correction, EngineCounts, EngineStatus, ForgottenName, MapShare, PlayerListed,
+    BestView, ClockStatus, ClockTrust, Correction, EngineCounts, EngineStatus, ForgottenName, ListedPlayer, MapShare,
     SeriesView, ServerDetail, ServerSummary, TopRow, WeekStatus,
 };
 
@@ -27,7 +27,8 @@ fn printed(rows: Vec<Row>, want: &str) {
 
 fn print(json: bool, rows: Vec<Row>) -> String {
     let mut out = Vec::new();
-    let mut printer = Printer { json, now_ms: NOW_MS, out: &mut out, servers: None, board: board::Answer::default() };
+    let mut printer =
+        Printer { json, now_ms: NOW_MS, out: &mut out, servers: None, board: board::BoardPrinter::default() };
     rows.into_iter().for_each(|row| printer.row(row).expect("written"));
     printer.finish().expect("written");
     String::from_utf8(out).expect("text")
@@ -133,7 +134,7 @@ fn a_server() {
         weeks: vec![],
         ranks: vec![],
     };
-    let listed = |name: &str, points, ping| PlayerListed {
+    let listed = |name: &str, points, ping| ListedPlayer {
         name: name.into(),
         display: name.into(),
         points: Some(points),
@@ -217,12 +218,12 @@ fn window() -> WindowView {
     WindowView { window: "2025-W47".into(), from_ms: Some(0), to_ms: None, closed: false }
 }
 
-fn place_score(position: u64, competition: u64, dense: u64, score: f64) -> PlaceScore {
-    PlaceScore { position, competition, dense, score, raw: 0, reached_ms: NOW_MS - 120_000 }
+fn place_score(position: u64, competition: u64, dense: u64, score: f64) -> EntryScore {
+    EntryScore { position, competition, dense, score, raw: 0, reached_ms: NOW_MS - 120_000 }
 }
 
-fn place(player: u32, name: &str, at: PlaceScore) -> Row {
-    Row::Place(PlaceView { player, name: name.into(), display: name.into(), at })
+fn place(player: u32, name: &str, at: EntryScore) -> Row {
+    Row::Place(BoardEntryView { player, name: name.into(), display: name.into(), at })
 }
 
 fn board(ranking: Ranking) -> BoardHead {
@@ -268,7 +269,7 @@ fn counts_positions_and_who_is_absent() {
     let range = Some(RangeView { first: 3, count: 12 });
     let head = BoardHead { scope: "tag:pro".parse().expect("a scope"), range, ..board(Ranking::Time) };
     let would_be = PositionForView { score: 3_660.0, position: 5, competition: 3, dense: 2 };
-    let absent = |player, name: &str| Row::Absent(AbsentView { player, name: name.into() });
+    let absent = |player, name: &str| Row::Absent(MissingPlayer { player, name: name.into() });
     printed(
         vec![
             Row::BoardHead(Box::new(head)),
@@ -291,7 +292,7 @@ time on tag pro in 2025-W47 (running), 1,212 players
 
 #[test]
 fn standings_and_a_fused_list() {
-    let standing = |ranking, place: Option<PlaceScore>| StandingView {
+    let standing = |ranking, place: Option<EntryScore>| StandingView {
         ranking,
         size: 20,
         percentile: place.map(|_| 89.47),
@@ -479,7 +480,7 @@ counters  scan.packets_sent  1,000
 
 #[test]
 fn scans_and_changes_are_a_line_each() {
-    let scan = Scan {
+    let scan = ScanRow {
         url: "quake3://127.0.0.1:27960".into(),
         t_ms: NOW_MS,
         result: ScanResult::Snapshot,
@@ -491,14 +492,14 @@ fn scans_and_changes_are_a_line_each() {
         slots: Some(16),
         reason: None,
     };
-    let miss = Scan {
+    let miss = ScanRow {
         result: ScanResult::Miss,
         class: 7,
         hostname: None,
         reason: Some("port unreachable".into()),
         ..scan.clone()
     };
-    let change = Change { url: "x".into(), outcome: Outcome::Refused, reason: Some("no scheme".into()) };
+    let change = ServerChange { url: "x".into(), outcome: ChangeOutcome::Refused, reason: Some("no scheme".into()) };
     printed(
         vec![Row::Scan(Box::new(scan)), Row::Scan(Box::new(miss)), Row::Change(change)],
         "\
@@ -513,7 +514,7 @@ x  refused: no scheme
 fn json_is_one_object_a_line() {
     let mut out = Vec::new();
     let mut printer =
-        Printer { json: true, now_ms: NOW_MS, out: &mut out, servers: None, board: board::Answer::default() };
+        Printer { json: true, now_ms: NOW_MS, out: &mut out, servers: None, board: board::BoardPrinter::default() };
     printer.row(Row::Server(Box::new(server("quake3://127.0.0.1:27960")))).expect("written");
     printer.finish().expect("written");
     let text = String::from_utf8(out).expect("text");
@@ -547,7 +548,7 @@ fn a_list_of_windows() {
     let listed = |kind: &str, window: &str, from_ms, to_ms, phase, players: Option<u64>| {
         let window = WindowView { window: window.into(), from_ms, to_ms, closed: phase == WindowPhase::Closed };
         let memory_bytes = players.map(|n| n * 20);
-        Row::Window(Box::new(WindowListed { kind: kind.into(), window, phase, players, memory_bytes, stored: None }))
+        Row::Window(Box::new(WindowSummary { kind: kind.into(), window, phase, players, memory_bytes, stored: None }))
     };
     let t_ms = 1_763_683_200_000;
     let day_ms = 86_400_000;
@@ -564,7 +565,7 @@ fn a_list_of_windows() {
          day       2025-11-21  2025-11-21 00:00  2025-11-22 00:00  closed           3     60 B\n",
     );
     let [.., Row::Window(mut last)] = <[Row; 3]>::try_from(rows).expect("three") else { panic!("a window") };
-    last.stored = Some(Stored { records: 7, bytes: 1_500 });
+    last.stored = Some(StorageUse { records: 7, bytes: 1_500 });
     let deleted = Row::WindowDeleted(last.window.clone());
     printed(
         vec![Row::Window(last)],

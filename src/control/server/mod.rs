@@ -1,5 +1,5 @@
 //! The daemon's end of the control socket: connections, lines, answers. What a
-//! command does is the [`Handler`]'s.
+//! command does is the [`RequestHandler`]'s.
 
 use std::future::Future;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
@@ -17,8 +17,10 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::api::json;
-use crate::api::protocol::{Answer, Body, End, ErrorCode, Failure, Progress, Request, Row, VERSION, read_request};
-use crate::control::connection_slots::{Place, Places};
+use crate::api::protocol::{
+    ApiError, ErrorCode, PROTOCOL_VERSION, Progress, Request, Response, ResponseBody, ResponseEnd, Row, read_request,
+};
+use crate::control::connection_slots::{ConnectionSlot, ConnectionSlots};
 use crate::limits::CONTROL_LINE_BYTES_MAX;
 
 /// Most connections at once. For a further one the connection is closed that has been
@@ -27,42 +29,46 @@ const CONNECTIONS_MAX: usize = 64;
 
 /// How long a connection may say nothing between two requests, or take over
 /// one line. It holds one of `CONNECTIONS_MAX` places.
-const IDLE_MAX: Duration = Duration::from_secs(300);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// How often a client learns that its request is being worked on. Well below
-/// [`super::client::SILENCE_MAX`], so that a busy machine does not look like a
+/// [`super::client::RESPONSE_TIMEOUT`], so that a busy machine does not look like a
 /// stopped daemon.
-const PROGRESS_EVERY: Duration = Duration::from_secs(5);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How long a client may read nothing while there is an answer for it; then
-/// its connection is closed, and the handler finds that it is [`Gone`].
-const WRITE_MAX: Duration = Duration::from_secs(30);
+/// its connection is closed, and the handler finds that it is [`Disconnected`].
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long answers under way may still take when the daemon stops.
-const STOP_MAX: Duration = Duration::from_secs(2);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What the daemon does with a request.
-pub trait Handler: Send + Sync + 'static {
+pub trait RequestHandler: Send + Sync + 'static {
     /// Answers: any number of rows through `replies`, then the end or a failure.
-    /// A row waits while the client reads slowly; when it is [`Gone`] there is
+    /// A row waits while the client reads slowly; when it is [`Disconnected`] there is
     /// nobody to answer, and what is returned then is not read.
-    fn handle(&self, request: Request, replies: &mut Replies) -> impl Future<Output = Result<End, Failure>> + Send;
+    fn handle(
+        &self,
+        request: Request,
+        replies: &mut ResponseWriter,
+    ) -> impl Future<Output = Result<ResponseEnd, ApiError>> + Send;
 }
 
 /// The client went away, or has read nothing for too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the client is gone")]
-pub struct Gone;
+pub struct Disconnected;
 
-impl From<Gone> for Failure {
-    fn from(gone: Gone) -> Failure {
-        Failure::new(ErrorCode::Internal, gone.to_string())
+impl From<Disconnected> for ApiError {
+    fn from(gone: Disconnected) -> ApiError {
+        ApiError::new(ErrorCode::Internal, gone.to_string())
     }
 }
 
 /// What the control socket counts, since the daemon started.
 #[derive(Debug, Default)]
-pub struct ControlCounts {
+pub struct ControlCounters {
     /// Idle connections closed to make room for new ones.
     pub idle_closed: AtomicU64,
     /// Connections refused because all others were at work.
@@ -71,40 +77,40 @@ pub struct ControlCounts {
 
 /// Where the rows of one answer go.
 #[derive(Debug)]
-pub struct Replies {
+pub struct ResponseWriter {
     id: Option<u64>,
-    out: Arc<Mutex<Out>>,
+    out: Arc<Mutex<SharedWriter>>,
 }
 
 /// The way to a client, shared by the rows of an answer and its lines of progress.
 #[derive(Debug)]
-struct Out {
+struct SharedWriter {
     half: OwnedWriteHalf,
     gone: bool,
     write_max: Duration,
 }
 
-impl Replies {
+impl ResponseWriter {
     /// Sends a row to the client.
-    pub async fn row(&mut self, row: Row) -> Result<(), Gone> {
-        self.send(Body::Row(row)).await
+    pub async fn row(&mut self, row: Row) -> Result<(), Disconnected> {
+        self.send(ResponseBody::Row(row)).await
     }
 
     /// Tells the client what to expect of the answer.
-    pub async fn progress(&mut self, progress: Progress) -> Result<(), Gone> {
-        self.send(Body::Progress(progress)).await
+    pub async fn progress(&mut self, progress: Progress) -> Result<(), Disconnected> {
+        self.send(ResponseBody::Progress(progress)).await
     }
 
-    async fn send(&mut self, body: Body) -> Result<(), Gone> {
+    async fn send(&mut self, body: ResponseBody) -> Result<(), Disconnected> {
         let line = line(self.id, body);
         self.out.lock().await.write(&line).await
     }
 }
 
-impl Out {
-    async fn write(&mut self, line: &[u8]) -> Result<(), Gone> {
+impl SharedWriter {
+    async fn write(&mut self, line: &[u8]) -> Result<(), Disconnected> {
         if self.gone {
-            return Err(Gone);
+            return Err(Disconnected);
         }
         let mut rest = line;
         // The time-out is for each step, so that a long row to a slow reader is no fault.
@@ -113,7 +119,7 @@ impl Out {
                 Ok(Ok(n)) if n > 0 => rest = &rest[n..],
                 _ => {
                     self.gone = true;
-                    return Err(Gone);
+                    return Err(Disconnected);
                 }
             }
         }
@@ -121,8 +127,8 @@ impl Out {
     }
 }
 
-fn line(id: Option<u64>, body: Body) -> Vec<u8> {
-    let mut line = json::to_vec(&Answer { v: VERSION, id, body });
+fn line(id: Option<u64>, body: ResponseBody) -> Vec<u8> {
+    let mut line = json::to_vec(&Response { v: PROTOCOL_VERSION, id, body });
     line.push(b'\n');
     line
 }
@@ -145,7 +151,7 @@ pub struct Listener {
     path: PathBuf,
     /// Device and inode of our file: a file that took its place is not ours to remove.
     file: (u64, u64),
-    counts: Arc<ControlCounts>,
+    counts: Arc<ControlCounters>,
     idle_max: Duration,
     write_max: Duration,
     progress_every: Duration,
@@ -177,20 +183,20 @@ impl Listener {
             path: path.to_owned(),
             file,
             counts: Arc::default(),
-            idle_max: IDLE_MAX,
-            write_max: WRITE_MAX,
-            progress_every: PROGRESS_EVERY,
+            idle_max: IDLE_TIMEOUT,
+            write_max: WRITE_TIMEOUT,
+            progress_every: PROGRESS_INTERVAL,
         })
     }
 
     /// Counts here from now on.
-    pub fn count_in(&mut self, counts: Arc<ControlCounts>) {
+    pub fn count_in(&mut self, counts: Arc<ControlCounters>) {
         self.counts = counts;
     }
 
     /// Answers until `stop` is done; then answers under way have a moment to end.
-    pub async fn serve(self, handler: Arc<impl Handler>, stop: impl Future<Output = ()> + Send) {
-        let places = Places::new(CONNECTIONS_MAX);
+    pub async fn serve(self, handler: Arc<impl RequestHandler>, stop: impl Future<Output = ()> + Send) {
+        let places = ConnectionSlots::new(CONNECTIONS_MAX);
         let mut connections = JoinSet::new();
         let (tell_stop, stopping) = tokio::sync::watch::channel(false);
         tokio::pin!(stop);
@@ -212,7 +218,7 @@ impl Listener {
             let Some((place, lost_by)) = places.take(peer(&stream)) else {
                 self.counts.refused.fetch_add(1, Ordering::Relaxed);
                 let message = format!("{CONNECTIONS_MAX} connections are open and all at work; try again");
-                refuse(stream, Failure::new(ErrorCode::Busy, message));
+                refuse(stream, ApiError::new(ErrorCode::Busy, message));
                 continue;
             };
             if let Some(holder) = lost_by {
@@ -233,7 +239,7 @@ impl Listener {
         }
         tell_stop.send_replace(true);
         let all_ended = async { while connections.join_next().await.is_some() {} };
-        if timeout(STOP_MAX, all_ended).await.is_err() {
+        if timeout(SHUTDOWN_TIMEOUT, all_ended).await.is_err() {
             tracing::warn!("control connections were cut off at the stop");
         }
     }
@@ -249,8 +255,8 @@ impl Drop for Listener {
 }
 
 /// One short line that fits any socket buffer; it is not waited for.
-fn refuse(stream: UnixStream, failure: Failure) {
-    drop(stream.try_write(&line(None, Body::Error(failure))));
+fn refuse(stream: UnixStream, failure: ApiError) {
+    drop(stream.try_write(&line(None, ResponseBody::Error(failure))));
 }
 
 /// Who connected, as far as the system tells.
@@ -265,8 +271,8 @@ fn peer(stream: &UnixStream) -> String {
 
 struct Connection {
     lines: BufReader<tokio::net::unix::OwnedReadHalf>,
-    replies: Replies,
-    place: Place,
+    replies: ResponseWriter,
+    place: ConnectionSlot,
     stopping: tokio::sync::watch::Receiver<bool>,
     idle_max: Duration,
     progress_every: Duration,
@@ -275,18 +281,18 @@ struct Connection {
 impl Connection {
     fn new(
         stream: UnixStream,
-        place: Place,
+        place: ConnectionSlot,
         of: &Listener,
         stopping: tokio::sync::watch::Receiver<bool>,
     ) -> Connection {
         let (lines, half) = stream.into_split();
-        let out = Arc::new(Mutex::new(Out { half, gone: false, write_max: of.write_max }));
+        let out = Arc::new(Mutex::new(SharedWriter { half, gone: false, write_max: of.write_max }));
         let (idle_max, progress_every) = (of.idle_max, of.progress_every);
-        let replies = Replies { id: None, out };
+        let replies = ResponseWriter { id: None, out };
         Connection { lines: BufReader::new(lines), replies, place, stopping, idle_max, progress_every }
     }
 
-    async fn run(mut self, handler: &impl Handler) {
+    async fn run(mut self, handler: &impl RequestHandler) {
         let mut line = Vec::new();
         loop {
             let Some(read) = self.next_line(&mut line).await else { return };
@@ -294,7 +300,7 @@ impl Connection {
                 Line::Whole => read_request(&line),
                 Line::TooLong => {
                     let message = format!("the line has more than {CONTROL_LINE_BYTES_MAX} bytes");
-                    Err((None, Failure::new(ErrorCode::LineTooLong, message)))
+                    Err((None, ApiError::new(ErrorCode::LineTooLong, message)))
                 }
                 Line::End => return,
             };
@@ -302,13 +308,13 @@ impl Connection {
                 Ok((id, request)) => {
                     self.replies.id = Some(id);
                     match self.answer(handler, request).await {
-                        Ok(end) => Body::End(end),
-                        Err(failure) => Body::Error(failure),
+                        Ok(end) => ResponseBody::End(end),
+                        Err(failure) => ResponseBody::Error(failure),
                     }
                 }
                 Err((id, failure)) => {
                     self.replies.id = id;
-                    Body::Error(failure)
+                    ResponseBody::Error(failure)
                 }
             };
             if self.replies.send(body).await.is_err() {
@@ -341,12 +347,12 @@ impl Connection {
              were taken; connect again"
         );
         self.replies.id = None;
-        _ = self.replies.send(Body::Error(Failure::new(ErrorCode::Busy, message))).await;
+        _ = self.replies.send(ResponseBody::Error(ApiError::new(ErrorCode::Busy, message))).await;
         None
     }
 
     /// Has the request done, and lets the client know meanwhile that it is.
-    async fn answer(&mut self, handler: &impl Handler, request: Request) -> Result<End, Failure> {
+    async fn answer(&mut self, handler: &impl RequestHandler, request: Request) -> Result<ResponseEnd, ApiError> {
         let (out, id) = (Arc::clone(&self.replies.out), self.replies.id);
         let handling = handler.handle(request, &mut self.replies);
         tokio::pin!(handling);
@@ -358,7 +364,7 @@ impl Connection {
                     // row goes on only when `handling` is polled again.
                     if let Ok(mut out) = out.try_lock() {
                         // The handler finds out by itself that the client is gone.
-                        _ = out.write(&line(id, Body::Progress(Progress::default()))).await;
+                        _ = out.write(&line(id, ResponseBody::Progress(Progress::default()))).await;
                     }
                 }
             }

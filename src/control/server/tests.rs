@@ -5,8 +5,8 @@ use std::os::unix::net::UnixStream as StdStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::api::protocol::{Change, Filter, Outcome, Which, request_line};
-use crate::control::{Client, ClientError, Reply};
+use crate::api::protocol::{ChangeOutcome, RescanSelector, ServerChange, ServerFilter, request_line};
+use crate::control::{Client, ClientError, ResponseItem};
 use crate::model::view::PlayerView;
 
 /// `player` gives one row; `rescan` rows without end, until the client is
@@ -18,51 +18,51 @@ struct Fake {
     may_end: tokio::sync::Notify,
 }
 
-impl Handler for Fake {
-    async fn handle(&self, request: Request, replies: &mut Replies) -> Result<End, Failure> {
+impl RequestHandler for Fake {
+    async fn handle(&self, request: Request, replies: &mut ResponseWriter) -> Result<ResponseEnd, ApiError> {
         match request {
             Request::Player { name } => {
                 let row =
                     PlayerView { player: 1, game: "g".into(), name, display: "d".into(), weeks: vec![], best: vec![] };
                 replies.row(Row::Player(row)).await?;
-                Ok(End { notes: vec!["a note".into()] })
+                Ok(ResponseEnd { notes: vec!["a note".into()] })
             }
             Request::Rescan { .. } => loop {
-                let row = Change { url: "x".repeat(10_000), outcome: Outcome::Known, reason: None };
+                let row = ServerChange { url: "x".repeat(10_000), outcome: ChangeOutcome::Known, reason: None };
                 if replies.row(Row::Change(row)).await.is_err() {
                     self.gone.fetch_add(1, Ordering::SeqCst);
-                    return Err(Gone.into());
+                    return Err(Disconnected.into());
                 }
             },
             Request::ServersList { .. } => {
                 self.hanging.fetch_add(1, Ordering::SeqCst);
                 std::future::pending::<()>().await;
-                Ok(End::default())
+                Ok(ResponseEnd::default())
             }
             Request::Status {} => {
                 replies.progress(Progress { servers: Some(3), expected_ms: None }).await?;
                 self.may_end.notified().await;
-                Ok(End::default())
+                Ok(ResponseEnd::default())
             }
-            _ => Err(Failure::new(ErrorCode::Refused, "not today")),
+            _ => Err(ApiError::new(ErrorCode::Refused, "not today")),
         }
     }
 }
 
-struct House {
+struct TestServer {
     _dir: tempfile::TempDir,
     path: PathBuf,
     fake: Arc<Fake>,
-    counts: Arc<ControlCounts>,
+    counts: Arc<ControlCounters>,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
     serving: tokio::task::JoinHandle<()>,
 }
 
-fn house(idle_max: Duration, write_max: Duration) -> House {
+fn house(idle_max: Duration, write_max: Duration) -> TestServer {
     house_with(|listener| (listener.idle_max, listener.write_max) = (idle_max, write_max))
 }
 
-fn house_with(set: impl FnOnce(&mut Listener)) -> House {
+fn house_with(set: impl FnOnce(&mut Listener)) -> TestServer {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("control.sock");
     let mut listener = Listener::bind(&path).expect("bound");
@@ -72,11 +72,11 @@ fn house_with(set: impl FnOnce(&mut Listener)) -> House {
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let stopped = async { drop(stopped.await) };
     let serving = tokio::spawn(listener.serve(Arc::clone(&fake), stopped));
-    House { _dir: dir, path, fake, counts, stop: Some(stop), serving }
+    TestServer { _dir: dir, path, fake, counts, stop: Some(stop), serving }
 }
 
-fn usual_house() -> House {
-    house(IDLE_MAX, WRITE_MAX)
+fn usual_house() -> TestServer {
+    house(IDLE_TIMEOUT, WRITE_TIMEOUT)
 }
 
 /// Runs a client, which blocks, beside the server.
@@ -98,7 +98,7 @@ async fn becomes(count: &AtomicUsize, want: usize) {
     panic!("it does not happen");
 }
 
-fn ask_player(client: &mut Client, name: &str) -> Result<(Vec<Row>, End), ClientError> {
+fn ask_player(client: &mut Client, name: &str) -> Result<(Vec<Row>, ResponseEnd), ClientError> {
     let mut rows = Vec::new();
     let request = Request::Player { name: name.to_owned() };
     let end = client.ask(&request, &mut |row| {
@@ -205,7 +205,7 @@ async fn a_connection_is_refused_while_all_others_are_at_work() {
     let mut at_work = Vec::new();
     for i in 0..CONNECTIONS_MAX {
         let mut busy = StdStream::connect(&house.path).expect("connected");
-        busy.write_all(request_line(1, &Request::ServersList { filter: Filter::default() }).as_bytes())
+        busy.write_all(request_line(1, &Request::ServersList { filter: ServerFilter::default() }).as_bytes())
             .expect("written");
         at_work.push(busy);
         becomes(&house.fake.hanging, i + 1).await;
@@ -235,9 +235,9 @@ async fn a_client_hears_of_progress_until_the_answer_comes() {
             }
             Ok(())
         });
-        assert_eq!(end.expect("an answer"), End::default());
-        assert_eq!(heard[0], Reply::Progress(Progress { servers: Some(3), expected_ms: None }));
-        assert!(heard[1..].iter().all(|reply| *reply == Reply::Progress(Progress::default())), "{heard:?}");
+        assert_eq!(end.expect("an answer"), ResponseEnd::default());
+        assert_eq!(heard[0], ResponseItem::Progress(Progress { servers: Some(3), expected_ms: None }));
+        assert!(heard[1..].iter().all(|reply| *reply == ResponseItem::Progress(Progress::default())), "{heard:?}");
         ask_player(&mut client, "next").expect("an answer");
     })
     .await;
@@ -250,7 +250,7 @@ async fn a_daemon_that_says_nothing_is_given_up() {
     beside(move || {
         let patience = Duration::from_millis(200);
         let mut client = Client::connect_within(&path, patience).expect("connected");
-        let silent = client.ask(&Request::ServersList { filter: Filter::default() }, &mut |_| Ok(()));
+        let silent = client.ask(&Request::ServersList { filter: ServerFilter::default() }, &mut |_| Ok(()));
         let silent = silent.expect_err("no answer");
         assert!(matches!(silent, ClientError::Silent { .. }), "{silent}");
         let said = silent.to_string();
@@ -288,10 +288,11 @@ fn a_full_queue_of_connections_is_given_up() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_stops_reading_is_let_go_and_hinders_nobody() {
-    let house = house(IDLE_MAX, Duration::from_millis(300));
+    let house = house(IDLE_TIMEOUT, Duration::from_millis(300));
     let path = house.path.clone();
     let mut lazy = StdStream::connect(&path).expect("connected");
-    lazy.write_all(request_line(1, &Request::Rescan { servers: Which::AllUnknown }).as_bytes()).expect("written");
+    lazy.write_all(request_line(1, &Request::Rescan { servers: RescanSelector::AllUnknown }).as_bytes())
+        .expect("written");
     beside(move || {
         for _ in 0..20 {
             ask_player(&mut Client::connect(&path).expect("connected"), "other").expect("an answer");
@@ -303,7 +304,7 @@ async fn a_client_that_stops_reading_is_let_go_and_hinders_nobody() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_silent_client_is_closed() {
-    let house = house(Duration::from_millis(100), WRITE_MAX);
+    let house = house(Duration::from_millis(100), WRITE_TIMEOUT);
     let path = house.path.clone();
     beside(move || {
         let mut half = StdStream::connect(&path).expect("connected");
@@ -321,10 +322,11 @@ async fn stopping_ends_idle_and_busy_connections_and_removes_the_file() {
     let path = house.path.clone();
     let idle = StdStream::connect(&path).expect("connected");
     let mut busy = StdStream::connect(&path).expect("connected");
-    busy.write_all(request_line(1, &Request::ServersList { filter: Filter::default() }).as_bytes()).expect("written");
+    busy.write_all(request_line(1, &Request::ServersList { filter: ServerFilter::default() }).as_bytes())
+        .expect("written");
     becomes_one(&house.fake.hanging).await;
     drop(house.stop.take());
-    timeout(STOP_MAX * 5, house.serving).await.expect("ends in time").expect("does not panic");
+    timeout(SHUTDOWN_TIMEOUT * 5, house.serving).await.expect("ends in time").expect("does not panic");
     assert!(!path.exists());
     drop(idle);
     let mut answer = String::new();

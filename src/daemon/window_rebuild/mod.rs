@@ -26,11 +26,11 @@ use tokio::sync::mpsc;
 
 use crate::board::window::type_name;
 use crate::config::rebuild_dir;
-use crate::daemon::window_rebuild::replay_job::{Job, Lines, Part, next_outcome};
-use crate::engine::{Engine, Event, Made, Outcome, TakeOver};
+use crate::daemon::window_rebuild::replay_job::{Lines, LogChunk, ReplayJob, next_outcome};
+use crate::engine::{Engine, Event, Outcome, RebuiltState, WindowImport};
 use crate::model::ServerUrl;
 use crate::scan_log;
-use crate::state::Hot;
+use crate::state::State;
 use crate::store::StoreSettings;
 
 /// Scans that the engine's thread replays itself between two of its works, and at
@@ -42,7 +42,7 @@ const LINES_PER_STEP: u64 = 200;
 const ROWS_PER_STEP: usize = 2_000;
 
 /// Where the daemon keeps what a rebuild needs.
-pub struct Place {
+pub struct RebuildPaths {
     pub state_dir: PathBuf,
     /// `None`: nothing is recorded.
     pub log: Option<PathBuf>,
@@ -91,27 +91,27 @@ fn first_moment(log: &Path) -> Option<i64> {
 }
 
 /// What the thread wants.
-pub enum Step {
+pub enum JobEvent {
     /// The next part of what was recorded since the beginning.
     Part,
     /// All but what is recorded now is in it.
-    Made(Box<Hot>),
+    Made(Box<State>),
     Failed(anyhow::Error),
 }
 
 /// A step, and the rebuild that it is of.
-pub type Numbered = (u64, Step);
+pub type NumberedEvent = (u64, JobEvent);
 
 /// The rebuild under way, if one is.
 pub struct Rebuilder {
-    steps: (mpsc::Sender<Numbered>, mpsc::Receiver<Numbered>),
+    steps: (mpsc::Sender<NumberedEvent>, mpsc::Receiver<NumberedEvent>),
     number: u64,
-    running: Option<Running>,
+    running: Option<ActiveRebuild>,
     /// Why it could not begin.
     failed: Option<anyhow::Error>,
 }
 
-struct Running {
+struct ActiveRebuild {
     dir: PathBuf,
     thread: JoinHandle<()>,
     from_ms: i64,
@@ -120,26 +120,26 @@ struct Running {
     part: File,
     part_number: u64,
     part_lines: u64,
-    parts: std::sync::mpsc::Sender<Part>,
+    parts: std::sync::mpsc::Sender<LogChunk>,
     over: Arc<AtomicBool>,
-    result: Option<anyhow::Result<Box<Hot>>>,
-    stage: Stage,
+    result: Option<anyhow::Result<Box<State>>>,
+    stage: ImportStage,
     /// The part that the engine's thread replays.
     lines: Option<Lines>,
 }
 
 /// How far the engine's thread is with what was made.
-enum Stage {
+enum ImportStage {
     /// Until it is made, and the old rows are swept out.
     Waiting,
-    Bringing(TakeOver),
+    Bringing(WindowImport),
     /// All that was made is brought.
-    Replaying(TakeOver),
+    Replaying(WindowImport),
 }
 
 impl Rebuilder {
     /// What an earlier process left is removed.
-    pub fn new(place: &Place) -> Rebuilder {
+    pub fn new(place: &RebuildPaths) -> Rebuilder {
         let dir = rebuild_dir(&place.state_dir);
         if let Err(error) = fs::remove_dir_all(&dir)
             && error.kind() != ErrorKind::NotFound
@@ -150,7 +150,7 @@ impl Rebuilder {
     }
 
     /// Begins anew. All that was recorded must be in the files of the log.
-    pub fn begin(&mut self, engine: &mut Engine, place: &Place) {
+    pub fn begin(&mut self, engine: &mut Engine, place: &RebuildPaths) {
         self.end();
         self.number += 1;
         match self.started(engine, place) {
@@ -159,7 +159,7 @@ impl Rebuilder {
         }
     }
 
-    fn started(&self, engine: &mut Engine, place: &Place) -> anyhow::Result<Running> {
+    fn started(&self, engine: &mut Engine, place: &RebuildPaths) -> anyhow::Result<ActiveRebuild> {
         let log = place.log.clone().context("nothing is recorded")?;
         let dir = own_dir(&place.state_dir)?;
         // A rotation empties the running file.
@@ -171,7 +171,7 @@ impl Rebuilder {
         let packed = scan_log::packed_files(&log).into_iter().map(|file| Ok(fs::metadata(file)?.ino()));
         let over = Arc::new(AtomicBool::new(false));
         let from_ms = engine.rebuild_from_ms();
-        let mut job = Job {
+        let mut job = ReplayJob {
             dir: dir.clone(),
             store: StoreSettings { cache_bytes: place.cache_bytes, create: true },
             settings: engine.rebuild_settings(),
@@ -186,18 +186,18 @@ impl Rebuilder {
         let (steps, number) = (self.steps.0.clone(), self.number);
         let work = move || {
             let result = job.run(&mut || {
-                steps.blocking_send((number, Step::Part)).ok()?;
+                steps.blocking_send((number, JobEvent::Part)).ok()?;
                 given.recv().ok()
             });
             // Nobody waits for it while the daemon stops.
             _ = match result {
-                Ok(hot) => steps.blocking_send((number, Step::Made(Box::new(hot)))),
-                Err(error) => steps.blocking_send((number, Step::Failed(error))),
+                Ok(hot) => steps.blocking_send((number, JobEvent::Made(Box::new(hot)))),
+                Err(error) => steps.blocking_send((number, JobEvent::Failed(error))),
             };
         };
         let thread = std::thread::Builder::new().name("rebuild".to_owned()).spawn(work)?;
         let part = File::create(part_path(&dir, 0))?;
-        Ok(Running {
+        Ok(ActiveRebuild {
             dir,
             thread,
             from_ms,
@@ -208,26 +208,26 @@ impl Rebuilder {
             parts,
             over,
             result: None,
-            stage: Stage::Waiting,
+            stage: ImportStage::Waiting,
             lines: None,
         })
     }
 
     /// The next step; for ever none while nothing is rebuilt.
-    pub async fn step(&mut self) -> Numbered {
+    pub async fn step(&mut self) -> NumberedEvent {
         self.steps.1.recv().await.expect("one sender is held here")
     }
 
-    pub fn take(&mut self, (number, step): Numbered) {
+    pub fn take(&mut self, (number, step): NumberedEvent) {
         let Some(running) = self.running.as_mut().filter(|_| number == self.number) else { return };
         match step {
-            Step::Part => match running.next_part() {
+            JobEvent::Part => match running.next_part() {
                 // The thread has ended only if it failed, and then says so.
                 Ok(part) => _ = running.parts.send(part),
                 Err(error) => running.result = Some(Err(error)),
             },
-            Step::Made(hot) => running.result = Some(Ok(hot)),
-            Step::Failed(error) => running.result = Some(Err(error)),
+            JobEvent::Made(hot) => running.result = Some(Ok(hot)),
+            JobEvent::Failed(error) => running.result = Some(Err(error)),
         }
     }
 
@@ -250,14 +250,15 @@ impl Rebuilder {
 
     /// Whether the next step of taking over is due at once.
     pub fn is_taking_over(&self) -> bool {
-        let is_made = |running: &Running| running.result.is_some() && !matches!(running.stage, Stage::Waiting);
+        let is_made =
+            |running: &ActiveRebuild| running.result.is_some() && !matches!(running.stage, ImportStage::Waiting);
         self.running.as_ref().is_some_and(is_made)
     }
 
     /// One step of taking over windows that are made, as soon as their old rows are
     /// swept out. Before it, all must be committed. Returns whether the rebuild is
     /// over.
-    pub fn take_over(&mut self, hot: &mut Hot) -> anyhow::Result<bool> {
+    pub fn take_over(&mut self, hot: &mut State) -> anyhow::Result<bool> {
         let step = match self.failed.take() {
             Some(error) => Err(error),
             None => self.running.as_mut().map_or(Ok(None), |running| running.step(hot)),
@@ -280,7 +281,7 @@ impl Rebuilder {
         let Some(running) = self.running.take() else { return };
         running.over.store(true, Ordering::Relaxed);
         std::thread::spawn(move || {
-            let Running { dir, thread, parts, result, .. } = running;
+            let ActiveRebuild { dir, thread, parts, result, .. } = running;
             // It waits for a part that does not come any more.
             drop((parts, result));
             // It has written what went wrong, if anything did.
@@ -302,9 +303,9 @@ impl Drop for Rebuilder {
     }
 }
 
-impl Running {
+impl ActiveRebuild {
     /// Returns how many windows were taken over, once they are.
-    fn step(&mut self, hot: &mut Hot) -> anyhow::Result<Option<usize>> {
+    fn step(&mut self, hot: &mut State) -> anyhow::Result<Option<usize>> {
         let Some(made) = self.result.take() else { return Ok(None) };
         let mut made = made?;
         let windows = self.step_with(&mut made, hot)?;
@@ -312,19 +313,19 @@ impl Running {
         Ok(windows)
     }
 
-    fn step_with(&mut self, made: &mut Hot, hot: &mut Hot) -> anyhow::Result<Option<usize>> {
-        match std::mem::replace(&mut self.stage, Stage::Waiting) {
-            Stage::Waiting => {
+    fn step_with(&mut self, made: &mut State, hot: &mut State) -> anyhow::Result<Option<usize>> {
+        match std::mem::replace(&mut self.stage, ImportStage::Waiting) {
+            ImportStage::Waiting => {
                 made.commit()?;
                 let begun = hot.engine.begin_take_over(&hot.store, &made.engine);
-                self.stage = begun.map_or(Stage::Waiting, Stage::Bringing);
+                self.stage = begun.map_or(ImportStage::Waiting, ImportStage::Bringing);
             }
-            Stage::Bringing(taking) | Stage::Replaying(taking) if hot.engine.is_overtaken(&taking) => {
+            ImportStage::Bringing(taking) | ImportStage::Replaying(taking) if hot.engine.is_overtaken(&taking) => {
                 hot.engine.give_up_take_over();
             }
-            Stage::Bringing(mut taking) => {
+            ImportStage::Bringing(mut taking) => {
                 if bring(hot, made, &mut taking, ROWS_PER_STEP)? {
-                    self.stage = Stage::Bringing(taking);
+                    self.stage = ImportStage::Bringing(taking);
                     return Ok(None);
                 }
                 made.commit()?;
@@ -340,14 +341,14 @@ impl Running {
                         return Ok(Some(hot.engine.take_over(&made.engine)));
                     }
                 }
-                self.stage = Stage::Replaying(taking);
+                self.stage = ImportStage::Replaying(taking);
             }
-            Stage::Replaying(mut taking) => {
+            ImportStage::Replaying(mut taking) => {
                 self.stage = if self.replay_some(made)? {
-                    Stage::Replaying(taking)
+                    ImportStage::Replaying(taking)
                 } else {
                     hot.engine.see_changed(&mut taking, &made.engine);
-                    Stage::Bringing(taking)
+                    ImportStage::Bringing(taking)
                 };
             }
         }
@@ -356,7 +357,7 @@ impl Running {
 
     /// Brings in some of the part at hand, without a commit: what is not committed is
     /// what has changed. Returns whether there is more of it.
-    fn replay_some(&mut self, made: &mut Hot) -> anyhow::Result<bool> {
+    fn replay_some(&mut self, made: &mut State) -> anyhow::Result<bool> {
         let Some(lines) = &mut self.lines else { return Ok(false) };
         for _ in 0..LINES_PER_STEP {
             let Some((url, outcome)) = next_outcome(lines, self.from_ms)? else {
@@ -376,9 +377,9 @@ impl Running {
     }
 
     /// Ends the part that is being written, and begins the next.
-    fn next_part(&mut self) -> anyhow::Result<Part> {
+    fn next_part(&mut self) -> anyhow::Result<LogChunk> {
         self.flush()?;
-        let part = Part { path: part_path(&self.dir, self.part_number), lines: self.part_lines };
+        let part = LogChunk { path: part_path(&self.dir, self.part_number), lines: self.part_lines };
         (self.part_number, self.part_lines) = (self.part_number + 1, 0);
         let path = part_path(&self.dir, self.part_number);
         self.part = File::create(&path).with_context(|| format!("cannot make {}", path.display()))?;
@@ -387,9 +388,9 @@ impl Running {
 }
 
 /// Brings over about so many rows. Returns whether there is more.
-fn bring(hot: &mut Hot, made: &Hot, taking: &mut TakeOver, most: usize) -> anyhow::Result<bool> {
+fn bring(hot: &mut State, made: &State, taking: &mut WindowImport, most: usize) -> anyhow::Result<bool> {
     let reader = made.store.reader();
-    let made = Made { engine: &made.engine, source: &made.store, reader: &reader };
+    let made = RebuiltState { engine: &made.engine, source: &made.store, reader: &reader };
     Ok(hot.engine.bring_some(taking, &hot.store, &made, most)?)
 }
 
@@ -410,23 +411,23 @@ fn part_path(dir: &Path, number: u64) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::window::{Shape, WindowSpec, Windows};
-    use crate::engine::{EngineSettings, Source};
+    use crate::board::window::{Shape, WindowSpec, WindowTypes};
+    use crate::engine::{EngineSettings, StateReader};
     use crate::model::calendar::Calendar;
     use crate::model::commit::RowKey;
     use crate::model::{PlayerKey, ServerKey, WindowKey, WindowType};
-    use crate::state::LogFeed;
+    use crate::state::ReplayFeed;
 
     /// What is said when days come to the settings.
     fn noted(log: Option<&Path>) -> (Vec<String>, bool) {
         let dir = tempfile::tempdir().unwrap();
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-        let mut hot = Hot::open(dir.path(), store, EngineSettings::default()).unwrap();
+        let mut hot = State::open(dir.path(), store, EngineSettings::default()).unwrap();
         let url = ServerUrl::parse("quake3://10.0.0.1:27960").unwrap();
         let outcome = Outcome::Miss { t_ms: 1_764_064_800_000, reason: "silent".into() };
-        LogFeed::beside().take(&mut hot, url, outcome).unwrap();
+        ReplayFeed::beside().take(&mut hot, url, outcome).unwrap();
         let days = WindowSpec { kind: WindowType::DAY, shape: Shape::Day, keep: 3 };
-        let windows = Windows::new(Calendar::default(), [days]).unwrap();
+        let windows = WindowTypes::new(Calendar::default(), [days]).unwrap();
         hot.engine.reload(EngineSettings { windows, ..EngineSettings::default() });
         assert!(hot.engine.has_renewed_types());
         let notes = prepare(&mut hot.engine, log);
@@ -469,8 +470,8 @@ mod tests {
         let log = dir.path().join("scans.jsonl");
         fs::write(&log, lines(0..100)).unwrap();
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-        let mut hot = Hot::open(&dir.path().join("state"), store, EngineSettings::default()).unwrap();
-        let place = Place { state_dir: dir.path().join("state"), log: Some(log), cache_bytes: 16 << 20 };
+        let mut hot = State::open(&dir.path().join("state"), store, EngineSettings::default()).unwrap();
+        let place = RebuildPaths { state_dir: dir.path().join("state"), log: Some(log), cache_bytes: 16 << 20 };
         let left = rebuild_dir(&place.state_dir).join("of an earlier process");
         fs::create_dir_all(&left).unwrap();
         let mut rebuilder = Rebuilder::new(&place);
@@ -505,17 +506,17 @@ mod tests {
             names
         };
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-        let mut hot = Hot::open(&state, store, EngineSettings::default()).unwrap();
+        let mut hot = State::open(&state, store, EngineSettings::default()).unwrap();
         observe(&mut hot, &lines(0..100), |_, _| ());
         hot.commit().unwrap();
         let beside = names(dir.path());
-        let place = Place { state_dir: state.clone(), log: Some(log), cache_bytes: 16 << 20 };
+        let place = RebuildPaths { state_dir: state.clone(), log: Some(log), cache_bytes: 16 << 20 };
         let mut rebuilder = Rebuilder::new(&place);
         rebuilder.begin(&mut hot.engine, &place);
         let running = rebuilder.running.as_ref().expect("it has begun").dir.clone();
         // All of the log is replayed when the thread asks for a part.
         let (_, step) = rebuilder.steps.1.blocking_recv().unwrap();
-        assert!(matches!(step, Step::Part) && running.join("state/db").exists());
+        assert!(matches!(step, JobEvent::Part) && running.join("state/db").exists());
         assert_eq!(names(dir.path()), beside);
 
         // As a daemon leaves it that is killed now.
@@ -523,16 +524,16 @@ mod tests {
         let backup = dir.path().join("backup");
         crate::store::backup_closed(&state, &backup, 16 << 20).unwrap();
         assert!(running.exists() && !rebuild_dir(&backup).exists());
-        let opened = Hot::open(&backup, StoreSettings { create: false, ..store }, EngineSettings::default()).unwrap();
+        let opened = State::open(&backup, StoreSettings { create: false, ..store }, EngineSettings::default()).unwrap();
         assert_eq!(opened.engine.now_ms(), 1_764_064_800_000 + 98 * 60_000);
-        let Running { thread, parts, .. } = rebuilder.running.take().unwrap();
+        let ActiveRebuild { thread, parts, .. } = rebuilder.running.take().unwrap();
         drop(parts);
         thread.join().unwrap();
         Rebuilder::new(&place);
         assert!(!rebuild_dir(&state).exists());
     }
 
-    fn observe(hot: &mut Hot, lines: &str, mut each: impl FnMut(&ServerUrl, &Outcome)) {
+    fn observe(hot: &mut State, lines: &str, mut each: impl FnMut(&ServerUrl, &Outcome)) {
         for line in lines.lines() {
             let (url, outcome) = scan_log::parse(line).unwrap();
             each(&url, &outcome);
@@ -552,16 +553,16 @@ mod tests {
         fs::write(named("1.packing"), lines(100..200)).unwrap();
         fs::write(&log, lines(200..300)).unwrap();
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-        let mut hot = Hot::open(&dir.path().join("state"), store, EngineSettings::default()).unwrap();
+        let mut hot = State::open(&dir.path().join("state"), store, EngineSettings::default()).unwrap();
         observe(&mut hot, &lines(0..300), |_, _| ());
         hot.commit().unwrap();
         let all_time = WindowSpec { kind: WindowType::ALL_TIME, shape: Shape::AllTime, keep: 0 };
-        let windows = Windows::new(Calendar::default(), [all_time]).unwrap();
+        let windows = WindowTypes::new(Calendar::default(), [all_time]).unwrap();
         hot.engine.reload(EngineSettings { windows, ..EngineSettings::default() });
         prepare(&mut hot.engine, Some(&log));
         hot.commit().unwrap();
 
-        let place = Place { state_dir: dir.path().join("state"), log: Some(log.clone()), cache_bytes: 16 << 20 };
+        let place = RebuildPaths { state_dir: dir.path().join("state"), log: Some(log.clone()), cache_bytes: 16 << 20 };
         let mut rebuilder = Rebuilder::new(&place);
         rebuilder.begin(&mut hot.engine, &place);
         fs::write(named("1.zst"), zst(lines(100..200))).unwrap();

@@ -15,25 +15,25 @@ use anyhow::Context;
 use crate::engine::{EngineSettings, Outcome};
 use crate::model::ServerUrl;
 use crate::scan_log::{
-    LogLines, Salvage, {self},
+    LogReader, LossyReader, {self},
 };
-use crate::state::{Hot, LogFeed};
+use crate::state::{ReplayFeed, State};
 use crate::store::StoreSettings;
 
 /// With fewer scans left the thread has caught up.
-const LINES_LEFT: u64 = 1_000;
+const CAUGHT_UP_LINES_MAX: u64 = 1_000;
 
 /// How often a packed file is looked for before it is taken for removed.
-const LOOKS: usize = 3;
+const FIND_ATTEMPTS: usize = 3;
 
 /// Some of what was recorded, whole lines.
-pub(in crate::daemon::window_rebuild) struct Part {
+pub(in crate::daemon::window_rebuild) struct LogChunk {
     pub(in crate::daemon::window_rebuild) path: PathBuf,
     pub(in crate::daemon::window_rebuild) lines: u64,
 }
 
 /// What the thread is given.
-pub(in crate::daemon::window_rebuild) struct Job {
+pub(in crate::daemon::window_rebuild) struct ReplayJob {
     pub(in crate::daemon::window_rebuild) dir: PathBuf,
     pub(in crate::daemon::window_rebuild) store: StoreSettings,
     pub(in crate::daemon::window_rebuild) settings: EngineSettings,
@@ -47,12 +47,12 @@ pub(in crate::daemon::window_rebuild) struct Job {
     pub(in crate::daemon::window_rebuild) over: Arc<AtomicBool>,
 }
 
-impl Job {
+impl ReplayJob {
     pub(in crate::daemon::window_rebuild) fn run(
         &mut self,
-        next_part: &mut dyn FnMut() -> Option<Part>,
-    ) -> anyhow::Result<Hot> {
-        let mut hot = Hot::open(&self.dir.join("state"), self.store, self.settings.clone())?;
+        next_part: &mut dyn FnMut() -> Option<LogChunk>,
+    ) -> anyhow::Result<State> {
+        let mut hot = State::open(&self.dir.join("state"), self.store, self.settings.clone())?;
         for (url, tags) in &self.tags {
             hot.engine.add_server(url.clone(), tags.clone(), 0)?;
         }
@@ -70,7 +70,7 @@ impl Job {
             let part = next_part().context("the daemon is stopping")?;
             replay(&mut hot, scan_log::open(&part.path)?, self.from_ms, &self.over)?;
             _ = fs::remove_file(&part.path);
-            if part.lines < LINES_LEFT {
+            if part.lines < CAUGHT_UP_LINES_MAX {
                 hot.commit()?;
                 return Ok(hot);
             }
@@ -90,9 +90,9 @@ impl Job {
 
 /// Opens the packed file with a number of the file system, whatever its name is
 /// by now.
-fn open_packed(log: &Path, number: u64) -> anyhow::Result<Option<LogLines>> {
+fn open_packed(log: &Path, number: u64) -> anyhow::Result<Option<LogReader>> {
     // One that was renamed under our eyes has a larger number the next time.
-    for path in (0..LOOKS).flat_map(|_| scan_log::packed_files(log)) {
+    for path in (0..FIND_ATTEMPTS).flat_map(|_| scan_log::packed_files(log)) {
         let Ok(file) = File::open(&path) else { continue };
         if file.metadata()?.ino() == number {
             return Ok(Some(scan_log::of_file(&path, file)?));
@@ -102,8 +102,8 @@ fn open_packed(log: &Path, number: u64) -> anyhow::Result<Option<LogLines>> {
 }
 
 /// Brings in the lines from a moment on.
-fn replay(hot: &mut Hot, lines: LogLines, from_ms: i64, over: &AtomicBool) -> anyhow::Result<()> {
-    let mut feed = LogFeed::beside();
+fn replay(hot: &mut State, lines: LogReader, from_ms: i64, over: &AtomicBool) -> anyhow::Result<()> {
+    let mut feed = ReplayFeed::beside();
     let mut lines = lines.salvage();
     while let Some((url, outcome)) = next_outcome(&mut lines, from_ms)? {
         feed.take(hot, url, outcome)?;
@@ -115,7 +115,7 @@ fn replay(hot: &mut Hot, lines: LogLines, from_ms: i64, over: &AtomicBool) -> an
 }
 
 /// Lines of a log that can be read.
-pub(in crate::daemon::window_rebuild) type Lines = Salvage<(ServerUrl, Outcome)>;
+pub(in crate::daemon::window_rebuild) type Lines = LossyReader<(ServerUrl, Outcome)>;
 
 /// The next line that is of a moment or later. Lines that cannot be read are skipped,
 /// since the others still tell what can be told, and are reported at the end.

@@ -12,10 +12,10 @@ use std::sync::Mutex;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::board::Place;
+use crate::board::BoardEntry;
 use crate::board::tree::Set;
-use crate::engine::boards::cache::{Boards, Group, Rules, WindowBoards};
-use crate::model::row::{PlayerWindow, Ranking, Rating, WeekRow};
+use crate::engine::boards::cache::{BoardOrders, Group, GroupBoards, WindowBoards};
+use crate::model::row::{PlayerRow, PlayerWindow, Ranking, Rating};
 use crate::model::{GameKey, PlayerKey, ServerKey, TagKey, WindowKey};
 
 /// Parts of a pass: more than there are cores, so that none waits long for the last.
@@ -28,7 +28,7 @@ pub trait Workers {
 }
 
 /// What a window holds, read while others write.
-pub trait WindowSource: Sync {
+pub trait WindowReader: Sync {
     type Error: Send;
 
     /// Players with keys in a range, in order of key.
@@ -44,15 +44,15 @@ pub trait WindowSource: Sync {
         &self,
         window: WindowKey,
         servers: std::ops::Range<u32>,
-        each: &mut dyn FnMut(ServerKey, PlayerKey, WeekRow),
+        each: &mut dyn FnMut(ServerKey, PlayerKey, PlayerRow),
     ) -> Result<(), Self::Error>;
 }
 
 /// What is needed to make the boards of a window.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct BuildPlan {
     pub(in crate::engine) window: WindowKey,
-    pub(in crate::engine) rules: Rules,
+    pub(in crate::engine) rules: BoardOrders,
     /// By server key: no part of any group.
     pub(in crate::engine) left_out: Vec<bool>,
     pub(in crate::engine) tags: FxHashMap<ServerKey, Vec<TagKey>>,
@@ -60,20 +60,20 @@ pub struct Plan {
     pub(in crate::engine) players_end: u32,
 }
 
-type Places = FxHashMap<Group, [Pieces; 5]>;
+type Places = FxHashMap<Group, [ChunkedVec; 5]>;
 
 /// Places in pieces of one size: a list of millions that doubles when it is full
 /// is copied, and has the system clear twice the memory.
 #[derive(Default)]
-struct Pieces(Vec<Vec<Place>>);
+struct ChunkedVec(Vec<Vec<BoardEntry>>);
 
-impl Pieces {
+impl ChunkedVec {
     const LEN: usize = 16_384;
 
-    fn push(&mut self, place: Place) {
-        if self.0.last().is_none_or(|piece| piece.len() == Pieces::LEN) {
+    fn push(&mut self, place: BoardEntry) {
+        if self.0.last().is_none_or(|piece| piece.len() == ChunkedVec::LEN) {
             // The first grows: most groups of a part are small.
-            let room = if self.0.is_empty() { 0 } else { Pieces::LEN };
+            let room = if self.0.is_empty() { 0 } else { ChunkedVec::LEN };
             self.0.push(Vec::with_capacity(room));
         }
         self.0.last_mut().expect("was pushed").push(place);
@@ -82,9 +82,9 @@ impl Pieces {
 
 /// What a part of the players tells.
 #[derive(Default)]
-struct Known {
-    /// By player, from the first of the part on: [`ABSENT`], or the game, with
-    /// [`SEVERAL`].
+struct PlayerPass {
+    /// By player, from the first of the part on: [`NO_ROWS`], or the game, with
+    /// [`MULTI_SERVER`].
     games: Vec<u32>,
     /// Who has rows on several servers of a tag.
     several: Vec<(TagKey, PlayerKey)>,
@@ -94,14 +94,14 @@ struct Known {
 }
 
 /// No row of the player counts.
-const ABSENT: u32 = u32::MAX;
+const NO_ROWS: u32 = u32::MAX;
 /// He has rows on several servers of the game.
-const SEVERAL: u32 = 1 << 31;
+const MULTI_SERVER: u32 = 1 << 31;
 
 /// What the players have told, for whoever reads the rows.
 #[derive(Default)]
-struct Players {
-    /// See [`Known`].
+struct PlayerIndex {
+    /// See [`PlayerPass`].
     games: Vec<u32>,
     several: FxHashSet<(TagKey, PlayerKey)>,
     ratings: FxHashMap<(Group, PlayerKey), Rating>,
@@ -109,19 +109,19 @@ struct Players {
 
 /// What a part of the rows tells.
 #[derive(Default)]
-struct Read {
+struct RowPass {
     places: Places,
     /// Rows of players on several servers, as far as they came together here.
-    gathered: FxHashMap<(Group, PlayerKey), WeekRow>,
+    gathered: FxHashMap<(Group, PlayerKey), PlayerRow>,
 }
 
-impl Plan {
+impl BuildPlan {
     pub fn window(&self) -> WindowKey {
         self.window
     }
 
-    pub fn build<S: WindowSource>(&self, source: &S, workers: &dyn Workers) -> Result<WindowBoards, S::Error> {
-        let mut all: FxHashMap<Group, [Vec<Vec<Place>>; 5]> = FxHashMap::default();
+    pub fn build<S: WindowReader>(&self, source: &S, workers: &dyn Workers) -> Result<WindowBoards, S::Error> {
+        let mut all: FxHashMap<Group, [Vec<Vec<BoardEntry>>; 5]> = FxHashMap::default();
         let mut add = |places: Places| {
             for (group, places) in places {
                 let of_group = all.entry(group).or_default();
@@ -129,7 +129,8 @@ impl Plan {
             }
         };
 
-        let mut players = Players { games: Vec::with_capacity(self.players_end as usize), ..Players::default() };
+        let mut players =
+            PlayerIndex { games: Vec::with_capacity(self.players_end as usize), ..PlayerIndex::default() };
         for known in in_parts(workers, |part| self.read_players(source, part_of(part, self.players_end)))? {
             players.games.extend(known.games);
             players.several.extend(known.several);
@@ -138,7 +139,7 @@ impl Plan {
         }
 
         let servers_end = self.left_out.len() as u32;
-        let mut gathered: FxHashMap<(Group, PlayerKey), WeekRow> = FxHashMap::default();
+        let mut gathered: FxHashMap<(Group, PlayerKey), PlayerRow> = FxHashMap::default();
         for read in in_parts(workers, |part| self.read_rows(source, part_of(part, servers_end), &players))? {
             add(read.places);
             for (key, row) in read.gathered {
@@ -157,9 +158,9 @@ impl Plan {
         Ok(self.order(jobs, workers))
     }
 
-    fn read_players<S: WindowSource>(&self, source: &S, players: std::ops::Range<u32>) -> Result<Known, S::Error> {
+    fn read_players<S: WindowReader>(&self, source: &S, players: std::ops::Range<u32>) -> Result<PlayerPass, S::Error> {
         let first = players.start;
-        let mut known = Known { games: vec![ABSENT; players.len()], ..Known::default() };
+        let mut known = PlayerPass { games: vec![NO_ROWS; players.len()], ..PlayerPass::default() };
         let mut counts: Vec<(Group, u32)> = Vec::new();
         source.each_player(self.window, players, &mut |player, of_player| {
             counts.clear();
@@ -180,7 +181,7 @@ impl Plan {
                     Some(_) => {}
                     None => {
                         known.games[(player.0 - first) as usize] =
-                            of_player.game.0 | if servers > 1 { SEVERAL } else { 0 };
+                            of_player.game.0 | if servers > 1 { MULTI_SERVER } else { 0 };
                     }
                 }
             }
@@ -188,21 +189,21 @@ impl Plan {
         Ok(known)
     }
 
-    fn read_rows<S: WindowSource>(
+    fn read_rows<S: WindowReader>(
         &self,
         source: &S,
         servers: std::ops::Range<u32>,
-        players: &Players,
-    ) -> Result<Read, S::Error> {
-        let mut read = Read::default();
+        players: &PlayerIndex,
+    ) -> Result<RowPass, S::Error> {
+        let mut read = RowPass::default();
         source.each_row(self.window, servers, &mut |server, player, row| {
-            let of_player = players.games.get(player.0 as usize).copied().unwrap_or(ABSENT);
-            if of_player == ABSENT || !self.counts(server) {
+            let of_player = players.games.get(player.0 as usize).copied().unwrap_or(NO_ROWS);
+            if of_player == NO_ROWS || !self.counts(server) {
                 return;
             }
-            for group in self.groups(GameKey(of_player & !SEVERAL), server) {
+            for group in self.groups(GameKey(of_player & !MULTI_SERVER), server) {
                 let gathers = match group.tag() {
-                    None => of_player & SEVERAL != 0,
+                    None => of_player & MULTI_SERVER != 0,
                     Some(tag) => players.several.contains(&(tag, player)),
                 };
                 if gathers {
@@ -216,7 +217,7 @@ impl Plan {
         Ok(read)
     }
 
-    fn order(&self, jobs: Vec<(Group, Ranking, Vec<Vec<Place>>)>, workers: &dyn Workers) -> WindowBoards {
+    fn order(&self, jobs: Vec<(Group, Ranking, Vec<Vec<BoardEntry>>)>, workers: &dyn Workers) -> WindowBoards {
         let mut made = WindowBoards::empty(self.window, self.rules.clone());
         let ordered = Mutex::new(Vec::with_capacity(jobs.len()));
         let count = jobs.len() as u32;
@@ -229,20 +230,20 @@ impl Plan {
             ordered.lock().expect("nobody panics with it").push((group, ranking, set));
         });
         for (group, ranking, set) in ordered.into_inner().expect("nobody panics with it") {
-            let Boards(sets) = made.boards_mut(group);
+            let GroupBoards(sets) = made.boards_mut(group);
             sets[ranking as usize] = set;
         }
         made
     }
 
     /// A place by the rating; where that takes the row, too, only the rating.
-    fn add_rating(&self, known: &mut Known, group: Group, player: PlayerKey, rating: Rating) {
+    fn add_rating(&self, known: &mut PlayerPass, group: Group, player: PlayerKey, rating: Rating) {
         let orders = self.rules.orders(group);
         if orders.joins_rating() {
             known.ratings.push(((group, player), rating));
             return;
         }
-        let mut row = WeekRow::new(0, 0.0);
+        let mut row = PlayerRow::new(0, 0.0);
         row.set_rating(rating);
         if let Some(place) = orders.place(player, &row, Ranking::Elo) {
             known.rated.entry(group).or_default()[Ranking::Elo as usize].push(place);
@@ -251,7 +252,7 @@ impl Plan {
 
     /// Places by all rankings but the rating, which rows do not tell; by that, too,
     /// where it takes the row to order by it.
-    fn add_row(&self, places: &mut Places, players: &Players, group: Group, player: PlayerKey, row: &WeekRow) {
+    fn add_row(&self, places: &mut Places, players: &PlayerIndex, group: Group, player: PlayerKey, row: &PlayerRow) {
         let orders = self.rules.orders(group);
         let joins = orders.joins_rating();
         let mut row = Cow::Borrowed(row);

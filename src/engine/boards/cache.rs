@@ -5,7 +5,7 @@
 //! of the scope and from his rating in it; so whatever changes a row, a snapshot
 //! or an admin's correction, only says whose places are to be looked up again,
 //! and all boards agree. The boards of one window are made together, away from
-//! the engine if need be ([`Plan`]); who changes meanwhile is looked up afterwards.
+//! the engine if need be ([`BuildPlan`]); who changes meanwhile is looked up afterwards.
 //!
 //! A player who changed costs the groups that they belong to, however many others there
 //! are: the game of the player, and the tags of the servers that they played on. Leaving a
@@ -20,12 +20,12 @@ use smallvec::SmallVec;
 
 use crate::board::order::{Order, Orders};
 use crate::board::tree::Set;
-use crate::engine::boards::build::Plan;
-use crate::engine::rows::Portion;
-use crate::engine::{Books, Engine, Slot, Source};
-use crate::model::row::{Ranking, Rating, WeekRow};
-use crate::model::server::Entry;
-use crate::model::{GameKey, PlayerKey, ScopeName, ServerKey, TagKey, WindowKey};
+use crate::engine::boards::build::BuildPlan;
+use crate::engine::rows::RowPage;
+use crate::engine::{Engine, GlobalState, ServerState, StateReader};
+use crate::model::row::{PlayerRow, Ranking, Rating};
+use crate::model::server::PlayerEntry;
+use crate::model::{GameKey, PlayerKey, Scope, ServerKey, TagKey, WindowKey};
 
 /// A scope of several servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,10 +36,10 @@ pub enum Group {
 
 /// The five boards of one group.
 #[derive(Clone, Debug)]
-pub(in crate::engine) struct Boards(pub(in crate::engine) [Set; 5]);
+pub(in crate::engine) struct GroupBoards(pub(in crate::engine) [Set; 5]);
 
-impl Boards {
-    fn put(&mut self, orders: &Orders, player: PlayerKey, row: &WeekRow) {
+impl GroupBoards {
+    fn put(&mut self, orders: &Orders, player: PlayerKey, row: &PlayerRow) {
         for ranking in Ranking::ALL {
             let set = &mut self.0[ranking as usize];
             match orders.place(player, row, ranking) {
@@ -58,12 +58,12 @@ impl Boards {
 #[derive(Clone, Debug)]
 pub struct WindowBoards {
     window: WindowKey,
-    boards: FxHashMap<Group, Boards>,
-    rules: Rules,
+    boards: FxHashMap<Group, GroupBoards>,
+    rules: BoardOrders,
 }
 
 impl WindowBoards {
-    pub(in crate::engine) fn empty(window: WindowKey, rules: Rules) -> WindowBoards {
+    pub(in crate::engine) fn empty(window: WindowKey, rules: BoardOrders) -> WindowBoards {
         WindowBoards { window, boards: FxHashMap::default(), rules }
     }
 
@@ -101,7 +101,7 @@ impl WindowBoards {
 
     /// Takes over rules by which no board that is here is ordered otherwise.
     /// Returns whether they are such.
-    fn follow(&mut self, rules: &Rules) -> bool {
+    fn follow(&mut self, rules: &BoardOrders) -> bool {
         if self.rules == *rules {
             return true; // as for most games that are new: no board is looked at
         }
@@ -112,23 +112,23 @@ impl WindowBoards {
         all
     }
 
-    pub(in crate::engine) fn boards_mut(&mut self, group: Group) -> &mut Boards {
+    pub(in crate::engine) fn boards_mut(&mut self, group: Group) -> &mut GroupBoards {
         let (rules, window) = (&self.rules, self.window);
         self.boards
             .entry(group)
-            .or_insert_with(|| Boards(Ranking::ALL.map(|ranking| rules.empty(window, group, ranking))))
+            .or_insert_with(|| GroupBoards(Ranking::ALL.map(|ranking| rules.empty(window, group, ranking))))
     }
 }
 
 /// How boards are ordered, by group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::engine) struct Rules {
+pub(in crate::engine) struct BoardOrders {
     everywhere: Orders,
     /// Where it may be otherwise.
     of_group: FxHashMap<Group, Orders>,
 }
 
-impl Rules {
+impl BoardOrders {
     pub(in crate::engine) fn orders(&self, group: Group) -> Orders {
         self.of_group.get(&group).copied().unwrap_or(self.everywhere)
     }
@@ -158,15 +158,15 @@ impl Group {
 
 /// The boards at hand, by window.
 #[derive(Debug, Default)]
-pub(in crate::engine) struct Shelf {
-    windows: FxHashMap<WindowKey, Shelved>,
-    rules: Rules,
+pub(in crate::engine) struct BoardCache {
+    windows: FxHashMap<WindowKey, CachedWindow>,
+    rules: BoardOrders,
     questions: u64,
     /// Everyone with a row on one of these in that window has changed, and may have left
     /// these groups.
     servers_changed: FxHashMap<(WindowKey, ServerKey), Groups>,
     /// The one of them whose players are being noted, and the last who is.
-    noting: Option<Noting>,
+    noting: Option<DirtyServer>,
     /// Groups that were visited to look places up.
     groups_visited: u64,
 }
@@ -175,7 +175,7 @@ pub(in crate::engine) struct Shelf {
 pub(in crate::engine) type Groups = SmallVec<[Group; 2]>;
 
 #[derive(Debug)]
-struct Noting {
+struct DirtyServer {
     window: WindowKey,
     server: ServerKey,
     after: Option<PlayerKey>,
@@ -184,13 +184,13 @@ struct Noting {
 
 /// Whose places are to be looked up again.
 #[derive(Debug, Default)]
-struct Changed {
+struct DirtyPlayers {
     players: FxHashSet<PlayerKey>,
     /// Groups besides their games that some of them may have left: few, and seldom.
     left: FxHashMap<PlayerKey, Groups>,
 }
 
-impl Changed {
+impl DirtyPlayers {
     fn insert(&mut self, player: PlayerKey, left: &[Group]) {
         self.players.insert(player);
         if !left.is_empty() {
@@ -228,19 +228,19 @@ fn add_groups(groups: &mut Groups, more: &[Group]) {
 }
 
 #[derive(Debug, Default)]
-struct Shelved {
+struct CachedWindow {
     boards: Option<WindowBoards>,
     /// Of the players on `boards`.
-    changed: Changed,
+    changed: DirtyPlayers,
     /// Of those on boards that are being made.
-    changed_since_plan: Option<Changed>,
+    changed_since_plan: Option<DirtyPlayers>,
     /// Of a window that is over: the memory of its boards, bytes.
     frozen: Option<usize>,
     /// When it was last asked, in questions.
     asked: u64,
 }
 
-impl Shelf {
+impl BoardCache {
     /// A player's rows, rating or servers have changed in a window.
     pub(in crate::engine) fn changed(&mut self, window: WindowKey, player: PlayerKey) {
         self.changed_and_left(window, player, &[]);
@@ -275,13 +275,13 @@ impl Shelf {
     }
 
     /// Whose players are to be noted next.
-    fn next_to_note(&mut self) -> Option<Noting> {
+    fn next_to_note(&mut self) -> Option<DirtyServer> {
         if let Some(noting) = self.noting.take() {
             return Some(noting);
         }
         let (window, server) = *self.servers_changed.keys().next()?;
         let left = self.servers_changed.remove(&(window, server))?;
-        Some(Noting { window, server, after: None, left })
+        Some(DirtyServer { window, server, after: None, left })
     }
 
     /// Whether players of a window are still to be noted.
@@ -291,7 +291,7 @@ impl Shelf {
     }
 
     /// The players of a list have.
-    pub(in crate::engine) fn changed_all(&mut self, windows: &[WindowKey], entries: &[Entry]) {
+    pub(in crate::engine) fn changed_all(&mut self, windows: &[WindowKey], entries: &[PlayerEntry]) {
         if self.windows.is_empty() {
             return;
         }
@@ -306,7 +306,7 @@ impl Shelf {
             return;
         }
         let boards = WindowBoards::empty(window, self.rules.clone());
-        self.windows.entry(window).or_insert_with(|| Shelved { boards: Some(boards), ..Shelved::default() });
+        self.windows.entry(window).or_insert_with(|| CachedWindow { boards: Some(boards), ..CachedWindow::default() });
     }
 
     pub(in crate::engine) fn forget(&mut self, window: WindowKey) {
@@ -319,7 +319,7 @@ impl Shelf {
 
     /// A window is over: its boards take as little room as they can.
     pub(in crate::engine) fn freeze(&mut self, window: WindowKey) {
-        let is_hot = |s: &&mut Shelved| s.frozen.is_none() && s.changed.is_empty();
+        let is_hot = |s: &&mut CachedWindow| s.frozen.is_none() && s.changed.is_empty();
         let Some(shelved) = self.windows.get_mut(&window).filter(is_hot) else { return };
         let Some(boards) = &mut shelved.boards else { return };
         boards.compact();
@@ -348,16 +348,16 @@ impl Shelf {
     }
 }
 
-impl Books {
+impl GlobalState {
     /// Looks how boards are ordered. Boards at hand that are ordered otherwise go
     /// on answering until they are made anew.
     pub(in crate::engine) fn see_order(&mut self) {
-        let mut rules = Rules { everywhere: self.settings.orders(None), of_group: FxHashMap::default() };
+        let mut rules = BoardOrders { everywhere: self.settings.orders(None), of_group: FxHashMap::default() };
         for scope in self.settings.own_orders().scopes() {
             let group = match scope {
-                ScopeName::Server(_) => None, // ordered when it is asked for
-                ScopeName::Game(name) => self.games.find(name).map(|key| Group::Game(GameKey(key))),
-                ScopeName::Tag(name) => self.tags.find(name).map(|key| Group::Tag(TagKey(key))),
+                Scope::Server(_) => None, // ordered when it is asked for
+                Scope::Game(name) => self.games.find(name).map(|key| Group::Game(GameKey(key))),
+                Scope::Tag(name) => self.tags.find(name).map(|key| Group::Tag(TagKey(key))),
             };
             rules.of_group.extend(group.map(|group| (group, self.settings.orders(scope))));
         }
@@ -372,10 +372,10 @@ impl Books {
 impl Engine {
     /// What makes the boards of a window. From now on until [`Engine::shelve`]
     /// the engine remembers who changes; boards that are at hand go on answering.
-    pub fn plan_boards(&mut self, window: WindowKey) -> Plan {
+    pub fn plan_boards(&mut self, window: WindowKey) -> BuildPlan {
         let mut left_out = vec![true; self.servers.len()];
         let mut tags: FxHashMap<ServerKey, Vec<TagKey>> = FxHashMap::default();
-        let mut present = Changed::default();
+        let mut present = DirtyPlayers::default();
         for (index, slot) in self.servers.iter().enumerate() {
             let Some(slot) = slot else { continue };
             left_out[index] = !self.is_counted(slot, window, ServerKey(index as u32));
@@ -390,7 +390,7 @@ impl Engine {
         let waiting = self.books.pending.rows.iter().filter(|((w, _), _)| *w == window);
         present.players.extend(waiting.flat_map(|(_, rows)| rows.keys()));
         present.players.extend(self.books.player_windows.changed_in(window));
-        let plan = Plan {
+        let plan = BuildPlan {
             window,
             rules: self.books.shelf.rules.clone(),
             left_out,
@@ -453,24 +453,24 @@ impl Engine {
     /// answer until they are planned and shelved anew.
     pub fn windows_out_of_order(&self) -> Vec<WindowKey> {
         let shelf = &self.books.shelf;
-        let is_old = |shelved: &Shelved| shelved.boards.as_ref().is_some_and(|boards| boards.rules != shelf.rules);
+        let is_old = |shelved: &CachedWindow| shelved.boards.as_ref().is_some_and(|boards| boards.rules != shelf.rules);
         shelf.windows.iter().filter(|(_, shelved)| is_old(shelved)).map(|(window, _)| *window).collect()
     }
 
     /// Looks up the places of up to `most` players who changed, or notes who did.
     /// There must be no change that is not committed: what is shown is durable.
     /// Returns whether there are more.
-    pub fn refresh_boards<S: Source>(&mut self, source: &S, most: usize) -> Result<bool, S::Error> {
+    pub fn refresh_boards<S: StateReader>(&mut self, source: &S, most: usize) -> Result<bool, S::Error> {
         let mut left = most;
         while left > 0 {
             let Some(noting) = self.books.shelf.next_to_note() else { break };
             let (window, server) = (noting.window, noting.server);
-            let Portion { rows, is_last } = self.rows_after(source, window, server, noting.after, left)?;
+            let RowPage { rows, is_last } = self.rows_after(source, window, server, noting.after, left)?;
             left = left.saturating_sub(rows.len().max(1));
             let shelf = &mut self.books.shelf;
             rows.iter().for_each(|(player, _)| shelf.changed_and_left(window, *player, &noting.left));
             let last = rows.last().filter(|_| !is_last);
-            shelf.noting = last.map(|(last, _)| Noting { after: Some(*last), ..noting });
+            shelf.noting = last.map(|(last, _)| DirtyServer { after: Some(*last), ..noting });
         }
         let windows: Vec<WindowKey> = self.books.shelf.windows.keys().copied().collect();
         for window in windows {
@@ -495,7 +495,7 @@ impl Engine {
     }
 
     /// Returns the number of groups visited.
-    fn refresh_player<S: Source>(
+    fn refresh_player<S: StateReader>(
         &self,
         source: &S,
         boards: &mut WindowBoards,
@@ -507,11 +507,11 @@ impl Engine {
             Some(known) => Some(known.clone()),
             None => source.player_window(window, player)?,
         };
-        let mut merged: Vec<(Group, WeekRow)> = Vec::with_capacity(1);
+        let mut merged: Vec<(Group, PlayerRow)> = Vec::with_capacity(1);
         if let Some(of_player) = &of_player {
             add_groups(&mut left, &[Group::Game(of_player.game)]);
             for &server in &of_player.servers {
-                let is_counted = |slot: &&Slot| self.is_counted(slot, window, server);
+                let is_counted = |slot: &&ServerState| self.is_counted(slot, window, server);
                 let Some(slot) = self.slot(server).filter(is_counted) else { continue };
                 let Some(row) = self.row_now(source, slot, window, server, player)? else { continue };
                 let tags = self.books.tags_there(&slot.record.tags);
@@ -541,9 +541,9 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use crate::engine::{EngineSettings, Event, Outcome};
-    use crate::model::view::board::PlayerName;
+    use crate::model::view::board::PlayerSelector;
     use crate::model::{Completeness, Player, ServerUrl, Snapshot};
-    use crate::state::Hot;
+    use crate::state::State;
     use crate::store::StoreSettings;
 
     const FROM_MS: i64 = 1_764_064_800_000;
@@ -554,7 +554,7 @@ mod tests {
     }
 
     /// Each server has a game of its own, with two players.
-    fn observe(hot: &mut Hot, n: u32, t_ms: i64) {
+    fn observe(hot: &mut State, n: u32, t_ms: i64) {
         let player = |who: i64| Player {
             name: format!("player {who}").into(),
             points: Some(who + t_ms % 1_000),
@@ -578,7 +578,7 @@ mod tests {
     }
 
     /// Groups visited by refreshing the boards of the week.
-    fn visited(hot: &mut Hot) -> u64 {
+    fn visited(hot: &mut State) -> u64 {
         hot.commit().unwrap();
         let before = hot.engine.books.shelf.groups_visited;
         while hot.engine.refresh_boards(&hot.store, 1).unwrap() {}
@@ -589,7 +589,7 @@ mod tests {
     fn changed_player_visits_only_the_groups_that_they_belong_to() {
         let dir = tempfile::tempdir().unwrap();
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-        let mut hot = Hot::open(dir.path(), store, EngineSettings::default()).unwrap();
+        let mut hot = State::open(dir.path(), store, EngineSettings::default()).unwrap();
         for n in 0..GAMES {
             // Two of them have a tag, one of those another besides.
             let tags = [("both", n < 2), ("one", n < 1), ("other", n == 7)];
@@ -599,7 +599,7 @@ mod tests {
         }
         let window = hot.engine.windows_running()[0];
         hot.commit_and_shelve(window).unwrap();
-        let boards = |hot: &Hot| hot.engine.boards(window).unwrap().boards.len();
+        let boards = |hot: &State| hot.engine.boards(window).unwrap().boards.len();
         assert_eq!(boards(&hot), GAMES as usize + 3);
         visited(&mut hot);
 
@@ -621,8 +621,8 @@ mod tests {
         observe(&mut hot, GAMES, FROM_MS + 120_000);
         assert_eq!((visited(&mut hot), boards(&hot)), (2, GAMES as usize + 4));
         // Who is no more may have been in any tag of the three, and in one game.
-        let Hot { engine, store } = &mut hot;
-        engine.forget_player(store, "game 9", &PlayerName::Name("player 1".into()), FROM_MS + 120_000).unwrap();
+        let State { engine, store } = &mut hot;
+        engine.forget_player(store, "game 9", &PlayerSelector::Name("player 1".into()), FROM_MS + 120_000).unwrap();
         assert_eq!(visited(&mut hot), 4);
         assert!(hot.engine.boards(window).unwrap().boards.values().all(|boards| !boards.0[4].is_empty()));
     }

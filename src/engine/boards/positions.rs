@@ -10,36 +10,36 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-use crate::board::order::{Orders, PlaceKey};
+use crate::board::order::{OrderKey, Orders};
 use crate::model::PlayerKey;
-use crate::model::row::{Ranking, WeekRow};
+use crate::model::row::{PlayerRow, Ranking};
 
 #[derive(Debug)]
-pub(in crate::engine) struct Positions<const N: usize> {
+pub(in crate::engine) struct PositionBuilder<const N: usize> {
     orders: Orders,
     rankings: [Ranking; N],
     /// The number of a row stands for its player: rows come in order of player key.
-    runs: [Runs<PlaceKey>; N],
+    runs: [SortedRuns<OrderKey>; N],
     /// By number of row; 0: absent.
-    positions: Pieces<[u32; N]>,
+    positions: ChunkedVec<[u32; N]>,
     /// The ranking that is being put in order, and its next position.
     at: usize,
     next: u32,
 }
 
-impl<const N: usize> Positions<N> {
+impl<const N: usize> PositionBuilder<N> {
     /// Of a server whose boards are ordered so.
-    pub(in crate::engine) fn new(orders: Orders, rankings: [Ranking; N]) -> Positions<N> {
-        let runs = std::array::from_fn(|_| Runs::default());
-        Positions { orders, rankings, runs, positions: Pieces::default(), at: 0, next: 1 }
+    pub(in crate::engine) fn new(orders: Orders, rankings: [Ranking; N]) -> PositionBuilder<N> {
+        let runs = std::array::from_fn(|_| SortedRuns::default());
+        PositionBuilder { orders, rankings, runs, positions: ChunkedVec::default(), at: 0, next: 1 }
     }
 
     /// Brings in the next rows, in order of player key.
-    pub(in crate::engine) fn read(&mut self, rows: &[(PlayerKey, WeekRow)]) {
+    pub(in crate::engine) fn read(&mut self, rows: &[(PlayerKey, PlayerRow)]) {
         let first = self.positions.len() as u32;
         for (runs, ranking) in self.runs.iter_mut().zip(self.rankings) {
             let numbered = (first..).zip(rows);
-            let key = |(number, (_, row)): (u32, &(PlayerKey, WeekRow))| {
+            let key = |(number, (_, row)): (u32, &(PlayerKey, PlayerRow))| {
                 let place = self.orders.place(PlayerKey(number), row, ranking)?;
                 Some(self.orders.key(ranking, &place))
             };
@@ -60,7 +60,7 @@ impl<const N: usize> Positions<N> {
                     given += 1;
                 }
                 None => {
-                    self.runs[self.at] = Runs::default();
+                    self.runs[self.at] = SortedRuns::default();
                     (self.at, self.next) = (self.at + 1, 1);
                 }
             }
@@ -81,19 +81,19 @@ impl<const N: usize> Positions<N> {
 
 /// Values in order, of portions that are put in order one by one.
 #[derive(Debug)]
-struct Runs<T> {
+struct SortedRuns<T> {
     runs: Vec<Vec<T>>,
     /// The next of each run that has one, with the run and the index of it.
     heads: BinaryHeap<Reverse<(T, u32, u32)>>,
 }
 
-impl<T: Ord> Default for Runs<T> {
-    fn default() -> Runs<T> {
-        Runs { runs: Vec::new(), heads: BinaryHeap::new() }
+impl<T: Ord> Default for SortedRuns<T> {
+    fn default() -> SortedRuns<T> {
+        SortedRuns { runs: Vec::new(), heads: BinaryHeap::new() }
     }
 }
 
-impl<T: Ord + Copy> Runs<T> {
+impl<T: Ord + Copy> SortedRuns<T> {
     fn push(&mut self, mut run: Vec<T>) {
         run.sort_unstable();
         run.shrink_to_fit();
@@ -119,46 +119,46 @@ impl<T: Ord + Copy> Runs<T> {
 
 /// A list that grows without being copied.
 #[derive(Debug)]
-pub(in crate::engine) struct Pieces<T>(Vec<Vec<T>>);
+pub(in crate::engine) struct ChunkedVec<T>(Vec<Vec<T>>);
 
 /// Some 100 kB of what is kept of a row.
-const PIECE: usize = 2_048;
+const CHUNK_LEN: usize = 2_048;
 
-impl<T> Default for Pieces<T> {
-    fn default() -> Pieces<T> {
-        Pieces(Vec::new())
+impl<T> Default for ChunkedVec<T> {
+    fn default() -> ChunkedVec<T> {
+        ChunkedVec(Vec::new())
     }
 }
 
-impl<T> Pieces<T> {
+impl<T> ChunkedVec<T> {
     pub(in crate::engine) fn push(&mut self, value: T) {
-        if self.0.last().is_none_or(|piece| piece.len() == PIECE) {
+        if self.0.last().is_none_or(|piece| piece.len() == CHUNK_LEN) {
             // A server of a few rows should not take as much as one of many.
-            self.0.push(if self.0.is_empty() { Vec::new() } else { Vec::with_capacity(PIECE) });
+            self.0.push(if self.0.is_empty() { Vec::new() } else { Vec::with_capacity(CHUNK_LEN) });
         }
         self.0.last_mut().expect("just pushed").push(value);
     }
 
     pub(in crate::engine) fn len(&self) -> usize {
-        self.0.last().map_or(0, |last| (self.0.len() - 1) * PIECE + last.len())
+        self.0.last().map_or(0, |last| (self.0.len() - 1) * CHUNK_LEN + last.len())
     }
 
     pub(in crate::engine) fn get(&self, at: usize) -> T
     where
         T: Copy,
     {
-        self.0[at / PIECE][at % PIECE]
+        self.0[at / CHUNK_LEN][at % CHUNK_LEN]
     }
 
     /// Of values in order: how many a condition holds for, which are the first.
     pub(in crate::engine) fn partition_point(&self, holds: impl Fn(&T) -> bool) -> usize {
         let full = self.0.partition_point(|piece| piece.last().is_some_and(&holds));
         let beyond = self.0.get(full).map_or(0, |piece| piece.partition_point(&holds));
-        self.len().min(full * PIECE + beyond)
+        self.len().min(full * CHUNK_LEN + beyond)
     }
 
     fn get_mut(&mut self, at: usize) -> &mut T {
-        &mut self.0[at / PIECE][at % PIECE]
+        &mut self.0[at / CHUNK_LEN][at % CHUNK_LEN]
     }
 }
 
@@ -167,14 +167,14 @@ mod tests {
     use super::*;
 
     /// Rows with many ties, and some that are absent from rankings.
-    fn rows(n: u32) -> Vec<(PlayerKey, WeekRow)> {
+    fn rows(n: u32) -> Vec<(PlayerKey, PlayerRow)> {
         let mut seed = 5_u64;
         let mut below = |most: u64| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (seed >> 33) % most
         };
         let mut row = |n: u32| {
-            let mut row = WeekRow::new(below(3) as i64, 1000.0 + below(5) as f64);
+            let mut row = PlayerRow::new(below(3) as i64, 1000.0 + below(5) as f64);
             (row.elo_rounds, row.elo_at, row.points) = (below(2) as u32, below(3) as i64, below(9) as i64 - 3);
             row.has_points = below(4) > 0;
             row.clq1_segments.offer(below(20), below(3) as i64);
@@ -186,12 +186,12 @@ mod tests {
 
     #[test]
     fn in_steps_as_at_once() {
-        let rows = rows(PIECE as u32 + 900);
+        let rows = rows(CHUNK_LEN as u32 + 900);
         let low = ["clq1", "elo"].map(|text| text.parse().unwrap());
         let orders = Orders::of_scope(&low, &["clq2 elo".parse().unwrap()], None);
         let want = orders.positions(&rows);
         for (portion, step) in [(1, 7), (17, 1), (1_000, 1_000), (rows.len(), usize::MAX)] {
-            let mut positions = Positions::new(orders, Ranking::ALL);
+            let mut positions = PositionBuilder::new(orders, Ranking::ALL);
             rows.chunks(portion).for_each(|rows| positions.read(rows));
             let mut steps = 0;
             while !positions.are_given() {
@@ -207,11 +207,11 @@ mod tests {
 
     #[test]
     fn a_list_of_pieces_is_a_list() {
-        for n in [0, 1, PIECE, PIECE + 1, 3 * PIECE] {
-            let mut pieces = Pieces::default();
+        for n in [0, 1, CHUNK_LEN, CHUNK_LEN + 1, 3 * CHUNK_LEN] {
+            let mut pieces = ChunkedVec::default();
             (0..n).for_each(|value| pieces.push(2 * value));
             assert_eq!(pieces.len(), n);
-            for value in [0, 1, n, 2 * n, 2 * PIECE, 2 * PIECE + 1] {
+            for value in [0, 1, n, 2 * n, 2 * CHUNK_LEN, 2 * CHUNK_LEN + 1] {
                 assert_eq!(pieces.partition_point(|kept| *kept < value), n.min(value.div_ceil(2)), "{value} of {n}");
             }
             assert!((0..n).all(|at| pieces.get(at) == 2 * at));
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn of_no_rows_there_are_no_positions() {
-        let mut positions = Positions::new(Orders::default(), Ranking::WITH_BEST);
+        let mut positions = PositionBuilder::new(Orders::default(), Ranking::WITH_BEST_POSITIONS);
         positions.read(&[]);
         assert!(!positions.are_given());
         assert_eq!((positions.give(1), positions.are_given()), (0, true));

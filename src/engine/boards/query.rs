@@ -12,18 +12,19 @@ use siphasher::sip::SipHasher24;
 
 use crate::board::order::{Order, Orders};
 use crate::board::query::{
-    AskError, Found, {self},
+    QueryData, QueryError, {self},
 };
 use crate::board::score_unit::CLQ1_PER_POINT_PER_SECOND;
 use crate::board::tree::{Direction, Set};
-use crate::board::{Place, fusion, window};
+use crate::board::{BoardEntry, fusion, window};
 use crate::engine::boards::cache::generation;
-use crate::engine::boards::query_context::{Asking, standing_view};
-use crate::engine::{Engine, Group, Source, ViewError};
-use crate::model::scope::ScopeName;
+use crate::engine::boards::query_context::{QueryContext, standing_view};
+use crate::engine::{Engine, Group, StateReader, ViewError};
+use crate::model::scope::Scope;
 use crate::model::view::board::{
-    BoardHead, BoardName, BoardQuestion, BoardRow, BoardsName, FusedHead, FusedQuestion, FusedRanking, FusedView,
-    OrderView, PageView, PlayerName, RangeView, RankingWeight, StandingsView, WindowListed, WindowPhase, WindowView,
+    BoardHead, BoardQuery, BoardRow, BoardSelector, BoardsSelector, FusedHead, FusedQuery, FusedRanking, FusedView,
+    OrderView, PageView, PlayerSelector, RangeView, RankingWeight, StandingsView, WindowPhase, WindowSummary,
+    WindowView,
 };
 use crate::model::{PlayerKey, Ranking, ServerKey, TagKey, WindowKey};
 use crate::nearest::nearest;
@@ -32,7 +33,7 @@ use crate::rank::clq1;
 const _: () = assert!(CLQ1_PER_POINT_PER_SECOND == clq1::SCORE_PER_POINT_PER_SECOND);
 
 /// The boards of one scope in one window, one for each ranking asked.
-struct Sets<'e> {
+struct ScopeBoards<'e> {
     window: WindowView,
     orders: Orders,
     sets: Vec<Cow<'e, Set>>,
@@ -50,12 +51,12 @@ pub struct BoardAnswer {
 
 impl Engine {
     /// A board, and what stands above every answer of it.
-    pub fn board<S: Source>(
+    pub fn board<S: StateReader>(
         &self,
         source: &S,
-        name: &BoardName,
+        name: &BoardSelector,
     ) -> Result<(BoardHead, Cow<'_, Set>), ViewError<S::Error>> {
-        let Sets { window, orders, mut sets } = self.sets(source, &name.boards(), &[name.ranking])?;
+        let ScopeBoards { window, orders, mut sets } = self.sets(source, &name.boards(), &[name.ranking])?;
         let order = orders.order(name.ranking);
         let set = sets.pop().expect("a board for each ranking");
         let head = BoardHead {
@@ -71,61 +72,61 @@ impl Engine {
     }
 
     /// Asks a board.
-    pub fn ask_board<S: Source>(
+    pub fn ask_board<S: StateReader>(
         &self,
         source: &S,
-        name: &BoardName,
-        asked: &BoardQuestion,
+        name: &BoardSelector,
+        asked: &BoardQuery,
     ) -> Result<BoardAnswer, ViewError<S::Error>> {
         let (mut head, set) = self.board(source, name)?;
-        let asking = Asking { engine: self, source, scope: &name.scope, ranking: name.ranking, sets: &[set] };
+        let asking = QueryContext { engine: self, source, scope: &name.scope, ranking: name.ranking, sets: &[set] };
         // Who is asked for in a list may be unknown; nobody else may.
         let players = match asked {
-            BoardQuestion::Positions { players } => asking.players(players)?,
-            BoardQuestion::Around { player, .. } | BoardQuestion::Standing { player } => {
+            BoardQuery::Positions { players } => asking.players(players)?,
+            BoardQuery::Around { player, .. } | BoardQuery::Standing { player } => {
                 vec![Some(asking.known_player(player)?)]
             }
             _ => Vec::new(),
         };
         let question = asking.question(asked, &players)?;
         let answer = query::ask(&asking.sets[0], &question).map_err(|error| match error {
-            AskError::Absent(_) => asking.not_on_board(asked, &head),
-            AskError::Stale(stale) => ViewError::Stale(stale),
+            QueryError::Absent(_) => asking.not_on_board(asked, &head),
+            QueryError::Stale(stale) => ViewError::Stale(stale),
         })?;
         let mut rows = Vec::new();
         match answer.found {
-            Found::Size => (),
-            Found::Places(places) => asking.places(&places, &mut rows)?,
-            Found::Range { first, count, places } => {
+            QueryData::Size => (),
+            QueryData::Places(places) => asking.places(&places, &mut rows)?,
+            QueryData::Range { first, count, places } => {
                 head.range = Some(RangeView { first: first.into(), count: count.into() });
                 asking.places(&places, &mut rows)?;
             }
-            Found::Page { places, moved, start, end } => {
+            QueryData::Page { places, moved, start, end } => {
                 head.page = Some(PageView { moved, before: start.to_string(), after: end.to_string() });
                 asking.places(&places, &mut rows)?;
             }
-            Found::Count { first, count } => {
+            QueryData::Count { first, count } => {
                 head.range = Some(RangeView { first: first.into(), count: count.into() });
             }
-            Found::Position(positions) => rows.push(asking.position_for(asked, positions)),
-            Found::Standing(standing) => {
+            QueryData::Position(positions) => rows.push(asking.position_for(asked, positions)),
+            QueryData::Standing(standing) => {
                 rows.push(BoardRow::Standing(standing_view(name.ranking, &asking.sets[0], standing)));
             }
-            Found::Positions(found) => asking.positions(asked, &players, found, &mut rows)?,
+            QueryData::Positions(found) => asking.positions(asked, &players, found, &mut rows)?,
         }
         Ok(BoardAnswer { head, rows })
     }
 
     /// Where one player stands on the boards of several rankings.
-    pub fn standings<S: Source>(
+    pub fn standings<S: StateReader>(
         &self,
         source: &S,
-        name: &BoardsName,
+        name: &BoardsSelector,
         rankings: &[Ranking],
-        player: &PlayerName,
+        player: &PlayerSelector,
     ) -> Result<StandingsView, ViewError<S::Error>> {
-        let Sets { window, sets, .. } = self.sets(source, name, rankings)?;
-        let asking = Asking { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1, sets: &sets };
+        let ScopeBoards { window, sets, .. } = self.sets(source, name, rankings)?;
+        let asking = QueryContext { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1, sets: &sets };
         let player = asking.known_player(player)?;
         let (shown_name, display) = self.player_names(source, player)?;
         let boards = rankings.iter().zip(&sets);
@@ -141,23 +142,24 @@ impl Engine {
 
     /// One list of several rankings (see [`fusion`]); `k` as [`fusion::K_DEFAULT`]
     /// where none is given. Weights are above 0, `k` is not below it.
-    pub fn fused<S: Source>(
+    pub fn fused<S: StateReader>(
         &self,
         source: &S,
-        name: &BoardsName,
+        name: &BoardsSelector,
         rankings: &[RankingWeight],
         k: Option<f64>,
-        asked: &FusedQuestion,
+        asked: &FusedQuery,
     ) -> Result<(FusedHead, Vec<FusedView>), ViewError<S::Error>> {
         let k = k.unwrap_or(fusion::K_DEFAULT);
         let names: Vec<Ranking> = rankings.iter().map(|weighed| weighed.ranking).collect();
-        let Sets { window, sets, .. } = self.sets(source, name, &names)?;
-        let boards: Vec<fusion::Weighed> =
-            rankings.iter().zip(&sets).map(|(r, set)| fusion::Weighed { set, weight: r.weight }).collect();
+        let ScopeBoards { window, sets, .. } = self.sets(source, name, &names)?;
+        let boards: Vec<fusion::WeightedBoard> =
+            rankings.iter().zip(&sets).map(|(r, set)| fusion::WeightedBoard { set, weight: r.weight }).collect();
         let (list, first) = match asked {
-            FusedQuestion::Top { count } => (fusion::top(&boards, k, *count as usize), Some(1)),
-            FusedQuestion::Players { players } => {
-                let asking = Asking { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1, sets: &sets };
+            FusedQuery::Top { count } => (fusion::top(&boards, k, *count as usize), Some(1)),
+            FusedQuery::Players { players } => {
+                let asking =
+                    QueryContext { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1, sets: &sets };
                 let players: Result<Vec<PlayerKey>, _> = players.iter().map(|p| asking.known_player(p)).collect();
                 (fusion::of(&boards, k, &players?), None)
             }
@@ -183,49 +185,47 @@ impl Engine {
 
     /// The boards of a scope and window, one for each ranking asked, in order:
     /// the one place that knows where they come from.
-    fn sets<S: Source>(
+    fn sets<S: StateReader>(
         &self,
         source: &S,
-        name: &BoardsName,
+        name: &BoardsSelector,
         rankings: &[Ranking],
-    ) -> Result<Sets<'_>, ViewError<S::Error>> {
+    ) -> Result<ScopeBoards<'_>, ViewError<S::Error>> {
         let key = self.window_asked(name)?;
         let window = self.window_view(key);
         let group = match &name.scope {
-            ScopeName::Server(url) => {
+            Scope::Server(url) => {
                 let (server, _) = self.find(url)?;
                 let rows = self.rows_counted(source, key, server)?;
                 let orders = self.orders_of(server);
                 let board = |&ranking: &Ranking| {
                     let order = orders.order(ranking);
-                    let places: Vec<Place> =
+                    let places: Vec<BoardEntry> =
                         rows.iter().filter_map(|(player, row)| orders.place(*player, row, ranking)).collect();
                     let generation = generation(key, server, ranking, order);
                     let version = version(&places);
                     Cow::Owned(Set::build_of_players(order.direction, generation, vec![places]).at_version(version))
                 };
                 let sets = rankings.iter().map(board).collect();
-                return Ok(Sets { window, orders, sets });
+                return Ok(ScopeBoards { window, orders, sets });
             }
-            ScopeName::Game(game) => Group::Game(self.game_known(game)?),
-            ScopeName::Tag(tag) => {
-                Group::Tag(TagKey(self.books.tags.find(tag).ok_or_else(|| ViewError::UnknownTag {
-                    tag: tag.clone(),
-                    nearest: nearest(tag, self.books.tags.names()).map(str::to_owned),
-                })?))
-            }
+            Scope::Game(game) => Group::Game(self.game_known(game)?),
+            Scope::Tag(tag) => Group::Tag(TagKey(self.books.tags.find(tag).ok_or_else(|| ViewError::UnknownTag {
+                tag: tag.clone(),
+                nearest: nearest(tag, self.books.tags.names()).map(str::to_owned),
+            })?)),
         };
         let boards = self.books.shelf.boards(key).ok_or_else(|| ViewError::BoardsAway(window.window.clone()))?;
         let board = |&ranking: &Ranking| match boards.board(group, ranking) {
             Some(set) => Cow::Borrowed(set),
             None => Cow::Owned(boards.empty_board(group, ranking)),
         };
-        Ok(Sets { window, orders: boards.orders(group), sets: rankings.iter().map(board).collect() })
+        Ok(ScopeBoards { window, orders: boards.orders(group), sets: rankings.iter().map(board).collect() })
     }
 
     /// How the boards of a server are ordered.
     pub(in crate::engine) fn orders_of(&self, server: ServerKey) -> Orders {
-        let scope = self.slot(server).map(|slot| ScopeName::Server(slot.record.url.clone()));
+        let scope = self.slot(server).map(|slot| Scope::Server(slot.record.url.clone()));
         self.books.settings.orders(scope.as_ref())
     }
 
@@ -233,17 +233,17 @@ impl Engine {
     /// [`Engine::plan_boards`]. `None`: it needs none.
     pub fn boards_needed<E: std::error::Error + 'static>(
         &self,
-        name: &BoardsName,
+        name: &BoardsSelector,
     ) -> Result<Option<WindowKey>, ViewError<E>> {
         match name.scope {
-            ScopeName::Server(_) => Ok(None),
-            ScopeName::Game(_) | ScopeName::Tag(_) => self.window_asked(name).map(Some),
+            Scope::Server(_) => Ok(None),
+            Scope::Game(_) | Scope::Tag(_) => self.window_asked(name).map(Some),
         }
     }
 
     /// The window of a label; or, of a type, the oldest that contains the time.
     /// The running ones may hold nothing yet; any other must be at hand.
-    fn window_asked<E: std::error::Error + 'static>(&self, name: &BoardsName) -> Result<WindowKey, ViewError<E>> {
+    fn window_asked<E: std::error::Error + 'static>(&self, name: &BoardsSelector) -> Result<WindowKey, ViewError<E>> {
         let windows = &self.books.settings.windows;
         let text = name.window.as_deref().unwrap_or(WEEK);
         let t_ms = name.time_ms.unwrap_or(self.now_ms());
@@ -284,7 +284,7 @@ impl Engine {
 
     /// Every window there is: those that hold rows, those that run, and the next
     /// of each type. Newest first, by type.
-    pub fn windows(&self) -> Vec<WindowListed> {
+    pub fn windows(&self) -> Vec<WindowSummary> {
         let windows = &self.books.settings.windows;
         let now_ms = self.now_ms();
         let mut keys: Vec<WindowKey> = self.books.meta.windows_kept().collect();
@@ -301,7 +301,7 @@ impl Engine {
                     (false, true) => WindowPhase::Next,
                     (false, false) => WindowPhase::Running,
                 };
-                WindowListed {
+                WindowSummary {
                     kind: window::type_name(key.kind),
                     window: view,
                     phase,
@@ -324,7 +324,7 @@ fn shown_time(t_ms: i64) -> String {
 }
 
 /// Of a board that nobody counts the changes of: a digest of its places.
-fn version(places: &[Place]) -> u64 {
+fn version(places: &[BoardEntry]) -> u64 {
     let mut hash = SipHasher24::new();
     for place in places {
         hash.write_i64(place.score().0);

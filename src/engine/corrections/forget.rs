@@ -6,17 +6,17 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::engine::{Books, CorrectError, Engine, Gone, Source, ViewError};
+use crate::engine::{CorrectionError, Engine, GlobalState, RemovedPlayer, StateReader, ViewError};
 use crate::model::commit::RowKey;
 use crate::model::name::{Name, normalise};
 use crate::model::server::LastSnapshot;
-use crate::model::view::board::PlayerName;
+use crate::model::view::board::PlayerSelector;
 use crate::model::{GameKey, NameHash, Player, PlayerKey, ServerKey};
 use crate::rank::player_list::NameFamily;
 
 /// What forgetting did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Forgotten {
+pub struct ForgetResult {
     pub player: PlayerKey,
     /// One for each name that he had.
     pub hashes: Vec<NameHash>,
@@ -26,13 +26,13 @@ pub struct Forgotten {
 
 impl Engine {
     /// Forgets a player of a game, with all names that lead to him.
-    pub fn forget_player<S: Source>(
+    pub fn forget_player<S: StateReader>(
         &mut self,
         source: &S,
         game: &str,
-        player: &PlayerName,
+        player: &PlayerSelector,
         now_ms: i64,
-    ) -> Result<Forgotten, CorrectError<S::Error>> {
+    ) -> Result<ForgetResult, CorrectionError<S::Error>> {
         assert!(!self.has_changes(), "commit before correcting");
         self.see_time(now_ms);
         let game_key = self.game_known(game)?;
@@ -41,11 +41,11 @@ impl Engine {
         let rows = self.erase(source, game_key, player, &names).map_err(ViewError::Source)?;
         let hashes: Vec<NameHash> = names.iter().map(|name| NameHash::of(game, name)).collect();
         self.books.forgotten.extend(hashes.iter().map(|hash| (*hash, now_ms)));
-        self.player_gone(player, &names, Gone { into: None });
+        self.player_gone(player, &names, RemovedPlayer { into: None });
         let corrections = &mut self.books.pending.corrections;
         corrections.forgotten.extend(hashes.iter().map(|hash| (*hash, now_ms)));
         corrections.names_gone.extend(names.into_iter().map(|name| (game_key, name)));
-        Ok(Forgotten { player, hashes, rows })
+        Ok(ForgetResult { player, hashes, rows })
     }
 
     /// Hashes of names that are forgotten, each with when that was asked for, Unix
@@ -57,9 +57,9 @@ impl Engine {
     }
 
     /// Lets a name be known again. Its past does not come back.
-    pub fn remember_name<E: std::error::Error + 'static>(&mut self, hash: NameHash) -> Result<(), CorrectError<E>> {
+    pub fn remember_name<E: std::error::Error + 'static>(&mut self, hash: NameHash) -> Result<(), CorrectionError<E>> {
         if self.books.forgotten.remove(&hash).is_none() {
-            return Err(CorrectError::NotForgotten(hash));
+            return Err(CorrectionError::NotForgotten(hash));
         }
         self.books.pending.corrections.remembered.push(hash);
         Ok(())
@@ -71,7 +71,7 @@ impl Engine {
         &self.books.emptied
     }
 
-    fn erase<S: Source>(
+    fn erase<S: StateReader>(
         &mut self,
         source: &S,
         game: GameKey,
@@ -116,7 +116,7 @@ impl Engine {
     }
 }
 
-impl Books {
+impl GlobalState {
     /// Empties the names of a list that are forgotten. Who is present has a key,
     /// so his name is not: of the others each name is looked at.
     pub(in crate::engine) fn empty_forgotten(

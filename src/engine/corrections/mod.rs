@@ -10,24 +10,24 @@
 pub(in crate::engine) mod forget;
 pub(in crate::engine) mod reset_time;
 
-use super::{Books, Engine, Slot, Source, ViewError};
+use super::{Engine, GlobalState, ServerState, StateReader, ViewError};
 use crate::engine::boards::cache::{Group, Groups};
 use crate::model::commit::{RowKey, WeekPhase};
-use crate::model::row::WeekRow;
+use crate::model::row::PlayerRow;
 use crate::model::server::Presence;
-use crate::model::view::board::PlayerName;
+use crate::model::view::board::PlayerSelector;
 use crate::model::{GameKey, NameHash, OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
 
 /// A player who is no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gone {
+pub struct RemovedPlayer {
     /// Who he was merged into; `None`: he was forgotten.
     pub into: Option<PlayerKey>,
 }
 
 /// What a merge did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Merged {
+pub struct MergeResult {
     /// Who is no more.
     pub from: PlayerKey,
     pub into: PlayerKey,
@@ -36,7 +36,7 @@ pub struct Merged {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum CorrectError<E: std::error::Error + 'static> {
+pub enum CorrectionError<E: std::error::Error + 'static> {
     #[error(transparent)]
     View(#[from] ViewError<E>),
     #[error("nobody called {name:?} is known in {game}; case matters")]
@@ -52,31 +52,31 @@ pub enum CorrectError<E: std::error::Error + 'static> {
 impl Engine {
     /// Takes two names of a game for one person from now on: everything of `from`
     /// is `into`'s, in every window, and his names lead to `into`.
-    pub fn merge_players<S: Source>(
+    pub fn merge_players<S: StateReader>(
         &mut self,
         source: &S,
         game: &str,
-        from: &PlayerName,
-        into: &PlayerName,
-    ) -> Result<Merged, CorrectError<S::Error>> {
+        from: &PlayerSelector,
+        into: &PlayerSelector,
+    ) -> Result<MergeResult, CorrectionError<S::Error>> {
         assert!(!self.has_changes(), "commit before correcting");
         let game = self.game_known(game)?;
         let from = self.player_in_game(source, game, from)?;
         let into = self.player_in_game(source, game, into)?;
         if from == into {
-            return Err(CorrectError::Same(into));
+            return Err(CorrectionError::Same(into));
         }
         let names = self.names_of(source, from).map_err(ViewError::Source)?;
         let rows = self.hand_over(source, game, from, into).map_err(ViewError::Source)?;
-        self.player_gone(from, &names, Gone { into: Some(into) });
+        self.player_gone(from, &names, RemovedPlayer { into: Some(into) });
         self.books.pending.corrections.aliases.extend(names.into_iter().map(|name| (into, game, name)));
-        Ok(Merged { from, into, rows })
+        Ok(MergeResult { from, into, rows })
     }
 
     /// Notes that a player of these names is no more; all but the first are aliases.
     /// It goes into the outbox however full that is: there are few such, and his name
     /// may become another's before there is room.
-    pub(super) fn player_gone(&mut self, player: PlayerKey, names: &[String], gone: Gone) {
+    pub(super) fn player_gone(&mut self, player: PlayerKey, names: &[String], gone: RemovedPlayer) {
         // It may hold rows of his.
         self.long_week = None;
         self.restart_closing();
@@ -92,7 +92,7 @@ impl Engine {
         }
     }
 
-    fn hand_over<S: Source>(
+    fn hand_over<S: StateReader>(
         &mut self,
         source: &S,
         game: GameKey,
@@ -153,28 +153,28 @@ impl Engine {
         })
     }
 
-    pub(super) fn player_in_game<S: Source>(
+    pub(super) fn player_in_game<S: StateReader>(
         &self,
         source: &S,
         game: GameKey,
-        player: &PlayerName,
-    ) -> Result<PlayerKey, CorrectError<S::Error>> {
+        player: &PlayerSelector,
+    ) -> Result<PlayerKey, CorrectionError<S::Error>> {
         let game_name = || self.books.games.name(game.0).to_owned();
         match player {
-            PlayerName::Key(key) => {
+            PlayerSelector::Key(key) => {
                 let player = PlayerKey(*key);
                 let record = source.player_record(player).map_err(ViewError::Source)?;
                 let record = record.ok_or(ViewError::UnknownKey(*key))?;
                 if record.game != game {
                     let found = self.books.games.name(record.game.0).to_owned();
-                    return Err(CorrectError::OtherGame { player, found, game: game_name() });
+                    return Err(CorrectionError::OtherGame { player, found, game: game_name() });
                 }
                 Ok(player)
             }
-            PlayerName::Name(name) => {
+            PlayerSelector::Name(name) => {
                 let found = self.players_named(source, name).map_err(ViewError::Source)?;
                 let found = found.into_iter().find(|(of, _)| *of == game);
-                found.map(|(_, player)| player).ok_or_else(|| CorrectError::UnknownInGame {
+                found.map(|(_, player)| player).ok_or_else(|| CorrectionError::UnknownInGame {
                     name: crate::model::name::normalise(name, crate::model::name::ColourCodes::None),
                     game: game_name(),
                 })
@@ -183,7 +183,7 @@ impl Engine {
     }
 
     /// Every name that leads to a player; first that of his record.
-    pub(super) fn names_of<S: Source>(&self, source: &S, player: PlayerKey) -> Result<Vec<String>, S::Error> {
+    pub(super) fn names_of<S: StateReader>(&self, source: &S, player: PlayerKey) -> Result<Vec<String>, S::Error> {
         let record = source.player_record(player)?;
         let mut names: Vec<String> = record.into_iter().map(|record| record.name.into()).collect();
         names.extend(source.aliases(player)?);
@@ -192,17 +192,17 @@ impl Engine {
 
     /// Whether the rows of a server count in a window. Those of a greylisted one
     /// do not, but for weeks that were closed before: a closed week has no others.
-    pub(super) fn is_counted(&self, slot: &Slot, window: WindowKey, server: ServerKey) -> bool {
+    pub(super) fn is_counted(&self, slot: &ServerState, window: WindowKey, server: ServerKey) -> bool {
         slot.record.greylist.is_none() || window.week().is_some_and(|week| self.is_server_closed(week, server))
     }
 
     /// The rows of a server, where they count.
-    pub(super) fn rows_counted<S: Source>(
+    pub(super) fn rows_counted<S: StateReader>(
         &self,
         source: &S,
         window: WindowKey,
         server: ServerKey,
-    ) -> Result<Vec<(PlayerKey, WeekRow)>, S::Error> {
+    ) -> Result<Vec<(PlayerKey, PlayerRow)>, S::Error> {
         match self.slot(server).is_some_and(|slot| self.is_counted(slot, window, server)) {
             true => self.rows(source, window, server),
             false => Ok(Vec::new()),
@@ -219,9 +219,9 @@ impl Engine {
     }
 }
 
-impl Books {
+impl GlobalState {
     /// Returns the number of rows.
-    fn hand_over_window<S: Source>(
+    fn hand_over_window<S: StateReader>(
         &mut self,
         source: &S,
         game: GameKey,
@@ -251,7 +251,7 @@ impl Books {
     }
 
     /// Takes a row away for good.
-    pub(super) fn take_row<S: Source>(&mut self, source: &S, key: RowKey) -> Result<Option<WeekRow>, S::Error> {
+    pub(super) fn take_row<S: StateReader>(&mut self, source: &S, key: RowKey) -> Result<Option<PlayerRow>, S::Error> {
         let changed = self.pending.rows.get_mut(&(key.window, key.server)).and_then(|rows| rows.remove(&key.player));
         self.pending.rows_len -= usize::from(changed.is_some());
         self.pending.corrections.rows_gone.push(key);

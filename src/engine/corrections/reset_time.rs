@@ -38,7 +38,7 @@ impl Engine {
         }
         self.books.meta.now_ms = now_ms;
         self.books.pending.meta = true;
-        self.books.windows = windows::Now::default();
+        self.books.windows = windows::CurrentWindows::default();
         self.replan(now_ms);
         for index in 1..self.servers.len() {
             if self.servers[index].as_ref().is_some_and(|slot| slot.asked && !slot.record.removed) {

@@ -9,7 +9,7 @@
 
 use crate::board::order::Orders;
 use crate::engine::Engine;
-use crate::model::{OutboxKey, ScopeName, ServerKey, WeekKey};
+use crate::model::{OutboxKey, Scope, ServerKey, WeekKey};
 
 impl Engine {
     /// Compares the orders of the settings with those that were archived by.
@@ -29,7 +29,7 @@ impl Engine {
         self.books.pending.meta = true;
         // Its positions are those of before.
         self.long_week = None;
-        let differ = |scope: Option<&ScopeName>| {
+        let differ = |scope: Option<&Scope>| {
             Orders::of_scope(&before.low_is_better, &before.ties, scope)
                 != Orders::of_scope(&now.low_is_better, &now.ties, scope)
         };
@@ -37,9 +37,9 @@ impl Engine {
             return self.resync_weeks();
         }
         let named = before.scopes().chain(now.scopes()).filter(|scope| differ(Some(scope)));
-        let key = |scope: &ScopeName| match scope {
-            ScopeName::Server(url) => self.by_url.get(url).copied(),
-            ScopeName::Game(_) | ScopeName::Tag(_) => None,
+        let key = |scope: &Scope| match scope {
+            Scope::Server(url) => self.by_url.get(url).copied(),
+            Scope::Game(_) | Scope::Tag(_) => None,
         };
         let servers: Vec<ServerKey> = named.filter_map(key).collect();
         let weeks: Vec<WeekKey> = self.books.meta.weeks.iter().map(|state| state.week).collect();

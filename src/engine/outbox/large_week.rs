@@ -9,25 +9,25 @@
 //! in the outbox anew. Nothing here is stored: after a crash the week is still in
 //! the outbox, and is asked for from the first part again.
 
-use super::super::{Engine, Source};
+use super::super::{Engine, StateReader};
 use crate::board::order::Orders;
-use crate::engine::boards::positions::{Pieces, Positions};
-use crate::model::archive::{PartAsk, PlayerSpan, PlayerWeekArchive, WeekPart};
-use crate::model::row::{Ranking, WeekRow};
+use crate::engine::boards::positions::{ChunkedVec, PositionBuilder};
+use crate::model::archive::{PartRequest, PlayerKeyRange, PlayerWeekArchive, WeekChunk};
+use crate::model::row::{PlayerRow, Ranking};
 use crate::model::{PlayerKey, ServerKey, WeekKey};
 
 /// Positions that are given in one step: some milliseconds.
 const POSITIONS_PER_STEP: usize = 20_000;
 
 #[derive(Debug)]
-pub(in super::super) struct LongWeek {
+pub(in super::super) struct LargeWeek {
     pub(in crate::engine::outbox) week: WeekKey,
     pub(in crate::engine::outbox) server: ServerKey,
     /// Tells these parts from those of any other moment.
     moment: u64,
     closed: bool,
-    rows: Pieces<Kept>,
-    positions: Positions<5>,
+    rows: ChunkedVec<ArchiveRow>,
+    positions: PositionBuilder<5>,
     is_read: bool,
     /// The first part was handed out.
     is_out: bool,
@@ -35,7 +35,7 @@ pub(in super::super) struct LongWeek {
 
 /// What the archive shows of a row.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::engine::outbox) struct Kept {
+pub(in crate::engine::outbox) struct ArchiveRow {
     player: PlayerKey,
     starts: u32,
     measured_ms: u64,
@@ -49,9 +49,9 @@ pub(in crate::engine::outbox) struct Kept {
     elo_rounds: u32,
 }
 
-impl Kept {
-    pub(in crate::engine::outbox) fn new(player: PlayerKey, row: &WeekRow) -> Kept {
-        Kept {
+impl ArchiveRow {
+    pub(in crate::engine::outbox) fn new(player: PlayerKey, row: &PlayerRow) -> ArchiveRow {
+        ArchiveRow {
             player,
             starts: row.starts,
             measured_ms: row.measured_ms,
@@ -84,15 +84,15 @@ impl Kept {
     }
 }
 
-impl LongWeek {
-    fn new(week: WeekKey, server: ServerKey, orders: Orders, moment: u64, closed: bool) -> LongWeek {
-        LongWeek {
+impl LargeWeek {
+    fn new(week: WeekKey, server: ServerKey, orders: Orders, moment: u64, closed: bool) -> LargeWeek {
+        LargeWeek {
             week,
             server,
             moment,
             closed,
-            rows: Pieces::default(),
-            positions: Positions::new(orders, Ranking::ALL),
+            rows: ChunkedVec::default(),
+            positions: PositionBuilder::new(orders, Ranking::ALL),
             is_read: false,
             is_out: false,
         }
@@ -103,59 +103,59 @@ impl LongWeek {
     }
 
     /// The next rows after a player, at most so many, and who they are.
-    fn rows_after(&self, after: Option<PlayerKey>, most: usize) -> (PlayerSpan, Vec<PlayerWeekArchive>) {
+    fn rows_after(&self, after: Option<PlayerKey>, most: usize) -> (PlayerKeyRange, Vec<PlayerWeekArchive>) {
         let from = after.map_or(0, |after| self.rows.partition_point(|kept| kept.player <= after));
         let to = self.rows.len().min(from.saturating_add(most));
         let rows = (from..to).map(|at| self.rows.get(at).archived(self.positions.of(at)));
         let rows: Vec<PlayerWeekArchive> = rows.collect();
         let through = rows.last().map(|row| row.player).filter(|_| to < self.rows.len());
-        (PlayerSpan { after, through }, rows)
+        (PlayerKeyRange { after, through }, rows)
     }
 }
 
 impl Engine {
     /// A part of a long week, or a step towards the first. It takes in what is not
     /// committed: before a part is handed on, there must be nothing such.
-    pub fn week_part<S: Source>(&mut self, source: &S, ask: PartAsk) -> Result<WeekPart, S::Error> {
+    pub fn week_part<S: StateReader>(&mut self, source: &S, ask: PartRequest) -> Result<WeekChunk, S::Error> {
         let at_hand = self.long_week.take();
         let (long, after) = match ask {
-            PartAsk::First { week, server } => {
+            PartRequest::First { week, server } => {
                 let begun = at_hand.filter(|long| (long.week, long.server, long.is_out) == (week, server, false));
                 let Some(long) = self.prepared(source, week, server, begun)? else {
                     return Ok(match self.long_week {
-                        Some(_) => WeekPart::Preparing,
-                        None => WeekPart::Gone,
+                        Some(_) => WeekChunk::Preparing,
+                        None => WeekChunk::Gone,
                     });
                 };
                 (Some(long), None)
             }
-            PartAsk::Next { moment, after } => (at_hand.filter(|long| long.moment == moment && long.is_out), after),
-            PartAsk::Done { moment } => {
+            PartRequest::Next { moment, after } => (at_hand.filter(|long| long.moment == moment && long.is_out), after),
+            PartRequest::Done { moment } => {
                 self.long_week = at_hand.filter(|long| long.moment != moment);
-                return Ok(WeekPart::Gone);
+                return Ok(WeekChunk::Gone);
             }
         };
-        let Some(mut long) = long else { return Ok(WeekPart::Gone) };
+        let Some(mut long) = long else { return Ok(WeekChunk::Gone) };
         if !self.books.is_kept(long.week.into()) {
-            return Ok(WeekPart::Gone);
+            return Ok(WeekChunk::Gone);
         }
         let (span, rows) = long.rows_after(after, self.books.settings.archive_part_rows);
         let week = self.week_of(source, long.week, long.server, long.closed, span, rows)?;
         long.is_out = true;
         let moment = long.moment;
         self.long_week = Some(long);
-        Ok(WeekPart::Part { moment, week: Box::new(week) })
+        Ok(WeekChunk::Part { moment, week: Box::new(week) })
     }
 
     /// One step: reads some rows, or puts some in order. `None`: there is more to do,
     /// and what is done so far is kept; or the week is gone, and nothing is.
-    fn prepared<S: Source>(
+    fn prepared<S: StateReader>(
         &mut self,
         source: &S,
         week: WeekKey,
         server: ServerKey,
-        begun: Option<LongWeek>,
-    ) -> Result<Option<LongWeek>, S::Error> {
+        begun: Option<LargeWeek>,
+    ) -> Result<Option<LargeWeek>, S::Error> {
         let counted = self.slot(server).is_some_and(|slot| self.is_counted(slot, week.into(), server));
         if !counted || !self.books.is_kept(week.into()) {
             return Ok(None);
@@ -166,14 +166,14 @@ impl Engine {
             Some(begun) if begun.closed == closed => begun,
             _ => {
                 self.long_weeks_begun += 1;
-                LongWeek::new(week, server, self.orders_of(server), self.long_weeks_begun, closed)
+                LargeWeek::new(week, server, self.orders_of(server), self.long_weeks_begun, closed)
             }
         };
         if !long.is_read {
             let most = self.books.settings.archive_part_rows;
             let portion = self.rows_after(source, week.into(), server, long.last_read(), most)?;
             long.positions.read(&portion.rows);
-            portion.rows.iter().for_each(|(player, row)| long.rows.push(Kept::new(*player, row)));
+            portion.rows.iter().for_each(|(player, row)| long.rows.push(ArchiveRow::new(*player, row)));
             long.is_read = portion.is_last;
         } else if !long.positions.are_given() {
             long.positions.give(POSITIONS_PER_STEP);

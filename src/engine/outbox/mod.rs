@@ -5,11 +5,11 @@ pub(in crate::engine) mod changed_orders;
 mod large_week;
 mod resync;
 
-use super::rows::Portion;
-use super::{Engine, Gone, Source};
-pub(super) use crate::engine::outbox::large_week::LongWeek;
+use super::rows::RowPage;
+use super::{Engine, RemovedPlayer, StateReader};
+pub(super) use crate::engine::outbox::large_week::LargeWeek;
 use crate::model::archive::{
-    ArchiveJob, ListEntry, MapWeekArchive, OutboxEntry, OutboxKey, PlayerSpan, PlayerWeekArchive, ServerArchive,
+    ArchiveJob, ListEntry, MapWeekArchive, OutboxEntry, OutboxKey, PlayerKeyRange, PlayerWeekArchive, ServerArchive,
     WeekArchive,
 };
 use crate::model::{PlayerKey, ServerKey, WeekKey, calendar};
@@ -20,7 +20,7 @@ impl Engine {
     /// archiving order; `None` for a thing that is gone. At most `entries_max`,
     /// and none after the one with which the rows reach `rows_max`. There must
     /// be no change that is not committed: what is archived is durable.
-    pub fn archive_jobs<S: Source>(
+    pub fn archive_jobs<S: StateReader>(
         &self,
         source: &S,
         after: Option<OutboxKey>,
@@ -45,7 +45,7 @@ impl Engine {
     }
 
     /// `None`: the thing is gone with its week and there is nothing to write.
-    fn archive_job<S: Source>(&self, source: &S, key: OutboxKey) -> Result<Option<ArchiveJob>, S::Error> {
+    fn archive_job<S: StateReader>(&self, source: &S, key: OutboxKey) -> Result<Option<ArchiveJob>, S::Error> {
         Ok(match key {
             OutboxKey::Game(key) => Some(ArchiveJob::Game { key, name: self.books.games.name(key.0).to_owned() }),
             OutboxKey::Map(key) => Some(ArchiveJob::Map { key, name: self.books.maps.name(key.0).to_owned() }),
@@ -68,7 +68,7 @@ impl Engine {
 
     /// Who has the rows of a player who is no more: whoever he was merged into may
     /// have gone the same way.
-    fn now_known_as<S: Source>(&self, source: &S, mut gone: Gone) -> Result<Option<PlayerKey>, S::Error> {
+    fn now_known_as<S: StateReader>(&self, source: &S, mut gone: RemovedPlayer) -> Result<Option<PlayerKey>, S::Error> {
         while let Some(into) = gone.into {
             match source.gone(into)? {
                 Some(next) => gone = next,
@@ -118,7 +118,7 @@ impl Engine {
         })
     }
 
-    fn week_job<S: Source>(
+    fn week_job<S: StateReader>(
         &self,
         source: &S,
         week: WeekKey,
@@ -128,31 +128,31 @@ impl Engine {
             return Ok(None);
         }
         let most = self.books.settings.archive_part_rows;
-        let Portion { rows, is_last } = match self.slot(server) {
+        let RowPage { rows, is_last } = match self.slot(server) {
             Some(slot) if self.is_counted(slot, week.into(), server) => {
                 self.rows_after(source, week.into(), server, None, most)?
             }
-            _ => Portion { rows: Vec::new(), is_last: true },
+            _ => RowPage { rows: Vec::new(), is_last: true },
         };
         if !is_last {
             return Ok(Some(ArchiveJob::LongWeek { week, server }));
         }
         let positions = self.orders_of(server).positions(&rows);
         let rows = rows.iter().zip(positions);
-        let rows = rows.map(|((player, row), positions)| large_week::Kept::new(*player, row).archived(positions));
+        let rows = rows.map(|((player, row), positions)| large_week::ArchiveRow::new(*player, row).archived(positions));
         let closed = self.is_server_closed(week, server);
-        let week = self.week_of(source, week, server, closed, PlayerSpan::ALL, rows.collect())?;
+        let week = self.week_of(source, week, server, closed, PlayerKeyRange::ALL, rows.collect())?;
         Ok(Some(ArchiveJob::Week(Box::new(week))))
     }
 
     /// A server's week, of which it tells the players of a span.
-    fn week_of<S: Source>(
+    fn week_of<S: StateReader>(
         &self,
         source: &S,
         week: WeekKey,
         server: ServerKey,
         closed: bool,
-        span: PlayerSpan,
+        span: PlayerKeyRange,
         rows: Vec<PlayerWeekArchive>,
     ) -> Result<WeekArchive, S::Error> {
         let maps = self.map_rows(source, week, server)?;

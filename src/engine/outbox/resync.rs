@@ -8,13 +8,13 @@
 //! Chunks do not go through the outbox: a million players would be two million
 //! records written here only to be deleted again.
 
-use super::{Engine, Source};
-use crate::engine::Books;
+use super::{Engine, StateReader};
+use crate::engine::GlobalState;
 use crate::model::archive::{ArchiveJob, ResyncChunk, ResyncCursor, ResyncStep};
 use crate::model::server::PlayerRecord;
 use crate::model::{GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey};
 
-impl Books {
+impl GlobalState {
     /// The outbox has dropped something, or there is no archive.
     pub(in super::super) fn need_resync(&mut self) {
         let state = &mut self.meta.resync_state;
@@ -60,7 +60,7 @@ impl Engine {
     /// The chunk at `from`, or at the first position that is not acknowledged. It reads
     /// at most `steps_max` records of names or servers, and no more weeks once their
     /// rows reach `rows_max`. There must be no change that is not committed.
-    pub fn resync_chunk<S: Source>(
+    pub fn resync_chunk<S: StateReader>(
         &self,
         source: &S,
         from: Option<ResyncCursor>,
@@ -78,7 +78,7 @@ impl Engine {
             return Ok(ResyncStep::Later);
         }
         let chunk = ResyncChunk { from, next: from, names: vec![], states: vec![], postponed: vec![] };
-        let mut filling = Filling { engine: self, source, chunk, rows: 0 };
+        let mut filling = ChunkReader { engine: self, source, chunk, rows: 0 };
         for step in 0..steps_max {
             filling.chunk.next = match filling.chunk.next {
                 // Read together: each alone is four times as much work.
@@ -121,7 +121,7 @@ impl Engine {
 }
 
 /// A chunk that is being read.
-struct Filling<'a, S> {
+struct ChunkReader<'a, S> {
     engine: &'a Engine,
     source: &'a S,
     chunk: ResyncChunk,
@@ -129,7 +129,7 @@ struct Filling<'a, S> {
     rows: usize,
 }
 
-impl<S: Source> Filling<'_, S> {
+impl<S: StateReader> ChunkReader<'_, S> {
     /// Reads what is at a position. Returns the next position.
     fn step(&mut self, at: ResyncCursor) -> Result<ResyncCursor, S::Error> {
         let meta = &self.engine.books.meta;

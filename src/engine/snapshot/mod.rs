@@ -5,11 +5,11 @@ pub(in crate::engine) mod screening;
 
 use std::hint::black_box;
 
-use super::{Books, Engine, Notice, Outcome, Slot, Source};
-use crate::engine::snapshot::screening::{Credible, Screened};
+use super::{Engine, GlobalState, Notice, Outcome, ServerState, StateReader};
+use crate::engine::snapshot::screening::{Credible, ScreeningResult};
 use crate::model::commit::{MapRowKey, RowKey, WeekPhase};
-use crate::model::row::{Rating, WeekRow};
-use crate::model::server::{Class, Entry, LastSnapshot, MapTime, Presence, Rows, Screening};
+use crate::model::row::{PlayerRow, Rating};
+use crate::model::server::{Class, CurrentMapRow, LastSnapshot, PlayerEntry, Presence, PresenceRows, Screening};
 use crate::model::snapshot::{Completeness, Snapshot};
 use crate::model::{GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, TagKey, WeekKey, WindowKey};
 use crate::rank::estimate::{
@@ -22,13 +22,13 @@ use crate::series::{
 };
 
 /// A scan that begins later than this after it was due is counted as late.
-const LATE_MS: i64 = 2_000;
+const LATE_SCAN_MS: i64 = 2_000;
 
 /// Pause before the first scan of a server that we could not make.
-const FIRST_SCAN_AGAIN_MS: i64 = 60_000;
+const FIRST_SCAN_RETRY_MS: i64 = 60_000;
 
 impl Engine {
-    pub(super) fn on_scanned<S: Source>(
+    pub(super) fn on_scanned<S: StateReader>(
         &mut self,
         source: &S,
         server: ServerKey,
@@ -58,7 +58,7 @@ impl Engine {
         // wait for the scanner's budgets. Lag tells of the schedule.
         if let Some(lag_ms) = lag_ms.filter(|_| !scan.asked) {
             self.lags.add(lag_ms);
-            self.counts.late += u64::from(lag_ms > LATE_MS);
+            self.counts.late += u64::from(lag_ms > LATE_SCAN_MS);
         }
         if full {
             self.counts.snapshots_by_class[usize::from(scan.class.number()) - 1] += 1;
@@ -102,14 +102,14 @@ impl Engine {
             missed: Some(reason.to_owned()),
         });
         match owed {
-            true => self.schedule.ask(server, now_ms + FIRST_SCAN_AGAIN_MS),
+            true => self.schedule.ask(server, now_ms + FIRST_SCAN_RETRY_MS),
             false => self.schedule.plan(server, class, now_ms),
         }
     }
 
     /// Credits an outcome and plans the next scan. Returns whether its list was
     /// compared with the one before: it was whole and credible.
-    pub(super) fn on_outcome<S: Source>(
+    pub(super) fn on_outcome<S: StateReader>(
         &mut self,
         source: &S,
         server: ServerKey,
@@ -146,11 +146,11 @@ impl Engine {
                         books.alive(slot, &snapshot, None);
                     } else {
                         match books.screen(slot, &mut snapshot, family) {
-                            Screened::Implausible { players } => {
+                            ScreeningResult::Implausible { players } => {
                                 self.counts.implausible += 1;
                                 books.alive(slot, &snapshot, players);
                             }
-                            Screened::Credible(credible) => {
+                            ScreeningResult::Credible(credible) => {
                                 self.counts.snapshots += 1;
                                 let rated = books.full(source, server, slot, snapshot, family, credible, week)?;
                                 self.counts.rounds += u64::from(rated);
@@ -175,8 +175,8 @@ impl Engine {
     }
 }
 
-impl Books {
-    fn miss(&mut self, slot: &mut Slot) {
+impl GlobalState {
+    fn miss(&mut self, slot: &mut ServerState) {
         let record = &mut slot.record;
         record.missed = record.missed.saturating_add(1);
         slot.record.class = match record.class {
@@ -187,7 +187,7 @@ impl Books {
 
     /// A snapshot whose list is not used proves that the server is alive and gives its
     /// map and, where it is known, its count. It never creates a key.
-    fn alive(&mut self, slot: &mut Slot, snapshot: &Snapshot, players: Option<u32>) {
+    fn alive(&mut self, slot: &mut ServerState, snapshot: &Snapshot, players: Option<u32>) {
         let game = self.games.find(&snapshot.game).map(GameKey);
         let map = self.maps.find(&snapshot.map).map(MapKey);
         self.seen(slot, snapshot, game.or(slot.record.game), map);
@@ -198,7 +198,7 @@ impl Books {
     }
 
     /// What every reply tells, whole or not.
-    fn seen(&mut self, slot: &mut Slot, snapshot: &Snapshot, game: Option<GameKey>, map: Option<MapKey>) {
+    fn seen(&mut self, slot: &mut ServerState, snapshot: &Snapshot, game: Option<GameKey>, map: Option<MapKey>) {
         let record = &mut slot.record;
         record.missed = 0;
         record.last_seen_ms = Some(snapshot.t_ms);
@@ -212,11 +212,11 @@ impl Books {
 
     /// A full and credible snapshot. Returns whether a round that counts was rated.
     #[allow(clippy::too_many_arguments)] // one snapshot, with what was found out about it
-    fn full<S: Source>(
+    fn full<S: StateReader>(
         &mut self,
         source: &S,
         server: ServerKey,
-        slot: &mut Slot,
+        slot: &mut ServerState,
         mut snapshot: Snapshot,
         family: player_list::NameFamily,
         credible: Credible,
@@ -231,19 +231,17 @@ impl Books {
         let record = &mut slot.record;
 
         let read = slot.read.take();
-        let before = record.last.as_mut().zip(read.as_ref()).map(|(last, (family, by_name))| player_list::Before {
-            entries: &mut last.entries,
-            by_name,
-            family: *family,
+        let before = record.last.as_mut().zip(read.as_ref()).map(|(last, (family, by_name))| {
+            player_list::PreviousList { entries: &mut last.entries, by_name, family: *family }
         });
         let mut list = player_list::read_list(players, &self.settings.rules.names, family, before);
         let ignored = record.greylist.is_some();
 
         let mut rated = false;
         let mut prev = record.last.take().filter(|_| !ignored);
-        let mut before = Before::Invisible;
+        let mut before = PreviousSighting::Invisible;
         if let Some(prev) = &mut prev {
-            let by_name = read.map_or_else(|| player_list::ByName::of(&prev.entries), |(_, by_name)| by_name);
+            let by_name = read.map_or_else(|| player_list::NameIndex::of(&prev.entries), |(_, by_name)| by_name);
             let common = list.in_common(&prev.entries, &by_name);
             let same_map = match (&prev.map_without_key, &map_without_key) {
                 (None, None) => prev.map == map,
@@ -256,7 +254,7 @@ impl Books {
             let gap = Gap { from_ms: prev.t_ms, to_ms: t_ms, restarted };
             let mut stays = Vec::new();
             if gap.ms() <= INVISIBLE_GAP_MS {
-                before = Before::Visible(gap);
+                before = PreviousSighting::Visible(gap);
                 if prev.game == game {
                     stays = common;
                     stays.retain(|&(_, c)| list.usable[usize::from(c)]);
@@ -269,7 +267,7 @@ impl Books {
             if restarted {
                 rated = self.rate_round(source, server, prev.game, &record.tags, &mut prev.entries, t_ms)?;
             }
-            if let Before::Visible(gap) = before {
+            if let PreviousSighting::Visible(gap) = before {
                 for (p, c) in stays {
                     let (before, now) = (&mut prev.entries[usize::from(p)], &mut list.entries[usize::from(c)]);
                     self.stay(source, server, prev.game, before, now, gap, &mut record.screening)?;
@@ -300,7 +298,9 @@ impl Books {
                     continue;
                 }
                 let before = match before {
-                    Before::Visible(gap) if list.was_spectator(at, prev_entries) => Before::Spectating(gap),
+                    PreviousSighting::Visible(gap) if list.was_spectator(at, prev_entries) => {
+                        PreviousSighting::Spectating(gap)
+                    }
                     before => before,
                 };
                 self.enter(source, server, game, player, &mut list.entries[at], before, t_ms, &mut record.screening)?;
@@ -316,7 +316,7 @@ impl Books {
         }
         record.counts.push(count);
         record.count = count;
-        record.total_points = entries.iter().filter_map(Entry::playing_points).sum();
+        record.total_points = entries.iter().filter_map(PlayerEntry::playing_points).sum();
         record.last = Some(LastSnapshot { t_ms, map, map_without_key, game, entries });
         slot.read = Some((family, by_name));
         slot.record.class = class_of(0, self.is_populated(slot));
@@ -335,12 +335,12 @@ impl Books {
     }
 
     /// Whether a server that answers is of class 1.
-    pub(super) fn is_populated(&self, slot: &Slot) -> bool {
+    pub(super) fn is_populated(&self, slot: &ServerState) -> bool {
         let players_min = self.settings.class1_players_min;
         slot.record.count >= players_min || series::assumed(&slot.record) >= players_min
     }
 
-    fn name_family(&self, slot: &Slot, game: &str) -> player_list::NameFamily {
+    fn name_family(&self, slot: &ServerState, game: &str) -> player_list::NameFamily {
         let (url, rules) = (&slot.record.url, &self.settings.rules);
         rules.names.family(&rules.screen, url.scheme(), url.is_quake3_family(), game)
     }
@@ -349,9 +349,9 @@ impl Books {
     /// row before this snapshot: half of the gap for those who are gone, the points
     /// that they probably scored in it, and those that everyone probably scored
     /// between the last scan of a round and its end. The rows that players have must be
-    /// with their presences ([`Books::rejoin_rows`]).
-    fn estimate_unseen(&self, prev: &mut [Entry], cur: &[Entry], stays: &[(u16, u16)], gap: Gap) {
-        let is_present = |entry: &&Entry| entry.presence.is_some();
+    /// with their presences ([`GlobalState::rejoin_rows`]).
+    fn estimate_unseen(&self, prev: &mut [PlayerEntry], cur: &[PlayerEntry], stays: &[(u16, u16)], gap: Gap) {
+        let is_present = |entry: &&PlayerEntry| entry.presence.is_some();
         let staying = stays.iter().filter(|&&(p, _)| prev[usize::from(p)].presence.is_some()).count();
         if !gap.restarted && staying == prev.iter().filter(is_present).count() {
             return;
@@ -392,13 +392,13 @@ impl Books {
     }
 
     #[allow(clippy::too_many_arguments)] // one player over one gap
-    fn stay<S: Source>(
+    fn stay<S: StateReader>(
         &mut self,
         source: &S,
         server: ServerKey,
         game: GameKey,
-        before: &mut Entry,
-        now: &mut Entry,
+        before: &mut PlayerEntry,
+        now: &mut PlayerEntry,
         gap: Gap,
         screening: &mut Option<Box<Screening>>,
     ) -> Result<(), S::Error> {
@@ -432,23 +432,23 @@ impl Books {
     }
 
     #[allow(clippy::too_many_arguments)] // one entrance
-    fn enter<S: Source>(
+    fn enter<S: StateReader>(
         &mut self,
         source: &S,
         server: ServerKey,
         game: GameKey,
         player: PlayerKey,
-        entry: &mut Entry,
-        before: Before,
+        entry: &mut PlayerEntry,
+        before: PreviousSighting,
         t_ms: i64,
         screening: &mut Option<Box<Screening>>,
     ) -> Result<(), S::Error> {
-        let mut presence = Presence { player, segment_start_ms: t_ms, segment_points: 0.0, rows: Rows::new() };
+        let mut presence = Presence { player, segment_start_ms: t_ms, segment_points: 0.0, rows: PresenceRows::new() };
         let from_zero = points::gain_from_zero(entry.points.unwrap_or(0));
         let (starts, gain, time_est_ms) = match before {
-            Before::Invisible => (1, 0, 60_000),
-            Before::Visible(gap) => (1, from_zero, gap.ms() as u64 / 2),
-            Before::Spectating(gap) => (0, if gap.restarted { from_zero } else { 0 }, gap.ms() as u64 / 2),
+            PreviousSighting::Invisible => (1, 0, 60_000),
+            PreviousSighting::Visible(gap) => (1, from_zero, gap.ms() as u64 / 2),
+            PreviousSighting::Spectating(gap) => (0, if gap.restarted { from_zero } else { 0 }, gap.ms() as u64 / 2),
         };
         let gain = self.credible_gain(gain, screening, t_ms);
         let has_points = entry.points.is_some();
@@ -480,13 +480,13 @@ impl Books {
     /// ELO and CLQ2 of a final list (RULES sections 4, 6, 7), credited to the
     /// windows of the snapshot that revealed the restart. `game` is that of the
     /// list, which its players are known in.
-    fn rate_round<S: Source>(
+    fn rate_round<S: StateReader>(
         &mut self,
         source: &S,
         server: ServerKey,
         game: GameKey,
         tags: &[TagKey],
-        entries: &mut [Entry],
+        entries: &mut [PlayerEntry],
         t_ms: i64,
     ) -> Result<bool, S::Error> {
         let Some(order) = round::final_list(entries) else { return Ok(false) };
@@ -536,7 +536,7 @@ impl Books {
     /// The same round for the rating of its own that a scope has: the game, or a
     /// tag. `players` and `points` are in the order of the list.
     #[allow(clippy::too_many_arguments)] // one round of one scope, told whole
-    fn rate_scope<S: Source>(
+    fn rate_scope<S: StateReader>(
         &mut self,
         source: &S,
         window: WindowKey,
@@ -569,7 +569,7 @@ impl Books {
     }
 
     /// With `elo.carry_over`, the last rating in that scope in an earlier week.
-    fn carried_rating<S: Source>(
+    fn carried_rating<S: StateReader>(
         &mut self,
         source: &S,
         window: WindowKey,
@@ -589,11 +589,11 @@ impl Books {
     }
 
     #[allow(clippy::too_many_arguments)] // one gap of one map, told whole
-    fn map_time<S: Source>(
+    fn map_time<S: StateReader>(
         &mut self,
         source: &S,
         server: ServerKey,
-        map_time: &mut Option<MapTime>,
+        map_time: &mut Option<CurrentMapRow>,
         map: MapKey,
         week: WeekKey,
         gap_ms: i64,
@@ -607,31 +607,31 @@ impl Books {
                 Some(row) => *row,
                 None => source.map_row(key)?.unwrap_or_default(),
             };
-            *map_time = Some(MapTime { week, map, row });
+            *map_time = Some(CurrentMapRow { week, map, row });
         }
-        if let Some(MapTime { row, .. }) = map_time {
+        if let Some(CurrentMapRow { row, .. }) = map_time {
             row.played_ms += gap_ms as u64;
             row.player_ms += gap_ms as u64 * u64::from(assumed);
         }
         Ok(())
     }
 
-    pub(super) fn flush_map_time(&mut self, server: ServerKey, map_time: Option<MapTime>) {
-        if let Some(MapTime { week, map, row }) = map_time {
+    pub(super) fn flush_map_time(&mut self, server: ServerKey, map_time: Option<CurrentMapRow>) {
+        if let Some(CurrentMapRow { week, map, row }) = map_time {
             self.pending.map_rows.entry((week, server)).or_default().insert(map, row);
         }
     }
 
     /// The rows of the presence in the windows of `t_ms`, made or fetched where
     /// they are not at hand; rows of windows that it has left go to their place.
-    fn touch<'a, S: Source>(
+    fn touch<'a, S: StateReader>(
         &mut self,
         source: &S,
         server: ServerKey,
         game: GameKey,
         presence: &'a mut Presence,
         t_ms: i64,
-    ) -> Result<&'a mut [(WindowKey, Box<WeekRow>)], S::Error> {
+    ) -> Result<&'a mut [(WindowKey, Box<PlayerRow>)], S::Error> {
         let at_hand = presence.rows.iter().map(|(window, _)| *window);
         if !at_hand.eq(self.windows.keys.iter().copied()) {
             let player = presence.player;
@@ -655,7 +655,7 @@ impl Books {
 
     /// Fetches the rows that a player has in the windows that run now and that are not with the
     /// presence: those of windows that were taken over, and all after a merge.
-    fn rejoin_rows<S: Source>(
+    fn rejoin_rows<S: StateReader>(
         &mut self,
         source: &S,
         server: ServerKey,
@@ -678,13 +678,13 @@ impl Books {
         Ok(())
     }
 
-    fn fetch_row<S: Source>(
+    fn fetch_row<S: StateReader>(
         &mut self,
         source: &S,
         key: RowKey,
         game: GameKey,
         t_ms: i64,
-    ) -> Result<Box<WeekRow>, S::Error> {
+    ) -> Result<Box<PlayerRow>, S::Error> {
         // Where he has been in the window says whether there is a row to be read.
         if self.player_window(source, key.window, game, key.player)?.servers.contains(&key.server) {
             if let Some(row) = self.row(source, key)? {
@@ -693,11 +693,11 @@ impl Books {
         } else {
             self.player_window_mut(source, key.window, game, key.player)?.servers.push(key.server);
         }
-        Ok(Box::new(WeekRow::new(t_ms, self.first_elo(source, key)?)))
+        Ok(Box::new(PlayerRow::new(t_ms, self.first_elo(source, key)?)))
     }
 
     /// 1000, or with `elo.carry_over` the last rating on that server.
-    fn first_elo<S: Source>(&self, source: &S, key: RowKey) -> Result<f64, S::Error> {
+    fn first_elo<S: StateReader>(&self, source: &S, key: RowKey) -> Result<f64, S::Error> {
         if !self.settings.rules.elo.carry_over || key.window.week().is_none() {
             return Ok(elo::ELO_START);
         }
@@ -727,7 +727,7 @@ impl Gap {
 
 /// What is known of an entrance: what was there before it.
 #[derive(Clone, Copy)]
-enum Before {
+enum PreviousSighting {
     /// No snapshot, or one too long ago: the points only set the baseline.
     Invisible,
     /// A list without the player.
@@ -739,18 +739,18 @@ enum Before {
 /// Reads a little of each row that lives with a list. Memory answers for all of
 /// them together; where each is first looked at when its turn comes, each is waited
 /// for: a quarter of the time of a snapshot with 20,000 servers.
-fn ask_for_rows(entries: &[Entry]) {
+fn ask_for_rows(entries: &[PlayerEntry]) {
     let texts = entries.iter().fold(0, |all, entry| all ^ entry.display().as_bytes().first().copied().unwrap_or(0));
     black_box(rows_of(entries).fold(i64::from(texts), |all, row| all ^ row.time_at));
 }
 
 /// The row of an entry that has points.
-fn row_with_points(entry: &Entry, window: WindowKey) -> Option<&WeekRow> {
+fn row_with_points(entry: &PlayerEntry, window: WindowKey) -> Option<&PlayerRow> {
     entry.presence.as_ref()?.row(window).filter(|_| entry.points.is_some())
 }
 
 /// The rows that live with a list.
-fn rows_of(entries: &[Entry]) -> impl Iterator<Item = &WeekRow> {
+fn rows_of(entries: &[PlayerEntry]) -> impl Iterator<Item = &PlayerRow> {
     let presences = entries.iter().filter_map(|entry| entry.presence.as_ref());
     presences.flat_map(|presence| &presence.rows).map(|(_, row)| &**row)
 }

@@ -5,7 +5,7 @@
 //! keys of games, maps and players, and the server's record.
 
 use crate::engine::servers::AdminError;
-use crate::engine::{Books, Engine, Slot};
+use crate::engine::{Engine, GlobalState, ServerState};
 use crate::model::name::Name;
 use crate::model::server::{ScreenReason, Screening, ServerRecord};
 use crate::model::snapshot::Snapshot;
@@ -15,10 +15,10 @@ use crate::rank::player_list::NameFamily;
 use crate::rank::screen;
 
 /// The map that stands for all that a server may not introduce.
-const OTHER_MAP: &str = "(other)";
+const OTHER_MAP_NAME: &str = "(other)";
 
 /// What screening says of a full snapshot.
-pub(in crate::engine) enum Screened {
+pub(in crate::engine) enum ScreeningResult {
     Credible(Credible),
     /// Treated as partial. `players`: the count to show, where the check names one.
     Implausible {
@@ -30,7 +30,7 @@ pub(in crate::engine) enum Screened {
 pub(in crate::engine) struct Credible {
     pub game: GameKey,
     pub map: MapKey,
-    /// The map's name where it was counted as [`OTHER_MAP`].
+    /// The map's name where it was counted as [`OTHER_MAP_NAME`].
     pub map_without_key: Option<Name>,
     /// Players, where the list cannot tell because bots are only counted.
     pub players: Option<u32>,
@@ -64,27 +64,27 @@ impl Engine {
     }
 }
 
-impl Books {
+impl GlobalState {
     /// Applies checks 1 to 4 of RULES section 14, in order, as far as they judge the
     /// list as a whole. Marks bots. Hands out keys of a game and a map that are new.
     pub(in crate::engine) fn screen(
         &mut self,
-        slot: &mut Slot,
+        slot: &mut ServerState,
         snapshot: &mut Snapshot,
         family: NameFamily,
-    ) -> Screened {
+    ) -> ScreeningResult {
         let t_ms = snapshot.t_ms;
         let rules = &self.settings.rules;
         if !rules.screen.enabled {
             let (game, map) = (self.game_key(&snapshot.game), self.map_key(&snapshot.map));
-            return Screened::Credible(Credible { game, map, map_without_key: None, players: None });
+            return ScreeningResult::Credible(Credible { game, map, map_without_key: None, players: None });
         }
         let screening = slot.record.screening.get_or_insert_default();
         let entries = snapshot.players.len();
         if screen::has_more_players_than_slots(snapshot.slots, entries)
             && report(screening, ScreenReason::MorePlayersThanSlots, t_ms)
         {
-            return Screened::Implausible { players: None };
+            return ScreeningResult::Implausible { players: None };
         }
 
         let mut players = None;
@@ -101,7 +101,7 @@ impl Books {
             && report(screening, ScreenReason::FrozenList, t_ms)
         {
             slot.record.counts.clear();
-            return Screened::Implausible { players: Some(0) };
+            return ScreeningResult::Implausible { players: Some(0) };
         }
 
         screen::see_day(screening, self.calendar.day(t_ms));
@@ -113,7 +113,7 @@ impl Books {
                 let (introduced, known) = (&mut screening.introduced.games, self.games.len());
                 if !screen::may_introduce(introduced, rules.new_games_per_day_max, exempt, known, rules.games_max) {
                     screening.apply(ScreenReason::TooManyNewGames, t_ms);
-                    return Screened::Implausible { players: None };
+                    return ScreeningResult::Implausible { players: None };
                 }
                 self.game_key(&snapshot.game)
             }
@@ -128,11 +128,11 @@ impl Books {
                     (self.map_key(&snapshot.map), None)
                 } else {
                     screening.apply(ScreenReason::TooManyNewMaps, t_ms);
-                    (self.map_key(OTHER_MAP), Some(Name::from(snapshot.map.as_str())))
+                    (self.map_key(OTHER_MAP_NAME), Some(Name::from(snapshot.map.as_str())))
                 }
             }
         };
-        Screened::Credible(Credible { game, map, map_without_key, players })
+        ScreeningResult::Credible(Credible { game, map, map_without_key, players })
     }
 
     /// Whether a server may introduce one more player name (check 4). Counts and

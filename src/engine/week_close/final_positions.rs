@@ -2,17 +2,17 @@
 //! for ever, put together of its rows in small steps: see [`Positions`].
 
 use crate::board::order::Orders;
-use crate::engine::boards::positions::{Pieces, Positions};
+use crate::engine::boards::positions::{ChunkedVec, PositionBuilder};
 use crate::model::PlayerKey;
-use crate::model::row::{Ranking, WeekRow};
+use crate::model::row::{PlayerRow, Ranking};
 
-const RANKINGS: usize = Ranking::WITH_BEST.len();
+const RANKINGS: usize = Ranking::WITH_BEST_POSITIONS.len();
 
 #[derive(Debug)]
-pub(in crate::engine::week_close) struct Standings {
+pub(in crate::engine::week_close) struct FinalPositions {
     /// Each with his rating, in order of player key.
-    players: Pieces<(PlayerKey, f64)>,
-    positions: Positions<RANKINGS>,
+    players: ChunkedVec<(PlayerKey, f64)>,
+    positions: PositionBuilder<RANKINGS>,
     last_read: Option<PlayerKey>,
     is_read: bool,
     passed: usize,
@@ -20,22 +20,22 @@ pub(in crate::engine::week_close) struct Standings {
 
 /// What a closed week leaves of a player on the server.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::engine::week_close) struct Standing {
+pub(in crate::engine::week_close) struct FinalPosition {
     pub player: PlayerKey,
-    /// In the order of [`Ranking::WITH_BEST`]; `None`: absent.
+    /// In the order of [`Ranking::WITH_BEST_POSITIONS`]; `None`: absent.
     pub positions: [Option<u32>; RANKINGS],
     pub elo: f64,
 }
 
-impl Standings {
+impl FinalPositions {
     /// Of a server whose boards are ordered so.
-    pub(in crate::engine::week_close) fn new(orders: Orders) -> Standings {
-        let positions = Positions::new(orders, Ranking::WITH_BEST);
-        Standings { players: Pieces::default(), positions, last_read: None, is_read: false, passed: 0 }
+    pub(in crate::engine::week_close) fn new(orders: Orders) -> FinalPositions {
+        let positions = PositionBuilder::new(orders, Ranking::WITH_BEST_POSITIONS);
+        FinalPositions { players: ChunkedVec::default(), positions, last_read: None, is_read: false, passed: 0 }
     }
 
     /// Brings in the next rows, in order of player key.
-    pub(in crate::engine::week_close) fn read(&mut self, rows: &[(PlayerKey, WeekRow)]) {
+    pub(in crate::engine::week_close) fn read(&mut self, rows: &[(PlayerKey, PlayerRow)]) {
         for (key, row) in rows {
             debug_assert!(!self.is_read && self.last_read < Some(*key));
             self.last_read = Some(*key);
@@ -71,12 +71,12 @@ impl Standings {
     }
 
     /// The first that was not passed.
-    pub(in crate::engine::week_close) fn next(&self) -> Option<Standing> {
+    pub(in crate::engine::week_close) fn next(&self) -> Option<FinalPosition> {
         if self.passed == self.players.len() {
             return None;
         }
         let (player, elo) = self.players.get(self.passed);
-        Some(Standing { player, positions: self.positions.of(self.passed), elo })
+        Some(FinalPosition { player, positions: self.positions.of(self.passed), elo })
     }
 
     pub(in crate::engine::week_close) fn pass(&mut self) {
@@ -90,8 +90,8 @@ mod tests {
 
     #[test]
     fn who_is_passed_is_told_no_more() {
-        let row = |rounds, elo| WeekRow { elo_rounds: rounds, ..WeekRow::new(0, elo) };
-        let mut standings = Standings::new(Orders::default());
+        let row = |rounds, elo| PlayerRow { elo_rounds: rounds, ..PlayerRow::new(0, elo) };
+        let mut standings = FinalPositions::new(Orders::default());
         standings.read(&[(PlayerKey(3), row(1, 900.0)), (PlayerKey(5), row(0, 1000.0))]);
         standings.read(&[(PlayerKey(9), row(2, 950.0))]);
         assert_eq!((standings.last_read(), standings.is_read()), (Some(PlayerKey(9)), false));

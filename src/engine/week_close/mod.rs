@@ -10,10 +10,10 @@
 mod final_positions;
 pub(in crate::engine) mod reopen;
 
-use super::rows::Portion;
-use super::{Books, Engine, Source};
+use super::rows::RowPage;
+use super::{Engine, GlobalState, StateReader};
 use crate::board;
-use crate::engine::week_close::final_positions::Standings;
+use crate::engine::week_close::final_positions::FinalPositions;
 use crate::model::commit::{RowKey, WeekPhase};
 use crate::model::row::BestPositions;
 use crate::model::{OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
@@ -25,8 +25,8 @@ pub const CLOSE_DELAY_MS: i64 = 10_000;
 
 /// Time between ticks, and while a week is being closed: small portions, each
 /// in a commit of its own.
-const TICK_MS: i64 = 1_000;
-const CLOSING_TICK_MS: i64 = 200;
+const TICK_INTERVAL_MS: i64 = 1_000;
+const CLOSING_TICK_INTERVAL_MS: i64 = 200;
 
 /// Steps of giving a rank: it goes into the record of the server and into its
 /// series, of more than 1 kB each.
@@ -37,12 +37,12 @@ const POSITIONS_PER_STEP: usize = 8;
 
 /// How far a week is closed.
 #[derive(Debug)]
-pub(super) struct Closing {
+pub(super) struct WeekClose {
     week: WeekKey,
     /// In order of key, with the player-milliseconds that they are ranked by.
     closed: Vec<(ServerKey, u64)>,
     /// The server that is being closed.
-    begun: Option<Begun>,
+    begun: Option<ServerClose>,
     /// By server key, 0: none. There once all servers are closed.
     ranks: Option<Vec<u32>>,
     /// Next server to be given its rank. Who has his is told by `ranked_week`, so
@@ -52,15 +52,15 @@ pub(super) struct Closing {
 
 /// How far a server is closed.
 #[derive(Debug)]
-enum Begun {
-    Ordering(Box<Standings>),
+enum ServerClose {
+    Ordering(Box<FinalPositions>),
     /// Its rows are let go; of this player, and those before him, they are gone.
     Emptying(PlayerKey),
 }
 
-impl Closing {
-    pub(super) fn new(week: WeekKey, closed: Vec<(ServerKey, u64)>) -> Closing {
-        Closing { week, closed, begun: None, ranks: None, rank_next: 1 }
+impl WeekClose {
+    pub(super) fn new(week: WeekKey, closed: Vec<(ServerKey, u64)>) -> WeekClose {
+        WeekClose { week, closed, begun: None, ranks: None, rank_next: 1 }
     }
 
     pub(super) fn is_of(&self, week: WeekKey) -> bool {
@@ -71,8 +71,8 @@ impl Closing {
     /// has changed its rows or their order.
     fn restart(&mut self) {
         self.begun = match self.begun.take() {
-            Some(Begun::Emptying(_)) => Some(Begun::Emptying(PlayerKey(0))),
-            Some(Begun::Ordering(_)) | None => None,
+            Some(ServerClose::Emptying(_)) => Some(ServerClose::Emptying(PlayerKey(0))),
+            Some(ServerClose::Ordering(_)) | None => None,
         };
     }
 
@@ -94,9 +94,9 @@ impl Closing {
 
 /// The steps left to a tick: one for each record read or written.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Budget(usize);
+pub(super) struct StepBudget(usize);
 
-impl Budget {
+impl StepBudget {
     pub(super) fn is_left(self) -> bool {
         self.0 > 0
     }
@@ -106,9 +106,9 @@ impl Budget {
     }
 }
 
-impl Books {
+impl GlobalState {
     /// Best positions that are committed; of who has none, that he will.
-    pub(super) fn best_known<S: Source>(
+    pub(super) fn best_known<S: StateReader>(
         &mut self,
         source: &S,
         server: ServerKey,
@@ -123,8 +123,8 @@ impl Books {
 
 impl Engine {
     /// Works on weeks that are over, up to the steps of one tick.
-    pub(super) fn work_on_weeks<S: Source>(&mut self, source: &S) -> Result<(), S::Error> {
-        let mut budget = Budget(self.books.settings.week_steps_per_tick);
+    pub(super) fn work_on_weeks<S: StateReader>(&mut self, source: &S) -> Result<(), S::Error> {
+        let mut budget = StepBudget(self.books.settings.week_steps_per_tick);
         while let Some(state) = self.books.meta.weeks.iter().copied().find(|s| s.phase != WeekPhase::Closed) {
             if !budget.is_left() {
                 return Ok(());
@@ -141,7 +141,7 @@ impl Engine {
             match state.phase {
                 WeekPhase::Open => {
                     self.books.set_week_phase(state.week, WeekPhase::Closing);
-                    self.closing = Some(Closing::new(state.week, Vec::new()));
+                    self.closing = Some(WeekClose::new(state.week, Vec::new()));
                 }
                 WeekPhase::Closing => self.close_some(source, state.week, &mut budget)?,
                 WeekPhase::Ranking => self.rank_some(state.week, &mut budget),
@@ -193,16 +193,21 @@ impl Engine {
     /// Time from one tick to the next, ms: one that has a week to close does a
     /// small portion of it.
     pub fn tick_interval_ms(&self) -> i64 {
-        if self.has_week_to_close() { CLOSING_TICK_MS } else { TICK_MS }
+        if self.has_week_to_close() { CLOSING_TICK_INTERVAL_MS } else { TICK_INTERVAL_MS }
     }
 
     /// A correction has changed rows, or their order: the server that is being closed
     /// is closed from its first row again. Positions that were written are replaced.
     pub(super) fn restart_closing(&mut self) {
-        self.closing.iter_mut().for_each(Closing::restart);
+        self.closing.iter_mut().for_each(WeekClose::restart);
     }
 
-    fn close_some<S: Source>(&mut self, source: &S, week: WeekKey, budget: &mut Budget) -> Result<(), S::Error> {
+    fn close_some<S: StateReader>(
+        &mut self,
+        source: &S,
+        week: WeekKey,
+        budget: &mut StepBudget,
+    ) -> Result<(), S::Error> {
         let mut closing = self.closing.take().expect("set when the week began to close, or at the start");
         let mut next = closing.closed.last().map_or(1, |(server, _)| server.0 + 1);
         while budget.is_left() && (next as usize) < self.servers.len() {
@@ -230,20 +235,20 @@ impl Engine {
     }
 
     /// Returns whether the server is closed; if not, the budget is spent.
-    fn close_server<S: Source>(
+    fn close_server<S: StateReader>(
         &mut self,
         source: &S,
         week: WeekKey,
         server: ServerKey,
-        begun: &mut Option<Begun>,
-        budget: &mut Budget,
+        begun: &mut Option<ServerClose>,
+        budget: &mut StepBudget,
     ) -> Result<bool, S::Error> {
         let slot = self.slot(server).expect("closed servers exist");
         let counted = self.is_counted(slot, week.into(), server);
         let mut standings = match begun.take() {
-            Some(Begun::Ordering(standings)) if counted => standings,
+            Some(ServerClose::Ordering(standings)) if counted => standings,
             // Half emptied it is of no use to anybody, whoever lifts it meanwhile.
-            Some(Begun::Emptying(last)) => {
+            Some(ServerClose::Emptying(last)) => {
                 return self.close_without_rows(source, week, server, Some(last), begun, budget);
             }
             _ => {
@@ -251,12 +256,12 @@ impl Engine {
                 if !counted {
                     return self.close_without_rows(source, week, server, None, begun, budget);
                 }
-                Box::new(Standings::new(self.orders_of(server)))
+                Box::new(FinalPositions::new(self.orders_of(server)))
             }
         };
         while !standings.is_read() {
             if !budget.is_left() {
-                *begun = Some(Begun::Ordering(standings));
+                *begun = Some(ServerClose::Ordering(standings));
                 return Ok(false);
             }
             let portion = self.rows_after(source, week.into(), server, standings.last_read(), budget.0)?;
@@ -268,7 +273,7 @@ impl Engine {
         }
         while !standings.are_given() {
             if !budget.is_left() {
-                *begun = Some(Begun::Ordering(standings));
+                *begun = Some(ServerClose::Ordering(standings));
                 return Ok(false);
             }
             let given = standings.give(budget.0.saturating_mul(POSITIONS_PER_STEP));
@@ -276,7 +281,7 @@ impl Engine {
         }
         while let Some(standing) = standings.next() {
             if !budget.is_left() {
-                *begun = Some(Begun::Ordering(standings));
+                *begun = Some(ServerClose::Ordering(standings));
                 return Ok(false);
             }
             budget.spend(1);
@@ -302,7 +307,7 @@ impl Engine {
 
     /// Whether a later week is closed already and holds a row of the player on the
     /// server: so after an earlier one was reopened.
-    fn is_rated_later<S: Source>(
+    fn is_rated_later<S: StateReader>(
         &self,
         source: &S,
         week: WeekKey,
@@ -322,17 +327,17 @@ impl Engine {
     /// A week is closed without the rows of a greylisted server, for good: they
     /// would come back otherwise when it is lifted, into a week that is final.
     /// Returns whether all of them are gone; if not, the budget is spent.
-    fn close_without_rows<S: Source>(
+    fn close_without_rows<S: StateReader>(
         &mut self,
         source: &S,
         week: WeekKey,
         server: ServerKey,
         after: Option<PlayerKey>,
-        begun: &mut Option<Begun>,
-        budget: &mut Budget,
+        begun: &mut Option<ServerClose>,
+        budget: &mut StepBudget,
     ) -> Result<bool, S::Error> {
         let window = WindowKey::from(week);
-        let Portion { rows, is_last } = self.rows_after(source, window, server, after, budget.0)?;
+        let RowPage { rows, is_last } = self.rows_after(source, window, server, after, budget.0)?;
         budget.spend(rows.len());
         // They left its groups when it was greylisted; some may not be noted yet.
         let left = self.books.shelf.left_by(window, server);
@@ -354,7 +359,7 @@ impl Engine {
             self.books.shelf.changed_and_left(window, player, &left);
         }
         self.books.archive(OutboxKey::Week { week, server });
-        *begun = rows.last().map(|(player, _)| Begun::Emptying(*player)).filter(|_| !is_last);
+        *begun = rows.last().map(|(player, _)| ServerClose::Emptying(*player)).filter(|_| !is_last);
         Ok(is_last)
     }
 
@@ -380,7 +385,7 @@ impl Engine {
         }
     }
 
-    fn rank_some(&mut self, week: WeekKey, budget: &mut Budget) {
+    fn rank_some(&mut self, week: WeekKey, budget: &mut StepBudget) {
         let mut closing = self.closing.take().expect("set when the week began to close, or at the start");
         while budget.is_left() && (closing.rank_next as usize) < self.servers.len() {
             budget.spend(1);
@@ -417,7 +422,7 @@ impl Engine {
 
     /// Lets go of the oldest closed weeks beyond those to keep, once nothing
     /// of them waits to be archived.
-    fn drop_old_weeks<S: Source>(&mut self, source: &S) -> Result<(), S::Error> {
+    fn drop_old_weeks<S: StateReader>(&mut self, source: &S) -> Result<(), S::Error> {
         loop {
             let closed = self.books.meta.weeks.iter().filter(|s| s.phase == WeekPhase::Closed).count();
             if closed <= self.books.settings.keep_weeks {
@@ -432,7 +437,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn week_waits<S: Source>(&self, source: &S, week: WeekKey) -> bool {
+    pub(super) fn week_waits<S: StateReader>(&self, source: &S, week: WeekKey) -> bool {
         let of_week = |key: &OutboxKey| matches!(key, OutboxKey::Week { week: w, .. } if *w == week);
         self.books.meta.resync || self.books.pending.outbox.iter().any(of_week) || source.outbox_holds_week(week)
     }

@@ -8,9 +8,9 @@
 //! in the state, so it may be interrupted anywhere and begins with the first server
 //! again.
 
-use crate::engine::week_close::{Budget, STEPS_PER_RANK};
-use crate::engine::{Engine, Source};
-use crate::limits::REOPEN_WEEKS;
+use crate::engine::week_close::{STEPS_PER_RANK, StepBudget};
+use crate::engine::{Engine, StateReader};
+use crate::limits::REOPENABLE_WEEKS_MAX;
 use crate::model::calendar::label;
 use crate::model::commit::WeekPhase;
 use crate::model::row::BestPositions;
@@ -33,7 +33,7 @@ pub enum ReopenError {
     )]
     Gone { week: WeekKey, at_hand: String },
     #[error(
-        "week {} is too old: only the {REOPEN_WEEKS} weeks before the newest closed week, {}, and that one can be \
+        "week {} is too old: only the {REOPENABLE_WEEKS_MAX} weeks before the newest closed week, {}, and that one can be \
          reopened, since older best positions are not kept. To compute it again use `clqd replay` with the scan log of \
          that week and a new state directory",
         label(*.week),
@@ -58,7 +58,7 @@ impl Engine {
             return Ok(false);
         }
         let newest = weeks.iter().rev().find(|state| state.phase == WeekPhase::Closed).map(|state| state.week);
-        if let Some(newest) = newest.filter(|newest| week.0 + REOPEN_WEEKS < newest.0) {
+        if let Some(newest) = newest.filter(|newest| week.0 + REOPENABLE_WEEKS_MAX < newest.0) {
             return Err(ReopenError::TooOld { week, newest });
         }
         let in_work = |phase| matches!(phase, WeekPhase::Closing | WeekPhase::Ranking);
@@ -80,11 +80,11 @@ impl Engine {
         }
     }
 
-    pub(in crate::engine) fn reopen_some<S: Source>(
+    pub(in crate::engine) fn reopen_some<S: StateReader>(
         &mut self,
         source: &S,
         week: WeekKey,
-        budget: &mut Budget,
+        budget: &mut StepBudget,
     ) -> Result<(), S::Error> {
         let mut next = self.reopening.take().filter(|it| it.week == week).map_or(1, |it| it.next);
         while (next as usize) < self.servers.len() {
@@ -101,7 +101,7 @@ impl Engine {
     }
 
     /// A server is not closed in that week any more, and has no rank in it.
-    fn remove_rank<S: Source>(&mut self, source: &S, week: WeekKey, server: ServerKey) -> Result<(), S::Error> {
+    fn remove_rank<S: StateReader>(&mut self, source: &S, week: WeekKey, server: ServerKey) -> Result<(), S::Error> {
         let before = self.closed_before(week);
         let Some(slot) = self.servers[server.0 as usize].as_mut() else { return Ok(()) };
         let books = &mut self.books;

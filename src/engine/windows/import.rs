@@ -9,14 +9,14 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::engine::{Engine, Source, WindowSource};
+use crate::engine::{Engine, StateReader, WindowReader};
 use crate::model::commit::{RowKey, WindowState};
-use crate::model::row::{PlayerWindow, WeekRow};
+use crate::model::row::{PlayerRow, PlayerWindow};
 use crate::model::{GameKey, PlayerKey, ServerKey, TagKey, WindowKey};
 
 /// The engine that has made windows, with all that it reads of.
 #[derive(Debug)]
-pub struct Made<'m, S, R> {
+pub struct RebuiltState<'m, S, R> {
     pub engine: &'m Engine,
     pub source: &'m S,
     pub reader: &'m R,
@@ -24,16 +24,16 @@ pub struct Made<'m, S, R> {
 
 /// How far windows are brought over.
 #[derive(Debug)]
-pub struct TakeOver {
+pub struct WindowImport {
     windows: Vec<WindowKey>,
-    at: At,
-    people: People,
+    at: ImportStage,
+    people: PlayerKeyMap,
     /// Who was merged or forgotten until it began.
     players_gone: u32,
 }
 
 #[derive(Debug)]
-enum At {
+enum ImportStage {
     /// Whoever the other engine knows is looked up here.
     People {
         next: u32,
@@ -56,8 +56,8 @@ enum At {
 
 /// Players there and here, by names.
 #[derive(Debug, Default)]
-struct People {
-    /// By key there. 0: not looked up yet; [`NOBODY`]: not known here.
+struct PlayerKeyMap {
+    /// By key there. 0: not looked up yet; [`UNKNOWN_PLAYER`]: not known here.
     here: Vec<u32>,
     /// By key here: the first key there that leads to it, or 0.
     there: Vec<u32>,
@@ -65,12 +65,12 @@ struct People {
     several: FxHashMap<PlayerKey, Vec<PlayerKey>>,
 }
 
-const NOBODY: u32 = u32::MAX;
+const UNKNOWN_PLAYER: u32 = u32::MAX;
 
 impl Engine {
     /// Begins to take over windows of another engine, once everything that was in
     /// them is swept out.
-    pub fn begin_take_over<S: Source>(&mut self, source: &S, made: &Engine) -> Option<TakeOver> {
+    pub fn begin_take_over<S: StateReader>(&mut self, source: &S, made: &Engine) -> Option<WindowImport> {
         let windows: Vec<WindowKey> = self.windows_to_take(made).iter().map(|state| state.window).collect();
         let is_clear = |window: &WindowKey| !self.books.pending.dropped.contains(window) && source.is_swept(*window);
         if !windows.iter().all(is_clear) {
@@ -78,12 +78,17 @@ impl Engine {
         }
         self.books.brought.clone_from(&windows);
         let players_gone = self.books.meta.players_gone;
-        Some(TakeOver { windows, at: At::People { next: 1 }, people: People::default(), players_gone })
+        Some(WindowImport {
+            windows,
+            at: ImportStage::People { next: 1 },
+            people: PlayerKeyMap::default(),
+            players_gone,
+        })
     }
 
     /// Whether somebody was merged or forgotten since it began: it is to be given up
     /// and begun anew.
-    pub fn is_overtaken(&self, taking: &TakeOver) -> bool {
+    pub fn is_overtaken(&self, taking: &WindowImport) -> bool {
         taking.players_gone != self.books.meta.players_gone
     }
 
@@ -96,30 +101,32 @@ impl Engine {
 
     /// Brings about `most` rows. Who or what is not known here is left out. Returns
     /// whether there is more; the other engine must stand still until there is not.
-    pub fn bring_some<S: Source, R: WindowSource<Error = S::Error>>(
+    pub fn bring_some<S: StateReader, R: WindowReader<Error = S::Error>>(
         &mut self,
-        taking: &mut TakeOver,
+        taking: &mut WindowImport,
         source: &S,
-        made: &Made<S, R>,
+        made: &RebuiltState<S, R>,
         most: usize,
     ) -> Result<bool, S::Error> {
-        let TakeOver { windows, at, people, .. } = taking;
+        let WindowImport { windows, at, people, .. } = taking;
         let players_end = made.engine.books.meta.next_player;
         let mut done = 0;
         while done < most {
             match at {
-                At::People { next } if *next >= players_end => {
-                    *at = At::Rows { window: 0, server: 0, after: None };
+                ImportStage::People { next } if *next >= players_end => {
+                    *at = ImportStage::Rows { window: 0, server: 0, after: None };
                 }
-                At::People { next } => {
+                ImportStage::People { next } => {
                     people.find(self, source, made, PlayerKey(*next))?;
                     (*next, done) = (*next + 1, done + 1);
                 }
-                At::Rows { window, .. } if *window >= windows.len() => *at = At::OfPlayers { window: 0, next: 0 },
-                At::Rows { window, server, .. } if *server as usize >= made.engine.servers.len() => {
+                ImportStage::Rows { window, .. } if *window >= windows.len() => {
+                    *at = ImportStage::OfPlayers { window: 0, next: 0 }
+                }
+                ImportStage::Rows { window, server, .. } if *server as usize >= made.engine.servers.len() => {
                     (*window, *server) = (*window + 1, 0);
                 }
-                At::Rows { window, server, after } => {
+                ImportStage::Rows { window, server, after } => {
                     let (window, of) = (windows[*window], ServerKey(*server));
                     let portion = made.engine.rows_after(made.source, window, of, *after, most - done)?;
                     done += 1 + portion.rows.len();
@@ -131,9 +138,9 @@ impl Engine {
                         self.bring_row(people, source, made, RowKey { window, server: of, player }, row)?;
                     }
                 }
-                At::OfPlayers { window, .. } if *window >= windows.len() => return Ok(false),
-                At::OfPlayers { window, next } if *next >= players_end => (*window, *next) = (*window + 1, 0),
-                At::OfPlayers { window, next } => {
+                ImportStage::OfPlayers { window, .. } if *window >= windows.len() => return Ok(false),
+                ImportStage::OfPlayers { window, next } if *next >= players_end => (*window, *next) = (*window + 1, 0),
+                ImportStage::OfPlayers { window, next } => {
                     let players = *next..next.saturating_add((most - done) as u32).min(players_end);
                     let (window, mut found) = (windows[*window], Vec::new());
                     (done, *next) = (done + players.len(), players.end);
@@ -143,7 +150,7 @@ impl Engine {
                         self.bring_player(people, source, made, window, player, of_player)?;
                     }
                 }
-                At::Changed { rows, of_players } => {
+                ImportStage::Changed { rows, of_players } => {
                     if let Some(key) = rows.pop() {
                         if let Some(row) = made.row(key)? {
                             self.bring_row(people, source, made, key, row)?;
@@ -163,7 +170,7 @@ impl Engine {
     }
 
     /// The other engine has gone on: next is brought what it has not committed.
-    pub fn see_changed(&mut self, taking: &mut TakeOver, made: &Engine) {
+    pub fn see_changed(&mut self, taking: &mut WindowImport, made: &Engine) {
         let windows: Vec<WindowKey> = self.windows_to_take(made).iter().map(|state| state.window).collect();
         // Some may have begun since.
         let new: Vec<WindowKey> = windows.iter().copied().filter(|it| !self.books.brought.contains(it)).collect();
@@ -187,7 +194,7 @@ impl Engine {
         rows.sort_unstable();
         rows.dedup();
         of_players.sort_unstable();
-        taking.at = At::Changed { rows, of_players };
+        taking.at = ImportStage::Changed { rows, of_players };
     }
 
     /// All is brought: from now on the windows are here, and are credited. Returns
@@ -217,13 +224,13 @@ impl Engine {
     }
 
     /// `key`: there.
-    fn bring_row<S: Source, R>(
+    fn bring_row<S: StateReader, R>(
         &mut self,
-        people: &mut People,
+        people: &mut PlayerKeyMap,
         source: &S,
-        made: &Made<S, R>,
+        made: &RebuiltState<S, R>,
         key: RowKey,
-        row: WeekRow,
+        row: PlayerRow,
     ) -> Result<(), S::Error> {
         let Some(server) = made.server(self, key.server) else { return Ok(()) };
         let Some(player) = people.find(self, source, made, key.player)? else { return Ok(()) };
@@ -235,11 +242,11 @@ impl Engine {
         Ok(())
     }
 
-    fn bring_player<S: Source, R>(
+    fn bring_player<S: StateReader, R>(
         &mut self,
-        people: &mut People,
+        people: &mut PlayerKeyMap,
         source: &S,
-        made: &Made<S, R>,
+        made: &RebuiltState<S, R>,
         window: WindowKey,
         there: PlayerKey,
         of_player: PlayerWindow,
@@ -256,13 +263,13 @@ impl Engine {
     }
 }
 
-impl People {
+impl PlayerKeyMap {
     /// The key here of somebody there.
-    fn find<S: Source, R>(
+    fn find<S: StateReader, R>(
         &mut self,
         engine: &Engine,
         source: &S,
-        made: &Made<S, R>,
+        made: &RebuiltState<S, R>,
         there: PlayerKey,
     ) -> Result<Option<PlayerKey>, S::Error> {
         let at = there.0 as usize;
@@ -276,12 +283,12 @@ impl People {
             };
             let named = record.and_then(|record| Some((made.game(engine, record.game)?, record.name)));
             let found = named.map(|(game, name)| source.player(game, &name)).transpose()?.flatten();
-            self.here[at] = found.as_ref().map_or(NOBODY, |(player, _)| player.0);
+            self.here[at] = found.as_ref().map_or(UNKNOWN_PLAYER, |(player, _)| player.0);
             if let Some((player, _)) = found {
                 self.see(player, there);
             }
         }
-        Ok(Some(self.here[at]).filter(|&key| key != NOBODY).map(PlayerKey))
+        Ok(Some(self.here[at]).filter(|&key| key != UNKNOWN_PLAYER).map(PlayerKey))
     }
 
     fn see(&mut self, here: PlayerKey, there: PlayerKey) {
@@ -296,7 +303,7 @@ impl People {
     }
 }
 
-impl<S: Source, R> Made<'_, S, R> {
+impl<S: StateReader, R> RebuiltState<'_, S, R> {
     fn server(&self, here: &Engine, server: ServerKey) -> Option<ServerKey> {
         here.by_url.get(self.engine.url_of(server)?).copied()
     }
@@ -311,7 +318,7 @@ impl<S: Source, R> Made<'_, S, R> {
     }
 
     /// A row as of now.
-    fn row(&self, key: RowKey) -> Result<Option<WeekRow>, S::Error> {
+    fn row(&self, key: RowKey) -> Result<Option<PlayerRow>, S::Error> {
         match self.engine.slot(key.server) {
             Some(slot) => self.engine.row_now(self.source, slot, key.window, key.server, key.player),
             None => Ok(None),
@@ -326,8 +333,8 @@ impl<S: Source, R> Made<'_, S, R> {
     }
 
     /// A row of somebody who has several keys there.
-    fn row_of_all(&self, key: RowKey, all: &[PlayerKey]) -> Result<Option<WeekRow>, S::Error> {
-        let mut merged: Option<WeekRow> = None;
+    fn row_of_all(&self, key: RowKey, all: &[PlayerKey]) -> Result<Option<PlayerRow>, S::Error> {
+        let mut merged: Option<PlayerRow> = None;
         for &player in all {
             let Some(mut row) = self.row(RowKey { player, ..key })? else { continue };
             merged.iter().for_each(|before| row.merge_person(before));

@@ -8,15 +8,15 @@ pub(in crate::engine) mod rebuild;
 
 use std::ops::Range;
 
-use super::{Books, Engine, Pending, Source};
+use super::{Engine, GlobalState, Pending, StateReader};
 use crate::engine::week_close::CLOSE_DELAY_MS;
 use crate::model::commit::{RowKey, WeekPhase, WindowState};
-use crate::model::row::WeekRow;
+use crate::model::row::PlayerRow;
 use crate::model::{ServerKey, WeekKey, WindowKey, WindowType};
 
 /// The windows of now, and the stretch of time in which they are that.
 #[derive(Debug, Default)]
-pub(super) struct Now {
+pub(super) struct CurrentWindows {
     during: Range<i64>,
     /// In order of key; never empty once a snapshot was seen.
     pub keys: Vec<WindowKey>,
@@ -29,7 +29,7 @@ impl Engine {
     pub(super) fn fit_windows(&mut self) {
         self.let_windows_go(&self.books.unfit_windows());
         self.books.fit_types();
-        self.books.windows = Now::default();
+        self.books.windows = CurrentWindows::default();
     }
 
     /// Lets windows go that others of the same name may follow.
@@ -56,7 +56,7 @@ impl Engine {
     /// Lets windows go that had ended by a moment; returns them. None goes that
     /// may still change. A week stays until it is closed and nothing of it waits
     /// to be archived, and as long as one before it does.
-    pub fn delete_windows_before<S: Source>(&mut self, source: &S, t_ms: i64) -> Vec<WindowKey> {
+    pub fn delete_windows_before<S: StateReader>(&mut self, source: &S, t_ms: i64) -> Vec<WindowKey> {
         let ended = self.books.meta.windows.iter().filter(|state| state.end_ms <= t_ms).map(|state| state.window);
         let mut gone: Vec<WindowKey> = ended.collect();
         gone.retain(|window| self.books.window_is_over(*window));
@@ -76,14 +76,14 @@ impl Engine {
     }
 }
 
-impl Books {
+impl GlobalState {
     /// Looks which windows a snapshot of that moment is credited to.
-    pub(super) fn see_windows<S: Source>(&mut self, source: &S, t_ms: i64) {
+    pub(super) fn see_windows<S: StateReader>(&mut self, source: &S, t_ms: i64) {
         if self.windows.during.contains(&t_ms) {
             return;
         }
         let windows = &self.settings.windows;
-        self.windows = Now { during: windows.unchanged(t_ms), keys: windows.at(t_ms) };
+        self.windows = CurrentWindows { during: windows.unchanged(t_ms), keys: windows.at(t_ms) };
         // What is over does not change any more. A snapshot is late by seconds, and
         // sweeping takes seconds, so this is about a moment; in it, the stretch is
         // not remembered.
@@ -91,7 +91,7 @@ impl Books {
         let shut = |w: &WindowKey| w.week().is_none() && is_shut(*w);
         let keys: Vec<WindowKey> = self.windows.keys.iter().copied().filter(|window| !shut(window)).collect();
         if keys.len() < self.windows.keys.len() {
-            self.windows = Now { during: t_ms..t_ms, keys };
+            self.windows = CurrentWindows { during: t_ms..t_ms, keys };
         }
         for at in 0..self.windows.keys.len() {
             self.open_window(self.windows.keys[at]);
@@ -131,7 +131,7 @@ impl Books {
 
     /// Lets windows come before they are needed and go when enough others of
     /// their type are kept. Weeks go when they are closed, see `close`.
-    pub(super) fn work_on_windows<S: Source>(&mut self, source: &S) {
+    pub(super) fn work_on_windows<S: StateReader>(&mut self, source: &S) {
         let now_ms = self.meta.now_ms;
         if now_ms == 0 {
             return; // nothing was ever seen
@@ -172,7 +172,7 @@ impl Books {
 
     /// Whether a window was let go and something of it is still there. Until it is
     /// swept out, no other of that name can begin: it would take over rows.
-    fn is_going<S: Source>(&self, source: &S, window: WindowKey) -> bool {
+    fn is_going<S: StateReader>(&self, source: &S, window: WindowKey) -> bool {
         !self.is_kept(window) && (self.pending.dropped.contains(&window) || !source.is_swept(window))
     }
 
@@ -199,14 +199,14 @@ impl Books {
     }
 
     /// A row goes to its place, unless its window is gone.
-    pub(super) fn put_row(&mut self, key: RowKey, row: &WeekRow) {
+    pub(super) fn put_row(&mut self, key: RowKey, row: &PlayerRow) {
         if self.is_kept(key.window) {
             self.pending.put_row(key, row);
         }
     }
 
     /// A row as the next commit leaves it; what lives with a presence is not in it.
-    pub(super) fn row<S: Source>(&self, source: &S, key: RowKey) -> Result<Option<WeekRow>, S::Error> {
+    pub(super) fn row<S: StateReader>(&self, source: &S, key: RowKey) -> Result<Option<PlayerRow>, S::Error> {
         match self.pending.row(key) {
             Some(row) => Ok(Some(row)),
             None if key.player >= self.unstored => Ok(None),

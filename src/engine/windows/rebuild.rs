@@ -7,18 +7,18 @@
 //! engine decides whether there is a log to make them from; without one they
 //! begin now.
 
-use crate::board::window::{Shape, Windows};
-use crate::engine::windows::Now;
-use crate::engine::{Books, Engine, EngineSettings};
-use crate::model::commit::{TypeState, WindowState};
+use crate::board::window::{Shape, WindowTypes};
+use crate::engine::windows::CurrentWindows;
+use crate::engine::{Engine, EngineSettings, GlobalState};
+use crate::model::commit::{WindowState, WindowTypeState};
 use crate::model::{ServerUrl, TagKey, WindowKey, WindowType};
 
 /// How long before the oldest window a replay begins. Segments are cut from the
 /// moment of first sighting, so presences must be known from their beginning;
 /// hardly any is longer than a day.
-const LEAD_MS: i64 = 86_400_000;
+const REPLAY_LEAD_MS: i64 = 86_400_000;
 
-impl Books {
+impl GlobalState {
     /// Looks which types of windows are not as the state has them. What becomes of
     /// them is up to who drives the engine, so those are not noted yet. In a state
     /// that nothing was ever seen in, none has a past.
@@ -43,13 +43,13 @@ impl Books {
         }
     }
 
-    fn types_of_settings(&self) -> Vec<TypeState> {
+    fn types_of_settings(&self) -> Vec<WindowTypeState> {
         let specs = self.settings.windows.specs().iter().filter(|spec| spec.kind != WindowType::WEEK);
         let repeats = |shape| match shape {
             Shape::Custom { base_ms, duration_ms, every_ms, repeat } => Some((base_ms, duration_ms, every_ms, repeat)),
             _ => None,
         };
-        specs.map(|spec| TypeState { kind: spec.kind, repeats: repeats(spec.shape), rebuilding: false }).collect()
+        specs.map(|spec| WindowTypeState { kind: spec.kind, repeats: repeats(spec.shape), rebuilding: false }).collect()
     }
 
     /// Whether a window is one that is being made from the scan log.
@@ -96,7 +96,7 @@ impl Engine {
         let in_log = |state: &&WindowState| kinds.contains(&state.window.kind) && state.start_ms >= log_from_ms;
         let gone: Vec<WindowKey> = self.books.meta.windows.iter().filter(in_log).map(|state| state.window).collect();
         self.let_windows_go(&gone);
-        self.books.windows = Now::default();
+        self.books.windows = CurrentWindows::default();
     }
 
     /// From when on a log is to be replayed for them, Unix ms.
@@ -108,7 +108,7 @@ impl Engine {
             kept.find_map(|index| windows.span(WindowKey { kind, index })).map_or(i64::MAX, |span| span.start)
         };
         let first = self.types_to_rebuild().into_iter().map(begin).min();
-        first.unwrap_or(i64::MAX).saturating_sub(LEAD_MS)
+        first.unwrap_or(i64::MAX).saturating_sub(REPLAY_LEAD_MS)
     }
 
     /// For the second engine: the same rules, but only the types to be made.
@@ -116,7 +116,7 @@ impl Engine {
         let settings = &self.books.settings;
         let kinds = self.types_to_rebuild();
         let specs = settings.windows.specs().iter().filter(|spec| kinds.contains(&spec.kind)).copied();
-        let windows = Windows::new(*settings.windows.calendar(), specs).expect("they fitted with others");
+        let windows = WindowTypes::new(*settings.windows.calendar(), specs).expect("they fitted with others");
         EngineSettings { windows, archive: false, outbox_full: false, ..settings.clone() }
     }
 
@@ -133,6 +133,6 @@ impl Engine {
         self.books.renewed.clear();
         self.books.meta.types = self.books.types_of_settings();
         self.books.pending.meta = true;
-        self.books.windows = Now::default();
+        self.books.windows = CurrentWindows::default();
     }
 }

@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::model::row::Ranking;
-use crate::model::scope::ScopeName;
+use crate::model::scope::Scope;
 
 /// The boards of one scope in one window: one for each ranking.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct BoardsName {
-    pub scope: ScopeName,
+pub struct BoardsSelector {
+    pub scope: Scope,
     /// A window, such as `2026-W47`, or a type of windows, such as `week`; absent: `week`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<String>,
@@ -27,8 +27,8 @@ pub struct BoardsName {
 /// One board.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct BoardName {
-    pub scope: ScopeName,
+pub struct BoardSelector {
+    pub scope: Scope,
     pub ranking: Ranking,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<String>,
@@ -36,17 +36,17 @@ pub struct BoardName {
     pub time_ms: Option<i64>,
 }
 
-impl BoardName {
+impl BoardSelector {
     /// The boards that it is one of.
-    pub fn boards(&self) -> BoardsName {
-        BoardsName { scope: self.scope.clone(), window: self.window.clone(), time_ms: self.time_ms }
+    pub fn boards(&self) -> BoardsSelector {
+        BoardsSelector { scope: self.scope.clone(), window: self.window.clone(), time_ms: self.time_ms }
     }
 }
 
 /// A player: his key, or his name in the game of the scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum PlayerName {
+pub enum PlayerSelector {
     Key(u32),
     Name(String),
 }
@@ -69,7 +69,7 @@ pub struct ScoreBounds {
 /// What can be asked of a board. Positions are from 1, best first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum BoardQuestion {
+pub enum BoardQuery {
     /// The head alone.
     Size {},
     /// The best, best first.
@@ -81,7 +81,7 @@ pub enum BoardQuestion {
     /// The place at a position, if there is one.
     At { position: u32 },
     /// `count` places around and with a player.
-    Around { player: PlayerName, count: u32 },
+    Around { player: PlayerSelector, count: u32 },
     /// Places with scores in a range, from the `position`-th of them on.
     Range {
         #[serde(default)]
@@ -98,9 +98,9 @@ pub enum BoardQuestion {
     /// The position that somebody would have who reached this score now.
     PositionFor { score: f64 },
     /// A player's place among all.
-    Standing { player: PlayerName },
+    Standing { player: PlayerSelector },
     /// A place for each player, or that he is absent, in the order asked.
-    Positions { players: Vec<PlayerName> },
+    Positions { players: Vec<PlayerSelector> },
     /// The page behind a cursor.
     After { cursor: String, count: u32 },
     /// The page in front of a cursor, best first.
@@ -128,9 +128,9 @@ fn whole() -> f64 {
 /// Of whom a fused list is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum FusedQuestion {
+pub enum FusedQuery {
     Top { count: u32 },
-    Players { players: Vec<PlayerName> },
+    Players { players: Vec<PlayerSelector> },
 }
 
 /// The window that an answer is of.
@@ -147,7 +147,7 @@ pub struct WindowView {
 
 /// One line of `clqd board windows`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct WindowListed {
+pub struct WindowSummary {
     /// Type: `hour`, `day`, `week`, `month`, `all-time`, or a number of the config.
     #[serde(rename = "type")]
     pub kind: String,
@@ -160,12 +160,12 @@ pub struct WindowListed {
     pub memory_bytes: Option<u64>,
     /// What it takes in the state directory, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stored: Option<Stored>,
+    pub stored: Option<StorageUse>,
 }
 
 /// What a window holds in the state directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stored {
+pub struct StorageUse {
     pub records: u64,
     /// Of keys and values; on disk it is about twice that.
     pub bytes: u64,
@@ -192,7 +192,7 @@ pub struct OrderView {
 /// The head of an answer of a board; its places follow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardHead {
-    pub scope: ScopeName,
+    pub scope: Scope,
     #[serde(flatten)]
     pub window: WindowView,
     pub ranking: Ranking,
@@ -228,15 +228,15 @@ pub struct PageView {
 /// A row behind a head.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BoardRow {
-    Place(PlaceView),
-    Absent(AbsentView),
+    Place(BoardEntryView),
+    Absent(MissingPlayer),
     Standing(StandingView),
     PositionFor(PositionForView),
 }
 
 /// What stands at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PlaceScore {
+pub struct EntryScore {
     /// Every position is held once (RULES section 8).
     pub position: u64,
     /// Equal scores share the best position, and the next lacks: 1 2 2 4.
@@ -254,17 +254,17 @@ pub struct PlaceScore {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PlaceView {
+pub struct BoardEntryView {
     pub player: u32,
     pub name: String,
     pub display: String,
     #[serde(flatten)]
-    pub at: PlaceScore,
+    pub at: EntryScore,
 }
 
 /// Somebody asked for who is not on the board.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AbsentView {
+pub struct MissingPlayer {
     /// Absent where nobody of this name is known in the scope.
     pub player: Option<u32>,
     pub name: String,
@@ -277,7 +277,7 @@ pub struct StandingView {
     /// Players on the board.
     pub size: u64,
     /// Absent where the player is not on the board.
-    pub place: Option<PlaceScore>,
+    pub place: Option<EntryScore>,
     /// Which share of the others has a worse score, 0 to 100.
     pub percentile: Option<f64>,
 }
@@ -293,7 +293,7 @@ pub struct PositionForView {
 /// One player on the boards of several rankings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StandingsView {
-    pub scope: ScopeName,
+    pub scope: Scope,
     #[serde(flatten)]
     pub window: WindowView,
     pub player: u32,
@@ -305,7 +305,7 @@ pub struct StandingsView {
 /// The head of a fused list; its players follow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FusedHead {
-    pub scope: ScopeName,
+    pub scope: Scope,
     #[serde(flatten)]
     pub window: WindowView,
     pub k: f64,

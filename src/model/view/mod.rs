@@ -103,7 +103,7 @@ pub struct ServerDetail {
     #[serde(default)]
     pub trusted: Vec<ScreenReason>,
     /// Empty where the server does not answer any more.
-    pub list: Vec<PlayerListed>,
+    pub list: Vec<ListedPlayer>,
     /// Mean players, newest last; `null` is no data. Absent where nothing was seen.
     pub series: Option<SeriesView>,
     /// Maps of the running week, most player time first.
@@ -111,7 +111,7 @@ pub struct ServerDetail {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PlayerListed {
+pub struct ListedPlayer {
     pub name: String,
     pub display: String,
     /// Absent where the protocol has no points.

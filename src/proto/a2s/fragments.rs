@@ -19,7 +19,7 @@ use crate::limits::REPLY_BYTES_MAX;
 
 /// Replies in pieces at the same time, of one server: after a resend the pieces
 /// of the first answer may still come. The oldest goes when there are more.
-const SETS_MAX: usize = 3;
+const FRAGMENT_SETS_MAX: usize = 3;
 
 /// Whether a Source fragment has the two bytes of size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum SizeField {
 
 /// What a fragment led to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Joined {
+pub enum Reassembly {
     /// Others are missing.
     Waiting,
     Whole(Vec<u8>),
@@ -38,14 +38,14 @@ pub enum Joined {
 
 /// The fragments of one server.
 #[derive(Clone, Debug, Default)]
-pub struct Fragments {
+pub struct Reassembler {
     /// Oldest first.
-    sets: Vec<Set>,
+    sets: Vec<FragmentSet>,
 }
 
 /// Fragments with one id.
 #[derive(Clone, Debug)]
-struct Set {
+struct FragmentSet {
     id: u32,
     /// Each without the id, as it came. No two are equal.
     pieces: Vec<Vec<u8>>,
@@ -53,20 +53,20 @@ struct Set {
 
 /// How to read the pieces of one set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum FragmentFormat {
     GoldSrc,
     Source(SizeField),
     Bzip2,
 }
 
-impl Fragments {
+impl Reassembler {
     /// Takes a split datagram, from its id on. `size_field` is what the game is
     /// known to do.
     ///
     /// Errors: not a fragment; more than a reply can be; what does not unpack.
     /// After an error the whole set is forgotten, unless the fragment was no
     /// fragment at all.
-    pub fn add(&mut self, datagram: &[u8], size_field: SizeField) -> Result<Joined, Ignored> {
+    pub fn add(&mut self, datagram: &[u8], size_field: SizeField) -> Result<Reassembly, Ignored> {
         let (id, piece) = datagram.split_first_chunk::<4>().ok_or(Ignored::BadFragment)?;
         let id = u32::from_le_bytes(*id);
         // The shortest header, of GoldSrc, and at least a byte behind it.
@@ -76,16 +76,16 @@ impl Fragments {
         let at = match self.sets.iter().position(|set| set.id == id) {
             Some(at) => at,
             None => {
-                if self.sets.len() == SETS_MAX {
+                if self.sets.len() == FRAGMENT_SETS_MAX {
                     self.sets.remove(0);
                 }
-                self.sets.push(Set { id, pieces: Vec::new() });
+                self.sets.push(FragmentSet { id, pieces: Vec::new() });
                 self.sets.len() - 1
             }
         };
         let set = &mut self.sets[at];
         if set.pieces.iter().any(|known| known == piece) {
-            return Ok(Joined::Waiting);
+            return Ok(Reassembly::Waiting);
         }
         let bytes: usize = set.pieces.iter().map(Vec::len).sum();
         if bytes + piece.len() > REPLY_BYTES_MAX || set.pieces.len() >= usize::from(u8::MAX) {
@@ -94,10 +94,10 @@ impl Fragments {
         }
         set.pieces.push(piece.to_vec());
         match set.join(size_field) {
-            Ok(None) => Ok(Joined::Waiting),
+            Ok(None) => Ok(Reassembly::Waiting),
             Ok(Some(whole)) => {
                 self.sets.clear();
-                Ok(Joined::Whole(whole))
+                Ok(Reassembly::Whole(whole))
             }
             Err(reason) => {
                 self.sets.remove(at);
@@ -107,14 +107,14 @@ impl Fragments {
     }
 }
 
-impl Set {
+impl FragmentSet {
     fn join(&self, size_field: SizeField) -> Result<Option<Vec<u8>>, Ignored> {
         let compressed = self.id >> 31 == 1;
         let shown = self.pieces.iter().find_map(|piece| form_of_first(piece, compressed));
         let form = match shown {
             Some(form) => form,
             // Nothing shows it: only the usual form is worth a try.
-            None => Form::Source(size_field),
+            None => FragmentFormat::Source(size_field),
         };
         let mut slots: Vec<Option<&[u8]>> = Vec::new();
         for piece in &self.pieces {
@@ -135,38 +135,42 @@ impl Set {
             return Ok(None);
         };
         let whole = bodies.concat();
-        if form == Form::Bzip2 { unpack(&whole).map(Some).map_err(ProtoError::reason) } else { Ok(Some(whole)) }
+        if form == FragmentFormat::Bzip2 {
+            unpack(&whole).map(Some).map_err(ProtoError::reason)
+        } else {
+            Ok(Some(whole))
+        }
     }
 }
 
 /// The form, if this piece is a first one that shows it. No piece fits two: the
 /// byte that must be 0 in one is FF in the other.
-fn form_of_first(piece: &[u8], compressed: bool) -> Option<Form> {
+fn form_of_first(piece: &[u8], compressed: bool) -> Option<FragmentFormat> {
     let message_at = |at: usize| piece.get(at..at + 4) == Some(b"\xff\xff\xff\xff");
     if piece[0] >> 4 == 0 && message_at(1) {
-        return Some(Form::GoldSrc);
+        return Some(FragmentFormat::GoldSrc);
     }
     if piece[1] != 0 {
         return None;
     }
     if message_at(2) {
-        return Some(Form::Source(SizeField::Absent));
+        return Some(FragmentFormat::Source(SizeField::Absent));
     }
     if message_at(4) {
-        return Some(Form::Source(SizeField::Present));
+        return Some(FragmentFormat::Source(SizeField::Present));
     }
-    (compressed && piece.get(10..13) == Some(b"BZh")).then_some(Form::Bzip2)
+    (compressed && piece.get(10..13) == Some(b"BZh")).then_some(FragmentFormat::Bzip2)
 }
 
-impl Form {
+impl FragmentFormat {
     /// Number, total and body of a piece; `None` where it is too short.
     fn read(self, piece: &[u8]) -> Option<(usize, usize, &[u8])> {
-        if self == Form::GoldSrc {
+        if self == FragmentFormat::GoldSrc {
             let (&head, body) = piece.split_first()?;
             return Some(((head >> 4).into(), (head & 0x0f).into(), body));
         }
         let (&[total, number], body) = piece.split_first_chunk::<2>()?;
-        let body = if self == Form::Source(SizeField::Present) { body.get(2..)? } else { body };
+        let body = if self == FragmentFormat::Source(SizeField::Present) { body.get(2..)? } else { body };
         Some((number.into(), total.into(), body))
     }
 }
@@ -200,7 +204,7 @@ pub fn cut_source(message: &[u8], id: u32, body_bytes: usize) -> Vec<Vec<u8>> {
     assert!(bodies.len() <= usize::from(u8::MAX), "more fragments than a byte counts");
     let total = bodies.len() as u8;
     let datagram = |(number, body): (usize, &&[u8])| {
-        let mut datagram = super::SPLIT.to_vec();
+        let mut datagram = super::SPLIT_HEADER.to_vec();
         datagram.extend_from_slice(&(id & 0x7fff_ffff).to_le_bytes());
         datagram.extend_from_slice(&[total, number as u8]);
         datagram.extend_from_slice(&(body_bytes as u16).to_le_bytes());
@@ -259,9 +263,9 @@ mod tests {
         stream.chunks(body).enumerate().map(cut).collect()
     }
 
-    fn feed(datagrams: &[Vec<u8>], known: SizeField) -> Result<Joined, Ignored> {
-        let mut fragments = Fragments::default();
-        let mut last = Ok(Joined::Waiting);
+    fn feed(datagrams: &[Vec<u8>], known: SizeField) -> Result<Reassembly, Ignored> {
+        let mut fragments = Reassembler::default();
+        let mut last = Ok(Reassembly::Waiting);
         for datagram in datagrams {
             last = fragments.add(datagram, known);
         }
@@ -283,11 +287,11 @@ mod tests {
                 assert!(datagrams.len() >= 2);
                 for _ in 0..datagrams.len() {
                     datagrams.rotate_left(1);
-                    assert_eq!(feed(&datagrams, known), Ok(Joined::Whole(whole.clone())));
+                    assert_eq!(feed(&datagrams, known), Ok(Reassembly::Whole(whole.clone())));
                     let mut twice: Vec<_> = datagrams.iter().flat_map(|d| [d.clone(), d.clone()]).collect();
                     twice.pop();
-                    assert_eq!(feed(&twice, known), Ok(Joined::Whole(whole.clone())));
-                    assert_eq!(feed(&datagrams[1..], known), Ok(Joined::Waiting));
+                    assert_eq!(feed(&twice, known), Ok(Reassembly::Whole(whole.clone())));
+                    assert_eq!(feed(&datagrams[1..], known), Ok(Reassembly::Waiting));
                 }
             }
         }
@@ -301,27 +305,27 @@ mod tests {
             for datagram in &mut datagrams {
                 datagram[..4].copy_from_slice(&id.to_le_bytes());
             }
-            assert_eq!(feed(&datagrams, SizeField::Present), Ok(Joined::Whole(whole.clone())));
+            assert_eq!(feed(&datagrams, SizeField::Present), Ok(Reassembly::Whole(whole.clone())));
         }
     }
 
     #[test]
     fn short_and_impossible_fragments() {
         for len in 0..6 {
-            assert_eq!(Fragments::default().add(&vec![0; len], SizeField::Present), Err(Ignored::BadFragment));
+            assert_eq!(Reassembler::default().add(&vec![0; len], SizeField::Present), Err(Ignored::BadFragment));
         }
         // Ten and eleven bytes with the split header, six and seven without.
         for len in [6, 7] {
             let mut short = header(9);
             short.extend_from_slice(&[2, 0, 0xe0][..len - 4]);
-            assert_eq!(Fragments::default().add(&short, SizeField::Present), Ok(Joined::Waiting));
+            assert_eq!(Reassembler::default().add(&short, SizeField::Present), Ok(Reassembly::Waiting));
         }
         // No fragment at all in total; a number beyond the total.
         for (total, number) in [(0, 0), (0, 1), (2, 2), (2, 255)] {
-            let mut fragments = Fragments::default();
+            let mut fragments = Reassembler::default();
             let piece = [&header(9)[..], &[total, number, 0xe0, 4], &message(4)].concat();
             let added = fragments.add(&piece, SizeField::Present);
-            assert!(matches!(added, Err(Ignored::BadFragment) | Ok(Joined::Waiting)), "{total} {number} {added:?}");
+            assert!(matches!(added, Err(Ignored::BadFragment) | Ok(Reassembly::Waiting)), "{total} {number} {added:?}");
         }
     }
 
@@ -334,7 +338,7 @@ mod tests {
         }
         let first = sourced(&a, 40, SizeField::Present);
         let mixed = [first[0].clone(), other[0].clone(), other[1].clone()];
-        assert_eq!(feed(&mixed, SizeField::Present), Ok(Joined::Whole(b)));
+        assert_eq!(feed(&mixed, SizeField::Present), Ok(Reassembly::Whole(b)));
         let mut conflicting = sourced(&a, 40, SizeField::Present);
         conflicting.insert(1, [&header(9)[..], &[2, 0, 0xe0, 4], &message(3)].concat());
         assert_eq!(feed(&conflicting[..2], SizeField::Present), Err(Ignored::BadFragment));
@@ -359,7 +363,7 @@ mod tests {
 
     #[test]
     fn never_more_than_a_reply_can_be() {
-        let mut fragments = Fragments::default();
+        let mut fragments = Reassembler::default();
         let mut refused = false;
         for number in 0..60_u8 {
             let piece = [&header(9)[..], &[200, number, 0xe0, 4], &vec![number; 60_000][..]].concat();
@@ -370,14 +374,14 @@ mod tests {
         assert!(refused);
         for id in 0..100_u32 {
             let _ = fragments.add(&[&header(id)[..], &[2, 1, 0, 0, 5]].concat(), SizeField::Present);
-            assert!(fragments.sets.len() <= SETS_MAX);
+            assert!(fragments.sets.len() <= FRAGMENT_SETS_MAX);
         }
     }
 
     proptest! {
         #[test]
         fn any_bytes(datagrams in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..20)) {
-            let mut fragments = Fragments::default();
+            let mut fragments = Reassembler::default();
             for mut datagram in datagrams {
                 if datagram.len() > 4 {
                     datagram[1..4].fill(0);
@@ -390,10 +394,10 @@ mod tests {
         #[test]
         fn cutting_and_joining(len in 0usize..3_000, body in 20usize..1_300) {
             let whole = message(len);
-            let mut fragments = Fragments::default();
+            let mut fragments = Reassembler::default();
             let mut joined = None;
             for datagram in cut_source(&whole, 77, body) {
-                if let Joined::Whole(bytes) = fragments.add(&datagram[4..], SizeField::Present).unwrap() {
+                if let Reassembly::Whole(bytes) = fragments.add(&datagram[4..], SizeField::Present).unwrap() {
                     joined = Some(bytes);
                 }
             }

@@ -11,36 +11,36 @@ pub mod fragments;
 pub mod info;
 pub mod players;
 
-use super::{Dialogue, Ignored, Step, player_name, points, short_text};
+use super::{Exchange, Ignored, Step, player_name, points, short_text};
 use crate::model::{Completeness, Snapshot};
-use crate::proto::a2s::fragments::{Fragments, Joined, SizeField};
+use crate::proto::a2s::fragments::{Reassembler, Reassembly, SizeField};
 use crate::proto::a2s::info::Info;
-use crate::proto::a2s::players::Roster;
+use crate::proto::a2s::players::PlayerReply;
 
-const SINGLE: &[u8; 4] = b"\xff\xff\xff\xff";
-const SPLIT: &[u8; 4] = b"\xfe\xff\xff\xff";
+const SINGLE_HEADER: &[u8; 4] = b"\xff\xff\xff\xff";
+const SPLIT_HEADER: &[u8; 4] = b"\xfe\xff\xff\xff";
 
 /// Most challenges followed in one scan. Two are usual; a third and fourth come
 /// from resends. More would let a server make us talk for ever.
 const CHALLENGES_MAX: u32 = 6;
 
 /// CS:GO's stand-in for a list that it does not show.
-const WITHHELD_NAME: &[u8] = b"Max Players";
+const HIDDEN_LIST_NAME: &[u8] = b"Max Players";
 
 /// One INFO and one PLAYER query.
 #[derive(Clone, Debug, Default)]
-pub struct Query {
+pub struct A2sQuery {
     challenge: Option<[u8; 4]>,
     challenges: u32,
     info: Option<Info>,
-    fragments: Fragments,
+    fragments: Reassembler,
     /// Arrival of the last datagram that was understood, Unix ms.
     heard_ms: i64,
 }
 
-impl Query {
+impl A2sQuery {
     pub fn new() -> Self {
-        Query::default()
+        A2sQuery::default()
     }
 
     /// A whole message, without its four bytes of header.
@@ -94,29 +94,29 @@ impl Query {
     }
 }
 
-impl Dialogue for Query {
+impl Exchange for A2sQuery {
     fn packet(&self) -> Vec<u8> {
         if self.info.is_none() {
             let challenge = self.challenge.as_ref().map_or(&[][..], |c| c);
-            return [SINGLE, &b"TSource Engine Query\0"[..], challenge].concat();
+            return [SINGLE_HEADER, &b"TSource Engine Query\0"[..], challenge].concat();
         }
-        [SINGLE, &b"U"[..], &self.challenge.unwrap_or(*SINGLE)].concat()
+        [SINGLE_HEADER, &b"U"[..], &self.challenge.unwrap_or(*SINGLE_HEADER)].concat()
     }
 
     fn on_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
-        if let Some(message) = bytes.strip_prefix(SINGLE) {
+        if let Some(message) = bytes.strip_prefix(SINGLE_HEADER) {
             return self.on_message(t_ms, message);
         }
-        let Some(fragment) = bytes.strip_prefix(SPLIT) else {
+        let Some(fragment) = bytes.strip_prefix(SPLIT_HEADER) else {
             return Step::Ignore(Ignored::NotAReply);
         };
         let size_field = self.info.as_ref().map_or(SizeField::Present, Info::size_field);
         match self.fragments.add(fragment, size_field) {
-            Ok(Joined::Waiting) => {
+            Ok(Reassembly::Waiting) => {
                 self.heard_ms = t_ms;
                 Step::Wait
             }
-            Ok(Joined::Whole(whole)) => match whole.strip_prefix(SINGLE) {
+            Ok(Reassembly::Whole(whole)) => match whole.strip_prefix(SINGLE_HEADER) {
                 Some(message) => self.on_message(t_ms, message),
                 None => Step::Ignore(Ignored::Malformed),
             },
@@ -130,12 +130,12 @@ impl Dialogue for Query {
     }
 }
 
-fn snapshot(t_ms: i64, info: &Info, roster: Option<Roster>) -> Snapshot {
+fn snapshot(t_ms: i64, info: &Info, roster: Option<PlayerReply>) -> Snapshot {
     let (players, whole) = match roster {
         None => (Vec::new(), false),
         Some(roster) => {
             let listed = roster.entries.len();
-            let withheld = matches!(&roster.entries[..], [only] if only.name == WITHHELD_NAME);
+            let withheld = matches!(&roster.entries[..], [only] if only.name == HIDDEN_LIST_NAME);
             // PLAYER does not say who is a bot; when INFO says that all are, all are.
             let bot = info.bots > 0 && info.bots >= info.players && listed <= info.bots as usize;
             let players = roster.entries.into_iter().map(|entry| crate::model::Player {

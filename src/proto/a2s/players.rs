@@ -5,14 +5,14 @@ use super::super::cursor::Cursor;
 
 /// The list as it stands in the message.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Roster<'a> {
+pub struct PlayerReply<'a> {
     /// How many the header promises. One byte: it cannot say more than 255.
     pub announced: u8,
-    pub entries: Vec<Entry<'a>>,
+    pub entries: Vec<PlayerEntry<'a>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry<'a> {
+pub struct PlayerEntry<'a> {
     pub name: &'a [u8],
     pub score: i32,
     /// Connected for, seconds. Anything a float can be.
@@ -24,7 +24,7 @@ pub struct Entry<'a> {
 /// the last one (The Ship's deaths and money) is not read.
 ///
 /// Error: there is not even a count.
-pub fn decode(body: &[u8]) -> Result<Roster<'_>, ProtoError> {
+pub fn decode(body: &[u8]) -> Result<PlayerReply<'_>, ProtoError> {
     let mut c = Cursor::new(body);
     let announced = c.u8("player count")?;
     let mut entries = Vec::with_capacity(announced.into());
@@ -34,12 +34,12 @@ pub fn decode(body: &[u8]) -> Result<Roster<'_>, ProtoError> {
             Err(_) => break,
         }
     }
-    Ok(Roster { announced, entries })
+    Ok(PlayerReply { announced, entries })
 }
 
-fn entry<'a>(c: &mut Cursor<'a>) -> Result<Entry<'a>, ProtoError> {
+fn entry<'a>(c: &mut Cursor<'a>) -> Result<PlayerEntry<'a>, ProtoError> {
     c.u8("index")?;
-    Ok(Entry { name: c.text("name")?, score: c.i32("score")?, seconds: c.f32("seconds connected")? })
+    Ok(PlayerEntry { name: c.text("name")?, score: c.i32("score")?, seconds: c.f32("seconds connected")? })
 }
 
 #[cfg(test)]
@@ -58,7 +58,7 @@ mod tests {
         }
         let roster = decode(&body).unwrap();
         assert_eq!((roster.announced, roster.entries.len()), (2, 2));
-        assert_eq!(roster.entries[0], Entry { name: b"one", score: 5, seconds: 1.5 });
+        assert_eq!(roster.entries[0], PlayerEntry { name: b"one", score: 5, seconds: 1.5 });
         assert_eq!(roster.entries[1].score, -1);
         for cut in 1..body.len() {
             assert_eq!(decode(&body[..cut]).unwrap().entries.len(), usize::from(cut >= 14), "{cut}");

@@ -33,14 +33,14 @@ fn done(step: Step) -> Snapshot {
 
 /// The snapshot of a server that asks for no challenge.
 fn scan(info: &[u8], players: &[u8]) -> Snapshot {
-    let mut query = Query::new();
+    let mut query = A2sQuery::new();
     assert_eq!(query.on_datagram(10, info), Step::Send);
     done(query.on_datagram(20, players))
 }
 
 #[test]
 fn info_with_challenge_which_player_reuses() {
-    let mut query = Query::new();
+    let mut query = A2sQuery::new();
     assert_eq!(query.packet(), b"\xff\xff\xff\xffTSource Engine Query\0");
     assert_eq!(query.on_datagram(1, CHALLENGE), Step::Send);
     assert_eq!(query.packet(), b"\xff\xff\xff\xffTSource Engine Query\0\x0b\xf3\x9a\x01");
@@ -73,7 +73,7 @@ fn info_with_challenge_which_player_reuses() {
 
 #[test]
 fn the_flow_before_2020() {
-    let mut query = Query::new();
+    let mut query = A2sQuery::new();
     assert_eq!(query.on_datagram(1, &info(0, 0)), Step::Send);
     assert_eq!(query.packet(), b"\xff\xff\xff\xffU\xff\xff\xff\xff");
     assert_eq!(query.on_datagram(2, CHALLENGE), Step::Send);
@@ -83,7 +83,7 @@ fn the_flow_before_2020() {
 
 #[test]
 fn a_server_that_only_sends_challenges_is_not_followed_for_ever() {
-    let mut query = Query::new();
+    let mut query = A2sQuery::new();
     let sent = (0..100).filter(|_| query.on_datagram(1, CHALLENGE) == Step::Send).count();
     assert_eq!(sent, CHALLENGES_MAX as usize);
     assert_eq!(query.on_datagram(1, CHALLENGE), Step::Ignore(Ignored::TooManyChallenges));
@@ -92,7 +92,7 @@ fn a_server_that_only_sends_challenges_is_not_followed_for_ever() {
 
 #[test]
 fn no_player_reply_is_partial_with_the_count_of_humans() {
-    let mut query = Query::new();
+    let mut query = A2sQuery::new();
     assert_eq!(query.give_up(), None);
     query.on_datagram(10, &info(7, 3));
     let snapshot = query.give_up().unwrap();
@@ -107,7 +107,7 @@ fn a_lost_fragment_is_partial() {
     let list: Vec<_> = long.iter().map(|(n, s, t)| (n.as_str(), *s, *t)).collect();
     let whole = players(40, &list);
     let datagrams = fragments::cut_source(&whole, 5, 300);
-    let mut query = Query::new();
+    let mut query = A2sQuery::new();
     query.on_datagram(1, &info(40, 0));
     for (t_ms, datagram) in datagrams.iter().enumerate().skip(1) {
         assert_eq!(query.on_datagram(t_ms as i64, datagram), Step::Wait);
@@ -168,13 +168,13 @@ fn bots_are_marked_when_all_are_bots() {
 #[test]
 fn goldsrc_sends_both_forms_and_the_list_for_one_question() {
     let old = b"\xff\xff\xff\xffm127.0.0.1:27015\0Old\0crossfire\0valve\0Half-Life\0\x02\x10\x2fdl\x00\x00\x00\x00";
-    let mut query = Query::new();
+    let mut query = A2sQuery::new();
     assert_eq!(query.on_datagram(1, old), Step::Send);
     assert_eq!(query.on_datagram(2, &info(1, 0)), Step::Wait);
     let snapshot = done(query.on_datagram(3, &players(1, &[("a", 1, 1.0)])));
     assert_eq!((snapshot.game.as_str(), snapshot.slots), ("cstrike", 32));
     // Or the list before the newer form.
-    let mut query = Query::new();
+    let mut query = A2sQuery::new();
     query.on_datagram(1, old);
     let snapshot = done(query.on_datagram(3, &players(1, &[("a", 1, 1.0)])));
     assert_eq!((snapshot.game.as_str(), snapshot.map.as_str(), snapshot.slots), ("valve", "crossfire", 16));
@@ -182,7 +182,7 @@ fn goldsrc_sends_both_forms_and_the_list_for_one_question() {
 
 #[test]
 fn an_info_reply_in_fragments() {
-    let mut query = Query::new();
+    let mut query = A2sQuery::new();
     let whole = info(0, 0);
     let datagrams = fragments::cut_source(&whole, 1, 30);
     for datagram in &datagrams[..datagrams.len() - 1] {
@@ -208,11 +208,11 @@ fn what_is_not_an_answer_is_ignored() {
         // Split replies of ten and eleven bytes.
         (b"\xff\xff\xff\xffstatusResponse\n", Ignored::NotAReply),
     ] {
-        let mut query = Query::new();
+        let mut query = A2sQuery::new();
         assert_eq!(query.on_datagram(0, bytes), Step::Ignore(reason), "{bytes:?}");
-        assert_eq!(query.packet(), Query::new().packet());
+        assert_eq!(query.packet(), A2sQuery::new().packet());
     }
-    let mut query = Query::new();
+    let mut query = A2sQuery::new();
     query.on_datagram(0, &info(1, 0));
     assert_eq!(query.on_datagram(0, &info(1, 0)), Step::Ignore(Ignored::OutOfTurn));
     assert_eq!(query.on_datagram(0, b"\xff\xff\xff\xffD"), Step::Ignore(Ignored::Malformed));

@@ -19,12 +19,12 @@ use crate::store::StoreError;
 
 /// How long opening waits for the lock. It is slept away in steps, so that it is
 /// longer on a busy machine, never shorter.
-pub(in crate::store) const WAIT: Duration = Duration::from_secs(10);
+pub(in crate::store) const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
-const STEP: Duration = Duration::from_millis(20);
+const RETRY_EVERY: Duration = Duration::from_millis(20);
 
 /// After this long it is logged that somebody is waited for.
-const LOGGED_AFTER: Duration = Duration::from_secs(1);
+const LOG_AFTER: Duration = Duration::from_secs(1);
 
 /// Tries until something comes of it, for at most `wait`. `None` from `attempt`: the
 /// lock is held.
@@ -51,11 +51,11 @@ pub(in crate::store) fn patiently_unless<T>(
         if waited >= wait || is_in_vain() {
             return Err(StoreError::Locked { path: dir.to_owned(), holder: holder(dir), waited_s: waited.as_secs() });
         }
-        if waited == LOGGED_AFTER {
+        if waited == LOG_AFTER {
             tracing::info!(state = %dir.display(), by = %holder(dir), "waiting for the state directory, which is in use");
         }
-        std::thread::sleep(STEP);
-        waited += STEP;
+        std::thread::sleep(RETRY_EVERY);
+        waited += RETRY_EVERY;
     }
 }
 
@@ -151,7 +151,7 @@ mod tests {
     fn opening_waits_until_a_forked_child_has_closed_the_lock() {
         let dir = tempfile::tempdir().unwrap();
         drop(Store::open(dir.path(), SETTINGS).unwrap());
-        patiently(dir.path(), WAIT, || Ok((!is_held(dir.path())?).then_some(()))).unwrap();
+        patiently(dir.path(), LOCK_TIMEOUT, || Ok((!is_held(dir.path())?).then_some(()))).unwrap();
         // The child has it as its standard input, and this process no longer.
         let lock = Flock::lock(db(dir.path()), FlockArg::LockExclusive).unwrap();
         let input = Stdio::from(lock.try_clone().unwrap());
@@ -165,7 +165,7 @@ mod tests {
 
         std::thread::scope(|scope| {
             let opening = scope.spawn(|| Store::open(dir.path(), SETTINGS).map(|_| ()));
-            std::thread::sleep(STEP);
+            std::thread::sleep(RETRY_EVERY);
             child.kill().unwrap();
             child.wait().unwrap();
             opening.join().unwrap().expect("opened once the child is gone");

@@ -24,13 +24,13 @@ use super::{files, lock};
 use crate::store::StoreError;
 
 /// Where copies are made unless `TMPDIR` says so: it is on disk, `/tmp` may be memory.
-const USUAL_PLACE: &str = "/var/tmp";
+const DEFAULT_TMPDIR: &str = "/var/tmp";
 
 /// Left free beside a copy, bytes: opening writes a little.
 const SPARE_BYTES: u64 = 16 << 20;
 
 /// What tells a file from what it was before.
-type Seen = (PathBuf, [i64; 7]);
+type FileStamp = (PathBuf, [i64; 7]);
 
 /// Copies the state files into a new directory, which is removed with what is
 /// returned. Waits for another process to close them, until that `is_in_vain`.
@@ -45,7 +45,7 @@ pub(in crate::store) fn private(source: &Path, is_in_vain: &dyn Fn() -> bool) ->
 /// Copies the state files into a directory that is there and empty.
 pub(in crate::store) fn into(source: &Path, target: &Path, is_in_vain: &dyn Fn() -> bool) -> Result<(), StoreError> {
     files::check_is_state(source)?;
-    lock::patiently_unless(is_in_vain, source, lock::WAIT, || {
+    lock::patiently_unless(is_in_vain, source, lock::LOCK_TIMEOUT, || {
         if lock::is_held(source)? {
             return Ok(None);
         }
@@ -60,7 +60,7 @@ pub(in crate::store) fn into(source: &Path, target: &Path, is_in_vain: &dyn Fn()
 }
 
 /// All state files; `None`: one was removed meanwhile.
-fn seen(dir: &Path) -> Result<Option<Vec<Seen>>, StoreError> {
+fn seen(dir: &Path) -> Result<Option<Vec<FileStamp>>, StoreError> {
     let mut seen = Vec::new();
     for name in files::list(dir)? {
         let Some(file) = files::there(&dir.join(&name))? else { return Ok(None) };
@@ -78,7 +78,7 @@ fn seen(dir: &Path) -> Result<Option<Vec<Seen>>, StoreError> {
     Ok(Some(seen))
 }
 
-fn check_room(seen: &[Seen], target: &Path) -> Result<(), StoreError> {
+fn check_room(seen: &[FileStamp], target: &Path) -> Result<(), StoreError> {
     let bytes: u64 = seen.iter().map(|(_, [_, _, size, ..])| *size as u64).sum();
     let room = statvfs(target).map_err(|errno| files::at("read the free space of", target)(errno.into()))?;
     let free = room.blocks_available() * room.fragment_size();
@@ -90,7 +90,7 @@ fn check_room(seen: &[Seen], target: &Path) -> Result<(), StoreError> {
 }
 
 /// Whether all of them were still there.
-fn copy(source: &Path, target: &Path, seen: &[Seen]) -> Result<bool, StoreError> {
+fn copy(source: &Path, target: &Path, seen: &[FileStamp]) -> Result<bool, StoreError> {
     for name in files::directories(source)? {
         let dir = target.join(name);
         fs::DirBuilder::new().recursive(true).mode(0o750).create(&dir).map_err(files::at("make", &dir))?;
@@ -123,7 +123,7 @@ fn empty(dir: &Path) -> io::Result<()> {
 fn place() -> PathBuf {
     match std::env::var_os("TMPDIR").filter(|place| !place.is_empty()) {
         Some(place) => place.into(),
-        None if Path::new(USUAL_PLACE).is_dir() => USUAL_PLACE.into(),
+        None if Path::new(DEFAULT_TMPDIR).is_dir() => DEFAULT_TMPDIR.into(),
         None => std::env::temp_dir(),
     }
 }

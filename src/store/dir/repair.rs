@@ -21,7 +21,7 @@ use super::files;
 use crate::store::StoreError;
 
 /// Put before the name of a snapshot that is set aside, so that sled passes it over.
-const DAMAGED: &str = "damaged.";
+const DAMAGED_PREFIX: &str = "damaged.";
 
 /// Removes what is half written and sets aside what is damaged. Returns what the
 /// admin should know of it; `None`: another process has the database open.
@@ -48,7 +48,7 @@ pub(in crate::store) fn mend(dir: &Path) -> Result<Option<Vec<String>>, StoreErr
         if name.ends_with(".generating") {
             fs::remove_file(&path).map_err(files::at("remove", &path))?;
         } else if files::is_snapshot(name) && read(&path)?.is_some_and(|bytes| !is_whole_snapshot(&bytes)) {
-            let aside = dir.join(format!("{DAMAGED}{name}"));
+            let aside = dir.join(format!("{DAMAGED_PREFIX}{name}"));
             fs::rename(&path, &aside).map_err(files::at("rename", &path))?;
             notes.push(format!(
                 "{} is damaged; it is set aside as {}, and the state is read from {} alone, which takes longer \
@@ -178,7 +178,7 @@ mod tests {
     fn rewritten() -> (tempfile::TempDir, Records) {
         use crate::model::commit::RowKey;
         use crate::model::packed_row::PackedRow;
-        use crate::model::{PlayerKey, ServerKey, WeekKey, WeekRow};
+        use crate::model::{PlayerKey, PlayerRow, ServerKey, WeekKey};
         let dir = tempfile::tempdir().unwrap();
         for opened in 0..3 {
             let mut store = open(dir.path()).unwrap();
@@ -187,7 +187,7 @@ mod tests {
                 let mut rows: Vec<_> = (0..1_500)
                     .map(|i| {
                         let (server, player) = (ServerKey(of(i) % 300), PlayerKey(of(i) / 300));
-                        let row = WeekRow { points: i64::from(n * i), ..WeekRow::new(i64::from(opened), 1000.0) };
+                        let row = PlayerRow { points: i64::from(n * i), ..PlayerRow::new(i64::from(opened), 1000.0) };
                         (RowKey { window: WeekKey(1).into(), server, player }, PackedRow::pack(&row))
                     })
                     .collect();
@@ -214,7 +214,8 @@ mod tests {
             paths.sort();
             paths
         };
-        let aside = |path: &Path| dir.path().join(format!("{DAMAGED}{}", path.file_name().unwrap().to_str().unwrap()));
+        let aside =
+            |path: &Path| dir.path().join(format!("{DAMAGED_PREFIX}{}", path.file_name().unwrap().to_str().unwrap()));
         for n in 0..40 {
             let path = snapshots().pop().expect("a snapshot");
             let mut bytes = fs::read(&path).unwrap();

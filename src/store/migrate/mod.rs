@@ -19,7 +19,7 @@
 //! applied ([`convert`]).
 //!
 //! To change the layout: copy the types that change into a file of the present version
-//! (as `v3`), convert them there to the new ones, add the step, raise `tree::VERSION`, and
+//! (as `v3`), convert them there to the new ones, add the step, raise `tree::PROTOCOL_VERSION`, and
 //! keep a state directory that the last version wrote (`tests/migration.rs`). The steps
 //! before then convert to those copies.
 
@@ -27,7 +27,7 @@ mod v3;
 
 use serde::{Deserialize, Serialize};
 
-use super::tree::{Stored, Tree, VERSION, corrupt};
+use super::tree::{RawRecord, Tree, VERSION, corrupt};
 use super::{StoreError, keys};
 use crate::store::tree::leaf;
 
@@ -35,7 +35,7 @@ use crate::store::tree::leaf;
 /// Error: why it cannot be read.
 type Convert = fn(key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>, postcard::Error>;
 
-/// The steps from [`OLDEST`] to [`VERSION`], in order.
+/// The steps from [`OLDEST`] to [`PROTOCOL_VERSION`], in order.
 const STEPS: [Convert; (VERSION - OLDEST) as usize] = [v3::convert];
 
 /// The oldest layout that can be migrated.
@@ -136,7 +136,7 @@ fn encode(marker: &Marker) -> Vec<u8> {
 }
 
 /// A record of sled as it is in the present layout.
-fn converted(stored: &Stored, version: u8) -> Result<Vec<u8>, StoreError> {
+fn converted(stored: &RawRecord, version: u8) -> Result<Vec<u8>, StoreError> {
     let mut bytes = Vec::with_capacity(stored.body().len() + stored.body().len() / 4 + 1);
     bytes.push(VERSION);
     let Some(shared) = keys::shared(&stored.key) else {
@@ -145,7 +145,7 @@ fn converted(stored: &Stored, version: u8) -> Result<Vec<u8>, StoreError> {
     };
     let mut key = stored.key[..shared].to_vec();
     for record in leaf::records(stored.body()) {
-        let (suffix, value) = record.map_err(|leaf::Torn| corrupt(&stored.key, "a leaf that is not whole"))?;
+        let (suffix, value) = record.map_err(|leaf::MalformedLeaf| corrupt(&stored.key, "a leaf that is not whole"))?;
         key.truncate(shared);
         key.extend_from_slice(suffix);
         leaf::push(&mut bytes, (suffix, &convert(version, &key, value.to_vec())?));
@@ -163,9 +163,9 @@ mod tests {
     use nix::sys::signal::{Signal, kill};
 
     use super::*;
-    use crate::engine::Source;
+    use crate::engine::StateReader;
     use crate::model::commit::RowKey;
-    use crate::model::{PlayerKey, ServerKey, WeekKey, WeekRow};
+    use crate::model::{PlayerKey, PlayerRow, ServerKey, WeekKey};
     use crate::store::tree::tests::tree;
     use crate::store::{Store, StoreSettings, redo};
 
@@ -184,7 +184,7 @@ mod tests {
     }
 
     fn all(tree: &Tree) -> Vec<(Vec<u8>, u8, Vec<u8>)> {
-        let each = |stored: Result<Stored, StoreError>| {
+        let each = |stored: Result<RawRecord, StoreError>| {
             let stored = stored.unwrap();
             (stored.key.to_vec(), stored.version().unwrap(), stored.body().to_vec())
         };
@@ -268,7 +268,7 @@ mod tests {
 
         let store = Store::open(&dir, StoreSettings { cache_bytes: 16 << 20, create: false }).unwrap();
         for n in 1..300 {
-            let row: WeekRow = store.row(key(n)).unwrap().unwrap();
+            let row: PlayerRow = store.row(key(n)).unwrap().unwrap();
             assert_eq!((row.points, row.starts), (n.into(), 2));
         }
         assert!(!path.exists());

@@ -2,31 +2,33 @@
 //!
 //! Copied here are the types that have changed since, rows and servers, and meta. Their
 //! serialised form must never change again. The other types of those records (keys, names, `TopTen`,
-//! `MapTime`, `SeriesSums`, the states of meta) are the present ones, which have the same
+//! `CurrentMapRow`, `SeriesSums`, the states of meta) are the present ones, which have the same
 //! form; whoever changes one of them copies it first.
 
 use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 
-use crate::model::board_order::OwnOrders;
-use crate::model::commit::{TypeState, WeekState, WindowState};
+use crate::model::board_order::OrderOverrides;
+use crate::model::commit::{WeekState, WindowState, WindowTypeState};
 use crate::model::name::Name;
 use crate::model::row::TopTen;
-use crate::model::server::{Class, MapTime, SeriesSums};
+use crate::model::server::{Class, CurrentMapRow, SeriesSums};
 use crate::model::{GameKey, MapKey, PlayerKey, ServerUrl, TagKey, WeekKey, WindowKey, commit, row, server};
 
 const META: u8 = b'A';
 const SERVER: u8 = b'S';
 const WINDOW: u8 = b'W';
 /// Of a window, behind its tag, type and number.
-const ROW: (usize, u8) = (7, b'r');
+const ROW_TAG: (usize, u8) = (7, b'r');
 
 /// The value of a record in layout 4; `None`: its layout did not change.
 pub(super) fn convert(key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>, postcard::Error> {
     match key.first() {
         Some(&META) => convert_as::<Meta, commit::Meta>(value).map(Some),
         Some(&SERVER) => convert_as::<ServerRecord, server::ServerRecord>(value).map(Some),
-        Some(&WINDOW) if key.get(ROW.0) == Some(&ROW.1) => convert_as::<WeekRow, row::WeekRow>(value).map(Some),
+        Some(&WINDOW) if key.get(ROW_TAG.0) == Some(&ROW_TAG.1) => {
+            convert_as::<WeekRow, row::PlayerRow>(value).map(Some)
+        }
         _ => Ok(None),
     }
 }
@@ -48,10 +50,10 @@ struct Meta {
     zone: String,
     weeks: Vec<WeekState>,
     windows: Vec<WindowState>,
-    types: Vec<TypeState>,
+    types: Vec<WindowTypeState>,
     players_gone: u32,
     resync: bool,
-    archived_by: Option<OwnOrders>,
+    archived_by: Option<OrderOverrides>,
 }
 
 impl From<Meta> for commit::Meta {
@@ -91,9 +93,9 @@ struct WeekRow {
     clq2_games: TopTen,
 }
 
-impl From<WeekRow> for row::WeekRow {
-    fn from(old: WeekRow) -> row::WeekRow {
-        row::WeekRow {
+impl From<WeekRow> for row::PlayerRow {
+    fn from(old: WeekRow) -> row::PlayerRow {
+        row::PlayerRow {
             measured_ms: old.measured_ms,
             time_at: old.time_at,
             points: old.points,
@@ -134,7 +136,7 @@ struct ServerRecord {
     count: u32,
     total_points: i64,
     last: Option<LastSnapshot>,
-    map_time: Option<MapTime>,
+    map_time: Option<CurrentMapRow>,
     sums: SeriesSums,
 }
 
@@ -196,9 +198,9 @@ struct Entry {
     presence: Option<Presence>,
 }
 
-impl From<Entry> for server::Entry {
-    fn from(old: Entry) -> server::Entry {
-        server::Entry {
+impl From<Entry> for server::PlayerEntry {
+    fn from(old: Entry) -> server::PlayerEntry {
+        server::PlayerEntry {
             display: old.display,
             name: old.name,
             points: Some(old.points),

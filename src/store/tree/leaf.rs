@@ -4,7 +4,7 @@
 //! node, links the change, splits nodes of more than 16 records. A row of a player
 //! is 60 bytes, and a week of the whole field has tens of millions of them. So
 //! small records that lie side by side stand together in leaves of up to
-//! [`BYTES_MAX`]; a leaf costs what one record did. More would make a change of one
+//! [`BULK_LEAF_BYTES_MAX`]; a leaf costs what one record did. More would make a change of one
 //! record dear, all of its leaf being written again.
 //!
 //! `(suffix len, suffix, value len, value)*` in order of suffix, the lengths as
@@ -21,11 +21,11 @@ pub(in crate::store) type Record<'l> = (&'l [u8], &'l [u8]);
 pub(in crate::store) type Change<'c> = (&'c [u8], Option<&'c [u8]>);
 
 /// A leaf that is to be written: the suffix that it begins with, and its bytes.
-pub(in crate::store) type Written = (Vec<u8>, Vec<u8>);
+pub(in crate::store) type NewLeaf = (Vec<u8>, Vec<u8>);
 
 /// The bytes are no leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::store) struct Torn;
+pub(in crate::store) struct MalformedLeaf;
 
 /// The records of a leaf, in order.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ impl<'l> Records<'l> {
 }
 
 impl<'l> Iterator for Records<'l> {
-    type Item = Result<Record<'l>, Torn>;
+    type Item = Result<Record<'l>, MalformedLeaf>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.left.is_empty() {
@@ -69,7 +69,7 @@ impl<'l> Iterator for Records<'l> {
             (Some(suffix), Some(value)) => Ok((suffix, value)),
             _ => {
                 self.left = &[];
-                Err(Torn)
+                Err(MalformedLeaf)
             }
         };
         Some(record)
@@ -77,7 +77,7 @@ impl<'l> Iterator for Records<'l> {
 }
 
 /// The value of a record.
-pub(in crate::store) fn find<'l>(leaf: &'l [u8], suffix: &[u8]) -> Result<Option<&'l [u8]>, Torn> {
+pub(in crate::store) fn find<'l>(leaf: &'l [u8], suffix: &[u8]) -> Result<Option<&'l [u8]>, MalformedLeaf> {
     for record in records(leaf) {
         let (at, value) = record?;
         if at >= suffix {
@@ -90,7 +90,11 @@ pub(in crate::store) fn find<'l>(leaf: &'l [u8], suffix: &[u8]) -> Result<Option
 /// Brings changes, in order of suffix and each suffix once, into a leaf. Returns
 /// the leaves that take its place, none where nothing is left. `head` is put before
 /// each.
-pub(in crate::store) fn change(leaf: &[u8], changes: &[Change<'_>], head: &[u8]) -> Result<Vec<Written>, Torn> {
+pub(in crate::store) fn change(
+    leaf: &[u8],
+    changes: &[Change<'_>],
+    head: &[u8],
+) -> Result<Vec<NewLeaf>, MalformedLeaf> {
     let mut merged: Vec<Record<'_>> = Vec::with_capacity(64 + changes.len());
     let mut coming = changes.iter().peekable();
     for record in records(leaf) {
@@ -112,9 +116,9 @@ pub(in crate::store) fn change(leaf: &[u8], changes: &[Change<'_>], head: &[u8])
         true => BYTES_MAX,
         false => all.div_ceil(all.div_ceil(BYTES_MAX).max(1)),
     };
-    let mut leaves: Vec<Written> = Vec::new();
+    let mut leaves: Vec<NewLeaf> = Vec::new();
     for record in merged {
-        let room = |(_, leaf): &&mut Written| {
+        let room = |(_, leaf): &&mut NewLeaf| {
             let held = leaf.len() - head.len();
             held < enough && held + len(record) <= BYTES_MAX
         };
@@ -218,7 +222,7 @@ mod tests {
         /// What is read of any bytes is no more than they hold.
         #[test]
         fn any_bytes_are_read_within_bounds(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..80)) {
-            let all: Result<Vec<_>, Torn> = records(&bytes).collect();
+            let all: Result<Vec<_>, MalformedLeaf> = records(&bytes).collect();
             if let Ok(all) = all {
                 let sum: usize = all.iter().map(|record| len(*record)).sum();
                 proptest::prop_assert!(sum <= bytes.len());
@@ -238,13 +242,13 @@ mod tests {
                 ends.push(leaf.len());
             }
             let at = cut.index(leaf.len());
-            let torn = records(&leaf[..at]).any(|record| record == Err(Torn));
+            let torn = records(&leaf[..at]).any(|record| record == Err(MalformedLeaf));
             proptest::prop_assert_eq!(torn, !ends.contains(&at), "cut at {} of {}", at, leaf.len());
             put_len(&mut leaf, beyond);
             leaf.extend(vec![7; beyond - 1]);
-            proptest::prop_assert_eq!(records(&leaf).last(), Some(Err(Torn)));
-            proptest::prop_assert_eq!(find(&leaf, b"g"), Err(Torn));
-            proptest::prop_assert_eq!(change(&leaf, &[], HEAD), Err(Torn));
+            proptest::prop_assert_eq!(records(&leaf).last(), Some(Err(MalformedLeaf)));
+            proptest::prop_assert_eq!(find(&leaf, b"g"), Err(MalformedLeaf));
+            proptest::prop_assert_eq!(change(&leaf, &[], HEAD), Err(MalformedLeaf));
         }
     }
 
@@ -266,7 +270,7 @@ mod tests {
         let leaf = change(&[], &[(b"a", Some(b"1")), (b"b", Some(&[7; 200]))], &[]).unwrap().remove(0).1;
         assert_eq!(find(&leaf, b"a"), Ok(Some(&b"1"[..])));
         assert_eq!(find(&leaf, b"aa"), Ok(None));
-        assert_eq!(find(&leaf[..leaf.len() - 1], b"b"), Err(Torn));
-        assert_eq!(find(&[0xff; 9], b"b"), Err(Torn));
+        assert_eq!(find(&leaf[..leaf.len() - 1], b"b"), Err(MalformedLeaf));
+        assert_eq!(find(&[0xff; 9], b"b"), Err(MalformedLeaf));
     }
 }

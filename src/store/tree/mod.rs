@@ -25,10 +25,10 @@ use crate::store::tree::dirty_keys::Changed;
 pub(super) const VERSION: u8 = 4;
 
 /// Most changes that wait for being brought into leaves: they are in memory meanwhile.
-const WAITING_MAX: usize = 4_096;
+const CHANGES_PER_BATCH: usize = 4_096;
 
 /// One record: its key, and its new value; `None`: it goes.
-pub(super) type Change = (Vec<u8>, Option<Vec<u8>>);
+pub(super) type RecordChange = (Vec<u8>, Option<Vec<u8>>);
 
 /// See the head of the file.
 #[derive(Clone, Debug)]
@@ -43,13 +43,13 @@ pub(super) struct Tree {
 
 /// A record or leaf as sled holds it, of whatever version.
 #[derive(Debug)]
-pub(super) struct Stored {
+pub(super) struct RawRecord {
     pub key: sled::IVec,
     record: sled::IVec,
 }
 
-impl Stored {
-    /// At most [`VERSION`].
+impl RawRecord {
+    /// At most [`PROTOCOL_VERSION`].
     pub(super) fn version(&self) -> Result<u8, StoreError> {
         match self.record.first() {
             Some(&version) if version <= VERSION => Ok(version),
@@ -202,7 +202,7 @@ impl Tree {
 
     /// Brings in changes, all or nothing, and waits until they are on disk. Of two
     /// of one record the later one holds.
-    pub(super) fn apply(&self, mut changes: Vec<Change>) -> Result<(), StoreError> {
+    pub(super) fn apply(&self, mut changes: Vec<RecordChange>) -> Result<(), StoreError> {
         changes.sort_by(|(a, _), (b, _)| a.cmp(b));
         changes.reverse();
         changes.dedup_by(|(a, _), (b, _)| a == b);
@@ -220,7 +220,10 @@ impl Tree {
 
     /// Brings in changes that need not be one: what stands in one leaf is. They are
     /// on disk after [`Tree::flush`].
-    pub(super) fn write(&self, changes: impl Iterator<Item = Result<Change, StoreError>>) -> Result<(), StoreError> {
+    pub(super) fn write(
+        &self,
+        changes: impl Iterator<Item = Result<RecordChange, StoreError>>,
+    ) -> Result<(), StoreError> {
         in_portions(changes, |mut left| {
             while !left.is_empty() {
                 let run;
@@ -231,10 +234,10 @@ impl Tree {
         })
     }
 
-    fn write_run(&self, run: &[Change]) -> Result<(), StoreError> {
-        let mut records: Vec<Change> = Vec::new();
+    fn write_run(&self, run: &[RecordChange]) -> Result<(), StoreError> {
+        let mut records: Vec<RecordChange> = Vec::new();
         self.change(run, &mut |key, record| records.push((key, record)))?;
-        match <[Change; 1]>::try_from(records) {
+        match <[RecordChange; 1]>::try_from(records) {
             Ok([(key, Some(record))]) => self.insert(&key, &record)?,
             Ok([(key, None)]) => {
                 self.db().remove(&key).map_err(|e| self.failed(e))?;
@@ -285,15 +288,15 @@ impl Tree {
     }
 
     /// What is under a key.
-    pub(super) fn stored(&self, key: &[u8]) -> Result<Option<Stored>, StoreError> {
+    pub(super) fn stored(&self, key: &[u8]) -> Result<Option<RawRecord>, StoreError> {
         let record = self.db().get(key).map_err(|e| self.failed(e))?;
-        Ok(record.map(|record| Stored { key: key.into(), record }))
+        Ok(record.map(|record| RawRecord { key: key.into(), record }))
     }
 
     /// Everything behind a key, in order of key. What was read may be written meanwhile.
-    pub(super) fn stored_after(&self, key: Vec<u8>) -> impl Iterator<Item = Result<Stored, StoreError>> {
+    pub(super) fn stored_after(&self, key: Vec<u8>) -> impl Iterator<Item = Result<RawRecord, StoreError>> {
         let items = self.db().range((Bound::Excluded(key), Bound::Unbounded));
-        items.map(|item| item.map(|(key, record)| Stored { key, record }).map_err(|e| self.failed(e)))
+        items.map(|item| item.map(|(key, record)| RawRecord { key, record }).map_err(|e| self.failed(e)))
     }
 
     /// Lets go of everything.
@@ -337,7 +340,7 @@ impl Tree {
     }
 
     /// How many of these changes are of the record or leaf that the first is of.
-    fn run(&self, changes: &[Change]) -> Result<usize, StoreError> {
+    fn run(&self, changes: &[RecordChange]) -> Result<usize, StoreError> {
         let (first, _) = &changes[0];
         let Some(shared) = keys::shared(first) else { return Ok(1) };
         let prefix = &first[..shared];
@@ -351,7 +354,7 @@ impl Tree {
     }
 
     /// What is to be written for a run of changes.
-    fn change(&self, run: &[Change], put: &mut dyn FnMut(Vec<u8>, Option<Vec<u8>>)) -> Result<(), StoreError> {
+    fn change(&self, run: &[RecordChange], put: &mut dyn FnMut(Vec<u8>, Option<Vec<u8>>)) -> Result<(), StoreError> {
         let (key, value) = &run[0];
         let Some(shared) = keys::shared(key) else {
             let value = value.as_ref().map(|value| [&[VERSION], value.as_slice()].concat());
@@ -387,13 +390,13 @@ impl Tree {
 
 /// Hands on changes in portions: those of one are in memory together.
 fn in_portions(
-    mut changes: impl Iterator<Item = Result<Change, StoreError>>,
-    mut write: impl FnMut(&[Change]) -> Result<(), StoreError>,
+    mut changes: impl Iterator<Item = Result<RecordChange, StoreError>>,
+    mut write: impl FnMut(&[RecordChange]) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
-    let mut waiting: Vec<Change> = Vec::with_capacity(WAITING_MAX);
+    let mut waiting: Vec<RecordChange> = Vec::with_capacity(CHANGES_PER_BATCH);
     loop {
         waiting.clear();
-        while waiting.len() < WAITING_MAX
+        while waiting.len() < CHANGES_PER_BATCH
             && let Some(change) = changes.next()
         {
             waiting.push(change?);
@@ -460,7 +463,7 @@ fn body<'r>(key: &[u8], record: &'r [u8]) -> Result<&'r [u8], StoreError> {
     }
 }
 
-fn torn(fence: &[u8], leaf::Torn: leaf::Torn) -> StoreError {
+fn torn(fence: &[u8], leaf::MalformedLeaf: leaf::MalformedLeaf) -> StoreError {
     corrupt(fence, "a leaf that is not whole")
 }
 
@@ -528,7 +531,7 @@ pub(super) mod tests {
                 let change = |(kind, key_n, len): (u32, u32, Option<usize>)| {
                     (key(kind, key_n), len.map(|len| encode(&vec![n as u8; len])))
                 };
-                let changes: Vec<Change> = round.into_iter().map(change).collect();
+                let changes: Vec<RecordChange> = round.into_iter().map(change).collect();
                 match large {
                     true if n == 0 => {
                         let mut fill = Fill::of(&it);
@@ -569,7 +572,7 @@ pub(super) mod tests {
     fn a_batch_of_very_many_changes_of_one_leaf() {
         let dir = tempfile::tempdir().unwrap();
         let it = tree(dir.path());
-        let keys = || (0..3 * WAITING_MAX as u32).map(|n| row(1, n));
+        let keys = || (0..3 * CHANGES_PER_BATCH as u32).map(|n| row(1, n));
         for value in [7_u8, 8] {
             it.apply(keys().map(|key| (key, Some(encode(&value)))).collect()).unwrap();
             let mut held = Vec::new();
