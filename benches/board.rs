@@ -1,7 +1,7 @@
 //! Boards of the whole field beside other ordered sets, on the same players and
 //! scores: `cargo bench --bench board`.
 //!
-//! Redis (`redis-server`, sorted sets, one connection over a Unix socket,
+//! Redis (`redis-server_at`, sorted sets, one connection over a Unix socket,
 //! pipelined by 64; skipped where it is not installed), `indexset` (a `BTreeSet`
 //! with counts and a `HashMap` from player to place) and a sorted `Vec` with the
 //! same map. Sizes: `CLQD_ENTRIES` (default `1000000,10000000`). Then how the
@@ -31,7 +31,7 @@ const PIPELINE: usize = 64;
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().collect();
     if let Some(at) = args.iter().position(|arg| arg == "contender") {
-        return contend(&args[at + 1], args[at + 2].parse()?);
+        return run_contender(&args[at + 1], args[at + 2].parse()?);
     }
     let sizes = std::env::var("CLQD_ENTRIES").unwrap_or_else(|_| "1000000,10000000".into());
     let has_redis = Command::new("redis-server").arg("--version").output().is_ok();
@@ -87,7 +87,7 @@ fn run(name: &str, size: &str) -> Result<Vec<f64>> {
     Ok(numbers)
 }
 
-fn contend(name: &str, size: u32) -> Result<()> {
+fn run_contender(name: &str, size: u32) -> Result<()> {
     match name {
         "board" => board(size, 1),
         "board-by-64" => board(size, PIPELINE),

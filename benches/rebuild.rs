@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use clqd::board::window::WindowTypes;
 use clqd::config::Config;
-use clqd::daemon::window_rebuild::{RebuildPaths, Rebuilder, prepare};
+use clqd::daemon::window_rebuild::{RebuildPaths, Rebuilder, plan_window_types};
 use clqd::engine::{EngineSettings, Event, Outcome, StateReader};
 use clqd::model::calendar::Calendar;
 use clqd::model::{Completeness, Player, ServerKey, ServerUrl, Snapshot, WindowKey, WindowType};
@@ -153,7 +153,7 @@ impl EngineLoop {
             (None, None, None);
         while over.is_none_or(|at| at.elapsed() < IDLE_BEFORE_AND_AFTER) {
             let now_ms = now();
-            let taking_over = self.rebuilder.is_taking_over();
+            let taking_over = self.rebuilder.is_importing();
             let next = changed_ms.map_or(i64::MAX, |since| since + COMMIT_MS);
             let next_ms = next.min(ticked_ms.saturating_add(self.hot.engine.tick_interval_ms()));
             let wait_ms = if taking_over { 0 } else { next_ms.saturating_sub(now_ms).max(0) };
@@ -161,14 +161,14 @@ impl EngineLoop {
             let step = waiter.block_on(async {
                 tokio::select! {
                     biased;
-                    step = self.rebuilder.step() => Some(step),
+                    step = self.rebuilder.next_event() => Some(step),
                     _ = outcomes.recv_many(&mut batch, 512) => None,
                     () = tokio::time::sleep(wait) => None,
                 }
             });
             let mut look = step.is_some() || taking_over;
             if let Some(step) = step {
-                self.rebuilder.take(step);
+                self.rebuilder.handle_event(step);
             }
             let during = match (rebuild_began, made, over) {
                 (_, Some(_), None) => &mut taking,
@@ -178,7 +178,7 @@ impl EngineLoop {
             };
             for (due, url, outcome) in batch.drain(..) {
                 self.recorder.add(&url, &outcome);
-                self.rebuilder.add(&url, &outcome);
+                self.rebuilder.record(&url, &outcome);
                 self.hot.handle(Event::Observed { url, outcome })?;
                 during.0.push(began.elapsed() - due);
             }
@@ -204,16 +204,16 @@ impl EngineLoop {
             if rebuild_began.is_none() && began.elapsed() >= IDLE_BEFORE_AND_AFTER {
                 self.commit()?;
                 self.hot.engine.reload(after.clone());
-                println!("{}", prepare(&mut self.hot.engine, self.place.log.as_deref()).join("; "));
+                println!("{}", plan_window_types(&mut self.hot.engine, self.place.log.as_deref()).join("; "));
                 self.commit()?;
                 self.rebuilder.begin(&mut self.hot.engine, &self.place);
                 rebuild_began = Some(Instant::now());
             }
-            if look && self.rebuilder.waits() {
+            if look && self.rebuilder.is_ready() {
                 made.get_or_insert_with(Instant::now);
                 let step = Instant::now();
                 self.commit()?;
-                if self.rebuilder.take_over(&mut self.hot)? {
+                if self.rebuilder.import_step(&mut self.hot)? {
                     over = Some(Instant::now());
                 }
                 take_overs.0.push(step.elapsed());

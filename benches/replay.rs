@@ -29,7 +29,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use clqd::cli::replay::{Replay, memory_of_machine};
+use clqd::cli::replay::{Replay, default_memory_bytes};
 use clqd::config::Config;
 use clqd::engine::Outcome;
 use clqd::fleet::{SimulatedHistory, World, WorldSettings, address};
@@ -71,8 +71,8 @@ fn main() -> anyhow::Result<()> {
     let mut hot = State::of_config(&config, &dir.path().join("state"), true)?;
     let began = Instant::now();
     let replaying = timed(|| {
-        let mut replay = Replay::new(&mut hot, memory_of_machine());
-        replay.take_log(&log)?;
+        let mut replay = Replay::new(&mut hot, default_memory_bytes());
+        replay.apply_log(&log)?;
         Ok::<(), anyhow::Error>(replay.finish()?)
     })?;
     let clock_s = began.elapsed().as_secs_f64();
@@ -120,11 +120,11 @@ fn compare(log: &Path, of_lines: &ServersOfLines) -> Result<(), scan_log::LogErr
         let before = last.as_mut().map(|(entries, by_name, family)| PreviousList { entries, by_name, family: *family });
         let cur = player_list::read_list(snapshot.players, &rules, family, before);
         let (prev, common) = match &*last {
-            Some((entries, by_name, _)) => (&entries[..], cur.in_common(entries, by_name)),
+            Some((entries, by_name, _)) => (&entries[..], cur.unique_pairs(entries, by_name)),
             None => (&[][..], Vec::new()),
         };
         // As of a map that never changes: the lists are compared every time.
-        let repeats = || last.as_ref().is_some_and(|(entries, by_name, _)| cur.repeats_in_both(entries, by_name));
+        let repeats = || last.as_ref().is_some_and(|(entries, by_name, _)| cur.shares_duplicate_name(entries, by_name));
         if round::restarted(prev, &cur.entries, &common, repeats, round::RoundRules::default()) {
             finals += usize::from(round::final_list(prev).is_some());
         }
@@ -186,7 +186,7 @@ fn generate(path: &Path, servers: u32, hours: u32, players: f64) -> anyhow::Resu
     let mut world = world(servers, activity_for(servers, to_ms, players));
     let urls: Vec<ServerUrl> = (0..servers)
         .map(|server| {
-            ServerUrl::parse(&format!("{}://{}:27960", world.family(server).scheme(), address::address(server)))
+            ServerUrl::parse(&format!("{}://{}:27960", world.family(server).scheme(), address::address_of(server)))
         })
         .collect::<Result<_, _>>()?;
     let mut out = BufWriter::with_capacity(1 << 20, std::fs::File::create(path)?);

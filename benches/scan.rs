@@ -98,7 +98,7 @@ impl Drop for Running {
 
 fn status(socket: &Path) -> anyhow::Result<Status> {
     let mut found = None;
-    Client::connect(socket)?.ask(&Request::Status {}, &mut |row| {
+    Client::connect(socket)?.send(&Request::Status {}, &mut |row| {
         if let Row::Status(status) = row {
             found = Some(*status);
         }

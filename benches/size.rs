@@ -16,7 +16,7 @@ mod measure;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use clqd::cli::replay::{Replay, memory_of_machine};
+use clqd::cli::replay::{Replay, default_memory_bytes};
 use clqd::config::Config;
 use clqd::engine::{Event, Outcome};
 use clqd::fleet::{SimulatedHistory, World, WorldSettings, address};
@@ -43,7 +43,7 @@ fn main() -> anyhow::Result<()> {
     if number("CLQD_COMPACT", 1) == 0 {
         config.store.compact_min_bytes = 0;
     }
-    hot.store.compact_when(config.store.compaction());
+    hot.store.set_compaction(config.store.compaction());
     let (mut commit_due_ms, mut commits, mut snapshots) = (START_MS, Times::default(), 0_u64);
     let mut largest = 0;
     let mut reports = (1..=8).map(|n| START_MS + (end_ms - START_MS) * n / 8).peekable();
@@ -126,7 +126,7 @@ fn world(servers: u32) -> World {
 }
 
 fn urls(world: &World) -> anyhow::Result<Vec<ServerUrl>> {
-    let url = |server| format!("{}://{}:27960", world.family(server).scheme(), address::address(server));
+    let url = |server| format!("{}://{}:27960", world.family(server).scheme(), address::address_of(server));
     (0..world.servers()).map(|server| Ok(ServerUrl::parse(&url(server))?)).collect()
 }
 
@@ -134,9 +134,9 @@ fn replay(config: &Config, dir: &Path, servers: u32, end_ms: i64) -> anyhow::Res
     let mut hot = State::of_config(config, dir, true)?;
     let mut world = world(servers);
     let urls = urls(&world)?;
-    let mut replay = Replay::new(&mut hot, memory_of_machine());
+    let mut replay = Replay::new(&mut hot, default_memory_bytes());
     for (_, server, snapshot) in SimulatedHistory::new(&mut world, START_MS, end_ms) {
-        replay.take(urls[server as usize].clone(), Outcome::Snapshot(snapshot))?;
+        replay.apply(urls[server as usize].clone(), Outcome::Snapshot(snapshot))?;
     }
     Ok(replay.finish()?)
 }

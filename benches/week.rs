@@ -1,4 +1,4 @@
-//! A week of the whole field through one state: `cargo bench --bench week`.
+//! A week of the whole field through one state: `cargo bench --bench parse_week_label`.
 //!
 //! Generates the lines of a scan log (`CLQD_ROWS` rows, default 1,000,000; 500
 //! players to a server, 12 in each snapshot, a fifth of them at home on another
@@ -18,7 +18,7 @@ mod measure;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use clqd::cli::replay::{Replay, memory_of_machine};
+use clqd::cli::replay::{Replay, default_memory_bytes};
 use clqd::config::Config;
 use clqd::model::WindowKey;
 use clqd::scan_log;
@@ -49,7 +49,7 @@ fn main() -> anyhow::Result<()> {
     config.store.cache_bytes = u64::from(number("CLQD_CACHE_MB", 256)) << 20;
 
     let memory = match number("CLQD_MEMORY_MB", 0) {
-        0 => memory_of_machine(),
+        0 => default_memory_bytes(),
         megabytes => u64::from(megabytes) << 20,
     };
 
@@ -76,7 +76,7 @@ fn main() -> anyhow::Result<()> {
             }
             let parsed = on_core()?;
             for (url, outcome) in outcomes.drain(..) {
-                replay.take(url, outcome)?;
+                replay.apply(url, outcome)?;
             }
             let taken = on_core()?;
             took += taken - began;
@@ -114,7 +114,7 @@ fn main() -> anyhow::Result<()> {
         peak_kib()? >> 10,
         on_disk(&dir)? >> 20,
     );
-    let window = hot.engine.windows_running()[0];
+    let window = hot.engine.running_windows()[0];
     boards("boards ", &mut hot, window)?;
     drop(hot);
 
@@ -125,7 +125,7 @@ fn restart(config: &Config, dir: &std::path::Path) -> anyhow::Result<()> {
     let began = Instant::now();
     let mut hot = State::of_config(config, dir, false)?;
     println!("restart {:>8.1} s to open the state", began.elapsed().as_secs_f64());
-    let window = hot.engine.windows_running()[0];
+    let window = hot.engine.running_windows()[0];
     boards("boards ", &mut hot, window)
 }
 

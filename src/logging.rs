@@ -17,14 +17,15 @@ pub struct LogFilter(reload::Handle<EnvFilter, Registry>);
 impl LogFilter {
     /// Error: the text is not a filter, or logging has ended.
     pub fn set(&self, filter: &str) -> anyhow::Result<()> {
-        let filter = EnvFilter::try_new(of_ours(filter)).with_context(|| format!("{filter:?} is not a log filter"))?;
+        let filter =
+            EnvFilter::try_new(limit_to_clqd(filter)).with_context(|| format!("{filter:?} is not a log filter"))?;
         self.0.reload(filter).context("cannot change the log filter")
     }
 }
 
 /// A level alone is meant for our own rooms: the database beneath would fill
 /// the journal with its own.
-fn of_ours(filter: &str) -> String {
+fn limit_to_clqd(filter: &str) -> String {
     match filter.contains([',', '=', '[']) {
         true => filter.to_owned(),
         false => format!("warn,clqd={filter}"),
@@ -33,7 +34,8 @@ fn of_ours(filter: &str) -> String {
 
 /// Starts logging, once in a process.
 pub fn start(filter: &str) -> anyhow::Result<LogFilter> {
-    let filter = EnvFilter::try_new(of_ours(filter)).with_context(|| format!("{filter:?} is not a log filter"))?;
+    let filter =
+        EnvFilter::try_new(limit_to_clqd(filter)).with_context(|| format!("{filter:?} is not a log filter"))?;
     let (filter, handle) = reload::Layer::new(filter);
     let journal = if stderr_is_journal() { tracing_journald::layer().ok() } else { None };
     let lines = journal.is_none().then(|| {

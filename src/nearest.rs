@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn near_and_far() {
+    fn only_similar_names_are_suggested() {
         let names = ["timeout_ms", "retries", "sockets"];
         for (text, want) in [
             ("timeout_ms", Some("timeout_ms")),

@@ -284,7 +284,7 @@ fn every_module_has_a_layer_and_every_listed_module_exists() {
 /// The table is told apart from the file's comments: a row begins with key,
 /// default, range and what a change needs.
 #[test]
-fn every_setting_is_in_the_readme() {
+fn every_setting_is_in_configuration_md() {
     let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).expect("README.md");
     let mut section = "";
     let mut before = "";

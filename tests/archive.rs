@@ -47,7 +47,7 @@ async fn drain(settings: ArchiveSettings, outbox: &Outbox) -> WorkerStatus {
 // Schema -----------------------------------------------------------------
 
 #[tokio::test]
-async fn migrating_twice_is_migrating_once() {
+async fn second_migration_changes_nothing() {
     let database = Database::new().await;
     let mut archive = open(&database).await;
     let error = archive.check_schema().await.unwrap_err();
@@ -67,7 +67,7 @@ async fn migrating_twice_is_migrating_once() {
 }
 
 #[tokio::test]
-async fn a_newer_schema_is_refused() {
+async fn newer_schema_is_refused() {
     let database = migrated().await;
     database.run("INSERT INTO clq_schema_version VALUES (4000, 0)").await;
     let mut archive = open(&database).await;
@@ -79,7 +79,7 @@ async fn a_newer_schema_is_refused() {
 }
 
 #[tokio::test]
-async fn an_older_schema_is_brought_along_even_after_an_interruption() {
+async fn interrupted_migration_is_completed() {
     const NEXT: Schema = Schema {
         version: Schema::CURRENT.version + 1,
         sql: Schema::CURRENT.sql,
@@ -101,7 +101,7 @@ async fn an_older_schema_is_brought_along_even_after_an_interruption() {
 }
 
 #[tokio::test]
-async fn schema_of_version_1_becomes_the_current_one() {
+async fn version_1_schema_migrates_to_current() {
     const FIRST: Schema = Schema { version: 1, sql: include_str!("fixtures/schema-1.sql"), steps: &[] };
     let (old, new) = (Database::new().await, migrated().await);
     let mut archive = open(&old).await;
@@ -119,7 +119,7 @@ async fn schema_of_version_1_becomes_the_current_one() {
 }
 
 #[tokio::test]
-async fn the_mysql_client_applies_the_file_too() {
+async fn mysql_client_applies_schema_sql() {
     let database = Database::new().await;
     let address = database.address();
     let mut client = std::process::Command::new("mariadb");
@@ -133,7 +133,7 @@ async fn the_mysql_client_applies_the_file_too() {
 }
 
 #[tokio::test]
-async fn every_table_column_and_routine_is_explained() {
+async fn every_table_column_and_routine_has_a_comment() {
     let database = migrated().await;
     let tables = database
         .rows(
@@ -163,7 +163,7 @@ async fn every_table_column_and_routine_is_explained() {
 }
 
 #[tokio::test]
-async fn an_account_that_may_not_make_functions_gets_its_tables() {
+async fn account_without_routine_privilege_gets_tables_only() {
     let database = Database::new().await;
     let user = &database.name;
     database.run(&format!("CREATE USER '{user}'@'%' IDENTIFIED BY 'it''s'")).await;
@@ -213,7 +213,7 @@ fn pack13(codes: &[u16]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn websites_read_series_as_they_were() {
+async fn series_views_decode_stored_values() {
     let values = |count: usize| -> Vec<Option<f64>> {
         (0..count)
             .map(|i| match i % 7 {
@@ -373,7 +373,7 @@ fn player(key: u32, name: &str) -> ArchiveJob {
 }
 
 #[tokio::test]
-async fn writing_is_absolute_and_may_be_repeated() {
+async fn repeated_write_leaves_same_rows() {
     let database = migrated().await;
     let mut archive = open(&database).await;
     let outbox = Outbox::new(3);
@@ -396,7 +396,7 @@ async fn writing_is_absolute_and_may_be_repeated() {
 }
 
 #[tokio::test]
-async fn small_transactions_write_the_same() {
+async fn one_row_batches_write_same_rows() {
     let database = migrated().await;
     let settings = ArchiveSettings { batch_rows_max: 1, ..database.settings() };
     let outbox = Outbox::new(4);
@@ -408,7 +408,7 @@ async fn small_transactions_write_the_same() {
 }
 
 #[tokio::test]
-async fn a_big_week_goes_in_one_transaction_of_many_statements() {
+async fn large_week_is_one_transaction_of_many_statements() {
     let database = migrated().await;
     let mut archive = open(&database).await;
     let rows: Vec<_> = (1..=20_000).map(|key| row(key, key)).collect();
@@ -425,7 +425,7 @@ async fn a_big_week_goes_in_one_transaction_of_many_statements() {
 }
 
 #[tokio::test]
-async fn readers_never_see_scores_and_positions_of_two_moments() {
+async fn readers_see_scores_and_positions_of_one_commit() {
     // More than one statement's worth.
     const ROWS: u64 = 5_000;
     let database = migrated().await;
@@ -462,7 +462,7 @@ async fn readers_never_see_scores_and_positions_of_two_moments() {
 }
 
 #[tokio::test]
-async fn an_archive_of_another_state_is_refused() {
+async fn archive_of_another_state_is_refused() {
     let database = migrated().await;
     let mut archive = open(&database).await;
     archive.write(&[player(1, "Visor"), player(2, "Klesk")]).await.unwrap();
@@ -493,7 +493,7 @@ async fn an_archive_of_another_state_is_refused() {
 
 /// Rows of weeks that nobody writes any more follow too.
 #[tokio::test]
-async fn who_is_no_more_leaves_the_tables_or_becomes_another() {
+async fn removed_player_is_deleted_or_merged() {
     let database = migrated().await;
     let mut archive = open(&database).await;
     let of_week = |number: u32, rows: Vec<PlayerWeekArchive>, best: &[(u32, u32)]| {
@@ -557,7 +557,7 @@ async fn who_is_no_more_leaves_the_tables_or_becomes_another() {
 // Failing ----------------------------------------------------------------
 
 #[tokio::test]
-async fn errors_say_who_can_help() {
+async fn connection_errors_are_classified() {
     let database = Database::new().await;
     let settings = database.settings();
     let with = |from: &str, to: &str| {
@@ -581,7 +581,7 @@ async fn errors_say_who_can_help() {
 }
 
 #[tokio::test]
-async fn an_archive_has_one_writer() {
+async fn second_writer_is_refused() {
     let database = migrated().await;
     let first = open(&database).await;
     let settings = ArchiveSettings { query_timeout_ms: 2_000, ..database.settings() };
@@ -595,7 +595,7 @@ async fn an_archive_has_one_writer() {
 }
 
 #[tokio::test]
-async fn what_is_rejected_does_not_hold_the_rest() {
+async fn rejected_row_does_not_block_others() {
     let database = migrated().await;
     let outbox = Outbox::new(5);
     outbox.with(|world| {
@@ -620,8 +620,8 @@ async fn what_is_rejected_does_not_hold_the_rest() {
 }
 
 /// Lets a worker archive a changing world by way of a proxy that fails by
-/// `plans`, and compares the tables with the world.
-async fn survives(seed: u64, settings: ArchiveSettings, plans: impl IntoIterator<Item = Vec<Plan>>) {
+/// `exception_mode_tries_each_protocol_once_per_port`, and compares the tables with the world.
+async fn assert_no_loss_with_faults(seed: u64, settings: ArchiveSettings, plans: impl IntoIterator<Item = Vec<Plan>>) {
     let database = migrated().await;
     let proxy = Proxy::to(database.address()).await;
     let url = database.settings_by(proxy.address).url;
@@ -677,7 +677,7 @@ async fn traffic(seed: u64) -> db::proxy::Traffic {
     proxy.traffic()
 }
 
-fn quick() -> ArchiveSettings {
+fn fast_retries() -> ArchiveSettings {
     ArchiveSettings {
         query_timeout_ms: 2_000,
         connect_timeout_ms: 500,
@@ -689,42 +689,42 @@ fn quick() -> ArchiveSettings {
 }
 
 #[tokio::test]
-async fn a_connection_cut_on_the_way_to_the_database_loses_nothing() {
+async fn connection_cut_while_sending_loses_nothing() {
     let bytes = traffic(6).await.bytes_up;
     // From the greeting to the goodbye, in uneven steps; later cuts pass by
     // where there was less to say, and the same place is cut on a retry too.
     let plans = (0..bytes).step_by(bytes / 60).flat_map(|at| [vec![Plan::CutUp(at)], vec![Plan::CutUp(at + 7); 3]]);
-    survives(6, quick(), plans).await;
+    assert_no_loss_with_faults(6, fast_retries(), plans).await;
 }
 
 #[tokio::test]
-async fn a_connection_cut_on_the_way_back_loses_nothing() {
+async fn connection_cut_while_receiving_loses_nothing() {
     let bytes = traffic(7).await.bytes_down;
     let plans = (0..bytes).step_by((bytes / 60).max(1)).map(|at| vec![Plan::CutDown(at)]);
-    survives(7, quick(), plans).await;
+    assert_no_loss_with_faults(7, fast_retries(), plans).await;
 }
 
 #[tokio::test]
-async fn a_commit_without_an_answer_is_repeated() {
+async fn commit_with_lost_reply_is_repeated() {
     let plans = (0..40).map(|i| vec![Plan::LoseCommitAnswer(1 + i % 4), Plan::LoseCommitAnswer(1 + i % 2)]);
-    survives(8, quick(), plans).await;
+    assert_no_loss_with_faults(8, fast_retries(), plans).await;
 }
 
 #[tokio::test]
-async fn a_database_that_refuses_is_asked_again() {
-    survives(9, quick(), (0..5).map(|i| vec![Plan::Refuse; i])).await;
+async fn refused_connection_is_retried() {
+    assert_no_loss_with_faults(9, fast_retries(), (0..5).map(|i| vec![Plan::Refuse; i])).await;
 }
 
 #[tokio::test]
-async fn what_was_held_up_on_the_way_cannot_overwrite_what_is_newer() {
+async fn delayed_write_cannot_overwrite_newer_rows() {
     let bytes = traffic(10).await.bytes_up;
-    let settings = ArchiveSettings { query_timeout_ms: 1_000, ..quick() };
+    let settings = ArchiveSettings { query_timeout_ms: 1_000, ..fast_retries() };
     let plans = (1..6).map(|i| vec![Plan::StallUp(bytes * i / 6, Duration::from_millis(1_500))]);
-    survives(10, settings, plans).await;
+    assert_no_loss_with_faults(10, settings, plans).await;
 }
 
 #[tokio::test]
-async fn a_connection_that_hangs_is_replaced_at_once() {
+async fn hanging_connection_is_replaced() {
     let database = migrated().await;
     let proxy = Proxy::to(database.address()).await;
     let settings = ArchiveSettings { query_timeout_ms: 1_000, ..database.settings_by(proxy.address) };
@@ -738,7 +738,7 @@ async fn a_connection_that_hangs_is_replaced_at_once() {
 }
 
 #[tokio::test]
-async fn a_database_killed_in_the_middle_loses_nothing() {
+async fn killed_database_loses_nothing() {
     if std::env::var("CLQD_TEST_MYSQL").is_ok() && !std::path::Path::new("/usr/sbin/mariadbd").exists() {
         panic!("this test kills its own MariaDB; install mariadb-server");
     }
@@ -768,7 +768,7 @@ async fn a_database_killed_in_the_middle_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_stop_waits_no_longer_than_it_may() {
+async fn stop_ends_within_drain_limit() {
     let outbox = Outbox::new(12);
     let settings = ArchiveSettings {
         url: "mysql://clqd@127.0.0.1:1/clqd".into(),
@@ -783,7 +783,7 @@ async fn a_stop_waits_no_longer_than_it_may() {
 }
 
 #[tokio::test]
-async fn a_running_worker_comes_back_when_the_database_does() {
+async fn worker_reconnects_when_database_returns() {
     let database = migrated().await;
     let proxy = Proxy::to(database.address()).await;
     proxy.plan([Plan::Refuse; 3]);
@@ -849,18 +849,18 @@ struct PanickingSource {
 }
 
 impl JobSource for PanickingSource {
-    async fn next(&self, ask: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
+    async fn pending_jobs(&self, ask: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
         assert!(self.is_fixed.load(Ordering::Relaxed), "a bug");
-        self.outbox.next(ask).await
+        self.outbox.pending_jobs(ask).await
     }
 
-    async fn done(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {
-        self.outbox.done(entries).await
+    async fn acknowledge(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {
+        self.outbox.acknowledge(entries).await
     }
 }
 
 #[tokio::test]
-async fn panicked_worker_is_a_fault_and_starts_again() {
+async fn panicked_worker_reports_fault_and_restarts() {
     let database = migrated().await;
     let outbox = Outbox::new(16);
     let source = PanickingSource { outbox: outbox.clone(), is_fixed: Arc::default() };
@@ -967,13 +967,13 @@ async fn fault_is_logged_when_it_begins_changes_and_ends() {
 
 const ODD_NAME: &str = "ß名😀";
 
-async fn name_is_whole(database: &Database) {
+async fn assert_name_is_stored(database: &Database) {
     let hex: String = ODD_NAME.bytes().map(|byte| format!("{byte:02X}")).collect();
     assert_eq!(database.rows("SELECT HEX(name) FROM player").await, [[hex]]);
 }
 
 #[tokio::test]
-async fn text_is_whole_where_the_server_ignores_the_clients_character_set() {
+async fn text_survives_server_that_ignores_client_charset() {
     let options =
         ["--skip-character-set-client-handshake", "--character-set-server=latin1", "--init-connect=SET NAMES latin1"];
     let server = tokio::task::spawn_blocking(move || Server::start_with(&options)).await.unwrap();
@@ -986,7 +986,7 @@ async fn text_is_whole_where_the_server_ignores_the_clients_character_set() {
         let mut archive = Archive::connect(&settings).await.unwrap();
         archive.migrate().await.unwrap();
         archive.write(&[player(1, ODD_NAME)]).await.unwrap();
-        name_is_whole(&database).await;
+        assert_name_is_stored(&database).await;
         database.run("DELETE FROM player").await;
         archive.close().await;
     }
@@ -1008,13 +1008,13 @@ async fn session_that_damages_text_is_refused() {
     }
     let mut archive = Archive::connect(&database.settings_by(proxy.address)).await.unwrap();
     archive.write(&[player(1, ODD_NAME)]).await.unwrap();
-    name_is_whole(&database).await;
+    assert_name_is_stored(&database).await;
 }
 
 // Reading ----------------------------------------------------------------
 
 #[tokio::test]
-async fn queries_of_websites_use_indexes() {
+async fn website_queries_use_indexes() {
     let database = migrated().await;
     let mut archive = open(&database).await;
     let mut jobs: Vec<ArchiveJob> = (1..=500).map(|key| player(key, &format!("p{key}"))).collect();
@@ -1130,7 +1130,7 @@ async fn queries_of_websites_use_indexes() {
 }
 
 #[tokio::test]
-async fn a_website_needs_no_more_than_to_read_and_execute() {
+async fn website_account_needs_only_select_and_execute() {
     let database = migrated().await;
     let mut archive = open(&database).await;
     let outbox = Outbox::new(15);
@@ -1154,7 +1154,7 @@ async fn a_website_needs_no_more_than_to_read_and_execute() {
 }
 
 #[tokio::test]
-async fn views_show_what_they_promise() {
+async fn views_hide_removed_and_greylisted_servers() {
     let database = migrated().await;
     let mut archive = open(&database).await;
     let mut jobs = vec![player(1, "Visor"), player(2, "Klesk"), ArchiveJob::Game { key: GameKey(1), name: "g".into() }];

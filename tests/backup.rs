@@ -12,7 +12,7 @@ use std::path::Path;
 use clqd::engine::Event;
 use clqd::fleet::FaultShares;
 use clqd::state::State;
-use common::{Daemon, Sandbox, fleet, scan_logs, until};
+use common::{Daemon, Sandbox, fleet, scan_logs, wait_until};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -32,10 +32,10 @@ fn weeks(place: &Sandbox) -> Vec<String> {
 }
 
 /// A daemon that records and watches a lively fleet, and has seen players.
-fn watching(place: &Sandbox, fleet: &clqd::fleet::Fleet) -> Daemon {
+fn start_with_players(place: &Sandbox, fleet: &clqd::fleet::Fleet) -> Daemon {
     let daemon = place.start();
     place.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
-    until("there are players", || players(place) > 20);
+    wait_until("there are players", || players(place) > 20);
     daemon
 }
 
@@ -47,12 +47,12 @@ fn replay(place: &Sandbox, state: &Path) {
 }
 
 #[test]
-fn a_backup_of_a_running_daemon_is_the_state_of_its_moment() {
+fn online_backup_equals_the_state_at_one_time() {
     let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
     place.configure(&format!("record = {record:?}"));
     let fleet = fleet(8, 31, 60.0, FaultShares::NONE);
-    let daemon = watching(&place, &fleet);
+    let daemon = start_with_players(&place, &fleet);
     let backup = place.path("backup");
     let made = place.json(["backup", backup.to_str().unwrap()]);
     assert_eq!((made.len(), &made[0]["kind"]), (1, &"backup".into()), "{made:?}");
@@ -64,7 +64,7 @@ fn a_backup_of_a_running_daemon_is_the_state_of_its_moment() {
     assert!(!inside.status.success() && inside.err.contains("inside the state directory"), "{}", inside.err);
     // It goes on.
     let known = players(&place);
-    until("there are more players", || players(&place) > known);
+    wait_until("there are more players", || players(&place) > known);
     daemon.stop();
     let weeks = weeks(&place);
 
@@ -107,10 +107,10 @@ fn a_backup_of_a_running_daemon_is_the_state_of_its_moment() {
 }
 
 #[test]
-fn a_backup_of_a_stopped_daemon_can_be_restored() {
+fn offline_backup_can_be_restored() {
     let place = Sandbox::new("");
     let fleet = fleet(4, 32, 60.0, FaultShares::NONE);
-    watching(&place, &fleet).stop();
+    start_with_players(&place, &fleet).stop();
     let weeks = weeks(&place);
     let backup = place.path("backup");
     let done = place.ok(["backup", backup.to_str().unwrap()]);
@@ -143,12 +143,12 @@ fn configure(place: &Sandbox, record: &Path, min_bytes: u64) {
 }
 
 #[test]
-fn a_disk_nearly_full_stops_writing_and_nothing_else() {
+fn nearly_full_disk_stops_only_writes() {
     let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
     configure(&place, &record, 1 << 20);
     let fleet = fleet(6, 33, 60.0, FaultShares::NONE);
-    let daemon = watching(&place, &fleet);
+    let daemon = start_with_players(&place, &fleet);
     let known = players(&place);
     // More than there is.
     configure(&place, &record, 1 << 50);
@@ -156,12 +156,12 @@ fn a_disk_nearly_full_stops_writing_and_nothing_else() {
     let log = daemon.wait_for_log("the disk is nearly full");
     let lines = |log: &str| log.matches("the disk is nearly full").count();
     assert_eq!(lines(&log), 1, "{log}");
-    until("what is scanned waits in memory", || {
+    wait_until("what is scanned waits in memory", || {
         let status = status(&place);
         let store = &status["store"];
         store["stopped_ms"].is_i64() && store["waiting_records"].as_u64() > Some(0)
     });
-    until("answers show it", || players(&place) > known);
+    wait_until("answers show it", || players(&place) > known);
     let said = place.ok(["status"]);
     assert!(said.contains("NEARLY FULL") && said.contains("store.disk_free_min_bytes"), "{said}");
     for args in [&["servers", "add", "quake3://127.0.0.1:1"][..], &["greylist", &fleet.urls()[0], "--reason", "x"]] {
@@ -172,21 +172,21 @@ fn a_disk_nearly_full_stops_writing_and_nothing_else() {
     // Nothing is written.
     let sizes = || (fs::metadata(&record).unwrap().len(), fs::metadata(place.state().join("db")).unwrap().len());
     let (before, known) = (sizes(), players(&place));
-    until("scanning goes on", || players(&place) > known);
+    wait_until("scanning goes on", || players(&place) > known);
     assert_eq!(sizes(), before);
 
     configure(&place, &record, 0);
     place.ok(["reload"]);
     let log = daemon.wait_for_log("writing goes on");
     assert_eq!(lines(&log), 1, "reported once: {log}");
-    until("it is written", || status(&place)["store"]["stopped_ms"].is_null());
+    wait_until("it is written", || status(&place)["store"]["stopped_ms"].is_null());
     place.ok(["servers", "add", "quake3://127.0.0.1:1"]);
     // Full again, and stopped: what waits is written into what was kept free.
     configure(&place, &record, 1 << 50);
     daemon.signal(Signal::SIGHUP);
-    until("it is full again", || status(&place)["store"]["stopped_ms"].is_i64());
+    wait_until("it is full again", || status(&place)["store"]["stopped_ms"].is_i64());
     let known = players(&place);
-    until("there are more players", || players(&place) > known);
+    wait_until("there are more players", || players(&place) > known);
     let known = players(&place);
     daemon.stop();
     assert!(players(&place) >= known, "all that was shown is there");
@@ -198,7 +198,7 @@ fn a_disk_nearly_full_stops_writing_and_nothing_else() {
 }
 
 #[test]
-fn a_disk_that_fills_up_is_never_full() {
+fn writes_stop_before_the_disk_is_full() {
     if !nix::unistd::geteuid().is_root() {
         eprintln!("not tested: only root can mount a small file system");
         return;
@@ -226,15 +226,15 @@ fn a_disk_that_fills_up_is_never_full() {
     fs::write(place.config(), text.replace(&format!("{:?}", place.state()), &format!("{:?}", small.join("state"))))
         .unwrap();
     let fleet = fleet(4, 34, 60.0, FaultShares::NONE);
-    let mut daemon = watching(&place, &fleet);
+    let mut daemon = start_with_players(&place, &fleet);
     // Somebody else takes the room.
     let other = small.join("other");
     let free = status(&place)["store"]["disk_free_bytes"].as_u64().unwrap();
     fs::write(&other, vec![1; free as usize - (6 << 20)]).unwrap();
     daemon.wait_for_log("the disk is nearly full");
     let known = players(&place);
-    until("scanning goes on", || players(&place) > known);
-    assert!(daemon.ended().is_none());
+    wait_until("scanning goes on", || players(&place) > known);
+    assert!(daemon.exit_status().is_none());
     fs::remove_file(&other).unwrap();
     daemon.wait_for_log("writing goes on");
     let log = daemon.stop();

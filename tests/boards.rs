@@ -18,7 +18,7 @@ use clqd::model::Ranking;
 use clqd::model::view::board::{
     BoardEntryView, BoardHead, BoardQuery, BoardSelector, BoardsSelector, FusedQuery, PlayerSelector, ScoreBounds,
 };
-use common::{Sandbox, ask, until};
+use common::{Sandbox, send_request, wait_until};
 use past::{A, B, C, Past};
 use serde_json::Value;
 
@@ -55,7 +55,7 @@ fn board(server: &str, ranking: Ranking) -> BoardSelector {
 
 /// Asks the daemon for a board.
 fn asked(client: &mut Client, board: &BoardSelector, question: BoardQuery) -> (BoardHead, Vec<Row>) {
-    let mut rows = ask(client, &Request::Board { board: board.clone(), ask: question }).expect("an answer");
+    let mut rows = send_request(client, &Request::Board { board: board.clone(), ask: question }).expect("an answer");
     let Row::BoardHead(head) = rows.remove(0) else { panic!("the head comes first") };
     assert_eq!((head.window.window.as_str(), head.ranking, &head.scope), (WEEK, board.ranking, &board.scope));
     (*head, rows)
@@ -71,7 +71,7 @@ fn places(rows: Vec<Row>) -> Vec<BoardEntryView> {
 }
 
 #[test]
-fn the_daemon_answers_every_question_as_the_export_has_it() {
+fn daemon_answers_every_query_as_the_export() {
     let place = replayed();
     let daemon = place.start();
     let mut client = Client::connect(&place.socket()).expect("connected");
@@ -177,7 +177,7 @@ fn players_are_found(client: &mut Client, board: &BoardSelector, all: &[BoardEnt
 }
 
 #[test]
-fn all_rankings_at_once_and_together() {
+fn standings_and_fused_list_match_the_export() {
     let place = replayed();
     let daemon = place.start();
     let mut client = Client::connect(&place.socket()).expect("connected");
@@ -189,7 +189,7 @@ fn all_rankings_at_once_and_together() {
     for name in &lists[Ranking::Time as usize] {
         let player = PlayerSelector::Name(name.clone());
         let request = Request::Standings { boards: boards.clone(), player, rankings: Vec::new() };
-        let rows = ask(&mut client, &request).expect("an answer");
+        let rows = send_request(&mut client, &request).expect("an answer");
         let [Row::Standings(told)] = &rows[..] else { panic!("one row: {rows:?}") };
         assert_eq!((&told.name, told.window.closed), (name, true));
         assert!(told.standings.iter().map(|s| s.ranking).eq(Ranking::ALL));
@@ -209,7 +209,7 @@ fn all_rankings_at_once_and_together() {
     want.sort_by(|a, b| b.total_cmp(a));
     let question = FusedQuery::Top { count: 10 };
     let request = Request::Fused { boards: boards.clone(), rankings: Vec::new(), k: None, ask: question };
-    let rows = ask(&mut client, &request).expect("an answer");
+    let rows = send_request(&mut client, &request).expect("an answer");
     let (Row::FusedHead(head), list) = rows.split_first().expect("a head") else { panic!("{rows:?}") };
     assert_eq!((head.k, head.rankings.len(), list.len()), (60.0, 5, 10));
     for (n, (row, score)) in (1..).zip(list.iter().zip(want)) {
@@ -224,12 +224,12 @@ fn all_rankings_at_once_and_together() {
 }
 
 #[test]
-fn a_request_that_has_no_answer_is_told_why() {
+fn invalid_board_request_gets_an_error_with_the_reason() {
     let place = replayed();
     let daemon = place.start();
     let mut client = Client::connect(&place.socket()).expect("connected");
     let elo = board(SERVERS[0], Ranking::Elo);
-    let mut refused = |board: &BoardSelector, question: BoardQuery| match ask(
+    let mut refused = |board: &BoardSelector, question: BoardQuery| match send_request(
         &mut client,
         &Request::Board { board: board.clone(), ask: question },
     ) {
@@ -267,7 +267,7 @@ fn a_request_that_has_no_answer_is_told_why() {
     let others = [board(SERVERS[1], Ranking::Elo), board(SERVERS[0], Ranking::Time), window("week", None)];
     for other in others {
         let request = Request::Board { board: other, ask: after(&cursor) };
-        let Err(ClientError::Failure(failure)) = ask(&mut client, &request) else { panic!("{request:?}") };
+        let Err(ClientError::Failure(failure)) = send_request(&mut client, &request) else { panic!("{request:?}") };
         assert!(failure.code == ErrorCode::Refused && failure.message.contains("begin anew"), "{failure}");
     }
     daemon.stop();
@@ -279,7 +279,7 @@ fn board_line<'a>(args: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn the_commands_without_a_daemon() {
+fn board_commands_work_without_a_daemon() {
     let place = replayed();
     let top = place.json(board_line(&["top", "-n", "5", "--ranking", "points"]));
     let head = &top[0];
@@ -352,7 +352,7 @@ fn replay(place: &Sandbox, lines: &str) {
 }
 
 #[test]
-fn a_cursor_outlives_a_restart_and_tells_that_the_board_has_moved() {
+fn cursor_survives_restart_and_reports_a_changed_board() {
     let place = Sandbox::new("");
     let log = std::fs::read_to_string(fixture("scan-log.jsonl")).expect("the log");
     let lines: Vec<&str> = log.lines().collect();
@@ -374,7 +374,7 @@ fn a_cursor_outlives_a_restart_and_tells_that_the_board_has_moved() {
 }
 
 #[test]
-fn a_name_of_several_games() {
+fn name_in_several_games_needs_a_key_or_the_current_game() {
     let place = Sandbox::new("");
     let scan = |minute: i64, server: &str, game: &str, player: &str| {
         let t = 1_763_683_200_000 + minute * 60_000;
@@ -460,7 +460,7 @@ fn other_answers(place: &Sandbox, past: &Past) -> Vec<Vec<Value>> {
 }
 
 #[test]
-fn games_tags_and_windows_of_every_type() {
+fn boards_of_every_scope_and_window_type_match_the_history() {
     let place = Sandbox::new(&Past::config());
     let past = Past::new(clqd::clock::system_ms());
     replay(&place, &past.log());
@@ -468,7 +468,7 @@ fn games_tags_and_windows_of_every_type() {
     place.ok(["servers", "add", B, C, "--tag", "pro"]);
     // Boards at hand answer as before until they are made anew.
     let tagged = || place.json(["board", "top", "--tag", "pro", "--window", "all-time", "--ranking", "points"]);
-    until("the tag has boards", || tagged().len() > 1);
+    wait_until("the tag has boards", || tagged().len() > 1);
     let of_daemon = (answers_of_the_past(&place, &past), other_answers(&place, &past));
     for (args, told) in [
         (["--game", "basq3", "--window", "day"], "did you mean \"baseq3\"?"),
@@ -511,7 +511,7 @@ fn windows_are_listed(place: &Sandbox, past: &Past) {
 /// Boards of closed windows are made when they are asked for: everybody who
 /// asks meanwhile waits.
 #[test]
-fn who_asks_while_boards_are_made_is_answered() {
+fn queries_during_a_board_build_are_answered() {
     let place = Sandbox::new(&Past::config());
     let past = Past::new(clqd::clock::system_ms());
     replay(&place, &past.log());
@@ -530,7 +530,7 @@ fn who_asks_while_boards_are_made_is_answered() {
                         time_ms: None,
                     };
                     let top = Request::Board { board, ask: BoardQuery::Top { count: 10 } };
-                    let rows = ask(&mut client, &top).expect("an answer");
+                    let rows = send_request(&mut client, &top).expect("an answer");
                     let told: Vec<(String, i64)> = places(rows.into_iter().skip(1).collect())
                         .into_iter()
                         .map(|place| (place.name, place.at.raw))
@@ -544,7 +544,7 @@ fn who_asks_while_boards_are_made_is_answered() {
 }
 
 #[test]
-fn windows_that_are_over_can_be_deleted() {
+fn ended_windows_can_be_deleted() {
     let place = Sandbox::new(&Past::config());
     let past = Past::new(clqd::clock::system_ms());
     replay(&place, &past.log());
@@ -558,7 +558,9 @@ fn windows_that_are_over_can_be_deleted() {
     // Weeks go when they are closed, which takes a tick.
     let listed = || place.json(["board", "windows", "--bytes"]);
     let is_over = |row: &Value| row["to_ms"].as_i64().is_some_and(|to_ms| to_ms <= before_ms);
-    until("what is over is closed", || listed().iter().filter(|row| is_over(row)).all(|row| row["phase"] == "closed"));
+    wait_until("what is over is closed", || {
+        listed().iter().filter(|row| is_over(row)).all(|row| row["phase"] == "closed")
+    });
     let there = listed();
     let labels = |rows: &[Value]| -> Vec<String> {
         let mut labels: Vec<_> = rows.iter().map(|row| row["window"].as_str().unwrap().to_owned()).collect();
@@ -588,7 +590,7 @@ fn windows_that_are_over_can_be_deleted() {
     for row in &over {
         let label = row["window"].as_str().unwrap();
         let window = clqd::board::window::parse(label).expect("a label");
-        let stored = hot.store.reader().stored(window).expect("a store");
+        let stored = hot.store.reader().stored_size(window).expect("a store");
         assert_eq!((stored.records, stored.bytes), (0, 0), "{label}");
         assert!(row["stored"]["records"].as_u64() >= Some(2), "{label} held something before");
     }
@@ -607,7 +609,7 @@ fn size_on_disk(dir: &Path) -> u64 {
 
 /// Windows come and go, and the room that old ones leave is taken by new ones.
 #[test]
-fn the_store_does_not_grow_with_windows_that_go() {
+fn space_of_deleted_windows_is_reused() {
     let dir = tempfile::tempdir().expect("a directory");
     let windows = ["hour keep=1", "all-time"].map(|text| text.parse().expect("a type"));
     let engine = clqd::engine::EngineSettings {
@@ -642,6 +644,6 @@ fn the_store_does_not_grow_with_windows_that_go() {
     // 24 MB more; sled has some segments more or less at any time.
     let largest = |hours: std::ops::Range<usize>| *sizes[hours].iter().max().expect("some");
     assert!(largest(16..24) < largest(8..16) * 3 / 2, "grown over eight more rotations: {sizes:?}");
-    let all_time = hot.store.reader().stored(clqd::model::WindowKey::ALL_TIME).expect("a store");
+    let all_time = hot.store.reader().stored_size(clqd::model::WindowKey::ALL_TIME).expect("a store");
     assert_eq!(all_time.records, 2 * 60 * 50, "a row and a standing of each player");
 }

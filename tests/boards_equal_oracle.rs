@@ -158,7 +158,7 @@ impl Run {
                     let window = self.any_window(&hot);
                     hot.commit_and_shelve(window).expect("a store");
                 }
-                30..=41 => making = self.go_on(&mut hot, making),
+                30..=41 => making = self.advance_build(&mut hot, making),
                 42 => {
                     hot.commit().expect("a store");
                     making = None;
@@ -170,14 +170,14 @@ impl Run {
             if looks.contains(&n) {
                 let known: String = log.split_inclusive('\n').take(n).collect();
                 let oracle = Oracle::new(&known, self.oracle.settings.clone());
-                segments.add(self.look(&mut hot, &oracle, &format!("{} after line {n}", self.of)));
+                segments.add(self.compare(&mut hot, &oracle, &format!("{} after line {n}", self.of)));
             }
         }
         segments
     }
 
     /// Boards as kept until now, those made anew, and those of the oracle.
-    fn look(&self, hot: &mut State, oracle: &Oracle, of: &str) -> Segments {
+    fn compare(&self, hot: &mut State, oracle: &Oracle, of: &str) -> Segments {
         hot.commit().expect("a store");
         while hot.engine.refresh_boards(&hot.store, 7).expect("a store") {}
         let scopes = compare::scopes(oracle, &self.tags);
@@ -189,7 +189,7 @@ impl Run {
         for &window in &windows {
             let plan = hot.engine.plan_boards(window);
             let made = clqd::state::build_boards(&plan, &hot.store.reader()).expect("a store");
-            hot.engine.shelve(made);
+            hot.engine.install_boards(made);
         }
         assert_eq!(at_hand(hot), windows, "{of}");
         while hot.engine.refresh_boards(&hot.store, usize::MAX).expect("a store") {}
@@ -201,21 +201,21 @@ impl Run {
     }
 
     /// Takes the next step in making boards beside the work.
-    fn go_on(&mut self, hot: &mut State, making: Option<BoardBuild>) -> Option<BoardBuild> {
+    fn advance_build(&mut self, hot: &mut State, making: Option<BoardBuild>) -> Option<BoardBuild> {
         match making {
             None => Some(BoardBuild::Planned(hot.engine.plan_boards(self.any_window(hot)))),
             Some(BoardBuild::Planned(plan)) => {
                 Some(BoardBuild::Made(clqd::state::build_boards(&plan, &hot.store.reader()).expect("a store")))
             }
             Some(BoardBuild::Made(boards)) => {
-                hot.engine.shelve(boards);
+                hot.engine.install_boards(boards);
                 None
             }
         }
     }
 
     fn any_window(&mut self, hot: &State) -> WindowKey {
-        let running = hot.engine.windows_running();
+        let running = hot.engine.running_windows();
         let all = if self.random.below(3) > 0 { running } else { compare::windows_of(hot) };
         all[self.random.below(all.len() as u64) as usize]
     }

@@ -14,9 +14,9 @@ use clqd::config::Config;
 use clqd::control::{Request, Row};
 use clqd::daemon::Daemon;
 use clqd::fleet::{FaultShares, Fleet};
-use clqd::model::calendar::{Calendar, label};
+use clqd::model::calendar::{Calendar, week_label};
 use clqd::model::view::{ClockTrust, Correction};
-use common::{Sandbox, WAIT_MAX, fleet, until};
+use common::{Sandbox, WAIT_MAX, fleet, wait_until};
 use serde_json::Value;
 
 const MINUTE: i64 = 60_000;
@@ -55,26 +55,26 @@ fn busiest(fleet: &Fleet) -> String {
 /// A daemon runs, is started again with a clock eight days ahead that closes its week,
 /// and then with the right clock. The admin resets the time.
 #[test]
-fn a_week_that_a_wrong_clock_closed_goes_on_after_a_reset() {
+fn week_closed_by_a_wrong_clock_resumes_after_reset() {
     let library = library();
     let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
     place.configure(&format!("record = {record:?}\n[clock]\nsynchronised = \"never\""));
     let fleet = fleet(8, 3, 60.0, FaultShares::NONE);
     let url = busiest(&fleet);
-    let week = label(Calendar::default().week(clqd::clock::system_ms()));
+    let week = week_label(Calendar::default().week(clqd::clock::system_ms()));
 
     let daemon = place.start();
     place.ok(["servers", "add", &url]);
-    until("people are seen for a while", || {
+    wait_until("people are seen for a while", || {
         time_in(&place, &url, &week) > 0 && status(&place)["engine"]["counts"]["snapshots"].as_u64().unwrap() > 4
     });
     daemon.stop();
 
     let wrong = [("LD_PRELOAD", library.as_str()), ("FAKETIME", "+8d"), ("FAKETIME_DONT_FAKE_MONOTONIC", "1")];
     let daemon = place.start_with_env(&wrong);
-    until("the week is over, and held", || status(&place)["clock"]["week_held"] == week.as_str());
-    until("it is scanned", || status(&place)["engine"]["counts"]["snapshots"].as_u64().unwrap() > 2);
+    wait_until("the week is over, and held", || status(&place)["clock"]["week_held"] == week.as_str());
+    wait_until("it is scanned", || status(&place)["engine"]["counts"]["snapshots"].as_u64().unwrap() > 2);
     let text = place.ok(["status"]);
     let said = text.lines().find(|line| line.starts_with("clock")).unwrap();
     assert!(said.contains("NOT SYNCHRONISED: no week is closed") && said.contains("clqd clock accept"), "{said}");
@@ -82,7 +82,7 @@ fn a_week_that_a_wrong_clock_closed_goes_on_after_a_reset() {
     assert_eq!(phase(&status(&place), &week), "open");
     let said = place.ok(["clock", "accept"]);
     assert!(said.starts_with("accepted by an admin"), "{said}");
-    until("the week is closed", || phase(&status(&place), &week) == "closed");
+    wait_until("the week is closed", || phase(&status(&place), &week) == "closed");
     daemon.wait_for_log("the week is closed");
     assert_eq!(place.json(["servers", "show", &url])[0]["rank"], 1);
     let log = daemon.stop();
@@ -96,11 +96,11 @@ fn a_week_that_a_wrong_clock_closed_goes_on_after_a_reset() {
     assert!(!refused.status.success() && refused.err.contains("--yes"), "{}", refused.err);
     let said = place.ok(["clock", "reset", "--yes"]);
     assert!(said.contains(&format!("week {week} is reopened")), "{said}");
-    until("the week is open", || phase(&status(&place), &week) == "open");
+    wait_until("the week is open", || phase(&status(&place), &week) == "open");
     assert_eq!(status(&place)["clock"]["ahead_ms"], 0);
     let before = time_in(&place, &url, &week);
     assert!(before > 0, "its rows are there");
-    until("scans count", || time_in(&place, &url, &week) > before);
+    wait_until("scans count", || time_in(&place, &url, &week) > before);
     assert!(place.ok(["week", "reopen", &week]).contains("is open already"));
     assert!(place.run(["clock", "reset"]).err.contains("nothing to set back"));
     daemon.kill();
@@ -155,12 +155,12 @@ impl TimeSource for FakeClock {
 
 /// While the daemon runs the clock leaps a week ahead: for 66 s, then for good.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_leap_closes_no_week_before_it_has_proved_itself() {
+async fn large_clock_jump_closes_no_week_until_trusted() {
     let fleet = fleet(8, 4, 60.0, FaultShares::NONE);
     let place = Sandbox::new("");
     let config = Config::load(&place.config()).unwrap();
     let clocks = FakeClock::new();
-    let daemon = Daemon::start_by(Box::new(clocks.clone()), config, None, None).await.unwrap();
+    let daemon = Daemon::start_with_time_source(Box::new(clocks.clone()), config, None, None).await.unwrap();
     let url = busiest(&fleet);
     daemon.ask(Request::ServersAdd { urls: vec![url], tags: Vec::new() }).await.unwrap();
     // Until the engine has looked at the clock a few times.
@@ -241,23 +241,24 @@ async fn a_leap_while_the_disk_is_full_closes_no_file_with_scans_that_are_not_co
     configure(0);
     let config = Config::load(&place.config()).unwrap();
     let clocks = FakeClock::new();
-    let daemon = Daemon::start_by(Box::new(clocks.clone()), config, Some(place.config()), None).await.unwrap();
+    let daemon =
+        Daemon::start_with_time_source(Box::new(clocks.clone()), config, Some(place.config()), None).await.unwrap();
     place.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
     let scans = || status(&place)["engine"]["counts"]["snapshots"].as_u64().unwrap();
     let scan_more = |what: &str| {
         let seen = scans();
-        until(what, || scans() >= seen + 16);
+        wait_until(what, || scans() >= seen + 16);
     };
     scan_more("they are scanned");
     configure(1 << 50);
     place.ok(["reload"]);
-    until("writing stops", || status(&place)["store"]["stopped_ms"].is_i64());
+    wait_until("writing stops", || status(&place)["store"]["stopped_ms"].is_i64());
     scan_more("scans wait to be written");
     clocks.step(60 * MINUTE);
-    until("the leap is seen", || status(&place)["clock"]["leap_ms"].as_i64() > Some(0));
+    wait_until("the leap is seen", || status(&place)["clock"]["leap_ms"].as_i64() > Some(0));
     clocks.pass(11 * MINUTE);
-    until("it is followed", || status(&place)["clock"]["leap_ms"] == 0);
-    until("a file is closed and packed", || common::scan_logs(&record).len() == 2);
+    wait_until("it is followed", || status(&place)["clock"]["leap_ms"] == 0);
+    wait_until("a file is closed and packed", || common::scan_logs(&record).len() == 2);
     scan_more("scans go on");
 
     // What is on disk then.
@@ -274,7 +275,7 @@ async fn a_leap_while_the_disk_is_full_closes_no_file_with_scans_that_are_not_co
 
     configure(0);
     place.ok(["reload"]);
-    until("writing goes on", || status(&place)["store"]["stopped_ms"].is_null());
+    wait_until("writing goes on", || status(&place)["store"]["stopped_ms"].is_null());
     daemon.stop().await.unwrap();
     assert_state_is_the_log(&place, &record);
 }
@@ -293,7 +294,7 @@ fn assert_state_is_the_log(place: &Sandbox, record: &Path) {
 }
 
 #[test]
-fn the_unit_may_ask_whether_the_clock_is_synchronised() {
+fn systemd_unit_allows_adjtimex() {
     let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("systemd/clqd.service");
     let text = std::fs::read_to_string(unit).unwrap();
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();

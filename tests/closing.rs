@@ -30,7 +30,7 @@ fn play(hot: &mut State) {
         WorldSettings { servers: SERVERS, start_ms, activity: 3.0, truth: false, ..WorldSettings::default() };
     let mut world = World::new(settings);
     let urls: Vec<ServerUrl> = (0..SERVERS)
-        .map(|server| format!("{}://{}:27960", world.family(server).scheme(), address::address(server)))
+        .map(|server| format!("{}://{}:27960", world.family(server).scheme(), address::address_of(server)))
         .map(|url| ServerUrl::parse(&url).expect("a URL"))
         .collect();
     let mut snapshots = vec![0; SERVERS as usize];
@@ -51,7 +51,7 @@ fn archived(hot: &State) -> BTreeMap<OutboxKey, ArchiveJob> {
 }
 
 #[test]
-fn in_small_steps_and_many_lives_as_at_one_go() {
+fn close_in_steps_and_restarts_equals_close_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let mut hot = open(dir.path(), usize::MAX);
     play(&mut hot);
@@ -78,10 +78,10 @@ fn in_small_steps_and_many_lives_as_at_one_go() {
             ticks += 1;
             assert!(ticks < 1_000_000, "it is closed some time");
             hot.handle(Event::Tick { now_ms }).unwrap();
-            if rng.chance(0.3) {
+            if rng.bool(0.3) {
                 hot.commit().unwrap();
             }
-            if rng.chance(1.0 / life as f64) {
+            if rng.bool(1.0 / life as f64) {
                 drop(hot);
                 hot = open(dir.path(), steps);
                 lives += 1;
@@ -209,7 +209,7 @@ fn assert_same(got: &BTreeMap<OutboxKey, ArchiveJob>, want: &BTreeMap<OutboxKey,
 /// The clock is wrong by days, the week is closed, or in the middle of it; the time is
 /// reset. In the end all is as if the clock had always been right.
 #[test]
-fn a_week_closed_too_early_and_reopened_equals_one_closed_once() {
+fn week_closed_too_early_and_reopened_equals_one_closed_once() {
     let want = play_weeks(usize::MAX, |_, _| ());
     let places = |job: &ArchiveJob| match job {
         ArchiveJob::Week(week) => week.best.iter().map(|(_, best)| best[0].len()).max().unwrap_or(0),
@@ -250,7 +250,7 @@ fn a_week_closed_too_early_and_reopened_equals_one_closed_once() {
 
 /// An older week is reopened and closed again, or even two, after later ones were closed.
 #[test]
-fn an_older_week_that_is_reopened_is_closed_as_it_was() {
+fn older_reopened_week_closes_to_the_same_result() {
     let want = play_weeks(usize::MAX, |_, _| ());
     for (steps, carry) in [(usize::MAX, [1, 2]), (30, [1, 3]), (7, [2, 3])] {
         let got = play_weeks(steps, |hot, week| {
@@ -270,7 +270,7 @@ fn an_older_week_that_is_reopened_is_closed_as_it_was() {
 }
 
 #[test]
-fn reopening_says_why_it_cannot_be_done() {
+fn reopen_of_deleted_or_old_week_is_refused_with_the_reason() {
     let dir = tempfile::tempdir().unwrap();
     let mut hot = open(dir.path(), 7);
     for week in 0..WEEKS {
@@ -294,7 +294,7 @@ fn reopening_says_why_it_cannot_be_done() {
 
 /// Killed in the middle of reopening, and in the middle of closing again.
 #[test]
-fn reopening_goes_on_after_a_crash() {
+fn reopen_resumes_after_a_crash() {
     let dir = tempfile::tempdir().unwrap();
     let mut hot = open(dir.path(), 9);
     for week in 0..2 {
@@ -318,32 +318,32 @@ fn reopening_goes_on_after_a_crash() {
 }
 
 #[test]
-fn no_week_is_closed_beyond_the_limit_of_the_clock() {
+fn week_beyond_the_close_limit_stays_open() {
     let dir = tempfile::tempdir().unwrap();
     let mut hot = open(dir.path(), 20);
     town::play(&mut hot, 3, 12, 0, 0..40);
     let phase = |hot: &State| hot.engine.weeks()[0].phase;
-    hot.engine.close_weeks_until(i64::MIN);
-    assert_eq!(hot.engine.week_held(), None);
+    hot.engine.set_close_limit(i64::MIN);
+    assert_eq!(hot.engine.week_blocked(), None);
     town::close_all(&mut hot, town::over_ms(0));
-    assert_eq!((phase(&hot), hot.engine.week_held()), (WeekPhase::Open, Some(key(0))));
+    assert_eq!((phase(&hot), hot.engine.week_blocked()), (WeekPhase::Open, Some(key(0))));
     // Half closed, it is not closed further.
-    hot.engine.close_weeks_until(town::over_ms(0));
+    hot.engine.set_close_limit(town::over_ms(0));
     (0..3).for_each(|_| town::tick(&mut hot, town::over_ms(0)));
     assert_eq!(phase(&hot), WeekPhase::Closing);
-    hot.engine.close_weeks_until(MONDAY_MS);
+    hot.engine.set_close_limit(MONDAY_MS);
     assert!(!hot.engine.has_week_to_close());
     (0..1_000).for_each(|_| town::tick(&mut hot, town::over_ms(0)));
-    assert_eq!((phase(&hot), hot.engine.week_held()), (WeekPhase::Closing, Some(key(0))));
-    hot.engine.close_weeks_until(i64::MAX);
+    assert_eq!((phase(&hot), hot.engine.week_blocked()), (WeekPhase::Closing, Some(key(0))));
+    hot.engine.set_close_limit(i64::MAX);
     town::close_all(&mut hot, town::over_ms(0));
-    assert_eq!((phase(&hot), hot.engine.week_held()), (WeekPhase::Closed, None));
+    assert_eq!((phase(&hot), hot.engine.week_blocked()), (WeekPhase::Closed, None));
 }
 
 /// The wrong time was recorded with scans. After the reset scans count at once, nobody
 /// gains time that did not pass, and series go on.
 #[test]
-fn scans_count_at_once_after_the_time_is_reset() {
+fn scans_count_immediately_after_time_reset() {
     let dir = tempfile::tempdir().unwrap();
     let mut hot = open(dir.path(), usize::MAX);
     town::play(&mut hot, 2, 8, 0, 0..120);

@@ -116,12 +116,12 @@ impl StateReader for Counting<'_> {
 
 fn observe(hot: &mut State, server: u32, t_ms: i64, names: &[&str], points: i64) {
     let url = format!("quake3://10.0.{}.{}:27960", server / 250, server % 250);
-    scans::observe(hot, &url, scans::snapshot(t_ms, names.iter().map(|name| (*name, points))));
+    scans::apply_snapshot(hot, &url, scans::snapshot(t_ms, names.iter().map(|name| (*name, points))));
 }
 
 /// Somebody is on every server; Visor on three of them, Klesk on two, in a week that
 /// is closed and in the one that runs.
-fn town() -> (tempfile::TempDir, State) {
+fn fixture() -> (tempfile::TempDir, State) {
     let dir = tempfile::tempdir().unwrap();
     let store = StoreSettings { cache_bytes: 64 << 20, create: true };
     let mut hot = State::open(dir.path(), store, EngineSettings::default()).unwrap();
@@ -140,8 +140,8 @@ fn town() -> (tempfile::TempDir, State) {
 }
 
 #[test]
-fn a_merge_and_a_forgetting_read_where_the_player_was() {
-    let (_dir, mut hot) = town();
+fn merge_and_forget_read_only_the_players_servers() {
+    let (_dir, mut hot) = fixture();
     let key = |hot: &State, name| hot.store.player(GameKey(1), name).unwrap().expect("known").0;
     let (visor, klesk) = (key(&hot, "Visor"), key(&hot, "Klesk"));
     assert_eq!((hot.store.servers_with_best(visor).unwrap().len(), hot.engine.status().players_known), (3, 3));

@@ -3,7 +3,7 @@
 //! made anew, what the archive is told with both; and nobody else's rating moves
 //! by a bit. All of it holds when the state is closed and opened again.
 //!
-//! Without a database (`archive` has one) and without a daemon (`daemon` has).
+//! Without a database (`enqueue` has one) and without a daemon (`daemon` has).
 
 mod scans;
 
@@ -17,7 +17,7 @@ use clqd::engine::{
 use clqd::fleet::rng::Rng;
 use clqd::limits::TAGS_MAX;
 use clqd::model::archive::WeekArchive;
-use clqd::model::calendar::{Calendar, label};
+use clqd::model::calendar::{Calendar, week_label};
 use clqd::model::row::{PlayerRow, Ranking};
 use clqd::model::view::Top;
 use clqd::model::view::board::{BoardQuery, BoardRow, BoardSelector, PlayerSelector};
@@ -177,12 +177,12 @@ impl Fixture {
 
     fn top(&mut self, week: WeekKey, server: &str) -> Top {
         let State { engine, store } = self.hot();
-        engine.top(store, &url(server), Ranking::Time, Some(&label(week)), 9).unwrap()
+        engine.top(store, &url(server), Ranking::Time, Some(&week_label(week)), 9).unwrap()
     }
 
     /// Rows of the running week as they are exported, by server and name.
     fn exported(&mut self) -> Exported {
-        let label = label(self.week());
+        let label = week_label(self.week());
         let State { engine, store } = self.hot();
         let mut rows = BTreeMap::new();
         engine
@@ -197,7 +197,7 @@ impl Fixture {
 
     /// Whether a name stands in any record of the state, or in its key.
     fn stored(&mut self, name: &str) -> bool {
-        self.hot().store.holds_bytes(name.as_bytes()).unwrap()
+        self.hot().store.contains_bytes(name.as_bytes()).unwrap()
     }
 
     /// Every place on every board: player, score, moment.
@@ -210,7 +210,7 @@ impl Fixture {
         for window in WindowTypes::at(&settings().windows, now) {
             let State { engine, store } = self.hot();
             let made = clqd::state::build_boards(&engine.plan_boards(window), &store.reader()).unwrap();
-            engine.shelve(made);
+            engine.install_boards(made);
             while engine.refresh_boards(store, 3).unwrap() {}
         }
         assert_eq!(self.read_boards(), kept, "boards made anew, and those that followed");
@@ -220,11 +220,11 @@ impl Fixture {
 
     /// Players and scores on the board of a tag in the week, best first.
     fn tag_board(&mut self, tag: &str, ranking: Ranking) -> Result<Vec<(u32, i64)>, ViewError<StoreError>> {
-        let week = label(self.week());
+        let week = week_label(self.week());
         let scope = Scope::Tag(tag.to_owned());
         let board = BoardSelector { scope, ranking, window: Some(week), time_ms: None };
         let State { engine, store } = self.hot();
-        let answer = engine.ask_board(store, &board, &BoardQuery::Top { count: 100 })?;
+        let answer = engine.query_board(store, &board, &BoardQuery::Top { count: 100 })?;
         let places = answer.rows.into_iter().map(|row| match row {
             BoardRow::Place(place) => (place.player, place.at.raw),
             other => panic!("{other:?}"),
@@ -241,7 +241,7 @@ impl Fixture {
             for (window, ranking) in WINDOWS.into_iter().flat_map(|w| Ranking::ALL.map(|r| (w, r))) {
                 let board =
                     BoardSelector { scope: scope.clone(), ranking, window: Some(window.to_owned()), time_ms: None };
-                let answer = engine.ask_board(store, &board, &BoardQuery::Top { count: 100 }).unwrap();
+                let answer = engine.query_board(store, &board, &BoardQuery::Top { count: 100 }).unwrap();
                 let places = answer.rows.into_iter().map(|row| match row {
                     BoardRow::Place(place) => (place.player, place.at.raw, place.at.reached_ms),
                     other => panic!("{other:?}"),
@@ -310,7 +310,7 @@ impl Fixture {
             if jobs.is_empty() {
                 return all;
             }
-            engine.archived(&jobs.iter().map(|(entry, _)| *entry).collect::<Vec<_>>());
+            engine.acknowledge_archived(&jobs.iter().map(|(entry, _)| *entry).collect::<Vec<_>>());
             all.extend(jobs.into_iter().filter_map(|(entry, job)| Some((entry.key, job?))));
         }
     }
@@ -339,7 +339,7 @@ fn of_others<T: Clone>(of: &BTreeMap<(u32, String), T>, not: &[PlayerKey]) -> BT
 // Greylist and tags ------------------------------------------------------
 
 #[test]
-fn a_greylisted_server_counts_nowhere_and_again_when_it_is_lifted() {
+fn greylisted_server_counts_nowhere_until_it_is_lifted() {
     let mut town = Fixture::new();
     let (before, ratings) = (town.boards(), town.ratings());
     assert!(before["tag:ctf week points"].len() == 5 && before["game:baseq3 week elo"].len() == 5);
@@ -368,7 +368,7 @@ fn a_greylisted_server_counts_nowhere_and_again_when_it_is_lifted() {
 }
 
 #[test]
-fn a_week_that_is_closed_stays_as_it_was_closed() {
+fn greylist_does_not_change_closed_weeks() {
     const WEEK: i64 = 7 * 24 * 60;
     let mut town = Fixture::new();
     let first = town.week();
@@ -395,7 +395,7 @@ fn a_week_that_is_closed_stays_as_it_was_closed() {
     assert!(town.hot().store.rows(second.into(), clqd::model::ServerKey(3)).unwrap().is_empty());
     let alt = town.key("Alt").unwrap();
     let best = town.hot().store.best(clqd::model::ServerKey(3), alt).unwrap().unwrap();
-    assert!(best.three().iter().flatten().all(|(_, week)| *week == first));
+    assert!(best.top_three().iter().flatten().all(|(_, week)| *week == first));
     for week in [first, second] {
         let State { engine, store } = town.hot();
         let made = clqd::state::build_boards(&engine.plan_boards(WindowKey::from(week)), &store.reader()).unwrap();
@@ -404,7 +404,7 @@ fn a_week_that_is_closed_stays_as_it_was_closed() {
 }
 
 #[test]
-fn tags_come_and_go_with_their_boards_while_ratings_stay() {
+fn tag_change_updates_boards_and_keeps_ratings() {
     let mut town = Fixture::new();
     let (before, ratings) = (town.boards(), town.ratings());
     assert!(!town.tag("c", &["ctf"], &["other"]), "nothing to change");
@@ -424,7 +424,7 @@ fn tags_come_and_go_with_their_boards_while_ratings_stay() {
 // Merge ------------------------------------------------------------------
 
 #[test]
-fn two_names_become_one_person() {
+fn merged_names_share_rows_boards_and_best_positions() {
     let mut town = Fixture::new();
     let (ratings, rows) = (town.ratings(), town.exported());
     town.archived();
@@ -480,7 +480,7 @@ fn two_names_become_one_person() {
     // Merged on: all names lead to the last, and what waits for the archive too.
     let (_, bones) = town.merge("Klesk", "Bones").unwrap();
     assert_eq!([town.key("Klesk"), town.key("Visor")], [Some(bones); 2]);
-    town.hot().engine.archive_found(None, 1);
+    town.hot().engine.check_archive_id(None, 1);
     let jobs = town.archived();
     for gone in [klesk, visor] {
         assert_eq!(jobs[&OutboxKey::Player(gone)], ArchiveJob::PlayerGone { key: gone, into: Some(bones) });
@@ -500,7 +500,7 @@ fn two_names_become_one_person() {
 }
 
 #[test]
-fn the_rating_of_more_rounds_stays() {
+fn merge_keeps_the_rating_of_more_rounds() {
     let mut town = Fixture::new();
     let rounds = |town: &mut Fixture, name: &str| town.exported()[&("c".to_owned(), name.to_owned())].0.elo_rounds;
     town.lists.insert("c", vec![("Klesk", 5), ("New", 7), ("Bones", 2)]);
@@ -515,7 +515,7 @@ fn the_rating_of_more_rounds_stays() {
 }
 
 #[test]
-fn what_cannot_be_merged() {
+fn invalid_merges_are_refused_with_the_reason() {
     let mut town = Fixture::new();
     let visor = town.key("Visor").unwrap();
     for (from, into, told) in [
@@ -538,7 +538,7 @@ fn what_cannot_be_merged() {
 }
 
 #[test]
-fn a_merge_reaches_into_closed_weeks_that_are_kept() {
+fn merge_changes_closed_weeks_that_are_kept() {
     let mut town = Fixture::new();
     let closed = town.week();
     town.minute = 7 * 24 * 60;
@@ -547,12 +547,12 @@ fn a_merge_reaches_into_closed_weeks_that_are_kept() {
     let (server, ranking) = (clqd::model::ServerKey(1), 0);
     let best = |town: &mut Fixture, player| town.hot().store.best(server, player).unwrap();
     let (klesk, visor) = (town.key("Klesk").unwrap(), town.key("Visor").unwrap());
-    let of_klesk = best(&mut town, klesk).unwrap().three()[ranking][0];
-    let of_visor = best(&mut town, visor).unwrap().three()[ranking][0];
+    let of_klesk = best(&mut town, klesk).unwrap().top_three()[ranking][0];
+    let of_visor = best(&mut town, visor).unwrap().top_three()[ranking][0];
     assert!(of_klesk != of_visor && of_klesk.1 == closed);
     town.merge("Visor", "Klesk").unwrap();
     assert_eq!(best(&mut town, visor), None);
-    assert_eq!(best(&mut town, klesk).unwrap().three()[ranking].as_slice(), [of_klesk.min(of_visor)]);
+    assert_eq!(best(&mut town, klesk).unwrap().top_three()[ranking].as_slice(), [of_klesk.min(of_visor)]);
     let jobs = town.archived();
     let week = OutboxKey::Week { week: closed, server };
     let ArchiveJob::Week(job) = &jobs[&week] else { panic!("{jobs:?}") };
@@ -564,7 +564,7 @@ fn a_merge_reaches_into_closed_weeks_that_are_kept() {
 /// Whatever is corrected in whatever order: boards agree, others keep their
 /// ratings, and what the archive was told step by step is what it is told anew.
 #[test]
-fn any_row_of_corrections() {
+fn random_corrections_keep_boards_and_archive_consistent() {
     const NAMES: [&str; 6] = ["Visor", "Klesk", "^1Sarge", "Bones", "Alt", "New"];
     for seed in 1..=6 {
         let mut rng = Rng::new(&[seed]);
@@ -604,7 +604,7 @@ fn any_row_of_corrections() {
             town.boards();
             told.extend(town.archived());
         }
-        town.hot().engine.archive_found(None, 1);
+        town.hot().engine.check_archive_id(None, 1);
         let anew = town.archived();
         let players = |jobs: &BTreeMap<OutboxKey, ArchiveJob>| {
             jobs.values().filter(|it| matches!(it, ArchiveJob::Player { .. })).count()
@@ -622,7 +622,7 @@ fn any_row_of_corrections() {
 // Tags -------------------------------------------------------------------
 
 #[test]
-fn a_tag_that_is_dropped_is_gone_and_leaves_the_others() {
+fn deleted_tag_disappears_and_leaves_other_tags() {
     let mut town = Fixture::new();
     assert!(town.tag("a", &["duel"], &[]) && town.tag("b", &["duel"], &[]));
     town.play(60);
@@ -635,16 +635,16 @@ fn a_tag_that_is_dropped_is_gone_and_leaves_the_others() {
     let week = WindowKey::from(town.week());
     let State { engine, store } = town.hot();
     let made = clqd::state::build_boards(&engine.plan_boards(week), &store.reader()).unwrap();
-    assert_eq!(engine.drop_tag("duel"), Ok(2));
+    assert_eq!(engine.delete_tag("duel"), Ok(2));
     town.hot().commit().unwrap();
-    town.hot().engine.shelve(made);
+    town.hot().engine.install_boards(made);
 
     let gone = |town: &mut Fixture| {
         assert_eq!(town.boards(), boards);
         assert_eq!(town.ratings(), ratings);
         let asked = town.tag_board("duel", Ranking::Points).unwrap_err();
         assert!(matches!(asked, ViewError::UnknownTag { .. }), "{asked}");
-        let again = town.hot().engine.drop_tag("duel").unwrap_err();
+        let again = town.hot().engine.delete_tag("duel").unwrap_err();
         assert_eq!(again.to_string(), "no server has the tag \"duel\"");
         let tags: Vec<_> = town.hot().engine.servers().map(|server| server.tags).collect();
         assert_eq!(tags, [vec!["ctf".to_owned()], vec![], vec!["ctf".to_owned()]]);
@@ -667,7 +667,7 @@ fn a_tag_that_is_dropped_is_gone_and_leaves_the_others() {
 /// Nobody is shown with it from the first moment on; the servers are written some
 /// at a time, also when lives end in between, and none of them twice.
 #[test]
-fn a_tag_of_many_servers_is_dropped_in_steps() {
+fn tag_of_many_servers_is_deleted_in_steps() {
     const SERVERS: usize = 300;
     let dir = tempfile::tempdir().unwrap();
     let open = || {
@@ -683,7 +683,7 @@ fn a_tag_of_many_servers_is_dropped_in_steps() {
     }
     let empty = |hot: &mut State| {
         let jobs = hot.engine.archive_jobs(&hot.store, None, None, 10_000, 10_000).unwrap();
-        hot.engine.archived(&jobs.iter().map(|(entry, _)| *entry).collect::<Vec<_>>());
+        hot.engine.acknowledge_archived(&jobs.iter().map(|(entry, _)| *entry).collect::<Vec<_>>());
         hot.commit().unwrap();
         jobs.into_iter().filter_map(|(entry, job)| Some((entry.key, job?))).collect::<Vec<_>>()
     };
@@ -692,8 +692,8 @@ fn a_tag_of_many_servers_is_dropped_in_steps() {
     let tags_of = |hot: &State, n: usize| hot.engine.servers().nth(n).unwrap().tags;
     let want = |n: usize| if n.is_multiple_of(2) { vec!["even".to_owned()] } else { vec![] };
 
-    assert_eq!(hot.engine.drop_tag("all"), Ok(SERVERS));
-    assert!(hot.engine.drop_tag("all").is_err());
+    assert_eq!(hot.engine.delete_tag("all"), Ok(SERVERS));
+    assert!(hot.engine.delete_tag("all").is_err());
     assert!((0..SERVERS).all(|n| tags_of(&hot, n) == want(n)));
     hot.commit().unwrap();
     // Those after the step that was killed come again with the next life.
@@ -755,27 +755,27 @@ fn a_tag_of_many_servers_is_dropped_in_steps() {
 /// Windows are made anew from the scan log with the tags that servers had when that
 /// began, and are taken over by name.
 #[test]
-fn windows_made_anew_bring_back_no_rating_of_a_tag_that_was_dropped_meanwhile() {
+fn import_skips_ratings_of_a_tag_deleted_meanwhile() {
     for (dropped, rated) in [(false, 5), (true, 0)] {
         let (mut town, mut made) = (Fixture::new(), Fixture::new());
         town.hot().engine.reload(EngineSettings { archive: true, ..EngineSettings::default() });
         town.hot().engine.reload(settings());
-        town.hot().engine.begin_rebuild(i64::MIN);
+        town.hot().engine.start_rebuild(i64::MIN);
         assert_eq!(town.hot().engine.tags_of_servers().len(), 2);
         town.hot().commit().unwrap();
         while town.hot().sweep().unwrap() {}
         if dropped {
-            town.hot().engine.drop_tag("ctf").unwrap();
+            town.hot().engine.delete_tag("ctf").unwrap();
             town.tag("a", &["ctf"], &[]);
         }
         let State { engine, store } = town.hot();
         let from = made.hot();
-        let mut taking = engine.begin_take_over(store, &from.engine).expect("all is swept out");
+        let mut taking = engine.begin_import(store, &from.engine).expect("all is swept out");
         let windows = RebuiltState { engine: &from.engine, source: &from.store, reader: &from.store.reader() };
-        while engine.bring_some(&mut taking, store, &windows, 3).unwrap() {}
-        engine.see_changed(&mut taking, &from.engine);
-        while engine.bring_some(&mut taking, store, &windows, 3).unwrap() {}
-        assert_eq!(engine.take_over(&from.engine), 2);
+        while engine.import_batch(&mut taking, store, &windows, 3).unwrap() {}
+        engine.collect_changes(&mut taking, &from.engine);
+        while engine.import_batch(&mut taking, store, &windows, 3).unwrap() {}
+        assert_eq!(engine.finish_import(&from.engine), 2);
         town.hot().commit().unwrap();
         let day = settings().windows.at(town.now_ms()).into_iter().find(|window| window.kind == WindowType::DAY);
         let of_day = |player| town.hot.as_ref().unwrap().store.player_window(day.unwrap(), PlayerKey(player)).unwrap();
@@ -787,7 +787,7 @@ fn windows_made_anew_bring_back_no_rating_of_a_tag_that_was_dropped_meanwhile() 
 }
 
 #[test]
-fn a_server_has_so_many_tags_and_no_more() {
+fn server_accepts_at_most_16_tags() {
     let mut town = Fixture::new();
     let tags = |n: usize| (0..n).map(|n| format!("tag{n}")).collect::<Vec<_>>();
     // It has one already, and one that goes makes room.
@@ -807,7 +807,7 @@ fn a_server_has_so_many_tags_and_no_more() {
 // Forget -----------------------------------------------------------------
 
 #[test]
-fn who_is_forgotten_is_gone_and_does_not_come_back() {
+fn forgotten_player_is_deleted_and_not_ranked_again() {
     let mut town = Fixture::new();
     town.merge("Klesk", "Visor").unwrap();
     let ratings = town.ratings();
@@ -845,8 +845,8 @@ fn who_is_forgotten_is_gone_and_does_not_come_back() {
 
     // Remembered, he begins anew.
     let State { engine, .. } = town.hot();
-    engine.remember_name::<StoreError>(NameHash::of(GAME, "Visor")).unwrap();
-    assert!(engine.remember_name::<StoreError>(NameHash::of(GAME, "Nobody")).is_err());
+    engine.allow_name::<StoreError>(NameHash::of(GAME, "Visor")).unwrap();
+    assert!(engine.allow_name::<StoreError>(NameHash::of(GAME, "Nobody")).is_err());
     town.hot().commit().unwrap();
     town.reopen();
     town.play(20);
@@ -857,7 +857,7 @@ fn who_is_forgotten_is_gone_and_does_not_come_back() {
 
 /// Whether a round ends must not depend on who may not be named.
 #[test]
-fn others_are_rated_as_if_the_forgotten_one_had_a_name_that_nobody_is_known_by() {
+fn forgotten_player_is_rated_as_an_unusable_name() {
     let mut played = Vec::new();
     for (bearer, forget) in [("Bones", true), ("UnnamedPlayer", false)] {
         let mut town = Fixture::new();
@@ -876,7 +876,7 @@ fn others_are_rated_as_if_the_forgotten_one_had_a_name_that_nobody_is_known_by()
 }
 
 #[test]
-fn a_recorder_is_told_which_names_to_leave_out() {
+fn recorder_gets_the_names_to_leave_out() {
     let mut town = Fixture::new();
     town.forget("Visor");
     let player = |name: &str, bot| Player {
@@ -903,11 +903,13 @@ fn a_recorder_is_told_which_names_to_leave_out() {
         snapshot.completeness = completeness;
         let outcome = Outcome::Snapshot(snapshot.clone());
         town.hot().handle(Event::Observed { url: url("a"), outcome: outcome.clone() }).unwrap();
-        let Outcome::Snapshot(left) = outcome.without_names(town.hot().engine.names_emptied()) else { unreachable!() };
+        let Outcome::Snapshot(left) = outcome.with_blanked_names(town.hot().engine.blanked_names()) else {
+            unreachable!()
+        };
         let names: Vec<_> = left.players.iter().map(|player| player.name.as_str()).collect();
         assert_eq!(names, ["", "Alt", ""], "{completeness:?}");
     }
     let miss = Outcome::Miss { t_ms: snapshot.t_ms + 1, reason: "timeout".to_owned() };
     town.hot().handle(Event::Observed { url: url("a"), outcome: miss }).unwrap();
-    assert!(town.hot().engine.names_emptied().is_empty());
+    assert!(town.hot().engine.blanked_names().is_empty());
 }

@@ -88,7 +88,7 @@ impl Best for State {
         use clqd::engine::StateReader;
         let best = self.store.best(ServerKey(1), PlayerKey(player)).unwrap();
         // A record without positions says the same as none.
-        best.map(|best| best.three()).filter(|three| three.iter().any(|list| !list.is_empty()))
+        best.map(|best| best.top_three()).filter(|three| three.iter().any(|list| !list.is_empty()))
     }
 }
 
@@ -126,7 +126,7 @@ fn name(n: i64) -> PlayerSelector {
 }
 
 #[test]
-fn a_merge_while_the_week_is_closed_counts_as_before() {
+fn merge_during_week_close_equals_merge_before() {
     for (from, into) in [(1, 60), (33, 2)] {
         before_and_within(|hot| {
             hot.engine.merge_players(&hot.store, "baseq3", &name(from), &name(into)).unwrap();
@@ -135,7 +135,7 @@ fn a_merge_while_the_week_is_closed_counts_as_before() {
 }
 
 #[test]
-fn a_player_forgotten_while_the_week_is_closed_counts_as_before() {
+fn forget_during_week_close_equals_forget_before() {
     for player in [1, 30] {
         before_and_within(|hot| {
             hot.engine.forget_player(&hot.store, "baseq3", &name(player), OVER_MS).unwrap();
@@ -144,7 +144,7 @@ fn a_player_forgotten_while_the_week_is_closed_counts_as_before() {
 }
 
 #[test]
-fn another_order_while_the_week_is_closed_counts_as_before() {
+fn order_change_during_week_close_equals_change_before() {
     before_and_within(|hot| {
         let low_is_better = ["clq1", "elo"].map(|text| text.parse().unwrap()).to_vec();
         hot.engine.reload(EngineSettings { low_is_better, ..settings() });
@@ -152,7 +152,7 @@ fn another_order_while_the_week_is_closed_counts_as_before() {
 }
 
 #[test]
-fn a_server_greylisted_while_the_week_is_closed_counts_as_before() {
+fn greylist_during_week_close_equals_greylist_before() {
     before_and_within(|hot| {
         hot.engine.greylist(&url(), Some("for a test".to_owned())).unwrap();
     });

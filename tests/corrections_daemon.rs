@@ -2,7 +2,7 @@
 //! two servers on the loopback whose lists the test writes, and MariaDB. After
 //! each command the daemon is killed, or stopped and its state looked into.
 //!
-//! What corrections do to boards is told by `corrections`.
+//! What corrections do to boards is told by `corrections_print_one_line_each`.
 
 mod common;
 mod db;
@@ -19,7 +19,7 @@ use clqd::config::Config;
 use clqd::model::view::board::{BoardQuery, BoardRow, BoardSelector};
 use clqd::model::{NameHash, Ranking, Scope, ServerUrl};
 use clqd::state::State;
-use common::{Sandbox, eventually, until};
+use common::{Sandbox, wait_for, wait_until};
 use db::Database;
 use serde_json::Value;
 
@@ -90,16 +90,16 @@ fn rounds(place: &Sandbox, name: &str) -> u64 {
 /// Opens the state of a daemon that has stopped.
 fn open(place: &Sandbox) -> State {
     let config = Config::load(&place.config()).unwrap();
-    eventually("sled lets its lock go", || State::of_config(&config, &place.state(), false).ok())
+    wait_for("sled lets its lock go", || State::of_config(&config, &place.state(), false).ok())
 }
 
 fn is_stored(hot: &State, name: &str) -> bool {
-    hot.store.holds_bytes(name.as_bytes()).unwrap()
+    hot.store.contains_bytes(name.as_bytes()).unwrap()
 }
 
 /// Who is on the boards of every scope by time, in the running week.
 fn standing(hot: &mut State, servers: &[&Server]) -> BTreeMap<String, Vec<String>> {
-    let week = hot.engine.windows_running().into_iter().find(|window| window.week().is_some()).unwrap();
+    let week = hot.engine.running_windows().into_iter().find(|window| window.week().is_some()).unwrap();
     hot.commit_and_shelve(week).unwrap();
     let scopes = servers.iter().map(|it| Scope::Server(ServerUrl::parse(&it.url).unwrap()));
     let groups = [Scope::Game("baseq3".to_owned()), Scope::Tag("ctf".to_owned())];
@@ -107,7 +107,7 @@ fn standing(hot: &mut State, servers: &[&Server]) -> BTreeMap<String, Vec<String
     for scope in scopes.chain(groups) {
         let shown = scope.to_string();
         let board = BoardSelector { scope, ranking: Ranking::Time, window: Some(window::label(week)), time_ms: None };
-        let answer = hot.engine.ask_board(&hot.store, &board, &BoardQuery::Top { count: 100 }).unwrap();
+        let answer = hot.engine.query_board(&hot.store, &board, &BoardQuery::Top { count: 100 }).unwrap();
         let mut names: Vec<String> = answer
             .rows
             .into_iter()
@@ -123,7 +123,7 @@ fn standing(hot: &mut State, servers: &[&Server]) -> BTreeMap<String, Vec<String
 }
 
 #[test]
-fn corrections_hold_in_state_and_archive_and_after_crashes() {
+fn corrections_survive_crashes_in_state_and_archive() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let database = runtime.block_on(Database::new());
     let value = |sql: &str| runtime.block_on(database.value(sql));
@@ -139,8 +139,8 @@ fn corrections_hold_in_state_and_archive_and_after_crashes() {
     let daemon = place.start();
     place.ok(["servers", "add", &one.url, "--tag", "ctf"]);
     place.ok(["servers", "add", &two.url]);
-    until("rounds are rated", || rounds(&place, "Bones") >= 2);
-    until("all of them are in MySQL", || value("SELECT COUNT(*) FROM player_week WHERE elo_rounds > 0") == "8");
+    wait_until("rounds are rated", || rounds(&place, "Bones") >= 2);
+    wait_until("all of them are in MySQL", || value("SELECT COUNT(*) FROM player_week WHERE elo_rounds > 0") == "8");
 
     // Greylist, and a crash.
     assert_eq!(times(&place, &two).len(), 4);
@@ -150,12 +150,12 @@ fn corrections_hold_in_state_and_archive_and_after_crashes() {
     let daemon = place.start();
     assert!(times(&place, &two).is_empty());
     let weeks_of_two = "SELECT COUNT(*) FROM player_week JOIN server USING (server) WHERE greylist IS NOT NULL";
-    until("MySQL follows", || {
+    wait_until("MySQL follows", || {
         value("SELECT COUNT(*) FROM server WHERE greylist IS NOT NULL") == "1" && value(weeks_of_two) == "0"
     });
     place.ok(["greylist", &two.url, "--lift"]);
     assert_eq!(times(&place, &two).len(), 4);
-    until("and back", || value("SELECT COUNT(*) FROM player_week") == "8");
+    wait_until("and back", || value("SELECT COUNT(*) FROM player_week") == "8");
 
     // Tags.
     assert_eq!(place.ok(["servers", "tag", &two.url, "--add", "ctf"]), format!("{}  tags changed\n", two.url));
@@ -174,7 +174,7 @@ fn corrections_hold_in_state_and_archive_and_after_crashes() {
     let after = times(&place, &two);
     assert!(!after.contains_key("Hunter") && after["Doom"] >= before["Doom"] + both["Hunter"], "{before:?} {after:?}");
     assert_eq!(place.json(["player", "Hunter"])[0]["player"], doom);
-    until("MySQL follows", || {
+    wait_until("MySQL follows", || {
         value("SELECT COUNT(*) FROM player") == "5"
             && value(&format!("SELECT COUNT(*) FROM player_week WHERE player = {hunter}")) == "0"
             && value(&format!("SELECT COUNT(*) FROM player_week WHERE player = {doom}")) == "1"
@@ -196,7 +196,7 @@ fn corrections_hold_in_state_and_archive_and_after_crashes() {
     // He comes back, and others with him.
     one.now(&["^2Vis^3or", "Klesk", "Sarge", "Bones"]);
     let rated = rounds(&place, "Bones");
-    until("rounds go on", || rounds(&place, "Bones") >= rated + 2);
+    wait_until("rounds go on", || rounds(&place, "Bones") >= rated + 2);
     let list = place.json(["servers", "show", &one.url])[0]["list"].clone();
     let names: Vec<&str> = list.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["", "Klesk", "Sarge", "Bones"]);
@@ -240,7 +240,7 @@ fn corrections_hold_in_state_and_archive_and_after_crashes() {
     let daemon = place.start();
     place.ok(["player", "remember", &hash]);
     assert!(place.json(["player", "forgotten"]).is_empty());
-    let back = eventually("he is known", || {
+    let back = wait_for("he is known", || {
         let players = place.run(["--json", "player", "Visor"]);
         let found = common::rows(&players.out).into_iter().find(|row| row["kind"] == "player");
         found.map(|row| row["player"].as_u64().unwrap())

@@ -41,11 +41,11 @@ use clqd::engine::Outcome;
 use clqd::fleet::rng::Rng;
 use clqd::fleet::{FaultShares, Fleet, SimulatedHistory, World, world};
 use clqd::model::ServerUrl;
-use clqd::model::calendar::{Calendar, label};
+use clqd::model::calendar::{Calendar, week_label};
 use clqd::model::row::Ranking;
 use clqd::model::view::PlayerWeekView;
 use clqd::scan_log;
-use common::{Sandbox, ask, eventually, fleet, nobody, rows, scan_logs};
+use common::{Sandbox, closed_port_url, fleet, rows, scan_logs, send_request, wait_for};
 use db::Database;
 use nix::sys::signal::{Signal, kill};
 use serde_json::Value;
@@ -70,7 +70,7 @@ fn seed() -> u64 {
 // At random moments ------------------------------------------------------
 
 #[test]
-fn killed_at_random_moments() {
+fn random_kills_neither_lose_nor_double_data() {
     let (crashes, seed) = (number("CLQD_CRASHES", 15), seed());
     say!("seed {seed}, {crashes} kills");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -101,7 +101,7 @@ fn killed_at_random_moments() {
     while life < crashes || (observer.players.len() < 40 && life < 10 * crashes) {
         life += 1;
         let mut daemon = place.spawn();
-        if rng.chance(0.15) {
+        if rng.bool(0.15) {
             // While it starts, or shortly after.
             *moments.entry("while it starts").or_insert(0) += 1;
             std::thread::sleep(Duration::from_millis(rng.below(400) as u64));
@@ -118,7 +118,7 @@ fn killed_at_random_moments() {
             when.wait(&log, &state, &socket);
             kill(pid, Signal::SIGKILL).expect("our child");
         });
-        asked += observer.ask_until_it_dies(&mut client, &mut rng);
+        asked += observer.request_until_killed(&mut client, &mut rng);
         killer.join().unwrap();
         let status = daemon.wait();
         assert_eq!(status.signal(), Some(9), "the daemon ended by itself, {status}: {}", daemon.log());
@@ -138,7 +138,7 @@ fn killed_at_random_moments() {
     let mut client = daemon.client().unwrap();
     observer.check(&mut client, "the last life");
     let sane: Vec<String> = (0..fleet.servers()).filter(|&n| fleet.fault(n).is_none()).map(|n| fleet.url(n)).collect();
-    common::until("every server that was added and answers has been seen", || {
+    common::wait_until("every server that was added and answers has been seen", || {
         let listed = place.list(&[]);
         let unseen = |row: &&Value| row["last_seen_ms"].is_null();
         listed.iter().filter(unseen).all(|row| !sane.iter().any(|url| row["url"] == url.as_str()))
@@ -147,8 +147,8 @@ fn killed_at_random_moments() {
     let log = daemon.stop();
     assert!(!log.contains("ERROR") && !log.contains("could not be brought up to date"), "{log}");
 
-    let compared = runtime.block_on(archive_is_the_state(&place, &database));
-    let lines = replays_to_the_same(&place, &record);
+    let compared = runtime.block_on(check_archive_equals_state(&place, &database));
+    let lines = check_replay_equals_state(&place, &record);
     say!("MySQL holds the {compared} rows of the state; {lines} recorded scans replay to the same, bit for bit");
     assert!(compared as u64 > 20, "there was something to lose");
 }
@@ -218,7 +218,8 @@ impl KillMoment {
             }
             KillMoment::Trimmed => {
                 let mut client = Client::connect(socket).expect("it answers");
-                let mut outbox = || match ask(&mut client, &Request::Status {}).expect("it answers").as_slice() {
+                let mut outbox = || match send_request(&mut client, &Request::Status {}).expect("it answers").as_slice()
+                {
                     [Row::Status(status)] => status.outbox_entries,
                     other => panic!("{other:?}"),
                 };
@@ -276,8 +277,8 @@ impl Observer {
         left.reverse();
         Observer {
             left,
-            grey: nobody(),
-            moody: nobody(),
+            grey: closed_port_url(),
+            moody: closed_port_url(),
             greylisted: Some(None),
             present: Some(false),
             perhaps: BTreeSet::new(),
@@ -294,7 +295,7 @@ impl Observer {
         let list = Request::ServersList { filter: ServerFilter::default() };
         let mut listed = BTreeMap::new();
         let mut keys = BTreeSet::new();
-        for row in ask(client, &list).expect("a list") {
+        for row in send_request(client, &list).expect("a list") {
             let Row::Server(row) = row else { panic!("{row:?}") };
             assert!(keys.insert(row.key), "{when}: two servers with key {}", row.key);
             assert!(listed.insert(row.url.clone(), row).is_none(), "{when}: a server stands twice in the list");
@@ -322,7 +323,8 @@ impl Observer {
         assert!(listed.keys().all(known), "{when}: nobody asked for all of {:?}", listed.keys());
 
         for ((game, name), told) in &self.players {
-            let answer = ask(client, &Request::Player { name: name.clone() }).expect("a player who was told of");
+            let answer =
+                send_request(client, &Request::Player { name: name.clone() }).expect("a player who was told of");
             let mut found = answer.iter().filter_map(|row| match row {
                 Row::Player(player) if player.game == *game => Some(player),
                 _ => None,
@@ -350,7 +352,7 @@ impl Observer {
     }
 
     /// Asks this and that until the connection breaks. Returns how many answers came.
-    fn ask_until_it_dies(&mut self, client: &mut Client, rng: &mut Rng) -> u64 {
+    fn request_until_killed(&mut self, client: &mut Client, rng: &mut Rng) -> u64 {
         let mut answers = 0;
         loop {
             match self.ask_something(client, rng) {
@@ -389,19 +391,22 @@ impl Observer {
     fn add(&mut self, client: &mut Client) -> Result<(), ClientError> {
         let Some(url) = self.left.pop() else { return Ok(()) };
         self.perhaps.insert(url.clone());
-        ask(client, &Request::ServersAdd { urls: vec![url.clone()], tags: vec!["crash".into()] })?;
+        send_request(client, &Request::ServersAdd { urls: vec![url.clone()], tags: vec!["crash".into()] })?;
         self.servers.entry(url).or_default();
         Ok(())
     }
 
     fn toggle_greylist(&mut self, client: &mut Client, rng: &mut Rng) -> Result<(), ClientError> {
-        ask(client, &Request::ServersAdd { urls: vec![self.grey.clone()], tags: Vec::new() })?;
+        send_request(client, &Request::ServersAdd { urls: vec![self.grey.clone()], tags: Vec::new() })?;
         let reason = match &self.greylisted {
             Some(Some(_)) => None,
             _ => Some(format!("reason {}", rng.next_u64())),
         };
         self.greylisted = None;
-        ask(client, &Request::Greylist { url: ServerUrl::parse(&self.grey).unwrap(), reason: reason.clone() })?;
+        send_request(
+            client,
+            &Request::Greylist { url: ServerUrl::parse(&self.grey).unwrap(), reason: reason.clone() },
+        )?;
         self.greylisted = Some(reason);
         Ok(())
     }
@@ -410,15 +415,17 @@ impl Observer {
         let urls = vec![self.moody.clone()];
         let present = self.present.take() != Some(true);
         match present {
-            true => ask(client, &Request::ServersAdd { urls, tags: Vec::new() })?,
-            false => ask(client, &Request::ServersRemove { urls })?,
+            true => send_request(client, &Request::ServersAdd { urls, tags: Vec::new() })?,
+            false => send_request(client, &Request::ServersRemove { urls })?,
         };
         self.present = Some(present);
         Ok(())
     }
 
     fn rescan(&mut self, client: &mut Client, server: &str) -> Result<(), ClientError> {
-        for row in ask(client, &Request::Rescan { servers: RescanSelector::Url(ServerUrl::parse(server).unwrap()) })? {
+        for row in
+            send_request(client, &Request::Rescan { servers: RescanSelector::Url(ServerUrl::parse(server).unwrap()) })?
+        {
             let Row::Scan(scan) = row else { panic!("{row:?}") };
             let told = self.servers.get_mut(server).expect("known");
             // A fault of our own is a miss that is not counted.
@@ -437,7 +444,7 @@ impl Observer {
             week: self.week.clone(),
             n: 10_000,
         };
-        let mut rows = ask(client, &request)?;
+        let mut rows = send_request(client, &request)?;
         let Some(Row::Top(top)) = rows.pop() else { panic!("no top list") };
         // If a week ends meanwhile, that one stays the one that is asked for.
         self.week.get_or_insert_with(|| top.week.clone());
@@ -445,7 +452,7 @@ impl Observer {
     }
 
     fn player(&mut self, client: &mut Client, name: String) -> Result<(), ClientError> {
-        for row in ask(client, &Request::Player { name: name.clone() })? {
+        for row in send_request(client, &Request::Player { name: name.clone() })? {
             let Row::Player(row) = row else { panic!("{row:?}") };
             let weeks = by_week(&row.weeks, "told");
             self.players.insert((row.game, name.clone()), ToldPlayer { key: row.player, weeks });
@@ -454,7 +461,7 @@ impl Observer {
     }
 
     fn show(&mut self, client: &mut Client, server: &str) -> Result<(), ClientError> {
-        let mut rows = ask(client, &Request::ServersShow { url: ServerUrl::parse(server).unwrap() })?;
+        let mut rows = send_request(client, &Request::ServersShow { url: ServerUrl::parse(server).unwrap() })?;
         let Some(Row::ServerDetail(detail)) = rows.pop() else { panic!("no server") };
         let row = detail.summary;
         let told = ToldServer {
@@ -496,7 +503,7 @@ fn has_grown(told: &PlayerWeekView, now: &PlayerWeekView) -> bool {
 /// ten ticks, two seconds: it is killed on the way until it is through. An uninterrupted
 /// daemon does the same from the same state.
 #[test]
-fn killed_while_a_week_is_closed() {
+fn kills_during_a_week_close_change_no_result() {
     const SERVERS: u32 = 1_000;
     let seed = seed();
     say!("seed {seed}");
@@ -536,7 +543,7 @@ fn killed_while_a_week_is_closed() {
         let mut daemon = killed.spawn();
         std::thread::sleep(Duration::from_millis(rng.below(700) as u64));
         // Is it through? If it does not answer, it is not asked twice.
-        let status = daemon.client().and_then(|mut client| ask(&mut client, &Request::Status {}));
+        let status = daemon.client().and_then(|mut client| send_request(&mut client, &Request::Status {}));
         if let Ok([Row::Status(status)]) = status.as_deref() {
             let status = serde_json::to_value(status).unwrap();
             let now = phase(&status, &weeks[1]);
@@ -552,7 +559,7 @@ fn killed_while_a_week_is_closed() {
         assert!(began.elapsed() < Duration::from_secs(600), "{kills} kills and the week is not closed");
     }
     let daemon = whole.start();
-    eventually("the week is closed", || {
+    wait_for("the week is closed", || {
         (phase(&whole.json(["status"])[0], &weeks[1]).as_deref() == Some("closed")).then_some(())
     });
     daemon.stop();
@@ -570,8 +577,8 @@ fn killed_while_a_week_is_closed() {
         assert!(!a.is_empty() && a == b, "{week}: the same export");
     }
     runtime.block_on(async {
-        let rows = archive_is_the_state(&killed, &databases[0]).await;
-        assert_eq!(archive_is_the_state(&whole, &databases[1]).await, rows);
+        let rows = check_archive_equals_state(&killed, &databases[0]).await;
+        assert_eq!(check_archive_equals_state(&whole, &databases[1]).await, rows);
         let mut compared = 0;
         for (table, order) in [
             ("week", "week"),
@@ -605,12 +612,12 @@ fn write_past(log: &Path, servers: u32, seed: u64) -> [String; 2] {
     let mut text = Vec::new();
     for (end_ms, hours) in ends_ms.into_iter().zip([1, 2]) {
         for (_, server, snapshot) in SimulatedHistory::new(&mut world, end_ms - hours * 3_600_000, end_ms) {
-            let url = format!("quake3://{}:1", clqd::fleet::address::address(server));
+            let url = format!("quake3://{}:1", clqd::fleet::address::address_of(server));
             scan_log::write(&mut text, &ServerUrl::parse(&url).unwrap(), &Outcome::Snapshot(snapshot));
         }
     }
     std::fs::write(log, text).unwrap();
-    [2, 1].map(|back| label(clqd::model::WeekKey(this.0 - back)))
+    [2, 1].map(|back| week_label(clqd::model::WeekKey(this.0 - back)))
 }
 
 fn phase(status: &Value, week: &str) -> Option<String> {
@@ -630,7 +637,7 @@ fn weeks(place: &Sandbox) -> Vec<String> {
 
 /// Holds MySQL against the state of a daemon that has stopped. Returns the
 /// number of rows of players.
-async fn archive_is_the_state(place: &Sandbox, database: &Database) -> usize {
+async fn check_archive_equals_state(place: &Sandbox, database: &Database) -> usize {
     assert_eq!(place.json(["status"])[0]["outbox_entries"], 0, "nothing waits");
     let mut want = Vec::new();
     for week in weeks(place) {
@@ -720,7 +727,7 @@ fn exact(line: &str, field: &str) -> String {
 }
 
 /// Returns the lines of the log.
-fn replays_to_the_same(place: &Sandbox, record: &Path) -> usize {
+fn check_replay_equals_state(place: &Sandbox, record: &Path) -> usize {
     let fresh = place.path("replayed");
     let logs = scan_logs(record);
     let mut args = vec!["replay".into(), "--state".into(), fresh.clone().into_os_string()];

@@ -4,7 +4,7 @@
 //! systemd's notifications, and that a recorded log replays to the same state.
 //!
 //! Not a test of what is ranked (`replay_equals_oracle`), of the archive
-//! (`archive`), nor of crashes (`crash`).
+//! (`enqueue`), nor of crashes (`crash`).
 
 mod common;
 
@@ -15,7 +15,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use clqd::fleet::{FaultShares, Fleet};
-use common::{Daemon, Sandbox, eventually, fleet, nobody, rows, scan_logs, silent, until};
+use common::{Daemon, Sandbox, closed_port_url, fleet, rows, scan_logs, silent_socket, wait_for, wait_until};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -24,10 +24,10 @@ fn url(server: &Value) -> &str {
 }
 
 /// A daemon that has seen all servers of a fleet.
-fn watching(place: &Sandbox, fleet: &Fleet) -> Daemon {
+fn start_and_scan_all(place: &Sandbox, fleet: &Fleet) -> Daemon {
     let daemon = place.start();
     place.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
-    until("every server is seen", || {
+    wait_until("every server is seen", || {
         place.list(&[]).iter().filter(|server| !server["last_seen_ms"].is_null()).count() == fleet.servers() as usize
     });
     daemon
@@ -35,7 +35,7 @@ fn watching(place: &Sandbox, fleet: &Fleet) -> Daemon {
 
 /// A server with people on its boards.
 fn busiest(place: &Sandbox) -> String {
-    eventually("somebody has points, clq2 and a rating", || {
+    wait_for("somebody has points, clq2 and a rating", || {
         let servers = place.list(&[]);
         servers.iter().map(url).map(str::to_owned).find(|url| {
             ["points", "clq2", "elo", "time"].iter().all(|ranking| {
@@ -78,7 +78,7 @@ fn servers_are_added_listed_shown_and_removed() {
     assert_eq!((imported.status.code(), imported.out.as_str()), (Some(1), "2 new, 1 known, 1 refused\n"));
     assert!(imported.err.contains(&format!("{}:5: ", list.display())), "{}", imported.err);
 
-    until("all five are seen", || place.list(&[]).iter().filter(|s| !s["last_seen_ms"].is_null()).count() == 5);
+    wait_until("all five are seen", || place.list(&[]).iter().filter(|s| !s["last_seen_ms"].is_null()).count() == 5);
     let listed = place.list(&[]);
     assert!(listed.is_sorted_by_key(|row| url(row).to_owned()));
     let human = place.ok(["servers", "list"]);
@@ -113,7 +113,7 @@ fn servers_are_added_listed_shown_and_removed() {
 }
 
 #[test]
-fn private_addresses_are_refused_where_the_config_says_so() {
+fn private_address_is_refused_unless_allowed() {
     let place = Sandbox::new("");
     let config = std::fs::read_to_string(place.config()).unwrap();
     std::fs::write(place.config(), config.replace("allow_private = true", "allow_private = false")).unwrap();
@@ -126,20 +126,20 @@ fn private_addresses_are_refused_where_the_config_says_so() {
 }
 
 #[test]
-fn what_was_added_is_scanned_even_after_a_crash() {
+fn added_server_is_scanned_after_crash() {
     let place = Sandbox::new("");
     let config = std::fs::read_to_string(place.config()).unwrap();
     std::fs::write(place.config(), config.replace("timeout_ms = 400", "timeout_ms = 30000")).unwrap();
     let daemon = place.start();
-    let (late, url) = silent();
+    let (late, url) = silent_socket();
     place.ok(["servers", "add", &url]);
     // Its scan is under way and will be for a minute.
     daemon.kill();
     late.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     while late.recv(&mut [0; 2_048]).is_ok() {}
     let daemon = place.start();
-    let answering = std::thread::spawn(move || answer_all(&late));
-    until("it is scanned", || !place.json(["servers", "show", &url])[0]["last_seen_ms"].is_null());
+    let answering = std::thread::spawn(move || reply_to_queries(&late));
+    wait_until("it is scanned", || !place.json(["servers", "show", &url])[0]["last_seen_ms"].is_null());
     daemon.stop();
     answering.join().unwrap();
 }
@@ -147,13 +147,15 @@ fn what_was_added_is_scanned_even_after_a_crash() {
 // Rescan -----------------------------------------------------------------
 
 #[test]
-fn rescan_tells_of_servers_and_classes() {
+fn rescan_reports_server_and_class() {
     let fleet = fleet(2, 12, 1.0, FaultShares::NONE);
     let place = Sandbox::new("");
-    let daemon = watching(&place, &fleet);
-    let nobody = nobody();
+    let daemon = start_and_scan_all(&place, &fleet);
+    let nobody = closed_port_url();
     place.ok(["servers", "add", &nobody]);
-    until("who never answers is of class 7", || place.list(&["--class", "7"]).iter().any(|row| url(row) == nobody));
+    wait_until("who never answers is of class 7", || {
+        place.list(&["--class", "7"]).iter().any(|row| url(row) == nobody)
+    });
 
     let one = place.json(["rescan", &fleet.url(0)]);
     assert_eq!((one.len(), url(&one[0]), &one[0]["result"]), (1, fleet.url(0).as_str(), &Value::from("snapshot")));
@@ -179,16 +181,16 @@ fn rescan_tells_of_servers_and_classes() {
 /// The second server answers only when the line of the first has been read: a
 /// command that kept its lines until the end would find it silent.
 #[test]
-fn rescan_prints_each_result_as_it_comes() {
+fn rescan_prints_each_result_at_once() {
     let place = Sandbox::new("");
     place.configure_scan("", "");
     let config = std::fs::read_to_string(place.config()).unwrap();
     std::fs::write(place.config(), config.replace("timeout_ms = 400", "timeout_ms = 1000")).unwrap();
     let daemon = place.start();
-    let (late, late_url) = silent();
-    let nobody = nobody();
+    let (late, late_url) = silent_socket();
+    let nobody = closed_port_url();
     place.ok(["servers", "add", &late_url, &nobody]);
-    until("both are of class 7", || place.list(&["--class", "7"]).len() == 2);
+    wait_until("both are of class 7", || place.list(&["--class", "7"]).len() == 2);
 
     let mut command = place.command(["rescan", "--class", "7"]);
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
@@ -196,7 +198,7 @@ fn rescan_prints_each_result_as_it_comes() {
     let first = lines.next().unwrap().unwrap();
     assert!(first.starts_with(&nobody) && first.contains("no answer"), "{first}");
     late.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-    let answering = std::thread::spawn(move || answer_all(&late));
+    let answering = std::thread::spawn(move || reply_to_queries(&late));
     let second = lines.next().unwrap().unwrap();
     assert!(second.starts_with(&late_url) && second.contains("late_map"), "{second}");
     assert!(lines.next().is_none() && child.wait().unwrap().success());
@@ -206,22 +208,22 @@ fn rescan_prints_each_result_as_it_comes() {
 
 /// Who waits for the result of a server that is taken out waits no more.
 #[test]
-fn a_rescan_ends_when_its_server_is_removed() {
+fn rescan_ends_when_its_server_is_removed() {
     let place = Sandbox::new("");
     place.configure_scan("", "");
     let daemon = place.start();
-    let (_socket, url) = silent();
+    let (_socket, url) = silent_socket();
     place.ok(["servers", "add", &url]);
-    until("it is of class 7", || place.list(&["--class", "7"]).len() == 1);
+    wait_until("it is of class 7", || place.list(&["--class", "7"]).len() == 1);
     let mut child = place.command(["rescan", &url]).stdout(Stdio::piped()).spawn().unwrap();
-    until("it is being scanned", || place.json(["status"])[0]["engine"]["in_flight"] == 1);
+    wait_until("it is being scanned", || place.json(["status"])[0]["engine"]["in_flight"] == 1);
     place.ok(["servers", "remove", &url]);
-    until("the rescan ends", || child.try_wait().unwrap().is_some());
+    wait_until("the rescan ends", || child.try_wait().unwrap().is_some());
     daemon.stop();
 }
 
 /// Answers every `getstatus` until nothing has come for some seconds.
-fn answer_all(socket: &std::net::UdpSocket) {
+fn reply_to_queries(socket: &std::net::UdpSocket) {
     let mut buffer = [0; 2_048];
     let mut quiet = 0;
     while quiet < 60 {
@@ -245,7 +247,7 @@ fn answer_all(socket: &std::net::UdpSocket) {
 fn boards_players_and_the_greylist() {
     let fleet = fleet(8, 13, 60.0, FaultShares::NONE);
     let place = Sandbox::new("");
-    let daemon = watching(&place, &fleet);
+    let daemon = start_and_scan_all(&place, &fleet);
     let server = busiest(&place);
 
     let points = place.json(["top", "--server", &server, "--ranking", "points", "-n", "3"])[0].clone();
@@ -292,7 +294,7 @@ fn boards_players_and_the_greylist() {
     assert_eq!(show()["greylist"], "two servers, one list");
     assert_eq!(place.json(["status"])[0]["engine"]["greylisted"], 1);
     let seen = show()["last_seen_ms"].as_i64().unwrap();
-    until("it is still scanned", || show()["last_seen_ms"].as_i64().unwrap() >= seen + 3_000);
+    wait_until("it is still scanned", || show()["last_seen_ms"].as_i64().unwrap() >= seen + 3_000);
     assert_eq!(board(), nobody, "and counts for nothing");
 
     let lifted = place.json(["greylist", &server, "--lift"]);
@@ -300,15 +302,15 @@ fn boards_players_and_the_greylist() {
     assert!(show()["greylist"].is_null());
     let before = board();
     assert_ne!(before, nobody, "what it had counts again");
-    until("statistics go on", || board() != before);
+    wait_until("statistics go on", || board() != before);
     daemon.stop();
 }
 
 #[test]
-fn status_tells_of_daemon_engine_and_scanner() {
+fn status_reports_daemon_engine_and_scanner() {
     let fleet = fleet(5, 14, 10.0, FaultShares::NONE);
     let place = Sandbox::new("");
-    let daemon = watching(&place, &fleet);
+    let daemon = start_and_scan_all(&place, &fleet);
     let status = place.json(["status"])[0].clone();
     assert_eq!(status["kind"], "status");
     assert_eq!(status["daemon"]["pid"].as_i64(), Some(daemon.pid().as_raw().into()));
@@ -329,7 +331,7 @@ fn status_tells_of_daemon_engine_and_scanner() {
 // Without a daemon -------------------------------------------------------
 
 #[test]
-fn without_a_daemon_reads_are_answered_from_the_state_and_nothing_else() {
+fn without_daemon_reads_use_state_and_writes_fail() {
     let place = Sandbox::new("");
     let nothing = place.run(["status"]);
     assert_eq!(nothing.status.code(), Some(1));
@@ -338,7 +340,7 @@ fn without_a_daemon_reads_are_answered_from_the_state_and_nothing_else() {
     assert!(!place.state().exists(), "a reader makes no state directory");
 
     let fleet = fleet(6, 15, 60.0, FaultShares::NONE);
-    let daemon = watching(&place, &fleet);
+    let daemon = start_and_scan_all(&place, &fleet);
     let server = busiest(&place);
     let name = place.json(["top", "--server", &server, "--ranking", "points"])[0]["rows"][0]["name"].clone();
     daemon.stop();
@@ -380,7 +382,7 @@ fn without_a_daemon_reads_are_answered_from_the_state_and_nothing_else() {
 // Signals ----------------------------------------------------------------
 
 #[test]
-fn a_reload_takes_what_it_can_and_keeps_the_old_on_error() {
+fn reload_applies_changes_and_keeps_old_config_on_error() {
     let place = Sandbox::new("");
     let mut daemon = place.start();
     let config = place.config();
@@ -400,7 +402,7 @@ fn a_reload_takes_what_it_can_and_keeps_the_old_on_error() {
     let refused = place.run(["--socket".as_ref(), place.socket().as_os_str(), "reload".as_ref()]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(refused.err.contains(&format!(":{line}: scan.timeout_mz")), "{}", refused.err);
-    assert!(daemon.ended().is_none());
+    assert!(daemon.exit_status().is_none());
 
     // Back to the good one: nothing of the broken one has stayed.
     std::fs::write(&config, &good).unwrap();
@@ -421,27 +423,27 @@ fn a_reload_takes_what_it_can_and_keeps_the_old_on_error() {
 }
 
 #[test]
-fn new_intervals_hold_after_a_reload() {
+fn reload_applies_new_scan_intervals() {
     let fleet = fleet(3, 16, 1.0, FaultShares::NONE);
     let place = Sandbox::new("");
     let slow = |text: &str| text.replace("interval_class1_s = 1\ninterval_class2_s = 2", "interval_class1_s = 600");
     let fast = std::fs::read_to_string(place.config()).unwrap();
     std::fs::write(place.config(), slow(&fast)).unwrap();
-    let daemon = watching(&place, &fleet);
+    let daemon = start_and_scan_all(&place, &fleet);
     let seen = || place.json(["servers", "show", &fleet.url(0)])[0]["last_seen_ms"].as_i64().unwrap();
     let before = seen();
     std::fs::write(place.config(), &fast).unwrap();
     place.ok(["reload"]);
-    until("it is scanned every second or two", || seen() >= before + 4_000);
+    wait_until("it is scanned every second or two", || seen() >= before + 4_000);
     daemon.stop();
 }
 
 #[test]
-fn stopping_keeps_everything_that_was_shown() {
+fn clean_stop_keeps_every_reported_score() {
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
         let fleet = fleet(6, 17, 60.0, FaultShares::NONE);
         let place = Sandbox::new("");
-        let mut daemon = watching(&place, &fleet);
+        let mut daemon = start_and_scan_all(&place, &fleet);
         let server = busiest(&place);
         let top = || place.json(["top", "--server", &server, "--ranking", "time", "-n", "1000"])[0].clone();
         let shown = top();
@@ -468,7 +470,7 @@ fn stopping_keeps_everything_that_was_shown() {
 }
 
 #[test]
-fn a_second_daemon_is_refused() {
+fn second_daemon_is_refused() {
     let place = Sandbox::new("");
     let daemon = place.start();
     let second = place.run(["run"]);
@@ -493,7 +495,7 @@ fn a_second_daemon_is_refused() {
 }
 
 #[test]
-fn the_control_socket_is_for_owner_and_group() {
+fn control_socket_has_mode_0660_and_stale_one_is_replaced() {
     let place = Sandbox::new("");
     let daemon = place.start();
     let mode = std::fs::metadata(place.socket()).unwrap().permissions().mode();
@@ -506,7 +508,7 @@ fn the_control_socket_is_for_owner_and_group() {
 }
 
 #[test]
-fn systemd_is_told() {
+fn systemd_receives_ready_reloading_stopping_and_watchdog() {
     let place = Sandbox::new("");
     let heard = UnixDatagram::bind(place.path("notify.sock")).unwrap();
     heard.set_read_timeout(Some(common::WAIT_MAX)).unwrap();
@@ -547,7 +549,7 @@ fn systemd_is_told() {
 /// The watchdog is fed by the engine's progress: where it hangs, it is not fed.
 /// SIGSTOP hangs all of it; the point is that nothing is made up for after.
 #[test]
-fn a_daemon_that_stands_still_does_not_feed_the_watchdog() {
+fn stopped_process_sends_no_watchdog_message() {
     let place = Sandbox::new("");
     let heard = UnixDatagram::bind(place.path("notify.sock")).unwrap();
     heard.set_read_timeout(Some(common::WAIT_MAX)).unwrap();
@@ -558,7 +560,7 @@ fn a_daemon_that_stands_still_does_not_feed_the_watchdog() {
     let mut hear = || heard.recv(&mut buffer).is_ok_and(|n| n > 0);
     assert!(hear() && hear() && hear());
     daemon.signal(Signal::SIGSTOP);
-    until("it has stopped", || {
+    wait_until("it has stopped", || {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", daemon.pid())).unwrap();
         stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
     });
@@ -576,7 +578,7 @@ fn a_daemon_that_stands_still_does_not_feed_the_watchdog() {
 // The scan log -----------------------------------------------------------
 
 #[test]
-fn a_recorded_log_replays_to_the_same_state() {
+fn recorded_scan_log_replays_to_same_state() {
     // Partial snapshots are told of late, when no more is hoped for.
     let faults: FaultShares = "partial=0.3,lossy=0.2,slow=0.1,silent=0.05".parse().unwrap();
     let fleet = fleet(24, 18, 60.0, faults);
@@ -587,22 +589,22 @@ fn a_recorded_log_replays_to_the_same_state() {
     let daemon = place.start();
     place.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
     let server = busiest(&place);
-    until("the log is in several files", || scan_logs(&record).len() >= 4);
+    wait_until("the log is in several files", || scan_logs(&record).len() >= 4);
     let log = daemon.stop();
     assert!(!log.contains("ERROR"), "{log}");
-    replays_to_the_same(&place, &record);
+    assert_replay_equals_state(&place, &record);
     let rows: usize = weeks(&place).iter().map(|week| place.export(&place.state(), week).lines().count()).sum();
     println!("{rows} rows from {} log files; busiest {server}", scan_logs(&record).len());
 }
 
 /// The log is written just before the commit, and a crash may come between.
 #[test]
-fn what_the_scan_log_has_and_the_state_lacks_is_taken_in() {
+fn start_applies_scans_missing_from_state() {
     let fleet = fleet(2, 19, 60.0, FaultShares::NONE);
     let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
     place.configure(&format!("record = {record:?}"));
-    watching(&place, &fleet).stop();
+    start_and_scan_all(&place, &fleet).stop();
     let log = std::fs::read_to_string(&record).unwrap();
     let mut line = rows(log.lines().last().unwrap()).remove(0);
     line["t"] = Value::from(line["t"].as_i64().unwrap() + 1);
@@ -619,10 +621,10 @@ fn what_the_scan_log_has_and_the_state_lacks_is_taken_in() {
     assert!(!daemon.log().contains("were not in the state") || place.json(["player", "Latecomer"]).len() == 1);
     assert!(place.json(["status"])[0]["engine"]["players_known"].as_u64() >= again.as_u64());
     daemon.stop();
-    replays_to_the_same(&place, &record);
+    assert_replay_equals_state(&place, &record);
 }
 
-fn replays_to_the_same(place: &Sandbox, record: &std::path::Path) {
+fn assert_replay_equals_state(place: &Sandbox, record: &std::path::Path) {
     let fresh = place.path("replayed");
     let mut args = vec!["replay".into(), "--state".into(), fresh.clone().into_os_string()];
     args.extend(scan_logs(record).into_iter().map(|log| log.into_os_string()));

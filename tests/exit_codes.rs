@@ -6,7 +6,7 @@
 mod common;
 
 use clqd::fleet::FaultShares;
-use common::{CommandOutput, Sandbox, fleet, rows, silent};
+use common::{CommandOutput, Sandbox, fleet, rows, silent_socket};
 use nix::sys::signal::Signal;
 
 /// Runs a command without and with `--json`; both end with the code. What is said of a
@@ -74,7 +74,7 @@ const USAGE_ERRORS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn misuse_is_2_without_a_daemon() {
+fn usage_error_exits_2_without_daemon() {
     let place = Sandbox::new("");
     for (line, said) in USAGE_ERRORS {
         match line.is_empty() {
@@ -90,11 +90,11 @@ fn misuse_is_2_without_a_daemon() {
 }
 
 #[test]
-fn failure_is_1_without_a_daemon() {
+fn failure_exits_1_without_daemon() {
     let place = Sandbox::new("");
     let list = place.path("list");
     std::fs::write(&list, "quake3://127.0.0.1:1\n").unwrap();
-    let (_nobody, silent) = silent();
+    let (_nobody, silent) = silent_socket();
     for (line, said) in [
         ("servers add quake3://127.0.0.1:1".to_owned(), "not running"),
         ("servers remove quake3://127.0.0.1:1".to_owned(), "not running"),
@@ -124,7 +124,7 @@ fn failure_is_1_without_a_daemon() {
 }
 
 #[test]
-fn codes_of_commands_beside_a_daemon() {
+fn commands_exit_0_1_or_2_with_daemon() {
     let fleet = fleet(2, 12, 1.0, FaultShares::NONE);
     let place = Sandbox::new("");
     let daemon = place.start();
@@ -169,7 +169,7 @@ fn codes_of_commands_beside_a_daemon() {
 }
 
 #[test]
-fn a_stopped_daemon_is_given_up_and_named() {
+fn unresponsive_daemon_times_out_and_is_named() {
     let place = Sandbox::new("");
     let daemon = place.start();
     daemon.signal(Signal::SIGSTOP);

@@ -42,7 +42,7 @@ impl Client {
     fn scan(&self, url: &str) -> Option<Snapshot> {
         let url = ServerUrl::parse(url).unwrap();
         let at = SocketAddr::new(url.ip().unwrap(), url.port());
-        let mut dialogue = proto::find(url.scheme()).unwrap().start(Nonce(0x1234_5678_9abc_def0));
+        let mut dialogue = proto::protocol_of(url.scheme()).unwrap().start(Nonce(0x1234_5678_9abc_def0));
         let mut buffer = vec![0; 65_535];
         let mut left = self.tries;
         self.socket.send_to(&dialogue.packet(), at).unwrap();
@@ -88,7 +88,7 @@ fn agree(url: &str, scanned: Snapshot, truth: Snapshot) {
 }
 
 #[test]
-fn every_variant_of_every_server_is_read_as_it_is() {
+fn every_protocol_variant_is_decoded_exactly() {
     let fleet = fleet(1_500, FaultShares::NONE);
     let client = Client::new(2_000, 1);
     let mut players = 0;
@@ -101,7 +101,7 @@ fn every_variant_of_every_server_is_read_as_it_is() {
 }
 
 #[test]
-fn servers_of_each_behaviour_are_read_as_they_are() {
+fn servers_of_each_behaviour_are_decoded_exactly() {
     let behaviours =
         BehaviourShares { spectators: 0.2, generic_names: 0.2, unnamed_bots: 0.2, oversized: 0.2, frozen: 0.2 };
     let settings = WorldSettings { servers: 300, seed: 4, activity: 4.0, behaviours, ..WorldSettings::default() };
@@ -119,7 +119,7 @@ fn servers_of_each_behaviour_are_read_as_they_are() {
 }
 
 #[test]
-fn whatever_goes_wrong_a_full_snapshot_is_the_truth() {
+fn full_snapshot_is_correct_under_every_fault() {
     // The fault, every how many servers, ms for one answer, least full snapshots.
     for (faults, step, timeout_ms, full_at_least) in [
         ("silent=1", 20, 40, 0),

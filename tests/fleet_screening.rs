@@ -11,7 +11,7 @@ use clqd::engine::{EngineSettings, Event, Outcome};
 use clqd::fleet::behaviours::{GENERIC_NAME, PHANTOM_NAME, STATUE_NAME};
 use clqd::fleet::truth::{PlayerTruth, TruthLine};
 use clqd::fleet::{Behaviour, BehaviourShares, FaultShares, Fleet, ServeSettings, World, WorldSettings};
-use clqd::model::calendar::{Calendar, label};
+use clqd::model::calendar::{Calendar, week_label};
 use clqd::model::row::PlayerRow;
 use clqd::model::{Completeness, ServerKey, ServerUrl, Snapshot};
 use clqd::scan::{ScanMode, ScanRequest, ScanSettings, Scanner};
@@ -27,7 +27,7 @@ const FROZEN_AFTER_MS: i64 = 3_600_000;
 const START_MS: i64 = 1_764_115_200_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_must_be_screened_out_never_reaches_rankings() {
+async fn screened_entries_never_reach_rankings() {
     let behaviours =
         BehaviourShares { spectators: 0.3, generic_names: 0.1, unnamed_bots: 0.2, oversized: 0.1, frozen: 0.1 };
     let settings = WorldSettings {
@@ -113,10 +113,10 @@ impl Simulation {
             for (server, snapshot) in lists {
                 self.take(server, snapshot);
             }
-            self.fleet.leap(SCAN_MS);
+            self.fleet.skip_time(SCAN_MS);
         }
         drop(ask);
-        scanner.finished().await;
+        scanner.join().await;
         self.hot.commit().expect("a store that works");
     }
 
@@ -135,7 +135,7 @@ impl Simulation {
         let numbers: HashMap<String, u32> =
             (0..).zip(&self.urls).map(|(number, url)| (url.to_string(), number)).collect();
         let mut rows = Vec::new();
-        let week = label(Calendar::default().week(START_MS));
+        let week = week_label(Calendar::default().week(START_MS));
         let take = |server: &str, _: &str, player: &str, row: &PlayerRow, _: [Option<u32>; 5]| {
             rows.push((numbers[server], player.to_owned(), row.clone()));
             Ok::<(), ExportError>(())

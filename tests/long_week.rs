@@ -37,7 +37,7 @@ fn open(dir: &Path) -> State {
 
 fn observe(hot: &mut State, t_ms: i64, names: impl Iterator<Item = u32>, points: impl Fn(u32) -> i64) {
     let players = names.map(|n| (format!("player {n}"), points(n)));
-    scans::observe(hot, "quake3://10.0.0.1:27960", Snapshot { slots: LIST, ..scans::snapshot(t_ms, players) });
+    scans::apply_snapshot(hot, "quake3://10.0.0.1:27960", Snapshot { slots: LIST, ..scans::snapshot(t_ms, players) });
 }
 
 /// Each list is seen twice: who is in it enters, and then makes points.
@@ -61,14 +61,14 @@ struct Outbox {
 }
 
 impl JobSource for Outbox {
-    async fn next(&self, ask: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
+    async fn pending_jobs(&self, ask: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
         let State { engine, store } = &mut *self.hot.lock().unwrap();
         store.apply(&engine.take_commit()).unwrap();
         let jobs = engine.archive_jobs(store, ask.after, ask.before, ask.entries_max, ask.rows_max).unwrap();
         Ok(jobs.into_iter().map(|(entry, job)| (entry, job.expect("no week was let go"))).collect())
     }
 
-    async fn part(&self, ask: PartRequest) -> Result<WeekChunk, SourceClosed> {
+    async fn next_week_chunk(&self, ask: PartRequest) -> Result<WeekChunk, SourceClosed> {
         let mut hot = self.hot.lock().unwrap();
         let State { engine, store } = &mut *hot;
         let part = engine.week_part(store, ask).unwrap();
@@ -84,16 +84,16 @@ impl JobSource for Outbox {
         Ok(part)
     }
 
-    async fn done(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {
+    async fn acknowledge(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {
         let mut hot = self.hot.lock().unwrap();
-        hot.engine.archived(&entries);
+        hot.engine.acknowledge_archived(&entries);
         hot.commit().unwrap();
         Ok(())
     }
 }
 
 /// One life, which ends when all is archived, or is killed after so many parts.
-async fn live(
+async fn run_process(
     hot: State,
     settings: &ArchiveSettings,
     forget_at: usize,
@@ -156,7 +156,7 @@ async fn tables_are_the_state(database: &Database, hot: &State) {
             let (position, _) = *places.first()?;
             Some(vec![player.to_string(), ranking.name().to_owned(), position.to_string()])
         };
-        let places = best.three();
+        let places = best.top_three();
         Ranking::WITH_BEST_POSITIONS.into_iter().zip(places).filter_map(of_ranking).collect::<Vec<_>>()
     });
     assert!(database.rows(select).await.into_iter().eq(best), "best positions");
@@ -165,7 +165,7 @@ async fn tables_are_the_state(database: &Database, hot: &State) {
 /// Rows of all kinds among one another: committed, changed since, waiting for their
 /// first commit, and those of who is there. Each step takes its share of them.
 #[test]
-fn parts_are_of_rows_as_they_are_now() {
+fn parts_hold_committed_pending_and_live_rows() {
     const EACH: usize = 7;
     let dir = tempfile::tempdir().unwrap();
     let store = StoreSettings { cache_bytes: 16 << 20, create: true };
@@ -203,7 +203,7 @@ fn parts_are_of_rows_as_they_are_now() {
     assert!(steps >= parts.len() / EACH, "{steps} steps");
     let mut rows = Vec::new();
     hot.commit().unwrap();
-    let label = clqd::model::calendar::label(week);
+    let label = clqd::model::calendar::week_label(week);
     let each = |_: &str, _: &str, name: &str, row: &clqd::model::PlayerRow, positions: [Option<u32>; 5]| {
         rows.push((name.to_owned(), row.time_ms(), row.points, positions));
         Ok::<_, clqd::engine::ViewError<clqd::store::StoreError>>(())
@@ -218,7 +218,7 @@ fn parts_are_of_rows_as_they_are_now() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_week_of_many_rows_is_there_as_a_whole_or_not_at_all() {
+async fn large_week_is_archived_atomically() {
     let database = Database::new().await;
     let mut archive = Archive::connect(&database.settings()).await.unwrap();
     archive.migrate().await.unwrap();
@@ -239,7 +239,7 @@ async fn a_week_of_many_rows_is_there_as_a_whole_or_not_at_all() {
             (usize::MAX, vec![Plan::CutUp(1_200_000), Plan::CutUp(2_500_000), Plan::LoseCommitAnswer(1)]),
         ] {
             proxy.plan(plans);
-            let (life, status, parts) = live(hot, &settings, usize::MAX, kill_at).await;
+            let (life, status, parts) = run_process(hot, &settings, usize::MAX, kill_at).await;
             failures += status.map_or(0, |status| status.failures);
             parts_asked += parts;
             drop(life);
@@ -255,9 +255,9 @@ async fn a_week_of_many_rows_is_there_as_a_whole_or_not_at_all() {
         observe(&mut hot, FROM_MS + 13_100_000, 49_900..50_003, |n| i64::from(n) + 3);
         hot.settle(WEEK_OVER_MS).unwrap();
         proxy.plan([Plan::CutUp(3_000_000)]);
-        let (life, _, parts) = live(hot, &settings, 7, usize::MAX).await;
+        let (life, _, parts) = run_process(hot, &settings, 7, usize::MAX).await;
         assert!(parts > 7, "{parts} parts");
-        let (life, status, _) = live(life, &settings, usize::MAX, usize::MAX).await;
+        let (life, status, _) = run_process(life, &settings, usize::MAX, usize::MAX).await;
         assert!(status.is_some_and(|status| status.failures == 0), "no cut is left");
         assert_eq!(life.store.outbox_len(), 0);
         tables_are_the_state(&database, &life).await;

@@ -36,7 +36,7 @@ fn open_replayed(dir: &Path) -> State {
 
 #[test]
 #[ignore = "writes the fixture of the present layout; see the head of the file"]
-fn write_the_fixture() {
+fn write_fixture() {
     let name = std::env::var("CLQD_FIXTURE").expect("CLQD_FIXTURE names the file in tests/fixtures");
     let place = tempfile::tempdir().unwrap();
     let (state, replay) = (place.path().join("state"), place.path().join("replay"));
@@ -71,14 +71,14 @@ fn unpack(fixture: &str, into: &Path) {
 }
 
 /// Whether an answer tells all that an earlier one told, and the same. It may have more fields.
-fn tells(now: &Value, before: &Value) -> Result<(), String> {
+fn contains_answer(now: &Value, before: &Value) -> Result<(), String> {
     match (now, before) {
         (Value::Object(now), Value::Object(before)) => before.iter().try_for_each(|(field, before)| {
             let now = now.get(field).ok_or_else(|| format!("{field} is missing"))?;
-            tells(now, before).map_err(|why| format!("{field}: {why}"))
+            contains_answer(now, before).map_err(|why| format!("{field}: {why}"))
         }),
         (Value::Array(now), Value::Array(before)) if now.len() == before.len() => {
-            now.iter().zip(before).try_for_each(|(now, before)| tells(now, before))
+            now.iter().zip(before).try_for_each(|(now, before)| contains_answer(now, before))
         }
         _ if now == before => Ok(()),
         _ => Err(format!("{now} was {before}")),
@@ -107,13 +107,13 @@ fn check_answers(hot: &mut State, expected: &Path) {
         let request = before.get("request").or(before.get("export"));
         let errors = now["rows"].is_string() && before["rows"].is_string(); // wording is free
         if before["request"]["cmd"] != "status" && !errors {
-            tells(now, &before).unwrap_or_else(|why| panic!("{request:?}: {why}"));
+            contains_answer(now, &before).unwrap_or_else(|why| panic!("{request:?}: {why}"));
         }
     }
 }
 
 #[test]
-fn state_of_layout_3_is_migrated_and_answers_as_before() {
+fn migrated_layout_3_state_answers_as_before() {
     let place = tempfile::tempdir().unwrap();
     unpack("state-v3.tar.zst", place.path());
     let (state, replay) = (place.path().join("state"), place.path().join("replay"));

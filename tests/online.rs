@@ -34,7 +34,7 @@ fn miss(hot: &mut State, t_ms: i64) {
 fn archived(hot: &mut State) -> Option<ServerArchive> {
     hot.commit().unwrap();
     let jobs = hot.engine.archive_jobs(&hot.store, None, None, 1_000, 1_000).unwrap();
-    hot.engine.archived(&jobs.iter().map(|(entry, _)| *entry).collect::<Vec<_>>());
+    hot.engine.acknowledge_archived(&jobs.iter().map(|(entry, _)| *entry).collect::<Vec<_>>());
     hot.commit().unwrap();
     jobs.into_iter().find_map(|(_, job)| match job {
         Some(ArchiveJob::Server(server)) => Some(*server),
@@ -55,7 +55,7 @@ fn server_that_missed_three_scans_has_no_players_online() {
     let dir = tempfile::tempdir().unwrap();
     let mut hot = open(dir.path());
     let names = ["Visor", "Klesk", "Sarge"].map(|name| (name, 5));
-    scans::observe(&mut hot, SERVER, scans::snapshot(FROM_MS, names));
+    scans::apply_snapshot(&mut hot, SERVER, scans::snapshot(FROM_MS, names));
     let of_archive = archived(&mut hot).unwrap();
     assert_online(&mut hot, &of_archive, 3);
     for n in 1..=2 {
@@ -69,7 +69,7 @@ fn server_that_missed_three_scans_has_no_players_online() {
 
     // Back within the 720 s in which presences go on: they do.
     let names = ["Visor", "Klesk", "Sarge"].map(|name| (name, 9));
-    scans::observe(&mut hot, SERVER, scans::snapshot(FROM_MS + 11 * MINUTE_MS, names));
+    scans::apply_snapshot(&mut hot, SERVER, scans::snapshot(FROM_MS + 11 * MINUTE_MS, names));
     let of_archive = archived(&mut hot).unwrap();
     assert_online(&mut hot, &of_archive, 3);
     let player = &hot.engine.players(&hot.store, "Visor").unwrap()[0].weeks[0];
@@ -77,11 +77,11 @@ fn server_that_missed_three_scans_has_no_players_online() {
 }
 
 #[test]
-fn server_that_nobody_could_scan_for_20_minutes_has_no_players_online() {
+fn unscanned_server_has_no_players_online_after_20_minutes() {
     let dir = tempfile::tempdir().unwrap();
     let mut hot = open(dir.path());
     for n in 0..5 {
-        scans::observe(&mut hot, SERVER, scans::snapshot(FROM_MS + n * 10 * MINUTE_MS, [("Visor", n)]));
+        scans::apply_snapshot(&mut hot, SERVER, scans::snapshot(FROM_MS + n * 10 * MINUTE_MS, [("Visor", n)]));
         tick(&mut hot, FROM_MS + n * 10 * MINUTE_MS + 1);
         let of_archive = archived(&mut hot).unwrap();
         assert_online(&mut hot, &of_archive, 1);
@@ -97,10 +97,10 @@ fn server_that_nobody_could_scan_for_20_minutes_has_no_players_online() {
 }
 
 #[test]
-fn server_that_went_away_while_the_daemon_was_stopped_has_no_players_online() {
+fn server_lost_during_downtime_has_no_players_online() {
     let dir = tempfile::tempdir().unwrap();
     let mut hot = open(dir.path());
-    scans::observe(&mut hot, SERVER, scans::snapshot(FROM_MS, [("Visor", 1)]));
+    scans::apply_snapshot(&mut hot, SERVER, scans::snapshot(FROM_MS, [("Visor", 1)]));
     let of_archive = archived(&mut hot).unwrap();
     assert_online(&mut hot, &of_archive, 1);
     drop(hot);

@@ -36,7 +36,7 @@ const LATE_S: u64 = 10;
 
 #[test]
 #[ignore = "takes minutes and needs openarena-server: bash tests/run --openarena"]
-fn rankings_agree_with_the_servers_own_logs() {
+fn rankings_agree_with_the_game_logs() {
     let rounds: usize = std::env::var("CLQD_OPENARENA_ROUNDS").map_or(3, |n| n.parse().expect("a number"));
     let place = Sandbox::new("[names]\ncount_bots = true\nping_zero_is_bot = false");
     let config = std::fs::read_to_string(place.config()).unwrap();
@@ -59,7 +59,7 @@ fn rankings_agree_with_the_servers_own_logs() {
     // The scan that shows the new round.
     let now_ms = clqd::clock::system_ms();
     for url in &urls {
-        common::until("a scan of the new round", || {
+        common::wait_until("a scan of the new round", || {
             place.json(["servers", "show", url])[0]["last_seen_ms"].as_i64() > Some(now_ms + 3_000)
         });
     }
@@ -169,7 +169,7 @@ impl Servers {
             let asker = UdpSocket::bind("127.0.0.1:0").unwrap();
             asker.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
             asker.connect(("127.0.0.1", port)).unwrap();
-            common::until("an OpenArena server answers", || {
+            common::wait_until("an OpenArena server answers", || {
                 assert!(child.try_wait().unwrap().is_none(), "tests/openarena/start has ended");
                 _ = asker.send(b"\xff\xff\xff\xffgetstatus clqd\n");
                 std::thread::sleep(Duration::from_millis(500));
@@ -213,7 +213,7 @@ struct Log {
 struct Round {
     /// Every change of a player's points, in order, with the clock, s.
     points: BTreeMap<String, Vec<(u64, i64)>>,
-    /// The lines `score:` at the end.
+    /// The lines `parse_score:` at the end.
     finals: Vec<(String, i64)>,
     ended: bool,
     kills: usize,

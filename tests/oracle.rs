@@ -20,12 +20,12 @@ const SCREENING_EXPORT: &str = include_str!("fixtures/screening-export.jsonl");
 const HOUR_MS: i64 = 3_600_000;
 
 #[test]
-fn example_of_another_implementation() {
+fn oracle_reproduces_the_independent_example() {
     check_example(LOG, EXPORT, false);
 }
 
 #[test]
-fn screening_example_of_another_implementation() {
+fn oracle_reproduces_the_independent_screening_example() {
     check_example(SCREENING_LOG, SCREENING_EXPORT, true);
 }
 
@@ -94,7 +94,7 @@ fn elo_example_of_the_rules() {
 }
 
 #[test]
-fn log_code() {
+fn log_code_error_stays_below_the_bound() {
     for (bits, error_max) in [(8, 0.023), (13, 0.0007)] {
         let top = ((1_u32 << bits) - 1) as u16;
         assert_eq!(oracle::encode(bits, None), top);
@@ -109,7 +109,7 @@ fn log_code() {
 }
 
 #[test]
-fn counts_and_series() {
+fn oracle_series_averages_slots_and_skips_empty_ones() {
     assert_eq!(oracle::median(&[7]), 7);
     assert_eq!(oracle::median(&[7, 3]), 3);
     assert_eq!(oracle::median(&[9, 0, 4]), 4);
@@ -135,7 +135,7 @@ fn counts_and_series() {
 }
 
 #[test]
-fn three_codes_in_five_bytes() {
+fn three_codes_pack_into_five_bytes() {
     let packed = oracle::pack_slots(&BTreeMap::from([(149, 0.0), (147, 4096.0)]), 149);
     assert_eq!(packed.len(), 250);
     // No data is 13 ones; 4096 players the code below it; 0 players 0; and the spare bit.
@@ -144,7 +144,7 @@ fn three_codes_in_five_bytes() {
 }
 
 #[test]
-fn classes_of_a_server_that_goes_away() {
+fn silent_server_sinks_through_the_classes() {
     let list = "[{\"name\":\"a\",\"points\":0},{\"name\":\"b\",\"points\":0},{\"name\":\"c\",\"points\":0}]";
     let mut log = "{\"t\":1,\"server\":\"source://a:1\",\"miss\":true}\n".to_owned();
     log += &format!("{{\"t\":2,\"server\":\"source://a:1\",\"game\":\"g\",\"map\":\"m\",\"players\":{list}}}\n");
@@ -164,7 +164,7 @@ fn classes_of_a_server_that_goes_away() {
 
 /// What the generator is to come by. Each of these has an edge in RULES.
 #[test]
-fn generated_logs_hold_what_they_are_meant_to() {
+fn generated_logs_cover_every_listed_case() {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     for seed in 0..40 {
         let calendar = Calendar::default();
@@ -278,7 +278,7 @@ fn generated_logs_hold_what_they_are_meant_to() {
 
 /// The same of the logs for screening.
 #[test]
-fn screening_logs_hold_what_they_are_meant_to() {
+fn screening_logs_cover_every_listed_case() {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let seeds = 60;
     for seed in 0..seeds {
@@ -393,7 +393,7 @@ fn each_setting_has_an_effect() {
 }
 
 #[test]
-fn a_scope_of_one_server_is_that_server() {
+fn one_server_game_scope_equals_the_server() {
     for seed in 0..5 {
         let oracle = Oracle::new(&scan_log(seed, &Calendar::default()), Settings::default());
         for week in oracle.weeks() {
@@ -426,7 +426,7 @@ fn scopes(oracle: &Oracle) -> Vec<Scope> {
 
 /// Whatever is carried from week to week, a window begins anew.
 #[test]
-fn a_window_that_is_a_week_has_the_rows_of_the_week() {
+fn week_window_equals_the_week() {
     let mut rows = 0;
     for (seed, zone) in (0..6).zip(["UTC", "America/Sao_Paulo"].into_iter().cycle()) {
         let settings = Settings { calendar: Calendar::new(zone).expect("a zone"), ..Settings::default() };
@@ -453,7 +453,7 @@ fn a_window_that_is_a_week_has_the_rows_of_the_week() {
 /// Time, points and rounds of a long window are the sums of those of the short
 /// ones that it is made of, and its ten best the ten best of theirs.
 #[test]
-fn windows_add_up() {
+fn long_window_equals_sum_of_short_windows() {
     let mut several = 0;
     for seed in 0..3 {
         let oracle = Oracle::new(&scan_log(seed, &Calendar::default()), Settings::default());
@@ -492,7 +492,7 @@ fn windows_add_up() {
 
 /// The other count of when windows begin and end, against that of clqd.
 #[test]
-fn windows_of_the_oracle_are_those_of_the_boards() {
+fn oracle_windows_equal_board_windows() {
     let (base_ms, duration_ms, every_ms, repeat) = (1_700_000_000_000, 250_000_000, 100_000_000, 1_500);
     let types = [
         (WindowType::ALL_TIME, Shape::AllTime, WindowKind::AllTime),

@@ -1,6 +1,6 @@
 //! One order of a server's boards: whatever shows or keeps a position on a server
 //! whose boards are ordered in their own way says the same. The answers of `clqd board`, `top`,
-//! `player` and `export`, the best positions that a closed week leaves, and the
+//! `find_player` and `export`, the best positions that a closed week leaves, and the
 //! rows in MySQL are held against rows that are put in order here.
 //!
 //! How the boards of games and tags are ordered is told by `boards_equal_oracle`.
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use clqd::archive::Archive;
 use clqd::engine::{EngineSettings, Event, Outcome, StateReader, ViewError};
-use clqd::model::calendar::{Calendar, label};
+use clqd::model::calendar::{Calendar, week_label};
 use clqd::model::row::{PlayerRow, Ranking};
 use clqd::model::view::board::{
     BoardQuery, BoardRow, BoardSelector, BoardsSelector, FusedQuery, OrderView, PlayerSelector, RankingWeight,
@@ -142,7 +142,7 @@ fn exported(hot: &State, week: WeekKey, server: &str) -> Rows {
         }
         Ok::<_, ViewError<StoreError>>(())
     };
-    hot.engine.export(&hot.store, &label(week), each).unwrap();
+    hot.engine.export(&hot.store, &week_label(week), each).unwrap();
     rows
 }
 
@@ -178,9 +178,9 @@ fn by_position(positions: impl IntoIterator<Item = (u32, String)>) -> Vec<String
 }
 
 /// Every answer about every board of the servers in a week, against rows in order.
-fn answers_agree(hot: &State, week: WeekKey, setting: &Setting) {
+fn assert_answers_agree(hot: &State, week: WeekKey, setting: &Setting) {
     for (server, ranking) in SERVERS.into_iter().flat_map(|server| Ranking::ALL.map(|ranking| (server, ranking))) {
-        let of = format!("{} of {server} in {}", ranking.name(), label(week));
+        let of = format!("{} of {server} in {}", ranking.name(), week_label(week));
         let rows = exported(hot, week, server);
         let want = ordered(hot, &rows, setting, server, ranking);
         assert!(want.len() > 4, "{of}: {want:?}");
@@ -190,14 +190,14 @@ fn answers_agree(hot: &State, week: WeekKey, setting: &Setting) {
         }
 
         let url = ServerUrl::parse(server).unwrap();
-        let top = hot.engine.top(&hot.store, &url, ranking, Some(&label(week)), 100).unwrap();
+        let top = hot.engine.top(&hot.store, &url, ranking, Some(&week_label(week)), 100).unwrap();
         let OrderView { low_is_better, tie } = top.order;
         assert_eq!((low_is_better, tie), (setting.is_low(server, ranking), setting.tie(server, ranking)), "{of}");
         assert_eq!(by_position(top.rows.into_iter().map(|row| (row.position as u32, row.name))), want, "{of}: top");
 
         let scope = Scope::Server(url);
-        let board = BoardSelector { scope: scope.clone(), ranking, window: Some(label(week)), time_ms: None };
-        let answer = hot.engine.ask_board(&hot.store, &board, &BoardQuery::Top { count: 100 }).unwrap();
+        let board = BoardSelector { scope: scope.clone(), ranking, window: Some(week_label(week)), time_ms: None };
+        let answer = hot.engine.query_board(&hot.store, &board, &BoardQuery::Top { count: 100 }).unwrap();
         assert_eq!(answer.head.order, top.order, "{of}");
         let place = |row| match row {
             BoardRow::Place(place) => (place.at.position as u32, place.name),
@@ -205,7 +205,7 @@ fn answers_agree(hot: &State, week: WeekKey, setting: &Setting) {
         };
         assert_eq!(by_position(answer.rows.into_iter().map(place)), want, "{of}: board");
 
-        let boards = BoardsSelector { scope, window: Some(label(week)), time_ms: None };
+        let boards = BoardsSelector { scope, window: Some(week_label(week)), time_ms: None };
         let weights = [RankingWeight { ranking, weight: 1.0 }];
         let (_, fused) =
             hot.engine.fused(&hot.store, &boards, &weights, None, &FusedQuery::Top { count: 100 }).unwrap();
@@ -217,7 +217,7 @@ fn answers_agree(hot: &State, week: WeekKey, setting: &Setting) {
             let standing = standings.standings[0].place.map(|place| place.position as u32);
             assert_eq!(standing, at(name), "{of}: standing of {name}");
             let views = hot.engine.players(&hot.store, name).unwrap();
-            let weeks = views[0].weeks.iter().find(|it| it.week == label(week) && it.server == server);
+            let weeks = views[0].weeks.iter().find(|it| it.week == week_label(week) && it.server == server);
             assert_eq!(weeks.unwrap().positions.get(&ranking).copied(), at(name), "{of}: player {name}");
         }
     }
@@ -229,14 +229,14 @@ async fn archive(hot: &mut State, archive: &mut Archive) {
     let jobs = hot.engine.archive_jobs(&hot.store, None, None, 100_000, 1_000_000).unwrap();
     let (entries, jobs): (Vec<_>, Vec<_>) = jobs.into_iter().unzip();
     archive.write(&jobs.into_iter().flatten().collect::<Vec<_>>()).await.unwrap();
-    hot.engine.archived(&entries);
+    hot.engine.acknowledge_archived(&entries);
     hot.commit().unwrap();
 }
 
 /// Positions of a week in MySQL, and the best positions where they are of a week.
-async fn mysql_agrees(hot: &State, database: &Database, week: WeekKey, setting: &Setting) {
+async fn assert_mysql_agrees(hot: &State, database: &Database, week: WeekKey, setting: &Setting) {
     for (server, ranking) in SERVERS.into_iter().flat_map(|server| Ranking::ALL.map(|ranking| (server, ranking))) {
-        let of = format!("{} of {server} in {}", ranking.name(), label(week));
+        let of = format!("{} of {server} in {}", ranking.name(), week_label(week));
         let want = ordered(hot, &exported(hot, week, server), setting, server, ranking);
         let column = format!("{}_position", ranking.name());
         let sql = format!(
@@ -254,7 +254,7 @@ async fn best_are_of(hot: &State, database: &Database, week: WeekKey, setting: &
     for (server, ranking) in
         SERVERS.into_iter().flat_map(|server| Ranking::WITH_BEST_POSITIONS.map(|ranking| (server, ranking)))
     {
-        let of = format!("{} of {server} in {}", ranking.name(), label(week));
+        let of = format!("{} of {server} in {}", ranking.name(), week_label(week));
         let want = ordered(hot, &exported(hot, week, server), setting, server, ranking);
         let sql = format!(
             "SELECT b.position, p.name FROM best_position b JOIN player p ON p.player = b.player JOIN server s \
@@ -269,7 +269,7 @@ async fn best_are_of(hot: &State, database: &Database, week: WeekKey, setting: &
         for name in &want {
             let views = hot.engine.players(&hot.store, name).unwrap();
             let best = views[0].best.iter().find(|it| it.server == server && it.ranking == ranking).unwrap();
-            assert_eq!(best.week, label(week));
+            assert_eq!(best.week, week_label(week));
             shown.push((best.position, name.clone()));
         }
         assert_eq!(by_position(shown), want, "{of}: best positions of players");
@@ -277,7 +277,7 @@ async fn best_are_of(hot: &State, database: &Database, week: WeekKey, setting: &
 }
 
 #[tokio::test]
-async fn all_say_the_same_of_a_server() {
+async fn every_answer_and_mysql_agree_on_a_servers_order() {
     let database = Database::new().await;
     let mut mysql = Archive::connect(&database.settings()).await.unwrap();
     mysql.migrate().await.unwrap();
@@ -286,8 +286,8 @@ async fn all_say_the_same_of_a_server() {
     let weeks = two_weeks(&mut hot);
     archive(&mut hot, &mut mysql).await;
     for week in weeks {
-        answers_agree(&hot, week, &REVERSED);
-        mysql_agrees(&hot, &database, week, &REVERSED).await;
+        assert_answers_agree(&hot, week, &REVERSED);
+        assert_mysql_agrees(&hot, &database, week, &REVERSED).await;
     }
     best_are_of(&hot, &database, weeks[0], &REVERSED).await;
 
@@ -297,8 +297,8 @@ async fn all_say_the_same_of_a_server() {
     hot.settle(MONDAY_MS + WEEK_MS + 300 * MINUTE_MS).unwrap();
     archive(&mut hot, &mut mysql).await;
     for week in weeks {
-        answers_agree(&hot, week, &PLAIN);
-        mysql_agrees(&hot, &database, week, &PLAIN).await;
+        assert_answers_agree(&hot, week, &PLAIN);
+        assert_mysql_agrees(&hot, &database, week, &PLAIN).await;
     }
     best_are_of(&hot, &database, weeks[0], &REVERSED).await;
 }
@@ -313,7 +313,7 @@ fn reopen(hot: State, dir: &std::path::Path, setting: &Setting) -> State {
 /// The config changed while nobody ran: the next start goes the way of a reload,
 /// also where it is killed before it can, or in the middle of it.
 #[tokio::test]
-async fn a_start_with_other_orders_is_as_a_reload() {
+async fn start_with_changed_orders_equals_a_reload() {
     let database = Database::new().await;
     let mut mysql = Archive::connect(&database.settings()).await.unwrap();
     mysql.migrate().await.unwrap();
@@ -333,8 +333,8 @@ async fn a_start_with_other_orders_is_as_a_reload() {
     hot.settle(MONDAY_MS + WEEK_MS + 300 * MINUTE_MS).unwrap();
     archive(&mut hot, &mut mysql).await;
     for week in weeks {
-        answers_agree(&hot, week, &REVERSED);
-        mysql_agrees(&hot, &database, week, &REVERSED).await;
+        assert_answers_agree(&hot, week, &REVERSED);
+        assert_mysql_agrees(&hot, &database, week, &REVERSED).await;
     }
     best_are_of(&hot, &database, weeks[0], &PLAIN).await;
 
@@ -351,7 +351,7 @@ async fn a_start_with_other_orders_is_as_a_reload() {
     hot.settle(MONDAY_MS + WEEK_MS + 301 * MINUTE_MS).unwrap();
     archive(&mut hot, &mut mysql).await;
     for week in weeks {
-        mysql_agrees(&hot, &database, week, &one).await;
+        assert_mysql_agrees(&hot, &database, week, &one).await;
     }
     hot = reopen(hot, dir.path(), &one);
     hot.settle(MONDAY_MS + WEEK_MS + 302 * MINUTE_MS).unwrap();
@@ -360,7 +360,7 @@ async fn a_start_with_other_orders_is_as_a_reload() {
 
 /// Who archives nothing notes no orders: whoever archives next compares.
 #[test]
-fn a_start_without_an_archive_leaves_it_to_the_next_with_one() {
+fn start_without_archive_defers_reordering_to_the_next_with_one() {
     let dir = tempfile::tempdir().unwrap();
     let mut hot = open(dir.path(), &PLAIN);
     let weeks = two_weeks(&mut hot);
@@ -382,14 +382,14 @@ fn a_start_without_an_archive_leaves_it_to_the_next_with_one() {
 fn empty(hot: &mut State) -> Vec<OutboxKey> {
     let jobs = hot.engine.archive_jobs(&hot.store, None, None, 100_000, 1_000_000).unwrap();
     let keys = jobs.iter().map(|(entry, _)| entry.key).collect();
-    hot.engine.archived(&jobs.into_iter().map(|(entry, _)| entry).collect::<Vec<_>>());
+    hot.engine.acknowledge_archived(&jobs.into_iter().map(|(entry, _)| entry).collect::<Vec<_>>());
     hot.commit().unwrap();
     keys
 }
 
 /// One server of two: only its rows go to the archive again.
 #[test]
-fn a_reload_archives_the_servers_that_are_ordered_otherwise() {
+fn reload_archives_only_servers_with_changed_order() {
     let dir = tempfile::tempdir().unwrap();
     let mut hot = open(dir.path(), &PLAIN);
     let weeks = two_weeks(&mut hot);

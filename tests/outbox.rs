@@ -31,7 +31,7 @@ fn play(hot: &mut State, hours: std::ops::Range<i64>, mut meanwhile: impl FnMut(
     let mut world =
         World::new(WorldSettings { servers: SERVERS, start_ms: FROM_MS, truth: false, ..WorldSettings::default() });
     let urls: Vec<ServerUrl> = (0..SERVERS)
-        .map(|server| format!("{}://{}:27960", world.family(server).scheme(), address::address(server)))
+        .map(|server| format!("{}://{}:27960", world.family(server).scheme(), address::address_of(server)))
         .map(|url| ServerUrl::parse(&url).expect("a URL"))
         .collect();
     let (from, to) = (FROM_MS + hours.start * HOUR_MS, FROM_MS + hours.end * HOUR_MS);
@@ -50,17 +50,17 @@ fn play(hot: &mut State, hours: std::ops::Range<i64>, mut meanwhile: impl FnMut(
 
 /// One chunk of a resync and one batch of at most 20 entries, as the archive's worker
 /// takes them. Returns whether there was any.
-fn archive_some(hot: &mut State, archived: &mut Archived) -> bool {
+fn archive_one_batch(hot: &mut State, archived: &mut Archived) -> bool {
     let chunk = chunk(hot);
     if let Some(chunk) = &chunk {
         archived.extend(chunk.names.iter().chain(&chunk.states).map(|job| (job.key(), job.clone())));
-        assert!(hot.engine.resynced(chunk.from, chunk.next, &chunk.postponed));
+        assert!(hot.engine.acknowledge_resync(chunk.from, chunk.next, &chunk.postponed));
     }
     hot.commit().unwrap();
     let jobs = hot.engine.archive_jobs(&hot.store, None, None, 20, 10_000).unwrap();
     let entries: Vec<_> = jobs.iter().map(|(entry, _)| *entry).collect();
     archived.extend(jobs.into_iter().filter_map(|(entry, job)| Some((entry.key, job?))));
-    hot.engine.archived(&entries);
+    hot.engine.acknowledge_archived(&entries);
     hot.commit().unwrap();
     chunk.is_some() || !entries.is_empty()
 }
@@ -76,7 +76,7 @@ fn chunk(hot: &mut State) -> Option<Box<ResyncChunk>> {
 
 fn archive_all(hot: &mut State, archived: &mut Archived) {
     loop {
-        let any = archive_some(hot, archived);
+        let any = archive_one_batch(hot, archived);
         let now_ms = hot.engine.now_ms();
         hot.handle(Event::Tick { now_ms }).unwrap();
         if !hot.commit().unwrap() && !any {
@@ -98,13 +98,13 @@ fn expected() -> Archived {
     archived
 }
 
-fn with_content(archived: Archived) -> Archived {
+fn without_empty_weeks(archived: Archived) -> Archived {
     let empty = |job: &ArchiveJob| matches!(job, ArchiveJob::Week(w) if w.rows.is_empty() && w.maps.is_empty());
     archived.into_iter().filter(|(_, job)| !empty(job)).collect()
 }
 
 #[test]
-fn what_a_full_outbox_let_go_arrives_later() {
+fn entries_dropped_by_a_full_outbox_arrive_by_resync() {
     let dir = tempfile::tempdir().unwrap();
     let mut hot = open(dir.path(), true, 60);
     let mut archived = Archived::new();
@@ -114,7 +114,7 @@ fn what_a_full_outbox_let_go_arrives_later() {
     // The archive is back, until every player known so far is in it ...
     let players = |archived: &Archived| archived.keys().filter(|key| matches!(key, OutboxKey::Player(_))).count();
     while players(&archived) < hot.engine.status().players_known as usize {
-        archive_some(&mut hot, &mut archived);
+        archive_one_batch(&mut hot, &mut archived);
         let now_ms = hot.engine.now_ms();
         hot.handle(Event::Tick { now_ms }).unwrap();
     }
@@ -124,11 +124,11 @@ fn what_a_full_outbox_let_go_arrives_later() {
     play(&mut hot, 26..30, |_| {});
     assert!(hot.engine.status().players_known > before + 60);
     archive_all(&mut hot, &mut archived);
-    assert_eq!(with_content(archived), with_content(expected()));
+    assert_eq!(without_empty_weeks(archived), without_empty_weeks(expected()));
 }
 
 #[test]
-fn an_archive_that_is_empty_again_gets_everything() {
+fn emptied_archive_is_filled_again() {
     let dir = tempfile::tempdir().unwrap();
     let mut hot = open(dir.path(), true, 1_000_000);
     play(&mut hot, 12..26, |_| {});
@@ -136,13 +136,13 @@ fn an_archive_that_is_empty_again_gets_everything() {
     let (mut first, mut second) = (Archived::new(), Archived::new());
     archive_all(&mut hot, &mut first);
     assert_eq!(hot.store.outbox_len(), 0);
-    assert_eq!(hot.engine.archive_found(None, 1), 1);
+    assert_eq!(hot.engine.check_archive_id(None, 1), 1);
     archive_all(&mut hot, &mut second);
-    assert_eq!(with_content(second), with_content(first));
+    assert_eq!(without_empty_weeks(second), without_empty_weeks(first));
 }
 
 #[test]
-fn a_state_without_an_archive_is_archived_when_it_gets_one() {
+fn state_is_archived_when_an_archive_is_configured() {
     let dir = tempfile::tempdir().unwrap();
     let mut hot = open(dir.path(), false, 1_000_000);
     play(&mut hot, 12..26, |_| {});
@@ -153,18 +153,18 @@ fn a_state_without_an_archive_is_archived_when_it_gets_one() {
     let mut hot = open(dir.path(), true, 1_000_000);
     let mut archived = Archived::new();
     archive_all(&mut hot, &mut archived);
-    assert_eq!(with_content(archived), with_content(expected()));
+    assert_eq!(without_empty_weeks(archived), without_empty_weeks(expected()));
 }
 
 /// The database says each time that it is the archive which this state fills, as in
 /// every pass of the worker; in the middle the daemon is killed.
 #[test]
-fn resync_in_progress_survives_restart_and_never_begins_again() {
+fn resync_continues_after_restart() {
     let dir = tempfile::tempdir().unwrap();
     let mut hot = open(dir.path(), true, 1_000_000);
     play(&mut hot, 12..26, |_| {});
     archive_all(&mut hot, &mut Archived::new());
-    assert_eq!(hot.engine.archive_found(None, 7), 7);
+    assert_eq!(hot.engine.check_archive_id(None, 7), 7);
 
     let mut jobs = Vec::new();
     let mut chunks = 0;
@@ -173,7 +173,7 @@ fn resync_in_progress_survives_restart_and_never_begins_again() {
         assert!(chunk.from == at && chunk.next > at, "{at:?}, then {:?} to {:?}", chunk.from, chunk.next);
         // The name of a server's player may come up a second time, later.
         jobs.extend(chunk.names.iter().chain(&chunk.states).map(ArchiveJob::key));
-        assert!(hot.engine.resynced(chunk.from, chunk.next, &chunk.postponed));
+        assert!(hot.engine.acknowledge_resync(chunk.from, chunk.next, &chunk.postponed));
         at = chunk.next;
         chunks += 1;
         if chunks % 3 == 0 {
@@ -182,9 +182,9 @@ fn resync_in_progress_survives_restart_and_never_begins_again() {
             std::thread::sleep(std::time::Duration::from_millis(200)); // sled lets its lock go a little late
             hot = open(dir.path(), true, 1_000_000);
         }
-        assert_eq!(hot.engine.archive_found(Some(7), 8), 7, "it is the same archive");
+        assert_eq!(hot.engine.check_archive_id(Some(7), 8), 7, "it is the same archive");
     }
-    assert_eq!((at, hot.engine.resync_next()), (ResyncCursor::End, None));
+    assert_eq!((at, hot.engine.resync_position()), (ResyncCursor::End, None));
 
     let all: BTreeSet<OutboxKey> = jobs.iter().copied().collect();
     let count = |is: fn(&OutboxKey) -> bool| all.iter().filter(|key| is(key)).count() as u64;
@@ -202,21 +202,21 @@ fn resync_in_progress_survives_restart_and_never_begins_again() {
     assert!(players <= most && most < status.players_known, "servers come before other players: {players}");
 
     // Another archive, or this one made empty, is filled from the start.
-    assert_eq!(hot.engine.archive_found(Some(8), 9), 9);
-    assert_eq!(hot.engine.resync_next(), Some(ResyncCursor::START));
+    assert_eq!(hot.engine.check_archive_id(Some(8), 9), 9);
+    assert_eq!(hot.engine.resync_position(), Some(ResyncCursor::START));
 }
 
 /// A row of an outbox that dropped something in the middle of a resync is not lost.
 #[test]
-fn entry_dropped_during_resync_repeats_it_once() {
+fn entry_dropped_during_resync_causes_one_more_resync() {
     let dir = tempfile::tempdir().unwrap();
     let mut hot = open(dir.path(), true, 1_000_000);
     play(&mut hot, 12..20, |_| {});
     archive_all(&mut hot, &mut Archived::new());
-    hot.engine.archive_found(None, 7);
-    while hot.engine.resync_next() < Some(ResyncCursor::WEEKS) {
+    hot.engine.check_archive_id(None, 7);
+    while hot.engine.resync_position() < Some(ResyncCursor::WEEKS) {
         let chunk = chunk(&mut hot).unwrap();
-        hot.engine.resynced(chunk.from, chunk.next, &chunk.postponed);
+        hot.engine.acknowledge_resync(chunk.from, chunk.next, &chunk.postponed);
     }
     hot.commit().unwrap();
     drop(hot);
@@ -230,7 +230,7 @@ fn entry_dropped_during_resync_repeats_it_once() {
     let mut starts = 0;
     while let Some(chunk) = chunk(&mut hot) {
         starts += usize::from(chunk.from == ResyncCursor::START);
-        hot.engine.resynced(chunk.from, chunk.next, &chunk.postponed);
+        hot.engine.acknowledge_resync(chunk.from, chunk.next, &chunk.postponed);
     }
     assert_eq!(starts, 1, "it went on to the end, and then began once more");
 }

@@ -42,7 +42,7 @@ struct ServerView {
 }
 
 #[test]
-fn qstat_and_clqd_query_see_the_same() {
+fn clqd_query_agrees_with_qstat() {
     let start_ms = 1_763_683_200_000;
     let settings = world::WorldSettings {
         servers: SERVERS,

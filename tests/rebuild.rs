@@ -17,7 +17,7 @@ use clqd::model::view::board::{BoardSelector, WindowPhase};
 use clqd::model::{Ranking, Scope, ServerKey, ServerUrl, Snapshot};
 use clqd::scan_log;
 use clqd::state::State;
-use common::{Daemon, Sandbox, eventually, fleet, scan_logs, until};
+use common::{Daemon, Sandbox, fleet, scan_logs, wait_for, wait_until};
 use nix::sys::signal::Signal;
 
 const HOUR_MS: i64 = 3_600_000;
@@ -48,7 +48,7 @@ type Boards = BTreeMap<(String, String, &'static str), Board>;
 
 fn open(place: &Sandbox) -> State {
     let config = Config::load(&place.config()).expect("the config");
-    eventually("the state is closed", || State::of_config(&config, &place.state(), true).ok())
+    wait_for("the state is closed", || State::of_config(&config, &place.state(), true).ok())
 }
 
 fn boards(hot: &mut State) -> Boards {
@@ -90,7 +90,7 @@ fn replay(place: &Sandbox, logs: &[PathBuf], tagged: &[String]) {
     drop(hot);
     let mut args: Vec<_> = ["replay".into(), "--state".into(), place.state().into_os_string()].into();
     args.extend(logs.iter().map(|log| log.clone().into_os_string()));
-    eventually("the state is closed", || place.run(&args).status.success().then_some(()));
+    wait_for("the state is closed", || place.run(&args).status.success().then_some(()));
 }
 
 /// A lively fleet whose scans until now stand in the log.
@@ -134,7 +134,7 @@ fn recorded(place: &Sandbox, record: &Path) -> (Daemon, Fleet, Vec<String>) {
     let (some, others) = urls.split_at(TAGGED);
     place.ok([&["servers", "add", "--tag", "some"], &some.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
     place.ok([&["servers", "add"], &others.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
-    until("the log is in several files", || scan_logs(record).len() >= 3);
+    wait_until("the log is in several files", || scan_logs(record).len() >= 3);
     (daemon, fleet, urls)
 }
 
@@ -145,7 +145,7 @@ fn is_rebuilt(place: &Sandbox, kind: &str) -> bool {
 }
 
 #[test]
-fn windows_with_other_boundaries_are_made_from_the_log() {
+fn windows_with_new_boundaries_are_rebuilt_from_the_log() {
     let now_ms = system_ms();
     let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
@@ -168,7 +168,7 @@ fn windows_with_other_boundaries_are_made_from_the_log() {
 
     // They are credited from then on.
     let seen = scan_logs(&record).len();
-    until("it goes on recording", || scan_logs(&record).len() > seen);
+    wait_until("it goes on recording", || scan_logs(&record).len() > seen);
     let log = daemon.stop();
     assert_eq!(log.matches("windows were rebuilt").count(), 1, "{log}");
     drop(fleet);
@@ -191,7 +191,7 @@ fn equals_a_replay(place: &Sandbox, record: &Path, windows: &[String], urls: &[S
 }
 
 #[test]
-fn windows_of_long_presences_are_made_from_the_log() {
+fn windows_with_long_presences_are_rebuilt_exactly() {
     let now_ms = system_ms();
     let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
@@ -213,10 +213,10 @@ fn windows_of_long_presences_are_made_from_the_log() {
     place.configure(&config(&record, &windows));
     daemon.signal(Signal::SIGHUP);
     daemon.wait_for_log("windows of type all-time, hour, day, month are being rebuilt");
-    until("they are rebuilt", || daemon.log().matches("windows were rebuilt").count() == 2);
+    wait_until("they are rebuilt", || daemon.log().matches("windows were rebuilt").count() == 2);
     let scans = || place.json(["status"])[0]["engine"]["counts"]["snapshots"].as_u64().expect("a number");
     let seen = scans();
-    until("it goes on recording", || scans() > seen + 20);
+    wait_until("it goes on recording", || scans() > seen + 20);
     daemon.stop();
     drop(fleet);
 
@@ -242,7 +242,7 @@ fn rfc3339(t_ms: i64) -> String {
 }
 
 #[test]
-fn a_restart_with_other_boundaries_and_a_crash_in_between() {
+fn rebuild_after_restart_and_crash_equals_replay() {
     let now_ms = system_ms();
     let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
@@ -261,14 +261,14 @@ fn a_restart_with_other_boundaries_and_a_crash_in_between() {
     std::fs::write(left.join("db"), "half").expect("written");
     let daemon = place.start();
     assert!(!left.exists(), "the start removes it");
-    until("they are rebuilt", || is_rebuilt(&place, "12") && is_rebuilt(&place, "all-time"));
+    wait_until("they are rebuilt", || is_rebuilt(&place, "12") && is_rebuilt(&place, "all-time"));
     daemon.stop();
     drop(fleet);
     equals_a_replay(&place, &record, &windows, &urls);
 }
 
 #[test]
-fn without_a_log_they_begin_now_and_it_is_said() {
+fn without_a_scan_log_windows_start_empty_with_a_warning() {
     let now_ms = system_ms();
     let place = Sandbox::new(&format!("[boards]\nwindows = {:?}\n", [custom(12, 1, now_ms)]));
     let fleet = fleet(4, 7, 20.0, FaultShares::default());
@@ -277,11 +277,11 @@ fn without_a_log_they_begin_now_and_it_is_said() {
     place.ok([&["servers", "add", "--tag", "some"], &urls.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
     let players =
         |kind: &str| place.json(["board", "top", "--tag", "some", "--ranking", "time", "--window", kind]).len();
-    until("players are seen", || players("12") > 3);
+    wait_until("players are seen", || players("12") > 3);
     place.configure(&format!("[boards]\nwindows = {:?}\n", [custom(12, 7, now_ms), "all-time".to_owned()]));
     let told = place.run(["reload"]);
     assert!(told.err.contains("windows of type all-time, 12 begin now: there is no scan log"), "{}", told.err);
     assert!(daemon.log().contains("WARN") && daemon.log().contains("begin now"), "{}", daemon.log());
-    until("they are credited", || players("12") > 3 && players("all-time") > 3);
+    wait_until("they are credited", || players("12") > 3 && players("all-time") > 3);
     daemon.stop();
 }

@@ -1,5 +1,5 @@
 //! Holds the real binary against the oracle: hostile scan logs go through
-//! `clqd replay LOG --state DIR`, and `clqd export --state DIR --week LABEL`
+//! `clqd replay LOG --state DIR`, and `clqd export --state DIR --parse_week_label LABEL`
 //! is to tell what the oracle computes. Not a test of live scanning, nor of
 //! what the export does not show: maps, series, classes.
 //!
@@ -18,20 +18,20 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use clqd::model::WeekKey;
-use clqd::model::calendar::{Calendar, label};
+use clqd::model::calendar::{Calendar, week_label};
 use oracle::adapter::config;
 use oracle::compare::{Segments, check_week};
 use oracle::generate::{Random, scan_log, screening};
 use oracle::{Oracle, Quarter, Screen, Settings};
 
 #[test]
-fn example_of_another_implementation() {
+fn replay_reproduces_the_independent_example() {
     let log = include_str!("fixtures/scan-log.jsonl");
     check(log, Settings::default(), "the example", "example").assert_rounded_half_up();
 }
 
 #[test]
-fn screening_example_of_another_implementation() {
+fn replay_reproduces_the_independent_screening_example() {
     let log = include_str!("fixtures/screening-log.jsonl");
     check(log, Settings::default(), "the screening example", "screening-example").assert_rounded_half_up();
 }
@@ -116,7 +116,7 @@ fn other_settings(seed: u64) -> Settings {
 }
 
 #[test]
-fn a_replay_is_the_same_bit_for_bit() {
+fn replay_in_pieces_or_after_kill_is_bit_identical() {
     let mut killed = 0;
     for seed in seeds().step_by(4) {
         let log = scan_log(seed, &Calendar::default());
@@ -184,7 +184,7 @@ fn check(log: &str, settings: Settings, of: &str, name: &str) -> Segments {
     let mut segments = Segments::default();
     for week in oracle.weeks() {
         let export = state.export(week);
-        segments.add(check_week(&oracle, week, &export, &format!("{of}, week {}", label(WeekKey(week)))));
+        segments.add(check_week(&oracle, week, &export, &format!("{of}, week {}", week_label(WeekKey(week)))));
     }
     let before = oracle.weeks().first().map_or(0, |first| first - 1);
     assert_eq!(state.export(before), "", "{of}: a week of which nothing is known");
@@ -265,7 +265,7 @@ impl State {
     }
 
     fn export(&self, week: u32) -> String {
-        let output = self.command("export").args(["--week", &label(WeekKey(week))]).output().expect("clqd runs");
+        let output = self.command("export").args(["--week", &week_label(WeekKey(week))]).output().expect("clqd runs");
         assert_success("export", &self.dir, &output);
         String::from_utf8(output.stdout).expect("UTF-8")
     }

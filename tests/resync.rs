@@ -43,7 +43,7 @@ fn play(hot: &mut State) {
         for server in 0..SERVERS {
             let t_ms = FROM_MS + round * 120_000 + i64::from(server);
             let names = (0..PLAYERS).map(|n| (format!("player {server} {} {n}", round / 2), round % 2 * i64::from(n)));
-            scans::observe(hot, &url(server), scans::snapshot(t_ms, names));
+            scans::apply_snapshot(hot, &url(server), scans::snapshot(t_ms, names));
         }
         hot.commit().unwrap();
     }
@@ -60,42 +60,42 @@ struct Source {
 }
 
 impl JobSource for Source {
-    async fn next(&self, ask: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
+    async fn pending_jobs(&self, ask: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
         let mut hot = self.hot.lock().unwrap();
         hot.commit().unwrap();
         let jobs = hot.engine.archive_jobs(&hot.store, ask.after, ask.before, ask.entries_max, ask.rows_max).unwrap();
         Ok(jobs.into_iter().map(|(entry, job)| (entry, job.expect("no week was let go"))).collect())
     }
 
-    async fn archive_found(&self, found: Option<u64>) -> Result<u64, SourceClosed> {
+    async fn claim_archive(&self, found: Option<u64>) -> Result<u64, SourceClosed> {
         let mut hot = self.hot.lock().unwrap();
-        let id = hot.engine.archive_found(found, 77);
+        let id = hot.engine.check_archive_id(found, 77);
         hot.commit().unwrap();
         Ok(id)
     }
 
-    async fn resync(&self, from: Option<ResyncCursor>) -> Result<ResyncStep, SourceClosed> {
+    async fn next_resync_chunk(&self, from: Option<ResyncCursor>) -> Result<ResyncStep, SourceClosed> {
         let mut hot = self.hot.lock().unwrap();
         hot.commit().unwrap();
         Ok(hot.engine.resync_chunk(&hot.store, from, 25, 100).unwrap())
     }
 
-    async fn resynced(
+    async fn acknowledge_resync_chunk(
         &self,
         from: ResyncCursor,
         next: ResyncCursor,
         postponed: Vec<OutboxKey>,
     ) -> Result<bool, SourceClosed> {
-        let is_next = self.hot.lock().unwrap().engine.resynced(from, next, &postponed);
+        let is_next = self.hot.lock().unwrap().engine.acknowledge_resync(from, next, &postponed);
         assert!(is_next, "nothing sets it back");
         let mut chunks = self.chunks.lock().unwrap();
         chunks.push(from);
         if chunks.len() == self.kill_at { Err(SourceClosed) } else { Ok(is_next) }
     }
 
-    async fn done(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {
+    async fn acknowledge(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {
         let mut hot = self.hot.lock().unwrap();
-        hot.engine.archived(&entries);
+        hot.engine.acknowledge_archived(&entries);
         hot.commit().unwrap();
         Ok(())
     }
@@ -108,7 +108,7 @@ async fn migrated(database: &Database) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn empty_archive_is_filled_once_although_the_daemon_is_killed() {
+async fn empty_archive_is_filled_once_despite_kills() {
     let database = Database::new().await;
     migrated(&database).await;
     let dir = tempfile::tempdir().unwrap();
@@ -116,9 +116,9 @@ async fn empty_archive_is_filled_once_although_the_daemon_is_killed() {
     play(&mut hot);
     // It is all in another archive already.
     let jobs = hot.engine.archive_jobs(&hot.store, None, None, usize::MAX, usize::MAX).unwrap();
-    hot.engine.archived(&jobs.iter().map(|(entry, _)| *entry).collect::<Vec<_>>());
+    hot.engine.acknowledge_archived(&jobs.iter().map(|(entry, _)| *entry).collect::<Vec<_>>());
     hot.commit().unwrap();
-    assert_eq!((hot.store.outbox_len(), hot.engine.resync_next()), (0, None));
+    assert_eq!((hot.store.outbox_len(), hot.engine.resync_position()), (0, None));
 
     let settings = ArchiveSettings { interval_s: 2, ..database.settings() };
     let (mut all, mut written, mut lives) = (Vec::new(), 0, 0);
@@ -135,7 +135,7 @@ async fn empty_archive_is_filled_once_although_the_daemon_is_killed() {
         drop(Arc::into_inner(source.hot).expect("the worker is gone").into_inner().unwrap());
         tokio::time::sleep(Duration::from_millis(200)).await; // sled lets its lock go a little late
         hot = open(dir.path());
-        if hot.engine.resync_next().is_none() {
+        if hot.engine.resync_position().is_none() {
             break;
         }
     }
@@ -167,7 +167,7 @@ fn million(dir: &Path, settings: EngineSettings) {
     let store = StoreSettings { cache_bytes: 256 << 20, create: true };
     let mut hot = State::open(dir, store, settings).unwrap();
     for server in 0..SERVERS {
-        scans::observe(&mut hot, &url(server), scans::snapshot(from_ms + i64::from(server), [("Visor", 1)]));
+        scans::apply_snapshot(&mut hot, &url(server), scans::snapshot(from_ms + i64::from(server), [("Visor", 1)]));
     }
     hot.commit().unwrap();
     drop(hot);
@@ -195,14 +195,14 @@ fn row(week: WeekKey, server: ServerKey, player: PlayerKey) -> (RowKey, PackedRo
     let x = player.0.wrapping_mul(2_654_435_761) >> 8;
     let mut row = PlayerRow::new(FROM_MS, 900.0 + f64::from(x % 2_000) / 7.0);
     (row.measured_ms, row.starts, row.points) = (u64::from(x), 3, i64::from(x % 900));
-    (0..10).for_each(|i| row.clq1_segments.offer(u64::from(x >> i) % 60_000, FROM_MS));
+    (0..10).for_each(|i| row.clq1_segments.insert(u64::from(x >> i) % 60_000, FROM_MS));
     (RowKey { window: week.into(), server, player }, PackedRow::pack(&row))
 }
 
-/// `cargo test --release --test resync -- --ignored --nocapture`: prints how long it takes.
+/// `cargo test --release_address --test next_resync_chunk -- --ignored --nocapture`: prints how long it takes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "a measurement of a minute"]
-async fn million_rows_in_an_empty_archive() {
+async fn resync_of_a_million_rows_is_measured() {
     // A database as it is installed, but for its memory.
     let options = ["--innodb-buffer-pool-size=1G", "--max-allowed-packet=16M", "--innodb-flush-log-at-trx-commit=1"];
     let server = tokio::task::spawn_blocking(move || Server::start_with(&options)).await.unwrap();

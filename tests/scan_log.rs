@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clqd::fleet::FaultShares;
-use common::{CommandOutput, Sandbox, fleet, scan_logs, until};
+use common::{CommandOutput, Sandbox, fleet, scan_logs, wait_until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -79,7 +79,7 @@ impl ReplayRunner {
 }
 
 #[test]
-fn log_cut_inside_its_last_line_replays_up_to_there_with_a_warning() {
+fn truncated_last_line_is_dropped_with_warning() {
     let mut replays = ReplayRunner::new();
     let (before, last) = (lines(0..20), line(20));
     let whole = replays.log("whole.jsonl", &before);
@@ -105,7 +105,7 @@ fn log_cut_inside_its_last_line_replays_up_to_there_with_a_warning() {
 }
 
 #[test]
-fn damage_in_the_middle_needs_salvage() {
+fn damaged_lines_are_refused_without_salvage() {
     let mut replays = ReplayRunner::new();
     let whole = replays.log("whole.jsonl", lines(0..10) + &lines(20..30));
     let (want, _) = replays.rows(&[&whole], &[]);
@@ -127,7 +127,7 @@ fn damage_in_the_middle_needs_salvage() {
 }
 
 #[test]
-fn cut_file_that_is_not_the_last_needs_salvage() {
+fn truncated_older_file_is_refused_without_salvage() {
     let mut replays = ReplayRunner::new();
     let (first, last) = (lines(0..20), lines(20..40));
     for (name, cut) in [
@@ -153,7 +153,7 @@ fn cut_file_that_is_not_the_last_needs_salvage() {
 }
 
 #[test]
-fn log_that_is_given_twice_or_is_no_file_is_named() {
+fn duplicate_or_non_file_argument_is_refused() {
     let mut replays = ReplayRunner::new();
     let log = replays.log("g.jsonl", lines(0..20));
     assert_eq!(replays.refused(&[&log, &log], &[]), "clqd: g.jsonl is given twice\n");
@@ -168,7 +168,7 @@ fn log_that_is_given_twice_or_is_no_file_is_named() {
 }
 
 #[test]
-fn unfinished_packing_is_left_out() {
+fn unfinished_compressed_file_is_skipped() {
     let mut replays = ReplayRunner::new();
     let whole = replays.log("whole.jsonl", lines(0..30));
     let (want, _) = replays.rows(&[&whole], &[]);
@@ -182,7 +182,7 @@ fn unfinished_packing_is_left_out() {
 }
 
 #[test]
-fn daemon_refuses_a_record_that_is_not_a_scan_log_and_keeps_it() {
+fn existing_file_that_is_no_scan_log_is_refused_unchanged() {
     let place = Sandbox::new("");
     let record = place.path("notes.txt");
     place.configure(&format!("record = {record:?}"));
@@ -198,21 +198,21 @@ fn daemon_refuses_a_record_that_is_not_a_scan_log_and_keeps_it() {
 }
 
 #[test]
-fn daemon_goes_on_behind_what_a_power_cut_left() {
+fn daemon_truncates_torn_line_and_appends() {
     let fleet = fleet(2, 20, 60.0, FaultShares::NONE);
     let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
     place.configure(&format!("record = {record:?}"));
     let daemon = place.start();
     place.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
-    until("something is recorded", || fs::read_to_string(&record).is_ok_and(|log| log.lines().count() > 4));
+    wait_until("something is recorded", || fs::read_to_string(&record).is_ok_and(|log| log.lines().count() > 4));
     daemon.stop();
     for end in ["{\"t\":17", "\0\0\0\0", "{\"t\":1764064800000,\"server\":\"quake3://10.0.0.1:1\",\"ga\0\0\0"] {
         let whole = fs::read_to_string(&record).expect("the log");
         fs::write(&record, whole.clone() + end).expect("written");
         let daemon = place.start();
         daemon.wait_for_log("the last line of the scan log is incomplete");
-        until("it goes on", || fs::metadata(&record).expect("the log").len() > whole.len() as u64 + 100);
+        wait_until("it goes on", || fs::metadata(&record).expect("the log").len() > whole.len() as u64 + 100);
         daemon.stop();
         let now = fs::read_to_string(&record).expect("the log");
         assert!(now.starts_with(&whole));
@@ -226,7 +226,7 @@ fn daemon_goes_on_behind_what_a_power_cut_left() {
 /// of the log, and the names of its files, are on disk. So a power cut at any moment
 /// leaves a log that has all that the state has.
 #[test]
-fn scans_and_names_of_logs_are_on_disk_before_their_commit() {
+fn scan_log_is_synced_before_commit() {
     let fleet = fleet(24, 21, 60.0, FaultShares::NONE);
     let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
@@ -240,14 +240,14 @@ fn scans_and_names_of_logs_are_on_disk_before_their_commit() {
     strace.stderr(fs::File::create(place.path("daemon.log")).expect("a log"));
     let mut strace =
         strace.spawn().unwrap_or_else(|error| panic!("strace: {error}; on Debian: apt-get install strace"));
-    until("the daemon answers", || {
+    wait_until("the daemon answers", || {
         let ended = strace.try_wait().expect("our child");
         assert!(ended.is_none(), "{ended:?}: {}", fs::read_to_string(place.path("daemon.log")).expect("the log"));
         place.socket().exists() && place.run(["status"]).status.success()
     });
     let pid = place.json(["status"])[0]["daemon"]["pid"].as_i64().expect("its id");
     place.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
-    until("the log is in several files", || scan_logs(&record).len() >= 3);
+    wait_until("the log is in several files", || scan_logs(&record).len() >= 3);
     kill(Pid::from_raw(pid as i32), Signal::SIGTERM).expect("our daemon");
     strace.wait().expect("our child");
 

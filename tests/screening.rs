@@ -202,7 +202,7 @@ fn server_introduces_a_limited_number_of_games_maps_and_names() {
 }
 
 #[test]
-fn impossible_gain_is_no_gain() {
+fn impossible_gain_counts_as_zero() {
     let mut town = Town::new("quake3://10.0.0.1:27960", json!({"game": "baseq3", "map": "q3dm17", "slots": 8}));
     town.scan(0, json!({}), players(&[("a", 1), ("b", 1)]));
     town.scan(2, json!({}), players(&[("a", 1_000_002), ("b", 1_000_001), ("c", 1_000_001)]));
@@ -240,7 +240,7 @@ fn player_without_points_is_on_the_time_board_only() {
 }
 
 #[test]
-fn time_is_estimated_beside_what_was_counted() {
+fn estimated_time_covers_half_of_unseen_gaps() {
     let mut town = Town::new("quake3://10.0.0.1:27960", json!({"game": "baseq3", "map": "q3dm17", "slots": 8}));
     town.scan(0, json!({}), players(&[("a", 0)]));
     town.scan(2, json!({}), players(&[("a", 0), ("b", 0)]));
@@ -257,7 +257,7 @@ fn time_is_estimated_beside_what_was_counted() {
 }
 
 #[test]
-fn reasons_and_memory_of_screening_survive_a_restart() {
+fn screening_state_survives_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let store = StoreSettings { cache_bytes: 16 << 20, create: true };
     let open = || State::open(dir.path(), store, EngineSettings::default()).unwrap();
@@ -298,10 +298,10 @@ fn forgotten_name_is_no_longer_remembered_as_a_bot() {
     town.scan(0, json!({"count": 1, "bots": 0}), players(&[("Ivan the Bot", 3)]));
     town.scan(2, json!({"count": 1, "bots": 1}), players(&[("Ivan the Bot", 3)]));
     town.scan(4, json!({"count": 0, "bots": 0}), json!([]));
-    assert!(town.hot.store.holds_bytes(b"Ivan the Bot").unwrap());
+    assert!(town.hot.store.contains_bytes(b"Ivan the Bot").unwrap());
     let name = PlayerSelector::Name("Ivan the Bot".to_owned());
     let State { engine, store } = &mut town.hot;
     engine.forget_player(store, "cstrike", &name, START_MS + HOUR_MS).unwrap();
     town.hot.commit().unwrap();
-    assert!(!town.hot.store.holds_bytes(b"Ivan the Bot").unwrap());
+    assert!(!town.hot.store.contains_bytes(b"Ivan the Bot").unwrap());
 }

@@ -15,7 +15,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clqd::fleet::FaultShares;
-use common::{Sandbox, fleet, until};
+use common::{Sandbox, fleet, wait_until};
 use nix::unistd::geteuid;
 
 /// All that can be seen of a file from outside: mode, owner, group, times, number,
@@ -44,7 +44,7 @@ fn scanned() -> (Sandbox, String) {
     let fleet = fleet(3, 21, 60.0, FaultShares::NONE);
     let daemon = place.start();
     place.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
-    until("there are players", || {
+    wait_until("there are players", || {
         place.json(["status"])[0]["engine"]["players_known"].as_u64().is_some_and(|players| players > 5)
     });
     daemon.stop();
@@ -83,7 +83,7 @@ fn redo() -> Vec<u8> {
 }
 
 #[test]
-fn reading_offline_changes_nothing() {
+fn offline_read_commands_change_no_file() {
     let (place, server) = scanned();
     let week = week(&place);
     let snapshot = fs::read_dir(place.state()).unwrap().map(|file| file.unwrap().path());
@@ -130,7 +130,7 @@ fn reading_offline_changes_nothing() {
 }
 
 #[test]
-fn reading_leaves_nothing_in_the_place_for_copies() {
+fn offline_read_leaves_no_temporary_files() {
     let (place, _) = scanned();
     let copies = place.path("copies");
     fs::create_dir(&copies).unwrap();
@@ -153,7 +153,7 @@ fn unit_mask() -> String {
 }
 
 #[test]
-fn a_group_member_reads_the_state_and_can_write_none_of_it() {
+fn group_member_can_read_but_not_write_the_state() {
     if !geteuid().is_root() {
         eprintln!("not tested: only root can run commands as other users");
         return;
@@ -233,7 +233,7 @@ fn a_group_member_reads_the_state_and_can_write_none_of_it() {
 }
 
 #[test]
-fn starts_beside_a_loop_of_readers_all_succeed() {
+fn daemon_starts_while_readers_loop() {
     let (place, _) = scanned();
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -265,7 +265,7 @@ fn starts_beside_a_loop_of_readers_all_succeed() {
 }
 
 #[test]
-fn who_has_the_state_is_named() {
+fn locked_state_error_names_the_process() {
     let (place, _) = scanned();
     let week = week(&place);
     let daemon = place.start();
@@ -278,7 +278,7 @@ fn who_has_the_state_is_named() {
 }
 
 #[test]
-fn what_is_no_state_directory_is_called_so() {
+fn non_state_directory_is_rejected() {
     let place = Sandbox::new("");
     let export = |path: &Path| {
         let done = place.run(["export", "--state", path.to_str().unwrap(), "--week", "2026-W47"]);

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use clqd::board::window::WindowTypes;
 use clqd::cli::export;
 use clqd::engine::{CacheLimits, EngineSettings, Event};
-use clqd::model::calendar::{Calendar, label};
+use clqd::model::calendar::{Calendar, week_label};
 use clqd::model::{ServerKey, ServerUrl, WeekKey};
 use clqd::scan_log;
 use clqd::state::State;
@@ -70,7 +70,7 @@ fn screened_state_equals_oracle() {
 /// A server that is seen in each of sixty weeks, through two changes of clocks
 /// each way, once a day and at odd hours; so that every ring turns over.
 #[test]
-fn a_year_of_series() {
+fn sixty_weeks_of_series_equal_oracle() {
     for zone in ZONES {
         let calendar = Calendar::new(zone).expect("a zone");
         let mut random = Random(7);
@@ -112,7 +112,7 @@ fn check(log: &str, oracle: &Oracle, of: &str, random: &mut Random) -> Segments 
         hot.handle(Event::Observed { url: url.clone(), outcome }).expect("a store");
         expected.check_next(&hot, &url, of);
         if random.below(30) == 0 {
-            hot.engine.remember(CacheLimits {
+            hot.engine.set_cache_limits(CacheLimits {
                 names_max: random.below(3) as usize * 8,
                 player_windows_max: random.below(3) as usize * 8,
             });
@@ -130,9 +130,9 @@ fn check(log: &str, oracle: &Oracle, of: &str, random: &mut Random) -> Segments 
     let mut segments = Segments::default();
     for week in oracle.weeks() {
         let mut out = Vec::new();
-        export::write(&hot, &label(WeekKey(week)), &mut out).expect("an export");
+        export::write(&hot, &week_label(WeekKey(week)), &mut out).expect("an export");
         let out = String::from_utf8(out).expect("UTF-8");
-        segments.add(check_week(oracle, week, &out, &format!("{of}, week {}", label(WeekKey(week)))));
+        segments.add(check_week(oracle, week, &out, &format!("{of}, week {}", week_label(WeekKey(week)))));
     }
     check_state(oracle, &Archived::read(&hot), of);
     segments

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 #[test]
-fn systemd_accepts_the_unit() {
+fn systemd_analyze_accepts_the_unit() {
     let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("systemd/clqd.service");
     let text = std::fs::read_to_string(&unit).expect("the unit is there");
     // systemd refuses a unit whose program is not installed; ours stands here.

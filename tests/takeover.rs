@@ -7,7 +7,7 @@ mod scans;
 use std::path::Path;
 
 use clqd::board::window::WindowTypes;
-use clqd::daemon::window_rebuild::{RebuildPaths, Rebuilder, prepare};
+use clqd::daemon::window_rebuild::{RebuildPaths, Rebuilder, plan_window_types};
 use clqd::engine::{EngineSettings, Event, Outcome, StateReader};
 use clqd::model::calendar::Calendar;
 use clqd::model::view::board::PlayerSelector;
@@ -95,7 +95,7 @@ impl Town {
             let outcome = Outcome::Snapshot(Snapshot { map: format!("m{}", self.step / 20), slots: 64, ..snapshot });
             scan_log::write(&mut self.log, &url(server), &outcome);
             if let Some(rebuilder) = &mut self.rebuilder {
-                rebuilder.add(&url(server), &outcome);
+                rebuilder.record(&url(server), &outcome);
             }
             self.hot().handle(Event::Observed { url: url(server), outcome }).expect("a store");
         }
@@ -108,14 +108,14 @@ impl Town {
         let place =
             RebuildPaths { state_dir: self.dir.path().join("state"), log: Some(self.log()), cache_bytes: 16 << 20 };
         let log = self.log();
-        prepare(&mut self.hot().engine, Some(Path::new(&log)));
+        plan_window_types(&mut self.hot().engine, Some(Path::new(&log)));
         self.hot().commit().expect("a store");
         let mut rebuilder = Rebuilder::new(&place);
         rebuilder.begin(&mut self.hot().engine, &place);
         let waiter = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-        while !rebuilder.waits() {
-            let step = waiter.block_on(rebuilder.step());
-            rebuilder.take(step);
+        while !rebuilder.is_ready() {
+            let step = waiter.block_on(rebuilder.next_event());
+            rebuilder.handle_event(step);
         }
         self.rebuilder = Some(rebuilder);
     }
@@ -126,7 +126,7 @@ impl Town {
         let (hot, rebuilder) = (self.hot.as_mut().expect("open"), self.rebuilder.as_mut().expect("begun"));
         hot.commit().expect("a store");
         hot.sweep().expect("a store");
-        rebuilder.take_over(hot).expect("a step")
+        rebuilder.import_step(hot).expect("a step")
     }
 
     /// Everyone has left; every row and rating of all time is that of the week.
@@ -134,7 +134,7 @@ impl Town {
     fn check(&mut self) {
         for server in 0..SERVERS {
             let t_ms = FROM_MS + i64::from(self.step) * 120_000 + i64::from(server);
-            scans::observe(self.hot(), url(server).as_str(), scans::snapshot::<&str>(t_ms, []));
+            scans::apply_snapshot(self.hot(), url(server).as_str(), scans::snapshot::<&str>(t_ms, []));
         }
         self.hot().commit().expect("a store");
         let store = &self.hot().store;
@@ -155,7 +155,7 @@ impl Town {
 }
 
 #[test]
-fn scans_between_the_steps_are_in_it() {
+fn import_includes_scans_between_its_steps() {
     let mut town = Town::new(60);
     town.hot().engine.reload(settings(&["all-time"]));
     town.begin();
@@ -168,7 +168,7 @@ fn scans_between_the_steps_are_in_it() {
 }
 
 #[test]
-fn a_merge_and_a_forgetting_make_it_begin_anew() {
+fn merge_or_forget_restarts_the_import() {
     let mut town = Town::new(60);
     town.hot().engine.reload(settings(&["all-time"]));
     town.begin();
@@ -190,7 +190,7 @@ fn a_merge_and_a_forgetting_make_it_begin_anew() {
 }
 
 #[test]
-fn a_life_that_ends_in_between_leaves_nothing() {
+fn restart_during_import_leaves_no_imported_rows() {
     let mut town = Town::new(60);
     town.hot().engine.reload(settings(&["all-time"]));
     town.begin();

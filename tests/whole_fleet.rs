@@ -35,7 +35,7 @@ use clqd::fleet::rng::Rng;
 use clqd::fleet::world::{
     World, {self},
 };
-use clqd::model::calendar::{Calendar, label};
+use clqd::model::calendar::{Calendar, week_label};
 use clqd::model::commit::WeekPhase;
 use clqd::model::{Completeness, ServerKey, ServerUrl, WeekKey};
 use clqd::scan_log;
@@ -51,7 +51,7 @@ const TICK_MS: i64 = 1_000;
 const ZONES: [&str; 3] = ["UTC", "Europe/Amsterdam", "Asia/Kathmandu"];
 
 #[test]
-fn whole_fleet_equals_oracle() {
+fn simulated_fleet_equals_oracle() {
     let number = |name: &str, default: u64| {
         std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|e| panic!("{name}={text}: {e}")))
     };
@@ -265,7 +265,7 @@ impl Run {
         self.life += 1;
         let hot = open(self.place.path(), &self.settings);
         assert!(hot.engine.now_ms() <= self.clock.at(self.now_ms), "time ran backwards");
-        self.watch.begin(&hot.engine);
+        self.watch.restart(&hot.engine);
         self.room = VirtualScanner::new(self.life);
         self.hot = Some(hot);
         self.taken_ms = 0;
@@ -314,19 +314,19 @@ impl Run {
         let status = self.hot().engine.status();
         self.closing = status.weeks.iter().any(|week| matches!(week.phase, WeekPhase::Closing | WeekPhase::Ranking))
             || status.weeks.iter().filter(|week| week.phase == WeekPhase::Open).count() > 1;
-        if self.closing && self.rng.chance(0.15) {
-            if self.rng.chance(0.7) {
+        if self.closing && self.rng.bool(0.15) {
+            if self.rng.bool(0.7) {
                 self.commit();
             }
             self.seen.crashes_while_closing += 1;
             return self.crash();
         }
-        if self.rng.chance(0.02) {
-            self.watch.nobody_is_forgotten(self.now_ms, t_ms);
+        if self.rng.bool(0.02) {
+            self.watch.check_none_overdue(self.now_ms, t_ms);
         }
         if self.now_ms >= self.next_add_ms {
             self.add_servers(t_ms);
-        } else if self.rng.chance(0.3) {
+        } else if self.rng.bool(0.3) {
             self.rescan(t_ms);
         }
     }
@@ -335,15 +335,15 @@ impl Run {
         let url = self.hot().engine.url_of(ended.server).expect("a known server").clone();
         self.check_credible(&ended, &url);
         self.seen.late_outcomes += u64::from(ended.outcome.t_ms() < self.taken_ms);
-        let outcome = ended.outcome.within(self.taken_ms, i64::MAX);
+        let outcome = ended.outcome.clamped_to(self.taken_ms, i64::MAX);
         self.taken_ms = outcome.t_ms();
-        let used_before = self.hot().engine.outcomes_used();
+        let used_before = self.hot().engine.outcomes_applied();
         let (server, id, sent_ms) = (ended.server, ended.id, Some(ended.sent_ms));
         self.hot().handle(Event::Scanned { server, id, sent_ms, outcome: outcome.clone() }).expect("a store");
         let notice = self.hot().engine.poll_notice().expect("each scan is told of");
         assert!(notice.server == server && self.hot().engine.poll_notice().is_none());
         let summary = self.hot().engine.summary_of(server).expect("a known server");
-        if self.hot().engine.outcomes_used() > used_before {
+        if self.hot().engine.outcomes_applied() > used_before {
             scan_log::write(&mut self.pending.log, &url, &outcome);
             let step = ClassStep { t: outcome.t_ms(), missed: summary.missed, class: summary.class };
             self.pending.steps.push((server, step));
@@ -381,7 +381,7 @@ impl Run {
             let url = ServerUrl::parse(url).expect("a URL");
             keys.push(self.hot().engine.add_server(url, Vec::new(), t_ms).expect("room").0);
         }
-        if self.rng.chance(0.1) {
+        if self.rng.bool(0.1) {
             return self.crash(); // nobody was told: they are added again
         }
         self.commit();
@@ -389,7 +389,7 @@ impl Run {
         for key in keys {
             self.watch.asked(key, t_ms);
         }
-        if self.rng.chance(0.1) {
+        if self.rng.bool(0.1) {
             self.seen.crashes_before_first_scan += 1;
             self.crash();
         }
@@ -402,7 +402,7 @@ impl Run {
         }
         let off = (0..self.known.len() as u32).filter(|&server| self.network.is_off(server, self.now_ms));
         let server = match off.take(2).collect::<Vec<_>>() {
-            off if off.is_empty() || self.rng.chance(0.2) => self.rng.below(self.known.len()) as u32,
+            off if off.is_empty() || self.rng.bool(0.2) => self.rng.below(self.known.len()) as u32,
             off => off[self.rng.below(off.len())],
         };
         let url = ServerUrl::parse(&self.known[server as usize]).expect("a URL");
@@ -416,7 +416,7 @@ impl Run {
         if self.events_to_crash > 0 {
             return false;
         }
-        if self.rng.chance(0.3) {
+        if self.rng.bool(0.3) {
             self.commit();
         }
         self.crash();
@@ -430,7 +430,7 @@ impl Run {
         self.committed.steps.append(&mut self.pending.steps);
         let status = self.hot().engine.status();
         for week in status.weeks.iter().filter(|week| week.phase == WeekPhase::Closed) {
-            let key = clqd::model::calendar::parse_label(&week.week).expect("a label");
+            let key = clqd::model::calendar::parse_week_label(&week.week).expect("a label");
             if !self.closed.contains_key(&key) {
                 let out = export_of(self.hot(), key);
                 self.closed.insert(key, out);
@@ -446,7 +446,7 @@ impl Run {
         self.seen.resends += self.room.resends;
         self.seen.refused += self.room.refused;
         self.pending = Logged::default();
-        let down_ms = if self.rng.chance(0.05) { 15 * 60_000 } else { 5_000 };
+        let down_ms = if self.rng.bool(0.05) { 15 * 60_000 } else { 5_000 };
         self.now_ms += self.rng.below(down_ms) as i64;
         self.next_tick_ms = self.now_ms;
     }
@@ -463,7 +463,7 @@ impl Run {
 
 fn export_of(hot: &State, week: WeekKey) -> Vec<u8> {
     let mut out = Vec::new();
-    export::write(hot, &label(week), &mut out).expect("an export");
+    export::write(hot, &week_label(week), &mut out).expect("an export");
     out
 }
 
@@ -476,7 +476,7 @@ struct Finished {
 
 impl Finished {
     fn check(mut self) {
-        self.check_that_much_happened();
+        self.check_coverage();
         self.check_classes();
         let of = self.run.size.to_string();
         let mut segments = Segments::default();
@@ -484,14 +484,14 @@ impl Finished {
         for week in self.oracle.weeks() {
             let out = export_of(self.run.hot(), WeekKey(week));
             let text = std::str::from_utf8(&out).expect("UTF-8");
-            segments.add(check_week(&self.oracle, week, text, &format!("{of}, week {}", label(WeekKey(week)))));
+            segments.add(check_week(&self.oracle, week, text, &format!("{of}, week {}", week_label(WeekKey(week)))));
             exports.push((WeekKey(week), out));
         }
         segments.assert_rounded_half_up();
         check_state(&self.oracle, &Archived::read(self.run.hot()), &of);
         for (week, closed) in std::mem::take(&mut self.run.closed) {
             let now = export_of(self.run.hot(), week);
-            assert!(now == closed, "{of}: closed week {} has changed", label(week));
+            assert!(now == closed, "{of}: closed week {} has changed", week_label(week));
         }
         self.check_replay(&exports);
         eprintln!("{} outcomes, {} segments, {:?}", self.oracle.lines.len(), segments.all, self.run.seen);
@@ -504,12 +504,12 @@ impl Finished {
         std::fs::write(&log, &self.log).expect("a log");
         let mut hot = open(&path, &self.run.settings);
         let mut replay = Replay::new(&mut hot, 1 << 30);
-        let done = replay.take_log(&log).expect("a log as it should be");
+        let done = replay.apply_log(&log).expect("a log as it should be");
         replay.finish().expect("a store");
         assert_eq!((done.lines, done.passed_over), (self.oracle.lines.len() as u64, 0));
         for (week, live) in exports {
             let replayed = export_of(&hot, *week);
-            assert!(replayed == *live, "week {} replayed differs from what was lived", label(*week));
+            assert!(replayed == *live, "week {} replayed differs from what was lived", week_label(*week));
         }
     }
 
@@ -523,7 +523,7 @@ impl Finished {
         assert!(histories.values_mut().all(|rest| rest.next().is_none()));
     }
 
-    fn check_that_much_happened(&self) {
+    fn check_coverage(&self) {
         let Finished { run, oracle, .. } = self;
         let mut count: BTreeMap<&str, u64> = BTreeMap::new();
         for line in &oracle.lines {

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn controls_and_overrides_are_escaped_and_read_back() {
+    fn control_and_bidi_characters_are_escaped() {
         let text =
             "a\u{1b}[2J \u{7f}\u{80}\u{9b}\u{9f} \u{202e}x\u{2066}\u{200f}\u{2028}\u{feff}\u{e0041} é日\u{1f600}\"";
         let value = serde_json::json!({ "text": text, text: 1 });
@@ -103,7 +103,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_parses_to_itself_and_is_escaped_alike_both_ways(text in "\\PC{0,8}|(?s).{0,20}|[\u{70}-\u{a5}\u{200a}-\u{2070}\"\\\\]{0,20}") {
+        fn escaped_text_parses_to_itself(text in "\\PC{0,8}|(?s).{0,20}|[\u{70}-\u{a5}\u{200a}-\u{2070}\"\\\\]{0,20}") {
             let json = to_string(&text);
             proptest::prop_assert_eq!(&serde_json::from_str::<String>(&json).expect("JSON"), &text);
             proptest::prop_assert!(json.chars().all(|c| !is_escaped(c) && c >= ' '));

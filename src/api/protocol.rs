@@ -63,10 +63,10 @@ const _: () = assert!(
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "cmd", deny_unknown_fields)]
 pub enum Request {
-    /// One row, [`Row::StatusQuery`].
+    /// One row, [`Row::Status`].
     #[serde(rename = "status")]
     Status {},
-    /// A [`Row::ServerChange`] for each URL, in order: added, back, known or refused.
+    /// A [`Row::Change`] for each URL, in order: added, back, known or refused.
     /// The tags are added to those that a known server has.
     #[serde(rename = "servers.add")]
     ServersAdd {
@@ -74,7 +74,7 @@ pub enum Request {
         #[serde(default)]
         tags: Vec<String>,
     },
-    /// A [`Row::ServerChange`] for each URL, in order: removed, unknown or refused.
+    /// A [`Row::Change`] for each URL, in order: removed, unknown or refused.
     #[serde(rename = "servers.remove")]
     ServersRemove { urls: Vec<String> },
     /// A [`Row::Server`] for each that fits all of the filter, by URL.
@@ -86,10 +86,10 @@ pub enum Request {
     /// One row, [`Row::ServerDetail`].
     #[serde(rename = "servers.show")]
     ServersShow { url: ServerUrl },
-    /// A [`Row::ScanRow`] for each server as its result comes.
+    /// A [`Row::Scan`] for each server as its result comes.
     #[serde(rename = "rescan")]
     Rescan { servers: RescanSelector },
-    /// One row, [`Row::TopArgs`]; the running week where none is named.
+    /// One row, [`Row::Top`]; the running week where none is named.
     #[serde(rename = "top")]
     Top {
         server: ServerUrl,
@@ -101,7 +101,7 @@ pub enum Request {
     /// A [`Row::BoardHead`], then a row for each place, or what else was asked.
     #[serde(rename = "board")]
     Board { board: BoardSelector, ask: BoardQuery },
-    /// One row, [`Row::FinalPositions`]; all five rankings where none is named.
+    /// One row, [`Row::Standings`]; all five rankings where none is named.
     #[serde(rename = "standings")]
     Standings {
         boards: BoardsSelector,
@@ -109,7 +109,7 @@ pub enum Request {
         #[serde(default)]
         rankings: Vec<Ranking>,
     },
-    /// A [`Row::FusedHead`], then a [`Row::FusedEntry`] for each player. All five
+    /// A [`Row::FusedHead`], then a [`Row::Fused`] for each player. All five
     /// rankings alike where none is named; `k` is 60 where none is given.
     #[serde(rename = "fused")]
     Fused {
@@ -132,10 +132,10 @@ pub enum Request {
     /// then; of weeks, closed and archived ones.
     #[serde(rename = "windows.delete")]
     WindowsDelete { before_ms: i64 },
-    /// A [`Row::PlayerArgs`] for each game in which the name is known.
+    /// A [`Row::Player`] for each game in which the name is known.
     #[serde(rename = "player")]
     Player { name: String },
-    /// A [`Row::ServerChange`] for each URL, in order: tagged, known or unknown.
+    /// A [`Row::Change`] for each URL, in order: tagged, known or unknown.
     #[serde(rename = "servers.tag")]
     ServersTag {
         urls: Vec<ServerUrl>,
@@ -144,7 +144,7 @@ pub enum Request {
         #[serde(default)]
         remove: Vec<String>,
     },
-    /// One [`Row::ServerChange`]: trusted, or known where nothing has changed. Checks of
+    /// One [`Row::Change`]: trusted, or known where nothing has changed. Checks of
     /// screening that no longer apply to a server, and those that apply again.
     #[serde(rename = "servers.trust")]
     ServersTrust {
@@ -170,14 +170,14 @@ pub enum Request {
     /// One [`Row::Correction`].
     #[serde(rename = "player.remember")]
     PlayerRemember { hash: NameHash },
-    /// One [`Row::ServerChange`]. Without a reason the server is taken off the greylist.
+    /// One [`Row::Change`]. Without a reason the server is taken off the greylist.
     #[serde(rename = "greylist")]
     Greylist {
         url: ServerUrl,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// Writes a backup. One [`Row::BackupRow`].
+    /// Writes a backup. One [`Row::Backup`].
     #[serde(rename = "backup")]
     Backup {
         /// Absolute; it must not exist, or be empty.
@@ -233,7 +233,7 @@ pub const COMMANDS: [&str; 26] = [
 
 impl Request {
     /// Whether it changes nothing, so that the state directory alone can answer.
-    pub fn reads_only(&self) -> bool {
+    pub fn is_read_only(&self) -> bool {
         match self {
             Request::Status {}
             | Request::ServersList { .. }
@@ -296,7 +296,7 @@ impl ServerFilter {
 
 /// What is wrong with a tag. It stands in a command line, in a list file and
 /// in SQL, so it has no spaces and no odd characters.
-pub fn tag_problem(tag: &str) -> Option<String> {
+pub fn check_tag(tag: &str) -> Option<String> {
     let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
     if tag.is_empty() || tag.len() > TAG_BYTES_MAX || !tag.chars().all(fits) {
         let shown: String = tag.chars().take(TAG_BYTES_MAX).collect();
@@ -403,7 +403,7 @@ pub struct ArchiveStatus {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArchiveFault {
-    /// `settings`, `unreachable`, `waiting`, `busy`, `refused`, `schema`, `charset`,
+    /// `settings`, `unreachable`, `pending_records`, `busy`, `refused`, `schema`, `charset`,
     /// `taken`, `foreign`, `rejected` or `panic`.
     pub kind: String,
     pub since_ms: i64,
@@ -577,7 +577,7 @@ pub struct Progress {
 }
 
 /// The line of a request, with its end of line.
-pub fn request_line(id: u64, request: &Request) -> String {
+pub fn encode_request(id: u64, request: &Request) -> String {
     #[derive(Serialize)]
     struct Line<'r> {
         v: u64,
@@ -591,7 +591,7 @@ pub fn request_line(id: u64, request: &Request) -> String {
 }
 
 /// Reads the line of a request. Error: what to answer, with the id where there was one.
-pub fn read_request(line: &[u8]) -> Result<(u64, Request), (Option<u64>, ApiError)> {
+pub fn decode_request(line: &[u8]) -> Result<(u64, Request), (Option<u64>, ApiError)> {
     let failure = |id, code, message: String| Err((id, ApiError { code, message }));
     let mut object = match serde_json::from_slice(line) {
         Ok(Value::Object(object)) => object,
@@ -650,16 +650,16 @@ pub fn read_request(line: &[u8]) -> Result<(u64, Request), (Option<u64>, ApiErro
             let message = format!("{command}: {} tags; at most {TAGS_MAX}", add.len().max(remove.len()));
             failure(id, ErrorCode::BadRequest, message)
         }
-        Request::ServersTag { ref add, .. } if add.iter().any(|tag| tag_problem(tag).is_some()) => {
-            let problem = add.iter().find_map(|tag| tag_problem(tag)).unwrap_or_default();
+        Request::ServersTag { ref add, .. } if add.iter().any(|tag| check_tag(tag).is_some()) => {
+            let problem = add.iter().find_map(|tag| check_tag(tag)).unwrap_or_default();
             failure(id, ErrorCode::BadRequest, format!("{command}: {problem}"))
         }
         Request::ServersAdd { ref tags, .. } if tags.len() > TAGS_MAX => {
             let message = format!("{command}: {} tags; at most {TAGS_MAX}", tags.len());
             failure(id, ErrorCode::BadRequest, message)
         }
-        Request::ServersAdd { ref tags, .. } if tags.iter().any(|tag| tag_problem(tag).is_some()) => {
-            let problem = tags.iter().find_map(|tag| tag_problem(tag)).unwrap_or_default();
+        Request::ServersAdd { ref tags, .. } if tags.iter().any(|tag| check_tag(tag).is_some()) => {
+            let problem = tags.iter().find_map(|tag| check_tag(tag)).unwrap_or_default();
             failure(id, ErrorCode::BadRequest, format!("{command}: {problem}"))
         }
         Request::Top { n, .. } if n == 0 || n > ROWS_PER_RESPONSE_MAX => {
@@ -679,7 +679,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_go_both_ways_and_every_command_is_listed() {
+    fn every_request_round_trips_and_is_listed() {
         let all = [
             Request::Status {},
             Request::ServersAdd { urls: vec!["quake3://a:1".into()], tags: vec!["ctf".into()] },
@@ -735,15 +735,15 @@ mod tests {
         ];
         assert_eq!(all.len(), COMMANDS.len());
         for (request, command) in all.iter().zip(COMMANDS) {
-            let line = request_line(7, request);
-            assert_eq!(read_request(line.as_bytes()), Ok((7, request.clone())));
+            let line = encode_request(7, request);
+            assert_eq!(decode_request(line.as_bytes()), Ok((7, request.clone())));
             assert!(line.contains(&format!("\"cmd\":\"{command}\"")), "{line}");
         }
     }
 
     #[test]
-    fn the_lines_of_the_documentation() {
-        let read = |line: &str| read_request(line.as_bytes()).map_err(|(id, failure)| (id, failure.code));
+    fn documented_lines_decode() {
+        let read = |line: &str| decode_request(line.as_bytes()).map_err(|(id, failure)| (id, failure.code));
         let show = r#"{"v":1,"id":7,"cmd":"servers.show","url":"QUAKE3://127.0.0.1"}"#;
         assert_eq!(read(show), Ok((7, Request::ServersShow { url: url("quake3://127.0.0.1:27960") })));
         let list = r#"{"v":1,"id":0,"cmd":"servers.list"}"#;
@@ -757,10 +757,10 @@ mod tests {
     }
 
     #[test]
-    fn refusals_tell_what_is_wrong() {
+    fn invalid_requests_get_specific_errors() {
         #[track_caller]
         fn refused(line: &str, id: Option<u64>, code: ErrorCode, message: &str) {
-            let (got_id, failure) = read_request(line.as_bytes()).expect_err(line);
+            let (got_id, failure) = decode_request(line.as_bytes()).expect_err(line);
             assert_eq!((got_id, failure.code), (id, code), "{line}");
             assert!(failure.message.contains(message), "{line}: {}", failure.message);
         }
@@ -793,13 +793,13 @@ mod tests {
         let scope = r#"{"v":1,"id":3,"cmd":"standings","boards":{"scope":"quake3://a:1"},"player":"a"}"#;
         refused(scope, Some(3), ErrorCode::BadRequest, "did you mean server:");
         let tagged = Request::ServersAdd { urls: Vec::new(), tags: vec!["a b".into()] };
-        refused(&request_line(3, &tagged), Some(3), ErrorCode::BadRequest, "tag \"a b\" is not");
+        refused(&encode_request(3, &tagged), Some(3), ErrorCode::BadRequest, "tag \"a b\" is not");
         let many = Request::ServersRemove { urls: vec![String::new(); URLS_PER_REQUEST_MAX + 1] };
-        refused(&request_line(3, &many), Some(3), ErrorCode::BadRequest, "at most 1000");
+        refused(&encode_request(3, &many), Some(3), ErrorCode::BadRequest, "at most 1000");
     }
 
     #[test]
-    fn rows_go_both_ways_and_new_fields_are_passed_over() {
+    fn rows_round_trip_and_unknown_fields_are_ignored() {
         let detail = ServerDetail {
             summary: ServerSummary {
                 key: 1,
@@ -843,7 +843,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_joins_its_conditions() {
+    fn filter_requires_every_condition() {
         let server = ServerSummary {
             key: 1,
             url: "quake3://a.example:1".into(),

@@ -19,12 +19,12 @@ const _: () = assert!(
 );
 
 /// What is wrong with a request of boards; `None`: nothing, or it is none.
-pub fn problem(request: &Request) -> Option<String> {
+pub fn validate(request: &Request) -> Option<String> {
     match request {
         Request::Board { board, ask } => time(board.time_ms).or_else(|| question(ask)),
         Request::Standings { boards, rankings, .. } => {
             let twice = (1..rankings.len()).find(|&i| rankings[..i].contains(&rankings[i]));
-            time(boards.time_ms).or_else(|| twice.map(|i| named_twice(rankings[i])))
+            time(boards.time_ms).or_else(|| twice.map(|i| duplicate_ranking(rankings[i])))
         }
         Request::Fused { boards, rankings, k, ask } => time(boards.time_ms)
             .or_else(|| weights(rankings))
@@ -89,7 +89,7 @@ fn bounds(scores: &ScoreBounds) -> Option<String> {
     [at_least, above, at_most, below].into_iter().flatten().find_map(number)
 }
 
-fn named_twice(ranking: Ranking) -> String {
+fn duplicate_ranking(ranking: Ranking) -> String {
     format!("ranking {} is named twice", ranking.name())
 }
 
@@ -97,7 +97,7 @@ fn weights(rankings: &[RankingWeight]) -> Option<String> {
     for (i, weighed) in rankings.iter().enumerate() {
         let name = weighed.ranking.name();
         if rankings[..i].iter().any(|before| before.ranking == weighed.ranking) {
-            return Some(named_twice(weighed.ranking));
+            return Some(duplicate_ranking(weighed.ranking));
         }
         // Larger and smaller ones would be lost in the sum.
         if !(1e-6..=1e6).contains(&weighed.weight) {
@@ -110,14 +110,14 @@ fn weights(rankings: &[RankingWeight]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::protocol::{read_request, request_line};
+    use crate::api::protocol::{decode_request, encode_request};
 
     /// What is said of a question in JSON.
     #[track_caller]
     fn said(body: &str) -> Option<String> {
         let line = format!(r#"{{"v":1,"id":1,{body}}}"#);
-        let (_, request) = read_request(line.as_bytes()).expect(&line);
-        problem(&request)
+        let (_, request) = decode_request(line.as_bytes()).expect(&line);
+        validate(&request)
     }
 
     fn board(ask: &str) -> Option<String> {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_that_can_be_asked() {
+    fn valid_board_queries_pass() {
         for ask in [
             r#"{"size":{}}"#,
             r#"{"top":{"count":10000}}"#,
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_tell_what_was_expected() {
+    fn invalid_board_query_error_names_expected_range() {
         for (ask, want) in [
             (r#"{"top":{"count":0}}"#, "count is 0; expected 1 to 10000"),
             (r#"{"before":{"cursor":"A","count":10001}}"#, "count is 10001"),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_list_of_names_fits_a_line() {
+    fn longest_player_list_fits_one_line() {
         let name = PlayerSelector::Name("\"".repeat(crate::limits::NAME_BYTES_MAX));
         let request = Request::Fused {
             boards: serde_json::from_str(r#"{"scope":"tag:pro"}"#).expect("a scope"),
@@ -181,20 +181,20 @@ mod tests {
             k: None,
             ask: FusedQuery::Players { players: vec![name; QUERY_PLAYERS_MAX] },
         };
-        assert!(request_line(1, &request).len() < crate::limits::CONTROL_LINE_BYTES_MAX);
-        assert_eq!(problem(&request), None);
+        assert!(encode_request(1, &request).len() < crate::limits::CONTROL_LINE_BYTES_MAX);
+        assert_eq!(validate(&request), None);
     }
 
     /// A number that was shown is read back as the same one.
     #[test]
-    fn bounds_arrive_to_the_last_digit() {
+    fn scores_round_trip_exactly() {
         let mut score = 987.654_321_f64;
         for _ in 0..2_000 {
             score = score.next_up() * 1.000_001;
             let ask = BoardQuery::PositionFor { score };
             let board = serde_json::from_str(r#"{"scope":"server:quake3://a:1","ranking":"elo"}"#).expect("a board");
             let request = Request::Board { board, ask };
-            assert_eq!(read_request(request_line(1, &request).as_bytes()), Ok((1, request)));
+            assert_eq!(decode_request(encode_request(1, &request).as_bytes()), Ok((1, request)));
         }
     }
 }

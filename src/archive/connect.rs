@@ -83,7 +83,7 @@ impl Archive {
             waits: None,
         };
         archive.prepare_session(settings).await?;
-        archive.take_lock(settings, previous).await?;
+        archive.acquire_lock(settings, previous).await?;
         Ok(archive)
     }
 
@@ -145,13 +145,13 @@ impl Archive {
     }
 
     /// Reports waits from now on.
-    pub(super) fn report_waits(&mut self, waits: BlockedReporter) {
+    pub(super) fn set_blocked_reporter(&mut self, waits: BlockedReporter) {
         self.waits = Some(waits);
     }
 
     /// Another transaction is in the way.
     pub(super) fn report_conflict(&self, fault: &StatementError) {
-        report_wait(
+        report_blocked(
             self.waits.as_ref(),
             &self.target,
             self.doing,
@@ -159,13 +159,17 @@ impl Archive {
         );
     }
 
-    async fn take_lock(&mut self, settings: &ArchiveSettings, previous: &mut Option<u32>) -> Result<(), ArchiveError> {
+    async fn acquire_lock(
+        &mut self,
+        settings: &ArchiveSettings,
+        previous: &mut Option<u32>,
+    ) -> Result<(), ArchiveError> {
         const NAME: &str = "CONCAT('clqd.', LEFT(SHA1(DATABASE()), 32))";
         let holder = format!("SELECT IS_USED_LOCK({NAME})");
         let held_by = self.first::<Option<u64>>("lock", &holder).await?.flatten();
         if held_by.is_some() && held_by == previous.map(u64::from) {
             // It may end by itself meanwhile, which is an error here.
-            let _ = self.attempt(&format!("KILL {}", held_by.unwrap_or_default())).await;
+            let _ = self.execute(&format!("KILL {}", held_by.unwrap_or_default())).await;
         }
         // Before asking: the lock may be got although the answer is lost.
         *previous = Some(self.conn.id());
@@ -185,7 +189,7 @@ impl Archive {
     /// Runs a statement.
     pub(super) async fn run(&mut self, doing: &'static str, sql: &str) -> Result<(), ArchiveError> {
         self.doing = doing;
-        self.attempt(sql).await.map_err(|fault| fault.classify(&self.target, doing))
+        self.execute(sql).await.map_err(|fault| fault.classify(&self.target, doing))
     }
 
     /// The first row of an answer.
@@ -199,10 +203,10 @@ impl Archive {
     }
 
     /// Runs a statement; the fault is not yet classified.
-    pub(super) async fn attempt(&mut self, sql: &str) -> Result<(), StatementError> {
+    pub(super) async fn execute(&mut self, sql: &str) -> Result<(), StatementError> {
         let Archive { conn, target, doing, waits, query_timeout, .. } = self;
-        let report = |why| report_wait(waits.as_ref(), target, doing, why);
-        answered(conn.query_drop(sql), *query_timeout, report).await
+        let report = |why| report_blocked(waits.as_ref(), target, doing, why);
+        with_timeout(conn.query_drop(sql), *query_timeout, report).await
     }
 
     /// All rows of an answer.
@@ -211,8 +215,8 @@ impl Archive {
         T: FromRow + Send + 'static,
     {
         let Archive { conn, target, doing, waits, query_timeout, .. } = self;
-        let report = |why| report_wait(waits.as_ref(), target, doing, why);
-        let rows: Vec<Row> = answered(conn.query(sql), *query_timeout, report).await?;
+        let report = |why| report_blocked(waits.as_ref(), target, doing, why);
+        let rows: Vec<Row> = with_timeout(conn.query(sql), *query_timeout, report).await?;
         rows.into_iter()
             .map(|row| {
                 T::from_row_opt(row)
@@ -223,7 +227,7 @@ impl Archive {
 }
 
 /// Waits for an answer up to a limit, and reports a long wait before that.
-async fn answered<T>(
+async fn with_timeout<T>(
     answer: impl Future<Output = Result<T, MysqlError>>,
     limit: Duration,
     report: impl Fn(String),
@@ -240,7 +244,7 @@ async fn answered<T>(
     }
 }
 
-fn report_wait(waits: Option<&BlockedReporter>, target: &str, doing: &'static str, why: String) {
+fn report_blocked(waits: Option<&BlockedReporter>, target: &str, doing: &'static str, why: String) {
     if let Some(waits) = waits {
         waits(ArchiveError::Waiting { target: target.to_owned(), doing, why });
     }

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_number_of_an_error_decides_its_kind() {
+    fn error_code_determines_kind() {
         let kind = |code: u16| {
             let error = ServerError { code, message: "m".into(), state: "HY000".into() };
             match StatementError::from(MysqlError::Server(error)).classify("t", "player") {

@@ -14,7 +14,7 @@ use crate::model::{PlayerKey, Ranking, WeekKey};
 impl Archive {
     /// Returns the number of rows written. Once it is done, doing it again finds
     /// nothing to do.
-    pub(super) async fn put_gone(
+    pub(super) async fn apply_player_removal(
         &mut self,
         player: PlayerKey,
         into: Option<PlayerKey>,
@@ -23,24 +23,24 @@ impl Archive {
         let mut rows = 0;
         let listed = match into {
             Some(into) => {
-                rows += self.merge_best(player, into).await?;
+                rows += self.merge_best_positions(player, into).await?;
                 // Where both have a row in one week on one server, the other's stays.
                 let weeks = format!("UPDATE IGNORE player_week SET player = {into} WHERE player = {player}");
-                self.attempt(&weeks).await.doing("player_week")?;
+                self.execute(&weeks).await.doing("player_week")?;
                 format!("player = {into}")
             }
             None => "name = '', display = '', player = NULL".to_owned(),
         };
         for table in ["player_week", "best_position"] {
-            self.attempt(&format!("DELETE FROM {table} WHERE player = {player}")).await.doing(table)?;
+            self.execute(&format!("DELETE FROM {table} WHERE player = {player}")).await.doing(table)?;
         }
         let listed = format!("UPDATE server_player SET {listed} WHERE player = {player}");
-        self.attempt(&listed).await.doing("server_player")?;
-        self.attempt(&format!("DELETE FROM player WHERE player = {player}")).await.doing("player")?;
+        self.execute(&listed).await.doing("server_player")?;
+        self.execute(&format!("DELETE FROM player WHERE player = {player}")).await.doing("player")?;
         Ok(rows)
     }
 
-    async fn merge_best(&mut self, player: PlayerKey, into: PlayerKey) -> Result<u64, TransactionError> {
+    async fn merge_best_positions(&mut self, player: PlayerKey, into: PlayerKey) -> Result<u64, TransactionError> {
         let select = format!(
             "SELECT b.server, b.player, b.ranking, b.position, b.week FROM best_position b \
              JOIN (SELECT DISTINCT server FROM best_position WHERE player = {player}) s ON s.server = b.server \
@@ -57,7 +57,7 @@ impl Archive {
         for (server, mut of_server) in by_server {
             let mut best = of_server.remove(&into.0).unwrap_or_default();
             of_server.values().for_each(|theirs| best.merge(theirs));
-            for (ranking, places) in Ranking::WITH_BEST_POSITIONS.iter().zip(best.three()) {
+            for (ranking, places) in Ranking::WITH_BEST_POSITIONS.iter().zip(best.top_three()) {
                 for (place, (position, week)) in (1_u32..).zip(places) {
                     upsert.row(|row| {
                         row.uint(server).uint(into.0).text(ranking.name()).uint(place).uint(position).uint(week.0);
@@ -65,6 +65,6 @@ impl Archive {
                 }
             }
         }
-        self.put(upsert).await
+        self.execute_upsert(upsert).await
     }
 }

@@ -49,7 +49,7 @@ pub struct MigrationStep {
 impl Schema {
     /// What this clqd writes. To change a table: change `schema.sql`, raise the
     /// version here and in its last statement, and add a step, such as
-    /// `MigrationStep { to: 2, sql: "ALTER TABLE player ADD COLUMN ..." }`. A new table needs no
+    /// `MigrationStep { to: 2, sql: "ALTER TABLE find_player ADD COLUMN ..." }`. A new table needs no
     /// statement in its step: `schema.sql` makes it.
     pub const CURRENT: Schema =
         Schema { version: 2, sql: SCHEMA_SQL, steps: &[MigrationStep { to: 2, sql: MIGRATION_2 }] };
@@ -105,12 +105,12 @@ impl Archive {
                 self.apply_step(step).await?;
             }
         }
-        let refusal = self.routine_refusal().await?;
+        let refusal = self.routine_privilege_error().await?;
         for statement in statements(schema.sql) {
             if refusal.is_some() && is_routine(statement) {
                 continue;
             }
-            match self.attempt(statement).await {
+            match self.execute(statement).await {
                 Err(fault) if refusal.is_some() && fault.code() == NO_SUCH_ROUTINE => {} // a view of series
                 result => result.map_err(|fault| self.schema_fault(fault))?,
             }
@@ -180,7 +180,7 @@ impl Archive {
 
     async fn apply_step(&mut self, step: &MigrationStep) -> Result<(), ArchiveError> {
         for statement in statements(step.sql) {
-            match self.attempt(statement).await {
+            match self.execute(statement).await {
                 Err(fault) if ALREADY_DONE.contains(&fault.code()) => {}
                 result => result.map_err(|fault| self.schema_fault(fault))?,
             }
@@ -195,12 +195,14 @@ impl Archive {
 
     /// Whether this account may create functions, found out by creating one:
     /// otherwise those that stand would be dropped and could not be replaced.
-    async fn routine_refusal(&mut self) -> Result<Option<String>, ArchiveError> {
+    async fn routine_privilege_error(&mut self) -> Result<Option<String>, ArchiveError> {
         const PROBE: &str = "CREATE FUNCTION clq_probe() RETURNS INT DETERMINISTIC NO SQL RETURN 1";
         for statement in ["DROP FUNCTION IF EXISTS clq_probe", PROBE, "DROP FUNCTION IF EXISTS clq_probe"] {
-            match self.attempt(statement).await {
+            match self.execute(statement).await {
                 Ok(()) => {}
-                Err(StatementError::Mysql(error)) if refuses_routines(&error) => return Ok(Some(error.to_string())),
+                Err(StatementError::Mysql(error)) if lacks_routine_privilege(&error) => {
+                    return Ok(Some(error.to_string()));
+                }
                 Err(fault) => return Err(self.schema_fault(fault)),
             }
         }
@@ -215,7 +217,7 @@ impl Archive {
     }
 }
 
-fn refuses_routines(error: &mysql_async::Error) -> bool {
+fn lacks_routine_privilege(error: &mysql_async::Error) -> bool {
     matches!(error, mysql_async::Error::Server(error) if NO_RIGHT_TO_ROUTINES.contains(&error.code))
 }
 
@@ -229,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_stamps_the_version_of_the_code() {
+    fn schema_file_and_code_have_same_version() {
         let stamp = format!("SELECT {}, FLOOR(UNIX_TIMESTAMP", Schema::CURRENT.version);
         assert!(statements(SCHEMA_SQL).last().is_some_and(|last| last.contains(&stamp)));
         let steps = Schema::CURRENT.steps;

@@ -1,4 +1,4 @@
-//! What the admin says about the archive: the `[archive]` section of the config.
+//! What the admin says about the archive: the `[enqueue]` section of the config.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use std::time::Duration;
 use mysql_async::{Opts, OptsBuilder};
 use serde::Deserialize;
 
-/// The `[archive]` section.
+/// The `[enqueue]` section.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ArchiveSettings {
-    /// `mysql://user@host:3306/database`, or with `?socket=/path` by a Unix
+    /// `mysql://user@host:3306/database_dir`, or with `?socket=/path` by a Unix
     /// socket. Empty: nothing is archived.
     pub url: String,
     /// A file with the password and nothing else; empty: none.
@@ -77,7 +77,7 @@ impl ArchiveSettings {
     }
 
     /// Looks at every value, but reads no file.
-    pub fn check(&self) -> Result<(), SettingsError> {
+    pub fn validate(&self) -> Result<(), SettingsError> {
         let range = |name, value, min, max| {
             if (min..=max).contains(&value) { Ok(()) } else { Err(SettingsError::Range { name, value, min, max }) }
         };
@@ -97,7 +97,7 @@ impl ArchiveSettings {
         Ok(())
     }
 
-    /// The archive without its password, for messages: `user@host:3306/database`.
+    /// The archive without its password, for messages: `user@host:3306/database_dir`.
     pub fn target(&self) -> String {
         let Ok(opts) = self.opts_from_url() else { return "(no archive)".into() };
         let user = opts.user().unwrap_or("");
@@ -110,7 +110,7 @@ impl ArchiveSettings {
 
     /// How to connect; reads the password.
     pub(super) fn opts(&self) -> Result<Opts, SettingsError> {
-        self.check()?;
+        self.validate()?;
         let opts = self.opts_from_url()?;
         let password = self.password()?.or_else(|| opts.pass().map(str::to_owned));
         Ok(OptsBuilder::from_opts(opts)
@@ -175,15 +175,15 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_usable_and_off() {
+    fn default_settings_are_valid_and_disabled() {
         let settings = ArchiveSettings::default();
-        assert_eq!(settings.check(), Ok(()));
+        assert_eq!(settings.validate(), Ok(()));
         assert!(!settings.is_on());
         assert_eq!(settings.opts().unwrap_err(), SettingsError::NoUrl);
     }
 
     #[test]
-    fn the_password_is_never_shown() {
+    fn password_is_never_shown() {
         let settings = with_url("mysql://clqd:secret@db.example.org:3307/clqd");
         assert_eq!(settings.target(), "clqd@db.example.org:3307/clqd");
         assert!(!format!("{settings:?}").contains("secret"));
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_file_wins_and_loses_its_line_end() {
+    fn password_file_precedes_url_and_newline_is_stripped() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("password");
         std::fs::write(&path, "s p\n").unwrap();
@@ -206,17 +206,17 @@ mod tests {
     }
 
     #[test]
-    fn refusals_name_the_setting() {
+    fn invalid_setting_is_named_in_error() {
         for (url, want) in [
             ("postgres://x/y", "archive.url"),
             ("mysql://clqd@localhost", "names no database"),
             ("mysql://clqd@localhost/clqd?nonsense=1", "nonsense"),
         ] {
-            let message = with_url(url).check().unwrap_err().to_string();
+            let message = with_url(url).validate().unwrap_err().to_string();
             assert!(message.contains(want), "{message}");
         }
         let settings = ArchiveSettings { interval_s: 0, ..ArchiveSettings::default() };
-        assert!(settings.check().unwrap_err().to_string().contains("archive.interval_s = 0"));
+        assert!(settings.validate().unwrap_err().to_string().contains("archive.interval_s = 0"));
         assert!(toml::from_str::<ArchiveSettings>("intervals = 3").is_err());
     }
 }

@@ -28,7 +28,7 @@ impl Upsert {
         Upsert { table, statement_bytes_max, done: Vec::new(), current: String::new(), rows: 0 }
     }
 
-    /// Adds a row; `fill` gives a value for each column, in order. Rows should
+    /// Adds a row; `bulk_load` gives a value for each column, in order. Rows should
     /// come in order of the primary key.
     pub fn row(&mut self, fill: impl FnOnce(&mut Values<'_>)) {
         if self.current.is_empty() {
@@ -162,7 +162,7 @@ pub(super) fn literal(value: &str) -> String {
 }
 
 /// `a,b,c`.
-pub(super) fn list<T: std::fmt::Display>(values: impl IntoIterator<Item = T>) -> String {
+pub(super) fn comma_separated<T: std::fmt::Display>(values: impl IntoIterator<Item = T>) -> String {
     let mut text = String::new();
     for value in values {
         if !text.is_empty() {
@@ -174,7 +174,7 @@ pub(super) fn list<T: std::fmt::Display>(values: impl IntoIterator<Item = T>) ->
 }
 
 /// The first `chars_max` characters.
-pub(super) fn fit(text: &str, chars_max: usize) -> &str {
+pub(super) fn truncate_chars(text: &str, chars_max: usize) -> &str {
     match text.char_indices().nth(chars_max) {
         Some((end, _)) => &text[..end],
         None => text,
@@ -201,7 +201,7 @@ mod tests {
     const PAIR: Table = Table { name: "t", columns: &["a", "b"], key_columns: 1 };
 
     #[test]
-    fn rows_become_statements_below_the_limit() {
+    fn upsert_statements_stay_below_size_limit() {
         let mut upsert = Upsert::new(&PAIR, 60);
         for i in 0..3_u32 {
             upsert.row(|row| _ = row.uint(i).text("it's \\ so"));
@@ -218,19 +218,19 @@ mod tests {
     }
 
     #[test]
-    fn literals() {
+    fn values_become_sql_literals() {
         let mut text = String::new();
         let mut values = Values { text: &mut text, count: 0 };
         values.double(887.5).double(-0.1).double(f64::NAN).bytes(&[0, 0xFE]).opt_uint(None).bool(true).int(-3);
         assert_eq!(text, "8.875e2,-1e-1,NULL,X'00FE',NULL,1,-3");
-        assert_eq!(fit("añb", 2), "añ");
-        assert_eq!(fit("añb", 3), "añb");
-        assert_eq!(list([1, 2]), "1,2");
+        assert_eq!(truncate_chars("añb", 2), "añ");
+        assert_eq!(truncate_chars("añb", 3), "añb");
+        assert_eq!(comma_separated([1, 2]), "1,2");
     }
 
     #[test]
     #[should_panic(expected = "a value for each column")]
-    fn a_missing_value_is_our_bug() {
+    fn missing_column_value_panics() {
         Upsert::new(&PAIR, 60).row(|row| _ = row.uint(1_u32));
     }
 }

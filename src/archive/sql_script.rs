@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn table() {
+    fn script_is_split_at_delimiters() {
         for (script, want) in [
             ("", vec![]),
             ("a; b ;c", vec!["a", "b", "c"]),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_is_cut_into_whole_statements() {
+    fn schema_splits_into_whole_statements() {
         let all = statements(crate::archive::SCHEMA_SQL);
         assert!(all.len() > 30);
         for statement in &all {

@@ -20,52 +20,52 @@ pub enum WriteOutcome {
 
 impl Archive {
     /// Begins a week that comes in parts.
-    pub async fn begin_parts(&mut self) -> Result<(), ArchiveError> {
+    pub async fn begin_week_chunks(&mut self) -> Result<(), ArchiveError> {
         self.run("begin", "START TRANSACTION").await
     }
 
     /// Writes a part. After an error the whole week is taken back.
-    pub async fn write_part(&mut self, part: &WeekArchive) -> Result<WriteOutcome, ArchiveError> {
-        match self.put_weeks(&[part]).await {
+    pub async fn write_week_chunk(&mut self, part: &WeekArchive) -> Result<WriteOutcome, ArchiveError> {
+        match self.upsert_weeks(&[part]).await {
             Ok(rows) => Ok(WriteOutcome::Done { rows }),
-            Err(halt) => self.end_by(halt).await,
+            Err(halt) => self.roll_back_after(halt).await,
         }
     }
 
     /// All parts are written.
-    pub async fn commit_parts(&mut self) -> Result<WriteOutcome, ArchiveError> {
+    pub async fn commit_week_chunks(&mut self) -> Result<WriteOutcome, ArchiveError> {
         self.doing = "commit";
-        match self.attempt("COMMIT").await {
+        match self.execute("COMMIT").await {
             Ok(()) => Ok(WriteOutcome::Done { rows: 0 }),
-            Err(fault) => self.end_by(TransactionError::Fault { fault, doing: "commit" }).await,
+            Err(fault) => self.roll_back_after(TransactionError::Fault { fault, doing: "commit" }).await,
         }
     }
 
     /// Takes the parts back.
-    pub async fn take_back(&mut self) -> Result<(), ArchiveError> {
+    pub async fn rollback(&mut self) -> Result<(), ArchiveError> {
         self.run("rollback", "ROLLBACK").await
     }
 
     /// Keeps the connection from being taken for one that is no more.
-    pub async fn stay(&mut self) -> Result<(), ArchiveError> {
+    pub async fn keep_alive(&mut self) -> Result<(), ArchiveError> {
         self.run("stay", "DO 0").await
     }
 
-    async fn end_by(&mut self, halt: TransactionError) -> Result<WriteOutcome, ArchiveError> {
+    async fn roll_back_after(&mut self, halt: TransactionError) -> Result<WriteOutcome, ArchiveError> {
         match halt {
             TransactionError::Fault { fault, .. } if fault.is_conflict() => {
                 self.report_conflict(&fault);
-                self.take_back().await?;
+                self.rollback().await?;
                 Ok(WriteOutcome::Lost)
             }
             TransactionError::Fault { fault, doing } => {
                 if !fault.is_fatal() {
-                    let _ = self.attempt("ROLLBACK").await;
+                    let _ = self.execute("ROLLBACK").await;
                 }
                 Err(fault.classify(&self.target, doing))
             }
             TransactionError::Error(error) => {
-                self.take_back().await?;
+                self.rollback().await?;
                 Err(error)
             }
         }

@@ -88,26 +88,29 @@ pub trait JobSource: Send + Sync {
     /// Pending entries of that part in order of their keys, with their values
     /// as they are now; none: there are no more in it. An entry whose thing no
     /// longer exists is not handed out. What is handed out must be durable.
-    fn next(
+    fn pending_jobs(
         &self,
         ask: OutboxQuery,
     ) -> impl Future<Output = Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed>> + Send;
 
     /// Which state the archive says it is filled by. Returns the number that it must
-    /// have from now on, which is durable; another than `found` begins a resync.
-    fn archive_found(&self, found: Option<u64>) -> impl Future<Output = Result<u64, SourceClosed>> + Send {
+    /// have from now on, which is durable; another than `insert_first` begins a resync.
+    fn claim_archive(&self, found: Option<u64>) -> impl Future<Output = Result<u64, SourceClosed>> + Send {
         async move { Ok(found.unwrap_or_default()) }
     }
 
     /// The chunk of a resync at a position, or at the first that is not acknowledged.
     /// What is handed out must be durable.
-    fn resync(&self, _from: Option<ResyncCursor>) -> impl Future<Output = Result<ResyncStep, SourceClosed>> + Send {
+    fn next_resync_chunk(
+        &self,
+        _from: Option<ResyncCursor>,
+    ) -> impl Future<Output = Result<ResyncStep, SourceClosed>> + Send {
         async { Ok(ResyncStep::Idle) }
     }
 
     /// The chunk from one position to another is in the archive, except for
     /// `postponed`. Returns whether the resync goes on behind it.
-    fn resynced(
+    fn acknowledge_resync_chunk(
         &self,
         _from: ResyncCursor,
         _next: ResyncCursor,
@@ -119,13 +122,13 @@ pub trait JobSource: Send + Sync {
     /// A part of a week that was handed out as [`ArchiveJob::LargeWeek`], or a step
     /// towards it. What is handed out must be durable. Who hands out none such has
     /// no parts.
-    fn part(&self, _ask: PartRequest) -> impl Future<Output = Result<WeekChunk, SourceClosed>> + Send {
+    fn next_week_chunk(&self, _ask: PartRequest) -> impl Future<Output = Result<WeekChunk, SourceClosed>> + Send {
         async { Ok(WeekChunk::Gone) }
     }
 
     /// These are in the archive: to be trimmed, but only where the sequence
     /// number is still the one given.
-    fn done(&self, entries: Vec<OutboxEntry>) -> impl Future<Output = Result<(), SourceClosed>> + Send;
+    fn acknowledge(&self, entries: Vec<OutboxEntry>) -> impl Future<Output = Result<(), SourceClosed>> + Send;
 }
 
 /// Runs until `stop` resolves, and then until everything is written or
@@ -151,7 +154,7 @@ pub async fn run<S: JobSource>(
     };
     tokio::select! {
         biased;
-        () = worker.supervised(&stopping, &wake) => {}
+        () = worker.run_with_restarts(&stopping, &wake) => {}
         () = out_of_time => {
             tracing::warn!(
                 seconds = drain_s_max,
@@ -182,7 +185,7 @@ enum NamesOutcome {
     SomebodyGone,
 }
 
-fn is_gone(job: &ArchiveJob) -> bool {
+fn removes_player(job: &ArchiveJob) -> bool {
     matches!(job, ArchiveJob::PlayerGone { .. })
 }
 
@@ -193,7 +196,7 @@ enum ResyncOutcome {
     Done,
     /// The outbox has to become shorter first.
     Later,
-    /// It goes on in the next pass. `has_names`: every name is in the archive.
+    /// It goes on in the next pass. `is_past_names`: every name is in the archive.
     Paused { has_names: bool },
 }
 
@@ -217,11 +220,11 @@ impl From<ArchiveError> for PassError {
 
 impl<S: JobSource> Worker<S> {
     /// Passes until the end, whatever panics.
-    async fn supervised(&mut self, stopping: &AtomicBool, wake: &Notify) {
-        while let Err(panic) = unwound(self.passes(stopping, wake)).await {
+    async fn run_with_restarts(&mut self, stopping: &AtomicBool, wake: &Notify) {
+        while let Err(panic) = catch_panic(self.run_passes(stopping, wake)).await {
             let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
             let text = text.unwrap_or("no message");
-            let wait = self.next_wait();
+            let wait = self.next_backoff();
             let message = format!("the archive's worker panicked, which is a bug of clqd's: {text}; it starts again");
             self.report.fault(FaultKind::Panic, &message);
             self.report.update(|it| {
@@ -233,18 +236,18 @@ impl<S: JobSource> Worker<S> {
         }
     }
 
-    async fn passes(&mut self, stopping: &AtomicBool, wake: &Notify) {
+    async fn run_passes(&mut self, stopping: &AtomicBool, wake: &Notify) {
         loop {
             // A pass that began before the stop may have passed by what the
             // engine wrote last.
             let last = stopping.load(Ordering::Relaxed);
-            let wait = match self.pass().await {
+            let wait = match self.run_pass().await {
                 Ok(ResyncOutcome::Done) if last => return,
                 Ok(ResyncOutcome::Paused { .. }) => continue,
                 Ok(ResyncOutcome::Later) => RESYNC_PAUSE,
                 Ok(ResyncOutcome::Done) => self.half_interval(),
                 Err(PassError::Source) => return,
-                Err(PassError::Archive(error)) => self.failed(&error),
+                Err(PassError::Archive(error)) => self.record_failure(&error),
             };
             self.pause(wait, stopping, wake).await;
         }
@@ -268,30 +271,31 @@ impl<S: JobSource> Worker<S> {
 
     /// Writes everything that is pending, once, and half an interval's worth of a
     /// resync.
-    async fn pass(&mut self) -> Result<ResyncOutcome, PassError> {
+    async fn run_pass(&mut self) -> Result<ResyncOutcome, PassError> {
         let mut archive = Archive::reconnect(&self.settings, &mut self.previous).await?;
         archive.check_schema().await?;
         self.report.connected();
         let report = self.report.clone();
-        archive.report_waits(Arc::new(move |error: ArchiveError| report.fault(error.kind(), &error.to_string())));
+        archive
+            .set_blocked_reporter(Arc::new(move |error: ArchiveError| report.fault(error.kind(), &error.to_string())));
         let found = archive.state_id().await?;
-        let id = self.source.archive_found(found).await?;
+        let id = self.source.claim_archive(found).await?;
         let mut rejected = BTreeMap::new();
-        self.names(&mut archive, &mut rejected).await?;
+        self.write_names(&mut archive, &mut rejected).await?;
         let unmarked = Some(id).filter(|_| found != Some(id));
         let resynced = self.resync(&mut archive, &mut rejected, unmarked).await?;
         archive.checks_names = true;
         if resynced != (ResyncOutcome::Paused { has_names: false }) {
-            self.states(&mut archive, &mut rejected).await?;
+            self.write_states(&mut archive, &mut rejected).await?;
         }
         archive.close().await;
         self.previous = None;
-        self.finished(rejected, resynced);
+        self.record_pass(rejected, resynced);
         Ok(resynced)
     }
 
     /// Writes states of the outbox, and names that came up meanwhile.
-    async fn states(
+    async fn write_states(
         &mut self,
         archive: &mut Archive,
         rejected: &mut BTreeMap<OutboxKey, String>,
@@ -299,12 +303,12 @@ impl<S: JobSource> Worker<S> {
         let mut after = None;
         loop {
             let from = after.unwrap_or(FIRST_STATE_KEY);
-            let jobs = self.source.next(ask(Some(from), None)).await?;
+            let jobs = self.source.pending_jobs(outbox_query(Some(from), None)).await?;
             let Some((last, _)) = jobs.last() else { return Ok(()) };
             let last = last.key;
             // Names that came up since: these jobs may refer to them. And if
             // somebody is no more, they may still speak of him.
-            if self.names(archive, rejected).await? == NamesOutcome::SomebodyGone {
+            if self.write_names(archive, rejected).await? == NamesOutcome::SomebodyGone {
                 continue;
             }
             after = Some(last);
@@ -323,7 +327,7 @@ impl<S: JobSource> Worker<S> {
     ) -> Result<ResyncOutcome, PassError> {
         let mut half_interval = pin!(tokio::time::sleep(self.half_interval()));
         let mut is_over = false;
-        let mut step = self.source.resync(None).await?;
+        let mut step = self.source.next_resync_chunk(None).await?;
         loop {
             let ResyncChunk { from, next, names, states, mut postponed } = match step {
                 ResyncStep::Chunk(chunk) => *chunk,
@@ -336,16 +340,16 @@ impl<S: JobSource> Worker<S> {
                 }
             };
             if is_over {
-                return Ok(ResyncOutcome::Paused { has_names: from.has_names() });
+                return Ok(ResyncOutcome::Paused { has_names: from.is_past_names() });
             }
             self.report.update(|it| it.resync = Some(from.to_string()));
             let this = if states.is_empty() {
                 names
             } else {
                 let written = write_each(archive, &names).await?;
-                postponed.extend(self.written(&names, written));
-                if self.names(archive, rejected).await? == NamesOutcome::SomebodyGone {
-                    step = self.source.resync(Some(from)).await?;
+                postponed.extend(self.count_resynced(&names, written));
+                if self.write_names(archive, rejected).await? == NamesOutcome::SomebodyGone {
+                    step = self.source.next_resync_chunk(Some(from)).await?;
                     continue;
                 }
                 states
@@ -353,15 +357,16 @@ impl<S: JobSource> Worker<S> {
             // The next chunk is read while the database works on this one. From here
             // until its names are written nothing of the outbox is.
             archive.checks_names = unmarked.is_some();
-            let (written, following) = tokio::join!(write_each(archive, &this), self.source.resync(Some(next)));
+            let (written, following) =
+                tokio::join!(write_each(archive, &this), self.source.next_resync_chunk(Some(next)));
             archive.checks_names = true;
-            postponed.extend(self.written(&this, written?));
+            postponed.extend(self.count_resynced(&this, written?));
             if let Some(id) = unmarked.take() {
                 archive.set_state_id(id).await?;
             }
-            step = match self.source.resynced(from, next, postponed).await? {
+            step = match self.source.acknowledge_resync_chunk(from, next, postponed).await? {
                 true if next != ResyncCursor::End => following?,
-                _ => self.source.resync(None).await?,
+                _ => self.source.next_resync_chunk(None).await?,
             };
             tokio::select! {
                 biased;
@@ -372,7 +377,7 @@ impl<S: JobSource> Worker<S> {
     }
 
     /// Counts what was written of a resync. Returns what the database does not take.
-    fn written(&self, jobs: &[ArchiveJob], written: Written) -> Vec<OutboxKey> {
+    fn count_resynced(&self, jobs: &[ArchiveJob], written: Written) -> Vec<OutboxKey> {
         self.report.update(|it| {
             it.entries_written += (jobs.len() - written.rejected.len()) as u64;
             it.rows_written += written.rows;
@@ -380,7 +385,7 @@ impl<S: JobSource> Worker<S> {
         written.rejected.into_iter().map(|(at, _)| jobs[at].key()).collect()
     }
 
-    async fn names(
+    async fn write_names(
         &mut self,
         archive: &mut Archive,
         rejected: &mut BTreeMap<OutboxKey, String>,
@@ -388,13 +393,13 @@ impl<S: JobSource> Worker<S> {
         let mut after = None;
         let mut names = NamesOutcome::Written;
         loop {
-            let jobs = self.source.next(ask(after, Some(FIRST_STATE_KEY))).await?;
+            let jobs = self.source.pending_jobs(outbox_query(after, Some(FIRST_STATE_KEY))).await?;
             let Some((last, _)) = jobs.last() else { return Ok(names) };
             after = Some(last.key);
-            if jobs.iter().any(|(entry, job)| is_gone(job) && !rejected.contains_key(&entry.key)) {
+            if jobs.iter().any(|(entry, job)| removes_player(job) && !rejected.contains_key(&entry.key)) {
                 names = NamesOutcome::SomebodyGone;
             }
-            self.write_whole(archive, jobs, rejected).await?;
+            self.write_jobs(archive, jobs, rejected).await?;
         }
     }
 
@@ -407,15 +412,15 @@ impl<S: JobSource> Worker<S> {
     ) -> Result<(), PassError> {
         let is_long = |(_, job): &(OutboxEntry, ArchiveJob)| matches!(job, ArchiveJob::LongWeek { .. });
         let (long, jobs): (Vec<_>, Vec<_>) = jobs.into_iter().partition(is_long);
-        self.write_whole(archive, jobs, rejected).await?;
+        self.write_jobs(archive, jobs, rejected).await?;
         for (entry, job) in long {
             let ArchiveJob::LongWeek { week, server } = job else { unreachable!("sorted out above") };
-            self.write_long(archive, entry, PartRequest::First { week, server }, rejected).await?;
+            self.write_large_week(archive, entry, PartRequest::First { week, server }, rejected).await?;
         }
         Ok(())
     }
 
-    async fn write_whole(
+    async fn write_jobs(
         &mut self,
         archive: &mut Archive,
         jobs: Vec<(OutboxEntry, ArchiveJob)>,
@@ -435,34 +440,34 @@ impl<S: JobSource> Worker<S> {
             it.entries_written += taken.len() as u64;
             it.rows_written += written.rows;
         });
-        self.source.done(taken).await?;
+        self.source.acknowledge(taken).await?;
         Ok(())
     }
 
     /// Writes a week part by part, in one transaction. Where it cannot be done now,
     /// because somebody was corrected meanwhile, it stays pending.
-    async fn write_long(
+    async fn write_large_week(
         &mut self,
         archive: &mut Archive,
         entry: OutboxEntry,
         ask: PartRequest,
         rejected: &mut BTreeMap<OutboxKey, String>,
     ) -> Result<(), PassError> {
-        let Some((moment, first)) = self.first_part(archive, ask).await? else { return Ok(()) };
+        let Some((moment, first)) = self.first_week_chunk(archive, ask).await? else { return Ok(()) };
         // Names that came up since: the parts refer to them.
-        let written = match self.names(archive, rejected).await {
-            Ok(NamesOutcome::Written) => self.write_parts(archive, moment, first).await,
+        let written = match self.write_names(archive, rejected).await {
+            Ok(NamesOutcome::Written) => self.write_week_chunks(archive, moment, first).await,
             Ok(NamesOutcome::SomebodyGone) => Ok(None),
             Err(ended) => Err(ended),
         };
-        self.source.part(PartRequest::Done { moment }).await?;
+        self.source.next_week_chunk(PartRequest::Done { moment }).await?;
         match written {
             Ok(Some(rows)) => {
                 self.report.update(|it| {
                     it.entries_written += 1;
                     it.rows_written += rows;
                 });
-                self.source.done(vec![entry]).await?;
+                self.source.acknowledge(vec![entry]).await?;
             }
             Ok(None) => (),
             Err(PassError::Archive(error)) if error.is_rejected() => _ = rejected.insert(entry.key, error.to_string()),
@@ -471,19 +476,19 @@ impl<S: JobSource> Worker<S> {
         Ok(())
     }
 
-    async fn first_part(
+    async fn first_week_chunk(
         &mut self,
         archive: &mut Archive,
         ask: PartRequest,
     ) -> Result<Option<(u64, Box<WeekArchive>)>, PassError> {
         for step in 1_u32.. {
-            match self.source.part(ask).await? {
+            match self.source.next_week_chunk(ask).await? {
                 WeekChunk::Part { moment, week } => return Ok(Some((moment, week))),
                 WeekChunk::Gone => break,
                 WeekChunk::Preparing => tokio::time::sleep(STEP_PAUSE).await,
             }
             if step % STEPS_PER_KEEP_ALIVE == 0 {
-                archive.stay().await?;
+                archive.keep_alive().await?;
             }
         }
         Ok(None)
@@ -491,7 +496,7 @@ impl<S: JobSource> Worker<S> {
 
     /// Returns the number of rows; `None`: there are no such parts any more, or the
     /// database had others before us too often.
-    async fn write_parts(
+    async fn write_week_chunks(
         &mut self,
         archive: &mut Archive,
         moment: u64,
@@ -499,25 +504,25 @@ impl<S: JobSource> Worker<S> {
     ) -> Result<Option<u64>, PassError> {
         let mut first = Some(first);
         for _ in 0..CONFLICT_TRIES_MAX {
-            archive.begin_parts().await?;
+            archive.begin_week_chunks().await?;
             let (mut rows, mut after) = (0, None);
             let lost = loop {
                 let part = match first.take() {
                     Some(first) => first,
-                    None => match self.source.part(PartRequest::Next { moment, after }).await? {
+                    None => match self.source.next_week_chunk(PartRequest::Next { moment, after }).await? {
                         WeekChunk::Part { week, .. } => week,
                         WeekChunk::Preparing | WeekChunk::Gone => {
-                            archive.take_back().await?;
+                            archive.rollback().await?;
                             return Ok(None);
                         }
                     },
                 };
-                let wrote = archive.write_part(&part).await?;
+                let wrote = archive.write_week_chunk(&part).await?;
                 let WriteOutcome::Done { rows: more } = wrote else { break true };
                 rows += more;
                 after = part.span.through;
                 if after.is_none() {
-                    break archive.commit_parts().await? == WriteOutcome::Lost;
+                    break archive.commit_week_chunks().await? == WriteOutcome::Lost;
                 }
             };
             if !lost {
@@ -528,7 +533,7 @@ impl<S: JobSource> Worker<S> {
         Ok(None)
     }
 
-    fn finished(&mut self, rejected: BTreeMap<OutboxKey, String>, resynced: ResyncOutcome) {
+    fn record_pass(&mut self, rejected: BTreeMap<OutboxKey, String>, resynced: ResyncOutcome) {
         self.wait_ms = 0;
         for (key, why) in &rejected {
             if self.rejected.get(key) != Some(why) {
@@ -557,20 +562,20 @@ impl<S: JobSource> Worker<S> {
     }
 
     /// Returns how long to wait.
-    fn failed(&mut self, error: &ArchiveError) -> Duration {
+    fn record_failure(&mut self, error: &ArchiveError) -> Duration {
         self.report.fault(error.kind(), &error.to_string());
         self.report.update(|it| {
             it.connected = false;
             it.failures += 1;
         });
-        self.next_wait()
+        self.next_backoff()
     }
 
     /// How long to wait after a failure: longer each time.
-    fn next_wait(&mut self) -> Duration {
+    fn next_backoff(&mut self) -> Duration {
         let (min, max) = (self.settings.retry_ms_min, self.settings.retry_ms_max);
         self.wait_ms = self.wait_ms.saturating_mul(2).clamp(min, max);
-        jittered(self.wait_ms)
+        with_jitter(self.wait_ms)
     }
 }
 
@@ -601,7 +606,7 @@ async fn write_each(archive: &mut Archive, jobs: &[ArchiveJob]) -> Result<Writte
 }
 
 /// The output of a future, or what it panicked with.
-async fn unwound<T>(future: impl Future<Output = T>) -> Result<T, Box<dyn Any + Send>> {
+async fn catch_panic<T>(future: impl Future<Output = T>) -> Result<T, Box<dyn Any + Send>> {
     let mut future = pin!(future);
     std::future::poll_fn(|context| {
         // What the panic leaves behind is the worker, whose fields are whole values.
@@ -613,12 +618,12 @@ async fn unwound<T>(future: impl Future<Output = T>) -> Result<T, Box<dyn Any + 
     .await
 }
 
-fn ask(after: Option<OutboxKey>, before: Option<OutboxKey>) -> OutboxQuery {
+fn outbox_query(after: Option<OutboxKey>, before: Option<OutboxKey>) -> OutboxQuery {
     OutboxQuery { after, before, entries_max: FETCH_ENTRIES_MAX, rows_max: FETCH_ROWS_MAX }
 }
 
 /// Half to all of it, so that many daemons do not come back in step.
-fn jittered(wait_ms: u32) -> Duration {
+fn with_jitter(wait_ms: u32) -> Duration {
     let dice = std::collections::hash_map::RandomState::new().build_hasher().finish();
     let half = u64::from(wait_ms / 2);
     Duration::from_millis(u64::from(wait_ms) - half + dice % (half + 1))
@@ -630,9 +635,9 @@ mod tests {
     use crate::model::MapKey;
 
     #[test]
-    fn names_are_asked_for_apart() {
-        let names = ask(None, Some(FIRST_STATE_KEY));
-        let states = ask(Some(FIRST_STATE_KEY), None);
+    fn name_and_state_queries_do_not_overlap() {
+        let names = outbox_query(None, Some(FIRST_STATE_KEY));
+        let states = outbox_query(Some(FIRST_STATE_KEY), None);
         for key in [OutboxKey::Map(MapKey(1)), OutboxKey::Server(ServerKey(1))] {
             assert_ne!(names.holds(key), states.holds(key));
         }
@@ -640,11 +645,11 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_half_to_all_of_what_is_meant() {
+    fn jitter_keeps_half_to_full_backoff() {
         for _ in 0..100 {
-            let wait = jittered(1_000);
+            let wait = with_jitter(1_000);
             assert!((500..=1_000).contains(&wait.as_millis()), "{wait:?}");
         }
-        assert_eq!(jittered(0), Duration::ZERO);
+        assert_eq!(with_jitter(0), Duration::ZERO);
     }
 }

@@ -1,10 +1,10 @@
 //! Jobs to rows. What is written is absolute: whatever stood there before, the
 //! rows of a thing are afterwards those of its job, and rows that the job does
 //! not name are gone. So every job may be written again. That a player is no
-//! more ([`crate::archive::remove_player`]) is written before all that is of players.
+//! more ([`crate::enqueue::remove_player`]) is written before all that is of players.
 //!
 //! Several jobs share a transaction, up to a number of rows; one job is never
-//! cut. What has too many rows for one job is written by [`crate::archive::week_chunks`]. Inside a transaction rows go in order of table and primary key, so that
+//! cut. What has too many rows for one job is written by [`crate::enqueue::week_chunks`]. Inside a transaction rows go in order of table and primary key, so that
 //! two writers wait for each other instead of deadlocking.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::connect::Archive;
 use super::error::{ArchiveError, StatementError};
-use super::sql::{Table, Upsert, fit, list, literal};
+use super::sql::{Table, Upsert, comma_separated, literal, truncate_chars};
 use crate::limits::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
 use crate::model::archive::{ArchiveJob, PlayerKeyRange, ServerArchive, WeekArchive};
 use crate::model::{GameKey, MapKey, PlayerKey, Ranking, WeekKey};
@@ -119,7 +119,7 @@ const MAP_WEEK: Table =
     Table { name: "map_week", columns: &["week", "server", "map", "played_ms", "player_ms"], key_columns: 3 };
 
 /// Rows that belong to one thing, to be found by it: `group` and `member` are
-/// the columns that name the thing, `key` the rest of the primary key.
+/// the columns that name the thing, `intern` the rest of the primary key.
 struct ChildRows {
     table: &'static str,
     group: Option<&'static str>,
@@ -151,7 +151,7 @@ const BEST: ChildRows = ChildRows {
     key: &[("ranking", ColumnType::Text), ("place", ColumnType::Number)],
 };
 
-/// The rows that there should be of one thing: the literals of their `key` columns.
+/// The rows that there should be of one thing: the literals of their `intern` columns.
 type Keys = BTreeSet<Vec<String>>;
 
 /// Best positions in each ranking of [`Ranking::WITH_BEST_POSITIONS`].
@@ -207,7 +207,7 @@ impl Archive {
                 }
                 Err(TransactionError::Fault { fault, doing }) => {
                     if !fault.is_fatal() {
-                        let _ = self.attempt("ROLLBACK").await;
+                        let _ = self.execute("ROLLBACK").await;
                     }
                     return Err(fault.classify(&self.target, doing));
                 }
@@ -221,52 +221,52 @@ impl Archive {
 
     async fn transaction(&mut self, batch: &Batch<'_>) -> Result<u64, TransactionError> {
         self.doing = "begin";
-        self.attempt("START TRANSACTION").await.doing("begin")?;
+        self.execute("START TRANSACTION").await.doing("begin")?;
         let rows = match batch {
-            Batch::Games(games) => self.put_games(games).await?,
-            Batch::Maps(maps) => self.put_maps(maps).await?,
-            Batch::Gone(player, into) => self.put_gone(*player, *into).await?,
-            Batch::Players(players) => self.put_players(players).await?,
-            Batch::Servers(servers) => self.put_servers(servers).await?,
-            Batch::Weeks(weeks) => self.put_weeks(weeks).await?,
+            Batch::Games(games) => self.upsert_games(games).await?,
+            Batch::Maps(maps) => self.upsert_maps(maps).await?,
+            Batch::Gone(player, into) => self.apply_player_removal(*player, *into).await?,
+            Batch::Players(players) => self.upsert_players(players).await?,
+            Batch::Servers(servers) => self.upsert_servers(servers).await?,
+            Batch::Weeks(weeks) => self.upsert_weeks(weeks).await?,
         };
         self.doing = "commit";
-        self.attempt("COMMIT").await.doing("commit")?;
+        self.execute("COMMIT").await.doing("commit")?;
         Ok(rows)
     }
 
-    async fn put_games(&mut self, games: &[(GameKey, &str)]) -> Result<u64, TransactionError> {
+    async fn upsert_games(&mut self, games: &[(GameKey, &str)]) -> Result<u64, TransactionError> {
         let names: Vec<(u32, &str)> = games.iter().map(|&(key, name)| (key.0, name)).collect();
-        self.refuse_foreign("game", "game", "name", &names).await?;
+        self.check_keys("game", "game", "name", &names).await?;
         let mut upsert = self.upsert(&GAME);
         for &(key, name) in games {
             upsert.row(|row| _ = row.uint(key.0).text(name));
         }
-        self.put(upsert).await
+        self.execute_upsert(upsert).await
     }
 
-    async fn put_maps(&mut self, maps: &[(MapKey, &str)]) -> Result<u64, TransactionError> {
+    async fn upsert_maps(&mut self, maps: &[(MapKey, &str)]) -> Result<u64, TransactionError> {
         let names: Vec<(u32, &str)> = maps.iter().map(|&(key, name)| (key.0, name)).collect();
-        self.refuse_foreign("map", "map", "name", &names).await?;
+        self.check_keys("map", "map", "name", &names).await?;
         let mut upsert = self.upsert(&MAP);
         for &(key, name) in maps {
             upsert.row(|row| _ = row.uint(key.0).text(name));
         }
-        self.put(upsert).await
+        self.execute_upsert(upsert).await
     }
 
-    async fn put_players(&mut self, players: &[(PlayerKey, GameKey, &str, &str)]) -> Result<u64, TransactionError> {
-        self.refuse_foreign_players(players).await?;
+    async fn upsert_players(&mut self, players: &[(PlayerKey, GameKey, &str, &str)]) -> Result<u64, TransactionError> {
+        self.check_player_keys(players).await?;
         let mut upsert = self.upsert(&PLAYER);
         for &(key, game, name, display) in players {
-            upsert.row(|row| _ = row.uint(key.0).uint(game.0).text(name).text(fit(display, NAME_BYTES_MAX)));
+            upsert.row(|row| _ = row.uint(key.0).uint(game.0).text(name).text(truncate_chars(display, NAME_BYTES_MAX)));
         }
-        self.put(upsert).await
+        self.execute_upsert(upsert).await
     }
 
-    async fn put_servers(&mut self, servers: &[&ServerArchive]) -> Result<u64, TransactionError> {
+    async fn upsert_servers(&mut self, servers: &[&ServerArchive]) -> Result<u64, TransactionError> {
         let urls: Vec<(u32, &str)> = servers.iter().map(|server| (server.key.0, server.url.as_str())).collect();
-        self.refuse_foreign("server", "server", "url", &urls).await?;
+        self.check_keys("server", "server", "url", &urls).await?;
 
         let mut state = self.upsert(&SERVER);
         let mut series = self.upsert(&SERVER_SERIES);
@@ -276,7 +276,7 @@ impl Archive {
         for server in servers {
             let key = server.key.0;
             state.row(|row| {
-                row.uint(key).text(&server.url).text(fit(&server.hostname, TEXT_BYTES_MAX));
+                row.uint(key).text(&server.url).text(truncate_chars(&server.hostname, TEXT_BYTES_MAX));
                 row.opt_uint(server.game.map(|game| game.0)).opt_uint(server.map.map(|map| map.0));
                 row.uint(server.slots).uint(server.class).uint(server.missed);
                 row.uint(server.players).uint(server.assumed_players).int(server.total_points);
@@ -285,7 +285,8 @@ impl Archive {
                     .opt_int(server.last_scan_ms)
                     .opt_int(server.last_seen_ms);
                 row.opt_uint(server.rank).opt_uint(server.rank_week.map(|week| week.0));
-                row.opt_text(server.greylist.as_deref().map(|why| fit(why, GREYLIST_CHARS))).bool(server.removed);
+                row.opt_text(server.greylist.as_deref().map(|why| truncate_chars(why, GREYLIST_CHARS)))
+                    .bool(server.removed);
             });
             if let Some(values) = &server.series {
                 series.row(|row| {
@@ -296,7 +297,7 @@ impl Archive {
                     row.opt_uint(values.newest_rank_week.map(|week| week.0));
                 });
             }
-            for tag in server.tags.iter().map(|tag| fit(tag, TAG_CHARS)).collect::<BTreeSet<_>>() {
+            for tag in server.tags.iter().map(|tag| truncate_chars(tag, TAG_CHARS)).collect::<BTreeSet<_>>() {
                 tags.row(|row| _ = row.uint(key).text(tag));
             }
             for it in &server.screened {
@@ -304,32 +305,33 @@ impl Archive {
             }
             for (place, entry) in (1_u32..).zip(&server.list) {
                 listed.row(|row| {
-                    row.uint(key).uint(place).text(fit(&entry.name, NAME_BYTES_MAX));
-                    row.text(fit(&entry.display, NAME_BYTES_MAX)).opt_int(entry.points);
+                    row.uint(key).uint(place).text(truncate_chars(&entry.name, NAME_BYTES_MAX));
+                    row.text(truncate_chars(&entry.display, NAME_BYTES_MAX)).opt_int(entry.points);
                     row.opt_uint(entry.player.map(|player| player.0)).bool(entry.spectator);
                 });
             }
         }
         let mut rows = 0;
         for upsert in [state, series, tags, screened, listed] {
-            rows += self.put(upsert).await?;
+            rows += self.execute_upsert(upsert).await?;
         }
 
         let by_key: BTreeMap<u32, &ServerArchive> = servers.iter().map(|server| (server.key.0, *server)).collect();
         let series_of = |key: u32| Keys::from_iter(by_key[&key].series.iter().map(|_| Vec::new()));
-        let tags_of =
-            |key: u32| Keys::from_iter(by_key[&key].tags.iter().map(|tag| vec![literal(fit(tag, TAG_CHARS))]));
+        let tags_of = |key: u32| {
+            Keys::from_iter(by_key[&key].tags.iter().map(|tag| vec![literal(truncate_chars(tag, TAG_CHARS))]))
+        };
         let screened_of =
             |key: u32| Keys::from_iter(by_key[&key].screened.iter().map(|it| vec![literal(it.reason.name())]));
         let list_of = |key: u32| Keys::from_iter((1..=by_key[&key].list.len()).map(|place| vec![place.to_string()]));
-        self.trim(&SERIES, None, by_key.keys().copied(), series_of).await?;
-        self.trim(&TAGS, None, by_key.keys().copied(), tags_of).await?;
-        self.trim(&SCREENED, None, by_key.keys().copied(), screened_of).await?;
-        self.trim(&LISTED, None, by_key.keys().copied(), list_of).await?;
+        self.delete_surplus(&SERIES, None, by_key.keys().copied(), series_of).await?;
+        self.delete_surplus(&TAGS, None, by_key.keys().copied(), tags_of).await?;
+        self.delete_surplus(&SCREENED, None, by_key.keys().copied(), screened_of).await?;
+        self.delete_surplus(&LISTED, None, by_key.keys().copied(), list_of).await?;
         Ok(rows)
     }
 
-    pub(super) async fn put_weeks(&mut self, weeks: &[&WeekArchive]) -> Result<u64, TransactionError> {
+    pub(super) async fn upsert_weeks(&mut self, weeks: &[&WeekArchive]) -> Result<u64, TransactionError> {
         let mut week_rows = self.upsert(&WEEK);
         let mut server_weeks = self.upsert(&SERVER_WEEK);
         let mut players = self.upsert(&PLAYER_WEEK);
@@ -384,7 +386,7 @@ impl Archive {
         }
         let mut rows = 0;
         for upsert in [week_rows, server_weeks, players, best, maps] {
-            rows += self.put(upsert).await?;
+            rows += self.execute_upsert(upsert).await?;
         }
 
         for (&week, servers) in &by_week {
@@ -393,9 +395,16 @@ impl Archive {
             let maps_of =
                 |server: u32| Keys::from_iter(servers[&server].maps.iter().map(|row| vec![row.map.to_string()]));
             for (span, servers) in by_span(servers) {
-                self.trim_in(&PLAYERS, Some(week), servers.iter().copied(), &among(span), players_of).await?;
+                self.delete_surplus_where(
+                    &PLAYERS,
+                    Some(week),
+                    servers.iter().copied(),
+                    &player_range_condition(span),
+                    players_of,
+                )
+                .await?;
                 if span.after.is_none() {
-                    self.trim(&MAPS, Some(week), servers.into_iter(), maps_of).await?;
+                    self.delete_surplus(&MAPS, Some(week), servers.into_iter(), maps_of).await?;
                 }
             }
         }
@@ -407,7 +416,7 @@ impl Archive {
                 }
                 keys
             };
-            self.trim(&BEST, Some(server), of_players.keys().copied(), best_of).await?;
+            self.delete_surplus(&BEST, Some(server), of_players.keys().copied(), best_of).await?;
         }
         Ok(rows)
     }
@@ -416,29 +425,29 @@ impl Archive {
         Upsert::new(table, self.statement_bytes_max)
     }
 
-    pub(super) async fn put(&mut self, upsert: Upsert) -> Result<u64, TransactionError> {
+    pub(super) async fn execute_upsert(&mut self, upsert: Upsert) -> Result<u64, TransactionError> {
         let (rows, table) = (upsert.rows() as u64, upsert.table_name());
         self.doing = table;
         for statement in upsert.into_statements() {
-            self.attempt(&statement).await.doing(table)?;
+            self.execute(&statement).await.doing(table)?;
         }
         Ok(rows)
     }
 
     /// Deletes rows of `members` that are not wanted. All that are wanted have
     /// just been written, so where the count is right nothing is too many.
-    async fn trim(
+    async fn delete_surplus(
         &mut self,
         owned: &ChildRows,
         group: Option<u32>,
         members: impl Iterator<Item = u32>,
         wanted: impl Fn(u32) -> Keys,
     ) -> Result<(), TransactionError> {
-        self.trim_in(owned, group, members, "", wanted).await
+        self.delete_surplus_where(owned, group, members, "", wanted).await
     }
 
     /// The same, among the rows that a condition holds for.
-    async fn trim_in(
+    async fn delete_surplus_where(
         &mut self,
         owned: &ChildRows,
         group: Option<u32>,
@@ -456,7 +465,7 @@ impl Archive {
         for members in members.chunks(IN_LIST_MAX) {
             let count = format!(
                 "SELECT {member}, COUNT(*) FROM {table} WHERE {in_group}{member} IN ({}) GROUP BY {member}",
-                list(members)
+                comma_separated(members)
             );
             for (it, count) in self.rows::<(u32, usize)>(&count).await.doing(table)? {
                 let wanted = wanted(it);
@@ -465,21 +474,21 @@ impl Archive {
                 }
                 let of_it = format!("FROM {table} WHERE {in_group}{member} = {it}");
                 if owned.key.is_empty() || wanted.is_empty() {
-                    self.attempt(&format!("DELETE {of_it}")).await.doing(table)?;
+                    self.execute(&format!("DELETE {of_it}")).await.doing(table)?;
                     continue;
                 }
-                let columns = list(owned.key.iter().map(|(column, _)| column));
+                let columns = comma_separated(owned.key.iter().map(|(column, _)| column));
                 let found: Vec<mysql_async::Row> =
                     self.rows(&format!("SELECT {columns} {of_it}")).await.doing(table)?;
                 let surplus: Vec<String> = found
                     .into_iter()
                     .map(|row| key_literals(row, owned.key))
                     .filter(|key| !wanted.contains(key))
-                    .map(|key| format!("({})", list(key)))
+                    .map(|key| format!("({})", comma_separated(key)))
                     .collect();
                 for surplus in surplus.chunks(IN_LIST_MAX) {
-                    let delete = format!("DELETE {of_it} AND ({columns}) IN ({})", list(surplus));
-                    self.attempt(&delete).await.doing(table)?;
+                    let delete = format!("DELETE {of_it} AND ({columns}) IN ({})", comma_separated(surplus));
+                    self.execute(&delete).await.doing(table)?;
                 }
             }
         }
@@ -488,7 +497,7 @@ impl Archive {
 
     /// An archive in which one of these names has another key, or one of these
     /// keys another name, was written from another state.
-    async fn refuse_foreign(
+    async fn check_keys(
         &mut self,
         table: &'static str,
         key_column: &'static str,
@@ -503,22 +512,19 @@ impl Archive {
             let select = format!(
                 "SELECT {key_column}, {name_column} FROM {table} WHERE {key_column} IN ({}) \
                  UNION SELECT {key_column}, {name_column} FROM {table} WHERE {name_column} IN ({})",
-                list(here.iter().map(|(key, _)| key)),
-                list(here.iter().map(|(_, name)| literal(name)))
+                comma_separated(here.iter().map(|(key, _)| key)),
+                comma_separated(here.iter().map(|(_, name)| literal(name)))
             );
             let there: Vec<(u32, String)> = self.rows(&select).await.doing(table)?;
             let here: Vec<(u32, String)> = here.iter().map(|&(key, name)| (key, name.to_owned())).collect();
             let show = |name: &String| format!("{name:?}");
-            self.compare(table, &here, &there, show)?;
+            self.find_key_mismatch(table, &here, &there, show)?;
         }
         Ok(())
     }
 
-    /// As `refuse_foreign`; a player's name belongs to a game.
-    async fn refuse_foreign_players(
-        &mut self,
-        here: &[(PlayerKey, GameKey, &str, &str)],
-    ) -> Result<(), TransactionError> {
+    /// As `check_keys`; a player's name belongs to a game.
+    async fn check_player_keys(&mut self, here: &[(PlayerKey, GameKey, &str, &str)]) -> Result<(), TransactionError> {
         if !self.checks_names {
             return Ok(());
         }
@@ -526,14 +532,14 @@ impl Archive {
         for here in here.chunks(NAME_LIST_MAX) {
             let mut select = format!(
                 "SELECT player, game, name FROM player WHERE player IN ({})",
-                list(here.iter().map(|(key, ..)| key))
+                comma_separated(here.iter().map(|(key, ..)| key))
             );
             let mut by_game: BTreeMap<GameKey, Vec<&str>> = BTreeMap::new();
             for &(_, game, name, _) in here {
                 by_game.entry(game).or_default().push(name);
             }
             for (game, names) in &by_game {
-                let names = list(names.iter().map(|name| literal(name)));
+                let names = comma_separated(names.iter().map(|name| literal(name)));
                 select.push_str(" UNION SELECT player, game, name FROM player WHERE ");
                 select.push_str(&format!("game = {game} AND name IN ({names})"));
             }
@@ -543,14 +549,14 @@ impl Archive {
             let here: Vec<(u32, (u32, String))> =
                 here.iter().map(|&(key, game, name, _)| (key.0, (game.0, name.to_owned()))).collect();
             let show = |(game, name): &(u32, String)| format!("{name:?} of game {game}");
-            self.compare("player", &here, &there, show)?;
+            self.find_key_mismatch("player", &here, &there, show)?;
         }
         Ok(())
     }
 
     /// Keys and names, here and there. Error: a key or a name is in both, but
     /// not together. Comparison is by byte, where the database pads with spaces.
-    fn compare<N: Ord>(
+    fn find_key_mismatch<N: Ord>(
         &self,
         what: &'static str,
         here: &[(u32, N)],
@@ -590,7 +596,7 @@ fn by_span(servers: &BTreeMap<u32, &WeekArchive>) -> Vec<(PlayerKeyRange, Vec<u3
 }
 
 /// The condition that a row is of one of these players.
-fn among(span: PlayerKeyRange) -> String {
+fn player_range_condition(span: PlayerKeyRange) -> String {
     let after = span.after.map(|player| format!("player > {player} AND "));
     let through = span.through.map(|player| format!("player <= {player} AND "));
     after.into_iter().chain(through).collect()
@@ -633,20 +639,20 @@ fn batches(jobs: &[ArchiveJob], rows_max: usize) -> Vec<Batch<'_>> {
     weeks.sort_by_key(|week: &&WeekArchive| (week.week, week.server));
 
     let mut all = Vec::new();
-    all.extend(cut(games, rows_max, |_| 1).map(Batch::Games));
-    all.extend(cut(maps, rows_max, |_| 1).map(Batch::Maps));
+    all.extend(split_by_rows(games, rows_max, |_| 1).map(Batch::Games));
+    all.extend(split_by_rows(maps, rows_max, |_| 1).map(Batch::Maps));
     // Before players: a name may have become another's.
     all.extend(gone.into_iter().map(|(player, into)| Batch::Gone(player, into)));
-    all.extend(cut(players, rows_max, |_| 1).map(Batch::Players));
+    all.extend(split_by_rows(players, rows_max, |_| 1).map(Batch::Players));
     let server_rows = |server: &&ServerArchive| 2 + server.tags.len() + server.screened.len() + server.list.len();
-    all.extend(cut(servers, rows_max, server_rows).map(Batch::Servers));
+    all.extend(split_by_rows(servers, rows_max, server_rows).map(Batch::Servers));
     let week_rows = |week: &&WeekArchive| 2 + week.rows.len() + week.maps.len() + 9 * week.best.len();
-    all.extend(cut(weeks, rows_max, week_rows).map(Batch::Weeks));
+    all.extend(split_by_rows(weeks, rows_max, week_rows).map(Batch::Weeks));
     all
 }
 
 /// Runs of things with at most `rows_max` rows, or a single thing.
-fn cut<T>(things: Vec<T>, rows_max: usize, rows_of: impl Fn(&T) -> usize) -> impl Iterator<Item = Vec<T>> {
+fn split_by_rows<T>(things: Vec<T>, rows_max: usize, rows_of: impl Fn(&T) -> usize) -> impl Iterator<Item = Vec<T>> {
     let mut runs = Vec::new();
     let mut run = Vec::new();
     let mut rows = 0;
@@ -670,14 +676,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_hold_at_most_so_many_rows_but_one_thing_is_never_cut() {
-        let runs: Vec<Vec<usize>> = cut(vec![1, 2, 9, 1, 1, 1], 3, |&rows| rows).collect();
+    fn batches_respect_row_limit_without_splitting_a_job() {
+        let runs: Vec<Vec<usize>> = split_by_rows(vec![1, 2, 9, 1, 1, 1], 3, |&rows| rows).collect();
         assert_eq!(runs, [vec![1, 2], vec![9], vec![1, 1, 1]]);
-        assert_eq!(cut(Vec::<usize>::new(), 3, |_| 1).count(), 0);
+        assert_eq!(split_by_rows(Vec::<usize>::new(), 3, |_| 1).count(), 0);
     }
 
     #[test]
-    fn names_come_before_what_refers_to_them_and_in_order_of_key() {
+    fn batches_put_names_first_in_key_order() {
         let name =
             |key| ArchiveJob::Player { key: PlayerKey(key), game: GameKey(1), name: "n".into(), display: "n".into() };
         let jobs = [name(3), name(1), ArchiveJob::Game { key: GameKey(1), name: "g".into() }];

@@ -130,7 +130,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn texts_go_both_ways(generation: u64, version: u64, edge in edges()) {
+        fn cursor_text_round_trips(generation: u64, version: u64, edge in edges()) {
             let cursor = Cursor { generation, version, edge };
             let text = cursor.to_string();
             prop_assert!(text.len() <= 67 && text.starts_with('A'), "{}", text);
@@ -139,7 +139,7 @@ mod tests {
         }
 
         #[test]
-        fn any_other_character_and_any_cut_is_found(version: u64, edge in edges(), at in 0_usize..67, with in "[A-Za-z0-9_=. -]") {
+        fn altered_or_truncated_cursor_is_rejected(version: u64, edge in edges(), at in 0_usize..67, with in "[A-Za-z0-9_=. -]") {
             let text = Cursor { generation: 7, version, edge }.to_string();
             let at = at % text.len();
             prop_assert!(text[..at].parse::<Cursor>().is_err());
@@ -148,13 +148,13 @@ mod tests {
         }
 
         #[test]
-        fn no_text_panics(text in "\\PC{0,80}") {
+        fn arbitrary_text_is_rejected(text in "\\PC{0,80}") {
             prop_assert!(text.parse::<Cursor>().is_err());
         }
     }
 
     #[test]
-    fn errors_tell_what_to_do() {
+    fn cursor_errors_say_what_to_do() {
         let told = |text: &str| text.parse::<Cursor>().unwrap_err().to_string();
         assert!(told("").contains("damaged"));
         assert!(told(&"x".repeat(100_000)).len() < 200);

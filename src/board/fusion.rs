@@ -2,7 +2,7 @@
 //! many of them stands high on it, whatever their scores are measured in.
 //!
 //! The score of a player is the sum, over the boards that he is on, of
-//! `weight / (k + position)`; equal scores go to the smaller key. Summed in the
+//! `parse_ranking_weight / (k + position)`; equal scores go to the smaller key. Summed in the
 //! order of the boards, so equal boards give equal lists, bit for bit.
 //!
 //! The best are found without looking at all players (Fagin's threshold
@@ -10,7 +10,7 @@
 //! met is looked up on the others, and the walk ends when nobody who has not
 //! been met can still be among the best. That is at most as many times `k + n`
 //! places deep as there are boards, however large they are: `n` players of the
-//! board that counts most have `weight / (k + n)` from it alone. Boards that
+//! board that counts most have `parse_ranking_weight / (k + n)` from it alone. Boards that
 //! agree are left after little more than `n` places.
 
 use std::cmp::Reverse;
@@ -56,7 +56,7 @@ fn walk(boards: &[WeightedBoard], k: f64, n: usize) -> (Vec<Candidate>, u32) {
     let mut best: BinaryHeap<Reverse<Candidate>> = BinaryHeap::new();
     let mut depth = 0;
     while n > 0 && depth < deepest {
-        let unmet = bound(boards, k, depth + 1);
+        let unmet = upper_bound(boards, k, depth + 1);
         if best.len() == n && best.peek().is_some_and(|worst| worst.0.score > unmet) {
             break;
         }
@@ -75,7 +75,7 @@ fn walk(boards: &[WeightedBoard], k: f64, n: usize) -> (Vec<Candidate>, u32) {
 }
 
 /// These players, the best first; who is on no board comes last, with 0.
-pub fn of(boards: &[WeightedBoard], k: f64, players: &[PlayerKey]) -> Vec<FusedEntry> {
+pub fn of_players(boards: &[WeightedBoard], k: f64, players: &[PlayerKey]) -> Vec<FusedEntry> {
     let mut list: Vec<FusedEntry> = players.iter().map(|&player| fused(boards, k, player)).collect();
     list.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.player.cmp(&b.player)));
     list.dedup_by_key(|fused| fused.player);
@@ -83,19 +83,20 @@ pub fn of(boards: &[WeightedBoard], k: f64, players: &[PlayerKey]) -> Vec<FusedE
 }
 
 /// What somebody could have at most who stands at `depth` or deeper on every
-/// board. Added up in the order of [`score`], with no smaller terms: rounding
+/// board. Added up in the order of [`parse_score`], with no smaller terms: rounding
 /// keeps order, so it is never below what it bounds.
-fn bound(boards: &[WeightedBoard], k: f64, depth: u32) -> f64 {
-    boards.iter().map(|board| if depth <= board.set.len() { share(board.weight, k, depth) } else { 0.0 }).sum()
+fn upper_bound(boards: &[WeightedBoard], k: f64, depth: u32) -> f64 {
+    boards.iter().map(|board| if depth <= board.set.len() { contribution(board.weight, k, depth) } else { 0.0 }).sum()
 }
 
 fn score(boards: &[WeightedBoard], k: f64, player: PlayerKey) -> f64 {
-    let share =
-        |board: &WeightedBoard| board.set.position(player).map_or(0.0, |position| share(board.weight, k, position));
+    let share = |board: &WeightedBoard| {
+        board.set.position(player).map_or(0.0, |position| contribution(board.weight, k, position))
+    };
     boards.iter().map(share).sum()
 }
 
-fn share(weight: f64, k: f64, position: u32) -> f64 {
+fn contribution(weight: f64, k: f64, position: u32) -> f64 {
     weight / (k + f64::from(position))
 }
 
@@ -149,14 +150,14 @@ mod tests {
             boards.iter().flat_map(|board| board.set.iter()).map(|place| place.player).collect();
         players.sort_unstable();
         players.dedup();
-        let mut all = of(boards, k, &players);
+        let mut all = of_players(boards, k, &players);
         all.truncate(n);
         all
     }
 
     proptest! {
         #[test]
-        fn the_best_are_those_of_all(
+        fn threshold_algorithm_equals_brute_force(
             boards in prop::collection::vec((prop::collection::vec((0..60_u32, 0..20_i64), 0..80), 1..4_u8), 0..5),
             k in prop_oneof![Just(0.0), Just(K_DEFAULT), 0.0..500.0],
             n in 0..70_usize,
@@ -172,7 +173,7 @@ mod tests {
 
     /// Two boards that are each other's mirror are the worst case: everybody in the middle is nearly equal.
     #[test]
-    fn boards_that_contradict_each_other() {
+    fn opposite_boards_equal_brute_force_within_the_depth_bound() {
         let up = set((0..500).map(|n| (n, i64::from(n))));
         let down = set((0..500).map(|n| (n, -i64::from(n))));
         let boards = [WeightedBoard { set: &up, weight: 1.0 }, WeightedBoard { set: &down, weight: 1.0 }];
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn boards_that_agree_are_left_at_once() {
+    fn equal_boards_are_read_n_entries_deep() {
         let one = set((0..10_000).map(|n| (n, i64::from(n))));
         let boards = [WeightedBoard { set: &one, weight: 1.0 }; 5];
         assert_eq!(walk(&boards, K_DEFAULT, 10).1, 10);
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_by_hand() {
+    fn fused_scores_equal_a_hand_calculation() {
         let (a, b) = (set([(1, 30), (2, 20), (3, 10)]), set([(2, 9), (4, 8)]));
         let boards = [WeightedBoard { set: &a, weight: 1.0 }, WeightedBoard { set: &b, weight: 2.0 }];
         let list = top(&boards, K_DEFAULT, 10);
@@ -200,7 +201,7 @@ mod tests {
         assert_eq!(list[0].score, 1.0 / 62.0 + 2.0 / 61.0);
         assert_eq!(list[0].positions, [Some(2), Some(1)]);
         assert_eq!((list[1].score, &list[1].positions), (2.0 / 62.0, &vec![None, Some(2)]));
-        let asked = of(&boards, K_DEFAULT, &[3, 9, 2, 3].map(PlayerKey));
+        let asked = of_players(&boards, K_DEFAULT, &[3, 9, 2, 3].map(PlayerKey));
         assert_eq!(
             asked.iter().map(|f| (f.player.0, f.score > 0.0)).collect::<Vec<_>>(),
             [(2, true), (3, true), (9, false)]
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_scores_go_to_the_smaller_key() {
+    fn equal_fused_scores_order_by_player_key() {
         let (a, b) = (set([(7, 2), (5, 1)]), set([(5, 2), (7, 1)]));
         let boards = [WeightedBoard { set: &a, weight: 1.0 }, WeightedBoard { set: &b, weight: 1.0 }];
         assert_eq!(top(&boards, K_DEFAULT, 1)[0].player, PlayerKey(5));

@@ -2,9 +2,9 @@
 //!
 //! Floor 1: pure. [`order`] says how a board is ordered. A server's board of a few
 //! hundred players is ordered when it is asked for; nothing is kept that a read of the rows can rebuild. A board of
-//! the whole field, of millions, is a [`set::FragmentSet`], and [`query`] is what can be
+//! the whole field, of millions, is a [`tree::Set`], and [`query`] is what can be
 //! asked of it. A [`question`] is one of those as a value, for the edges;
-//! [`fusion`] makes one list of several boards, [`shown`] knows the units of
+//! [`fusion`] makes one list of several boards, [`display_score`] knows the units of
 //! scores, `cursor` the text of a cursor.
 
 mod cursor;
@@ -51,7 +51,7 @@ impl BoardEntry {
 }
 
 /// The score of a row in a ranking, and when it was reached; `None`: it has none.
-fn reached(row: &PlayerRow, ranking: Ranking) -> Option<(Score, i64)> {
+fn score_of(row: &PlayerRow, ranking: Ranking) -> Option<(Score, i64)> {
     let (score, at_ms) = match ranking {
         Ranking::Clq1 => (row.clq1() as i64, row.clq1_segments.at_ms()?),
         Ranking::Clq2 => (row.clq2() as i64, row.clq2_games.at_ms()?),
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn floats_keep_their_order() {
+    fn ordered_integers_sort_like_their_floats() {
         let values = [-1e300, -2.0, -1.5, -0.0, 0.0, 1e-300, 887.5, 1000.0, 1e300];
         let sorted: Vec<i64> = values.iter().map(|&v| sortable(v)).collect();
         assert!(sorted.is_sorted());

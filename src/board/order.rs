@@ -3,7 +3,7 @@
 //! or keeps a position. How a config names them is in [`crate::model::board_order`]; a
 //! board of millions keeps its order in a [`FragmentSet`](crate::board::tree::Set).
 
-use super::{BoardEntry, reached};
+use super::{BoardEntry, score_of};
 use crate::board::tree::Direction;
 use crate::model::PlayerKey;
 pub use crate::model::board_order::{LowIsBetter, OrderParseError, TieBreak};
@@ -30,13 +30,13 @@ pub struct Orders([Order; 5]);
 
 impl Orders {
     /// As the config has them; without a scope, those of scopes that it does not name.
-    pub fn of_scope<'s>(
+    pub fn for_scope<'s>(
         low_is_better: &[LowIsBetter],
         ties: &[TieBreak],
         scope: impl Into<Option<&'s Scope>>,
     ) -> Orders {
         let scope = scope.into();
-        let direction = |ranking| match low_is_better.iter().any(|low| low.holds(ranking, scope)) {
+        let direction = |ranking| match low_is_better.iter().any(|low| low.applies_to(ranking, scope)) {
             true => Direction::LowIsBetter,
             false => Direction::HighIsBetter,
         };
@@ -52,24 +52,24 @@ impl Orders {
 
     /// Whether the rating is parted by another ranking or parts one: whoever has
     /// ratings and the rest apart then has to bring them together.
-    pub fn joins_rating(&self) -> bool {
+    pub fn tie_break_uses_rating(&self) -> bool {
         let ties = Ranking::ALL.into_iter().filter_map(|ranking| Some((ranking, self.order(ranking).tie?.0)));
         ties.into_iter().any(|(ranking, by)| ranking == Ranking::Elo || by == Ranking::Elo)
     }
 
     /// The place of a row in a ranking; `None`: no score, absent from the board.
     pub fn place(&self, player: PlayerKey, row: &PlayerRow, ranking: Ranking) -> Option<BoardEntry> {
-        let (score, at_ms) = reached(row, ranking)?;
+        let (score, at_ms) = score_of(row, ranking)?;
         let place = BoardEntry::new(score, at_ms, player);
         let Some((by, direction)) = self.order(ranking).tie else { return Some(place) };
         // Who has no score there is behind all who have one.
-        Some(place.with_tie(reached(row, by).map_or(u64::MAX, |(score, _)| direction.order(score))))
+        Some(place.with_tie(score_of(row, by).map_or(u64::MAX, |(score, _)| direction.sort_value(score))))
     }
 
     /// What a place stands by on its board.
     pub fn key(&self, ranking: Ranking, place: &BoardEntry) -> OrderKey {
         let Order { direction, .. } = self.order(ranking);
-        (direction.order(place.score()), place.tie, place.at_ms, place.player)
+        (direction.sort_value(place.score()), place.tie, place.at_ms, place.player)
     }
 
     /// Puts the places of one board in order, best first.
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn order_and_absence() {
+    fn players_without_a_score_are_absent() {
         let orders = Orders::default();
         assert_eq!(players(&orders, Ranking::Points), [5, 3, 2, 1, 4]);
         assert!(orders.board(&rows(), Ranking::Elo).is_empty());
@@ -130,8 +130,8 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_leads_where_it_is_better() {
-        let of_scope = |low: &str, scope: Option<&Scope>| Orders::of_scope(&[low.parse().unwrap()], &[], scope);
+    fn low_is_better_orders_ascending() {
+        let of_scope = |low: &str, scope: Option<&Scope>| Orders::for_scope(&[low.parse().unwrap()], &[], scope);
         let (quake, race) = (Scope::Game("baseq3".to_owned()), Scope::Tag("race".to_owned()));
         for orders in [of_scope("points", Some(&quake)), of_scope("points game:baseq3", Some(&quake))] {
             assert_eq!(players(&orders, Ranking::Points), [1, 4, 3, 2, 5]);
@@ -143,11 +143,11 @@ mod tests {
     }
 
     #[test]
-    fn equal_scores_are_parted_by_another_ranking_in_its_own_direction() {
+    fn tie_breaker_uses_its_own_direction() {
         let mut rows = rows();
         let board = |rows: &[_], low: &[&str], tie: &str| {
             let low: Vec<LowIsBetter> = low.iter().map(|text| text.parse().unwrap()).collect();
-            let orders = Orders::of_scope(&low, &[tie.parse().unwrap()], None);
+            let orders = Orders::for_scope(&low, &[tie.parse().unwrap()], None);
             let board = orders.board(rows, Ranking::Points);
             assert_eq!(orders.positions(rows)[0][Ranking::Points as usize], Some(4));
             board.iter().map(|place| place.player.0).collect::<Vec<_>>()

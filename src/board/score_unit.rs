@@ -18,7 +18,7 @@ pub const CLQ1_PER_POINT_PER_SECOND: f64 = 10.0 * 720.0 * 1_000.0;
 const TIME_PER_SECOND: f64 = 1_000.0;
 
 /// A score in the unit of its ranking.
-pub fn shown(ranking: Ranking, score: Score) -> f64 {
+pub fn display_score(ranking: Ranking, score: Score) -> f64 {
     let raw = score.0;
     match ranking {
         Ranking::Clq1 => raw as f64 / CLQ1_PER_POINT_PER_SECOND,
@@ -56,33 +56,33 @@ impl DisplayRange {
 }
 
 /// Exactly the raw scores that are shown as `x`; none where it lies between two.
-pub fn alike(ranking: Ranking, x: f64) -> RawRange {
+pub fn raw_range(ranking: Ranking, x: f64) -> RawRange {
     DisplayRange { low: Some(Bound::Included(x)), high: Some(Bound::Included(x)) }.raw(ranking)
 }
 
 /// From the lowest raw score that is shown as `x` or more.
 fn at_least(ranking: Ranking, x: f64) -> Bound<i64> {
-    first(ranking, |shown| shown >= x)
+    first_raw_where(ranking, |shown| shown >= x)
 }
 
 fn above(ranking: Ranking, x: f64) -> Bound<i64> {
-    first(ranking, |shown| shown > x)
+    first_raw_where(ranking, |shown| shown > x)
 }
 
 /// The lower bound of the raw scores that `holds` is true for; it is true for
 /// all above one.
-fn first(ranking: Ranking, holds: impl Fn(f64) -> bool) -> Bound<i64> {
+fn first_raw_where(ranking: Ranking, holds: impl Fn(f64) -> bool) -> Bound<i64> {
     let (mut low, mut high) = match ranking {
         // Beyond the infinities are no numbers.
         Ranking::Elo => (sortable(f64::NEG_INFINITY), sortable(f64::INFINITY)),
         _ => (i64::MIN, i64::MAX),
     };
-    if !holds(shown(ranking, Score(high))) {
+    if !holds(display_score(ranking, Score(high))) {
         return Bound::Excluded(i64::MAX);
     }
     while low < high {
         let middle = (i128::from(low) + i128::from(high)).div_euclid(2) as i64;
-        match holds(shown(ranking, Score(middle))) {
+        match holds(display_score(ranking, Score(middle))) {
             true => high = middle,
             false => low = middle + 1,
         }
@@ -116,7 +116,7 @@ mod tests {
     }
 
     fn check(ranking: Ranking, x: f64, other: f64, score: i64) {
-        let seen = shown(ranking, Score(score));
+        let seen = display_score(ranking, Score(score));
         for low in BOUNDS {
             for high in BOUNDS {
                 let range = DisplayRange { low: Some(low(x)), high: Some(high(other)) };
@@ -127,13 +127,13 @@ mod tests {
             assert_eq!(open[0].raw(ranking).contains(&score), (low(x), Bound::Unbounded).contains(&seen));
             assert_eq!(open[1].raw(ranking).contains(&score), (Bound::Unbounded, low(x)).contains(&seen));
         }
-        assert_eq!(alike(ranking, x).contains(&score), seen == x, "{ranking:?} {seen} as {x}");
+        assert_eq!(raw_range(ranking, x).contains(&score), seen == x, "{ranking:?} {seen} as {x}");
     }
 
     proptest! {
         /// Bounds that are shown scores themselves, their neighbours, and any others.
         #[test]
-        fn a_bound_parts_the_scores_by_what_is_shown(
+        fn display_bounds_select_the_exact_raw_scores(
             (ranking, a, b, c) in (0..5_usize).prop_flat_map(|r| {
                 let ranking = Ranking::ALL[r];
                 (Just(ranking), raw(ranking), raw(ranking), raw(ranking))
@@ -141,11 +141,11 @@ mod tests {
             near in -3..=3_i64,
             any: f64,
         ) {
-            let a_seen = shown(ranking, Score(a));
+            let a_seen = display_score(ranking, Score(a));
             let beside = if ranking == Ranking::Elo { a.wrapping_add(near) } else { a.saturating_add(near) };
             for x in [a_seen, a_seen.next_up(), a_seen.next_down()] {
                 for score in [a, beside, b, c] {
-                    check(ranking, x, shown(ranking, Score(b)), score);
+                    check(ranking, x, display_score(ranking, Score(b)), score);
                 }
             }
             prop_assume!(!any.is_nan());
@@ -154,14 +154,14 @@ mod tests {
     }
 
     #[test]
-    fn the_units() {
+    fn display_unit_of_each_ranking() {
         let at_least = |ranking, x| DisplayRange { low: Some(Bound::Included(x)), high: None }.raw(ranking).0;
         assert_eq!(at_least(Ranking::Clq1, 2.5), Bound::Included(18_000_000));
         assert_eq!(at_least(Ranking::Time, 0.0015), Bound::Included(2));
         assert_eq!(at_least(Ranking::Points, -3.0), Bound::Included(-3));
         assert_eq!(at_least(Ranking::Elo, 1_000.0), Bound::Included(sortable(1_000.0)));
-        assert_eq!(shown(Ranking::Elo, Score(sortable(-887.25))), -887.25);
+        assert_eq!(display_score(Ranking::Elo, Score(sortable(-887.25))), -887.25);
         assert_eq!(at_least(Ranking::Clq2, 1e300), Bound::Excluded(i64::MAX), "nobody");
-        assert_eq!(alike(Ranking::Points, 0.5), (Bound::Included(1), Bound::Excluded(1)));
+        assert_eq!(raw_range(Ranking::Points, 0.5), (Bound::Included(1), Bound::Excluded(1)));
     }
 }

@@ -10,42 +10,42 @@ use clap::{Args, Subcommand};
 use super::import;
 use crate::api::json;
 use crate::api::protocol::{
-    ChangeOutcome, ROWS_PER_RESPONSE_MAX, RescanSelector, ServerFilter, URLS_PER_REQUEST_MAX, tag_problem,
+    ChangeOutcome, ROWS_PER_RESPONSE_MAX, RescanSelector, ServerFilter, URLS_PER_REQUEST_MAX, check_tag,
 };
 use crate::cli::context::CliContext;
 use crate::cli::exit::UsageError;
 use crate::cli::output::Printer;
-use crate::cli::output::format::plain;
+use crate::cli::output::format::sanitize;
 use crate::cli::rescan_progress::ScanProgress;
 use crate::control::{Request, ResponseItem, Row};
-use crate::model::calendar::{WeekLabelError, parse_label};
+use crate::model::calendar::{WeekLabelError, parse_week_label};
 use crate::model::row::Ranking;
 use crate::model::server::{Class, ScreenReason};
 use crate::model::url::{ServerUrl, UrlError};
-use crate::proto::parse_url;
+use crate::proto::parse_server_url;
 
 #[derive(Debug, Subcommand)]
 pub enum ServersCommand {
     /// Add servers; each is scanned at once
     Add {
         /// Such as quake3://host:27960 or source://host:27015
-        #[arg(required = true, value_name = "URL", value_parser = parse_url)]
+        #[arg(required = true, value_name = "URL", value_parser = parse_server_url)]
         urls: Vec<ServerUrl>,
         /// Add this tag to those that the servers have; may be repeated
-        #[arg(long = "tag", value_name = "TAG", value_parser = tag)]
+        #[arg(long = "tag", value_name = "TAG", value_parser = parse_tag)]
         tags: Vec<String>,
     },
     /// Take servers out: not scanned, not listed, their past kept
     Remove {
-        #[arg(required = true, value_name = "URL", value_parser = url)]
+        #[arg(required = true, value_name = "URL", value_parser = known_url)]
         urls: Vec<ServerUrl>,
     },
     /// Change the tags of servers; boards of the tags follow at once, ratings stay
     Tag {
-        #[arg(required_unless_present = "drop", value_name = "URL", value_parser = url)]
+        #[arg(required_unless_present = "drop", value_name = "URL", value_parser = known_url)]
         urls: Vec<ServerUrl>,
         /// May be repeated
-        #[arg(long = "add", value_name = "TAG", value_parser = tag, required_unless_present_any = ["remove", "drop"])]
+        #[arg(long = "add", value_name = "TAG", value_parser = parse_tag, required_unless_present_any = ["remove", "drop"])]
         add: Vec<String>,
         /// May be repeated
         #[arg(long = "remove", value_name = "TAG")]
@@ -60,7 +60,7 @@ pub enum ServersCommand {
     /// List the servers that fit
     List {
         /// Scan class, 1 to 7
-        #[arg(long, value_parser = class)]
+        #[arg(long, value_parser = parse_class)]
         class: Option<Class>,
         /// Game, such as baseq3
         #[arg(long)]
@@ -75,23 +75,23 @@ pub enum ServersCommand {
         /// The file; - is standard input
         file: PathBuf,
         /// Add this tag to all of them; may be repeated
-        #[arg(long = "tag", value_name = "TAG", value_parser = tag)]
+        #[arg(long = "tag", value_name = "TAG", value_parser = parse_tag)]
         tags: Vec<String>,
     },
     /// Exempt a server from a check of its lists, or apply the check again
     Trust {
-        #[arg(value_parser = url)]
+        #[arg(value_parser = known_url)]
         url: ServerUrl,
         /// Check that no longer applies, such as frozen_list; may be repeated
-        #[arg(long, value_name = "REASON", value_parser = screen_reason, required_unless_present = "revoke")]
+        #[arg(long, value_name = "REASON", value_parser = parse_screen_reason, required_unless_present = "revoke")]
         except: Vec<ScreenReason>,
         /// Check that applies again; may be repeated
-        #[arg(long, value_name = "REASON", value_parser = screen_reason)]
+        #[arg(long, value_name = "REASON", value_parser = parse_screen_reason)]
         revoke: Vec<ScreenReason>,
     },
     /// Show all that is known of one server
     Show {
-        #[arg(value_parser = url)]
+        #[arg(value_parser = known_url)]
         url: ServerUrl,
     },
 }
@@ -100,10 +100,10 @@ pub enum ServersCommand {
 #[group(required = true, multiple = false)]
 pub struct RescanArgs {
     /// One server
-    #[arg(value_parser = url)]
+    #[arg(value_parser = known_url)]
     url: Option<ServerUrl>,
     /// All servers of class 6 (unknown) or 7 (failed before; in exception mode)
-    #[arg(long, value_parser = class_unknown)]
+    #[arg(long, value_parser = parse_unknown_class)]
     class: Option<Class>,
     /// All servers of classes 6 and 7
     #[arg(long)]
@@ -112,13 +112,13 @@ pub struct RescanArgs {
 
 #[derive(Debug, Args)]
 pub struct TopArgs {
-    #[arg(long, value_name = "URL", value_parser = url)]
+    #[arg(long, value_name = "URL", value_parser = known_url)]
     server: ServerUrl,
     /// clq1, clq2, elo, points or time
-    #[arg(long, default_value = "clq1", value_parser = ranking)]
+    #[arg(long, default_value = "clq1", value_parser = parse_ranking)]
     ranking: Ranking,
     /// Such as 2026-W47 [default: the running week]
-    #[arg(long, value_name = "LABEL", value_parser = week)]
+    #[arg(long, value_name = "LABEL", value_parser = checked_week_label)]
     week: Option<String>,
     /// How many places
     #[arg(short, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
@@ -132,7 +132,7 @@ pub struct TopArgs {
 /// for good. Ratings that others won or lost there stay as they are.
 #[derive(Debug, Args)]
 pub struct GreylistArgs {
-    #[arg(value_parser = url)]
+    #[arg(value_parser = known_url)]
     url: ServerUrl,
     #[command(flatten)]
     action: GreylistAction,
@@ -150,27 +150,29 @@ struct GreylistAction {
 }
 
 pub fn status(app: &CliContext) -> anyhow::Result<ExitCode> {
-    ask(app, &Request::Status {})
+    send(app, &Request::Status {})
 }
 
 pub fn servers(command: ServersCommand, app: &CliContext) -> anyhow::Result<ExitCode> {
     match command {
         ServersCommand::Add { urls, tags } => {
-            in_chunks(app, urls, |urls| Request::ServersAdd { urls: texts(urls), tags: tags.clone() })
+            send_in_batches(app, urls, |urls| Request::ServersAdd { urls: to_strings(urls), tags: tags.clone() })
         }
         ServersCommand::Tag { drop: Some(_), yes: false, .. } => {
             let why = "the ratings of a tag go with it, and nothing brings them back; if so, add --yes";
             Err(UsageError(why.to_owned()).into())
         }
-        ServersCommand::Tag { drop: Some(tag), yes: true, .. } => ask(app, &Request::TagDrop { tag }),
+        ServersCommand::Tag { drop: Some(tag), yes: true, .. } => send(app, &Request::TagDrop { tag }),
         ServersCommand::Tag { urls, add, remove, drop: None, .. } => {
-            in_chunks(app, urls, |urls| Request::ServersTag { urls, add: add.clone(), remove: remove.clone() })
+            send_in_batches(app, urls, |urls| Request::ServersTag { urls, add: add.clone(), remove: remove.clone() })
         }
-        ServersCommand::Remove { urls } => in_chunks(app, urls, |urls| Request::ServersRemove { urls: texts(urls) }),
-        ServersCommand::Trust { url, except, revoke } => ask(app, &Request::ServersTrust { url, except, revoke }),
+        ServersCommand::Remove { urls } => {
+            send_in_batches(app, urls, |urls| Request::ServersRemove { urls: to_strings(urls) })
+        }
+        ServersCommand::Trust { url, except, revoke } => send(app, &Request::ServersTrust { url, except, revoke }),
         ServersCommand::List { class, game, tag, text } => {
             let filter = ServerFilter { class, game, tag, text };
-            let (code, rows) = ask_counted(app, &Request::ServersList { filter })?;
+            let (code, rows) = send_counting_rows(app, &Request::ServersList { filter })?;
             if rows == 0 {
                 // An empty list is an answer, not a failure.
                 eprintln!("clqd: no server fits");
@@ -178,7 +180,7 @@ pub fn servers(command: ServersCommand, app: &CliContext) -> anyhow::Result<Exit
             Ok(code)
         }
         ServersCommand::Import { file, tags } => import::run(&file, &tags, app),
-        ServersCommand::Show { url } => ask(app, &Request::ServersShow { url }),
+        ServersCommand::Show { url } => send(app, &Request::ServersShow { url }),
     }
 }
 
@@ -189,7 +191,7 @@ pub fn rescan(args: RescanArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
         (None, None) => RescanSelector::AllUnknown,
     };
     let mut scans = ScanProgress::default();
-    let told = ask_with(app, &Request::Rescan { servers }, &mut |reply, print| match reply {
+    let told = send_with(app, &Request::Rescan { servers }, &mut |reply, print| match reply {
         ResponseItem::Progress(progress) => {
             scans.progress(progress);
             Ok(())
@@ -202,39 +204,39 @@ pub fn rescan(args: RescanArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
 
 pub fn top(args: TopArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let TopArgs { server, ranking, week, n } = args;
-    ask(app, &Request::Top { server, ranking, week, n })
+    send(app, &Request::Top { server, ranking, week, n })
 }
 
 pub fn greylist(args: GreylistArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
-    ask(app, &Request::Greylist { url: args.url, reason: args.action.reason })
+    send(app, &Request::Greylist { url: args.url, reason: args.action.reason })
 }
 
 pub fn reload(app: &CliContext) -> anyhow::Result<ExitCode> {
-    ask(app, &Request::Reload {})
+    send(app, &Request::Reload {})
 }
 
 /// Asks and prints. Fails where a URL was refused.
-pub(super) fn ask(app: &CliContext, request: &Request) -> anyhow::Result<ExitCode> {
-    ask_counted(app, request).map(|(code, _)| code)
+pub(super) fn send(app: &CliContext, request: &Request) -> anyhow::Result<ExitCode> {
+    send_counting_rows(app, request).map(|(code, _)| code)
 }
 
 /// The same; how many rows there were, too.
-pub(super) fn ask_counted(app: &CliContext, request: &Request) -> anyhow::Result<(ExitCode, u64)> {
-    ask_with(app, request, &mut |reply, print| match reply {
+pub(super) fn send_counting_rows(app: &CliContext, request: &Request) -> anyhow::Result<(ExitCode, u64)> {
+    send_with(app, request, &mut |reply, print| match reply {
         ResponseItem::Row(row) => print(row),
         ResponseItem::Progress(_) => Ok(()),
     })
 }
 
 /// The same; each reply goes through `each`, which prints the rows.
-fn ask_with(app: &CliContext, request: &Request, each: &mut ReplyHandler) -> anyhow::Result<(ExitCode, u64)> {
+fn send_with(app: &CliContext, request: &Request, each: &mut ReplyHandler) -> anyhow::Result<(ExitCode, u64)> {
     let mut printer = Printer::new(app.json(), io::stdout().lock());
     let mut code = ExitCode::SUCCESS;
     let mut rows = 0;
     let asked = app.ask_with_progress(request, &mut |reply| {
         each(reply, &mut |row| {
             rows += 1;
-            code = worse(code, &row);
+            code = exit_code_after(code, &row);
             printer.row(row)
         })
     });
@@ -244,7 +246,7 @@ fn ask_with(app: &CliContext, request: &Request, each: &mut ReplyHandler) -> any
     if app.json() && rows == 0 && !notes.is_empty() {
         println!("{}", json::to_string(&serde_json::json!({ "kind": "notes", "notes": notes })));
     } else {
-        notes.iter().for_each(|note| eprintln!("{}", plain(note)));
+        notes.iter().for_each(|note| eprintln!("{}", sanitize(note)));
     }
     Ok((code, rows))
 }
@@ -252,25 +254,25 @@ fn ask_with(app: &CliContext, request: &Request, each: &mut ReplyHandler) -> any
 /// What becomes of a reply; it is given what prints a row.
 type ReplyHandler<'e> = dyn FnMut(ResponseItem, &mut dyn FnMut(Row) -> io::Result<()>) -> io::Result<()> + 'e;
 
-fn texts(urls: Vec<ServerUrl>) -> Vec<String> {
+fn to_strings(urls: Vec<ServerUrl>) -> Vec<String> {
     urls.into_iter().map(String::from).collect()
 }
 
-fn in_chunks<U: Clone>(
+fn send_in_batches<U: Clone>(
     app: &CliContext,
     urls: Vec<U>,
     request: impl Fn(Vec<U>) -> Request,
 ) -> anyhow::Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     for chunk in urls.chunks(URLS_PER_REQUEST_MAX) {
-        if ask(app, &request(chunk.to_vec()))? != ExitCode::SUCCESS {
+        if send(app, &request(chunk.to_vec()))? != ExitCode::SUCCESS {
             code = ExitCode::FAILURE;
         }
     }
     Ok(code)
 }
 
-fn worse(code: ExitCode, row: &Row) -> ExitCode {
+fn exit_code_after(code: ExitCode, row: &Row) -> ExitCode {
     match row {
         Row::Change(change) if matches!(change.outcome, ChangeOutcome::Refused | ChangeOutcome::Unknown) => {
             ExitCode::FAILURE
@@ -279,11 +281,11 @@ fn worse(code: ExitCode, row: &Row) -> ExitCode {
     }
 }
 
-pub(super) fn url(text: &str) -> Result<ServerUrl, UrlError> {
+pub(super) fn known_url(text: &str) -> Result<ServerUrl, UrlError> {
     ServerUrl::parse(text)
 }
 
-fn screen_reason(text: &str) -> Result<ScreenReason, String> {
+fn parse_screen_reason(text: &str) -> Result<ScreenReason, String> {
     let names = || ScreenReason::ALL.map(ScreenReason::name);
     ScreenReason::from_name(text).ok_or_else(|| match crate::nearest::nearest(text, names()) {
         Some(near) => format!("unknown check; did you mean {near}?"),
@@ -291,20 +293,20 @@ fn screen_reason(text: &str) -> Result<ScreenReason, String> {
     })
 }
 
-pub(super) fn tag(text: &str) -> Result<String, String> {
-    tag_problem(text).map_or_else(|| Ok(text.to_owned()), Err)
+pub(super) fn parse_tag(text: &str) -> Result<String, String> {
+    check_tag(text).map_or_else(|| Ok(text.to_owned()), Err)
 }
 
-fn class(text: &str) -> Result<Class, String> {
+fn parse_class(text: &str) -> Result<Class, String> {
     let number: Option<u8> = text.parse().ok();
     number.and_then(Class::new).ok_or_else(|| "expected 1 to 7".to_owned())
 }
 
-fn class_unknown(text: &str) -> Result<Class, String> {
-    class(text).ok().filter(|class| *class >= Class::UNKNOWN).ok_or_else(|| "expected 6 or 7".to_owned())
+fn parse_unknown_class(text: &str) -> Result<Class, String> {
+    parse_class(text).ok().filter(|class| *class >= Class::UNKNOWN).ok_or_else(|| "expected 6 or 7".to_owned())
 }
 
-pub(super) fn ranking(text: &str) -> Result<Ranking, String> {
+pub(super) fn parse_ranking(text: &str) -> Result<Ranking, String> {
     Ranking::from_name(text).ok_or_else(|| {
         let names = Ranking::ALL.map(Ranking::name);
         match crate::nearest::nearest(text, names) {
@@ -314,6 +316,6 @@ pub(super) fn ranking(text: &str) -> Result<Ranking, String> {
     })
 }
 
-pub(super) fn week(text: &str) -> Result<String, WeekLabelError> {
-    parse_label(text).map(|_| text.to_owned())
+pub(super) fn checked_week_label(text: &str) -> Result<String, WeekLabelError> {
+    parse_week_label(text).map(|_| text.to_owned())
 }

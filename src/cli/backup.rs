@@ -43,7 +43,7 @@ pub fn backup(args: &BackupArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     match app.connect() {
         Ok(mut client) => {
             eprintln!("clqd: the daemon writes the backup");
-            client.ask(&Request::Backup { dir: name }, &mut |row| print(app, row))?;
+            client.send(&Request::Backup { dir: name }, &mut |row| print(app, row))?;
         }
         Err(error) if error.is::<DaemonNotRunning>() => {
             let config = app.config()?;
@@ -58,7 +58,7 @@ pub fn backup(args: &BackupArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
 
 pub fn restore(args: &RestoreArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let config = app.config()?;
-    let state = strip_end(&config.state_dir);
+    let state = without_trailing_slash(&config.state_dir);
     let restored = store::restore(&args.dir, &state, config.store.cache_bytes)
         .with_context(|| format!("cannot restore {} to {}", args.dir.display(), state.display()))?;
     print(app, row(&state, restored.summary))?;
@@ -69,7 +69,7 @@ pub fn restore(args: &RestoreArgs, app: &CliContext) -> anyhow::Result<ExitCode>
 }
 
 /// Without a slash at the end: names beside it are made from it.
-fn strip_end(dir: &Path) -> PathBuf {
+fn without_trailing_slash(dir: &Path) -> PathBuf {
     dir.components().collect()
 }
 

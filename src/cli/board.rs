@@ -6,11 +6,11 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, value_parser};
 
-use super::admin::{ask_counted, ranking, tag, url};
+use super::admin::{known_url, parse_ranking, parse_tag, send_counting_rows};
 use crate::api::protocol::ROWS_PER_RESPONSE_MAX;
 use crate::cli::context::CliContext;
 use crate::cli::output::Printer;
-use crate::cli::output::format::count;
+use crate::cli::output::format::group_digits;
 use crate::control::{ApiError, ErrorCode, Request, Row};
 use crate::model::row::Ranking;
 use crate::model::scope::Scope;
@@ -84,7 +84,7 @@ pub enum BoardCommand {
         #[command(flatten)]
         board: BoardArgs,
         /// As scores are shown: points per second for clq1, seconds for time
-        #[arg(value_parser = score, allow_negative_numbers = true)]
+        #[arg(value_parser = parse_score, allow_negative_numbers = true)]
         score: f64,
     },
     /// Where a player stands, in all five rankings unless one is named
@@ -92,7 +92,7 @@ pub enum BoardCommand {
         #[command(flatten)]
         boards: ScopeWindowArgs,
         /// clq1, clq2, elo, points or time
-        #[arg(long, value_parser = ranking)]
+        #[arg(long, value_parser = parse_ranking)]
         ranking: Option<Ranking>,
         #[command(flatten)]
         player: PlayerArg,
@@ -109,10 +109,10 @@ pub enum BoardCommand {
         #[command(flatten)]
         boards: ScopeWindowArgs,
         /// RANKING or RANKING=WEIGHT; may be repeated [default: all five alike]
-        #[arg(long = "ranking", value_name = "RANKING", value_parser = weight)]
+        #[arg(long = "ranking", value_name = "RANKING", value_parser = parse_ranking_weight)]
         rankings: Vec<RankingWeight>,
         /// Softens how much more the first places count [default: 60]
-        #[arg(short, value_name = "K", value_parser = score)]
+        #[arg(short, value_name = "K", value_parser = parse_score)]
         k: Option<f64>,
         /// These players instead of the best
         #[command(flatten)]
@@ -129,7 +129,7 @@ pub enum BoardCommand {
     /// Delete, with all their boards, the windows that had ended by a time; closed and archived weeks among them
     DeleteBefore {
         /// Such as 2026-11-21T14:00:00Z, or Unix ms
-        #[arg(value_name = "TIME", value_parser = time)]
+        #[arg(value_name = "TIME", value_parser = parse_time)]
         before: i64,
         /// They are gone for good: without this nothing is deleted
         #[arg(long, required = true)]
@@ -146,7 +146,7 @@ pub struct ScopeWindowArgs {
     #[arg(long, value_name = "WINDOW")]
     window: Option<String>,
     /// The oldest window that contains this time, such as 2026-11-21T14:00:00Z, or Unix ms
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     time: Option<i64>,
 }
 
@@ -154,13 +154,13 @@ pub struct ScopeWindowArgs {
 #[group(required = true, multiple = false)]
 struct ScopeArgs {
     /// The board of one server
-    #[arg(long, value_name = "URL", value_parser = url)]
+    #[arg(long, value_name = "URL", value_parser = known_url)]
     server: Option<ServerUrl>,
     /// The board of all servers of a game, such as baseq3
     #[arg(long, value_name = "NAME")]
     game: Option<String>,
     /// The board of all servers with a tag
-    #[arg(long, value_name = "TAG", value_parser = tag)]
+    #[arg(long, value_name = "TAG", value_parser = parse_tag)]
     tag: Option<String>,
 }
 
@@ -170,7 +170,7 @@ pub struct BoardArgs {
     #[command(flatten)]
     boards: ScopeWindowArgs,
     /// clq1, clq2, elo, points or time
-    #[arg(long, default_value = "clq1", value_parser = ranking)]
+    #[arg(long, default_value = "clq1", value_parser = parse_ranking)]
     ranking: Ranking,
 }
 
@@ -198,13 +198,13 @@ pub struct PageStart {
 /// Bounds by number, as scores are shown.
 #[derive(Debug, Args)]
 pub struct ScoreRangeArgs {
-    #[arg(long, value_name = "SCORE", value_parser = score, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SCORE", value_parser = parse_score, allow_negative_numbers = true)]
     at_least: Option<f64>,
-    #[arg(long, value_name = "SCORE", value_parser = score, allow_negative_numbers = true, conflicts_with = "at_least")]
+    #[arg(long, value_name = "SCORE", value_parser = parse_score, allow_negative_numbers = true, conflicts_with = "at_least")]
     above: Option<f64>,
-    #[arg(long, value_name = "SCORE", value_parser = score, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SCORE", value_parser = parse_score, allow_negative_numbers = true)]
     at_most: Option<f64>,
-    #[arg(long, value_name = "SCORE", value_parser = score, allow_negative_numbers = true, conflicts_with = "at_most")]
+    #[arg(long, value_name = "SCORE", value_parser = parse_score, allow_negative_numbers = true, conflicts_with = "at_most")]
     below: Option<f64>,
 }
 
@@ -244,7 +244,7 @@ pub fn run(command: BoardCommand, app: &CliContext) -> anyhow::Result<ExitCode> 
         return at(position, &request(command), app);
     }
     let deletes = matches!(command, BoardCommand::DeleteBefore { .. });
-    let (code, rows) = ask_counted(app, &request(command))?;
+    let (code, rows) = send_counting_rows(app, &request(command))?;
     if deletes && !app.json() {
         println!("{rows} {} deleted", if rows == 1 { "window" } else { "windows" });
     }
@@ -261,7 +261,7 @@ fn at(position: u32, request: &Request, app: &CliContext) -> anyhow::Result<Exit
     })?;
     if !rows.iter().any(|row| matches!(row, Row::Place(_))) {
         let size = rows.iter().find_map(|row| if let Row::BoardHead(head) = row { Some(head.size) } else { None });
-        let size = count(size.unwrap_or(0));
+        let size = group_digits(size.unwrap_or(0));
         let message = format!("nobody is at position {position}; positions on this board end with {size}");
         return Err(ApiError::new(ErrorCode::NotFound, message).into());
     }
@@ -279,7 +279,7 @@ fn request(command: BoardCommand) -> Request {
             return Request::Standings { boards: boards.name(), player: player.name(), rankings: Vec::new() };
         }
         BoardCommand::Fused { boards, rankings, k, players, rows } => {
-            let players = list(players.names, players.keys);
+            let players = player_refs(players.names, players.keys);
             let ask = match players.is_empty() {
                 true => FusedQuery::Top { count: rows.n },
                 false => FusedQuery::Players { players },
@@ -302,7 +302,7 @@ fn request(command: BoardCommand) -> Request {
         BoardCommand::Count { board, scores } => (board, BoardQuery::Count { scores: scores.bounds() }),
         BoardCommand::PositionFor { board, score } => (board, BoardQuery::PositionFor { score }),
         BoardCommand::Positions { board, players } => {
-            (board, BoardQuery::Positions { players: list(players.names, players.keys) })
+            (board, BoardQuery::Positions { players: player_refs(players.names, players.keys) })
         }
     };
     let BoardArgs { boards, ranking } = board;
@@ -347,15 +347,15 @@ impl PlayerArg {
     }
 }
 
-fn list(names: Vec<String>, keys: Vec<u32>) -> Vec<PlayerSelector> {
+fn player_refs(names: Vec<String>, keys: Vec<u32>) -> Vec<PlayerSelector> {
     names.into_iter().map(PlayerSelector::Name).chain(keys.into_iter().map(PlayerSelector::Key)).collect()
 }
 
-fn score(text: &str) -> Result<f64, String> {
+fn parse_score(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|score: &f64| score.is_finite()).ok_or_else(|| "expected a number".to_owned())
 }
 
-fn time(text: &str) -> Result<i64, String> {
+fn parse_time(text: &str) -> Result<i64, String> {
     if let Ok(t_ms) = text.parse() {
         return Ok(t_ms);
     }
@@ -363,8 +363,8 @@ fn time(text: &str) -> Result<i64, String> {
     time.map_err(|_| "expected a time such as 2026-11-21T14:00:00Z, or Unix milliseconds".to_owned())
 }
 
-fn weight(text: &str) -> Result<RankingWeight, String> {
+fn parse_ranking_weight(text: &str) -> Result<RankingWeight, String> {
     let (name, weight) = text.split_once('=').unwrap_or((text, "1"));
-    let weight = score(weight).map_err(|error| format!("weight {weight:?}: {error}"))?;
-    Ok(RankingWeight { ranking: ranking(name)?, weight })
+    let weight = parse_score(weight).map_err(|error| format!("weight {weight:?}: {error}"))?;
+    Ok(RankingWeight { ranking: parse_ranking(name)?, weight })
 }

@@ -54,7 +54,7 @@ pub fn run(args: CheckConfigArgs, app: &CliContext) -> anyhow::Result<ExitCode> 
 }
 
 fn print_ok(out: &mut impl Write, file: &Path, config: &Config, notes: &[String], app: &CliContext) -> io::Result<()> {
-    let changes = Config::default().diff_reload(config);
+    let changes = Config::default().plan_reload(config);
     let mut changed: Vec<String> = changes.changed.into_iter().chain(changes.needs_restart).collect();
     changed.sort();
     if app.json() {

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use super::admin::ask;
+use super::admin::send;
 use crate::cli::context::CliContext;
 use crate::control::Request;
 
@@ -28,7 +28,7 @@ pub enum ClockCommand {
 
 pub fn run(command: ClockCommand, app: &CliContext) -> anyhow::Result<ExitCode> {
     match command {
-        ClockCommand::Accept => ask(app, &Request::ClockAccept {}),
-        ClockCommand::Reset { yes } => ask(app, &Request::ClockReset { sure: yes }),
+        ClockCommand::Accept => send(app, &Request::ClockAccept {}),
+        ClockCommand::Reset { yes } => send(app, &Request::ClockReset { sure: yes }),
     }
 }

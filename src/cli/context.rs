@@ -89,9 +89,9 @@ impl CliContext {
     ) -> anyhow::Result<ResponseEnd> {
         let socket = self.socket()?;
         loop {
-            let error = match Client::connect_within(&socket, self.silence_max()) {
-                Ok(mut client) => return Ok(client.ask_with_progress(request, each)?),
-                Err(error @ ClientError::NotRunning(_)) if request.reads_only() => error,
+            let error = match Client::connect_with_timeout(&socket, self.silence_max()) {
+                Ok(mut client) => return Ok(client.send_with_progress(request, each)?),
+                Err(error @ ClientError::NotRunning(_)) if request.is_read_only() => error,
                 Err(error) => return self.not_there(error),
             };
             let config = self.config()?;
@@ -99,7 +99,7 @@ impl CliContext {
             // A daemon that is starting has it open, and soon answers.
             let has_answered = Cell::new(false);
             let answers = || {
-                has_answered.set(Client::connect_within(&socket, self.silence_max()).is_ok());
+                has_answered.set(Client::connect_with_timeout(&socket, self.silence_max()).is_ok());
                 has_answered.get()
             };
             match offline::open(&config, &config.state_dir, &answers) {
@@ -118,7 +118,7 @@ impl CliContext {
 
     /// A connection to the daemon, for several requests.
     pub fn connect(&self) -> anyhow::Result<Client> {
-        Client::connect_within(&self.socket()?, self.silence_max()).or_else(|error| self.not_there(error))
+        Client::connect_with_timeout(&self.socket()?, self.silence_max()).or_else(|error| self.not_there(error))
     }
 
     fn silence_max(&self) -> Duration {

@@ -5,7 +5,7 @@
 //! request that the daemon calls bad.
 //!
 //! Without `--json` an error goes to standard error. With `--json` it is the last line
-//! of standard output, `{"kind":"error","code":...,"message":...}`, so that a program
+//! of standard output, `{"kind":"error","classify":...,"message":...}`, so that a program
 //! reads one stream.
 
 use std::io::{
@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::api::json;
 use crate::cli::context::DaemonNotRunning;
-use crate::cli::output::format::printable;
+use crate::cli::output::format::sanitize_multiline;
 use crate::control::{ApiError, ClientError, ErrorCode};
 
 /// Exit code of a command that was used wrongly.
@@ -30,14 +30,14 @@ pub struct UsageError(pub String);
 
 /// The exit code of a command that ended with this error.
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {
-    ExitCode::from(if code(error).is_misuse { EXIT_USAGE } else { 1 })
+    ExitCode::from(if classify(error).is_misuse { EXIT_USAGE } else { 1 })
 }
 
 /// Says what failed, once.
 pub fn report(error: &anyhow::Error, json: bool) {
     match json {
-        true => print_json(&code(error).name, &format!("{error:#}")),
-        false => eprintln!("clqd: {}", printable(&format!("{error:#}"))),
+        true => print_json(&classify(error).name, &format!("{error:#}")),
+        false => eprintln!("clqd: {}", sanitize_multiline(&format!("{error:#}"))),
     }
 }
 
@@ -71,7 +71,7 @@ struct ErrorInfo {
 }
 
 /// The code of an error: that of the daemon where it gave one.
-fn code(error: &anyhow::Error) -> ErrorInfo {
+fn classify(error: &anyhow::Error) -> ErrorInfo {
     let named = |name: &str| ErrorInfo { name: name.to_owned(), is_misuse: false };
     for cause in error.chain() {
         if cause.is::<UsageError>() {
@@ -81,7 +81,7 @@ fn code(error: &anyhow::Error) -> ErrorInfo {
             return named("not_running");
         }
         if let Some(failure) = cause.downcast_ref::<ApiError>() {
-            return of_failure(failure);
+            return from_api_error(failure);
         }
         match cause.downcast_ref::<ClientError>() {
             Some(ClientError::NotRunning(_)) => return named("not_running"),
@@ -89,14 +89,14 @@ fn code(error: &anyhow::Error) -> ErrorInfo {
             Some(ClientError::Silent { .. }) => return named("no_answer"),
             Some(ClientError::Broke { .. } | ClientError::Closed) => return named("connection_lost"),
             Some(ClientError::NotClqd { .. }) => return named("not_clqd"),
-            Some(ClientError::Failure(failure)) => return of_failure(failure),
+            Some(ClientError::Failure(failure)) => return from_api_error(failure),
             Some(ClientError::Reader(_)) | None => {}
         }
     }
     named("failed")
 }
 
-fn of_failure(failure: &ApiError) -> ErrorInfo {
+fn from_api_error(failure: &ApiError) -> ErrorInfo {
     let name = serde_json::to_value(failure.code).ok().and_then(|code| code.as_str().map(str::to_owned));
     ErrorInfo {
         name: name.unwrap_or_else(|| "failed".to_owned()),
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_tell_misuse_from_failure() {
+    fn error_codes_separate_usage_errors_from_failures() {
         let failure = |code| anyhow::Error::from(ClientError::Failure(ApiError::new(code, "m")));
         for (error, name, is_misuse) in [
             (failure(ErrorCode::BadRequest), "bad_request", true),
@@ -120,7 +120,7 @@ mod tests {
             (ClientError::Closed.into(), "connection_lost", false),
             (anyhow::anyhow!("something"), "failed", false),
         ] {
-            let code = code(&error);
+            let code = classify(&error);
             assert_eq!((code.name.as_str(), code.is_misuse), (name, is_misuse), "{error:#}");
         }
     }

@@ -109,9 +109,9 @@ pub fn run(args: FleetArgs) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.daemon_config {
         write_daemon_config(path)?;
     }
-    print_plan(&fleet, args.list.as_deref());
+    print_summary(&fleet, args.list.as_deref());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(watch(&fleet, &args))?;
+    runtime.block_on(run_until_stopped(&fleet, &args))?;
     if let Some(path) = &args.truth {
         write_truth(&fleet, path)?;
     }
@@ -156,10 +156,10 @@ fn write_daemon_config(path: &Path) -> anyhow::Result<()> {
     std::fs::write(path, text).with_context(|| format!("cannot write the configuration {}", path.display()))
 }
 
-fn print_plan(fleet: &Fleet, list: Option<&Path>) {
+fn print_summary(fleet: &Fleet, list: Option<&Path>) {
     let servers = fleet.servers();
     println!("{servers} servers, each with an address of its own, {} in a /24:", address::SERVERS_PER_24);
-    println!("  {} to {}", address::address(0), address::address(servers - 1));
+    println!("  {} to {}", address::address_of(0), address::address_of(servers - 1));
     for family in [Family::Quake3, Family::Source] {
         let first = (0..servers).map(|server| fleet.url(server)).find(|url| url.starts_with(family.scheme()));
         if let Some(url) = first {
@@ -180,7 +180,7 @@ fn print_plan(fleet: &Fleet, list: Option<&Path>) {
     }
 }
 
-async fn watch(fleet: &Fleet, args: &FleetArgs) -> anyhow::Result<()> {
+async fn run_until_stopped(fleet: &Fleet, args: &FleetArgs) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut user = signal(SignalKind::user_defined1())?;
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_status_line_shows_rates() {
+    fn status_line_shows_rates() {
         let now = FleetStats { queries: 1_000, replies: 950, unsent: 1, ..FleetStats::default() };
         assert_eq!(
             status_line(FleetStats::default(), now, 7, Duration::from_secs(5)),
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_and_truth_are_written() {
+    fn truth_file_is_written_and_bad_options_are_refused() {
         #[derive(clap::Parser)]
         struct Cli {
             #[command(flatten)]

@@ -14,12 +14,12 @@ use std::process::ExitCode;
 use anyhow::Context;
 
 use crate::api::json;
-use crate::api::protocol::{ChangeOutcome, ServerChange, TAGS_MAX, URLS_PER_REQUEST_MAX, tag_problem};
+use crate::api::protocol::{ChangeOutcome, ServerChange, TAGS_MAX, URLS_PER_REQUEST_MAX, check_tag};
 use crate::cli::context::CliContext;
-use crate::cli::output::format::plain;
+use crate::cli::output::format::sanitize;
 use crate::control::{Request, Row};
 use crate::model::url::ServerUrl;
-use crate::proto::parse_url;
+use crate::proto::parse_server_url;
 
 pub fn run(file: &Path, tags: &[String], app: &CliContext) -> anyhow::Result<ExitCode> {
     let name = if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() };
@@ -35,7 +35,7 @@ pub fn run(file: &Path, tags: &[String], app: &CliContext) -> anyhow::Result<Exi
     let mut told = |change: ServerChange, line: usize| -> io::Result<()> {
         *counts.entry(change.outcome).or_default() += 1;
         if change.outcome == ChangeOutcome::Refused {
-            eprintln!("{name}:{line}: {}", plain(change.reason.as_deref().unwrap_or("refused")));
+            eprintln!("{name}:{line}: {}", sanitize(change.reason.as_deref().unwrap_or("refused")));
         }
         if app.json() {
             writeln!(out, "{}", json::to_string(&Row::Change(change)))?;
@@ -50,7 +50,7 @@ pub fn run(file: &Path, tags: &[String], app: &CliContext) -> anyhow::Result<Exi
         for chunk in servers.chunks(URLS_PER_REQUEST_MAX) {
             let urls = chunk.iter().map(|(_, url)| url.to_string()).collect();
             let mut lines = chunk.iter().map(|&(line, _)| line);
-            client.ask(&Request::ServersAdd { urls, tags: tags.clone() }, &mut |row| match row {
+            client.send(&Request::ServersAdd { urls, tags: tags.clone() }, &mut |row| match row {
                 Row::Change(change) => told(change, lines.next().unwrap_or(0)),
                 _ => Ok(()),
             })?;
@@ -92,9 +92,9 @@ fn read_line<'l>(
     words: impl Iterator<Item = &'l str>,
     tags: &[String],
 ) -> Result<(ServerUrl, Vec<String>), String> {
-    let url = parse_url(url).map_err(|error| error.to_string())?;
+    let url = parse_server_url(url).map_err(|error| error.to_string())?;
     let mut all: Vec<String> = tags.iter().cloned().chain(words.map(str::to_owned)).collect();
-    if let Some(problem) = all.iter().find_map(|tag| tag_problem(tag)) {
+    if let Some(problem) = all.iter().find_map(|tag| check_tag(tag)) {
         return Err(problem);
     }
     all.sort();
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_comments_tags_and_what_is_wrong() {
+    fn import_list_parses_tags_and_reports_bad_lines() {
         let text = "\u{feff}quake3://a\n\n  # a comment\r\nsource://b:1 ctf duel # why\nnonsense\nquake3://c:0\n\
                     quake3://d a/b\nQUAKE3://E duel ctf ctf\n\u{1}\nquake3://last";
         let list = ImportList::read(text.as_bytes(), &[]).expect("read");
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_list_is_refused() {
+    fn overlong_line_is_refused() {
         let error = ImportList::read(&vec![b'x'; 100_000][..], &[]).expect_err("too long");
         assert!(error.to_string().starts_with("line 1 has more than"), "{error}");
     }

@@ -37,10 +37,10 @@ pub async fn migrate(settings: &ArchiveSettings, args: &MigrateArgs) -> anyhow::
     let mut archive = Archive::connect(settings).await.context("cannot open the archive")?;
     let migrated = archive.migrate().await.context("cannot apply the schema")?;
     archive.close().await;
-    Ok(tell(&settings.target(), &migrated))
+    Ok(report_text(&settings.target(), &migrated))
 }
 
-fn tell(target: &str, migrated: &MigrationReport) -> String {
+fn report_text(target: &str, migrated: &MigrationReport) -> String {
     let MigrationReport { from, to, routines } = migrated;
     let version = match from {
         None => format!("archive {target}: made, schema version {to}"),

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::config::Config;
 use crate::control::{Request, ResponseEnd, Row};
-use crate::state::answer::{answer, boards_needed, measure};
+use crate::state::answer::{add_stored_sizes, board_window_of, respond};
 use crate::state::{State, StateError};
 use crate::store::StoreError;
 
@@ -22,7 +22,7 @@ pub trait Reader {
 /// until that `is_in_vain`.
 pub fn open(config: &Config, dir: &Path, is_in_vain: &dyn Fn() -> bool) -> Result<State, StateError> {
     let hot = State::read(config, dir, is_in_vain)?;
-    hot.store.notes().iter().for_each(|note| eprintln!("clqd: {note}"));
+    hot.store.warnings().iter().for_each(|note| eprintln!("clqd: {note}"));
     Ok(hot)
 }
 
@@ -33,12 +33,12 @@ pub fn is_locked(error: &StateError) -> bool {
 
 impl Reader for State {
     fn ask(&mut self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<ResponseEnd> {
-        if let Some(window) = boards_needed(self, request) {
+        if let Some(window) = board_window_of(self, request) {
             self.shelve_boards(window)?;
         }
-        let mut rows = answer(self, request)?;
+        let mut rows = respond(self, request)?;
         if let Request::Windows { bytes: true } = request {
-            measure(&self.store.reader(), &mut rows)?;
+            add_stored_sizes(&self.store.reader(), &mut rows)?;
         }
         for row in rows {
             each(row)?;

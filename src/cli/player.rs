@@ -1,10 +1,10 @@
-//! `clqd player`: shows a player, and corrects what is known of players.
+//! `clqd find_player`: shows a player, and corrects what is known of players.
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use super::admin::{ask, ask_counted};
+use super::admin::{send, send_counting_rows};
 use crate::cli::context::CliContext;
 use crate::cli::exit::UsageError;
 use crate::control::Request;
@@ -64,29 +64,29 @@ enum PlayerCommand {
     Forgotten,
     /// Let a name be known again; its past does not come back
     Remember {
-        /// As `clqd player forgotten` lists it: SHA-256 of the game, a zero byte, the name
+        /// As `clqd find_player forgotten` lists it: SHA-256 of the game, a zero byte, the name
         hash: NameHash,
     },
 }
 
 pub fn player(args: PlayerArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     match args.command {
-        None => ask(app, &Request::Player { name: args.name.unwrap_or_default() }),
-        Some(PlayerCommand::Show { name }) => ask(app, &Request::Player { name }),
-        Some(PlayerCommand::Merge { from, into, game }) => ask(app, &Request::PlayerMerge { from, into, game }),
+        None => send(app, &Request::Player { name: args.name.unwrap_or_default() }),
+        Some(PlayerCommand::Show { name }) => send(app, &Request::Player { name }),
+        Some(PlayerCommand::Merge { from, into, game }) => send(app, &Request::PlayerMerge { from, into, game }),
         Some(PlayerCommand::Forget { yes: false, .. }) => {
             let why = "all that is known of the player goes, and nothing brings it back; if so, add --yes";
             Err(UsageError(why.to_owned()).into())
         }
-        Some(PlayerCommand::Forget { player, game, yes: true }) => ask(app, &Request::PlayerForget { player, game }),
+        Some(PlayerCommand::Forget { player, game, yes: true }) => send(app, &Request::PlayerForget { player, game }),
         Some(PlayerCommand::Forgotten) => {
-            let (code, rows) = ask_counted(app, &Request::PlayerForgotten {})?;
+            let (code, rows) = send_counting_rows(app, &Request::PlayerForgotten {})?;
             if rows == 0 {
                 eprintln!("clqd: no name is forgotten");
             }
             Ok(code)
         }
-        Some(PlayerCommand::Remember { hash }) => ask(app, &Request::PlayerRemember { hash }),
+        Some(PlayerCommand::Remember { hash }) => send(app, &Request::PlayerRemember { hash }),
     }
 }
 

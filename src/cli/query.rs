@@ -18,13 +18,13 @@ use tokio::sync::mpsc;
 
 use crate::api::json;
 use crate::cli::context::CliContext;
-use crate::cli::output::format::clean;
-use crate::cli::output::table::{cut, padded};
+use crate::cli::output::format::sanitize_name;
+use crate::cli::output::table::{pad, truncate};
 use crate::clock::{Clock, ClockSettings};
 use crate::engine::Outcome;
 use crate::model::{Completeness, Player, ServerKey, ServerUrl, Snapshot};
 use crate::proto::{
-    WireFormat, parse_url, {self},
+    WireFormat, parse_server_url, {self},
 };
 use crate::rank::Rules;
 use crate::scan::{Attempt, ScanMode, ScanOutcome, ScanRequest, ScanSettings, Scanner};
@@ -46,7 +46,7 @@ const NAME_WIDTH_MAX: usize = 40;
 #[derive(Clone, Debug, Args)]
 pub struct QueryArgs {
     /// Servers, such as quake3://host:27960 or source://192.0.2.1:27015
-    #[arg(value_name = "URL", value_parser = parse_url, required_unless_present = "file")]
+    #[arg(value_name = "URL", value_parser = parse_server_url, required_unless_present = "file")]
     pub urls: Vec<ServerUrl>,
     /// List of servers, one URL a line, # begins a comment; - is standard input
     #[arg(long, value_name = "LIST")]
@@ -159,7 +159,7 @@ fn settings(args: &QueryArgs) -> ScanSettings {
 /// Marks those that the ranking takes for bots, by what answered.
 fn mark_bots(outcome: &mut ScanOutcome, url: &ServerUrl, rules: &Rules) {
     let scheme = outcome.tried.last().map_or(url.scheme(), |tried| tried.scheme);
-    let is_quake3 = proto::find(scheme).is_some_and(|protocol| protocol.wire == WireFormat::Quake3);
+    let is_quake3 = proto::protocol_of(scheme).is_some_and(|protocol| protocol.wire == WireFormat::Quake3);
     let Ok(snapshot) = &mut outcome.result else { return };
     let family = rules.names.family(&rules.screen, scheme, is_quake3, &snapshot.game);
     for player in &mut snapshot.players {
@@ -196,10 +196,10 @@ fn write_text(out: &mut impl Write, url: &ServerUrl, width: usize, outcome: &Sca
         out,
         "{:<width$}  {rtt:>7}  {:>7}  {}  {}{}",
         url.as_str(),
-        format!("{}/{}", count(snapshot), snapshot.slots),
-        padded(&clean(&snapshot.map, &codes), MAP_WIDTH),
-        cut(&clean(&snapshot.hostname, &codes), HOSTNAME_WIDTH_MAX),
-        remarks(snapshot, answered),
+        format!("{}/{}", player_count(snapshot), snapshot.slots),
+        pad(&sanitize_name(&snapshot.map, &codes), MAP_WIDTH),
+        truncate(&sanitize_name(&snapshot.hostname, &codes), HOSTNAME_WIDTH_MAX),
+        notes(snapshot, answered),
     )?;
     let mut players: Vec<&Player> = snapshot.players.iter().collect();
     players.sort_by_key(|p| std::cmp::Reverse(p.points));
@@ -210,14 +210,14 @@ fn write_text(out: &mut impl Write, url: &ServerUrl, width: usize, outcome: &Sca
             None => String::new(),
         };
         let points = player.points.map_or_else(String::new, |points| points.to_string());
-        let name = clean(&player.name, &codes);
-        writeln!(out, "    {points:>7}  {ping:>7}  {}", cut(&name, NAME_WIDTH_MAX))?;
+        let name = sanitize_name(&player.name, &codes);
+        writeln!(out, "    {points:>7}  {ping:>7}  {}", truncate(&name, NAME_WIDTH_MAX))?;
     }
     Ok(())
 }
 
 /// Players without bots, as the server shows or announces them.
-fn count(snapshot: &Snapshot) -> String {
+fn player_count(snapshot: &Snapshot) -> String {
     match snapshot.completeness {
         Completeness::Full => {
             let marked = snapshot.players.iter().filter(|player| player.bot).count();
@@ -228,7 +228,7 @@ fn count(snapshot: &Snapshot) -> String {
     }
 }
 
-fn remarks(snapshot: &Snapshot, answered: Option<&Attempt>) -> String {
+fn notes(snapshot: &Snapshot, answered: Option<&Attempt>) -> String {
     let mut remarks = String::new();
     if snapshot.completeness != Completeness::Full {
         remarks.push_str("  (list not whole)");
@@ -258,7 +258,7 @@ impl QueryTargets {
     /// Tags, as in a list for `servers import`, say nothing here.
     fn read(&mut self, from: impl BufRead) -> io::Result<Vec<(usize, String)>> {
         let mut bad = Vec::new();
-        crate::cli::server_list::read(from, |number, url, _| match parse_url(url) {
+        crate::cli::server_list::read(from, |number, url, _| match parse_server_url(url) {
             Ok(url) => self.add(url),
             Err(error) => bad.push((number, error.to_string())),
         })?;
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn lists() {
+    fn target_list_skips_duplicates_and_reports_bad_lines() {
         let mut list = QueryTargets::default();
         let text =
             "\u{feff}quake3://a\n\n # nothing\nsource://b:1 tag # why\r\nnonsense\nQUAKE3://A:27960\nquake3://c:0\n";
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn bots_of_the_text_are_bots_of_the_json() {
+    fn text_and_json_mark_same_bots() {
         let mut by_mark_alone = Rules::default();
         by_mark_alone.names.ping_zero_is_bot = false;
         for (rules, bots) in [(Rules::default(), 1), (by_mark_alone, 0)] {
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_are_cut_in_text_and_escaped_in_json() {
+    fn long_names_are_truncated_in_text_and_escaped_in_json() {
         let mut outcome = marked("quake3://h");
         let snapshot = outcome.result.as_mut().unwrap();
         snapshot.hostname = "日".repeat(80);
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn text() {
+    fn full_and_partial_snapshots_print_as_text() {
         let mut out = Vec::new();
         write_text(&mut out, &url("quake3://h"), 20, &marked("quake3://h")).unwrap();
         let text = String::from_utf8(out).unwrap();
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_a_line_of_a_scan_log() {
+    fn json_output_is_a_scan_log_line() {
         let mut out = Vec::new();
         write_json(&mut out, &url("quake3://h"), outcome()).unwrap();
         let line = std::str::from_utf8(&out).unwrap();

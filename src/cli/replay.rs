@@ -2,7 +2,7 @@
 //!
 //! All logs are checked before anything of them is applied. An incomplete end of the
 //! last one, as a crash or a power cut leaves it, is dropped with a warning; other
-//! damage is refused unless `--salvage` is given.
+//! damage is refused unless `--skip_damaged` is given.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -30,7 +30,7 @@ pub struct ReplayArgs {
     pub state: PathBuf,
     /// Memory to work in beside the store's cache, such as 800M or 12G [default: a third
     /// of the machine's]. What comes again before it is full is written once
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub memory: Option<u64>,
     /// Skip damaged lines and report them, instead of refusing the logs
     #[arg(long)]
@@ -44,7 +44,7 @@ const MEMORY_BYTES_MIN: u64 = 64 << 20;
 const MEMORY_BYTES_FALLBACK: u64 = 1 << 30;
 
 /// Reads a size in bytes: digits and K, M, G or T (powers of 1,024).
-fn size(text: &str) -> Result<u64, String> {
+fn parse_size(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.char_indices().last() {
         Some((at, 'K' | 'k')) => (&text[..at], 1 << 10),
         Some((at, 'M' | 'm')) => (&text[..at], 1 << 20),
@@ -61,7 +61,7 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 /// A third of what the machine has.
-pub fn memory_of_machine() -> u64 {
+pub fn default_memory_bytes() -> u64 {
     let all = nix::sys::sysinfo::sysinfo().map_or(3 * MEMORY_BYTES_FALLBACK, |info| info.ram_total());
     (all / 3).max(MEMORY_BYTES_MIN)
 }
@@ -75,13 +75,13 @@ pub struct ReplaySummary {
 }
 
 pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
-    let checked = in_order_of_time(&args.logs)?;
+    let checked = check_and_sort_logs(&args.logs)?;
     report_damage(&checked, args.salvage)?;
     let mut hot = State::of_config(config, &args.state, true).context("cannot open the state directory")?;
-    hot.store.notes().iter().for_each(|note| eprintln!("clqd: {note}"));
-    let mut replay = Replay::new(&mut hot, args.memory.unwrap_or_else(memory_of_machine));
+    hot.store.warnings().iter().for_each(|note| eprintln!("clqd: {note}"));
+    let mut replay = Replay::new(&mut hot, args.memory.unwrap_or_else(default_memory_bytes));
     for CheckedLog { path, span, .. } in checked {
-        let done = replay.take_lines(path, span.lines)?;
+        let done = replay.apply_lines(path, span.lines)?;
         eprintln!(
             "{}: {} lines, {} of them passed over (older than the state)",
             path.display(),
@@ -102,8 +102,8 @@ struct CheckedLog<'p> {
 
 /// Checks all of every log, so that of a malformed one nothing is applied, and puts
 /// them in order: a recorder's files are given in any.
-fn in_order_of_time(logs: &[PathBuf]) -> anyhow::Result<Vec<CheckedLog<'_>>> {
-    let logs = to_read(logs)?;
+fn check_and_sort_logs(logs: &[PathBuf]) -> anyhow::Result<Vec<CheckedLog<'_>>> {
+    let logs = select_files(logs)?;
     let mut checked = Vec::with_capacity(logs.len());
     for path in logs {
         let (span, damage) = scan_log::check(path)?;
@@ -127,7 +127,7 @@ fn in_order_of_time(logs: &[PathBuf]) -> anyhow::Result<Vec<CheckedLog<'_>>> {
 
 /// The files that are read, of those that were given. Leaves out what a recorder that
 /// was killed had not finished and has elsewhere.
-fn to_read(logs: &[PathBuf]) -> anyhow::Result<Vec<&Path>> {
+fn select_files(logs: &[PathBuf]) -> anyhow::Result<Vec<&Path>> {
     let mut files: HashMap<(u64, u64), &Path> = HashMap::new();
     let mut read = Vec::with_capacity(logs.len());
     for path in logs {
@@ -138,7 +138,7 @@ fn to_read(logs: &[PathBuf]) -> anyhow::Result<Vec<&Path>> {
             Some(before) => bail!("{} and {} are the same file", before.display(), path.display()),
             None => {}
         }
-        match scan_log::whole_file(path) {
+        match scan_log::complete_copy(path) {
             Some(whole) => eprintln!("{}: left out; {} has all of it", path.display(), whole.display()),
             None => read.push(path.as_path()),
         }
@@ -160,7 +160,7 @@ fn report_damage(logs: &[CheckedLog<'_>], salvage: bool) -> anyhow::Result<()> {
             let next = next.path.display();
             bail!("{cut}, and {next} goes on behind it; --salvage replays what is there");
         }
-        for sentence in log.damage.sentences() {
+        for sentence in log.damage.messages() {
             eprintln!("clqd: warning: {sentence}");
         }
     }
@@ -183,24 +183,24 @@ impl Replay<'_> {
 
     /// Takes all of a log, the next part of it where there are several. Lines that
     /// cannot be read are skipped; [`scan_log::check`] tells which.
-    pub fn take_log(&mut self, log: &Path) -> anyhow::Result<ReplaySummary> {
-        self.take_lines(log, u64::MAX)
+    pub fn apply_log(&mut self, log: &Path) -> anyhow::Result<ReplaySummary> {
+        self.apply_lines(log, u64::MAX)
     }
 
     /// The same of the first lines of a log, which a daemon may still be writing to.
-    fn take_lines(&mut self, log: &Path, lines: u64) -> anyhow::Result<ReplaySummary> {
+    fn apply_lines(&mut self, log: &Path, lines: u64) -> anyhow::Result<ReplaySummary> {
         let (scans, out_of_order) = (self.feed.scans(), self.hot.engine.counts().out_of_order);
         for line in scan_log::open(log)?.salvage().take(usize::try_from(lines).unwrap_or(usize::MAX)) {
             let (url, outcome) = line?;
-            self.take(url, outcome)?;
+            self.apply(url, outcome)?;
         }
         let passed_over = self.hot.engine.counts().out_of_order - out_of_order;
         Ok(ReplaySummary { lines: self.feed.scans() - scans, passed_over })
     }
 
     /// Takes the next line of a log.
-    pub fn take(&mut self, url: ServerUrl, outcome: Outcome) -> Result<(), StoreError> {
-        if self.feed.is_at_look() && outcome.t_ms() >= self.hot.engine.week_over_ms() {
+    pub fn apply(&mut self, url: ServerUrl, outcome: Outcome) -> Result<(), StoreError> {
+        if self.feed.is_at_look() && outcome.t_ms() >= self.hot.engine.next_close_ms() {
             self.hot.settle(outcome.t_ms())?;
         }
         self.feed.take(self.hot, url, outcome)
@@ -208,7 +208,7 @@ impl Replay<'_> {
 
     /// Commits, and closes the weeks that are over. Nothing is remembered for more.
     pub fn finish(self) -> Result<(), StoreError> {
-        self.hot.engine.remember(CacheLimits { names_max: 0, player_windows_max: 0 });
+        self.hot.engine.set_cache_limits(CacheLimits { names_max: 0, player_windows_max: 0 });
         self.hot.settle(self.hot.engine.now_ms())
     }
 }
@@ -218,13 +218,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes() {
-        assert_eq!(size("800M"), Ok(800 << 20));
-        assert_eq!(size("12g"), Ok(12 << 30));
-        assert_eq!(size("67108864"), Ok(MEMORY_BYTES_MIN));
+    fn memory_size_parses_with_unit() {
+        assert_eq!(parse_size("800M"), Ok(800 << 20));
+        assert_eq!(parse_size("12g"), Ok(12 << 30));
+        assert_eq!(parse_size("67108864"), Ok(MEMORY_BYTES_MIN));
         for bad in ["", "M", "12 G", "-1G", "1.5G", "12GB", "63M", "99999999999T"] {
-            assert!(size(bad).is_err(), "{bad}");
+            assert!(parse_size(bad).is_err(), "{bad}");
         }
-        assert!(memory_of_machine() >= MEMORY_BYTES_MIN);
+        assert!(default_memory_bytes() >= MEMORY_BYTES_MIN);
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::cli::output::format::{count, duration};
+use crate::cli::output::format::{duration, group_digits};
 use crate::control::Progress;
 
 /// Time between two lines where there is no terminal.
@@ -29,7 +29,7 @@ impl ScanProgress {
     pub fn progress(&mut self, progress: Progress) {
         if let Some(servers) = progress.servers.filter(|&servers| servers > 0) {
             self.servers = servers;
-            eprintln!("{}", expectation(servers, progress.expected_ms));
+            eprintln!("{}", start_message(servers, progress.expected_ms));
             if stderr().is_terminal() {
                 let style = ProgressStyle::with_template("{bar:30} {pos} of {len} servers, {elapsed}");
                 self.bar = Some(ProgressBar::new(servers).with_style(style.expect("a right template")));
@@ -40,7 +40,7 @@ impl ScanProgress {
         match &self.bar {
             Some(bar) => bar.tick(),
             None if self.line_at.is_some_and(|at| Instant::now() >= at) => {
-                eprintln!("clqd: {} of {} servers scanned", count(self.scanned), count(self.servers));
+                eprintln!("clqd: {} of {} servers scanned", group_digits(self.scanned), group_digits(self.servers));
                 self.line_at = Some(Instant::now() + LINE_INTERVAL);
             }
             None => {}
@@ -68,10 +68,10 @@ impl ScanProgress {
     }
 }
 
-fn expectation(servers: u64, expected_ms: Option<u64>) -> String {
+fn start_message(servers: u64, expected_ms: Option<u64>) -> String {
     let noun = if servers == 1 { "server" } else { "servers" };
     let expected = expected_ms.map_or_else(String::new, |ms| format!("; expect up to {}", duration(ms)));
-    format!("clqd: scanning {} {noun}{expected}", count(servers))
+    format!("clqd: scanning {} {noun}{expected}", group_digits(servers))
 }
 
 #[cfg(test)]
@@ -79,8 +79,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_expectation_names_servers_and_time() {
-        assert_eq!(expectation(1, Some(252_000)), "clqd: scanning 1 server; expect up to 4 min 12 s");
-        assert_eq!(expectation(1_200, None), "clqd: scanning 1,200 servers");
+    fn start_message_names_servers_and_expected_time() {
+        assert_eq!(start_message(1, Some(252_000)), "clqd: scanning 1 server; expect up to 4 min 12 s");
+        assert_eq!(start_message(1_200, None), "clqd: scanning 1,200 servers");
     }
 }

@@ -13,12 +13,12 @@ fn parse(line: &str) -> Result<Cli, clap::Error> {
 }
 
 #[test]
-fn the_tree_is_sound() {
+fn clap_definitions_are_valid() {
     Cli::command().debug_assert();
 }
 
 #[test]
-fn what_can_be_typed_and_what_not() {
+fn command_lines_are_accepted_or_refused_with_reason() {
     for line in [
         "clqd run --config x.toml",
         "clqd check-config config/clqd.toml",
@@ -137,7 +137,7 @@ impl RequestHandler for Fake {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn commands_against_a_daemon() {
+async fn refused_change_exits_1() {
     let dir = tempfile::tempdir().expect("a directory");
     let socket = dir.path().join("s");
     let listener = Listener::bind(&socket).expect("bound");
@@ -166,14 +166,14 @@ async fn commands_against_a_daemon() {
 }
 
 #[test]
-fn who_is_to_be_forgotten_is_asked_for_twice() {
+fn player_forget_requires_yes() {
     let run = |line: &str| format!("{:#}", parse(line).expect("can be typed").run().expect_err("not done"));
     assert!(run("clqd player forget Visor --game baseq3 --socket /no/s").contains("--yes"));
     assert!(run("clqd player forget Visor --game baseq3 --yes --socket /no/s").contains("not running"));
 }
 
 #[test]
-fn a_daemon_that_is_not_there() {
+fn missing_daemon_error_names_socket() {
     let run = |line: &str| format!("{:#}", parse(line).expect("can be typed").run().expect_err("nobody there"));
     assert_eq!(
         run("clqd servers add quake3://a:1 --socket /no/s"),

@@ -1,10 +1,10 @@
-//! `clqd week`: corrections of whole weeks.
+//! `clqd parse_week_label`: corrections of whole weeks.
 
 use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use super::admin::{ask, week};
+use super::admin::{checked_week_label, send};
 use crate::cli::context::CliContext;
 use crate::control::Request;
 
@@ -15,13 +15,13 @@ pub enum WeekCommand {
     /// Its best positions and the ranks of servers are taken back, here and in MySQL, until then.
     Reopen {
         /// Such as 2026-W47
-        #[arg(value_name = "LABEL", value_parser = week)]
+        #[arg(value_name = "LABEL", value_parser = checked_week_label)]
         week: String,
     },
 }
 
 pub fn run(command: WeekCommand, app: &CliContext) -> anyhow::Result<ExitCode> {
     match command {
-        WeekCommand::Reopen { week } => ask(app, &Request::WeekReopen { week }),
+        WeekCommand::Reopen { week } => send(app, &Request::WeekReopen { week }),
     }
 }

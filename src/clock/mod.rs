@@ -161,10 +161,10 @@ impl Clock {
     /// The machine's clock. It never shows less than `floor_ms`, the latest moment
     /// already recorded.
     pub fn new(floor_ms: i64, settings: ClockSettings) -> Clock {
-        Clock::of(Box::new(SystemClocks::default()), floor_ms, settings)
+        Clock::with_source(Box::new(SystemClocks::default()), floor_ms, settings)
     }
 
-    pub fn of(source: Box<dyn TimeSource>, floor_ms: i64, settings: ClockSettings) -> Clock {
+    pub fn with_source(source: Box<dyn TimeSource>, floor_ms: i64, settings: ClockSettings) -> Clock {
         let seen = source.read();
         let state = ClockState {
             settings,
@@ -179,35 +179,35 @@ impl Clock {
             ahead: false,
         };
         let clock = Clock { source, state: Mutex::new(state) };
-        clock.judge();
+        clock.update_trust();
         clock
     }
 
     /// Unix ms.
     pub fn now_ms(&self) -> i64 {
-        self.look(|state| state.ms)
+        self.with_state(|state| state.ms)
     }
 
     /// How far our time is ahead of the system's, ms; 0 as a rule.
     pub fn ahead_ms(&self) -> i64 {
-        self.look(|state| state.ahead_ms())
+        self.with_state(|state| state.ahead_ms())
     }
 
     /// Asks again whether the clock is to be trusted, and logs what has changed. To be
     /// called about once a second.
-    pub fn judge(&self) {
-        let synchronised = match self.look(|state| state.settings.synchronised) {
+    pub fn update_trust(&self) {
+        let synchronised = match self.with_state(|state| state.settings.synchronised) {
             SyncCheck::Ask => self.source.synchronised(),
             SyncCheck::Always => Some(true),
             SyncCheck::Never => Some(false),
         };
-        self.look(|state| state.judge(synchronised));
+        self.with_state(|state| state.judge(synchronised));
     }
 
     /// Weeks that end later must not be closed, Unix ms. `i64::MIN`: no week, the clock
     /// is not trusted.
     pub fn close_until_ms(&self) -> i64 {
-        self.look(|state| match state.trust {
+        self.with_state(|state| match state.trust {
             Trust::Waiting(_) => i64::MIN,
             Trust::Synchronised | Trust::Steady | Trust::Accepted => state.ms.min(state.seen.system_ms),
         })
@@ -216,7 +216,7 @@ impl Clock {
     /// An admin says that the system's clock is right: a leap is followed at once, and weeks are
     /// closed until the clock jumps again.
     pub fn accept(&self) -> ClockStatus {
-        self.look(|state| {
+        self.with_state(|state| {
             if state.leap_since.is_some() {
                 state.follow_leap();
             }
@@ -228,7 +228,7 @@ impl Clock {
 
     /// Sets our time back to the system's. `None`: it is not ahead.
     pub fn reset(&self) -> Option<Reset> {
-        self.look(|state| {
+        self.with_state(|state| {
             let reset = Reset { before_ms: state.ms, now_ms: state.seen.system_ms };
             if state.ahead_ms() == 0 {
                 return None;
@@ -239,18 +239,18 @@ impl Clock {
     }
 
     /// How many leaps were followed.
-    pub fn leaps(&self) -> u64 {
-        self.look(|state| state.leaps)
+    pub fn adopted_jumps(&self) -> u64 {
+        self.with_state(|state| state.leaps)
     }
 
     /// Takes over other settings.
-    pub fn set(&self, settings: ClockSettings) {
-        self.look(|state| state.settings = settings);
-        self.judge();
+    pub fn reload(&self, settings: ClockSettings) {
+        self.with_state(|state| state.settings = settings);
+        self.update_trust();
     }
 
     pub fn status(&self) -> ClockStatus {
-        self.look(|state| ClockStatus {
+        self.with_state(|state| ClockStatus {
             trust: match state.trust {
                 Trust::Waiting(_) => ClockTrust::Waiting,
                 Trust::Synchronised => ClockTrust::Synchronised,
@@ -270,7 +270,7 @@ impl Clock {
     }
 
     /// Reads the clocks and takes over what they say.
-    fn look<T>(&self, with: impl FnOnce(&mut ClockState) -> T) -> T {
+    fn with_state<T>(&self, with: impl FnOnce(&mut ClockState) -> T) -> T {
         let mut state = self.state.lock().expect("nothing panics while it holds the clock");
         // Within the lock: readings are taken over in their order.
         state.advance(self.source.read());
@@ -417,7 +417,7 @@ mod tests {
         }
 
         fn clock(&self, floor_ms: i64) -> Clock {
-            Clock::of(Box::new(self.clone()), floor_ms, ClockSettings::default())
+            Clock::with_source(Box::new(self.clone()), floor_ms, ClockSettings::default())
         }
 
         fn step(&self, by_ms: i64) {
@@ -436,7 +436,7 @@ mod tests {
                 drop(clocks);
                 clock.now_ms();
                 if at % 2 == 1 {
-                    clock.judge();
+                    clock.update_trust();
                 }
             }
         }
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unsynchronised_clock_closes_no_week_for_ten_minutes() {
+    fn unsynchronised_clock_is_trusted_after_ten_minutes_without_jump() {
         let fake = Fake::new(false);
         let clock = fake.clock(START - WEEK);
         assert_eq!(clock.now_ms(), START, "it is recorded by");
@@ -485,16 +485,16 @@ mod tests {
         assert_eq!(clock.accept().trust, ClockTrust::Accepted);
         assert!(may_close(&clock));
         fake.step(-3_000);
-        clock.judge();
+        clock.update_trust();
         assert!(!may_close(&clock));
         fake.synchronise(true);
-        clock.judge();
+        clock.update_trust();
         assert!(may_close(&clock));
     }
 
     /// The case of the fault: a week ahead for 66 s.
     #[test]
-    fn an_unsynchronised_leap_that_ends_is_not_followed() {
+    fn unsynchronised_large_jump_that_ends_is_not_adopted() {
         let fake = Fake::new(true);
         let clock = fake.clock(0);
         fake.synchronise(false);
@@ -502,7 +502,7 @@ mod tests {
         fake.pass(&clock, 66_000);
         assert_eq!(clock.now_ms(), START + 66_000);
         assert!(!may_close(&clock));
-        assert_eq!((clock.status().leap_ms, clock.leaps()), (WEEK, 0));
+        assert_eq!((clock.status().leap_ms, clock.adopted_jumps()), (WEEK, 0));
         fake.step(-WEEK);
         fake.synchronise(true);
         fake.pass(&clock, 2_000);
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unsynchronised_leap_holds_back_the_closing_after_it_is_followed() {
+    fn adopted_unsynchronised_jump_blocks_week_close_until_trusted() {
         let fake = Fake::new(true);
         let clock = fake.clock(0);
         fake.synchronise(false);
@@ -519,7 +519,7 @@ mod tests {
         fake.pass(&clock, 9 * MINUTE);
         assert_eq!(clock.now_ms(), START + 9 * MINUTE);
         fake.pass(&clock, MINUTE + 2_000);
-        assert_eq!((clock.now_ms(), clock.leaps()), (START + WEEK + 10 * MINUTE + 2_000, 1));
+        assert_eq!((clock.now_ms(), clock.adopted_jumps()), (START + WEEK + 10 * MINUTE + 2_000, 1));
         assert!(!may_close(&clock));
         fake.pass(&clock, 9 * MINUTE);
         assert!(!may_close(&clock), "from then on it has to prove itself");
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn a_synchronised_leap_is_followed_after_a_minute() {
+    fn synchronised_large_jump_is_adopted_after_a_minute() {
         let fake = Fake::new(true);
         let clock = fake.clock(0);
         fake.step(WEEK);
@@ -540,18 +540,18 @@ mod tests {
     }
 
     #[test]
-    fn an_accepted_leap_is_followed_at_once() {
+    fn accepted_large_jump_is_adopted_at_once() {
         let fake = Fake::new(false);
         let clock = fake.clock(0);
         fake.step(WEEK);
-        clock.judge();
+        clock.update_trust();
         assert_eq!(clock.now_ms(), START);
         clock.accept();
         assert_eq!((clock.now_ms(), may_close(&clock)), (START + WEEK, true));
     }
 
     #[test]
-    fn time_never_runs_backwards_and_weeks_are_not_over_before_the_system_says_so() {
+    fn recorded_time_never_goes_back_and_weeks_end_by_the_system_clock() {
         let fake = Fake::new(true);
         let clock = fake.clock(0);
         fake.step(-100 * MINUTE);
@@ -578,22 +578,22 @@ mod tests {
     }
 
     #[test]
-    fn settings_say_whether_it_is_synchronised() {
+    fn setting_overrides_the_kernels_sync_status() {
         let fake = Fake::new(true);
         let settings = |synchronised, steady_ms| ClockSettings { synchronised, steady_ms };
-        let clock = Clock::of(Box::new(fake.clone()), 0, settings(SyncCheck::Never, MINUTE));
+        let clock = Clock::with_source(Box::new(fake.clone()), 0, settings(SyncCheck::Never, MINUTE));
         assert!(!may_close(&clock));
         fake.pass(&clock, 61_000);
         assert_eq!(clock.status().trust, ClockTrust::Steady);
         fake.synchronise(false);
-        let clock = Clock::of(Box::new(fake.clone()), 0, settings(SyncCheck::Never, MINUTE));
-        clock.set(settings(SyncCheck::Always, MINUTE));
+        let clock = Clock::with_source(Box::new(fake.clone()), 0, settings(SyncCheck::Never, MINUTE));
+        clock.reload(settings(SyncCheck::Always, MINUTE));
         assert_eq!((may_close(&clock), clock.status().synchronised), (true, Some(true)));
     }
 
     /// Whatever this machine's is: it can be asked.
     #[test]
-    fn the_machine_can_be_asked() {
+    fn kernel_reports_a_sync_status() {
         let clock = Clock::new(0, ClockSettings::default());
         let first = clock.now_ms();
         assert!(clock.now_ms() >= first && first > START);

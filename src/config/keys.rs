@@ -98,7 +98,7 @@ pub const KEYS: &[KeySpec] = &[
     key("", "state_dir", ValueType::Text(not_empty), Restart),
     key("", "control_socket", ValueType::Text(socket_path), Restart),
     key("", "log", ValueType::Text(log_filter), Reload),
-    key("", "record", ValueType::Text(anything), Restart),
+    key("", "record", ValueType::Text(accept_any), Restart),
     key("scan", "timeout_ms", whole(100, 30_000, "ms"), Reload),
     key("scan", "retries", whole(0, 10, ""), Reload),
     key("scan", "per_second_max", whole(1, 1_000_000, "packets/s"), Reload),
@@ -111,17 +111,17 @@ pub const KEYS: &[KeySpec] = &[
     key("scan", "resolve_ttl_s", whole(60, 604_800, "s"), Reload),
     key("scan", "receive_buffer_bytes", whole(65_536, 1 << 30, "bytes"), Restart),
     key("scan", "allow_private", ValueType::Bool, Reload),
-    key("scan", "opt_out", ValueType::Texts(network), Reload),
+    key("scan", "opt_out", ValueType::Texts(check_network), Reload),
     key("scan", "class1_players_min", whole(1, 255, "players"), Reload),
     key("scan", "interval_class1_s", whole(1, 604_800, "s"), Reload),
     key("scan", "interval_class2_s", whole(1, 604_800, "s"), Reload),
     key("scan", "interval_class3_s", whole(1, 604_800, "s"), Reload),
     key("scan", "interval_class4_s", whole(1, 604_800, "s"), Reload),
     key("scan", "interval_class5_s", whole(1, 2_419_200, "s"), Reload),
-    key("names", "ignore", ValueType::Texts(anything), Reload),
+    key("names", "ignore", ValueType::Texts(accept_any), Reload),
     key("names", "count_bots", ValueType::Bool, Reload),
     key("names", "ping_zero_is_bot", ValueType::Bool, Reload),
-    key("names", "darkplaces_games", ValueType::Texts(anything), Reload),
+    key("names", "darkplaces_games", ValueType::Texts(accept_any), Reload),
     key("rounds", "round_drop_min", whole(1, 1_000_000, "points"), Reload),
     key("rounds", "round_drop_ratio", ValueType::Decimal { min: 0.0, max: 1.0 }, Reload),
     key("clq2", "quarter", ValueType::OneOf(&["whole", "exact"]), Reload),
@@ -149,7 +149,7 @@ pub const KEYS: &[KeySpec] = &[
     key("store", "disk_free_min_bytes", whole(0, 1 << 50, "bytes"), Reload),
     key("store", "keep_weeks", whole(1, 520, "weeks"), Reload),
     key("archive", "url", ValueType::Text(mysql_url), Reload),
-    key("archive", "password_file", ValueType::Text(anything), Reload),
+    key("archive", "password_file", ValueType::Text(accept_any), Reload),
     key("archive", "interval_s", whole(2, 86_400, "s"), Reload),
     key("archive", "drain_s_max", whole(0, 3_600, "s"), Reload),
     key("archive", "outbox_entries_max", whole(1_000, 1_000_000_000, ""), Reload),
@@ -167,7 +167,7 @@ pub fn sections() -> Vec<&'static str> {
     names
 }
 
-fn anything(_: &str) -> Result<(), String> {
+fn accept_any(_: &str) -> Result<(), String> {
     Ok(())
 }
 
@@ -188,7 +188,7 @@ fn socket_path(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn network(text: &str) -> Result<(), String> {
+fn check_network(text: &str) -> Result<(), String> {
     text.parse::<Cidr>().map(|_| ()).map_err(|error| error.to_string())
 }
 
@@ -248,5 +248,5 @@ fn mysql_url(text: &str) -> Result<(), String> {
     }
     // What is left to find, the one who connects finds.
     let settings = ArchiveSettings { url: text.to_owned(), ..ArchiveSettings::default() };
-    settings.check().map_err(|error| error.to_string().trim_start_matches("archive.url ").to_owned())
+    settings.validate().map_err(|error| error.to_string().trim_start_matches("archive.url ").to_owned())
 }

@@ -174,7 +174,7 @@ pub struct StoreConfig {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArchiveConfig {
-    /// Empty: no archive. May hold a password: see [`ArchiveConfig::url_shown`].
+    /// Empty: no archive. May hold a password: see [`ArchiveConfig::url_without_password`].
     pub url: String,
     pub password_file: PathBuf,
     pub interval_s: u64,
@@ -270,7 +270,7 @@ impl Config {
     pub fn check(file: &Path) -> Result<(Config, Vec<String>), ConfigError> {
         read_file(file, |text| {
             let (config, lines) = Config::parse_with_lines(text)?;
-            let found = paths::look(&config);
+            let found = paths::check_files(&config);
             let problems = lines.problems(found.problems);
             let notes = found.notes.into_iter().map(|(key, note)| format!("{key}: {note}")).collect();
             if problems.is_empty() { Ok((config, notes)) } else { Err(problems) }
@@ -324,7 +324,7 @@ impl Config {
 
     /// Brings in a file that was read anew: takes over what can change while
     /// the daemon runs, keeps the rest.
-    pub fn diff_reload(&self, new: &Config) -> ReloadPlan {
+    pub fn plan_reload(&self, new: &Config) -> ReloadPlan {
         let table = |config: &Config| toml::Table::try_from(config).expect("Config is plain data");
         let (mut kept_table, new_table) = (table(self), table(new));
         let mut reloaded = ReloadPlan { config: self.clone(), changed: Vec::new(), needs_restart: Vec::new() };

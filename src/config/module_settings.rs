@@ -160,7 +160,7 @@ mod tests {
     use crate::schedule::CLASS1_PLAYERS_MIN;
 
     #[test]
-    fn the_shipped_file_says_what_the_rules_say() {
+    fn shipped_config_equals_code_defaults() {
         let settings = Config::default().engine_settings().unwrap();
         assert_eq!(settings.rules, Rules::default());
         assert_eq!(settings.intervals, Intervals::default());
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn boards_are_those_that_the_file_asks_for() {
+    fn configured_windows_and_orders_are_built() {
         let kinds =
             |windows: WindowTypes| windows.specs().iter().map(|spec| (spec.kind.0, spec.keep)).collect::<Vec<_>>();
         assert_eq!(kinds(Config::default().windows().unwrap()), [(3, 4)]);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn no_network_that_the_file_may_name_is_lost_on_the_way() {
+    fn every_valid_opt_out_network_is_used() {
         let text = "[scan]\nopt_out = [\"192.0.2.7\", \"192.0.2.0/24\", \"2001:db8::/32\", \"::1\", \"0.0.0.0/0\"]\n";
         assert_eq!(Config::parse(text).expect("valid").scan_settings().opt_out.len(), 5);
         assert!(Config::parse("[scan]\nopt_out = [\"192.0.2.9/24\"]\n").is_err(), "refused, not passed over");

@@ -24,7 +24,7 @@ pub(super) type Finding = (&'static str, String);
 
 /// What is wrong with the paths, whatever is there.
 pub(super) fn conflicts(config: &Config) -> Vec<Finding> {
-    conflicts_of(config, absolute)
+    conflicts_with(config, absolute)
 }
 
 /// What is there.
@@ -36,9 +36,9 @@ pub(super) struct PathReport {
 }
 
 /// Looks at the files that the paths lead to.
-pub(super) fn look(config: &Config) -> PathReport {
+pub(super) fn check_files(config: &Config) -> PathReport {
     // Links may lead to the same place.
-    let mut found = PathReport { problems: conflicts_of(config, real), notes: Vec::new() };
+    let mut found = PathReport { problems: conflicts_with(config, canonical), notes: Vec::new() };
     found.add("state_dir", state_dir(&config.state_dir));
     found.add("control_socket", control_socket(&config.control_socket));
     if !config.record.as_os_str().is_empty() {
@@ -69,7 +69,7 @@ impl PathReport {
     }
 }
 
-fn conflicts_of(config: &Config, place: impl Fn(&Path) -> PathBuf) -> Vec<Finding> {
+fn conflicts_with(config: &Config, place: impl Fn(&Path) -> PathBuf) -> Vec<Finding> {
     let mut found = Vec::new();
     let (state, socket) = (place(&config.state_dir), place(&config.control_socket));
     let record = (!config.record.as_os_str().is_empty()).then(|| place(&config.record));
@@ -107,14 +107,14 @@ fn conflicts_of(config: &Config, place: impl Fn(&Path) -> PathBuf) -> Vec<Findin
 }
 
 fn state_dir(path: &Path) -> Result<(), PathError> {
-    match kind_of(path)? {
+    match file_type_of(path)? {
         Some(kind) if !kind.is_dir() => Err(PathError::Problem(format!("{} is not a directory", path.display()))),
         _ => Ok(()),
     }
 }
 
 fn control_socket(path: &Path) -> Result<(), PathError> {
-    match kind_of(path)? {
+    match file_type_of(path)? {
         Some(kind) if kind.is_dir() => {
             Err(PathError::Problem(format!("{} is a directory; name a file in it", path.display())))
         }
@@ -126,7 +126,7 @@ fn control_socket(path: &Path) -> Result<(), PathError> {
 }
 
 fn record(path: &Path) -> Result<(), PathError> {
-    match scan_log::check_record(path) {
+    match scan_log::check_log_path(path) {
         Ok(()) => {}
         Err(RecordError::Io { what, path, source }) => return Err(unusable(what, &path, source)),
         Err(RecordError::NotALog { path, source }) => {
@@ -138,7 +138,7 @@ fn record(path: &Path) -> Result<(), PathError> {
         Err(error) => return Err(PathError::Problem(error.to_string())),
     }
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    match kind_of(dir)? {
+    match file_type_of(dir)? {
         Some(_) => Ok(()),
         None => Err(PathError::Problem(format!("the directory {} does not exist; make it", dir.display()))),
     }
@@ -153,7 +153,7 @@ fn password_file(path: &Path) -> Result<(), PathError> {
 }
 
 /// What a path leads to; `None`: nothing is there, and can be.
-fn kind_of(path: &Path) -> Result<Option<fs::FileType>, PathError> {
+fn file_type_of(path: &Path) -> Result<Option<fs::FileType>, PathError> {
     match fs::metadata(path) {
         Ok(found) => Ok(Some(found.file_type())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -182,7 +182,7 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 /// The same without links, as far as it exists.
-fn real(path: &Path) -> PathBuf {
+fn canonical(path: &Path) -> PathBuf {
     let path = absolute(path);
     let exists = path.ancestors().find_map(|part| Some((part, fs::canonicalize(part).ok()?)));
     let Some((part, mut real)) = exists else { return path };

@@ -13,7 +13,7 @@ fn problems(text: &str, want: &[&str]) {
 }
 
 #[test]
-fn the_shipped_file_is_the_defaults_and_tells_range_and_change_of_every_key() {
+fn shipped_file_equals_defaults_and_documents_every_key() {
     let config = Config::parse(DEFAULTS).expect("the shipped file has no problems");
     assert_eq!(config, Config::default());
     assert_eq!(Config::parse("").expect("an empty file"), config);
@@ -39,7 +39,7 @@ fn the_shipped_file_is_the_defaults_and_tells_range_and_change_of_every_key() {
 }
 
 #[test]
-fn a_file_changes_what_it_names_and_nothing_else() {
+fn file_overrides_only_keys_it_names() {
     let config = Config::parse("log = \"debug\"\n[scan]\nretries = 0\n[elo]\nk = 30\n").expect("valid");
     let mut want = Config { log: "debug".to_owned(), ..Config::default() };
     want.scan.retries = 0;
@@ -48,7 +48,7 @@ fn a_file_changes_what_it_names_and_nothing_else() {
 }
 
 #[test]
-fn unknown_keys_are_refused_with_the_nearest_right_one() {
+fn unknown_key_error_suggests_nearest_key() {
     problems("[scan]\ntimeout = 5\n", &["2: scan.timeout: unknown key; did you mean timeout_ms?"]);
     problems(
         "[scan]\n\nper_adress_burst = 5\n",
@@ -73,7 +73,7 @@ fn unknown_keys_are_refused_with_the_nearest_right_one() {
 }
 
 #[test]
-fn wrong_values_tell_what_was_expected() {
+fn invalid_value_error_names_expected_range() {
     problems(
         "[scan]\ntimeout_ms = \"5s\"\n",
         &["2: scan.timeout_ms: expected a whole number, 100 to 30000 ms; found a text"],
@@ -139,7 +139,7 @@ fn wrong_values_tell_what_was_expected() {
 }
 
 #[test]
-fn all_problems_are_told_by_line() {
+fn all_problems_are_reported_by_line() {
     problems(
         "zone = 1\n[scan]\nretries = 99\nsocket = 1\n",
         &[
@@ -154,22 +154,22 @@ fn all_problems_are_told_by_line() {
 }
 
 #[test]
-fn a_reload_keeps_what_needs_a_restart() {
+fn reload_keeps_keys_that_need_restart() {
     let old = Config::default();
     let new = Config::parse("time_zone = \"Asia/Tokyo\"\nlog = \"debug\"\n[scan]\nretries = 5\nsockets = 9\n")
         .expect("valid");
-    let reloaded = old.diff_reload(&new);
+    let reloaded = old.plan_reload(&new);
     assert_eq!(reloaded.changed, ["log", "scan.retries"]);
     assert_eq!(reloaded.needs_restart, ["time_zone", "scan.sockets"]);
     let mut want = old.clone();
     want.log = "debug".to_owned();
     want.scan.retries = 5;
     assert_eq!(reloaded.config, want);
-    assert_eq!(old.diff_reload(&old).changed, Vec::<String>::new());
+    assert_eq!(old.plan_reload(&old).changed, Vec::<String>::new());
 }
 
 #[test]
-fn passwords_come_from_the_file_then_the_credential_and_are_never_shown() {
+fn password_file_precedes_credential_and_is_never_shown() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut archive = Config::default().archive;
     archive.url = "mysql://clqd:secret@db:3306/clqd".to_owned();
@@ -188,7 +188,7 @@ fn passwords_come_from_the_file_then_the_credential_and_are_never_shown() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_named() {
+fn missing_file_is_named_in_error() {
     let error = Config::load(Path::new("/no/such/clqd.toml")).expect_err("not there");
     assert_eq!(error.to_string(), "cannot read /no/such/clqd.toml");
 }
@@ -208,7 +208,7 @@ fn unclosed_header_is_one_problem() {
 }
 
 #[test]
-fn each_error_of_syntax_is_one_problem() {
+fn each_syntax_error_is_reported_once() {
     problems(
         "[boards]\nwindows = [\"day\",\n[scan]\nretries = 1\n[elo]\nk = 0.0\n",
         &[
@@ -229,7 +229,7 @@ fn each_error_of_syntax_is_one_problem() {
 }
 
 #[test]
-fn text_that_is_not_utf8_is_named_by_line_and_column() {
+fn invalid_utf8_error_names_line_and_column() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("clqd.toml");
     std::fs::write(&file, b"log = \"info\"\n[scan]\n# \xc3\xa9 caf\xe9\n").expect("written");
@@ -239,7 +239,7 @@ fn text_that_is_not_utf8_is_named_by_line_and_column() {
 }
 
 #[test]
-fn paths_that_cannot_work_together_are_refused() {
+fn conflicting_paths_are_refused() {
     let state = "state_dir = \"/var/lib/clqd\"\n";
     let refused = |text: &str, key: &str, want: &str| {
         let line = if key == "record" { 3 } else { 2 };
@@ -276,7 +276,7 @@ fn paths_that_cannot_work_together_are_refused() {
 }
 
 /// What `clqd check-config` says of the paths in a directory, without that directory.
-fn looked(dir: &Path, text: &str) -> Vec<String> {
+fn check_messages(dir: &Path, text: &str) -> Vec<String> {
     let file = dir.join("clqd.toml");
     let dir = dir.display().to_string();
     std::fs::write(&file, text.replace("DIR", &dir)).expect("written");
@@ -290,18 +290,18 @@ fn looked(dir: &Path, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn check_looks_at_the_files_that_are_named() {
+fn check_config_checks_named_files() {
     let dir = tempfile::tempdir().expect("a directory");
     let dir = dir.path().canonicalize().expect("it is there");
     let write = |name: &str, text: &str| std::fs::write(dir.join(name), text).expect("written");
     let good = "state_dir = \"DIR/state\"\ncontrol_socket = \"DIR/sock\"\nrecord = \"DIR/scans.jsonl\"\n[archive]\n\
         password_file = \"DIR/password\"\n";
     write("password", "secret\n");
-    assert_eq!(looked(&dir, good), Vec::<String>::new());
+    assert_eq!(check_messages(&dir, good), Vec::<String>::new());
     write("scans.jsonl", "{\"t\":1,\"server\":\"quake3://h:1\",\"miss\":true}\n{\"t\":1");
-    assert_eq!(looked(&dir, good), Vec::<String>::new());
+    assert_eq!(check_messages(&dir, good), Vec::<String>::new());
 
-    let instead = |old: &str, new: &str| looked(&dir, &good.replace(old, new));
+    let instead = |old: &str, new: &str| check_messages(&dir, &good.replace(old, new));
     assert_eq!(
         instead("DIR/password", "DIR/none"),
         ["5: archive.password_file: cannot read DIR/none: No such file or directory (os error 2)"]
@@ -334,7 +334,7 @@ fn check_looks_at_the_files_that_are_named() {
     // A link leads into the state directory.
     std::os::unix::fs::symlink(dir.join("logs/state"), dir.join("link")).expect("a link");
     assert_eq!(
-        looked(&dir, &good.replace("DIR/state", "DIR/logs/state").replace("DIR/scans", "DIR/link/scans")),
+        check_messages(&dir, &good.replace("DIR/state", "DIR/logs/state").replace("DIR/scans", "DIR/link/scans")),
         [
             "3: record: DIR/logs/state/scans.jsonl is inside state_dir, DIR/logs/state, which is for the state alone; name a file beside it"
         ]

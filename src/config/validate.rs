@@ -88,7 +88,7 @@ fn syntax_errors(text: &str) -> (Vec<Problem>, Option<String>) {
         let section = next_header.expect("the text ends");
         // Keys behind a broken header are of no section that is known.
         let ends = if is_header(first) { vec![section] } else { vec![first + 1, line + 1, section] };
-        let blanked = ends.into_iter().map(|end| blank(&rest, first..end));
+        let blanked = ends.into_iter().map(|end| blank_lines(&rest, first..end));
         let Some(best) = blanked.min_by_key(|text| first_error(text).1) else { return (problems, None) };
         if best == rest {
             return (problems, None);
@@ -121,7 +121,7 @@ fn first_line_of_statement(text: &str, line: usize) -> usize {
 }
 
 /// Spaces in place of some lines, numbered from 1.
-fn blank(text: &str, lines: Range<usize>) -> String {
+fn blank_lines(text: &str, lines: Range<usize>) -> String {
     let blanked = text.split_inclusive('\n').enumerate().map(|(index, line)| {
         if !lines.contains(&(index + 1)) {
             return line.to_owned();
@@ -203,7 +203,7 @@ impl Validator<'_> {
     fn unknown(&mut self, section: &str, name: &Spanned<std::borrow::Cow<'_, str>>) {
         let text = name.get_ref().as_ref();
         let path = if section.is_empty() { text.to_owned() } else { format!("{section}.{text}") };
-        let message = match right_key(section, text) {
+        let message = match suggest_key(section, text) {
             Some(key) if key.section == section => format!("unknown key; did you mean {}?", key.name),
             Some(key) if key.section.is_empty() => {
                 format!("unknown key; did you mean {}, which stands above the first section?", key.name)
@@ -221,7 +221,7 @@ impl Validator<'_> {
 
 /// The key that was meant: the same name in another section, else the nearest
 /// name of this section, else the nearest of any.
-fn right_key(section: &str, name: &str) -> Option<&'static KeySpec> {
+fn suggest_key(section: &str, name: &str) -> Option<&'static KeySpec> {
     let same = || KEYS.iter().find(|k| k.name == name);
     let here = || {
         let near = nearest(name, KEYS.iter().filter(|k| k.section == section).map(|k| k.name))?;
@@ -267,13 +267,13 @@ fn value_problem(kind: &ValueType, value: &DeValue<'_>) -> Result<(), String> {
         (ValueType::Text(check), DeValue::String(text)) => check(text),
         (ValueType::Texts(check), DeValue::Array(items)) => items.iter().try_for_each(|item| match item.get_ref() {
             DeValue::String(text) => check(text),
-            other => Err(format!("expected {}; found {} among them", kind.expected(), noun(other))),
+            other => Err(format!("expected {}; found {} among them", kind.expected(), type_name(other))),
         }),
-        _ => Err(format!("expected {}; found {}", kind.expected(), noun(value))),
+        _ => Err(format!("expected {}; found {}", kind.expected(), type_name(value))),
     }
 }
 
-fn noun(value: &DeValue<'_>) -> &'static str {
+fn type_name(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a text",
         DeValue::Integer(_) => "a whole number",

@@ -10,7 +10,7 @@ use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use crate::api::protocol::{ApiError, Progress, Request, Response, ResponseBody, ResponseEnd, Row, request_line};
+use crate::api::protocol::{ApiError, Progress, Request, Response, ResponseBody, ResponseEnd, Row, encode_request};
 
 /// How long a daemon may take to accept a connection, or to send anything while it
 /// works on a request, before it is taken for stopped. It says that it is at work
@@ -69,12 +69,12 @@ pub enum ClientError {
 impl Client {
     /// Connects with the usual patience, [`RESPONSE_TIMEOUT`].
     pub fn connect(path: &Path) -> Result<Client, ClientError> {
-        Client::connect_within(path, RESPONSE_TIMEOUT)
+        Client::connect_with_timeout(path, RESPONSE_TIMEOUT)
     }
 
     /// Connects. A daemon that sends nothing for `silence_max`, now or while it has a
     /// request, is given up.
-    pub fn connect_within(path: &Path, silence_max: Duration) -> Result<Client, ClientError> {
+    pub fn connect_with_timeout(path: &Path, silence_max: Duration) -> Result<Client, ClientError> {
         let connect = || {
             let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
             // Of a Unix socket this is how long connecting may take, too: it waits
@@ -94,19 +94,19 @@ impl Client {
     }
 
     /// Sends a request and hands over each row of its answer as it comes.
-    pub fn ask(
+    pub fn send(
         &mut self,
         request: &Request,
         each: &mut dyn FnMut(Row) -> std::io::Result<()>,
     ) -> Result<ResponseEnd, ClientError> {
-        self.ask_with_progress(request, &mut |reply| match reply {
+        self.send_with_progress(request, &mut |reply| match reply {
             ResponseItem::Row(row) => each(row),
             ResponseItem::Progress(_) => Ok(()),
         })
     }
 
     /// The same with lines of progress.
-    pub fn ask_with_progress(
+    pub fn send_with_progress(
         &mut self,
         request: &Request,
         each: &mut dyn FnMut(ResponseItem) -> std::io::Result<()>,
@@ -115,16 +115,16 @@ impl Client {
         self.next_id += 1;
         // A daemon that refuses the connection answers and closes before it has
         // read; its answer says more than our failure to write.
-        let sent = self.stream.get_mut().write_all(request_line(id, request).as_bytes());
+        let sent = self.stream.get_mut().write_all(encode_request(id, request).as_bytes());
         if let Err(source) = &sent
             && source.kind() == ErrorKind::WouldBlock
         {
-            return Err(self.silent());
+            return Err(self.timed_out());
         }
         loop {
             let answer = match (self.answer(), &sent) {
                 (Err(ClientError::Closed | ClientError::Broke { .. }), Err(source)) => {
-                    return Err(self.broke(std::io::Error::new(source.kind(), source.to_string())));
+                    return Err(self.connection_lost(std::io::Error::new(source.kind(), source.to_string())));
                 }
                 (answer, _) => answer?,
             };
@@ -147,8 +147,8 @@ impl Client {
         let mut line = Vec::new();
         let read = (&mut self.stream).take(RESPONSE_LINE_BYTES_MAX).read_until(b'\n', &mut line);
         read.map_err(|source| match source.kind() {
-            ErrorKind::WouldBlock => self.silent(),
-            _ => self.broke(source),
+            ErrorKind::WouldBlock => self.timed_out(),
+            _ => self.connection_lost(source),
         })?;
         if line.last() != Some(&b'\n') {
             return Err(ClientError::Closed);
@@ -157,13 +157,13 @@ impl Client {
             .map_err(|error| ClientError::NotClqd { path: self.path.clone(), what: error.to_string() })
     }
 
-    fn silent(&self) -> ClientError {
+    fn timed_out(&self) -> ClientError {
         let peer = getsockopt(self.stream.get_ref(), PeerCredentials).ok();
         let pid = peer.map(|peer| peer.pid()).filter(|&pid| pid > 0);
         ClientError::Silent { path: self.path.clone(), waited: self.silence_max, pid }
     }
 
-    fn broke(&self, source: std::io::Error) -> ClientError {
+    fn connection_lost(&self, source: std::io::Error) -> ClientError {
         ClientError::Broke { path: self.path.clone(), source }
     }
 }

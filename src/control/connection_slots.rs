@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_idle_holder_loses_its_place_and_no_working_one_does() {
+    fn longest_idle_connection_is_evicted_and_busy_ones_stay() {
         let places = ConnectionSlots::new(2);
         let take = |name: &str| places.take(name.to_owned());
         let (mut a, loser) = take("a").expect("free");

@@ -70,21 +70,21 @@ impl EngineJobSource {
 }
 
 impl JobSource for EngineJobSource {
-    async fn next(&self, ask: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
+    async fn pending_jobs(&self, ask: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
         self.order(|reply| Order::Jobs { ask, reply }).await
     }
 
-    async fn archive_found(&self, found: Option<u64>) -> Result<u64, SourceClosed> {
+    async fn claim_archive(&self, found: Option<u64>) -> Result<u64, SourceClosed> {
         // Random: no other state may ever use the same.
         let fresh = RandomState::new().build_hasher().finish();
         self.order(|reply| Order::ArchiveFound { found, fresh, reply }).await
     }
 
-    async fn resync(&self, from: Option<ResyncCursor>) -> Result<ResyncStep, SourceClosed> {
+    async fn next_resync_chunk(&self, from: Option<ResyncCursor>) -> Result<ResyncStep, SourceClosed> {
         self.order(|reply| Order::Resync { from, reply }).await
     }
 
-    async fn resynced(
+    async fn acknowledge_resync_chunk(
         &self,
         from: ResyncCursor,
         next: ResyncCursor,
@@ -93,11 +93,11 @@ impl JobSource for EngineJobSource {
         self.order(|reply| Order::Resynced { from, next, postponed, reply }).await
     }
 
-    async fn part(&self, ask: PartRequest) -> Result<WeekChunk, SourceClosed> {
+    async fn next_week_chunk(&self, ask: PartRequest) -> Result<WeekChunk, SourceClosed> {
         self.order(|reply| Order::Part { ask, reply }).await
     }
 
-    async fn done(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {
+    async fn acknowledge(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {
         self.order(|reply| Order::Archived { entries, reply }).await
     }
 }

@@ -29,7 +29,7 @@ impl Drop for CancelOnDrop {
 impl Shared {
     pub(super) async fn backup(&self, dir: String, replies: &mut ResponseWriter) -> Result<(), ApiError> {
         let state_dir = self.config.lock().expect("nothing panics while it holds the config").state_dir.clone();
-        if let Some(problem) = problem(Path::new(&dir), &state_dir) {
+        if let Some(problem) = dir_error(Path::new(&dir), &state_dir) {
             return Err(ApiError::new(ErrorCode::BadRequest, problem));
         }
         let stopping = || ApiError::new(ErrorCode::Stopping, "the daemon is stopping");
@@ -49,13 +49,13 @@ impl Shared {
                 source.copy_to(&mut target, &is_over)?;
                 Ok((source, target))
             });
-            (source, target) = unless_gone(copying, replies).await?;
+            (source, target) = while_client_connected(copying, replies).await?;
             if let Some(last) = self.end_backup(source.rounds()).await? {
                 break last;
             }
         };
         drop(source);
-        let summary = unless_gone(blocking(move || target.finish(last)), replies).await?;
+        let summary = while_client_connected(blocking(move || target.finish(last)), replies).await?;
         tracing::info!(dir, bytes = summary.bytes, "backup made");
         let backup = BackupRow { dir, now_ms: summary.now_ms, bytes: summary.bytes };
         Ok(replies.row(Row::Backup(backup)).await?)
@@ -70,7 +70,7 @@ impl Shared {
 }
 
 /// Waits for it, unless the client goes away.
-async fn unless_gone<T>(
+async fn while_client_connected<T>(
     work: impl Future<Output = Result<T, ApiError>>,
     replies: &mut ResponseWriter,
 ) -> Result<T, ApiError> {
@@ -103,7 +103,7 @@ fn failed(error: StoreError) -> ApiError {
 }
 
 /// What is wrong with the name of a backup.
-fn problem(dir: &Path, state_dir: &Path) -> Option<String> {
+fn dir_error(dir: &Path, state_dir: &Path) -> Option<String> {
     if !dir.is_absolute() || dir.components().any(|part| part == Component::ParentDir) {
         return Some(format!("{dir:?} is not an absolute path without \"..\""));
     }
@@ -118,8 +118,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_backup_is_refused_inside_the_state_directory() {
-        let problem = |dir: &str| problem(Path::new(dir), Path::new("/var/lib/clqd"));
+    fn backup_inside_the_state_directory_is_refused() {
+        let problem = |dir: &str| dir_error(Path::new(dir), Path::new("/var/lib/clqd"));
         assert_eq!(problem("/var/lib/clqd-backup/a"), None);
         for bad in ["backup", "/var/lib/clqd/backup", "/var/lib/clqd", "/var/lib/x/../clqd/backup"] {
             assert!(problem(bad).is_some(), "{bad}");

@@ -9,7 +9,7 @@ use super::Shared;
 use crate::api::protocol::{ArchiveFault, ArchiveStatus, DaemonStatus, RescanSelector};
 use crate::control::{ApiError, ErrorCode, Progress, Request, RequestHandler, ResponseEnd, ResponseWriter, Row};
 use crate::daemon::engine_thread::{Order, StartedRescan};
-use crate::state::answer::measure;
+use crate::state::answer::add_stored_sizes;
 
 impl RequestHandler for Shared {
     async fn handle(&self, request: Request, replies: &mut ResponseWriter) -> Result<ResponseEnd, ApiError> {
@@ -43,15 +43,15 @@ impl Shared {
                 status.counters = self.counters();
             }
         }
-        if with_bytes { self.measured(rows).await } else { Ok(rows) }
+        if with_bytes { self.with_stored_sizes(rows).await } else { Ok(rows) }
     }
 
-    async fn measured(&self, mut rows: Vec<Row>) -> Result<Vec<Row>, ApiError> {
+    async fn with_stored_sizes(&self, mut rows: Vec<Row>) -> Result<Vec<Row>, ApiError> {
         let stopping = || ApiError::new(ErrorCode::Stopping, "the daemon is stopping");
         let (reply, reader) = oneshot::channel();
         self.orders.send(Order::Reader { reply }).await.map_err(|_| stopping())?;
         let reader = reader.await.map_err(|_| stopping())?;
-        let measuring = tokio::task::spawn_blocking(move || measure(&reader, &mut rows).map(|()| rows));
+        let measuring = tokio::task::spawn_blocking(move || add_stored_sizes(&reader, &mut rows).map(|()| rows));
         measuring.await.map_err(|_| stopping())?
     }
 
@@ -61,7 +61,7 @@ impl Shared {
         self.orders.send(Order::Rescan { which, reply }).await.map_err(|_| stopping())?;
         let StartedRescan { servers, mode, mut results } = answer.await.map_err(|_| stopping())??;
         let settings = self.config.lock().expect("nothing panics while it holds the config").scan_settings();
-        let expected_ms = Some(settings.longest_ms(mode, servers));
+        let expected_ms = Some(settings.duration_ms_max(mode, servers));
         replies.progress(Progress { servers: Some(servers), expected_ms }).await?;
         let mut n = 0;
         while let Some(row) = results.rows.recv().await {
@@ -112,7 +112,7 @@ impl Shared {
         self.archive.lock().expect("nothing panics while it holds the archive").as_ref().map(|worker| worker.status())
     }
 
-    /// All counters of the rooms that keep their own, as `room.name`.
+    /// All counters of the rooms that keep their own, as `room.into_selector`.
     fn counters(&self) -> BTreeMap<String, u64> {
         let mut counters = BTreeMap::new();
         let view = serde_json::to_value(self.counts.view()).expect("counters are plain data");

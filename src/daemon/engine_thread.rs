@@ -33,7 +33,7 @@ use crate::engine::{
     RescanTarget, TimeReset, WindowBoards,
 };
 use crate::model::archive::{ArchiveJob, OutboxEntry, OutboxKey, PartRequest, ResyncCursor, ResyncStep, WeekChunk};
-use crate::model::calendar::{label, parse_label};
+use crate::model::calendar::{parse_week_label, week_label};
 use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::server::Class;
 use crate::model::view::{ClockStatus, Correction};
@@ -41,7 +41,7 @@ use crate::model::{ServerUrl, WeekKey, WindowKey};
 use crate::scan::{ScanMode, ScanOutcome, ScanRequest};
 use crate::scan_log::Recorder;
 use crate::state::State;
-use crate::state::answer::{answer, boards_needed, failure};
+use crate::state::answer::{board_window_of, respond, view_failure};
 use crate::store::{FinalChanges, Reader, StoreError};
 
 /// Outcomes taken at one go before orders get their turn.
@@ -193,7 +193,7 @@ impl Work {
         beat: Arc<Heartbeat>,
         dropped: DropCounter,
     ) -> Work {
-        hot.store.compact_when(config.store.compaction());
+        hot.store.set_compaction(config.store.compaction());
         let log = recorder.is_some().then(|| config.record.clone());
         let disk = DiskSpace::new(&config.state_dir, log.as_deref(), config.store.disk_free_min_bytes);
         let place = RebuildPaths { state_dir: config.state_dir.clone(), log, cache_bytes: config.store.cache_bytes };
@@ -205,7 +205,7 @@ impl Work {
             askers: Vec::new(),
             weeks: hot.engine.weeks().to_vec(),
             week_held: None,
-            leaps: clock.leaps(),
+            leaps: clock.adopted_jumps(),
             hot,
             recorder,
             clock,
@@ -231,7 +231,7 @@ impl Work {
         let waiter = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let mut batch = Vec::with_capacity(OUTCOMES_PER_BATCH);
         let mut scanning = true;
-        for window in self.hot.engine.windows_running() {
+        for window in self.hot.engine.running_windows() {
             self.boards.want(window);
         }
         self.rebuild()?;
@@ -250,7 +250,7 @@ impl Work {
                         made = Some(boards);
                         None
                     }
-                    next = self.rebuilder.step() => {
+                    next = self.rebuilder.next_event() => {
                         step = Some(next);
                         None
                     }
@@ -263,10 +263,10 @@ impl Work {
                 }
             });
             if let Some(made) = made {
-                self.shelve(made.context("cannot read the rows of a window")?);
+                self.cache_boards(made.context("cannot read the rows of a window")?);
             }
             if let Some(step) = step {
-                self.rebuilder.take(step);
+                self.rebuilder.handle_event(step);
                 self.take_over()?;
             }
             if !scanning && self.requests.is_some() && order.is_none() {
@@ -276,7 +276,7 @@ impl Work {
             if !batch.is_empty() {
                 let now_ms = self.now_ms()?;
                 for outcome in batch.drain(..) {
-                    self.take_outcome(outcome, now_ms)?;
+                    self.apply_outcome(outcome, now_ms)?;
                 }
             }
             if self.hot.engine.has_changes() || self.hot.engine.has_notices() {
@@ -286,18 +286,18 @@ impl Work {
                 Some(Order::Finish) => {
                     let now_ms = self.now_ms()?;
                     while let Ok(outcome) = outcomes.try_recv() {
-                        self.take_outcome(outcome, now_ms)?;
+                        self.apply_outcome(outcome, now_ms)?;
                     }
                     return self.last_commit();
                 }
-                Some(order) => self.obey(order)?,
+                Some(order) => self.handle_command(order)?,
                 None => {}
             }
             let now_ms = self.clock.now_ms();
             if now_ms - self.ticked_ms >= self.hot.engine.tick_interval_ms() {
                 self.ticked_ms = now_ms;
-                self.clock.judge();
-                self.hot.engine.close_weeks_until(self.clock.close_until_ms());
+                self.clock.update_trust();
+                self.hot.engine.set_close_limit(self.clock.close_until_ms());
                 // Closing a week changes much, and nobody waits for it.
                 if !self.disk.is_full() {
                     self.hot.handle(Event::Tick { now_ms })?;
@@ -317,10 +317,10 @@ impl Work {
                     }
                 }
                 self.take_over()?;
-            } else if self.rebuilder.is_taking_over() {
+            } else if self.rebuilder.is_importing() {
                 self.take_over()?;
             }
-            self.answer_askers()?;
+            self.answer_waiting_requests()?;
             if self.changed_ms.is_some_and(|since| now_ms - since >= self.commit_interval_ms) {
                 self.commit()?;
             }
@@ -328,7 +328,7 @@ impl Work {
     }
 
     fn next_wake_ms(&mut self, now_ms: i64) -> i64 {
-        if self.rebuilder.is_taking_over() && !self.disk.is_full() {
+        if self.rebuilder.is_importing() && !self.disk.is_full() {
             return now_ms;
         }
         let tick = self.ticked_ms + self.hot.engine.tick_interval_ms();
@@ -357,7 +357,7 @@ impl Work {
     /// Now, for what is recorded: after a leap of the clock it goes to a new file.
     fn now_ms(&mut self) -> anyhow::Result<i64> {
         let now_ms = self.clock.now_ms();
-        let leaps = self.clock.leaps();
+        let leaps = self.clock.adopted_jumps();
         if leaps > self.leaps {
             self.leaps = leaps;
             self.begin_log_file()?;
@@ -367,7 +367,7 @@ impl Work {
 
     fn begin_log_file(&mut self) -> anyhow::Result<()> {
         self.commit()?;
-        let begun = self.recorder.as_mut().map_or(Ok(()), Recorder::begin_file);
+        let begun = self.recorder.as_mut().map_or(Ok(()), Recorder::start_new_file);
         begun.context("cannot begin a new file of the scan log")
     }
 
@@ -377,7 +377,7 @@ impl Work {
         if self.weeks != weeks {
             for now in weeks {
                 let before = self.weeks.iter().find(|before| before.week == now.week).map(|before| before.phase);
-                let week = label(now.week);
+                let week = week_label(now.week);
                 match now.phase {
                     phase if before == Some(phase) => {}
                     WeekPhase::Open if before.is_none() => tracing::info!(week, "a new week has begun"),
@@ -392,22 +392,22 @@ impl Work {
             }
             self.weeks = weeks.to_vec();
         }
-        let held = self.hot.engine.week_held();
+        let held = self.hot.engine.week_blocked();
         if let Some(week) = held.filter(|_| held != self.week_held) {
             tracing::warn!(
-                week = label(week),
+                week = week_label(week),
                 "the week is over but is not closed: the system's clock is not trusted, or is behind; see `clqd status`"
             );
         }
         self.week_held = held;
     }
 
-    fn take_outcome(&mut self, scan: ScanOutcome, now_ms: i64) -> Result<(), StoreError> {
+    fn apply_outcome(&mut self, scan: ScanOutcome, now_ms: i64) -> Result<(), StoreError> {
         let outcome = match scan.result {
             Ok(snapshot) => Outcome::Snapshot(snapshot),
             // Our own fault says nothing about the server.
-            Err(miss) if miss.reason.is_ours() => {
-                self.hot.engine.scan_failed_here(scan.server, scan.id, miss.t_ms, miss.reason.name());
+            Err(miss) if miss.reason.is_local_fault() => {
+                self.hot.engine.handle_local_scan_failure(scan.server, scan.id, miss.t_ms, miss.reason.name());
                 return Ok(());
             }
             Err(miss) => {
@@ -416,9 +416,9 @@ impl Work {
                 Outcome::Miss { t_ms: miss.t_ms, reason: reason.name().to_owned() }
             }
         };
-        let log_bytes = self.recorder.as_ref().map_or(0, Recorder::waiting_bytes);
-        if self.disk.is_overflow(self.hot.engine.waiting(), log_bytes) {
-            self.hot.engine.scan_failed_here(
+        let log_bytes = self.recorder.as_ref().map_or(0, Recorder::buffered_bytes);
+        if self.disk.is_overflow(self.hot.engine.pending_records(), log_bytes) {
+            self.hot.engine.handle_local_scan_failure(
                 scan.server,
                 scan.id,
                 outcome.t_ms(),
@@ -426,19 +426,19 @@ impl Work {
             );
             return Ok(());
         }
-        let outcome = outcome.within(self.taken_ms, now_ms);
+        let outcome = outcome.clamped_to(self.taken_ms, now_ms);
         self.taken_ms = outcome.t_ms();
         let ignored = self.hot.engine.is_greylisted(scan.server);
         let recorded = self.recorder.is_some().then(|| if ignored { outcome.without_list() } else { outcome.clone() });
-        let used_before = self.hot.engine.outcomes_used();
+        let used_before = self.hot.engine.outcomes_applied();
         self.hot.handle(Event::Scanned { server: scan.server, id: scan.id, sent_ms: scan.sent_ms, outcome })?;
         if let (Some(recorder), Some(outcome)) = (&mut self.recorder, recorded)
-            && self.hot.engine.outcomes_used() > used_before
+            && self.hot.engine.outcomes_applied() > used_before
         {
             let url = self.hot.engine.url_of(scan.server).expect("outcomes are of known servers");
-            let outcome = outcome.without_names(self.hot.engine.names_emptied());
+            let outcome = outcome.with_blanked_names(self.hot.engine.blanked_names());
             recorder.add(url, &outcome);
-            self.rebuilder.add(url, &outcome);
+            self.rebuilder.record(url, &outcome);
         }
         Ok(())
     }
@@ -452,14 +452,14 @@ impl Work {
         // Looked at again after the interval.
         self.changed_ms = Some(now_ms);
         while let Some(notice) = self.hot.engine.poll_notice() {
-            self.tell(&notice);
+            self.send_scan_result(&notice);
         }
         Ok(())
     }
 
     /// Of a daemon that stops.
     fn last_commit(&mut self) -> anyhow::Result<()> {
-        let waiting = self.hot.engine.waiting();
+        let waiting = self.hot.engine.pending_records();
         if self.disk.has_room(self.clock.now_ms()) || self.disk.has_room_for(waiting) {
             return self.commit_now();
         }
@@ -479,7 +479,7 @@ impl Work {
         self.hot.engine.refresh_boards(&self.hot.store, BOARD_UPDATES_PER_COMMIT).context("cannot read the state")?;
         self.changed_ms = None;
         while let Some(notice) = self.hot.engine.poll_notice() {
-            self.tell(&notice);
+            self.send_scan_result(&notice);
         }
         Ok(())
     }
@@ -501,42 +501,42 @@ impl Work {
 
     /// One step of taking over windows that are made.
     fn take_over(&mut self) -> anyhow::Result<()> {
-        if !self.rebuilder.waits() {
+        if !self.rebuilder.is_ready() {
             return Ok(());
         }
         self.commit()?;
         if self.disk.is_full() {
             return Ok(());
         }
-        if !self.rebuilder.take_over(&mut self.hot)? {
+        if !self.rebuilder.import_step(&mut self.hot)? {
             return Ok(());
         }
         self.commit()?;
-        self.hot.engine.windows_running().into_iter().for_each(|window| self.boards.want(window));
+        self.hot.engine.running_windows().into_iter().for_each(|window| self.boards.want(window));
         Ok(())
     }
 
-    fn shelve(&mut self, boards: WindowBoards) {
-        self.hot.engine.shelve(boards);
-        self.want_boards_out_of_order();
+    fn cache_boards(&mut self, boards: WindowBoards) {
+        self.hot.engine.install_boards(boards);
+        self.queue_outdated_boards();
     }
 
     /// Answers who waited for boards that are at hand by now, and say what the last
     /// commit does.
-    fn answer_askers(&mut self) -> anyhow::Result<()> {
+    fn answer_waiting_requests(&mut self) -> anyhow::Result<()> {
         if self.askers.is_empty() {
             return Ok(());
         }
         self.commit()?;
         for (_, request, reply) in std::mem::take(&mut self.askers) {
-            self.ask_with_boards(request, reply)?;
+            self.answer_or_wait_for_boards(request, reply)?;
         }
         Ok(())
     }
 
     /// Answers, now or when the boards that it takes are at hand.
-    fn ask_with_boards(&mut self, request: Request, reply: oneshot::Sender<Answer>) -> anyhow::Result<()> {
-        match boards_needed(&self.hot, &request) {
+    fn answer_or_wait_for_boards(&mut self, request: Request, reply: oneshot::Sender<Answer>) -> anyhow::Result<()> {
+        match board_window_of(&self.hot, &request) {
             _ if reply.is_closed() => {} // has gone away
             Some(window) if self.hot.engine.boards(window).is_none() => {
                 self.boards.want(window);
@@ -546,20 +546,20 @@ impl Work {
                 self.commit()?;
                 // Just made, or a large server has changed: what that changes is
                 // looked up commit by commit.
-                if self.hot.engine.boards_behind(window).is_none_or(|behind| behind > BOARD_UPDATES_PER_COMMIT) {
+                if self.hot.engine.dirty_players(window).is_none_or(|behind| behind > BOARD_UPDATES_PER_COMMIT) {
                     self.askers.push((window, request, reply));
                     return Ok(());
                 }
-                self.hot.engine.boards_asked(window);
+                self.hot.engine.touch_boards(window);
                 while self.hot.engine.refresh_boards(&self.hot.store, usize::MAX)? {}
-                _ = reply.send(self.ask(request)?);
+                _ = reply.send(self.handle_request(request)?);
             }
-            None => _ = reply.send(self.ask(request)?),
+            None => _ = reply.send(self.handle_request(request)?),
         }
         Ok(())
     }
 
-    fn tell(&mut self, notice: &Notice) {
+    fn send_scan_result(&mut self, notice: &Notice) {
         if !self.rescans.is_waiting(notice.server) {
             return;
         }
@@ -586,9 +586,9 @@ impl Work {
         self.rescans.finish(notice.server, &Row::Scan(Box::new(row)));
     }
 
-    fn obey(&mut self, order: Order) -> anyhow::Result<()> {
+    fn handle_command(&mut self, order: Order) -> anyhow::Result<()> {
         match order {
-            Order::Ask { request, reply } => self.ask_with_boards(request, reply)?,
+            Order::Ask { request, reply } => self.answer_or_wait_for_boards(request, reply)?,
             Order::Rescan { which, reply } => {
                 // What landed before was not asked for.
                 self.commit()?;
@@ -630,7 +630,7 @@ impl Work {
                 _ = reply.send(part);
             }
             Order::ArchiveFound { found, fresh, reply } => {
-                let id = self.hot.engine.archive_found(found, fresh);
+                let id = self.hot.engine.check_archive_id(found, fresh);
                 if found != Some(id) {
                     tracing::info!("the archive is new or was filled by another state: everything is written to it");
                 }
@@ -650,28 +650,28 @@ impl Work {
             // It is committed with the next chunk, or in time. A crash before that
             // repeats a chunk.
             Order::Resynced { from, next, postponed, reply } => {
-                _ = reply.send(self.hot.engine.resynced(from, next, &postponed));
+                _ = reply.send(self.hot.engine.acknowledge_resync(from, next, &postponed));
             }
             Order::Archived { entries, reply } => {
-                self.hot.engine.archived(&entries);
+                self.hot.engine.acknowledge_archived(&entries);
                 self.commit()?;
                 _ = reply.send(());
             }
             Order::Reload { engine, store, allow_private, reply } => {
                 self.disk.set_min(store.disk_free_min_bytes);
-                self.hot.store.compact_when(store.compaction());
+                self.hot.store.set_compaction(store.compaction());
                 self.commit()?;
                 self.hot.engine.reload(*engine);
-                let notes = match self.hot.engine.has_renewed_types() {
+                let notes = match self.hot.engine.has_changed_types() {
                     true => {
-                        let notes = window_rebuild::prepare(&mut self.hot.engine, self.place.log.as_deref());
+                        let notes = window_rebuild::plan_window_types(&mut self.hot.engine, self.place.log.as_deref());
                         self.rebuild()?;
                         notes
                     }
                     false => Vec::new(),
                 };
                 _ = reply.send(notes);
-                self.want_boards_out_of_order();
+                self.queue_outdated_boards();
                 self.commit_interval_ms = store.commit_interval_ms as i64;
                 self.allow_private = allow_private;
             }
@@ -696,7 +696,7 @@ impl Work {
                 jobs.iter().filter(|(_, job)| job.is_none()).map(|(entry, _)| *entry).collect();
             let last = jobs.last().map(|(entry, _)| entry.key);
             let kept: Vec<_> = jobs.into_iter().filter_map(|(entry, job)| Some((entry, job?))).collect();
-            self.hot.engine.archived(&gone);
+            self.hot.engine.acknowledge_archived(&gone);
             if !kept.is_empty() || gone.is_empty() {
                 return Ok(kept);
             }
@@ -704,9 +704,9 @@ impl Work {
         }
     }
 
-    fn ask(&mut self, request: Request) -> anyhow::Result<Result<Vec<Row>, ApiError>> {
+    fn handle_request(&mut self, request: Request) -> anyhow::Result<Result<Vec<Row>, ApiError>> {
         let now_ms = self.clock.now_ms();
-        if !request.reads_only() && !self.disk.has_room(now_ms) {
+        if !request.is_read_only() && !self.disk.has_room(now_ms) {
             return Ok(Err(self.disk.refusal()));
         }
         let rows = match &request {
@@ -736,7 +736,7 @@ impl Work {
                 }
                 Err(error) => Err(refused(error)),
             },
-            Request::TagDrop { tag } => match self.hot.engine.drop_tag(tag) {
+            Request::TagDrop { tag } => match self.hot.engine.delete_tag(tag) {
                 Ok(servers) => {
                     tracing::info!(tag, servers, "tag dropped");
                     let dropped = Correction::TagDropped { tag: tag.clone(), servers: servers as u64 };
@@ -745,26 +745,26 @@ impl Work {
                 Err(error) => Err(refused(error)),
             },
             Request::PlayerMerge { .. } | Request::PlayerForget { .. } | Request::PlayerRemember { .. } => {
-                self.correct(&request, now_ms)?
+                self.correct_player(&request, now_ms)?
             }
             Request::ClockAccept {} => {
                 let clock = self.clock.accept();
-                self.hot.engine.close_weeks_until(self.clock.close_until_ms());
+                self.hot.engine.set_close_limit(self.clock.close_until_ms());
                 Ok(vec![Row::Clock(clock)])
             }
             Request::ClockReset { sure } => self.reset_clock(*sure)?,
             Request::WeekReopen { week } => self.reopen_week(week)?,
-            Request::WindowsDelete { before_ms } => match validate::problem(&request) {
+            Request::WindowsDelete { before_ms } => match validate::validate(&request) {
                 Some(problem) => Err(ApiError::new(ErrorCode::BadRequest, problem)),
                 None => Ok(self.delete_windows(*before_ms)),
             },
             reads => {
                 self.commit()?;
-                let mut rows = answer(&self.hot, reads);
+                let mut rows = respond(&self.hot, reads);
                 for row in rows.iter_mut().flatten() {
                     if let Row::Status(status) = row {
-                        status.store = Some(self.disk.status(self.hot.engine.waiting()));
-                        let week_held = self.hot.engine.week_held().map(label);
+                        status.store = Some(self.disk.status(self.hot.engine.pending_records()));
+                        let week_held = self.hot.engine.week_blocked().map(week_label);
                         status.clock = Some(ClockStatus { week_held, ..self.clock.status() });
                     }
                 }
@@ -802,7 +802,7 @@ impl Work {
         (self.taken_ms, self.ticked_ms, self.swept_ms) = (reset.now_ms, 0, 0);
         self.commit()?;
         self.rebuild()?;
-        let reopened: Vec<String> = done.reopened.iter().copied().map(label).collect();
+        let reopened: Vec<String> = done.reopened.iter().copied().map(week_label).collect();
         tracing::warn!(
             before_ms = reset.before_ms,
             now_ms = reset.now_ms,
@@ -811,12 +811,12 @@ impl Work {
             "an admin set recorded time back"
         );
         let TimeReset { before_ms, now_ms, servers, lost, .. } = done;
-        let lost = lost.map(label);
+        let lost = lost.map(week_label);
         Ok(Ok(vec![Row::Correction(Correction::TimeReset { before_ms, now_ms, servers, reopened, lost })]))
     }
 
     fn reopen_week(&mut self, text: &str) -> anyhow::Result<Answer> {
-        let week = match parse_label(text) {
+        let week = match parse_week_label(text) {
             Ok(week) => week,
             Err(error) => return Ok(Err(ApiError::new(ErrorCode::BadRequest, error.to_string()))),
         };
@@ -835,7 +835,7 @@ impl Work {
     }
 
     /// What concerns one player. It is alone in its commit.
-    fn correct(&mut self, request: &Request, now_ms: i64) -> anyhow::Result<Answer> {
+    fn correct_player(&mut self, request: &Request, now_ms: i64) -> anyhow::Result<Answer> {
         self.commit()?;
         let State { engine, store } = &mut self.hot;
         let done = match request {
@@ -852,7 +852,7 @@ impl Work {
                 })
             }
             Request::PlayerRemember { hash } => {
-                engine.remember_name(*hash).map(|()| Correction::Remembered { hash: *hash })
+                engine.allow_name(*hash).map(|()| Correction::Remembered { hash: *hash })
             }
             _ => unreachable!("the caller knows"),
         };
@@ -869,14 +869,14 @@ impl Work {
         Row::Change(ServerChange { url: url.to_string(), outcome, reason })
     }
 
-    fn want_boards_out_of_order(&mut self) {
-        self.hot.engine.windows_out_of_order().into_iter().for_each(|window| self.boards.want(window));
+    fn queue_outdated_boards(&mut self) {
+        self.hot.engine.windows_with_stale_order().into_iter().for_each(|window| self.boards.want(window));
     }
 
     fn add(&mut self, text: &str, tags: &[String], now_ms: i64) -> Row {
         let change = |url: String, outcome, reason| Row::Change(ServerChange { url, outcome, reason });
         let refuse = |reason: String| change(text.to_owned(), protocol::ChangeOutcome::Refused, Some(reason));
-        let url = match crate::proto::parse_url(text) {
+        let url = match crate::proto::parse_server_url(text) {
             Ok(url) => url,
             Err(error) => return refuse(error.to_string()),
         };
@@ -922,7 +922,7 @@ impl Work {
 
 fn not_corrected(error: CorrectionError<StoreError>) -> ApiError {
     let code = match error {
-        CorrectionError::View(error) => return failure(error),
+        CorrectionError::View(error) => return view_failure(error),
         CorrectionError::Same(_) => ErrorCode::Refused,
         _ => ErrorCode::NotFound,
     };

@@ -1,6 +1,6 @@
 //! The daemon: wiring, signals, the order of starting and stopping.
 //!
-//! One thread owns the engine and the store ([`work`]); the scanner, the
+//! One thread owns the engine and the store ([`set_busy`]); the scanner, the
 //! archive's worker and the control socket are tasks that talk to it over
 //! bounded channels. Starting: state, scanner, archive, socket, then READY.
 //! Stopping: socket, scanner (what is in flight may land), last commit, archive
@@ -121,11 +121,11 @@ pub fn run(config: Config, file: Option<PathBuf>, log: LogFilter) -> anyhow::Res
 impl Daemon {
     /// Starts everything. Inside a tokio runtime.
     pub async fn start(config: Config, file: Option<PathBuf>, log: Option<LogFilter>) -> anyhow::Result<Daemon> {
-        Daemon::start_by(Box::new(SystemClocks::default()), config, file, log).await
+        Daemon::start_with_time_source(Box::new(SystemClocks::default()), config, file, log).await
     }
 
     /// The same with another source of time.
-    pub async fn start_by(
+    pub async fn start_with_time_source(
         time: Box<dyn TimeSource>,
         config: Config,
         file: Option<PathBuf>,
@@ -144,23 +144,23 @@ impl Daemon {
             .map(|settings| {
                 let path = settings.path.clone();
                 let recorder = Recorder::open(settings).context("cannot record scans (setting record)")?;
-                window_rebuild::prepare(&mut hot.engine, Some(&path));
-                catch_up(&mut hot, &path)?;
+                window_rebuild::plan_window_types(&mut hot.engine, Some(&path));
+                apply_log_tail(&mut hot, &path)?;
                 anyhow::Ok(recorder)
             })
             .transpose()?;
         if recorder.is_none() {
-            window_rebuild::prepare(&mut hot.engine, None);
+            window_rebuild::plan_window_types(&mut hot.engine, None);
         }
-        let clock = Arc::new(Clock::of(time, hot.engine.now_ms(), config.clock_settings()));
-        hot.engine.replan(clock.now_ms());
+        let clock = Arc::new(Clock::with_source(time, hot.engine.now_ms(), config.clock_settings()));
+        hot.engine.reschedule_all(clock.now_ms());
         // What is recorded under a clock that turns out to be wrong has a file of its own.
         let since_stop_ms = clock.now_ms().saturating_sub(hot.engine.now_ms());
         if let Some(recorder) = &mut recorder
             && clock.status().trust == ClockTrust::Waiting
             && since_stop_ms > clock::LARGE_JUMP_MS
         {
-            recorder.begin_file().context("cannot begin a new file of the scan log")?;
+            recorder.start_new_file().context("cannot begin a new file of the scan log")?;
         }
 
         let (requests, requests_rx) = mpsc::channel(config.scan.in_flight_max);
@@ -186,7 +186,7 @@ impl Daemon {
             clock,
             file,
             log,
-            counts: scanner.counts_handle(),
+            counts: scanner.counters(),
             control: Arc::default(),
             rescans_dropped,
             archive: Mutex::new(archive),
@@ -200,7 +200,7 @@ impl Daemon {
                 std::fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
             }
             let mut listener = Listener::bind(&config.control_socket).context("cannot open the control socket")?;
-            listener.count_in(shared.control.clone());
+            listener.set_counters(shared.control.clone());
             let (stop, stopped) = oneshot::channel();
             let serving = tokio::spawn(listener.serve(shared.clone(), async move { _ = stopped.await }));
             daemon.control = Some((stop, serving));
@@ -244,10 +244,10 @@ impl Daemon {
 ///
 /// Only the running file: a file is closed when all that it holds is committed. Older
 /// ones may hold later moments than the state has, if an admin has set recorded time back.
-fn catch_up(hot: &mut State, log: &Path) -> anyhow::Result<()> {
-    let mut tail = scan_log::tail(log, |url, t_ms| hot.engine.is_news(url, t_ms))?;
+fn apply_log_tail(hot: &mut State, log: &Path) -> anyhow::Result<()> {
+    let mut tail = scan_log::read_tail(log, |url, t_ms| hot.engine.is_newer(url, t_ms))?;
     let mut feed = ReplayFeed::beside();
-    while let Some((url, outcome)) = tail.next_news(|url, t_ms| hot.engine.is_news(url, t_ms))? {
+    while let Some((url, outcome)) = tail.next_news(|url, t_ms| hot.engine.is_newer(url, t_ms))? {
         feed.take(hot, url, outcome)?;
     }
     if tail.damaged() > 0 {
@@ -292,7 +292,7 @@ impl Shared {
         };
         let refused = |error: String| ApiError::new(ErrorCode::Refused, error);
         let new = Config::load(file).map_err(|error| refused(error.to_string()))?;
-        let reloaded = self.config.lock().expect("nothing panics while it holds the config").diff_reload(&new);
+        let reloaded = self.config.lock().expect("nothing panics while it holds the config").plan_reload(&new);
         let config = reloaded.config;
         let engine = config.engine_settings().map_err(|error| refused(error.to_string()))?;
         if let Some(log) = &self.log {
@@ -304,7 +304,7 @@ impl Shared {
         let engine = Box::new(engine);
         let order = Order::Reload { engine, store, allow_private, reply };
         _ = self.orders.send(order).await;
-        self.clock.set(config.clock_settings());
+        self.clock.reload(config.clock_settings());
         _ = self.reload_scan.send(config.scan_settings()).await;
         self.reload_archive(config.archive_settings()).await;
         *self.config.lock().expect("nothing panics while it holds the config") = config;

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_reader_loses_results_beyond_the_queue_and_learns_how_many() {
+    fn slow_client_loses_results_beyond_the_queue_and_gets_their_count() {
         let all = DropCounter::default();
         let mut rescans = RescanWaiters::new(all.clone());
         let servers = || (0..RESULTS_MAX as u32 + 500).map(ServerKey);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_have_gone_away_do_not_add_up() {
+    fn disconnected_clients_are_removed() {
         let mut rescans = RescanWaiters::default();
         for _ in 0..1_000 {
             drop(rescans.begin([ServerKey(1)]));

@@ -9,21 +9,21 @@ use sd_notify::NotifyState;
 use crate::daemon::engine_thread::Heartbeat;
 
 pub(super) fn ready() {
-    tell(&[NotifyState::Ready]);
+    notify(&[NotifyState::Ready]);
 }
 
 pub(super) fn reloading() {
     match NotifyState::monotonic_usec_now() {
-        Ok(now) => tell(&[NotifyState::Reloading, now]),
-        Err(_) => tell(&[NotifyState::Reloading]),
+        Ok(now) => notify(&[NotifyState::Reloading, now]),
+        Err(_) => notify(&[NotifyState::Reloading]),
     }
 }
 
 pub(super) fn stopping() {
-    tell(&[NotifyState::Stopping]);
+    notify(&[NotifyState::Stopping]);
 }
 
-fn tell(state: &[NotifyState]) {
+fn notify(state: &[NotifyState]) {
     if let Err(error) = sd_notify::notify(state) {
         tracing::warn!(%error, "cannot notify systemd");
     }
@@ -53,7 +53,7 @@ async fn feed(beat: Arc<Heartbeat>, limit: Duration) {
         // The engine goes round at least once a second: no new beat in a third
         // of the limit means that it hangs, and then systemd is to act.
         if before != Some(count) {
-            tell(&[NotifyState::Watchdog]);
+            notify(&[NotifyState::Watchdog]);
         }
         before = Some(count);
         tokio::time::sleep(limit / 3).await;

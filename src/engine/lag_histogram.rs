@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles() {
+    fn percentiles_count_all_lags_and_cap_at_10_s() {
         let mut lags = LagHistogram::default();
         assert_eq!(lags.percentile_ms(0.99), None);
         (1..=100).for_each(|ms| lags.add(ms));

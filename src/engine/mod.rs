@@ -60,7 +60,7 @@ pub trait StateReader {
     /// Key and display name of a player.
     fn player(&self, game: GameKey, name: &str) -> Result<Option<(PlayerKey, Name)>, Self::Error>;
     fn player_record(&self, player: PlayerKey) -> Result<Option<PlayerRecord>, Self::Error>;
-    /// The next players after a key (from the first, without one), at most `most`.
+    /// The next players after a key (from the first, without one), at most `targets_max`.
     fn players_after(
         &self,
         after: Option<PlayerKey>,
@@ -74,14 +74,14 @@ pub trait StateReader {
     /// is still there.
     fn gone(&self, player: PlayerKey) -> Result<Option<RemovedPlayer>, Self::Error>;
     /// The next players after a key (from the first, without one) who are no more, at
-    /// most `most`.
+    /// most `targets_max`.
     fn gone_after(&self, after: Option<PlayerKey>, most: usize) -> Result<Vec<PlayerKey>, Self::Error>;
 
     fn row(&self, key: RowKey) -> Result<Option<PlayerRow>, Self::Error>;
     /// Rows of a server, in order of player key.
     fn rows(&self, window: WindowKey, server: ServerKey) -> Result<Vec<(PlayerKey, PlayerRow)>, Self::Error>;
     /// The next rows of a server after a player (from the first, without one), at
-    /// most `most`.
+    /// most `targets_max`.
     fn rows_after(
         &self,
         window: WindowKey,
@@ -167,7 +167,7 @@ impl Outcome {
     }
 
     /// The same without these names, as the server wrote them: the entries stay.
-    pub fn without_names(mut self, names: &[Name]) -> Outcome {
+    pub fn with_blanked_names(mut self, names: &[Name]) -> Outcome {
         if let (Outcome::Snapshot(snapshot), false) = (&mut self, names.is_empty()) {
             snapshot.players.iter_mut().filter(|it| names.contains(&it.name)).for_each(|it| it.name.clear());
         }
@@ -178,7 +178,7 @@ impl Outcome {
     /// is of a later one. Outcomes come over several sockets, and one that was given up
     /// has the time of its last datagram; who takes them in order of time can record
     /// them as a scan log. When time was set back, those on their way are of the future.
-    pub fn within(mut self, least_ms: i64, most_ms: i64) -> Outcome {
+    pub fn clamped_to(mut self, least_ms: i64, most_ms: i64) -> Outcome {
         let (Outcome::Snapshot(Snapshot { t_ms, .. }) | Outcome::Miss { t_ms, .. }) = &mut self;
         *t_ms = least_ms.max(most_ms.min(*t_ms));
         self
@@ -343,13 +343,13 @@ impl KeyTable {
     }
 
     /// Hands out keys from `next` on: names before it may be gone.
-    fn with_keys(mut self, next: u32) -> KeyTable {
+    fn with_next_key(mut self, next: u32) -> KeyTable {
         self.names.resize(next as usize - 1, String::new());
         self
     }
 
     /// The key of a name, and whether it is new.
-    fn key(&mut self, name: &str) -> (u32, bool) {
+    fn intern(&mut self, name: &str) -> (u32, bool) {
         if let Some(&key) = self.by_name.get(name) {
             return (key, false);
         }
@@ -419,7 +419,7 @@ impl Engine {
                 calendar,
                 games: KeyTable::load(loaded.games.into_iter().map(|(k, n)| (k.0, n))),
                 maps: KeyTable::load(loaded.maps.into_iter().map(|(k, n)| (k.0, n))),
-                tags: KeyTable::load(loaded.tags.into_iter().map(|(k, n)| (k.0, n))).with_keys(next_tag),
+                tags: KeyTable::load(loaded.tags.into_iter().map(|(k, n)| (k.0, n))).with_next_key(next_tag),
                 windows: windows::CurrentWindows::default(),
                 names: match meta.next_player {
                     1 => names::NameCache::of_empty_store(),
@@ -449,39 +449,41 @@ impl Engine {
             // Adding an address is the asking, and it outlives a crash.
             let asked = record.awaits_first_scan();
             if asked {
-                engine.schedule.ask(key, now_ms);
+                engine.schedule.schedule_now(key, now_ms);
             } else if !record.removed {
-                engine.schedule.plan(key, record.class, now_ms);
+                engine.schedule.schedule_next(key, record.class, now_ms);
             }
             engine.servers[index] = Some(ServerState { record, series: series.map(Box::new), asked, read: None });
-            engine.watch_online_again(key);
+            engine.queue_expiry_at_start(key);
         }
-        engine.untagged = engine.servers_untagged();
-        engine.fit_windows();
+        engine.untagged = engine.servers_with_deleted_tags();
+        engine.apply_window_settings();
         engine.books.see_order();
-        engine.follow_orders();
+        engine.archive_changed_orders();
         Ok(engine)
     }
 
     /// Brings in one event.
     pub fn handle<S: StateReader>(&mut self, source: &S, event: Event) -> Result<(), S::Error> {
         match event {
-            Event::Scanned { server, id, sent_ms, outcome } => self.on_scanned(source, server, id, sent_ms, outcome),
+            Event::Scanned { server, id, sent_ms, outcome } => {
+                self.handle_scanned(source, server, id, sent_ms, outcome)
+            }
             Event::Observed { url, outcome } => {
                 let t_ms = outcome.t_ms();
                 let server = match self.by_url.get(&url) {
                     Some(&server) => server,
                     None => self.insert_server(url, Vec::new(), t_ms),
                 };
-                self.see_time(t_ms);
-                self.on_outcome(source, server, outcome).map(|_| ())
+                self.advance_time(t_ms);
+                self.apply_outcome(source, server, outcome).map(|_| ())
             }
             Event::Tick { now_ms } => {
-                self.see_time(now_ms);
+                self.advance_time(now_ms);
                 self.books.work_on_windows(source);
-                self.work_on_weeks(source)?;
-                self.work_on_tags();
-                self.expire_online();
+                self.advance_weeks(source)?;
+                self.untag_servers();
+                self.expire_servers();
                 Ok(())
             }
         }
@@ -491,7 +493,7 @@ impl Engine {
     pub fn poll_probe(&mut self, now_ms: i64) -> Option<Probe> {
         let servers = &self.servers;
         let slot = |key: ServerKey| servers[key.0 as usize].as_ref().expect("planned servers exist");
-        let (server, scan) = self.schedule.take_due(now_ms, |key| slot(key).record.class, |key| slot(key).asked)?;
+        let (server, scan) = self.schedule.pop_due(now_ms, |key| slot(key).record.class, |key| slot(key).asked)?;
         let record = &slot(server).record;
         Some(Probe {
             id: scan.id,
@@ -512,7 +514,7 @@ impl Engine {
     }
 
     pub fn is_greylisted(&self, server: ServerKey) -> bool {
-        self.slot(server).is_some_and(|slot| slot.record.greylist.is_some())
+        self.server_state(server).is_some_and(|slot| slot.record.greylist.is_some())
     }
 
     pub fn poll_notice(&mut self) -> Option<Notice> {
@@ -525,18 +527,18 @@ impl Engine {
     }
 
     pub fn url_of(&self, server: ServerKey) -> Option<&ServerUrl> {
-        self.slot(server).map(|slot| &slot.record.url)
+        self.server_state(server).map(|slot| &slot.record.url)
     }
 
     /// Whether an outcome of that moment is of a known server and newer than all
     /// that is known of it.
-    pub fn is_news(&self, url: &ServerUrl, t_ms: i64) -> bool {
-        let slot = self.by_url.get(url).and_then(|&server| self.slot(server));
+    pub fn is_newer(&self, url: &ServerUrl, t_ms: i64) -> bool {
+        let slot = self.by_url.get(url).and_then(|&server| self.server_state(server));
         slot.is_some_and(|slot| !slot.record.removed && slot.record.last_scan_ms < Some(t_ms))
     }
 
     /// Outcomes that changed anything, since the start.
-    pub fn outcomes_used(&self) -> u64 {
+    pub fn outcomes_applied(&self) -> u64 {
         self.counts.snapshots + self.counts.partials + self.counts.implausible + self.counts.misses
     }
 
@@ -561,12 +563,12 @@ impl Engine {
     }
 
     /// From now on so much is remembered.
-    pub fn remember(&mut self, memory: CacheLimits) {
+    pub fn set_cache_limits(&mut self, memory: CacheLimits) {
         self.books.memory = memory;
     }
 
     /// Rows and players that a commit would hold.
-    pub fn waiting(&self) -> usize {
+    pub fn pending_records(&self) -> usize {
         self.books.pending.rows_len + self.books.player_windows.changed_len() + self.books.pending.players.len()
     }
 
@@ -592,12 +594,12 @@ impl Engine {
                 .iter()
                 .filter_map(|key| Some((*key, SeriesRecord::clone(slot(key).series.as_deref()?))))
                 .collect(),
-            rows: in_order(pending.rows)
+            rows: sorted_by_key(pending.rows)
                 .flat_map(|((window, server), rows)| {
                     rows.into_iter().map(move |(player, row)| (RowKey { window, server, player }, row))
                 })
                 .collect(),
-            map_rows: in_order(pending.map_rows)
+            map_rows: sorted_by_key(pending.map_rows)
                 .flat_map(|((week, server), rows)| {
                     rows.into_iter().map(move |(map, row)| (MapRowKey { week, server, map }, row))
                 })
@@ -623,7 +625,7 @@ impl Engine {
         commit
     }
 
-    fn see_time(&mut self, t_ms: i64) {
+    fn advance_time(&mut self, t_ms: i64) {
         let meta = &mut self.books.meta;
         if t_ms > meta.now_ms {
             meta.now_ms = t_ms;
@@ -631,11 +633,11 @@ impl Engine {
         }
     }
 
-    fn slot(&self, server: ServerKey) -> Option<&ServerState> {
+    fn server_state(&self, server: ServerKey) -> Option<&ServerState> {
         self.servers.get(server.0 as usize)?.as_ref()
     }
 
-    fn slot_mut(&mut self, server: ServerKey) -> Option<&mut ServerState> {
+    fn server_state_mut(&mut self, server: ServerKey) -> Option<&mut ServerState> {
         self.servers.get_mut(server.0 as usize)?.as_mut()
     }
 
@@ -692,7 +694,7 @@ impl Pending {
 }
 
 /// By key. What stands under each is in order itself.
-fn in_order<K: Ord + Copy, V>(of_keys: FxHashMap<K, V>) -> impl Iterator<Item = (K, V)> {
+fn sorted_by_key<K: Ord + Copy, V>(of_keys: FxHashMap<K, V>) -> impl Iterator<Item = (K, V)> {
     let mut of_keys: Vec<(K, V)> = of_keys.into_iter().collect();
     of_keys.sort_unstable_by_key(|(key, _)| *key);
     of_keys.into_iter()
@@ -715,7 +717,7 @@ impl GlobalState {
     }
 
     fn game_key(&mut self, name: &str) -> GameKey {
-        let (key, new) = self.games.key(name);
+        let (key, new) = self.games.intern(name);
         if new {
             self.meta.next_game = key + 1;
             self.pending.meta = true;
@@ -727,7 +729,7 @@ impl GlobalState {
     }
 
     fn map_key(&mut self, name: &str) -> MapKey {
-        let (key, new) = self.maps.key(name);
+        let (key, new) = self.maps.intern(name);
         if new {
             self.meta.next_map = key + 1;
             self.pending.meta = true;

@@ -38,7 +38,7 @@ impl NameCache {
     }
 
     fn put(&mut self, game: GameKey, name: &Name, player: PlayerKey, display: &str) {
-        let known = CachedName { player, display: mark(display) };
+        let known = CachedName { player, display: display_hash(display) };
         let before = self.known.entry(game).or_default().insert(name.clone(), known);
         self.len += usize::from(before.is_none());
     }
@@ -48,7 +48,7 @@ impl NameCache {
         *self = NameCache::default();
     }
 
-    /// Everything met is in the store now; lets it go where it is more than `most`.
+    /// Everything met is in the store now; lets it go where it is more than `targets_max`.
     pub(super) fn committed(&mut self, most: usize) {
         if self.len > most {
             self.forget_all();
@@ -56,7 +56,7 @@ impl NameCache {
     }
 }
 
-fn mark(display: &str) -> u64 {
+fn display_hash(display: &str) -> u64 {
     FxBuildHasher.hash_one(display)
 }
 
@@ -131,7 +131,7 @@ impl GlobalState {
         entry: &PlayerEntry,
     ) -> Result<Option<PlayerKey>, S::Error> {
         if let Some(known) = self.names.find(game, &entry.name) {
-            if known.display != mark(entry.display()) {
+            if known.display != display_hash(entry.display()) {
                 self.rename(source, known.player, entry.display())?;
             }
             return Ok(Some(known.player));

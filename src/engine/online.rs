@@ -50,20 +50,20 @@ impl Engine {
 
     /// The same for a server of a state that was just opened. Those that had expired
     /// before it was written are archived as such.
-    pub(super) fn watch_online_again(&mut self, server: ServerKey) {
-        let until_ms = self.slot(server).and_then(|slot| self.online_until_ms(&slot.record));
+    pub(super) fn queue_expiry_at_start(&mut self, server: ServerKey) {
+        let until_ms = self.server_state(server).and_then(|slot| self.online_until_ms(&slot.record));
         if until_ms.is_some_and(|until_ms| until_ms > self.now_ms() - EXPIRY_LAG_MS_MAX) {
-            self.watch_online(server);
+            self.queue_expiry(server);
         }
     }
 
     /// Notes when a server that is online stops to be, if it does not answer again.
-    pub(super) fn watch_online(&mut self, server: ServerKey) {
+    pub(super) fn queue_expiry(&mut self, server: ServerKey) {
         let at = server.0 as usize;
         if self.online.is_due.get(at) == Some(&true) {
             return;
         }
-        let until_ms = self.slot(server).and_then(|slot| self.online_until_ms(&slot.record));
+        let until_ms = self.server_state(server).and_then(|slot| self.online_until_ms(&slot.record));
         let Some(until_ms) = until_ms else { return };
         if self.online.is_due.len() <= at {
             self.online.is_due.resize(at + 1, false);
@@ -74,19 +74,19 @@ impl Engine {
 
     /// Archives the servers that are not online any more because time has passed.
     /// Those that were missed too often are archived by the scan that found that out.
-    pub(super) fn expire_online(&mut self) {
+    pub(super) fn expire_servers(&mut self) {
         for _ in 0..EXPIRED_PER_TICK {
             match self.online.due.peek() {
                 Some(&Reverse((until_ms, server))) if until_ms <= self.now_ms() => {
                     self.online.due.pop();
                     self.online.is_due[server.0 as usize] = false;
-                    let record = self.slot(server).map(|slot| &slot.record);
+                    let record = self.server_state(server).map(|slot| &slot.record);
                     let has_expired = record.is_some_and(|record| {
                         self.online_until_ms(record).is_some_and(|until_ms| until_ms <= self.now_ms())
                     });
                     match has_expired {
                         true => self.books.archive(OutboxKey::Server(server)),
-                        false => self.watch_online(server),
+                        false => self.queue_expiry(server),
                     }
                 }
                 _ => return,

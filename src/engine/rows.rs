@@ -23,7 +23,7 @@ pub(super) struct RowPage {
 
 impl Engine {
     /// The next rows of a server after a player (from the first, without one), at
-    /// most `most`.
+    /// most `targets_max`.
     pub(super) fn rows_after<S: StateReader>(
         &self,
         source: &S,
@@ -34,9 +34,9 @@ impl Engine {
     ) -> Result<RowPage, S::Error> {
         let stored = source.rows_after(window, server, after, most)?;
         // As many as were asked for: whoever comes after the last of them is not
-        // among the next `most` of all, whatever changed.
+        // among the next `targets_max` of all, whatever changed.
         let is_all_stored = stored.len() < most;
-        let mut now = newest(stored.into_iter(), self.changed_after(window, server, after));
+        let mut now = merge_newer(stored.into_iter(), self.changed_after(window, server, after));
         let rows = now.by_ref().take(most).collect();
         let is_last = is_all_stored && now.next().is_none();
         Ok(RowPage { rows, is_last })
@@ -50,7 +50,7 @@ impl Engine {
         server: ServerKey,
     ) -> Result<Vec<(PlayerKey, PlayerRow)>, S::Error> {
         let stored = source.rows(window, server)?.into_iter();
-        Ok(newest(stored, self.changed_after(window, server, None)).collect())
+        Ok(merge_newer(stored, self.changed_after(window, server, None)).collect())
     }
 
     /// Rows of a server that are not as they were committed, in order of player. Of
@@ -64,16 +64,16 @@ impl Engine {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let waiting = self.books.pending.rows.get(&(window, server));
         let waiting = waiting.into_iter().flat_map(move |rows| rows.range((from, Bound::Unbounded)));
-        let presences = self.slot(server).into_iter().flat_map(|slot| slot.record.presences());
+        let presences = self.server_state(server).into_iter().flat_map(|slot| slot.record.presences());
         let live = presences.filter(|presence| after < Some(presence.player));
         let mut live: Vec<_> = live.filter_map(|presence| Some((presence.player, presence.row(window)?))).collect();
         live.sort_unstable_by_key(|(player, _)| *player);
         let waiting = waiting.map(|(player, row)| (*player, row.unpack()));
-        newest(waiting, live.into_iter().map(|(player, row)| (player, row.clone())))
+        merge_newer(waiting, live.into_iter().map(|(player, row)| (player, row.clone())))
     }
 
     /// A player's row: live, changed since the last commit, or committed.
-    pub(super) fn row_now<S: StateReader>(
+    pub(super) fn current_row<S: StateReader>(
         &self,
         source: &S,
         slot: &ServerState,
@@ -97,14 +97,15 @@ impl Engine {
     ) -> Result<Vec<(MapKey, MapRow)>, S::Error> {
         let stored = source.map_rows(week, server)?.into_iter();
         let waiting = self.books.pending.map_rows.get(&(week, server)).into_iter().flatten();
-        let live = self.slot(server).and_then(|slot| slot.record.map_time).filter(|live| live.week == week);
-        let changed = newest(waiting.map(|(map, row)| (*map, *row)), live.map(|live| (live.map, live.row)).into_iter());
-        Ok(newest(stored, changed).collect())
+        let live = self.server_state(server).and_then(|slot| slot.record.map_time).filter(|live| live.week == week);
+        let changed =
+            merge_newer(waiting.map(|(map, row)| (*map, *row)), live.map(|live| (live.map, live.row)).into_iter());
+        Ok(merge_newer(stored, changed).collect())
     }
 }
 
 /// Two lists in order of key as one; of what is in both, that of the newer.
-fn newest<K: Ord, R>(
+fn merge_newer<K: Ord, R>(
     older: impl Iterator<Item = (K, R)>,
     newer: impl Iterator<Item = (K, R)>,
 ) -> impl Iterator<Item = (K, R)> {
@@ -131,12 +132,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_what_is_in_both_the_newer_is_there_once() {
+    fn merge_keeps_the_newer_of_equal_keys() {
         let lists: [&[u32]; 5] = [&[], &[3], &[1, 2, 3, 9], &[2, 3, 4], &[5, 6, 10]];
         for (older, newer) in lists.into_iter().flat_map(|older| lists.map(|newer| (older, newer))) {
             let (old, new) = (older.iter().map(|key| (*key, "old")), newer.iter().map(|key| (*key, "new")));
             let want: BTreeMap<u32, &str> = old.clone().chain(new.clone()).collect();
-            assert!(newest(old, new).eq(want), "{older:?} and {newer:?}");
+            assert!(merge_newer(old, new).eq(want), "{older:?} and {newer:?}");
         }
     }
 }

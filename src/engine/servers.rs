@@ -1,7 +1,7 @@
 //! What an admin asks of the engine: servers in and out, rescans, greylist,
 //! and the resources that a reload changes.
 
-use super::tags::tags_of;
+use super::tags::unique_tags;
 use super::{Engine, EngineSettings};
 use crate::limits::TAGS_MAX;
 use crate::model::server::Class;
@@ -46,16 +46,16 @@ impl Engine {
         tags: Vec<String>,
         now_ms: i64,
     ) -> Result<(ServerKey, Added), AdminError> {
-        self.see_time(now_ms);
+        self.advance_time(now_ms);
         if let Some(&key) = self.by_url.get(&url) {
-            self.retag(key, &tags, &[])?;
-            let slot = self.slot_mut(key).expect("named servers exist");
+            self.change_tags(key, &tags, &[])?;
+            let slot = self.server_state_mut(key).expect("named servers exist");
             let back = std::mem::take(&mut slot.record.removed);
             if back {
                 slot.record.class = Class::UNKNOWN;
                 slot.record.missed = 0;
                 slot.asked = true;
-                self.schedule.ask(key, now_ms);
+                self.schedule.schedule_now(key, now_ms);
                 self.books.server_changed(key);
                 self.books.shelf.server_changed(key, &[]);
             }
@@ -64,19 +64,19 @@ impl Engine {
         if self.servers.len() > crate::limits::SERVERS_MAX {
             return Err(AdminError::TooManyServers(crate::limits::SERVERS_MAX));
         }
-        let tags = tags_of(&url, tags.into_iter())?;
+        let tags = unique_tags(&url, tags.into_iter())?;
         let key = self.insert_server(url, tags, now_ms);
-        self.slot_mut(key).expect("just inserted").asked = true;
-        self.schedule.ask(key, now_ms);
+        self.server_state_mut(key).expect("just inserted").asked = true;
+        self.schedule.schedule_now(key, now_ms);
         Ok((key, Added::New))
     }
 
     /// Takes a server out: not scanned, not listed. Its past is kept.
     pub fn remove_server(&mut self, url: &ServerUrl) -> Result<ServerKey, AdminError> {
-        let key = self.key_of(url)?;
+        let key = self.find_key(url)?;
         self.end_presences(key);
-        self.schedule.unplan(key);
-        let slot = self.slot_mut(key).expect("named servers exist");
+        self.schedule.cancel(key);
+        let slot = self.server_state_mut(key).expect("named servers exist");
         slot.record.removed = true;
         slot.asked = false;
         self.books.server_changed(key);
@@ -87,9 +87,9 @@ impl Engine {
     /// begin anew when it is lifted, as after invisibility. What it has in windows
     /// that are not closed counts nowhere meanwhile.
     pub fn greylist(&mut self, url: &ServerUrl, reason: Option<String>) -> Result<ServerKey, AdminError> {
-        let key = self.key_of(url)?;
+        let key = self.find_key(url)?;
         self.end_presences(key);
-        let record = &mut self.slot_mut(key).expect("named servers exist").record;
+        let record = &mut self.server_state_mut(key).expect("named servers exist").record;
         record.greylist = reason;
         let tags = record.tags.clone();
         self.books.server_changed(key);
@@ -102,27 +102,27 @@ impl Engine {
         Ok(key)
     }
 
-    /// Makes servers due now; their notices say `asked`. Returns them.
+    /// Makes servers due now; their notices say `requested`. Returns them.
     pub fn rescan(&mut self, which: &RescanTarget, now_ms: i64) -> Result<Vec<ServerKey>, AdminError> {
         let keys: Vec<ServerKey> = match which {
-            RescanTarget::Url(url) => vec![self.key_of(url)?],
-            RescanTarget::Class(class) => self.keys_where(|c| c == *class),
-            RescanTarget::AllUnknown => self.keys_where(|c| c == Class::UNKNOWN || c == Class::FAILED),
+            RescanTarget::Url(url) => vec![self.find_key(url)?],
+            RescanTarget::Class(class) => self.keys_by_class(|c| c == *class),
+            RescanTarget::AllUnknown => self.keys_by_class(|c| c == Class::UNKNOWN || c == Class::FAILED),
         };
         for &key in &keys {
-            self.slot_mut(key).expect("listed servers exist").asked = true;
-            self.schedule.ask(key, now_ms);
+            self.server_state_mut(key).expect("listed servers exist").asked = true;
+            self.schedule.schedule_now(key, now_ms);
         }
         Ok(keys)
     }
 
     /// What was archived leaves the outbox, unless it changed since.
-    pub fn archived(&mut self, entries: &[OutboxEntry]) {
+    pub fn acknowledge_archived(&mut self, entries: &[OutboxEntry]) {
         self.books.pending.archived.extend(entries.iter().map(|e| (e.key, e.seq)));
     }
 
     /// Tells the engine how long the outbox is after a commit.
-    pub fn see_outbox_len(&mut self, len: usize) {
+    pub fn set_outbox_len(&mut self, len: usize) {
         self.books.settings.outbox_full = len >= self.books.settings.outbox_entries_max;
     }
 
@@ -131,24 +131,24 @@ impl Engine {
         let outbox_full = self.books.settings.outbox_full;
         let reclass = settings.class1_players_min != self.books.settings.class1_players_min;
         let replan = reclass || settings.intervals != self.books.settings.intervals;
-        if settings.own_orders() != self.books.settings.own_orders() {
-            self.restart_closing();
+        if settings.order_overrides() != self.books.settings.order_overrides() {
+            self.restart_server_close();
         }
         self.books.settings = EngineSettings { outbox_full, ..settings };
-        self.fit_windows();
+        self.apply_window_settings();
         self.books.see_order();
-        self.follow_orders();
+        self.archive_changed_orders();
         if reclass {
-            self.reclass();
+            self.reclassify_servers();
         }
         if replan {
             self.schedule.set_intervals(self.books.settings.intervals);
-            self.replan(self.books.meta.now_ms);
+            self.reschedule_all(self.books.meta.now_ms);
         }
     }
 
     /// Gives servers the class that their known players make now.
-    fn reclass(&mut self) {
+    fn reclassify_servers(&mut self) {
         for (index, slot) in self.servers.iter_mut().enumerate() {
             let Some(slot) = slot.as_mut().filter(|slot| !slot.record.removed) else { continue };
             if slot.record.class >= Class::UNKNOWN {
@@ -164,14 +164,14 @@ impl Engine {
 
     /// Plans every server from `now_ms` on: after a pause they are spread over
     /// their intervals again instead of all being due at once.
-    pub fn replan(&mut self, now_ms: i64) {
+    pub fn reschedule_all(&mut self, now_ms: i64) {
         for (index, slot) in self.servers.iter().enumerate() {
             let Some(slot) = slot.as_ref().filter(|slot| !slot.record.removed && !slot.asked) else { continue };
-            self.schedule.plan(ServerKey(index as u32), slot.record.class, now_ms);
+            self.schedule.schedule_next(ServerKey(index as u32), slot.record.class, now_ms);
         }
     }
 
-    fn keys_where(&self, wanted: impl Fn(Class) -> bool) -> Vec<ServerKey> {
+    fn keys_by_class(&self, wanted: impl Fn(Class) -> bool) -> Vec<ServerKey> {
         let slots = self.servers.iter().enumerate();
         slots
             .filter_map(|(index, slot)| Some((ServerKey(index as u32), &slot.as_ref()?.record)))
@@ -180,9 +180,9 @@ impl Engine {
             .collect()
     }
 
-    pub(super) fn key_of(&self, url: &ServerUrl) -> Result<ServerKey, AdminError> {
+    pub(super) fn find_key(&self, url: &ServerUrl) -> Result<ServerKey, AdminError> {
         let key = self.by_url.get(url).copied();
-        key.filter(|&key| self.slot(key).is_some_and(|slot| !slot.record.removed))
+        key.filter(|&key| self.server_state(key).is_some_and(|slot| !slot.record.removed))
             .ok_or_else(|| AdminError::UnknownServer(url.clone()))
     }
 
@@ -211,7 +211,7 @@ mod tests {
     use crate::store::StoreSettings;
 
     #[test]
-    fn class1_begins_at_the_set_number_of_players_and_follows_a_reload() {
+    fn class1_players_min_applies_and_follows_a_reload() {
         let dir = tempfile::tempdir().unwrap();
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
         let settings = |class1_players_min| EngineSettings { class1_players_min, ..EngineSettings::default() };

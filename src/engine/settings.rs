@@ -47,11 +47,11 @@ impl EngineSettings {
     /// How the boards of a scope are ordered; without one, those of scopes that
     /// the settings do not name.
     pub fn orders<'s>(&self, scope: impl Into<Option<&'s Scope>>) -> Orders {
-        Orders::of_scope(&self.low_is_better, &self.ties, scope)
+        Orders::for_scope(&self.low_is_better, &self.ties, scope)
     }
 
     /// All that the settings say about the order of boards.
-    pub fn own_orders(&self) -> OrderOverrides {
+    pub fn order_overrides(&self) -> OrderOverrides {
         OrderOverrides { low_is_better: self.low_is_better.clone(), ties: self.ties.clone() }
     }
 }

@@ -18,7 +18,7 @@ use crate::model::{ServerKey, ServerUrl, TagKey};
 const STEPS_PER_UNTAG: usize = 6;
 
 /// Tags of a server, each once. Error: they are too many.
-pub(super) fn tags_of(url: &ServerUrl, tags: impl Iterator<Item = String>) -> Result<Vec<String>, AdminError> {
+pub(super) fn unique_tags(url: &ServerUrl, tags: impl Iterator<Item = String>) -> Result<Vec<String>, AdminError> {
     let mut all: Vec<String> = Vec::new();
     for tag in tags {
         if !all.contains(&tag) {
@@ -36,21 +36,26 @@ impl Engine {
     /// rows count there, or no longer do; ratings stay as they were. Returns
     /// whether that changed anything.
     pub fn tag_server(&mut self, url: &ServerUrl, add: &[String], remove: &[String]) -> Result<bool, AdminError> {
-        let key = self.key_of(url)?;
-        self.retag(key, add, remove)
+        let key = self.find_key(url)?;
+        self.change_tags(key, add, remove)
     }
 
     /// The same of a server that is known, which may be removed.
-    pub(super) fn retag(&mut self, server: ServerKey, add: &[String], remove: &[String]) -> Result<bool, AdminError> {
-        let record = &self.slot(server).expect("named servers exist").record;
+    pub(super) fn change_tags(
+        &mut self,
+        server: ServerKey,
+        add: &[String],
+        remove: &[String],
+    ) -> Result<bool, AdminError> {
+        let record = &self.server_state(server).expect("named servers exist").record;
         let before = self.books.tag_names(&record.tags);
         let kept = before.iter().filter(|tag| !remove.contains(tag));
-        let tags = tags_of(&record.url, kept.chain(add).cloned())?;
+        let tags = unique_tags(&record.url, kept.chain(add).cloned())?;
         if tags == before {
             return Ok(false);
         }
         let keys = self.books.tag_keys(&tags);
-        let tags = &mut self.slot_mut(server).expect("named servers exist").record.tags;
+        let tags = &mut self.server_state_mut(server).expect("named servers exist").record.tags;
         let before = std::mem::replace(tags, keys);
         self.books.server_changed(server);
         self.books.shelf.server_changed(server, &before);
@@ -60,7 +65,7 @@ impl Engine {
     /// Takes a tag from every server that has it, and its boards and ratings with
     /// it: a tag of that name is another one from now on. Returns how many servers
     /// had it. They are written by the ticks that follow.
-    pub fn drop_tag(&mut self, tag: &str) -> Result<usize, AdminError> {
+    pub fn delete_tag(&mut self, tag: &str) -> Result<usize, AdminError> {
         let Some(key) = self.books.tags.remove(tag).map(TagKey) else {
             let nearest = crate::nearest::nearest(tag, self.books.tags.names()).map(str::to_owned);
             return Err(AdminError::UnknownTag { tag: tag.to_owned(), nearest });
@@ -76,7 +81,7 @@ impl Engine {
     }
 
     /// Servers whose records name a tag that was dropped.
-    pub(super) fn servers_untagged(&self) -> BTreeSet<ServerKey> {
+    pub(super) fn servers_with_deleted_tags(&self) -> BTreeSet<ServerKey> {
         let is_gone = |tag: &TagKey| !self.books.is_tag(*tag);
         self.servers_where(|tags| tags.iter().any(is_gone)).into_iter().collect()
     }
@@ -87,7 +92,7 @@ impl Engine {
     }
 
     /// Writes some of the servers that had a tag which was dropped.
-    pub(super) fn work_on_tags(&mut self) {
+    pub(super) fn untag_servers(&mut self) {
         for _ in 0..(self.books.settings.week_steps_per_tick / STEPS_PER_UNTAG).max(1) {
             let Some(server) = self.untagged.pop_first() else { return };
             let Some(slot) = self.servers[server.0 as usize].as_mut() else { continue };
@@ -100,7 +105,7 @@ impl Engine {
 impl GlobalState {
     /// The key of a tag, handed out where it is new.
     fn tag_key(&mut self, name: &str) -> TagKey {
-        let (key, new) = self.tags.key(name);
+        let (key, new) = self.tags.intern(name);
         if new {
             self.meta.next_tag = key + 1;
             self.pending.meta = true;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Engine, ServerState, StateReader};
 use crate::board::BadCursor;
-use crate::board::score_unit::shown;
+use crate::board::score_unit::display_score;
 use crate::board::tree::lookup::StaleCursor;
 use crate::engine::boards::query::order_view;
 use crate::model::commit::{WeekPhase, WeekState};
@@ -66,13 +66,13 @@ impl Engine {
     pub fn status(&self) -> EngineStatus {
         let mut status = EngineStatus {
             now_ms: self.now_ms(),
-            week: calendar::label(self.books.calendar.week(self.now_ms())),
+            week: calendar::week_label(self.books.calendar.week(self.now_ms())),
             weeks: self
                 .books
                 .meta
                 .weeks
                 .iter()
-                .map(|s| WeekStatus { week: calendar::label(s.week), phase: s.phase })
+                .map(|s| WeekStatus { week: calendar::week_label(s.week), phase: s.phase })
                 .collect(),
             in_flight: self.schedule.in_flight() as u64,
             players_known: u64::from(self.books.meta.next_player.saturating_sub(1 + self.books.meta.players_gone)),
@@ -81,7 +81,7 @@ impl Engine {
             lag_ms_p99: self.lags.percentile_ms(0.99),
             ..EngineStatus::default()
         };
-        for (_, slot) in self.listed() {
+        for (_, slot) in self.listed_servers() {
             status.servers += 1;
             status.servers_by_class[usize::from(slot.record.class.number()) - 1] += 1;
             status.greylisted += u64::from(slot.record.greylist.is_some());
@@ -94,11 +94,11 @@ impl Engine {
 
     /// Servers that are not removed, in order of key.
     pub fn servers(&self) -> impl Iterator<Item = ServerSummary> + '_ {
-        self.listed().map(|(key, slot)| self.summary(key, slot))
+        self.listed_servers().map(|(key, slot)| self.summary(key, slot))
     }
 
     pub fn summary_of(&self, key: ServerKey) -> Option<ServerSummary> {
-        self.slot(key).map(|slot| self.summary(key, slot))
+        self.server_state(key).map(|slot| self.summary(key, slot))
     }
 
     pub fn server_detail<S: StateReader>(
@@ -106,7 +106,7 @@ impl Engine {
         source: &S,
         url: &ServerUrl,
     ) -> Result<ServerDetail, ViewError<S::Error>> {
-        let (key, slot) = self.find(url)?;
+        let (key, slot) = self.find_server(url)?;
         let record = &slot.record;
         if record.removed {
             return Err(ViewError::UnknownServer(url.as_str().to_owned()));
@@ -119,7 +119,7 @@ impl Engine {
             due_ms: self.schedule.due_ms(key),
             total_points: record.total_points,
             bots_unidentified: record.screening.as_ref().map_or(0, |screening| screening.bots_unidentified),
-            trusted: record.screening.iter().flat_map(|screening| screening.exempted()).collect(),
+            trusted: record.screening.iter().flat_map(|screening| screening.exempt_reasons()).collect(),
             list: record
                 .last
                 .iter()
@@ -165,17 +165,17 @@ impl Engine {
         label: Option<&str>,
         n: usize,
     ) -> Result<Top, ViewError<S::Error>> {
-        let (key, _) = self.find(url)?;
+        let (key, _) = self.find_server(url)?;
         let week = match label {
-            Some(label) => self.week_at_hand(label)?,
+            Some(label) => self.find_week(label)?,
             None => self.books.calendar.week(self.now_ms()),
         };
-        let rows = self.rows_counted(source, week.into(), key)?;
-        let orders = self.orders_of(key);
+        let rows = self.counted_rows(source, week.into(), key)?;
+        let orders = self.server_orders(key);
         let board = orders.board(&rows, ranking);
         let mut top = Top {
             server: url.as_str().to_owned(),
-            week: calendar::label(week),
+            week: calendar::week_label(week),
             ranking,
             order: order_view(orders.order(ranking)),
             closed: self.is_closed(week),
@@ -189,7 +189,7 @@ impl Engine {
                 player: place.player.0,
                 name,
                 display,
-                score: shown(ranking, place.score()),
+                score: display_score(ranking, place.score()),
                 reached_ms: place.at_ms,
             });
         }
@@ -220,9 +220,9 @@ impl Engine {
                 let of_player = source.player_window(state.week.into(), player)?;
                 for server in of_player.into_iter().flat_map(|of_player| of_player.servers) {
                     servers_seen.insert(server);
-                    let rows = self.rows_counted(source, state.week.into(), server)?;
+                    let rows = self.counted_rows(source, state.week.into(), server)?;
                     let Ok(at) = rows.binary_search_by_key(&player, |(p, _)| *p) else { continue };
-                    let positions = self.orders_of(server).positions(&rows)[at];
+                    let positions = self.server_orders(server).positions(&rows)[at];
                     of_week.push(self.player_week(state.week, server, &rows[at].1, positions));
                 }
                 of_week.sort_by(|a, b| a.server.cmp(&b.server));
@@ -230,12 +230,12 @@ impl Engine {
             }
             for server in servers_seen {
                 let best = source.best(server, player)?.unwrap_or_default();
-                for (ranking, places) in Ranking::WITH_BEST_POSITIONS.into_iter().zip(self.three_best(server, &best)) {
+                for (ranking, places) in Ranking::WITH_BEST_POSITIONS.into_iter().zip(self.shown_best(server, &best)) {
                     view.best.extend(places.into_iter().map(|(position, week)| BestView {
-                        server: self.url_text(server),
+                        server: self.server_url(server),
                         ranking,
                         position,
-                        week: calendar::label(week),
+                        week: calendar::week_label(week),
                     }));
                 }
             }
@@ -266,12 +266,12 @@ impl Engine {
         label: &str,
         mut each: impl FnMut(&str, &str, &str, &PlayerRow, [Option<u32>; 5]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let week = self.week_at_hand::<S::Error>(label)?;
+        let week = self.find_week::<S::Error>(label)?;
         let mut servers: Vec<(&ServerUrl, ServerKey)> = self.by_url.iter().map(|(url, key)| (url, *key)).collect();
         servers.sort_unstable();
         for (url, server) in servers {
-            let rows = self.rows_counted(source, week.into(), server).map_err(ViewError::Source)?;
-            let positions = self.orders_of(server).positions(&rows);
+            let rows = self.counted_rows(source, week.into(), server).map_err(ViewError::Source)?;
+            let positions = self.server_orders(server).positions(&rows);
             let mut lines = Vec::with_capacity(rows.len());
             for ((player, row), positions) in rows.iter().zip(positions) {
                 let record = source.player_record(*player).map_err(ViewError::Source)?;
@@ -286,14 +286,14 @@ impl Engine {
         Ok(())
     }
 
-    pub(super) fn week_at_hand<E: std::error::Error + 'static>(&self, label: &str) -> Result<WeekKey, ViewError<E>> {
+    pub(super) fn find_week<E: std::error::Error + 'static>(&self, label: &str) -> Result<WeekKey, ViewError<E>> {
         let weeks = &self.books.meta.weeks;
-        let found = calendar::parse_label(label).ok().filter(|week| weeks.iter().any(|state| state.week == *week));
+        let found = calendar::parse_week_label(label).ok().filter(|week| weeks.iter().any(|state| state.week == *week));
         found.ok_or_else(|| ViewError::UnknownWeek {
             week: label.to_owned(),
             at_hand: match weeks.is_empty() {
                 true => "none".to_owned(),
-                false => weeks.iter().map(|s| calendar::label(s.week)).collect::<Vec<_>>().join(", "),
+                false => weeks.iter().map(|s| calendar::week_label(s.week)).collect::<Vec<_>>().join(", "),
             },
         })
     }
@@ -311,8 +311,8 @@ impl Engine {
     ) -> PlayerWeekView {
         let ranked = Ranking::ALL.into_iter().filter_map(|ranking| Some((ranking, positions[ranking as usize]?)));
         PlayerWeekView {
-            week: calendar::label(week),
-            server: self.url_text(server),
+            week: calendar::week_label(week),
+            server: self.server_url(server),
             measured_ms: row.measured_ms,
             starts: row.starts,
             time_ms: row.time_ms(),
@@ -343,20 +343,20 @@ impl Engine {
         Ok(record.map_or_else(Default::default, |record| (record.name.into(), record.display.into())))
     }
 
-    pub(super) fn find<E: std::error::Error + 'static>(
+    pub(super) fn find_server<E: std::error::Error + 'static>(
         &self,
         url: &ServerUrl,
     ) -> Result<(ServerKey, &ServerState), ViewError<E>> {
         let key = self.by_url.get(url).copied();
-        key.and_then(|key| Some((key, self.slot(key)?)))
+        key.and_then(|key| Some((key, self.server_state(key)?)))
             .ok_or_else(|| ViewError::UnknownServer(url.as_str().to_owned()))
     }
 
-    fn url_text(&self, server: ServerKey) -> String {
-        self.slot(server).map_or_else(String::new, |slot| slot.record.url.as_str().to_owned())
+    fn server_url(&self, server: ServerKey) -> String {
+        self.server_state(server).map_or_else(String::new, |slot| slot.record.url.as_str().to_owned())
     }
 
-    fn listed(&self) -> impl Iterator<Item = (ServerKey, &ServerState)> {
+    fn listed_servers(&self) -> impl Iterator<Item = (ServerKey, &ServerState)> {
         let slots = self.servers.iter().enumerate();
         slots
             .filter_map(|(index, slot)| Some((ServerKey(index as u32), slot.as_ref()?)))
@@ -374,7 +374,7 @@ impl Engine {
             game: record.game.map(|key| self.books.games.name(key.0).to_owned()),
             map: record.map.map(|key| self.books.maps.name(key.0).to_owned()),
             players: if self.is_online(record) { record.count } else { 0 },
-            assumed_players: series::assumed(record),
+            assumed_players: series::assumed_players(record),
             slots: record.slots,
             rank: record.rank,
             added_ms: record.added_ms,

@@ -14,15 +14,15 @@ pub const SERVERS_PER_24: u32 = 200;
 /// is where forged replies come from.
 pub const SERVERS_MAX: u32 = 249 * 256 * SERVERS_PER_24;
 
-/// The address of a server. `server` is below [`SERVERS_MAX`].
-pub fn address(server: u32) -> Ipv4Addr {
+/// The address of a server. `server_at` is below [`SERVERS_MAX`].
+pub fn address_of(server: u32) -> Ipv4Addr {
     debug_assert!(server < SERVERS_MAX);
     let net = server / SERVERS_PER_24;
     Ipv4Addr::new(127, (1 + net / 256) as u8, (net % 256) as u8, (1 + server % SERVERS_PER_24) as u8)
 }
 
 /// The server of an address, where the plan has one there.
-pub fn server(address: Ipv4Addr) -> Option<u32> {
+pub fn server_at(address: Ipv4Addr) -> Option<u32> {
     let [127, high @ 1..=249, low, host] = address.octets() else { return None };
     let net = (u32::from(high) - 1) * 256 + u32::from(low);
     let host = u32::from(host).checked_sub(1)?;
@@ -30,8 +30,8 @@ pub fn server(address: Ipv4Addr) -> Option<u32> {
 }
 
 /// Where forged replies in the name of a server come from: never a server.
-pub fn forged(server: u32) -> Ipv4Addr {
-    let [_, _, low, host] = address(server).octets();
+pub fn spoofing_address(server: u32) -> Ipv4Addr {
+    let [_, _, low, host] = address_of(server).octets();
     Ipv4Addr::new(127, 250, low, host)
 }
 
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_and_back() {
+    fn address_maps_back_to_its_server() {
         for (number, text) in [
             (0, "127.1.0.1"),
             (199, "127.1.0.200"),
@@ -48,14 +48,14 @@ mod tests {
             (51_200, "127.2.0.1"),
             (SERVERS_MAX - 1, "127.249.255.200"),
         ] {
-            assert_eq!(address(number).to_string(), text);
+            assert_eq!(address_of(number).to_string(), text);
         }
         for number in (0..SERVERS_MAX).step_by(997) {
-            assert_eq!(server(address(number)), Some(number));
-            assert_eq!(server(forged(number)), None);
+            assert_eq!(server_at(address_of(number)), Some(number));
+            assert_eq!(server_at(spoofing_address(number)), None);
         }
         for outside in ["127.0.0.1", "127.1.0.0", "127.1.0.201", "10.1.0.1", "127.250.0.1"] {
-            assert_eq!(server(outside.parse().unwrap()), None, "{outside}");
+            assert_eq!(server_at(outside.parse().unwrap()), None, "{outside}");
         }
     }
 }

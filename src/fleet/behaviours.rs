@@ -9,9 +9,9 @@
 
 use std::str::FromStr;
 
-use super::faults::{ShareListError, read_shares};
+use super::faults::{ShareListError, parse_shares};
 use super::games::{Family, SPECTATOR_GAMES, ServerProfile};
-use super::rng::{mix, unit};
+use super::rng::{hash_parts, unit};
 use crate::fleet::population::Person;
 use crate::model::Player;
 
@@ -58,7 +58,7 @@ impl Behaviour {
         Behaviour::NAMES[self as usize]
     }
 
-    fn fits(self, family: Family) -> bool {
+    fn is_possible_in(self, family: Family) -> bool {
         match self {
             Behaviour::Spectators => family == Family::Quake3,
             Behaviour::UnnamedBots => family == Family::Source,
@@ -95,12 +95,12 @@ impl BehaviourShares {
 
     /// The behaviour of a server, if it has one.
     pub fn behaviour(&self, seed: u64, server: u32, family: Family) -> Option<Behaviour> {
-        let mut left = unit(mix(&[seed, 0xBE4A, u64::from(server)]));
+        let mut left = unit(hash_parts(&[seed, 0xBE4A, u64::from(server)]));
         let drawn = Behaviour::ALL.into_iter().zip(self.shares()).find(|(_, share)| {
             left -= share;
             left < 0.0
         });
-        drawn.map(|(behaviour, _)| behaviour).filter(|behaviour| behaviour.fits(family))
+        drawn.map(|(behaviour, _)| behaviour).filter(|behaviour| behaviour.is_possible_in(family))
     }
 }
 
@@ -113,14 +113,14 @@ impl FromStr for BehaviourShares {
         match text {
             "none" => Ok(BehaviourShares::NONE),
             "default" => Ok(BehaviourShares::MIXED),
-            _ => Ok(BehaviourShares::of(read_shares(text, "behaviours", Behaviour::NAMES)?)),
+            _ => Ok(BehaviourShares::of(parse_shares(text, "behaviours", Behaviour::NAMES)?)),
         }
     }
 }
 
 /// Gives a server its behaviour.
-pub fn apply(behaviour: Option<Behaviour>, seed: u64, server: u32, nature: &mut ServerProfile) {
-    let bits = mix(&[seed, 0xBE4B, u64::from(server)]);
+pub fn configure(behaviour: Option<Behaviour>, seed: u64, server: u32, nature: &mut ServerProfile) {
+    let bits = hash_parts(&[seed, 0xBE4B, u64::from(server)]);
     match behaviour {
         Some(Behaviour::Spectators) => nature.game = &SPECTATOR_GAMES[bits as usize % SPECTATOR_GAMES.len()],
         Some(Behaviour::UnnamedBots) => nature.bots_fill = 3 + (bits % 5) as u16,
@@ -137,28 +137,28 @@ pub fn is_spectating(seed: u64, server: u32, person: Person, joined_ms: i64, t_m
     if person.is_bot() {
         return false;
     }
-    let fate = mix(&[seed, 0x59EC, u64::from(server), u64::from(person.0), joined_ms as u64]);
+    let fate = hash_parts(&[seed, 0x59EC, u64::from(server), u64::from(person.0), joined_ms as u64]);
     let here_ms = t_ms - joined_ms;
-    let stretch = mix(&[fate, here_ms.div_euclid(SPECTATE_PERIOD_MS) as u64]);
+    let stretch = hash_parts(&[fate, here_ms.div_euclid(SPECTATE_PERIOD_MS) as u64]);
     unit(fate) < 0.1 || here_ms < 10_000 + (fate % 80_000) as i64 || unit(stretch) < 0.1
 }
 
 /// Whether a person is called [`GENERIC_NAME`] on a server with generic names.
 pub fn has_generic_name(seed: u64, server: u32, person: Person) -> bool {
-    !person.is_bot() && mix(&[seed, 0x6E4E, u64::from(server), u64::from(person.0)]).is_multiple_of(2)
+    !person.is_bot() && hash_parts(&[seed, 0x6E4E, u64::from(server), u64::from(person.0)]).is_multiple_of(2)
 }
 
 /// Changes a list as the behaviour wants it. `t_ms`: the moment, Unix ms.
-pub fn change_list(nature: &ServerProfile, server: u32, t_ms: i64, players: &mut Vec<Player>) {
+pub fn alter_players(nature: &ServerProfile, server: u32, t_ms: i64, players: &mut Vec<Player>) {
     match nature.behaviour {
         Some(Behaviour::Oversized) => {
             let surplus = 2 * i64::from(nature.slots) + 40;
             let points = |number| (t_ms / 60_000 + 7 * number) % 50;
-            players.extend((1..=surplus).map(|number| entry(nature, PHANTOM_NAME, number, points(number), t_ms)));
+            players.extend((1..=surplus).map(|number| fake_player(nature, PHANTOM_NAME, number, points(number), t_ms)));
         }
         Some(Behaviour::Frozen) => {
             let count = 5 + i64::from(server % 4);
-            *players = (1..=count).map(|number| entry(nature, STATUE_NAME, number, 3 * number, t_ms)).collect();
+            *players = (1..=count).map(|number| fake_player(nature, STATUE_NAME, number, 3 * number, t_ms)).collect();
         }
         Some(Behaviour::Spectators | Behaviour::GenericNames | Behaviour::UnnamedBots) | None => {}
     }
@@ -166,7 +166,7 @@ pub fn change_list(nature: &ServerProfile, server: u32, t_ms: i64, players: &mut
 
 /// Somebody who is not of the population. Connect times differ, as real ones do, and
 /// are short enough to be told to the millisecond in 32-bit seconds.
-fn entry(nature: &ServerProfile, name: &str, number: i64, points: i64, t_ms: i64) -> Player {
+fn fake_player(nature: &ServerProfile, name: &str, number: i64, points: i64, t_ms: i64) -> Player {
     let quake = nature.game.family == Family::Quake3;
     Player {
         name: format!("{name}{number}").into(),
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_read_and_kept() {
+    fn behaviour_shares_are_parsed_and_drawn() {
         let shares: BehaviourShares = "spectators=0.5, frozen=0.25".parse().unwrap();
         assert_eq!(shares, BehaviourShares { spectators: 0.5, frozen: 0.25, ..BehaviourShares::NONE });
         assert_eq!("none".parse(), Ok(BehaviourShares::NONE));
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn spectators_watch_and_play() {
+    fn each_player_spectates_at_first_and_a_tenth_always() {
         let minutes = |number: u32| {
             let person = Person(number);
             (0..60).filter(|minute| is_spectating(1, 2, person, 5_000, 5_000 + minute * 60_000)).count()

@@ -75,9 +75,9 @@ pub enum ShareListError {
     Share(String),
 }
 
-/// Reads `NAME=SHARE,NAME=SHARE,...`, in the order of `names`; what is not named
+/// Reads `NAME=SHARE,NAME=SHARE,...`, in the order of `write_names`; what is not named
 /// is 0. `kind` is what the names are called in errors.
-pub(super) fn read_shares<const N: usize>(
+pub(super) fn parse_shares<const N: usize>(
     text: &str,
     kind: &'static str,
     names: [&'static str; N],
@@ -112,7 +112,7 @@ impl FromStr for FaultShares {
             _ => {}
         }
         let names = ["silent", "slow", "lossy", "duplicating", "spoofed", "malformed", "partial"];
-        let [silent, slow, lossy, duplicating, spoofed, malformed, partial] = read_shares(text, "faults", names)?;
+        let [silent, slow, lossy, duplicating, spoofed, malformed, partial] = parse_shares(text, "faults", names)?;
         Ok(FaultShares { silent, slow, lossy, duplicating, spoofed, malformed, partial })
     }
 }
@@ -143,7 +143,7 @@ impl FaultShares {
 
     /// The fault of a server, if it has one.
     pub fn fault(&self, seed: u64, server: u32) -> Option<Fault> {
-        let mut left = unit(super::rng::mix(&[seed, 0xFA17, u64::from(server)]));
+        let mut left = unit(super::rng::hash_parts(&[seed, 0xFA17, u64::from(server)]));
         for (share, fault) in self.all() {
             left -= share;
             if left < 0.0 {
@@ -173,7 +173,7 @@ pub struct SpoofedReply {
 /// What becomes of a server's good reply. A partial server's count is made
 /// false before the reply is made; here it only loses fragments and ends of
 /// lines.
-pub fn distort(
+pub fn apply_fault(
     fault: Fault,
     family: Family,
     server: u32,
@@ -181,7 +181,7 @@ pub fn distort(
     forgery: Option<&SpoofedReply>,
     rng: &mut Rng,
 ) -> Vec<OutgoingDatagram> {
-    let own = address::address(server);
+    let own = address::address_of(server);
     let at_once = |bytes: &[u8]| OutgoingDatagram { from: own, bytes: bytes.to_vec(), delay_ms: 0 };
     let mut sendings: Vec<OutgoingDatagram> = reply.iter().map(at_once).collect();
     match fault {
@@ -190,7 +190,7 @@ pub fn distort(
             let delay_ms = 400 + rng.below(2_600) as u64;
             sendings.iter_mut().for_each(|sending| sending.delay_ms = delay_ms);
         }
-        Fault::Lossy => sendings.retain(|_| !is_lost(rng)),
+        Fault::Lossy => sendings.retain(|_| !loses_datagram(rng)),
         Fault::Duplicating => {
             let twice = sendings.clone().into_iter();
             let late = twice.map(|sending| OutgoingDatagram { delay_ms: rng.below(300) as u64, ..sending });
@@ -204,11 +204,11 @@ pub fn distort(
             });
             sendings = lies.chain(sendings).collect();
         }
-        Fault::Malformed => sendings.iter_mut().for_each(|sending| malform(&mut sending.bytes, rng)),
+        Fault::Malformed => sendings.iter_mut().for_each(|sending| corrupt(&mut sending.bytes, rng)),
         Fault::Partial => {
-            if sendings.len() > 1 && rng.chance(0.5) {
+            if sendings.len() > 1 && rng.bool(0.5) {
                 sendings.remove(rng.below(sendings.len()));
-            } else if family == Family::Quake3 && rng.chance(0.5) {
+            } else if family == Family::Quake3 && rng.bool(0.5) {
                 cut_last_line(&mut sendings[0].bytes, rng);
             }
         }
@@ -217,8 +217,8 @@ pub fn distort(
 }
 
 /// Whether a lossy path loses a datagram.
-pub fn is_lost(rng: &mut Rng) -> bool {
-    rng.chance(0.3)
+pub fn loses_datagram(rng: &mut Rng) -> bool {
+    rng.bool(0.3)
 }
 
 /// Cuts within the last player's line, where there is one.
@@ -234,7 +234,7 @@ fn cut_last_line(bytes: &mut Vec<u8>, rng: &mut Rng) {
 
 /// Makes nonsense of a datagram, one way or another. What comes out is never a
 /// reply that shows the true list.
-fn malform(bytes: &mut Vec<u8>, rng: &mut Rng) {
+fn corrupt(bytes: &mut Vec<u8>, rng: &mut Rng) {
     let header = bytes.len().min(5);
     match rng.below(8) {
         0 => {
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_read_and_held() {
+    fn fault_shares_are_parsed_and_drawn() {
         let shares: FaultShares = "silent=0.25, slow=0.5".parse().unwrap();
         assert_eq!(shares, FaultShares { silent: 0.25, slow: 0.5, ..FaultShares::NONE });
         assert_eq!("none".parse(), Ok(FaultShares::NONE));
@@ -294,12 +294,12 @@ mod tests {
     }
 
     #[test]
-    fn each_fault_does_what_it_says() {
+    fn each_fault_changes_the_reply_as_documented() {
         let rng = &mut Rng::new(&[3]);
         let none = None;
-        let lie = SpoofedReply { from: address::forged(9), reply: reply(1) };
+        let lie = SpoofedReply { from: address::spoofing_address(9), reply: reply(1) };
         let mut made = |fault, parts: usize, forged: Option<&SpoofedReply>| {
-            distort(fault, Family::Source, 9, &reply(parts), forged, rng)
+            apply_fault(fault, Family::Source, 9, &reply(parts), forged, rng)
         };
         assert!(made(Fault::Silent, 1, none).is_empty());
         assert!((400..3_000).contains(&made(Fault::Slow, 1, none)[0].delay_ms));
@@ -307,29 +307,32 @@ mod tests {
         let twice = made(Fault::Duplicating, 2, none);
         assert_eq!((twice.len(), &twice[0].bytes), (4, &twice[2].bytes));
         let spoofed = made(Fault::Spoofed, 1, Some(&lie));
-        assert_eq!(spoofed.iter().map(|s| s.from).collect::<Vec<_>>(), [address::forged(9), address::address(9)]);
+        assert_eq!(
+            spoofed.iter().map(|s| s.from).collect::<Vec<_>>(),
+            [address::spoofing_address(9), address::address_of(9)]
+        );
         let partial: Vec<usize> = (0..100).map(|_| made(Fault::Partial, 3, none).len()).collect();
         assert!(partial.contains(&2) && partial.contains(&3));
     }
 
     #[test]
-    fn nothing_malformed_is_as_it_was() {
+    fn corrupted_reply_differs_from_the_original() {
         let rng = &mut Rng::new(&[4]);
         let good = b"\xFF\xFF\xFF\xFFstatusResponse\n\\a\\b\n1 2 \"x\"\n";
         for _ in 0..2_000 {
             let mut bytes = good.to_vec();
-            malform(&mut bytes, rng);
+            corrupt(&mut bytes, rng);
             assert_ne!(bytes, good);
         }
         for short in [&b""[..], b"\xFF", b"\xFF\xFF\xFF\xFFI"] {
             for _ in 0..100 {
-                malform(&mut short.to_vec(), rng);
+                corrupt(&mut short.to_vec(), rng);
             }
         }
     }
 
     #[test]
-    fn a_line_is_cut_within() {
+    fn last_player_line_is_cut_inside() {
         let rng = &mut Rng::new(&[5]);
         let head = b"\xFF\xFF\xFF\xFFstatusResponse\n\\a\\b\n";
         let mut lengths = std::collections::BTreeSet::new();

@@ -2,7 +2,7 @@
 //! how many come, how rounds end. Fixed by the seed; never changes.
 
 use super::behaviours::Behaviour;
-use super::rng::{Rng, mix};
+use super::rng::{Rng, hash_parts};
 
 /// Which protocol a server speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -171,7 +171,7 @@ impl ServerProfile {
     /// The nature of one server, without a behaviour.
     pub fn of(seed: u64, server: u32, mixture: ProfileMix) -> ServerProfile {
         let rng = &mut Rng::new(&[seed, 0x5E27E2, u64::from(server)]);
-        let family = if rng.chance(mixture.source_share) { Family::Source } else { Family::Quake3 };
+        let family = if rng.bool(mixture.source_share) { Family::Source } else { Family::Quake3 };
         let game = pick_game(rng, family);
         let slots = *[8_u16, 10, 12, 16, 16, 16, 20, 24, 24, 32, 32, 64].get(rng.below(12)).unwrap_or(&16);
         // Most servers have few players or none; some are always full.
@@ -199,15 +199,15 @@ impl ServerProfile {
             session_ms_mean: 60_000.0 * (12.0 + 40.0 * rng.unit()),
             regulars: (players_mean * 14.0 + 8.0) as u32,
             zone_ms: ZONES_H[rng.below(ZONES_H.len())] * 3_600_000,
-            bots_fill: if quake && rng.chance(0.2) { 2 + rng.below(5) as u16 } else { 0 },
-            score_limit: (quake && rng.chance(0.7)).then(|| 20 + 5 * rng.below(7) as i32),
+            bots_fill: if quake && rng.bool(0.2) { 2 + rng.below(5) as u16 } else { 0 },
+            score_limit: (quake && rng.bool(0.7)).then(|| 20 + 5 * rng.below(7) as i32),
             round_ms_max: minutes as i64 * 60_000,
             rotation: match rotates {
                 r if r < 0.6 => MapRotation::Always,
                 r if r < 0.85 => MapRotation::Sometimes,
                 _ => MapRotation::Never,
             },
-            restart_ms: (mix(&[seed, 0xDA7, u64::from(server)]) % 86_400_000) as i64,
+            restart_ms: (hash_parts(&[seed, 0xDA7, u64::from(server)]) % 86_400_000) as i64,
             behaviour: None,
         }
     }
@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fleet_is_varied_and_mostly_quiet() {
+    fn profiles_cover_every_game_and_are_mostly_quiet() {
         let mixture = ProfileMix { source_share: 0.4, activity: 1.0 };
         let all: Vec<ServerProfile> = (0..5_000).map(|i| ServerProfile::of(7, i, mixture)).collect();
         let part = |f: &dyn Fn(&ServerProfile) -> bool| all.iter().filter(|n| f(n)).count() as f64 / 5_000.0;

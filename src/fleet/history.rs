@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::rng::mix;
+use super::rng::hash_parts;
 use super::world::World;
 use crate::model::Snapshot;
 
@@ -25,7 +25,7 @@ pub struct SimulatedHistory<'w> {
 }
 
 impl<'w> SimulatedHistory<'w> {
-    /// Scans with `from_ms <= moment < to_ms`, Unix ms. What lies before the
+    /// Scans with `from_ms <= format_time < to_ms`, Unix ms. What lies before the
     /// world's start is left out.
     pub fn new(world: &'w mut World, from_ms: i64, to_ms: i64) -> SimulatedHistory<'w> {
         SimulatedHistory::of(world, from_ms, to_ms, |_| true)
@@ -67,7 +67,7 @@ impl Iterator for SimulatedHistory<'_> {
 
 /// The first moment after `t_ms` at the server's phase of the interval.
 fn next_ms(world: &World, server: u32, t_ms: i64, interval_ms: i64) -> i64 {
-    let phase_ms = (mix(&[world.settings().seed, 0xFA5E, u64::from(server)]) % interval_ms as u64) as i64;
+    let phase_ms = (hash_parts(&[world.settings().seed, 0xFA5E, u64::from(server)]) % interval_ms as u64) as i64;
     (t_ms - phase_ms).div_euclid(interval_ms) * interval_ms + interval_ms + phase_ms
 }
 
@@ -77,7 +77,7 @@ mod tests {
     use crate::fleet::world::WorldSettings;
 
     #[test]
-    fn scans_come_in_order_at_the_interval_of_the_players() {
+    fn scans_are_in_order_and_spaced_by_player_count() {
         let start_ms = 1_763_683_200_000;
         let to_ms = start_ms + 6 * 3_600_000;
         let mut world = World::new(WorldSettings { servers: 200, start_ms, ..WorldSettings::default() });
@@ -103,7 +103,7 @@ mod tests {
     /// What can be seen of points from outside, by a rough form of RULES
     /// section 3, has to come near the truth, or the world is not like games.
     #[test]
-    fn what_is_seen_comes_near_the_truth() {
+    fn observed_points_come_near_the_ground_truth() {
         let start_ms = 1_763_683_200_000;
         let to_ms = start_ms + 86_400_000;
         let mut world = World::new(WorldSettings { servers: 300, start_ms, ..WorldSettings::default() });

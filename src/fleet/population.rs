@@ -4,7 +4,7 @@
 //! scripts, names that many people bear, names that clqd ignores. A person may
 //! be on two servers at once; on one server only once.
 
-use super::rng::{Rng, mix, unit};
+use super::rng::{Rng, hash_parts, unit};
 use crate::model::name::{ColourCodes, strip_colours};
 
 /// Someone of the population, or a bot.
@@ -119,7 +119,7 @@ impl Population {
 
     /// Scores for every one of an average player: 0.3 to 3.3.
     pub fn skill(&self, person: Person) -> f64 {
-        let bits = mix(&[self.seed, 0x5C111, u64::from(person.0)]);
+        let bits = hash_parts(&[self.seed, 0x5C111, u64::from(person.0)]);
         // Sum of three uniform numbers: near enough to a bell.
         let bell = unit(bits) + unit(bits.rotate_left(21)) + unit(bits.rotate_left(42)) - 1.5;
         (bell * 0.8).exp()
@@ -127,7 +127,7 @@ impl Population {
 
     /// Usual round trip, ms.
     pub fn ping_ms(&self, person: Person) -> i32 {
-        20 + (mix(&[self.seed, 0xB16, u64::from(person.0)]) % 140) as i32
+        20 + (hash_parts(&[self.seed, 0xB16, u64::from(person.0)]) % 140) as i32
     }
 }
 
@@ -143,7 +143,7 @@ fn name_of(seed: u64, person: u32) -> String {
         k if k < 0.45 => format!("{} the  {}", rng.pick(FIRST), rng.pick(SECOND)),
         _ => format!("{}{}{}", rng.pick(FIRST), rng.pick(SECOND), rng.below(1_000)),
     };
-    let clan = if rng.chance(0.2) { rng.pick(CLANS) } else { "" };
+    let clan = if rng.bool(0.2) { rng.pick(CLANS) } else { "" };
     let colour = |rng: &mut Rng| char::from(b'0' + rng.below(8) as u8);
     match rng.below(8) {
         0 | 1 => format!("^{}{clan}^7{base}", colour(rng)),
@@ -165,7 +165,7 @@ mod tests {
     use crate::model::name::normalise;
 
     #[test]
-    fn names_are_what_servers_show() {
+    fn names_fit_the_wire_and_are_mostly_unique() {
         let people = Population::new(3, 20_000);
         assert_eq!(people.size(), 20_000);
         let mut seen: HashMap<String, u32> = HashMap::new();

@@ -7,7 +7,7 @@ pub struct Rng(u64);
 
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-fn scramble(mut z: u64) -> u64 {
+fn splitmix64(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ (z >> 31)
@@ -15,8 +15,8 @@ fn scramble(mut z: u64) -> u64 {
 
 /// One number out of several, in which every bit of each counts: for facts that
 /// are fixed by the seed ("the skill of player 7") and need no stream.
-pub fn mix(parts: &[u64]) -> u64 {
-    parts.iter().fold(GOLDEN, |acc, &part| scramble(acc.rotate_left(23) ^ part.wrapping_add(GOLDEN)))
+pub fn hash_parts(parts: &[u64]) -> u64 {
+    parts.iter().fold(GOLDEN, |acc, &part| splitmix64(acc.rotate_left(23) ^ part.wrapping_add(GOLDEN)))
 }
 
 /// The top 53 bits as a number in `0.0..1.0`.
@@ -26,12 +26,12 @@ pub fn unit(bits: u64) -> f64 {
 
 impl Rng {
     pub fn new(parts: &[u64]) -> Rng {
-        Rng(mix(parts))
+        Rng(hash_parts(parts))
     }
 
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(GOLDEN);
-        scramble(self.0)
+        splitmix64(self.0)
     }
 
     /// `0.0..1.0`.
@@ -44,7 +44,7 @@ impl Rng {
         ((u128::from(self.next_u64()) * n as u128) >> 64) as usize
     }
 
-    pub fn chance(&mut self, share: f64) -> bool {
+    pub fn bool(&mut self, share: f64) -> bool {
         self.unit() < share
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Each family has one socket on 0.0.0.0 and one thread. `IP_PKTINFO` tells
 //! which address of 127.0.0.0/8 a query was sent to, which is which server
-//! ([`super::address`]), and lets the reply leave from that address. What is to
+//! ([`super::address_of`]), and lets the reply leave from that address. What is to
 //! be sent late waits in a heap. The world is shared and moves to the present,
 //! server by server, as queries come.
 //!
@@ -27,9 +27,11 @@ use nix::sys::socket::{
 };
 
 use super::behaviours::Behaviour;
-use super::faults::{FORGED_NAME, FORGED_POINTS, Fault, FaultShares, OutgoingDatagram, SpoofedReply, distort, is_lost};
+use super::faults::{
+    FORGED_NAME, FORGED_POINTS, Fault, FaultShares, OutgoingDatagram, SpoofedReply, apply_fault, loses_datagram,
+};
 use super::games::Family;
-use super::rng::{Rng, mix};
+use super::rng::{Rng, hash_parts};
 use super::wire::{
     ClientQuery, Datagrams, ProtocolVariant, {self},
 };
@@ -134,7 +136,7 @@ struct Shared {
     seed: u64,
     servers: u32,
     began: Instant,
-    /// Added to the world's time by [`Fleet::leap`].
+    /// Added to the world's time by [`Fleet::skip_time`].
     leapt_ms: AtomicI64,
     stopping: AtomicBool,
     counters: Counters,
@@ -181,7 +183,7 @@ impl Fleet {
     /// `quake3://127.1.0.1:27960`
     pub fn url(&self, server: u32) -> String {
         let family = self.shared.lock().family(server);
-        format!("{}://{}:{}", family.scheme(), address::address(server), self.port(family))
+        format!("{}://{}:{}", family.scheme(), address::address_of(server), self.port(family))
     }
 
     /// In order of server.
@@ -205,7 +207,7 @@ impl Fleet {
     }
 
     /// Takes the world's time forward at once: for tests that need hours.
-    pub fn leap(&self, by_ms: u32) {
+    pub fn skip_time(&self, by_ms: u32) {
         self.shared.leapt_ms.fetch_add(i64::from(by_ms), Ordering::Relaxed);
     }
 
@@ -396,7 +398,7 @@ impl Responder {
             ControlMessageOwned::Ipv4PacketInfo(info) => Some(Ipv4Addr::from(u32::from_be(info.ipi_addr.s_addr))),
             _ => None,
         });
-        let server = asked.and_then(address::server).filter(|&server| server < self.shared.servers);
+        let server = asked.and_then(address::server_at).filter(|&server| server < self.shared.servers);
         let Some((server, asker)) = server.zip(message.address) else { return Ok(None) };
         let asker = SocketAddrV4::new(asker.ip(), asker.port());
         Ok(Some(ReceivedQuery { server, asker, length: message.bytes }))
@@ -418,25 +420,25 @@ impl Responder {
             return count(&shared.counters.refused, 1);
         };
         let fault = shared.settings.faults.fault(shared.seed, server);
-        let lost = fault == Some(Fault::Lossy) && is_lost(&mut self.rng);
+        let lost = fault == Some(Fault::Lossy) && loses_datagram(&mut self.rng);
         if lost || fault == Some(Fault::Silent) {
             return;
         }
-        if self.family == Family::Quake3 && self.is_limited(server, *asker.ip()) {
+        if self.family == Family::Quake3 && self.is_rate_limited(server, *asker.ip()) {
             return count(&shared.counters.limited, 1);
         }
         world.advance(server, now_ms);
         self.reply.clear();
-        let partial = fault == Some(Fault::Partial) && self.rng.chance(0.5);
+        let partial = fault == Some(Fault::Partial) && self.rng.bool(0.5);
         self.make_reply(world, server, asker, query, usize::from(partial));
         let forgery = (fault == Some(Fault::Spoofed)).then(|| self.make_forgery(world, server, query));
         count(&shared.counters.replies, 1);
-        let own = address::address(server);
+        let own = address::address_of(server);
         let Some(fault) = fault else {
             return self.reply.iter().for_each(|bytes| outbox.push(bytes, asker, own));
         };
         for OutgoingDatagram { from, bytes, delay_ms } in
-            distort(fault, self.family, server, &self.reply, forgery.as_ref(), &mut self.rng)
+            apply_fault(fault, self.family, server, &self.reply, forgery.as_ref(), &mut self.rng)
         {
             if delay_ms == 0 {
                 outbox.push(&bytes, asker, from);
@@ -453,7 +455,7 @@ impl Responder {
     /// Fills `self.reply`. `missing` players are announced but not listed.
     fn make_reply(&mut self, world: &mut World, server: u32, asker: SocketAddrV4, query: ClientQuery, missing: usize) {
         let out = &mut self.reply;
-        let asker = mix(&[u64::from(asker.ip().to_bits()), u64::from(asker.port())]);
+        let asker = hash_parts(&[u64::from(asker.ip().to_bits()), u64::from(asker.port())]);
         let challenge = wire::challenge(self.shared.seed, server, asker);
         let variant = ProtocolVariant::of(self.shared.seed, server, world.nature(server));
         match query {
@@ -498,7 +500,7 @@ impl Responder {
         let out = &mut reply;
         let variant = ProtocolVariant::of(self.shared.seed, server, world.nature(server));
         // A2S replies carry no challenge: from the right address nothing would be wrong.
-        let guessing = self.family == Family::Quake3 && self.rng.chance(0.5);
+        let guessing = self.family == Family::Quake3 && self.rng.bool(0.5);
         match query {
             ClientQuery::Status { .. } if guessing => wire::quake3_status(&snapshot, b"guessed", out),
             ClientQuery::Info { .. } if guessing => wire::quake3_info(&snapshot, b"guessed", out),
@@ -508,11 +510,11 @@ impl Responder {
             ClientQuery::A2sPlayer { .. } => wire::a2s_players(&snapshot.players, 6, &variant, 1, out),
             ClientQuery::A2sRules { .. } => wire::a2s_rules(out),
         }
-        let from = if guessing { address::address(server) } else { address::forged(server) };
+        let from = if guessing { address::address_of(server) } else { address::spoofing_address(server) };
         SpoofedReply { from, reply }
     }
 
-    fn is_limited(&mut self, server: u32, asker: Ipv4Addr) -> bool {
+    fn is_rate_limited(&mut self, server: u32, asker: Ipv4Addr) -> bool {
         let Some(limit) = self.shared.settings.rate_limit else { return false };
         if self.buckets.len() >= RATE_BUCKETS_MAX {
             self.buckets.clear();
@@ -574,7 +576,7 @@ mod tests {
 
     use super::*;
     use crate::fleet::world;
-    use crate::model::name::decode;
+    use crate::model::name::decode_text;
 
     fn fleet(servers: u32, speed: f64, faults: FaultShares) -> Fleet {
         let world = World::new(world::WorldSettings { servers, activity: 3.0, ..world::WorldSettings::default() });
@@ -603,7 +605,7 @@ mod tests {
     }
 
     fn of_family(fleet: &Fleet, family: Family) -> Vec<(u32, SocketAddr)> {
-        let at = |server| SocketAddr::from((address::address(server), fleet.port(family)));
+        let at = |server| SocketAddr::from((address::address_of(server), fleet.port(family)));
         let is = |server: &u32| fleet.shared.lock().family(*server) == family;
         (0..fleet.servers()).filter(is).map(|server| (server, at(server))).collect()
     }
@@ -617,7 +619,7 @@ mod tests {
             assert_eq!(fleet.url(server), format!("quake3://{at}"));
             let (from, reply) = ask(&socket, at, b"\xFF\xFF\xFF\xFFgetstatus s3cret\n").unwrap();
             assert_eq!(from, at);
-            let text = decode(&reply[4..]);
+            let text = decode_text(&reply[4..]);
             let mut lines = text.lines();
             assert_eq!(lines.next(), Some("statusResponse"));
             assert!(lines.next().unwrap().ends_with("\\challenge\\s3cret"));
@@ -695,7 +697,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_seen_from_outside() {
+    fn each_fault_shows_on_the_wire() {
         let one = |share: &str| {
             let fleet = fleet(20, 0.000_1, share.parse().unwrap());
             let (server, at) = of_family(&fleet, Family::Quake3)[0];
@@ -721,19 +723,22 @@ mod tests {
         let (mut foreign, mut guessed) = (0, 0);
         for _ in 0..40 {
             let (from, forged) = ask(&socket, at, query).unwrap();
-            assert!(decode(&forged).contains("1000000 50 \"Forged1\""));
+            assert!(decode_text(&forged).contains("1000000 50 \"Forged1\""));
             match from.ip() {
-                ip if ip == at.ip() => guessed += u32::from(decode(&forged).contains("challenge\\guessed")),
-                ip => foreign += u32::from(ip == address::forged(server) && decode(&forged).contains("\\abc")),
+                ip if ip == at.ip() => guessed += u32::from(decode_text(&forged).contains("challenge\\guessed")),
+                ip => {
+                    foreign +=
+                        u32::from(ip == address::spoofing_address(server) && decode_text(&forged).contains("\\abc"))
+                }
             }
             let (from, good) = hear(&socket).unwrap();
-            assert!(from == at && !decode(&good).contains(FORGED_NAME) && decode(&good).contains("\\abc"));
+            assert!(from == at && !decode_text(&good).contains(FORGED_NAME) && decode_text(&good).contains("\\abc"));
         }
         assert!(foreign > 5 && guessed > 5 && foreign + guessed == 40);
     }
 
     #[test]
-    fn the_rate_limit_is_a_bucket() {
+    fn rate_limit_is_a_token_bucket_per_server() {
         let world = World::new(world::WorldSettings::default());
         let settings = ServeSettings {
             quake3_port: 0,
@@ -754,7 +759,7 @@ mod tests {
     }
 
     #[test]
-    fn time_goes_on_at_the_speed_asked() {
+    fn world_time_runs_at_the_configured_speed() {
         let fleet = fleet(3, 600.0, FaultShares::NONE);
         let (_, at) = of_family(&fleet, Family::Quake3)[0];
         let before_ms = fleet.now_ms();

@@ -8,8 +8,8 @@
 use std::io::Write;
 
 use super::games::{Family, ServerProfile};
-use super::rng::{Rng, mix};
-use crate::model::name::decode;
+use super::rng::{Rng, hash_parts};
+use crate::model::name::decode_text;
 use crate::model::{Player, Snapshot};
 
 const SINGLE_HEADER: [u8; 4] = [0xFF; 4];
@@ -147,7 +147,7 @@ impl ProtocolVariant {
 
 /// The challenge a server gives an asker; never `FF FF FF FF`.
 pub fn challenge(seed: u64, server: u32, asker: u64) -> [u8; 4] {
-    ((mix(&[seed, 0xC4A1, u64::from(server), asker]) as u32) & 0x7FFF_FFFF).to_le_bytes()
+    ((hash_parts(&[seed, 0xC4A1, u64::from(server), asker]) as u32) & 0x7FFF_FFFF).to_le_bytes()
 }
 
 /// Datagrams in one buffer, in the order of sending.
@@ -176,7 +176,7 @@ impl Datagrams {
         froms.zip(&self.ends).map(|(from, &to)| &self.bytes[from..to])
     }
 
-    fn finish(&mut self) {
+    fn end_datagram(&mut self) {
         self.ends.push(self.bytes.len());
     }
 }
@@ -185,7 +185,7 @@ impl Datagrams {
 fn put_quake_text(out: &mut Vec<u8>, text: &str) {
     if !text.is_ascii() {
         let latin1: Option<Vec<u8>> = text.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect();
-        if let Some(bytes) = latin1.filter(|bytes| decode(bytes) == text) {
+        if let Some(bytes) = latin1.filter(|bytes| decode_text(bytes) == text) {
             return out.extend_from_slice(&bytes);
         }
     }
@@ -197,7 +197,7 @@ fn put_number(out: &mut Vec<u8>, number: impl std::fmt::Display) {
     let _ = write!(out, "{number}");
 }
 
-fn put_rule(out: &mut Vec<u8>, key: &str, value: impl std::fmt::Display) {
+fn put_info_key(out: &mut Vec<u8>, key: &str, value: impl std::fmt::Display) {
     let _ = write!(out, "\\{key}\\{value}");
 }
 
@@ -206,12 +206,12 @@ pub fn quake3_status(snapshot: &Snapshot, challenge: &[u8], out: &mut Datagrams)
     let from = out.bytes.len();
     let bytes = &mut out.bytes;
     bytes.extend_from_slice(b"\xFF\xFF\xFF\xFFstatusResponse\n");
-    put_rule(bytes, "version", "ioq3 1.36 linux-x86_64");
-    put_rule(bytes, "protocol", 68);
-    put_rule(bytes, "g_gametype", 0);
-    put_rule(bytes, "sv_maxclients", snapshot.slots);
-    put_rule(bytes, "mapname", &snapshot.map);
-    put_rule(bytes, "gamename", &snapshot.game);
+    put_info_key(bytes, "version", "ioq3 1.36 linux-x86_64");
+    put_info_key(bytes, "protocol", 68);
+    put_info_key(bytes, "g_gametype", 0);
+    put_info_key(bytes, "sv_maxclients", snapshot.slots);
+    put_info_key(bytes, "mapname", &snapshot.map);
+    put_info_key(bytes, "gamename", &snapshot.game);
     bytes.extend_from_slice(b"\\sv_hostname\\");
     put_quake_text(bytes, &snapshot.hostname);
     if !challenge.is_empty() {
@@ -232,7 +232,7 @@ pub fn quake3_status(snapshot: &Snapshot, challenge: &[u8], out: &mut Datagrams)
             break;
         }
     }
-    out.finish();
+    out.end_datagram();
 }
 
 /// `infoResponse`: one datagram.
@@ -243,25 +243,25 @@ pub fn quake3_info(snapshot: &Snapshot, challenge: &[u8], out: &mut Datagrams) {
         bytes.extend_from_slice(b"\\challenge\\");
         bytes.extend_from_slice(challenge);
     }
-    put_rule(bytes, "protocol", 68);
+    put_info_key(bytes, "protocol", 68);
     bytes.extend_from_slice(b"\\hostname\\");
     put_quake_text(bytes, &snapshot.hostname);
-    put_rule(bytes, "mapname", &snapshot.map);
-    put_rule(bytes, "clients", snapshot.players.len());
-    put_rule(bytes, "sv_maxclients", snapshot.slots);
-    put_rule(bytes, "gametype", 0);
-    put_rule(bytes, "gamename", &snapshot.game);
-    out.finish();
+    put_info_key(bytes, "mapname", &snapshot.map);
+    put_info_key(bytes, "clients", snapshot.players.len());
+    put_info_key(bytes, "sv_maxclients", snapshot.slots);
+    put_info_key(bytes, "gametype", 0);
+    put_info_key(bytes, "gamename", &snapshot.game);
+    out.end_datagram();
 }
 
 /// S2C_CHALLENGE.
 pub fn a2s_challenge(challenge: [u8; 4], out: &mut Datagrams) {
     out.bytes.extend_from_slice(b"\xFF\xFF\xFF\xFFA");
     out.bytes.extend_from_slice(&challenge);
-    out.finish();
+    out.end_datagram();
 }
 
-fn put_zero_ended(out: &mut Vec<u8>, text: &str) {
+fn put_c_str(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
     out.push(0);
 }
@@ -282,23 +282,23 @@ pub fn a2s_info(
     let bytes = &mut out.bytes;
     if variant.old_info {
         bytes.extend_from_slice(b"\xFF\xFF\xFF\xFFm");
-        put_zero_ended(bytes, &format!("127.0.0.1:{port}"));
+        put_c_str(bytes, &format!("127.0.0.1:{port}"));
         for text in [&*snapshot.hostname, &snapshot.map, &snapshot.game, nature.game.title] {
-            put_zero_ended(bytes, text);
+            put_c_str(bytes, text);
         }
         // Protocol, dedicated, Linux, open, no mod, no VAC.
         bytes.extend_from_slice(&[count, slots, 47, b'd', b'l', 0, 0, 0, bots]);
-        return out.finish();
+        return out.end_datagram();
     }
     bytes.extend_from_slice(b"\xFF\xFF\xFF\xFFI");
     bytes.push(variant.protocol());
     for text in [&*snapshot.hostname, &snapshot.map, &snapshot.game, nature.game.title] {
-        put_zero_ended(bytes, text);
+        put_c_str(bytes, text);
     }
     bytes.extend_from_slice(&nature.game.app_id.to_le_bytes());
     // Dedicated, Linux, open, with VAC.
     bytes.extend_from_slice(&[count, slots, bots, b'd', b'l', 0, 1]);
-    put_zero_ended(bytes, "1.0.0.70");
+    put_c_str(bytes, "1.0.0.70");
     if variant.edf != 0 {
         bytes.push(variant.edf);
     }
@@ -310,15 +310,15 @@ pub fn a2s_info(
     }
     if variant.edf & 0x40 != 0 {
         bytes.extend_from_slice(&27_020_u16.to_le_bytes());
-        put_zero_ended(bytes, "SourceTV");
+        put_c_str(bytes, "SourceTV");
     }
     if variant.edf & 0x20 != 0 {
-        put_zero_ended(bytes, "alltalk,increased_maxplayers");
+        put_c_str(bytes, "alltalk,increased_maxplayers");
     }
     if variant.edf & 0x01 != 0 {
         bytes.extend_from_slice(&u64::from(nature.game.app_id).to_le_bytes());
     }
-    out.finish();
+    out.end_datagram();
 }
 
 /// A2S_PLAYER's reply, in fragments where it is long. `announced` is the count
@@ -329,7 +329,7 @@ pub fn a2s_players(players: &[Player], announced: usize, variant: &ProtocolVaria
     reply.push(announced.min(255) as u8);
     for player in players.iter().take(255) {
         reply.push(0); // the index, which real servers leave at 0
-        put_zero_ended(&mut reply, &player.name);
+        put_c_str(&mut reply, &player.name);
         reply.extend_from_slice(&(player.points.unwrap_or(0) as i32).to_le_bytes());
         let seconds = player.connected_ms.unwrap_or(0) as f32 / 1_000.0;
         reply.extend_from_slice(&seconds.to_le_bytes());
@@ -340,7 +340,7 @@ pub fn a2s_players(players: &[Player], announced: usize, variant: &ProtocolVaria
 /// A2S_RULES's reply: two rules.
 pub fn a2s_rules(out: &mut Datagrams) {
     out.bytes.extend_from_slice(b"\xFF\xFF\xFF\xFFE\x02\0mp_timelimit\x0030\0sv_gravity\x00800\0");
-    out.finish();
+    out.end_datagram();
 }
 
 /// Cuts a reply into datagrams. `id` is used with its highest bit set for
@@ -348,12 +348,12 @@ pub fn a2s_rules(out: &mut Datagrams) {
 pub fn split(reply: &[u8], how: SplitFormat, fragment_bytes: usize, id: u32, out: &mut Datagrams) {
     if reply.len() <= fragment_bytes || how == SplitFormat::Never {
         out.bytes.extend_from_slice(reply);
-        return out.finish();
+        return out.end_datagram();
     }
     let packed;
     let (id, body) = match how {
         SplitFormat::Bzip2 => {
-            packed = pack(reply);
+            packed = compress(reply);
             (id | 1 << 31, &packed[..])
         }
         _ => (id & !(1 << 31), reply),
@@ -375,12 +375,12 @@ pub fn split(reply: &[u8], how: SplitFormat, fragment_bytes: usize, id: u32, out
             bytes.extend_from_slice(&(fragment_bytes as u16).to_le_bytes());
         }
         bytes.extend_from_slice(part);
-        out.finish();
+        out.end_datagram();
     }
 }
 
 /// Size and CRC-32 of the reply, then the reply in bzip2.
-fn pack(reply: &[u8]) -> Vec<u8> {
+fn compress(reply: &[u8]) -> Vec<u8> {
     let mut packed = Vec::with_capacity(reply.len());
     packed.extend_from_slice(&(reply.len() as u32).to_le_bytes());
     packed.extend_from_slice(&crc32fast::hash(reply).to_le_bytes());
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn queries() {
+    fn queries_of_both_families_are_parsed() {
         use Family::*;
         for (family, bytes, want) in [
             (Quake3, &b"\xFF\xFF\xFF\xFFgetstatus abc\n"[..], Some(ClientQuery::Status { challenge: b"abc" })),
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_response_by_hand() {
+    fn status_response_equals_handwritten_bytes() {
         let mut out = Datagrams::default();
         let players = vec![player("^1Visor", 12, 48, 0), player("Jürgen", -1, 0, 0), player("玩家", 0, 999, 0)];
         quake3_status(&snapshot(players), b"n0nce", &mut out);
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_response_is_cut_at_a_line() {
+    fn long_status_response_ends_at_a_line() {
         let mut out = Datagrams::default();
         let players = vec![player(&"x".repeat(30), 1, 1, 0); 1_000];
         quake3_status(&snapshot(players), b"", &mut out);
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn a2s_replies_by_hand() {
+    fn a2s_replies_equal_handwritten_bytes() {
         let nature = nature(Family::Source);
         let mut variant = ProtocolVariant {
             info_challenge: true,
@@ -532,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_by_hand() {
+    fn fragments_equal_handwritten_bytes() {
         let cut = |how| {
             let mut out = Datagrams::default();
             split(b"0123456789", how, 4, 0x8001_0203, &mut out);
@@ -552,8 +552,8 @@ mod tests {
     }
 
     #[test]
-    fn packed_fragments_unpack() {
-        let reply: Vec<u8> = (0..2_000_u32).flat_map(|i| mix(&[u64::from(i)]).to_le_bytes()).collect();
+    fn compressed_fragments_decompress() {
+        let reply: Vec<u8> = (0..2_000_u32).flat_map(|i| hash_parts(&[u64::from(i)]).to_le_bytes()).collect();
         let mut out = Datagrams::default();
         split(&reply, SplitFormat::Bzip2, 1_248, 5, &mut out);
         let mut body = Vec::new();
@@ -579,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn variants_are_many() {
+    fn every_protocol_variant_occurs() {
         let mixture = ProfileMix { source_share: 0.9, activity: 1.0 };
         let all: Vec<ProtocolVariant> =
             (0..2_000).map(|server| ProtocolVariant::of(1, server, &ServerProfile::of(1, server, mixture))).collect();

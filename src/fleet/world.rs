@@ -18,7 +18,7 @@ use super::behaviours::{
     Behaviour, BehaviourShares, GENERIC_NAME, {self},
 };
 use super::games::{Family, MapRotation, ProfileMix, ServerProfile};
-use super::rng::{Rng, mix};
+use super::rng::{Rng, hash_parts};
 use super::truth::{PlayerTruth, RoundResult, ServerTruth, TruthLine};
 use crate::fleet::population::{BOTS_MAX, Person, Population};
 use crate::model::calendar::{
@@ -128,11 +128,11 @@ impl World {
         let nature = |server| {
             let mut nature = ServerProfile::of(settings.seed, server, mixture);
             let behaviour = settings.behaviours.behaviour(settings.seed, server, nature.game.family);
-            behaviours::apply(behaviour, settings.seed, server, &mut nature);
+            behaviours::configure(behaviour, settings.seed, server, &mut nature);
             nature
         };
         let natures = (0..settings.servers).map(nature).collect();
-        let servers = (0..settings.servers).map(|_| Server::unborn(&settings)).collect();
+        let servers = (0..settings.servers).map(|_| Server::new(&settings)).collect();
         World { population: Population::new(settings.seed, size), natures, servers, settings }
     }
 
@@ -240,7 +240,7 @@ impl World {
         if bots.is_some_and(|bots| bots > 0 && bots as usize == players.len()) {
             players.iter_mut().for_each(|player| player.bot = true);
         }
-        behaviours::change_list(nature, server, now_ms, &mut players);
+        behaviours::alter_players(nature, server, now_ms, &mut players);
         let frozen = nature.behaviour == Some(Behaviour::Frozen);
         let map = if frozen { 0 } else { state.map_index(nature, now_ms) };
         Snapshot {
@@ -282,7 +282,7 @@ impl World {
         ledger
     }
 
-    /// The books of all servers as printable lines, in order of server. `url`
+    /// The books of all servers as printable lines, in order of server. `parse_server_url`
     /// gives a server its name.
     pub fn truth<'a>(&'a self, url: impl Fn(u32) -> String + 'a) -> impl Iterator<Item = TruthLine> + 'a {
         (0..self.servers()).flat_map(move |server| self.truth_of(server, url(server)))
@@ -307,7 +307,7 @@ impl World {
         deeds.sort_unstable_by_key(|(key, _)| *key);
         lines.extend(deeds.into_iter().map(|((week, person), deeds)| TruthLine::Player {
             server: url.clone(),
-            week: calendar::label(week),
+            week: calendar::week_label(week),
             person: person.0,
             name: shown(person).to_owned(),
             normalised: normalise(shown(person), codes),
@@ -345,7 +345,7 @@ impl TickContext<'_> {
 }
 
 impl Server {
-    fn unborn(settings: &WorldSettings) -> Server {
+    fn new(settings: &WorldSettings) -> Server {
         Server {
             rng: Rng::new(&[]),
             now_ms: settings.start_ms,
@@ -381,7 +381,7 @@ impl Server {
                 next_ms = self.tick_ms + ticks.div_ceil(TICK_MS as u64) as i64 * TICK_MS;
             }
             let next_ms = next_ms.min(self.day_end_ms);
-            self.keep_books(rules, next_ms, t_ms);
+            self.advance_truth(rules, next_ms, t_ms);
             if next_ms > t_ms {
                 break;
             }
@@ -393,7 +393,7 @@ impl Server {
     /// Opens the books when the world's start is past, and a new week's page
     /// when the week is over, before the tick at `next_ms`. What that tick
     /// brings belongs to the moment it happens at.
-    fn keep_books(&mut self, rules: &TickContext, next_ms: i64, t_ms: i64) {
+    fn advance_truth(&mut self, rules: &TickContext, next_ms: i64, t_ms: i64) {
         if self.ledger.is_none() {
             return;
         }
@@ -404,18 +404,18 @@ impl Server {
                 p.since_ms = start_ms;
                 (p.gained, p.lost, p.spectated_ms, p.starts) = (0, 0, 0, 0);
             }
-            self.turn_week(start_ms);
+            self.begin_week(start_ms);
         }
         while self.counting && next_ms.min(t_ms) >= self.week_end_ms {
             let end_ms = self.week_end_ms;
             for index in 0..self.present.len() {
                 self.book(index, end_ms);
             }
-            self.turn_week(end_ms);
+            self.begin_week(end_ms);
         }
     }
 
-    fn turn_week(&mut self, t_ms: i64) {
+    fn begin_week(&mut self, t_ms: i64) {
         let utc = Calendar::default();
         self.week = utc.week(t_ms);
         self.week_end_ms = utc.week_end_ms(self.week);
@@ -440,7 +440,7 @@ impl Server {
         self.next_arrival_ms = start_ms;
         self.draw_arrival(rules);
         self.fill_with_bots(rules);
-        self.choose_sides(rules);
+        self.update_spectators(rules);
     }
 
     fn draw_arrival(&mut self, rules: &TickContext) {
@@ -465,16 +465,16 @@ impl Server {
             return self.begin_day(rules, t_ms);
         }
         if self.present.is_empty() {
-            self.settle_empty_rounds(rules.nature);
+            self.skip_empty_rounds(rules.nature);
         } else if limit_reached || t_ms >= self.round_end_ms {
             self.end_round(rules);
         }
-        self.come_and_go(rules);
-        self.choose_sides(rules);
+        self.update_players(rules);
+        self.update_spectators(rules);
     }
 
     /// Who watches until the next tick. Watching costs the points of the round.
-    fn choose_sides(&mut self, rules: &TickContext) {
+    fn update_spectators(&mut self, rules: &TickContext) {
         if rules.nature.behaviour != Some(Behaviour::Spectators) {
             return;
         }
@@ -528,7 +528,7 @@ impl Server {
         }
         let change = match nature.rotation {
             MapRotation::Always => true,
-            MapRotation::Sometimes => self.rng.chance(0.4),
+            MapRotation::Sometimes => self.rng.bool(0.4),
             MapRotation::Never => false,
         };
         self.map = self.map.wrapping_add(u32::from(change)) % nature.game.maps.len() as u32;
@@ -560,7 +560,7 @@ impl Server {
     }
 
     /// Rounds on an empty server end by time alone, so they can be reckoned.
-    fn settle_empty_rounds(&mut self, nature: &ServerProfile) {
+    fn skip_empty_rounds(&mut self, nature: &ServerProfile) {
         self.map = self.map_index(nature, self.tick_ms) as u32;
         if self.tick_ms >= self.round_end_ms {
             let past_ms = (self.tick_ms - self.round_end_ms) % nature.round_ms_max;
@@ -577,7 +577,7 @@ impl Server {
         (map % nature.game.maps.len() as i64) as usize
     }
 
-    fn come_and_go(&mut self, rules: &TickContext) {
+    fn update_players(&mut self, rules: &TickContext) {
         let mut index = 0;
         while index < self.present.len() {
             if self.present[index].leave_ms <= self.tick_ms {
@@ -588,10 +588,10 @@ impl Server {
         }
         while self.next_arrival_ms <= self.tick_ms {
             let at_ms = self.next_arrival_ms;
-            let wanted = self.rng.chance(rules.nature.tide(at_ms));
+            let wanted = self.rng.bool(rules.nature.tide(at_ms));
             if wanted && self.humans < rules.nature.slots {
                 if self.present.len() >= usize::from(rules.nature.slots) {
-                    self.drop_a_bot();
+                    self.remove_bot();
                 }
                 self.join(rules, at_ms, self.tick_ms);
             }
@@ -604,11 +604,11 @@ impl Server {
         let nature = rules.nature;
         let size = rules.population.size();
         for _ in 0..4 {
-            let person = if self.rng.chance(0.85) {
+            let person = if self.rng.bool(0.85) {
                 // The keenest of the regulars come most.
                 let keen = self.rng.unit();
                 let number = (keen * keen * f64::from(nature.regulars)) as u64;
-                let bits = mix(&[rules.settings.seed, 0x4E6, u64::from(rules.server), number]);
+                let bits = hash_parts(&[rules.settings.seed, 0x4E6, u64::from(rules.server), number]);
                 Person((bits % u64::from(size)) as u32)
             } else {
                 Person(self.rng.below(size as usize) as u32)
@@ -620,13 +620,13 @@ impl Server {
             let skill = rules.population.skill(person);
             let ping_ms = rules.population.ping_ms(person);
             self.humans += 1;
-            self.enter(nature, person, skill, ping_ms, joined_ms, seen_ms, seen_ms + stay_ms);
+            self.add_player(nature, person, skill, ping_ms, joined_ms, seen_ms, seen_ms + stay_ms);
             return;
         }
     }
 
     #[expect(clippy::too_many_arguments)]
-    fn enter(
+    fn add_player(
         &mut self,
         nature: &ServerProfile,
         person: Person,
@@ -661,16 +661,16 @@ impl Server {
         let wanted = self.humans > 0 || nature.behaviour == Some(Behaviour::UnnamedBots);
         let fill = if wanted { usize::from(nature.bots_fill.min(nature.slots)) } else { 0 };
         while self.present.len() > fill.max(usize::from(self.humans)) {
-            self.drop_a_bot();
+            self.remove_bot();
         }
         while self.present.len() < fill {
             let free = |bot: &Person| self.present.iter().all(|p| p.person != *bot);
             let Some(bot) = (0..BOTS_MAX).map(Person::bot).find(free) else { return };
-            self.enter(nature, bot, 0.8, 0, self.tick_ms, self.tick_ms, i64::MAX / 4);
+            self.add_player(nature, bot, 0.8, 0, self.tick_ms, self.tick_ms, i64::MAX / 4);
         }
     }
 
-    fn drop_a_bot(&mut self) {
+    fn remove_bot(&mut self) {
         if let Some(index) = self.present.iter().rposition(|p| p.person.is_bot()) {
             self.leave(index);
         }
@@ -731,7 +731,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_world_however_it_is_asked() {
+    fn state_does_not_depend_on_how_often_it_is_advanced() {
         let end_ms = START_MS + 40 * HOUR_MS;
         let mut once = world(60, 5);
         once.advance_all(end_ms);
@@ -754,7 +754,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_depends_on_the_moment_and_not_on_the_start() {
+    fn state_at_a_time_does_not_depend_on_start_ms() {
         let end_ms = START_MS + 50 * HOUR_MS;
         let mut long = world(60, 5);
         long.advance_all(end_ms);
@@ -770,7 +770,7 @@ mod tests {
 
     /// Watches a world at every tick and holds its books against what is seen.
     #[test]
-    fn the_books_agree_with_what_is_seen_at_every_tick() {
+    fn ground_truth_matches_the_snapshots_of_every_tick() {
         let mut world = world(40, 11);
         let (mut points_checked, mut rounds_checked, mut again) = (0_u64, 0_u64, 0_u64);
         for server in 0..40 {
@@ -831,7 +831,7 @@ mod tests {
     }
 
     #[test]
-    fn books_are_kept_by_week() {
+    fn ground_truth_is_kept_by_week() {
         // The start is a Sunday, 21:00 UTC: the week ends three hours later.
         let mut world = world(30, 3);
         world.advance_all(START_MS + 3 * HOUR_MS);
@@ -840,7 +840,7 @@ mod tests {
         let mut both = 0;
         for (server, first) in first.iter().enumerate() {
             let weeks = |books: &ServerTruth, week: &str| {
-                let of_week = |((w, _), _): &(&(WeekKey, Person), &PlayerTruth)| calendar::label(*w) == week;
+                let of_week = |((w, _), _): &(&(WeekKey, Person), &PlayerTruth)| calendar::week_label(*w) == week;
                 books
                     .deeds
                     .iter()
@@ -857,7 +857,7 @@ mod tests {
     }
 
     #[test]
-    fn snapshots_are_what_servers_show() {
+    fn snapshots_contain_bots_full_empty_and_duplicate_names() {
         let mut world = world(400, 2);
         let (mut bots, mut full, mut empty, mut nameless, mut twice) = (0, 0, 0, 0, 0);
         for hour in 0..24 {
@@ -949,7 +949,7 @@ mod tests {
     }
 
     #[test]
-    fn truth_is_one_json_object_a_line() {
+    fn ground_truth_is_written_as_json_lines() {
         let mut world = world(20, 2);
         world.advance_all(START_MS + 5 * HOUR_MS);
         let mut out = Vec::new();

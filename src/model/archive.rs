@@ -52,7 +52,7 @@ pub enum ArchiveJob {
         name: String,
         display: String,
     },
-    /// A player who is no more. What is his becomes that of `into`, or goes.
+    /// A player who is no more. What is his becomes that of `copy_into`, or goes.
     PlayerGone {
         key: PlayerKey,
         into: Option<PlayerKey>,
@@ -107,7 +107,7 @@ impl ResyncCursor {
     pub const WEEKS: ResyncCursor = ResyncCursor::Week { week: WeekKey(0), server: ServerKey(1) };
 
     /// Whether every name is written, so that states may refer to any of them.
-    pub fn has_names(self) -> bool {
+    pub fn is_past_names(self) -> bool {
         self >= ResyncCursor::WEEKS
     }
 }
@@ -121,7 +121,9 @@ impl std::fmt::Display for ResyncCursor {
             ResyncCursor::Server(key) => write!(f, "servers, key {key}"),
             ResyncCursor::Player(key) => write!(f, "players, key {key}"),
             ResyncCursor::Week { week: WeekKey(0), .. } => f.write_str("weeks"),
-            ResyncCursor::Week { week, server } => write!(f, "week {}, server key {server}", calendar::label(*week)),
+            ResyncCursor::Week { week, server } => {
+                write!(f, "week {}, server key {server}", calendar::week_label(*week))
+            }
             ResyncCursor::End => f.write_str("end"),
         }
     }

@@ -1,5 +1,5 @@
 //! How the config writes which boards are ordered in their own way. On which the
-//! lowest score is best: `points`, `points game:baseq3`, `time tag:race`; on all
+//! lowest score is best: `points`, `points game:baseq3`, `parse_time parse_tag:race`; on all
 //! others the highest is. And on which another ranking parts equal scores: `points
 //! time`, `clq2 points game:baseq3`; on all others the earlier moment does.
 //!
@@ -39,7 +39,7 @@ pub struct LowIsBetter {
 impl LowIsBetter {
     /// Whether the boards of this ranking in this scope are among them; without
     /// one, those of a scope that is named nowhere.
-    pub fn holds<'s>(&self, ranking: Ranking, scope: impl Into<Option<&'s Scope>>) -> bool {
+    pub fn applies_to<'s>(&self, ranking: Ranking, scope: impl Into<Option<&'s Scope>>) -> bool {
         self.ranking == ranking && (self.scope.is_none() || self.scope.as_ref() == scope.into())
     }
 }
@@ -148,9 +148,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ranking_everywhere_or_in_one_scope() {
+    fn low_is_better_applies_everywhere_or_in_its_scope() {
         let (quake, race) = (Scope::Game("baseq3".to_owned()), Scope::Tag("the race".to_owned()));
-        let holds = |text: &str, ranking, scope| text.parse::<LowIsBetter>().unwrap().holds(ranking, scope);
+        let holds = |text: &str, ranking, scope| text.parse::<LowIsBetter>().unwrap().applies_to(ranking, scope);
         assert!(holds("points", Ranking::Points, &quake) && holds("points", Ranking::Points, &race));
         assert!(!holds("points", Ranking::Time, &quake));
         assert!(holds("time tag:the race", Ranking::Time, &race));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_name_what_is_wrong_and_what_was_expected() {
+    fn invalid_order_text_names_fault_and_expected_form() {
         for (text, want) in [
             ("", "\"\": \"\" is not a ranking; the rankings are clq1, clq2, elo, points, time"),
             ("point game:x", "\"point game:x\": \"point\" is not a ranking; did you mean \"points\"?"),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_narrower_tie_holds_and_of_two_the_last() {
+    fn scoped_tie_break_wins_then_the_last_one() {
         let texts =
             ["points clq1", "points time", "points clq2 tag:the race", " points  elo  tag:the race ", "elo time"];
         let ties = texts.map(|text| text.parse::<TieBreak>().unwrap());

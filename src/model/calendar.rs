@@ -21,7 +21,7 @@ impl Default for Calendar {
     }
 }
 
-fn monday_zero() -> NaiveDate {
+fn epoch_monday() -> NaiveDate {
     NaiveDate::from_ymd_opt(1969, 12, 29).expect("a real date")
 }
 
@@ -58,7 +58,7 @@ impl Calendar {
     /// First moment of the local day with this number, Unix ms. Where clocks
     /// jump over midnight the day begins at the first moment that exists.
     pub fn day_start_ms(&self, day: i64) -> i64 {
-        let date = monday_zero() + Days::new(day.max(0) as u64);
+        let date = epoch_monday() + Days::new(day.max(0) as u64);
         self.first_moment_ms(date.and_hms_opt(0, 0, 0).expect("midnight is a time"))
     }
 
@@ -82,14 +82,14 @@ impl Calendar {
 }
 
 /// `2026-W47`.
-pub fn label(week: WeekKey) -> String {
-    let monday = monday_zero() + Days::new(u64::from(week.0) * 7);
+pub fn week_label(week: WeekKey) -> String {
+    let monday = epoch_monday() + Days::new(u64::from(week.0) * 7);
     let iso = monday.iso_week();
     format!("{:04}-W{:02}", iso.year(), iso.week())
 }
 
 /// The week of an ISO label.
-pub fn parse_label(text: &str) -> Result<WeekKey, WeekLabelError> {
+pub fn parse_week_label(text: &str) -> Result<WeekKey, WeekLabelError> {
     let bad = || WeekLabelError(text.chars().take(40).collect());
     let (year, week) = text.split_once("-W").ok_or_else(bad)?;
     if year.len() != 4 || week.len() != 2 || !text.bytes().all(|b| b.is_ascii_digit() || b == b'-' || b == b'W') {
@@ -98,7 +98,7 @@ pub fn parse_label(text: &str) -> Result<WeekKey, WeekLabelError> {
     let year: i32 = year.parse().map_err(|_| bad())?;
     let week: u32 = week.parse().map_err(|_| bad())?;
     let monday = NaiveDate::from_isoywd_opt(year, week, chrono::Weekday::Mon).ok_or_else(bad)?;
-    let days = (monday - monday_zero()).num_days();
+    let days = (monday - epoch_monday()).num_days();
     u32::try_from(days / 7).ok().filter(|_| days >= 0).map(WeekKey).ok_or_else(bad)
 }
 
@@ -115,33 +115,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn key_in_utc_is_the_formula_of_the_rules() {
+    fn utc_week_key_matches_the_rules_formula() {
         let utc = Calendar::default();
         for t_s in [0_i64, 345_599, 345_600, 1_763_931_636, 1_795_000_000, 4_102_444_800] {
             assert_eq!(i64::from(utc.week(t_s * 1_000).0), (t_s + 259_200).div_euclid(604_800));
         }
         let week = utc.week(1_763_931_636_059);
-        assert_eq!(label(week), "2025-W47");
+        assert_eq!(week_label(week), "2025-W47");
         assert_eq!(utc.week(utc.week_end_ms(week) - 1), week);
         assert_eq!(utc.week(utc.week_end_ms(week)).0, week.0 + 1);
     }
 
     #[test]
-    fn labels_go_both_ways() {
+    fn week_labels_round_trip() {
         for key in 0..6_000 {
-            assert_eq!(parse_label(&label(WeekKey(key))), Ok(WeekKey(key)));
+            assert_eq!(parse_week_label(&week_label(WeekKey(key))), Ok(WeekKey(key)));
         }
         for bad in ["", "2026W47", "2026-W54", "2026-W00", "26-W1", "2026-W+1", "1969-W01", "2025-W53"] {
-            assert!(parse_label(bad).is_err(), "{bad}");
+            assert!(parse_week_label(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
-    fn weeks_in_zones_with_daylight_saving() {
+    fn week_with_clock_change_is_an_hour_shorter_or_longer() {
         let ams = Calendar::new("Europe/Amsterdam").unwrap();
-        let key = parse_label("2026-W13").unwrap(); // clocks go forward on its Sunday
+        let key = parse_week_label("2026-W13").unwrap(); // clocks go forward on its Sunday
         assert_eq!(ams.week_end_ms(key) - ams.week_start_ms(key), (7 * 24 - 1) * 3_600_000);
-        let key = parse_label("2026-W43").unwrap(); // and back on this one's
+        let key = parse_week_label("2026-W43").unwrap(); // and back on this one's
         assert_eq!(ams.week_end_ms(key) - ams.week_start_ms(key), (7 * 24 + 1) * 3_600_000);
         for key in 2_000..3_500 {
             let week = WeekKey(key);

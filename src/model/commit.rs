@@ -49,7 +49,7 @@ pub struct Meta {
 
 impl Meta {
     /// Every window that holds rows or is to: weeks, then others, in order.
-    pub fn windows_kept(&self) -> impl Iterator<Item = WindowKey> + '_ {
+    pub fn kept_windows(&self) -> impl Iterator<Item = WindowKey> + '_ {
         let weeks = self.weeks.iter().map(|state| WindowKey::from(state.week));
         weeks.chain(self.windows.iter().map(|state| state.window))
     }

@@ -32,7 +32,7 @@ const WINDOWS_1252: [char; 32] = [
 
 /// Reads bytes of a reply as text: UTF-8 where they are UTF-8, and each byte
 /// that is not as Windows-1252. Never fails. At most three bytes out for one in.
-pub fn decode(bytes: &[u8]) -> String {
+pub fn decode_text(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
@@ -48,11 +48,11 @@ pub fn decode(bytes: &[u8]) -> String {
 
 /// The normalised name: what a player's key belongs to.
 pub fn normalise(display: &str, codes: ColourCodes) -> String {
-    normal_form(display, codes).into_string()
+    normalise_name(display, codes).into_string()
 }
 
-/// The same as a [`CacheEntry`].
-pub fn normal_form(display: &str, codes: ColourCodes) -> Name {
+/// The same as a [`Name`].
+pub fn normalise_name(display: &str, codes: ColourCodes) -> Name {
     // Nearly every name is printable ASCII with no code and single spaces.
     if is_plain(display, codes) {
         return display.into();
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn table() {
+    fn names_are_normalised() {
         use ColourCodes::*;
         for (input, codes, want) in [
             ("Visor", Quake3, "Visor"),
@@ -200,16 +200,16 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_not_utf8_are_windows_1252() {
-        assert_eq!(decode(b"caf\xe9 \x80"), "café €");
-        assert_eq!(decode("日本".as_bytes()), "日本");
-        assert_eq!(decode("日\u{e9}".as_bytes()), "日é");
-        assert_eq!(normalise(&decode(b"a\x81b"), ColourCodes::None), "ab");
+    fn invalid_utf8_decodes_as_windows_1252() {
+        assert_eq!(decode_text(b"caf\xe9 \x80"), "café €");
+        assert_eq!(decode_text("日本".as_bytes()), "日本");
+        assert_eq!(decode_text("日\u{e9}".as_bytes()), "日é");
+        assert_eq!(normalise(&decode_text(b"a\x81b"), ColourCodes::None), "ab");
     }
 
     proptest::proptest! {
         #[test]
-        fn the_short_way_equals_the_long_way(name in ".{0,20}|[ ^a-f0-9x]{0,12}", which in 0..3) {
+        fn plain_name_fast_path_equals_full_normalisation(name in ".{0,20}|[ ^a-f0-9x]{0,12}", which in 0..3) {
             let codes = [ColourCodes::None, ColourCodes::Quake3, ColourCodes::DarkPlaces][which as usize];
             // A character that goes forces the longest way.
             let forced = normalise(&format!("\u{200b}{name}"), codes);
@@ -220,7 +220,7 @@ mod tests {
         }
 
         #[test]
-        fn ascii_alone_takes_a_way_of_its_own(name in "[\\x00-\\x7f]{0,12}|[ ^a-f0-9x\t\x01]{0,12}", which in 0..3) {
+        fn ascii_fast_path_equals_full_normalisation(name in "[\\x00-\\x7f]{0,12}|[ ^a-f0-9x\t\x01]{0,12}", which in 0..3) {
             let codes = [ColourCodes::None, ColourCodes::Quake3, ColourCodes::DarkPlaces][which as usize];
             proptest::prop_assert_eq!(normalise(&format!("\u{200b}{name}"), codes), normalise(&name, codes));
         }

@@ -83,7 +83,7 @@ mod tests {
 
     /// `printf 'baseq3\0Visor' | sha256sum`
     #[test]
-    fn a_mark_is_what_sha256sum_says() {
+    fn name_hash_equals_sha256sum() {
         let hash = NameHash::of("baseq3", "Visor");
         assert_eq!(hash.to_string(), "929bda7af60cd66eb9519862ecfe6a5eb8efe0f5700988ce5f917002f62f10ec");
         assert_eq!(hash.to_string().to_uppercase().parse(), Ok(hash));

@@ -46,7 +46,7 @@ pub struct TopTen(ArrayVec<(u64, i64), BEST_MAX>);
 
 impl TopTen {
     /// Lets a value compete. 0 does not.
-    pub fn offer(&mut self, value: u64, at_ms: i64) {
+    pub fn insert(&mut self, value: u64, at_ms: i64) {
         if value == 0 {
             return;
         }
@@ -63,7 +63,7 @@ impl TopTen {
 
     /// Lets all of another's values compete.
     pub fn merge(&mut self, other: &TopTen) {
-        other.0.iter().for_each(|&(value, at_ms)| self.offer(value, at_ms));
+        other.0.iter().for_each(|&(value, at_ms)| self.insert(value, at_ms));
     }
 
     pub fn sum(&self) -> u64 {
@@ -303,12 +303,12 @@ pub struct BestPositions {
 
 impl BestPositions {
     /// The three best positions in clq1, clq2 and elo, each best first.
-    pub fn three(&self) -> [Vec<(u32, WeekKey)>; 3] {
-        self.three_of(|_| true)
+    pub fn top_three(&self) -> [Vec<(u32, WeekKey)>; 3] {
+        self.top_three_where(|_| true)
     }
 
     /// The same, of the weeks that a condition holds for.
-    pub fn three_of(&self, counts: impl Fn(WeekKey) -> bool) -> [Vec<(u32, WeekKey)>; 3] {
+    pub fn top_three_where(&self, counts: impl Fn(WeekKey) -> bool) -> [Vec<(u32, WeekKey)>; 3] {
         let three = |places: &Places| places.iter().filter(|(_, week)| counts(*week)).take(3).copied().collect();
         self.places.each_ref().map(three)
     }
@@ -370,14 +370,14 @@ mod tests {
     #[test]
     fn top_ten_keeps_the_ten_best() {
         let mut top = TopTen::default();
-        top.offer(0, 1);
+        top.insert(0, 1);
         assert_eq!(top.at_ms(), None);
         for v in 1..=12 {
-            top.offer(v, 100 + v as i64);
+            top.insert(v, 100 + v as i64);
         }
-        top.offer(2, 200);
+        top.insert(2, 200);
         assert_eq!(top.at_ms(), Some(112), "smaller than all ten");
-        top.offer(3, 201);
+        top.insert(3, 201);
         assert_eq!(top.at_ms(), Some(112), "equal to the least changes nothing");
         assert_eq!(top.values().collect::<Vec<_>>(), [12, 11, 10, 9, 8, 7, 6, 5, 4, 3]);
         assert_eq!(top.sum(), 75);
@@ -386,7 +386,7 @@ mod tests {
     /// Whatever the servers: the ten best, and when their sum last changed, are
     /// those of one list that took every value as it came.
     #[test]
-    fn the_ten_best_of_several_servers_merge_as_if_they_were_one() {
+    fn merged_top_tens_equal_one_top_ten() {
         let mut seed = 7_u64;
         let mut random = |below: u64| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -397,7 +397,7 @@ mod tests {
             let (mut kept, mut sum, mut changed_ms) = (Vec::new(), 0, None);
             for t in 0..random(60) as i64 {
                 let value = random(8);
-                servers[random(3) as usize].offer(value, t);
+                servers[random(3) as usize].insert(value, t);
                 kept.push(value);
                 kept.sort_unstable_by(|a, b| b.cmp(a));
                 kept.truncate(BEST_MAX);
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn two_names_of_one_person() {
+    fn merge_person_adds_rows_and_keeps_the_rating_of_more_rounds() {
         let rated = |elo: f64, rounds: u32| {
             let mut row = PlayerRow::new(5, elo);
             (row.elo_rounds, row.starts, row.points) = (rounds, 1, 3);
@@ -446,7 +446,7 @@ mod tests {
         };
         let mut merged = best(&[(2, 9), (3, 8), (4, 7)], None);
         merged.merge(&best(&[(1, 8), (3, 9), (4, 6)], Some(5.0)));
-        assert_eq!((merged.three(), merged.elo), (best(&[(1, 8), (2, 9), (4, 6)], None).three(), Some(5.0)));
+        assert_eq!((merged.top_three(), merged.elo), (best(&[(1, 8), (2, 9), (4, 6)], None).top_three(), Some(5.0)));
     }
 
     #[test]
@@ -461,12 +461,12 @@ mod tests {
     }
 
     #[test]
-    fn best_positions_smaller_then_earlier_and_repeatable() {
+    fn best_positions_prefer_smaller_then_earlier() {
         let mut best = BestPositions::default();
         for (position, week) in [(3, 10), (1, 12), (3, 9), (2, 11), (1, 12)] {
             best.set(0, Some(position), WeekKey(week));
         }
-        let got: Vec<_> = best.three()[0].iter().map(|&(p, w)| (p, w.0)).collect();
+        let got: Vec<_> = best.top_three()[0].iter().map(|&(p, w)| (p, w.0)).collect();
         assert_eq!(got, [(1, 12), (2, 11), (3, 9)]);
     }
 
@@ -503,7 +503,7 @@ mod tests {
                     let mut want: Vec<_> = shown.map(|(&week, &position)| (position, WeekKey(week))).collect();
                     want.sort_unstable();
                     want.truncate(3);
-                    assert_eq!(best.three_of(|week| week.0 != hidden)[1], want);
+                    assert_eq!(best.top_three_where(|week| week.0 != hidden)[1], want);
                 }
             }
             assert!(best.places[1].len() <= 3 + REOPENABLE_WEEKS_MAX as usize + 1);

@@ -1,7 +1,7 @@
 //! The names of scopes: whose players stand on a board together (RULES section 8).
 //!
-//! A scope is written as a word, a colon and a name: `server:quake3://host:27960`,
-//! `game:baseq3`, `tag:pro`. Which servers are of a game or bear a tag is not
+//! A scope is written as a word, a colon and a name: `server_at:quake3://host:27960`,
+//! `game:baseq3`, `parse_tag:pro`. Which servers are of a game or bear a tag is not
 //! known here.
 
 use std::fmt;
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_go_both_ways() {
+    fn scope_names_round_trip() {
         for text in ["server:quake3://h:27960", "game:baseq3", "tag:pro", "tag:a:b c ", "game:"] {
             let scope: Scope = text.parse().unwrap();
             assert_eq!(scope.to_string(), text);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_name_what_is_wrong() {
+    fn invalid_scope_error_names_the_fault() {
         for (text, want) in [
             ("", "scope \"\" is not of the form server:URL, game:NAME or tag:NAME"),
             ("baseq3", "scope \"baseq3\" is not of the form server:URL, game:NAME or tag:NAME"),

@@ -110,7 +110,7 @@ pub struct LastSnapshot {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlayerEntry {
-    /// As the server wrote it; empty where it equals `name`.
+    /// As the server wrote it; empty where it equals `into_selector`.
     pub display: Name,
     /// Normalised.
     pub name: Name,
@@ -225,7 +225,7 @@ impl Screening {
         self.exempt = if exempt { self.exempt | reason.bit() } else { self.exempt & !reason.bit() };
     }
 
-    pub fn apply(&mut self, reason: ScreenReason, t_ms: i64) {
+    pub fn record_reason(&mut self, reason: ScreenReason, t_ms: i64) {
         match self.applied.binary_search_by_key(&reason, |(applied, _)| *applied) {
             Ok(at) => self.applied[at].1 = t_ms,
             Err(at) => self.applied.insert(at, (reason, t_ms)),
@@ -237,7 +237,7 @@ impl Screening {
         self.applied.iter().copied().filter(move |(_, applied_ms)| now_ms - applied_ms < REASON_TTL_MS)
     }
 
-    pub fn exempted(&self) -> impl Iterator<Item = ScreenReason> + '_ {
+    pub fn exempt_reasons(&self) -> impl Iterator<Item = ScreenReason> + '_ {
         ScreenReason::ALL.into_iter().filter(|reason| self.is_exempt(*reason))
     }
 }

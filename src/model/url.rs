@@ -40,7 +40,7 @@ pub enum UrlError {
 impl ServerUrl {
     /// Reads a URL. A missing port becomes the usual port of the scheme.
     pub fn parse(input: &str) -> Result<ServerUrl, UrlError> {
-        match canonical(input) {
+        match parse_canonical(input) {
             Some((scheme_len, port)) => Ok(ServerUrl { text: input.to_owned(), scheme_len, port }),
             None => ServerUrl::parse_any(input),
         }
@@ -48,7 +48,7 @@ impl ServerUrl {
 
     /// What is wrong with a URL, as [`ServerUrl::parse`] would say.
     pub fn check(input: &str) -> Result<(), UrlError> {
-        match canonical(input) {
+        match parse_canonical(input) {
             Some(_) => Ok(()),
             None => ServerUrl::parse_any(input).map(drop),
         }
@@ -100,9 +100,8 @@ impl ServerUrl {
                     return Err(UrlError::Port { url: input.to_owned(), port: text.to_owned() });
                 }
             },
-            None => {
-                usual_port(&scheme).ok_or_else(|| UrlError::NoPort { url: input.to_owned(), scheme: scheme.clone() })?
-            }
+            None => default_port(&scheme)
+                .ok_or_else(|| UrlError::NoPort { url: input.to_owned(), scheme: scheme.clone() })?,
         };
         Ok(ServerUrl { text: format!("{scheme}://{host}:{port}"), scheme_len: scheme.len() as u8, port })
     }
@@ -141,7 +140,7 @@ impl ServerUrl {
 /// Length of the scheme, and port, of a URL that is in canonical form already,
 /// as nearly all are that we wrote ourselves. IPv6 addresses have too many forms
 /// to tell at a glance.
-fn canonical(input: &str) -> Option<(u8, u16)> {
+fn parse_canonical(input: &str) -> Option<(u8, u16)> {
     let bytes = input.as_bytes();
     if bytes.len() > SERVER_URL_BYTES_MAX {
         return None;
@@ -168,7 +167,7 @@ fn canonical(input: &str) -> Option<(u8, u16)> {
     Some((scheme_len as u8, port.try_into().ok()?))
 }
 
-fn usual_port(scheme: &str) -> Option<u16> {
+fn default_port(scheme: &str) -> Option<u16> {
     match scheme {
         "quake3" => Some(27960),
         "darkplaces" => Some(26000),
@@ -186,7 +185,7 @@ impl fmt::Display for ServerUrl {
 impl TryFrom<String> for ServerUrl {
     type Error = UrlError;
     fn try_from(text: String) -> Result<Self, UrlError> {
-        match canonical(&text) {
+        match parse_canonical(&text) {
             Some((scheme_len, port)) => Ok(ServerUrl { text, scheme_len, port }),
             None => ServerUrl::parse_any(&text),
         }
@@ -204,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn canonical_form() {
+    fn url_is_canonicalised() {
         for (input, want) in [
             ("quake3://127.0.0.1:27960", "quake3://127.0.0.1:27960"),
             ("QUAKE3://Example.ORG", "quake3://example.org:27960"),
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_name_what_is_wrong() {
+    fn invalid_urls_are_refused() {
         for bad in [
             "",
             "quake3",
@@ -248,7 +247,7 @@ mod tests {
     proptest::proptest! {
         /// Texts near a URL, and whole ones that are changed in one place.
         #[test]
-        fn the_short_way_equals_the_long_way(
+        fn canonical_fast_path_equals_full_parser(
             url in "[a-zA-Z0-9-]{0,4}:?/{0,2}(\\[::1\\]|[a-zA-Z0-9._é -]{0,6}|[0-9]{1,3}(\\.[0-9]{1,3}){3})(:[0-9+]{0,6})?/?",
         ) {
             let long = ServerUrl::parse_any(&url);
@@ -256,7 +255,7 @@ mod tests {
             proptest::prop_assert_eq!(ServerUrl::try_from(url.clone()), long.clone());
             if let Ok(url) = &long {
                 proptest::prop_assert_eq!(&ServerUrl::parse(url.as_str()), &long);
-                proptest::prop_assert!(canonical(url.as_str()).is_some() || url.as_str().contains('['));
+                proptest::prop_assert!(parse_canonical(url.as_str()).is_some() || url.as_str().contains('['));
             }
             proptest::prop_assert_eq!(ServerUrl::parse(&url), long);
         }

@@ -52,7 +52,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The bytes before the next zero, which is taken too.
-    pub fn text(&mut self, what: &'static str) -> Result<&'a [u8], ProtoError> {
+    pub fn c_str(&mut self, what: &'static str) -> Result<&'a [u8], ProtoError> {
         let rest = self.rest();
         let len = rest.iter().position(|&b| b == 0).ok_or(ProtoError::Cut { what, at: self.bytes.len() })?;
         self.at += len + 1;
@@ -65,13 +65,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_and_says_what_was_cut() {
+    fn truncated_read_names_its_field() {
         let mut c = Cursor::new(b"\x01\x02\x03ab\0\x04\x05");
         assert_eq!(c.u8("a"), Ok(1));
         assert_eq!(c.u16("b"), Ok(0x0302));
-        assert_eq!(c.text("c"), Ok(&b"ab"[..]));
+        assert_eq!(c.c_str("c"), Ok(&b"ab"[..]));
         assert_eq!(c.u32("score"), Err(ProtoError::Cut { what: "score", at: 8 }));
-        assert_eq!(c.text("name"), Err(ProtoError::Cut { what: "name", at: 8 }));
+        assert_eq!(c.c_str("name"), Err(ProtoError::Cut { what: "name", at: 8 }));
         assert_eq!(c.rest(), b"\x04\x05");
     }
 }

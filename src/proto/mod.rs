@@ -23,7 +23,7 @@ use crate::model::Snapshot;
 use crate::model::name::{
     Name, {self},
 };
-pub use crate::proto::scheme::{ServerUrlError, parse_url};
+pub use crate::proto::scheme::{ServerUrlError, parse_server_url};
 
 /// One protocol that can be scanned, under its URL scheme.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +78,7 @@ pub static PROTOCOLS: &[Protocol] = &[
 ];
 
 /// The protocol of a URL scheme, if it can be scanned.
-pub fn find(scheme: &str) -> Option<&'static Protocol> {
+pub fn protocol_of(scheme: &str) -> Option<&'static Protocol> {
     PROTOCOLS.iter().find(|p| p.scheme == scheme)
 }
 
@@ -101,7 +101,7 @@ pub trait Exchange: Send {
 pub enum Step {
     /// Not an answer; the dialogue is where it was.
     Ignore(Ignored),
-    /// The next question is due: send [`Exchange::packet`] now.
+    /// The next question is due: send [`Exchange::request`] now.
     Send,
     /// A part of the answer; more has to come.
     Wait,
@@ -178,7 +178,7 @@ pub enum ProtoError {
 
 impl ProtoError {
     /// The counter that it belongs to.
-    pub fn reason(self) -> Ignored {
+    pub fn ignore_reason(self) -> Ignored {
         match self {
             ProtoError::Cut { .. } | ProtoError::Value { .. } => Ignored::Malformed,
             ProtoError::NotAReply => Ignored::NotAReply,
@@ -203,12 +203,12 @@ pub fn short_text(bytes: &[u8]) -> String {
 
 fn text(bytes: &[u8], bytes_max: usize) -> String {
     // No byte becomes less than one byte, so what is cut here could not stay.
-    let mut text = name::decode(&bytes[..bytes.len().min(bytes_max + 4)]);
-    clip(&mut text, bytes_max);
+    let mut text = name::decode_text(&bytes[..bytes.len().min(bytes_max + 4)]);
+    truncate_at_char(&mut text, bytes_max);
     text
 }
 
-fn clip(text: &mut String, bytes_max: usize) {
+fn truncate_at_char(text: &mut String, bytes_max: usize) {
     if text.len() > bytes_max {
         let end = (0..=bytes_max).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
         text.truncate(end);
@@ -227,17 +227,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_usual_port_is_the_default_of_the_scheme() {
+    fn first_default_port_is_that_of_the_url_scheme() {
         for protocol in PROTOCOLS {
             let url = crate::model::ServerUrl::parse(&format!("{}://h", protocol.scheme)).unwrap();
             assert_eq!(url.port(), protocol.usual_ports[0]);
-            assert!(std::ptr::eq(find(protocol.scheme).unwrap(), protocol));
+            assert!(std::ptr::eq(protocol_of(protocol.scheme).unwrap(), protocol));
         }
-        assert!(find("gopher").is_none());
+        assert!(protocol_of("gopher").is_none());
     }
 
     #[test]
-    fn names_are_cut_between_characters() {
+    fn long_name_is_truncated_at_a_char_boundary() {
         let long = "é".repeat(200);
         let cut = player_name(long.as_bytes());
         assert_eq!(cut.len(), 256);
@@ -250,14 +250,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn cutting_first_changes_nothing(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
-            let mut whole = name::decode(&bytes);
-            clip(&mut whole, limits::NAME_BYTES_MAX);
+        fn truncating_before_decoding_gives_the_same_name(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+            let mut whole = name::decode_text(&bytes);
+            truncate_at_char(&mut whole, limits::NAME_BYTES_MAX);
             prop_assert_eq!(player_name(&bytes), whole);
         }
 
         #[test]
-        fn no_bytes_break_any_dialogue(
+        fn arbitrary_datagrams_do_not_panic_in_any_protocol(
             which in 0..PROTOCOLS.len(),
             datagrams in proptest::collection::vec(
                 (prop::sample::select(crate::proto::tests::openings()), proptest::collection::vec(any::<u8>(), 0..80)),

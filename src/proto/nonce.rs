@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn depends_on_all_it_covers() {
+    fn nonce_depends_on_key_address_port_and_scan() {
         let key = NonceKey::new([1; 16]);
         let a: SocketAddr = "10.0.0.1:1".parse().unwrap();
         let base = key.nonce(a, 1);

@@ -37,12 +37,12 @@ impl Exchange for StatusQuery {
     }
 
     fn on_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
-        if is_other_message(bytes) {
+        if is_other_oob_message(bytes) {
             return Step::Ignore(Ignored::OutOfTurn);
         }
         match decode(t_ms, bytes, self.nonce) {
             Ok(snapshot) => Step::Done(Box::new(snapshot)),
-            Err(error) => Step::Ignore(error.reason()),
+            Err(error) => Step::Ignore(error.ignore_reason()),
         }
     }
 
@@ -52,7 +52,7 @@ impl Exchange for StatusQuery {
 }
 
 /// `print`, `disconnect`, `infoResponse`: connectionless, but not a status.
-fn is_other_message(bytes: &[u8]) -> bool {
+fn is_other_oob_message(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\xff\xff\xff\xff") && bytes.len() > 4 && !bytes.starts_with(HEADER)
 }
 
@@ -101,7 +101,7 @@ pub fn decode(t_ms: i64, datagram: &[u8], nonce: Nonce) -> Result<Snapshot, Prot
     })
 }
 
-/// The infostring, `\key\value\key\value`: keys and values as they stand.
+/// The infostring, `\intern\get\intern\get`: keys and values as they stand.
 struct Infostring<'a> {
     pairs: Vec<(&'a [u8], &'a [u8])>,
 }
@@ -186,7 +186,7 @@ impl PlayerLines {
     }
 }
 
-/// `score ping "name"`; Xonotic has a team before the name, Warsow one behind it.
+/// `parse_score ping "into_selector"`; Xonotic has a team before the name, Warsow one behind it.
 /// The name may hold anything but a line end, so it goes to the last quote.
 fn player(line: &[u8]) -> Option<Player> {
     let open = line.iter().position(|&b| b == b'"')?;
@@ -232,12 +232,12 @@ mod tests {
     }
 
     #[test]
-    fn asks_with_the_nonce() {
+    fn request_carries_the_nonce() {
         assert_eq!(StatusQuery::new(NONCE).packet(), b"\xff\xff\xff\xffgetstatus 0123456789abcdef\n");
     }
 
     #[test]
-    fn openarena_with_six_bots() {
+    fn captured_openarena_reply_is_decoded() {
         let bytes = include_bytes!("../../tests/fixtures/openarena-six-bots.bin");
         let snapshot = decode(5, bytes, NONCE).unwrap();
         assert_eq!((snapshot.game.as_str(), snapshot.map.as_str()), ("baseoa", "oa_dm1"));
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_in_any_case_and_values_that_are_empty() {
+    fn infostring_keys_ignore_case_and_empty_values_are_skipped() {
         let s = read("\\MapName\\q3dm17\\SV_HOSTNAME\\\\hostname\\h\\Sv_MaxClients\\16\\game\\cpma\\gamename\\", "");
         assert_eq!((s.map.as_str(), s.hostname.as_str(), s.slots, s.game.as_str()), ("q3dm17", "h", 16, "cpma"));
         assert_eq!((s.completeness, s.players.len(), s.t_ms), (Completeness::Full, 0, 5));
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn player_lines() {
+    fn bad_player_line_makes_the_snapshot_partial() {
         let list = |lines: String| {
             let s = read("", &lines);
             let players: Vec<_> =
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn names_in_latin_1_do_not_fail() {
+    fn latin1_names_are_decoded() {
         let mut bytes = reply("\\sv_hostname\\caf", "");
         bytes.pop();
         bytes.extend_from_slice(b"\xe9\n1 2 \"\xfcber\"\n");
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_that_was_cut_is_partial() {
+    fn truncated_reply_is_partial() {
         // Unfinished last line: its name cannot be trusted, and more may follow.
         let s = read("", "1 2 \"whole\"\n3 4 \"cu");
         assert_eq!((s.players.len(), s.completeness, s.count), (1, Completeness::Partial, None));
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_1024_bytes_and_long_lists_are_read() {
+    fn long_reply_is_decoded_up_to_players_max() {
         let lines: String = (0..64).map(|i| format!("{i} 5 \"player number {i}\"\n")).collect();
         let s = read("\\sv_maxclients\\64", &lines);
         assert_eq!((s.players.len(), s.completeness), (64, Completeness::Full));
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_our_answer_is_ignored() {
+    fn other_messages_and_wrong_nonces_are_ignored() {
         for (bytes, reason) in [
             (&b""[..], Ignored::NotAReply),
             (b"\xff", Ignored::NotAReply),
@@ -384,7 +384,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_behind_the_header(info in ".{0,60}", rest in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn arbitrary_bytes_after_the_header_do_not_panic(info in ".{0,60}", rest in proptest::collection::vec(any::<u8>(), 0..300)) {
             let mut bytes = reply(&info, "");
             bytes.extend_from_slice(&rest);
             if let Ok(snapshot) = decode(0, &bytes, NONCE) {

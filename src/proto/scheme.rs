@@ -4,7 +4,7 @@ use super::PROTOCOLS;
 use crate::model::ServerUrl;
 use crate::model::url::UrlError;
 use crate::nearest::nearest;
-use crate::proto::find;
+use crate::proto::protocol_of;
 
 /// Games and engines that people take for a scheme, with the scheme of their protocol.
 const SCHEME_SUGGESTIONS: &[(&str, &str)] = &[
@@ -36,17 +36,17 @@ pub enum ServerUrlError {
 
 /// Reads the URL of a server to scan. A missing port becomes the usual one of the
 /// scheme.
-pub fn parse_url(text: &str) -> Result<ServerUrl, ServerUrlError> {
+pub fn parse_server_url(text: &str) -> Result<ServerUrl, ServerUrlError> {
     let unknown = |scheme: &str| ServerUrlError::UnknownScheme {
         url: text.to_owned(),
         scheme: scheme.to_owned(),
-        advice: advice(scheme),
+        advice: suggestion(scheme),
         known: schemes(),
     };
     match ServerUrl::parse(text) {
-        Ok(url) if find(url.scheme()).is_none() => Err(unknown(url.scheme())),
+        Ok(url) if protocol_of(url.scheme()).is_none() => Err(unknown(url.scheme())),
         Ok(url) => Ok(url),
-        Err(UrlError::NoPort { scheme, .. }) if find(&scheme).is_none() => Err(unknown(&scheme)),
+        Err(UrlError::NoPort { scheme, .. }) if protocol_of(&scheme).is_none() => Err(unknown(&scheme)),
         Err(error @ UrlError::Form(_)) => Err(ServerUrlError::Form { error, known: schemes() }),
         Err(error) => Err(ServerUrlError::Url(error)),
     }
@@ -56,7 +56,7 @@ fn schemes() -> String {
     PROTOCOLS.iter().map(|protocol| protocol.scheme).collect::<Vec<_>>().join(", ")
 }
 
-fn advice(scheme: &str) -> String {
+fn suggestion(scheme: &str) -> String {
     let taken = SCHEME_SUGGESTIONS.iter().find(|(name, _)| *name == scheme).map(|(_, right)| *right);
     let right = taken.or_else(|| nearest(scheme, PROTOCOLS.iter().map(|protocol| protocol.scheme)));
     right.map_or_else(String::new, |right| format!("; did you mean {right}://?"))
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_scheme_is_reported_with_the_nearest_and_all_known() {
+    fn unknown_scheme_error_names_the_nearest_and_all_known() {
         for (text, want) in [
             (
                 "xonotic://h:26000",
@@ -80,12 +80,12 @@ mod tests {
             ("h:27960", "scheme://host:port; known schemes are quake3"),
             ("quake3://h:0", "port \"0\""),
         ] {
-            let error = parse_url(text).expect_err(text).to_string();
+            let error = parse_server_url(text).expect_err(text).to_string();
             assert!(error.contains(want), "{text}: {error}");
         }
-        assert_eq!(parse_url("quake3://h").map(|url| url.port()), Ok(27_960));
+        assert_eq!(parse_server_url("quake3://h").map(|url| url.port()), Ok(27_960));
         for (name, scheme) in SCHEME_SUGGESTIONS {
-            assert!(find(scheme).is_some() && find(name).is_none(), "{name}: {scheme}");
+            assert!(protocol_of(scheme).is_some() && protocol_of(name).is_none(), "{name}: {scheme}");
         }
     }
 }

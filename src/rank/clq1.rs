@@ -18,7 +18,7 @@ const _: () = assert!(INVISIBLE_GAP_MS <= SEGMENT_MS);
 /// the segments that are complete at `cur_ms`, each in thousandths of a point.
 ///
 /// `start_ms` and `points` are the running segment; `prev_ms >= start_ms`.
-pub fn spread(start_ms: &mut i64, points: &mut f64, gain: i64, prev_ms: i64, cur_ms: i64) -> ArrayVec<u64, 2> {
+pub fn spread_gain(start_ms: &mut i64, points: &mut f64, gain: i64, prev_ms: i64, cur_ms: i64) -> ArrayVec<u64, 2> {
     debug_assert!(*start_ms <= prev_ms && prev_ms < cur_ms && cur_ms - prev_ms <= SEGMENT_MS);
     let gap = (cur_ms - prev_ms) as f64;
     let mut complete = ArrayVec::new();
@@ -48,14 +48,14 @@ mod tests {
         let (mut seg, mut points, mut prev) = (start, 0.0, start);
         let mut out = Vec::new();
         for &(t, gain) in steps {
-            out.extend(spread(&mut seg, &mut points, gain, prev, t));
+            out.extend(spread_gain(&mut seg, &mut points, gain, prev, t));
             prev = t;
         }
         (out, points)
     }
 
     #[test]
-    fn segments() {
+    fn gain_is_spread_over_segments_of_720_s() {
         // Six gaps of 120 s, ten points each: exactly one segment.
         let steps: Vec<_> = (1..=6).map(|i| (i * 120_000, 10)).collect();
         assert_eq!(run(0, &steps), (vec![60_000], 0.0));

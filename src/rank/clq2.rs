@@ -46,13 +46,13 @@ mod tests {
     const EXAMPLE: [i64; 12] = [120, 100, 90, 89, 70, 40, 30, 20, 12, 3, 1, 0];
 
     #[test]
-    fn the_twelve_players_of_the_design() {
+    fn twelve_player_example_of_rules_scores_8_to_1() {
         assert_eq!(game_points(&EXAMPLE, Quarter::Whole), [8, 7, 6, 5, 4, 3, 2, 1, 0, 0, 0, 0]);
         assert_eq!(game_points(&EXAMPLE, Quarter::Exact), [7, 6, 5, 4, 3, 2, 1, 0, 0, 0, 0, 0]);
     }
 
     #[test]
-    fn ties_small_lists_and_no_pivot() {
+    fn tied_players_share_the_score_and_no_pivot_scores_zero() {
         assert_eq!(game_points(&[10, 10, 5, 5, 1], Quarter::Whole), [4, 4, 2, 2, 0]);
         assert_eq!(game_points(&[3, 0], Quarter::Whole), [1, 0]);
         assert_eq!(game_points(&[3, -2], Quarter::Whole), [1, 0]);

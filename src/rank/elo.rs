@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn two_players_are_true_elo() {
+    fn two_player_round_equals_standard_elo() {
         let new = new_ratings(&[2, 1], &[1200.0, 1000.0], EloRules::default());
         let expected = 1.0 / (1.0 + 10f64.powf(-0.5));
         assert!((new[0] - (1200.0 + 25.0 * (1.0 - expected))).abs() < 1e-9);
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn ties_and_the_cap() {
+    fn tie_changes_nothing_and_k_is_capped() {
         assert_eq!(new_ratings(&[5, 5], &[1000.0; 2], EloRules::default()), [1000.0; 2]);
         let points: Vec<i64> = (0..64).rev().collect();
         let new = new_ratings(&points, &[1000.0; 64], EloRules::default());

@@ -14,7 +14,7 @@
 //!   the list together. So a player with little history is rated like the
 //!   others on the server, and nothing has to be stored but the rows. Rates are
 //!   those before the snapshot.
-//! - **Unseen time at the end of a round** ([`unseen_ms`]): the gap, less the
+//! - **Unseen time at the end of a round** ([`unseen_at_round_end_ms`]): the gap, less the
 //!   age of the new round, less [`INTERMISSION_MS`], and at least 0. The age is
 //!   a weighted mean of what is expected without any knowledge, half of the
 //!   gap, and of what the new points say: those who stayed collect points at a
@@ -25,7 +25,7 @@
 //!   (variance of the age from points: STEP x age / rate). This matters where
 //!   rounds last a multiple of the scan interval: then the end of each round is
 //!   at the same moment of its gap, which need not be the middle.
-//! - **Unseen time before leaving** ([`before_leaving_ms`]): half of the gap,
+//! - **Unseen time before leaving** ([`unseen_before_leaving_ms`]): half of the gap,
 //!   less half of an intermission if a round ended in it.
 //!
 //! What a gap of more than 720 s hides is not estimated.
@@ -107,7 +107,7 @@ impl Rates {
 ///
 /// `points` is the sum of what the players who stayed have in the new round,
 /// `rate` the sum of their rates.
-pub fn unseen_ms(gap_ms: i64, points: i64, rate: f64) -> f64 {
+pub fn unseen_at_round_end_ms(gap_ms: i64, points: i64, rate: f64) -> f64 {
     let gap = gap_ms as f64;
     let mut age = gap / 2.0;
     if rate > 0.0 {
@@ -119,7 +119,7 @@ pub fn unseen_ms(gap_ms: i64, points: i64, rate: f64) -> f64 {
 
 /// Time of play between the last scan that saw a player and their leaving, ms.
 /// `restarted`: a round ended in the gap.
-pub fn before_leaving_ms(gap_ms: i64, restarted: bool) -> f64 {
+pub fn unseen_before_leaving_ms(gap_ms: i64, restarted: bool) -> f64 {
     let idle = if restarted { INTERMISSION_MS } else { 0.0 };
     (gap_ms as f64 - idle).max(0.0) / 2.0
 }
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn rate_moves_from_that_of_the_list_to_the_own() {
+    fn rate_moves_from_list_mean_to_own_rate() {
         // 180 points in two hours: 1.5 a minute.
         let rates = Rates::of([&row(150, HOUR_MS), &row(30, HOUR_MS)]);
         assert_eq!(per_minute(rates.rate(&row(0, 0))), 1.5);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_known_gives_rate_0() {
+    fn no_history_gives_rate_0() {
         for rates in [Rates::of([]), Rates::of([&row(0, 0)]), Rates::of([&row(0, HOUR_MS)])] {
             assert_eq!(rates.rate(&row(0, 0)), 0.0);
         }
@@ -164,12 +164,12 @@ mod tests {
 
     #[test]
     fn without_a_rate_a_round_ends_in_the_middle_of_the_gap() {
-        assert_eq!(unseen_ms(GAP_MS, 0, 0.0), 55_000.0);
-        assert_eq!(unseen_ms(GAP_MS, 40, 0.0), 55_000.0);
+        assert_eq!(unseen_at_round_end_ms(GAP_MS, 0, 0.0), 55_000.0);
+        assert_eq!(unseen_at_round_end_ms(GAP_MS, 40, 0.0), 55_000.0);
     }
 
     #[test]
-    fn new_points_tell_the_age_of_the_new_round() {
+    fn new_points_determine_the_age_of_the_new_round() {
         // Ten players with 1.2 points a minute each: 24 points in a gap, weight 2/3.
         let rate = 12.0 / 60_000.0;
         for (points, age_ms) in [
@@ -178,7 +178,7 @@ mod tests {
             (18, 80_000.0),  // two thirds of the way to 90 s
             (24, 100_000.0), // two thirds of the way to 120 s
         ] {
-            let unseen = unseen_ms(GAP_MS, points, rate);
+            let unseen = unseen_at_round_end_ms(GAP_MS, points, rate);
             assert!((unseen - (115_000.0 - age_ms)).abs() < 1e-6, "{points}: {unseen}");
         }
     }
@@ -188,7 +188,7 @@ mod tests {
         for gap_ms in [1, 4_000, GAP_MS, 720_000] {
             for points in [i64::MIN, -50, 0, 7, 1_000, i64::MAX] {
                 for rate in [0.0, 1e-12, 1e-4, 1e9] {
-                    let unseen = unseen_ms(gap_ms, points, rate);
+                    let unseen = unseen_at_round_end_ms(gap_ms, points, rate);
                     assert!((0.0..=gap_ms as f64).contains(&unseen), "{gap_ms} {points} {rate}: {unseen}");
                 }
             }
@@ -197,16 +197,16 @@ mod tests {
 
     #[test]
     fn leaving_is_in_the_middle_of_the_gap() {
-        assert_eq!(before_leaving_ms(GAP_MS, false), 60_000.0);
-        assert_eq!(before_leaving_ms(GAP_MS, true), 57_500.0);
-        assert_eq!(before_leaving_ms(4_000, true), 0.0);
+        assert_eq!(unseen_before_leaving_ms(GAP_MS, false), 60_000.0);
+        assert_eq!(unseen_before_leaving_ms(GAP_MS, true), 57_500.0);
+        assert_eq!(unseen_before_leaving_ms(4_000, true), 0.0);
     }
 
     /// RULES section 15, a whole example: two players with an hour each, 90 and
     /// 30 points. The map changes; one has 2 points in the new round, the other
     /// has left.
     #[test]
-    fn worked_example() {
+    fn worked_example_of_rules_section_15() {
         let (one, other) = (row(90, HOUR_MS), row(30, HOUR_MS));
         let rates = Rates::of([&one, &other]);
         // The mean is 1 a minute; (90 + 5) / 65 and (30 + 5) / 65 a minute.
@@ -214,10 +214,10 @@ mod tests {
         assert_eq!((per_minute(rate), per_minute(rate_other)), (1.461538, 0.538462));
         // 2.923 points are expected in a gap: weight 1 / (1 + 12 / 2.923) = 0.1959.
         // 2 points are worth 82.1 s: age 60 + 0.1959 x 22.1 = 64.3 s.
-        let unseen = unseen_ms(GAP_MS, 2, rate);
+        let unseen = unseen_at_round_end_ms(GAP_MS, 2, rate);
         assert_eq!(unseen.round(), 50_670.0);
         assert_eq!(thousandths(rate, unseen), 1_234);
         // 57.5 s at 0.538 a minute.
-        assert_eq!(thousandths(rate_other, before_leaving_ms(GAP_MS, true)), 516);
+        assert_eq!(thousandths(rate_other, unseen_before_leaving_ms(GAP_MS, true)), 516);
     }
 }

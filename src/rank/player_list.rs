@@ -5,7 +5,7 @@ use std::hash::Hasher;
 
 use rustc_hash::{FxHashSet, FxHasher};
 
-use crate::model::name::{ColourCodes, Name, is_plain, normal_form};
+use crate::model::name::{ColourCodes, Name, is_plain, normalise_name};
 use crate::model::server::PlayerEntry;
 use crate::model::snapshot::Player;
 use crate::rank::screen::ScreenRules;
@@ -69,7 +69,7 @@ impl NameRules {
     }
 
     /// Whether an entry is a bot's that is left out.
-    pub fn leaves_out(&self, player: &Player, family: NameFamily) -> bool {
+    pub fn excludes(&self, player: &Player, family: NameFamily) -> bool {
         !self.count_bots && self.is_bot(player, family)
     }
 
@@ -126,7 +126,7 @@ fn order(a: Place, of_a: &[PlayerEntry], b: Place, of_b: &[PlayerEntry]) -> Orde
     (a >> 16).cmp(&(b >> 16)).then_with(|| of_a[index(a)].name.cmp(&of_b[index(b)].name))
 }
 
-fn mark(name: &str) -> u64 {
+fn name_hash(name: &str) -> u64 {
     let mut hasher = FxHasher::default();
     hasher.write(name.as_bytes());
     hasher.finish() & !0xFFFF
@@ -135,7 +135,7 @@ fn mark(name: &str) -> u64 {
 impl NameIndex {
     /// Of at most [`crate::limits::QUERY_PLAYERS_MAX`] entries.
     pub fn of(entries: &[PlayerEntry]) -> NameIndex {
-        NameIndex::marked(entries, mark)
+        NameIndex::marked(entries, name_hash)
     }
 
     fn marked(entries: &[PlayerEntry], mark: impl Fn(&str) -> u64) -> NameIndex {
@@ -169,7 +169,7 @@ pub fn read_list(
     let mut at = 0;
     let mut entries = Vec::with_capacity(players.len());
     for player in players {
-        if rules.leaves_out(&player, family) {
+        if rules.excludes(&player, family) {
             continue;
         }
         let spectator = family.is_spectator(&player);
@@ -186,7 +186,7 @@ pub fn read_list(
                 }
             }
             None if is_plain(&player.name, family.codes) => (player.name, Name::default()),
-            None => match normal_form(&player.name, family.codes) {
+            None => match normalise_name(&player.name, family.codes) {
                 name if name == player.name => (name, Name::default()),
                 name => (name, player.name),
             },
@@ -225,12 +225,12 @@ impl PlayerList {
     /// Pairs (index in the list before, index in this one) of the names that are in
     /// both once, usable or not, in the order of this one. Spectators count for
     /// "once" and are in no pair.
-    pub fn in_common(&self, before: &[PlayerEntry], by_name: &NameIndex) -> Vec<(u16, u16)> {
+    pub fn unique_pairs(&self, before: &[PlayerEntry], by_name: &NameIndex) -> Vec<(u16, u16)> {
         let plays = |p: u16, c: u16| !before[usize::from(p)].spectator && !self.entries[usize::from(c)].spectator;
         if self.same_once {
             return (0..self.entries.len() as u16).filter(|&at| plays(at, at)).map(|at| (at, at)).collect();
         }
-        let mut pairs = once_in_both(before, by_name, &self.entries, &self.by_name);
+        let mut pairs = unique_in_both(before, by_name, &self.entries, &self.by_name);
         pairs.retain(|&(p, c)| plays(p, c));
         pairs.sort_unstable_by_key(|&(_, c)| c);
         pairs
@@ -238,7 +238,7 @@ impl PlayerList {
 
     /// Whether a name that is in this list or in the one before more than once is in
     /// the other, too: people with the same generic name may be the same people.
-    pub fn repeats_in_both(&self, before: &[PlayerEntry], by_name: &NameIndex) -> bool {
+    pub fn shares_duplicate_name(&self, before: &[PlayerEntry], by_name: &NameIndex) -> bool {
         let (mut left, mut right) = (0, 0);
         while let (Some(&p), Some(&c)) = (by_name.0.get(left), self.by_name.0.get(right)) {
             match order(p, before, c, &self.entries) {
@@ -263,7 +263,7 @@ impl PlayerList {
     }
 }
 
-fn once_in_both(
+fn unique_in_both(
     prev: &[PlayerEntry],
     prev_by_name: &NameIndex,
     cur: &[PlayerEntry],
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn screening() {
+    fn bots_and_unusable_names_are_excluded() {
         let rules = NameRules::default();
         let q3 = rules.family(&ScreenRules::default(), "quake3", true, "baseq3");
         let list = || {
@@ -333,11 +333,11 @@ mod tests {
         let prev = list(&[("a", 1), ("b", -666), ("c", 3), ("twin", 1)]);
         let cur = list(&[("a", 1), ("b", 0), ("c", -666), ("twin", 1), ("twin", -666)]);
         assert_eq!(cur.usable, [true, true, false, false, false]);
-        assert_eq!(cur.in_common(&prev.entries, &prev.by_name), [(0, 0)]);
+        assert_eq!(cur.unique_pairs(&prev.entries, &prev.by_name), [(0, 0)]);
         assert!(cur.was_spectator(1, &prev.entries) && !cur.was_spectator(0, &prev.entries));
-        assert!(cur.repeats_in_both(&prev.entries, &prev.by_name), "twin");
-        assert!(prev.repeats_in_both(&cur.entries, &cur.by_name), "twin");
-        assert!(!prev.repeats_in_both(&prev.entries, &prev.by_name));
+        assert!(cur.shares_duplicate_name(&prev.entries, &prev.by_name), "twin");
+        assert!(prev.shares_duplicate_name(&cur.entries, &cur.by_name), "twin");
+        assert!(!prev.shares_duplicate_name(&prev.entries, &prev.by_name));
         let off = ScreenRules { enabled: false, ..ScreenRules::default() };
         let players = vec![Player { points: Some(-666), spectator: true, ..player("a", 9, false) }];
         let family = rules.family(&off, "quake3", true, "Xonotic");
@@ -345,21 +345,21 @@ mod tests {
     }
 
     #[test]
-    fn names_that_stand_once_in_both() {
+    fn unique_names_in_both_lists_are_paired() {
         let rules = NameRules::default();
         let family = rules.family(&ScreenRules::default(), "source", false, "x");
         let list =
             |names: &[&str]| read_list(names.iter().map(|n| player(n, 1, false)).collect(), &rules, family, None);
         let prev = list(&["b", "a", "twin", "", "c", "twice"]);
         let cur = list(&["c", "twin", "twin", "a", "d", "", "twice"]);
-        let pairs = cur.in_common(&prev.entries, &prev.by_name);
+        let pairs = cur.unique_pairs(&prev.entries, &prev.by_name);
         assert_eq!(pairs, [(4, 0), (1, 3), (3, 5), (5, 6)]);
     }
 
     proptest::proptest! {
         /// Against every name with every other.
         #[test]
-        fn pairs_and_usable_names_by_hand(
+        fn pairs_and_usable_names_equal_naive_search(
             prev in proptest::collection::vec("[ab]{0,3}", 0..30),
             cur in proptest::collection::vec("[ab]{0,3}|player", 0..30),
         ) {
@@ -374,7 +374,7 @@ mod tests {
                 }
             }
             let (p, c) = (list(&prev), list(&cur));
-            proptest::prop_assert_eq!(c.in_common(&p.entries, &p.by_name), want);
+            proptest::prop_assert_eq!(c.unique_pairs(&p.entries, &p.by_name), want);
             let usable: Vec<bool> =
                 cur.iter().map(|name| !name.is_empty() && name != "player" && once(&cur, name)).collect();
             proptest::prop_assert_eq!(c.usable, usable);
@@ -382,7 +382,7 @@ mod tests {
 
         /// A list is read the same whatever is known of the one before.
         #[test]
-        fn the_list_before_only_saves_time(
+        fn previous_list_does_not_change_the_result(
             lists in proptest::collection::vec(proptest::collection::vec("(\\^1)?[ab ]{0,2}|player|\u{e9}", 0..8), 1..6),
             stays in proptest::collection::vec(proptest::bool::ANY, 6),
         ) {
@@ -406,8 +406,8 @@ mod tests {
                 proptest::prop_assert_eq!(&got.usable, &want.usable);
                 proptest::prop_assert_eq!(&got.by_name, &want.by_name);
                 if let Some((old, _)) = &before {
-                    let pairs = got.in_common(&old.entries, &old.by_name);
-                    proptest::prop_assert_eq!(pairs, want.in_common(&old.entries, &old.by_name));
+                    let pairs = got.unique_pairs(&old.entries, &old.by_name);
+                    proptest::prop_assert_eq!(pairs, want.unique_pairs(&old.entries, &old.by_name));
                 }
                 before = Some((got, family));
             }
@@ -416,7 +416,7 @@ mod tests {
 
     /// Marks as someone could make them: the text decides.
     #[test]
-    fn names_of_one_mark_are_told_apart() {
+    fn names_with_equal_hash_stay_distinct() {
         let list = |names: &[&str]| -> Vec<PlayerEntry> {
             let entry = |&name: &&str| PlayerEntry {
                 display: Name::default(),
@@ -430,7 +430,7 @@ mod tests {
         };
         let one_mark = |entries: &[PlayerEntry]| NameIndex::marked(entries, |_| 7 << 16);
         let (prev, cur) = (list(&["a", "b", "a", "c", "e"]), list(&["e", "d", "b", "a", "c", "c"]));
-        let pairs = once_in_both(&prev, &one_mark(&prev), &cur, &one_mark(&cur));
+        let pairs = unique_in_both(&prev, &one_mark(&prev), &cur, &one_mark(&cur));
         assert_eq!(pairs, [(1, 2), (4, 0)]);
     }
 }

@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn table() {
+    fn gain_follows_rules_section_3() {
         for (prev, cur, want) in [
             (0, 0, 0),
             (3, 10, 7),

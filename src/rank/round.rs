@@ -19,7 +19,7 @@ impl Default for RoundRules {
 
 /// Whether a new round began on the same map between two snapshots. `common`: pairs
 /// of indices (prev, cur) of the players whose names are in both once.
-/// `repeats_in_both`: whether a name that is in one of the lists more than once is
+/// `shares_duplicate_name`: whether a name that is in one of the lists more than once is
 /// in the other, asked where there is no such pair.
 pub fn restarted(
     prev: &[PlayerEntry],
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn restarts() {
+    fn restart_follows_rules_section_4() {
         let check = |prev: &[i64], cur: &[i64], common: usize, want: bool| {
             let pairs: Vec<_> = (0..common as u16).map(|i| (i, i)).collect();
             let got = restarted(&list(prev), &list(cur), &pairs, || false, RoundRules::default());
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn final_lists_that_count() {
+    fn final_list_needs_two_players_and_points_above_zero() {
         assert_eq!(final_list(&list(&[5])), None);
         assert_eq!(final_list(&list(&[0, 0, -2])), None);
         assert_eq!(final_list(&list(&[1, 7, 1, -2])), Some(vec![(1, 7), (0, 1), (2, 1), (3, -2)]));

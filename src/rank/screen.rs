@@ -9,7 +9,7 @@ use std::hash::Hasher;
 use siphasher::sip::SipHasher13;
 
 use crate::limits::BOT_NAMES_MAX;
-use crate::model::name::{ColourCodes, Name, is_plain, normal_form};
+use crate::model::name::{ColourCodes, Name, is_plain, normalise_name};
 use crate::model::server::{NewKeyCounts, ScreenReason, Screening, UnchangedList};
 use crate::model::snapshot::Player;
 
@@ -69,7 +69,7 @@ pub enum SpectatorScope {
     Game(String),
     /// All servers of a URL scheme.
     Scheme(String),
-    /// The games of `names.darkplaces_games`.
+    /// The games of `write_names.darkplaces_games`.
     DarkPlacesGames,
 }
 
@@ -140,7 +140,7 @@ pub fn mark_bots(
     let entries = players.len() as u32;
     let normal = |player: &Player| match is_plain(&player.name, codes) {
         true => player.name.clone(),
-        false => normal_form(&player.name, codes),
+        false => normalise_name(&player.name, codes),
     };
     if bots == 0 {
         if !screening.bot_names.is_empty() {
@@ -152,7 +152,7 @@ pub fn mark_bots(
     }
     if bots >= count.unwrap_or(entries) && bots >= entries {
         players.iter_mut().for_each(|player| player.bot = true);
-        remember(&mut screening.bot_names, players.iter().map(normal).filter(|name| !name.is_empty()));
+        remember_bot_names(&mut screening.bot_names, players.iter().map(normal).filter(|name| !name.is_empty()));
         return 0;
     }
     let mut marked = 0;
@@ -169,7 +169,7 @@ pub fn mark_bots(
 
 /// Puts names at the end of a list without repetition, and drops the oldest ones
 /// beyond its limit.
-fn remember(names: &mut Vec<Name>, seen: impl Iterator<Item = Name>) {
+fn remember_bot_names(names: &mut Vec<Name>, seen: impl Iterator<Item = Name>) {
     let seen: Vec<Name> = seen.collect();
     if names.ends_with(&seen) && (1..seen.len()).all(|at| !seen[..at].contains(&seen[at])) {
         return; // the same list as before, as mostly
@@ -222,7 +222,7 @@ fn hash(text: &[u8], number: i64) -> u64 {
 }
 
 /// Check 4: begins a new day where there is one.
-pub fn see_day(screening: &mut Screening, day: i64) {
+pub fn start_day_if_new(screening: &mut Screening, day: i64) {
     if screening.introduced.day != day {
         screening.introduced = NewKeyCounts { day, ..NewKeyCounts::default() };
     }
@@ -230,7 +230,7 @@ pub fn see_day(screening: &mut Screening, day: i64) {
 
 /// Check 4: whether a server may introduce one more of a kind. Counts it if so.
 /// The limit of a day does not hold for an exempt server, the limit of all does.
-pub fn may_introduce(introduced: &mut u32, per_day_max: u32, is_exempt: bool, known: u32, known_max: u32) -> bool {
+pub fn take_quota(introduced: &mut u32, per_day_max: u32, is_exempt: bool, known: u32, known_max: u32) -> bool {
     let may = (is_exempt || *introduced < per_day_max) && known < known_max;
     *introduced += u32::from(may);
     may
@@ -241,7 +241,7 @@ pub fn credible_gain(gain: i64, screening: &mut Screening, gain_max: i64, t_ms: 
     if gain <= gain_max || screening.is_exempt(ScreenReason::ImpossibleGain) {
         return gain;
     }
-    screening.apply(ScreenReason::ImpossibleGain, t_ms);
+    screening.record_reason(ScreenReason::ImpossibleGain, t_ms);
     0
 }
 
@@ -337,15 +337,15 @@ mod tests {
     #[test]
     fn quota_of_new_keys_is_counted_by_day_and_in_total() {
         let mut screening = Screening::default();
-        see_day(&mut screening, 7);
+        start_day_if_new(&mut screening, 7);
         let games = &mut screening.introduced.games;
-        assert!(may_introduce(games, 2, false, 0, 9) && may_introduce(games, 2, false, 1, 9));
-        assert!(!may_introduce(games, 2, false, 2, 9), "the third of the day");
-        assert!(may_introduce(games, 2, true, 2, 9), "an exempt server");
-        assert!(!may_introduce(games, 2, true, 9, 9), "no more in all, for nobody");
-        see_day(&mut screening, 7);
+        assert!(take_quota(games, 2, false, 0, 9) && take_quota(games, 2, false, 1, 9));
+        assert!(!take_quota(games, 2, false, 2, 9), "the third of the day");
+        assert!(take_quota(games, 2, true, 2, 9), "an exempt server");
+        assert!(!take_quota(games, 2, true, 9, 9), "no more in all, for nobody");
+        start_day_if_new(&mut screening, 7);
         assert_eq!(screening.introduced.games, 3);
-        see_day(&mut screening, 8);
+        start_day_if_new(&mut screening, 8);
         assert_eq!(screening.introduced.games, 0);
     }
 

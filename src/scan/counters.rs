@@ -43,11 +43,11 @@ macro_rules! define_counters {
             /// All counters; those by reason only where they are not zero.
             pub fn view(&self) -> ScanCounterValues {
                 let by = |names: Vec<&'static str>, counters: &[Counter]| {
-                    let pairs = names.into_iter().zip(counters.iter().map(Counter::value));
+                    let pairs = names.into_iter().zip(counters.iter().map(Counter::get));
                     pairs.filter(|&(_, value)| value > 0).collect()
                 };
                 ScanCounterValues {
-                    $($field: self.$field.value(),)+
+                    $($field: self.$field.get(),)+
                     ignored: by(Ignored::ALL.iter().map(|r| r.name()).collect(), &self.ignored),
                     misses: by(MissReason::ALL.iter().map(|r| r.name()).collect(), &self.misses),
                 }
@@ -104,7 +104,7 @@ impl ScanCounters {
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    pub fn one(&self) {
+    pub fn increment(&self) {
         self.add(1);
     }
 
@@ -112,7 +112,7 @@ impl Counter {
         self.0.fetch_add(count, Ordering::Relaxed);
     }
 
-    pub fn value(&self) -> u64 {
+    pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -122,13 +122,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_are_counted_under_their_names() {
+    fn each_reason_has_a_counter_of_its_name() {
         let counts = ScanCounters::default();
         for &reason in Ignored::ALL {
             counts.ignored(reason).add(reason as u64 + 1);
         }
         for &reason in MissReason::ALL {
-            counts.miss(reason).one();
+            counts.miss(reason).increment();
         }
         let view = counts.view();
         assert_eq!(view.ignored["not_a_reply"], 1);

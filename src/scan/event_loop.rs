@@ -124,7 +124,7 @@ impl Scan {
         Some(SocketAddr::new(self.ip?, self.targets.get(self.at)?.port))
     }
 
-    fn rest(&mut self, timers: &mut Timers<Duration, ScanToken>, ticket: ScanToken, until: Duration) {
+    fn start_cooldown(&mut self, timers: &mut Timers<Duration, ScanToken>, ticket: ScanToken, until: Duration) {
         self.state = State::Resting;
         self.deadline = Some(until);
         timers.set(until, ticket);
@@ -159,7 +159,7 @@ impl EventLoop {
             orders,
             now,
             counts,
-            key: NonceKey::new(random_key()),
+            key: NonceKey::new(random_nonce_key()),
             start: Instant::now(),
             sockets,
             resolver: Resolver::default(),
@@ -185,10 +185,10 @@ impl EventLoop {
             wake_at = self.stop_at.map_or(wake_at, |stop_at| stop_at.min(wake_at));
             let has_room = self.scans.len() + self.ended.len() < self.settings.in_flight_max as usize;
             tokio::select! {
-                heard = self.sockets.heard() => {
+                heard = self.sockets.next_event() => {
                     self.on_heard(heard).await;
                     for _ in 1..EVENT_BATCH_MAX {
-                        let Some(heard) = self.sockets.heard_already() else { break };
+                        let Some(heard) = self.sockets.try_next_event() else { break };
                         self.on_heard(heard).await;
                     }
                 }
@@ -202,10 +202,10 @@ impl EventLoop {
                     // Nobody wants to know any more.
                     Err(_) => return self.abandon(),
                 },
-                looked = self.resolver.looked_up() => {
+                looked = self.resolver.next_result() => {
                     let ttl = Duration::from_secs(self.settings.resolve_ttl_s.into());
                     let ip = looked.ip;
-                    for ticket in self.resolver.answered(self.start.elapsed(), looked, ttl) {
+                    for ticket in self.resolver.complete(self.start.elapsed(), looked, ttl) {
                         self.on_resolved(ticket, ip).await;
                     }
                 }
@@ -227,7 +227,7 @@ impl EventLoop {
             if self.start.elapsed() >= tidy_at {
                 tidy_at = self.start.elapsed() + CLEANUP_INTERVAL;
                 self.budgets.tidy();
-                self.resolver.tidy(self.start.elapsed());
+                self.resolver.remove_expired(self.start.elapsed());
             }
             if self.stop_at.is_some_and(|stop_at| Instant::now() >= stop_at) {
                 return self.abandon();
@@ -260,11 +260,11 @@ impl EventLoop {
     }
 
     async fn on_request(&mut self, request: ScanRequest) {
-        self.counts.requests.one();
+        self.counts.requests.increment();
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         let scan = Scan {
-            targets: target::plan(&request.url, request.mode),
+            targets: target::targets(&request.url, request.mode),
             at: 0,
             ip: None,
             state: State::Resolving,
@@ -283,7 +283,7 @@ impl EventLoop {
         };
         let known = match scan.targets.is_empty() {
             true => None,
-            false => self.resolver.ask(self.start.elapsed(), scan.request.url.host(), ticket),
+            false => self.resolver.resolve(self.start.elapsed(), scan.request.url.host(), ticket),
         };
         let has_protocol = !scan.targets.is_empty();
         self.scans.insert(ticket, scan);
@@ -297,13 +297,13 @@ impl EventLoop {
     async fn on_resolved(&mut self, ticket: ScanToken, ip: Option<IpAddr>) {
         let Some(scan) = self.scans.get_mut(&ticket) else { return };
         let Some(ip) = ip else {
-            self.counts.unresolved.one();
+            self.counts.unresolved.increment();
             return self.end(ticket, Err(MissReason::Unresolved));
         };
         let ip = ip.to_canonical();
-        self.counts.resolved.one();
+        self.counts.resolved.increment();
         scan.ip = Some(ip);
-        match refusal(&self.settings, ip) {
+        match exclusion_reason(&self.settings, ip) {
             Some(reason) => self.end(ticket, Err(reason)),
             None => self.begin_target(ticket).await,
         }
@@ -321,14 +321,14 @@ impl EventLoop {
             assert_ne!(held.by, ticket, "a scan gives its address up first");
             held.waiting.push_back(ticket);
             scan.state = State::Queued;
-            self.counts.serialized.one();
+            self.counts.serialized.increment();
             return;
         }
         self.addresses.insert(address, AddressLock { by: ticket, waiting: VecDeque::new() });
         // The target before may have been another protocol on the same port.
         let rested_at = scan.last_sent.map_or(Duration::ZERO, |sent| sent + COOLDOWN);
         if rested_at > self.start.elapsed() {
-            scan.rest(&mut self.timers, ticket, rested_at);
+            scan.start_cooldown(&mut self.timers, ticket, rested_at);
         } else {
             self.begin_dialogue(ticket).await;
         }
@@ -338,7 +338,7 @@ impl EventLoop {
     async fn begin_dialogue(&mut self, ticket: ScanToken) {
         let scan = self.scans.get_mut(&ticket).expect("a scan in flight");
         let address = scan.address().expect("resolved, and a target is left");
-        let Some(socket) = self.sockets.of(address) else {
+        let Some(socket) = self.sockets.index_for(address) else {
             return self.end_target(ticket, MissReason::Unsendable).await;
         };
         // Each target of a scan is a question of its own.
@@ -359,9 +359,9 @@ impl EventLoop {
         scan.state = State::Budget;
         match self.budgets.ask(self.start.elapsed(), ticket, ip, packets) {
             Admission::Granted => self.send(ticket).await,
-            Admission::Waits(LimitScope::Address(_)) => self.counts.deferred_address.one(),
-            Admission::Waits(LimitScope::Subnet(_)) => self.counts.deferred_subnet.one(),
-            Admission::Waits(LimitScope::Global) => self.counts.deferred_global.one(),
+            Admission::Waits(LimitScope::Address(_)) => self.counts.deferred_address.increment(),
+            Admission::Waits(LimitScope::Subnet(_)) => self.counts.deferred_subnet.increment(),
+            Admission::Waits(LimitScope::Global) => self.counts.deferred_global.increment(),
         }
     }
 
@@ -371,13 +371,13 @@ impl EventLoop {
         let packet = scan.dialogue.as_ref().expect("begun before it sends").packet();
         if let Err(error) = self.sockets.send(scan.socket, address, &packet).await {
             tracing::debug!(%address, %error, "a packet could not be sent");
-            self.counts.send_errors.one();
+            self.counts.send_errors.increment();
             return self.end_target(ticket, MissReason::Unsendable).await;
         }
-        self.counts.packets_sent.one();
+        self.counts.packets_sent.increment();
         self.counts.bytes_sent.add(packet.len() as u64);
         if scan.sent > 0 {
-            self.counts.resends.one();
+            self.counts.resends.increment();
         }
         let now = self.start.elapsed();
         scan.first_sent_ms.get_or_insert_with(|| (self.now)());
@@ -418,7 +418,7 @@ impl EventLoop {
                     ticket.filter(|t| self.scans.get(t).is_some_and(|scan| scan.asked && scan.socket == socket));
                 match asked {
                     Some(ticket) => self.on_datagram(ticket, t_ms, at, &bytes).await,
-                    None => self.counts.unasked.one(),
+                    None => self.counts.unasked.increment(),
                 }
             }
             SocketEvent::Refused { from } => {
@@ -446,7 +446,7 @@ impl EventLoop {
         match step {
             Step::Ignore(reason) => {
                 scan.heard_junk = true;
-                self.counts.ignored(reason).one();
+                self.counts.ignored(reason).increment();
             }
             Step::Wait => {}
             Step::Send => {
@@ -465,7 +465,7 @@ impl EventLoop {
         let refused: Vec<_> = self
             .scans
             .iter()
-            .filter_map(|(&ticket, scan)| Some((ticket, refusal(&self.settings, scan.ip?)?)))
+            .filter_map(|(&ticket, scan)| Some((ticket, exclusion_reason(&self.settings, scan.ip?)?)))
             .collect();
         for (ticket, reason) in refused {
             self.end(ticket, Err(reason));
@@ -491,9 +491,9 @@ impl EventLoop {
         self.release(ticket);
         let mut scan = self.scans.remove(&ticket).expect("a scan in flight");
         match &result {
-            Ok(Snapshot { completeness: Completeness::Full, .. }) => self.counts.snapshots.one(),
-            Ok(_) => self.counts.partials.one(),
-            Err(reason) => self.counts.miss(*reason).one(),
+            Ok(Snapshot { completeness: Completeness::Full, .. }) => self.counts.snapshots.increment(),
+            Ok(_) => self.counts.partials.increment(),
+            Err(reason) => self.counts.miss(*reason).increment(),
         }
         if let Some(target) = scan.targets.get(scan.at) {
             let result = result.as_ref().map(|_| ()).map_err(|&reason| reason);
@@ -527,21 +527,21 @@ impl EventLoop {
         // It begins by the timer, so that ends do not nest.
         let at = last_sent.map_or(Duration::ZERO, |sent| sent + COOLDOWN).max(self.start.elapsed());
         let scan = self.scans.get_mut(&next).expect("whoever waits is in flight");
-        scan.rest(&mut self.timers, next, at);
+        scan.start_cooldown(&mut self.timers, next, at);
     }
 }
 
-fn refusal(settings: &ScanSettings, ip: IpAddr) -> Option<MissReason> {
+fn exclusion_reason(settings: &ScanSettings, ip: IpAddr) -> Option<MissReason> {
     if settings.opt_out.iter().any(|net| net.contains(ip)) {
         return Some(MissReason::OptedOut);
     }
-    let allowed = target::is_one_host(ip) && (settings.allow_private || target::is_public(ip));
+    let allowed = target::is_unicast(ip) && (settings.allow_private || target::is_public(ip));
     (!allowed).then_some(MissReason::NotPublic)
 }
 
 /// Sixteen bytes that nobody outside can know: the standard library's hash maps
 /// are keyed by the system's randomness.
-fn random_key() -> [u8; 16] {
+fn random_nonce_key() -> [u8; 16] {
     let half = || RandomState::new().build_hasher().finish().to_le_bytes();
     let (a, b) = (half(), half());
     std::array::from_fn(|i| if i < 8 { a[i] } else { b[i - 8] })

@@ -7,7 +7,7 @@
 //!
 //! - [`settings`]: what an admin can set. - [`target`]: where to ask, and where never.
 //! - [`budget`]: how fast. - [`timers`]: what is due. - [`resolve`]: host names.
-//! - [`socket`]: the system's side. - [`define_counters`]: what happened. - [`work`]: the task.
+//! - [`socket`]: the system's side. - [`define_counters`]: what happened. - [`set_busy`]: the task.
 
 pub mod counters;
 mod event_loop;
@@ -112,7 +112,7 @@ named_enum!(
 
 impl MissReason {
     /// The fault may be ours: it says nothing about the server.
-    pub fn is_ours(self) -> bool {
+    pub fn is_local_fault(self) -> bool {
         matches!(self, MissReason::Unsendable | MissReason::Overrun)
     }
 }
@@ -156,12 +156,12 @@ impl Scanner {
     }
 
     /// What happened since the start.
-    pub fn counts(&self) -> ScanCounterValues {
+    pub fn counter_values(&self) -> ScanCounterValues {
         self.counts.view()
     }
 
     /// The counters themselves, for who outlives a borrow.
-    pub fn counts_handle(&self) -> Arc<ScanCounters> {
+    pub fn counters(&self) -> Arc<ScanCounters> {
         self.counts.clone()
     }
 
@@ -184,7 +184,7 @@ impl Scanner {
     }
 
     /// Waits until every request is answered, after their sender was dropped.
-    pub async fn finished(self) {
+    pub async fn join(self) {
         let _ = self.task.await;
     }
 }

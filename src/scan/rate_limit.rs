@@ -36,7 +36,7 @@ pub enum LimitScope {
     Global,
 }
 
-/// Answer to [`RateLimits::ask`].
+/// Answer to [`RateLimits::acquire`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     Granted,
@@ -107,7 +107,7 @@ impl RateLimits {
                 if line.is_empty() {
                     self.lines.remove(&gate);
                 }
-                let through = match wider(gate, head.ip) {
+                let through = match next_scope(gate, head.ip) {
                     Some(next) => self.pass(next, head) == Admission::Granted,
                     None => true,
                 };
@@ -142,7 +142,7 @@ impl RateLimits {
                 self.due.set(self.time.now() + wait, gate);
                 return Admission::Waits(gate);
             }
-            match wider(gate, who.ip) {
+            match next_scope(gate, who.ip) {
                 Some(next) => gate = next,
                 None => return Admission::Granted,
             }
@@ -150,7 +150,7 @@ impl RateLimits {
     }
 }
 
-fn wider(gate: LimitScope, ip: IpAddr) -> Option<LimitScope> {
+fn next_scope(gate: LimitScope, ip: IpAddr) -> Option<LimitScope> {
     match gate {
         LimitScope::Address(_) => Some(LimitScope::Subnet(Subnet::of(ip))),
         LimitScope::Subnet(_) => Some(LimitScope::Global),
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_gets_its_burst_and_then_its_rate_in_order() {
+    fn address_limit_grants_the_burst_then_the_rate_in_fifo_order() {
         let asks: Vec<_> = (0..20).map(|ticket| (ticket, "8.8.8.8", 1)).collect();
         let granted = run(&mut RateLimits::new(&settings()), &asks);
         assert_eq!(granted.iter().map(|g| g.1).collect::<Vec<_>>(), (0..20).collect::<Vec<_>>());
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_of_three_packets_pays_for_three() {
+    fn scan_of_three_packets_takes_three_permits() {
         let asks: Vec<_> = (0..4).map(|ticket| (ticket, "8.8.8.8", 3)).collect();
         let at: Vec<_> = run(&mut RateLimits::new(&settings()), &asks).iter().map(|g| g.0).collect();
         // Two at once; the third when one more packet is free, the fourth 3/4 s later.
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subnet_bounds_its_addresses_and_all_are_served() {
+    fn subnet_limit_bounds_its_addresses_without_starvation() {
         let ips: Vec<String> = (0..100).map(|i| format!("8.8.8.{}", i % 50)).collect();
         let asks: Vec<_> = ips.iter().enumerate().map(|(i, ip)| (i as u64, ip.as_str(), 1)).collect();
         let granted = run(&mut RateLimits::new(&settings()), &asks);
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_do_not_hold_each_other_back() {
+    fn exhausted_address_does_not_delay_another() {
         let mut asks: Vec<_> = (0..50).map(|ticket| (ticket, "8.8.8.8", 1)).collect();
         asks.push((99, "9.9.9.9", 1));
         let granted = run(&mut RateLimits::new(&settings()), &asks);
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn the_global_rate_holds_for_loopback_too() {
+    fn global_limit_applies_to_loopback() {
         let asks: Vec<_> = (0..1_000).map(|ticket| (ticket, "127.0.0.1", 1)).collect();
         let granted = run(&mut RateLimits::new(&settings()), &asks);
         assert_eq!(granted.iter().filter(|g| g.0 == 0).count(), 50);
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reload_keeps_the_line_and_takes_the_new_rate() {
+    fn reload_keeps_the_queue_and_applies_the_new_rate() {
         let mut budgets = RateLimits::new(&settings());
         for ticket in 0..108 {
             budgets.ask(ms(0), ticket, "8.8.8.8".parse().unwrap(), 1);

@@ -39,8 +39,8 @@ enum CacheEntry {
 
 impl Resolver {
     /// The address of a host, if it is known by now: `Some(None)` is a name that
-    /// has none. Otherwise the ticket comes out of [`Resolver::answered`] later.
-    pub fn ask(&mut self, now: Duration, host: &str, ticket: u64) -> Option<Option<IpAddr>> {
+    /// has none. Otherwise the ticket comes out of [`Resolver::complete`] later.
+    pub fn resolve(&mut self, now: Duration, host: &str, ticket: u64) -> Option<Option<IpAddr>> {
         if let Ok(ip) = host.parse() {
             return Some(Some(ip));
         }
@@ -57,7 +57,7 @@ impl Resolver {
     }
 
     /// Waits for a look-up to end. Cancel-safe; for ever pending while there is none.
-    pub async fn looked_up(&mut self) -> LookupResult {
+    pub async fn next_result(&mut self) -> LookupResult {
         loop {
             match self.lookups.join_next().await {
                 Some(Ok((host, ip))) => return LookupResult { host, ip },
@@ -69,7 +69,7 @@ impl Resolver {
     }
 
     /// Keeps the answer for `ttl` and gives the tickets that waited for it.
-    pub fn answered(&mut self, now: Duration, looked: LookupResult, ttl: Duration) -> Vec<u64> {
+    pub fn complete(&mut self, now: Duration, looked: LookupResult, ttl: Duration) -> Vec<u64> {
         let ttl = if looked.ip.is_some() { ttl } else { ttl.min(NEGATIVE_TTL_MAX) };
         let known = CacheEntry::Known { ip: looked.ip, until: now + ttl };
         self.start_lookups();
@@ -80,7 +80,7 @@ impl Resolver {
     }
 
     /// Forgets what is no longer valid.
-    pub fn tidy(&mut self, now: Duration) {
+    pub fn remove_expired(&mut self, now: Duration) {
         self.names.retain(|_, name| !matches!(name, CacheEntry::Known { until, .. } if *until <= now));
     }
 
@@ -120,26 +120,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_choice_does_not_depend_on_the_order() {
+    fn chosen_address_does_not_depend_on_the_order_of_the_answer() {
         let ips = ["2a01::1", "9.9.9.9", "8.8.8.8"].map(|ip| ip.parse::<IpAddr>().unwrap());
         assert_eq!(choose(ips.into_iter()), Some(ips[2]));
         assert_eq!(choose(ips.into_iter().rev()), Some(ips[2]));
     }
 
     #[tokio::test]
-    async fn asks_once_and_remembers() {
+    async fn two_requests_share_one_lookup_and_the_result_is_cached() {
         let ms = Duration::from_millis;
         let mut resolver = Resolver::default();
-        assert_eq!(resolver.ask(ms(0), "8.8.8.8", 1), Some(Some("8.8.8.8".parse().unwrap())));
-        assert_eq!(resolver.ask(ms(0), "localhost", 1), None);
-        assert_eq!(resolver.ask(ms(0), "localhost", 2), None);
+        assert_eq!(resolver.resolve(ms(0), "8.8.8.8", 1), Some(Some("8.8.8.8".parse().unwrap())));
+        assert_eq!(resolver.resolve(ms(0), "localhost", 1), None);
+        assert_eq!(resolver.resolve(ms(0), "localhost", 2), None);
         assert_eq!(resolver.lookups.len(), 1);
-        let looked = resolver.looked_up().await;
+        let looked = resolver.next_result().await;
         let ip = looked.ip;
         assert!(ip.is_some_and(|ip| ip.is_loopback()), "{ip:?}");
-        assert_eq!(resolver.answered(ms(5), looked, ms(100)), [1, 2]);
-        assert_eq!(resolver.ask(ms(104), "localhost", 3), Some(ip));
-        resolver.tidy(ms(105));
-        assert_eq!(resolver.ask(ms(105), "localhost", 3), None);
+        assert_eq!(resolver.complete(ms(5), looked, ms(100)), [1, 2]);
+        assert_eq!(resolver.resolve(ms(104), "localhost", 3), Some(ip));
+        resolver.remove_expired(ms(105));
+        assert_eq!(resolver.resolve(ms(105), "localhost", 3), None);
     }
 }

@@ -74,8 +74,8 @@ impl ScanSettings {
     /// How long scans of so many servers take when none of them answers and nobody
     /// else is scanned, ms. The limits for an address and for a subnet may make it
     /// longer.
-    pub fn longest_ms(&self, mode: ScanMode, servers: u64) -> u64 {
-        let targets = target::most(mode) as u64;
+    pub fn duration_ms_max(&self, mode: ScanMode, servers: u64) -> u64 {
+        let targets = target::targets_max(mode) as u64;
         let factor = match mode {
             ScanMode::Normal => 1,
             ScanMode::Exception => EXCEPTION_FACTOR,
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges() {
+    fn setting_outside_its_range_is_refused() {
         assert_eq!(ScanSettings::default().check(), Ok(()));
         let error = ScanSettings { timeout_ms: 5, ..ScanSettings::default() }.check().unwrap_err();
         assert_eq!(error.to_string(), "scan.timeout_ms = 5 is not possible: it must be from 100 to 60000");

@@ -106,7 +106,7 @@ impl Sockets {
 
     /// The socket that asks this address, always the same one; `None` where the
     /// family has none.
-    pub fn of(&self, address: SocketAddr) -> Option<usize> {
+    pub fn index_for(&self, address: SocketAddr) -> Option<usize> {
         let (first, count) = if address.is_ipv4() { (0, self.v4) } else { (self.v4, self.sockets.len() - self.v4) };
         let spread = match address.ip() {
             IpAddr::V4(ip) => ip.to_bits() as usize,
@@ -131,7 +131,7 @@ impl Sockets {
                 Err(error) => {
                     tries -= 1;
                     // Without a route each try fails; an old ICMP error is gone with the next.
-                    if tries == 0 || !may_be_of_another(&error) {
+                    if tries == 0 || !is_stale_icmp_error(&error) {
                         return Err(error);
                     }
                 }
@@ -140,7 +140,7 @@ impl Sockets {
     }
 
     /// The next thing heard. Cancel-safe.
-    pub async fn heard(&mut self) -> SocketEvent {
+    pub async fn next_event(&mut self) -> SocketEvent {
         match self.heard.recv().await {
             Some(heard) => heard,
             // The receivers have ended; nothing will come any more.
@@ -148,12 +148,12 @@ impl Sockets {
         }
     }
 
-    pub fn heard_already(&mut self) -> Option<SocketEvent> {
+    pub fn try_next_event(&mut self) -> Option<SocketEvent> {
         self.heard.try_recv().ok()
     }
 }
 
-fn may_be_of_another(error: &io::Error) -> bool {
+fn is_stale_icmp_error(error: &io::Error) -> bool {
     use io::ErrorKind::*;
     matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable | Interrupted)
         || error.raw_os_error().is_some_and(|e| e == libc::EHOSTDOWN || e == libc::EPROTO || e == libc::ENOPROTOOPT)
@@ -199,15 +199,17 @@ impl Receiver {
                 tracing::error!(%error, "a scan socket cannot be waited for");
                 return;
             }
-            while let Ok(error) = self.socket.try_io(Interest::ERROR, || icmp(self.socket.as_raw_fd(), &mut control)) {
+            while let Ok(error) =
+                self.socket.try_io(Interest::ERROR, || read_error_queue(self.socket.as_raw_fd(), &mut control))
+            {
                 match error {
                     Icmp::Refused(from) => {
-                        self.counts.icmp_refused.one();
+                        self.counts.icmp_refused.increment();
                         if self.to.send(SocketEvent::Refused { from }).await.is_err() {
                             return;
                         }
                     }
-                    Icmp::Other => self.counts.icmp_other.one(),
+                    Icmp::Other => self.counts.icmp_other.increment(),
                 }
             }
             for _ in 0..READ_BATCH_MAX {
@@ -215,7 +217,7 @@ impl Receiver {
                 let read = self.socket.try_io(Interest::READABLE, || receive(fd, &mut buffer, &mut control));
                 match read {
                     Ok(read) => {
-                        if !self.hand_on(read, &buffer).await {
+                        if !self.forward(read, &buffer).await {
                             return;
                         }
                     }
@@ -227,7 +229,7 @@ impl Receiver {
         }
     }
 
-    async fn hand_on(&mut self, read: ReceivedDatagram, buffer: &[u8]) -> bool {
+    async fn forward(&mut self, read: ReceivedDatagram, buffer: &[u8]) -> bool {
         let at = tokio::time::Instant::now();
         let t_ms = (self.now)();
         if let Some(dropped) = read.dropped {
@@ -236,7 +238,7 @@ impl Receiver {
             self.dropped.fetch_add(more, Ordering::Relaxed);
             self.counts.kernel_drops.add(more);
         }
-        self.counts.packets_received.one();
+        self.counts.packets_received.increment();
         self.counts.bytes_received.add(read.len as u64);
         let Some(from) = read.from.filter(|from| from.is_ipv6() == self.is_v6) else {
             return true;
@@ -269,7 +271,7 @@ enum Icmp {
 }
 
 /// Takes one message from the error queue. It names the address that we sent to.
-fn icmp(fd: RawFd, control: &mut [u8]) -> io::Result<Icmp> {
+fn read_error_queue(fd: RawFd, control: &mut [u8]) -> io::Result<Icmp> {
     let mut start = [0; 64];
     let mut parts = [IoSliceMut::new(&mut start)];
     let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_ERRQUEUE;

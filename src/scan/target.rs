@@ -25,8 +25,8 @@ pub struct Target {
 /// Exception mode (RULES section 9): every wire format on the port, the URL's own
 /// first; then each protocol on its usual ports. The same bytes are never sent
 /// to the same port as two protocols.
-pub fn plan(url: &ServerUrl, mode: ScanMode) -> Vec<Target> {
-    let own = proto::find(url.scheme());
+pub fn targets(url: &ServerUrl, mode: ScanMode) -> Vec<Target> {
+    let own = proto::protocol_of(url.scheme());
     let mut plan: Vec<Target> = Vec::new();
     let mut add = |protocol: &'static Protocol, port| {
         if !plan.iter().any(|t| t.protocol.wire == protocol.wire && t.port == port) {
@@ -50,10 +50,10 @@ pub fn plan(url: &ServerUrl, mode: ScanMode) -> Vec<Target> {
 }
 
 /// Most targets of any URL.
-pub fn most(mode: ScanMode) -> usize {
+pub fn targets_max(mode: ScanMode) -> usize {
     // No protocol usually uses port 1.
     let urls = PROTOCOLS.iter().filter_map(|protocol| ServerUrl::parse(&format!("{}://h:1", protocol.scheme)).ok());
-    urls.map(|url| plan(&url, mode).len()).max().unwrap_or(0)
+    urls.map(|url| targets(&url, mode).len()).max().unwrap_or(0)
 }
 
 /// Whether the address can be that of a server on the internet.
@@ -83,7 +83,7 @@ pub fn is_public(ip: IpAddr) -> bool {
 }
 
 /// Whether one server can have the address at all, anywhere.
-pub fn is_one_host(ip: IpAddr) -> bool {
+pub fn is_unicast(ip: IpAddr) -> bool {
     !(ip.is_unspecified() || ip.is_multicast() || ip == IpAddr::V4(Ipv4Addr::BROADCAST))
 }
 
@@ -167,12 +167,12 @@ mod tests {
     use super::*;
 
     fn planned(url: &str, mode: ScanMode) -> Vec<(&'static str, u16)> {
-        let plan = plan(&ServerUrl::parse(url).unwrap(), mode);
+        let plan = targets(&ServerUrl::parse(url).unwrap(), mode);
         plan.into_iter().map(|t| (t.protocol.scheme, t.port)).collect()
     }
 
     #[test]
-    fn plans() {
+    fn exception_mode_tries_each_protocol_once_per_port() {
         use ScanMode::*;
         assert_eq!(planned("source://h:9", Normal), [("source", 9)]);
         assert_eq!(planned("gopher://h:9", Normal), []);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn public_addresses() {
+    fn reserved_addresses_are_not_public() {
         for text in ["8.8.8.8", "100.63.0.1", "172.32.0.1", "192.0.1.1", "2a01:4f8::1"] {
             assert!(is_public(text.parse().unwrap()), "{text}");
         }
@@ -222,14 +222,14 @@ mod tests {
         ] {
             assert!(!is_public(text.parse().unwrap()), "{text}");
         }
-        assert!(is_one_host("127.0.0.1".parse().unwrap()));
+        assert!(is_unicast("127.0.0.1".parse().unwrap()));
         for text in ["0.0.0.0", "::", "224.0.0.1", "ff02::1", "255.255.255.255"] {
-            assert!(!is_one_host(text.parse().unwrap()), "{text}");
+            assert!(!is_unicast(text.parse().unwrap()), "{text}");
         }
     }
 
     #[test]
-    fn networks() {
+    fn cidr_matches_its_network_and_refuses_host_bits() {
         let net: Cidr = "192.0.2.0/24".parse().unwrap();
         assert!(net.contains("192.0.2.255".parse().unwrap()));
         assert!(!net.contains("192.0.3.0".parse().unwrap()));

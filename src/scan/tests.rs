@@ -107,8 +107,8 @@ async fn scan_all(settings: ScanSettings, urls: &[ServerUrl], mode: ScanMode) ->
     let ((), mut all) = tokio::join!(asked, answered);
     all.sort_by_key(|outcome| outcome.id);
     assert_eq!(all.len(), urls.len());
-    let counts = scanner.counts();
-    scanner.finished().await;
+    let counts = scanner.counter_values();
+    scanner.join().await;
     (all, counts)
 }
 
@@ -122,7 +122,7 @@ fn reason(outcome: &ScanOutcome) -> MissReason {
 }
 
 #[tokio::test]
-async fn a_quake3_server() {
+async fn quake3_server_gives_full_snapshot() {
     let server = Server::start(|_, packet| vec![status(packet, "5 40 \"me\"\n")]).await;
     let (outcome, counts) = scan(quick(), server.url("quake3")).await;
     let snapshot = outcome.result.unwrap();
@@ -134,7 +134,7 @@ async fn a_quake3_server() {
 }
 
 #[tokio::test]
-async fn a_source_server_with_challenges() {
+async fn source_server_with_challenges_gives_snapshot() {
     let server = Server::start(|_, packet| source(packet)).await;
     let (outcome, counts) = scan(quick(), server.url("source")).await;
     let snapshot = outcome.result.unwrap();
@@ -143,7 +143,7 @@ async fn a_source_server_with_challenges() {
 }
 
 #[tokio::test]
-async fn over_ipv6_and_by_name() {
+async fn ipv6_and_host_name_urls_are_scanned() {
     let Ok(probe) = UdpSocket::bind("[::1]:0").await else { return };
     drop(probe);
     let server = Server::start_at("[::1]:0", |_, packet| vec![status(packet, "")]).await;
@@ -156,7 +156,7 @@ async fn over_ipv6_and_by_name() {
 }
 
 #[tokio::test]
-async fn a_lost_packet_is_asked_for_again_but_not_too_soon() {
+async fn lost_packet_is_resent_after_the_cooldown() {
     let server = Server::start(|count, packet| if count == 0 { vec![] } else { vec![status(packet, "")] }).await;
     let (outcome, counts) = scan(quick(), server.url("quake3")).await;
     assert!(outcome.result.is_ok());
@@ -168,7 +168,7 @@ async fn a_lost_packet_is_asked_for_again_but_not_too_soon() {
 }
 
 #[tokio::test]
-async fn silence_is_a_miss_and_what_is_known_is_partial() {
+async fn silent_server_is_a_miss_and_info_alone_is_partial() {
     let silent = Server::start(|_, _| vec![]).await;
     let no_list = Server::start(|_, packet| if packet[4] == b'T' { vec![INFO.to_vec()] } else { vec![] }).await;
     let urls = [silent.url("quake3"), silent.url("source"), no_list.url("source")];
@@ -181,7 +181,7 @@ async fn silence_is_a_miss_and_what_is_known_is_partial() {
 }
 
 #[tokio::test]
-async fn nobody_listens_there() {
+async fn closed_port_is_refused_without_a_timeout() {
     let gone = Server::start(|_, _| vec![]).await;
     let url = gone.url("quake3");
     gone.task.abort();
@@ -199,7 +199,7 @@ async fn nobody_listens_there() {
 }
 
 #[tokio::test]
-async fn forged_and_foreign_replies_are_counted_and_not_used() {
+async fn replies_with_wrong_nonce_are_ignored_and_counted() {
     let server = Server::start(|_, packet| {
         let wrong = b"\xff\xff\xff\xffstatusResponse\n\\challenge\\0000000000000000\n".to_vec();
         vec![b"junk".to_vec(), wrong, status(packet, "1 2 \"true\"\n")]
@@ -215,7 +215,7 @@ async fn forged_and_foreign_replies_are_counted_and_not_used() {
 }
 
 #[tokio::test]
-async fn a_reply_from_another_address_is_not_an_answer() {
+async fn reply_from_another_address_is_unsolicited() {
     // The asked server hands its question to a second socket, which answers.
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let url = ServerUrl::parse(&format!("quake3://{}", socket.local_addr().unwrap())).unwrap();
@@ -233,7 +233,7 @@ async fn a_reply_from_another_address_is_not_an_answer() {
 }
 
 #[tokio::test]
-async fn two_urls_of_one_address_do_not_mix() {
+async fn scans_of_one_address_run_one_at_a_time() {
     let server =
         Server::start(|_, packet| if packet[4] == b'g' { vec![status(packet, "")] } else { source(packet) }).await;
     let urls = [server.url("quake3"), server.url("source"), server.url("darkplaces")];
@@ -247,7 +247,7 @@ async fn two_urls_of_one_address_do_not_mix() {
 }
 
 #[tokio::test]
-async fn what_is_never_asked() {
+async fn private_opted_out_and_unresolved_urls_get_no_packet() {
     let server = Server::start(|_, packet| vec![status(packet, "")]).await;
     let urls = [server.url("quake3"), ServerUrl::parse("gopher://127.0.0.1:70").unwrap()];
     let (all, counts) = scan_all(ScanSettings { allow_private: false, ..quick() }, &urls, ScanMode::Normal).await;
@@ -279,7 +279,7 @@ async fn exception_mode_finds_the_protocol() {
 }
 
 #[tokio::test]
-async fn a_budget_defers_and_loses_nothing() {
+async fn global_rate_limit_delays_and_drops_nothing() {
     let mut servers = Vec::new();
     for _ in 0..30 {
         servers.push(Server::start(|_, packet| vec![status(packet, "")]).await);
@@ -295,7 +295,7 @@ async fn a_budget_defers_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn more_requests_than_room_wait_for_their_turn() {
+async fn requests_beyond_in_flight_max_wait() {
     let server = Server::start(|_, packet| vec![status(packet, "")]).await;
     let mut servers = Vec::new();
     for _ in 0..20 {
@@ -307,7 +307,7 @@ async fn more_requests_than_room_wait_for_their_turn() {
 }
 
 #[tokio::test]
-async fn shutdown_is_bounded_and_reload_is_heard() {
+async fn shutdown_ends_within_grace_and_reload_applies_to_scans_in_flight() {
     let silent = Server::start(|_, _| vec![]).await;
     let answers = Server::start(|_, packet| vec![status(packet, "")]).await;
     let (ask, requests) = mpsc::channel(16);
@@ -333,7 +333,7 @@ async fn shutdown_is_bounded_and_reload_is_heard() {
     while silent.heard().len() < 2 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let counts = scanner.counts_handle();
+    let counts = scanner.counters();
     let started = Instant::now();
     scanner.shutdown(Duration::from_millis(100)).await;
     assert!((99..1_000).contains(&started.elapsed().as_millis()), "{:?}", started.elapsed());
@@ -342,7 +342,7 @@ async fn shutdown_is_bounded_and_reload_is_heard() {
 }
 
 #[tokio::test]
-async fn what_the_kernel_drops_is_counted_as_ours() {
+async fn kernel_drops_are_counted_and_the_scan_succeeds() {
     let server = Server::start(|count, packet| match count {
         0 => vec![vec![0; 8_000]; 400],
         _ => vec![status(packet, "")],

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn earliest_first_and_never_early() {
+    fn deadlines_pop_in_order_and_not_before_they_are_due() {
         let mut timers = Timers::default();
         for (at, key) in [(5, 'a'), (3, 'b'), (9, 'c'), (3, 'a')] {
             timers.set(at, key);

@@ -76,7 +76,7 @@ pub struct Damage {
 
 impl Damage {
     /// Whether all of the log was read.
-    pub fn is_none(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.lines == 0 && self.cut.is_none()
     }
 
@@ -108,7 +108,7 @@ impl Damage {
     }
 
     /// What was skipped, one sentence for each stretch that is named, and one for all.
-    pub fn sentences(&self) -> impl Iterator<Item = String> {
+    pub fn messages(&self) -> impl Iterator<Item = String> {
         let named = self.stretches.iter().map(|stretch| format!("{stretch}: skipped"));
         let more = self.places - self.stretches.len() as u64;
         let all = (self.places > 1).then(|| {

@@ -131,7 +131,7 @@ impl<'a> LineParser<'a> {
     /// Behind the opening quote, to behind the closing one.
     #[inline]
     fn string(&mut self) -> Option<Cow<'a, str>> {
-        let len = plain_len(self.text.as_bytes());
+        let len = unescaped_len(self.text.as_bytes());
         if self.text.as_bytes().get(len) == Some(&b'"') {
             let (string, rest) = self.text.split_at(len);
             self.text = &rest[1..];
@@ -160,7 +160,7 @@ impl<'a> LineParser<'a> {
     fn integer(&mut self) -> Option<i64> {
         let bytes = self.text.as_bytes();
         let minus = usize::from(bytes.first() == Some(&b'-'));
-        let (digits, value) = few_digits(&bytes[minus..]).or_else(|| digits(&bytes[minus..]))?;
+        let (digits, value) = parse_short_integer(&bytes[minus..]).or_else(|| digits(&bytes[minus..]))?;
         // JSON knows no leading zeros, and serde_json reads -0 as a float.
         if bytes[minus] == b'0' && minus + digits > 1 {
             return None;
@@ -180,7 +180,7 @@ fn digits(bytes: &[u8]) -> Option<(usize, i64)> {
 /// The same for one to seven digits with something behind: without a branch for
 /// each digit, which would be guessed wrong as often as not.
 #[inline]
-fn few_digits(bytes: &[u8]) -> Option<(usize, i64)> {
+fn parse_short_integer(bytes: &[u8]) -> Option<(usize, i64)> {
     let eight = u64::from_le_bytes(*bytes.first_chunk::<8>()?) ^ (ONES * u64::from(b'0'));
     // The high bit of each byte above 9.
     let others = (((eight & !HIGHS) + ONES * (0x7F - 9)) | eight) & HIGHS;
@@ -203,7 +203,7 @@ const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
 /// Bytes before the first quote, backslash or control character: what stands
 /// for itself in a JSON string. Eight at a time; names are short, so what a call
 /// of a library costs would show.
-fn plain_len(bytes: &[u8]) -> usize {
+fn unescaped_len(bytes: &[u8]) -> usize {
     let mut at = 0;
     while let Some(eight) = bytes.get(at..at + 8) {
         let eight = u64::from_le_bytes(eight.try_into().expect("eight bytes"));
@@ -282,7 +282,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_written_is_read_straight(outcome in outcome()) {
+        fn recorded_lines_take_the_fast_path(outcome in outcome()) {
             let text = written(&outcome);
             let wide = |p: &Player| p.connected_ms.is_some_and(|ms| ms >= 1_000_000_000_000_000_000);
             if !matches!(&outcome, Outcome::Snapshot(s) if s.players.iter().any(wide)) {
@@ -293,7 +293,7 @@ mod tests {
         }
 
         #[test]
-        fn both_ways_agree_on_mangled_lines(
+        fn fast_path_agrees_with_serde_json_on_mangled_lines(
             outcome in outcome(),
             blows in proptest::collection::vec((any::<prop::sample::Index>(), 0..4, any::<prop::sample::Index>()), 1..4),
         ) {
@@ -320,23 +320,23 @@ mod tests {
         }
 
         #[test]
-        fn few_digits_are_what_digits_are(text in "[0-9]{0,9}[:-~!-/].{8}") {
-            let few = few_digits(text.as_bytes());
+        fn short_integer_parser_equals_bytewise_parser(text in "[0-9]{0,9}[:-~!-/].{8}") {
+            let few = parse_short_integer(text.as_bytes());
             let all = digits(text.as_bytes());
             prop_assert_eq!(few, all.filter(|&(len, _)| len < 8));
         }
 
         #[test]
-        fn eight_bytes_at_a_time_find_what_one_finds(bytes in proptest::collection::vec(
+        fn unescaped_len_equals_bytewise_search(bytes in proptest::collection::vec(
             prop_oneof![8 => any::<u8>(), 1 => Just(b'"'), 1 => Just(b'\\'), 1 => 0x1f_u8..0x24], 0..40,
         )) {
             let one = bytes.iter().position(|&b| b < 0x20 || b == b'"' || b == b'\\').unwrap_or(bytes.len());
-            prop_assert_eq!(plain_len(&bytes), one);
+            prop_assert_eq!(unescaped_len(&bytes), one);
         }
     }
 
     #[test]
-    fn numbers_at_their_edges() {
+    fn fast_path_leaves_unusual_numbers_to_serde_json() {
         let line = |points: &str, slots: &str| {
             format!(
                 r#"{{"t":1,"server":"quake3://h:1","game":"g","map":"m","hostname":"","slots":{slots},"players":[{{"name":"a","points":{points},"bot":false}}]}}"#

@@ -99,26 +99,26 @@ fn is_false(b: &bool) -> bool {
 
 /// Reads one line. Fields that are not known are passed over.
 pub fn parse(text: &str) -> Result<(ServerUrl, Outcome), LineError> {
-    let line = read(text, RawPlayer::into_player)?;
+    let line = parse_raw(text, RawPlayer::into_player)?;
     Ok((ServerUrl::parse(&line.server)?, line.into_outcome()))
 }
 
 /// What is wrong with a line, as [`parse`] would say; of a sound one its moment,
 /// Unix ms, with nothing made of it.
 pub fn check(text: &str) -> Result<i64, LineError> {
-    let line = read(text, drop)?;
+    let line = parse_raw(text, drop)?;
     ServerUrl::check(&line.server)?;
     Ok(line.t)
 }
 
 /// Whether the text may be the beginning of a line that was cut off.
-pub(in crate::scan_log) fn is_beginning(text: &str) -> bool {
+pub(in crate::scan_log) fn is_truncated_line(text: &str) -> bool {
     let ends_early = |error: serde_json::Error| error.is_eof();
     text.is_empty() || text.starts_with('{') && serde_json::from_str::<serde_json::Value>(text).is_err_and(ends_early)
 }
 
 /// A line that is sound, but for a server's URL that only its caller reads.
-fn read<'a, P>(text: &'a str, make: impl Fn(RawPlayer<'a>) -> P) -> Result<RawLine<'a, P>, LineError> {
+fn parse_raw<'a, P>(text: &'a str, make: impl Fn(RawPlayer<'a>) -> P) -> Result<RawLine<'a, P>, LineError> {
     let sound = |index, player: RawPlayer<'a>| player.check(index).map(|()| make(player));
     if let Some(line) = fast_path::read(text, |index, player| sound(index, player).ok())
         && line.check().is_ok()
@@ -152,9 +152,9 @@ impl<'a, P> RawLine<'a, P> {
             None if !self.partial => return Err(LineError::Missing("players")),
             _ => (),
         }
-        bounded("game", self.game.as_ref().ok_or(LineError::Missing("game"))?, TEXT_BYTES_MAX)?;
-        bounded("map", self.map.as_ref().ok_or(LineError::Missing("map"))?, TEXT_BYTES_MAX)?;
-        bounded("hostname", self.hostname.as_deref().unwrap_or_default(), TEXT_BYTES_MAX)
+        check_len("game", self.game.as_ref().ok_or(LineError::Missing("game"))?, TEXT_BYTES_MAX)?;
+        check_len("map", self.map.as_ref().ok_or(LineError::Missing("map"))?, TEXT_BYTES_MAX)?;
+        check_len("hostname", self.hostname.as_deref().unwrap_or_default(), TEXT_BYTES_MAX)
     }
 
     fn with_players<Q>(self, players: Option<Vec<Q>>) -> RawLine<'a, Q> {
@@ -190,7 +190,7 @@ impl RawPlayer<'_> {
             let name = self.name.clone().into_owned();
             return Err(LineError::Points { index, name, points });
         }
-        bounded("a player's name", &self.name, NAME_BYTES_MAX)
+        check_len("a player's name", &self.name, NAME_BYTES_MAX)
     }
 
     fn into_player(self) -> Player {
@@ -205,7 +205,7 @@ impl RawPlayer<'_> {
     }
 }
 
-fn bounded(field: &'static str, text: &str, most: usize) -> Result<(), LineError> {
+fn check_len(field: &'static str, text: &str, most: usize) -> Result<(), LineError> {
     match text.len() > most {
         true => Err(LineError::TooLong { field, bytes: text.len(), most }),
         false => Ok(()),
@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_go_both_ways() {
+    fn lines_round_trip() {
         for text in [
             r#"{"t":1,"server":"quake3://127.0.0.1:27960","game":"baseq3","map":"q3dm17","hostname":"a\"b","slots":16,"players":[{"name":"^1Visor","points":-2,"ping":48,"bot":false}]}"#,
             r#"{"t":1,"server":"source://127.0.0.1:27960","game":"cstrike","map":"m","hostname":"","slots":0,"partial":true,"count":9,"players":[]}"#,
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_say_what_is_wrong() {
+    fn invalid_line_error_names_the_cause() {
         let snapshot = |rest: &str| format!(r#"{{"t":1,"server":"quake3://h:1","game":"g","map":"m"{rest}}}"#);
         let long = format!(r#","players":[{{"name":"{}","points":1}}]"#, "x".repeat(300));
         for (text, want) in [

@@ -11,7 +11,9 @@ mod recorder;
 
 pub use crate::scan_log::damage::{Damage, DamagedRange, Truncation};
 pub use crate::scan_log::line::{LineError, check as check_line, parse, write};
-pub use crate::scan_log::reader::{LogError, LogReader, LogSummary, LogTail, LossyReader, check, of_file, open, tail};
+pub use crate::scan_log::reader::{
+    LogError, LogReader, LogSummary, LogTail, LossyReader, check, from_file, open, read_tail,
+};
 pub use crate::scan_log::recorder::{
-    RecordError, Recorder, RecorderSettings, check_record, closed_file, packed_files, whole_file,
+    RecordError, Recorder, RecorderSettings, check_log_path, complete_copy, compressed_files, rotated_file,
 };

@@ -58,11 +58,11 @@ pub struct LogReader {
 /// Opens a log; a name that ends in `.zst` is unpacked.
 pub fn open(path: &Path) -> Result<LogReader, LogError> {
     let failed = |source| LogError::Io { path: path.to_owned(), source };
-    of_file(path, File::open(path).map_err(failed)?)
+    from_file(path, File::open(path).map_err(failed)?)
 }
 
 /// The same of a file that is open; `path` tells whether it is packed.
-pub fn of_file(path: &Path, file: File) -> Result<LogReader, LogError> {
+pub fn from_file(path: &Path, file: File) -> Result<LogReader, LogError> {
     let failed = |source| LogError::Io { path: path.to_owned(), source };
     let is_packed = path.extension().is_some_and(|e| e == "zst");
     let input: Box<dyn BufRead + Send> = match is_packed {
@@ -120,7 +120,7 @@ pub struct LogTail {
 
 /// Finds where the end of a plain log begins that holds all news, and some more. Where
 /// one line is not news, none before it is.
-pub fn tail(path: &Path, is_news: impl Fn(&ServerUrl, i64) -> bool) -> Result<LogTail, LogError> {
+pub fn read_tail(path: &Path, is_news: impl Fn(&ServerUrl, i64) -> bool) -> Result<LogTail, LogError> {
     let failed = |source| LogError::Io { path: path.to_owned(), source };
     let len = std::fs::metadata(path).map_err(failed)?.len();
     let mut window = TAIL_WINDOW_BYTES;
@@ -129,7 +129,7 @@ pub fn tail(path: &Path, is_news: impl Fn(&ServerUrl, i64) -> bool) -> Result<Lo
         let begin = || {
             let mut file = File::open(path).map_err(failed)?;
             file.seek(SeekFrom::Start(from)).map_err(failed)?;
-            let mut tail = LogTail { lines: of_file(path, file)?, has_news: false, damaged: 0 };
+            let mut tail = LogTail { lines: from_file(path, file)?, has_news: false, damaged: 0 };
             if from > 0 {
                 // All others are whole lines.
                 tail.lines.read_line()?;
@@ -326,7 +326,7 @@ impl LogReader {
         let text = text.trim_ascii();
         // Zeros may stand where only the line feed is missing.
         let is_padded = written.len() < self.buffer.len() && line::check(text).is_ok();
-        self.rest_is_zeros && (is_padded || line::is_beginning(text))
+        self.rest_is_zeros && (is_padded || line::is_truncated_line(text))
     }
 }
 
@@ -464,8 +464,8 @@ mod tests {
             let mut lines = open(&self.path()).unwrap().salvage();
             let times: Vec<i64> = lines.by_ref().map(|line| line.unwrap().1.t_ms()).collect();
             assert_eq!(times.len() as u64, span.lines, "checked and read alike");
-            let sentences: Vec<String> = damage.sentences().collect();
-            assert_eq!(lines.damage().sentences().collect::<Vec<_>>(), sentences);
+            let sentences: Vec<String> = damage.messages().collect();
+            assert_eq!(lines.damage().messages().collect::<Vec<_>>(), sentences);
             let shown = |text: String| text.replace(&*self.dir.path().display().to_string(), "");
             (times, sentences.into_iter().map(shown).collect())
         }
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_lines_are_skipped_and_named() {
+    fn damaged_lines_are_skipped_and_reported() {
         let log = Log::new("x.jsonl");
         let long = format!("{{\"t\":1,\"x\":\"{}\"}}\n", "x".repeat(SCAN_LOG_LINE_BYTES_MAX));
         let no_time = line(3).replace("\"t\":3", "\"t\":-3");
@@ -552,11 +552,11 @@ mod tests {
         assert!(times == [1, 3] && sentences[0].contains("x.jsonl:2: not UTF-8 (16 bytes)"), "{sentences:?}");
         let (times, sentences) = log.salvage(line(1) + "hello");
         assert!(times == [1] && sentences[0].contains("x.jsonl:2: not a line"), "{sentences:?}");
-        assert!(!log.check("hello\n".repeat(1_000)).1.is_none());
+        assert!(!log.check("hello\n".repeat(1_000)).1.is_empty());
     }
 
     #[test]
-    fn many_stretches_are_counted_and_the_first_are_named() {
+    fn damaged_ranges_beyond_the_limit_are_counted_and_not_listed() {
         let log = Log::new("x.jsonl");
         let text: String = (0..100).map(|t_ms| line(t_ms) + "x\ny\n").collect();
         let (span, damage) = log.check(text);
@@ -564,7 +564,7 @@ mod tests {
         assert!(
             damage.stretches.iter().all(|DamagedRange { first, last, bytes, .. }| (last - first, *bytes) == (1, 4))
         );
-        let sentences: Vec<String> = damage.sentences().collect();
+        let sentences: Vec<String> = damage.messages().collect();
         assert_eq!(sentences.len(), 21);
         assert_eq!(sentences[20], "200 lines, 400 bytes in 100 places skipped, 80 of them not named here");
     }
@@ -605,12 +605,12 @@ mod tests {
     }
 
     #[test]
-    fn tail_skips_damage_and_counts_it_where_lines_are_news() {
+    fn tail_counts_damage_among_new_lines_only() {
         let log = Log::new("x.jsonl");
         let text = [line(1), "old\n".into(), line(2), "x\n\0\0\n".into(), line(3), "y".into(), line(4)].concat();
         std::fs::write(log.path(), text + &line(5) + "{\"t\":6").unwrap();
         let is_news = |_: &ServerUrl, t_ms| t_ms > 2;
-        let mut tail = tail(&log.path(), is_news).unwrap();
+        let mut tail = read_tail(&log.path(), is_news).unwrap();
         let mut times = Vec::new();
         while let Some((_, outcome)) = tail.next_news(is_news).unwrap() {
             times.push(outcome.t_ms());

@@ -3,7 +3,7 @@
 //!
 //! The running file is plain text; `FILE.1.zst` is the newest packed one. Packing
 //! takes a quarter of a second for 64 MB, so it has a thread of its own: a file
-//! that is closed is `FILE.1.packing` until it is packed. Who was killed meanwhile
+//! that is closed is `FILE.1.packed_codes_round_trip` until it is packed. Who was killed meanwhile
 //! finds it there, and packs it at the next start. The packed file comes to its
 //! name whole and before the plain one goes: where both are there, the plain one
 //! has been packed.
@@ -60,7 +60,7 @@ const LINE_PREFIX: &[u8] = b"{\"t\":";
 
 /// Whether scans can be recorded to a file: it does not exist, or is empty, or is a
 /// scan log. Changes nothing.
-pub fn check_record(path: &Path) -> Result<(), RecordError> {
+pub fn check_log_path(path: &Path) -> Result<(), RecordError> {
     if path.extension().is_some_and(|end| end == "zst") {
         return Err(RecordError::Packed(path.to_owned()));
     }
@@ -80,7 +80,9 @@ pub fn check_record(path: &Path) -> Result<(), RecordError> {
         match lines.next() {
             Some(Ok(_)) => return Ok(()),
             // The very first line was cut off.
-            Some(Err(LogError::Cut(_))) if first_fault.is_none() && is_cut_line(lines.buffer()) => return Ok(()),
+            Some(Err(LogError::Cut(_))) if first_fault.is_none() && is_truncated_line_start(lines.buffer()) => {
+                return Ok(());
+            }
             Some(Err(error @ LogError::Io { .. })) => return Err(not_a_log(error)),
             Some(Err(error)) => _ = first_fault.get_or_insert(error),
             None => break,
@@ -90,7 +92,7 @@ pub fn check_record(path: &Path) -> Result<(), RecordError> {
 }
 
 /// Whether it is the beginning of a line that the recorder wrote, or zeros.
-fn is_cut_line(bytes: &[u8]) -> bool {
+fn is_truncated_line_start(bytes: &[u8]) -> bool {
     let len = bytes.len().min(LINE_PREFIX.len());
     let written = bytes[..len].iter().position(|&byte| byte == 0).unwrap_or(len);
     bytes[..written] == LINE_PREFIX[..written]
@@ -110,14 +112,14 @@ impl Recorder {
     /// Opens the running file, to append. A line that a crash left unfinished
     /// is cut off; a whole one gets the line feed that it lacks.
     pub fn open(settings: RecorderSettings) -> Result<Recorder, RecordError> {
-        check_record(&settings.path)?;
+        check_log_path(&settings.path)?;
         let failed = |what| {
             let path = settings.path.clone();
             move |source| RecordError::Io { what, path, source }
         };
-        let mut file = running(&settings.path).map_err(failed("open"))?;
-        let bytes = end_last_line(&settings.path, &mut file).map_err(failed("repair the end of"))?;
-        file.sync_all().and_then(|()| sync_names(&settings.path)).map_err(failed("write to disk"))?;
+        let mut file = open_active_file(&settings.path).map_err(failed("open"))?;
+        let bytes = repair_last_line(&settings.path, &mut file).map_err(failed("repair the end of"))?;
+        file.sync_all().and_then(|()| sync_directory(&settings.path)).map_err(failed("write to disk"))?;
         let mut recorder = Recorder { settings, file, bytes, buffer: Vec::new(), packer: None };
         let closed = packing(&recorder.settings.path);
         if closed.exists() {
@@ -131,7 +133,7 @@ impl Recorder {
     }
 
     /// Bytes that were added and not yet written.
-    pub fn waiting_bytes(&self) -> usize {
+    pub fn buffered_bytes(&self) -> usize {
         self.buffer.len()
     }
 
@@ -163,7 +165,7 @@ impl Recorder {
     /// so does what was added and not yet flushed. Thus a closed file holds nothing that
     /// is not committed, and the next start need not read it. All that was flushed must
     /// be committed.
-    pub fn begin_file(&mut self) -> io::Result<()> {
+    pub fn start_new_file(&mut self) -> io::Result<()> {
         self.finish_packing()?;
         if self.bytes > 0 { self.rotate() } else { Ok(()) }
     }
@@ -179,11 +181,11 @@ impl Recorder {
         // Where one file is kept, it stays until the new one takes its place; but
         // beside a closed file it would say that this one is packed.
         if moved < there {
-            fs::remove_file(packed(path, 1)).or_else(none_there)?;
+            fs::remove_file(packed(path, 1)).or_else(ignore_not_found)?;
         }
         fs::rename(path, packing(path))?;
-        self.file = running(path)?;
-        sync_names(path)?;
+        self.file = open_active_file(path)?;
+        sync_directory(path)?;
         self.bytes = 0;
         self.begin_packing()
     }
@@ -210,12 +212,12 @@ impl Drop for Recorder {
 }
 
 /// Writes to disk what the files beside a path, and it itself, are called.
-fn sync_names(path: &Path) -> io::Result<()> {
+fn sync_directory(path: &Path) -> io::Result<()> {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(dir)?.sync_all()
 }
 
-fn running(path: &Path) -> io::Result<File> {
+fn open_active_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).read(true).append(true).open(path)
 }
 
@@ -231,23 +233,23 @@ fn pack(path: &Path) -> io::Result<()> {
         out.finish()?.sync_all()?;
         fs::rename(&half, packed)?;
         // The plain file must not go before the packed one has its name.
-        sync_names(path)?;
+        sync_directory(path)?;
     }
     fs::remove_file(closed)
 }
 
-fn none_there(error: io::Error) -> io::Result<()> {
+fn ignore_not_found(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
 
-/// `FILE.1.packing`.
+/// `FILE.1.packed_codes_round_trip`.
 fn packing(path: &Path) -> PathBuf {
     packed(path, 1).with_extension("packing")
 }
 
 /// The packed files of a running one, oldest first. While a file is closed and
 /// packed a number is missing.
-pub fn packed_files(path: &Path) -> Vec<PathBuf> {
+pub fn compressed_files(path: &Path) -> Vec<PathBuf> {
     let is_there = |n: u32| packed(path, n).exists();
     let numbers = (1..).take_while(|&n| is_there(n) || is_there(n + 1));
     let mut files: Vec<PathBuf> = numbers.map(|n| packed(path, n)).filter(|file| file.exists()).collect();
@@ -257,7 +259,7 @@ pub fn packed_files(path: &Path) -> Vec<PathBuf> {
 
 /// The file that holds all of another, if there is one: `FILE.1.zst` of the closed
 /// file that it was made of, and that of a packed file that is not finished.
-pub fn whole_file(path: &Path) -> Option<PathBuf> {
+pub fn complete_copy(path: &Path) -> Option<PathBuf> {
     let packed = path.with_extension("zst");
     let closed = path.with_extension("packing");
     let is_numbered = path.file_stem().is_some_and(|stem| {
@@ -273,7 +275,7 @@ pub fn whole_file(path: &Path) -> Option<PathBuf> {
 }
 
 /// Where a closed file is until it is packed. It is newer than those.
-pub fn closed_file(path: &Path) -> PathBuf {
+pub fn rotated_file(path: &Path) -> PathBuf {
     packing(path)
 }
 
@@ -285,9 +287,9 @@ fn packed(path: &Path, n: u32) -> PathBuf {
 }
 
 /// Ends a log with a line feed. Returns its length.
-fn end_last_line(path: &Path, file: &mut File) -> io::Result<u64> {
+fn repair_last_line(path: &Path, file: &mut File) -> io::Result<u64> {
     let len = file.metadata()?.len();
-    let whole = end_of_lines(file, len)?;
+    let whole = complete_lines_len(file, len)?;
     if whole == len {
         return Ok(len);
     }
@@ -306,7 +308,7 @@ fn end_last_line(path: &Path, file: &mut File) -> io::Result<u64> {
 }
 
 /// Where the last line that has its line feed ends.
-fn end_of_lines(file: &mut File, len: u64) -> io::Result<u64> {
+fn complete_lines_len(file: &mut File, len: u64) -> io::Result<u64> {
     let mut end = len;
     let mut chunk = [0; 4096];
     while end > 0 {
@@ -327,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn recorded_rotated_and_read_again() {
+    fn rotated_log_reads_back_in_order() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("scans.jsonl");
         let settings = RecorderSettings { path: path.clone(), rotate_bytes: 300, keep_files: 2 };
@@ -377,7 +379,7 @@ mod tests {
         recorder.add(&url, &Outcome::Miss { t_ms: 1, reason: "timeout".into() });
         recorder.flush().unwrap();
         recorder.add(&url, &Outcome::Miss { t_ms: 2, reason: "timeout".into() });
-        recorder.begin_file().unwrap();
+        recorder.start_new_file().unwrap();
         recorder.finish_packing().unwrap();
         let closed: Vec<i64> = open(&packed(&path, 1)).unwrap().map(|line| line.unwrap().1.t_ms()).collect();
         assert_eq!((closed, fs::read_to_string(&path).unwrap()), (vec![1], String::new()));
@@ -388,7 +390,7 @@ mod tests {
     /// What a life that was killed left is packed by the next, whatever it was
     /// about to do.
     #[test]
-    fn killed_while_packing() {
+    fn interrupted_compression_is_finished_at_the_next_open() {
         let whole = |n: i64| format!("{{\"t\":{n},\"server\":\"quake3://h:1\",\"miss\":true}}\n");
         let zst = |text: &str| zstd::encode_all(text.as_bytes(), 3).unwrap();
         for done in ["closed", "half packed", "packed"] {
@@ -419,12 +421,12 @@ mod tests {
     }
 
     #[test]
-    fn packed_files_are_found_while_one_is_packed() {
+    fn compressed_files_are_found_while_one_is_compressed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("scans.jsonl");
         for there in [&[][..], &[1], &[2], &[1, 2, 3], &[2, 3, 4], &[1, 2, 4]] {
             there.iter().for_each(|&n| fs::write(packed(&path, n), "").unwrap());
-            let files = packed_files(&path);
+            let files = compressed_files(&path);
             assert!(files.iter().eq(there.iter().rev().map(|&n| packed(&path, n)).collect::<Vec<_>>().iter()));
             files.iter().for_each(|file| fs::remove_file(file).unwrap());
         }
@@ -432,7 +434,7 @@ mod tests {
 
     /// The running file goes on growing while the one before is packed.
     #[test]
-    fn one_file_is_packed_at_a_time() {
+    fn one_file_is_compressed_at_a_time() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("scans.jsonl");
         let settings = RecorderSettings { path: path.clone(), rotate_bytes: 1, keep_files: 0 };
@@ -456,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tail_is_what_is_new() {
+    fn tail_returns_new_lines_only() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("scans.jsonl");
         let mut recorder =
@@ -469,7 +471,7 @@ mod tests {
         recorder.flush().unwrap();
         for held_ms in [0, 1, 20_000, 39_999, 40_000] {
             let is_news = |_: &ServerUrl, t_ms| t_ms > held_ms;
-            let mut tail = super::super::tail(&path, is_news).unwrap();
+            let mut tail = super::super::read_tail(&path, is_news).unwrap();
             let news = std::iter::from_fn(|| tail.next_news(is_news).unwrap());
             let times: Vec<_> = news.map(|(_, outcome)| outcome.t_ms()).collect();
             assert_eq!(times, (held_ms + 1..=40_000).collect::<Vec<_>>());
@@ -481,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn log_cut_at_every_byte_of_the_last_line_is_continued_behind_whole_lines() {
+    fn log_cut_at_any_byte_of_its_last_line_continues_after_complete_lines() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("scans.jsonl");
         let settings = RecorderSettings { path: path.clone(), rotate_bytes: 1 << 20, keep_files: 0 };
@@ -536,18 +538,21 @@ mod tests {
     }
 
     #[test]
-    fn unfinished_packing_is_known_by_its_name() {
+    fn unfinished_compression_is_detected_by_file_name() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("scans.jsonl");
         let half = packed(&path, 1).with_extension("tmp");
         let touch = |path: &Path| fs::write(path, "").unwrap();
-        assert_eq!(whole_file(&half), None);
+        assert_eq!(complete_copy(&half), None);
         touch(&packing(&path));
-        assert_eq!((whole_file(&half), whole_file(&packing(&path))), (Some(packing(&path)), None));
+        assert_eq!((complete_copy(&half), complete_copy(&packing(&path))), (Some(packing(&path)), None));
         touch(&packed(&path, 1));
-        assert_eq!((whole_file(&half), whole_file(&packing(&path))), (Some(packed(&path, 1)), Some(packed(&path, 1))));
-        assert_eq!((whole_file(&path), whole_file(&packed(&path, 1))), (None, None));
+        assert_eq!(
+            (complete_copy(&half), complete_copy(&packing(&path))),
+            (Some(packed(&path, 1)), Some(packed(&path, 1)))
+        );
+        assert_eq!((complete_copy(&path), complete_copy(&packed(&path, 1))), (None, None));
         touch(&dir.path().join("old.zst"));
-        assert_eq!(whole_file(&dir.path().join("old.tmp")), None);
+        assert_eq!(complete_copy(&dir.path().join("old.tmp")), None);
     }
 }

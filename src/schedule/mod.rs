@@ -84,20 +84,20 @@ impl Schedule {
 
     /// Sets the next due time from class and phase: the first moment after
     /// `now_ms` that has the server's phase. Classes 6 and 7 are not due.
-    pub fn plan(&mut self, server: ServerKey, class: Class, now_ms: i64) {
+    pub fn schedule_next(&mut self, server: ServerKey, class: Class, now_ms: i64) {
         match self.intervals.of(class) {
             Some(interval) => self.set_due(server, next_due_ms(server, interval, now_ms)),
-            None => self.unplan(server),
+            None => self.cancel(server),
         }
     }
 
     /// Due now: somebody asked.
-    pub fn ask(&mut self, server: ServerKey, now_ms: i64) {
+    pub fn schedule_now(&mut self, server: ServerKey, now_ms: i64) {
         self.set_due(server, now_ms);
     }
 
     /// Not due any more. A scan in flight stays in flight.
-    pub fn unplan(&mut self, server: ServerKey) {
+    pub fn cancel(&mut self, server: ServerKey) {
         let planned = self.due_of.get_mut(server.0 as usize).and_then(Option::take);
         self.planned -= usize::from(planned.is_some());
     }
@@ -123,7 +123,7 @@ impl Schedule {
 
     /// Takes the next server that is due at `now_ms` and puts its scan in
     /// flight. One whose last scan is still in flight waits for its outcome.
-    pub fn take_due(
+    pub fn pop_due(
         &mut self,
         now_ms: i64,
         class_of: impl Fn(ServerKey) -> Class,
@@ -133,7 +133,7 @@ impl Schedule {
             if due_ms > now_ms {
                 return None;
             }
-            self.unplan(server);
+            self.cancel(server);
             self.due.pop();
             if self.in_flight.contains_key(&server) {
                 continue; // its outcome plans it again
@@ -147,7 +147,7 @@ impl Schedule {
     }
 
     /// Ends the flight of a scan. `None`: no such scan, its outcome is not wanted.
-    pub fn land(&mut self, server: ServerKey, id: u64) -> Option<InFlight> {
+    pub fn complete(&mut self, server: ServerKey, id: u64) -> Option<InFlight> {
         match self.in_flight.get(&server) {
             Some(scan) if scan.id == id => self.in_flight.remove(&server),
             _ => None,
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn twenty_thousand_servers_make_a_flat_load() {
+    fn due_times_of_20000_servers_are_even() {
         let mut per_second = vec![0; 120];
         for key in 1..=20_000 {
             let due = next_due_ms(ServerKey(key), 120_000, 1_763_683_200_000);
@@ -215,34 +215,34 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_is_fixed() {
+    fn due_times_keep_the_servers_phase() {
         let first = next_due_ms(ServerKey(7), 120_000, 1_000_000);
         assert_eq!(next_due_ms(ServerKey(7), 120_000, first), first + 120_000);
         assert_eq!(next_due_ms(ServerKey(7), 120_000, first - 1), first);
     }
 
     #[test]
-    fn one_scan_of_a_server_at_a_time() {
+    fn server_in_flight_is_not_due_again() {
         let mut schedule = Schedule::new(Intervals::default());
         let class = Class::new(1).unwrap();
         let server = ServerKey(3);
-        schedule.ask(server, 1_000);
-        assert_eq!(schedule.take_due(999, |_| class, |_| true), None);
-        let (_, scan) = schedule.take_due(1_000, |_| class, |_| true).unwrap();
-        schedule.ask(server, 1_500);
-        assert_eq!(schedule.take_due(2_000, |_| class, |_| true), None, "still in flight");
-        assert_eq!(schedule.land(server, scan.id + 1), None);
-        assert_eq!(schedule.land(server, scan.id), Some(scan));
-        schedule.plan(server, class, 2_000);
+        schedule.schedule_now(server, 1_000);
+        assert_eq!(schedule.pop_due(999, |_| class, |_| true), None);
+        let (_, scan) = schedule.pop_due(1_000, |_| class, |_| true).unwrap();
+        schedule.schedule_now(server, 1_500);
+        assert_eq!(schedule.pop_due(2_000, |_| class, |_| true), None, "still in flight");
+        assert_eq!(schedule.complete(server, scan.id + 1), None);
+        assert_eq!(schedule.complete(server, scan.id), Some(scan));
+        schedule.schedule_next(server, class, 2_000);
         assert!(schedule.due_ms(server).unwrap() <= 122_000);
-        schedule.plan(server, Class::UNKNOWN, 2_000);
+        schedule.schedule_next(server, Class::UNKNOWN, 2_000);
         assert_eq!(schedule.next_due_ms(), None);
     }
 
     proptest::proptest! {
         /// Planned, asked for, unplanned and taken in any order, against a set.
         #[test]
-        fn against_a_set(steps in proptest::collection::vec((0_u8..4, 0_u32..9, 0_i64..50), 0..400)) {
+        fn schedule_equals_naive_map(steps in proptest::collection::vec((0_u8..4, 0_u32..9, 0_i64..50), 0..400)) {
             let class = Class::new(1).unwrap();
             let mut schedule = Schedule::new(Intervals::default());
             let mut due: std::collections::BTreeMap<ServerKey, i64> = Default::default();
@@ -250,20 +250,20 @@ mod tests {
                 let server = ServerKey(server);
                 match step {
                     0 => {
-                        schedule.unplan(server);
+                        schedule.cancel(server);
                         due.remove(&server);
                     }
                     1 | 2 => {
-                        schedule.ask(server, now_ms);
+                        schedule.schedule_now(server, now_ms);
                         due.insert(server, now_ms);
                     }
                     _ => {
                         let want = due.iter().map(|(server, at)| (*at, *server)).min().filter(|(at, _)| *at <= now_ms);
-                        let got = schedule.take_due(now_ms, |_| class, |_| true);
+                        let got = schedule.pop_due(now_ms, |_| class, |_| true);
                         proptest::prop_assert_eq!(got.map(|(server, scan)| (scan.due_ms, server)), want);
                         if let Some((server, scan)) = got {
                             due.remove(&server);
-                            schedule.land(server, scan.id);
+                            schedule.complete(server, scan.id);
                         }
                     }
                 }

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_of_the_scale() {
+    fn log_code_encodes_zero_no_data_and_both_ends() {
         for bits in [8, 13] {
             let top = (1 << bits) - 1;
             assert_eq!(encode(None, bits), top);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn packing() {
+    fn packed_codes_round_trip() {
         let codes: [u16; 150] = std::array::from_fn(|i| (i as u16).wrapping_mul(547) & 0x1FFF);
         assert_eq!(unpack_13(&pack_13(&codes)), codes);
         let mut codes = [0; 150];

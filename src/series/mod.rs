@@ -20,7 +20,7 @@ pub fn assumed_count(counts: &[u32]) -> u32 {
 }
 
 /// [`assumed_count`] of a server's record.
-pub fn assumed(server: &ServerRecord) -> u32 {
+pub fn assumed_players(server: &ServerRecord) -> u32 {
     assumed_count(&server.counts)
 }
 
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn medians() {
+    fn assumed_count_is_the_median_of_three() {
         assert_eq!(assumed_count(&[]), 0);
         assert_eq!(assumed_count(&[7]), 7);
         assert_eq!(assumed_count(&[7, 3]), 3);

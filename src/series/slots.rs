@@ -19,7 +19,7 @@ pub const RANK_MAX: u32 = 50_000;
 const NO_DATA_8: u8 = 0xFF;
 
 /// A series of a server never seen.
-pub fn empty() -> SeriesRecord {
+pub fn new_series() -> SeriesRecord {
     SeriesRecord {
         newest_slot_ms: 0,
         newest_hour_ms: 0,
@@ -82,7 +82,7 @@ pub fn advance(sums: &mut SeriesSums, series: &mut SeriesRecord, calendar: &Cale
 const EMPTY_WEEKS_MAX: i64 = 1_040;
 
 /// Adds a sample to the running slot; `advance` to its moment comes first.
-pub fn sample(sums: &mut SeriesSums, count: u32) {
+pub fn add_sample(sums: &mut SeriesSums, count: u32) {
     add(Some(f64::from(count)), &mut sums.slot_sum, &mut sums.slot_n);
 }
 
@@ -142,10 +142,10 @@ pub fn rewind(sums: &mut SeriesSums, series: &mut SeriesRecord, calendar: &Calen
     let (old_week, week) = (old_day.div_euclid(7), day.div_euclid(7));
 
     let mut codes = unpack_13(&series.slots);
-    pull(&mut codes, 0x1FFF, sums.slot - slot);
+    remove_newest(&mut codes, 0x1FFF, sums.slot - slot);
     series.slots = pack_13(&codes).to_vec();
-    pull(&mut series.hours, NO_DATA_8, old_hour - hour);
-    pull(&mut series.days, NO_DATA_8, old_day - day);
+    remove_newest(&mut series.hours, NO_DATA_8, old_hour - hour);
+    remove_newest(&mut series.days, NO_DATA_8, old_day - day);
     // Weeks are there from the first one on.
     let weeks = series.weeks.len().saturating_sub((old_week - week).max(0) as usize);
     series.weeks.truncate(weeks);
@@ -168,7 +168,7 @@ pub fn rewind(sums: &mut SeriesSums, series: &mut SeriesRecord, calendar: &Calen
 }
 
 /// Removes the newest values, keeping the length.
-fn pull<T: Copy>(ring: &mut [T], empty: T, steps: i64) {
+fn remove_newest<T: Copy>(ring: &mut [T], empty: T, steps: i64) {
     let (len, steps) = (ring.len(), steps.max(0) as usize);
     if steps >= len {
         return ring.fill(empty);
@@ -239,24 +239,24 @@ mod tests {
     const MONDAY: i64 = 1_763_942_400_000; // 2025-11-24 00:00 UTC
 
     #[test]
-    fn sizes_are_those_of_the_design() {
-        let series = empty();
+    fn series_sizes_match_the_rules() {
+        let series = new_series();
         let sizes = [series.slots.len(), series.hours.len(), series.days.len(), series.ranks.len()];
         assert_eq!(sizes, [250, 768, 365, 110]);
         let (mut sums, mut series) = (SeriesSums::default(), series);
         advance(&mut sums, &mut series, &Calendar::default(), MONDAY);
-        sample(&mut sums, 5);
+        add_sample(&mut sums, 5);
         advance(&mut sums, &mut series, &Calendar::default(), MONDAY + 7 * 86_400_000);
         assert_eq!(series.weeks.len(), 1, "one byte a week");
     }
 
     #[test]
-    fn means_of_non_empty_parts() {
+    fn means_skip_empty_slots() {
         let calendar = Calendar::default();
-        let (mut sums, mut series) = (SeriesSums::default(), empty());
+        let (mut sums, mut series) = (SeriesSums::default(), new_series());
         let mut at = |t: i64, count: u32| {
             advance(&mut sums, &mut series, &calendar, MONDAY + t);
-            sample(&mut sums, count);
+            add_sample(&mut sums, count);
         };
         at(0, 2);
         at(300_000, 4); // slot 0: 3
@@ -281,9 +281,9 @@ mod tests {
     #[test]
     fn long_silence_empties_the_rings() {
         let calendar = Calendar::default();
-        let (mut sums, mut series) = (SeriesSums::default(), empty());
+        let (mut sums, mut series) = (SeriesSums::default(), new_series());
         advance(&mut sums, &mut series, &calendar, MONDAY);
-        sample(&mut sums, 7);
+        add_sample(&mut sums, 7);
         assert!(advance(&mut sums, &mut series, &calendar, MONDAY + 20 * 7 * 86_400_000));
         assert!(series.hours.iter().all(|&b| b == 0xFF));
         assert_eq!(series.weeks.len(), 20);
@@ -293,8 +293,8 @@ mod tests {
     }
 
     #[test]
-    fn ranks() {
-        let mut series = empty();
+    fn skipped_weeks_have_rank_0_and_ranks_cap_at_50000() {
+        let mut series = new_series();
         set_rank(&mut series, WeekKey(100), Some(3));
         set_rank(&mut series, WeekKey(102), Some(70_000));
         let ranks = decode_ranks(&series.ranks);
@@ -305,8 +305,8 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_that_is_removed_and_set_again_is_where_it_was() {
-        let mut series = empty();
+    fn removed_and_restored_rank_leaves_series_unchanged() {
+        let mut series = new_series();
         for (week, rank) in [(100, 3), (102, 4), (103, 5)] {
             set_rank(&mut series, WeekKey(week), Some(rank));
         }
@@ -329,16 +329,16 @@ mod tests {
 
     /// A series that ran ahead and was set back goes on like one that never did.
     #[test]
-    fn rewound_series_go_on_as_if_time_had_never_run_ahead() {
+    fn rewound_series_equals_one_that_never_ran_ahead() {
         for zone in ["UTC", "Europe/Amsterdam"] {
             let calendar = Calendar::new(zone).unwrap();
             let play = |from: i64, to: i64, sums: &mut SeriesSums, series: &mut SeriesRecord| {
                 for minute in (from..to).step_by(5) {
                     advance(sums, series, &calendar, MONDAY + minute * 60_000);
-                    sample(sums, 7);
+                    add_sample(sums, 7);
                 }
             };
-            let (mut sums, mut series) = (SeriesSums::default(), empty());
+            let (mut sums, mut series) = (SeriesSums::default(), new_series());
             let begun = 10 * 1_440;
             play(0, begun, &mut sums, &mut series);
             for ahead in [10, 300, 2_000, 20_000] {

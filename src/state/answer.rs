@@ -14,9 +14,9 @@ use crate::store::{Reader, StoreError};
 /// All rows of the answer. Everything in `hot` must be committed.
 ///
 /// `StatusQuery` has the engine's part and the outbox; the daemon adds its own.
-pub fn answer(hot: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
+pub fn respond(hot: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
     let State { engine, store } = hot;
-    if let Some(problem) = validate::problem(request) {
+    if let Some(problem) = validate::validate(request) {
         return Err(ApiError::new(ErrorCode::BadRequest, problem));
     }
     match request {
@@ -31,26 +31,26 @@ pub fn answer(hot: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
             Ok(servers.into_iter().map(|server| Row::Server(Box::new(server))).collect())
         }
         Request::ServersShow { url } => {
-            let detail = engine.server_detail(store, url).map_err(failure)?;
+            let detail = engine.server_detail(store, url).map_err(view_failure)?;
             Ok(vec![Row::ServerDetail(Box::new(detail))])
         }
         Request::Top { server, ranking, week, n } => {
-            let top = engine.top(store, server, *ranking, week.as_deref(), *n as usize).map_err(failure)?;
+            let top = engine.top(store, server, *ranking, week.as_deref(), *n as usize).map_err(view_failure)?;
             Ok(vec![Row::Top(top)])
         }
         Request::Board { board, ask } => {
-            let answer = engine.ask_board(store, board, ask).map_err(failure)?;
+            let answer = engine.query_board(store, board, ask).map_err(view_failure)?;
             let head = Row::BoardHead(Box::new(answer.head));
             Ok(std::iter::once(head).chain(answer.rows.into_iter().map(Row::from)).collect())
         }
         Request::Standings { boards, player, rankings } => {
             let rankings = if rankings.is_empty() { &Ranking::ALL[..] } else { rankings };
-            Ok(vec![Row::Standings(engine.standings(store, boards, rankings, player).map_err(failure)?)])
+            Ok(vec![Row::Standings(engine.standings(store, boards, rankings, player).map_err(view_failure)?)])
         }
         Request::Fused { boards, rankings, k, ask } => {
             let all = Ranking::ALL.map(|ranking| RankingWeight { ranking, weight: 1.0 });
             let rankings = if rankings.is_empty() { &all[..] } else { rankings };
-            let (head, list) = engine.fused(store, boards, rankings, *k, ask).map_err(failure)?;
+            let (head, list) = engine.fused(store, boards, rankings, *k, ask).map_err(view_failure)?;
             let head = Row::FusedHead(Box::new(head));
             Ok(std::iter::once(head).chain(list.into_iter().map(Row::Fused)).collect())
         }
@@ -58,7 +58,7 @@ pub fn answer(hot: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
             Ok(engine.windows().into_iter().map(|window| Row::Window(Box::new(window))).collect())
         }
         Request::Player { name } => {
-            Ok(engine.players(store, name).map_err(failure)?.into_iter().map(Row::Player).collect())
+            Ok(engine.players(store, name).map_err(view_failure)?.into_iter().map(Row::Player).collect())
         }
         Request::PlayerForgotten {} => {
             let forgotten = engine.forgotten().into_iter();
@@ -84,7 +84,7 @@ pub fn answer(hot: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
     }
 }
 
-pub fn failure(error: ViewError<StoreError>) -> ApiError {
+pub fn view_failure(error: ViewError<StoreError>) -> ApiError {
     let code = match error {
         ViewError::Source(_) => ErrorCode::Internal,
         ViewError::BadCursor(_)
@@ -101,12 +101,13 @@ pub fn failure(error: ViewError<StoreError>) -> ApiError {
 /// Puts in what the windows of an answer take in the state directory.
 ///
 /// Reads all of them, about a second for a million records, so it is not part of
-/// [`answer`]: the daemon does it away from the engine's thread.
-pub fn measure(reader: &Reader, rows: &mut [Row]) -> Result<(), ApiError> {
+/// [`respond`]: the daemon does it away from the engine's thread.
+pub fn add_stored_sizes(reader: &Reader, rows: &mut [Row]) -> Result<(), ApiError> {
     for row in rows {
         let Row::Window(listed) = row else { continue };
         let Ok(window) = window::parse(&listed.window.window) else { continue };
-        let stored = reader.stored(window).map_err(|error| ApiError::new(ErrorCode::Internal, error.to_string()))?;
+        let stored =
+            reader.stored_size(window).map_err(|error| ApiError::new(ErrorCode::Internal, error.to_string()))?;
         listed.stored = Some(stored);
     }
     Ok(())
@@ -115,7 +116,7 @@ pub fn measure(reader: &Reader, rows: &mut [Row]) -> Result<(), ApiError> {
 /// The window whose boards of games and tags an answer takes, see
 /// [`crate::engine::Engine::plan_boards`]. What cannot be asked takes none: the
 /// answer says why.
-pub fn boards_needed(hot: &State, request: &Request) -> Option<WindowKey> {
+pub fn board_window_of(hot: &State, request: &Request) -> Option<WindowKey> {
     let boards = match request {
         Request::Board { board, .. } => &board.boards(),
         Request::Standings { boards, .. } | Request::Fused { boards, .. } => boards,

@@ -48,7 +48,7 @@ impl State {
     fn of_store(mut store: Store, engine: EngineSettings) -> Result<State, StateError> {
         let loaded = store.load()?;
         let mut engine = Engine::new(engine, loaded)?;
-        engine.see_outbox_len(crate::engine::StateReader::outbox_len(&store));
+        engine.set_outbox_len(crate::engine::StateReader::outbox_len(&store));
         Ok(State { engine, store })
     }
 
@@ -59,9 +59,9 @@ impl State {
     }
 
     /// Opens a private copy of a state directory, for a command that only reads; see
-    /// [`StoreConfig::read`].
+    /// [`StoreConfig::open_copy`].
     pub fn read(config: &Config, path: &Path, is_in_vain: &dyn Fn() -> bool) -> Result<State, StateError> {
-        let store = Store::read(path, config.store.cache_bytes, is_in_vain)?;
+        let store = Store::open_read_only(path, config.store.cache_bytes, is_in_vain)?;
         State::of_store(store, config.engine_settings()?)
     }
 
@@ -76,7 +76,7 @@ impl State {
         }
         let commit = self.engine.take_commit();
         self.store.apply(&commit)?;
-        self.engine.see_outbox_len(crate::engine::StateReader::outbox_len(&self.store));
+        self.engine.set_outbox_len(crate::engine::StateReader::outbox_len(&self.store));
         Ok(true)
     }
 
@@ -109,7 +109,7 @@ impl State {
     pub fn shelve_boards(&mut self, window: WindowKey) -> Result<(), StoreError> {
         if self.engine.boards(window).is_none() {
             let plan = self.engine.plan_boards(window);
-            self.engine.shelve(build_boards(&plan, &self.store.reader())?);
+            self.engine.install_boards(build_boards(&plan, &self.store.reader())?);
         }
         while self.engine.refresh_boards(&self.store, usize::MAX)? {}
         Ok(())
@@ -139,7 +139,7 @@ impl ReplayFeed {
     /// beside the store's cache.
     pub fn alone(engine: &mut Engine, memory: u64) -> ReplayFeed {
         let of = |percent: u64, bytes_each: u64| (memory / 100 * percent / bytes_each) as usize;
-        engine.remember(CacheLimits { names_max: of(15, 70), player_windows_max: of(25, 160) });
+        engine.set_cache_limits(CacheLimits { names_max: of(15, 70), player_windows_max: of(25, 160) });
         ReplayFeed { scans: 0, waiting_max: of(60, PENDING_RECORD_BYTES) }
     }
 
@@ -162,7 +162,7 @@ impl ReplayFeed {
     pub fn take(&mut self, hot: &mut State, url: ServerUrl, outcome: Outcome) -> Result<(), StoreError> {
         hot.handle(Event::Observed { url, outcome })?;
         self.scans += 1;
-        if self.is_at_look() && hot.engine.waiting() >= self.waiting_max {
+        if self.is_at_look() && hot.engine.pending_records() >= self.waiting_max {
             hot.commit()?;
         }
         Ok(())
@@ -180,7 +180,7 @@ const BUILD_THREADS_MAX: usize = 4;
 struct ScopedThreads;
 
 impl Workers for ScopedThreads {
-    fn all(&self, parts: u32, work: &(dyn Fn(u32) + Sync)) {
+    fn run(&self, parts: u32, work: &(dyn Fn(u32) + Sync)) {
         let next = AtomicU32::new(0);
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(BUILD_THREADS_MAX);
         std::thread::scope(|scope| {
@@ -202,7 +202,7 @@ mod tests {
     use crate::model::{Completeness, Player, Snapshot};
 
     #[test]
-    fn a_log_is_committed_by_what_waits() {
+    fn replay_commits_when_pending_reaches_the_limit() {
         let dir = tempfile::tempdir().unwrap();
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
         let mut hot = State::open(dir.path(), store, EngineSettings::default()).unwrap();
@@ -230,11 +230,11 @@ mod tests {
             };
             let url = ServerUrl::parse("quake3://10.0.0.1:27960").unwrap();
             feed.take(&mut hot, url, Outcome::Snapshot(snapshot)).unwrap();
-            most = most.max(hot.engine.waiting());
+            most = most.max(hot.engine.pending_records());
         }
         // Each new player is a row, what he has in the window, and a name.
         assert!((3_000..=3_000 + 3 * SCANS_PER_CHECK as usize).contains(&most), "{most}");
-        assert!(hot.engine.waiting() < 3_000, "it was committed");
+        assert!(hot.engine.pending_records() < 3_000, "it was committed");
         assert_eq!((feed.scans(), feed.is_at_look()), (2 * SCANS_PER_CHECK + 1, false));
     }
 }

@@ -178,7 +178,7 @@ pub struct BackupTarget {
 impl BackupTarget {
     /// `dir` must not exist, or be empty.
     pub fn create(dir: &Path) -> Result<BackupTarget, StoreError> {
-        let mut target = BackupTarget::place(dir)?;
+        let mut target = BackupTarget::create_partial_dir(dir)?;
         let db = open_database(&target.partial, CACHE_BYTES)?;
         target.db = Some(db.ok_or_else(|| StoreError::Locked {
             path: target.partial.clone(),
@@ -189,18 +189,18 @@ impl BackupTarget {
     }
 
     /// An empty directory beside `dir`.
-    fn place(dir: &Path) -> Result<BackupTarget, StoreError> {
-        check_is_free(dir)?;
-        let partial = beside(dir, ".partial");
+    fn create_partial_dir(dir: &Path) -> Result<BackupTarget, StoreError> {
+        check_absent_or_empty(dir)?;
+        let partial = sibling(dir, ".partial");
         if partial.exists() {
             // Left by a backup that was killed.
-            if lock::is_held(&partial)? {
+            if lock::is_locked(&partial)? {
                 let (path, holder) = (partial.clone(), lock::holder(&partial));
                 return Err(StoreError::Locked { path, holder, waited_s: 0 });
             }
-            remove(&partial)?;
+            remove_state_dir(&partial)?;
         }
-        fs::DirBuilder::new().mode(0o750).create(&partial).map_err(files::at("make", &partial))?;
+        fs::DirBuilder::new().mode(0o750).create(&partial).map_err(files::io_error("make", &partial))?;
         Ok(BackupTarget { db: None, partial, dir: dir.to_owned(), chunk_bytes: 0, is_finished: false })
     }
 
@@ -210,11 +210,11 @@ impl BackupTarget {
             Some(value) => db.insert(key, value),
             None => db.remove(key),
         };
-        put.map_err(|error| super::database_error(&self.partial, error))?;
+        put.map_err(|error| super::sled_error(&self.partial, error))?;
         self.chunk_bytes += key.len() + value.map_or(0, <[u8]>::len);
         if self.chunk_bytes >= CHUNK_BYTES {
             self.chunk_bytes = 0;
-            db.flush().map_err(|error| super::database_error(&self.partial, error))?;
+            db.flush().map_err(|error| super::sled_error(&self.partial, error))?;
             std::thread::sleep(PAUSE);
             if is_over.load(Ordering::Relaxed) {
                 return Err(StoreError::BackupStopped { path: self.dir.clone() });
@@ -230,19 +230,21 @@ impl BackupTarget {
             self.put(&key, value.as_deref(), &never)?;
         }
         let db = self.db.take().expect("open until it is finished");
-        db.flush().map_err(|error| super::database_error(&self.partial, error))?;
+        db.flush().map_err(|error| super::sled_error(&self.partial, error))?;
         drop(db);
         self.finish_closed(last.now_ms)
     }
 
     fn finish_closed(mut self, now_ms: i64) -> Result<BackupSummary, StoreError> {
         // Sled closes its files on another thread.
-        lock::patiently(&self.partial, lock::LOCK_TIMEOUT, || Ok((!lock::is_held(&self.partial)?).then_some(())))?;
-        let bytes = sync(&self.partial)?;
+        lock::retry_until_unlocked(&self.partial, lock::LOCK_TIMEOUT, || {
+            Ok((!lock::is_locked(&self.partial)?).then_some(()))
+        })?;
+        let bytes = sync_files(&self.partial)?;
         if self.dir.exists() {
-            fs::remove_dir(&self.dir).map_err(files::at("replace", &self.dir))?;
+            fs::remove_dir(&self.dir).map_err(files::io_error("replace", &self.dir))?;
         }
-        fs::rename(&self.partial, &self.dir).map_err(files::at("rename", &self.partial))?;
+        fs::rename(&self.partial, &self.dir).map_err(files::io_error("rename", &self.partial))?;
         self.is_finished = true;
         sync_parent(&self.dir)?;
         Ok(BackupSummary { now_ms, bytes })
@@ -253,7 +255,7 @@ impl Drop for BackupTarget {
     fn drop(&mut self) {
         if !self.is_finished {
             drop(self.db.take());
-            if let Err(error) = remove(&self.partial) {
+            if let Err(error) = remove_state_dir(&self.partial) {
                 tracing::warn!("a backup that was not finished is left: {error}");
             }
         }
@@ -262,7 +264,7 @@ impl Drop for BackupTarget {
 
 /// Makes a backup of a state directory that no process has open.
 pub fn backup_closed(state: &Path, dir: &Path, cache_bytes: u64) -> Result<BackupSummary, StoreError> {
-    let target = BackupTarget::place(dir)?;
+    let target = BackupTarget::create_partial_dir(dir)?;
     let now_ms = copy_checked(state, &target.partial, cache_bytes)?;
     target.finish_closed(now_ms)
 }
@@ -278,38 +280,38 @@ pub struct RestoreSummary {
 /// Puts a copy of a backup in the place of a state directory, which is kept under
 /// the name `STATE.before-restore`. No process may have the state open.
 pub fn restore(backup: &Path, state: &Path, cache_bytes: u64) -> Result<RestoreSummary, StoreError> {
-    let before = files::there(state)?;
-    let kept = beside(state, ".before-restore");
+    let before = files::metadata_if_exists(state)?;
+    let kept = sibling(state, ".before-restore");
     if before.is_some() && kept.exists() {
         return Err(StoreError::Exists { path: kept });
     }
-    let lock = match files::there(&files::database(state)?.join("db"))? {
-        Some(_) => Some(lock::patiently(state, lock::LOCK_TIMEOUT, || lock::take(state))?),
+    let lock = match files::metadata_if_exists(&files::database_dir(state)?.join("db"))? {
+        Some(_) => Some(lock::retry_until_unlocked(state, lock::LOCK_TIMEOUT, || lock::try_lock(state))?),
         None => None,
     };
-    let new = beside(state, ".restoring");
+    let new = sibling(state, ".restoring");
     if new.exists() {
-        remove(&new)?;
+        remove_state_dir(&new)?;
     }
-    fs::DirBuilder::new().mode(0o750).create(&new).map_err(files::at("make", &new))?;
+    fs::DirBuilder::new().mode(0o750).create(&new).map_err(files::io_error("make", &new))?;
     let now_ms = match copy_checked(backup, &new, cache_bytes) {
         Ok(now_ms) => now_ms,
         Err(error) => {
-            _ = remove(&new);
+            _ = remove_state_dir(&new);
             return Err(error);
         }
     };
     // The daemon's, as the directory of before was.
     if let Some(before) = &before {
-        give(&new, before.uid(), before.gid(), before.permissions().mode())?;
+        set_owner(&new, before.uid(), before.gid(), before.permissions().mode())?;
     }
-    let bytes = sync(&new)?;
+    let bytes = sync_files(&new)?;
     if before.is_some() {
-        fs::rename(state, &kept).map_err(files::at("rename", state))?;
+        fs::rename(state, &kept).map_err(files::io_error("rename", state))?;
     }
     if let Err(error) = fs::rename(&new, state) {
         _ = fs::rename(&kept, state);
-        return Err(files::at("rename", &new)(error));
+        return Err(files::io_error("rename", &new)(error));
     }
     sync_parent(state)?;
     drop(lock);
@@ -319,29 +321,29 @@ pub fn restore(backup: &Path, state: &Path, cache_bytes: u64) -> Result<RestoreS
 /// Copies the state files, and opens the copy to see that it can be: what a crash
 /// left undone is done in it. Returns the latest moment of the state.
 fn copy_checked(from: &Path, to: &Path, cache_bytes: u64) -> Result<i64, StoreError> {
-    read_copy::into(from, to, &|| false)?;
+    read_copy::copy_into(from, to, &|| false)?;
     let opened = Store::open_at(to, to, cache_bytes, lock::LOCK_TIMEOUT).and_then(|mut store| store.load());
-    let now_ms = opened.map_err(|error| error.of_original(to, from))?.meta.now_ms;
-    lock::patiently(to, lock::LOCK_TIMEOUT, || Ok((!lock::is_held(to)?).then_some(())))?;
+    let now_ms = opened.map_err(|error| error.with_original_path(to, from))?.meta.now_ms;
+    lock::retry_until_unlocked(to, lock::LOCK_TIMEOUT, || Ok((!lock::is_locked(to)?).then_some(())))?;
     Ok(now_ms)
 }
 
 /// Gives a directory and what is in it to a user and a group.
-fn give(dir: &Path, user: u32, group: u32, mode: u32) -> Result<(), StoreError> {
-    let names = files::directories(dir)?.into_iter().chain(files::list(dir)?);
+fn set_owner(dir: &Path, user: u32, group: u32, mode: u32) -> Result<(), StoreError> {
+    let names = files::directories(dir)?.into_iter().chain(files::state_files(dir)?);
     for path in names.map(|name| dir.join(name)) {
-        let Some(metadata) = files::there(&path)? else { continue };
+        let Some(metadata) = files::metadata_if_exists(&path)? else { continue };
         if (metadata.uid(), metadata.gid()) != (user, group) {
-            chown(&path, Some(user), Some(group)).map_err(files::at("change the owner of", &path))?;
+            chown(&path, Some(user), Some(group)).map_err(files::io_error("change the owner of", &path))?;
         }
     }
-    fs::set_permissions(dir, fs::Permissions::from_mode(mode)).map_err(files::at("change", dir))
+    fs::set_permissions(dir, fs::Permissions::from_mode(mode)).map_err(files::io_error("change", dir))
 }
 
-fn check_is_free(dir: &Path) -> Result<(), StoreError> {
+fn check_absent_or_empty(dir: &Path) -> Result<(), StoreError> {
     match fs::read_dir(dir) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(files::at("list", dir)(error)),
+        Err(error) => Err(files::io_error("list", dir)(error)),
         Ok(mut entries) => match entries.next() {
             None => Ok(()),
             Some(_) => Err(StoreError::Exists { path: dir.to_owned() }),
@@ -349,32 +351,32 @@ fn check_is_free(dir: &Path) -> Result<(), StoreError> {
     }
 }
 
-fn beside(dir: &Path, end: &str) -> PathBuf {
+fn sibling(dir: &Path, end: &str) -> PathBuf {
     let mut name = dir.as_os_str().to_owned();
     name.push(end);
     name.into()
 }
 
 /// Removes a directory of ours. Fails where anything else is in it.
-fn remove(dir: &Path) -> Result<(), StoreError> {
+fn remove_state_dir(dir: &Path) -> Result<(), StoreError> {
     let directories = files::directories(dir)?;
-    for path in files::list(dir)?.into_iter().map(|name| dir.join(name)) {
-        fs::remove_file(&path).map_err(files::at("remove", &path))?;
+    for path in files::state_files(dir)?.into_iter().map(|name| dir.join(name)) {
+        fs::remove_file(&path).map_err(files::io_error("remove", &path))?;
     }
     for path in directories.into_iter().rev().map(|name| dir.join(name)) {
-        fs::remove_dir(&path).map_err(files::at("remove", &path))?;
+        fs::remove_dir(&path).map_err(files::io_error("remove", &path))?;
     }
     Ok(())
 }
 
 /// Waits until all files are on disk. Returns their size.
-fn sync(dir: &Path) -> Result<u64, StoreError> {
+fn sync_files(dir: &Path) -> Result<u64, StoreError> {
     let mut bytes = 0;
-    for path in files::list(dir)?.into_iter().chain(files::directories(dir)?.into_iter().rev()) {
+    for path in files::state_files(dir)?.into_iter().chain(files::directories(dir)?.into_iter().rev()) {
         let path = dir.join(path);
-        let file = File::open(&path).map_err(files::at("open", &path))?;
-        file.sync_all().map_err(files::at("sync", &path))?;
-        let metadata = file.metadata().map_err(files::at("read", &path))?;
+        let file = File::open(&path).map_err(files::io_error("open", &path))?;
+        file.sync_all().map_err(files::io_error("sync", &path))?;
+        let metadata = file.metadata().map_err(files::io_error("read", &path))?;
         bytes += if metadata.is_file() { metadata.len() } else { 0 };
     }
     Ok(bytes)
@@ -383,7 +385,7 @@ fn sync(dir: &Path) -> Result<u64, StoreError> {
 fn sync_parent(dir: &Path) -> Result<(), StoreError> {
     // Of a name alone it is the empty path, which cannot be opened.
     let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(parent).and_then(|file| file.sync_all()).map_err(files::at("sync", parent))
+    File::open(parent).and_then(|file| file.sync_all()).map_err(files::io_error("sync", parent))
 }
 
 #[cfg(test)]
@@ -427,7 +429,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_backup_beside_commits_is_the_state_between_two_of_them() {
+    fn backup_during_commits_equals_the_state_between_two_commits() {
         let dir = tempfile::tempdir().unwrap();
         let mut store = Store::open(&dir.path().join("state"), SETTINGS).unwrap();
         store.apply(&commit(0, 300_000)).unwrap();
@@ -475,7 +477,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_backup_that_is_stopped_leaves_nothing_and_the_next_succeeds() {
+    fn cancelled_backup_leaves_no_files_and_the_next_succeeds() {
         let dir = tempfile::tempdir().unwrap();
         let mut store = Store::open(&dir.path().join("state"), SETTINGS).unwrap();
         store.apply(&commit(0, 30_000)).unwrap();
@@ -501,7 +503,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_restore_brings_back_the_state_and_keeps_the_one_before() {
+    fn restore_installs_the_backup_and_keeps_the_previous_state() {
         let dir = tempfile::tempdir().unwrap();
         let (state, backup) = (dir.path().join("state"), dir.path().join("backup"));
         let mut store = Store::open(&state, SETTINGS).unwrap();

@@ -49,28 +49,27 @@ impl<'p> Changes<'p> {
         outbox_seq: u64,
         is_archived: impl Fn(&OutboxKey, u64) -> bool,
     ) -> Result<(), StoreError> {
-        commit.games.iter().try_for_each(|(key, name)| self.set(keys::of(keys::GAME, key.0), name))?;
-        commit.maps.iter().try_for_each(|(key, name)| self.set(keys::of(keys::MAP, key.0), name))?;
-        commit.tags.iter().try_for_each(|(key, name)| self.set(keys::of(keys::TAG, key.0), name))?;
+        commit.games.iter().try_for_each(|(key, name)| self.set(keys::number_key(keys::GAME, key.0), name))?;
+        commit.maps.iter().try_for_each(|(key, name)| self.set(keys::number_key(keys::MAP, key.0), name))?;
+        commit.tags.iter().try_for_each(|(key, name)| self.set(keys::number_key(keys::TAG, key.0), name))?;
         self.names(commit)?;
         for (key, player) in commit.players.iter().flatten() {
-            self.set(keys::of(keys::PLAYER, key.0), &(player.game, &player.name))?;
+            self.set(keys::number_key(keys::PLAYER, key.0), &(player.game, &player.name))?;
         }
-        commit.servers.iter().try_for_each(|(key, server)| self.set(keys::of(keys::SERVER, key.0), server))?;
-        commit.series.iter().try_for_each(|(key, series)| self.set(keys::of(keys::SERIES, key.0), series))?;
+        commit.servers.iter().try_for_each(|(key, server)| self.set(keys::number_key(keys::SERVER, key.0), server))?;
+        commit.series.iter().try_for_each(|(key, series)| self.set(keys::number_key(keys::SERIES, key.0), series))?;
         let both_ends = |bytes: &[u8]| bytes.first().copied().unwrap_or(0) ^ bytes.last().copied().unwrap_or(0);
-        for (key, row) in asked_for(&commit.rows, |(_, row)| both_ends(row.bytes())) {
+        for (key, row) in prefetch(&commit.rows, |(_, row)| both_ends(row.bytes())) {
             (self.put)(&keys::row(*key), Some(row.bytes()))?;
         }
-        for ((window, player), of_player) in asked_for(&commit.player_windows, |(_, of_player)| of_player.game.0 as u8)
-        {
+        for ((window, player), of_player) in prefetch(&commit.player_windows, |(_, of_player)| of_player.game.0 as u8) {
             self.set(keys::player_window(*window, *player), &**of_player)?;
         }
         commit.map_rows.iter().try_for_each(|(key, row)| self.set(keys::map_row(*key), row))?;
         for ((server, player), best) in &commit.best {
             self.set(keys::best(*server, *player), best)?;
         }
-        commit.best_new.iter().try_for_each(|(player, server)| self.set(keys::best_of(*player, *server), &()))?;
+        commit.best_new.iter().try_for_each(|(player, server)| self.set(keys::best_server(*player, *server), &()))?;
         for (week, server, player_ms) in &commit.closed {
             self.set(keys::closed(*week, *server), player_ms)?;
         }
@@ -81,15 +80,15 @@ impl<'p> Changes<'p> {
                 self.remove(keys::outbox(*entry))?;
             }
         }
-        corrections::put(&commit.corrections, self)
+        corrections::encode(&commit.corrections, self)
     }
 
     /// Sorted: pages of names are visited once each.
     fn names(&mut self, commit: &Commit) -> Result<(), StoreError> {
         let mut names: Vec<PlayerByName<'_>> = commit.players.iter().flatten().map(|it| (0, it)).collect();
-        sort_by_name(&mut names, 0);
+        sort_by_name_prefix(&mut names, 0);
         let touch = |text: &str| text.as_bytes().first().copied().unwrap_or(0);
-        for (_, (key, player)) in asked_for(&names, |(_, (_, player))| touch(&player.name) ^ touch(&player.display)) {
+        for (_, (key, player)) in prefetch(&names, |(_, (_, player))| touch(&player.name) ^ touch(&player.display)) {
             self.set(keys::name(&player.name, player.game), &(key.0, &player.display))?;
         }
         Ok(())
@@ -102,7 +101,7 @@ type PlayerByName<'c> = (u64, &'c (PlayerKey, PlayerRecord));
 /// Sorts by name and game, names that are alike before `at`. By eight bytes at a time:
 /// of millions of names each is then waited for together with others, and mostly
 /// once.
-fn sort_by_name(names: &mut [PlayerByName<'_>], at: usize) {
+fn sort_by_name_prefix(names: &mut [PlayerByName<'_>], at: usize) {
     for (eight, (_, player)) in names.iter_mut() {
         let mut bytes = [0; 8];
         let rest = player.name.as_bytes().get(at..).unwrap_or(&[]);
@@ -115,7 +114,7 @@ fn sort_by_name(names: &mut [PlayerByName<'_>], at: usize) {
         // No name holds a zero byte.
         match alike[0].0 as u8 {
             0 => alike.sort_unstable_by_key(|(_, (_, player))| player.game),
-            _ => sort_by_name(alike, at + 8),
+            _ => sort_by_name_prefix(alike, at + 8),
         }
     }
 }
@@ -125,7 +124,7 @@ const PREFETCH_BATCH: usize = 32;
 
 /// The items in their order, what each leads to read a little before its turn: they
 /// lie anywhere in gigabytes, and memory answers for many in the time of one.
-fn asked_for<T>(items: &[T], touch: impl Fn(&T) -> u8) -> impl Iterator<Item = &T> {
+fn prefetch<T>(items: &[T], touch: impl Fn(&T) -> u8) -> impl Iterator<Item = &T> {
     items.chunks(PREFETCH_BATCH).flat_map(move |some| {
         black_box(some.iter().fold(0, |all, item| all ^ touch(item)));
         some
@@ -164,7 +163,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn names_in_order(names in proptest::collection::vec(("[ab]{0,20}|.{0,9}", 0_u32..3), 0..80)) {
+        fn sort_by_name_orders_by_name_then_game(names in proptest::collection::vec(("[ab]{0,20}|.{0,9}", 0_u32..3), 0..80)) {
             let players: Vec<(PlayerKey, PlayerRecord)> = names
                 .iter()
                 .filter(|(name, _)| !name.contains('\0'))
@@ -176,7 +175,7 @@ mod tests {
                 .collect();
             let key = |it: &(PlayerKey, PlayerRecord)| keys::name(&it.1.name, it.1.game);
             let mut sorted: Vec<PlayerByName<'_>> = players.iter().map(|it| (0, it)).collect();
-            sort_by_name(&mut sorted, 0);
+            sort_by_name_prefix(&mut sorted, 0);
             proptest::prop_assert!(sorted.iter().map(|(_, it)| key(it)).is_sorted());
             proptest::prop_assert_eq!(sorted.len(), players.len());
         }

@@ -31,7 +31,7 @@ use nix::sys::statvfs::statvfs;
 
 use super::backup::{BackupSource, BackupTarget, Changed, FinalChanges};
 use super::tree::Tree;
-use super::{StoreError, database_error, open_database};
+use super::{StoreError, open_database, sled_error};
 use crate::store::dir::files::{
     Current, {self},
 };
@@ -192,7 +192,7 @@ impl Compaction {
             Current { number: self.current.as_ref().map_or(1, |current| current.number + 1), bytes: copied.bytes };
         let old = self.database();
         files::set_current(&self.dir, &next)?;
-        tree.replace(copied.db.take().expect("open until it is current"));
+        tree.switch_database(copied.db.take().expect("open until it is current"));
         tracing::debug!(bytes = next.bytes, "the state directory is compacted");
         self.current = Some(next);
         self.retry_bytes = 0;
@@ -207,7 +207,7 @@ impl Compaction {
             return;
         }
         for old in std::mem::take(&mut self.old) {
-            match lock::is_database_held(&old) {
+            match lock::is_database_locked(&old) {
                 Ok(false) if old == self.dir => remove(move || files::remove_database_files(&old)),
                 Ok(false) => remove(move || files::remove_database(&old)),
                 Ok(true) => self.old.push(old),
@@ -252,9 +252,9 @@ impl CompactedDatabase {
         source.copy_to(&mut target, is_over)?;
         let bytes = target.finish(FinalChanges::default())?.bytes;
         let mut copied = CompactedDatabase { source, db: None, dir: dir.to_owned(), bytes };
-        let db = lock::patiently(dir, lock::LOCK_TIMEOUT, || open_database(dir, cache_bytes))?;
+        let db = lock::retry_until_unlocked(dir, lock::LOCK_TIMEOUT, || open_database(dir, cache_bytes))?;
         copied.db = Some(db);
-        files::fit_modes(dir)?;
+        files::grant_group_read(dir)?;
         copied.catch_up(is_over)
     }
 
@@ -279,7 +279,7 @@ impl CompactedDatabase {
                 None => batch.remove(key),
             }
         }
-        db.apply_batch(batch).and_then(|()| db.flush()).map(|_| ()).map_err(|error| database_error(&self.dir, error))
+        db.apply_batch(batch).and_then(|()| db.flush()).map(|_| ()).map_err(|error| sled_error(&self.dir, error))
     }
 }
 
@@ -289,7 +289,7 @@ impl Drop for CompactedDatabase {
         drop(db);
         let dir = self.dir.clone();
         remove(move || {
-            lock::patiently(&dir, lock::LOCK_TIMEOUT, || Ok((!lock::is_held(&dir)?).then_some(())))?;
+            lock::retry_until_unlocked(&dir, lock::LOCK_TIMEOUT, || Ok((!lock::is_locked(&dir)?).then_some(())))?;
             files::remove_database(&dir)
         });
     }
@@ -307,7 +307,7 @@ mod tests {
 
     fn open(dir: &Path) -> Store {
         let mut store = Store::open(dir, SETTINGS).unwrap();
-        store.compact_when(ALWAYS);
+        store.set_compaction(ALWAYS);
         store
     }
 
@@ -348,7 +348,7 @@ mod tests {
         let store = open(&compacted);
         assert!(records(&store) == records(&without), "after a restart");
         assert_eq!(databases(&compacted), ["db.2"], "old databases are removed");
-        let size = |dir: &Path| fs::metadata(files::database(dir).unwrap().join("db")).unwrap().len();
+        let size = |dir: &Path| fs::metadata(files::database_dir(dir).unwrap().join("db")).unwrap().len();
         assert!(size(&compacted) < size(&other), "{} {}", size(&compacted), size(&other));
     }
 
@@ -420,7 +420,7 @@ mod tests {
     fn full_disk_postpones_a_compaction_and_fails_no_commit() {
         let dir = tempfile::tempdir().unwrap();
         let mut store = Store::open(dir.path(), SETTINGS).unwrap();
-        store.compact_when(CompactSettings { min_bytes: 1 << 20, free_min_bytes: u64::MAX >> 1 });
+        store.set_compaction(CompactSettings { min_bytes: 1 << 20, free_min_bytes: u64::MAX >> 1 });
         store.apply(&commit(0, 30_000)).unwrap();
         (1..200).for_each(|n| store.apply(&commit(n, 300)).unwrap());
         assert!(store.compaction.running.is_none() && store.compaction.current.is_none());

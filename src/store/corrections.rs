@@ -5,15 +5,15 @@ use super::changes::Changes;
 use super::{StoreError, keys};
 use crate::model::commit::Corrections;
 
-pub(super) fn put(corrections: &Corrections, changes: &mut Changes<'_>) -> Result<(), StoreError> {
+pub(super) fn encode(corrections: &Corrections, changes: &mut Changes<'_>) -> Result<(), StoreError> {
     for (player, game, name) in &corrections.aliases {
         // Without a display name: the one that was last seen is his record's.
         changes.set(keys::name(name, *game), &(player.0, ""))?;
         changes.set(keys::alias(*player, name), &())?;
     }
     for (player, into) in &corrections.players_gone {
-        changes.set(keys::of(keys::DELETED_PLAYER, player.0), into)?;
-        changes.remove(keys::of(keys::PLAYER, player.0))?;
+        changes.set(keys::number_key(keys::DELETED_PLAYER, player.0), into)?;
+        changes.remove(keys::number_key(keys::PLAYER, player.0))?;
     }
     for (hash, forgotten_ms) in &corrections.forgotten {
         changes.set(keys::forgotten(*hash), forgotten_ms)?;
@@ -22,11 +22,11 @@ pub(super) fn put(corrections: &Corrections, changes: &mut Changes<'_>) -> Resul
     let of_players =
         corrections.player_windows_gone.iter().map(|(window, player)| keys::player_window(*window, *player));
     let best = corrections.best_gone.iter().map(|(server, player)| keys::best(*server, *player));
-    let best_of = corrections.best_gone.iter().map(|(server, player)| keys::best_of(*player, *server));
+    let best_of = corrections.best_gone.iter().map(|(server, player)| keys::best_server(*player, *server));
     let names = corrections.names_gone.iter().map(|(game, name)| keys::name(name, *game));
     let aliases = corrections.aliases_gone.iter().map(|(player, name)| keys::alias(*player, name));
     let remembered = corrections.remembered.iter().map(|hash| keys::forgotten(*hash));
-    let tags = corrections.tags_gone.iter().map(|tag| keys::of(keys::TAG, tag.0));
+    let tags = corrections.tags_gone.iter().map(|tag| keys::number_key(keys::TAG, tag.0));
     let closed = corrections.closed_gone.iter().map(|(week, server)| keys::closed(*week, *server));
     let ranks = corrections.closed_gone.iter().map(|(week, server)| keys::rank(*week, *server));
     let gone = rows

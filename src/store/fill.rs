@@ -12,7 +12,7 @@ use crate::store::tree::leaf;
 const BULK_LEAF_BYTES_MAX: usize = 2 * leaf::BYTES_MAX;
 
 /// Takes changes one after the other, groups in any order. On disk after
-/// [`Fill::finish`] and a flush of the tree.
+/// [`Fill::end_datagram`] and a flush of the tree.
 pub(super) struct Fill<'t> {
     tree: &'t Tree,
     /// The last key that was taken of the group under way. Empty: none yet.
@@ -34,18 +34,18 @@ impl<'t> Fill<'t> {
     }
 
     pub(super) fn put(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreError> {
-        let Some(shared) = keys::shared(key) else { return self.tree.write_one(key, value) };
+        let Some(shared) = keys::group_prefix_len(key) else { return self.tree.write_one(key, value) };
         let (prefix, suffix) = key.split_at(shared);
         if self.last.get(..self.shared) != Some(prefix) {
-            self.go_to(prefix)?;
+            self.switch_group(prefix)?;
         }
         let Some(value) = value.filter(|_| *self.last < *key) else {
             // It is among those that are there.
-            self.end_leaf()?;
+            self.write_leaf()?;
             return self.tree.write_one(key, value);
         };
         if !self.leaf.is_empty() && self.leaf.len() + suffix.len() + value.len() > BULK_LEAF_BYTES_MAX {
-            self.end_leaf()?;
+            self.write_leaf()?;
         }
         if self.leaf.is_empty() {
             self.leaf.push(VERSION);
@@ -60,11 +60,11 @@ impl<'t> Fill<'t> {
     }
 
     pub(super) fn finish(mut self) -> Result<(), StoreError> {
-        self.end_leaf()
+        self.write_leaf()
     }
 
-    fn go_to(&mut self, prefix: &[u8]) -> Result<(), StoreError> {
-        self.end_leaf()?;
+    fn switch_group(&mut self, prefix: &[u8]) -> Result<(), StoreError> {
+        self.write_leaf()?;
         let next = self.ends.remove(prefix).unwrap_or_default();
         let last = std::mem::replace(&mut self.last, next);
         if let Some(of_last) = last.get(..self.shared).filter(|_| !last.is_empty()) {
@@ -74,7 +74,7 @@ impl<'t> Fill<'t> {
         Ok(())
     }
 
-    fn end_leaf(&mut self) -> Result<(), StoreError> {
+    fn write_leaf(&mut self) -> Result<(), StoreError> {
         if !self.leaf.is_empty() {
             self.tree.insert(&self.fence, &self.leaf)?;
             self.leaf.clear();
@@ -93,13 +93,13 @@ mod tests {
 
     /// A first commit as it comes: kind by kind, each in order of key.
     #[test]
-    fn what_fills_an_empty_store_is_found_in_it() {
+    fn bulk_loaded_records_are_all_found() {
         let dir = tempfile::tempdir().unwrap();
         let it = tree(dir.path());
         let rows = (0..30_000).map(|n| row(n / 700, n % 700));
         let mut names: Vec<Vec<u8>> = (0..9_000).map(|n| keys::name(&format!("name {n}"), GameKey(1))).collect();
         names.sort();
-        let servers = (0..40).map(|n| keys::of(keys::SERVER, n));
+        let servers = (0..40).map(|n| keys::number_key(keys::SERVER, n));
         let mut want: Vec<Vec<u8>> = names.into_iter().chain(servers).chain(rows).collect();
         let value = |key: &[u8]| encode(&key.len());
         let mut fill = Fill::of(&it);

@@ -15,17 +15,17 @@ pub(super) fn path(dir: &Path) -> PathBuf {
 }
 
 /// Waits until the mark is on disk.
-pub(super) fn begin(dir: &Path) -> std::io::Result<()> {
+pub(super) fn create_marker(dir: &Path) -> std::io::Result<()> {
     File::create(path(dir))?.sync_all()?;
     File::open(dir)?.sync_all()
 }
 
 /// All is written, or let go.
-pub(super) fn done(dir: &Path) -> std::io::Result<()> {
+pub(super) fn remove_marker(dir: &Path) -> std::io::Result<()> {
     fs::remove_file(path(dir))?;
     File::open(dir)?.sync_all()
 }
 
-pub(super) fn is_begun(dir: &Path) -> bool {
+pub(super) fn marker_exists(dir: &Path) -> bool {
     path(dir).exists()
 }

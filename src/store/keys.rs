@@ -36,7 +36,7 @@ const ROW: u8 = b'r';
 /// Of a key whose record stands in a leaf: the length of the prefix that it shares
 /// with all that may stand beside it. What is written with every scan, and is
 /// large, stands by itself.
-pub fn shared(key: &[u8]) -> Option<usize> {
+pub fn group_prefix_len(key: &[u8]) -> Option<usize> {
     match key.first()? {
         &NAME | &PLAYER | &BEST | &BEST_SERVERS => Some(1),
         &WINDOW if key.len() > 7 => Some(8),
@@ -52,7 +52,7 @@ pub fn migrating() -> [u8; 1] {
     [MIGRATING]
 }
 
-pub fn of(tag: u8, key: u32) -> Vec<u8> {
+pub fn number_key(tag: u8, key: u32) -> Vec<u8> {
     let mut bytes = vec![tag];
     bytes.extend_from_slice(&key.to_be_bytes());
     bytes
@@ -73,19 +73,19 @@ pub fn name(name: &str, game: GameKey) -> Vec<u8> {
 }
 
 pub fn best(server: ServerKey, player: PlayerKey) -> Vec<u8> {
-    let mut bytes = of(BEST, server.0);
+    let mut bytes = number_key(BEST, server.0);
     bytes.extend_from_slice(&player.0.to_be_bytes());
     bytes
 }
 
-pub fn best_of(player: PlayerKey, server: ServerKey) -> Vec<u8> {
-    let mut bytes = of(BEST_SERVERS, player.0);
+pub fn best_server(player: PlayerKey, server: ServerKey) -> Vec<u8> {
+    let mut bytes = number_key(BEST_SERVERS, player.0);
     bytes.extend_from_slice(&server.0.to_be_bytes());
     bytes
 }
 
 pub fn alias(player: PlayerKey, name: &str) -> Vec<u8> {
-    let mut bytes = of(ALIAS, player.0);
+    let mut bytes = number_key(ALIAS, player.0);
     bytes.extend_from_slice(name.as_bytes());
     bytes
 }
@@ -102,7 +102,7 @@ pub fn read_forgotten(bytes: &[u8]) -> Option<NameHash> {
 }
 
 pub fn window_prefix(window: WindowKey) -> Vec<u8> {
-    let mut bytes = of(WINDOW, 0);
+    let mut bytes = number_key(WINDOW, 0);
     bytes.truncate(1);
     bytes.extend_from_slice(&window.kind.0.to_be_bytes());
     bytes.extend_from_slice(&window.index.to_be_bytes());
@@ -204,7 +204,7 @@ pub fn read_u32(bytes: &[u8], at: usize) -> u32 {
 }
 
 /// For messages: the tag as a letter, the rest in hex.
-pub fn show(key: &[u8]) -> String {
+pub fn display(key: &[u8]) -> String {
     let (tag, rest) = key.split_first().map_or((b'?', &[][..]), |(t, r)| (*t, r));
     let hex: String = rest.iter().map(|b| format!("{b:02x}")).collect();
     format!("{}:{hex}", char::from(tag))
@@ -219,7 +219,7 @@ pub mod tests {
     }
 
     #[test]
-    fn outbox_keys_go_both_ways_and_keep_their_order() {
+    fn outbox_keys_round_trip_and_sort_like_their_entries() {
         let entries = [
             OutboxKey::Game(GameKey(9)),
             OutboxKey::Map(MapKey(1)),

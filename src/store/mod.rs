@@ -1,7 +1,7 @@
 //! Hot state in sled.
 //!
 //! One tree, one key space, one writer. A commit is one batch (a large one is written
-//! record by record, see `redo` and `first`), flushed before `apply` returns: the crash test
+//! record by record, see `replay_redo_file` and `first`), flushed before `apply` returns: the crash test
 //! showed that unflushed batches are lost whole and flushed ones never torn. Keys
 //! are big-endian with a leading tag, so that everything of a week, and in it of a
 //! server, lies together; values are postcard records, small ones several to a leaf
@@ -35,7 +35,7 @@ use crate::model::{GameKey, MapKey, OutboxKey, ServerKey, TagKey, WindowKey};
 pub use crate::store::compaction::CompactSettings;
 use crate::store::compaction::Compaction;
 use crate::store::dir::{files, lock, read_copy, repair};
-use crate::store::tree::{RecordChange, Tree, VERSION, corrupt};
+use crate::store::tree::{RecordChange, Tree, VERSION, corrupt_record};
 
 /// Most records of one batch.
 const RECORDS_PER_BATCH: usize = 4_096;
@@ -44,7 +44,7 @@ const RECORDS_PER_BATCH: usize = 4_096;
 #[derive(Debug)]
 pub struct Store {
     tree: Tree,
-    /// At most `archive.outbox_entries_max` entries of some 40 bytes.
+    /// At most `enqueue.outbox_entries_max` entries of some 40 bytes.
     outbox: BTreeMap<OutboxKey, u64>,
     next_seq: u64,
     /// Windows whose rows are still to be swept out.
@@ -118,28 +118,28 @@ impl Store {
     /// Opens a state directory, for a process that writes to it: only one can. Waits
     /// some seconds for another one to end.
     pub fn open(path: &Path, settings: StoreSettings) -> Result<Store, StoreError> {
-        Store::open_within(path, settings, lock::LOCK_TIMEOUT)
+        Store::open_with_timeout(path, settings, lock::LOCK_TIMEOUT)
     }
 
-    fn open_within(path: &Path, settings: StoreSettings, wait: Duration) -> Result<Store, StoreError> {
+    fn open_with_timeout(path: &Path, settings: StoreSettings, wait: Duration) -> Result<Store, StoreError> {
         match settings.create {
-            true => std::fs::create_dir_all(path).map_err(files::at("make", path))?,
+            true => std::fs::create_dir_all(path).map_err(files::io_error("make", path))?,
             false => files::check_is_state(path)?,
         }
         files::check_access(path)?;
         let store = Store::open_at(path, path, settings.cache_bytes, wait)?;
-        files::fit_modes(path)?;
+        files::grant_group_read(path)?;
         Ok(store)
     }
 
     /// Opens a private copy of a state directory, which itself is not changed in any
     /// way. It shows what was committed when it was opened. Waits some seconds while
     /// another process has the directory open, or until that `is_in_vain`.
-    pub fn read(path: &Path, cache_bytes: u64, is_in_vain: &dyn Fn() -> bool) -> Result<Store, StoreError> {
-        let copy = read_copy::private(path, is_in_vain)?;
+    pub fn open_read_only(path: &Path, cache_bytes: u64, is_in_vain: &dyn Fn() -> bool) -> Result<Store, StoreError> {
+        let copy = read_copy::create(path, is_in_vain)?;
         let mut store = Store::open_at(copy.path(), path, cache_bytes, lock::LOCK_TIMEOUT)
-            .map_err(|error| error.of_original(copy.path(), path))?;
-        read_copy::shrink(copy.path())?;
+            .map_err(|error| error.with_original_path(copy.path(), path))?;
+        read_copy::remove_unneeded_files(copy.path())?;
         store._copy = Some(copy);
         Ok(store)
     }
@@ -147,15 +147,15 @@ impl Store {
     /// Opens what is in `dir`. Errors call it `shown`.
     fn open_at(dir: &Path, shown: &Path, cache_bytes: u64, wait: Duration) -> Result<Store, StoreError> {
         let mut notes = Vec::new();
-        let db = lock::patiently(dir, wait, || {
-            let database = files::database(dir)?;
-            let Some(more) = repair::mend(&database)? else { return Ok(None) };
+        let db = lock::retry_until_unlocked(dir, wait, || {
+            let database = files::database_dir(dir)?;
+            let Some(more) = repair::repair(&database)? else { return Ok(None) };
             notes.extend(more);
             let db = open_database(&database, cache_bytes)?;
             // Before it was locked, another process may have compacted it and ended.
-            Ok(db.filter(|_| files::database(dir).is_ok_and(|now| now == database)))
+            Ok(db.filter(|_| files::database_dir(dir).is_ok_and(|now| now == database)))
         })?;
-        repair::settle(&files::database(dir)?)?;
+        repair::sync_untracked_files(&files::database_dir(dir)?)?;
         files::remove_other_databases(dir)?;
         notes.iter().for_each(|note| tracing::warn!("{note}"));
         let tree = Tree::new(db, shown);
@@ -164,19 +164,19 @@ impl Store {
         let dir = dir.to_owned();
         let mut store = Store { tree, outbox, next_seq: 1, sweep, dir, notes, compaction, _copy: None };
         migrate::run(&store.tree, &mut |_| ())?;
-        store.redo()?;
-        store.end_first()?;
+        store.replay_redo_file()?;
+        store.discard_partial_bulk_load()?;
         let outbox = |key: &[u8], seq: u64| match keys::read_outbox(key) {
             Some(entry) => Ok((entry, seq)),
-            None => Err(corrupt(key, "no such kind")),
+            None => Err(corrupt_record(key, "no such kind")),
         };
-        store.outbox = store.tree.collect(&[keys::OUTBOX], outbox)?.into_iter().collect::<Result<_, _>>()?;
+        store.outbox = store.tree.collect_prefix(&[keys::OUTBOX], outbox)?.into_iter().collect::<Result<_, _>>()?;
         store.next_seq = store.outbox.values().max().map_or(1, |seq| seq + 1);
         Ok(store)
     }
 
     /// What the admin should know of the files as they were found.
-    pub fn notes(&self) -> &[String] {
+    pub fn warnings(&self) -> &[String] {
         &self.notes
     }
 
@@ -185,26 +185,27 @@ impl Store {
         let meta: Meta = self.tree.get(&keys::meta())?.unwrap_or_default();
         let number = |key: &[u8]| keys::read_u32(key, 1);
         let mut loaded = LoadedState {
-            games: self.tree.collect(&[keys::GAME], |key, name| (GameKey(number(key)), name))?,
-            maps: self.tree.collect(&[keys::MAP], |key, name| (MapKey(number(key)), name))?,
-            tags: self.tree.collect(&[keys::TAG], |key, name| (TagKey(number(key)), name))?,
+            games: self.tree.collect_prefix(&[keys::GAME], |key, name| (GameKey(number(key)), name))?,
+            maps: self.tree.collect_prefix(&[keys::MAP], |key, name| (MapKey(number(key)), name))?,
+            tags: self.tree.collect_prefix(&[keys::TAG], |key, name| (TagKey(number(key)), name))?,
             ..LoadedState::default()
         };
         let forgotten = |key: &[u8], forgotten_ms| match keys::read_forgotten(key) {
             Some(hash) => Ok((hash, forgotten_ms)),
-            None => Err(corrupt(key, "no hash")),
+            None => Err(corrupt_record(key, "no hash")),
         };
-        loaded.forgotten = self.tree.collect(&[keys::FORGOTTEN], forgotten)?.into_iter().collect::<Result<_, _>>()?;
-        let series = self.tree.collect(&[keys::SERIES], |key, series: SeriesRecord| (number(key), series))?;
+        loaded.forgotten =
+            self.tree.collect_prefix(&[keys::FORGOTTEN], forgotten)?.into_iter().collect::<Result<_, _>>()?;
+        let series = self.tree.collect_prefix(&[keys::SERIES], |key, series: SeriesRecord| (number(key), series))?;
         let mut series: BTreeMap<u32, SeriesRecord> = series.into_iter().collect();
-        let servers = self.tree.collect(&[keys::SERVER], |key, server: ServerRecord| (number(key), server))?;
+        let servers = self.tree.collect_prefix(&[keys::SERVER], |key, server: ServerRecord| (number(key), server))?;
         let server = |(key, record)| (ServerKey(key), record, series.remove(&key));
         loaded.servers = servers.into_iter().map(server).collect();
         let closing = |state: &&WeekState| matches!(state.phase, WeekPhase::Closing | WeekPhase::Ranking);
         if let Some(state) = meta.weeks.iter().find(closing) {
             loaded.closed = Some((state.week, self.closed(state.week)?));
         }
-        self.sweep = self.windows_let_go(&meta)?;
+        self.sweep = self.find_dropped_windows(&meta)?;
         loaded.meta = meta;
         Ok(loaded)
     }
@@ -220,10 +221,10 @@ impl Store {
                 })?;
                 self.tree.apply(changes)?;
             }
-            Some(meta) if self.is_new()? => self.fill(meta, commit)?,
+            Some(meta) if self.is_new()? => self.bulk_load(meta, commit)?,
             _ => {
                 self.write_redo(commit)?;
-                self.redo()?;
+                self.replay_redo_file()?;
             }
         }
         self.outbox.extend(commit.outbox.iter().map(|entry| (*entry, self.next_seq)));
@@ -239,7 +240,7 @@ impl Store {
     }
 
     /// From now on commits compact the database file where it has grown (`compact`).
-    pub fn compact_when(&mut self, settings: CompactSettings) {
+    pub fn set_compaction(&mut self, settings: CompactSettings) {
         self.compaction.set(settings);
     }
 
@@ -250,7 +251,7 @@ impl Store {
     }
 
     /// Applies the commit of the redo file, if there is one that was begun.
-    fn redo(&mut self) -> Result<(), StoreError> {
+    fn replay_redo_file(&mut self) -> Result<(), StoreError> {
         let Some((version, changes)) = redo::read(&self.dir).map_err(|e| self.unread(e))? else { return Ok(()) };
         let present = |(key, value): RecordChange| {
             let value = match value {
@@ -259,9 +260,9 @@ impl Store {
             };
             Ok((key, value))
         };
-        self.tree.write(changes.map(|change| change.map_err(|e| self.unread(e)).and_then(present)))?;
+        self.tree.write_unlogged(changes.map(|change| change.map_err(|e| self.unread(e)).and_then(present)))?;
         self.tree.flush()?;
-        redo::done(&self.dir).map_err(files::at("remove", &redo::path(&self.dir)))
+        redo::remove(&self.dir).map_err(files::io_error("remove", &redo::path(&self.dir)))
     }
 
     /// Whether nothing was ever committed.
@@ -271,28 +272,28 @@ impl Store {
 
     /// Applies a first commit that is large. It needs no redo file: until its meta is
     /// there, which comes last, nothing is.
-    fn fill(&mut self, meta: &Meta, commit: &Commit) -> Result<(), StoreError> {
+    fn bulk_load(&mut self, meta: &Meta, commit: &Commit) -> Result<(), StoreError> {
         // An attempt before may have failed.
-        self.end_first()?;
-        first::begin(&self.dir).map_err(files::at("make", &first::path(&self.dir)))?;
+        self.discard_partial_bulk_load()?;
+        first::create_marker(&self.dir).map_err(files::io_error("make", &first::path(&self.dir)))?;
         let mut fill = Fill::of(&self.tree);
         self.records(commit, &mut |key, value| fill.put(key, value))?;
         fill.finish()?;
         self.tree.flush()?;
         Changes::to(&mut |key, value| self.tree.write_one(key, value)).meta(meta)?;
         self.tree.flush()?;
-        first::done(&self.dir).map_err(files::at("remove", &first::path(&self.dir)))
+        first::remove_marker(&self.dir).map_err(files::io_error("remove", &first::path(&self.dir)))
     }
 
     /// Lets go of what a first commit has written that was not finished.
-    fn end_first(&mut self) -> Result<(), StoreError> {
-        if !first::is_begun(&self.dir) {
+    fn discard_partial_bulk_load(&mut self) -> Result<(), StoreError> {
+        if !first::marker_exists(&self.dir) {
             return Ok(());
         }
         if self.is_new()? {
             self.tree.clear()?;
         }
-        first::done(&self.dir).map_err(files::at("remove", &first::path(&self.dir)))
+        first::remove_marker(&self.dir).map_err(files::io_error("remove", &first::path(&self.dir)))
     }
 
     /// Hands on every record that a commit changes, by kind in order of key, but for
@@ -307,12 +308,12 @@ impl Store {
         self.records(commit, put)
     }
 
-    /// Removes up to `most` leaves and other records of windows that were let go.
+    /// Removes up to `targets_max` leaves and other records of windows that were let go.
     /// Returns whether there may be more. Sled reuses the space; the file does not
     /// shrink.
     pub fn sweep(&mut self, most: usize) -> Result<bool, StoreError> {
         let Some(&window) = self.sweep.first() else { return Ok(false) };
-        if !self.tree.remove_some(&keys::window_prefix(window), most)? {
+        if !self.tree.remove_batch(&keys::window_prefix(window), most)? {
             self.sweep.pop_first();
         }
         Ok(!self.sweep.is_empty())
@@ -320,12 +321,12 @@ impl Store {
 
     /// Windows that hold records though nobody keeps them: they were let go and
     /// not yet swept out.
-    fn windows_let_go(&self, meta: &Meta) -> Result<BTreeSet<WindowKey>, StoreError> {
-        let kept: BTreeSet<WindowKey> = meta.windows_kept().collect();
+    fn find_dropped_windows(&self, meta: &Meta) -> Result<BTreeSet<WindowKey>, StoreError> {
+        let kept: BTreeSet<WindowKey> = meta.kept_windows().collect();
         let mut found = BTreeSet::new();
         let mut from = vec![keys::WINDOW];
         while let Some(key) = self.tree.next_key(from, vec![keys::WINDOW + 1])? {
-            let Some(window) = keys::read_window(&key) else { return Err(corrupt(&key, "no such window")) };
+            let Some(window) = keys::read_window(&key) else { return Err(corrupt_record(&key, "no such window")) };
             if !kept.contains(&window) {
                 found.insert(window);
             }
@@ -343,22 +344,22 @@ impl Store {
 
     /// Whether these bytes stand anywhere in what is stored, in a key or a record.
     /// Reads everything.
-    pub fn holds_bytes(&self, bytes: &[u8]) -> Result<bool, StoreError> {
+    pub fn contains_bytes(&self, bytes: &[u8]) -> Result<bool, StoreError> {
         self.tree.holds_bytes(bytes)
     }
 
     fn unwritten(&self, source: std::io::Error) -> StoreError {
-        files::at("write", &redo::path(&self.dir))(source)
+        files::io_error("write", &redo::path(&self.dir))(source)
     }
 
     fn unread(&self, source: std::io::Error) -> StoreError {
-        files::at("read", &redo::path(&self.dir))(source)
+        files::io_error("read", &redo::path(&self.dir))(source)
     }
 }
 
 impl StoreError {
     /// The same error of the directory that `copy` is a copy of.
-    fn of_original(mut self, copy: &Path, original: &Path) -> StoreError {
+    fn with_original_path(mut self, copy: &Path, original: &Path) -> StoreError {
         if let StoreError::File { path, .. } | StoreError::Damaged { path, .. } | StoreError::Sled { path, .. } =
             &mut self
             && let Ok(name) = path.strip_prefix(copy)
@@ -378,13 +379,13 @@ fn open_database(dir: &Path, cache_bytes: u64) -> Result<Option<sled::Db>, Store
     match opened {
         Ok(Ok(db)) => Ok(Some(db)),
         Ok(Err(sled::Error::Io(error))) if error.to_string().contains("could not acquire lock") => Ok(None),
-        Ok(Err(error)) => Err(database_error(dir, error)),
+        Ok(Err(error)) => Err(sled_error(dir, error)),
         Err(_) => Err(StoreError::Damaged { path: dir.join("db"), at: String::new() }),
     }
 }
 
 /// Names the file that an error of sled is of.
-fn database_error(dir: &Path, source: sled::Error) -> StoreError {
+fn sled_error(dir: &Path, source: sled::Error) -> StoreError {
     let db = dir.join("db");
     match source {
         sled::Error::Corruption { at: Some(sled::DiskPtr::Blob(_, blob)), .. } => {
@@ -411,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_commit_that_was_begun_is_finished_by_the_next_start() {
+    fn interrupted_large_commit_is_completed_on_open() {
         let dir = tempfile::tempdir().unwrap();
         let key = |n: u32| RowKey { window: WeekKey(1).into(), server: ServerKey(n % 7), player: PlayerKey(n) };
         let n = 2 * RECORDS_PER_BATCH as u32 + 5;
@@ -436,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_first_commit_is_there_whole_or_not_at_all() {
+    fn interrupted_bulk_load_is_discarded_on_open() {
         let dir = tempfile::tempdir().unwrap();
         let key = |n: u32| RowKey { window: WeekKey(1).into(), server: ServerKey(n % 7), player: PlayerKey(n) };
         let n = 2 * RECORDS_PER_BATCH as u32 + 5;
@@ -450,7 +451,7 @@ mod tests {
         let commit = Commit { meta: Some(meta), rows: rows(n), ..Commit::default() };
         // Killed, or failed, within.
         let begin = |store: &Store| {
-            first::begin(dir.path()).unwrap();
+            first::create_marker(dir.path()).unwrap();
             let (mut fill, mut left) = (Fill::of(&store.tree), 5_000);
             let put = &mut |key: &[u8], value: Option<&[u8]>| {
                 left -= 1;
@@ -466,16 +467,16 @@ mod tests {
         assert_eq!(held(&store), 5_000);
         drop(store); // killed here
         let mut store = open(dir.path());
-        assert_eq!((held(&store), first::is_begun(dir.path())), (0, false));
+        assert_eq!((held(&store), first::marker_exists(dir.path())), (0, false));
 
         // An attempt that failed, and the process went on.
         begin(&store);
         store.apply(&commit).unwrap();
-        assert_eq!((held(&store), first::is_begun(dir.path())), (n, false));
-        first::begin(dir.path()).unwrap();
+        assert_eq!((held(&store), first::marker_exists(dir.path())), (n, false));
+        first::create_marker(dir.path()).unwrap();
         drop(store); // killed after the meta, before the mark went
         let mut store = open(dir.path());
-        assert_eq!((held(&store), first::is_begun(dir.path())), (n, false));
+        assert_eq!((held(&store), first::marker_exists(dir.path())), (n, false));
         store.apply(&Commit { rows: rows(5_000), ..commit }).unwrap();
         assert_eq!(held(&store), n, "later ones are as others");
     }

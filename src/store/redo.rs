@@ -9,7 +9,7 @@
 //! that twice is as once. A file that is not whole is of a commit that was not
 //! begun.
 //!
-//! `magic, version, (key len u32, key, value len u32 or MAX for a removal, value)*, crc32`,
+//! `magic, places_digest, (intern encoded_len u32, intern, get encoded_len u32 or MAX for a removal, get)*, crc32`,
 //! little-endian. The version is that of the values' layout (`tree::PROTOCOL_VERSION`).
 
 use std::fs::{
@@ -69,7 +69,7 @@ impl Writer<'_> {
 }
 
 /// The commit is applied.
-pub(super) fn done(dir: &Path) -> std::io::Result<()> {
+pub(super) fn remove(dir: &Path) -> std::io::Result<()> {
     fs::remove_file(path(dir))?;
     File::open(dir)?.sync_all()
 }
@@ -84,7 +84,7 @@ pub(super) fn read(dir: &Path) -> std::io::Result<Option<(u8, Changes)>> {
         Err(error) => return Err(error),
     };
     let len = file.metadata()?.len();
-    if !is_whole(&file, len)? {
+    if !has_valid_checksum(&file, len)? {
         fs::remove_file(&path)?;
         return Ok(None);
     }
@@ -98,7 +98,7 @@ pub(super) fn read(dir: &Path) -> std::io::Result<Option<(u8, Changes)>> {
     Ok(Some((version, Changes { input: input.take(len - HEADER_BYTES - 4) })))
 }
 
-fn is_whole(file: &File, len: u64) -> std::io::Result<bool> {
+fn has_valid_checksum(file: &File, len: u64) -> std::io::Result<bool> {
     let Some(body) = len.checked_sub(4).filter(|body| *body >= HEADER_BYTES) else { return Ok(false) };
     let mut input = BufReader::with_capacity(1 << 20, file);
     let mut crc = crc32fast::Hasher::new();
@@ -124,7 +124,7 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    fn read_some(&mut self) -> std::io::Result<Option<RecordChange>> {
+    fn read_change(&mut self) -> std::io::Result<Option<RecordChange>> {
         if self.input.limit() == 0 {
             return Ok(None);
         }
@@ -154,7 +154,7 @@ impl Iterator for Changes {
     type Item = std::io::Result<RecordChange>;
 
     fn next(&mut self) -> Option<std::io::Result<RecordChange>> {
-        self.read_some().transpose()
+        self.read_change().transpose()
     }
 }
 
@@ -194,18 +194,18 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read() {
+    fn redo_file_round_trips() {
         let dir = tempfile::tempdir().unwrap();
         assert!(read(dir.path()).unwrap().is_none());
         write(dir.path());
         let read_back: Vec<RecordChange> = read(dir.path()).unwrap().unwrap().1.map(Result::unwrap).collect();
         assert_eq!(read_back, changes());
-        done(dir.path()).unwrap();
+        remove(dir.path()).unwrap();
         assert!(read(dir.path()).unwrap().is_none());
     }
 
     #[test]
-    fn a_file_that_is_cut_or_torn_is_of_no_commit() {
+    fn truncated_or_corrupt_redo_file_is_discarded() {
         let dir = tempfile::tempdir().unwrap();
         write(dir.path());
         let whole = fs::read(path(dir.path())).unwrap();

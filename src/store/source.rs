@@ -2,7 +2,7 @@
 
 use std::ops::{ControlFlow, Range};
 
-use super::tree::corrupt;
+use super::tree::corrupt_record;
 use super::{Reader, Store, StoreError, keys};
 use crate::engine::{RemovedPlayer, StateReader, WindowReader};
 use crate::model::commit::{MapRowKey, RowKey};
@@ -21,9 +21,9 @@ impl StateReader for Store {
     }
 
     fn player_record(&self, player: PlayerKey) -> Result<Option<PlayerRecord>, StoreError> {
-        let key = keys::of(keys::PLAYER, player.0);
+        let key = keys::number_key(keys::PLAYER, player.0);
         let Some((game, name)) = self.tree.get::<(GameKey, Name)>(&key)? else { return Ok(None) };
-        let (_, display) = self.player(game, &name)?.ok_or_else(|| corrupt(&key, "its name is not known"))?;
+        let (_, display) = self.player(game, &name)?.ok_or_else(|| corrupt_record(&key, "its name is not known"))?;
         Ok(Some(PlayerRecord { game, name, display }))
     }
 
@@ -32,7 +32,7 @@ impl StateReader for Store {
         after: Option<PlayerKey>,
         most: usize,
     ) -> Result<Vec<(PlayerKey, PlayerRecord)>, StoreError> {
-        let from = keys::of(keys::PLAYER, after.map_or(0, |player| player.0.saturating_add(1)));
+        let from = keys::number_key(keys::PLAYER, after.map_or(0, |player| player.0.saturating_add(1)));
         let mut found: Vec<(PlayerKey, (GameKey, Name))> = Vec::new();
         if most > 0 {
             self.tree.each(from..vec![keys::PLAYER + 1], |key, who| {
@@ -45,33 +45,33 @@ impl StateReader for Store {
         }
         let record = |(player, (game, name)): (PlayerKey, (GameKey, Name))| match self.player(game, &name)? {
             Some((_, display)) => Ok((player, PlayerRecord { game, name, display })),
-            None => Err(corrupt(&keys::of(keys::PLAYER, player.0), "its name is not known")),
+            None => Err(corrupt_record(&keys::number_key(keys::PLAYER, player.0), "its name is not known")),
         };
         found.into_iter().map(record).collect()
     }
 
     fn players_named(&self, name: &str) -> Result<Vec<(GameKey, PlayerKey)>, StoreError> {
-        self.tree.collect(&keys::name_prefix(name), |key, (player, _): (u32, Name)| {
+        self.tree.collect_prefix(&keys::name_prefix(name), |key, (player, _): (u32, Name)| {
             (GameKey(keys::read_u32(key, key.len() - 4)), PlayerKey(player))
         })
     }
 
     fn aliases(&self, player: PlayerKey) -> Result<Vec<String>, StoreError> {
-        let prefix = keys::of(keys::ALIAS, player.0);
+        let prefix = keys::number_key(keys::ALIAS, player.0);
         let name = |key: &[u8], (): ()| match std::str::from_utf8(&key[prefix.len()..]) {
             Ok(name) => Ok(name.to_owned()),
-            Err(error) => Err(corrupt(key, &error.to_string())),
+            Err(error) => Err(corrupt_record(key, &error.to_string())),
         };
-        self.tree.collect(&prefix, name)?.into_iter().collect()
+        self.tree.collect_prefix(&prefix, name)?.into_iter().collect()
     }
 
     fn gone(&self, player: PlayerKey) -> Result<Option<RemovedPlayer>, StoreError> {
-        let into: Option<Option<PlayerKey>> = self.tree.get(&keys::of(keys::DELETED_PLAYER, player.0))?;
+        let into: Option<Option<PlayerKey>> = self.tree.get(&keys::number_key(keys::DELETED_PLAYER, player.0))?;
         Ok(into.map(|into| RemovedPlayer { into }))
     }
 
     fn gone_after(&self, after: Option<PlayerKey>, most: usize) -> Result<Vec<PlayerKey>, StoreError> {
-        let from = keys::of(keys::DELETED_PLAYER, after.map_or(0, |player| player.0.saturating_add(1)));
+        let from = keys::number_key(keys::DELETED_PLAYER, after.map_or(0, |player| player.0.saturating_add(1)));
         let mut found = Vec::new();
         if most == 0 {
             return Ok(found);
@@ -92,7 +92,7 @@ impl StateReader for Store {
 
     fn rows(&self, window: WindowKey, server: ServerKey) -> Result<Vec<(PlayerKey, PlayerRow)>, StoreError> {
         let prefix = keys::rows_prefix(window, Some(server));
-        self.tree.collect(&prefix, |key, row| (PlayerKey(keys::read_u32(key, key.len() - 4)), row))
+        self.tree.collect_prefix(&prefix, |key, row| (PlayerKey(keys::read_u32(key, key.len() - 4)), row))
     }
 
     fn rows_after(
@@ -136,7 +136,7 @@ impl StateReader for Store {
 
     fn map_rows(&self, week: WeekKey, server: ServerKey) -> Result<Vec<(MapKey, MapRow)>, StoreError> {
         let prefix = keys::map_rows_prefix(week, Some(server));
-        self.tree.collect(&prefix, |key, row| (MapKey(keys::read_u32(key, key.len() - 4)), row))
+        self.tree.collect_prefix(&prefix, |key, row| (MapKey(keys::read_u32(key, key.len() - 4)), row))
     }
 
     fn best(&self, server: ServerKey, player: PlayerKey) -> Result<Option<BestPositions>, StoreError> {
@@ -144,7 +144,9 @@ impl StateReader for Store {
     }
 
     fn servers_with_best(&self, player: PlayerKey) -> Result<Vec<ServerKey>, StoreError> {
-        self.tree.collect(&keys::of(keys::BEST_SERVERS, player.0), |key, (): ()| ServerKey(keys::read_u32(key, 5)))
+        self.tree.collect_prefix(&keys::number_key(keys::BEST_SERVERS, player.0), |key, (): ()| {
+            ServerKey(keys::read_u32(key, 5))
+        })
     }
 
     fn rank(&self, week: WeekKey, server: ServerKey) -> Result<Option<u32>, StoreError> {
@@ -170,8 +172,8 @@ impl StateReader for Store {
 impl Reader {
     /// What a window holds, found by reading all of it: about a second for a
     /// million records.
-    pub fn stored(&self, window: WindowKey) -> Result<StorageUse, StoreError> {
-        let (records, bytes) = self.tree.size(&keys::window_prefix(window))?;
+    pub fn stored_size(&self, window: WindowKey) -> Result<StorageUse, StoreError> {
+        let (records, bytes) = self.tree.prefix_size(&keys::window_prefix(window))?;
         Ok(StorageUse { records, bytes })
     }
 }
@@ -211,6 +213,6 @@ impl Store {
     /// Servers closed for a week, in order of key, with their player-milliseconds.
     pub(super) fn closed(&self, week: WeekKey) -> Result<Vec<(ServerKey, u64)>, StoreError> {
         let prefix = keys::closed_prefix(week);
-        self.tree.collect(&prefix, |key, player_ms| (ServerKey(keys::read_u32(key, key.len() - 4)), player_ms))
+        self.tree.collect_prefix(&prefix, |key, player_ms| (ServerKey(keys::read_u32(key, key.len() - 4)), player_ms))
     }
 }

@@ -1,7 +1,7 @@
 //! One small state for one case: scans that are written down as a log, so that
 //! the oracle can be asked about them; time that goes on; settings that change.
 
-use clqd::board::score_unit::shown;
+use clqd::board::score_unit::display_score;
 use clqd::board::window::{
     WindowTypes, {self},
 };
@@ -128,7 +128,7 @@ impl Case {
         let (_, set) = hot.engine.board(&hot.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
         let named = |place: clqd::board::BoardEntry| {
             let record = hot.store.player_record(place.player).expect("a store").expect("a player");
-            (record.name.into_string(), shown(ranking, place.score()), place.at_ms)
+            (record.name.into_string(), display_score(ranking, place.score()), place.at_ms)
         };
         set.iter().map(named).collect()
     }
@@ -141,7 +141,7 @@ impl Case {
 
     pub fn ask(&mut self, name: &BoardSelector, question: &BoardQuery) -> Result<BoardAnswer, ViewError<StoreError>> {
         let hot = self.hot();
-        hot.engine.ask_board(&hot.store, name, question)
+        hot.engine.query_board(&hot.store, name, question)
     }
 
     /// Labels of the windows of a type in that phase, newest first.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use clqd::board::BoardEntry;
 use clqd::board::order::TieBreak;
-use clqd::board::score_unit::shown;
+use clqd::board::score_unit::display_score;
 use clqd::board::tree::Direction;
 use clqd::board::window::{
     WindowSpec, {self},
@@ -129,7 +129,7 @@ pub fn check(
                 let boards = Ranking::ALL.map(|ranking| read_one(hot, name, window, ranking));
                 for (ranking, board) in Ranking::ALL.into_iter().zip(&boards) {
                     let of = format!("{of}: {} of {name} in {label}", ranking.name());
-                    let low = settings.low_is_better.iter().any(|low| low.holds(ranking, name));
+                    let low = settings.low_is_better.iter().any(|low| low.applies_to(ranking, name));
                     assert_eq!(board.low_is_better, low, "{of}");
                     assert_eq!(board.tie, tie(&settings.ties, ranking, name), "{of}");
                     let tie = board.tie.map(|by| &boards[by as usize]);
@@ -141,7 +141,7 @@ pub fn check(
             }
         }
     }
-    let running = hot.engine.windows_running();
+    let running = hot.engine.running_windows();
     for window in known.into_iter().filter(|w| !filled.contains(w) && running.contains(w)) {
         hot.commit_and_shelve(window).expect("a store");
         let boards = read(hot, &scopes, &[window]);
@@ -185,7 +185,7 @@ fn check_one(
         let row = want[&place.player];
         let score = row.score(name).expect("it is among those with one");
         let differs = match ranking {
-            Ranking::Elo => (shown(ranking, place.score()) - score).abs() >= 1e-9,
+            Ranking::Elo => (display_score(ranking, place.score()) - score).abs() >= 1e-9,
             Ranking::Clq1 => {
                 let off = (place.score().0 as f64 - score).abs();
                 let segments = row.clq1_segments.len();

@@ -32,7 +32,7 @@ fn rounds(case: &mut Case, from_ms: i64, count: i64) {
 }
 
 #[test]
-fn settings_that_come_again_change_nothing() {
+fn reload_of_equal_settings_changes_nothing() {
     let windows = ["hour keep=0", "day", "12 base=2026-11-18T08:00:00Z duration=3h every=1h keep=3"];
     let mut case = Case::new("Europe/Amsterdam", &windows);
     case.set_low(&["points game:baseq3", "time tag:pair"]);
@@ -40,7 +40,7 @@ fn settings_that_come_again_change_nothing() {
     let t = ms("2026-11-18T09:10:00Z");
     rounds(&mut case, t, 20);
     case.settle(t + HOUR_MS);
-    for window in case.hot().engine.windows_running() {
+    for window in case.hot().engine.running_windows() {
         case.hot().commit_and_shelve(window).unwrap();
     }
     let boards = |case: &mut Case| {
@@ -59,14 +59,14 @@ fn settings_that_come_again_change_nothing() {
         case.reload();
     }
     assert!(!case.hot().engine.has_changes(), "nothing to commit");
-    assert!(case.hot().engine.windows_out_of_order().is_empty());
+    assert!(case.hot().engine.windows_with_stale_order().is_empty());
     // The answers hold cursors, and those generation and version of their boards.
     assert!((case.hot().engine.windows(), boards(&mut case)) == before);
     case.check("reloaded");
 }
 
 #[test]
-fn the_other_end_comes_first() {
+fn low_is_better_reverses_the_board() {
     let mut case = Case::new("UTC", &["day keep=0"]);
     rounds(&mut case, ms("2026-11-18T09:10:00Z"), 12);
     let board = name("game:baseq3", DAY, Ranking::Points, None);
@@ -76,15 +76,15 @@ fn the_other_end_comes_first() {
 
     case.set_low(&["points game:baseq3"]);
     case.reload();
-    assert!(case.hot().engine.windows_out_of_order().contains(&day()));
+    assert!(case.hot().engine.windows_with_stale_order().contains(&day()));
     let at_hand = case.board_at_hand("game:baseq3", DAY, Ranking::Points);
     assert!(at_hand.iter().map(|(name, score, _)| (name, score)).eq(high.iter().map(|(name, score)| (name, score))));
     assert!(case.ask(&board, &after).is_ok(), "the board of before answers");
     let plan = case.hot().engine.plan_boards(day());
     let made = clqd::state::build_boards(&plan, &case.hot().store.reader()).unwrap();
     assert!(case.ask(&board, &after).is_ok(), "until the other is there");
-    case.hot().engine.shelve(made);
-    assert!(case.hot().engine.windows_out_of_order().iter().all(|window| *window != day()));
+    case.hot().engine.install_boards(made);
+    assert!(case.hot().engine.windows_with_stale_order().iter().all(|window| *window != day()));
     let stale = case.ask(&board, &after).unwrap_err().to_string();
     assert!(stale.contains("begin anew"), "{stale}");
     let low = case.points("game:baseq3", DAY);
@@ -98,18 +98,18 @@ fn the_other_end_comes_first() {
     let made = clqd::state::build_boards(&plan, &case.hot().store.reader()).unwrap();
     case.set_low(&[]);
     case.reload();
-    case.hot().engine.shelve(made);
-    assert!(case.hot().engine.windows_out_of_order().contains(&day()));
+    case.hot().engine.install_boards(made);
+    assert!(case.hot().engine.windows_with_stale_order().contains(&day()));
     assert_eq!(case.points("game:baseq3", DAY), low);
     // And the settings of before are those of the boards at hand.
     case.set_low(&["points game:baseq3"]);
     case.reload();
-    assert!(!case.hot().engine.windows_out_of_order().contains(&day()));
+    assert!(!case.hot().engine.windows_with_stale_order().contains(&day()));
 }
 
 /// Who has played longer is before others of as many points, in every game but one.
 #[test]
-fn another_ranking_parts_equal_scores() {
+fn tie_break_orders_equal_scores() {
     let mut case = Case::new("UTC", &["day keep=0"]);
     let t = ms("2026-11-18T09:10:00Z");
     for (minute, who) in [(0, "ann"), (2, "bob cal"), (4, "ann bob cal dee")] {
@@ -131,11 +131,11 @@ fn another_ranking_parts_equal_scores() {
     case.set_ties(&["points time", "points elo game:cstrike"]);
     case.set_low(&["time game:cstrike", "time tag:alone"]);
     case.reload();
-    assert!(case.hot().engine.windows_out_of_order().contains(&day()));
+    assert!(case.hot().engine.windows_with_stale_order().contains(&day()));
     assert!(case.ask(&board, &after).is_ok(), "the board of before answers");
     let plan = case.hot().engine.plan_boards(day());
     let made = clqd::state::build_boards(&plan, &case.hot().store.reader()).unwrap();
-    case.hot().engine.shelve(made);
+    case.hot().engine.install_boards(made);
     let stale = case.ask(&board, &after).unwrap_err().to_string();
     assert!(stale.contains("begin anew"), "{stale}");
     let answer = case.ask(&board, &BoardQuery::Size {}).unwrap();
@@ -161,7 +161,7 @@ fn another_ranking_parts_equal_scores() {
 }
 
 #[test]
-fn boards_at_hand_learn_the_rules_of_a_new_game() {
+fn cached_boards_adopt_orders_of_a_new_game() {
     let mut case = Case::new("UTC", &["day keep=0"]);
     case.set_low(&["points game:cstrike"]);
     case.restart();
@@ -177,9 +177,9 @@ fn boards_at_hand_learn_the_rules_of_a_new_game() {
     case.scan(t + 2 * MINUTE_MS, C, &[("ann", 3), ("bob", 1)]);
     let first = |case: &mut Case| case.points("game:cstrike", DAY)[0].0.clone();
     assert_eq!(first(&mut case), "bob", "in boards at hand");
-    case.hot().engine.shelve(made);
+    case.hot().engine.install_boards(made);
     assert_eq!(first(&mut case), "bob", "in boards that were being made");
-    case.hot().engine.shelve(made_of_week);
+    case.hot().engine.install_boards(made_of_week);
     assert!(case.hot().engine.boards(week).is_some(), "no board of it is ordered otherwise");
     assert_eq!(case.points("game:cstrike", "2026-W47")[0].0, "bob");
     case.check("a new game");
@@ -187,7 +187,7 @@ fn boards_at_hand_learn_the_rules_of_a_new_game() {
 
 /// The one server of a tag is taken out of everything.
 #[test]
-fn a_group_that_goes_leaves_the_others() {
+fn removed_group_leaves_other_groups_unchanged() {
     let mut case = Case::new("UTC", &["day keep=0"]);
     rounds(&mut case, ms("2026-11-18T09:10:00Z"), 12);
     let all = |case: &mut Case, scope| Ranking::ALL.map(|ranking| case.board(scope, DAY, ranking));
@@ -198,14 +198,14 @@ fn a_group_that_goes_leaves_the_others() {
     case.hot().commit().unwrap();
     let plan = case.hot().engine.plan_boards(day());
     let made = clqd::state::build_boards(&plan, &case.hot().store.reader()).unwrap();
-    case.hot().engine.shelve(made);
+    case.hot().engine.install_boards(made);
     assert!(all(&mut case, "tag:alone").iter().all(Vec::is_empty));
     assert!(all(&mut case, "game:cstrike").iter().all(Vec::is_empty));
     assert_eq!((all(&mut case, "tag:pair"), all(&mut case, "game:baseq3")), (pair, game));
 }
 
 #[test]
-fn boards_are_made_on_another_thread_while_scans_come_in() {
+fn boards_built_on_another_thread_include_concurrent_scans() {
     let mut case = Case::new("UTC", &["day keep=0", "hour keep=0"]);
     let t = ms("2026-11-18T01:00:00Z");
     rounds(&mut case, t, 100);
@@ -237,11 +237,11 @@ fn boards_are_made_on_another_thread_while_scans_come_in() {
         // And something that it cannot have seen.
         rounds(&mut case, from_ms, 2);
         from_ms += 4 * MINUTE_MS;
-        case.hot().engine.shelve(made);
+        case.hot().engine.install_boards(made);
         let kept = Ranking::ALL.map(|ranking| case.board("game:baseq3", DAY, ranking));
         let plan = case.hot().engine.plan_boards(day());
         let anew = clqd::state::build_boards(&plan, &case.hot().store.reader()).unwrap();
-        case.hot().engine.shelve(anew);
+        case.hot().engine.install_boards(anew);
         let anew = Ranking::ALL.map(|ranking| case.board("game:baseq3", DAY, ranking));
         assert_eq!(kept, anew, "round {round}");
     }
@@ -249,7 +249,7 @@ fn boards_are_made_on_another_thread_while_scans_come_in() {
 }
 
 #[test]
-fn an_answer_is_of_one_moment() {
+fn board_answer_is_consistent() {
     let mut case = Case::new("UTC", &["day keep=0"]);
     let t = ms("2026-11-18T01:00:00Z");
     rounds(&mut case, t, 30);
@@ -265,7 +265,7 @@ fn an_answer_is_of_one_moment() {
                         let hot = hot.read().unwrap();
                         let ask = |question| {
                             let name = name(of, DAY, ranking, None);
-                            hot.engine.ask_board(&hot.store, &name, &question).unwrap()
+                            hot.engine.query_board(&hot.store, &name, &question).unwrap()
                         };
                         let top = ask(BoardQuery::Top { count: 100 });
                         assert_eq!(top.rows.len() as u64, top.head.size);
@@ -315,7 +315,7 @@ fn an_answer_is_of_one_moment() {
 }
 
 #[test]
-fn boards_go_with_their_window() {
+fn deleted_window_evicts_its_boards() {
     let mut case = Case::new("UTC", &["hour keep=1"]);
     case.settings.keep_weeks = 1;
     case.restart();
@@ -333,10 +333,10 @@ fn boards_go_with_their_window() {
     case.settle(t + 22 * 24 * HOUR_MS);
     assert!(gone.iter().all(|window| case.hot().engine.boards(*window).is_none()));
     // What was made meanwhile comes too late, and what is asked for, too.
-    case.hot().engine.shelve(made);
+    case.hot().engine.install_boards(made);
     let plan = case.hot().engine.plan_boards(gone[0]);
     let made = clqd::state::build_boards(&plan, &case.hot().store.reader()).unwrap();
-    case.hot().engine.shelve(made);
+    case.hot().engine.install_boards(made);
     assert!(gone.iter().all(|window| case.hot().engine.boards(*window).is_none()));
     let newest = parse("2026-W49").expect("a label");
     case.hot().commit_and_shelve(newest).unwrap();
@@ -344,14 +344,14 @@ fn boards_go_with_their_window() {
 }
 
 #[test]
-fn boards_of_windows_that_are_over_take_no_more_room_than_they_may() {
+fn boards_of_ended_windows_are_evicted_at_the_memory_limit() {
     let mut case = Case::new("UTC", &["hour keep=0"]);
     let t = ms("2026-11-18T09:10:00Z");
     let hours = ["2026-11-18T09Z", "2026-11-18T10Z", "2026-11-18T11Z"].map(|hour| parse(hour).expect("a label"));
     for hour in 0..3 {
         case.hot()
             .engine
-            .windows_running()
+            .running_windows()
             .into_iter()
             .for_each(|window| case.hot().commit_and_shelve(window).unwrap());
         rounds(&mut case, t + hour * 60 * MINUTE_MS, 4);
@@ -360,7 +360,7 @@ fn boards_of_windows_that_are_over_take_no_more_room_than_they_may() {
         case.hot().commit_and_shelve(hour).unwrap();
     }
     let before = hours.map(|hour| case.points("game:baseq3", &label(hour)));
-    case.hot().engine.boards_asked(hours[0]);
+    case.hot().engine.touch_boards(hours[0]);
     case.tick(t + 5 * 60 * MINUTE_MS);
     assert!(hours.iter().all(|hour| case.hot().engine.boards(*hour).is_some()), "there is room");
     let all: usize = hours.iter().map(|hour| case.hot().engine.boards(*hour).unwrap().heap_bytes()).sum();

@@ -21,7 +21,7 @@ fn points(list: &[(&str, i64)]) -> Vec<(String, f64)> {
 }
 
 #[test]
-fn scores_of_each_window_stand_apart() {
+fn windows_have_separate_scores() {
     let mut case = Case::new("UTC", &["hour keep=0", "day keep=0", "all-time"]);
     let t = ms("2026-11-18T10:10:00Z");
     play(&mut case, t, A, &[("ann", 30), ("bob", 10)]);
@@ -43,7 +43,7 @@ fn scores_of_each_window_stand_apart() {
 }
 
 #[test]
-fn a_window_has_its_first_moment_and_not_its_last() {
+fn window_includes_start_and_excludes_end() {
     let mut case = Case::new("UTC", &["hour keep=0", "12 base=2026-11-18T10:30:00Z duration=30m every=1h keep=0"]);
     let end = ms("2026-11-18T11:00:00Z");
     case.scan(end - 10 * MINUTE_MS, A, &[("ann", 0)]);
@@ -58,7 +58,7 @@ fn a_window_has_its_first_moment_and_not_its_last() {
 }
 
 #[test]
-fn the_oldest_window_that_contains_a_time_answers() {
+fn oldest_window_containing_the_time_is_queried() {
     let mut case = Case::new("UTC", &["12 base=2026-11-18T08:00:00Z duration=3h every=1h keep=0"]);
     let t = ms("2026-11-18T10:10:00Z");
     for hours in 0..5 {
@@ -83,7 +83,7 @@ fn the_oldest_window_that_contains_a_time_answers() {
 }
 
 #[test]
-fn as_many_windows_stay_as_are_kept_and_their_records_go() {
+fn expired_windows_and_their_records_are_deleted() {
     let mut case = Case::new("UTC", &["hour keep=2", "all-time"]);
     let t = ms("2026-11-16T10:10:00Z");
     let mut after = Vec::new();
@@ -104,7 +104,7 @@ fn as_many_windows_stay_as_are_kept_and_their_records_go() {
 }
 
 #[test]
-fn the_next_window_is_there_before_it_is_needed() {
+fn next_window_is_opened_in_advance() {
     let windows = ["hour", "day", "month", "12 base=2026-11-18T08:00:00Z duration=3h every=1h"];
     let mut case = Case::new("Europe/Amsterdam", &windows);
     let t = ms("2026-11-18T10:10:00Z");
@@ -123,12 +123,12 @@ fn the_next_window_is_there_before_it_is_needed() {
 }
 
 #[test]
-fn a_cursor_ends_with_its_window() {
+fn cursor_is_stale_after_its_window_ends() {
     let mut case = Case::new("UTC", &["hour keep=0"]);
     let t = ms("2026-11-18T10:10:00Z");
     for (hours, stale) in [(0, false), (1, true)] {
         play(&mut case, t + hours * HOUR_MS, A, &[("ann", 9), ("bob", 7), ("eve", 5)]);
-        for window in case.hot().engine.windows_running() {
+        for window in case.hot().engine.running_windows() {
             case.hot().commit_and_shelve(window).unwrap();
         }
         for scope in ["game:baseq3", "tag:pair", "server:quake3://127.0.0.1:27960"] {
@@ -145,7 +145,7 @@ fn a_cursor_ends_with_its_window() {
 }
 
 #[test]
-fn scans_around_midnight_of_monday_and_while_the_week_is_closed() {
+fn scans_at_week_end_are_credited_to_their_week_during_close() {
     for zone in ["UTC", "America/Havana"] {
         let mut case = Case::new(zone, &["hour keep=0", "day keep=0", "week keep=0", "month keep=0", "all-time"]);
         case.settings.week_steps_per_tick = 1;
@@ -155,7 +155,7 @@ fn scans_around_midnight_of_monday_and_while_the_week_is_closed() {
         for server in [A, B, C] {
             case.scan(monday - 10 * MINUTE_MS, server, &[("ann", 0), ("bob", 0)]);
         }
-        for window in case.hot().engine.windows_running() {
+        for window in case.hot().engine.running_windows() {
             case.hot().commit_and_shelve(window).unwrap();
         }
         case.scan(monday - 1, A, &both);
@@ -184,7 +184,7 @@ fn scans_around_midnight_of_monday_and_while_the_week_is_closed() {
 }
 
 #[test]
-fn edges_of_months_and_years() {
+fn months_and_years_split_at_their_boundaries() {
     let mut case = Case::new("Pacific/Auckland", &["month keep=0", "day keep=0", "hour keep=0"]);
     let months = [("2026-02-01", "2026-02"), ("2026-03-01", "2026-03"), ("2027-01-01", "2027-01")];
     for (day, _) in months {
@@ -201,7 +201,7 @@ fn edges_of_months_and_years() {
 }
 
 #[test]
-fn days_on_which_clocks_change() {
+fn days_with_clock_change_have_23_or_25_hours() {
     let mut case = Case::new("Europe/Amsterdam", &["day keep=0", "hour keep=0", "month keep=0"]);
     for (day, hours) in [("2026-03-29", 23), ("2026-10-25", 25)] {
         let span = case.settings.windows.span(clqd::board::window::parse(day).unwrap()).unwrap();
@@ -221,7 +221,7 @@ fn days_on_which_clocks_change() {
 }
 
 #[test]
-fn who_has_no_score_is_absent_from_that_board_alone() {
+fn player_without_score_is_absent_from_that_board_only() {
     let mut case = Case::new("UTC", &["hour keep=0"]);
     let t = ms("2026-11-18T10:10:00Z");
     case.scan(t, A, &[("ann", 0), ("idle", 0)]);
@@ -247,7 +247,7 @@ fn who_has_no_score_is_absent_from_that_board_alone() {
 }
 
 #[test]
-fn a_window_with_other_boundaries_is_another_one() {
+fn window_with_new_boundaries_starts_empty() {
     let of_type = |base: &str| format!("12 base={base} duration=3h every=3h keep=0");
     let (before, after) = (of_type("2026-11-18T08:00:00Z"), of_type("2026-11-18T09:00:00Z"));
     let mut case = Case::new("UTC", &[&before, "all-time"]);
@@ -287,7 +287,7 @@ fn a_window_with_other_boundaries_is_another_one() {
 }
 
 #[test]
-fn windows_that_ended_before_a_moment_are_deleted() {
+fn delete_before_deletes_windows_that_ended_before() {
     let mut case = Case::new("UTC", &["hour keep=0", "day keep=0", "all-time"]);
     let t = ms("2026-11-15T22:10:00Z"); // Sunday
     for hours in [0, 1, 2, 3] {
@@ -315,17 +315,19 @@ fn windows_that_ended_before_a_moment_are_deleted() {
 }
 
 #[test]
-fn a_week_that_is_not_archived_is_not_deleted() {
+fn unarchived_week_is_not_deleted() {
     let mut case = Case::new("UTC", &["hour keep=0"]);
     case.settings.archive = true;
     case.restart();
     // An archive that holds all of the state, which is nothing yet.
     let hot = case.hot();
-    hot.engine.archive_found(None, 1);
+    hot.engine.check_archive_id(None, 1);
     loop {
         hot.commit().unwrap();
         match hot.engine.resync_chunk(&hot.store, None, 50, 1_000).unwrap() {
-            ResyncStep::Chunk(chunk) => assert!(hot.engine.resynced(chunk.from, chunk.next, &chunk.postponed)),
+            ResyncStep::Chunk(chunk) => {
+                assert!(hot.engine.acknowledge_resync(chunk.from, chunk.next, &chunk.postponed))
+            }
             ResyncStep::Later | ResyncStep::Idle => break,
         }
     }
@@ -348,7 +350,7 @@ fn a_week_that_is_not_archived_is_not_deleted() {
         let jobs = hot.engine.archive_jobs(&hot.store, None, None, usize::MAX, usize::MAX).unwrap();
         let last = jobs.len() - usize::from(some);
         let done: Vec<_> = jobs[..last].iter().map(|(entry, _)| *entry).collect();
-        hot.engine.archived(&done);
+        hot.engine.acknowledge_archived(&done);
         hot.commit().unwrap();
         assert_eq!(weeks(&mut case), [if some { "2026-W46" } else { "2026-W47" }]);
     }

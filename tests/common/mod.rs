@@ -2,7 +2,7 @@
 //! file, a state directory, a control socket and the daemon's log. For tests
 //! that use `clqd` as a user would; it knows nothing of what they test.
 //!
-//! Nothing here sleeps for a fixed time and hopes: [`eventually`] waits for a
+//! Nothing here sleeps for a fixed time and hopes: [`wait_for`] waits for a
 //! condition, for as long as a loaded machine may need.
 
 #![allow(dead_code, reason = "each test that includes this module uses its part of it")]
@@ -23,7 +23,7 @@ use serde_json::Value;
 pub const WAIT_MAX: Duration = Duration::from_secs(90);
 
 /// Waits until `holds` gives something. Panics when it has not for [`WAIT_MAX`].
-pub fn eventually<T>(what: &str, mut holds: impl FnMut() -> Option<T>) -> T {
+pub fn wait_for<T>(what: &str, mut holds: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
         if let Some(found) = holds() {
@@ -35,8 +35,8 @@ pub fn eventually<T>(what: &str, mut holds: impl FnMut() -> Option<T>) -> T {
 }
 
 /// The same for a plain condition.
-pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    eventually(what, || holds().then_some(()));
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    wait_for(what, || holds().then_some(()));
 }
 
 /// A directory with all that a daemon needs.
@@ -47,7 +47,7 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// With a config that scans loopback addresses every second or two. `extra`
+    /// With a config that scans loopback addresses every second or two. `read_extra_data`
     /// is TOML: top-level keys first, then sections other than `[scan]` and `[store]`.
     pub fn new(extra: &str) -> Sandbox {
         let dir = tempfile::Builder::new().prefix("clqd-test-").tempdir().expect("a temporary directory");
@@ -209,7 +209,7 @@ impl Daemon {
         let began = Instant::now();
         loop {
             if let Ok(mut client) = Client::connect(&self.socket)
-                && client.ask(&Request::Status {}, &mut |_| Ok(())).is_ok()
+                && client.send(&Request::Status {}, &mut |_| Ok(())).is_ok()
             {
                 return;
             }
@@ -250,7 +250,7 @@ impl Daemon {
     }
 
     /// How it ended, if it has.
-    pub fn ended(&mut self) -> Option<ExitStatus> {
+    pub fn exit_status(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().expect("our child")
     }
 
@@ -285,9 +285,9 @@ impl Drop for Daemon {
 }
 
 /// Asks over an open connection; all rows of the answer.
-pub fn ask(client: &mut Client, request: &Request) -> Result<Vec<Row>, ClientError> {
+pub fn send_request(client: &mut Client, request: &Request) -> Result<Vec<Row>, ClientError> {
     let mut rows = Vec::new();
-    client.ask(request, &mut |row| {
+    client.send(request, &mut |row| {
         rows.push(row);
         Ok(())
     })?;
@@ -311,13 +311,13 @@ pub fn fleet(servers: u32, seed: u64, speed: f64, faults: FaultShares) -> Fleet 
 }
 
 /// An address where nobody listens.
-pub fn nobody() -> String {
+pub fn closed_port_url() -> String {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
     format!("quake3://127.0.0.1:{}", socket.local_addr().expect("bound").port())
 }
 
 /// Someone who listens and never answers, while it is kept.
-pub fn silent() -> (std::net::UdpSocket, String) {
+pub fn silent_socket() -> (std::net::UdpSocket, String) {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let url = format!("quake3://127.0.0.1:{}", socket.local_addr().expect("bound").port());
     (socket, url)

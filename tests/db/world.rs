@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use clqd::archive::{JobSource, OutboxQuery, SourceClosed};
 use clqd::model::archive::{ListEntry, MapWeekArchive, PlayerKeyRange, PlayerWeekArchive, ServerArchive, WeekArchive};
-use clqd::model::calendar::{Calendar, label};
+use clqd::model::calendar::{Calendar, week_label};
 use clqd::model::row::BestPositions;
 use clqd::model::server::{ScreenReason, SeriesRecord};
 use clqd::model::view::ScreenedView;
@@ -33,7 +33,7 @@ impl Outbox {
 }
 
 impl JobSource for Outbox {
-    async fn next(&self, ask: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
+    async fn pending_jobs(&self, ask: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
         Ok(self.with(|world| {
             let mut rows = 0;
             let mut jobs = Vec::new();
@@ -56,7 +56,7 @@ impl JobSource for Outbox {
         }))
     }
 
-    async fn done(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {
+    async fn acknowledge(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {
         self.with(|world| {
             for entry in entries {
                 if world.pending.get(&entry.key) == Some(&entry.seq) {
@@ -170,7 +170,7 @@ impl World {
 
     fn best_of(&self, server: ServerKey, player: PlayerKey) -> [Vec<(u32, WeekKey)>; 3] {
         let best = self.best.get(&(server.0, player.0)).cloned().unwrap_or_default();
-        best.three()
+        best.top_three()
     }
 
     fn add_player(&mut self, name: String) -> PlayerKey {
@@ -359,7 +359,7 @@ impl World {
             WeekArchive {
                 week: key,
                 server: ServerKey(server),
-                label: label(key),
+                label: week_label(key),
                 week_start_ms: calendar.week_start_ms(key),
                 week_end_ms: calendar.week_end_ms(key),
                 closed: false,
@@ -488,11 +488,11 @@ impl World {
         let weeks: BTreeSet<u32> = self.weeks.keys().map(|&(week, _)| week).collect();
         for week in weeks {
             let (key, calendar) = (WeekKey(week), Calendar::default());
-            let row = [text(key), label(key), text(calendar.week_start_ms(key)), text(calendar.week_end_ms(key))];
+            let row = [text(key), week_label(key), text(calendar.week_start_ms(key)), text(calendar.week_end_ms(key))];
             put("week", row.to_vec());
         }
         for (&(server, player), best) in &self.best {
-            for (ranking, list) in ["clq1", "clq2", "elo"].iter().zip(best.three()) {
+            for (ranking, list) in ["clq1", "clq2", "elo"].iter().zip(best.top_three()) {
                 for (place, (position, week)) in (1..).zip(list) {
                     let row = [text(server), text(player), text(ranking), text(place), text(position), text(week)];
                     put("best_position", row.to_vec());

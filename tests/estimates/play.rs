@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use clqd::engine::{EngineSettings, Event, Outcome};
 use clqd::fleet::rng::Rng;
-use clqd::model::calendar::{Calendar, label};
+use clqd::model::calendar::{Calendar, week_label};
 use clqd::model::{Completeness, Player, ServerUrl, Snapshot};
 use clqd::state::State;
 use clqd::store::StoreSettings;
@@ -150,7 +150,7 @@ impl Ranked {
     /// All rows of the week: server, normalised name, and the row with a truth of 0.
     pub fn rows(mut self) -> Vec<(String, String, Compared)> {
         self.hot.commit().expect("a store that works");
-        let week = label(Calendar::default().week(START_MS));
+        let week = week_label(Calendar::default().week(START_MS));
         let mut rows = Vec::new();
         self.hot
             .engine
@@ -257,7 +257,7 @@ impl Server {
             if reached || now_s >= self.round_to_s {
                 let pause_s = within(&mut self.rng, scenario.intermission);
                 for present in &mut self.present {
-                    if self.rng.chance(scenario.leaving_at_end) {
+                    if self.rng.bool(scenario.leaving_at_end) {
                         present.until_s = now_s + pause_s * self.rng.unit();
                     }
                 }
@@ -272,24 +272,24 @@ impl Server {
             return None;
         }
         self.next_scan_s += scenario.scan_every;
-        (!self.rng.chance(scenario.missed)).then(|| self.snapshot(second))
+        (!self.rng.bool(scenario.missed)).then(|| self.snapshot(second))
     }
 
     fn begin_round(&mut self, scenario: &Scenario, now_s: f64) {
         self.pause_to_s = None;
         self.present.iter_mut().for_each(|present| present.points = 0);
         (self.round_from_s, self.round_to_s) = (now_s, now_s + self.round_s);
-        self.map += u32::from(self.rng.chance(scenario.map_changes));
+        self.map += u32::from(self.rng.bool(scenario.map_changes));
     }
 
     /// Returns whether somebody has reached the limit.
     fn score(&mut self, scenario: &Scenario) -> bool {
         let mut reached = false;
         for present in &mut self.present {
-            if !self.rng.chance(self.rates[present.player]) {
+            if !self.rng.bool(self.rates[present.player]) {
                 continue;
             }
-            let points = if self.rng.chance(scenario.suicides) { -1 } else { scenario.step };
+            let points = if self.rng.bool(scenario.suicides) { -1 } else { scenario.step };
             present.points += points;
             self.deeds[present.player].points += points;
             reached |= scenario.score_limit.is_some_and(|limit| present.points >= limit * scenario.step);

@@ -10,10 +10,10 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use clqd::fleet::address;
 use clqd::fleet::faults::{
-    FORGED_NAME, FORGED_POINTS, Fault, FaultShares, OutgoingDatagram, SpoofedReply, distort, is_lost,
+    FORGED_NAME, FORGED_POINTS, Fault, FaultShares, OutgoingDatagram, SpoofedReply, apply_fault, loses_datagram,
 };
 use clqd::fleet::games::Family;
-use clqd::fleet::rng::{Rng, mix};
+use clqd::fleet::rng::{Rng, hash_parts};
 use clqd::fleet::wire::{
     ClientQuery, Datagrams, ProtocolVariant, {self},
 };
@@ -101,13 +101,13 @@ impl VirtualNetwork {
 
     pub fn url(&self, server: u32) -> String {
         let family = self.world.family(server);
-        format!("{}://{}:{}", family.scheme(), address::address(server), port(family))
+        format!("{}://{}:{}", family.scheme(), address::address_of(server), port(family))
     }
 
     /// Whether the server's host is off: one in thirty goes away for an hour,
     /// some time after it was seen.
     pub fn is_off(&self, server: u32, now_ms: i64) -> bool {
-        let fate = mix(&[self.seed, 0x0FF, u64::from(server)]);
+        let fate = hash_parts(&[self.seed, 0x0FF, u64::from(server)]);
         let from_ms = self.world.settings().start_ms + 45 * 60_000 + (fate >> 32) as i64 % (40 * 60_000);
         fate.is_multiple_of(30) && (from_ms..from_ms + 3_600_000).contains(&now_ms)
     }
@@ -136,7 +136,7 @@ impl VirtualNetwork {
     }
 
     /// Forgets what a server told so long ago that it cannot still be under way.
-    pub fn forget_told(&mut self, by: SocketAddrV4, now_ms: i64) {
+    pub fn expire_sent_lists(&mut self, by: SocketAddrV4, now_ms: i64) {
         if let Some(told) = self.told.get_mut(&by) {
             told.retain(|(at_ms, _)| now_ms - at_ms < 10_000);
         }
@@ -148,16 +148,16 @@ impl VirtualNetwork {
 
     fn post(&mut self, now_ms: i64, life: u32, way: Route, bytes: Vec<u8>) {
         let (Route::To(peer) | Route::From(peer)) = way;
-        if self.rng.chance(LOST) {
+        if self.rng.bool(LOST) {
             self.lost += 1;
             return;
         }
-        let copies = 1 + usize::from(self.rng.chance(DOUBLED));
+        let copies = 1 + usize::from(self.rng.bool(DOUBLED));
         self.doubled += copies as u64 - 1;
         for _ in 0..copies {
             // Half a round trip of 10 to 200 ms, and at times much more: what was sent later comes first.
-            let distance_ms = 5 + (mix(&[self.seed, 0xD157, u64::from(peer.ip().to_bits())]) % 95) as i64;
-            let jitter_ms_max = if self.rng.chance(0.02) { 1_500 } else { 8 };
+            let distance_ms = 5 + (hash_parts(&[self.seed, 0xD157, u64::from(peer.ip().to_bits())]) % 95) as i64;
+            let jitter_ms_max = if self.rng.bool(0.02) { 1_500 } else { 8 };
             let jitter_ms = self.rng.below(jitter_ms_max) as i64;
             self.number += 1;
             self.under_way.push(Reverse(Datagram {
@@ -171,7 +171,7 @@ impl VirtualNetwork {
     }
 
     fn answer(&mut self, now_ms: i64, life: u32, to: SocketAddrV4, query: &[u8]) {
-        let server = address::server(*to.ip()).filter(|&server| server < self.world.servers());
+        let server = address::server_at(*to.ip()).filter(|&server| server < self.world.servers());
         let Some(server) = server.filter(|&server| port(self.world.family(server)) == to.port()) else { return };
         let family = self.world.family(server);
         let Some(query) = ClientQuery::parse(family, query) else { return };
@@ -179,11 +179,11 @@ impl VirtualNetwork {
         if self.is_off(server, now_ms) {
             return;
         }
-        if fault == Some(Fault::Silent) || (fault == Some(Fault::Lossy) && is_lost(&mut self.rng)) {
+        if fault == Some(Fault::Silent) || (fault == Some(Fault::Lossy) && loses_datagram(&mut self.rng)) {
             return;
         }
         self.world.advance(server, now_ms);
-        let missing = usize::from(fault == Some(Fault::Partial) && self.rng.chance(0.5));
+        let missing = usize::from(fault == Some(Fault::Partial) && self.rng.bool(0.5));
         let reply = self.reply(server, to, life, now_ms, query, missing);
         if fault.is_none() {
             fault = match self.rng.unit() {
@@ -196,7 +196,7 @@ impl VirtualNetwork {
         let forgery = (fault == Some(Fault::Spoofed)).then(|| self.forgery(server, query));
         let at_once = |bytes: &[u8]| OutgoingDatagram { from: *to.ip(), bytes: bytes.to_vec(), delay_ms: 0 };
         let sendings = match fault {
-            Some(fault) => distort(fault, family, server, &reply, forgery.as_ref(), &mut self.rng),
+            Some(fault) => apply_fault(fault, family, server, &reply, forgery.as_ref(), &mut self.rng),
             None => reply.iter().map(at_once).collect(),
         };
         for OutgoingDatagram { from, bytes, delay_ms } in sendings {
@@ -261,7 +261,7 @@ impl VirtualNetwork {
         let nature = self.world.nature(server);
         let variant = ProtocolVariant::of(self.seed, server, nature);
         let mut reply = Datagrams::default();
-        let guessing = self.rng.chance(0.5);
+        let guessing = self.rng.bool(0.5);
         match query {
             ClientQuery::Status { challenge } => {
                 wire::quake3_status(&snapshot, if guessing { b"0123456789abcdef" } else { challenge }, &mut reply);
@@ -272,7 +272,7 @@ impl VirtualNetwork {
         }
         // A2S repeats no nonce: from the server's own address nothing would be wrong.
         let blind = guessing && matches!(query, ClientQuery::Status { .. });
-        let from: Ipv4Addr = if blind { address::address(server) } else { address::forged(server) };
+        let from: Ipv4Addr = if blind { address::address_of(server) } else { address::spoofing_address(server) };
         SpoofedReply { from, reply }
     }
 }

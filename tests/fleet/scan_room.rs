@@ -10,7 +10,7 @@ use clqd::engine::{Outcome, Probe};
 use clqd::model::ServerKey;
 use clqd::proto::{Exchange, NonceKey, Step};
 use clqd::scan::ScanMode;
-use clqd::scan::target::{Target, plan};
+use clqd::scan::target::{Target, targets};
 
 use super::network::{Delivery, VirtualNetwork};
 
@@ -85,13 +85,13 @@ impl VirtualScanner {
     pub fn begin(&mut self, network: &mut VirtualNetwork, now_ms: i64, t_ms: i64, probe: &Probe) {
         let mode = if probe.exception { ScanMode::Exception } else { ScanMode::Normal };
         let Some(std::net::IpAddr::V4(ip)) = probe.url.ip() else { panic!("{} has no address", probe.url) };
-        let targets = plan(&probe.url, mode);
+        let targets = targets(&probe.url, mode);
         let first = SocketAddrV4::new(ip, targets[0].port);
         let dialogue = targets[0].protocol.start(self.key.nonce(first.into(), probe.id));
         let factor = if probe.exception { EXCEPTION_FACTOR } else { 1 };
         let scan =
             Scan { server: probe.server, ip, targets, at: 0, dialogue, sent: 0, timer: 0, factor, first_sent_ms: t_ms };
-        network.forget_told(first, now_ms);
+        network.expire_sent_lists(first, now_ms);
         assert!(self.by_address.insert(first, probe.id).is_none(), "{first} is asked by two scans");
         self.scans.insert(probe.id, scan);
         self.send(network, now_ms, probe.id);
@@ -139,7 +139,7 @@ impl VirtualScanner {
                 scan.sent = 0;
                 let address = scan.address();
                 scan.dialogue = scan.targets[scan.at].protocol.start(self.key.nonce(address.into(), id));
-                network.forget_told(address, now_ms);
+                network.expire_sent_lists(address, now_ms);
                 assert!(self.by_address.insert(address, id).is_none(), "{address} is asked by two scans");
                 self.send(network, now_ms, id);
             } else {

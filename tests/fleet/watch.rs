@@ -31,7 +31,7 @@ struct Watched {
 
 impl Watch {
     /// A daemon has begun with what the last one left.
-    pub fn begin(&mut self, engine: &Engine) {
+    pub fn restart(&mut self, engine: &Engine) {
         let now_ms = engine.now_ms();
         for server in engine.servers() {
             let at = server.key as usize;
@@ -90,7 +90,7 @@ impl Watch {
     }
 
     /// All that was due has been probed: nobody may be left behind.
-    pub fn nobody_is_forgotten(&self, real_ms: i64, t_ms: i64) {
+    pub fn check_none_overdue(&self, real_ms: i64, t_ms: i64) {
         for (key, watched) in self.servers.iter().enumerate() {
             match (watched.in_flight, watched.window) {
                 (Some((id, since_ms)), _) => {

@@ -15,7 +15,7 @@ use clqd::model::calendar::{
 use clqd::model::view::board::{BoardQuery, BoardSelector, BoardsSelector, PlayerSelector};
 use clqd::model::{NameHash, PlayerKey, Ranking, Scope, ServerUrl, WindowType};
 use clqd::state::State;
-use clqd::state::answer::{answer, boards_needed};
+use clqd::state::answer::{board_window_of, respond};
 use clqd::store::StoreSettings;
 use serde_json::{Value, json};
 
@@ -87,7 +87,7 @@ impl World {
                 snapshot.game = if n == 4 { "baseoa" } else { "baseq3" }.into();
                 snapshot.map = format!("map{}", minute / 20 % 3);
                 snapshot.hostname = format!("Server {n}");
-                scans::observe(&mut self.hot, url, snapshot);
+                scans::apply_snapshot(&mut self.hot, url, snapshot);
             }
             self.tick();
         }
@@ -116,7 +116,7 @@ impl World {
         self.hot.commit().expect("a store");
         self.hot.engine.greylist(&parse(SERVERS[1].0), Some("fake".to_owned())).expect("it is known");
         self.hot.engine.remove_server(&parse(SERVERS[5].0)).expect("it is known");
-        self.hot.engine.drop_tag("gone").expect("it is known");
+        self.hot.engine.delete_tag("gone").expect("it is known");
         self.tick();
     }
 }
@@ -156,7 +156,7 @@ pub fn go_on(hot: State) -> State {
 pub fn answers(hot: &mut State) -> Vec<Value> {
     let mut lines = Vec::new();
     for n in [0, 1, 2] {
-        let label = calendar::label(Calendar::default().week(FROM_MS + n * WEEK_MINUTES * MINUTE_MS));
+        let label = calendar::week_label(Calendar::default().week(FROM_MS + n * WEEK_MINUTES * MINUTE_MS));
         let mut rows = Vec::new();
         // A week without rows is an error there; it gives none.
         match clqd::cli::export::write(hot, &label, &mut rows) {
@@ -167,10 +167,10 @@ pub fn answers(hot: &mut State) -> Vec<Value> {
         lines.push(json!({"export": label, "rows": rows}));
     }
     for request in requests(hot) {
-        if let Some(window) = boards_needed(hot, &request) {
+        if let Some(window) = board_window_of(hot, &request) {
             hot.shelve_boards(window).expect("a store");
         }
-        let rows = match answer(hot, &request) {
+        let rows = match respond(hot, &request) {
             Ok(rows) => serde_json::to_value(rows).expect("rows are JSON"),
             Err(failure) => json!(failure.message),
         };
@@ -231,7 +231,7 @@ fn records(hot: &State) -> Value {
     let outbox: Vec<String> =
         store.outbox(None, usize::MAX).iter().map(|entry| format!("{:?} {}", entry.key, entry.seq)).collect();
     let hash = NameHash::of("baseq3", FORGOTTEN).to_string();
-    let holds = store.holds_bytes(b"player 12").expect("a store");
+    let holds = store.contains_bytes(b"player 12").expect("a store");
     json!({"players": players.collect::<Vec<_>>(), "outbox": outbox, "forgotten": hash, "holds": holds})
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clqd::engine::{EngineSettings, StateReader};
 use clqd::model::archive::{ArchiveJob, BestPositionsByRanking, ServerArchive, WeekArchive};
-use clqd::model::calendar::label;
+use clqd::model::calendar::week_label;
 use clqd::model::row::Ranking;
 use clqd::model::{ServerKey, WeekKey};
 use clqd::state::{State, StateError};
@@ -258,7 +258,7 @@ fn check_maps_and_ranks(oracle: &Oracle, got: &Archived, ranks: &BTreeMap<u32, V
     for ((week, server), archived) in &got.weeks {
         let closed = Some(*week) < oracle.running_week();
         assert_eq!(archived.closed, closed, "{of}: week {} of {server} is closed", archived.label);
-        assert_eq!(archived.label, label(WeekKey(*week)));
+        assert_eq!(archived.label, week_label(WeekKey(*week)));
         for map in &archived.maps {
             let time = MapTime { played_ms: map.played_ms as i64, player_ms: map.player_ms as i64 };
             maps.insert((*week, got.maps[&map.map.0].clone(), server.clone()), time);

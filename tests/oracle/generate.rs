@@ -1,12 +1,12 @@
 //! Hostile scan logs from a seed: small games that come as close to each edge
 //! of RULES as they can. Not a likeness of real servers; see `clqd::fleet` for
 //! one. The same seed and zone give the same log for ever. Logs for screening
-//! are in `screening`.
+//! are in `bots_and_unusable_names_are_excluded`.
 
 pub mod screening;
 
 use clqd::model::WeekKey;
-use clqd::model::calendar::{Calendar, parse_label};
+use clqd::model::calendar::{Calendar, parse_week_label};
 use serde_json::to_string;
 
 /// Names that a rule about names looks at, and pairs that are one name or nearly so.
@@ -58,7 +58,7 @@ const GAPS_MS: [i64; 14] = [
 /// seed servers change their game as they change their map.
 pub fn scan_log(seed: u64, calendar: &Calendar) -> String {
     let mut random = Random(seed);
-    let first_week = parse_label("2025-W47").expect("a label").0 + random.below(60) as u32;
+    let first_week = parse_week_label("2025-W47").expect("a label").0 + random.below(60) as u32;
     let edges: Vec<i64> = (0..1 + random.below(3) as u32)
         .map(|n| calendar.week_start_ms(WeekKey(first_week + n + random.below(2) as u32)))
         .collect();

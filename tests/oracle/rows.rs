@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use clqd::model::WeekKey;
-use clqd::model::calendar::label;
+use clqd::model::calendar::week_label;
 
 use super::{Fact, FactKind, Oracle, Round, Who, elo_after, of_server};
 
@@ -100,7 +100,7 @@ impl Row {
             "{{\"week\": {}, \"server\": {}, \"game\": {}, \"player\": {}, \"measured_ms\": {}, \"starts\": {}, \
              \"time_ms\": {}, \"time_est_ms\": {}, \"points\": {}, \"clq1\": {}, \"clq1_segments\": [{}], \"clq2\": {}, \
              \"clq2_games\": [{}], \"elo\": {}, \"elo_rounds\": {}, \"pos\": {{{}}}}}",
-            text(&label(WeekKey(self.week))),
+            text(&week_label(WeekKey(self.week))),
             text(server),
             text(&self.who.game),
             text(&self.who.name),
@@ -238,7 +238,7 @@ impl Oracle {
         all
     }
 
-    /// What `clqd export --week` is to print.
+    /// What `clqd export --parse_week_label` is to print.
     pub fn export(&self, week: u32) -> Vec<String> {
         self.week_rows(week).iter().map(|(server, row)| row.export_line(server)).collect()
     }

@@ -33,7 +33,7 @@ pub fn snapshot<N: Into<Name>>(t_ms: i64, players: impl IntoIterator<Item = (N, 
 }
 
 /// Brings a snapshot of a server in.
-pub fn observe(hot: &mut State, server: &str, snapshot: Snapshot) {
+pub fn apply_snapshot(hot: &mut State, server: &str, snapshot: Snapshot) {
     let url = ServerUrl::parse(server).expect("a URL");
     hot.handle(Event::Observed { url, outcome: Outcome::Snapshot(snapshot) }).expect("a store");
 }
@@ -46,7 +46,7 @@ pub fn resync(hot: &mut State) -> Vec<ArchiveJob> {
         match hot.engine.resync_chunk(&hot.store, None, 50, 1_000).expect("a store") {
             ResyncStep::Chunk(chunk) => {
                 jobs.extend(chunk.names.into_iter().chain(chunk.states));
-                assert!(hot.engine.resynced(chunk.from, chunk.next, &chunk.postponed), "it was the next one");
+                assert!(hot.engine.acknowledge_resync(chunk.from, chunk.next, &chunk.postponed), "it was the next one");
             }
             ResyncStep::Later | ResyncStep::Idle => return jobs,
         }

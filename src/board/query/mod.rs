@@ -136,7 +136,7 @@ pub enum QueryError {
 }
 
 /// Asks a board.
-pub fn ask(set: &Set, question: &Question) -> Result<QueryResult, QueryError> {
+pub fn run(set: &Set, question: &Question) -> Result<QueryResult, QueryError> {
     let found = match *question {
         Question::Size => QueryData::Size,
         Question::Top { count } => QueryData::Places(ranked_page(set, 1, count)),

@@ -18,7 +18,7 @@ fn board(direction: Direction, scores: &[i64]) -> Set {
 }
 
 fn found(set: &Set, question: Question) -> QueryData {
-    let answer = ask(set, &question).unwrap();
+    let answer = run(set, &question).unwrap();
     assert_eq!(answer.size, set.len());
     answer.found
 }
@@ -40,7 +40,7 @@ fn numbers(places: &[RankedEntry]) -> Vec<(u32, u32, u32)> {
 }
 
 #[test]
-fn an_empty_board_answers_every_question() {
+fn empty_board_answers_every_query() {
     let set = Set::new(High, 1);
     let all = (Unbounded, Unbounded);
     for question in [
@@ -60,12 +60,12 @@ fn an_empty_board_answers_every_question() {
     assert_eq!(found(&set, Question::Positions { players: vec![PlayerKey(1)] }), QueryData::Positions(vec![None]));
     let first = Ranks { ordinal: 1, competition: 1, dense: 1 };
     assert_eq!(found(&set, Question::position_for(Score(0))), QueryData::Position(first));
-    let around = ask(&set, &Question::Around { player: PlayerKey(1), count: 3 });
+    let around = run(&set, &Question::Around { player: PlayerKey(1), count: 3 });
     assert_eq!(around, Err(QueryError::Absent(PlayerKey(1))));
 }
 
 #[test]
-fn every_place_has_its_three_positions_wherever_a_page_begins() {
+fn page_entries_have_correct_ranks_at_any_offset() {
     let set = board(High, &[100, 90, 90, 80]);
     let all = [(1, 1, 1), (2, 2, 2), (3, 2, 2), (4, 4, 3)];
     assert_eq!(numbers(&places(&set, Question::Top { count: 9 })), all);
@@ -92,7 +92,7 @@ fn every_place_has_its_three_positions_wherever_a_page_begins() {
 
 /// The same scores with the other ones best: who came first among equals stays first.
 #[test]
-fn a_flipped_direction_flips_scores_and_not_ties() {
+fn direction_reverses_scores_but_not_tie_breaks() {
     let scores = [5, 7, 7, 5, 9];
     assert_eq!(players(&places(&board(High, &scores), Question::Top { count: 9 })), [5, 2, 3, 1, 4]);
     assert_eq!(players(&places(&board(Low, &scores), Question::Top { count: 9 })), [1, 4, 2, 3, 5]);
@@ -100,17 +100,17 @@ fn a_flipped_direction_flips_scores_and_not_ties() {
 }
 
 #[test]
-fn around_is_filled_up_at_the_ends() {
+fn around_is_filled_at_the_ends_of_the_board() {
     let set = board(High, &[9, 8, 7, 6, 5]);
     let around = |player, count| players(&places(&set, Question::Around { player: PlayerKey(player), count }));
     assert_eq!((around(1, 3), around(2, 3), around(5, 3)), (vec![1, 2, 3], vec![1, 2, 3], vec![3, 4, 5]));
     assert_eq!((around(3, 4), around(3, 1), around(3, 99)), (vec![2, 3, 4, 5], vec![3], vec![1, 2, 3, 4, 5]));
-    let absent = ask(&set, &Question::Around { player: PlayerKey(6), count: 3 }).unwrap_err();
+    let absent = run(&set, &Question::Around { player: PlayerKey(6), count: 3 }).unwrap_err();
     assert_eq!(absent.to_string(), "player 6 is not on the board");
 }
 
 #[test]
-fn a_range_is_paged_inside() {
+fn pages_of_a_range_stay_inside_it() {
     let set = board(High, &[10, 20, 20, 30, 40]);
     let scores = (Included(10), Excluded(40));
     let range = |position, count| found(&set, Question::Range { scores, position, count });
@@ -135,7 +135,7 @@ fn a_range_is_paged_inside() {
 }
 
 #[test]
-fn the_position_that_a_score_would_have() {
+fn position_for_a_hypothetical_score() {
     let set = board(High, &[100, 90, 90, 80]);
     let low = board(Low, &[100, 90, 90, 80]);
     let of = |set: &Set, question| match found(set, question) {
@@ -166,7 +166,7 @@ fn the_position_that_a_score_would_have() {
 }
 
 #[test]
-fn pages_by_cursor_there_and_back() {
+fn cursor_pages_forward_and_back() {
     let mut set = board(High, &[90, 80, 80, 70, 60]);
     let page = |set: &Set, question| match found(set, question) {
         QueryData::Page { places, moved, start, end } => (players(&places), numbers(&places), moved, start, end),
@@ -184,18 +184,18 @@ fn pages_by_cursor_there_and_back() {
     // Through its text, on the board of another week.
     let cursor: Cursor = end.to_string().parse().unwrap();
     let other = Set::build(High, 2, set.iter());
-    let stale = ask(&other, &Question::After { cursor, count: 1 }).unwrap_err();
+    let stale = run(&other, &Question::After { cursor, count: 1 }).unwrap_err();
     assert_eq!(stale, QueryError::Stale(StaleCursor { cursor: 1, board: 2 }));
     assert!(stale.to_string().contains("begin anew"));
     // Built anew for each question: moved where the version says so.
-    let again = |version| Set::build(High, 1, set.iter()).at_version(version);
+    let again = |version| Set::build(High, 1, set.iter()).with_version(version);
     let (.., end) = page(&again(77), Question::Page { position: 1, count: 1 });
     assert!(!page(&again(77), Question::After { cursor: end, count: 1 }).2);
     assert!(page(&again(78), Question::After { cursor: end, count: 1 }).2);
 }
 
 #[test]
-fn zero_and_the_ends_of_all_numbers_are_scores() {
+fn zero_and_extreme_integers_are_scores() {
     let scores = [0, i64::MIN, i64::MIN + 1, -7, i64::MAX];
     for (direction, order) in [(High, [5, 1, 4, 3, 2]), (Low, [2, 3, 4, 1, 5])] {
         let set = board(direction, &scores);
@@ -217,7 +217,7 @@ fn zero_and_the_ends_of_all_numbers_are_scores() {
 
 /// Whatever is written, every question agrees with a sorted list of the field.
 #[test]
-fn random_writes_and_every_question_against_a_sorted_vec() {
+fn queries_after_random_writes_equal_a_sorted_vec() {
     let mut seed = 41_u64;
     let mut below = |n: u64| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

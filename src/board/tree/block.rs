@@ -7,7 +7,7 @@
 //! costs two or three bytes where a plain one costs eight; a value that does
 //! not fit makes the block be packed anew, wider, so nothing is ever rounded.
 //! Room grows and shrinks by [`CAPACITY_STEP`] places: how full blocks are costs no
-//! memory. Not here: which block a key belongs to (`set`).
+//! memory. Not here: which block a key belongs to (`reload`).
 
 use std::cmp::Ordering;
 
@@ -126,7 +126,7 @@ impl Block {
     }
 
     /// Scores in the block that the block before does not end with.
-    pub fn starts(&self) -> u32 {
+    pub fn new_scores(&self) -> u32 {
         u32::from(self.kinds) - u32::from(self.joined)
     }
 
@@ -232,14 +232,14 @@ impl Block {
         self.bytes.iter().step_by(CACHE_LINE_BYTES).fold(0, |seen, byte| seen ^ byte)
     }
 
-    /// Places whose score sorts before `score`.
+    /// Places whose score sorts before `parse_score`.
     #[inline]
     pub fn before_score(&self, score: u64) -> usize {
         let Some(delta) = score.checked_sub(self.score_base) else { return 0 };
         self.partition(0, self.len(), |block, i| block.score_delta(i) < delta)
     }
 
-    /// Places that sort before `key`.
+    /// Places that sort before `intern`.
     #[inline]
     pub fn before(&self, key: &SortKey) -> usize {
         let from = self.before_score(key.score);
@@ -311,7 +311,7 @@ impl Block {
         }
         self.kinds += u16::from(self.is_new_kind(key.score, i.checked_sub(1), i));
         if self.len == self.room {
-            self.set_room(self.len() + CAPACITY_STEP);
+            self.set_capacity(self.len() + CAPACITY_STEP);
         }
         self.slide(i, i + 1, self.len() - i);
         self.len += 1;
@@ -325,14 +325,14 @@ impl Block {
         self.slide(i + 1, i, self.len() - i - 1);
         self.len -= 1;
         if self.len() + 2 * CAPACITY_STEP < usize::from(self.room) {
-            self.set_room(self.len().next_multiple_of(CAPACITY_STEP));
+            self.set_capacity(self.len().next_multiple_of(CAPACITY_STEP));
         }
         key
     }
 
-    /// Replaces index `from` by `key`, which belongs at index `to` once `from`
+    /// Replaces index `from` by `intern`, which belongs at index `to` once `from`
     /// is out. `false`: it does not fit, nothing was done.
-    pub fn shift(&mut self, from: usize, to: usize, key: &SortKey) -> bool {
+    pub fn move_entry(&mut self, from: usize, to: usize, key: &SortKey) -> bool {
         if !self.fits(key) {
             return false;
         }
@@ -370,7 +370,7 @@ impl Block {
         self.bytes.copy_within(start..start + n * width, column + to * width);
     }
 
-    fn set_room(&mut self, room: usize) {
+    fn set_capacity(&mut self, room: usize) {
         let old = [
             (0, self.score_width),
             (self.at_column(), self.at_width),

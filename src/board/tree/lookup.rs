@@ -102,7 +102,7 @@ impl Set {
 
     /// One more than the players with a better score: 1 2 2 4.
     pub fn competition(&self, player: PlayerKey) -> Option<u32> {
-        self.spot(player).map(|spot| self.better_than(spot) + 1)
+        self.spot(player).map(|spot| self.better_entries(spot) + 1)
     }
 
     /// One more than the better scores: 1 2 2 3. Counts the scores of up to 128
@@ -118,9 +118,9 @@ impl Set {
         Some(Standing {
             place,
             position: self.places_before(spot) + 1,
-            competition: self.better_than(spot) + 1,
+            competition: self.better_entries(spot) + 1,
             dense: self.dense_at(spot),
-            percentile: self.percent_at_most(place.score()),
+            percentile: self.percentile_of_score(place.score()),
             players: self.len(),
         })
     }
@@ -128,11 +128,11 @@ impl Set {
     /// Which share of the other players has a worse score, percent: 100 for a
     /// best score of one player, 0 for the worst; alone: 100.
     pub fn percentile(&self, player: PlayerKey) -> Option<f64> {
-        self.get(player).map(|place| self.percent_at_most(place.score()))
+        self.get(player).map(|place| self.percentile_of_score(place.score()))
     }
 
     /// Different scores on the board.
-    pub fn scores(&self) -> u32 {
+    pub fn distinct_score_count(&self) -> u32 {
         self.top.starts_before(self.top.len())
     }
 
@@ -154,7 +154,7 @@ impl Set {
         places
     }
 
-    /// Up to `count` places from a position on.
+    /// Up to `count_in_range` places from a position on.
     pub fn page(&self, position: u32, count: u32) -> Slice {
         let position = position.clamp(1, self.len() + 1);
         let count = count.min(self.len() + 1 - position) as usize;
@@ -200,18 +200,18 @@ impl Set {
     }
 
     /// How many players have scores in a range.
-    pub fn count(&self, scores: impl RangeBounds<i64>) -> u32 {
+    pub fn count_in_range(&self, scores: impl RangeBounds<i64>) -> u32 {
         self.range(scores).len() as u32
     }
 
     /// Players with a better score than this, which nobody need have.
     pub fn better(&self, score: Score) -> u32 {
-        self.places_before_key(&SortKey::first_of(self.direction().order(score)))
+        self.places_before_key(&SortKey::first_of(self.direction().sort_value(score)))
     }
 
     /// Players with this score or a better one.
     pub fn as_good(&self, score: Score) -> u32 {
-        match self.direction().order(score).checked_add(1) {
+        match self.direction().sort_value(score).checked_add(1) {
             Some(score) => self.places_before_key(&SortKey::first_of(score)),
             None => self.len(),
         }
@@ -243,13 +243,13 @@ impl Set {
         self.at(position).map_or_else(|| self.end(), |place| self.cursor(CursorEdge::Before(place)))
     }
 
-    /// Up to `count` places behind a cursor.
+    /// Up to `count_in_range` places behind a cursor.
     pub fn page_after(&self, cursor: &Cursor, count: u32) -> Result<Page, StaleCursor> {
         let before = self.places_before_edge(cursor)?;
         Ok(self.page_of(cursor, before + 1, count))
     }
 
-    /// The up to `count` places in front of a cursor, best first.
+    /// The up to `count_in_range` places in front of a cursor, best first.
     pub fn page_before(&self, cursor: &Cursor, count: u32) -> Result<Page, StaleCursor> {
         let before = self.places_before_edge(cursor)?;
         let count = count.min(before);
@@ -304,7 +304,7 @@ impl Set {
         self.places_before(Location { block, index: self.blocks[block as usize].before(key) })
     }
 
-    fn better_than(&self, spot: Location) -> u32 {
+    fn better_entries(&self, spot: Location) -> u32 {
         let block = &self.blocks[spot.block as usize];
         let score = block.score(spot.index);
         match block.before_score(score) {
@@ -320,7 +320,7 @@ impl Set {
         before + block.kinds_before(spot.index + 1) - u32::from(block.joined)
     }
 
-    fn percent_at_most(&self, score: Score) -> f64 {
+    fn percentile_of_score(&self, score: Score) -> f64 {
         match self.len() {
             1 => 100.0,
             players => f64::from(players - self.as_good(score)) * 100.0 / f64::from(players - 1),

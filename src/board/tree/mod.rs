@@ -69,7 +69,7 @@ impl Direction {
     const SIGN: u64 = 1 << 63;
 
     /// A number that sorts ascending, best first. Every `i64` has one.
-    pub(super) fn order(self, score: Score) -> u64 {
+    pub(super) fn sort_value(self, score: Score) -> u64 {
         let ascending = score.0 as u64 ^ Direction::SIGN;
         match self {
             Direction::HighIsBetter => !ascending,
@@ -90,7 +90,7 @@ impl Direction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PutOutcome {
     Added,
-    /// The player had another place before, or, of [`FragmentSet::remove`], had this.
+    /// The player had another place before, or, of [`FragmentSet::remove_state_dir`], had this.
     From(BoardEntry),
     /// The board already said so.
     Unchanged,
@@ -118,7 +118,7 @@ pub(super) struct Location {
 }
 
 impl Set {
-    /// An empty board. `generation` tells it from every other board that ever
+    /// An empty board. `board_id` tells it from every other board that ever
     /// stood in its stead (an earlier window, the same one before a rebuild), so
     /// that cursors of those are known to be stale.
     pub fn new(direction: Direction, generation: u64) -> Set {
@@ -139,33 +139,33 @@ impl Set {
     /// Sorts 32 bytes a place beside what the board will take.
     pub fn build(direction: Direction, generation: u64, places: impl IntoIterator<Item = BoardEntry>) -> Set {
         let places = places.into_iter();
-        let (mut set, mut keys) = Set::sorted(direction, generation, places.size_hint().0, places);
+        let (mut set, mut keys) = Set::with_sorted_keys(direction, generation, places.size_hint().0, places);
         let mut kept = 0;
         keys.retain(|key| {
             let is_new = set.members.insert(key.player, (kept / BLOCK_FILL) as u32);
             kept += usize::from(is_new);
             is_new
         });
-        set.lay(&keys);
+        set.build_blocks(&keys);
         set
     }
 
     /// [`FragmentSet::build`] of places of different players, in half the time: nobody is
     /// looked for. Of one who stands there twice nothing is right.
     /// They come in parts, each let go when it was read.
-    pub fn build_of_players(direction: Direction, generation: u64, parts: Vec<Vec<BoardEntry>>) -> Set {
+    pub fn build_unique(direction: Direction, generation: u64, parts: Vec<Vec<BoardEntry>>) -> Set {
         let len = parts.iter().map(Vec::len).sum();
-        let (mut set, keys) = Set::sorted(direction, generation, len, parts.into_iter().flatten());
+        let (mut set, keys) = Set::with_sorted_keys(direction, generation, len, parts.into_iter().flatten());
         set.members.fill(keys.iter().enumerate().map(|(i, key)| (key.player, (i / BLOCK_FILL) as u32)));
         debug_assert!(
             keys.iter().all(|key| set.members.block(key.player).is_some()) && set.members.len() == keys.len()
         );
-        set.lay(&keys);
+        set.build_blocks(&keys);
         set
     }
 
     /// An empty board with room for so many members, and the places in order.
-    fn sorted(
+    fn with_sorted_keys(
         direction: Direction,
         generation: u64,
         len: usize,
@@ -180,7 +180,7 @@ impl Set {
     }
 
     /// Lays out all places of an empty board, in order; the members are told already.
-    fn lay(&mut self, keys: &[SortKey]) {
+    fn build_blocks(&mut self, keys: &[SortKey]) {
         self.blocks.reserve_exact(keys.len().div_ceil(BLOCK_FILL));
         let mut last = None;
         for run in keys.chunks(BLOCK_FILL) {
@@ -192,10 +192,10 @@ impl Set {
         }
     }
 
-    /// The same board, said to be the state `version`: for one that is built anew
+    /// The same board, said to be the state `places_digest`: for one that is built anew
     /// for each question, where nobody counts the changes. Whoever builds it gives
     /// equal states equal versions and others others.
-    pub fn at_version(self, version: u64) -> Set {
+    pub fn with_version(self, version: u64) -> Set {
         Set { version, ..self }
     }
 
@@ -211,7 +211,7 @@ impl Set {
         block.index = group.len() as u32;
         block.joined = *last == Some(keys[0].score);
         *last = keys.last().map(|key| key.score);
-        group.insert(group.len(), keys[0], NodeCounts { places: keys.len() as u32, starts: block.starts() }, id);
+        group.insert(group.len(), keys[0], NodeCounts { places: keys.len() as u32, starts: block.new_scores() }, id);
         self.blocks.push(block);
     }
 
@@ -266,7 +266,7 @@ impl Set {
         }
         self.version += 1;
         if to != block || !self.shift(block, index, &key) {
-            self.take(Location { block, index });
+            self.take_entry(Location { block, index });
             let to = self.insert(&key);
             if to != block {
                 // Not by the slot: a split may have made the table anew.
@@ -314,9 +314,9 @@ impl Set {
 
     /// Puts a player where `place` says unless the score he has is as good: a
     /// worse score changes neither rank nor moment, nor does an equal one.
-    pub fn offer(&mut self, place: BoardEntry) -> PutOutcome {
+    pub fn put_if_better(&mut self, place: BoardEntry) -> PutOutcome {
         match self.get(place.player) {
-            Some(old) if self.direction.order(old.score()) <= self.direction.order(place.score()) => {
+            Some(old) if self.direction.sort_value(old.score()) <= self.direction.sort_value(place.score()) => {
                 PutOutcome::Unchanged
             }
             _ => self.put(place),
@@ -327,7 +327,7 @@ impl Set {
     pub fn remove(&mut self, player: PlayerKey) -> PutOutcome {
         let Some((block, slot)) = self.members.find(player.0) else { return PutOutcome::Unchanged };
         let index = self.blocks[block as usize].index_of(player.0).expect("a member is in his block");
-        let old = self.take(Location { block, index });
+        let old = self.take_entry(Location { block, index });
         self.members.remove(slot);
         self.settle(block);
         self.version += 1;
@@ -344,7 +344,7 @@ impl Set {
 
     pub(super) fn key(&self, place: &BoardEntry) -> SortKey {
         let at = place.at_ms as u64 ^ Direction::SIGN;
-        SortKey { score: self.direction.order(place.score()), tie: place.tie, at, player: place.player.0 }
+        SortKey { score: self.direction.sort_value(place.score()), tie: place.tie, at, player: place.player.0 }
     }
 
     pub(super) fn place(&self, key: &SortKey) -> BoardEntry {
@@ -374,7 +374,7 @@ impl Set {
     /// Inserts a key that is not on the board; returns its block.
     fn insert(&mut self, key: &SortKey) -> u32 {
         if self.top.len() == 0 {
-            return self.found(key);
+            return self.insert_first(key);
         }
         let mut id = self.block_of(key);
         if self.blocks[id as usize].len() == BLOCK_MAX {
@@ -384,12 +384,12 @@ impl Set {
         let block = &mut self.blocks[id as usize];
         let index = block.before(key);
         block.insert(index, key);
-        self.changed(id, index == 0, index + 1 == self.blocks[id as usize].len());
+        self.update_counts(id, index == 0, index + 1 == self.blocks[id as usize].len());
         id
     }
 
     /// The first place of an empty board.
-    fn found(&mut self, key: &SortKey) -> u32 {
+    fn insert_first(&mut self, key: &SortKey) -> u32 {
         let mut block = Block::of(&[*key]);
         (block.group, block.index) = (0, 0);
         let counts = NodeCounts { places: 1, starts: 1 };
@@ -406,21 +406,21 @@ impl Set {
         let block = &mut self.blocks[id as usize];
         let before = block.before(key);
         let to = if before > from { before - 1 } else { before };
-        if !block.shift(from, to, key) {
+        if !block.move_entry(from, to, key) {
             return false;
         }
         let last = block.len() - 1;
-        self.changed(id, from == 0 || to == 0, from == last || to == last);
+        self.update_counts(id, from == 0 || to == 0, from == last || to == last);
         true
     }
 
     /// Takes a place out of its block, which may be left with few or none.
-    fn take(&mut self, spot: Location) -> SortKey {
+    fn take_entry(&mut self, spot: Location) -> SortKey {
         let block = &mut self.blocks[spot.block as usize];
         let key = block.remove(spot.index);
         let (len, at_end) = (block.len(), spot.index == block.len());
         if len > 0 {
-            self.changed(spot.block, spot.index == 0, at_end);
+            self.update_counts(spot.block, spot.index == 0, at_end);
         } else {
             block.joined = false;
             self.recount(spot.block);
@@ -431,19 +431,19 @@ impl Set {
     /// After a change in a block: what it begins with, what the next one begins
     /// with, and the counts above.
     #[inline]
-    fn changed(&mut self, id: u32, at_start: bool, at_end: bool) {
+    fn update_counts(&mut self, id: u32, at_start: bool, at_end: bool) {
         if at_start {
-            self.join(id);
+            self.update_continues(id);
         }
         self.recount(id);
         if at_end && let Some(next) = self.next(id) {
-            self.join(next);
+            self.update_continues(next);
             self.recount(next);
         }
     }
 
     /// Whether a block begins with the score that the one before ends with.
-    fn join(&mut self, id: u32) {
+    fn update_continues(&mut self, id: u32) {
         let mut before = self.previous(id);
         while let Some(empty) = before.filter(|&b| self.blocks[b as usize].len() == 0) {
             before = self.previous(empty);
@@ -457,7 +457,7 @@ impl Set {
     #[inline]
     fn recount(&mut self, id: u32) {
         let block = &self.blocks[id as usize];
-        let counts = NodeCounts { places: block.len() as u32, starts: block.starts() };
+        let counts = NodeCounts { places: block.len() as u32, starts: block.new_scores() };
         let group = &mut self.groups[block.group as usize];
         let before = group.set(block.index as usize, counts);
         self.top.change(group.index as usize, before, counts);
@@ -590,7 +590,7 @@ impl Set {
         self.number(group, index);
         self.settle_group(group);
         if let Some(next) = next {
-            self.join(next);
+            self.update_continues(next);
             self.recount(next);
         }
     }

@@ -51,7 +51,7 @@ impl PlayerIndex {
         PlayerIndex { shards: Vec::new(), shard_bits: 0, len: 0 }
     }
 
-    /// With room for `len` members in `blocks` blocks.
+    /// With room for `encoded_len` members in `blocks` blocks.
     pub fn with_room(len: usize, blocks: usize) -> PlayerIndex {
         let shard_bits = if len >= SHARD_LEN_MIN { SHARD_BITS } else { 0 };
         let shards = 1 << shard_bits;
@@ -92,7 +92,7 @@ impl PlayerIndex {
         self.find(player).map(|(block, _)| block)
     }
 
-    /// Says that the member at `slot` is now in `block`. Where the number is too
+    /// Says that the member at `server_state` is now in `block`. Where the number is too
     /// large for the entries, the shard is made anew.
     pub fn set(&mut self, at: EntryRef, block: u32) {
         let shard = &mut self.shards[at.shard as usize];
@@ -207,7 +207,7 @@ impl Shard {
         }
     }
 
-    /// Buckets for `len` members, a tenth of the slots free.
+    /// Buckets for `encoded_len` members, a tenth of the slots free.
     fn buckets_for(len: usize) -> usize {
         (len * 10).div_ceil(SLOTS * 9).max(BUCKETS_MIN)
     }
@@ -222,21 +222,21 @@ impl Shard {
     /// apart below; those differ by the number of buckets at least, so the
     /// lowest `known_bits` bits of it are not needed.
     #[inline]
-    fn divide(&self, hash: u32) -> (usize, u32) {
+    fn split_hash(&self, hash: u32) -> (usize, u32) {
         let product = u64::from(hash) * self.buckets.len() as u64;
         let low = product & ((1 << self.hash_bits) - 1);
         ((product >> self.hash_bits) as usize, (low >> self.known_bits) as u32)
     }
 
     /// The hash that was divided so.
-    fn unite(&self, bucket: usize, rest: u32) -> u32 {
+    fn join_hash(&self, bucket: usize, rest: u32) -> u32 {
         let product = (bucket as u64) << self.hash_bits | u64::from(rest) << self.known_bits;
         product.div_ceil(self.buckets.len() as u64) as u32
     }
 
     /// From either bucket of a hash to the other.
     #[inline]
-    fn other(&self, bucket: usize, rest: u32) -> usize {
+    fn alternate_bucket(&self, bucket: usize, rest: u32) -> usize {
         let n = self.buckets.len();
         let sum = ((u64::from((rest + 1).wrapping_mul(0x9e37_79b1)) * n as u64) >> 32) as usize;
         if sum >= bucket { sum - bucket } else { sum + n - bucket }
@@ -248,8 +248,8 @@ impl Shard {
 
     fn hash_at(&self, bucket: usize, slot: usize) -> u32 {
         let tag = self.buckets[bucket].0[slot] >> self.block_bits;
-        let first = if tag & 1 == 0 { bucket } else { self.other(bucket, tag >> 1) };
-        self.unite(first, tag >> 1)
+        let first = if tag & 1 == 0 { bucket } else { self.alternate_bucket(bucket, tag >> 1) };
+        self.join_hash(first, tag >> 1)
     }
 
     fn iter(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
@@ -265,13 +265,13 @@ impl Shard {
 
     #[inline]
     fn find(&self, hash: u32) -> Option<(usize, usize)> {
-        let (first, rest) = self.divide(hash);
+        let (first, rest) = self.split_hash(hash);
         let tag = (rest << 1) << self.block_bits;
         let mask = self.block_mask();
         if let Some(slot) = slot_of(&self.buckets[first], tag, mask) {
             return Some((first, slot));
         }
-        let second = self.other(first, rest);
+        let second = self.alternate_bucket(first, rest);
         slot_of(&self.buckets[second], tag | 1 << self.block_bits, mask).map(|slot| (second, slot))
     }
 
@@ -287,30 +287,30 @@ impl Shard {
     /// Finds room for a hash that is not there, moving others. Fails with the
     /// one that has no room in the end.
     fn place(&mut self, hash: u32, block: u32) -> Result<(), (u32, u32)> {
-        let (first, rest) = self.divide(hash);
+        let (first, rest) = self.split_hash(hash);
         let (mut bucket, mut entry) = (first, self.entry(rest, 0, block));
         for _ in 0..KICKS_MAX {
             if self.put(bucket, entry) {
-                return self.grown();
+                return self.count_insert();
             }
             let rest = entry >> self.block_bits >> 1;
-            let other = self.other(bucket, rest);
+            let other = self.alternate_bucket(bucket, rest);
             let moved = entry ^ 1 << self.block_bits;
             if self.put(other, moved) {
-                return self.grown();
+                return self.count_insert();
             }
             self.turn = self.turn.wrapping_mul(0x915f_77f5).wrapping_add(1);
             let slot = (self.turn >> 28) as usize;
             let victim = std::mem::replace(&mut self.buckets[other].0[slot], moved);
             entry = victim ^ 1 << self.block_bits;
-            bucket = self.other(other, victim >> self.block_bits >> 1);
+            bucket = self.alternate_bucket(other, victim >> self.block_bits >> 1);
         }
         let rest = entry >> self.block_bits >> 1;
-        let first = if entry >> self.block_bits & 1 == 0 { bucket } else { self.other(bucket, rest) };
-        Err((self.unite(first, rest), (entry & self.block_mask()) - 1))
+        let first = if entry >> self.block_bits & 1 == 0 { bucket } else { self.alternate_bucket(bucket, rest) };
+        Err((self.join_hash(first, rest), (entry & self.block_mask()) - 1))
     }
 
-    fn grown(&mut self) -> Result<(), (u32, u32)> {
+    fn count_insert(&mut self) -> Result<(), (u32, u32)> {
         self.len += 1;
         self.shrink_below = self.shrink_below.max(self.len / 3);
         Ok(())
@@ -337,7 +337,7 @@ impl Shard {
     }
 }
 
-/// The slot whose entry is `tag` and a block.
+/// The slot whose entry is `parse_tag` and a block.
 #[inline]
 fn slot_of(bucket: &Bucket, tag: u32, mask: u32) -> Option<usize> {
     let mut found = 0;
@@ -354,23 +354,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hash_is_what_its_bucket_and_rest_say() {
+    fn hash_split_round_trips() {
         for (hash_bits, buckets) in [(32, 8), (32, 9), (32, 4_097), (26, 8), (26, 1_000), (26, 12_345), (26, 1 << 16)] {
             let shard = Shard::new(hash_bits, buckets, 1);
             for n in 0..40_000_u32 {
                 for hash in [n, mix(n) >> (32 - hash_bits), (u64::from(u32::MAX - n) >> (32 - hash_bits)) as u32] {
-                    let (bucket, rest) = shard.divide(hash);
-                    assert_eq!(shard.unite(bucket, rest), hash);
-                    let other = shard.other(bucket, rest);
+                    let (bucket, rest) = shard.split_hash(hash);
+                    assert_eq!(shard.join_hash(bucket, rest), hash);
+                    let other = shard.alternate_bucket(bucket, rest);
                     assert!(other < buckets);
-                    assert_eq!(shard.other(other, rest), bucket);
+                    assert_eq!(shard.alternate_bucket(other, rest), bucket);
                 }
             }
         }
     }
 
     #[test]
-    fn equals_a_hash_map() {
+    fn player_index_equals_a_hash_map() {
         for (step, blocks) in [(1, 3), (7_919, 1_000), (7_919, 1 << 17)] {
             let (mut members, mut truth) = (PlayerIndex::new(), HashMap::new());
             let check = |members: &PlayerIndex, truth: &HashMap<u32, u32>| {

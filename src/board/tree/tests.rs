@@ -63,7 +63,7 @@ impl Set {
                 assert!(low <= block.key(0) || (g, b) == (0, 0), "{low:?} {:?}", block.key(0));
                 assert!(last.is_none_or(|last| last < low.max(block.key(0)) && (last < low || (g, b) == (0, 0))));
                 assert_eq!(block.joined, last.is_some_and(|last| last.score == block.key(0).score));
-                let counts = NodeCounts { places: block.len() as u32, starts: block.starts() };
+                let counts = NodeCounts { places: block.len() as u32, starts: block.new_scores() };
                 assert_eq!(group.counts(b), counts);
                 total = NodeCounts { places: total.places + counts.places, starts: total.starts + counts.starts };
                 for key in block.keys() {
@@ -114,7 +114,7 @@ impl Oracle {
         assert!(set.iter().eq(self.places.iter().copied()));
         let mut scores: Vec<i64> = self.places.iter().map(|place| place.score().0).collect();
         scores.dedup();
-        assert_eq!(set.scores() as usize, scores.len());
+        assert_eq!(set.distinct_score_count() as usize, scores.len());
         let keys: Vec<PlayerKey> = self.places.iter().map(|place| place.player).collect();
         assert!(set.positions(&keys).into_iter().eq((1..=players).map(Some)));
         for _ in 0..50.min(players) {
@@ -225,7 +225,7 @@ fn random_operations_equal_a_sorted_vec() {
 /// More than one shard of members and several groups: growth, then a flip of the
 /// order of all, then removal in order.
 #[test]
-fn groups_split_and_join() {
+fn groups_split_and_merge() {
     let mut numbers = Numbers(7);
     let n = 180_000;
     let mut set = Set::new(High, 1);
@@ -264,7 +264,7 @@ fn groups_split_and_join() {
 }
 
 #[test]
-fn an_empty_board_answers() {
+fn empty_board_returns_nothing() {
     for set in [Set::new(High, 1), Set::build(Low, 1, [])] {
         set.check();
         assert!(set.is_empty());
@@ -272,7 +272,7 @@ fn an_empty_board_answers() {
         assert_eq!((set.at(0), set.at(1)), (None, None));
         assert!(set.top(3).is_empty() && set.bottom(3).is_empty() && set.page(1, 9).places.is_empty());
         assert_eq!(set.around(PlayerKey(1), 5), None);
-        assert_eq!((set.range(..), set.count(5..), set.scores()), (1..1, 0, 0));
+        assert_eq!((set.range(..), set.count_in_range(5..), set.distinct_score_count()), (1..1, 0, 0));
         assert_eq!((set.position_for(Score(0)), set.better(Score(0))), (1, 0));
         assert_eq!(set.positions(&[PlayerKey(1), PlayerKey(2)]), [None, None]);
         assert!(set.page_after(&set.start(), 5).unwrap().run.places.is_empty());
@@ -297,7 +297,7 @@ fn absent_and_deleted_players_have_no_position() {
 }
 
 #[test]
-fn equal_scores_go_to_the_earlier_then_to_the_smaller_key() {
+fn equal_scores_order_by_time_then_key() {
     for direction in [High, Low] {
         let mut set = Set::new(direction, 1);
         for (at, player) in [(50, 1), (30, 2), (30, 9), (20, 4), (i64::MIN, 8), (i64::MAX, 0)] {
@@ -306,13 +306,13 @@ fn equal_scores_go_to_the_earlier_then_to_the_smaller_key() {
         assert_eq!(players(&set.top(9)), [8, 4, 2, 9, 1, 0]);
         assert_eq!(players(&set.bottom(2)), [0, 1]);
         assert!((1..=6).all(|p| set.competition(set.at(p).unwrap().player) == Some(1)));
-        assert_eq!((set.scores(), set.position_for(Score(7)), set.better(Score(7))), (1, 7, 0));
+        assert_eq!((set.distinct_score_count(), set.position_for(Score(7)), set.better(Score(7))), (1, 7, 0));
     }
 }
 
 /// The tie parts places, not positions that equal scores share.
 #[test]
-fn a_tie_comes_before_the_moment_and_leaves_the_score_alone() {
+fn tie_break_precedes_time_and_keeps_shared_ranks() {
     for direction in [High, Low] {
         let mut set = Set::new(direction, 1);
         let others = [(9, 1), (2, 2), (2, 3), (0, 4), (u64::MAX, 5)];
@@ -321,7 +321,7 @@ fn a_tie_comes_before_the_moment_and_leaves_the_score_alone() {
         set.check();
         assert_eq!(players(&set.top(9)), [6, 4, 3, 2, 1, 5]);
         assert!((1..=5).all(|p| set.competition(PlayerKey(p)) == Some(2) && set.dense(PlayerKey(p)) == Some(2)));
-        assert_eq!((set.scores(), set.position_for(Score(7)), set.better(Score(7))), (2, 7, 1));
+        assert_eq!((set.distinct_score_count(), set.position_for(Score(7)), set.better(Score(7))), (2, 7, 1));
         let page = set.page_after(&set.start(), 4).unwrap();
         let cursor = page.end.to_string().parse().unwrap();
         assert_eq!(players(&set.page_after(&cursor, 9).unwrap().run.places), [1, 5]);
@@ -335,7 +335,7 @@ fn a_tie_comes_before_the_moment_and_leaves_the_score_alone() {
 }
 
 #[test]
-fn competition_and_dense_ranks() {
+fn equal_scores_share_competition_and_dense_ranks() {
     let set = board(High, &[100, 90, 90, 80]);
     let standings: Vec<_> = (1..=4).map(|n| set.standing(PlayerKey(n)).unwrap()).collect();
     assert_eq!(standings.iter().map(|s| s.position).collect::<Vec<_>>(), [1, 2, 3, 4]);
@@ -349,22 +349,25 @@ fn competition_and_dense_ranks() {
 }
 
 #[test]
-fn every_score_sorts() {
+fn extreme_scores_sort_in_both_directions() {
     let scores = [0, i64::MAX, i64::MIN, -1, i64::MIN + 1, 1, i64::MAX - 1, -5_000_000_000];
     let (high, low) = (board(High, &scores), board(Low, &scores));
     assert_eq!(players(&high.top(9)), [2, 7, 6, 1, 4, 8, 5, 3]);
     assert_eq!(players(&low.top(9)), [3, 5, 8, 4, 1, 6, 7, 2]);
     assert!(high.iter().chain(low.iter()).all(|p| p.score().0 == scores[p.player.0 as usize - 1]));
-    assert_eq!(high.count(i64::MIN..=i64::MAX), 8);
-    assert_eq!((high.count(i64::MIN..i64::MAX), low.count(i64::MIN..i64::MAX)), (7, 7));
-    assert_eq!((high.count(..0), high.count(0..), low.count(..0), low.count(0..)), (4, 4, 4, 4));
+    assert_eq!(high.count_in_range(i64::MIN..=i64::MAX), 8);
+    assert_eq!((high.count_in_range(i64::MIN..i64::MAX), low.count_in_range(i64::MIN..i64::MAX)), (7, 7));
+    assert_eq!(
+        (high.count_in_range(..0), high.count_in_range(0..), low.count_in_range(..0), low.count_in_range(0..)),
+        (4, 4, 4, 4)
+    );
     assert_eq!((high.range((Excluded(i64::MAX), Unbounded)), low.range((Unbounded, Excluded(i64::MIN)))), (1..1, 1..1));
     assert_eq!((high.position_for(Score(i64::MIN)), low.position_for(Score(i64::MAX))), (9, 9));
     assert_eq!((high.better(Score(i64::MAX)), low.better(Score(i64::MIN))), (0, 0));
 }
 
 #[test]
-fn rank_of_an_absent_score() {
+fn counts_for_a_score_that_no_entry_has() {
     let scores: Vec<i64> = (0..10).map(|n| 5 + 10 * n).collect();
     let (low, high) = (board(Low, &scores), board(High, &scores));
     for score in 0..=100_i64 {
@@ -374,7 +377,7 @@ fn rank_of_an_absent_score() {
 }
 
 #[test]
-fn ranges_open_closed_and_past_the_end() {
+fn ranges_honour_open_and_closed_bounds() {
     let set = board(High, &[10, 20, 20, 30]);
     assert_eq!(set.range(10..=30), 1..5);
     assert_eq!(set.range(10..30), 2..5);
@@ -389,19 +392,19 @@ fn ranges_open_closed_and_past_the_end() {
 }
 
 #[test]
-fn replayed_and_worse_writes() {
+fn repeated_and_worse_writes_change_nothing() {
     let mut set = board(High, &[50, 40]);
     let version = set.start().version;
     assert_eq!(set.put(place(40, 2, 2)), PutOutcome::Unchanged, "replayed");
-    assert_eq!(set.offer(place(39, 9, 2)), PutOutcome::Unchanged, "worse");
-    assert_eq!(set.offer(place(40, 9, 2)), PutOutcome::Unchanged, "no better: the moment stays");
+    assert_eq!(set.put_if_better(place(39, 9, 2)), PutOutcome::Unchanged, "worse");
+    assert_eq!(set.put_if_better(place(40, 9, 2)), PutOutcome::Unchanged, "no better: the moment stays");
     assert_eq!((set.start().version, set.get(PlayerKey(2))), (version, Some(place(40, 2, 2))));
-    assert_eq!(set.offer(place(60, 9, 2)), PutOutcome::From(place(40, 2, 2)));
-    assert_eq!(set.offer(place(1, 9, 3)), PutOutcome::Added);
+    assert_eq!(set.put_if_better(place(60, 9, 2)), PutOutcome::From(place(40, 2, 2)));
+    assert_eq!(set.put_if_better(place(1, 9, 3)), PutOutcome::Added);
     assert_eq!(players(&set.top(9)), [2, 1, 3]);
     let mut low = board(Low, &[50, 40]);
-    assert_eq!(low.offer(place(60, 9, 2)), PutOutcome::Unchanged);
-    assert_eq!(low.offer(place(30, 9, 1)), PutOutcome::From(place(50, 1, 1)));
+    assert_eq!(low.put_if_better(place(60, 9, 2)), PutOutcome::Unchanged);
+    assert_eq!(low.put_if_better(place(30, 9, 1)), PutOutcome::From(place(50, 1, 1)));
     // Several rows of a player: his best.
     let built = Set::build(High, 1, [place(5, 1, 1), place(7, 9, 1), place(7, 3, 1), place(6, 1, 2)]);
     assert_eq!(built.top(9), [place(7, 3, 1), place(6, 1, 2)]);
@@ -410,7 +413,7 @@ fn replayed_and_worse_writes() {
 }
 
 #[test]
-fn pages_on_and_over_block_edges() {
+fn pages_cross_block_boundaries() {
     let n = 5 * BLOCK_MAX as u32;
     let set = Set::build(Low, 1, (1..=n).map(|i| place(i64::from(i), 0, i)));
     let edge = BLOCK_MAX as u32 * 3 / 4;
@@ -429,7 +432,7 @@ fn pages_on_and_over_block_edges() {
 }
 
 #[test]
-fn around_a_player() {
+fn around_returns_the_neighbours() {
     let set = board(Low, &[1, 2, 3, 4, 5, 6, 7, 8, 9]);
     let around = |player, n| players(&set.around(PlayerKey(player), n).unwrap().places);
     assert_eq!(around(5, 3), [4, 5, 6]);
@@ -444,7 +447,7 @@ fn around_a_player() {
 }
 
 #[test]
-fn cursors_page_a_moving_board() {
+fn cursor_stays_valid_while_entries_move() {
     let mut set = board(High, &[90, 80, 70, 60, 50, 40, 30]);
     let first = set.page_after(&set.start(), 3).unwrap();
     assert_eq!((players(&first.run.places), first.run.position, first.moved), (vec![1, 2, 3], 1, false));
@@ -469,7 +472,7 @@ fn cursors_page_a_moving_board() {
 }
 
 #[test]
-fn a_cursor_of_another_board_is_stale() {
+fn cursor_of_another_generation_is_stale() {
     let set = board(High, &[1, 2, 3]);
     let cursor = set.page_after(&set.start(), 1).unwrap().end;
     let rolled_over = Set::build(High, 2, set.iter());
@@ -481,7 +484,7 @@ fn a_cursor_of_another_board_is_stale() {
 
 /// Whoever does not move is met once, whatever the others do between pages.
 #[test]
-fn paging_misses_and_repeats_nobody_who_stays() {
+fn paging_returns_each_unmoved_entry_once() {
     let mut numbers = Numbers(11);
     let mut set = Set::build(High, 1, (0..4_000).map(|n| place(i64::from(n % 50), i64::from(n), n)));
     let (mut cursor, mut met) = (set.start(), Vec::new());
@@ -506,7 +509,7 @@ fn paging_misses_and_repeats_nobody_who_stays() {
 
 /// A wide value makes its block wider and no other, and nothing is rounded.
 #[test]
-fn columns_are_as_wide_as_they_must() {
+fn wide_value_widens_only_its_block() {
     let narrow = Set::build(High, 1, (0..10_000).map(|n| place(i64::from(n / 4), 1_763_942_400_000 + i64::from(n), n)));
     let per_place = narrow.heap_bytes() as f64 / 10_000.0;
     assert!(per_place < 14.0, "{per_place}");
@@ -529,7 +532,7 @@ fn columns_are_as_wide_as_they_must() {
 
 /// One player on two boards is two members.
 #[test]
-fn boards_are_apart() {
+fn boards_are_independent() {
     let (mut one, other) = (board(High, &[5, 6]), board(Low, &[5, 6]));
     one.remove(PlayerKey(1));
     assert_eq!((one.position(PlayerKey(1)), other.position(PlayerKey(1))), (None, Some(1)));

@@ -4,9 +4,9 @@
 //! |---|---|---|
 //! | hour of UTC | `hour` | `2026-11-21T14Z` |
 //! | local day | `day` | `2026-11-21` |
-//! | local week | `week` | `2026-W47` |
+//! | local week | `parse_week_label` | `2026-W47` |
 //! | local month | `month` | `2026-11` |
-//! | all time | `all-time` | `all-time` |
+//! | all time | `run-parse_time` | `run-parse_time` |
 //! | given by the config | its number, `12` | `12#3`, the fourth of type 12 |
 
 use chrono::{Datelike, NaiveDate};
@@ -67,7 +67,7 @@ fn calendar_label(key: WindowKey) -> Option<String> {
         // 1970 began three days after day 0.
         WindowType::HOUR => Some(format!("{}T{:02}Z", ymd(date_of_day(index / 24 + 3)?), index % 24)),
         WindowType::DAY => date_of_day(index).map(ymd),
-        WindowType::WEEK => date_of_day(index * 7).map(|_| calendar::label(WeekKey(key.index))),
+        WindowType::WEEK => date_of_day(index * 7).map(|_| calendar::week_label(WeekKey(key.index))),
         WindowType::MONTH => (index / 12 <= 9_999).then(|| format!("{:04}-{:02}", index / 12, index % 12 + 1)),
         _ => None,
     }
@@ -81,7 +81,7 @@ pub fn parse(text: &str) -> Result<WindowKey, BadLabel> {
     } else if text == "all-time" {
         Some(WindowKey::ALL_TIME)
     } else if text.contains("-W") {
-        calendar::parse_label(text).ok().map(WindowKey::from)
+        calendar::parse_week_label(text).ok().map(WindowKey::from)
     } else if let Some((day, hour)) = text.strip_suffix('Z').and_then(|text| text.split_once('T')) {
         hour_of(day, hour)
     } else {
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_go_both_ways() {
+    fn window_labels_round_trip() {
         for (kind, index, text) in [
             (WindowType::ALL_TIME, 0, "all-time"),
             (WindowType::HOUR, 0, "1970-01-01T00Z"),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_window_is_refused() {
+    fn invalid_window_label_is_rejected() {
         for bad in [
             "",
             "2026",
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_has_a_label() {
+    fn every_window_key_has_a_label() {
         for kind in (0..20).map(WindowType) {
             for index in [0, 1, 3_000_000, 70_389_504, u32::MAX - 1, u32::MAX] {
                 let key = WindowKey { kind, index };
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_types() {
+    fn window_type_names_round_trip_or_suggest() {
         for name in ["hour", "day", "week", "month", "all-time", "10", "12", "65535"] {
             assert_eq!(type_name(parse_type(name).unwrap()), name);
         }

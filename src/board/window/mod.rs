@@ -8,7 +8,7 @@
 //! distance, which may overlap.
 //!
 //! What is in a window's boards is not known here. How windows are written is in
-//! [`label`], how the config writes them in [`spec`].
+//! [`week_label`], how the config writes them in [`spec`].
 
 pub mod label;
 pub mod spec;
@@ -75,7 +75,7 @@ impl WindowTypes {
 
     /// All windows that contain the moment, in order of key.
     pub fn at(&self, t_ms: i64) -> Vec<WindowKey> {
-        let t_ms = within(t_ms);
+        let t_ms = clamp_time(t_ms);
         let keys = |spec: &WindowSpec| {
             let kind = spec.kind;
             self.containing(spec.shape, t_ms).map(move |index| WindowKey { kind, index })
@@ -83,9 +83,9 @@ impl WindowTypes {
         self.specs.iter().flat_map(keys).collect()
     }
 
-    /// The widest stretch around the moment in which [`WindowTypes::at`] stays the same.
+    /// The widest stretch around the moment in which [`WindowTypes::containing`] stays the same.
     pub fn unchanged(&self, t_ms: i64) -> Range<i64> {
-        let t_ms = within(t_ms);
+        let t_ms = clamp_time(t_ms);
         let stretches = self.specs.iter().map(|spec| match Recurrence::of(spec.shape) {
             Some(repeats) => repeats.unchanged(t_ms),
             None => self.unit_span(spec.shape, self.containing(spec.shape, t_ms).start),
@@ -114,13 +114,13 @@ impl WindowTypes {
 
     /// The window of the type that contains the moment and began first.
     pub fn oldest(&self, kind: WindowType, t_ms: i64) -> Option<WindowKey> {
-        let index = self.containing(self.spec(kind)?.shape, within(t_ms)).next()?;
+        let index = self.containing(self.spec(kind)?.shape, clamp_time(t_ms)).next()?;
         Some(WindowKey { kind, index })
     }
 
     /// The first window of the type that begins after the moment.
     pub fn next(&self, kind: WindowType, t_ms: i64) -> Option<WindowKey> {
-        let (shape, t_ms) = (self.spec(kind)?.shape, within(t_ms));
+        let (shape, t_ms) = (self.spec(kind)?.shape, clamp_time(t_ms));
         let index = if let Some(repeats) = Recurrence::of(shape) {
             let index = repeats.begun(t_ms);
             (index < repeats.count && repeats.start(index) <= TIME_MS_MAX).then_some(index as u32)?
@@ -135,7 +135,7 @@ impl WindowTypes {
     /// contain it, and before them as many as are kept.
     pub fn kept(&self, kind: WindowType, t_ms: i64) -> Range<u32> {
         let Some(spec) = self.spec(kind) else { return 0..0 };
-        let of_now = self.containing(spec.shape, within(t_ms));
+        let of_now = self.containing(spec.shape, clamp_time(t_ms));
         let first = match Recurrence::of(spec.shape) {
             Some(_) => 0,
             None => self.containing(spec.shape, 0).start,
@@ -210,7 +210,7 @@ impl WindowTypes {
     }
 }
 
-fn within(t_ms: i64) -> i64 {
+fn clamp_time(t_ms: i64) -> i64 {
     t_ms.clamp(0, TIME_MS_MAX)
 }
 

@@ -126,11 +126,11 @@ impl FromStr for WindowSpec {
     type Err = BadSpec;
 
     fn from_str(text: &str) -> Result<WindowSpec, BadSpec> {
-        read(text).map_err(|fault| BadSpec { text: text.chars().take(120).collect(), fault })
+        parse_spec(text).map_err(|fault| BadSpec { text: text.chars().take(120).collect(), fault })
     }
 }
 
-fn read(text: &str) -> Result<WindowSpec, SpecError> {
+fn parse_spec(text: &str) -> Result<WindowSpec, SpecError> {
     let mut words = text.split_whitespace();
     let kind = parse_type(words.next().unwrap_or_default())?;
     let names: &[&'static str] = match built_in(kind) {
@@ -142,16 +142,16 @@ fn read(text: &str) -> Result<WindowSpec, SpecError> {
     let mut values: Vec<(&'static str, &str)> = Vec::new();
     for word in words {
         let (name, value) =
-            word.split_once('=').ok_or_else(|| SpecError::Form(word.to_owned(), advice(word, names)))?;
+            word.split_once('=').ok_or_else(|| SpecError::Form(word.to_owned(), suggestion(word, names)))?;
         let known = names.iter().find(|known| **known == name);
-        let known = *known.ok_or_else(|| SpecError::Name(name.to_owned(), advice(name, names)))?;
+        let known = *known.ok_or_else(|| SpecError::Name(name.to_owned(), suggestion(name, names)))?;
         if values.iter().any(|(before, _)| *before == known) {
             return Err(SpecError::Twice(known));
         }
         values.push((known, value));
     }
     let given = |name: &'static str| values.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
-    let number = |name| given(name).map(|value| whole(name, value)).transpose();
+    let number = |name| given(name).map(|value| parse_u32(name, value)).transpose();
     let length = |name| given(name).map(|value| duration_ms(name, value)).transpose();
     let shape = match built_in(kind) {
         Some(shape) => shape,
@@ -168,7 +168,7 @@ fn read(text: &str) -> Result<WindowSpec, SpecError> {
     Ok(spec)
 }
 
-fn advice(word: &str, names: &[&'static str]) -> String {
+fn suggestion(word: &str, names: &[&'static str]) -> String {
     match nearest(word, names.iter().copied()) {
         Some(right) => format!("did you mean {right}=?"),
         None if names.is_empty() => "expected the type alone".to_owned(),
@@ -176,7 +176,7 @@ fn advice(word: &str, names: &[&'static str]) -> String {
     }
 }
 
-fn whole(name: &'static str, value: &str) -> Result<u32, SpecError> {
+fn parse_u32(name: &'static str, value: &str) -> Result<u32, SpecError> {
     let digits = value.bytes().all(|b| b.is_ascii_digit());
     value.parse().ok().filter(|_| digits).ok_or_else(|| SpecError::Number { name, value: value.to_owned() })
 }
@@ -197,7 +197,7 @@ fn duration_ms(name: &'static str, value: &str) -> Result<i64, SpecError> {
             'w' => 604_800,
             _ => return None,
         };
-        let count = i64::from(whole(name, &value[..value.len() - 1]).ok()?);
+        let count = i64::from(parse_u32(name, &value[..value.len() - 1]).ok()?);
         count.checked_mul(unit_s * 1_000).filter(|ms| (CUSTOM_MS_MIN..=TIME_MS_MAX).contains(ms))
     };
     read().ok_or_else(|| SpecError::Duration { name, value: value.to_owned() })
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_of_the_config() {
+    fn window_specs_are_parsed() {
         let spec = |text: &str| text.parse::<WindowSpec>().unwrap();
         let built_in = |kind, shape, keep| WindowSpec { kind, shape, keep };
         assert_eq!(spec("hour keep=48"), built_in(WindowType::HOUR, Shape::Hour, 48));
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_name_what_is_wrong_and_what_was_expected() {
+    fn spec_errors_name_the_option_and_the_expected_value() {
         let base = "base=2026-01-05T00:00:00Z";
         for (text, want) in [
             ("", "\"\" is not a window type; expected hour, day, week,"),

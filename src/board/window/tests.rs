@@ -59,7 +59,7 @@ fn spans(zone: &str, label: &str, first: &str, end: &str) {
 }
 
 #[test]
-fn windows_begin_and_end() {
+fn bounds_of_each_window_type() {
     spans("UTC", "2026-11-21T14Z", "2026-11-21T14:00:00Z", "2026-11-21T15:00:00Z");
     spans("UTC", "2026-12-31", "2026-12-31T00:00:00Z", "2027-01-01T00:00:00Z");
     spans("UTC", "2026-W47", "2026-11-16T00:00:00Z", "2026-11-23T00:00:00Z");
@@ -70,7 +70,7 @@ fn windows_begin_and_end() {
 }
 
 #[test]
-fn zones_in_which_clocks_jump() {
+fn bounds_across_dst_and_the_date_line() {
     // 23 and 25 hours.
     spans("Europe/Amsterdam", "2026-03-29", "2026-03-29T00:00:00+01:00", "2026-03-30T00:00:00+02:00");
     spans("Europe/Amsterdam", "2026-10-25", "2026-10-25T00:00:00+02:00", "2026-10-26T00:00:00+01:00");
@@ -97,7 +97,7 @@ fn zones_in_which_clocks_jump() {
 }
 
 #[test]
-fn weeks_are_those_of_the_calendar() {
+fn week_windows_equal_calendar_weeks() {
     for zone in ZONES {
         let windows = windows(zone, []);
         for t_ms in (0..ms("2045-01-01T00:00:00Z")).step_by(11 * HOUR_MS as usize) {
@@ -110,7 +110,7 @@ fn weeks_are_those_of_the_calendar() {
 }
 
 #[test]
-fn types_that_overlap() {
+fn overlapping_windows_all_contain_the_time() {
     let base = ms("2026-01-05T00:00:00Z");
     let twelve = WindowType(12);
     let windows = windows("UTC", [custom(12, base, 3 * DAY_MS, DAY_MS, 5)]);
@@ -137,7 +137,7 @@ fn types_that_overlap() {
 }
 
 #[test]
-fn types_with_pauses() {
+fn no_window_contains_a_time_in_a_gap() {
     let base = ms("2026-01-05T00:00:00Z");
     let windows = windows("UTC", [custom(12, base, DAY_MS, 7 * DAY_MS, 0)]);
     let twelve = WindowType(12);
@@ -163,7 +163,7 @@ fn all_time_is_one_window() {
 }
 
 #[test]
-fn types_that_cannot_be() {
+fn invalid_window_types_are_rejected() {
     let new = |specs: Vec<WindowSpec>| WindowTypes::new(Calendar::default(), specs).unwrap_err().to_string();
     let day = spec((WindowType::DAY, Shape::Day));
     assert_eq!(new(vec![day, day]), "window type day stands there twice");
@@ -176,7 +176,7 @@ fn types_that_cannot_be() {
 }
 
 #[test]
-fn those_that_run_are_there_and_before_them_as_many_as_are_kept() {
+fn running_and_retained_windows_are_listed() {
     let windows = windows("UTC", [custom(12, DAY_MS, 3 * HOUR_MS, HOUR_MS, 5)]);
     let kept = |kind, hours: i64| windows.kept(kind, DAY_MS + hours * HOUR_MS);
     let kind = WindowType(12);
@@ -189,7 +189,7 @@ fn those_that_run_are_there_and_before_them_as_many_as_are_kept() {
 }
 
 #[test]
-fn those_that_ended_first_expire() {
+fn oldest_closed_windows_expire_first() {
     let windows = windows("UTC", [WindowSpec { keep: 0, ..custom(12, 0, DAY_MS, DAY_MS, 0) }]);
     let day = |index| WindowKey { kind: WindowType::DAY, index };
     let hour = |index| WindowKey { kind: WindowType::HOUR, index };
@@ -202,7 +202,7 @@ fn those_that_ended_first_expire() {
 }
 
 #[test]
-fn the_ends_of_time() {
+fn windows_at_extreme_times() {
     for zone in ZONES {
         let windows =
             windows(zone, [custom(12, 0, 60_000, 60_000, 0), custom(13, TIME_MS_MAX, DAY_MS, 60 * DAY_MS, 9)]);
@@ -213,9 +213,9 @@ fn the_ends_of_time() {
             for key in keys {
                 assert_eq!(parse(&label(key)), Ok(key));
                 let span = windows.span(key).expect("a window that contains a moment");
-                assert!(span.contains(&within(t_ms)), "{zone} {t_ms} {}", label(key));
+                assert!(span.contains(&clamp_time(t_ms)), "{zone} {t_ms} {}", label(key));
                 if let Some(next) = windows.next(key.kind, t_ms) {
-                    assert!(windows.span(next).expect("a window").start > within(t_ms));
+                    assert!(windows.span(next).expect("a window").start > clamp_time(t_ms));
                 }
             }
         }
@@ -253,7 +253,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn windows_contain_their_moments(zone in 0..ZONES.len(), customs in customs(), t_ms in moments()) {
+    fn returned_windows_contain_the_time(zone in 0..ZONES.len(), customs in customs(), t_ms in moments()) {
         let windows = windows(ZONES[zone], customs);
         let keys = windows.at(t_ms);
         prop_assert!(keys.is_sorted() && keys.windows(2).all(|pair| pair[0] != pair[1]));
@@ -288,7 +288,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_changes_within_a_stretch(
+    fn stable_range_is_maximal(
         zone in 0..ZONES.len(),
         customs in customs(),
         t_ms in moments(),

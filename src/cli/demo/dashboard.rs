@@ -140,7 +140,7 @@ fn draw_top(frame: &mut Frame, area: Rect, watch: &DemoState) {
         Row::new(vec![
             Cell::from(format!("{:>3}", row.position)),
             Cell::from(row.name.clone()),
-            Cell::from(format!("{:>10}", shown(top.ranking, row.score))),
+            Cell::from(format!("{:>10}", format_score(top.ranking, row.score))),
             Cell::from(moved),
         ])
         .style(style)
@@ -169,7 +169,7 @@ fn unit(ranking: Ranking) -> &'static str {
     }
 }
 
-fn shown(ranking: Ranking, score: f64) -> String {
+fn format_score(ranking: Ranking, score: f64) -> String {
     match ranking {
         Ranking::Clq1 => format!("{score:.5}"),
         Ranking::Elo => crate::rank::elo::shown(score).to_string(),

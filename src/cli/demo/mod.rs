@@ -81,14 +81,14 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
             Family::Quake3 => ports[0],
             Family::Source => ports[1],
         };
-        ServerUrl::parse(&format!("{}://{}:{port}", family.scheme(), address::address(server)))
+        ServerUrl::parse(&format!("{}://{}:{port}", family.scheme(), address::address_of(server)))
     };
     let urls = (0..args.servers).map(|server| url(&world, server)).collect::<Result<Vec<_>, _>>()?;
 
     println!("clqd demo: {} simulated game servers, {} days of history first", args.servers, args.days);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let mut stop = runtime.block_on(async { StopSignal::new() })?;
-    let played = play_history(&config, &mut world, &urls, from_ms, now_ms, &mut stop, &runtime)?;
+    let played = import_history(&config, &mut world, &urls, from_ms, now_ms, &mut stop, &runtime)?;
     if !played {
         println!("stopped; nothing is left behind");
         return Ok(ExitCode::SUCCESS);
@@ -105,7 +105,7 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
         },
     )
     .context("cannot start the fleet")?;
-    runtime.block_on(live(args, config, &urls, &mut stop))?;
+    runtime.block_on(run_live(args, config, &urls, &mut stop))?;
     fleet.stop();
     println!("\nThe demo has ended and left nothing behind. What to try next:");
     println!("  a fleet of your own, in one terminal:");
@@ -155,7 +155,7 @@ fn free_port() -> anyhow::Result<u16> {
 
 /// Feeds the engine what two weeks of scans would have told it. Returns
 /// whether it came to its end.
-fn play_history(
+fn import_history(
     config: &Config,
     world: &mut World,
     urls: &[ServerUrl],
@@ -171,7 +171,7 @@ fn play_history(
     let mut looked_ms = from_ms;
     for (t_ms, server, snapshot) in SimulatedHistory::new(world, from_ms, to_ms) {
         if t_ms - looked_ms >= 3_600_000 {
-            if t_ms >= hot.engine.week_over_ms() {
+            if t_ms >= hot.engine.next_close_ms() {
                 hot.settle(t_ms)?;
             }
             looked_ms = t_ms;
@@ -195,7 +195,7 @@ fn play_history(
     Ok(true)
 }
 
-async fn live(args: &DemoArgs, config: Config, urls: &[ServerUrl], stop: &mut StopSignal) -> anyhow::Result<()> {
+async fn run_live(args: &DemoArgs, config: Config, urls: &[ServerUrl], stop: &mut StopSignal) -> anyhow::Result<()> {
     if config.archive.is_on() {
         let mut archive = Archive::connect(&config.archive_settings()).await.context("--mysql")?;
         archive.migrate().await.context("--mysql: cannot apply the schema")?;
@@ -213,13 +213,13 @@ async fn live(args: &DemoArgs, config: Config, urls: &[ServerUrl], stop: &mut St
     let shown = if on_screen {
         dashboard::show(&daemon, &mut watch, stop, end, SCREEN_INTERVAL).await
     } else {
-        lines(&daemon, &mut watch, stop, end).await
+        run_lines(&daemon, &mut watch, stop, end).await
     };
     daemon.stop().await?;
     shown
 }
 
-async fn lines(
+async fn run_lines(
     daemon: &Daemon,
     watch: &mut DemoState,
     stop: &mut StopSignal,

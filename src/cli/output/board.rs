@@ -4,7 +4,7 @@ use std::io::{
     Write, {self},
 };
 
-use crate::cli::output::format::{ago, bytes, count, moment, plain, score, score_heading};
+use crate::cli::output::format::{bytes, format_time, group_digits, relative_time, sanitize, score, score_heading};
 use crate::cli::output::table::{
     Align, Column, Table, {self},
 };
@@ -47,7 +47,7 @@ impl BoardPrinter {
             Row::Window(listed) => self.window(out, &listed)?,
             Row::WindowDeleted(window) => {
                 let [from, to] = span(&window);
-                writeln!(out, "{}  deleted ({from} to {to})", plain(&window.window))?;
+                writeln!(out, "{}  deleted ({from} to {to})", sanitize(&window.window))?;
             }
             other => return Ok(Some(other)),
         }
@@ -63,10 +63,10 @@ impl BoardPrinter {
         let Some(page) = &head.page else { return Ok(()) };
         let (first, last) = self.shown.unwrap_or((head.size + 1, head.size));
         if first > 1 {
-            writeln!(out, "page before: --before {}", plain(&page.before))?;
+            writeln!(out, "page before: --before {}", sanitize(&page.before))?;
         }
         if last < head.size {
-            writeln!(out, "next page: --after {}", plain(&page.after))?;
+            writeln!(out, "next page: --after {}", sanitize(&page.after))?;
         }
         Ok(())
     }
@@ -86,8 +86,8 @@ impl BoardPrinter {
         let (first, last) = self.shown.unwrap_or((at.position, at.position));
         self.shown = Some((first.min(at.position), last.max(at.position)));
         let mut cells = positions(at).to_vec();
-        cells.extend([plain(&place.name), place.player.to_string()]);
-        cells.extend([score(self.ranking(), at.score), ago(Some(at.reached_ms), now_ms)]);
+        cells.extend([sanitize(&place.name), place.player.to_string()]);
+        cells.extend([score(self.ranking(), at.score), relative_time(Some(at.reached_ms), now_ms)]);
         self.places().row(out, cells)
     }
 
@@ -96,11 +96,11 @@ impl BoardPrinter {
         let key = absent.player.map_or_else(dash, |key| key.to_string());
         let known = absent.player.is_some() && !absent.name.is_empty();
         let why = if known { "not on the board" } else { "not known" };
-        self.places().row(out, vec![dash(), dash(), dash(), plain(&absent.name), key, dash(), why.to_owned()])
+        self.places().row(out, vec![dash(), dash(), dash(), sanitize(&absent.name), key, dash(), why.to_owned()])
     }
 
     fn window(&mut self, out: &mut impl Write, listed: &WindowSummary) -> io::Result<()> {
-        let number = |n: Option<u64>| n.map_or_else(|| "-".to_owned(), count);
+        let number = |n: Option<u64>| n.map_or_else(|| "-".to_owned(), group_digits);
         let size = |n: Option<u64>| n.map_or_else(|| "-".to_owned(), bytes);
         let phase = match listed.phase {
             WindowPhase::Closed => "closed",
@@ -108,10 +108,10 @@ impl BoardPrinter {
             WindowPhase::Next => "next",
         };
         let [from, to] = span(&listed.window);
-        let mut cells = vec![plain(&listed.kind), plain(&listed.window.window), from, to, phase.to_owned()];
+        let mut cells = vec![sanitize(&listed.kind), sanitize(&listed.window.window), from, to, phase.to_owned()];
         cells.extend([number(listed.players), size(listed.memory_bytes)]);
         if let Some(stored) = listed.stored {
-            cells.extend([count(stored.records), bytes(stored.bytes)]);
+            cells.extend([group_digits(stored.records), bytes(stored.bytes)]);
         }
         let columns = &WINDOW_COLUMNS[..cells.len()];
         self.table.get_or_insert_with(|| Table::new(columns)).row(out, cells)
@@ -119,12 +119,12 @@ impl BoardPrinter {
 
     fn fused(&mut self, out: &mut impl Write, fused: &FusedView) -> io::Result<()> {
         let mut cells = vec![
-            fused.position.map_or("-".to_owned(), count),
-            plain(&fused.name),
+            fused.position.map_or("-".to_owned(), group_digits),
+            sanitize(&fused.name),
             fused.player.to_string(),
             format!("{:.6}", fused.score),
         ];
-        let on = |ranking| fused.positions.get(ranking).map_or("-".to_owned(), |&p| count(p.into()));
+        let on = |ranking| fused.positions.get(ranking).map_or("-".to_owned(), |&p| group_digits(p.into()));
         cells.extend(self.fused.iter().map(on));
         let mut columns =
             vec![("#", Align::Right), ("player", table::PLAYER_COLUMN), ("key", Align::Right), ("score", Align::Right)];
@@ -148,7 +148,7 @@ const WINDOW_COLUMNS: [Column; 9] = [
 
 /// From when to when, in UTC.
 fn span(window: &WindowView) -> [String; 2] {
-    [window.from_ms, window.to_ms].map(|t_ms| t_ms.map_or_else(|| "-".to_owned(), moment))
+    [window.from_ms, window.to_ms].map(|t_ms| t_ms.map_or_else(|| "-".to_owned(), format_time))
 }
 
 /// Three ways to count, as `positions` fills them in.
@@ -162,28 +162,28 @@ fn place_columns(ranking: Ranking) -> [Column; 7] {
 }
 
 fn positions(at: &EntryScore) -> [String; 3] {
-    [at.position, at.competition, at.dense].map(count)
+    [at.position, at.competition, at.dense].map(group_digits)
 }
 
-fn place_of(scope: &Scope, window: &WindowView) -> String {
+fn board_title(scope: &Scope, window: &WindowView) -> String {
     let scope = match scope {
         Scope::Server(url) => url.as_str().to_owned(),
-        Scope::Game(name) | Scope::Tag(name) => format!("{} {}", scope.kind(), plain(name)),
+        Scope::Game(name) | Scope::Tag(name) => format!("{} {}", scope.kind(), sanitize(name)),
     };
     let state = if window.closed { "final" } else { "running" };
-    format!("{scope} in {} ({state})", plain(&window.window))
+    format!("{scope} in {} ({state})", sanitize(&window.window))
 }
 
 fn players(n: u64) -> String {
-    format!("{} {}", count(n), if n == 1 { "player" } else { "players" })
+    format!("{} {}", group_digits(n), if n == 1 { "player" } else { "players" })
 }
 
 fn print_head(out: &mut impl Write, head: &BoardHead) -> io::Result<()> {
-    let order = super::order_words(head.order);
-    let place = place_of(&head.scope, &head.window);
+    let order = super::describe_order(head.order);
+    let place = board_title(&head.scope, &head.window);
     writeln!(out, "{} on {place}, {}{order}", head.ranking.name(), players(head.size))?;
     if let Some(range) = head.range {
-        writeln!(out, "{} in the range, from position {} on", players(range.count), count(range.first))?;
+        writeln!(out, "{} in the range, from position {} on", players(range.count), group_digits(range.first))?;
     }
     if head.page.as_ref().is_some_and(|page| page.moved) {
         writeln!(out, "the board has changed since the cursor was made: the pages may not join")?;
@@ -197,15 +197,15 @@ fn print_position(out: &mut impl Write, ranking: Ranking, told: &PositionForView
     writeln!(
         out,
         "{score} reached now: position {}, shared {}, dense {}",
-        count(*position),
-        count(*competition),
-        count(*dense)
+        group_digits(*position),
+        group_digits(*competition),
+        group_digits(*dense)
     )
 }
 
 fn print_player(out: &mut impl Write, player: &StandingsView, now_ms: i64) -> io::Result<()> {
-    let place = place_of(&player.scope, &player.window);
-    writeln!(out, "{} (player {}) on {place}", plain(&player.name), player.player)?;
+    let place = board_title(&player.scope, &player.window);
+    writeln!(out, "{} (player {}) on {place}", sanitize(&player.name), player.player)?;
     print_standings(out, &player.standings, now_ms)
 }
 
@@ -224,10 +224,10 @@ fn print_standings(out: &mut impl Write, standings: &[StandingView], now_ms: i64
             Some(at) => cells.extend(positions(at)),
             None => cells.extend(std::iter::repeat_n("-".to_owned(), POSITIONS.len())),
         }
-        cells.push(count(standing.size));
+        cells.push(group_digits(standing.size));
         cells.push(standing.percentile.map_or("-".to_owned(), |percent| format!("{percent:.1} %")));
         cells.push(standing.place.map_or("-".to_owned(), |at| score(standing.ranking, at.score)));
-        cells.push(standing.place.map_or("-".to_owned(), |at| ago(Some(at.reached_ms), now_ms)));
+        cells.push(standing.place.map_or("-".to_owned(), |at| relative_time(Some(at.reached_ms), now_ms)));
         cells
     });
     super::print_table(out, &columns, rows)
@@ -239,5 +239,5 @@ fn print_fused_head(out: &mut impl Write, head: &FusedHead) -> io::Result<()> {
         format!("{}{weight} ({})", r.ranking.name(), players(r.size))
     });
     let weighed = weighed.collect::<Vec<_>>().join(", ");
-    writeln!(out, "{} together, k {}: {weighed}", place_of(&head.scope, &head.window), head.k)
+    writeln!(out, "{} together, k {}: {weighed}", board_title(&head.scope, &head.window), head.k)
 }

@@ -1,9 +1,9 @@
 //! The clock in a sentence.
 
-use crate::cli::output::format::{ago, duration, plain};
+use crate::cli::output::format::{duration, relative_time, sanitize};
 use crate::model::view::{ClockStatus, ClockTrust};
 
-pub(in crate::cli::output) fn sentence(clock: &ClockStatus) -> String {
+pub(in crate::cli::output) fn describe_clock(clock: &ClockStatus) -> String {
     let span = |ms: i64| duration(ms.unsigned_abs());
     let mut told = match clock.trust {
         ClockTrust::Synchronised => "synchronised".to_owned(),
@@ -31,10 +31,10 @@ pub(in crate::cli::output) fn sentence(clock: &ClockStatus) -> String {
     }
     if let (Some(by_ms), at) = (clock.jump_ms, clock.jump_at_ms) {
         let direction = if by_ms > 0 { "forward" } else { "back" };
-        told += &format!("; it last jumped {direction} by {}, {}", span(by_ms), ago(at, clock.now_ms));
+        told += &format!("; it last jumped {direction} by {}, {}", span(by_ms), relative_time(at, clock.now_ms));
     }
     if let Some(week) = &clock.week_held {
-        told += &format!("; week {} is over and waits to be closed", plain(week));
+        told += &format!("; week {} is over and waits to be closed", sanitize(week));
     }
     told
 }

@@ -4,41 +4,50 @@ use std::io::{
     Write, {self},
 };
 
-use crate::cli::output::format::{count, date, duration, plain};
+use crate::cli::output::format::{date, duration, group_digits, sanitize};
 use crate::model::view::{Correction, ForgottenName};
 
 pub fn print(out: &mut impl Write, correction: &Correction) -> io::Result<()> {
     match correction {
         Correction::Merged { player, into, rows } => {
-            writeln!(out, "player {player} is player {into} from now on; {} changed hands", rows_told(*rows))
+            writeln!(out, "player {player} is player {into} from now on; {} changed hands", row_count_text(*rows))
         }
         Correction::Forgotten { player, rows, hashes } => {
-            writeln!(out, "player {player} is forgotten; {} gone", rows_told(*rows))?;
+            writeln!(out, "player {player} is forgotten; {} gone", row_count_text(*rows))?;
             hashes.iter().try_for_each(|hash| writeln!(out, "{hash}"))
         }
         Correction::Remembered { hash } => writeln!(out, "{hash}  may be known again"),
-        Correction::WeekReopened { week, before: true } => writeln!(out, "week {} is open already", plain(week)),
+        Correction::WeekReopened { week, before: true } => writeln!(out, "week {} is open already", sanitize(week)),
         Correction::WeekReopened { week, before: false } => {
-            writeln!(out, "week {} is reopened; it is closed again when it is over", plain(week))
+            writeln!(out, "week {} is reopened; it is closed again when it is over", sanitize(week))
         }
         Correction::TimeReset { before_ms, now_ms, servers, reopened, lost } => {
             let back = duration((before_ms - now_ms).unsigned_abs());
             let noun = if *servers == 1 { "server" } else { "servers" };
-            writeln!(out, "recorded time is set back by {back}; {} {noun} had been scanned later", count(*servers))?;
+            writeln!(
+                out,
+                "recorded time is set back by {back}; {} {noun} had been scanned later",
+                group_digits(*servers)
+            )?;
             reopened.iter().try_for_each(|week| {
-                writeln!(out, "week {} is reopened; it was closed and is not over", plain(week))
+                writeln!(out, "week {} is reopened; it was closed and is not over", sanitize(week))
             })?;
             lost.iter().try_for_each(|week| {
                 writeln!(
                     out,
                     "the rows of week {} are not in the state any more: nothing is credited to it; see `clqd replay`",
-                    plain(week)
+                    sanitize(week)
                 )
             })
         }
         Correction::TagDropped { tag, servers } => {
             let noun = if *servers == 1 { "server" } else { "servers" };
-            writeln!(out, "tag {} is gone from {} {noun}, with its boards and ratings", plain(tag), count(*servers))
+            writeln!(
+                out,
+                "tag {} is gone from {} {noun}, with its boards and ratings",
+                sanitize(tag),
+                group_digits(*servers)
+            )
         }
     }
 }
@@ -47,7 +56,7 @@ pub fn print_forgotten(out: &mut impl Write, name: &ForgottenName) -> io::Result
     writeln!(out, "{}  {}", date(name.forgotten_ms), name.hash)
 }
 
-fn rows_told(rows: u64) -> String {
+fn row_count_text(rows: u64) -> String {
     let noun = if rows == 1 { "row" } else { "rows" };
-    format!("{} {noun} of servers in all windows", count(rows))
+    format!("{} {noun} of servers in all windows", group_digits(rows))
 }

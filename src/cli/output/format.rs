@@ -6,8 +6,8 @@ use chrono::{DateTime, Utc};
 use crate::model::name::{ColourCodes, is_control_or_format, normalise};
 use crate::model::row::Ranking;
 
-/// `4 min ago`, `in 20 s`; `never` where there is no time.
-pub fn ago(t_ms: Option<i64>, now_ms: i64) -> String {
+/// `4 min relative_time`, `in 20 s`; `never` where there is no time.
+pub fn relative_time(t_ms: Option<i64>, now_ms: i64) -> String {
     match t_ms {
         None => "never".to_owned(),
         Some(t_ms) if (t_ms - now_ms).abs() < 1_000 => "now".to_owned(),
@@ -23,7 +23,7 @@ pub fn date(t_ms: i64) -> String {
 }
 
 /// `2026-11-20 13:45` (UTC).
-pub fn moment(t_ms: i64) -> String {
+pub fn format_time(t_ms: i64) -> String {
     let time = DateTime::<Utc>::from_timestamp_millis(t_ms);
     time.map_or_else(|| t_ms.to_string(), |t| t.format("%Y-%m-%d %H:%M").to_string())
 }
@@ -54,7 +54,7 @@ pub fn duration(ms: u64) -> String {
 }
 
 /// `1,234,567`.
-pub fn count(n: u64) -> String {
+pub fn group_digits(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
@@ -69,7 +69,7 @@ pub fn count(n: u64) -> String {
 /// Points, which may be below zero.
 pub fn points(n: i64) -> String {
     let sign = if n < 0 { "-" } else { "" };
-    format!("{sign}{}", count(n.unsigned_abs()))
+    format!("{sign}{}", group_digits(n.unsigned_abs()))
 }
 
 /// Points per second of a CLQ1 score in thousandths (RULES section 5).
@@ -105,7 +105,7 @@ pub fn score_heading(ranking: Ranking) -> &'static str {
 
 /// Text from the network without what could steer a terminal; and without
 /// colour codes, where servers of this URL write them.
-pub fn clean(text: &str, url: &str) -> String {
+pub fn sanitize_name(text: &str, url: &str) -> String {
     let codes = match url.split_once("://") {
         Some(("darkplaces", _)) => ColourCodes::DarkPlaces,
         Some(("quake3", _)) => ColourCodes::Quake3,
@@ -115,18 +115,18 @@ pub fn clean(text: &str, url: &str) -> String {
 }
 
 /// Text of the admin or the daemon without what could steer a terminal.
-pub fn plain(text: &str) -> String {
+pub fn sanitize(text: &str) -> String {
     normalise(text, ColourCodes::None)
 }
 
 /// The same for text of several lines, such as an error: all but the characters that
 /// could steer a terminal stays as it is.
-pub fn printable(text: &str) -> String {
+pub fn sanitize_multiline(text: &str) -> String {
     text.chars().filter(|&c| c == '\n' || !is_control_or_format(c)).collect()
 }
 
 /// Bars of values, scaled to the largest; `·` is no data.
-pub fn bars(values: &[Option<f64>]) -> String {
+pub fn sparkline(values: &[Option<f64>]) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let max = values.iter().flatten().copied().fold(0.0, f64::max);
     let bar = |value: f64| if max > 0.0 { BARS[((value / max * 7.0).round() as usize).min(7)] } else { BARS[0] };
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times() {
+    fn relative_times_are_formatted() {
         let now = 1_763_931_636_059;
         for (t_ms, want) in [
             (None, "never"),
@@ -151,33 +151,33 @@ mod tests {
             (Some(now + 20_000), "in 20 s"),
             (Some(0), "1970-01-01"),
         ] {
-            assert_eq!(ago(t_ms, now), want);
+            assert_eq!(relative_time(t_ms, now), want);
         }
     }
 
     #[test]
-    fn numbers() {
-        assert_eq!([0, 999, 1_000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
+    fn numbers_are_formatted() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(group_digits), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!(points(-1_000), "-1,000");
         assert_eq!([0, 999, 1_000, 20_000_000].map(bytes), ["0 B", "999 B", "1.0 kB", "20.0 MB"]);
         assert_eq!([999_949, 999_950].map(bytes), ["999.9 kB", "1.0 MB"]);
-        assert_eq!(moment(1_763_683_200_000), "2025-11-21 00:00");
+        assert_eq!(format_time(1_763_683_200_000), "2025-11-21 00:00");
         assert_eq!(elo(887.5), "888");
         assert_eq!(score(Ranking::Time, 3_660.0), "1 h 1 min");
         assert_eq!(clq1_per_s(7_200_000), 1.0);
     }
 
     #[test]
-    fn texts_from_the_network_cannot_steer_a_terminal() {
-        assert_eq!(clean("^1Red\u{1b}[2J\u{9b}x \u{202e}end", "quake3://a:1"), "Red[2Jx end");
-        assert_eq!(clean("^1Red", "source://a:1"), "^1Red");
-        assert_eq!(clean("^xF00Red", "darkplaces://a:1"), "Red");
-        assert_eq!(printable("a\u{1b}[2J:\n  b\u{202e}c\u{9b}\t"), "a[2J:\n  bc");
+    fn control_characters_are_removed_from_network_text() {
+        assert_eq!(sanitize_name("^1Red\u{1b}[2J\u{9b}x \u{202e}end", "quake3://a:1"), "Red[2Jx end");
+        assert_eq!(sanitize_name("^1Red", "source://a:1"), "^1Red");
+        assert_eq!(sanitize_name("^xF00Red", "darkplaces://a:1"), "Red");
+        assert_eq!(sanitize_multiline("a\u{1b}[2J:\n  b\u{202e}c\u{9b}\t"), "a[2J:\n  bc");
     }
 
     #[test]
-    fn bars_scale_and_show_what_is_not_known() {
-        assert_eq!(bars(&[Some(0.0), None, Some(8.0), Some(4.0)]), "▁·█▅");
-        assert_eq!(bars(&[Some(0.0)]), "▁");
+    fn sparkline_scales_and_marks_missing_values() {
+        assert_eq!(sparkline(&[Some(0.0), None, Some(8.0), Some(4.0)]), "▁·█▅");
+        assert_eq!(sparkline(&[Some(0.0)]), "▁");
     }
 }

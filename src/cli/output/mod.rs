@@ -15,9 +15,9 @@ use std::io::{
 use crate::api::json;
 use crate::api::protocol::{ChangeOutcome, ScanResult, ScanRow, ServerChange};
 use crate::cli::output::format::{
-    ago, clean, clq1_per_s, count, date, duration, elo, plain, points, score, score_heading,
+    clq1_per_s, date, duration, elo, group_digits, points, relative_time, sanitize, sanitize_name, score, score_heading,
 };
-use crate::cli::output::table::{Align, Column, Table, cut, padded};
+use crate::cli::output::table::{Align, Column, Table, pad, truncate};
 use crate::control::Row;
 use crate::model::row::Ranking;
 use crate::model::view::board::OrderView;
@@ -60,11 +60,16 @@ impl<W: Write> Printer<W> {
             Row::Top(top) => print_top(&mut self.out, &top, now_ms),
             Row::Player(player) => print_player(&mut self.out, &player),
             Row::Correction(correction) => correction::print(&mut self.out, &correction),
-            Row::Clock(status) => writeln!(self.out, "{}", clock::sentence(&status)),
+            Row::Clock(status) => writeln!(self.out, "{}", clock::describe_clock(&status)),
             Row::ForgottenName(name) => correction::print_forgotten(&mut self.out, &name),
             Row::Backup(backup) => {
                 let state = date(backup.now_ms);
-                writeln!(self.out, "{}  {} bytes, the state of {state}", plain(&backup.dir), count(backup.bytes))
+                writeln!(
+                    self.out,
+                    "{}  {} bytes, the state of {state}",
+                    sanitize(&backup.dir),
+                    group_digits(backup.bytes)
+                )
             }
             Row::BoardHead(_)
             | Row::Place(_)
@@ -112,29 +117,29 @@ fn print_change(out: &mut impl Write, change: &ServerChange) -> io::Result<()> {
         ChangeOutcome::Lifted => "off the greylist",
         ChangeOutcome::Refused => "refused",
     };
-    let reason = change.reason.as_ref().map(|reason| format!(": {}", plain(reason))).unwrap_or_default();
-    writeln!(out, "{}  {done}{reason}", plain(&change.url))
+    let reason = change.reason.as_ref().map(|reason| format!(": {}", sanitize(reason))).unwrap_or_default();
+    writeln!(out, "{}  {done}{reason}", sanitize(&change.url))
 }
 
 /// Scans come one by one over minutes: fixed widths, each line at once.
 fn print_scan(out: &mut impl Write, scan: &ScanRow) -> io::Result<()> {
-    let text = |text: &Option<String>| clean(text.as_deref().unwrap_or(""), &scan.url);
+    let text = |text: &Option<String>| sanitize_name(text.as_deref().unwrap_or(""), &scan.url);
     let told = match scan.result {
         ScanResult::Miss => format!("no answer  {}", text(&scan.reason)),
         ScanResult::Snapshot | ScanResult::Partial => {
             let partial = if scan.result == ScanResult::Partial { "  (list not whole)" } else { "" };
             let players = scan.players.map_or("?".to_owned(), |n| n.to_string());
             let places = format!("{players}/{}", scan.slots.unwrap_or(0));
-            let (game, map) = (padded(&text(&scan.game), 12), padded(&text(&scan.map), 16));
-            format!("{places:>9}  {game} {map} {}{partial}", cut(&text(&scan.hostname), 48))
+            let (game, map) = (pad(&text(&scan.game), 12), pad(&text(&scan.map), 16));
+            format!("{places:>9}  {game} {map} {}{partial}", truncate(&text(&scan.hostname), 48))
         }
     };
-    writeln!(out, "{:<36} class {}  {}", plain(&scan.url), scan.class, told.trim_end())?;
+    writeln!(out, "{:<36} class {}  {}", sanitize(&scan.url), scan.class, told.trim_end())?;
     out.flush()
 }
 
 /// How a board is ordered, where it is not as boards are.
-fn order_words(order: OrderView) -> String {
+fn describe_order(order: OrderView) -> String {
     let direction = if order.low_is_better { ", lowest first" } else { "" };
     let tie = order.tie.map(|by| format!(", equal ones by {}", by.name()));
     direction.to_owned() + &tie.unwrap_or_default()
@@ -143,9 +148,9 @@ fn order_words(order: OrderView) -> String {
 fn print_top(out: &mut impl Write, top: &Top, now_ms: i64) -> io::Result<()> {
     let state = if top.closed { "final" } else { "running" };
     let players = if top.size == 1 { "player" } else { "players" };
-    let order = order_words(top.order);
-    let place = plain(&format!("{} in {} ({state})", top.server, top.week));
-    writeln!(out, "{} on {place}, {} {players}{order}", top.ranking.name(), count(top.size))?;
+    let order = describe_order(top.order);
+    let place = sanitize(&format!("{} in {} ({state})", top.server, top.week));
+    writeln!(out, "{} on {place}, {} {players}{order}", top.ranking.name(), group_digits(top.size))?;
     let columns = [
         ("#", Align::Right),
         ("player", table::PLAYER_COLUMN),
@@ -153,13 +158,18 @@ fn print_top(out: &mut impl Write, top: &Top, now_ms: i64) -> io::Result<()> {
         ("reached", Align::Left),
     ];
     let rows = top.rows.iter().map(|row| {
-        vec![count(row.position), plain(&row.name), score(top.ranking, row.score), ago(Some(row.reached_ms), now_ms)]
+        vec![
+            group_digits(row.position),
+            sanitize(&row.name),
+            score(top.ranking, row.score),
+            relative_time(Some(row.reached_ms), now_ms),
+        ]
     });
     print_table(out, &columns, rows)
 }
 
 fn print_player(out: &mut impl Write, player: &PlayerView) -> io::Result<()> {
-    writeln!(out, "{} in {} (player {})", plain(&player.name), plain(&player.game), player.player)?;
+    writeln!(out, "{} in {} (player {})", sanitize(&player.name), sanitize(&player.game), player.player)?;
     let columns = [
         ("week", Align::Left),
         ("server", Align::Left),
@@ -178,7 +188,12 @@ fn print_player(out: &mut impl Write, player: &PlayerView) -> io::Result<()> {
         writeln!(out, "best positions of closed weeks")?;
         let columns = [("ranking", Align::Left), ("server", Align::Left), ("#", Align::Right), ("week", Align::Left)];
         let rows = player.best.iter().map(|best| {
-            vec![best.ranking.name().to_owned(), plain(&best.server), count(best.position.into()), plain(&best.week)]
+            vec![
+                best.ranking.name().to_owned(),
+                sanitize(&best.server),
+                group_digits(best.position.into()),
+                sanitize(&best.week),
+            ]
         });
         print_table(out, &columns, rows)?;
     }
@@ -186,19 +201,19 @@ fn print_player(out: &mut impl Write, player: &PlayerView) -> io::Result<()> {
 }
 
 fn week_cells(week: &PlayerWeekView) -> Vec<String> {
-    let position = |ranking| week.positions.get(&ranking).map_or(String::new(), |&p| count(p.into()));
+    let position = |ranking| week.positions.get(&ranking).map_or(String::new(), |&p| group_digits(p.into()));
     let ranked = |ranking, score: String| {
         if week.positions.contains_key(&ranking) { score } else { "-".to_owned() }
     };
     vec![
-        plain(&week.week),
-        plain(&week.server),
+        sanitize(&week.week),
+        sanitize(&week.server),
         duration(week.time_ms),
         points(week.points),
         position(Ranking::Points),
         ranked(Ranking::Clq1, format!("{:.4}", clq1_per_s(week.clq1))),
         position(Ranking::Clq1),
-        ranked(Ranking::Clq2, count(week.clq2)),
+        ranked(Ranking::Clq2, group_digits(week.clq2)),
         position(Ranking::Clq2),
         ranked(Ranking::Elo, elo(week.elo)),
         position(Ranking::Elo),

@@ -1,11 +1,11 @@
-//! `clqd servers list` and `clqd servers show` for people.
+//! `clqd servers list` and `clqd servers display` for people.
 
 use std::io::{
     Write, {self},
 };
 
 use super::print_table;
-use crate::cli::output::format::{ago, bars, clean, count, plain, points};
+use crate::cli::output::format::{group_digits, points, relative_time, sanitize, sanitize_name, sparkline};
 use crate::cli::output::table::{
     Align, Column, {self},
 };
@@ -28,21 +28,21 @@ pub(in crate::cli::output) const COLUMNS: [Column; 9] = [
 ];
 
 pub(in crate::cli::output) fn cells(server: &ServerSummary, now_ms: i64) -> Vec<String> {
-    let text = |text: &str| clean(text, &server.url);
+    let text = |text: &str| sanitize_name(text, &server.url);
     vec![
-        plain(&server.url),
+        sanitize(&server.url),
         server.class.to_string(),
         format!("{}/{}", server.players, server.slots),
         text(server.game.as_deref().unwrap_or("-")),
         text(server.map.as_deref().unwrap_or("-")),
         text(&server.hostname),
-        server.rank.map_or("-".to_owned(), |rank| count(rank.into())),
-        ago(server.last_seen_ms, now_ms),
-        notes(server),
+        server.rank.map_or("-".to_owned(), |rank| group_digits(rank.into())),
+        relative_time(server.last_seen_ms, now_ms),
+        server_notes(server),
     ]
 }
 
-fn notes(server: &ServerSummary) -> String {
+fn server_notes(server: &ServerSummary) -> String {
     let mut notes = Vec::new();
     if server.greylist.is_some() {
         notes.push("greylisted".to_owned());
@@ -51,34 +51,40 @@ fn notes(server: &ServerSummary) -> String {
         notes.push(format!("missed {}", server.missed));
     }
     notes.extend(server.screened.iter().map(|screened| screened.reason.name().to_owned()));
-    notes.extend(server.tags.iter().map(|tag| plain(tag)));
+    notes.extend(server.tags.iter().map(|tag| sanitize(tag)));
     notes.join(", ")
 }
 
 pub(in crate::cli::output) fn print(out: &mut impl Write, detail: &ServerDetail, now_ms: i64) -> io::Result<()> {
     let server = &detail.summary;
-    let text = |text: &str| clean(text, &server.url);
-    writeln!(out, "{}  {}", plain(&server.url), text(&server.hostname))?;
+    let text = |text: &str| sanitize_name(text, &server.url);
+    writeln!(out, "{}  {}", sanitize(&server.url), text(&server.hostname))?;
     let mut line = |name: &str, told: String| writeln!(out, "  {name:<9} {told}");
     let missed = if server.missed == 0 { String::new() } else { format!(", {} scans missed", server.missed) };
     line("class", format!("{}{missed}", server.class))?;
-    let next = detail.due_ms.map_or("when asked".to_owned(), |due_ms| ago(Some(due_ms), now_ms));
-    let (seen, scanned) = (ago(server.last_seen_ms, now_ms), ago(server.last_scan_ms, now_ms));
-    line("seen", format!("{seen}; scanned {scanned}; next scan {next}; added {}", ago(Some(server.added_ms), now_ms)))?;
+    let next = detail.due_ms.map_or("when asked".to_owned(), |due_ms| relative_time(Some(due_ms), now_ms));
+    let (seen, scanned) = (relative_time(server.last_seen_ms, now_ms), relative_time(server.last_scan_ms, now_ms));
+    line(
+        "seen",
+        format!("{seen}; scanned {scanned}; next scan {next}; added {}", relative_time(Some(server.added_ms), now_ms)),
+    )?;
     line(
         "playing",
         format!("{} on {}", text(server.game.as_deref().unwrap_or("?")), text(server.map.as_deref().unwrap_or("?"))),
     )?;
     line("players", format!("{} of {}, usually {}", server.players, server.slots, server.assumed_players))?;
-    line("rank", server.rank.map_or("none".to_owned(), |rank| count(rank.into())))?;
+    line("rank", server.rank.map_or("none".to_owned(), |rank| group_digits(rank.into())))?;
     if let Some(reason) = &server.greylist {
-        line("greylist", plain(reason))?;
+        line("greylist", sanitize(reason))?;
     }
     if !server.tags.is_empty() {
-        line("tags", plain(&server.tags.join(", ")))?;
+        line("tags", sanitize(&server.tags.join(", ")))?;
     }
     for screened in &server.screened {
-        line("screened", format!("{}, last {}", screened.reason.name(), ago(Some(screened.applied_ms), now_ms)))?;
+        line(
+            "screened",
+            format!("{}, last {}", screened.reason.name(), relative_time(Some(screened.applied_ms), now_ms)),
+        )?;
     }
     if detail.bots_unidentified > 0 {
         line("bots", format!("{} could not be told from players", detail.bots_unidentified))?;
@@ -100,7 +106,7 @@ pub(in crate::cli::output) fn print(out: &mut impl Write, detail: &ServerDetail,
                     false => player.points.map_or("-".to_owned(), points),
                 },
                 player.ping.map_or("-".to_owned(), |ping| ping.to_string()),
-                plain(&player.name),
+                sanitize(&player.name),
             ]
         });
         print_table(out, &columns, rows)?;
@@ -127,7 +133,7 @@ fn print_series(out: &mut impl Write, series: &SeriesView) -> io::Result<()> {
         let from = newest.iter().position(Option::is_some).unwrap_or(newest.len());
         let most = newest[from..].iter().flatten().copied().fold(0.0, f64::max);
         if from < newest.len() {
-            writeln!(out, "  {name:<9} {}  most {most:.1}", bars(&newest[from..]))?;
+            writeln!(out, "  {name:<9} {}  most {most:.1}", sparkline(&newest[from..]))?;
         }
     }
     Ok(())

@@ -4,9 +4,9 @@ use std::io::{
     Write, {self},
 };
 
-use super::clock::sentence;
+use super::clock::describe_clock;
 use crate::api::protocol::Status;
-use crate::cli::output::format::{ago, count, duration, plain};
+use crate::cli::output::format::{duration, group_digits, relative_time, sanitize};
 use crate::model::commit::WeekPhase;
 
 pub(in crate::cli::output) fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
@@ -16,9 +16,9 @@ pub(in crate::cli::output) fn print(out: &mut impl Write, status: &Status) -> io
     match &status.daemon {
         Some(daemon) => {
             let up = duration(now_ms.saturating_sub(daemon.started_ms).max(0).unsigned_abs());
-            line("daemon", format!("clqd {}, up {up}, pid {}", plain(&daemon.version), daemon.pid))?;
+            line("daemon", format!("clqd {}, up {up}, pid {}", sanitize(&daemon.version), daemon.pid))?;
             let config = daemon.config_file.as_deref().unwrap_or("built-in defaults");
-            line("files", plain(&format!("state {}, config {config}", daemon.state_dir)))?;
+            line("files", sanitize(&format!("state {}, config {config}", daemon.state_dir)))?;
         }
         None => line("daemon", "not running".to_owned())?,
     }
@@ -34,59 +34,63 @@ pub(in crate::cli::output) fn print(out: &mut impl Write, status: &Status) -> io
                 WeekPhase::Closed => "final",
                 WeekPhase::Reopening => "being reopened",
             };
-            format!("{} {phase}", plain(&week.week))
+            format!("{} {phase}", sanitize(&week.week))
         })
         .collect();
-    line("weeks", if weeks.is_empty() { format!("{} running", plain(&engine.week)) } else { weeks.join(", ") })?;
+    line("weeks", if weeks.is_empty() { format!("{} running", sanitize(&engine.week)) } else { weeks.join(", ") })?;
     if let Some(clock) = &status.clock {
-        line("clock", sentence(clock))?;
+        line("clock", describe_clock(clock))?;
     }
     line(
         "servers",
         format!(
             "{} known, {} greylisted, {} being scanned",
-            count(engine.servers),
-            count(engine.greylisted),
-            count(engine.in_flight)
+            group_digits(engine.servers),
+            group_digits(engine.greylisted),
+            group_digits(engine.in_flight)
         ),
     )?;
     let by_class = |n: &[u64; 7]| {
-        let parts: Vec<String> = n.iter().enumerate().map(|(i, &n)| format!("{}: {}", i + 1, count(n))).collect();
+        let parts: Vec<String> =
+            n.iter().enumerate().map(|(i, &n)| format!("{}: {}", i + 1, group_digits(n))).collect();
         parts.join("  ")
     };
     line("by class", by_class(&engine.servers_by_class))?;
-    line("players", format!("{} known, {} online", count(engine.players_known), count(engine.players_online)))?;
+    line(
+        "players",
+        format!("{} known, {} online", group_digits(engine.players_known), group_digits(engine.players_online)),
+    )?;
     let counts = &engine.counts;
     line(
         "scans",
         format!(
             "{} snapshots, {} partial, {} missed, {} late, {} out of order",
-            count(counts.snapshots),
-            count(counts.partials),
-            count(counts.misses),
-            count(counts.late),
-            count(counts.out_of_order)
+            group_digits(counts.snapshots),
+            group_digits(counts.partials),
+            group_digits(counts.misses),
+            group_digits(counts.late),
+            group_digits(counts.out_of_order)
         ),
     )?;
     line("by class", by_class(&counts.snapshots_by_class))?;
     if let (Some(half), Some(most)) = (engine.lag_ms_p50, engine.lag_ms_p99) {
         line("lag", format!("half of the scans began within {half} ms of their due time, 99 % within {most} ms"))?;
     }
-    line("rounds", count(counts.rounds))?;
+    line("rounds", group_digits(counts.rounds))?;
     if let Some(store) = &status.store {
         if let Some(stopped_ms) = store.stopped_ms {
-            let (free, min) = (count(store.disk_free_bytes), count(store.disk_free_min_bytes));
-            let ago = ago(Some(stopped_ms), now_ms);
+            let (free, min) = (group_digits(store.disk_free_bytes), group_digits(store.disk_free_min_bytes));
+            let ago = relative_time(Some(stopped_ms), now_ms);
             line("disk", format!("NEARLY FULL: {free} bytes free, store.disk_free_min_bytes is {min}"))?;
-            let waiting = count(store.waiting_records);
+            let waiting = group_digits(store.waiting_records);
             line("", format!("writing stopped {ago}; {waiting} changes wait in memory; free some space"))?;
         }
         if store.scans_discarded > 0 {
-            let scans = count(store.scans_discarded);
+            let scans = group_digits(store.scans_discarded);
             line("", format!("{scans} scans were discarded while the disk was nearly full"))?;
         }
     }
-    let waiting = format!("{} waiting", count(status.outbox_entries));
+    let waiting = format!("{} waiting", group_digits(status.outbox_entries));
     match &status.archive {
         None => line("archive", format!("none; {waiting}"))?,
         Some(archive) => {
@@ -98,20 +102,20 @@ pub(in crate::cli::output) fn print(out: &mut impl Write, status: &Status) -> io
                 None if archive.connected => "connected".to_owned(),
                 None => "connecting".to_owned(),
             };
-            let last = ago(archive.last_commit_ms, now_ms);
-            line("archive", format!("{}, {state}, last complete {last}, {waiting}", plain(&archive.url)))?;
+            let last = relative_time(archive.last_commit_ms, now_ms);
+            line("archive", format!("{}, {state}, last complete {last}, {waiting}", sanitize(&archive.url)))?;
             if let Some(fault) = &archive.fault {
-                line("", format!("{}: {}", ago(archive.last_error_ms, now_ms), plain(&fault.message)))?;
+                line("", format!("{}: {}", relative_time(archive.last_error_ms, now_ms), sanitize(&fault.message)))?;
             }
             if let Some(resync) = &archive.resync {
-                line("", format!("everything is being written again, now at: {}", plain(resync)))?;
+                line("", format!("everything is being written again, now at: {}", sanitize(resync)))?;
             }
         }
     }
     let width = status.counters.keys().map(String::len).max().unwrap_or(0);
     for (i, (name, &n)) in status.counters.iter().enumerate() {
         let heading = if i == 0 { "counters" } else { "" };
-        writeln!(out, "{heading:<9} {name:<width$}  {}", count(n))?;
+        writeln!(out, "{heading:<9} {name:<width$}  {}", group_digits(n))?;
     }
     Ok(())
 }

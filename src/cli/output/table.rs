@@ -53,7 +53,7 @@ impl Table {
             if let Align::Cut(width_max) = *align
                 && cell.width() > width_max
             {
-                *cell = cut(cell, width_max).into_owned();
+                *cell = truncate(cell, width_max).into_owned();
             }
         }
         if self.headed {
@@ -105,7 +105,7 @@ impl Table {
 }
 
 /// Text of at most so many columns; what is longer ends with an ellipsis.
-pub fn cut(text: &str, width_max: usize) -> Cow<'_, str> {
+pub fn truncate(text: &str, width_max: usize) -> Cow<'_, str> {
     if text.width() <= width_max {
         return Cow::Borrowed(text);
     }
@@ -118,8 +118,8 @@ pub fn cut(text: &str, width_max: usize) -> Cow<'_, str> {
 }
 
 /// Text of exactly so many columns.
-pub fn padded(text: &str, width: usize) -> String {
-    let text = cut(text, width);
+pub fn pad(text: &str, width: usize) -> String {
+    let text = truncate(text, width);
     let fill = width.saturating_sub(text.width());
     text.into_owned() + &" ".repeat(fill)
 }
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_text_is_cut_by_what_is_seen() {
+    fn long_text_is_truncated_by_display_width() {
         for (text, width_max, want) in [
             ("Visor", 5, "Visor"),
             ("Visor!", 5, "Viso…"),
@@ -137,8 +137,8 @@ mod tests {
             ("日本語日本語", 6, "日本…"),
             ("e\u{301}e\u{301}e\u{301}", 2, "e\u{301}…"),
         ] {
-            assert_eq!(cut(text, width_max), want);
-            assert_eq!(padded(text, 8).width(), 8, "{text}");
+            assert_eq!(truncate(text, width_max), want);
+            assert_eq!(pad(text, 8).width(), 8, "{text}");
         }
         let mut out = Vec::new();
         let mut table = Table::new(&[("game", GAME_COLUMN), ("n", Align::Right)]);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_aligned_by_what_is_seen() {
+    fn columns_align_by_display_width() {
         let names = ["日本", "e\u{301}", "Visor"];
         let text = written(3, |i| vec![names[i].to_owned(), format!("{}", 9 * i)]);
         assert_eq!(text, "name    n\n日本    0\ne\u{301}       9\nVisor  18\n");
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_table_has_one_heading() {
+    fn long_table_prints_header_once() {
         let text = written(3 * SAMPLE_ROWS + 1, |i| vec!["x".to_owned(), i.to_string()]);
         assert_eq!(text.lines().count(), 3 * SAMPLE_ROWS + 2);
         assert_eq!(text.matches("name").count(), 1);

@@ -97,7 +97,7 @@ fn server(url: &str) -> ServerSummary {
 }
 
 #[test]
-fn a_list_of_servers() {
+fn server_list_prints_as_table() {
     let new = ServerSummary {
         class: 6,
         missed: 1,
@@ -122,7 +122,7 @@ source://game.example.org:27015      6      0/0  -       -                      
 }
 
 #[test]
-fn a_server() {
+fn server_detail_prints_series_list_and_maps() {
     let series = SeriesView {
         newest_slot_ms: 0,
         slots: vec![],
@@ -175,7 +175,7 @@ q3dm17              62      5.2
 }
 
 #[test]
-fn a_top_list() {
+fn top_prints_order_and_units() {
     let row = |position, name: &str, score| TopRow {
         position,
         player: 1,
@@ -232,7 +232,7 @@ fn board(ranking: Ranking) -> BoardHead {
 }
 
 #[test]
-fn a_page_of_a_board() {
+fn board_page_prints_cursors_and_change_note() {
     let page = PageView { moved: true, before: "AQx".into(), after: "AQy".into() };
     let head = BoardHead { page: Some(page), ..board(Ranking::Clq1) };
     let places = [(1_001, 2, 2, "Visor"), (1_002, 2, 2, "日本"), (1_003, 1_003, 3, "Grunt\u{1b}[2J")];
@@ -265,7 +265,7 @@ the board has changed since the cursor was made: the pages may not join
 }
 
 #[test]
-fn counts_positions_and_who_is_absent() {
+fn range_position_and_missing_players_print() {
     let range = Some(RangeView { first: 3, count: 12 });
     let head = BoardHead { scope: "tag:pro".parse().expect("a scope"), range, ..board(Ranking::Time) };
     let would_be = PositionForView { score: 3_660.0, position: 5, competition: 3, dense: 2 };
@@ -291,7 +291,7 @@ time on tag pro in 2025-W47 (running), 1,212 players
 }
 
 #[test]
-fn standings_and_a_fused_list() {
+fn standings_and_fused_list_print() {
     let standing = |ranking, place: Option<EntryScore>| StandingView {
         ranking,
         size: 20,
@@ -343,7 +343,7 @@ game baseq3 in 2025-W47 (running) together, k 60: elo x 2 (1 player), time (20 p
 }
 
 #[test]
-fn a_player() {
+fn player_prints_weeks_and_best_positions() {
     let week = PlayerWeekView {
         week: "2025-W47".into(),
         server: "quake3://127.0.0.1:27960".into(),
@@ -388,7 +388,7 @@ clq1     quake3://127.0.0.1:27960  1  2025-W40
 }
 
 #[test]
-fn the_status() {
+fn status_prints_every_line() {
     let engine = EngineStatus {
         now_ms: NOW_MS,
         week: "2025-W47".into(),
@@ -479,7 +479,7 @@ counters  scan.packets_sent  1,000
 }
 
 #[test]
-fn scans_and_changes_are_a_line_each() {
+fn scan_and_change_print_one_line_each() {
     let scan = ScanRow {
         url: "quake3://127.0.0.1:27960".into(),
         t_ms: NOW_MS,
@@ -511,7 +511,7 @@ x  refused: no scheme
 }
 
 #[test]
-fn json_is_one_object_a_line() {
+fn json_prints_one_object_per_line() {
     let mut out = Vec::new();
     let mut printer =
         Printer { json: true, now_ms: NOW_MS, out: &mut out, servers: None, board: board::BoardPrinter::default() };
@@ -523,7 +523,7 @@ fn json_is_one_object_a_line() {
 }
 
 #[test]
-fn corrections() {
+fn corrections_print_one_line_each() {
     let hash = NameHash::of("baseq3", "Visor");
     let row = |correction| Row::Correction(correction);
     printed(
@@ -544,7 +544,7 @@ fn corrections() {
 }
 
 #[test]
-fn a_list_of_windows() {
+fn windows_print_as_table() {
     let listed = |kind: &str, window: &str, from_ms, to_ms, phase, players: Option<u64>| {
         let window = WindowView { window: window.into(), from_ms, to_ms, closed: phase == WindowPhase::Closed };
         let memory_bytes = players.map(|n| n * 20);

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use crate::api::json;
 use crate::api::protocol::{
-    ApiError, ErrorCode, PROTOCOL_VERSION, Progress, Request, Response, ResponseBody, ResponseEnd, Row, read_request,
+    ApiError, ErrorCode, PROTOCOL_VERSION, Progress, Request, Response, ResponseBody, ResponseEnd, Row, decode_request,
 };
 use crate::control::connection_slots::{ConnectionSlot, ConnectionSlots};
 use crate::limits::CONTROL_LINE_BYTES_MAX;
@@ -102,7 +102,7 @@ impl ResponseWriter {
     }
 
     async fn send(&mut self, body: ResponseBody) -> Result<(), Disconnected> {
-        let line = line(self.id, body);
+        let line = encode_response(self.id, body);
         self.out.lock().await.write(&line).await
     }
 }
@@ -127,7 +127,7 @@ impl SharedWriter {
     }
 }
 
-fn line(id: Option<u64>, body: ResponseBody) -> Vec<u8> {
+fn encode_response(id: Option<u64>, body: ResponseBody) -> Vec<u8> {
     let mut line = json::to_vec(&Response { v: PROTOCOL_VERSION, id, body });
     line.push(b'\n');
     line
@@ -190,7 +190,7 @@ impl Listener {
     }
 
     /// Counts here from now on.
-    pub fn count_in(&mut self, counts: Arc<ControlCounters>) {
+    pub fn set_counters(&mut self, counts: Arc<ControlCounters>) {
         self.counts = counts;
     }
 
@@ -256,7 +256,7 @@ impl Drop for Listener {
 
 /// One short line that fits any socket buffer; it is not waited for.
 fn refuse(stream: UnixStream, failure: ApiError) {
-    drop(stream.try_write(&line(None, ResponseBody::Error(failure))));
+    drop(stream.try_write(&encode_response(None, ResponseBody::Error(failure))));
 }
 
 /// Who connected, as far as the system tells.
@@ -297,7 +297,7 @@ impl Connection {
         loop {
             let Some(read) = self.next_line(&mut line).await else { return };
             let request = match read {
-                Line::Whole => read_request(&line),
+                Line::Whole => decode_request(&line),
                 Line::TooLong => {
                     let message = format!("the line has more than {CONTROL_LINE_BYTES_MAX} bytes");
                     Err((None, ApiError::new(ErrorCode::LineTooLong, message)))
@@ -364,7 +364,7 @@ impl Connection {
                     // row goes on only when `handling` is polled again.
                     if let Ok(mut out) = out.try_lock() {
                         // The handler finds out by itself that the client is gone.
-                        _ = out.write(&line(id, ResponseBody::Progress(Progress::default()))).await;
+                        _ = out.write(&encode_response(id, ResponseBody::Progress(Progress::default()))).await;
                     }
                 }
             }

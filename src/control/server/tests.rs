@@ -5,11 +5,11 @@ use std::os::unix::net::UnixStream as StdStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::api::protocol::{ChangeOutcome, RescanSelector, ServerChange, ServerFilter, request_line};
+use crate::api::protocol::{ChangeOutcome, RescanSelector, ServerChange, ServerFilter, encode_request};
 use crate::control::{Client, ClientError, ResponseItem};
 use crate::model::view::PlayerView;
 
-/// `player` gives one row; `rescan` rows without end, until the client is
+/// `find_player` gives one row; `rescan` rows without end, until the client is
 /// gone; `reload` fails; `servers.list` never ends; `status` ends when it is told to.
 #[derive(Default)]
 struct Fake {
@@ -58,11 +58,11 @@ struct TestServer {
     serving: tokio::task::JoinHandle<()>,
 }
 
-fn house(idle_max: Duration, write_max: Duration) -> TestServer {
-    house_with(|listener| (listener.idle_max, listener.write_max) = (idle_max, write_max))
+fn test_server(idle_max: Duration, write_max: Duration) -> TestServer {
+    test_server_with(|listener| (listener.idle_max, listener.write_max) = (idle_max, write_max))
 }
 
-fn house_with(set: impl FnOnce(&mut Listener)) -> TestServer {
+fn test_server_with(set: impl FnOnce(&mut Listener)) -> TestServer {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("control.sock");
     let mut listener = Listener::bind(&path).expect("bound");
@@ -75,16 +75,16 @@ fn house_with(set: impl FnOnce(&mut Listener)) -> TestServer {
     TestServer { _dir: dir, path, fake, counts, stop: Some(stop), serving }
 }
 
-fn usual_house() -> TestServer {
-    house(IDLE_TIMEOUT, WRITE_TIMEOUT)
+fn default_test_server() -> TestServer {
+    test_server(IDLE_TIMEOUT, WRITE_TIMEOUT)
 }
 
 /// Runs a client, which blocks, beside the server.
-async fn beside<T: Send + 'static>(client: impl FnOnce() -> T + Send + 'static) -> T {
+async fn run_blocking_client<T: Send + 'static>(client: impl FnOnce() -> T + Send + 'static) -> T {
     tokio::task::spawn_blocking(client).await.expect("the client does not panic")
 }
 
-async fn becomes_one(count: &AtomicUsize) {
+async fn wait_until_one(count: &AtomicUsize) {
     becomes(count, 1).await;
 }
 
@@ -101,7 +101,7 @@ async fn becomes(count: &AtomicUsize, want: usize) {
 fn ask_player(client: &mut Client, name: &str) -> Result<(Vec<Row>, ResponseEnd), ClientError> {
     let mut rows = Vec::new();
     let request = Request::Player { name: name.to_owned() };
-    let end = client.ask(&request, &mut |row| {
+    let end = client.send(&request, &mut |row| {
         rows.push(row);
         Ok(())
     })?;
@@ -119,18 +119,18 @@ fn raw(path: &Path, bytes: &[u8]) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rows_then_end_and_failures() {
-    let house = usual_house();
+async fn response_is_rows_then_end_or_error() {
+    let house = default_test_server();
     let path = house.path.clone();
     assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o660);
-    beside(move || {
+    run_blocking_client(move || {
         let mut client = Client::connect(&path).expect("connected");
         for name in ["a", "b"] {
             let (rows, end) = ask_player(&mut client, name).expect("an answer");
             assert!(matches!(&rows[..], [Row::Player(row)] if row.name == name));
             assert_eq!(end.notes, ["a note"]);
         }
-        let failure = client.ask(&Request::Reload {}, &mut |_| Ok(())).expect_err("refused");
+        let failure = client.send(&Request::Reload {}, &mut |_| Ok(())).expect_err("refused");
         assert!(matches!(failure, ClientError::Failure(f) if f.code == ErrorCode::Refused));
         assert!(ask_player(&mut client, "c").is_ok(), "a failure does not end the connection");
     })
@@ -138,14 +138,14 @@ async fn rows_then_end_and_failures() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn garbage_and_overlong_lines_are_answered_and_the_connection_goes_on() {
-    let house = usual_house();
+async fn invalid_lines_get_errors_and_connection_stays_open() {
+    let house = default_test_server();
     let path = house.path.clone();
-    beside(move || {
+    run_blocking_client(move || {
         let mut bytes = b"garbage\n\n\xff\xfe\0\n".to_vec();
         bytes.extend(std::iter::repeat_n(b'x', 3 * CONTROL_LINE_BYTES_MAX));
         bytes.push(b'\n');
-        bytes.extend(request_line(9, &Request::Player { name: "after".into() }).bytes());
+        bytes.extend(encode_request(9, &Request::Player { name: "after".into() }).bytes());
         bytes.extend(b"{\"v\":1,\"id\":10,\"cmd\":\"status\""); // a half line
         let answer = raw(&path, &bytes);
         let lines: Vec<&str> = answer.lines().collect();
@@ -160,14 +160,14 @@ async fn garbage_and_overlong_lines_are_answered_and_the_connection_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_line_of_the_limit_is_read() {
-    let house = usual_house();
+async fn line_of_maximum_length_is_accepted() {
+    let house = default_test_server();
     let path = house.path.clone();
-    beside(move || {
-        let empty = request_line(1, &Request::Player { name: String::new() });
+    run_blocking_client(move || {
+        let empty = encode_request(1, &Request::Player { name: String::new() });
         let fill = CONTROL_LINE_BYTES_MAX - (empty.len() - 1);
         for (name_len, code) in [(fill, "\"row\""), (fill + 1, "line_too_long")] {
-            let line = request_line(1, &Request::Player { name: "n".repeat(name_len) });
+            let line = encode_request(1, &Request::Player { name: "n".repeat(name_len) });
             assert!(raw(&path, line.as_bytes()).contains(code), "{name_len}");
         }
     })
@@ -175,11 +175,11 @@ async fn a_line_of_the_limit_is_read() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn idle_connections_keep_nobody_out() {
-    let house = usual_house();
+async fn longest_idle_connection_is_evicted_for_new_one() {
+    let house = default_test_server();
     let path = house.path.clone();
     let counts = Arc::clone(&house.counts);
-    beside(move || {
+    run_blocking_client(move || {
         let mut clients: Vec<_> = (0..CONNECTIONS_MAX).map(|_| Client::connect(&path).expect("connected")).collect();
         for (i, client) in clients.iter_mut().enumerate() {
             ask_player(client, &i.to_string()).expect("an answer");
@@ -200,18 +200,18 @@ async fn idle_connections_keep_nobody_out() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_connection_is_refused_while_all_others_are_at_work() {
-    let house = usual_house();
+async fn connection_is_refused_when_all_are_busy() {
+    let house = default_test_server();
     let mut at_work = Vec::new();
     for i in 0..CONNECTIONS_MAX {
         let mut busy = StdStream::connect(&house.path).expect("connected");
-        busy.write_all(request_line(1, &Request::ServersList { filter: ServerFilter::default() }).as_bytes())
+        busy.write_all(encode_request(1, &Request::ServersList { filter: ServerFilter::default() }).as_bytes())
             .expect("written");
         at_work.push(busy);
         becomes(&house.fake.hanging, i + 1).await;
     }
     let path = house.path.clone();
-    beside(move || {
+    run_blocking_client(move || {
         let mut late = Client::connect(&path).expect("connected");
         let refused = ask_player(&mut late, "late").expect_err("too many");
         assert!(matches!(&refused, ClientError::Failure(f) if f.code == ErrorCode::Busy), "{refused}");
@@ -222,13 +222,13 @@ async fn a_connection_is_refused_while_all_others_are_at_work() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_hears_of_progress_until_the_answer_comes() {
-    let house = house_with(|listener| listener.progress_every = Duration::from_millis(10));
+async fn progress_is_sent_until_response_ends() {
+    let house = test_server_with(|listener| listener.progress_every = Duration::from_millis(10));
     let (path, fake) = (house.path.clone(), Arc::clone(&house.fake));
-    beside(move || {
+    run_blocking_client(move || {
         let mut client = Client::connect(&path).expect("connected");
         let mut heard = Vec::new();
-        let end = client.ask_with_progress(&Request::Status {}, &mut |reply| {
+        let end = client.send_with_progress(&Request::Status {}, &mut |reply| {
             heard.push(reply);
             if heard.len() == 5 {
                 fake.may_end.notify_one();
@@ -244,13 +244,13 @@ async fn a_client_hears_of_progress_until_the_answer_comes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_daemon_that_says_nothing_is_given_up() {
-    let house = house_with(|listener| listener.progress_every = Duration::from_secs(3_600));
+async fn silent_daemon_times_out() {
+    let house = test_server_with(|listener| listener.progress_every = Duration::from_secs(3_600));
     let path = house.path.clone();
-    beside(move || {
+    run_blocking_client(move || {
         let patience = Duration::from_millis(200);
-        let mut client = Client::connect_within(&path, patience).expect("connected");
-        let silent = client.ask(&Request::ServersList { filter: ServerFilter::default() }, &mut |_| Ok(()));
+        let mut client = Client::connect_with_timeout(&path, patience).expect("connected");
+        let silent = client.send(&Request::ServersList { filter: ServerFilter::default() }, &mut |_| Ok(()));
         let silent = silent.expect_err("no answer");
         assert!(matches!(silent, ClientError::Silent { .. }), "{silent}");
         let said = silent.to_string();
@@ -259,9 +259,9 @@ async fn a_daemon_that_says_nothing_is_given_up() {
         // More than the buffers of the socket hold, to somebody who reads nothing.
         let dir = tempfile::tempdir().expect("a directory");
         let deaf = std::os::unix::net::UnixListener::bind(dir.path().join("s")).expect("bound");
-        let mut client = Client::connect_within(&dir.path().join("s"), patience).expect("queued");
+        let mut client = Client::connect_with_timeout(&dir.path().join("s"), patience).expect("queued");
         let large = Request::Player { name: "x".repeat(8 << 20) };
-        let silent = client.ask(&large, &mut |_| Ok(())).expect_err("no reader");
+        let silent = client.send(&large, &mut |_| Ok(())).expect_err("no reader");
         assert!(matches!(silent, ClientError::Silent { .. }), "{silent}");
         drop(deaf);
     })
@@ -269,7 +269,7 @@ async fn a_daemon_that_says_nothing_is_given_up() {
 }
 
 #[test]
-fn a_full_queue_of_connections_is_given_up() {
+fn full_listen_backlog_times_out() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("s");
     let listener = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None).expect("a socket");
@@ -277,7 +277,7 @@ fn a_full_queue_of_connections_is_given_up() {
     listener.listen(0).expect("listening");
     let mut queued = Vec::new();
     let silent = loop {
-        match Client::connect_within(&path, Duration::from_millis(200)) {
+        match Client::connect_with_timeout(&path, Duration::from_millis(200)) {
             Ok(client) => queued.push(client),
             Err(error) => break error,
         }
@@ -287,26 +287,26 @@ fn a_full_queue_of_connections_is_given_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_stops_reading_is_let_go_and_hinders_nobody() {
-    let house = house(IDLE_TIMEOUT, Duration::from_millis(300));
+async fn client_that_stops_reading_is_disconnected() {
+    let house = test_server(IDLE_TIMEOUT, Duration::from_millis(300));
     let path = house.path.clone();
     let mut lazy = StdStream::connect(&path).expect("connected");
-    lazy.write_all(request_line(1, &Request::Rescan { servers: RescanSelector::AllUnknown }).as_bytes())
+    lazy.write_all(encode_request(1, &Request::Rescan { servers: RescanSelector::AllUnknown }).as_bytes())
         .expect("written");
-    beside(move || {
+    run_blocking_client(move || {
         for _ in 0..20 {
             ask_player(&mut Client::connect(&path).expect("connected"), "other").expect("an answer");
         }
     })
     .await;
-    becomes_one(&house.fake.gone).await;
+    wait_until_one(&house.fake.gone).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_silent_client_is_closed() {
-    let house = house(Duration::from_millis(100), WRITE_TIMEOUT);
+async fn incomplete_line_times_out() {
+    let house = test_server(Duration::from_millis(100), WRITE_TIMEOUT);
     let path = house.path.clone();
-    beside(move || {
+    run_blocking_client(move || {
         let mut half = StdStream::connect(&path).expect("connected");
         half.write_all(b"{\"v\":1,").expect("written");
         let mut answer = String::new();
@@ -317,26 +317,26 @@ async fn a_silent_client_is_closed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn stopping_ends_idle_and_busy_connections_and_removes_the_file() {
-    let mut house = usual_house();
+async fn shutdown_closes_connections_and_removes_socket() {
+    let mut house = default_test_server();
     let path = house.path.clone();
     let idle = StdStream::connect(&path).expect("connected");
     let mut busy = StdStream::connect(&path).expect("connected");
-    busy.write_all(request_line(1, &Request::ServersList { filter: ServerFilter::default() }).as_bytes())
+    busy.write_all(encode_request(1, &Request::ServersList { filter: ServerFilter::default() }).as_bytes())
         .expect("written");
-    becomes_one(&house.fake.hanging).await;
+    wait_until_one(&house.fake.hanging).await;
     drop(house.stop.take());
     timeout(SHUTDOWN_TIMEOUT * 5, house.serving).await.expect("ends in time").expect("does not panic");
     assert!(!path.exists());
     drop(idle);
     let mut answer = String::new();
-    beside(move || busy.read_to_string(&mut answer).map(|_| answer)).await.expect("closed");
+    run_blocking_client(move || busy.read_to_string(&mut answer).map(|_| answer)).await.expect("closed");
     let error = Client::connect(&path).expect_err("nobody there");
     assert_eq!(error.to_string(), format!("the daemon is not running (no one answers on {})", path.display()));
 }
 
 #[tokio::test]
-async fn only_a_stale_socket_is_taken_away() {
+async fn only_stale_socket_is_replaced() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("s");
     let first = Listener::bind(&path).expect("bound");

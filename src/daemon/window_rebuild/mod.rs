@@ -52,28 +52,28 @@ pub struct RebuildPaths {
 /// Decides what becomes of types of windows that are new or have other
 /// boundaries, and of those that were being rebuilt. Returns what the admin
 /// should know of it.
-pub fn prepare(engine: &mut Engine, log: Option<&Path>) -> Vec<String> {
+pub fn plan_window_types(engine: &mut Engine, log: Option<&Path>) -> Vec<String> {
     let kinds = engine.types_to_rebuild();
     if kinds.is_empty() {
         return Vec::new();
     }
     let names = kinds.into_iter().map(type_name).collect::<Vec<_>>().join(", ");
-    let note = match (log, log.and_then(first_moment)) {
+    let note = match (log, log.and_then(first_scan_ms)) {
         (_, Some(from_ms)) => {
-            engine.begin_rebuild(from_ms);
+            engine.start_rebuild(from_ms);
             let note = format!("windows of type {names} are being rebuilt from the scan log");
             tracing::info!("{note}");
             note
         }
         (Some(log), None) => {
-            engine.begin_types_now();
+            engine.start_types_empty();
             let log = log.display();
             let note = format!("windows of type {names} begin empty: the scan log {log} holds nothing of them yet");
             tracing::info!("{note}");
             note
         }
         (None, None) => {
-            engine.begin_types_now();
+            engine.start_types_empty();
             let note = format!(
                 "windows of type {names} begin now: there is no scan log (setting record) to make what was before from"
             );
@@ -85,8 +85,8 @@ pub fn prepare(engine: &mut Engine, log: Option<&Path>) -> Vec<String> {
 }
 
 /// Of the oldest line that is at hand.
-fn first_moment(log: &Path) -> Option<i64> {
-    let files = scan_log::packed_files(log).into_iter().chain([scan_log::closed_file(log), log.to_owned()]);
+fn first_scan_ms(log: &Path) -> Option<i64> {
+    let files = scan_log::compressed_files(log).into_iter().chain([scan_log::rotated_file(log), log.to_owned()]);
     files.filter_map(|file| scan_log::open(&file).ok()?.find_map(Result::ok)).map(|(_, outcome)| outcome.t_ms()).next()
 }
 
@@ -115,7 +115,7 @@ struct ActiveRebuild {
     dir: PathBuf,
     thread: JoinHandle<()>,
     from_ms: i64,
-    /// What was recorded and is not yet in `part`.
+    /// What was recorded and is not yet in `next_week_chunk`.
     buffer: Vec<u8>,
     part: File,
     part_number: u64,
@@ -151,26 +151,26 @@ impl Rebuilder {
 
     /// Begins anew. All that was recorded must be in the files of the log.
     pub fn begin(&mut self, engine: &mut Engine, place: &RebuildPaths) {
-        self.end();
+        self.cleanup();
         self.number += 1;
-        match self.started(engine, place) {
+        match self.start_job(engine, place) {
             Ok(running) => self.running = Some(running),
             Err(error) => self.failed = Some(error),
         }
     }
 
-    fn started(&self, engine: &mut Engine, place: &RebuildPaths) -> anyhow::Result<ActiveRebuild> {
+    fn start_job(&self, engine: &mut Engine, place: &RebuildPaths) -> anyhow::Result<ActiveRebuild> {
         let log = place.log.clone().context("nothing is recorded")?;
-        let dir = own_dir(&place.state_dir)?;
+        let dir = create_job_dir(&place.state_dir)?;
         // A rotation empties the running file.
         let running = dir.join("log.jsonl");
         fs::copy(&log, &running).with_context(|| format!("cannot copy {}", log.display()))?;
         // Before the others are looked for: where it is packed meanwhile it is among
         // them too, and what comes again is passed over.
-        let closed = File::open(scan_log::closed_file(&log)).ok();
-        let packed = scan_log::packed_files(&log).into_iter().map(|file| Ok(fs::metadata(file)?.ino()));
+        let closed = File::open(scan_log::rotated_file(&log)).ok();
+        let packed = scan_log::compressed_files(&log).into_iter().map(|file| Ok(fs::metadata(file)?.ino()));
         let over = Arc::new(AtomicBool::new(false));
-        let from_ms = engine.rebuild_from_ms();
+        let from_ms = engine.replay_from_ms();
         let mut job = ReplayJob {
             dir: dir.clone(),
             store: StoreSettings { cache_bytes: place.cache_bytes, create: true },
@@ -214,11 +214,11 @@ impl Rebuilder {
     }
 
     /// The next step; for ever none while nothing is rebuilt.
-    pub async fn step(&mut self) -> NumberedEvent {
+    pub async fn next_event(&mut self) -> NumberedEvent {
         self.steps.1.recv().await.expect("one sender is held here")
     }
 
-    pub fn take(&mut self, (number, step): NumberedEvent) {
+    pub fn handle_event(&mut self, (number, step): NumberedEvent) {
         let Some(running) = self.running.as_mut().filter(|_| number == self.number) else { return };
         match step {
             JobEvent::Part => match running.next_part() {
@@ -232,7 +232,7 @@ impl Rebuilder {
     }
 
     /// A scan that is recorded.
-    pub fn add(&mut self, url: &ServerUrl, outcome: &Outcome) {
+    pub fn record(&mut self, url: &ServerUrl, outcome: &Outcome) {
         let Some(running) = &mut self.running else { return };
         scan_log::write(&mut running.buffer, url, outcome);
         running.part_lines += 1;
@@ -244,12 +244,12 @@ impl Rebuilder {
     }
 
     /// Whether what was made waits to be taken over, or to be given up.
-    pub fn waits(&self) -> bool {
+    pub fn is_ready(&self) -> bool {
         self.failed.is_some() || self.running.as_ref().is_some_and(|running| running.result.is_some())
     }
 
     /// Whether the next step of taking over is due at once.
-    pub fn is_taking_over(&self) -> bool {
+    pub fn is_importing(&self) -> bool {
         let is_made =
             |running: &ActiveRebuild| running.result.is_some() && !matches!(running.stage, ImportStage::Waiting);
         self.running.as_ref().is_some_and(is_made)
@@ -258,7 +258,7 @@ impl Rebuilder {
     /// One step of taking over windows that are made, as soon as their old rows are
     /// swept out. Before it, all must be committed. Returns whether the rebuild is
     /// over.
-    pub fn take_over(&mut self, hot: &mut State) -> anyhow::Result<bool> {
+    pub fn import_step(&mut self, hot: &mut State) -> anyhow::Result<bool> {
         let step = match self.failed.take() {
             Some(error) => Err(error),
             None => self.running.as_mut().map_or(Ok(None), |running| running.step(hot)),
@@ -268,16 +268,16 @@ impl Rebuilder {
             Ok(Some(windows)) => tracing::info!(windows, "windows were rebuilt from the scan log"),
             Err(error) => {
                 tracing::warn!("windows cannot be rebuilt from the scan log and begin now: {error:#}");
-                hot.engine.begin_types_now();
+                hot.engine.start_types_empty();
             }
         }
-        self.end();
+        self.cleanup();
         hot.commit()?;
         Ok(true)
     }
 
     /// Lets go of everything, away from the engine's thread.
-    fn end(&mut self) {
+    fn cleanup(&mut self) {
         let Some(running) = self.running.take() else { return };
         running.over.store(true, Ordering::Relaxed);
         std::thread::spawn(move || {
@@ -317,14 +317,16 @@ impl ActiveRebuild {
         match std::mem::replace(&mut self.stage, ImportStage::Waiting) {
             ImportStage::Waiting => {
                 made.commit()?;
-                let begun = hot.engine.begin_take_over(&hot.store, &made.engine);
+                let begun = hot.engine.begin_import(&hot.store, &made.engine);
                 self.stage = begun.map_or(ImportStage::Waiting, ImportStage::Bringing);
             }
-            ImportStage::Bringing(taking) | ImportStage::Replaying(taking) if hot.engine.is_overtaken(&taking) => {
-                hot.engine.give_up_take_over();
+            ImportStage::Bringing(taking) | ImportStage::Replaying(taking)
+                if hot.engine.is_import_outdated(&taking) =>
+            {
+                hot.engine.abort_import();
             }
             ImportStage::Bringing(mut taking) => {
-                if bring(hot, made, &mut taking, ROWS_PER_STEP)? {
+                if import_rows(hot, made, &mut taking, ROWS_PER_STEP)? {
                     self.stage = ImportStage::Bringing(taking);
                     return Ok(None);
                 }
@@ -336,9 +338,9 @@ impl ActiveRebuild {
                     _ = fs::remove_file(&part.path);
                     if part.lines <= LINES_PER_STEP {
                         while self.replay_some(made)? {}
-                        hot.engine.see_changed(&mut taking, &made.engine);
-                        while bring(hot, made, &mut taking, usize::MAX)? {}
-                        return Ok(Some(hot.engine.take_over(&made.engine)));
+                        hot.engine.collect_changes(&mut taking, &made.engine);
+                        while import_rows(hot, made, &mut taking, usize::MAX)? {}
+                        return Ok(Some(hot.engine.finish_import(&made.engine)));
                     }
                 }
                 self.stage = ImportStage::Replaying(taking);
@@ -347,7 +349,7 @@ impl ActiveRebuild {
                 self.stage = if self.replay_some(made)? {
                     ImportStage::Replaying(taking)
                 } else {
-                    hot.engine.see_changed(&mut taking, &made.engine);
+                    hot.engine.collect_changes(&mut taking, &made.engine);
                     ImportStage::Bringing(taking)
                 };
             }
@@ -388,15 +390,15 @@ impl ActiveRebuild {
 }
 
 /// Brings over about so many rows. Returns whether there is more.
-fn bring(hot: &mut State, made: &State, taking: &mut WindowImport, most: usize) -> anyhow::Result<bool> {
+fn import_rows(hot: &mut State, made: &State, taking: &mut WindowImport, most: usize) -> anyhow::Result<bool> {
     let reader = made.store.reader();
     let made = RebuiltState { engine: &made.engine, source: &made.store, reader: &reader };
-    Ok(hot.engine.bring_some(taking, &hot.store, &made, most)?)
+    Ok(hot.engine.import_batch(taking, &hot.store, &made, most)?)
 }
 
 /// A directory for one rebuild alone: that of the one before may still be in use, or be
 /// removed right now.
-fn own_dir(state_dir: &Path) -> anyhow::Result<PathBuf> {
+fn create_job_dir(state_dir: &Path) -> anyhow::Result<PathBuf> {
     let dir = rebuild_dir(state_dir);
     let make = || fs::create_dir_all(&dir).and_then(|()| tempfile::Builder::new().prefix("").tempdir_in(&dir));
     // The cleanup of another rebuild may remove the outer directory in between, once.
@@ -429,13 +431,13 @@ mod tests {
         let days = WindowSpec { kind: WindowType::DAY, shape: Shape::Day, keep: 3 };
         let windows = WindowTypes::new(Calendar::default(), [days]).unwrap();
         hot.engine.reload(EngineSettings { windows, ..EngineSettings::default() });
-        assert!(hot.engine.has_renewed_types());
-        let notes = prepare(&mut hot.engine, log);
+        assert!(hot.engine.has_changed_types());
+        let notes = plan_window_types(&mut hot.engine, log);
         (notes, !hot.engine.types_to_rebuild().is_empty())
     }
 
     #[test]
-    fn what_is_said_of_the_log() {
+    fn new_window_type_reports_how_it_is_filled() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("scans.jsonl");
         let (notes, rebuilding) = noted(None);
@@ -465,7 +467,7 @@ mod tests {
 
     /// The first rebuild is given up and cleaned up after while the second is at work.
     #[test]
-    fn cleaning_up_after_a_rebuild_leaves_the_next_one_alone() {
+    fn cleanup_of_a_rebuild_keeps_the_files_of_the_next() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("scans.jsonl");
         fs::write(&log, lines(0..100)).unwrap();
@@ -544,7 +546,7 @@ mod tests {
     /// A rebuild begins while the file before the running one is packed, and that ends
     /// before it is read.
     #[test]
-    fn a_file_that_is_packed_right_now_is_not_left_out() {
+    fn log_file_compressed_during_a_rebuild_is_replayed() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("scans.jsonl");
         let named = |end: &str| PathBuf::from(format!("{}.{end}", log.display()));
@@ -559,7 +561,7 @@ mod tests {
         let all_time = WindowSpec { kind: WindowType::ALL_TIME, shape: Shape::AllTime, keep: 0 };
         let windows = WindowTypes::new(Calendar::default(), [all_time]).unwrap();
         hot.engine.reload(EngineSettings { windows, ..EngineSettings::default() });
-        prepare(&mut hot.engine, Some(&log));
+        plan_window_types(&mut hot.engine, Some(&log));
         hot.commit().unwrap();
 
         let place = RebuildPaths { state_dir: dir.path().join("state"), log: Some(log.clone()), cache_bytes: 16 << 20 };
@@ -567,14 +569,14 @@ mod tests {
         rebuilder.begin(&mut hot.engine, &place);
         fs::write(named("1.zst"), zst(lines(100..200))).unwrap();
         fs::remove_file(named("1.packing")).unwrap();
-        while !rebuilder.waits() {
+        while !rebuilder.is_ready() {
             let step = rebuilder.steps.1.blocking_recv().unwrap();
-            rebuilder.take(step);
+            rebuilder.handle_event(step);
         }
         // What is scanned meanwhile takes several steps, too.
-        observe(&mut hot, &lines(300..1_500), |url, outcome| rebuilder.add(url, outcome));
+        observe(&mut hot, &lines(300..1_500), |url, outcome| rebuilder.record(url, outcome));
         hot.commit().unwrap();
-        while !rebuilder.take_over(&mut hot).unwrap() {
+        while !rebuilder.import_step(&mut hot).unwrap() {
             hot.commit().unwrap();
         }
         observe(&mut hot, &lines(1_500..1_540), |_, _| ());

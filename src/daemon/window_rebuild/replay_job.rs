@@ -62,7 +62,12 @@ impl ReplayJob {
             replay(&mut hot, lines, self.from_ms, &self.over)?;
         }
         if let Some(closed) = self.closed.take() {
-            replay(&mut hot, scan_log::of_file(&scan_log::closed_file(&self.log), closed)?, self.from_ms, &self.over)?;
+            replay(
+                &mut hot,
+                scan_log::from_file(&scan_log::rotated_file(&self.log), closed)?,
+                self.from_ms,
+                &self.over,
+            )?;
         }
         replay(&mut hot, scan_log::open(&self.dir.join("log.jsonl"))?, self.from_ms, &self.over)?;
         loop {
@@ -92,10 +97,10 @@ impl ReplayJob {
 /// by now.
 fn open_packed(log: &Path, number: u64) -> anyhow::Result<Option<LogReader>> {
     // One that was renamed under our eyes has a larger number the next time.
-    for path in (0..FIND_ATTEMPTS).flat_map(|_| scan_log::packed_files(log)) {
+    for path in (0..FIND_ATTEMPTS).flat_map(|_| scan_log::compressed_files(log)) {
         let Ok(file) = File::open(&path) else { continue };
         if file.metadata()?.ino() == number {
-            return Ok(Some(scan_log::of_file(&path, file)?));
+            return Ok(Some(scan_log::from_file(&path, file)?));
         }
     }
     Ok(None)
@@ -129,7 +134,7 @@ pub(in crate::daemon::window_rebuild) fn next_outcome(
             line => return Ok(Some(line)),
         }
     }
-    for sentence in lines.damage().sentences() {
+    for sentence in lines.damage().messages() {
         tracing::warn!("rebuild of windows: {sentence}");
     }
     Ok(None)

@@ -23,8 +23,8 @@ const PARTS: u32 = 64;
 
 /// Who does the parts of a work, several at a time: threads are the caller's.
 pub trait Workers {
-    /// Calls `work` once with each number below `parts`, in any order.
-    fn all(&self, parts: u32, work: &(dyn Fn(u32) + Sync));
+    /// Calls `set_busy` once with each number below `parts`, in any order.
+    fn run(&self, parts: u32, work: &(dyn Fn(u32) + Sync));
 }
 
 /// What a window holds, read while others write.
@@ -131,7 +131,7 @@ impl BuildPlan {
 
         let mut players =
             PlayerIndex { games: Vec::with_capacity(self.players_end as usize), ..PlayerIndex::default() };
-        for known in in_parts(workers, |part| self.read_players(source, part_of(part, self.players_end)))? {
+        for known in run_parts(workers, |part| self.read_players(source, key_range(part, self.players_end)))? {
             players.games.extend(known.games);
             players.several.extend(known.several);
             players.ratings.extend(known.ratings);
@@ -140,7 +140,7 @@ impl BuildPlan {
 
         let servers_end = self.left_out.len() as u32;
         let mut gathered: FxHashMap<(Group, PlayerKey), PlayerRow> = FxHashMap::default();
-        for read in in_parts(workers, |part| self.read_rows(source, part_of(part, servers_end), &players))? {
+        for read in run_parts(workers, |part| self.read_rows(source, key_range(part, servers_end), &players))? {
             add(read.places);
             for (key, row) in read.gathered {
                 gathered.entry(key).and_modify(|sum| sum.merge(&row)).or_insert(row);
@@ -222,11 +222,11 @@ impl BuildPlan {
         let ordered = Mutex::new(Vec::with_capacity(jobs.len()));
         let count = jobs.len() as u32;
         let jobs = Mutex::new(jobs);
-        workers.all(count, &|_| {
+        workers.run(count, &|_| {
             let job = jobs.lock().expect("nobody panics with it").pop();
             let (group, ranking, places) = job.expect("one for each call");
             let empty = self.rules.empty(self.window, group, ranking);
-            let set = Set::build_of_players(empty.direction(), empty.generation(), places);
+            let set = Set::build_unique(empty.direction(), empty.generation(), places);
             ordered.lock().expect("nobody panics with it").push((group, ranking, set));
         });
         for (group, ranking, set) in ordered.into_inner().expect("nobody panics with it") {
@@ -239,7 +239,7 @@ impl BuildPlan {
     /// A place by the rating; where that takes the row, too, only the rating.
     fn add_rating(&self, known: &mut PlayerPass, group: Group, player: PlayerKey, rating: Rating) {
         let orders = self.rules.orders(group);
-        if orders.joins_rating() {
+        if orders.tie_break_uses_rating() {
             known.ratings.push(((group, player), rating));
             return;
         }
@@ -254,7 +254,7 @@ impl BuildPlan {
     /// where it takes the row to order by it.
     fn add_row(&self, places: &mut Places, players: &PlayerIndex, group: Group, player: PlayerKey, row: &PlayerRow) {
         let orders = self.rules.orders(group);
-        let joins = orders.joins_rating();
+        let joins = orders.tie_break_uses_rating();
         let mut row = Cow::Borrowed(row);
         if joins {
             // A row has the rating of its server, not that of the group.
@@ -280,15 +280,15 @@ impl BuildPlan {
 }
 
 /// The keys of one part of those below `end`.
-fn part_of(part: u32, end: u32) -> std::ops::Range<u32> {
+fn key_range(part: u32, end: u32) -> std::ops::Range<u32> {
     let at = |part: u32| (u64::from(end) * u64::from(part) / u64::from(PARTS)) as u32;
     at(part)..at(part + 1)
 }
 
 /// Does all parts, several at a time. The results are in order of part.
-fn in_parts<T: Send, E: Send>(workers: &dyn Workers, work: impl Fn(u32) -> Result<T, E> + Sync) -> Result<Vec<T>, E> {
+fn run_parts<T: Send, E: Send>(workers: &dyn Workers, work: impl Fn(u32) -> Result<T, E> + Sync) -> Result<Vec<T>, E> {
     let done = Mutex::new(Vec::with_capacity(PARTS as usize));
-    workers.all(PARTS, &|part| {
+    workers.run(PARTS, &|part| {
         let result = work(part);
         done.lock().expect("nobody panics with it").push((part, result));
     });

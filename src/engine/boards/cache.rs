@@ -101,7 +101,7 @@ impl WindowBoards {
 
     /// Takes over rules by which no board that is here is ordered otherwise.
     /// Returns whether they are such.
-    fn follow(&mut self, rules: &BoardOrders) -> bool {
+    fn adopt_orders(&mut self, rules: &BoardOrders) -> bool {
         if self.rules == *rules {
             return true; // as for most games that are new: no board is looked at
         }
@@ -135,13 +135,13 @@ impl BoardOrders {
 
     pub(in crate::engine) fn empty(&self, window: WindowKey, group: Group, ranking: Ranking) -> Set {
         let order = self.orders(group).order(ranking);
-        Set::new(order.direction, generation(window, group, ranking, order))
+        Set::new(order.direction, board_id(window, group, ranking, order))
     }
 }
 
 /// Tells a board, of a group or a server, from every other; the same after a
 /// restart: a cursor stays good as long as the board is there.
-pub(in crate::engine) fn generation(window: WindowKey, scope: impl Hash, ranking: Ranking, order: Order) -> u64 {
+pub(in crate::engine) fn board_id(window: WindowKey, scope: impl Hash, ranking: Ranking, order: Order) -> u64 {
     let mut hasher = siphasher::sip::SipHasher24::new();
     (window, scope, ranking, order).hash(&mut hasher);
     hasher.finish()
@@ -206,7 +206,7 @@ impl DirtyPlayers {
         self.players.is_empty()
     }
 
-    /// Up to `most` of them.
+    /// Up to `targets_max` of them.
     fn take(&mut self, most: usize) -> Vec<(PlayerKey, Groups)> {
         let taken: Vec<PlayerKey> = self.players.iter().copied().take(most).collect();
         taken
@@ -353,7 +353,7 @@ impl GlobalState {
     /// on answering until they are made anew.
     pub(in crate::engine) fn see_order(&mut self) {
         let mut rules = BoardOrders { everywhere: self.settings.orders(None), of_group: FxHashMap::default() };
-        for scope in self.settings.own_orders().scopes() {
+        for scope in self.settings.order_overrides().scopes() {
             let group = match scope {
                 Scope::Server(_) => None, // ordered when it is asked for
                 Scope::Game(name) => self.games.find(name).map(|key| Group::Game(GameKey(key))),
@@ -363,14 +363,14 @@ impl GlobalState {
         }
         // A game that is new has no boards yet: those at hand only learn its rules.
         for boards in self.shelf.windows.values_mut().filter_map(|shelved| shelved.boards.as_mut()) {
-            boards.follow(&rules);
+            boards.adopt_orders(&rules);
         }
         self.shelf.rules = rules;
     }
 }
 
 impl Engine {
-    /// What makes the boards of a window. From now on until [`Engine::shelve`]
+    /// What makes the boards of a window. From now on until [`Engine::install_boards`]
     /// the engine remembers who changes; boards that are at hand go on answering.
     pub fn plan_boards(&mut self, window: WindowKey) -> BuildPlan {
         let mut left_out = vec![true; self.servers.len()];
@@ -404,7 +404,7 @@ impl Engine {
     /// Takes boards that were made by a plan. What they do not know yet is looked
     /// up by the next [`Engine::refresh_boards`]. Boards whose window has gone, or
     /// that are ordered by rules of before, are let go.
-    pub fn shelve(&mut self, mut boards: WindowBoards) {
+    pub fn install_boards(&mut self, mut boards: WindowBoards) {
         if !self.books.window_exists(boards.window) {
             return self.books.shelf.forget(boards.window);
         }
@@ -412,7 +412,7 @@ impl Engine {
         boards.boards.retain(|group, _| group.tag().is_none_or(|tag| self.books.is_tag(tag)));
         let Some(shelved) = self.books.shelf.windows.get_mut(&boards.window) else { return };
         let Some(changed) = shelved.changed_since_plan.take() else { return };
-        if !boards.follow(&self.books.shelf.rules) {
+        if !boards.adopt_orders(&self.books.shelf.rules) {
             return;
         }
         shelved.frozen = None;
@@ -421,7 +421,7 @@ impl Engine {
 
     /// Players whose places in the boards of a window are to be looked up again;
     /// `None`: it is not known yet who all of them are.
-    pub fn boards_behind(&self, window: WindowKey) -> Option<usize> {
+    pub fn dirty_players(&self, window: WindowKey) -> Option<usize> {
         let shelf = &self.books.shelf;
         let changed = shelf.windows.get(&window).map_or(0, |shelved| shelved.changed.len());
         (!shelf.is_noting(window)).then_some(changed)
@@ -429,7 +429,7 @@ impl Engine {
 
     /// Notes that the boards of a window are asked: of those that are over, they
     /// stay longest.
-    pub fn boards_asked(&mut self, window: WindowKey) {
+    pub fn touch_boards(&mut self, window: WindowKey) {
         let shelf = &mut self.books.shelf;
         shelf.questions += 1;
         if let Some(shelved) = shelf.windows.get_mut(&window) {
@@ -443,7 +443,7 @@ impl Engine {
     }
 
     /// Windows whose boards are to be at hand: those that run now.
-    pub fn windows_running(&self) -> Vec<WindowKey> {
+    pub fn running_windows(&self) -> Vec<WindowKey> {
         let mut windows = self.books.settings.windows.at(self.now_ms());
         windows.retain(|window| !self.books.is_rebuilding(*window));
         windows
@@ -451,13 +451,13 @@ impl Engine {
 
     /// Windows whose boards order scores as the settings no longer say. They
     /// answer until they are planned and shelved anew.
-    pub fn windows_out_of_order(&self) -> Vec<WindowKey> {
+    pub fn windows_with_stale_order(&self) -> Vec<WindowKey> {
         let shelf = &self.books.shelf;
         let is_old = |shelved: &CachedWindow| shelved.boards.as_ref().is_some_and(|boards| boards.rules != shelf.rules);
         shelf.windows.iter().filter(|(_, shelved)| is_old(shelved)).map(|(window, _)| *window).collect()
     }
 
-    /// Looks up the places of up to `most` players who changed, or notes who did.
+    /// Looks up the places of up to `targets_max` players who changed, or notes who did.
     /// There must be no change that is not committed: what is shown is durable.
     /// Returns whether there are more.
     pub fn refresh_boards<S: StateReader>(&mut self, source: &S, most: usize) -> Result<bool, S::Error> {
@@ -512,8 +512,8 @@ impl Engine {
             add_groups(&mut left, &[Group::Game(of_player.game)]);
             for &server in &of_player.servers {
                 let is_counted = |slot: &&ServerState| self.is_counted(slot, window, server);
-                let Some(slot) = self.slot(server).filter(is_counted) else { continue };
-                let Some(row) = self.row_now(source, slot, window, server, player)? else { continue };
+                let Some(slot) = self.server_state(server).filter(is_counted) else { continue };
+                let Some(row) = self.current_row(source, slot, window, server, player)? else { continue };
                 let tags = self.books.tags_there(&slot.record.tags);
                 for group in std::iter::once(Group::Game(of_player.game)).chain(tags.into_iter().map(Group::Tag)) {
                     match merged.iter_mut().find(|(g, _)| *g == group) {
@@ -586,7 +586,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_player_visits_only_the_groups_that_they_belong_to() {
+    fn dirty_player_refreshes_only_their_groups() {
         let dir = tempfile::tempdir().unwrap();
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
         let mut hot = State::open(dir.path(), store, EngineSettings::default()).unwrap();
@@ -597,7 +597,7 @@ mod tests {
             hot.engine.add_server(url(n), tags, FROM_MS).unwrap();
             observe(&mut hot, n, FROM_MS);
         }
-        let window = hot.engine.windows_running()[0];
+        let window = hot.engine.running_windows()[0];
         hot.commit_and_shelve(window).unwrap();
         let boards = |hot: &State| hot.engine.boards(window).unwrap().boards.len();
         assert_eq!(boards(&hot), GAMES as usize + 3);

@@ -177,18 +177,18 @@ mod tests {
             let mut row = PlayerRow::new(below(3) as i64, 1000.0 + below(5) as f64);
             (row.elo_rounds, row.elo_at, row.points) = (below(2) as u32, below(3) as i64, below(9) as i64 - 3);
             row.has_points = below(4) > 0;
-            row.clq1_segments.offer(below(20), below(3) as i64);
-            row.clq2_games.offer(below(4), below(3) as i64);
+            row.clq1_segments.insert(below(20), below(3) as i64);
+            row.clq2_games.insert(below(4), below(3) as i64);
             (PlayerKey(n * 3), row)
         };
         (1..=n).map(&mut row).collect()
     }
 
     #[test]
-    fn in_steps_as_at_once() {
+    fn positions_in_steps_equal_positions_at_once() {
         let rows = rows(CHUNK_LEN as u32 + 900);
         let low = ["clq1", "elo"].map(|text| text.parse().unwrap());
-        let orders = Orders::of_scope(&low, &["clq2 elo".parse().unwrap()], None);
+        let orders = Orders::for_scope(&low, &["clq2 elo".parse().unwrap()], None);
         let want = orders.positions(&rows);
         for (portion, step) in [(1, 7), (17, 1), (1_000, 1_000), (rows.len(), usize::MAX)] {
             let mut positions = PositionBuilder::new(orders, Ranking::ALL);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_pieces_is_a_list() {
+    fn chunked_vec_behaves_like_a_vec() {
         for n in [0, 1, CHUNK_LEN, CHUNK_LEN + 1, 3 * CHUNK_LEN] {
             let mut pieces = ChunkedVec::default();
             (0..n).for_each(|value| pieces.push(2 * value));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn of_no_rows_there_are_no_positions() {
+    fn no_rows_give_no_positions() {
         let mut positions = PositionBuilder::new(Orders::default(), Ranking::WITH_BEST_POSITIONS);
         positions.read(&[]);
         assert!(!positions.are_given());

@@ -2,7 +2,7 @@
 //! the keys of the answer.
 //!
 //! Where the boards of a scope and window come from is told in one place,
-//! [`Engine::sets`]. The board of a server, of a few hundred players, is built
+//! [`Engine::scope_boards`]. The board of a server, of a few hundred players, is built
 //! from its rows for each question; those of games and tags are on the `shelf`.
 
 use std::borrow::Cow;
@@ -17,7 +17,7 @@ use crate::board::query::{
 use crate::board::score_unit::CLQ1_PER_POINT_PER_SECOND;
 use crate::board::tree::{Direction, Set};
 use crate::board::{BoardEntry, fusion, window};
-use crate::engine::boards::cache::generation;
+use crate::engine::boards::cache::board_id;
 use crate::engine::boards::query_context::{QueryContext, standing_view};
 use crate::engine::{Engine, Group, StateReader, ViewError};
 use crate::model::scope::Scope;
@@ -56,7 +56,7 @@ impl Engine {
         source: &S,
         name: &BoardSelector,
     ) -> Result<(BoardHead, Cow<'_, Set>), ViewError<S::Error>> {
-        let ScopeBoards { window, orders, mut sets } = self.sets(source, &name.boards(), &[name.ranking])?;
+        let ScopeBoards { window, orders, mut sets } = self.scope_boards(source, &name.boards(), &[name.ranking])?;
         let order = orders.order(name.ranking);
         let set = sets.pop().expect("a board for each ranking");
         let head = BoardHead {
@@ -72,7 +72,7 @@ impl Engine {
     }
 
     /// Asks a board.
-    pub fn ask_board<S: StateReader>(
+    pub fn query_board<S: StateReader>(
         &self,
         source: &S,
         name: &BoardSelector,
@@ -89,7 +89,7 @@ impl Engine {
             _ => Vec::new(),
         };
         let question = asking.question(asked, &players)?;
-        let answer = query::ask(&asking.sets[0], &question).map_err(|error| match error {
+        let answer = query::run(&asking.sets[0], &question).map_err(|error| match error {
             QueryError::Absent(_) => asking.not_on_board(asked, &head),
             QueryError::Stale(stale) => ViewError::Stale(stale),
         })?;
@@ -125,7 +125,7 @@ impl Engine {
         rankings: &[Ranking],
         player: &PlayerSelector,
     ) -> Result<StandingsView, ViewError<S::Error>> {
-        let ScopeBoards { window, sets, .. } = self.sets(source, name, rankings)?;
+        let ScopeBoards { window, sets, .. } = self.scope_boards(source, name, rankings)?;
         let asking = QueryContext { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1, sets: &sets };
         let player = asking.known_player(player)?;
         let (shown_name, display) = self.player_names(source, player)?;
@@ -152,7 +152,7 @@ impl Engine {
     ) -> Result<(FusedHead, Vec<FusedView>), ViewError<S::Error>> {
         let k = k.unwrap_or(fusion::K_DEFAULT);
         let names: Vec<Ranking> = rankings.iter().map(|weighed| weighed.ranking).collect();
-        let ScopeBoards { window, sets, .. } = self.sets(source, name, &names)?;
+        let ScopeBoards { window, sets, .. } = self.scope_boards(source, name, &names)?;
         let boards: Vec<fusion::WeightedBoard> =
             rankings.iter().zip(&sets).map(|(r, set)| fusion::WeightedBoard { set, weight: r.weight }).collect();
         let (list, first) = match asked {
@@ -161,7 +161,7 @@ impl Engine {
                 let asking =
                     QueryContext { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1, sets: &sets };
                 let players: Result<Vec<PlayerKey>, _> = players.iter().map(|p| asking.known_player(p)).collect();
-                (fusion::of(&boards, k, &players?), None)
+                (fusion::of_players(&boards, k, &players?), None)
             }
         };
         let mut views = Vec::with_capacity(list.len());
@@ -185,31 +185,31 @@ impl Engine {
 
     /// The boards of a scope and window, one for each ranking asked, in order:
     /// the one place that knows where they come from.
-    fn sets<S: StateReader>(
+    fn scope_boards<S: StateReader>(
         &self,
         source: &S,
         name: &BoardsSelector,
         rankings: &[Ranking],
     ) -> Result<ScopeBoards<'_>, ViewError<S::Error>> {
-        let key = self.window_asked(name)?;
+        let key = self.find_window(name)?;
         let window = self.window_view(key);
         let group = match &name.scope {
             Scope::Server(url) => {
-                let (server, _) = self.find(url)?;
-                let rows = self.rows_counted(source, key, server)?;
-                let orders = self.orders_of(server);
+                let (server, _) = self.find_server(url)?;
+                let rows = self.counted_rows(source, key, server)?;
+                let orders = self.server_orders(server);
                 let board = |&ranking: &Ranking| {
                     let order = orders.order(ranking);
                     let places: Vec<BoardEntry> =
                         rows.iter().filter_map(|(player, row)| orders.place(*player, row, ranking)).collect();
-                    let generation = generation(key, server, ranking, order);
-                    let version = version(&places);
-                    Cow::Owned(Set::build_of_players(order.direction, generation, vec![places]).at_version(version))
+                    let generation = board_id(key, server, ranking, order);
+                    let version = places_digest(&places);
+                    Cow::Owned(Set::build_unique(order.direction, generation, vec![places]).with_version(version))
                 };
                 let sets = rankings.iter().map(board).collect();
                 return Ok(ScopeBoards { window, orders, sets });
             }
-            Scope::Game(game) => Group::Game(self.game_known(game)?),
+            Scope::Game(game) => Group::Game(self.find_game(game)?),
             Scope::Tag(tag) => Group::Tag(TagKey(self.books.tags.find(tag).ok_or_else(|| ViewError::UnknownTag {
                 tag: tag.clone(),
                 nearest: nearest(tag, self.books.tags.names()).map(str::to_owned),
@@ -224,8 +224,8 @@ impl Engine {
     }
 
     /// How the boards of a server are ordered.
-    pub(in crate::engine) fn orders_of(&self, server: ServerKey) -> Orders {
-        let scope = self.slot(server).map(|slot| Scope::Server(slot.record.url.clone()));
+    pub(in crate::engine) fn server_orders(&self, server: ServerKey) -> Orders {
+        let scope = self.server_state(server).map(|slot| Scope::Server(slot.record.url.clone()));
         self.books.settings.orders(scope.as_ref())
     }
 
@@ -237,13 +237,13 @@ impl Engine {
     ) -> Result<Option<WindowKey>, ViewError<E>> {
         match name.scope {
             Scope::Server(_) => Ok(None),
-            Scope::Game(_) | Scope::Tag(_) => self.window_asked(name).map(Some),
+            Scope::Game(_) | Scope::Tag(_) => self.find_window(name).map(Some),
         }
     }
 
     /// The window of a label; or, of a type, the oldest that contains the time.
     /// The running ones may hold nothing yet; any other must be at hand.
-    fn window_asked<E: std::error::Error + 'static>(&self, name: &BoardsSelector) -> Result<WindowKey, ViewError<E>> {
+    fn find_window<E: std::error::Error + 'static>(&self, name: &BoardsSelector) -> Result<WindowKey, ViewError<E>> {
         let windows = &self.books.settings.windows;
         let text = name.window.as_deref().unwrap_or(WEEK);
         let t_ms = name.time_ms.unwrap_or(self.now_ms());
@@ -265,7 +265,7 @@ impl Engine {
         }
         found.ok_or_else(|| ViewError::UnknownWindow {
             window: text.to_owned(),
-            time: name.time_ms.map_or_else(String::new, |t_ms| format!(" that contains {}", shown_time(t_ms))),
+            time: name.time_ms.map_or_else(String::new, |t_ms| format!(" that contains {}", rfc3339(t_ms))),
             types: windows.specs().iter().map(|spec| window::type_name(spec.kind)).collect::<Vec<_>>().join(", "),
         })
     }
@@ -287,7 +287,7 @@ impl Engine {
     pub fn windows(&self) -> Vec<WindowSummary> {
         let windows = &self.books.settings.windows;
         let now_ms = self.now_ms();
-        let mut keys: Vec<WindowKey> = self.books.meta.windows_kept().collect();
+        let mut keys: Vec<WindowKey> = self.books.meta.kept_windows().collect();
         keys.extend(windows.at(now_ms));
         keys.extend(windows.specs().iter().filter_map(|spec| windows.next(spec.kind, now_ms)));
         keys.sort_unstable_by_key(|key| (key.kind, std::cmp::Reverse(key.index)));
@@ -319,12 +319,12 @@ pub(in crate::engine) fn order_view(order: Order) -> OrderView {
 }
 
 /// A moment in the words of RFC 3339.
-fn shown_time(t_ms: i64) -> String {
+fn rfc3339(t_ms: i64) -> String {
     chrono::DateTime::from_timestamp_millis(t_ms).map_or_else(|| t_ms.to_string(), |t| t.to_rfc3339())
 }
 
 /// Of a board that nobody counts the changes of: a digest of its places.
-fn version(places: &[BoardEntry]) -> u64 {
+fn places_digest(places: &[BoardEntry]) -> u64 {
     let mut hash = SipHasher24::new();
     for place in places {
         hash.write_i64(place.score().0);

@@ -57,7 +57,7 @@ impl<S: StateReader> QueryContext<'_, S> {
             Scope::Game(game) => found.retain(|(key, _)| engine.books.games.name(key.0) == game),
             Scope::Server(url) => {
                 // Of the game played there now, unless the name is of an earlier one.
-                let game = engine.find::<S::Error>(url)?.1.record.game;
+                let game = engine.find_server::<S::Error>(url)?.1.record.game;
                 if found.iter().any(|(key, _)| Some(*key) == game) {
                     found.retain(|(key, _)| Some(*key) == game);
                 }
@@ -102,7 +102,7 @@ impl<S: StateReader> QueryContext<'_, S> {
             }
             BoardQuery::Count { scores } => Question::Count { scores: raw(scores) },
             &BoardQuery::PositionFor { score } => {
-                Question::PositionFor { alike: score_unit::alike(self.ranking, score) }
+                Question::PositionFor { alike: score_unit::raw_range(self.ranking, score) }
             }
             BoardQuery::Standing { .. } => Question::Standing { player: player() },
             BoardQuery::Positions { .. } => Question::Positions { players: known().collect() },
@@ -124,7 +124,7 @@ impl<S: StateReader> QueryContext<'_, S> {
         Ok(BoardRow::Place(BoardEntryView { player: ranked.place.player.0, name, display, at }))
     }
 
-    /// A row for each player asked; `found` has those who are known.
+    /// A row for each player asked; `insert_first` has those who are known.
     pub fn positions(
         &self,
         asked: &BoardQuery,
@@ -195,7 +195,7 @@ fn place_score(ranking: Ranking, place: &BoardEntry, positions: Ranks) -> EntryS
         position: positions.ordinal.into(),
         competition: positions.competition.into(),
         dense: positions.dense.into(),
-        score: score_unit::shown(ranking, place.score()),
+        score: score_unit::display_score(ranking, place.score()),
         raw: place.score().0,
         reached_ms: place.at_ms,
     }

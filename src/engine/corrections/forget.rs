@@ -34,14 +34,14 @@ impl Engine {
         now_ms: i64,
     ) -> Result<ForgetResult, CorrectionError<S::Error>> {
         assert!(!self.has_changes(), "commit before correcting");
-        self.see_time(now_ms);
-        let game_key = self.game_known(game)?;
-        let player = self.player_in_game(source, game_key, player)?;
+        self.advance_time(now_ms);
+        let game_key = self.find_game(game)?;
+        let player = self.find_player_in_game(source, game_key, player)?;
         let names = self.names_of(source, player).map_err(ViewError::Source)?;
-        let rows = self.erase(source, game_key, player, &names).map_err(ViewError::Source)?;
+        let rows = self.delete_player_data(source, game_key, player, &names).map_err(ViewError::Source)?;
         let hashes: Vec<NameHash> = names.iter().map(|name| NameHash::of(game, name)).collect();
         self.books.forgotten.extend(hashes.iter().map(|hash| (*hash, now_ms)));
-        self.player_gone(player, &names, RemovedPlayer { into: None });
+        self.remove_player(player, &names, RemovedPlayer { into: None });
         let corrections = &mut self.books.pending.corrections;
         corrections.forgotten.extend(hashes.iter().map(|hash| (*hash, now_ms)));
         corrections.names_gone.extend(names.into_iter().map(|name| (game_key, name)));
@@ -57,7 +57,7 @@ impl Engine {
     }
 
     /// Lets a name be known again. Its past does not come back.
-    pub fn remember_name<E: std::error::Error + 'static>(&mut self, hash: NameHash) -> Result<(), CorrectionError<E>> {
+    pub fn allow_name<E: std::error::Error + 'static>(&mut self, hash: NameHash) -> Result<(), CorrectionError<E>> {
         if self.books.forgotten.remove(&hash).is_none() {
             return Err(CorrectionError::NotForgotten(hash));
         }
@@ -67,11 +67,11 @@ impl Engine {
 
     /// Names that were taken out of the last outcome, as the server wrote them:
     /// whoever records that outcome leaves them out, too.
-    pub fn names_emptied(&self) -> &[Name] {
+    pub fn blanked_names(&self) -> &[Name] {
         &self.books.emptied
     }
 
-    fn erase<S: StateReader>(
+    fn delete_player_data<S: StateReader>(
         &mut self,
         source: &S,
         game: GameKey,
@@ -104,7 +104,7 @@ impl Engine {
         let servers = source.servers_with_best(player)?;
         self.books.pending.corrections.best_gone.extend(servers.into_iter().map(|server| (server, player)));
         let mut rows = 0;
-        for window in self.books.meta.windows_kept().collect::<Vec<_>>() {
+        for window in self.books.meta.kept_windows().collect::<Vec<_>>() {
             let Some(of_player) = source.player_window(window, player)? else { continue };
             for &server in &of_player.servers {
                 self.books.take_row(source, RowKey { window, server, player })?;

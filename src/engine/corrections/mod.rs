@@ -51,7 +51,7 @@ pub enum CorrectionError<E: std::error::Error + 'static> {
 
 impl Engine {
     /// Takes two names of a game for one person from now on: everything of `from`
-    /// is `into`'s, in every window, and his names lead to `into`.
+    /// is `copy_into`'s, in every window, and his names lead to `copy_into`.
     pub fn merge_players<S: StateReader>(
         &mut self,
         source: &S,
@@ -60,15 +60,15 @@ impl Engine {
         into: &PlayerSelector,
     ) -> Result<MergeResult, CorrectionError<S::Error>> {
         assert!(!self.has_changes(), "commit before correcting");
-        let game = self.game_known(game)?;
-        let from = self.player_in_game(source, game, from)?;
-        let into = self.player_in_game(source, game, into)?;
+        let game = self.find_game(game)?;
+        let from = self.find_player_in_game(source, game, from)?;
+        let into = self.find_player_in_game(source, game, into)?;
         if from == into {
             return Err(CorrectionError::Same(into));
         }
         let names = self.names_of(source, from).map_err(ViewError::Source)?;
-        let rows = self.hand_over(source, game, from, into).map_err(ViewError::Source)?;
-        self.player_gone(from, &names, RemovedPlayer { into: Some(into) });
+        let rows = self.move_player(source, game, from, into).map_err(ViewError::Source)?;
+        self.remove_player(from, &names, RemovedPlayer { into: Some(into) });
         self.books.pending.corrections.aliases.extend(names.into_iter().map(|name| (into, game, name)));
         Ok(MergeResult { from, into, rows })
     }
@@ -76,10 +76,10 @@ impl Engine {
     /// Notes that a player of these names is no more; all but the first are aliases.
     /// It goes into the outbox however full that is: there are few such, and his name
     /// may become another's before there is room.
-    pub(super) fn player_gone(&mut self, player: PlayerKey, names: &[String], gone: RemovedPlayer) {
+    pub(super) fn remove_player(&mut self, player: PlayerKey, names: &[String], gone: RemovedPlayer) {
         // It may hold rows of his.
         self.long_week = None;
-        self.restart_closing();
+        self.restart_server_close();
         let books = &mut self.books;
         books.meta.players_gone += 1;
         let corrections = &mut books.pending.corrections;
@@ -92,7 +92,7 @@ impl Engine {
         }
     }
 
-    fn hand_over<S: StateReader>(
+    fn move_player<S: StateReader>(
         &mut self,
         source: &S,
         game: GameKey,
@@ -100,10 +100,10 @@ impl Engine {
         into: PlayerKey,
     ) -> Result<usize, S::Error> {
         for index in 1..self.servers.len() {
-            self.hand_over_presence(ServerKey(index as u32), from, into);
+            self.move_presence(ServerKey(index as u32), from, into);
         }
         let mut rows = 0;
-        for window in self.books.meta.windows_kept().collect::<Vec<_>>() {
+        for window in self.books.meta.kept_windows().collect::<Vec<_>>() {
             rows += self.books.hand_over_window(source, game, window, from, into)?;
         }
         for server in source.servers_with_best(from)? {
@@ -117,8 +117,8 @@ impl Engine {
     }
 
     /// What lives with the presences of both goes to its place. One presence on a
-    /// server stays, and is `into`'s.
-    fn hand_over_presence(&mut self, server: ServerKey, from: PlayerKey, into: PlayerKey) {
+    /// server stays, and is `copy_into`'s.
+    fn move_presence(&mut self, server: ServerKey, from: PlayerKey, into: PlayerKey) {
         let Some(slot) = self.servers[server.0 as usize].as_mut() else { return };
         let books = &mut self.books;
         let entries = slot.record.last.iter_mut().flat_map(|last| &mut last.entries);
@@ -146,14 +146,14 @@ impl Engine {
         books.server_changed(server);
     }
 
-    pub(super) fn game_known<E: std::error::Error + 'static>(&self, game: &str) -> Result<GameKey, ViewError<E>> {
+    pub(super) fn find_game<E: std::error::Error + 'static>(&self, game: &str) -> Result<GameKey, ViewError<E>> {
         self.books.games.find(game).map(GameKey).ok_or_else(|| ViewError::UnknownGame {
             game: game.to_owned(),
             nearest: crate::nearest::nearest(game, self.books.games.names()).map(str::to_owned),
         })
     }
 
-    pub(super) fn player_in_game<S: StateReader>(
+    pub(super) fn find_player_in_game<S: StateReader>(
         &self,
         source: &S,
         game: GameKey,
@@ -197,13 +197,13 @@ impl Engine {
     }
 
     /// The rows of a server, where they count.
-    pub(super) fn rows_counted<S: StateReader>(
+    pub(super) fn counted_rows<S: StateReader>(
         &self,
         source: &S,
         window: WindowKey,
         server: ServerKey,
     ) -> Result<Vec<(PlayerKey, PlayerRow)>, S::Error> {
-        match self.slot(server).is_some_and(|slot| self.is_counted(slot, window, server)) {
+        match self.server_state(server).is_some_and(|slot| self.is_counted(slot, window, server)) {
             true => self.rows(source, window, server),
             false => Ok(Vec::new()),
         }

@@ -34,15 +34,15 @@ impl Engine {
             return done;
         }
         for index in 1..self.servers.len() {
-            done.servers += u64::from(self.reset_server(ServerKey(index as u32), now_ms));
+            done.servers += u64::from(self.rewind_server(ServerKey(index as u32), now_ms));
         }
         self.books.meta.now_ms = now_ms;
         self.books.pending.meta = true;
         self.books.windows = windows::CurrentWindows::default();
-        self.replan(now_ms);
+        self.reschedule_all(now_ms);
         for index in 1..self.servers.len() {
             if self.servers[index].as_ref().is_some_and(|slot| slot.asked && !slot.record.removed) {
-                self.schedule.ask(ServerKey(index as u32), now_ms);
+                self.schedule.schedule_now(ServerKey(index as u32), now_ms);
             }
         }
         let (weeks, calendar) = (self.books.meta.weeks.clone(), self.books.calendar);
@@ -58,9 +58,9 @@ impl Engine {
     }
 
     /// Moves what a server has of later moments to `now_ms`. Returns whether it had any.
-    fn reset_server(&mut self, server: ServerKey, now_ms: i64) -> bool {
+    fn rewind_server(&mut self, server: ServerKey, now_ms: i64) -> bool {
         let calendar = self.books.calendar;
-        let Some(slot) = self.slot(server) else { return false };
+        let Some(slot) = self.server_state(server) else { return false };
         let record = &slot.record;
         let is_later = |t_ms: Option<i64>| t_ms.is_some_and(|t_ms| t_ms > now_ms);
         let was_seen_later = record.last.as_ref().is_some_and(|last| last.t_ms > now_ms);

@@ -14,12 +14,12 @@ use crate::model::{OutboxKey, Scope, ServerKey, WeekKey};
 impl Engine {
     /// Compares the orders of the settings with those that were archived by.
     /// Without an archive there is nothing to compare: whoever archives next does.
-    pub(in crate::engine) fn follow_orders(&mut self) {
+    pub(in crate::engine) fn archive_changed_orders(&mut self) {
         let settings = &self.books.settings;
         if !settings.archive {
             return;
         }
-        let now = settings.own_orders();
+        let now = settings.order_overrides();
         // Where nothing was ever archived this goes with the commit that begins to,
         // and is in itself no reason for one.
         let Some(before) = self.books.meta.archived_by.replace(now.clone()) else { return };
@@ -30,8 +30,8 @@ impl Engine {
         // Its positions are those of before.
         self.long_week = None;
         let differ = |scope: Option<&Scope>| {
-            Orders::of_scope(&before.low_is_better, &before.ties, scope)
-                != Orders::of_scope(&now.low_is_better, &now.ties, scope)
+            Orders::for_scope(&before.low_is_better, &before.ties, scope)
+                != Orders::for_scope(&now.low_is_better, &now.ties, scope)
         };
         if differ(None) {
             return self.resync_weeks();

@@ -121,7 +121,7 @@ impl Engine {
         let (long, after) = match ask {
             PartRequest::First { week, server } => {
                 let begun = at_hand.filter(|long| (long.week, long.server, long.is_out) == (week, server, false));
-                let Some(long) = self.prepared(source, week, server, begun)? else {
+                let Some(long) = self.prepare_step(source, week, server, begun)? else {
                     return Ok(match self.long_week {
                         Some(_) => WeekChunk::Preparing,
                         None => WeekChunk::Gone,
@@ -140,7 +140,7 @@ impl Engine {
             return Ok(WeekChunk::Gone);
         }
         let (span, rows) = long.rows_after(after, self.books.settings.archive_part_rows);
-        let week = self.week_of(source, long.week, long.server, long.closed, span, rows)?;
+        let week = self.week_archive(source, long.week, long.server, long.closed, span, rows)?;
         long.is_out = true;
         let moment = long.moment;
         self.long_week = Some(long);
@@ -149,14 +149,14 @@ impl Engine {
 
     /// One step: reads some rows, or puts some in order. `None`: there is more to do,
     /// and what is done so far is kept; or the week is gone, and nothing is.
-    fn prepared<S: StateReader>(
+    fn prepare_step<S: StateReader>(
         &mut self,
         source: &S,
         week: WeekKey,
         server: ServerKey,
         begun: Option<LargeWeek>,
     ) -> Result<Option<LargeWeek>, S::Error> {
-        let counted = self.slot(server).is_some_and(|slot| self.is_counted(slot, week.into(), server));
+        let counted = self.server_state(server).is_some_and(|slot| self.is_counted(slot, week.into(), server));
         if !counted || !self.books.is_kept(week.into()) {
             return Ok(None);
         }
@@ -166,7 +166,7 @@ impl Engine {
             Some(begun) if begun.closed == closed => begun,
             _ => {
                 self.long_weeks_begun += 1;
-                LargeWeek::new(week, server, self.orders_of(server), self.long_weeks_begun, closed)
+                LargeWeek::new(week, server, self.server_orders(server), self.long_weeks_begun, closed)
             }
         };
         if !long.is_read {

@@ -1,5 +1,5 @@
 //! What is archived: the values of outbox entries as of now (RULES section 12).
-//! [`resync`] hands out everything, for an archive that is new or incomplete.
+//! [`next_resync_chunk`] hands out everything, for an archive that is new or incomplete.
 
 pub(in crate::engine) mod changed_orders;
 mod large_week;
@@ -57,7 +57,7 @@ impl Engine {
                     display: record.display.into(),
                 }),
                 None => match source.gone(key)? {
-                    Some(gone) => Some(ArchiveJob::PlayerGone { key, into: self.now_known_as(source, gone)? }),
+                    Some(gone) => Some(ArchiveJob::PlayerGone { key, into: self.merge_target(source, gone)? }),
                     None => None,
                 },
             },
@@ -68,7 +68,7 @@ impl Engine {
 
     /// Who has the rows of a player who is no more: whoever he was merged into may
     /// have gone the same way.
-    fn now_known_as<S: StateReader>(&self, source: &S, mut gone: RemovedPlayer) -> Result<Option<PlayerKey>, S::Error> {
+    fn merge_target<S: StateReader>(&self, source: &S, mut gone: RemovedPlayer) -> Result<Option<PlayerKey>, S::Error> {
         while let Some(into) = gone.into {
             match source.gone(into)? {
                 Some(next) => gone = next,
@@ -79,7 +79,7 @@ impl Engine {
     }
 
     fn server_archive(&self, key: ServerKey) -> Option<ServerArchive> {
-        let slot = self.slot(key)?;
+        let slot = self.server_state(key)?;
         let record = &slot.record;
         let is_online = self.is_online(record);
         let entries = record.last.iter().filter(|_| is_online).flat_map(|last| &last.entries);
@@ -93,7 +93,7 @@ impl Engine {
             class: record.class.number(),
             missed: record.missed,
             players: if is_online { record.count } else { 0 },
-            assumed_players: series::assumed(record),
+            assumed_players: series::assumed_players(record),
             total_points: record.total_points,
             added_ms: record.added_ms,
             last_scan_ms: record.last_scan_ms,
@@ -128,7 +128,7 @@ impl Engine {
             return Ok(None);
         }
         let most = self.books.settings.archive_part_rows;
-        let RowPage { rows, is_last } = match self.slot(server) {
+        let RowPage { rows, is_last } = match self.server_state(server) {
             Some(slot) if self.is_counted(slot, week.into(), server) => {
                 self.rows_after(source, week.into(), server, None, most)?
             }
@@ -137,16 +137,16 @@ impl Engine {
         if !is_last {
             return Ok(Some(ArchiveJob::LongWeek { week, server }));
         }
-        let positions = self.orders_of(server).positions(&rows);
+        let positions = self.server_orders(server).positions(&rows);
         let rows = rows.iter().zip(positions);
         let rows = rows.map(|((player, row), positions)| large_week::ArchiveRow::new(*player, row).archived(positions));
         let closed = self.is_server_closed(week, server);
-        let week = self.week_of(source, week, server, closed, PlayerKeyRange::ALL, rows.collect())?;
+        let week = self.week_archive(source, week, server, closed, PlayerKeyRange::ALL, rows.collect())?;
         Ok(Some(ArchiveJob::Week(Box::new(week))))
     }
 
     /// A server's week, of which it tells the players of a span.
-    fn week_of<S: StateReader>(
+    fn week_archive<S: StateReader>(
         &self,
         source: &S,
         week: WeekKey,
@@ -164,14 +164,14 @@ impl Engine {
         if closed || self.books.meta.reopened.contains(&week) {
             for row in &rows {
                 if let Some(kept) = source.best(server, row.player)? {
-                    best.push((row.player, self.three_best(server, &kept)));
+                    best.push((row.player, self.shown_best(server, &kept)));
                 }
             }
         }
         Ok(WeekArchive {
             week,
             server,
-            label: calendar::label(week),
+            label: calendar::week_label(week),
             week_start_ms: self.books.calendar.week_start_ms(week),
             week_end_ms: self.books.calendar.week_end_ms(week),
             closed,

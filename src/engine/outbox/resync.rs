@@ -34,7 +34,7 @@ impl Engine {
     /// state fills. Returns the number that the archive must have from now on. Where
     /// that is `fresh`, everything is archived anew: it must be a number that no other
     /// state has ever used.
-    pub fn archive_found(&mut self, found: Option<u64>, fresh: u64) -> u64 {
+    pub fn check_archive_id(&mut self, found: Option<u64>, fresh: u64) -> u64 {
         let meta = &mut self.books.meta;
         match meta.resync_state.archive_id {
             Some(id) if found == Some(id) => id,
@@ -98,7 +98,7 @@ impl Engine {
     /// A chunk is written, except for `postponed`, which go into the outbox. Returns
     /// whether the chunk was the next one: if not, the resync was set back meanwhile
     /// and goes on elsewhere.
-    pub fn resynced(&mut self, from: ResyncCursor, next: ResyncCursor, postponed: &[OutboxKey]) -> bool {
+    pub fn acknowledge_resync(&mut self, from: ResyncCursor, next: ResyncCursor, postponed: &[OutboxKey]) -> bool {
         let meta = &mut self.books.meta;
         let state = &mut meta.resync_state;
         if !meta.resync || state.next != from {
@@ -115,7 +115,7 @@ impl Engine {
     }
 
     /// Where the resync is; `None`: none is needed.
-    pub fn resync_next(&self) -> Option<ResyncCursor> {
+    pub fn resync_position(&self) -> Option<ResyncCursor> {
         self.books.meta.resync.then_some(self.books.meta.resync_state.next)
     }
 }

@@ -28,7 +28,7 @@ const LATE_SCAN_MS: i64 = 2_000;
 const FIRST_SCAN_RETRY_MS: i64 = 60_000;
 
 impl Engine {
-    pub(super) fn on_scanned<S: StateReader>(
+    pub(super) fn handle_scanned<S: StateReader>(
         &mut self,
         source: &S,
         server: ServerKey,
@@ -36,12 +36,12 @@ impl Engine {
         sent_ms: Option<i64>,
         outcome: Outcome,
     ) -> Result<(), S::Error> {
-        let Some(scan) = self.schedule.land(server, id) else {
+        let Some(scan) = self.schedule.complete(server, id) else {
             return Ok(()); // asked by a life before this one, or taken back
         };
         let t_ms = outcome.t_ms();
-        self.see_time(t_ms);
-        let Some(slot) = self.slot_mut(server) else { return Ok(()) };
+        self.advance_time(t_ms);
+        let Some(slot) = self.server_state_mut(server) else { return Ok(()) };
         slot.asked = false;
         if slot.record.removed {
             return Ok(());
@@ -51,7 +51,7 @@ impl Engine {
             Outcome::Snapshot(_) => None,
             Outcome::Miss { reason, .. } => Some(reason.clone()),
         };
-        let full = self.on_outcome(source, server, outcome)?;
+        let full = self.apply_outcome(source, server, outcome)?;
         let partial = missed.is_none() && !full;
         let lag_ms = sent_ms.map(|sent| sent - scan.due_ms);
         // What is asked for is due at once, however much of it there is: it may
@@ -63,7 +63,7 @@ impl Engine {
         if full {
             self.counts.snapshots_by_class[usize::from(scan.class.number()) - 1] += 1;
         }
-        let class = self.slot(server).expect("it was there above").record.class;
+        let class = self.server_state(server).expect("it was there above").record.class;
         self.notices.push_back(Notice {
             server,
             t_ms,
@@ -80,11 +80,11 @@ impl Engine {
     /// A scan could not be made, by a fault of our own: it says nothing about
     /// the server, which is simply planned again. One that was never scanned
     /// has no interval to be planned by, and is asked again after a pause.
-    pub fn scan_failed_here(&mut self, server: ServerKey, id: u64, t_ms: i64, reason: &str) {
-        let Some(scan) = self.schedule.land(server, id) else { return };
-        self.see_time(t_ms);
+    pub fn handle_local_scan_failure(&mut self, server: ServerKey, id: u64, t_ms: i64, reason: &str) {
+        let Some(scan) = self.schedule.complete(server, id) else { return };
+        self.advance_time(t_ms);
         let now_ms = self.now_ms();
-        let Some(slot) = self.slot_mut(server) else { return };
+        let Some(slot) = self.server_state_mut(server) else { return };
         if slot.record.removed {
             return;
         }
@@ -102,14 +102,14 @@ impl Engine {
             missed: Some(reason.to_owned()),
         });
         match owed {
-            true => self.schedule.ask(server, now_ms + FIRST_SCAN_RETRY_MS),
-            false => self.schedule.plan(server, class, now_ms),
+            true => self.schedule.schedule_now(server, now_ms + FIRST_SCAN_RETRY_MS),
+            false => self.schedule.schedule_next(server, class, now_ms),
         }
     }
 
     /// Credits an outcome and plans the next scan. Returns whether its list was
     /// compared with the one before: it was whole and credible.
-    pub(super) fn on_outcome<S: StateReader>(
+    pub(super) fn apply_outcome<S: StateReader>(
         &mut self,
         source: &S,
         server: ServerKey,
@@ -121,7 +121,7 @@ impl Engine {
         let latest = slot.record.last_scan_ms.unwrap_or(i64::MIN);
         if t_ms <= latest {
             self.counts.out_of_order += 1;
-            self.schedule.plan(server, slot.record.class, self.books.meta.now_ms);
+            self.schedule.schedule_next(server, slot.record.class, self.books.meta.now_ms);
             return Ok(false);
         }
         let books = &mut self.books;
@@ -169,8 +169,8 @@ impl Engine {
             }
         }
         books.server_changed(server);
-        self.schedule.plan(server, slot.record.class, t_ms.max(books.meta.now_ms));
-        self.watch_online(server);
+        self.schedule.schedule_next(server, slot.record.class, t_ms.max(books.meta.now_ms));
+        self.queue_expiry(server);
         Ok(compared)
     }
 }
@@ -223,9 +223,9 @@ impl GlobalState {
         week: WeekKey,
     ) -> Result<bool, S::Error> {
         let t_ms = snapshot.t_ms;
-        slot.record.last.iter().for_each(|last| ask_for_rows(&last.entries));
+        slot.record.last.iter().for_each(|last| prefetch_rows(&last.entries));
         let players = std::mem::take(&mut snapshot.players);
-        let assumed_before = series::assumed(&slot.record);
+        let assumed_before = series::assumed_players(&slot.record);
         let Credible { game, map, map_without_key, players: players_announced } = credible;
         self.seen(slot, &snapshot, Some(game), Some(map));
         let record = &mut slot.record;
@@ -242,13 +242,13 @@ impl GlobalState {
         let mut before = PreviousSighting::Invisible;
         if let Some(prev) = &mut prev {
             let by_name = read.map_or_else(|| player_list::NameIndex::of(&prev.entries), |(_, by_name)| by_name);
-            let common = list.in_common(&prev.entries, &by_name);
+            let common = list.unique_pairs(&prev.entries, &by_name);
             let same_map = match (&prev.map_without_key, &map_without_key) {
                 (None, None) => prev.map == map,
                 // The map as received: a key may have come between.
                 _ => prev.map_without_key.as_deref().unwrap_or_else(|| self.maps.name(prev.map.0)) == snapshot.map,
             };
-            let repeats = || list.repeats_in_both(&prev.entries, &by_name);
+            let repeats = || list.shares_duplicate_name(&prev.entries, &by_name);
             let rules = self.settings.rules.round;
             let restarted = !same_map || round::restarted(&prev.entries, &list.entries, &common, repeats, rules);
             let gap = Gap { from_ms: prev.t_ms, to_ms: t_ms, restarted };
@@ -324,12 +324,12 @@ impl GlobalState {
             let record = &mut slot.record;
             let series = slot.series.get_or_insert_with(|| {
                 self.pending.series.insert(server);
-                Box::new(slots::empty())
+                Box::new(slots::new_series())
             });
             if slots::advance(&mut record.sums, series, &self.calendar, t_ms) {
                 self.pending.series.insert(server);
             }
-            slots::sample(&mut record.sums, series::assumed_count(&record.counts));
+            slots::add_sample(&mut record.sums, series::assumed_count(&record.counts));
         }
         Ok(rated)
     }
@@ -337,7 +337,7 @@ impl GlobalState {
     /// Whether a server that answers is of class 1.
     pub(super) fn is_populated(&self, slot: &ServerState) -> bool {
         let players_min = self.settings.class1_players_min;
-        slot.record.count >= players_min || series::assumed(&slot.record) >= players_min
+        slot.record.count >= players_min || series::assumed_players(&slot.record) >= players_min
     }
 
     fn name_family(&self, slot: &ServerState, game: &str) -> player_list::NameFamily {
@@ -349,7 +349,7 @@ impl GlobalState {
     /// row before this snapshot: half of the gap for those who are gone, the points
     /// that they probably scored in it, and those that everyone probably scored
     /// between the last scan of a round and its end. The rows that players have must be
-    /// with their presences ([`GlobalState::rejoin_rows`]).
+    /// with their presences ([`GlobalState::load_missing_rows`]).
     fn estimate_unseen(&self, prev: &mut [PlayerEntry], cur: &[PlayerEntry], stays: &[(u16, u16)], gap: Gap) {
         let is_present = |entry: &&PlayerEntry| entry.presence.is_some();
         let staying = stays.iter().filter(|&&(p, _)| prev[usize::from(p)].presence.is_some()).count();
@@ -373,9 +373,9 @@ impl GlobalState {
                         rate += rates.rate(row);
                     }
                 }
-                at_end_ms = estimate::unseen_ms(gap.ms(), points, rate);
+                at_end_ms = estimate::unseen_at_round_end_ms(gap.ms(), points, rate);
             }
-            let before_leaving_ms = estimate::before_leaving_ms(gap.ms(), gap.restarted);
+            let before_leaving_ms = estimate::unseen_before_leaving_ms(gap.ms(), gap.restarted);
             for (entry, &stays) in prev.iter_mut().zip(&stay) {
                 let has_points = entry.points.is_some();
                 let Some(row) = entry.presence.as_mut().and_then(|presence| presence.row_mut(window)) else { continue };
@@ -410,7 +410,7 @@ impl GlobalState {
         };
         let gain = self.credible_gain(gain, screening, gap.to_ms);
         let (start, segment) = (&mut presence.segment_start_ms, &mut presence.segment_points);
-        let complete = clq1::spread(start, segment, gain, gap.from_ms, gap.to_ms);
+        let complete = clq1::spread_gain(start, segment, gain, gap.from_ms, gap.to_ms);
         let has_points = now.points.is_some();
         let mut saturated = false;
         for (_, row) in self.touch(source, server, game, &mut presence, gap.to_ms)? {
@@ -421,7 +421,7 @@ impl GlobalState {
             if gain > 0 {
                 saturated |= !row.add_points(gain, gap.to_ms);
             }
-            complete.iter().for_each(|&value| row.clq1_segments.offer(value, gap.to_ms));
+            complete.iter().for_each(|&value| row.clq1_segments.insert(value, gap.to_ms));
         }
         self.points_saturated += u64::from(saturated);
         if before.display() != now.display() {
@@ -495,14 +495,14 @@ impl GlobalState {
                 self.touch(source, server, game, presence, t_ms)?;
             }
         }
-        // Asked for together, as in `ask_for_rows`: they lie behind what that reads.
+        // Asked for together, as in `prefetch_rows`: they lie behind what that reads.
         black_box(rows_of(entries).fold(0, |all, row| all ^ row.clq2_games.sum()));
         let descending: Vec<i64> = order.iter().map(|&(_, points)| points).collect();
         let games = clq2::game_points(&descending, self.settings.rules.clq2_quarter);
         for (&(at, _), game) in order.iter().zip(games) {
             let Some(presence) = &mut entries[usize::from(at)].presence else { continue };
             for (_, row) in &mut presence.rows {
-                row.clq2_games.offer(game, t_ms);
+                row.clq2_games.insert(game, t_ms);
                 row.has_points = true;
             }
         }
@@ -739,7 +739,7 @@ enum PreviousSighting {
 /// Reads a little of each row that lives with a list. Memory answers for all of
 /// them together; where each is first looked at when its turn comes, each is waited
 /// for: a quarter of the time of a snapshot with 20,000 servers.
-fn ask_for_rows(entries: &[PlayerEntry]) {
+fn prefetch_rows(entries: &[PlayerEntry]) {
     let texts = entries.iter().fold(0, |all, entry| all ^ entry.display().as_bytes().first().copied().unwrap_or(0));
     black_box(rows_of(entries).fold(i64::from(texts), |all, row| all ^ row.time_at));
 }

@@ -51,8 +51,9 @@ impl Engine {
         except: &[ScreenReason],
         revoke: &[ScreenReason],
     ) -> Result<bool, AdminError> {
-        let key = self.key_of(url)?;
-        let screening = self.slot_mut(key).expect("named servers exist").record.screening.get_or_insert_default();
+        let key = self.find_key(url)?;
+        let screening =
+            self.server_state_mut(key).expect("named servers exist").record.screening.get_or_insert_default();
         let before = screening.exempt;
         except.iter().for_each(|reason| screening.set_exempt(*reason, true));
         revoke.iter().for_each(|reason| screening.set_exempt(*reason, false));
@@ -82,7 +83,7 @@ impl GlobalState {
         let screening = slot.record.screening.get_or_insert_default();
         let entries = snapshot.players.len();
         if screen::has_more_players_than_slots(snapshot.slots, entries)
-            && report(screening, ScreenReason::MorePlayersThanSlots, t_ms)
+            && apply_check(screening, ScreenReason::MorePlayersThanSlots, t_ms)
         {
             return ScreeningResult::Implausible { players: None };
         }
@@ -94,25 +95,25 @@ impl GlobalState {
             players = snapshot.bots.map(|bots| (entries as u32).saturating_sub(bots));
         }
 
-        let counted = snapshot.players.iter().filter(|player| !rules.names.leaves_out(player, family));
+        let counted = snapshot.players.iter().filter(|player| !rules.names.excludes(player, family));
         let with_points = counted.filter_map(|player| Some((player.name.as_str(), player.points?)));
         let frozen_after_ms = rules.screen.frozen_after_ms;
         if screen::is_frozen(screening, &snapshot.map, with_points, t_ms, frozen_after_ms)
-            && report(screening, ScreenReason::FrozenList, t_ms)
+            && apply_check(screening, ScreenReason::FrozenList, t_ms)
         {
             slot.record.counts.clear();
             return ScreeningResult::Implausible { players: Some(0) };
         }
 
-        screen::see_day(screening, self.calendar.day(t_ms));
+        screen::start_day_if_new(screening, self.calendar.day(t_ms));
         let rules = &rules.screen;
         let game = match self.games.find(&snapshot.game) {
             Some(game) => GameKey(game),
             None => {
                 let exempt = screening.is_exempt(ScreenReason::TooManyNewGames);
                 let (introduced, known) = (&mut screening.introduced.games, self.games.len());
-                if !screen::may_introduce(introduced, rules.new_games_per_day_max, exempt, known, rules.games_max) {
-                    screening.apply(ScreenReason::TooManyNewGames, t_ms);
+                if !screen::take_quota(introduced, rules.new_games_per_day_max, exempt, known, rules.games_max) {
+                    screening.record_reason(ScreenReason::TooManyNewGames, t_ms);
                     return ScreeningResult::Implausible { players: None };
                 }
                 self.game_key(&snapshot.game)
@@ -124,10 +125,10 @@ impl GlobalState {
             None => {
                 let exempt = screening.is_exempt(ScreenReason::TooManyNewMaps);
                 let (introduced, known) = (&mut screening.introduced.maps, self.maps.len());
-                if screen::may_introduce(introduced, rules.new_maps_per_day_max, exempt, known, rules.maps_max) {
+                if screen::take_quota(introduced, rules.new_maps_per_day_max, exempt, known, rules.maps_max) {
                     (self.map_key(&snapshot.map), None)
                 } else {
-                    screening.apply(ScreenReason::TooManyNewMaps, t_ms);
+                    screening.record_reason(ScreenReason::TooManyNewMaps, t_ms);
                     (self.map_key(OTHER_MAP_NAME), Some(Name::from(snapshot.map.as_str())))
                 }
             }
@@ -145,9 +146,9 @@ impl GlobalState {
         let screening = screening.get_or_insert_default();
         let exempt = screening.is_exempt(ScreenReason::TooManyNewNames);
         let introduced = &mut screening.introduced.names;
-        let may = screen::may_introduce(introduced, rules.new_names_per_day_max, exempt, 0, u32::MAX);
+        let may = screen::take_quota(introduced, rules.new_names_per_day_max, exempt, 0, u32::MAX);
         if !may {
-            screening.apply(ScreenReason::TooManyNewNames, t_ms);
+            screening.record_reason(ScreenReason::TooManyNewNames, t_ms);
         }
         may
     }
@@ -163,10 +164,10 @@ impl GlobalState {
 }
 
 /// Notes a reason, unless the server is exempt from it. Returns whether it holds.
-fn report(screening: &mut Screening, reason: ScreenReason, t_ms: i64) -> bool {
+fn apply_check(screening: &mut Screening, reason: ScreenReason, t_ms: i64) -> bool {
     let holds = !screening.is_exempt(reason);
     if holds {
-        screening.apply(reason, t_ms);
+        screening.record_reason(reason, t_ms);
     }
     holds
 }

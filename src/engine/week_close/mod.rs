@@ -123,19 +123,19 @@ impl GlobalState {
 
 impl Engine {
     /// Works on weeks that are over, up to the steps of one tick.
-    pub(super) fn work_on_weeks<S: StateReader>(&mut self, source: &S) -> Result<(), S::Error> {
+    pub(super) fn advance_weeks<S: StateReader>(&mut self, source: &S) -> Result<(), S::Error> {
         let mut budget = StepBudget(self.books.settings.week_steps_per_tick);
         while let Some(state) = self.books.meta.weeks.iter().copied().find(|s| s.phase != WeekPhase::Closed) {
             if !budget.is_left() {
                 return Ok(());
             }
             if state.phase == WeekPhase::Reopening {
-                self.reopen_some(source, state.week, &mut budget)?;
+                self.remove_ranks(source, state.week, &mut budget)?;
                 continue;
             }
             // What reopening removes must be committed before it is written again.
             let is_removed = self.books.pending.corrections.closed_gone.iter().any(|(week, _)| *week == state.week);
-            if self.over_ms(state.week) > self.close_limit_ms() || is_removed {
+            if self.closable_from_ms(state.week) > self.close_limit_ms() || is_removed {
                 break;
             }
             match state.phase {
@@ -143,29 +143,29 @@ impl Engine {
                     self.books.set_week_phase(state.week, WeekPhase::Closing);
                     self.closing = Some(WeekClose::new(state.week, Vec::new()));
                 }
-                WeekPhase::Closing => self.close_some(source, state.week, &mut budget)?,
-                WeekPhase::Ranking => self.rank_some(state.week, &mut budget),
+                WeekPhase::Closing => self.close_servers(source, state.week, &mut budget)?,
+                WeekPhase::Ranking => self.rank_servers(state.week, &mut budget),
                 WeekPhase::Closed | WeekPhase::Reopening => unreachable!("not looked for, or done above"),
             }
         }
-        self.drop_old_weeks(source)
+        self.delete_old_weeks(source)
     }
 
     /// From when on a week can be closed.
-    fn over_ms(&self, week: WeekKey) -> i64 {
+    fn closable_from_ms(&self, week: WeekKey) -> i64 {
         self.books.calendar.week_end_ms(week) + CLOSE_DELAY_MS
     }
 
     /// From when on a tick has a week to close; `i64::MAX` without any.
-    pub fn week_over_ms(&self) -> i64 {
+    pub fn next_close_ms(&self) -> i64 {
         let weeks = self.books.meta.weeks.iter().filter(|state| state.phase != WeekPhase::Closed);
-        weeks.map(|state| self.over_ms(state.week)).min().unwrap_or(i64::MAX)
+        weeks.map(|state| self.closable_from_ms(state.week)).min().unwrap_or(i64::MAX)
     }
 
     /// Closes no week that ends later than `t_ms` (Unix ms) from now on, nor goes on
     /// closing one: time may have passed by a clock that is not trusted. Without a
     /// call there is no such limit; a replay needs none.
-    pub fn close_weeks_until(&mut self, t_ms: i64) {
+    pub fn set_close_limit(&mut self, t_ms: i64) {
         self.close_until_ms = t_ms;
     }
 
@@ -174,10 +174,10 @@ impl Engine {
     }
 
     /// The first week that would be closed, or closed further, but for
-    /// [`Engine::close_weeks_until`].
-    pub fn week_held(&self) -> Option<WeekKey> {
+    /// [`Engine::set_close_limit`].
+    pub fn week_blocked(&self) -> Option<WeekKey> {
         let state = self.books.meta.weeks.iter().find(|state| state.phase != WeekPhase::Closed)?;
-        let over_ms = self.over_ms(state.week);
+        let over_ms = self.closable_from_ms(state.week);
         let held = state.phase != WeekPhase::Reopening && over_ms <= self.books.meta.now_ms;
         (held && over_ms > self.close_until_ms).then_some(state.week)
     }
@@ -186,7 +186,7 @@ impl Engine {
     pub fn has_week_to_close(&self) -> bool {
         let first = self.books.meta.weeks.iter().find(|state| state.phase != WeekPhase::Closed);
         first.is_some_and(|state| {
-            state.phase == WeekPhase::Reopening || self.over_ms(state.week) <= self.close_limit_ms()
+            state.phase == WeekPhase::Reopening || self.closable_from_ms(state.week) <= self.close_limit_ms()
         })
     }
 
@@ -198,11 +198,11 @@ impl Engine {
 
     /// A correction has changed rows, or their order: the server that is being closed
     /// is closed from its first row again. Positions that were written are replaced.
-    pub(super) fn restart_closing(&mut self) {
+    pub(super) fn restart_server_close(&mut self) {
         self.closing.iter_mut().for_each(WeekClose::restart);
     }
 
-    fn close_some<S: StateReader>(
+    fn close_servers<S: StateReader>(
         &mut self,
         source: &S,
         week: WeekKey,
@@ -212,7 +212,7 @@ impl Engine {
         let mut next = closing.closed.last().map_or(1, |(server, _)| server.0 + 1);
         while budget.is_left() && (next as usize) < self.servers.len() {
             let server = ServerKey(next);
-            if let Some(slot) = self.slot(server) {
+            if let Some(slot) = self.server_state(server) {
                 let ignored = slot.record.greylist.is_some();
                 if !self.close_server(source, week, server, &mut closing.begun, budget)? {
                     break;
@@ -243,20 +243,20 @@ impl Engine {
         begun: &mut Option<ServerClose>,
         budget: &mut StepBudget,
     ) -> Result<bool, S::Error> {
-        let slot = self.slot(server).expect("closed servers exist");
+        let slot = self.server_state(server).expect("closed servers exist");
         let counted = self.is_counted(slot, week.into(), server);
         let mut standings = match begun.take() {
             Some(ServerClose::Ordering(standings)) if counted => standings,
             // Half emptied it is of no use to anybody, whoever lifts it meanwhile.
             Some(ServerClose::Emptying(last)) => {
-                return self.close_without_rows(source, week, server, Some(last), begun, budget);
+                return self.close_ignored_server(source, week, server, Some(last), begun, budget);
             }
             _ => {
-                self.settle(server, week);
+                self.flush_live_rows(server, week);
                 if !counted {
-                    return self.close_without_rows(source, week, server, None, begun, budget);
+                    return self.close_ignored_server(source, week, server, None, begun, budget);
                 }
-                Box::new(FinalPositions::new(self.orders_of(server)))
+                Box::new(FinalPositions::new(self.server_orders(server)))
             }
         };
         while !standings.is_read() {
@@ -293,7 +293,7 @@ impl Engine {
             for (which, position) in standing.positions.into_iter().enumerate() {
                 best.set(which, position, week);
             }
-            if !self.is_rated_later(source, week, server, standing.player)? {
+            if !self.has_later_row(source, week, server, standing.player)? {
                 best.elo = Some(standing.elo);
             }
             self.books.pending.best.insert(key, best);
@@ -307,7 +307,7 @@ impl Engine {
 
     /// Whether a later week is closed already and holds a row of the player on the
     /// server: so after an earlier one was reopened.
-    fn is_rated_later<S: StateReader>(
+    fn has_later_row<S: StateReader>(
         &self,
         source: &S,
         week: WeekKey,
@@ -327,7 +327,7 @@ impl Engine {
     /// A week is closed without the rows of a greylisted server, for good: they
     /// would come back otherwise when it is lifted, into a week that is final.
     /// Returns whether all of them are gone; if not, the budget is spent.
-    fn close_without_rows<S: StateReader>(
+    fn close_ignored_server<S: StateReader>(
         &mut self,
         source: &S,
         week: WeekKey,
@@ -364,7 +364,7 @@ impl Engine {
     }
 
     /// Writes what the live state holds of a week to its place.
-    fn settle(&mut self, server: ServerKey, week: WeekKey) {
+    fn flush_live_rows(&mut self, server: ServerKey, week: WeekKey) {
         let Some(slot) = self.servers[server.0 as usize].as_mut() else { return };
         let books = &mut self.books;
         let mut changed = false;
@@ -385,7 +385,7 @@ impl Engine {
         }
     }
 
-    fn rank_some(&mut self, week: WeekKey, budget: &mut StepBudget) {
+    fn rank_servers(&mut self, week: WeekKey, budget: &mut StepBudget) {
         let mut closing = self.closing.take().expect("set when the week began to close, or at the start");
         while budget.is_left() && (closing.rank_next as usize) < self.servers.len() {
             budget.spend(1);
@@ -405,7 +405,7 @@ impl Engine {
                 slot.record.rank = rank;
                 slot.record.ranked_week = Some(week);
             }
-            slots::set_rank(slot.series.get_or_insert_with(|| Box::new(slots::empty())), week, rank);
+            slots::set_rank(slot.series.get_or_insert_with(|| Box::new(slots::new_series())), week, rank);
             let pending = &mut self.books.pending;
             pending.ranks.extend(rank.map(|rank| ((week, server), rank)));
             pending.series.insert(server);
@@ -422,7 +422,7 @@ impl Engine {
 
     /// Lets go of the oldest closed weeks beyond those to keep, once nothing
     /// of them waits to be archived.
-    fn drop_old_weeks<S: StateReader>(&mut self, source: &S) -> Result<(), S::Error> {
+    fn delete_old_weeks<S: StateReader>(&mut self, source: &S) -> Result<(), S::Error> {
         loop {
             let closed = self.books.meta.weeks.iter().filter(|s| s.phase == WeekPhase::Closed).count();
             if closed <= self.books.settings.keep_weeks {
@@ -430,14 +430,14 @@ impl Engine {
             }
             let oldest = self.books.meta.weeks[0];
             let archive = self.books.settings.archive;
-            if oldest.phase != WeekPhase::Closed || (archive && self.week_waits(source, oldest.week)) {
+            if oldest.phase != WeekPhase::Closed || (archive && self.has_unarchived(source, oldest.week)) {
                 return Ok(());
             }
             self.books.drop_window(oldest.week.into());
         }
     }
 
-    pub(super) fn week_waits<S: StateReader>(&self, source: &S, week: WeekKey) -> bool {
+    pub(super) fn has_unarchived<S: StateReader>(&self, source: &S, week: WeekKey) -> bool {
         let of_week = |key: &OutboxKey| matches!(key, OutboxKey::Week { week: w, .. } if *w == week);
         self.books.meta.resync || self.books.pending.outbox.iter().any(of_week) || source.outbox_holds_week(week)
     }

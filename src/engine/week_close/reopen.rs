@@ -11,7 +11,7 @@
 use crate::engine::week_close::{STEPS_PER_RANK, StepBudget};
 use crate::engine::{Engine, StateReader};
 use crate::limits::REOPENABLE_WEEKS_MAX;
-use crate::model::calendar::label;
+use crate::model::calendar::week_label;
 use crate::model::commit::WeekPhase;
 use crate::model::row::BestPositions;
 use crate::model::{OutboxKey, ServerKey, WeekKey};
@@ -29,18 +29,18 @@ pub enum ReopenError {
     #[error(
         "the rows of week {} are not in the state any more (store.keep_weeks, or it holds none); weeks at hand: {at_hand}. \
          To compute an older week again use `clqd replay` with the scan log of that week and a new state directory",
-        label(*.week)
+        week_label(*.week)
     )]
     Gone { week: WeekKey, at_hand: String },
     #[error(
         "week {} is too old: only the {REOPENABLE_WEEKS_MAX} weeks before the newest closed week, {}, and that one can be \
          reopened, since older best positions are not kept. To compute it again use `clqd replay` with the scan log of \
          that week and a new state directory",
-        label(*.week),
-        label(*.newest)
+        week_label(*.week),
+        week_label(*.newest)
     )]
     TooOld { week: WeekKey, newest: WeekKey },
-    #[error("week {} is being closed; reopen that one first, or wait until it is final", label(*.0))]
+    #[error("week {} is being closed; reopen that one first, or wait until it is final", week_label(*.0))]
     OtherInWork(WeekKey),
 }
 
@@ -50,7 +50,7 @@ impl Engine {
     pub fn reopen_week(&mut self, week: WeekKey) -> Result<bool, ReopenError> {
         let weeks = &self.books.meta.weeks;
         let Some(state) = weeks.iter().find(|state| state.week == week) else {
-            let at_hand: Vec<String> = weeks.iter().map(|state| label(state.week)).collect();
+            let at_hand: Vec<String> = weeks.iter().map(|state| week_label(state.week)).collect();
             let at_hand = if at_hand.is_empty() { "none".to_owned() } else { at_hand.join(", ") };
             return Err(ReopenError::Gone { week, at_hand });
         };
@@ -80,7 +80,7 @@ impl Engine {
         }
     }
 
-    pub(in crate::engine) fn reopen_some<S: StateReader>(
+    pub(in crate::engine) fn remove_ranks<S: StateReader>(
         &mut self,
         source: &S,
         week: WeekKey,
@@ -102,7 +102,7 @@ impl Engine {
 
     /// A server is not closed in that week any more, and has no rank in it.
     fn remove_rank<S: StateReader>(&mut self, source: &S, week: WeekKey, server: ServerKey) -> Result<(), S::Error> {
-        let before = self.closed_before(week);
+        let before = self.previous_closed_week(week);
         let Some(slot) = self.servers[server.0 as usize].as_mut() else { return Ok(()) };
         let books = &mut self.books;
         if let Some(series) = &mut slot.series {
@@ -124,14 +124,14 @@ impl Engine {
     }
 
     /// The last closed week before one, of those that are kept.
-    fn closed_before(&self, week: WeekKey) -> Option<WeekKey> {
+    fn previous_closed_week(&self, week: WeekKey) -> Option<WeekKey> {
         let mut before = self.books.meta.weeks.iter().rev().filter(|state| state.week < week);
         before.find(|state| state.phase == WeekPhase::Closed).map(|state| state.week)
     }
 
     /// The three best positions, without those of weeks that are not closed on the
     /// server: so after a week was reopened.
-    pub(in crate::engine) fn three_best(&self, server: ServerKey, best: &BestPositions) -> [Vec<(u32, WeekKey)>; 3] {
-        best.three_of(|week| !self.books.is_kept(week.into()) || self.is_server_closed(week, server))
+    pub(in crate::engine) fn shown_best(&self, server: ServerKey, best: &BestPositions) -> [Vec<(u32, WeekKey)>; 3] {
+        best.top_three_where(|week| !self.books.is_kept(week.into()) || self.is_server_closed(week, server))
     }
 }

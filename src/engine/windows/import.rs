@@ -1,7 +1,7 @@
 //! Windows that a second engine has made of the same scans are brought over in
 //! portions, while this one goes on with its work (RULES section 8).
 //!
-//! Their rows are here before the windows are: until [`Engine::take_over`] nothing
+//! Their rows are here before the windows are: until [`Engine::finish_import`] nothing
 //! is credited to them and nobody can ask for them, and where this life ends in
 //! between, the store sweeps out what was brought. The other engine stands still
 //! while it is brought over; then it may go on with what was scanned meanwhile,
@@ -70,8 +70,8 @@ const UNKNOWN_PLAYER: u32 = u32::MAX;
 impl Engine {
     /// Begins to take over windows of another engine, once everything that was in
     /// them is swept out.
-    pub fn begin_take_over<S: StateReader>(&mut self, source: &S, made: &Engine) -> Option<WindowImport> {
-        let windows: Vec<WindowKey> = self.windows_to_take(made).iter().map(|state| state.window).collect();
+    pub fn begin_import<S: StateReader>(&mut self, source: &S, made: &Engine) -> Option<WindowImport> {
+        let windows: Vec<WindowKey> = self.windows_to_import(made).iter().map(|state| state.window).collect();
         let is_clear = |window: &WindowKey| !self.books.pending.dropped.contains(window) && source.is_swept(*window);
         if !windows.iter().all(is_clear) {
             return None;
@@ -88,20 +88,20 @@ impl Engine {
 
     /// Whether somebody was merged or forgotten since it began: it is to be given up
     /// and begun anew.
-    pub fn is_overtaken(&self, taking: &WindowImport) -> bool {
+    pub fn is_import_outdated(&self, taking: &WindowImport) -> bool {
         taking.players_gone != self.books.meta.players_gone
     }
 
     /// Lets go of what was brought over, if anything was.
-    pub fn give_up_take_over(&mut self) {
+    pub fn abort_import(&mut self) {
         for window in std::mem::take(&mut self.books.brought) {
             self.books.drop_window(window);
         }
     }
 
-    /// Brings about `most` rows. Who or what is not known here is left out. Returns
+    /// Brings about `targets_max` rows. Who or what is not known here is left out. Returns
     /// whether there is more; the other engine must stand still until there is not.
-    pub fn bring_some<S: StateReader, R: WindowReader<Error = S::Error>>(
+    pub fn import_batch<S: StateReader, R: WindowReader<Error = S::Error>>(
         &mut self,
         taking: &mut WindowImport,
         source: &S,
@@ -135,7 +135,7 @@ impl Engine {
                         (*server, *after) = (*server + 1, None);
                     }
                     for (player, row) in portion.rows {
-                        self.bring_row(people, source, made, RowKey { window, server: of, player }, row)?;
+                        self.import_row(people, source, made, RowKey { window, server: of, player }, row)?;
                     }
                 }
                 ImportStage::OfPlayers { window, .. } if *window >= windows.len() => return Ok(false),
@@ -147,17 +147,17 @@ impl Engine {
                     made.reader
                         .each_player(window, players, &mut |player, of_player| found.push((player, of_player)))?;
                     for (player, of_player) in found {
-                        self.bring_player(people, source, made, window, player, of_player)?;
+                        self.import_player_window(people, source, made, window, player, of_player)?;
                     }
                 }
                 ImportStage::Changed { rows, of_players } => {
                     if let Some(key) = rows.pop() {
                         if let Some(row) = made.row(key)? {
-                            self.bring_row(people, source, made, key, row)?;
+                            self.import_row(people, source, made, key, row)?;
                         }
                     } else if let Some((window, player)) = of_players.pop() {
                         if let Some(of_player) = made.player_window(window, player)? {
-                            self.bring_player(people, source, made, window, player, of_player)?;
+                            self.import_player_window(people, source, made, window, player, of_player)?;
                         }
                     } else {
                         return Ok(false);
@@ -170,8 +170,8 @@ impl Engine {
     }
 
     /// The other engine has gone on: next is brought what it has not committed.
-    pub fn see_changed(&mut self, taking: &mut WindowImport, made: &Engine) {
-        let windows: Vec<WindowKey> = self.windows_to_take(made).iter().map(|state| state.window).collect();
+    pub fn collect_changes(&mut self, taking: &mut WindowImport, made: &Engine) {
+        let windows: Vec<WindowKey> = self.windows_to_import(made).iter().map(|state| state.window).collect();
         // Some may have begun since.
         let new: Vec<WindowKey> = windows.iter().copied().filter(|it| !self.books.brought.contains(it)).collect();
         self.books.brought.extend(new);
@@ -182,7 +182,7 @@ impl Engine {
             rows.extend(of_server.keys().map(|&player| RowKey { window, server, player }));
         }
         for &server in &pending.servers {
-            for presence in made.slot(server).into_iter().flat_map(|slot| slot.record.presences()) {
+            for presence in made.server_state(server).into_iter().flat_map(|slot| slot.record.presences()) {
                 let player = presence.player;
                 let of_presence = presence.rows.iter().filter(|(window, _)| is_taken(window));
                 rows.extend(of_presence.map(|&(window, _)| RowKey { window, server, player }));
@@ -199,8 +199,8 @@ impl Engine {
 
     /// All is brought: from now on the windows are here, and are credited. Returns
     /// how many it was.
-    pub fn take_over(&mut self, made: &Engine) -> usize {
-        let taken = self.windows_to_take(made);
+    pub fn finish_import(&mut self, made: &Engine) -> usize {
+        let taken = self.windows_to_import(made);
         for state in &taken {
             let windows = &mut self.books.meta.windows;
             if let Err(at) = windows.binary_search_by_key(&state.window, |state| state.window) {
@@ -210,12 +210,12 @@ impl Engine {
         }
         // Some may have been over for long enough meanwhile.
         self.books.brought.retain(|window| taken.iter().all(|state| state.window != *window));
-        self.give_up_take_over();
-        self.end_rebuild();
+        self.abort_import();
+        self.finish_rebuild();
         taken.len()
     }
 
-    fn windows_to_take(&self, made: &Engine) -> Vec<WindowState> {
+    fn windows_to_import(&self, made: &Engine) -> Vec<WindowState> {
         let fits = |state: &&WindowState| {
             let span = self.books.settings.windows.span(state.window);
             self.books.is_rebuilt(state.window) && span == Some(state.start_ms..state.end_ms)
@@ -223,8 +223,8 @@ impl Engine {
         made.books.meta.windows.iter().filter(fits).copied().collect()
     }
 
-    /// `key`: there.
-    fn bring_row<S: StateReader, R>(
+    /// `intern`: there.
+    fn import_row<S: StateReader, R>(
         &mut self,
         people: &mut PlayerKeyMap,
         source: &S,
@@ -242,7 +242,7 @@ impl Engine {
         Ok(())
     }
 
-    fn bring_player<S: StateReader, R>(
+    fn import_player_window<S: StateReader, R>(
         &mut self,
         people: &mut PlayerKeyMap,
         source: &S,
@@ -319,8 +319,8 @@ impl<S: StateReader, R> RebuiltState<'_, S, R> {
 
     /// A row as of now.
     fn row(&self, key: RowKey) -> Result<Option<PlayerRow>, S::Error> {
-        match self.engine.slot(key.server) {
-            Some(slot) => self.engine.row_now(self.source, slot, key.window, key.server, key.player),
+        match self.engine.server_state(key.server) {
+            Some(slot) => self.engine.current_row(self.source, slot, key.window, key.server, key.player),
             None => Ok(None),
         }
     }

@@ -26,14 +26,14 @@ impl Engine {
     /// Brings what exists in line with the settings: a window whose boundaries
     /// have changed is another one. Windows of a type that is gone stay: it may be
     /// back after the next reload.
-    pub(super) fn fit_windows(&mut self) {
-        self.let_windows_go(&self.books.unfit_windows());
+    pub(super) fn apply_window_settings(&mut self) {
+        self.delete_windows(&self.books.unfit_windows());
         self.books.fit_types();
         self.books.windows = CurrentWindows::default();
     }
 
     /// Lets windows go that others of the same name may follow.
-    pub(super) fn let_windows_go(&mut self, gone: &[WindowKey]) {
+    pub(super) fn delete_windows(&mut self, gone: &[WindowKey]) {
         gone.iter().for_each(|window| self.books.drop_window(*window));
         if gone.is_empty() {
             return;
@@ -67,7 +67,7 @@ impl Engine {
                 .iter()
                 .take_while(|state| state.phase == WeekPhase::Closed)
                 .take_while(|state| self.books.calendar.week_end_ms(state.week) <= t_ms)
-                .take_while(|state| !self.books.settings.archive || !self.week_waits(source, state.week))
+                .take_while(|state| !self.books.settings.archive || !self.has_unarchived(source, state.week))
                 .map(|state| WindowKey::from(state.week)),
         );
         gone.sort_unstable();

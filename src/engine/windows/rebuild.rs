@@ -74,33 +74,33 @@ impl Engine {
     }
 
     /// Whether any is of a config that was not there before.
-    pub fn has_renewed_types(&self) -> bool {
+    pub fn has_changed_types(&self) -> bool {
         !self.books.renewed.is_empty()
     }
 
     /// Their past cannot be made: their windows go on from here.
-    pub fn begin_types_now(&mut self) {
-        self.give_up_take_over();
-        self.end_rebuild();
+    pub fn start_types_empty(&mut self) {
+        self.abort_import();
+        self.finish_rebuild();
     }
 
     /// Lets go of their windows, as far as a log that begins at a moment has them,
-    /// until [`Engine::take_over`]. Repeating it changes nothing.
-    pub fn begin_rebuild(&mut self, log_from_ms: i64) {
+    /// until [`Engine::finish_import`]. Repeating it changes nothing.
+    pub fn start_rebuild(&mut self, log_from_ms: i64) {
         let kinds = self.types_to_rebuild();
-        self.give_up_take_over();
+        self.abort_import();
         self.books.renewed.clear();
         self.books.meta.types = self.books.types_of_settings();
         self.books.meta.types.iter_mut().for_each(|state| state.rebuilding = kinds.contains(&state.kind));
         self.books.pending.meta = true;
         let in_log = |state: &&WindowState| kinds.contains(&state.window.kind) && state.start_ms >= log_from_ms;
         let gone: Vec<WindowKey> = self.books.meta.windows.iter().filter(in_log).map(|state| state.window).collect();
-        self.let_windows_go(&gone);
+        self.delete_windows(&gone);
         self.books.windows = CurrentWindows::default();
     }
 
     /// From when on a log is to be replayed for them, Unix ms.
-    pub fn rebuild_from_ms(&self) -> i64 {
+    pub fn replay_from_ms(&self) -> i64 {
         let windows = &self.books.settings.windows;
         let begin = |kind: WindowType| {
             let mut kept = windows.kept(kind, self.now_ms());
@@ -129,7 +129,7 @@ impl Engine {
         named.filter(|(_, tags)| !tags.is_empty()).collect()
     }
 
-    pub(in crate::engine) fn end_rebuild(&mut self) {
+    pub(in crate::engine) fn finish_rebuild(&mut self) {
         self.books.renewed.clear();
         self.books.meta.types = self.books.types_of_settings();
         self.books.pending.meta = true;

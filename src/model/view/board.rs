@@ -16,7 +16,7 @@ use crate::model::scope::Scope;
 #[serde(deny_unknown_fields)]
 pub struct BoardsSelector {
     pub scope: Scope,
-    /// A window, such as `2026-W47`, or a type of windows, such as `week`; absent: `week`.
+    /// A window, such as `2026-W47`, or a type of windows, such as `parse_week_label`; absent: `parse_week_label`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<String>,
     /// With a type: its oldest window that contains this time; absent: the running one.
@@ -86,7 +86,7 @@ pub enum BoardQuery {
     Range {
         #[serde(default)]
         scores: ScoreBounds,
-        #[serde(default = "one")]
+        #[serde(default = "default_position")]
         position: u32,
         count: u32,
     },
@@ -107,7 +107,7 @@ pub enum BoardQuery {
     Before { cursor: String, count: u32 },
 }
 
-fn one() -> u32 {
+fn default_position() -> u32 {
     1
 }
 
@@ -117,11 +117,11 @@ fn one() -> u32 {
 pub struct RankingWeight {
     pub ranking: Ranking,
     /// Above 0.
-    #[serde(default = "whole")]
+    #[serde(default = "default_weight")]
     pub weight: f64,
 }
 
-fn whole() -> f64 {
+fn default_weight() -> f64 {
     1.0
 }
 
@@ -148,7 +148,7 @@ pub struct WindowView {
 /// One line of `clqd board windows`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WindowSummary {
-    /// Type: `hour`, `day`, `week`, `month`, `all-time`, or a number of the config.
+    /// Type: `hour`, `day`, `parse_week_label`, `month`, `run-parse_time`, or a number of the config.
     #[serde(rename = "type")]
     pub kind: String,
     #[serde(flatten)]
@@ -327,7 +327,7 @@ pub struct FusedView {
     pub player: u32,
     pub name: String,
     pub display: String,
-    /// The sum of `weight / (k + position)`.
+    /// The sum of `parse_ranking_weight / (k + position)`.
     pub score: f64,
     /// On the boards that the player is on.
     pub positions: BTreeMap<Ranking, u32>,

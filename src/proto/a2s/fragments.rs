@@ -110,7 +110,7 @@ impl Reassembler {
 impl FragmentSet {
     fn join(&self, size_field: SizeField) -> Result<Option<Vec<u8>>, Ignored> {
         let compressed = self.id >> 31 == 1;
-        let shown = self.pieces.iter().find_map(|piece| form_of_first(piece, compressed));
+        let shown = self.pieces.iter().find_map(|piece| detect_format(piece, compressed));
         let form = match shown {
             Some(form) => form,
             // Nothing shows it: only the usual form is worth a try.
@@ -136,7 +136,7 @@ impl FragmentSet {
         };
         let whole = bodies.concat();
         if form == FragmentFormat::Bzip2 {
-            unpack(&whole).map(Some).map_err(ProtoError::reason)
+            decompress(&whole).map(Some).map_err(ProtoError::ignore_reason)
         } else {
             Ok(Some(whole))
         }
@@ -145,7 +145,7 @@ impl FragmentSet {
 
 /// The form, if this piece is a first one that shows it. No piece fits two: the
 /// byte that must be 0 in one is FF in the other.
-fn form_of_first(piece: &[u8], compressed: bool) -> Option<FragmentFormat> {
+fn detect_format(piece: &[u8], compressed: bool) -> Option<FragmentFormat> {
     let message_at = |at: usize| piece.get(at..at + 4) == Some(b"\xff\xff\xff\xff");
     if piece[0] >> 4 == 0 && message_at(1) {
         return Some(FragmentFormat::GoldSrc);
@@ -177,7 +177,7 @@ impl FragmentFormat {
 
 /// Unpacks size, checksum and bzip2 stream. Never makes more than announced,
 /// and never more than `REPLY_BYTES_MAX`.
-fn unpack(packed: &[u8]) -> Result<Vec<u8>, ProtoError> {
+fn decompress(packed: &[u8]) -> Result<Vec<u8>, ProtoError> {
     let mut c = super::super::cursor::Cursor::new(packed);
     let size = c.u32("unpacked size")?;
     let announced = c.u32("checksum")?;
@@ -199,7 +199,7 @@ fn unpack(packed: &[u8]) -> Result<Vec<u8>, ProtoError> {
 
 /// Cuts a message into the datagrams that a server would send: for simulated
 /// servers and tests. `body_bytes` is the most of the message in one datagram.
-pub fn cut_source(message: &[u8], id: u32, body_bytes: usize) -> Vec<Vec<u8>> {
+pub fn split_source(message: &[u8], id: u32, body_bytes: usize) -> Vec<Vec<u8>> {
     let bodies: Vec<&[u8]> = message.chunks(body_bytes.max(1)).collect();
     assert!(bodies.len() <= usize::from(u8::MAX), "more fragments than a byte counts");
     let total = bodies.len() as u8;
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_in_every_order() {
+    fn fragments_of_each_format_reassemble_in_any_order() {
         let whole = message(90);
         let crc = crc32fast::hash(&whole);
         // What INFO lets one expect must not matter where the bytes show the form.
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn bit_15_of_the_id_says_nothing() {
+    fn bit_15_of_the_id_does_not_mean_compressed() {
         let whole = message(30);
         for id in [0x8000_u32, 0xffff, 0x7fff_ffff] {
             let mut datagrams = sourced(&whole, 20, SizeField::Present);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn short_and_impossible_fragments() {
+    fn short_and_out_of_range_fragments_are_rejected() {
         for len in 0..6 {
             assert_eq!(Reassembler::default().add(&vec![0; len], SizeField::Present), Err(Ignored::BadFragment));
         }
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn two_replies_do_not_mix() {
+    fn fragments_of_two_replies_do_not_mix() {
         let (a, b) = (message(50), message(60));
         let mut other = sourced(&b, 40, SizeField::Present);
         for datagram in &mut other {
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_unpack() {
+    fn wrong_size_or_checksum_is_rejected() {
         let whole = message(200);
         let (size, crc) = (whole.len() as u32, crc32fast::hash(&whole));
         for (size, crc, reason) in [
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn never_more_than_a_reply_can_be() {
+    fn buffered_fragments_stay_below_reply_bytes_max() {
         let mut fragments = Reassembler::default();
         let mut refused = false;
         for number in 0..60_u8 {
@@ -380,7 +380,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes(datagrams in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..20)) {
+        fn arbitrary_fragments_do_not_panic(datagrams in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..20)) {
             let mut fragments = Reassembler::default();
             for mut datagram in datagrams {
                 if datagram.len() > 4 {
@@ -392,11 +392,11 @@ mod tests {
         }
 
         #[test]
-        fn cutting_and_joining(len in 0usize..3_000, body in 20usize..1_300) {
+        fn split_reply_reassembles_to_itself(len in 0usize..3_000, body in 20usize..1_300) {
             let whole = message(len);
             let mut fragments = Reassembler::default();
             let mut joined = None;
-            for datagram in cut_source(&whole, 77, body) {
+            for datagram in split_source(&whole, 77, body) {
                 if let Reassembly::Whole(bytes) = fragments.add(&datagram[4..], SizeField::Present).unwrap() {
                     joined = Some(bytes);
                 }

@@ -46,12 +46,12 @@ impl Info {
 /// that cut there have told all that is needed.
 pub fn decode(message: &[u8]) -> Result<Info, ProtoError> {
     let mut c = Cursor::new(message);
-    expect(&mut c, b'I')?;
+    expect_type(&mut c, b'I')?;
     let protocol = c.u8("protocol")?;
-    let hostname = c.text("host name")?.to_vec();
-    let map = c.text("map")?.to_vec();
-    let folder = c.text("folder")?.to_vec();
-    let game = c.text("game")?.to_vec();
+    let hostname = c.c_str("host name")?.to_vec();
+    let map = c.c_str("map")?.to_vec();
+    let folder = c.c_str("folder")?.to_vec();
+    let game = c.c_str("game")?.to_vec();
     let app = c.u16("app id")?;
     let players = c.u8("players")?.into();
     let slots = c.u8("slots")?.into();
@@ -60,14 +60,14 @@ pub fn decode(message: &[u8]) -> Result<Info, ProtoError> {
     if app == APP_THE_SHIP {
         c.take(3, "mode, witnesses, duration")?;
     }
-    c.text("version")?;
-    let app = extra(&mut c).ok().flatten().unwrap_or(app.into());
+    c.c_str("version")?;
+    let app = read_extra_data(&mut c).ok().flatten().unwrap_or(app.into());
     Ok(Info { hostname, map, folder, game, players, slots, bots, protocol, app, old_form: false })
 }
 
 /// The extra data: the app id of the game id, if that is among it. The fields
 /// stand in this order, whatever the order of their bits.
-fn extra(c: &mut Cursor<'_>) -> Result<Option<u32>, ProtoError> {
+fn read_extra_data(c: &mut Cursor<'_>) -> Result<Option<u32>, ProtoError> {
     let flags = c.u8("extra data flags")?;
     if flags & 0x80 != 0 {
         c.u16("port")?;
@@ -77,10 +77,10 @@ fn extra(c: &mut Cursor<'_>) -> Result<Option<u32>, ProtoError> {
     }
     if flags & 0x40 != 0 {
         c.u16("SourceTV port")?;
-        c.text("SourceTV name")?;
+        c.c_str("SourceTV name")?;
     }
     if flags & 0x20 != 0 {
-        c.text("tags")?;
+        c.c_str("tags")?;
     }
     if flags & 0x01 == 0 {
         return Ok(None);
@@ -96,12 +96,12 @@ fn extra(c: &mut Cursor<'_>) -> Result<Option<u32>, ProtoError> {
 /// not send, is 0 when absent.
 pub fn decode_goldsrc(message: &[u8]) -> Result<Info, ProtoError> {
     let mut c = Cursor::new(message);
-    expect(&mut c, b'm')?;
-    c.text("address")?;
-    let hostname = c.text("host name")?.to_vec();
-    let map = c.text("map")?.to_vec();
-    let folder = c.text("folder")?.to_vec();
-    let game = c.text("game")?.to_vec();
+    expect_type(&mut c, b'm')?;
+    c.c_str("address")?;
+    let hostname = c.c_str("host name")?.to_vec();
+    let map = c.c_str("map")?.to_vec();
+    let folder = c.c_str("folder")?.to_vec();
+    let game = c.c_str("game")?.to_vec();
     let players = c.u8("players")?.into();
     let slots = c.u8("slots")?.into();
     let protocol = c.u8("protocol")?;
@@ -113,15 +113,15 @@ pub fn decode_goldsrc(message: &[u8]) -> Result<Info, ProtoError> {
 
 fn goldsrc_bots(c: &mut Cursor<'_>, is_mod: bool) -> Result<u32, ProtoError> {
     if is_mod {
-        c.text("link")?;
-        c.text("download link")?;
+        c.c_str("link")?;
+        c.c_str("download link")?;
         c.take(11, "zero, version, size, type, library")?;
     }
     c.u8("VAC")?;
     c.u8("bots").map(u32::from)
 }
 
-fn expect(c: &mut Cursor<'_>, kind: u8) -> Result<(), ProtoError> {
+fn expect_type(c: &mut Cursor<'_>, kind: u8) -> Result<(), ProtoError> {
     if c.u8("message type")? == kind { Ok(()) } else { Err(ProtoError::NotAReply) }
 }
 
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_of_the_extra_data() {
+    fn truncated_extra_data_keeps_the_fields_before_it() {
         let mut bytes = fixed(240);
         bytes.extend_from_slice(b"1.0.0.70\0\xf1\x87\x69");
         bytes.extend_from_slice(&[9; 8]);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn source_tv_does_not_shift_what_follows() {
+    fn source_tv_fields_do_not_shift_the_game_id() {
         let mut bytes = fixed(240);
         bytes.extend_from_slice(b"1\0\x41\x8c\x69tv\0");
         bytes.extend_from_slice(&730_u64.to_le_bytes());
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ship_has_three_bytes_more() {
+    fn extra_bytes_of_the_ship_are_skipped() {
         let mut bytes = fixed(APP_THE_SHIP);
         bytes.extend_from_slice(b"\x01\x02\x031.0.0.3\0\x80\x87\x69");
         assert_eq!(decode(&bytes).unwrap().app, 2_400);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_old_form_with_and_without_a_mod() {
+    fn goldsrc_info_is_decoded_with_and_without_a_mod() {
         let head = b"m127.0.0.1:27015\0Old\0crossfire\0valve\0Half-Life\0\x06\x10\x2fdl\x00".to_vec();
         let plain = [&head[..], b"\x00\x00\x04"].concat();
         let info = decode_goldsrc(&plain).unwrap();
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn which_fragments_have_no_size_field() {
+    fn size_field_is_absent_for_the_known_apps() {
         for (app, protocol, want) in [
             (215, 17, SizeField::Absent),
             (17_550, 17, SizeField::Absent),

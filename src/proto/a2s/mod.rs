@@ -56,12 +56,12 @@ impl A2sQuery {
                     self.info = Some(Info { old_form: true, ..info });
                     Step::Wait
                 }
-                Err(error) => Step::Ignore(error.reason()),
+                Err(error) => Step::Ignore(error.ignore_reason()),
             },
             (Some((b'I' | b'm', _)), Some(_)) | (Some((b'D', _)), None) => Step::Ignore(Ignored::OutOfTurn),
             (Some((b'D', body)), Some(info)) => match players::decode(body) {
                 Ok(roster) => Step::Done(Box::new(snapshot(t_ms, info, Some(roster)))),
-                Err(error) => Step::Ignore(error.reason()),
+                Err(error) => Step::Ignore(error.ignore_reason()),
             },
             _ => Step::Ignore(Ignored::NotAReply),
         };
@@ -89,7 +89,7 @@ impl A2sQuery {
                 self.info = Some(info);
                 Step::Send
             }
-            Err(error) => Step::Ignore(error.reason()),
+            Err(error) => Step::Ignore(error.ignore_reason()),
         }
     }
 }
@@ -147,7 +147,7 @@ fn snapshot(t_ms: i64, info: &Info, roster: Option<PlayerReply>) -> Snapshot {
                 spectator: false,
             });
             let players: Vec<_> = if withheld { Vec::new() } else { players.collect() };
-            let whole = roster.announced as usize <= listed && listed >= listed_min(info.players) as usize;
+            let whole = roster.announced as usize <= listed && listed >= entries_min(info.players) as usize;
             (players, whole && !withheld)
         }
     };
@@ -167,7 +167,7 @@ fn snapshot(t_ms: i64, info: &Info, roster: Option<PlayerReply>) -> Snapshot {
 
 /// Entries from which on a list is whole, where the server announces so many players.
 /// A few may be missing: players who are still connecting (RULES section 14).
-fn listed_min(players: u32) -> u32 {
+fn entries_min(players: u32) -> u32 {
     players.saturating_sub(2.max(players / 10))
 }
 

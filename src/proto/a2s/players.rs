@@ -39,7 +39,7 @@ pub fn decode(body: &[u8]) -> Result<PlayerReply<'_>, ProtoError> {
 
 fn entry<'a>(c: &mut Cursor<'a>) -> Result<PlayerEntry<'a>, ProtoError> {
     c.u8("index")?;
-    Ok(PlayerEntry { name: c.text("name")?, score: c.i32("score")?, seconds: c.f32("seconds connected")? })
+    Ok(PlayerEntry { name: c.c_str("name")?, score: c.i32("score")?, seconds: c.f32("seconds connected")? })
 }
 
 #[cfg(test)]
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_and_cuts() {
+    fn truncated_entries_are_left_out() {
         let mut body = vec![2];
         for (name, score, seconds) in [("one", 5_i32, 1.5_f32), ("", -1, f32::NAN)] {
             body.push(0);

@@ -39,7 +39,7 @@ fn scan(info: &[u8], players: &[u8]) -> Snapshot {
 }
 
 #[test]
-fn info_with_challenge_which_player_reuses() {
+fn player_query_reuses_the_challenge_of_info() {
     let mut query = A2sQuery::new();
     assert_eq!(query.packet(), b"\xff\xff\xff\xffTSource Engine Query\0");
     assert_eq!(query.on_datagram(1, CHALLENGE), Step::Send);
@@ -72,7 +72,7 @@ fn info_with_challenge_which_player_reuses() {
 }
 
 #[test]
-fn the_flow_before_2020() {
+fn info_without_challenge_is_accepted() {
     let mut query = A2sQuery::new();
     assert_eq!(query.on_datagram(1, &info(0, 0)), Step::Send);
     assert_eq!(query.packet(), b"\xff\xff\xff\xffU\xff\xff\xff\xff");
@@ -82,7 +82,7 @@ fn the_flow_before_2020() {
 }
 
 #[test]
-fn a_server_that_only_sends_challenges_is_not_followed_for_ever() {
+fn challenges_beyond_the_limit_are_ignored() {
     let mut query = A2sQuery::new();
     let sent = (0..100).filter(|_| query.on_datagram(1, CHALLENGE) == Step::Send).count();
     assert_eq!(sent, CHALLENGES_MAX as usize);
@@ -91,7 +91,7 @@ fn a_server_that_only_sends_challenges_is_not_followed_for_ever() {
 }
 
 #[test]
-fn no_player_reply_is_partial_with_the_count_of_humans() {
+fn missing_player_reply_gives_partial_snapshot_with_human_count() {
     let mut query = A2sQuery::new();
     assert_eq!(query.give_up(), None);
     query.on_datagram(10, &info(7, 3));
@@ -102,11 +102,11 @@ fn no_player_reply_is_partial_with_the_count_of_humans() {
 }
 
 #[test]
-fn a_lost_fragment_is_partial() {
+fn lost_fragment_gives_partial_snapshot() {
     let long: Vec<(String, i32, f32)> = (0..40).map(|i| (format!("player {i}"), i, 1.0)).collect();
     let list: Vec<_> = long.iter().map(|(n, s, t)| (n.as_str(), *s, *t)).collect();
     let whole = players(40, &list);
-    let datagrams = fragments::cut_source(&whole, 5, 300);
+    let datagrams = fragments::split_source(&whole, 5, 300);
     let mut query = A2sQuery::new();
     query.on_datagram(1, &info(40, 0));
     for (t_ms, datagram) in datagrams.iter().enumerate().skip(1) {
@@ -121,7 +121,7 @@ fn a_lost_fragment_is_partial() {
 }
 
 #[test]
-fn lists_that_are_not_whole() {
+fn short_or_hidden_player_list_is_partial() {
     let one = [("a", 1, 1.0)];
     // Fewer entries than the header of the list announces.
     let snapshot = scan(&info(3, 1), &players(3, &one));
@@ -154,7 +154,7 @@ fn short_a2s_list_is_partial() {
 }
 
 #[test]
-fn bots_are_marked_when_all_are_bots() {
+fn entries_are_marked_as_bots_only_when_all_are_bots() {
     let two = [("x", 1, 1.0), ("y", 2, 2.0)];
     let bots = |info: &[u8]| scan(info, &players(2, &two)).players.iter().filter(|p| p.bot).count();
     assert_eq!(bots(&info(2, 2)), 2);
@@ -166,7 +166,7 @@ fn bots_are_marked_when_all_are_bots() {
 }
 
 #[test]
-fn goldsrc_sends_both_forms_and_the_list_for_one_question() {
+fn goldsrc_double_info_reply_is_accepted() {
     let old = b"\xff\xff\xff\xffm127.0.0.1:27015\0Old\0crossfire\0valve\0Half-Life\0\x02\x10\x2fdl\x00\x00\x00\x00";
     let mut query = A2sQuery::new();
     assert_eq!(query.on_datagram(1, old), Step::Send);
@@ -181,10 +181,10 @@ fn goldsrc_sends_both_forms_and_the_list_for_one_question() {
 }
 
 #[test]
-fn an_info_reply_in_fragments() {
+fn fragmented_info_reply_is_reassembled() {
     let mut query = A2sQuery::new();
     let whole = info(0, 0);
-    let datagrams = fragments::cut_source(&whole, 1, 30);
+    let datagrams = fragments::split_source(&whole, 1, 30);
     for datagram in &datagrams[..datagrams.len() - 1] {
         assert_eq!(query.on_datagram(1, datagram), Step::Wait);
     }
@@ -192,7 +192,7 @@ fn an_info_reply_in_fragments() {
 }
 
 #[test]
-fn what_is_not_an_answer_is_ignored() {
+fn unexpected_datagrams_are_ignored_with_a_reason() {
     for (bytes, reason) in [
         (&b""[..], Ignored::NotAReply),
         (b"\xff\xff", Ignored::NotAReply),
@@ -219,7 +219,7 @@ fn what_is_not_an_answer_is_ignored() {
 }
 
 #[test]
-fn a_reply_of_64_kib_is_read() {
+fn reply_of_64_kib_is_decoded() {
     let name = "n".repeat(200);
     let list: Vec<_> = (0..255).map(|i| (name.as_str(), i, 1.0)).collect();
     let bytes = players(255, &list);

@@ -3,7 +3,7 @@
 //!
 //! `db`, `conf`, `snap.N` and `blobs/N` are sled's. They are in the state directory
 //! itself until the database is compacted (`compact`), then in `db.N` in it; the file
-//! `current` names that one. `redo` and `first` are ours (see `redo`, `first`). Other
+//! `current` names that one. `replay_redo_file` and `first` are ours (see `replay_redo_file`, `first`). Other
 //! files in the directory are left alone.
 
 use std::fs::{
@@ -47,11 +47,11 @@ pub(in crate::store) fn current(dir: &Path) -> Result<Option<Current>, StoreErro
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
-        Err(error) => return Err(at("read", &path)(error)),
+        Err(error) => return Err(io_error("read", &path)(error)),
     };
     let read = || {
         let (name, bytes) = text.strip_suffix('\n')?.split_once(' ')?;
-        Some(Current { number: number(name)?, bytes: bytes.parse().ok()? })
+        Some(Current { number: database_number(name)?, bytes: bytes.parse().ok()? })
     };
     read().map(Some).ok_or(StoreError::Damaged { path, at: String::new() })
 }
@@ -59,31 +59,31 @@ pub(in crate::store) fn current(dir: &Path) -> Result<Option<Current>, StoreErro
 /// Makes a database the one that the state directory opens with. It must be on disk.
 pub(in crate::store) fn set_current(dir: &Path, current: &Current) -> Result<(), StoreError> {
     let (path, new) = (dir.join(CURRENT), dir.join("current.new"));
-    let mut file = File::create(&new).map_err(at("make", &new))?;
+    let mut file = File::create(&new).map_err(io_error("make", &new))?;
     let written = file.write_all(format!("{} {}\n", current.name(), current.bytes).as_bytes());
-    written.and_then(|()| file.sync_all()).map_err(at("write", &new))?;
-    fs::rename(&new, &path).map_err(at("replace", &path))?;
-    File::open(dir).and_then(|dir| dir.sync_all()).map_err(at("sync", dir))
+    written.and_then(|()| file.sync_all()).map_err(io_error("write", &new))?;
+    fs::rename(&new, &path).map_err(io_error("replace", &path))?;
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(io_error("sync", dir))
 }
 
 /// The directory that holds the database of a state directory.
-pub(in crate::store) fn database(dir: &Path) -> Result<PathBuf, StoreError> {
+pub(in crate::store) fn database_dir(dir: &Path) -> Result<PathBuf, StoreError> {
     let Some(current) = current(dir)? else { return Ok(dir.to_owned()) };
     let database = dir.join(current.name());
     // Sled would make a new one.
-    match there(&database.join("db"))? {
+    match metadata_if_exists(&database.join("db"))? {
         Some(_) => Ok(database),
         None => Err(StoreError::Damaged { path: database, at: " (it has no file \"db\")".to_owned() }),
     }
 }
 
 /// The number in the name of a database's directory, `db.N`.
-fn number(name: &str) -> Option<u64> {
+fn database_number(name: &str) -> Option<u64> {
     name.strip_prefix("db.")?.parse().ok()
 }
 
 /// The names, relative to the directory, of its state files that exist, in order.
-pub(in crate::store) fn list(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
+pub(in crate::store) fn state_files(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let mut found: Vec<PathBuf> = ["redo", "first", CURRENT].map(PathBuf::from).into();
     found.retain(|name| dir.join(name).is_file());
     match current(dir)? {
@@ -131,7 +131,7 @@ pub(in crate::store) fn remove_other_databases(dir: &Path) -> Result<(), StoreEr
     let current = current(dir)?;
     for name in names(dir)? {
         let Some(name) = name.to_str() else { continue };
-        let of = number(name.strip_suffix(".partial").unwrap_or(name));
+        let of = database_number(name.strip_suffix(".partial").unwrap_or(name));
         if of.is_some() && current.as_ref().is_none_or(|current| current.name() != name) {
             remove_database(&dir.join(name))?;
         }
@@ -145,17 +145,17 @@ pub(in crate::store) fn remove_other_databases(dir: &Path) -> Result<(), StoreEr
 /// Removes a directory that holds a database. Fails where anything else is in it.
 pub(in crate::store) fn remove_database(dir: &Path) -> Result<(), StoreError> {
     remove_database_files(dir)?;
-    fs::remove_dir(dir).map_err(at("remove", dir))
+    fs::remove_dir(dir).map_err(io_error("remove", dir))
 }
 
 /// Removes a database from the directory that holds it.
 pub(in crate::store) fn remove_database_files(dir: &Path) -> Result<(), StoreError> {
     for path in list_database(dir)?.into_iter().map(|name| dir.join(name)) {
-        fs::remove_file(&path).map_err(at("remove", &path))?;
+        fs::remove_file(&path).map_err(io_error("remove", &path))?;
     }
     let blobs = dir.join(BLOBS);
     match fs::remove_dir(&blobs) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(at("remove", &blobs)(error)),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(io_error("remove", &blobs)(error)),
         _ => Ok(()),
     }
 }
@@ -166,8 +166,8 @@ pub(in crate::store) fn is_snapshot(name: &str) -> bool {
 }
 
 fn names(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
-    let entries = fs::read_dir(dir).map_err(at("list", dir))?;
-    entries.map(|entry| Ok(entry.map_err(at("list", dir))?.file_name().into())).collect()
+    let entries = fs::read_dir(dir).map_err(io_error("list", dir))?;
+    entries.map(|entry| Ok(entry.map_err(io_error("list", dir))?.file_name().into())).collect()
 }
 
 /// Fails where the directory cannot be one that clqd has written.
@@ -176,14 +176,14 @@ pub(in crate::store) fn check_is_state(dir: &Path) -> Result<(), StoreError> {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return Err(StoreError::Missing { path: dir.to_owned() });
         }
-        Err(error) => return Err(at("read", dir)(error)),
+        Err(error) => return Err(io_error("read", dir)(error)),
         Ok(_) => {}
     }
     for name in ["db", "conf", CURRENT] {
         match fs::metadata(dir.join(name)) {
             Ok(_) => return Ok(()),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
-            Err(error) => return Err(at("read", &dir.join(name))(error)),
+            Err(error) => return Err(io_error("read", &dir.join(name))(error)),
         }
     }
     Err(StoreError::NotAState { path: dir.to_owned() })
@@ -194,12 +194,12 @@ pub(in crate::store) fn check_is_state(dir: &Path) -> Result<(), StoreError> {
 pub(in crate::store) fn check_access(dir: &Path) -> Result<(), StoreError> {
     let check = |operation, path: &Path, flags| match access(path, flags) {
         Ok(()) | Err(nix::errno::Errno::ENOENT) => Ok(()),
-        Err(errno) => Err(at(operation, path)(errno.into())),
+        Err(errno) => Err(io_error(operation, path)(errno.into())),
     };
     for name in directories(dir)? {
         check("write to", &dir.join(name), AccessFlags::R_OK | AccessFlags::W_OK | AccessFlags::X_OK)?;
     }
-    for name in list(dir)? {
+    for name in state_files(dir)? {
         check("write to", &dir.join(name), AccessFlags::R_OK | AccessFlags::W_OK)?;
     }
     Ok(())
@@ -207,33 +207,33 @@ pub(in crate::store) fn check_access(dir: &Path) -> Result<(), StoreError> {
 
 /// Lets the group read the files where it may read the directory: a file that was
 /// made under a stricter umask is not readable for `clqd status` otherwise.
-pub(in crate::store) fn fit_modes(dir: &Path) -> Result<(), StoreError> {
-    let of_dir = fs::metadata(dir).map_err(at("read", dir))?.permissions().mode();
+pub(in crate::store) fn grant_group_read(dir: &Path) -> Result<(), StoreError> {
+    let of_dir = fs::metadata(dir).map_err(io_error("read", dir))?.permissions().mode();
     if of_dir & 0o050 != 0o050 {
         return Ok(());
     }
-    for path in directories(dir)?.into_iter().skip(1).chain(list(dir)?).map(|name| dir.join(name)) {
-        let Some(metadata) = there(&path)? else { continue };
+    for path in directories(dir)?.into_iter().skip(1).chain(state_files(dir)?).map(|name| dir.join(name)) {
+        let Some(metadata) = metadata_if_exists(&path)? else { continue };
         let wanted = if metadata.is_dir() { 0o050 } else { 0o040 };
         let mode = metadata.permissions().mode();
         if mode & wanted != wanted && metadata.uid() == geteuid().as_raw() {
-            fs::set_permissions(&path, PermissionsExt::from_mode(mode | wanted)).map_err(at("change", &path))?;
+            fs::set_permissions(&path, PermissionsExt::from_mode(mode | wanted)).map_err(io_error("change", &path))?;
         }
     }
     Ok(())
 }
 
 /// What is known of a file; `None`: it does not exist.
-pub(in crate::store) fn there(path: &Path) -> Result<Option<Metadata>, StoreError> {
+pub(in crate::store) fn metadata_if_exists(path: &Path) -> Result<Option<Metadata>, StoreError> {
     match fs::metadata(path) {
         Ok(metadata) => Ok(Some(metadata)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(at("read", path)(error)),
+        Err(error) => Err(io_error("read", path)(error)),
     }
 }
 
 /// The error of an operation on a file.
-pub(in crate::store) fn at(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+pub(in crate::store) fn io_error(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
     move |source| {
         let hint = match source.kind() {
             ErrorKind::PermissionDenied => owner(path).map_or(String::new(), |owner| format!(" ({owner})")),

@@ -26,18 +26,18 @@ const RETRY_EVERY: Duration = Duration::from_millis(20);
 /// After this long it is logged that somebody is waited for.
 const LOG_AFTER: Duration = Duration::from_secs(1);
 
-/// Tries until something comes of it, for at most `wait`. `None` from `attempt`: the
+/// Tries until something comes of it, for at most `wait`. `None` from `execute`: the
 /// lock is held.
-pub(in crate::store) fn patiently<T>(
+pub(in crate::store) fn retry_until_unlocked<T>(
     dir: &Path,
     wait: Duration,
     attempt: impl FnMut() -> Result<Option<T>, StoreError>,
 ) -> Result<T, StoreError> {
-    patiently_unless(&|| false, dir, wait, attempt)
+    retry_unless_cancelled(&|| false, dir, wait, attempt)
 }
 
 /// The same, for as long as `is_in_vain` does not hold.
-pub(in crate::store) fn patiently_unless<T>(
+pub(in crate::store) fn retry_unless_cancelled<T>(
     is_in_vain: &dyn Fn() -> bool,
     dir: &Path,
     wait: Duration,
@@ -62,46 +62,46 @@ pub(in crate::store) fn patiently_unless<T>(
 /// Whether another process has the directory open for writing. The lock that is
 /// taken to find out is shared and given back at once; who opens meanwhile tries
 /// again.
-pub(in crate::store) fn is_held(dir: &Path) -> Result<bool, StoreError> {
-    is_database_held(&super::files::database(dir)?)
+pub(in crate::store) fn is_locked(dir: &Path) -> Result<bool, StoreError> {
+    is_database_locked(&super::files::database_dir(dir)?)
 }
 
 /// The same for the directory of a database.
-pub(in crate::store) fn is_database_held(dir: &Path) -> Result<bool, StoreError> {
+pub(in crate::store) fn is_database_locked(dir: &Path) -> Result<bool, StoreError> {
     let path = dir.join("db");
     let db = match File::open(&path) {
         Ok(db) => db,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(super::files::at("open", &path)(error)),
+        Err(error) => return Err(super::files::io_error("open", &path)(error)),
     };
     match Flock::lock(db, FlockArg::LockSharedNonblock) {
         Ok(_lock) => Ok(false),
         Err((_, nix::errno::Errno::EWOULDBLOCK)) => Ok(true),
-        Err((_, errno)) => Err(super::files::at("lock", &path)(errno.into())),
+        Err((_, errno)) => Err(super::files::io_error("lock", &path)(errno.into())),
     }
 }
 
 /// Takes the lock that opening takes. `None`: another process has it.
-pub(in crate::store) fn take(dir: &Path) -> Result<Option<Flock<File>>, StoreError> {
-    let path = super::files::database(dir)?.join("db");
-    let db = File::options().read(true).write(true).open(&path).map_err(super::files::at("open", &path))?;
+pub(in crate::store) fn try_lock(dir: &Path) -> Result<Option<Flock<File>>, StoreError> {
+    let path = super::files::database_dir(dir)?.join("db");
+    let db = File::options().read(true).write(true).open(&path).map_err(super::files::io_error("open", &path))?;
     match Flock::lock(db, FlockArg::LockExclusiveNonblock) {
         Ok(lock) => Ok(Some(lock)),
         Err((_, nix::errno::Errno::EWOULDBLOCK)) => Ok(None),
-        Err((_, errno)) => Err(super::files::at("lock", &path)(errno.into())),
+        Err((_, errno)) => Err(super::files::io_error("lock", &path)(errno.into())),
     }
 }
 
 /// Who holds the lock, for a message: `process 1234 (clqd)`.
 pub(in crate::store) fn holder(dir: &Path) -> String {
-    let number = super::files::database(dir)
-        .and_then(|dir| super::files::there(&dir.join("db")))
+    let number = super::files::database_dir(dir)
+        .and_then(|dir| super::files::metadata_if_exists(&dir.join("db")))
         .ok()
         .flatten()
         .zip(fs::read_to_string("/proc/locks").ok())
         .and_then(|(db, locks)| {
             let file = format!("{:02x}:{:02x}:{}", major(db.dev()), minor(db.dev()), db.ino());
-            number_of_holder(&locks, &file)
+            holder_pid(&locks, &file)
         });
     let name = |number| fs::read_to_string(format!("/proc/{number}/comm")).ok();
     match number.and_then(|number| Some((number, name(number)?))) {
@@ -113,7 +113,7 @@ pub(in crate::store) fn holder(dir: &Path) -> String {
 
 /// From lines such as `1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF`. One with an
 /// arrow waits for the lock.
-fn number_of_holder(locks: &str, file: &str) -> Option<u32> {
+fn holder_pid(locks: &str, file: &str) -> Option<u32> {
     locks.lines().find_map(|line| match line.split_whitespace().collect::<Vec<_>>()[..] {
         [_, "FLOCK", _, _, number, of, ..] if of == file => number.parse().ok(),
         _ => None,
@@ -134,13 +134,13 @@ mod tests {
     }
 
     #[test]
-    fn the_holder_is_found_by_device_and_inode() {
+    fn lock_holder_is_found_by_device_and_inode() {
         let locks = "1: POSIX  ADVISORY  WRITE 7 fd:01:5678 0 EOF\n\
                      2: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF\n\
                      2: -> FLOCK  ADVISORY  WRITE 99 fd:01:5678 0 EOF\n\
                      3: FLOCK  ADVISORY  WRITE 8 00:2e:5678 0 EOF\n";
-        assert_eq!(number_of_holder(locks, "fd:01:5678"), Some(1234));
-        assert_eq!(number_of_holder(locks, "fd:02:5678"), None);
+        assert_eq!(holder_pid(locks, "fd:01:5678"), Some(1234));
+        assert_eq!(holder_pid(locks, "fd:02:5678"), None);
 
         let dir = tempfile::tempdir().unwrap();
         let _store = Store::open(dir.path(), SETTINGS).unwrap();
@@ -148,10 +148,10 @@ mod tests {
     }
 
     #[test]
-    fn opening_waits_until_a_forked_child_has_closed_the_lock() {
+    fn open_waits_for_a_forked_child_to_close_the_lock() {
         let dir = tempfile::tempdir().unwrap();
         drop(Store::open(dir.path(), SETTINGS).unwrap());
-        patiently(dir.path(), LOCK_TIMEOUT, || Ok((!is_held(dir.path())?).then_some(()))).unwrap();
+        retry_until_unlocked(dir.path(), LOCK_TIMEOUT, || Ok((!is_locked(dir.path())?).then_some(()))).unwrap();
         // The child has it as its standard input, and this process no longer.
         let lock = Flock::lock(db(dir.path()), FlockArg::LockExclusive).unwrap();
         let input = Stdio::from(lock.try_clone().unwrap());
@@ -159,8 +159,8 @@ mod tests {
         let number = std::os::fd::AsRawFd::as_raw_fd(&*lock);
         std::mem::forget(lock);
         nix::unistd::close(number).unwrap();
-        assert!(is_held(dir.path()).unwrap());
-        let short = Store::open_within(dir.path(), SETTINGS, Duration::from_millis(100));
+        assert!(is_locked(dir.path()).unwrap());
+        let short = Store::open_with_timeout(dir.path(), SETTINGS, Duration::from_millis(100));
         assert!(matches!(short, Err(StoreError::Locked { .. })), "{short:?}");
 
         std::thread::scope(|scope| {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn opening_waits_until_the_last_reader_of_an_earlier_store_is_gone() {
+    fn open_waits_for_the_last_reader_of_a_closed_store() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), SETTINGS).unwrap();
         let (reader, (sender, receiver)) = (store.reader(), std::sync::mpsc::channel());
@@ -183,7 +183,7 @@ mod tests {
                 receiver.recv().unwrap();
                 drop(reader);
             });
-            assert!(is_held(dir.path()).unwrap(), "sled holds it as long as anybody reads");
+            assert!(is_locked(dir.path()).unwrap(), "sled holds it as long as anybody reads");
             let opening = scope.spawn(|| Store::open(dir.path(), SETTINGS).map(|_| ()));
             sender.send(()).unwrap();
             opening.join().unwrap().expect("opened once the reader is gone");

@@ -25,31 +25,31 @@ const DAMAGED_PREFIX: &str = "damaged.";
 
 /// Removes what is half written and sets aside what is damaged. Returns what the
 /// admin should know of it; `None`: another process has the database open.
-pub(in crate::store) fn mend(dir: &Path) -> Result<Option<Vec<String>>, StoreError> {
+pub(in crate::store) fn repair(dir: &Path) -> Result<Option<Vec<String>>, StoreError> {
     // Sled's own lock, held as long as something is changed.
     let db = dir.join("db");
     let _lock = match OpenOptions::new().read(true).write(true).open(&db) {
         Ok(file) => match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(lock) => Some(lock),
             Err((_, Errno::EWOULDBLOCK)) => return Ok(None),
-            Err((_, errno)) => return Err(files::at("lock", &db)(errno.into())),
+            Err((_, errno)) => return Err(files::io_error("lock", &db)(errno.into())),
         },
         Err(error) if error.kind() == ErrorKind::NotFound => None,
-        Err(error) => return Err(files::at("open", &db)(error)),
+        Err(error) => return Err(files::io_error("open", &db)(error)),
     };
     let conf = dir.join("conf");
     if read(&conf)?.is_some_and(|bytes| !is_whole_conf(&bytes)) {
-        fs::remove_file(&conf).map_err(files::at("remove", &conf))?;
+        fs::remove_file(&conf).map_err(files::io_error("remove", &conf))?;
     }
     let mut notes = Vec::new();
     for name in files::list_database(dir)? {
         let path = dir.join(&name);
         let Some(name) = name.to_str().filter(|name| name.starts_with("snap.")) else { continue };
         if name.ends_with(".generating") {
-            fs::remove_file(&path).map_err(files::at("remove", &path))?;
+            fs::remove_file(&path).map_err(files::io_error("remove", &path))?;
         } else if files::is_snapshot(name) && read(&path)?.is_some_and(|bytes| !is_whole_snapshot(&bytes)) {
             let aside = dir.join(format!("{DAMAGED_PREFIX}{name}"));
-            fs::rename(&path, &aside).map_err(files::at("rename", &path))?;
+            fs::rename(&path, &aside).map_err(files::io_error("rename", &path))?;
             notes.push(format!(
                 "{} is damaged; it is set aside as {}, and the state is read from {} alone, which takes longer \
                  and gives the same. Check the disk; the file set aside may be deleted",
@@ -63,9 +63,9 @@ pub(in crate::store) fn mend(dir: &Path) -> Result<Option<Vec<String>>, StoreErr
 }
 
 /// Waits until the files that sled makes but does not wait for are on disk.
-pub(in crate::store) fn settle(dir: &Path) -> Result<(), StoreError> {
+pub(in crate::store) fn sync_untracked_files(dir: &Path) -> Result<(), StoreError> {
     for path in [dir.join("conf"), dir.to_owned()] {
-        File::open(&path).and_then(|file| file.sync_all()).map_err(files::at("sync", &path))?;
+        File::open(&path).and_then(|file| file.sync_all()).map_err(files::io_error("sync", &path))?;
     }
     Ok(())
 }
@@ -75,7 +75,7 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(files::at("read", path)(error)),
+        Err(error) => Err(files::io_error("read", path)(error)),
     }
 }
 
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_cut_anywhere_lose_nothing() {
+    fn truncated_conf_loses_no_data() {
         let (dir, _) = stored();
         let conf = dir.path().join("conf");
         let whole = fs::read(&conf).unwrap();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_cut_anywhere_loses_nothing() {
+    fn truncated_snapshot_loses_no_data() {
         let (dir, snapshot) = stored();
         let whole = fs::read(&snapshot).unwrap();
         for len in 0..=whole.len() {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flipped_bit_in_a_snapshot_sets_it_aside_and_loses_nothing() {
+    fn corrupt_snapshot_is_renamed_and_loses_no_data() {
         let (dir, held) = rewritten();
         let snapshots = || {
             let of_sled = |path: &std::path::PathBuf| path.to_str().unwrap().contains("/snap.");
@@ -226,18 +226,18 @@ mod tests {
             fs::write(&path, &bytes).unwrap();
             let store = open(dir.path()).unwrap_or_else(|error| panic!("bit {} of byte {at}: {error:?}", n % 8));
             assert!(records(&store) == held, "bit {} of byte {at}", n % 8);
-            assert_eq!(store.notes().len(), 1, "{:?}", store.notes());
-            assert!(store.notes()[0].contains(path.to_str().unwrap()), "{:?}", store.notes());
+            assert_eq!(store.warnings().len(), 1, "{:?}", store.warnings());
+            assert!(store.warnings()[0].contains(path.to_str().unwrap()), "{:?}", store.warnings());
             assert_eq!(fs::read(aside(&path)).unwrap(), bytes);
         }
     }
 
     #[test]
-    fn damage_in_the_database_is_an_error_that_names_the_file_and_the_remedy() {
+    fn corrupt_database_error_names_the_file_and_the_remedy() {
         let (dir, held) = rewritten();
         let db = dir.path().join("db");
         let whole = fs::read(&db).unwrap();
-        let files: Vec<_> = files::list(dir.path()).unwrap();
+        let files: Vec<_> = files::state_files(dir.path()).unwrap();
         let (mut same, mut refused, mut other) = (0, 0, 0);
         for n in 0..40 {
             let copy = tempfile::tempdir().unwrap();
@@ -273,13 +273,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_taken_from_another_process() {
+    fn repair_changes_nothing_while_another_process_holds_the_lock() {
         let (dir, _) = stored();
         let held = open(dir.path()).unwrap();
         let half = dir.path().join("snap.00000000FFFFFFFF.generating");
         fs::write(&half, b"half").unwrap();
         let settings = StoreSettings { cache_bytes: 16 << 20, create: true };
-        let opened = Store::open_within(dir.path(), settings, std::time::Duration::ZERO);
+        let opened = Store::open_with_timeout(dir.path(), settings, std::time::Duration::ZERO);
         assert!(matches!(opened, Err(StoreError::Locked { .. })), "{opened:?}");
         assert!(half.exists());
         drop(held);

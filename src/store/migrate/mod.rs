@@ -27,7 +27,7 @@ mod v3;
 
 use serde::{Deserialize, Serialize};
 
-use super::tree::{RawRecord, Tree, VERSION, corrupt};
+use super::tree::{RawRecord, Tree, VERSION, corrupt_record};
 use super::{StoreError, keys};
 use crate::store::tree::leaf;
 
@@ -59,7 +59,7 @@ struct Marker {
 /// Migrates the directory if it has an older layout, or continues a migration that was
 /// interrupted. `each` is called after each record of sled, with how many are done.
 pub(super) fn run(tree: &Tree, each: &mut dyn FnMut(u64)) -> Result<(), StoreError> {
-    let Some(mut marker) = begin(tree)? else { return Ok(()) };
+    let Some(mut marker) = start_or_continue(tree)? else { return Ok(()) };
     let path = tree.path().display();
     tracing::info!("state directory {path}: migrating layout {} to {VERSION}", marker.from);
     let mut done = 0;
@@ -70,7 +70,7 @@ pub(super) fn run(tree: &Tree, each: &mut dyn FnMut(u64)) -> Result<(), StoreErr
         reached.extend_from_slice(&stored.key);
         let version = stored.version()?;
         if version != VERSION {
-            tree.rewrite(&stored.key, &converted(&stored, version)?)?;
+            tree.rewrite(&stored.key, &convert_record(&stored, version)?)?;
         }
         done += 1;
         if done % RECORDS_PER_FLUSH == 0 {
@@ -79,7 +79,7 @@ pub(super) fn run(tree: &Tree, each: &mut dyn FnMut(u64)) -> Result<(), StoreErr
             tree.flush()?;
         }
         if done % RECORDS_PER_REPORT == 0 {
-            tracing::info!("state directory {path}: {done} records migrated, reached {}", keys::show(&reached));
+            tracing::info!("state directory {path}: {done} records migrated, reached {}", keys::display(&reached));
         }
         each(done);
     }
@@ -93,11 +93,11 @@ pub(super) fn run(tree: &Tree, each: &mut dyn FnMut(u64)) -> Result<(), StoreErr
 /// A value of an older layout in the present one.
 pub(super) fn convert(version: u8, key: &[u8], value: Vec<u8>) -> Result<Vec<u8>, StoreError> {
     let Some(skipped) = version.checked_sub(OLDEST) else {
-        return Err(StoreError::Older { key: keys::show(key), found: version });
+        return Err(StoreError::Older { key: keys::display(key), found: version });
     };
     let mut value = value;
     for step in STEPS.iter().skip(skipped.into()) {
-        if let Some(new) = step(key, &value).map_err(|e| corrupt(key, &format!("version {version}: {e}")))? {
+        if let Some(new) = step(key, &value).map_err(|e| corrupt_record(key, &format!("version {version}: {e}")))? {
             value = new;
         }
     }
@@ -105,14 +105,14 @@ pub(super) fn convert(version: u8, key: &[u8], value: Vec<u8>) -> Result<Vec<u8>
 }
 
 /// What is to be migrated, if anything is. Its marker and the converted meta are on disk.
-fn begin(tree: &Tree) -> Result<Option<Marker>, StoreError> {
+fn start_or_continue(tree: &Tree) -> Result<Option<Marker>, StoreError> {
     // Without a meta nothing is there, see `first`.
     let Some(meta) = tree.stored(&keys::meta())? else { return Ok(None) };
     let from = meta.version()?;
     let marker = match tree.stored(&keys::migrating())? {
         Some(stored) => {
             let marker: Marker =
-                postcard::from_bytes(stored.body()).map_err(|e| corrupt(&stored.key, &e.to_string()))?;
+                postcard::from_bytes(stored.body()).map_err(|e| corrupt_record(&stored.key, &e.to_string()))?;
             // An earlier clqd began it, so what it reached is not of the present version.
             let reached = if from == VERSION { marker.reached } else { Vec::new() };
             Marker { reached, ..marker }
@@ -121,7 +121,7 @@ fn begin(tree: &Tree) -> Result<Option<Marker>, StoreError> {
         None => Marker { from, reached: Vec::new() },
     };
     if from != VERSION {
-        tree.insert_both((&keys::migrating(), &encode(&marker)), (&keys::meta(), &converted(&meta, from)?))?;
+        tree.insert_pair((&keys::migrating(), &encode(&marker)), (&keys::meta(), &convert_record(&meta, from)?))?;
         tree.flush()?;
     }
     Ok(Some(marker))
@@ -136,16 +136,17 @@ fn encode(marker: &Marker) -> Vec<u8> {
 }
 
 /// A record of sled as it is in the present layout.
-fn converted(stored: &RawRecord, version: u8) -> Result<Vec<u8>, StoreError> {
+fn convert_record(stored: &RawRecord, version: u8) -> Result<Vec<u8>, StoreError> {
     let mut bytes = Vec::with_capacity(stored.body().len() + stored.body().len() / 4 + 1);
     bytes.push(VERSION);
-    let Some(shared) = keys::shared(&stored.key) else {
+    let Some(shared) = keys::group_prefix_len(&stored.key) else {
         bytes.extend(convert(version, &stored.key, stored.body().to_vec())?);
         return Ok(bytes);
     };
     let mut key = stored.key[..shared].to_vec();
     for record in leaf::records(stored.body()) {
-        let (suffix, value) = record.map_err(|leaf::MalformedLeaf| corrupt(&stored.key, "a leaf that is not whole"))?;
+        let (suffix, value) =
+            record.map_err(|leaf::MalformedLeaf| corrupt_record(&stored.key, "a leaf that is not whole"))?;
         key.truncate(shared);
         key.extend_from_slice(suffix);
         leaf::push(&mut bytes, (suffix, &convert(version, &key, value.to_vec())?));
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn migration_that_was_killed_is_continued_and_never_seen_half_done() {
+    fn killed_migration_continues_on_open() {
         if let Ok(victim) = std::env::var(VICTIM) {
             let (kill_at, dir) = victim.split_once(' ').unwrap();
             let (kill_at, tree) = (kill_at.parse::<u64>().unwrap(), open_tree(Path::new(dir)));
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn large_commit_of_the_old_layout_that_was_begun_is_finished() {
+    fn interrupted_large_commit_of_layout_3_is_completed() {
         let (_place, dir) = old_state();
         let key = |n: u32| RowKey { window: WeekKey(2_917).into(), server: ServerKey(1 + n % 6), player: PlayerKey(n) };
         let mut writer = redo::Writer::create(&dir).unwrap();
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn version_that_cannot_be_migrated_is_named() {
+    fn unsupported_version_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         let it = tree(dir.path());
         it.insert(&keys::meta(), &[2, 0]).unwrap();

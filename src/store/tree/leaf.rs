@@ -7,7 +7,7 @@
 //! [`BULK_LEAF_BYTES_MAX`]; a leaf costs what one record did. More would make a change of one
 //! record dear, all of its leaf being written again.
 //!
-//! `(suffix len, suffix, value len, value)*` in order of suffix, the lengths as
+//! `(suffix encoded_len, suffix, get encoded_len, get)*` in order of suffix, the lengths as
 //! varints; the suffix is what of the key is behind the prefix that all keys of
 //! the group share. Pure; where leaves stand is told by `tree`.
 
@@ -38,7 +38,7 @@ pub(in crate::store) fn records(leaf: &[u8]) -> Records<'_> {
 }
 
 impl<'l> Records<'l> {
-    fn piece(&mut self) -> Option<&'l [u8]> {
+    fn read_bytes(&mut self) -> Option<&'l [u8]> {
         let (mut len, mut shift) = (0_usize, 0);
         loop {
             let (&byte, rest) = self.left.split_first()?;
@@ -65,7 +65,7 @@ impl<'l> Iterator for Records<'l> {
         if self.left.is_empty() {
             return None;
         }
-        let record = match (self.piece(), self.piece()) {
+        let record = match (self.read_bytes(), self.read_bytes()) {
             (Some(suffix), Some(value)) => Ok((suffix, value)),
             _ => {
                 self.left = &[];
@@ -90,7 +90,7 @@ pub(in crate::store) fn find<'l>(leaf: &'l [u8], suffix: &[u8]) -> Result<Option
 /// Brings changes, in order of suffix and each suffix once, into a leaf. Returns
 /// the leaves that take its place, none where nothing is left. `head` is put before
 /// each.
-pub(in crate::store) fn change(
+pub(in crate::store) fn apply_changes(
     leaf: &[u8],
     changes: &[Change<'_>],
     head: &[u8],
@@ -111,7 +111,7 @@ pub(in crate::store) fn change(
     // stays full then, and is not split in halves that are never filled.
     let appended = merged.len();
     merged.extend(coming.filter_map(|(suffix, value)| value.map(|value| (*suffix, value))));
-    let all: usize = merged.iter().map(|record| len(*record)).sum();
+    let all: usize = merged.iter().map(|record| encoded_len(*record)).sum();
     let enough = match appended > 0 && appended + changes.len() == merged.len() {
         true => BYTES_MAX,
         false => all.div_ceil(all.div_ceil(BYTES_MAX).max(1)),
@@ -120,7 +120,7 @@ pub(in crate::store) fn change(
     for record in merged {
         let room = |(_, leaf): &&mut NewLeaf| {
             let held = leaf.len() - head.len();
-            held < enough && held + len(record) <= BYTES_MAX
+            held < enough && held + encoded_len(record) <= BYTES_MAX
         };
         let leaf = match leaves.last_mut().filter(room) {
             Some((_, leaf)) => leaf,
@@ -139,18 +139,18 @@ pub(in crate::store) fn change(
 /// Puts a record behind those of a leaf.
 pub(in crate::store) fn push(leaf: &mut Vec<u8>, (suffix, value): Record<'_>) {
     for piece in [suffix, value] {
-        put_len(leaf, piece.len());
+        push_varint(leaf, piece.len());
         leaf.extend_from_slice(piece);
     }
 }
 
 /// Bytes of a record in a leaf.
-fn len((suffix, value): Record<'_>) -> usize {
+fn encoded_len((suffix, value): Record<'_>) -> usize {
     let varint = |len: usize| (usize::BITS - len.leading_zeros()).div_ceil(7).max(1) as usize;
     varint(suffix.len()) + suffix.len() + varint(value.len()) + value.len()
 }
 
-fn put_len(bytes: &mut Vec<u8>, mut len: usize) {
+fn push_varint(bytes: &mut Vec<u8>, mut len: usize) {
     while len >= 0x80 {
         bytes.push(len as u8 | 0x80);
         len >>= 7;
@@ -173,7 +173,7 @@ mod tests {
     proptest::proptest! {
         /// Changes of a leaf, and of the leaves that it became, against a map.
         #[test]
-        fn changes_against_a_map(
+        fn leaf_changes_equal_a_btree_map(
             rounds in proptest::collection::vec(
                 proptest::collection::btree_map("[a-f]{0,3}", proptest::option::of(0_usize..3000), 0..40),
                 1..6,
@@ -196,7 +196,7 @@ mod tests {
                     while let Some((key, value)) = left.next_if(|(key, _)| end.as_ref().is_none_or(|end| key < end)) {
                         of_leaf.push((key, value.as_deref()));
                     }
-                    let became = change(&leaf[HEAD.len()..], &of_leaf, HEAD).expect("a leaf");
+                    let became = apply_changes(&leaf[HEAD.len()..], &of_leaf, HEAD).expect("a leaf");
                     for (n, (first, leaf)) in became.into_iter().enumerate() {
                         let alone = read(&leaf[HEAD.len()..]).len() == 1;
                         proptest::prop_assert!(leaf.len() <= HEAD.len() + BYTES_MAX || alone);
@@ -221,17 +221,17 @@ mod tests {
 
         /// What is read of any bytes is no more than they hold.
         #[test]
-        fn any_bytes_are_read_within_bounds(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..80)) {
+        fn arbitrary_bytes_are_read_within_bounds(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..80)) {
             let all: Result<Vec<_>, MalformedLeaf> = records(&bytes).collect();
             if let Ok(all) = all {
-                let sum: usize = all.iter().map(|record| len(*record)).sum();
+                let sum: usize = all.iter().map(|record| encoded_len(*record)).sum();
                 proptest::prop_assert!(sum <= bytes.len());
             }
         }
 
         /// A leaf that is cut inside a record, and one with a length beyond its end.
         #[test]
-        fn bytes_that_are_no_leaf_are_refused(
+        fn truncated_or_overlong_leaf_is_malformed(
             whole in proptest::collection::vec(("[a-f]{0,3}", 0_usize..300), 1..6),
             cut in proptest::prelude::any::<proptest::sample::Index>(),
             beyond in 1_usize..1_000,
@@ -244,20 +244,20 @@ mod tests {
             let at = cut.index(leaf.len());
             let torn = records(&leaf[..at]).any(|record| record == Err(MalformedLeaf));
             proptest::prop_assert_eq!(torn, !ends.contains(&at), "cut at {} of {}", at, leaf.len());
-            put_len(&mut leaf, beyond);
+            push_varint(&mut leaf, beyond);
             leaf.extend(vec![7; beyond - 1]);
             proptest::prop_assert_eq!(records(&leaf).last(), Some(Err(MalformedLeaf)));
             proptest::prop_assert_eq!(find(&leaf, b"g"), Err(MalformedLeaf));
-            proptest::prop_assert_eq!(change(&leaf, &[], HEAD), Err(MalformedLeaf));
+            proptest::prop_assert_eq!(apply_changes(&leaf, &[], HEAD), Err(MalformedLeaf));
         }
     }
 
     #[test]
-    fn what_comes_in_behind_fills_leaves() {
+    fn appended_records_fill_leaves() {
         let keys: Vec<[u8; 4]> = (0..1_000_u32).map(u32::to_be_bytes).collect();
         let (mut full, mut last) = (Vec::new(), Vec::new());
         for key in &keys {
-            let mut became = change(&last, &[(key, Some(&[7; 20]))], &[]).unwrap();
+            let mut became = apply_changes(&last, &[(key, Some(&[7; 20]))], &[]).unwrap();
             last = became.pop().unwrap().1;
             full.extend(became);
         }
@@ -266,8 +266,8 @@ mod tests {
     }
 
     #[test]
-    fn a_leaf_that_is_cut_is_torn() {
-        let leaf = change(&[], &[(b"a", Some(b"1")), (b"b", Some(&[7; 200]))], &[]).unwrap().remove(0).1;
+    fn find_in_a_truncated_leaf_fails() {
+        let leaf = apply_changes(&[], &[(b"a", Some(b"1")), (b"b", Some(&[7; 200]))], &[]).unwrap().remove(0).1;
         assert_eq!(find(&leaf, b"a"), Ok(Some(&b"1"[..])));
         assert_eq!(find(&leaf, b"aa"), Ok(None));
         assert_eq!(find(&leaf[..leaf.len() - 1], b"b"), Err(MalformedLeaf));

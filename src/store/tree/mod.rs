@@ -53,8 +53,8 @@ impl RawRecord {
     pub(super) fn version(&self) -> Result<u8, StoreError> {
         match self.record.first() {
             Some(&version) if version <= VERSION => Ok(version),
-            Some(&found) => Err(StoreError::Newer { key: keys::show(&self.key), found }),
-            None => Err(corrupt(&self.key, "empty")),
+            Some(&found) => Err(StoreError::Newer { key: keys::display(&self.key), found }),
+            None => Err(corrupt_record(&self.key, "empty")),
         }
     }
 
@@ -75,7 +75,7 @@ impl Tree {
     }
 
     /// Puts a database with the same records in the place of this one, for all readers.
-    pub(super) fn replace(&self, db: sled::Db) {
+    pub(super) fn switch_database(&self, db: sled::Db) {
         *self.db.write().expect("nothing panics while it holds the database") = Arc::new(db);
     }
 
@@ -90,22 +90,23 @@ impl Tree {
 
     /// All of it as sled has it, in order of key. Of what is written meanwhile some.
     pub(super) fn raw_all(&self) -> impl Iterator<Item = Result<(sled::IVec, sled::IVec), StoreError>> {
-        self.db().iter().map(|record| record.map_err(|e| self.failed(e)))
+        self.db().iter().map(|record| record.map_err(|e| self.sled_error(e)))
     }
 
     pub(super) fn raw(&self, key: &[u8]) -> Result<Option<sled::IVec>, StoreError> {
-        self.db().get(key).map_err(|e| self.failed(e))
+        self.db().get(key).map_err(|e| self.sled_error(e))
     }
 
     pub(super) fn get<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
-        match keys::shared(key) {
+        match keys::group_prefix_len(key) {
             None => {
-                let found = self.db().get(key).map_err(|e| self.failed(e))?;
+                let found = self.db().get(key).map_err(|e| self.sled_error(e))?;
                 found.map(|record| decode(key, body(key, &record)?)).transpose()
             }
             Some(shared) => {
                 let Some((fence, record)) = self.leaf_at(key, shared)? else { return Ok(None) };
-                let found = leaf::find(body(&fence, &record)?, &key[shared..]).map_err(|e| torn(&fence, e))?;
+                let found =
+                    leaf::find(body(&fence, &record)?, &key[shared..]).map_err(|e| malformed_leaf(&fence, e))?;
                 found.map(|value| decode(key, value)).transpose()
             }
         }
@@ -127,15 +128,15 @@ impl Tree {
         mut each: impl FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, StoreError>,
     ) -> Result<(), StoreError> {
         let Range { start, end } = range;
-        let first = match keys::shared(&start) {
+        let first = match keys::group_prefix_len(&start) {
             Some(shared) => self.leaf_at(&start, shared)?.map(|(fence, _)| fence),
             None => None,
         };
         let from = first.map_or_else(|| start.clone(), |fence| fence.to_vec());
         let (mut key, mut before) = (Vec::new(), Vec::new());
         for item in self.db().range(from..end.clone()) {
-            let (fence, record) = item.map_err(|e| self.failed(e))?;
-            let Some(shared) = keys::shared(&fence) else {
+            let (fence, record) = item.map_err(|e| self.sled_error(e))?;
+            let Some(shared) = keys::group_prefix_len(&fence) else {
                 match each(&fence, body(&fence, &record)?)? {
                     ControlFlow::Continue(()) => continue,
                     ControlFlow::Break(()) => return Ok(()),
@@ -144,7 +145,7 @@ impl Tree {
             key.clear();
             key.extend_from_slice(&fence[..shared]);
             for record in leaf::records(body(&fence, &record)?) {
-                let (suffix, value) = record.map_err(|e| torn(&fence, e))?;
+                let (suffix, value) = record.map_err(|e| malformed_leaf(&fence, e))?;
                 key.truncate(shared);
                 key.extend_from_slice(suffix);
                 if key < start || key <= before {
@@ -165,11 +166,11 @@ impl Tree {
         prefix: &[u8],
         each: impl FnMut(&[u8], T) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        self.each(prefix.to_vec()..behind(prefix), each)
+        self.each(prefix.to_vec()..prefix_end(prefix), each)
     }
 
     /// What `each` makes of the records whose keys begin so.
-    pub(super) fn collect<T: DeserializeOwned, R>(
+    pub(super) fn collect_prefix<T: DeserializeOwned, R>(
         &self,
         prefix: &[u8],
         each: impl Fn(&[u8], T) -> R,
@@ -183,9 +184,9 @@ impl Tree {
     }
 
     /// Records whose keys begin so, and bytes of their keys and values.
-    pub(super) fn size(&self, prefix: &[u8]) -> Result<(u64, u64), StoreError> {
+    pub(super) fn prefix_size(&self, prefix: &[u8]) -> Result<(u64, u64), StoreError> {
         let (mut records, mut bytes) = (0, 0);
-        self.each_bytes(prefix.to_vec()..behind(prefix), |key, value| {
+        self.each_bytes(prefix.to_vec()..prefix_end(prefix), |key, value| {
             records += 1;
             bytes += (key.len() + value.len()) as u64;
             Ok(ControlFlow::Continue(()))
@@ -196,7 +197,7 @@ impl Tree {
     /// The first key at or behind `from` and before `end` under which anything
     /// stands: that of a record, or the one that a leaf begins at.
     pub(super) fn next_key(&self, from: Vec<u8>, end: Vec<u8>) -> Result<Option<Vec<u8>>, StoreError> {
-        let key = self.db().range(from..end).keys().next().transpose().map_err(|e| self.failed(e))?;
+        let key = self.db().range(from..end).keys().next().transpose().map_err(|e| self.sled_error(e))?;
         Ok(key.map(|key| key.to_vec()))
     }
 
@@ -211,8 +212,8 @@ impl Tree {
         let mut left = changes.as_slice();
         while !left.is_empty() {
             let run;
-            (run, left) = left.split_at(self.run(left)?);
-            self.change(run, &mut |key, record| batch.add(key, record))?;
+            (run, left) = left.split_at(self.leaf_run_len(left)?);
+            self.encode_run(run, &mut |key, record| batch.add(key, record))?;
         }
         batch.apply()?;
         self.flush()
@@ -220,14 +221,14 @@ impl Tree {
 
     /// Brings in changes that need not be one: what stands in one leaf is. They are
     /// on disk after [`Tree::flush`].
-    pub(super) fn write(
+    pub(super) fn write_unlogged(
         &self,
         changes: impl Iterator<Item = Result<RecordChange, StoreError>>,
     ) -> Result<(), StoreError> {
-        in_portions(changes, |mut left| {
+        in_batches(changes, |mut left| {
             while !left.is_empty() {
                 let run;
-                (run, left) = left.split_at(self.run(left)?);
+                (run, left) = left.split_at(self.leaf_run_len(left)?);
                 self.write_run(run)?;
             }
             Ok(())
@@ -236,11 +237,11 @@ impl Tree {
 
     fn write_run(&self, run: &[RecordChange]) -> Result<(), StoreError> {
         let mut records: Vec<RecordChange> = Vec::new();
-        self.change(run, &mut |key, record| records.push((key, record)))?;
+        self.encode_run(run, &mut |key, record| records.push((key, record)))?;
         match <[RecordChange; 1]>::try_from(records) {
             Ok([(key, Some(record))]) => self.insert(&key, &record)?,
             Ok([(key, None)]) => {
-                self.db().remove(&key).map_err(|e| self.failed(e))?;
+                self.db().remove(&key).map_err(|e| self.sled_error(e))?;
                 self.changed.note(key);
             }
             Err(records) => {
@@ -264,7 +265,7 @@ impl Tree {
 
     /// Puts bytes under a key, as they are.
     pub(super) fn insert(&self, key: &[u8], bytes: &[u8]) -> Result<(), StoreError> {
-        self.db().insert(key, bytes).map_err(|e| self.failed(e))?;
+        self.db().insert(key, bytes).map_err(|e| self.sled_error(e))?;
         if self.changed.is_on() {
             self.changed.note(key.to_vec());
         }
@@ -272,7 +273,7 @@ impl Tree {
     }
 
     /// Puts bytes under two keys, both or neither.
-    pub(super) fn insert_both(&self, one: (&[u8], &[u8]), other: (&[u8], &[u8])) -> Result<(), StoreError> {
+    pub(super) fn insert_pair(&self, one: (&[u8], &[u8]), other: (&[u8], &[u8])) -> Result<(), StoreError> {
         let mut batch = Batch::of(self);
         [one, other].into_iter().for_each(|(key, bytes)| batch.add(key.to_vec(), Some(bytes.to_vec())));
         batch.apply().map(|_| ())
@@ -280,7 +281,7 @@ impl Tree {
 
     /// Removes what is under a key.
     pub(super) fn remove(&self, key: &[u8]) -> Result<(), StoreError> {
-        self.db().remove(key).map_err(|e| self.failed(e))?;
+        self.db().remove(key).map_err(|e| self.sled_error(e))?;
         if self.changed.is_on() {
             self.changed.note(key.to_vec());
         }
@@ -289,33 +290,33 @@ impl Tree {
 
     /// What is under a key.
     pub(super) fn stored(&self, key: &[u8]) -> Result<Option<RawRecord>, StoreError> {
-        let record = self.db().get(key).map_err(|e| self.failed(e))?;
+        let record = self.db().get(key).map_err(|e| self.sled_error(e))?;
         Ok(record.map(|record| RawRecord { key: key.into(), record }))
     }
 
     /// Everything behind a key, in order of key. What was read may be written meanwhile.
     pub(super) fn stored_after(&self, key: Vec<u8>) -> impl Iterator<Item = Result<RawRecord, StoreError>> {
         let items = self.db().range((Bound::Excluded(key), Bound::Unbounded));
-        items.map(|item| item.map(|(key, record)| RawRecord { key, record }).map_err(|e| self.failed(e)))
+        items.map(|item| item.map(|(key, record)| RawRecord { key, record }).map_err(|e| self.sled_error(e)))
     }
 
     /// Lets go of everything.
     pub(super) fn clear(&self) -> Result<(), StoreError> {
-        self.db().clear().map_err(|e| self.failed(e))?;
+        self.db().clear().map_err(|e| self.sled_error(e))?;
         self.flush()
     }
 
     pub(super) fn flush(&self) -> Result<(), StoreError> {
-        self.db().flush().map(|_| ()).map_err(|e| self.failed(e))
+        self.db().flush().map(|_| ()).map_err(|e| self.sled_error(e))
     }
 
-    /// Removes up to `most` of what stands under keys that begin so, leaves whole.
+    /// Removes up to `targets_max` of what stands under keys that begin so, leaves whole.
     /// Returns whether there may be more.
-    pub(super) fn remove_some(&self, prefix: &[u8], most: usize) -> Result<bool, StoreError> {
+    pub(super) fn remove_batch(&self, prefix: &[u8], most: usize) -> Result<bool, StoreError> {
         let mut batch = Batch::of(self);
         let mut n = 0;
         for key in self.db().scan_prefix(prefix).keys().take(most) {
-            batch.add(key.map_err(|e| self.failed(e))?.to_vec(), None);
+            batch.add(key.map_err(|e| self.sled_error(e))?.to_vec(), None);
             n += 1;
         }
         batch.apply()?;
@@ -326,7 +327,7 @@ impl Tree {
     pub(super) fn holds_bytes(&self, bytes: &[u8]) -> Result<bool, StoreError> {
         let found = |stored: &[u8]| stored.windows(bytes.len().max(1)).any(|window| window == bytes);
         for item in self.db().iter() {
-            let (key, record) = item.map_err(|e| self.failed(e))?;
+            let (key, record) = item.map_err(|e| self.sled_error(e))?;
             if found(&key) || found(&record) {
                 return Ok(true);
             }
@@ -336,17 +337,17 @@ impl Tree {
 
     /// The leaf that a key is of, if there is one.
     fn leaf_at(&self, key: &[u8], shared: usize) -> Result<Option<(sled::IVec, sled::IVec)>, StoreError> {
-        self.db().range(&key[..shared]..=key).next_back().transpose().map_err(|e| self.failed(e))
+        self.db().range(&key[..shared]..=key).next_back().transpose().map_err(|e| self.sled_error(e))
     }
 
     /// How many of these changes are of the record or leaf that the first is of.
-    fn run(&self, changes: &[RecordChange]) -> Result<usize, StoreError> {
+    fn leaf_run_len(&self, changes: &[RecordChange]) -> Result<usize, StoreError> {
         let (first, _) = &changes[0];
-        let Some(shared) = keys::shared(first) else { return Ok(1) };
+        let Some(shared) = keys::group_prefix_len(first) else { return Ok(1) };
         let prefix = &first[..shared];
         let behind = (Bound::Excluded(first.as_slice()), Bound::Unbounded);
         let next = self.db().range::<&[u8], _>(behind).keys().next();
-        let next = next.transpose().map_err(|e| self.failed(e))?.filter(|next| next.starts_with(prefix));
+        let next = next.transpose().map_err(|e| self.sled_error(e))?.filter(|next| next.starts_with(prefix));
         let is_of = |key: &[u8]| key.starts_with(prefix) && next.as_ref().is_none_or(|next| key < &next[..]);
         let of_it = changes.iter().take_while(|(key, _)| is_of(key)).count();
         let in_order = changes[..of_it].windows(2).take_while(|pair| pair[0].0 < pair[1].0).count();
@@ -354,9 +355,13 @@ impl Tree {
     }
 
     /// What is to be written for a run of changes.
-    fn change(&self, run: &[RecordChange], put: &mut dyn FnMut(Vec<u8>, Option<Vec<u8>>)) -> Result<(), StoreError> {
+    fn encode_run(
+        &self,
+        run: &[RecordChange],
+        put: &mut dyn FnMut(Vec<u8>, Option<Vec<u8>>),
+    ) -> Result<(), StoreError> {
         let (key, value) = &run[0];
-        let Some(shared) = keys::shared(key) else {
+        let Some(shared) = keys::group_prefix_len(key) else {
             let value = value.as_ref().map(|value| [&[VERSION], value.as_slice()].concat());
             put(key.clone(), value);
             return Ok(());
@@ -369,7 +374,8 @@ impl Tree {
         let before = record.as_ref().map(|record| body(&fence, record)).transpose()?;
         let changes: Vec<leaf::Change<'_>> =
             run.iter().map(|(key, value)| (&key[shared..], value.as_deref())).collect();
-        let leaves = leaf::change(before.unwrap_or(&[]), &changes, &[VERSION]).map_err(|e| torn(&fence, e))?;
+        let leaves =
+            leaf::apply_changes(before.unwrap_or(&[]), &changes, &[VERSION]).map_err(|e| malformed_leaf(&fence, e))?;
         if leaves.is_empty() {
             if before.is_some() {
                 put(fence, None);
@@ -383,13 +389,13 @@ impl Tree {
         Ok(())
     }
 
-    fn failed(&self, source: sled::Error) -> StoreError {
-        super::database_error(&self.path, source)
+    fn sled_error(&self, source: sled::Error) -> StoreError {
+        super::sled_error(&self.path, source)
     }
 }
 
 /// Hands on changes in portions: those of one are in memory together.
-fn in_portions(
+fn in_batches(
     mut changes: impl Iterator<Item = Result<RecordChange, StoreError>>,
     mut write: impl FnMut(&[RecordChange]) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
@@ -431,14 +437,14 @@ impl Batch<'_> {
     }
 
     fn apply(self) -> Result<(), StoreError> {
-        self.tree.db().apply_batch(self.batch).map_err(|e| self.tree.failed(e))?;
+        self.tree.db().apply_batch(self.batch).map_err(|e| self.tree.sled_error(e))?;
         self.keys.into_iter().for_each(|key| self.tree.changed.note(key));
         Ok(())
     }
 }
 
 /// The first key behind all that begin so.
-fn behind(prefix: &[u8]) -> Vec<u8> {
+fn prefix_end(prefix: &[u8]) -> Vec<u8> {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {
         if last < u8::MAX {
@@ -450,25 +456,25 @@ fn behind(prefix: &[u8]) -> Vec<u8> {
 }
 
 pub(super) fn decode<T: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<T, StoreError> {
-    postcard::from_bytes(value).map_err(|e| corrupt(key, &e.to_string()))
+    postcard::from_bytes(value).map_err(|e| corrupt_record(key, &e.to_string()))
 }
 
 /// What stands behind the version.
 fn body<'r>(key: &[u8], record: &'r [u8]) -> Result<&'r [u8], StoreError> {
     match record.split_first() {
         Some((&VERSION, body)) => Ok(body),
-        Some((&found, _)) if found > VERSION => Err(StoreError::Newer { key: keys::show(key), found }),
-        Some((&found, _)) => Err(StoreError::Older { key: keys::show(key), found }),
-        None => Err(corrupt(key, "empty")),
+        Some((&found, _)) if found > VERSION => Err(StoreError::Newer { key: keys::display(key), found }),
+        Some((&found, _)) => Err(StoreError::Older { key: keys::display(key), found }),
+        None => Err(corrupt_record(key, "empty")),
     }
 }
 
-fn torn(fence: &[u8], leaf::MalformedLeaf: leaf::MalformedLeaf) -> StoreError {
-    corrupt(fence, "a leaf that is not whole")
+fn malformed_leaf(fence: &[u8], leaf::MalformedLeaf: leaf::MalformedLeaf) -> StoreError {
+    corrupt_record(fence, "a leaf that is not whole")
 }
 
-pub(super) fn corrupt(key: &[u8], why: &str) -> StoreError {
-    StoreError::Corrupt { key: keys::show(key), why: why.to_owned() }
+pub(super) fn corrupt_record(key: &[u8], why: &str) -> StoreError {
+    StoreError::Corrupt { key: keys::display(key), why: why.to_owned() }
 }
 
 #[cfg(test)]
@@ -504,8 +510,8 @@ pub(super) mod tests {
     /// Keys of every kind, those of one group close to each other.
     fn key(kind: u32, n: u32) -> Vec<u8> {
         match kind {
-            0 => keys::of(keys::SERVER, n % 9),
-            1 => keys::of(keys::PLAYER, n),
+            0 => keys::number_key(keys::SERVER, n % 9),
+            1 => keys::number_key(keys::PLAYER, n),
             2 => keys::name(&"n".repeat(n as usize % 60), GameKey(n % 7)),
             3 => keys::player_window(WeekKey(n % 3).into(), PlayerKey(n / 3)),
             _ => row(n % 5, n / 5),
@@ -517,7 +523,7 @@ pub(super) mod tests {
         /// Commits small and large, reads of one record and of ranges, and a
         /// restart, against a map.
         #[test]
-        fn against_a_map(
+        fn tree_equals_a_btree_map(
             rounds in proptest::collection::vec(
                 (proptest::bool::ANY, proptest::collection::vec((0_u32..6, 0_u32..400, proptest::option::of(0_usize..300)), 1..300)),
                 1..8,
@@ -538,7 +544,7 @@ pub(super) mod tests {
                         changes.iter().for_each(|(key, value)| fill.put(key, value.as_deref()).unwrap());
                         fill.finish().unwrap();
                     }
-                    true => it.write(changes.iter().cloned().map(Ok)).unwrap(),
+                    true => it.write_unlogged(changes.iter().cloned().map(Ok)).unwrap(),
                     false => it.apply(changes.clone()).unwrap(),
                 }
                 for (key, value) in changes {
@@ -569,7 +575,7 @@ pub(super) mod tests {
 
     /// However many changes of one leaf one batch has, none is written over another.
     #[test]
-    fn a_batch_of_very_many_changes_of_one_leaf() {
+    fn large_batch_on_one_leaf_keeps_every_change() {
         let dir = tempfile::tempdir().unwrap();
         let it = tree(dir.path());
         let keys = || (0..3 * CHANGES_PER_BATCH as u32).map(|n| row(1, n));
@@ -584,18 +590,18 @@ pub(super) mod tests {
             assert!(held.into_iter().eq(keys().map(|key| (key, value))));
         }
         it.apply(keys().map(|key| (key, None)).collect()).unwrap();
-        assert_eq!(it.size(&[keys::WINDOW]).unwrap(), (0, 0));
+        assert_eq!(it.prefix_size(&[keys::WINDOW]).unwrap(), (0, 0));
     }
 
     /// Whoever reads meets all that was there before and stayed, once each, however
     /// leaves and nodes are split meanwhile.
     #[test]
-    fn a_reader_beside_a_writer_misses_nothing() {
+    fn concurrent_reader_sees_every_earlier_record_once() {
         let dir = tempfile::tempdir().unwrap();
         let it = tree(dir.path());
         let even: Vec<Vec<u8>> = (0..20_000).map(|n| row(n / 400, n % 400 * 2)).collect();
         let value = || Some(encode(&vec![7_u8; 40]));
-        it.write(even.iter().map(|key| Ok((key.clone(), value())))).unwrap();
+        it.write_unlogged(even.iter().map(|key| Ok((key.clone(), value())))).unwrap();
         let ended = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let reader = scope.spawn(|| {
@@ -617,11 +623,11 @@ pub(super) mod tests {
             });
             for part in 0..40_u32 {
                 let odd = (0..20_000).filter(|n| n % 40 == (part * 17) % 40).map(|n| row(n / 400, n % 400 * 2 + 1));
-                it.write(odd.map(|key| Ok((key, value())))).unwrap();
+                it.write_unlogged(odd.map(|key| Ok((key, value())))).unwrap();
             }
             ended.store(true, Relaxed);
             assert!(reader.join().unwrap() > 0);
         });
-        assert_eq!(it.size(&[keys::WINDOW]).unwrap().0, 40_000);
+        assert_eq!(it.prefix_size(&[keys::WINDOW]).unwrap().0, 40_000);
     }
 }

@@ -17,7 +17,7 @@ fuzz_target!(|text: &str| {
     assert_eq!(written(&url_again, &outcome_again), line);
 });
 
-fn written(url: &ServerUrl, outcome: &Outcome) -> String {
+fn encode(url: &ServerUrl, outcome: &Outcome) -> String {
     let mut line = Vec::new();
     scan_log::write(&mut line, url, outcome);
     String::from_utf8(line).expect("JSON")

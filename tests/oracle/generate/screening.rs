@@ -6,7 +6,7 @@
 //! log for ever.
 
 use clqd::model::WeekKey;
-use clqd::model::calendar::{Calendar, parse_label};
+use clqd::model::calendar::{Calendar, parse_week_label};
 
 use super::{GAPS_MS, Random, in_ascii, json};
 use crate::oracle::Screen;
@@ -39,7 +39,7 @@ pub fn screen(seed: u64) -> Screen {
 pub fn log(seed: u64, calendar: &Calendar) -> String {
     let limits = screen(seed);
     let random = &mut Random(seed ^ 0x10_95);
-    let week = parse_label("2026-W12").expect("a label").0 + random.below(30) as u32;
+    let week = parse_week_label("2026-W12").expect("a label").0 + random.below(30) as u32;
     let edge = calendar.week_start_ms(WeekKey(week));
     let mut lines: Vec<(i64, String)> = Vec::new();
     for number in 0..2 + random.below(4) as usize {
