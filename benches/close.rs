@@ -66,7 +66,7 @@ fn main() -> anyhow::Result<()> {
     config.store.cache_bytes = u64::from(number("CLQD_CACHE_MB", 256)) << 20;
     let mut settings = config.engine_settings()?;
     // Everything that is closed goes to the archive, too.
-    settings.archive = true;
+    settings.archive_enabled = true;
     settings.week_steps_per_tick = number("CLQD_STEPS", settings.week_steps_per_tick as u32) as usize;
     let store = StoreSettings { cache_bytes: config.store.cache_bytes, create: true };
     let end_ms = Calendar::default().week_end_ms(WEEK);
@@ -78,7 +78,7 @@ fn main() -> anyhow::Result<()> {
         let from_ms = end_ms - BEFORE_MS - step * GAP_MS;
         for (server, url) in (0..).zip(&urls) {
             let t_ms = from_ms + i64::from(server) * GAP_MS / i64::from(servers);
-            hot.handle(Event::Observed { url: url.clone(), outcome: outcome(server, t_ms) })?;
+            hot.handle(Event::Replayed { url: url.clone(), outcome: outcome(server, t_ms) })?;
             if server % 5_000 == 0 {
                 hot.commit()?;
             }
@@ -143,7 +143,7 @@ fn live(hot: &mut State, urls: Vec<ServerUrl>, from_ms: i64) -> anyhow::Result<(
             let t_ms = from_ms + due.as_millis() as i64;
             let outcome = outcome(server as u32, t_ms);
             std::thread::sleep(due.saturating_sub(began.elapsed()));
-            if sender.send((due, Event::Observed { url: urls[server].clone(), outcome })).is_err() {
+            if sender.send((due, Event::Replayed { url: urls[server].clone(), outcome })).is_err() {
                 return;
             }
         }

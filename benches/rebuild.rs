@@ -179,7 +179,7 @@ impl EngineLoop {
             for (due, url, outcome) in batch.drain(..) {
                 self.recorder.add(&url, &outcome);
                 self.rebuilder.record(&url, &outcome);
-                self.hot.handle(Event::Observed { url, outcome })?;
+                self.hot.handle(Event::Replayed { url, outcome })?;
                 during.0.push(began.elapsed() - due);
             }
             let now_ms = now();

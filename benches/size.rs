@@ -66,7 +66,7 @@ fn main() -> anyhow::Result<()> {
             println!("  {:>4} {snapshots:>9} {:>6}", (t_ms - START_MS) / 3_600_000, on_disk(&live_dir)? >> 20);
         }
         snapshots += 1;
-        hot.handle(Event::Observed { url: urls[server as usize].clone(), outcome: Outcome::Snapshot(snapshot) })?;
+        hot.handle(Event::Replayed { url: urls[server as usize].clone(), outcome: Outcome::Snapshot(snapshot) })?;
     }
     hot.commit()?;
     let took = began.elapsed();

@@ -477,7 +477,7 @@ async fn archive_of_another_state_is_refused() {
         (ArchiveJob::Server(Box::new(server(9, "quake3://a:1"))), &["\"quake3://a:1\"", "key 9", "key 1"]),
     ] {
         let error = archive.write(&[player(7, "new"), job.clone()]).await.unwrap_err();
-        assert!(matches!(error, ArchiveError::Foreign { .. }), "{error}");
+        assert!(matches!(error, ArchiveError::KeyMismatch { .. }), "{error}");
         assert!(words.iter().all(|word| error.to_string().contains(word)), "{error}");
         if !matches!(job, ArchiveJob::Player { .. }) {
             // What went before in a transaction of its own stands.
@@ -527,7 +527,7 @@ async fn removed_player_is_deleted_or_merged() {
         "SELECT player, ranking, place, position, week FROM best_position WHERE ranking = 'elo' ORDER BY 1, 2, 3";
     let list = "SELECT name, player FROM server_player ORDER BY place";
 
-    let merged = ArchiveJob::PlayerGone { key: PlayerKey(2), into: Some(PlayerKey(1)) };
+    let merged = ArchiveJob::PlayerRemoved { key: PlayerKey(2), into: Some(PlayerKey(1)) };
     for _ in 0..2 {
         archive.write(std::slice::from_ref(&merged)).await.unwrap();
         assert_eq!(
@@ -543,7 +543,7 @@ async fn removed_player_is_deleted_or_merged() {
         assert_eq!(database.rows("SELECT player FROM player ORDER BY 1").await, [["1"], ["3"]]);
     }
 
-    let forgotten = ArchiveJob::PlayerGone { key: PlayerKey(1), into: None };
+    let forgotten = ArchiveJob::PlayerRemoved { key: PlayerKey(1), into: None };
     for _ in 0..2 {
         // His name may be another's in the same breath, once it is remembered.
         archive.write(&[player(9, "Visor"), forgotten.clone()]).await.unwrap();
@@ -567,7 +567,7 @@ async fn connection_errors_are_classified() {
     };
     let password = format!(":{}@", mysql_async::Opts::from_url(&settings.url).unwrap().pass().unwrap());
     let error = Archive::connect(&with(&password, ":wrong@")).await.err().unwrap();
-    assert!(matches!(error, ArchiveError::Refused { .. }), "{error}");
+    assert!(matches!(error, ArchiveError::AccessDenied { .. }), "{error}");
     assert!(!error.to_string().contains("wrong"), "{error}");
     let error = Archive::connect(&with(&database.name, "nowhere")).await.err().unwrap();
     assert!(matches!(error, ArchiveError::Schema { .. }), "{error}");
@@ -586,7 +586,7 @@ async fn second_writer_is_refused() {
     let first = open(&database).await;
     let settings = ArchiveSettings { query_timeout_ms: 2_000, ..database.settings() };
     let error = Archive::connect(&settings).await.err().unwrap();
-    assert!(matches!(error, ArchiveError::Taken { connection: 1.., .. }), "{error}");
+    assert!(matches!(error, ArchiveError::InUse { connection: 1.., .. }), "{error}");
     first.close().await;
     Archive::connect(&settings).await.unwrap();
     // Another archive in the same server is another matter.
@@ -947,7 +947,7 @@ async fn fault_is_logged_when_it_begins_changes_and_ends() {
     let mut archive = loop {
         match Archive::connect(&database.settings()).await {
             Ok(archive) => break archive,
-            Err(error) => assert!(matches!(error, ArchiveError::Taken { .. }), "{error}"),
+            Err(error) => assert!(matches!(error, ArchiveError::InUse { .. }), "{error}"),
         }
     };
     archive.migrate().await.unwrap();

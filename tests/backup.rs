@@ -77,7 +77,7 @@ fn online_backup_equals_the_state_at_one_time() {
     for line in clqd::scan_log::open(&record).unwrap() {
         let (url, outcome) = line.unwrap();
         let t_ms = outcome.t_ms();
-        hot.handle(Event::Observed { url, outcome }).unwrap();
+        hot.handle(Event::Replayed { url, outcome }).unwrap();
         if (t_ms - moment).abs() > 5_000 || is_found {
             continue;
         }

@@ -632,7 +632,7 @@ fn space_of_deleted_windows_is_reused() {
                     players.join(",")
                 );
                 let (url, outcome) = clqd::scan_log::parse(&line).expect("a line");
-                hot.handle(clqd::engine::Event::Observed { url, outcome }).expect("a store");
+                hot.handle(clqd::engine::Event::Replayed { url, outcome }).expect("a store");
             }
             hot.commit().expect("a store");
         }

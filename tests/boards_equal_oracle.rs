@@ -117,7 +117,7 @@ impl Run {
             rules: rules(&self.oracle.settings),
             windows: WindowTypes::new(self.oracle.settings.calendar, self.specs.iter().copied()).expect("types"),
             low_is_better: self.low.clone(),
-            ties: self.ties.clone(),
+            tie_breaks: self.ties.clone(),
             keep_weeks: usize::MAX,
             ..EngineSettings::default()
         }
@@ -146,7 +146,7 @@ impl Run {
                 hot.settle(t_ms).expect("a store");
                 settle_at_ms = t_ms + self.random.below(7_200_000) as i64;
             }
-            hot.handle(Event::Observed { url, outcome }).expect("a store");
+            hot.handle(Event::Replayed { url, outcome }).expect("a store");
             match self.random.below(400) {
                 0..=14 => _ = hot.commit().expect("a store"),
                 15..=24 => {

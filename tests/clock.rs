@@ -145,7 +145,7 @@ impl TimeSource for FakeClock {
     fn read(&self) -> Reading {
         let (begun, passed_ms, system_ms) = *self.0.lock().unwrap();
         let steady_ms = begun.elapsed().as_millis() as i64 + passed_ms;
-        Reading { steady_ms, system_ms: system_ms + steady_ms }
+        Reading { monotonic_ms: steady_ms, system_ms: system_ms + steady_ms }
     }
 
     fn synchronised(&self) -> Option<bool> {

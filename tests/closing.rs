@@ -19,7 +19,7 @@ const MONDAY_MS: i64 = 1_764_547_200_000; // 2025-12-01 00:00 UTC
 
 fn open(dir: &Path, week_steps_per_tick: usize) -> State {
     let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-    State::open(dir, store, EngineSettings { archive: true, week_steps_per_tick, ..EngineSettings::default() }).unwrap()
+    State::open(dir, store, EngineSettings { archive_enabled: true, week_steps_per_tick, ..EngineSettings::default() }).unwrap()
 }
 
 /// The last hours of a week, and the first minutes of the next, so that players
@@ -37,7 +37,7 @@ fn play(hot: &mut State) {
     for (_, server, snapshot) in SimulatedHistory::new(&mut world, start_ms, MONDAY_MS + 300_000) {
         snapshots[server as usize] += snapshot.players.len();
         let (url, outcome) = (urls[server as usize].clone(), Outcome::Snapshot(snapshot));
-        hot.handle(Event::Observed { url, outcome }).unwrap();
+        hot.handle(Event::Replayed { url, outcome }).unwrap();
     }
     let busiest = (0..urls.len()).max_by_key(|&server| snapshots[server]).expect("there are servers");
     hot.engine.greylist(&urls[busiest], Some("for a test".to_owned())).unwrap();
@@ -122,7 +122,7 @@ mod town {
         for minute in minutes.step_by(2) {
             for server in 1..=servers {
                 let t_ms = MONDAY_MS + week * WEEK_MS + minute * 60_000 + server as i64;
-                hot.handle(Event::Observed { url: url(server), outcome: scan(server, players, week, minute, t_ms) })
+                hot.handle(Event::Replayed { url: url(server), outcome: scan(server, players, week, minute, t_ms) })
                     .unwrap();
             }
         }
@@ -226,7 +226,7 @@ fn week_closed_too_early_and_reopened_equals_one_closed_once() {
             (0..ticks).for_each(|_| town::tick(hot, town::over_ms(week)));
             let done = hot.engine.reset_time(now_ms);
             hot.commit().unwrap();
-            assert_eq!((done.reopened, done.servers, done.lost), (vec![key(week)], 0, None));
+            assert_eq!((done.reopened, done.servers, done.uncredited_week), (vec![key(week)], 0, None));
             // What closing gave is not shown any more, and is not in the archive.
             for (key, job) in archived(hot) {
                 let (OutboxKey::Week { week: of, .. }, ArchiveJob::Week(job)) = (key, job) else { continue };
@@ -279,14 +279,14 @@ fn reopen_of_deleted_or_old_week_is_refused_with_the_reason() {
             town::close_all(&mut hot, town::over_ms(week));
         }
     }
-    assert!(matches!(hot.engine.reopen_week(WeekKey(5)), Err(ReopenError::Gone { .. })));
+    assert!(matches!(hot.engine.reopen_week(WeekKey(5)), Err(ReopenError::RowsDeleted { .. })));
     let said = hot.engine.reopen_week(WeekKey(5)).unwrap_err().to_string();
     assert!(said.contains("clqd replay") && said.contains("store.keep_weeks"), "{said}");
     assert_eq!(hot.engine.reopen_week(key(0)), Ok(true), "four weeks before the newest");
     town::close_all(&mut hot, town::over_ms(WEEKS - 2));
     // The last one is being closed.
     town::tick(&mut hot, town::over_ms(WEEKS - 1));
-    assert_eq!(hot.engine.reopen_week(key(3)), Err(ReopenError::OtherInWork(key(WEEKS - 1))));
+    assert_eq!(hot.engine.reopen_week(key(3)), Err(ReopenError::OtherInProgress(key(WEEKS - 1))));
     town::close_all(&mut hot, town::over_ms(WEEKS - 1));
     assert_eq!(hot.engine.reopen_week(key(0)), Err(ReopenError::TooOld { week: key(0), newest: key(WEEKS - 1) }));
     assert_eq!(hot.engine.reopen_week(key(1)), Ok(true));

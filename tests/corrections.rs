@@ -51,7 +51,7 @@ fn settings() -> EngineSettings {
     let spec = |kind, shape| WindowSpec { kind, shape, keep: 5 };
     let all_time = WindowSpec { kind: WindowType::ALL_TIME, shape: Shape::AllTime, keep: 0 };
     let windows = WindowTypes::new(Calendar::default(), [spec(WindowType::DAY, Shape::Day), all_time]).unwrap();
-    EngineSettings { archive: true, windows, ..EngineSettings::default() }
+    EngineSettings { archive_enabled: true, windows, ..EngineSettings::default() }
 }
 
 fn url(server: &str) -> ServerUrl {
@@ -126,7 +126,7 @@ impl Fixture {
                     bots: None,
                 };
                 let outcome = Outcome::Snapshot(snapshot);
-                self.hot().handle(Event::Observed { url: url(server), outcome }).unwrap();
+                self.hot().handle(Event::Replayed { url: url(server), outcome }).unwrap();
             }
             self.hot().handle(Event::Tick { now_ms: t_ms }).unwrap();
             self.hot().commit().unwrap();
@@ -290,8 +290,8 @@ impl Fixture {
         let known = (1..).take_while(was_there).last().unwrap_or(0);
         for (window, player) in windows.into_iter().flat_map(|w| (1..=known).map(move |p| (w, p))) {
             let Some(of_player) = self.hot().store.player_window(window, PlayerKey(player)).unwrap() else { continue };
-            let tags = of_player.by_tag.iter().map(|(tag, rating)| (Some(*tag), *rating));
-            for (tag, rating) in of_player.in_game.into_iter().map(|rating| (None, rating)).chain(tags) {
+            let tags = of_player.tag_ratings.iter().map(|(tag, rating)| (Some(*tag), *rating));
+            for (tag, rating) in of_player.game_rating.into_iter().map(|rating| (None, rating)).chain(tags) {
                 ratings.insert((player, format!("{window:?} {tag:?}")), (rating.elo.to_bits(), rating.rounds));
             }
         }
@@ -448,7 +448,7 @@ fn merged_names_share_rows_boards_and_best_positions() {
     }
     assert_eq!(town.hot().store.gone(klesk).unwrap(), Some(RemovedPlayer { into: Some(visor) }));
     let jobs = town.archived();
-    assert_eq!(jobs[&OutboxKey::Player(klesk)], ArchiveJob::PlayerGone { key: klesk, into: Some(visor) });
+    assert_eq!(jobs[&OutboxKey::Player(klesk)], ArchiveJob::PlayerRemoved { key: klesk, into: Some(visor) });
     assert_eq!(town.archived_week(&jobs, "c").rows.iter().filter(|row| row.player == visor).count(), 1);
     assert!(town.archived_week(&jobs, "a").rows.iter().all(|row| row.player != klesk));
 
@@ -483,7 +483,7 @@ fn merged_names_share_rows_boards_and_best_positions() {
     town.hot().engine.check_archive_id(None, 1);
     let jobs = town.archived();
     for gone in [klesk, visor] {
-        assert_eq!(jobs[&OutboxKey::Player(gone)], ArchiveJob::PlayerGone { key: gone, into: Some(bones) });
+        assert_eq!(jobs[&OutboxKey::Player(gone)], ArchiveJob::PlayerRemoved { key: gone, into: Some(bones) });
     }
     let live: Vec<_> = jobs
         .values()
@@ -613,7 +613,7 @@ fn random_corrections_keep_boards_and_archive_consistent() {
         for (key, job) in anew {
             let told = &told[&key];
             // Who he was merged into may have gone since, which was told then.
-            let both_gone = [told, &job].iter().all(|job| matches!(job, ArchiveJob::PlayerGone { .. }));
+            let both_gone = [told, &job].iter().all(|job| matches!(job, ArchiveJob::PlayerRemoved { .. }));
             assert!(both_gone || *told == job, "seed {seed}: {told:?} and then {job:?}");
         }
     }
@@ -758,7 +758,7 @@ fn tag_of_many_servers_is_deleted_in_steps() {
 fn import_skips_ratings_of_a_tag_deleted_meanwhile() {
     for (dropped, rated) in [(false, 5), (true, 0)] {
         let (mut town, mut made) = (Fixture::new(), Fixture::new());
-        town.hot().engine.reload(EngineSettings { archive: true, ..EngineSettings::default() });
+        town.hot().engine.reload(EngineSettings { archive_enabled: true, ..EngineSettings::default() });
         town.hot().engine.reload(settings());
         town.hot().engine.start_rebuild(i64::MIN);
         assert_eq!(town.hot().engine.tags_of_servers().len(), 2);
@@ -780,8 +780,8 @@ fn import_skips_ratings_of_a_tag_deleted_meanwhile() {
         let day = settings().windows.at(town.now_ms()).into_iter().find(|window| window.kind == WindowType::DAY);
         let of_day = |player| town.hot.as_ref().unwrap().store.player_window(day.unwrap(), PlayerKey(player)).unwrap();
         let of_day: Vec<_> = (1..=5).filter_map(of_day).collect();
-        assert!(of_day.iter().all(|of_player| of_player.in_game.is_some()));
-        let by_tag = of_day.iter().filter(|of_player| !of_player.by_tag.is_empty()).count();
+        assert!(of_day.iter().all(|of_player| of_player.game_rating.is_some()));
+        let by_tag = of_day.iter().filter(|of_player| !of_player.tag_ratings.is_empty()).count();
         assert_eq!((of_day.len(), by_tag), (5, rated), "dropped: {dropped}");
     }
 }
@@ -826,7 +826,7 @@ fn forgotten_player_is_deleted_and_not_ranked_again() {
     town.reopen();
     never(&mut town);
     let jobs = town.archived();
-    assert_eq!(jobs[&OutboxKey::Player(visor)], ArchiveJob::PlayerGone { key: visor, into: None });
+    assert_eq!(jobs[&OutboxKey::Player(visor)], ArchiveJob::PlayerRemoved { key: visor, into: None });
 
     // He plays on: he is counted and holds his place, and that is all; also where
     // he stands twice, is a bot, or the server is greylisted.
@@ -902,7 +902,7 @@ fn recorder_gets_the_names_to_leave_out() {
         snapshot.t_ms += 1_000;
         snapshot.completeness = completeness;
         let outcome = Outcome::Snapshot(snapshot.clone());
-        town.hot().handle(Event::Observed { url: url("a"), outcome: outcome.clone() }).unwrap();
+        town.hot().handle(Event::Replayed { url: url("a"), outcome: outcome.clone() }).unwrap();
         let Outcome::Snapshot(left) = outcome.with_blanked_names(town.hot().engine.blanked_names()) else {
             unreachable!()
         };
@@ -910,6 +910,6 @@ fn recorder_gets_the_names_to_leave_out() {
         assert_eq!(names, ["", "Alt", ""], "{completeness:?}");
     }
     let miss = Outcome::Miss { t_ms: snapshot.t_ms + 1, reason: "timeout".to_owned() };
-    town.hot().handle(Event::Observed { url: url("a"), outcome: miss }).unwrap();
+    town.hot().handle(Event::Replayed { url: url("a"), outcome: miss }).unwrap();
     assert!(town.hot().engine.blanked_names().is_empty());
 }

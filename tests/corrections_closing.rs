@@ -18,7 +18,7 @@ const PLAYERS: i64 = 60;
 const STEPS: usize = 7;
 
 fn settings() -> EngineSettings {
-    EngineSettings { archive: true, week_steps_per_tick: STEPS, ..EngineSettings::default() }
+    EngineSettings { archive_enabled: true, week_steps_per_tick: STEPS, ..EngineSettings::default() }
 }
 
 fn open(dir: &Path) -> State {
@@ -51,7 +51,7 @@ fn play(hot: &mut State) {
             count: None,
             bots: None,
         };
-        hot.handle(Event::Observed { url: url(), outcome: Outcome::Snapshot(snapshot) }).unwrap();
+        hot.handle(Event::Replayed { url: url(), outcome: Outcome::Snapshot(snapshot) }).unwrap();
     }
     hot.commit().unwrap();
 }

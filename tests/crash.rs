@@ -357,7 +357,7 @@ impl Observer {
         loop {
             match self.ask_something(client, rng) {
                 Ok(()) => answers += 1,
-                Err(ClientError::Closed | ClientError::Broke { .. }) => return answers,
+                Err(ClientError::Closed | ClientError::ConnectionLost { .. }) => return answers,
                 Err(error) => panic!("{error}"),
             }
         }

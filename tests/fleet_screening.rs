@@ -127,7 +127,7 @@ impl Simulation {
                 self.bots_first.insert(server);
             }
         }
-        let event = Event::Observed { url: self.urls[server as usize].clone(), outcome: Outcome::Snapshot(snapshot) };
+        let event = Event::Replayed { url: self.urls[server as usize].clone(), outcome: Outcome::Snapshot(snapshot) };
         self.hot.handle(event).expect("a store that works");
     }
 
@@ -182,7 +182,7 @@ impl Simulation {
         }
 
         let mut bots_left_out = 0;
-        for &server in self.bots_first.iter().filter(|&&server| behaviour(server) == Some(Behaviour::UnnamedBots)) {
+        for &server in self.bots_first.iter().filter(|&&server| behaviour(server) == Some(Behaviour::UnmarkedBots)) {
             for ((_, name), people) in truth.iter().filter(|((of, _), _)| *of == server) {
                 if people.iter().all(|(bot, _)| *bot) {
                     assert!(names(server).all(|ranked| ranked != name), "{server}: bot {name} is ranked");

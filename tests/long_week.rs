@@ -29,7 +29,7 @@ const FROM_MS: i64 = 1_764_064_800_000; // Tuesday 2025-11-25 10:00 UTC
 const WEEK_OVER_MS: i64 = 1_764_547_200_000 + 60_000;
 
 fn open(dir: &Path) -> State {
-    let mut engine = EngineSettings { archive: true, archive_part_rows: PART_ROWS, ..EngineSettings::default() };
+    let mut engine = EngineSettings { archive_enabled: true, archive_part_rows: PART_ROWS, ..EngineSettings::default() };
     // One server has more new players in an hour than it may have in a day.
     engine.rules.screen.enabled = false;
     State::open(dir, StoreSettings { cache_bytes: 64 << 20, create: true }, engine).unwrap()
@@ -169,7 +169,7 @@ fn parts_hold_committed_pending_and_live_rows() {
     const EACH: usize = 7;
     let dir = tempfile::tempdir().unwrap();
     let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-    let engine = EngineSettings { archive: true, archive_part_rows: EACH, ..EngineSettings::default() };
+    let engine = EngineSettings { archive_enabled: true, archive_part_rows: EACH, ..EngineSettings::default() };
     let mut hot = State::open(dir.path(), store, engine).unwrap();
     let lists: [&dyn Fn(&u32) -> bool; 4] = [&|n| n % 2 == 0, &|n| n % 3 == 0, &|n| *n > 90, &|n| n % 11 == 0];
     for (list, n) in lists.iter().zip(0..) {

@@ -16,7 +16,7 @@ const MINUTE_MS: i64 = 60_000;
 const SERVER: &str = "quake3://10.0.0.1:27960";
 
 fn open(dir: &Path) -> State {
-    let engine = EngineSettings { archive: true, ..EngineSettings::default() };
+    let engine = EngineSettings { archive_enabled: true, ..EngineSettings::default() };
     State::open(dir, StoreSettings { cache_bytes: 16 << 20, create: true }, engine).unwrap()
 }
 
@@ -27,7 +27,7 @@ fn tick(hot: &mut State, now_ms: i64) {
 
 fn miss(hot: &mut State, t_ms: i64) {
     let outcome = Outcome::Miss { t_ms, reason: "timeout".into() };
-    hot.handle(Event::Observed { url: ServerUrl::parse(SERVER).unwrap(), outcome }).unwrap();
+    hot.handle(Event::Replayed { url: ServerUrl::parse(SERVER).unwrap(), outcome }).unwrap();
 }
 
 /// Takes what waits for the archive; the last that it was told of the server.

@@ -45,7 +45,7 @@ impl Setting {
     fn engine(&self) -> EngineSettings {
         let low_is_better = self.low_is_better.iter().map(|text| text.parse().unwrap()).collect();
         let ties = self.ties.iter().map(|text| text.parse().unwrap()).collect();
-        EngineSettings { archive: true, low_is_better, ties, ..EngineSettings::default() }
+        EngineSettings { archive_enabled: true, low_is_better, tie_breaks: ties, ..EngineSettings::default() }
     }
 
     fn is_low(&self, server: &str, ranking: Ranking) -> bool {
@@ -96,7 +96,7 @@ fn play(hot: &mut State, from_ms: i64, minutes: i64) {
                 bots: None,
             };
             let url = ServerUrl::parse(server).unwrap();
-            hot.handle(Event::Observed { url, outcome: Outcome::Snapshot(snapshot) }).unwrap();
+            hot.handle(Event::Replayed { url, outcome: Outcome::Snapshot(snapshot) }).unwrap();
         }
         hot.handle(Event::Tick { now_ms: t_ms }).unwrap();
         hot.commit().unwrap();
@@ -369,9 +369,9 @@ fn start_without_archive_defers_reordering_to_the_next_with_one() {
     drop(hot);
     std::thread::sleep(Duration::from_millis(200)); // sled lets its lock go a little late
     let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-    let mut hot = State::open(dir.path(), store, EngineSettings { archive: false, ..low.engine() }).unwrap();
+    let mut hot = State::open(dir.path(), store, EngineSettings { archive_enabled: false, ..low.engine() }).unwrap();
     assert!(!hot.engine.has_changes());
-    hot.engine.reload(EngineSettings { archive: false, ..PLAIN.engine() });
+    hot.engine.reload(EngineSettings { archive_enabled: false, ..PLAIN.engine() });
     assert!(!hot.engine.has_changes());
     let mut hot = reopen(hot, dir.path(), &low);
     hot.commit().unwrap();

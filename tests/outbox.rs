@@ -21,7 +21,7 @@ const CHUNK: usize = 20;
 type Archived = BTreeMap<OutboxKey, ArchiveJob>;
 
 fn open(dir: &Path, archive: bool, outbox_entries_max: usize) -> State {
-    let engine = EngineSettings { archive, outbox_entries_max, ..EngineSettings::default() };
+    let engine = EngineSettings { archive_enabled: archive, outbox_entries_max, ..EngineSettings::default() };
     State::open(dir, StoreSettings { cache_bytes: 16 << 20, create: true }, engine).expect("a state directory")
 }
 
@@ -37,7 +37,7 @@ fn play(hot: &mut State, hours: std::ops::Range<i64>, mut meanwhile: impl FnMut(
     let (from, to) = (FROM_MS + hours.start * HOUR_MS, FROM_MS + hours.end * HOUR_MS);
     for (n, (t_ms, server, snapshot)) in (1..).zip(SimulatedHistory::new(&mut world, from, to)) {
         let url = urls[server as usize].clone();
-        hot.handle(Event::Observed { url, outcome: Outcome::Snapshot(snapshot) }).unwrap();
+        hot.handle(Event::Replayed { url, outcome: Outcome::Snapshot(snapshot) }).unwrap();
         if n % 50 == 0 {
             hot.commit().unwrap();
             hot.handle(Event::Tick { now_ms: t_ms }).unwrap();
@@ -53,7 +53,7 @@ fn play(hot: &mut State, hours: std::ops::Range<i64>, mut meanwhile: impl FnMut(
 fn archive_one_batch(hot: &mut State, archived: &mut Archived) -> bool {
     let chunk = chunk(hot);
     if let Some(chunk) = &chunk {
-        archived.extend(chunk.names.iter().chain(&chunk.states).map(|job| (job.key(), job.clone())));
+        archived.extend(chunk.names.iter().chain(&chunk.records).map(|job| (job.key(), job.clone())));
         assert!(hot.engine.acknowledge_resync(chunk.from, chunk.next, &chunk.postponed));
     }
     hot.commit().unwrap();
@@ -70,7 +70,7 @@ fn chunk(hot: &mut State) -> Option<Box<ResyncChunk>> {
     hot.commit().unwrap();
     match hot.engine.resync_chunk(&hot.store, None, CHUNK, 1_000).unwrap() {
         ResyncStep::Chunk(chunk) => Some(chunk),
-        ResyncStep::Later | ResyncStep::Idle => None,
+        ResyncStep::DrainFirst | ResyncStep::Idle => None,
     }
 }
 
@@ -172,7 +172,7 @@ fn resync_continues_after_restart() {
     while let Some(chunk) = chunk(&mut hot) {
         assert!(chunk.from == at && chunk.next > at, "{at:?}, then {:?} to {:?}", chunk.from, chunk.next);
         // The name of a server's player may come up a second time, later.
-        jobs.extend(chunk.names.iter().chain(&chunk.states).map(ArchiveJob::key));
+        jobs.extend(chunk.names.iter().chain(&chunk.records).map(ArchiveJob::key));
         assert!(hot.engine.acknowledge_resync(chunk.from, chunk.next, &chunk.postponed));
         at = chunk.next;
         chunks += 1;

@@ -29,7 +29,7 @@ const SERVERS: u32 = 30;
 const PLAYERS: u32 = 12;
 
 fn open(dir: &Path) -> State {
-    let engine = EngineSettings { archive: true, ..EngineSettings::default() };
+    let engine = EngineSettings { archive_enabled: true, ..EngineSettings::default() };
     State::open(dir, StoreSettings { cache_bytes: 64 << 20, create: true }, engine).unwrap()
 }
 
@@ -212,7 +212,7 @@ async fn resync_of_a_million_rows_is_measured() {
     let mut config = Config { state_dir: dir.path().join("state"), ..Config::default() };
     (config.control_socket, config.archive.url) = (dir.path().join("socket"), database.url());
     config.archive.interval_s = 10;
-    let settings = EngineSettings { archive: false, ..config.engine_settings().unwrap() };
+    let settings = EngineSettings { archive_enabled: false, ..config.engine_settings().unwrap() };
     let state = config.state_dir.clone();
     tokio::task::spawn_blocking(move || million(&state, settings)).await.unwrap();
 

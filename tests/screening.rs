@@ -43,7 +43,7 @@ impl Town {
             line[name] = value.clone();
         }
         let (url, outcome) = scan_log::parse(&line.to_string()).unwrap();
-        self.hot.handle(Event::Observed { url, outcome }).unwrap();
+        self.hot.handle(Event::Replayed { url, outcome }).unwrap();
         self.hot.commit().unwrap();
     }
 
@@ -268,7 +268,7 @@ fn screening_state_survives_a_restart() {
     };
     let handle = |hot: &mut State, line: Value| {
         let (url, outcome) = scan_log::parse(&line.to_string()).unwrap();
-        hot.handle(Event::Observed { url, outcome }).unwrap();
+        hot.handle(Event::Replayed { url, outcome }).unwrap();
         hot.commit().unwrap();
     };
     let mut hot = open();

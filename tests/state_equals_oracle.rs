@@ -109,7 +109,7 @@ fn check(log: &str, oracle: &Oracle, of: &str, random: &mut Random) -> Segments 
             hot.settle(t_ms).expect("a store");
             settle_at_ms = t_ms + random.below(7_200_000) as i64;
         }
-        hot.handle(Event::Observed { url: url.clone(), outcome }).expect("a store");
+        hot.handle(Event::Replayed { url: url.clone(), outcome }).expect("a store");
         expected.check_next(&hot, &url, of);
         if random.below(30) == 0 {
             hot.engine.set_cache_limits(CacheLimits {
@@ -142,7 +142,7 @@ fn settings(oracle: &Oracle) -> EngineSettings {
     EngineSettings {
         rules: rules(&oracle.settings),
         windows: WindowTypes::new(oracle.settings.calendar, []).expect("weeks alone fit"),
-        archive: true,
+        archive_enabled: true,
         keep_weeks: usize::MAX,
         outbox_entries_max: usize::MAX,
         ..EngineSettings::default()

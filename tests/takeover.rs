@@ -97,7 +97,7 @@ impl Town {
             if let Some(rebuilder) = &mut self.rebuilder {
                 rebuilder.record(&url(server), &outcome);
             }
-            self.hot().handle(Event::Observed { url: url(server), outcome }).expect("a store");
+            self.hot().handle(Event::Replayed { url: url(server), outcome }).expect("a store");
         }
         self.step += 1;
     }

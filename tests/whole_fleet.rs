@@ -212,7 +212,7 @@ impl Run {
             calendar,
             settings: EngineSettings {
                 windows: WindowTypes::new(calendar, []).expect("weeks alone fit"),
-                archive: true,
+                archive_enabled: true,
                 keep_weeks: usize::MAX,
                 outbox_entries_max: usize::MAX,
                 week_steps_per_tick: (size.servers as usize).max(40),

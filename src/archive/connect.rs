@@ -181,7 +181,7 @@ impl Archive {
             }
             // Nobody: it was let go just now.
             if let Some(connection) = self.first::<Option<u64>>("lock", &holder).await?.flatten() {
-                return Err(ArchiveError::Taken { target: self.target.clone(), connection });
+                return Err(ArchiveError::InUse { target: self.target.clone(), connection });
             }
         }
     }
@@ -246,6 +246,6 @@ async fn with_timeout<T>(
 
 fn report_blocked(waits: Option<&BlockedReporter>, target: &str, doing: &'static str, why: String) {
     if let Some(waits) = waits {
-        waits(ArchiveError::Waiting { target: target.to_owned(), doing, why });
+        waits(ArchiveError::Blocked { target: target.to_owned(), doing, why });
     }
 }

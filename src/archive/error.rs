@@ -16,16 +16,16 @@ pub enum ArchiveError {
     Unreachable { target: String, doing: &'static str, why: String },
     /// A statement gets no answer, or another transaction is in the way.
     #[error("archive {target} does not answer a statement on {doing}: {why}")]
-    Waiting { target: String, doing: &'static str, why: String },
+    Blocked { target: String, doing: &'static str, why: String },
     /// Text would be damaged on its way.
     #[error("archive {target} would damage text, so nothing is written: {why}")]
     Charset { target: String, why: String },
     /// It answers, but cannot now: full, read-only, shutting down.
     #[error("archive {target} cannot do it now ({doing}): {why}")]
-    Busy { target: String, doing: &'static str, why: String },
+    Unavailable { target: String, doing: &'static str, why: String },
     /// Who we are or what we may do.
     #[error("archive {target} refuses ({doing}): {why}")]
-    Refused { target: String, doing: &'static str, why: String },
+    AccessDenied { target: String, doing: &'static str, why: String },
     /// Not the tables that this clqd writes.
     #[error("archive {target}: {why}")]
     Schema { target: String, why: String },
@@ -34,14 +34,14 @@ pub enum ArchiveError {
         "archive {target} is being written by another clqd (connection {connection} of the database); stop that one, \
          or if it is gone: KILL {connection}"
     )]
-    Taken { target: String, connection: u64 },
+    InUse { target: String, connection: u64 },
     /// The archive was written from another state: a name has another key there,
     /// or a key another name.
     #[error(
         "archive {target} does not belong to this state: {what} {here} in the state is {there} in the archive; \
          bring back the state that wrote it, or give this one an empty database"
     )]
-    Foreign { target: String, what: &'static str, here: String, there: String },
+    KeyMismatch { target: String, what: &'static str, here: String, there: String },
     /// The database does not take this value: an error of ours.
     #[error("archive {target} rejects a row of {what}: {why}")]
     Rejected { target: String, what: &'static str, why: String },
@@ -108,7 +108,7 @@ impl StatementError {
             StatementError::Timeout => {
                 let why = "no answer within archive.query_timeout_ms; the table may be locked by another connection, \
                            or this connection is dead";
-                ArchiveError::Waiting { target, doing, why: why.into() }
+                ArchiveError::Blocked { target, doing, why: why.into() }
             }
             StatementError::Mysql(MysqlError::Server(error)) => classify_server(target, doing, &error),
             StatementError::Mysql(MysqlError::Driver(DriverError::UnknownAuthPlugin { name })) => {
@@ -116,13 +116,13 @@ impl StatementError {
                     "the account logs in by plugin {name}, which clqd does not know; \
                      give it a password (IDENTIFIED BY '...')"
                 );
-                ArchiveError::Refused { target, doing, why }
+                ArchiveError::AccessDenied { target, doing, why }
             }
             StatementError::Mysql(MysqlError::Driver(
                 DriverError::CleartextPluginDisabled
                 | DriverError::MysqlOldPasswordDisabled
                 | DriverError::NoClientSslFlagFromServer,
-            )) => ArchiveError::Refused { target, doing, why: "its way of logging in is not supported".into() },
+            )) => ArchiveError::AccessDenied { target, doing, why: "its way of logging in is not supported".into() },
             StatementError::Mysql(error) => ArchiveError::Unreachable { target, doing, why: error.to_string() },
         }
     }
@@ -134,7 +134,7 @@ fn classify_server(target: String, doing: &'static str, error: &ServerError) -> 
         // Access denied (1044, 1045, 1698), host not allowed or blocked, a right
         // is missing, password expired, TLS demanded, account locked.
         1044 | 1045 | 1129 | 1130 | 1141 | 1142 | 1143 | 1227 | 1251 | 1370 | 1419 | 1524 | 1698 | 1820 | 1862
-        | 3118 | 3159 | 3879 | 4151 => ArchiveError::Refused { target, doing, why },
+        | 3118 | 3159 | 3879 | 4151 => ArchiveError::AccessDenied { target, doing, why },
         1049 => ArchiveError::Schema {
             target,
             why: format!("{why}; make it: CREATE DATABASE ... CHARACTER SET utf8mb4, then run `clqd migrate`"),
@@ -146,10 +146,10 @@ fn classify_server(target: String, doing: &'static str, error: &ServerError) -> 
             ArchiveError::Unreachable { target, doing, why }
         }
         // A row changed, lock wait timeout, deadlock.
-        1020 | 1205 | 1213 => ArchiveError::Waiting { target, doing, why },
+        1020 | 1205 | 1213 => ArchiveError::Blocked { target, doing, why },
         // Full disk or table, out of memory, read-only, storage engine in trouble, a cluster's node not ready.
         1021 | 1026 | 1030 | 1037 | 1038 | 1041 | 1047 | 1114 | 1135 | 1180 | 1206 | 1290 | 1792 | 1836 | 1969
-        | 3100 | 3101 | 3168 => ArchiveError::Busy { target, doing, why },
+        | 3100 | 3101 | 3168 => ArchiveError::Unavailable { target, doing, why },
         _ => ArchiveError::Rejected { target, what: doing, why },
     }
 }
@@ -163,11 +163,11 @@ mod tests {
         let kind = |code: u16| {
             let error = ServerError { code, message: "m".into(), state: "HY000".into() };
             match StatementError::from(MysqlError::Server(error)).classify("t", "player") {
-                ArchiveError::Refused { .. } => "refused",
+                ArchiveError::AccessDenied { .. } => "refused",
                 ArchiveError::Schema { .. } => "schema",
                 ArchiveError::Unreachable { .. } => "unreachable",
-                ArchiveError::Waiting { .. } => "waiting",
-                ArchiveError::Busy { .. } => "busy",
+                ArchiveError::Blocked { .. } => "waiting",
+                ArchiveError::Unavailable { .. } => "busy",
                 ArchiveError::Rejected { .. } => "rejected",
                 other => panic!("{other}"),
             }

@@ -46,7 +46,7 @@ pub enum SettingsError {
     #[error("archive.{name} = {value} is not in {min} to {max}")]
     Range { name: &'static str, value: u32, min: u32, max: u32 },
     #[error("archive.password_file and archive.credential are both set; use one")]
-    TwoPasswords,
+    ConflictingPasswordSources,
     #[error("archive.password_file {path}: {error}")]
     PasswordFile { path: String, error: String },
     #[error("archive.credential {name:?}: {error}")]
@@ -89,7 +89,7 @@ impl ArchiveSettings {
         range("retry_ms_min", self.retry_ms_min, 10, 600_000)?;
         range("retry_ms_max", self.retry_ms_max, self.retry_ms_min, 3_600_000)?;
         if !self.password_file.as_os_str().is_empty() && !self.credential.is_empty() {
-            return Err(SettingsError::TwoPasswords);
+            return Err(SettingsError::ConflictingPasswordSources);
         }
         if self.is_on() {
             self.opts_from_url()?;
@@ -202,7 +202,7 @@ mod tests {
         settings.password_file = "/nowhere".into();
         assert!(settings.opts().unwrap_err().to_string().contains("/nowhere"));
         settings.credential = "clqd".into();
-        assert_eq!(settings.opts().unwrap_err(), SettingsError::TwoPasswords);
+        assert_eq!(settings.opts().unwrap_err(), SettingsError::ConflictingPasswordSources);
     }
 
     #[test]

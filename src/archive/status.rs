@@ -85,13 +85,13 @@ impl ArchiveError {
         match self {
             ArchiveError::Settings(_) => FaultKind::Settings,
             ArchiveError::Unreachable { .. } => FaultKind::Unreachable,
-            ArchiveError::Waiting { .. } => FaultKind::Waiting,
-            ArchiveError::Busy { .. } => FaultKind::Busy,
-            ArchiveError::Refused { .. } => FaultKind::Refused,
+            ArchiveError::Blocked { .. } => FaultKind::Waiting,
+            ArchiveError::Unavailable { .. } => FaultKind::Busy,
+            ArchiveError::AccessDenied { .. } => FaultKind::Refused,
             ArchiveError::Schema { .. } => FaultKind::Schema,
             ArchiveError::Charset { .. } => FaultKind::Charset,
-            ArchiveError::Taken { .. } => FaultKind::Taken,
-            ArchiveError::Foreign { .. } => FaultKind::Foreign,
+            ArchiveError::InUse { .. } => FaultKind::Taken,
+            ArchiveError::KeyMismatch { .. } => FaultKind::Foreign,
             ArchiveError::Rejected { .. } => FaultKind::Rejected,
         }
     }

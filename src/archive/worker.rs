@@ -186,7 +186,7 @@ enum NamesOutcome {
 }
 
 fn removes_player(job: &ArchiveJob) -> bool {
-    matches!(job, ArchiveJob::PlayerGone { .. })
+    matches!(job, ArchiveJob::PlayerRemoved { .. })
 }
 
 /// What became of a resync in one pass.
@@ -329,9 +329,9 @@ impl<S: JobSource> Worker<S> {
         let mut is_over = false;
         let mut step = self.source.next_resync_chunk(None).await?;
         loop {
-            let ResyncChunk { from, next, names, states, mut postponed } = match step {
+            let ResyncChunk { from, next, names, records: states, mut postponed } = match step {
                 ResyncStep::Chunk(chunk) => *chunk,
-                ResyncStep::Later => return Ok(ResyncOutcome::Later),
+                ResyncStep::DrainFirst => return Ok(ResyncOutcome::Later),
                 ResyncStep::Idle => {
                     if let Some(id) = unmarked {
                         archive.set_state_id(id).await?;
@@ -410,11 +410,11 @@ impl<S: JobSource> Worker<S> {
         jobs: Vec<(OutboxEntry, ArchiveJob)>,
         rejected: &mut BTreeMap<OutboxKey, String>,
     ) -> Result<(), PassError> {
-        let is_long = |(_, job): &(OutboxEntry, ArchiveJob)| matches!(job, ArchiveJob::LongWeek { .. });
+        let is_long = |(_, job): &(OutboxEntry, ArchiveJob)| matches!(job, ArchiveJob::LargeWeek { .. });
         let (long, jobs): (Vec<_>, Vec<_>) = jobs.into_iter().partition(is_long);
         self.write_jobs(archive, jobs, rejected).await?;
         for (entry, job) in long {
-            let ArchiveJob::LongWeek { week, server } = job else { unreachable!("sorted out above") };
+            let ArchiveJob::LargeWeek { week, server } = job else { unreachable!("sorted out above") };
             self.write_large_week(archive, entry, PartRequest::First { week, server }, rejected).await?;
         }
         Ok(())

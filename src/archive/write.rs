@@ -571,7 +571,7 @@ impl Archive {
                 (_, Some(other)) if *other != name => (*key, *other),
                 _ => continue,
             };
-            return Err(TransactionError::Error(ArchiveError::Foreign {
+            return Err(TransactionError::Error(ArchiveError::KeyMismatch {
                 target: self.target.clone(),
                 what,
                 here: format!("{} (key {key_here})", show(name_here)),
@@ -625,10 +625,10 @@ fn batches(jobs: &[ArchiveJob], rows_max: usize) -> Vec<Batch<'_>> {
             ArchiveJob::Player { key, game, name, display } => {
                 players.push((*key, *game, name.as_str(), display.as_str()))
             }
-            ArchiveJob::PlayerGone { key, into } => gone.push((*key, *into)),
+            ArchiveJob::PlayerRemoved { key, into } => gone.push((*key, *into)),
             ArchiveJob::Server(server) => servers.push(&**server),
             ArchiveJob::Week(week) => weeks.push(&**week),
-            ArchiveJob::LongWeek { .. } => unreachable!("it is written in parts"),
+            ArchiveJob::LargeWeek { .. } => unreachable!("it is written in parts"),
         }
     }
     games.sort_by_key(|&(key, _)| key);

@@ -85,12 +85,12 @@ fn classify(error: &anyhow::Error) -> ErrorInfo {
         }
         match cause.downcast_ref::<ClientError>() {
             Some(ClientError::NotRunning(_)) => return named("not_running"),
-            Some(ClientError::NoPermission(_)) => return named("no_permission"),
-            Some(ClientError::Silent { .. }) => return named("no_answer"),
-            Some(ClientError::Broke { .. } | ClientError::Closed) => return named("connection_lost"),
-            Some(ClientError::NotClqd { .. }) => return named("not_clqd"),
+            Some(ClientError::PermissionDenied(_)) => return named("no_permission"),
+            Some(ClientError::TimedOut { .. }) => return named("no_answer"),
+            Some(ClientError::ConnectionLost { .. } | ClientError::Closed) => return named("connection_lost"),
+            Some(ClientError::ProtocolError { .. }) => return named("not_clqd"),
             Some(ClientError::Failure(failure)) => return from_api_error(failure),
-            Some(ClientError::Reader(_)) | None => {}
+            Some(ClientError::Output(_)) | None => {}
         }
     }
     named("failed")

@@ -216,9 +216,9 @@ fn status_line(before: FleetStats, now: FleetStats, players: u64, period: Durati
         rate(|stats| stats.replies)
     );
     for (what, count) in [
-        ("limited", rate(|stats| stats.limited)),
-        ("refused", rate(|stats| stats.refused)),
-        ("unsent", rate(|stats| stats.unsent)),
+        ("limited", rate(|stats| stats.rate_limited)),
+        ("refused", rate(|stats| stats.rejected)),
+        ("unsent", rate(|stats| stats.send_failures)),
     ] {
         if count > 0.0 {
             line.push_str(&format!(", {count:.1} {what}/s"));
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn status_line_shows_rates() {
-        let now = FleetStats { queries: 1_000, replies: 950, unsent: 1, ..FleetStats::default() };
+        let now = FleetStats { queries: 1_000, replies: 950, send_failures: 1, ..FleetStats::default() };
         assert_eq!(
             status_line(FleetStats::default(), now, 7, Duration::from_secs(5)),
             "200 queries/s, 190 replies/s, 7 players online, 0.2 unsent/s"

@@ -158,8 +158,8 @@ fn settings(args: &QueryArgs) -> ScanSettings {
 
 /// Marks those that the ranking takes for bots, by what answered.
 fn mark_bots(outcome: &mut ScanOutcome, url: &ServerUrl, rules: &Rules) {
-    let scheme = outcome.tried.last().map_or(url.scheme(), |tried| tried.scheme);
-    let is_quake3 = proto::protocol_of(scheme).is_some_and(|protocol| protocol.wire == WireFormat::Quake3);
+    let scheme = outcome.attempts.last().map_or(url.scheme(), |tried| tried.scheme);
+    let is_quake3 = proto::protocol_of(scheme).is_some_and(|protocol| protocol.wire_format == WireFormat::Quake3);
     let Ok(snapshot) = &mut outcome.result else { return };
     let family = rules.names.family(&rules.screen, scheme, is_quake3, &snapshot.game);
     for player in &mut snapshot.players {
@@ -189,7 +189,7 @@ fn write_text(out: &mut impl Write, url: &ServerUrl, width: usize, outcome: &Sca
         Err(miss) => return writeln!(out, "{:<width$}  no answer ({})", url.as_str(), miss.reason),
     };
     // What answered may not be what was asked for, in protocol and in port.
-    let answered = outcome.tried.last().filter(|tried| (tried.scheme, tried.port) != (url.scheme(), url.port()));
+    let answered = outcome.attempts.last().filter(|tried| (tried.scheme, tried.port) != (url.scheme(), url.port()));
     let codes = answered.map_or(url.to_string(), |tried| format!("{}://", tried.scheme));
     let rtt = outcome.rtt_ms.map_or("-".to_owned(), |ms| format!("{ms} ms"));
     writeln!(
@@ -312,7 +312,7 @@ mod tests {
             sent_ms: Some(1),
             result: Ok(snapshot),
             rtt_ms: Some(7),
-            tried: vec![Attempt { scheme: "quake3", port: 27960, result: Ok(()) }],
+            attempts: vec![Attempt { scheme: "quake3", port: 27960, result: Ok(()) }],
         }
     }
 

@@ -51,12 +51,12 @@ pub struct ClockSettings {
     pub synchronised: SyncCheck,
     /// How long a clock that is not synchronised must run without a jump until weeks are
     /// closed by it, ms.
-    pub steady_ms: i64,
+    pub trust_after_ms: i64,
 }
 
 impl Default for ClockSettings {
     fn default() -> ClockSettings {
-        ClockSettings { synchronised: SyncCheck::Ask, steady_ms: 600_000 }
+        ClockSettings { synchronised: SyncCheck::Ask, trust_after_ms: 600_000 }
     }
 }
 
@@ -71,7 +71,7 @@ pub trait TimeSource: Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// Since any moment; never set.
-    pub steady_ms: i64,
+    pub monotonic_ms: i64,
     /// Unix ms.
     pub system_ms: i64,
 }
@@ -95,10 +95,10 @@ impl TimeSource for SystemClocks {
             let system_ms = system_ms();
             let after = self.begun.elapsed();
             if (after - before).as_millis() < READ_MS_MAX {
-                return Reading { steady_ms: before.as_millis() as i64, system_ms };
+                return Reading { monotonic_ms: before.as_millis() as i64, system_ms };
             }
         }
-        Reading { steady_ms: self.begun.elapsed().as_millis() as i64, system_ms: system_ms() }
+        Reading { monotonic_ms: self.begun.elapsed().as_millis() as i64, system_ms: system_ms() }
     }
 
     fn synchronised(&self) -> Option<bool> {
@@ -144,9 +144,9 @@ struct ClockState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trust {
     /// Since a moment of the steady clock it has run without a jump.
-    Waiting(i64),
+    Untrusted(i64),
     Synchronised,
-    Steady,
+    Stable,
     Accepted,
 }
 
@@ -169,10 +169,10 @@ impl Clock {
         let state = ClockState {
             settings,
             ms: seen.system_ms.max(floor_ms),
-            at_ms: seen.steady_ms,
+            at_ms: seen.monotonic_ms,
             seen,
             leap_since: None,
-            trust: Trust::Waiting(seen.steady_ms),
+            trust: Trust::Untrusted(seen.monotonic_ms),
             synchronised: None,
             jump: None,
             leaps: 0,
@@ -208,8 +208,8 @@ impl Clock {
     /// is not trusted.
     pub fn close_until_ms(&self) -> i64 {
         self.with_state(|state| match state.trust {
-            Trust::Waiting(_) => i64::MIN,
-            Trust::Synchronised | Trust::Steady | Trust::Accepted => state.ms.min(state.seen.system_ms),
+            Trust::Untrusted(_) => i64::MIN,
+            Trust::Synchronised | Trust::Stable | Trust::Accepted => state.ms.min(state.seen.system_ms),
         })
     }
 
@@ -233,7 +233,7 @@ impl Clock {
             if state.ahead_ms() == 0 {
                 return None;
             }
-            (state.ms, state.at_ms, state.ahead) = (reset.now_ms, state.seen.steady_ms, false);
+            (state.ms, state.at_ms, state.ahead) = (reset.now_ms, state.seen.monotonic_ms, false);
             Some(reset)
         })
     }
@@ -252,9 +252,9 @@ impl Clock {
     pub fn status(&self) -> ClockStatus {
         self.with_state(|state| ClockStatus {
             trust: match state.trust {
-                Trust::Waiting(_) => ClockTrust::Waiting,
+                Trust::Untrusted(_) => ClockTrust::Waiting,
                 Trust::Synchronised => ClockTrust::Synchronised,
-                Trust::Steady => ClockTrust::Steady,
+                Trust::Stable => ClockTrust::Steady,
                 Trust::Accepted => ClockTrust::Accepted,
             },
             synchronised: state.synchronised,
@@ -280,20 +280,20 @@ impl Clock {
 
 impl ClockState {
     fn advance(&mut self, now: Reading) {
-        let gained_ms = (now.system_ms - self.seen.system_ms) - (now.steady_ms - self.seen.steady_ms);
+        let gained_ms = (now.system_ms - self.seen.system_ms) - (now.monotonic_ms - self.seen.monotonic_ms);
         self.seen = now;
         if gained_ms.abs() >= JUMP_MS {
             self.jumped(gained_ms);
         }
-        let elapsed_ms = now.steady_ms - self.at_ms;
+        let elapsed_ms = now.monotonic_ms - self.at_ms;
         let is_leap = now.system_ms > self.ms + elapsed_ms + LARGE_JUMP_MS;
         if is_leap {
-            let since_ms = *self.leap_since.get_or_insert(now.steady_ms);
+            let since_ms = *self.leap_since.get_or_insert(now.monotonic_ms);
             let lasts_ms = match self.synchronised {
                 Some(true) => LARGE_JUMP_DELAY_MS,
-                _ => self.settings.steady_ms.max(LARGE_JUMP_DELAY_MS),
+                _ => self.settings.trust_after_ms.max(LARGE_JUMP_DELAY_MS),
             };
-            if now.steady_ms - since_ms >= lasts_ms {
+            if now.monotonic_ms - since_ms >= lasts_ms {
                 return self.follow_leap();
             }
         } else if self.leap_since.take().is_some() {
@@ -306,7 +306,7 @@ impl ClockState {
         };
         // What was too short to count is counted the next time.
         if ms > self.ms {
-            (self.ms, self.at_ms) = (ms, now.steady_ms);
+            (self.ms, self.at_ms) = (ms, now.monotonic_ms);
         }
     }
 
@@ -314,7 +314,7 @@ impl ClockState {
         let direction = if by_ms > 0 { "forward" } else { "back" };
         tracing::warn!("the system's clock has jumped {direction} by {}", shown(by_ms));
         self.jump = Some((by_ms, self.ms));
-        self.trust = Trust::Waiting(self.seen.steady_ms);
+        self.trust = Trust::Untrusted(self.seen.monotonic_ms);
         // It has to last anew.
         self.leap_since = None;
     }
@@ -326,23 +326,23 @@ impl ClockState {
             "our time follows the system's clock, which has been {} ahead",
             shown(by_ms)
         );
-        (self.ms, self.at_ms, self.leap_since) = (self.seen.system_ms, self.seen.steady_ms, None);
+        (self.ms, self.at_ms, self.leap_since) = (self.seen.system_ms, self.seen.monotonic_ms, None);
         self.leaps += 1;
         // From here on it has to prove itself.
-        self.trust = Trust::Waiting(self.seen.steady_ms);
+        self.trust = Trust::Untrusted(self.seen.monotonic_ms);
     }
 
     fn judge(&mut self, synchronised: Option<bool>) {
         self.synchronised = synchronised;
-        if let Trust::Waiting(since_ms) = self.trust
+        if let Trust::Untrusted(since_ms) = self.trust
             && self.leap_since.is_none()
         {
             if synchronised == Some(true) {
                 self.trust = Trust::Synchronised;
                 tracing::info!("the system's clock is synchronised; weeks are closed by it");
-            } else if self.seen.steady_ms - since_ms >= self.settings.steady_ms {
-                self.trust = Trust::Steady;
-                let lasted = shown(self.settings.steady_ms);
+            } else if self.seen.monotonic_ms - since_ms >= self.settings.trust_after_ms {
+                self.trust = Trust::Stable;
+                let lasted = shown(self.settings.trust_after_ms);
                 tracing::warn!(
                     "the system's clock is not known to be synchronised, but has run steadily for {lasted}; weeks are \
                      closed by it"
@@ -368,9 +368,9 @@ impl ClockState {
     }
 
     fn trusted_in_ms(&self) -> Option<i64> {
-        let Trust::Waiting(since_ms) = self.trust else { return None };
-        let steady_ms = self.settings.steady_ms;
-        let left_ms = steady_ms - (self.seen.steady_ms - self.leap_since.unwrap_or(since_ms));
+        let Trust::Untrusted(since_ms) = self.trust else { return None };
+        let steady_ms = self.settings.trust_after_ms;
+        let left_ms = steady_ms - (self.seen.monotonic_ms - self.leap_since.unwrap_or(since_ms));
         Some(left_ms.max(0) + self.leap_since.map_or(0, |_| steady_ms))
     }
 }
@@ -403,7 +403,7 @@ mod tests {
     impl TimeSource for Fake {
         fn read(&self) -> Reading {
             let (steady_ms, system_ms, _) = *self.0.lock().unwrap();
-            Reading { steady_ms, system_ms }
+            Reading { monotonic_ms: steady_ms, system_ms }
         }
 
         fn synchronised(&self) -> Option<bool> {
@@ -580,7 +580,7 @@ mod tests {
     #[test]
     fn setting_overrides_the_kernels_sync_status() {
         let fake = Fake::new(true);
-        let settings = |synchronised, steady_ms| ClockSettings { synchronised, steady_ms };
+        let settings = |synchronised, steady_ms| ClockSettings { synchronised, trust_after_ms: steady_ms };
         let clock = Clock::with_source(Box::new(fake.clone()), 0, settings(SyncCheck::Never, MINUTE));
         assert!(!may_close(&clock));
         fake.pass(&clock, 61_000);

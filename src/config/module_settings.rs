@@ -67,12 +67,12 @@ impl Config {
             rules,
             windows: self.windows()?,
             low_is_better: self.low_is_better(),
-            ties: self.ties(),
-            closed_boards_bytes_max: self.boards.closed_bytes_max,
+            tie_breaks: self.ties(),
+            ended_boards_bytes_max: self.boards.closed_bytes_max,
             intervals: Intervals(self.scan.intervals_s().map(|s| s as i64 * 1_000)),
             class1_players_min: self.scan.class1_players_min,
             keep_weeks: self.store.keep_weeks as usize,
-            archive: self.archive.is_on(),
+            archive_enabled: self.archive.is_on(),
             outbox_entries_max: self.archive.outbox_entries_max as usize,
             ..EngineSettings::default()
         })
@@ -120,7 +120,7 @@ impl Config {
     }
 
     pub fn clock_settings(&self) -> ClockSettings {
-        ClockSettings { synchronised: self.clock.synchronised, steady_ms: self.clock.steady_s as i64 * 1_000 }
+        ClockSettings { synchronised: self.clock.synchronised, trust_after_ms: self.clock.steady_s as i64 * 1_000 }
     }
 
     pub fn scan_settings(&self) -> ScanSettings {

@@ -44,7 +44,7 @@ pub enum ClientError {
     #[error("the daemon is not running (no one answers on {})", .0.display())]
     NotRunning(PathBuf),
     #[error("no permission for {}; be root or in the group of the socket", .0.display())]
-    NoPermission(PathBuf),
+    PermissionDenied(PathBuf),
     /// Something listens, and says nothing.
     #[error(
         "the daemon does not answer: nothing came on {} for {} s{}. It is stopped, out of file descriptors or too \
@@ -52,18 +52,18 @@ pub enum ClientError {
          `kill -CONT`, or restart it with `systemctl restart clqd`",
         path.display(), waited.as_secs(), pid.map_or_else(String::new, |pid| format!(" (process {pid})"))
     )]
-    Silent { path: PathBuf, waited: Duration, pid: Option<i32> },
+    TimedOut { path: PathBuf, waited: Duration, pid: Option<i32> },
     #[error("the connection to {} broke", path.display())]
-    Broke { path: PathBuf, source: std::io::Error },
+    ConnectionLost { path: PathBuf, source: std::io::Error },
     #[error("the daemon closed the connection before the end of its answer; did it stop?")]
     Closed,
     #[error("what answers on {} does not speak clqd's protocol: {what}", path.display())]
-    NotClqd { path: PathBuf, what: String },
+    ProtocolError { path: PathBuf, what: String },
     #[error(transparent)]
     Failure(#[from] ApiError),
     /// The reader of the rows gave up.
     #[error("cannot write the answer")]
-    Reader(#[source] std::io::Error),
+    Output(#[source] std::io::Error),
 }
 
 impl Client {
@@ -86,9 +86,9 @@ impl Client {
         };
         let stream = connect().map_err(|source: std::io::Error| match source.kind() {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => ClientError::NotRunning(path.to_owned()),
-            ErrorKind::PermissionDenied => ClientError::NoPermission(path.to_owned()),
-            ErrorKind::WouldBlock => ClientError::Silent { path: path.to_owned(), waited: silence_max, pid: None },
-            _ => ClientError::Broke { path: path.to_owned(), source },
+            ErrorKind::PermissionDenied => ClientError::PermissionDenied(path.to_owned()),
+            ErrorKind::WouldBlock => ClientError::TimedOut { path: path.to_owned(), waited: silence_max, pid: None },
+            _ => ClientError::ConnectionLost { path: path.to_owned(), source },
         })?;
         Ok(Client { path: path.to_owned(), stream: BufReader::new(stream), silence_max, next_id: 1 })
     }
@@ -123,20 +123,20 @@ impl Client {
         }
         loop {
             let answer = match (self.answer(), &sent) {
-                (Err(ClientError::Closed | ClientError::Broke { .. }), Err(source)) => {
+                (Err(ClientError::Closed | ClientError::ConnectionLost { .. }), Err(source)) => {
                     return Err(self.connection_lost(std::io::Error::new(source.kind(), source.to_string())));
                 }
                 (answer, _) => answer?,
             };
             if answer.id.is_some_and(|got| got != id) {
                 let what = format!("an answer to request {:?} instead of {id}", answer.id);
-                return Err(ClientError::NotClqd { path: self.path.clone(), what });
+                return Err(ClientError::ProtocolError { path: self.path.clone(), what });
             }
             match answer.body {
                 ResponseBody::Progress(progress) => {
-                    each(ResponseItem::Progress(progress)).map_err(ClientError::Reader)?
+                    each(ResponseItem::Progress(progress)).map_err(ClientError::Output)?
                 }
-                ResponseBody::Row(row) => each(ResponseItem::Row(row)).map_err(ClientError::Reader)?,
+                ResponseBody::Row(row) => each(ResponseItem::Row(row)).map_err(ClientError::Output)?,
                 ResponseBody::End(end) => return Ok(end),
                 ResponseBody::Error(failure) => return Err(failure.into()),
             }
@@ -154,16 +154,16 @@ impl Client {
             return Err(ClientError::Closed);
         }
         serde_json::from_slice(&line)
-            .map_err(|error| ClientError::NotClqd { path: self.path.clone(), what: error.to_string() })
+            .map_err(|error| ClientError::ProtocolError { path: self.path.clone(), what: error.to_string() })
     }
 
     fn timed_out(&self) -> ClientError {
         let peer = getsockopt(self.stream.get_ref(), PeerCredentials).ok();
         let pid = peer.map(|peer| peer.pid()).filter(|&pid| pid > 0);
-        ClientError::Silent { path: self.path.clone(), waited: self.silence_max, pid }
+        ClientError::TimedOut { path: self.path.clone(), waited: self.silence_max, pid }
     }
 
     fn connection_lost(&self, source: std::io::Error) -> ClientError {
-        ClientError::Broke { path: self.path.clone(), source }
+        ClientError::ConnectionLost { path: self.path.clone(), source }
     }
 }

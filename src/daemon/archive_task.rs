@@ -77,7 +77,7 @@ impl JobSource for EngineJobSource {
     async fn claim_archive(&self, found: Option<u64>) -> Result<u64, SourceClosed> {
         // Random: no other state may ever use the same.
         let fresh = RandomState::new().build_hasher().finish();
-        self.order(|reply| Order::ArchiveFound { found, fresh, reply }).await
+        self.order(|reply| Order::IdentifyArchive { found, fresh, reply }).await
     }
 
     async fn next_resync_chunk(&self, from: Option<ResyncCursor>) -> Result<ResyncStep, SourceClosed> {

@@ -97,7 +97,7 @@ pub(super) enum Order {
         reply: oneshot::Sender<Result<Option<FinalChanges>, StoreError>>,
     },
     /// Which state the archive is filled by; `fresh` is a number that none has.
-    ArchiveFound {
+    IdentifyArchive {
         found: Option<u64>,
         fresh: u64,
         reply: oneshot::Sender<u64>,
@@ -126,7 +126,7 @@ pub(super) enum Order {
     /// No more probes; outcomes still count.
     StopScanning,
     /// Commit and end.
-    Finish,
+    Shutdown,
 }
 
 /// A rescan that has begun.
@@ -258,7 +258,7 @@ impl Work {
                         scanning = n > 0;
                         orders.try_recv().ok()
                     }
-                    order = orders.recv() => Some(order.unwrap_or(Order::Finish)),
+                    order = orders.recv() => Some(order.unwrap_or(Order::Shutdown)),
                     () = tokio::time::sleep(wait) => None,
                 }
             });
@@ -283,7 +283,7 @@ impl Work {
                 self.changed_ms.get_or_insert(now_ms);
             }
             match order {
-                Some(Order::Finish) => {
+                Some(Order::Shutdown) => {
                     let now_ms = self.now_ms()?;
                     while let Ok(outcome) = outcomes.try_recv() {
                         self.apply_outcome(outcome, now_ms)?;
@@ -349,7 +349,7 @@ impl Work {
         let Some(requests) = &self.requests else { return };
         while let Ok(place) = requests.try_reserve() {
             let Some(probe) = self.hot.engine.poll_probe(now_ms) else { return };
-            let mode = if probe.exception { ScanMode::Exception } else { ScanMode::Normal };
+            let mode = if probe.exception_mode { ScanMode::Exception } else { ScanMode::Normal };
             place.send(ScanRequest { id: probe.id, server: probe.server, url: probe.url, mode });
         }
     }
@@ -412,7 +412,7 @@ impl Work {
             }
             Err(miss) => {
                 // Of several tries, what became of the one that was meant.
-                let reason = scan.tried.first().and_then(|tried| tried.result.err()).unwrap_or(miss.reason);
+                let reason = scan.attempts.first().and_then(|tried| tried.result.err()).unwrap_or(miss.reason);
                 Outcome::Miss { t_ms: miss.t_ms, reason: reason.name().to_owned() }
             }
         };
@@ -629,7 +629,7 @@ impl Work {
                 }
                 _ = reply.send(part);
             }
-            Order::ArchiveFound { found, fresh, reply } => {
+            Order::IdentifyArchive { found, fresh, reply } => {
                 let id = self.hot.engine.check_archive_id(found, fresh);
                 if found != Some(id) {
                     tracing::info!("the archive is new or was filled by another state: everything is written to it");
@@ -641,7 +641,7 @@ impl Work {
                 self.commit()?;
                 if self.disk.is_full() {
                     // What is not on disk is not archived.
-                    _ = reply.send(ResyncStep::Later);
+                    _ = reply.send(ResyncStep::DrainFirst);
                     return Ok(());
                 }
                 let State { engine, store } = &self.hot;
@@ -676,7 +676,7 @@ impl Work {
                 self.allow_private = allow_private;
             }
             Order::StopScanning => self.requests = None,
-            Order::Finish => unreachable!("the loop ends with it"),
+            Order::Shutdown => unreachable!("the loop ends with it"),
         }
         Ok(())
     }
@@ -810,7 +810,7 @@ impl Work {
             reopened = reopened.join(", "),
             "an admin set recorded time back"
         );
-        let TimeReset { before_ms, now_ms, servers, lost, .. } = done;
+        let TimeReset { before_ms, now_ms, servers, uncredited_week: lost, .. } = done;
         let lost = lost.map(week_label);
         Ok(Ok(vec![Row::Correction(Correction::TimeReset { before_ms, now_ms, servers, reopened, lost })]))
     }
@@ -829,7 +829,7 @@ impl Work {
                 self.ticked_ms = 0;
                 Ok(vec![Row::Correction(Correction::WeekReopened { week: text.to_owned(), before: !reopened })])
             }
-            Err(error @ ReopenError::Gone { .. }) => Err(ApiError::new(ErrorCode::NotFound, error.to_string())),
+            Err(error @ ReopenError::RowsDeleted { .. }) => Err(ApiError::new(ErrorCode::NotFound, error.to_string())),
             Err(error) => Err(ApiError::new(ErrorCode::Refused, error.to_string())),
         })
     }
@@ -885,8 +885,8 @@ impl Work {
         }
         match self.hot.engine.add_server(url.clone(), tags.to_vec(), now_ms) {
             Ok((_, Added::New)) => change(url.to_string(), protocol::ChangeOutcome::Added, None),
-            Ok((_, Added::Back)) => change(url.to_string(), protocol::ChangeOutcome::Back, None),
-            Ok((_, Added::Known)) => change(url.to_string(), protocol::ChangeOutcome::Known, None),
+            Ok((_, Added::Restored)) => change(url.to_string(), protocol::ChangeOutcome::Back, None),
+            Ok((_, Added::AlreadyKnown)) => change(url.to_string(), protocol::ChangeOutcome::Known, None),
             Err(error) => refuse(error.to_string()),
         }
     }

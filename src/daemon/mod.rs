@@ -231,7 +231,7 @@ impl Daemon {
         self.scanner.shutdown(SCAN_DRAIN_MAX).await;
         // The worker drains through the engine, which commits first.
         self.shared.stop_archive().await;
-        _ = self.shared.orders.send(Order::Finish).await;
+        _ = self.shared.orders.send(Order::Shutdown).await;
         self.work.await.context("the engine's thread died")??;
         tracing::info!("stopped; all state is on disk");
         Ok(())

@@ -130,7 +130,7 @@ pub enum Event {
     /// A scan that the engine asked for has ended.
     Scanned { server: ServerKey, id: u64, sent_ms: Option<i64>, outcome: Outcome },
     /// A scan of a log, in order of time. An unknown server is added.
-    Observed { url: ServerUrl, outcome: Outcome },
+    Replayed { url: ServerUrl, outcome: Outcome },
     /// Time goes on. Once in every [`Engine::tick_interval_ms`].
     Tick { now_ms: i64 },
 }
@@ -192,7 +192,7 @@ pub struct Probe {
     pub server: ServerKey,
     pub url: ServerUrl,
     /// Class 7: three times the time-out and retries, every protocol.
-    pub exception: bool,
+    pub exception_mode: bool,
     pub due_ms: i64,
 }
 
@@ -201,7 +201,7 @@ pub struct Probe {
 pub struct Notice {
     pub server: ServerKey,
     pub t_ms: i64,
-    pub asked: bool,
+    pub requested: bool,
     /// It answered, but not with the whole list.
     pub partial: bool,
     pub class_before: Class,
@@ -248,20 +248,20 @@ pub struct Engine {
     schedule: Schedule,
     notices: VecDeque<Notice>,
     counts: EngineCounts,
-    lags: lag_histogram::LagHistogram,
+    lag_histogram: lag_histogram::LagHistogram,
     online: online::OnlineExpiry,
-    closing: Option<week_close::WeekClose>,
+    week_close: Option<week_close::WeekClose>,
     /// Weeks that end later are not closed, Unix ms: whoever knows the clock sets it.
-    close_until_ms: i64,
+    close_limit_ms: i64,
     reopening: Option<reopen::Reopening>,
     /// A week of a server that is being archived in parts.
-    long_week: Option<outbox::LargeWeek>,
-    long_weeks_begun: u64,
+    large_week: Option<outbox::LargeWeek>,
+    large_week_reads: u64,
     /// Servers that had a tag which was dropped, and are not written since.
-    untagged: BTreeSet<ServerKey>,
+    servers_to_untag: BTreeSet<ServerKey>,
     /// Tags that came later are not those of the windows that are being rebuilt.
-    rebuild_tags_end: TagKey,
-    books: GlobalState,
+    rebuild_tag_limit: TagKey,
+    global: GlobalState,
 }
 
 /// All of the engine but the servers: rules, key tables, and what waits for
@@ -312,12 +312,12 @@ struct Pending {
     map_rows: FxHashMap<(WeekKey, ServerKey), BTreeMap<MapKey, MapRow>>,
     best: FxHashMap<(ServerKey, PlayerKey), BestPositions>,
     /// Those of them who had none.
-    best_new: Vec<(PlayerKey, ServerKey)>,
-    closed: Vec<(WeekKey, ServerKey, u64)>,
+    new_best: Vec<(PlayerKey, ServerKey)>,
+    closed_servers: Vec<(WeekKey, ServerKey, u64)>,
     ranks: FxHashMap<(WeekKey, ServerKey), u32>,
     outbox: FxHashSet<OutboxKey>,
-    archived: Vec<(OutboxKey, u64)>,
-    dropped: Vec<WindowKey>,
+    acknowledged: Vec<(OutboxKey, u64)>,
+    deleted_windows: Vec<WindowKey>,
     corrections: Corrections,
 }
 
@@ -393,11 +393,11 @@ impl Engine {
     pub fn new(settings: EngineSettings, loaded: LoadedState) -> Result<Engine, ZoneChanged> {
         let calendar = *settings.windows.calendar();
         let mut meta = loaded.meta;
-        if meta.zone.is_empty() {
-            meta.zone = calendar.zone_name().to_owned();
+        if meta.time_zone.is_empty() {
+            meta.time_zone = calendar.zone_name().to_owned();
             (meta.next_player, meta.next_server, meta.next_map, meta.next_game, meta.next_tag) = (1, 1, 1, 1, 1);
-        } else if meta.zone != calendar.zone_name() {
-            return Err(ZoneChanged { state: meta.zone, config: calendar.zone_name().to_owned() });
+        } else if meta.time_zone != calendar.zone_name() {
+            return Err(ZoneChanged { state: meta.time_zone, config: calendar.zone_name().to_owned() });
         }
         let next_tag = meta.next_tag;
         let mut engine = Engine {
@@ -406,16 +406,16 @@ impl Engine {
             schedule: Schedule::new(settings.intervals),
             notices: VecDeque::new(),
             counts: EngineCounts::default(),
-            lags: lag_histogram::LagHistogram::default(),
+            lag_histogram: lag_histogram::LagHistogram::default(),
             online: online::OnlineExpiry::default(),
-            closing: loaded.closed.map(|(week, closed)| week_close::WeekClose::new(week, closed)),
-            close_until_ms: i64::MAX,
+            week_close: loaded.closed.map(|(week, closed)| week_close::WeekClose::new(week, closed)),
+            close_limit_ms: i64::MAX,
             reopening: None,
-            long_week: None,
-            long_weeks_begun: 0,
-            untagged: BTreeSet::new(),
-            rebuild_tags_end: TagKey(0),
-            books: GlobalState {
+            large_week: None,
+            large_week_reads: 0,
+            servers_to_untag: BTreeSet::new(),
+            rebuild_tag_limit: TagKey(0),
+            global: GlobalState {
                 calendar,
                 games: KeyTable::load(loaded.games.into_iter().map(|(k, n)| (k.0, n))),
                 maps: KeyTable::load(loaded.maps.into_iter().map(|(k, n)| (k.0, n))),
@@ -439,7 +439,7 @@ impl Engine {
                 settings,
             },
         };
-        let now_ms = engine.books.meta.now_ms;
+        let now_ms = engine.global.meta.now_ms;
         for (key, record, series) in loaded.servers {
             let index = key.0 as usize;
             if engine.servers.len() <= index {
@@ -456,9 +456,9 @@ impl Engine {
             engine.servers[index] = Some(ServerState { record, series: series.map(Box::new), asked, read: None });
             engine.queue_expiry_at_start(key);
         }
-        engine.untagged = engine.servers_with_deleted_tags();
+        engine.servers_to_untag = engine.servers_with_deleted_tags();
         engine.apply_window_settings();
-        engine.books.see_order();
+        engine.global.see_order();
         engine.archive_changed_orders();
         Ok(engine)
     }
@@ -469,7 +469,7 @@ impl Engine {
             Event::Scanned { server, id, sent_ms, outcome } => {
                 self.handle_scanned(source, server, id, sent_ms, outcome)
             }
-            Event::Observed { url, outcome } => {
+            Event::Replayed { url, outcome } => {
                 let t_ms = outcome.t_ms();
                 let server = match self.by_url.get(&url) {
                     Some(&server) => server,
@@ -480,7 +480,7 @@ impl Engine {
             }
             Event::Tick { now_ms } => {
                 self.advance_time(now_ms);
-                self.books.work_on_windows(source);
+                self.global.work_on_windows(source);
                 self.advance_weeks(source)?;
                 self.untag_servers();
                 self.expire_servers();
@@ -499,7 +499,7 @@ impl Engine {
             id: scan.id,
             server,
             url: record.url.clone(),
-            exception: record.class == Class::FAILED,
+            exception_mode: record.class == Class::FAILED,
             due_ms: scan.due_ms,
         })
     }
@@ -523,7 +523,7 @@ impl Engine {
 
     /// The latest moment of any event.
     pub fn now_ms(&self) -> i64 {
-        self.books.meta.now_ms
+        self.global.meta.now_ms
     }
 
     pub fn url_of(&self, server: ServerKey) -> Option<&ServerUrl> {
@@ -548,45 +548,45 @@ impl Engine {
 
     /// Whether a commit would hold anything.
     pub fn has_changes(&self) -> bool {
-        let p = &self.books.pending;
+        let p = &self.global.pending;
         p.meta
             || !(p.servers.is_empty()
                 && p.rows.is_empty()
                 && p.players.len() == 0
                 && p.outbox.is_empty()
-                && p.archived.is_empty()
-                && !self.books.player_windows.is_changed()
-                && p.closed.is_empty()
+                && p.acknowledged.is_empty()
+                && !self.global.player_windows.is_changed()
+                && p.closed_servers.is_empty()
                 && p.best.is_empty()
-                && p.dropped.is_empty()
+                && p.deleted_windows.is_empty()
                 && p.corrections.is_empty())
     }
 
     /// From now on so much is remembered.
     pub fn set_cache_limits(&mut self, memory: CacheLimits) {
-        self.books.memory = memory;
+        self.global.memory = memory;
     }
 
     /// Rows and players that a commit would hold.
     pub fn pending_records(&self) -> usize {
-        self.books.pending.rows_len + self.books.player_windows.changed_len() + self.books.pending.players.len()
+        self.global.pending.rows_len + self.global.player_windows.changed_len() + self.global.pending.players.len()
     }
 
     /// Takes everything that changed since the last commit. It must be applied
     /// before the next event: until then reads would miss it.
     pub fn take_commit(&mut self) -> Commit {
         let changed = self.has_changes();
-        let pending = std::mem::take(&mut self.books.pending);
+        let pending = std::mem::take(&mut self.global.pending);
         debug_assert_eq!(pending.rows_len, pending.rows.values().map(BTreeMap::len).sum::<usize>());
-        self.books.unstored = PlayerKey(self.books.meta.next_player);
-        self.books.names.committed(self.books.memory.names_max);
+        self.global.unstored = PlayerKey(self.global.meta.next_player);
+        self.global.names.committed(self.global.memory.names_max);
         let slot = |key: &ServerKey| self.servers[key.0 as usize].as_ref().expect("changed servers exist");
         let mut commit = Commit {
-            meta: changed.then(|| self.books.meta.clone()),
+            meta: changed.then(|| self.global.meta.clone()),
             games: pending.games,
             maps: pending.maps,
             tags: pending.tags,
-            player_windows: self.books.player_windows.take_changed(self.books.memory.player_windows_max),
+            player_windows: self.global.player_windows.take_changed(self.global.memory.player_windows_max),
             players: pending.players.into_portions(),
             servers: pending.servers.iter().map(|key| (*key, slot(key).record.clone())).collect(),
             series: pending
@@ -605,12 +605,12 @@ impl Engine {
                 })
                 .collect(),
             best: pending.best.into_iter().collect(),
-            best_new: pending.best_new,
-            closed: pending.closed,
+            new_best: pending.new_best,
+            closed_servers: pending.closed_servers,
             ranks: pending.ranks.into_iter().map(|((week, server), rank)| (week, server, rank)).collect(),
             outbox: pending.outbox.into_iter().collect(),
-            archived: pending.archived,
-            dropped: pending.dropped,
+            acknowledged: pending.acknowledged,
+            deleted_windows: pending.deleted_windows,
             corrections: pending.corrections,
         };
         // In order of key: the same events make the same commit, and the
@@ -619,14 +619,14 @@ impl Engine {
         commit.series.sort_unstable_by_key(|(key, _)| *key);
         commit.player_windows.sort_unstable_by_key(|(key, _)| *key);
         commit.best.sort_unstable_by_key(|(key, _)| *key);
-        commit.best_new.sort_unstable();
+        commit.new_best.sort_unstable();
         commit.ranks.sort_unstable();
         commit.outbox.sort_unstable();
         commit
     }
 
     fn advance_time(&mut self, t_ms: i64) {
-        let meta = &mut self.books.meta;
+        let meta = &mut self.global.meta;
         if t_ms > meta.now_ms {
             meta.now_ms = t_ms;
             // Not in itself a reason to commit; it goes with the next one.
@@ -642,7 +642,7 @@ impl Engine {
     }
 
     fn insert_server(&mut self, url: ServerUrl, tags: Vec<String>, now_ms: i64) -> ServerKey {
-        let books = &mut self.books;
+        let books = &mut self.global;
         let key = ServerKey(books.meta.next_server);
         let tags = books.tag_keys(&tags);
         books.meta.next_server += 1;
@@ -662,11 +662,11 @@ impl Engine {
             hostname: String::new(),
             slots: 0,
             rank: None,
-            ranked_week: None,
+            rank_week: None,
             counts: Default::default(),
             count: 0,
             total_points: 0,
-            last: None,
+            last_snapshot: None,
             map_time: None,
             sums: Default::default(),
             screening: None,
@@ -709,7 +709,7 @@ impl GlobalState {
     /// Puts a thing in the outbox; where there is no archive, remembers that
     /// everything is still to be archived.
     fn archive(&mut self, key: OutboxKey) {
-        if !self.settings.archive || self.settings.outbox_full {
+        if !self.settings.archive_enabled || self.settings.outbox_full {
             self.need_resync();
             return;
         }

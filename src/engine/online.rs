@@ -44,7 +44,7 @@ impl Engine {
     fn online_until_ms(&self, record: &ServerRecord) -> Option<i64> {
         let seen_ms = record.last_seen_ms.filter(|_| record.missed <= ONLINE_MISSED_MAX && !record.removed)?;
         let class_2 = Class::new(2).expect("there are seven classes");
-        let interval_ms = self.books.settings.intervals.of(class_2).unwrap_or_default();
+        let interval_ms = self.global.settings.intervals.of(class_2).unwrap_or_default();
         Some(seen_ms.saturating_add(INVISIBLE_GAP_MS.max(2 * interval_ms)))
     }
 
@@ -85,7 +85,7 @@ impl Engine {
                         self.online_until_ms(record).is_some_and(|until_ms| until_ms <= self.now_ms())
                     });
                     match has_expired {
-                        true => self.books.archive(OutboxKey::Server(server)),
+                        true => self.global.archive(OutboxKey::Server(server)),
                         false => self.queue_expiry(server),
                     }
                 }

@@ -62,7 +62,7 @@ impl Engine {
         after: Option<PlayerKey>,
     ) -> impl Iterator<Item = (PlayerKey, PlayerRow)> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let waiting = self.books.pending.rows.get(&(window, server));
+        let waiting = self.global.pending.rows.get(&(window, server));
         let waiting = waiting.into_iter().flat_map(move |rows| rows.range((from, Bound::Unbounded)));
         let presences = self.server_state(server).into_iter().flat_map(|slot| slot.record.presences());
         let live = presences.filter(|presence| after < Some(presence.player));
@@ -85,7 +85,7 @@ impl Engine {
         if let Some(row) = live.and_then(|presence| presence.row(window)) {
             return Ok(Some(row.clone()));
         }
-        self.books.row(source, RowKey { window, server, player })
+        self.global.row(source, RowKey { window, server, player })
     }
 
     /// Map rows of a server, in order of map key.
@@ -96,7 +96,7 @@ impl Engine {
         server: ServerKey,
     ) -> Result<Vec<(MapKey, MapRow)>, S::Error> {
         let stored = source.map_rows(week, server)?.into_iter();
-        let waiting = self.books.pending.map_rows.get(&(week, server)).into_iter().flatten();
+        let waiting = self.global.pending.map_rows.get(&(week, server)).into_iter().flatten();
         let live = self.server_state(server).and_then(|slot| slot.record.map_time).filter(|live| live.week == week);
         let changed =
             merge_newer(waiting.map(|(map, row)| (*map, *row)), live.map(|live| (live.map, live.row)).into_iter());

@@ -13,8 +13,8 @@ use crate::schedule::class_of;
 pub enum Added {
     New,
     /// It had been removed; it is back with its past.
-    Back,
-    Known,
+    Restored,
+    AlreadyKnown,
 }
 
 /// Which servers to scan now.
@@ -56,10 +56,10 @@ impl Engine {
                 slot.record.missed = 0;
                 slot.asked = true;
                 self.schedule.schedule_now(key, now_ms);
-                self.books.server_changed(key);
-                self.books.shelf.server_changed(key, &[]);
+                self.global.server_changed(key);
+                self.global.shelf.server_changed(key, &[]);
             }
-            return Ok((key, if back { Added::Back } else { Added::Known }));
+            return Ok((key, if back { Added::Restored } else { Added::AlreadyKnown }));
         }
         if self.servers.len() > crate::limits::SERVERS_MAX {
             return Err(AdminError::TooManyServers(crate::limits::SERVERS_MAX));
@@ -79,7 +79,7 @@ impl Engine {
         let slot = self.server_state_mut(key).expect("named servers exist");
         slot.record.removed = true;
         slot.asked = false;
-        self.books.server_changed(key);
+        self.global.server_changed(key);
         Ok(key)
     }
 
@@ -92,12 +92,12 @@ impl Engine {
         let record = &mut self.server_state_mut(key).expect("named servers exist").record;
         record.greylist = reason;
         let tags = record.tags.clone();
-        self.books.server_changed(key);
-        self.books.shelf.server_changed(key, &tags);
-        let mut weeks: Vec<WeekKey> = self.books.meta.weeks.iter().map(|state| state.week).collect();
+        self.global.server_changed(key);
+        self.global.shelf.server_changed(key, &tags);
+        let mut weeks: Vec<WeekKey> = self.global.meta.weeks.iter().map(|state| state.week).collect();
         weeks.retain(|week| !self.is_server_closed(*week, key));
         for week in weeks {
-            self.books.archive(OutboxKey::Week { week, server: key });
+            self.global.archive(OutboxKey::Week { week, server: key });
         }
         Ok(key)
     }
@@ -118,32 +118,32 @@ impl Engine {
 
     /// What was archived leaves the outbox, unless it changed since.
     pub fn acknowledge_archived(&mut self, entries: &[OutboxEntry]) {
-        self.books.pending.archived.extend(entries.iter().map(|e| (e.key, e.seq)));
+        self.global.pending.acknowledged.extend(entries.iter().map(|e| (e.key, e.seq)));
     }
 
     /// Tells the engine how long the outbox is after a commit.
     pub fn set_outbox_len(&mut self, len: usize) {
-        self.books.settings.outbox_full = len >= self.books.settings.outbox_entries_max;
+        self.global.settings.outbox_full = len >= self.global.settings.outbox_entries_max;
     }
 
     /// Takes over what a reload may change; the time zone is not among it.
     pub fn reload(&mut self, settings: EngineSettings) {
-        let outbox_full = self.books.settings.outbox_full;
-        let reclass = settings.class1_players_min != self.books.settings.class1_players_min;
-        let replan = reclass || settings.intervals != self.books.settings.intervals;
-        if settings.order_overrides() != self.books.settings.order_overrides() {
+        let outbox_full = self.global.settings.outbox_full;
+        let reclass = settings.class1_players_min != self.global.settings.class1_players_min;
+        let replan = reclass || settings.intervals != self.global.settings.intervals;
+        if settings.order_overrides() != self.global.settings.order_overrides() {
             self.restart_server_close();
         }
-        self.books.settings = EngineSettings { outbox_full, ..settings };
+        self.global.settings = EngineSettings { outbox_full, ..settings };
         self.apply_window_settings();
-        self.books.see_order();
+        self.global.see_order();
         self.archive_changed_orders();
         if reclass {
             self.reclassify_servers();
         }
         if replan {
-            self.schedule.set_intervals(self.books.settings.intervals);
-            self.reschedule_all(self.books.meta.now_ms);
+            self.schedule.set_intervals(self.global.settings.intervals);
+            self.reschedule_all(self.global.meta.now_ms);
         }
     }
 
@@ -154,10 +154,10 @@ impl Engine {
             if slot.record.class >= Class::UNKNOWN {
                 continue;
             }
-            let class = class_of(slot.record.missed, self.books.is_populated(slot));
+            let class = class_of(slot.record.missed, self.global.is_populated(slot));
             if slot.record.class != class {
                 slot.record.class = class;
-                self.books.server_changed(ServerKey(index as u32));
+                self.global.server_changed(ServerKey(index as u32));
             }
         }
     }
@@ -189,16 +189,16 @@ impl Engine {
     /// Everyone leaves; what the server was is no longer compared with.
     pub(super) fn end_presences(&mut self, key: ServerKey) {
         let Some(slot) = self.servers[key.0 as usize].as_mut() else { return };
-        let last = slot.record.last.take();
+        let last = slot.record.last_snapshot.take();
         let map_time = slot.record.map_time.take();
-        let week = last.as_ref().map(|last| self.books.calendar.week(last.t_ms));
+        let week = last.as_ref().map(|last| self.global.calendar.week(last.t_ms));
         for entry in last.into_iter().flat_map(|last| last.entries) {
-            self.books.leave(key, entry.presence);
+            self.global.leave(key, entry.presence);
         }
-        self.books.flush_map_time(key, map_time);
-        let is_hot = |week: &WeekKey| self.books.meta.weeks.iter().any(|state| state.week == *week);
+        self.global.flush_map_time(key, map_time);
+        let is_hot = |week: &WeekKey| self.global.meta.weeks.iter().any(|state| state.week == *week);
         if let Some(week) = week.filter(is_hot) {
-            self.books.archive(OutboxKey::Week { week, server: key });
+            self.global.archive(OutboxKey::Week { week, server: key });
         }
     }
 }
@@ -237,7 +237,7 @@ mod tests {
                 bots: None,
             };
             let url = ServerUrl::parse(server).unwrap();
-            hot.handle(Event::Observed { url, outcome: Outcome::Snapshot(snapshot) }).unwrap();
+            hot.handle(Event::Replayed { url, outcome: Outcome::Snapshot(snapshot) }).unwrap();
         }
         let classes = |hot: &State| hot.engine.servers().map(|server| server.class).collect::<Vec<_>>();
         assert_eq!(classes(&hot), [2, 1]);

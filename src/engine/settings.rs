@@ -21,13 +21,13 @@ pub struct EngineSettings {
     /// Boards on which the lowest score is best.
     pub low_is_better: Vec<LowIsBetter>,
     /// Boards on which equal scores are parted by another ranking.
-    pub ties: Vec<TieBreak>,
+    pub tie_breaks: Vec<TieBreak>,
     /// Most memory that the boards of windows that are over may take, bytes.
-    pub closed_boards_bytes_max: u64,
+    pub ended_boards_bytes_max: u64,
     /// Closed weeks whose rows are kept in hot state.
     pub keep_weeks: usize,
     /// Whether there is an archive; if not, the outbox stays empty.
-    pub archive: bool,
+    pub archive_enabled: bool,
     /// Most entries in the outbox.
     pub outbox_entries_max: usize,
     /// Rows of one server that are read and archived at one go; a week of more goes
@@ -47,12 +47,12 @@ impl EngineSettings {
     /// How the boards of a scope are ordered; without one, those of scopes that
     /// the settings do not name.
     pub fn orders<'s>(&self, scope: impl Into<Option<&'s Scope>>) -> Orders {
-        Orders::for_scope(&self.low_is_better, &self.ties, scope)
+        Orders::for_scope(&self.low_is_better, &self.tie_breaks, scope)
     }
 
     /// All that the settings say about the order of boards.
     pub fn order_overrides(&self) -> OrderOverrides {
-        OrderOverrides { low_is_better: self.low_is_better.clone(), ties: self.ties.clone() }
+        OrderOverrides { low_is_better: self.low_is_better.clone(), ties: self.tie_breaks.clone() }
     }
 }
 
@@ -64,10 +64,10 @@ impl Default for EngineSettings {
             class1_players_min: CLASS1_PLAYERS_MIN,
             windows: WindowTypes::new(Calendar::default(), []).expect("weeks alone fit"),
             low_is_better: Vec::new(),
-            ties: Vec::new(),
-            closed_boards_bytes_max: 1 << 30,
+            tie_breaks: Vec::new(),
+            ended_boards_bytes_max: 1 << 30,
             keep_weeks: 4,
-            archive: false,
+            archive_enabled: false,
             outbox_entries_max: 5_000_000,
             archive_part_rows: 5_000,
             outbox_full: false,

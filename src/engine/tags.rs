@@ -48,17 +48,17 @@ impl Engine {
         remove: &[String],
     ) -> Result<bool, AdminError> {
         let record = &self.server_state(server).expect("named servers exist").record;
-        let before = self.books.tag_names(&record.tags);
+        let before = self.global.tag_names(&record.tags);
         let kept = before.iter().filter(|tag| !remove.contains(tag));
         let tags = unique_tags(&record.url, kept.chain(add).cloned())?;
         if tags == before {
             return Ok(false);
         }
-        let keys = self.books.tag_keys(&tags);
+        let keys = self.global.tag_keys(&tags);
         let tags = &mut self.server_state_mut(server).expect("named servers exist").record.tags;
         let before = std::mem::replace(tags, keys);
-        self.books.server_changed(server);
-        self.books.shelf.server_changed(server, &before);
+        self.global.server_changed(server);
+        self.global.shelf.server_changed(server, &before);
         Ok(true)
     }
 
@@ -66,23 +66,23 @@ impl Engine {
     /// it: a tag of that name is another one from now on. Returns how many servers
     /// had it. They are written by the ticks that follow.
     pub fn delete_tag(&mut self, tag: &str) -> Result<usize, AdminError> {
-        let Some(key) = self.books.tags.remove(tag).map(TagKey) else {
-            let nearest = crate::nearest::nearest(tag, self.books.tags.names()).map(str::to_owned);
+        let Some(key) = self.global.tags.remove(tag).map(TagKey) else {
+            let nearest = crate::nearest::nearest(tag, self.global.tags.names()).map(str::to_owned);
             return Err(AdminError::UnknownTag { tag: tag.to_owned(), nearest });
         };
         let had = self.servers_where(|tags| tags.contains(&key));
         let servers = had.len();
-        self.untagged.extend(had);
-        self.books.pending.tags.retain(|(it, _)| *it != key);
-        self.books.pending.corrections.tags_gone.push(key);
-        self.books.shelf.drop_group(Group::Tag(key));
-        self.books.see_order();
+        self.servers_to_untag.extend(had);
+        self.global.pending.tags.retain(|(it, _)| *it != key);
+        self.global.pending.corrections.deleted_tags.push(key);
+        self.global.shelf.drop_group(Group::Tag(key));
+        self.global.see_order();
         Ok(servers)
     }
 
     /// Servers whose records name a tag that was dropped.
     pub(super) fn servers_with_deleted_tags(&self) -> BTreeSet<ServerKey> {
-        let is_gone = |tag: &TagKey| !self.books.is_tag(*tag);
+        let is_gone = |tag: &TagKey| !self.global.is_tag(*tag);
         self.servers_where(|tags| tags.iter().any(is_gone)).into_iter().collect()
     }
 
@@ -93,11 +93,11 @@ impl Engine {
 
     /// Writes some of the servers that had a tag which was dropped.
     pub(super) fn untag_servers(&mut self) {
-        for _ in 0..(self.books.settings.week_steps_per_tick / STEPS_PER_UNTAG).max(1) {
-            let Some(server) = self.untagged.pop_first() else { return };
+        for _ in 0..(self.global.settings.week_steps_per_tick / STEPS_PER_UNTAG).max(1) {
+            let Some(server) = self.servers_to_untag.pop_first() else { return };
             let Some(slot) = self.servers[server.0 as usize].as_mut() else { continue };
-            slot.record.tags.retain(|tag| self.books.is_tag(*tag));
-            self.books.server_changed(server);
+            slot.record.tags.retain(|tag| self.global.is_tag(*tag));
+            self.global.server_changed(server);
         }
     }
 }

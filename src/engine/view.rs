@@ -25,16 +25,16 @@ pub enum ViewError<E: std::error::Error + 'static> {
     UnknownServer(String),
     #[error("nobody called {0:?} is known; case matters")]
     UnknownPlayer(String),
-    #[error("week {week} holds nothing; weeks at hand: {at_hand}")]
-    UnknownWeek { week: String, at_hand: String },
+    #[error("week {week} holds nothing; weeks at hand: {available}")]
+    UnknownWeek { week: String, available: String },
     #[error("no player has key {0}")]
-    UnknownKey(u32),
+    UnknownPlayerKey(u32),
     #[error("{name:?} is a name in several games: {games}; say which by the player's key")]
     AmbiguousName { name: String, games: String },
     #[error("{name:?} is not on the board {board}")]
     NotOnBoard { name: String, board: String },
     #[error("the boards of {0} are being put together; ask again in a moment")]
-    BoardsAway(String),
+    BoardsNotReady(String),
     #[error(
         "window {0} is being rebuilt from the scan log, since its type is new or has other boundaries; ask again later"
     )]
@@ -48,37 +48,37 @@ pub enum ViewError<E: std::error::Error + 'static> {
     #[error("{0}")]
     BadWindow(String),
     #[error("{0:?} is one window; with a time give a type of windows, such as \"week\"")]
-    TimeOfWindow(String),
+    TimeWithWindow(String),
     #[error("{0}")]
     BadCursor(BadCursor),
     #[error("{0}")]
     Stale(StaleCursor),
     #[error(transparent)]
-    Source(#[from] E),
+    Store(#[from] E),
 }
 
 impl Engine {
     /// Weeks that hold rows, oldest first.
     pub fn weeks(&self) -> &[WeekState] {
-        &self.books.meta.weeks
+        &self.global.meta.weeks
     }
 
     pub fn status(&self) -> EngineStatus {
         let mut status = EngineStatus {
             now_ms: self.now_ms(),
-            week: calendar::week_label(self.books.calendar.week(self.now_ms())),
+            week: calendar::week_label(self.global.calendar.week(self.now_ms())),
             weeks: self
-                .books
+                .global
                 .meta
                 .weeks
                 .iter()
                 .map(|s| WeekStatus { week: calendar::week_label(s.week), phase: s.phase })
                 .collect(),
             in_flight: self.schedule.in_flight() as u64,
-            players_known: u64::from(self.books.meta.next_player.saturating_sub(1 + self.books.meta.players_gone)),
-            counts: EngineCounts { points_saturated: self.books.points_saturated, ..self.counts.clone() },
-            lag_ms_p50: self.lags.percentile_ms(0.5),
-            lag_ms_p99: self.lags.percentile_ms(0.99),
+            players_known: u64::from(self.global.meta.next_player.saturating_sub(1 + self.global.meta.players_removed)),
+            counts: EngineCounts { points_saturated: self.global.points_saturated, ..self.counts.clone() },
+            lag_ms_p50: self.lag_histogram.percentile_ms(0.5),
+            lag_ms_p99: self.lag_histogram.percentile_ms(0.99),
             ..EngineStatus::default()
         };
         for (_, slot) in self.listed_servers() {
@@ -111,7 +111,7 @@ impl Engine {
         if record.removed {
             return Err(ViewError::UnknownServer(url.as_str().to_owned()));
         }
-        let week = self.books.calendar.week(self.now_ms());
+        let week = self.global.calendar.week(self.now_ms());
         let mut maps = self.map_rows(source, week, key)?;
         maps.sort_by_key(|(_, row)| std::cmp::Reverse(row.player_ms));
         Ok(ServerDetail {
@@ -121,7 +121,7 @@ impl Engine {
             bots_unidentified: record.screening.as_ref().map_or(0, |screening| screening.bots_unidentified),
             trusted: record.screening.iter().flat_map(|screening| screening.exempt_reasons()).collect(),
             list: record
-                .last
+                .last_snapshot
                 .iter()
                 .filter(|_| self.is_online(record))
                 .flat_map(|last| &last.entries)
@@ -148,7 +148,7 @@ impl Engine {
             maps: maps
                 .into_iter()
                 .map(|(map, row)| MapShare {
-                    map: self.books.maps.name(map.0).to_owned(),
+                    map: self.global.maps.name(map.0).to_owned(),
                     minutes: row.played_ms as f64 / 60_000.0,
                     average_players: if row.played_ms == 0 { 0.0 } else { row.player_ms as f64 / row.played_ms as f64 },
                 })
@@ -168,7 +168,7 @@ impl Engine {
         let (key, _) = self.find_server(url)?;
         let week = match label {
             Some(label) => self.find_week(label)?,
-            None => self.books.calendar.week(self.now_ms()),
+            None => self.global.calendar.week(self.now_ms()),
         };
         let rows = self.counted_rows(source, week.into(), key)?;
         let orders = self.server_orders(key);
@@ -208,14 +208,14 @@ impl Engine {
             let (name, display) = self.player_names(source, player)?;
             let mut view = PlayerView {
                 player: player.0,
-                game: self.books.games.name(game.0).to_owned(),
+                game: self.global.games.name(game.0).to_owned(),
                 name,
                 display,
                 weeks: Vec::new(),
                 best: Vec::new(),
             };
             let mut servers_seen = std::collections::BTreeSet::new();
-            for state in self.books.meta.weeks.iter().rev() {
+            for state in self.global.meta.weeks.iter().rev() {
                 let mut of_week = Vec::new();
                 let of_player = source.player_window(state.week.into(), player)?;
                 for server in of_player.into_iter().flat_map(|of_player| of_player.servers) {
@@ -270,13 +270,13 @@ impl Engine {
         let mut servers: Vec<(&ServerUrl, ServerKey)> = self.by_url.iter().map(|(url, key)| (url, *key)).collect();
         servers.sort_unstable();
         for (url, server) in servers {
-            let rows = self.counted_rows(source, week.into(), server).map_err(ViewError::Source)?;
+            let rows = self.counted_rows(source, week.into(), server).map_err(ViewError::Store)?;
             let positions = self.server_orders(server).positions(&rows);
             let mut lines = Vec::with_capacity(rows.len());
             for ((player, row), positions) in rows.iter().zip(positions) {
-                let record = source.player_record(*player).map_err(ViewError::Source)?;
+                let record = source.player_record(*player).map_err(ViewError::Store)?;
                 let (name, game) = record.map_or_else(Default::default, |r| (r.name, r.game));
-                lines.push((name, self.books.games.name(game.0), row, positions));
+                lines.push((name, self.global.games.name(game.0), row, positions));
             }
             lines.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
             for (name, game, row, positions) in lines {
@@ -287,11 +287,11 @@ impl Engine {
     }
 
     pub(super) fn find_week<E: std::error::Error + 'static>(&self, label: &str) -> Result<WeekKey, ViewError<E>> {
-        let weeks = &self.books.meta.weeks;
+        let weeks = &self.global.meta.weeks;
         let found = calendar::parse_week_label(label).ok().filter(|week| weeks.iter().any(|state| state.week == *week));
         found.ok_or_else(|| ViewError::UnknownWeek {
             week: label.to_owned(),
-            at_hand: match weeks.is_empty() {
+            available: match weeks.is_empty() {
                 true => "none".to_owned(),
                 false => weeks.iter().map(|s| calendar::week_label(s.week)).collect::<Vec<_>>().join(", "),
             },
@@ -299,7 +299,7 @@ impl Engine {
     }
 
     pub(super) fn is_closed(&self, week: WeekKey) -> bool {
-        self.books.meta.weeks.iter().any(|s| s.week == week && s.phase == WeekPhase::Closed)
+        self.global.meta.weeks.iter().any(|s| s.week == week && s.phase == WeekPhase::Closed)
     }
 
     fn player_week(
@@ -328,7 +328,7 @@ impl Engine {
     }
 
     pub(super) fn player_is_known<S: StateReader>(&self, source: &S, player: PlayerKey) -> Result<bool, S::Error> {
-        Ok(self.books.pending.players.get(player).is_some() || source.player_record(player)?.is_some())
+        Ok(self.global.pending.players.get(player).is_some() || source.player_record(player)?.is_some())
     }
 
     pub(super) fn player_names<S: StateReader>(
@@ -336,7 +336,7 @@ impl Engine {
         source: &S,
         player: PlayerKey,
     ) -> Result<(String, String), S::Error> {
-        let record = match self.books.pending.players.get(player) {
+        let record = match self.global.pending.players.get(player) {
             Some(record) => Some(record.clone()),
             None => source.player_record(player)?,
         };
@@ -371,8 +371,8 @@ impl Engine {
             class: record.class.number(),
             missed: record.missed,
             hostname: record.hostname.clone(),
-            game: record.game.map(|key| self.books.games.name(key.0).to_owned()),
-            map: record.map.map(|key| self.books.maps.name(key.0).to_owned()),
+            game: record.game.map(|key| self.global.games.name(key.0).to_owned()),
+            map: record.map.map(|key| self.global.maps.name(key.0).to_owned()),
             players: if self.is_online(record) { record.count } else { 0 },
             assumed_players: series::assumed_players(record),
             slots: record.slots,
@@ -381,7 +381,7 @@ impl Engine {
             last_scan_ms: record.last_scan_ms,
             last_seen_ms: record.last_seen_ms,
             greylist: record.greylist.clone(),
-            tags: self.books.tag_names(&record.tags),
+            tags: self.global.tag_names(&record.tags),
             screened: self.screened(record),
         }
     }

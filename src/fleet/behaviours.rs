@@ -25,7 +25,7 @@ pub enum Behaviour {
     GenericNames,
     /// Three to seven bots that stay when nobody is there. A2S_INFO counts them,
     /// the list does not mark them. Source.
-    UnnamedBots,
+    UnmarkedBots,
     /// More entries called [`PHANTOM_NAME`] and a number than places.
     Oversized,
     /// The same entries called [`STATUE_NAME`] and a number, with the same points, on
@@ -47,7 +47,7 @@ impl Behaviour {
     pub const ALL: [Behaviour; 5] = [
         Behaviour::Spectators,
         Behaviour::GenericNames,
-        Behaviour::UnnamedBots,
+        Behaviour::UnmarkedBots,
         Behaviour::Oversized,
         Behaviour::Frozen,
     ];
@@ -61,7 +61,7 @@ impl Behaviour {
     fn is_possible_in(self, family: Family) -> bool {
         match self {
             Behaviour::Spectators => family == Family::Quake3,
-            Behaviour::UnnamedBots => family == Family::Source,
+            Behaviour::UnmarkedBots => family == Family::Source,
             Behaviour::GenericNames | Behaviour::Oversized | Behaviour::Frozen => true,
         }
     }
@@ -123,7 +123,7 @@ pub fn configure(behaviour: Option<Behaviour>, seed: u64, server: u32, nature: &
     let bits = hash_parts(&[seed, 0xBE4B, u64::from(server)]);
     match behaviour {
         Some(Behaviour::Spectators) => nature.game = &SPECTATOR_GAMES[bits as usize % SPECTATOR_GAMES.len()],
-        Some(Behaviour::UnnamedBots) => nature.bots_fill = 3 + (bits % 5) as u16,
+        Some(Behaviour::UnmarkedBots) => nature.bots_fill = 3 + (bits % 5) as u16,
         Some(Behaviour::Frozen) => (nature.players_mean, nature.bots_fill) = (0.0, 0),
         Some(Behaviour::GenericNames | Behaviour::Oversized) | None => {}
     }
@@ -160,7 +160,7 @@ pub fn alter_players(nature: &ServerProfile, server: u32, t_ms: i64, players: &m
             let count = 5 + i64::from(server % 4);
             *players = (1..=count).map(|number| fake_player(nature, STATUE_NAME, number, 3 * number, t_ms)).collect();
         }
-        Some(Behaviour::Spectators | Behaviour::GenericNames | Behaviour::UnnamedBots) | None => {}
+        Some(Behaviour::Spectators | Behaviour::GenericNames | Behaviour::UnmarkedBots) | None => {}
     }
 }
 

@@ -36,11 +36,11 @@ pub struct Game {
     /// Scores of a player of skill 1.
     pub scores_per_minute: f64,
     /// Points of one score.
-    pub unit: i32,
+    pub points_per_score: i32,
     /// What spectators have as points; `None`: nobody spectates.
     pub spectator_points: Option<i64>,
     /// Part of its family's servers.
-    share: f64,
+    weight: f64,
 }
 
 const Q3_MAPS: &[&str] =
@@ -100,7 +100,7 @@ const fn game(
     unit: i32,
     share: f64,
 ) -> Game {
-    Game { family, name, title, app_id, goldsrc, maps, scores_per_minute, unit, spectator_points: None, share }
+    Game { family, name, title, app_id, goldsrc, maps, scores_per_minute, points_per_score: unit, spectator_points: None, weight: share }
 }
 
 /// Whether the map changes when a round ends.
@@ -227,9 +227,9 @@ impl ServerProfile {
 
 fn pick_game(rng: &mut Rng, family: Family) -> &'static Game {
     let of_family = || GAMES.iter().filter(move |game| game.family == family);
-    let mut left = rng.unit() * of_family().map(|game| game.share).sum::<f64>();
+    let mut left = rng.unit() * of_family().map(|game| game.weight).sum::<f64>();
     for game in of_family() {
-        left -= game.share;
+        left -= game.weight;
         if left < 0.0 {
             return game;
         }

@@ -106,11 +106,11 @@ pub struct FleetStats {
     pub replies: u64,
     pub datagrams_sent: u64,
     /// Not answered for the rate limit.
-    pub limited: u64,
+    pub rate_limited: u64,
     /// Not understood, or for no server.
-    pub refused: u64,
+    pub rejected: u64,
     /// Datagrams that the kernel would not take, or that found the heap full.
-    pub unsent: u64,
+    pub send_failures: u64,
 }
 
 #[derive(Default)]
@@ -242,9 +242,9 @@ impl Fleet {
             queries: value(&counters.queries),
             replies: value(&counters.replies),
             datagrams_sent: value(&counters.datagrams_sent),
-            limited: value(&counters.limited),
-            refused: value(&counters.refused),
-            unsent: value(&counters.unsent),
+            rate_limited: value(&counters.limited),
+            rejected: value(&counters.refused),
+            send_failures: value(&counters.unsent),
         }
     }
 
@@ -644,7 +644,7 @@ mod tests {
         assert_eq!(ask(&quiet, ([127, 9, 9, 9], port).into(), b"\xFF\xFF\xFF\xFFgetstatus x\n"), None);
         let (_, at) = of_family(&fleet, Family::Quake3)[0];
         assert_eq!(ask(&quiet, at, b"\xFF\xFF\xFF\xFFrcon x\n"), None);
-        assert_eq!(fleet.stats().refused, 3);
+        assert_eq!(fleet.stats().rejected, 3);
     }
 
     #[test]
@@ -755,7 +755,7 @@ mod tests {
         let heard: Vec<bool> = (0..5).map(|_| asked(servers[0].1)).collect();
         assert_eq!(heard, [true, true, true, false, false]);
         assert!(asked(servers[1].1));
-        assert_eq!(fleet.stats().limited, 2);
+        assert_eq!(fleet.stats().rate_limited, 2);
     }
 
     #[test]

@@ -94,7 +94,7 @@ struct Server {
     week: WeekKey,
     week_end_ms: i64,
     humans: u16,
-    present: Vec<ActivePlayer>,
+    players: Vec<ActivePlayer>,
     ledger: Option<Box<ServerTruth>>,
 }
 
@@ -198,7 +198,7 @@ impl World {
     /// Bots on a server now.
     pub fn bots(&self, server: u32) -> u32 {
         let server = &self.servers[server as usize];
-        server.present.len() as u32 - u32::from(server.humans)
+        server.players.len() as u32 - u32::from(server.humans)
     }
 
     /// What a faultless scan would show at the moment the server has reached:
@@ -234,7 +234,7 @@ impl World {
                 spectator: false,
             }
         };
-        let mut players: Vec<Player> = state.present.iter().map(player).collect();
+        let mut players: Vec<Player> = state.players.iter().map(player).collect();
         let bots = (!quake).then(|| self.bots(server));
         // A2S does not mark bots, but it announces their number.
         if bots.is_some_and(|bots| bots > 0 && bots as usize == players.len()) {
@@ -274,7 +274,7 @@ impl World {
         let state = &self.servers[server as usize];
         let mut ledger = state.ledger.as_deref().cloned().unwrap_or_default();
         if state.counting && state.ledger.is_some() {
-            for p in &state.present {
+            for p in &state.players {
                 let open = p.unbooked(state.now_ms);
                 ledger.deeds.entry((state.week, p.person)).or_default().add(open);
             }
@@ -300,7 +300,7 @@ impl World {
             t: self.now_ms(server),
             rounds: ledger.rounds,
             rounds_counting: ledger.rounds_counting,
-            players: self.servers[server as usize].present.len(),
+            players: self.servers[server as usize].players.len(),
             behaviour: nature.behaviour.map(Behaviour::name),
         }];
         let mut deeds: Vec<_> = ledger.deeds.into_iter().collect();
@@ -359,7 +359,7 @@ impl Server {
             week: WeekKey(0),
             week_end_ms: 0,
             humans: 0,
-            present: Vec::new(),
+            players: Vec::new(),
             ledger: settings.truth.then(Box::default),
         }
     }
@@ -375,7 +375,7 @@ impl Server {
         }
         loop {
             let mut next_ms = self.tick_ms + TICK_MS;
-            if self.present.is_empty() {
+            if self.players.is_empty() {
                 // Nothing happens until someone comes: leap to that tick.
                 let ticks = (self.next_arrival_ms - self.tick_ms).max(1) as u64;
                 next_ms = self.tick_ms + ticks.div_ceil(TICK_MS as u64) as i64 * TICK_MS;
@@ -400,7 +400,7 @@ impl Server {
         let start_ms = rules.settings.start_ms;
         if !self.counting && next_ms.min(t_ms + 1) > start_ms {
             self.counting = true;
-            for p in &mut self.present {
+            for p in &mut self.players {
                 p.since_ms = start_ms;
                 (p.gained, p.lost, p.spectated_ms, p.starts) = (0, 0, 0, 0);
             }
@@ -408,7 +408,7 @@ impl Server {
         }
         while self.counting && next_ms.min(t_ms) >= self.week_end_ms {
             let end_ms = self.week_end_ms;
-            for index in 0..self.present.len() {
+            for index in 0..self.players.len() {
                 self.book(index, end_ms);
             }
             self.begin_week(end_ms);
@@ -425,7 +425,7 @@ impl Server {
         let nature = rules.nature;
         let day = start_ms.div_euclid(DAY_MS) as u64;
         self.rng = Rng::new(&[rules.settings.seed, 0xDA1, u64::from(rules.server), day]);
-        self.present.clear();
+        self.players.clear();
         self.humans = 0;
         self.tick_ms = start_ms;
         self.day_end_ms = start_ms + DAY_MS;
@@ -459,12 +459,12 @@ impl Server {
         self.tick_ms = t_ms;
         if t_ms >= self.day_end_ms {
             self.end_round(rules);
-            while !self.present.is_empty() {
+            while !self.players.is_empty() {
                 self.leave(0);
             }
             return self.begin_day(rules, t_ms);
         }
-        if self.present.is_empty() {
+        if self.players.is_empty() {
             self.skip_empty_rounds(rules.nature);
         } else if limit_reached || t_ms >= self.round_end_ms {
             self.end_round(rules);
@@ -478,7 +478,7 @@ impl Server {
         if rules.nature.behaviour != Some(Behaviour::Spectators) {
             return;
         }
-        for p in &mut self.present {
+        for p in &mut self.players {
             let (seed, server) = (rules.settings.seed, rules.server);
             p.spectating = behaviours::is_spectating(seed, server, p.person, p.joined_ms, self.tick_ms);
             if p.spectating {
@@ -491,9 +491,9 @@ impl Server {
     /// limit.
     fn score(&mut self, rules: &TickContext, t_ms: i64) -> bool {
         let limit = rules.nature.score_limit.unwrap_or(i32::MAX);
-        let unit = rules.nature.game.unit;
+        let unit = rules.nature.game.points_per_score;
         let mut reached = false;
-        for p in &mut self.present {
+        for p in &mut self.players {
             let bits = self.rng.next_u64();
             // Three numbers out of one: 24 bits, 24 bits, 16 bits.
             let spread = (bits >> 40) as f32 / (1 << 24) as f32;
@@ -520,10 +520,10 @@ impl Server {
 
     fn end_round(&mut self, rules: &TickContext) {
         let nature = rules.nature;
-        if self.counting && !self.present.is_empty() {
+        if self.counting && !self.players.is_empty() {
             self.book_round(nature, rules.settings.finals_max);
         }
-        for p in &mut self.present {
+        for p in &mut self.players {
             p.points = 0;
         }
         let change = match nature.rotation {
@@ -539,7 +539,7 @@ impl Server {
         let Some(ledger) = &mut self.ledger else { return };
         ledger.rounds += 1;
         let mut list: Vec<(Person, i32)> =
-            self.present.iter().filter(|p| !p.person.is_bot() && !p.spectating).map(|p| (p.person, p.points)).collect();
+            self.players.iter().filter(|p| !p.person.is_bot() && !p.spectating).map(|p| (p.person, p.points)).collect();
         list.sort_by_key(|&(_, points)| std::cmp::Reverse(points));
         let best = list.first().map_or(0, |&(_, points)| points);
         if list.len() < 2 || best <= 0 {
@@ -571,7 +571,7 @@ impl Server {
     /// The map at a moment not before the last tick, those rounds counted that ended while nobody was there.
     fn map_index(&self, nature: &ServerProfile, t_ms: i64) -> usize {
         let mut map = i64::from(self.map);
-        if self.present.is_empty() && t_ms >= self.round_end_ms && nature.rotation != MapRotation::Never {
+        if self.players.is_empty() && t_ms >= self.round_end_ms && nature.rotation != MapRotation::Never {
             map += 1 + (t_ms - self.round_end_ms) / nature.round_ms_max;
         }
         (map % nature.game.maps.len() as i64) as usize
@@ -579,8 +579,8 @@ impl Server {
 
     fn update_players(&mut self, rules: &TickContext) {
         let mut index = 0;
-        while index < self.present.len() {
-            if self.present[index].leave_ms <= self.tick_ms {
+        while index < self.players.len() {
+            if self.players[index].leave_ms <= self.tick_ms {
                 self.leave(index);
             } else {
                 index += 1;
@@ -590,7 +590,7 @@ impl Server {
             let at_ms = self.next_arrival_ms;
             let wanted = self.rng.bool(rules.nature.tide(at_ms));
             if wanted && self.humans < rules.nature.slots {
-                if self.present.len() >= usize::from(rules.nature.slots) {
+                if self.players.len() >= usize::from(rules.nature.slots) {
                     self.remove_bot();
                 }
                 self.join(rules, at_ms, self.tick_ms);
@@ -613,7 +613,7 @@ impl Server {
             } else {
                 Person(self.rng.below(size as usize) as u32)
             };
-            if self.present.iter().any(|p| p.person == person) {
+            if self.players.iter().any(|p| p.person == person) {
                 continue;
             }
             let stay_ms = 20_000 + self.rng.exponential(nature.session_ms_mean) as i64;
@@ -637,7 +637,7 @@ impl Server {
         leave_ms: i64,
     ) {
         let per_tick = nature.game.scores_per_minute * skill * TICK_MS as f64 / 60_000.0;
-        self.present.push(ActivePlayer {
+        self.players.push(ActivePlayer {
             person,
             points: 0,
             spectating: false,
@@ -658,20 +658,20 @@ impl Server {
         if nature.bots_fill == 0 {
             return;
         }
-        let wanted = self.humans > 0 || nature.behaviour == Some(Behaviour::UnnamedBots);
+        let wanted = self.humans > 0 || nature.behaviour == Some(Behaviour::UnmarkedBots);
         let fill = if wanted { usize::from(nature.bots_fill.min(nature.slots)) } else { 0 };
-        while self.present.len() > fill.max(usize::from(self.humans)) {
+        while self.players.len() > fill.max(usize::from(self.humans)) {
             self.remove_bot();
         }
-        while self.present.len() < fill {
-            let free = |bot: &Person| self.present.iter().all(|p| p.person != *bot);
+        while self.players.len() < fill {
+            let free = |bot: &Person| self.players.iter().all(|p| p.person != *bot);
             let Some(bot) = (0..BOTS_MAX).map(Person::bot).find(free) else { return };
             self.add_player(nature, bot, 0.8, 0, self.tick_ms, self.tick_ms, i64::MAX / 4);
         }
     }
 
     fn remove_bot(&mut self) {
-        if let Some(index) = self.present.iter().rposition(|p| p.person.is_bot()) {
+        if let Some(index) = self.players.iter().rposition(|p| p.person.is_bot()) {
             self.leave(index);
         }
     }
@@ -680,13 +680,13 @@ impl Server {
         if self.counting {
             self.book(index, self.tick_ms);
         }
-        let gone = self.present.swap_remove(index);
+        let gone = self.players.swap_remove(index);
         self.humans -= u16::from(!gone.person.is_bot());
     }
 
     fn book(&mut self, index: usize, until_ms: i64) {
         let Some(ledger) = &mut self.ledger else { return };
-        let p = &mut self.present[index];
+        let p = &mut self.players[index];
         ledger.deeds.entry((self.week, p.person)).or_default().add(p.unbooked(until_ms));
         p.since_ms = until_ms;
         (p.gained, p.lost, p.spectated_ms, p.starts) = (0, 0, 0, 0);
@@ -778,7 +778,7 @@ mod tests {
             let mut t_ms = START_MS - phase_ms + TICK_MS;
             world.advance(server, t_ms);
             let mut seen_ms: HashMap<Person, i64> = HashMap::new();
-            let mut before = world.servers[server as usize].present.clone();
+            let mut before = world.servers[server as usize].players.clone();
             let books_at_first = world.ledger(server);
             let mut books = books_at_first.clone();
             let net = |books: &ServerTruth, person: Person| -> i64 {
@@ -790,7 +790,7 @@ mod tests {
                 }
                 t_ms += TICK_MS;
                 world.advance(server, t_ms);
-                let now = world.servers[server as usize].present.clone();
+                let now = world.servers[server as usize].players.clone();
                 if before.is_empty() && now.is_empty() {
                     continue;
                 }
@@ -909,7 +909,7 @@ mod tests {
                     Some(Behaviour::GenericNames) => {
                         twice += u32::from(list.iter().filter(|p| p.name == GENERIC_NAME).count() > 1);
                     }
-                    Some(Behaviour::UnnamedBots) => {
+                    Some(Behaviour::UnmarkedBots) => {
                         let bots = world.bots(server);
                         assert_eq!((snapshot.count, snapshot.bots), (Some(list.len() as u32), Some(bots)));
                         assert!(list.iter().all(|p| p.bot == (humans == 0) && p.ping.is_none()));

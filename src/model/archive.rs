@@ -53,7 +53,7 @@ pub enum ArchiveJob {
         display: String,
     },
     /// A player who is no more. What is his becomes that of `copy_into`, or goes.
-    PlayerGone {
+    PlayerRemoved {
         key: PlayerKey,
         into: Option<PlayerKey>,
     },
@@ -61,7 +61,7 @@ pub enum ArchiveJob {
     Week(Box<WeekArchive>),
     /// A server's week with more rows than go in one job: to be asked for in
     /// parts, see [`PartRequest`].
-    LongWeek {
+    LargeWeek {
         week: WeekKey,
         server: ServerKey,
     },
@@ -73,10 +73,10 @@ impl ArchiveJob {
         match self {
             ArchiveJob::Game { key, .. } => OutboxKey::Game(*key),
             ArchiveJob::Map { key, .. } => OutboxKey::Map(*key),
-            ArchiveJob::Player { key, .. } | ArchiveJob::PlayerGone { key, .. } => OutboxKey::Player(*key),
+            ArchiveJob::Player { key, .. } | ArchiveJob::PlayerRemoved { key, .. } => OutboxKey::Player(*key),
             ArchiveJob::Server(server) => OutboxKey::Server(server.key),
             ArchiveJob::Week(week) => OutboxKey::Week { week: week.week, server: week.server },
-            ArchiveJob::LongWeek { week, server } => OutboxKey::Week { week: *week, server: *server },
+            ArchiveJob::LargeWeek { week, server } => OutboxKey::Week { week: *week, server: *server },
         }
     }
 }
@@ -89,7 +89,7 @@ pub enum ResyncCursor {
     Map(MapKey),
     /// Merged and forgotten players: their names may belong to others by now. Those
     /// with a greater key.
-    Gone {
+    RemovedPlayers {
         after: Option<PlayerKey>,
     },
     /// Servers, each after the players of its list.
@@ -117,7 +117,7 @@ impl std::fmt::Display for ResyncCursor {
         match self {
             ResyncCursor::Game(key) => write!(f, "games, key {key}"),
             ResyncCursor::Map(key) => write!(f, "maps, key {key}"),
-            ResyncCursor::Gone { .. } => f.write_str("merged and forgotten players"),
+            ResyncCursor::RemovedPlayers { .. } => f.write_str("merged and forgotten players"),
             ResyncCursor::Server(key) => write!(f, "servers, key {key}"),
             ResyncCursor::Player(key) => write!(f, "players, key {key}"),
             ResyncCursor::Week { week: WeekKey(0), .. } => f.write_str("weeks"),
@@ -152,7 +152,7 @@ impl Default for ResyncState {
 pub enum ResyncStep {
     Chunk(Box<ResyncChunk>),
     /// The outbox is too long: it is to be drained first.
-    Later,
+    DrainFirst,
     /// No resync is in progress.
     Idle,
 }
@@ -167,7 +167,7 @@ pub struct ResyncChunk {
     /// and writing these: it would be overwritten by older values.
     pub names: Vec<ArchiveJob>,
     /// May refer to names that are still in the outbox.
-    pub states: Vec<ArchiveJob>,
+    pub records: Vec<ArchiveJob>,
     /// Not in this chunk: to be put into the outbox when the chunk is acknowledged.
     pub postponed: Vec<OutboxKey>,
 }

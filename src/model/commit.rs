@@ -25,7 +25,7 @@ pub struct Meta {
     /// The latest moment of any event, Unix ms. Time never runs backwards past it.
     pub now_ms: i64,
     /// Time zone that weeks were counted in; it cannot change once there are any.
-    pub zone: String,
+    pub time_zone: String,
     /// Weeks that hold rows, oldest first.
     pub weeks: Vec<WeekState>,
     /// Windows other than weeks, those that hold rows and the next of each type;
@@ -34,17 +34,17 @@ pub struct Meta {
     /// Types of windows other than weeks, in order of type.
     pub types: Vec<WindowTypeState>,
     /// Players who are no more: merged into others, or forgotten.
-    pub players_gone: u32,
+    pub players_removed: u32,
     /// A resync is needed or in progress: the archive is new, or the outbox was full
     /// and dropped something.
     pub resync: bool,
     /// How boards are ordered by which positions were last archived; `None`: nothing
     /// ever was.
-    pub archived_by: Option<OrderOverrides>,
+    pub archived_orders: Option<OrderOverrides>,
     /// How far the resync is, and of which archive.
     pub resync_state: ResyncState,
     /// Weeks that an admin reopened and that are not closed again yet, in order.
-    pub reopened: Vec<WeekKey>,
+    pub reopened_weeks: Vec<WeekKey>,
 }
 
 impl Meta {
@@ -126,18 +126,18 @@ pub struct Commit {
     pub map_rows: Vec<(MapRowKey, MapRow)>,
     pub best: Vec<((ServerKey, PlayerKey), BestPositions)>,
     /// Servers on which players have best positions since now.
-    pub best_new: Vec<(PlayerKey, ServerKey)>,
+    pub new_best: Vec<(PlayerKey, ServerKey)>,
     /// Servers closed for a week, each with the player-milliseconds that it is
     /// ranked by.
-    pub closed: Vec<(WeekKey, ServerKey, u64)>,
+    pub closed_servers: Vec<(WeekKey, ServerKey, u64)>,
     /// Server ranks of weeks that are over, 1 is best.
     pub ranks: Vec<(WeekKey, ServerKey, u32)>,
     /// To be archived; the store gives each the next sequence number.
     pub outbox: Vec<OutboxKey>,
     /// Archived: removed where the sequence number is still the one given.
-    pub archived: Vec<(OutboxKey, u64)>,
+    pub acknowledged: Vec<(OutboxKey, u64)>,
     /// Windows whose rows are let go.
-    pub dropped: Vec<WindowKey>,
+    pub deleted_windows: Vec<WindowKey>,
     pub corrections: Corrections,
 }
 
@@ -145,39 +145,39 @@ pub struct Commit {
 /// same commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Corrections {
-    pub rows_gone: Vec<RowKey>,
-    pub player_windows_gone: Vec<(WindowKey, PlayerKey)>,
-    pub best_gone: Vec<(ServerKey, PlayerKey)>,
+    pub deleted_rows: Vec<RowKey>,
+    pub deleted_player_windows: Vec<(WindowKey, PlayerKey)>,
+    pub deleted_best: Vec<(ServerKey, PlayerKey)>,
     /// Players who are no more, and who they were merged into, if they were.
-    pub players_gone: Vec<(PlayerKey, Option<PlayerKey>)>,
+    pub removed_players: Vec<(PlayerKey, Option<PlayerKey>)>,
     /// Names that nobody is known by any more.
-    pub names_gone: Vec<(GameKey, String)>,
+    pub deleted_names: Vec<(GameKey, String)>,
     /// Further names of players: they lead to their keys.
     pub aliases: Vec<(PlayerKey, GameKey, String)>,
-    pub aliases_gone: Vec<(PlayerKey, String)>,
+    pub deleted_aliases: Vec<(PlayerKey, String)>,
     /// Names never to be stored again, each with when that was asked for, Unix ms.
     pub forgotten: Vec<(NameHash, i64)>,
-    pub remembered: Vec<NameHash>,
+    pub allowed_names: Vec<NameHash>,
     /// Tags that were dropped. Their keys, which records may still name, are never
     /// handed out again.
-    pub tags_gone: Vec<TagKey>,
+    pub deleted_tags: Vec<TagKey>,
     /// Servers of a reopened week: they are not closed any more, and have no rank.
-    pub closed_gone: Vec<(WeekKey, ServerKey)>,
+    pub reopened_servers: Vec<(WeekKey, ServerKey)>,
 }
 
 impl Corrections {
     /// About how many records change.
     pub fn records(&self) -> usize {
-        self.rows_gone.len()
-            + self.player_windows_gone.len()
-            + self.best_gone.len()
-            + 2 * (self.players_gone.len() + self.aliases.len())
-            + self.names_gone.len()
-            + self.aliases_gone.len()
+        self.deleted_rows.len()
+            + self.deleted_player_windows.len()
+            + self.deleted_best.len()
+            + 2 * (self.removed_players.len() + self.aliases.len())
+            + self.deleted_names.len()
+            + self.deleted_aliases.len()
             + self.forgotten.len()
-            + self.remembered.len()
-            + self.tags_gone.len()
-            + 2 * self.closed_gone.len()
+            + self.allowed_names.len()
+            + self.deleted_tags.len()
+            + 2 * self.reopened_servers.len()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -195,11 +195,11 @@ impl Commit {
             + self.player_windows.len()
             + self.map_rows.len()
             + self.best.len()
-            + self.best_new.len()
-            + self.closed.len()
+            + self.new_best.len()
+            + self.closed_servers.len()
             + self.ranks.len()
             + self.outbox.len()
-            + self.archived.len()
+            + self.acknowledged.len()
             + self.corrections.records()
     }
 
@@ -216,12 +216,12 @@ impl Commit {
             player_windows,
             map_rows,
             best,
-            best_new,
-            closed,
+            new_best: best_new,
+            closed_servers: closed,
             ranks,
             outbox,
-            archived,
-            dropped,
+            acknowledged: archived,
+            deleted_windows: dropped,
             corrections,
         } = self;
         meta.is_none()

@@ -220,9 +220,9 @@ pub struct PlayerWindow {
     /// Where he has rows, in order of appearance.
     pub servers: SmallVec<[ServerKey; 4]>,
     /// Fed by every round on every server of the game.
-    pub in_game: Option<Rating>,
+    pub game_rating: Option<Rating>,
     /// Fed by every round on servers that had the tag then; in order of tag.
-    pub by_tag: Box<[(TagKey, Rating)]>,
+    pub tag_ratings: Box<[(TagKey, Rating)]>,
 }
 
 impl Rating {
@@ -232,28 +232,28 @@ impl Rating {
 
 impl PlayerWindow {
     pub fn new(game: GameKey) -> PlayerWindow {
-        PlayerWindow { game, servers: SmallVec::new(), in_game: None, by_tag: Box::default() }
+        PlayerWindow { game, servers: SmallVec::new(), game_rating: None, tag_ratings: Box::default() }
     }
 
     /// In the tag group, or without one in the game.
     pub fn rating(&self, tag: Option<TagKey>) -> Option<Rating> {
         match tag {
-            None => self.in_game,
-            Some(tag) => self.by_tag.binary_search_by_key(&tag, |(t, _)| *t).ok().map(|at| self.by_tag[at].1),
+            None => self.game_rating,
+            Some(tag) => self.tag_ratings.binary_search_by_key(&tag, |(t, _)| *t).ok().map(|at| self.tag_ratings[at].1),
         }
     }
 
     pub fn set_rating(&mut self, tag: Option<TagKey>, rating: Rating) {
         let Some(tag) = tag else {
-            self.in_game = Some(rating);
+            self.game_rating = Some(rating);
             return;
         };
-        match self.by_tag.binary_search_by_key(&tag, |(t, _)| *t) {
-            Ok(at) => self.by_tag[at].1 = rating,
+        match self.tag_ratings.binary_search_by_key(&tag, |(t, _)| *t) {
+            Ok(at) => self.tag_ratings[at].1 = rating,
             Err(at) => {
-                let mut by_tag = std::mem::take(&mut self.by_tag).into_vec();
+                let mut by_tag = std::mem::take(&mut self.tag_ratings).into_vec();
                 by_tag.insert(at, (tag, rating));
-                self.by_tag = by_tag.into_boxed_slice();
+                self.tag_ratings = by_tag.into_boxed_slice();
             }
         }
     }
@@ -268,8 +268,8 @@ impl PlayerWindow {
                 self.servers.push(*server);
             }
         }
-        let by_tag = other.by_tag.iter().map(|(tag, rating)| (Some(*tag), *rating));
-        for (tag, theirs) in other.in_game.into_iter().map(|rating| (None, rating)).chain(by_tag) {
+        let by_tag = other.tag_ratings.iter().map(|(tag, rating)| (Some(*tag), *rating));
+        for (tag, theirs) in other.game_rating.into_iter().map(|rating| (None, rating)).chain(by_tag) {
             if self.rating(tag).is_none_or(|mine| theirs.rounds > mine.rounds) {
                 self.set_rating(tag, theirs);
             }
@@ -428,16 +428,16 @@ mod tests {
         let rating = |elo: f64, rounds| Rating { elo, rounds, at_ms: 1 };
         let mut mine = PlayerWindow::new(GameKey(1));
         mine.servers.extend([ServerKey(2), ServerKey(1)]);
-        mine.in_game = Some(rating(1.0, 3));
-        mine.by_tag = [(TagKey(2), rating(2.0, 1))].into();
+        mine.game_rating = Some(rating(1.0, 3));
+        mine.tag_ratings = [(TagKey(2), rating(2.0, 1))].into();
         let mut theirs = PlayerWindow::new(GameKey(1));
         theirs.servers.extend([ServerKey(3), ServerKey(2)]);
-        theirs.in_game = Some(rating(7.0, 3));
-        theirs.by_tag = [(TagKey(1), rating(8.0, 1)), (TagKey(2), rating(9.0, 2))].into();
+        theirs.game_rating = Some(rating(7.0, 3));
+        theirs.tag_ratings = [(TagKey(1), rating(8.0, 1)), (TagKey(2), rating(9.0, 2))].into();
         mine.merge_person(&theirs);
         assert_eq!(mine.servers[..], [ServerKey(2), ServerKey(1), ServerKey(3)]);
-        assert_eq!(mine.in_game, Some(rating(1.0, 3)), "a tie is the first one's");
-        assert_eq!(*mine.by_tag, [(TagKey(1), rating(8.0, 1)), (TagKey(2), rating(9.0, 2))]);
+        assert_eq!(mine.game_rating, Some(rating(1.0, 3)), "a tie is the first one's");
+        assert_eq!(*mine.tag_ratings, [(TagKey(1), rating(8.0, 1)), (TagKey(2), rating(9.0, 2))]);
 
         let best = |places: &[(u32, u32)], elo| {
             let mut best = BestPositions { elo, ..BestPositions::default() };

@@ -67,14 +67,14 @@ pub struct ServerRecord {
     pub slots: u32,
     /// Rank by player-seconds of `ranked_week`, 1 is best.
     pub rank: Option<u32>,
-    pub ranked_week: Option<WeekKey>,
+    pub rank_week: Option<WeekKey>,
     /// Counts of non-bot players of the last three snapshots, oldest first.
     pub counts: ArrayVec<u32, 3>,
     /// The count shown now: of the last snapshot, or of a later partial one.
     pub count: u32,
     /// Sum of points of the last complete list, players only.
     pub total_points: i64,
-    pub last: Option<LastSnapshot>,
+    pub last_snapshot: Option<LastSnapshot>,
     pub map_time: Option<CurrentMapRow>,
     pub sums: SeriesSums,
     /// What screening remembers; `None`: nothing yet.
@@ -84,7 +84,7 @@ pub struct ServerRecord {
 impl ServerRecord {
     /// Who is there, as far as the last list tells.
     pub fn presences(&self) -> impl Iterator<Item = &Presence> {
-        self.last.iter().flat_map(|last| &last.entries).filter_map(|entry| entry.presence.as_ref())
+        self.last_snapshot.iter().flat_map(|last| &last.entries).filter_map(|entry| entry.presence.as_ref())
     }
 
     /// Added, or brought back, and no scan has ended since: one is owed to it.
@@ -148,7 +148,7 @@ pub struct Screening {
     /// What the server has introduced on one day.
     pub introduced: NewKeyCounts,
     /// Reasons that have applied, each with when it last did, Unix ms; in their order.
-    pub applied: Vec<(ScreenReason, i64)>,
+    pub reasons_applied: Vec<(ScreenReason, i64)>,
     /// Reasons that an admin has exempted the server from, as a set of bits in the
     /// order of [`ScreenReason::ALL`].
     pub exempt: u8,
@@ -226,15 +226,15 @@ impl Screening {
     }
 
     pub fn record_reason(&mut self, reason: ScreenReason, t_ms: i64) {
-        match self.applied.binary_search_by_key(&reason, |(applied, _)| *applied) {
-            Ok(at) => self.applied[at].1 = t_ms,
-            Err(at) => self.applied.insert(at, (reason, t_ms)),
+        match self.reasons_applied.binary_search_by_key(&reason, |(applied, _)| *applied) {
+            Ok(at) => self.reasons_applied[at].1 = t_ms,
+            Err(at) => self.reasons_applied.insert(at, (reason, t_ms)),
         }
     }
 
     /// Reasons that are still reported at a moment, each with when it last applied.
     pub fn reasons(&self, now_ms: i64) -> impl Iterator<Item = (ScreenReason, i64)> + '_ {
-        self.applied.iter().copied().filter(move |(_, applied_ms)| now_ms - applied_ms < REASON_TTL_MS)
+        self.reasons_applied.iter().copied().filter(move |(_, applied_ms)| now_ms - applied_ms < REASON_TTL_MS)
     }
 
     pub fn exempt_reasons(&self) -> impl Iterator<Item = ScreenReason> + '_ {

@@ -31,11 +31,11 @@ pub struct Protocol {
     /// The scheme of [`crate::model::ServerUrl`].
     pub scheme: &'static str,
     /// Protocols of one wire format send the same bytes: asking both is waste.
-    pub wire: WireFormat,
+    pub wire_format: WireFormat,
     /// Where servers usually listen; the first is the default of the scheme.
-    pub usual_ports: &'static [u16],
+    pub default_ports: &'static [u16],
     /// Packets sent to a server that answers each at once: what a scan costs.
-    pub packets_usual: u32,
+    pub packets_typical: u32,
     start: fn(Nonce) -> Box<dyn Exchange>,
 }
 
@@ -56,23 +56,23 @@ pub enum WireFormat {
 pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         scheme: "quake3",
-        wire: WireFormat::Quake3,
-        usual_ports: &[27960],
-        packets_usual: 1,
+        wire_format: WireFormat::Quake3,
+        default_ports: &[27960],
+        packets_typical: 1,
         start: |nonce| Box::new(quake3::StatusQuery::new(nonce)),
     },
     Protocol {
         scheme: "darkplaces",
-        wire: WireFormat::Quake3,
-        usual_ports: &[26000],
-        packets_usual: 1,
+        wire_format: WireFormat::Quake3,
+        default_ports: &[26000],
+        packets_typical: 1,
         start: |nonce| Box::new(quake3::StatusQuery::new(nonce)),
     },
     Protocol {
         scheme: "source",
-        wire: WireFormat::Source,
-        usual_ports: &[27015, 27016],
-        packets_usual: 3,
+        wire_format: WireFormat::Source,
+        default_ports: &[27015, 27016],
+        packets_typical: 3,
         start: |_| Box::new(a2s::A2sQuery::new()),
     },
 ];
@@ -169,9 +169,9 @@ pub enum ProtoError {
     #[error("announces {bytes} bytes, more than {max}", max = limits::REPLY_BYTES_MAX)]
     TooLarge { bytes: u64 },
     #[error("compressed data does not unpack")]
-    Unpack,
+    Decompress,
     #[error("unpacked to {got} bytes instead of {announced}")]
-    UnpackedSize { announced: u32, got: usize },
+    DecompressedSize { announced: u32, got: usize },
     #[error("checksum {got:08x} instead of {announced:08x}")]
     Checksum { announced: u32, got: u32 },
 }
@@ -184,7 +184,7 @@ impl ProtoError {
             ProtoError::NotAReply => Ignored::NotAReply,
             ProtoError::WrongNonce => Ignored::WrongNonce,
             ProtoError::TooLarge { .. } => Ignored::TooLarge,
-            ProtoError::Unpack | ProtoError::UnpackedSize { .. } | ProtoError::Checksum { .. } => {
+            ProtoError::Decompress | ProtoError::DecompressedSize { .. } | ProtoError::Checksum { .. } => {
                 Ignored::BadCompression
             }
         }
@@ -230,7 +230,7 @@ mod tests {
     fn first_default_port_is_that_of_the_url_scheme() {
         for protocol in PROTOCOLS {
             let url = crate::model::ServerUrl::parse(&format!("{}://h", protocol.scheme)).unwrap();
-            assert_eq!(url.port(), protocol.usual_ports[0]);
+            assert_eq!(url.port(), protocol.default_ports[0]);
             assert!(std::ptr::eq(protocol_of(protocol.scheme).unwrap(), protocol));
         }
         assert!(protocol_of("gopher").is_none());

@@ -38,7 +38,7 @@ impl Default for NameRules {
 pub struct NameFamily {
     pub codes: ColourCodes,
     /// Quake 3 family: a ping of 0 marks a bot.
-    pub ping_tells_bots: bool,
+    pub zero_ping_is_bot: bool,
     /// Whether spectators are told from players (RULES section 14.5).
     pub spectators: bool,
     /// Points that mark a spectator, besides the protocol's own mark.
@@ -62,7 +62,7 @@ impl NameRules {
         };
         NameFamily {
             codes,
-            ping_tells_bots: quake3_family,
+            zero_ping_is_bot: quake3_family,
             spectators: screen.enabled,
             spectator_points: screen.spectator_points(scheme, game, listed),
         }
@@ -75,7 +75,7 @@ impl NameRules {
 
     /// Whether an entry is a bot's, by its mark or its ping.
     pub fn is_bot(&self, player: &Player, family: NameFamily) -> bool {
-        player.bot || (family.ping_tells_bots && self.ping_zero_is_bot && player.ping == Some(0))
+        player.bot || (family.zero_ping_is_bot && self.ping_zero_is_bot && player.ping == Some(0))
     }
 }
 
@@ -89,7 +89,7 @@ pub struct PlayerList {
     pub usable: Vec<bool>,
     pub by_name: NameIndex,
     /// The list before has the same names at the same places, and each stands once.
-    same_once: bool,
+    same_unique_names: bool,
 }
 
 /// The list before, and how it was read. Mostly the next one names the same players
@@ -218,7 +218,7 @@ pub fn read_list(
             same_once = false;
         }
     }
-    PlayerList { entries, usable, by_name, same_once }
+    PlayerList { entries, usable, by_name, same_unique_names: same_once }
 }
 
 impl PlayerList {
@@ -227,7 +227,7 @@ impl PlayerList {
     /// "once" and are in no pair.
     pub fn unique_pairs(&self, before: &[PlayerEntry], by_name: &NameIndex) -> Vec<(u16, u16)> {
         let plays = |p: u16, c: u16| !before[usize::from(p)].spectator && !self.entries[usize::from(c)].spectator;
-        if self.same_once {
+        if self.same_unique_names {
             return (0..self.entries.len() as u16).filter(|&at| plays(at, at)).map(|at| (at, at)).collect();
         }
         let mut pairs = unique_in_both(before, by_name, &self.entries, &self.by_name);

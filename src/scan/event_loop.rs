@@ -89,43 +89,43 @@ struct Scan {
     request: ScanRequest,
     targets: Vec<Target>,
     /// Index of the target that is being asked.
-    at: usize,
+    target_index: usize,
     ip: Option<IpAddr>,
     state: State,
     /// Whose turn the timers announce; others are stale.
     deadline: Option<Duration>,
-    dialogue: Option<Box<dyn Exchange>>,
+    exchange: Option<Box<dyn Exchange>>,
     socket: usize,
     /// Times that the present question was sent.
-    sent: u32,
+    sends: u32,
     /// A packet for this target has left: from now on answers count.
-    asked: bool,
+    is_sent: bool,
     last_sent: Option<Duration>,
     /// When the first packet left, Unix ms.
     first_sent_ms: Option<i64>,
     rtt_ms: Option<u32>,
     /// Something came from this target that was of no use.
-    heard_junk: bool,
-    drops_before: u64,
+    received_invalid: bool,
+    drops_at_start: u64,
     tried: Vec<Attempt>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Resolving,
-    Queued,
-    Resting,
-    Budget,
-    Asked,
+    AwaitingAddress,
+    Cooldown,
+    Throttled,
+    AwaitingReply,
 }
 
 impl Scan {
     fn address(&self) -> Option<SocketAddr> {
-        Some(SocketAddr::new(self.ip?, self.targets.get(self.at)?.port))
+        Some(SocketAddr::new(self.ip?, self.targets.get(self.target_index)?.port))
     }
 
     fn start_cooldown(&mut self, timers: &mut Timers<Duration, ScanToken>, ticket: ScanToken, until: Duration) {
-        self.state = State::Resting;
+        self.state = State::Cooldown;
         self.deadline = Some(until);
         timers.set(until, ticket);
     }
@@ -242,7 +242,7 @@ impl EventLoop {
     async fn on_time(&mut self) {
         let now = self.start.elapsed();
         for ticket in self.budgets.poll(now) {
-            if self.scans.get(&ticket).is_some_and(|scan| scan.state == State::Budget) {
+            if self.scans.get(&ticket).is_some_and(|scan| scan.state == State::Throttled) {
                 self.send(ticket).await;
             }
         }
@@ -252,9 +252,9 @@ impl EventLoop {
             };
             scan.deadline = None;
             match scan.state {
-                State::Resting => self.begin_dialogue(ticket).await,
-                State::Asked => self.on_timeout(ticket).await,
-                State::Resolving | State::Queued | State::Budget => unreachable!("these set no deadline"),
+                State::Cooldown => self.begin_dialogue(ticket).await,
+                State::AwaitingReply => self.on_timeout(ticket).await,
+                State::Resolving | State::AwaitingAddress | State::Throttled => unreachable!("these set no deadline"),
             }
         }
     }
@@ -265,19 +265,19 @@ impl EventLoop {
         self.next_ticket += 1;
         let scan = Scan {
             targets: target::targets(&request.url, request.mode),
-            at: 0,
+            target_index: 0,
             ip: None,
             state: State::Resolving,
             deadline: None,
-            dialogue: None,
+            exchange: None,
             socket: 0,
-            sent: 0,
-            asked: false,
+            sends: 0,
+            is_sent: false,
             last_sent: None,
             first_sent_ms: None,
             rtt_ms: None,
-            heard_junk: false,
-            drops_before: 0,
+            received_invalid: false,
+            drops_at_start: 0,
             tried: Vec::new(),
             request,
         };
@@ -313,14 +313,14 @@ impl EventLoop {
     async fn begin_target(&mut self, ticket: ScanToken) {
         let scan = self.scans.get_mut(&ticket).expect("a scan in flight");
         let address = scan.address().expect("resolved, and a target is left");
-        scan.dialogue = None;
-        scan.asked = false;
-        scan.sent = 0;
-        scan.heard_junk = false;
+        scan.exchange = None;
+        scan.is_sent = false;
+        scan.sends = 0;
+        scan.received_invalid = false;
         if let Some(held) = self.addresses.get_mut(&address) {
             assert_ne!(held.by, ticket, "a scan gives its address up first");
             held.waiting.push_back(ticket);
-            scan.state = State::Queued;
+            scan.state = State::AwaitingAddress;
             self.counts.serialized.increment();
             return;
         }
@@ -342,10 +342,10 @@ impl EventLoop {
             return self.end_target(ticket, MissReason::Unsendable).await;
         };
         // Each target of a scan is a question of its own.
-        let nonce = self.key.nonce(address, ticket << 8 | scan.at as u64);
-        scan.dialogue = Some(scan.targets[scan.at].protocol.start(nonce));
+        let nonce = self.key.nonce(address, ticket << 8 | scan.target_index as u64);
+        scan.exchange = Some(scan.targets[scan.target_index].protocol.start(nonce));
         scan.socket = socket;
-        scan.drops_before = self.sockets.drops(socket);
+        scan.drops_at_start = self.sockets.drops(socket);
         self.pay(ticket).await;
     }
 
@@ -354,9 +354,9 @@ impl EventLoop {
     /// to the server's challenge need not wait.
     async fn pay(&mut self, ticket: ScanToken) {
         let scan = self.scans.get_mut(&ticket).expect("a scan in flight");
-        let packets = if scan.asked { 1 } else { scan.targets[scan.at].protocol.packets_usual };
+        let packets = if scan.is_sent { 1 } else { scan.targets[scan.target_index].protocol.packets_typical };
         let ip = scan.ip.expect("resolved before it pays");
-        scan.state = State::Budget;
+        scan.state = State::Throttled;
         match self.budgets.ask(self.start.elapsed(), ticket, ip, packets) {
             Admission::Granted => self.send(ticket).await,
             Admission::Waits(LimitScope::Address(_)) => self.counts.deferred_address.increment(),
@@ -368,7 +368,7 @@ impl EventLoop {
     async fn send(&mut self, ticket: ScanToken) {
         let scan = self.scans.get_mut(&ticket).expect("a scan in flight");
         let address = scan.address().expect("resolved, and a target is left");
-        let packet = scan.dialogue.as_ref().expect("begun before it sends").packet();
+        let packet = scan.exchange.as_ref().expect("begun before it sends").packet();
         if let Err(error) = self.sockets.send(scan.socket, address, &packet).await {
             tracing::debug!(%address, %error, "a packet could not be sent");
             self.counts.send_errors.increment();
@@ -376,17 +376,17 @@ impl EventLoop {
         }
         self.counts.packets_sent.increment();
         self.counts.bytes_sent.add(packet.len() as u64);
-        if scan.sent > 0 {
+        if scan.sends > 0 {
             self.counts.resends.increment();
         }
         let now = self.start.elapsed();
         scan.first_sent_ms.get_or_insert_with(|| (self.now)());
         scan.last_sent = Some(now);
-        scan.sent += 1;
-        scan.asked = true;
-        scan.state = State::Asked;
+        scan.sends += 1;
+        scan.is_sent = true;
+        scan.state = State::AwaitingReply;
         let timeout = Duration::from_millis(u64::from(self.settings.timeout_ms * scan.factor()));
-        let is_last = scan.sent > self.settings.retries * scan.factor();
+        let is_last = scan.sends > self.settings.retries * scan.factor();
         let deadline = now + if is_last { timeout } else { timeout.max(COOLDOWN) };
         scan.deadline = Some(deadline);
         self.timers.set(deadline, ticket);
@@ -394,15 +394,15 @@ impl EventLoop {
 
     async fn on_timeout(&mut self, ticket: ScanToken) {
         let scan = self.scans.get_mut(&ticket).expect("a scan in flight");
-        if scan.sent <= self.settings.retries * scan.factor() {
+        if scan.sends <= self.settings.retries * scan.factor() {
             return self.pay(ticket).await;
         }
-        if let Some(snapshot) = scan.dialogue.as_mut().and_then(|dialogue| dialogue.give_up()) {
+        if let Some(snapshot) = scan.exchange.as_mut().and_then(|dialogue| dialogue.give_up()) {
             return self.end(ticket, Ok(snapshot));
         }
-        let reason = if scan.heard_junk {
+        let reason = if scan.received_invalid {
             MissReason::Malformed
-        } else if self.sockets.drops(scan.socket) > scan.drops_before {
+        } else if self.sockets.drops(scan.socket) > scan.drops_at_start {
             MissReason::Overrun
         } else {
             MissReason::Timeout
@@ -415,7 +415,7 @@ impl EventLoop {
             SocketEvent::Datagram { socket, from, t_ms, at, bytes } => {
                 let ticket = self.addresses.get(&from).map(|held| held.by);
                 let asked =
-                    ticket.filter(|t| self.scans.get(t).is_some_and(|scan| scan.asked && scan.socket == socket));
+                    ticket.filter(|t| self.scans.get(t).is_some_and(|scan| scan.is_sent && scan.socket == socket));
                 match asked {
                     Some(ticket) => self.on_datagram(ticket, t_ms, at, &bytes).await,
                     None => self.counts.unasked.increment(),
@@ -424,10 +424,10 @@ impl EventLoop {
             SocketEvent::Refused { from } => {
                 let Some(ticket) = self.addresses.get(&from).map(|held| held.by) else { return };
                 let scan = self.scans.get_mut(&ticket).expect("whoever holds an address is in flight");
-                if !scan.asked {
+                if !scan.is_sent {
                     return;
                 }
-                match scan.dialogue.as_mut().and_then(|dialogue| dialogue.give_up()) {
+                match scan.exchange.as_mut().and_then(|dialogue| dialogue.give_up()) {
                     Some(snapshot) => self.end(ticket, Ok(snapshot)),
                     None => self.end_target(ticket, MissReason::Refused).await,
                 }
@@ -437,21 +437,21 @@ impl EventLoop {
 
     async fn on_datagram(&mut self, ticket: ScanToken, t_ms: i64, at: Instant, bytes: &[u8]) {
         let scan = self.scans.get_mut(&ticket).expect("looked up just now");
-        let dialogue = scan.dialogue.as_mut().expect("asked, so begun");
+        let dialogue = scan.exchange.as_mut().expect("asked, so begun");
         let step = dialogue.on_datagram(t_ms, bytes);
-        if !matches!(step, Step::Ignore(_)) && scan.sent == 1 && scan.rtt_ms.is_none() {
+        if !matches!(step, Step::Ignore(_)) && scan.sends == 1 && scan.rtt_ms.is_none() {
             let sent_at = self.start + scan.last_sent.expect("asked, so sent");
             scan.rtt_ms = Some(at.saturating_duration_since(sent_at).as_millis().min(u32::MAX.into()) as u32);
         }
         match step {
             Step::Ignore(reason) => {
-                scan.heard_junk = true;
+                scan.received_invalid = true;
                 self.counts.ignored(reason).increment();
             }
             Step::Wait => {}
             Step::Send => {
                 // A new question: it has tries of its own.
-                scan.sent = 0;
+                scan.sends = 0;
                 self.send(ticket).await;
             }
             Step::Done(snapshot) => self.end(ticket, Ok(*snapshot)),
@@ -475,14 +475,14 @@ impl EventLoop {
     /// The present target has not answered: on to the next, or to the end.
     async fn end_target(&mut self, ticket: ScanToken, reason: MissReason) {
         let scan = self.scans.get_mut(&ticket).expect("a scan in flight");
-        if scan.at + 1 == scan.targets.len() {
+        if scan.target_index + 1 == scan.targets.len() {
             return self.end(ticket, Err(reason));
         }
-        let target = scan.targets[scan.at];
+        let target = scan.targets[scan.target_index];
         scan.tried.push(Attempt { scheme: target.protocol.scheme, port: target.port, result: Err(reason) });
         scan.deadline = None;
         self.release(ticket);
-        self.scans.get_mut(&ticket).expect("a scan in flight").at += 1;
+        self.scans.get_mut(&ticket).expect("a scan in flight").target_index += 1;
         // Boxed, for targets can fail one after the other without a pause.
         Box::pin(self.begin_target(ticket)).await;
     }
@@ -495,7 +495,7 @@ impl EventLoop {
             Ok(_) => self.counts.partials.increment(),
             Err(reason) => self.counts.miss(*reason).increment(),
         }
-        if let Some(target) = scan.targets.get(scan.at) {
+        if let Some(target) = scan.targets.get(scan.target_index) {
             let result = result.as_ref().map(|_| ()).map_err(|&reason| reason);
             scan.tried.push(Attempt { scheme: target.protocol.scheme, port: target.port, result });
         }
@@ -505,7 +505,7 @@ impl EventLoop {
             sent_ms: scan.first_sent_ms,
             rtt_ms: scan.rtt_ms.filter(|_| result.is_ok()),
             result: result.map_err(|reason| Miss { t_ms: (self.now)(), reason }),
-            tried: scan.tried,
+            attempts: scan.tried,
         });
     }
 

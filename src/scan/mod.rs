@@ -67,7 +67,7 @@ pub struct ScanOutcome {
     pub rtt_ms: Option<u32>,
     /// What was tried, in order: one entry, or several in exception mode. At
     /// most the last has answered.
-    pub tried: Vec<Attempt>,
+    pub attempts: Vec<Attempt>,
 }
 
 /// One protocol on one port.

@@ -58,7 +58,7 @@ pub enum SocketEvent {
 pub struct Sockets {
     sockets: Vec<Arc<UdpSocket>>,
     drops: Vec<Arc<AtomicU64>>,
-    v4: usize,
+    v4_count: usize,
     heard: mpsc::Receiver<SocketEvent>,
     _receivers: JoinSet<()>,
 }
@@ -92,7 +92,7 @@ impl Sockets {
             let receiver = Receiver {
                 index,
                 socket: socket.clone(),
-                to: to.clone(),
+                events: to.clone(),
                 now: now.clone(),
                 counts: counts.clone(),
                 dropped,
@@ -101,13 +101,13 @@ impl Sockets {
             };
             receivers.spawn(receiver.run());
         }
-        Ok(Sockets { sockets, drops, v4: count, heard, _receivers: receivers })
+        Ok(Sockets { sockets, drops, v4_count: count, heard, _receivers: receivers })
     }
 
     /// The socket that asks this address, always the same one; `None` where the
     /// family has none.
     pub fn index_for(&self, address: SocketAddr) -> Option<usize> {
-        let (first, count) = if address.is_ipv4() { (0, self.v4) } else { (self.v4, self.sockets.len() - self.v4) };
+        let (first, count) = if address.is_ipv4() { (0, self.v4_count) } else { (self.v4_count, self.sockets.len() - self.v4_count) };
         let spread = match address.ip() {
             IpAddr::V4(ip) => ip.to_bits() as usize,
             IpAddr::V6(ip) => ip.to_bits() as usize,
@@ -181,7 +181,7 @@ fn open(domain: Domain, receive_buffer_bytes: usize) -> io::Result<UdpSocket> {
 struct Receiver {
     index: usize,
     socket: Arc<UdpSocket>,
-    to: mpsc::Sender<SocketEvent>,
+    events: mpsc::Sender<SocketEvent>,
     now: Now,
     counts: Arc<ScanCounters>,
     dropped: Arc<AtomicU64>,
@@ -205,7 +205,7 @@ impl Receiver {
                 match error {
                     Icmp::Refused(from) => {
                         self.counts.icmp_refused.increment();
-                        if self.to.send(SocketEvent::Refused { from }).await.is_err() {
+                        if self.events.send(SocketEvent::Refused { from }).await.is_err() {
                             return;
                         }
                     }
@@ -244,7 +244,7 @@ impl Receiver {
             return true;
         };
         let bytes = buffer[..read.len].into();
-        self.to.send(SocketEvent::Datagram { socket: self.index, from, t_ms, at, bytes }).await.is_ok()
+        self.events.send(SocketEvent::Datagram { socket: self.index, from, t_ms, at, bytes }).await.is_ok()
     }
 }
 

@@ -29,7 +29,7 @@ pub fn targets(url: &ServerUrl, mode: ScanMode) -> Vec<Target> {
     let own = proto::protocol_of(url.scheme());
     let mut plan: Vec<Target> = Vec::new();
     let mut add = |protocol: &'static Protocol, port| {
-        if !plan.iter().any(|t| t.protocol.wire == protocol.wire && t.port == port) {
+        if !plan.iter().any(|t| t.protocol.wire_format == protocol.wire_format && t.port == port) {
             plan.push(Target { protocol, port });
         }
     };
@@ -41,7 +41,7 @@ pub fn targets(url: &ServerUrl, mode: ScanMode) -> Vec<Target> {
             add(protocol, url.port());
         }
         for protocol in own.into_iter().chain(PROTOCOLS) {
-            for &port in protocol.usual_ports {
+            for &port in protocol.default_ports {
                 add(protocol, port);
             }
         }

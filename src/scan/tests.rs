@@ -129,7 +129,7 @@ async fn quake3_server_gives_full_snapshot() {
     assert_eq!((snapshot.players[0].points, snapshot.completeness), (Some(5), Completeness::Full));
     assert!(snapshot.t_ms >= outcome.sent_ms.unwrap() && outcome.sent_ms.unwrap() >= 1_000_000);
     assert!(outcome.rtt_ms.is_some());
-    assert_eq!(outcome.tried, [Attempt { scheme: "quake3", port: server.address.port(), result: Ok(()) }]);
+    assert_eq!(outcome.attempts, [Attempt { scheme: "quake3", port: server.address.port(), result: Ok(()) }]);
     assert_eq!((counts.packets_sent, counts.packets_received, counts.snapshots), (1, 1, 1));
 }
 
@@ -267,7 +267,7 @@ async fn exception_mode_finds_the_protocol() {
     let (all, _) = scan_all(settings, &[server.url("quake3")], ScanMode::Exception).await;
     let port = server.address.port();
     assert_eq!(
-        all[0].tried,
+        all[0].attempts,
         [
             Attempt { scheme: "quake3", port, result: Err(MissReason::Timeout) },
             Attempt { scheme: "source", port, result: Ok(()) }

@@ -30,9 +30,9 @@ pub enum LogError {
     #[error("{path}:{line}: t = {t_ms} is before the line above, t = {before_ms}: a scan log is in order of time", path = path.display())]
     Order { path: PathBuf, line: u64, t_ms: i64, before_ms: i64 },
     #[error("{0}")]
-    Cut(Truncation),
+    Truncated(Truncation),
     #[error("{path}:{line}: the packed data are damaged; nothing behind this line can be read", path = path.display())]
-    Unpack { path: PathBuf, line: u64, source: std::io::Error },
+    Decompress { path: PathBuf, line: u64, source: std::io::Error },
 }
 
 /// The lines of one file, read one after the other; empty lines are passed over.
@@ -259,7 +259,7 @@ impl LogReader {
                 Ok(LineEnd::File)
             }
             // Errors of the file system have a number, those of the decoder none.
-            _ if self.is_packed && source.raw_os_error().is_none() => Err(LogError::Unpack { path, line, source }),
+            _ if self.is_packed && source.raw_os_error().is_none() => Err(LogError::Decompress { path, line, source }),
             _ => Err(LogError::Io { path, source }),
         }
     }
@@ -271,7 +271,7 @@ impl LogReader {
     ) -> Option<Result<ParsedLine<T>, LogError>> {
         let end = match self.read_line() {
             Ok(Some(end)) => end,
-            Ok(None) => return self.cut.take().map(|cut| Err(LogError::Cut(cut))),
+            Ok(None) => return self.cut.take().map(|cut| Err(LogError::Truncated(cut))),
             Err(error) => return Some(Err(error)),
         };
         let (line, bytes) = (self.line, self.line_bytes);
@@ -286,7 +286,7 @@ impl LogReader {
         }
         if end == LineEnd::File && self.is_beginning_of_line() {
             self.cut = None;
-            return Some(Err(LogError::Cut(Truncation {
+            return Some(Err(LogError::Truncated(Truncation {
                 path: self.path.clone(),
                 line,
                 bytes,
@@ -378,7 +378,7 @@ impl<T> LossyReader<T> {
             let new = match self.lines.read(&reader) {
                 Some(Ok(new)) => new,
                 Some(Err(error @ LogError::Io { .. })) => return Some(Err(error)),
-                Some(Err(LogError::Cut(cut))) => {
+                Some(Err(LogError::Truncated(cut))) => {
                     self.damage.cut = Some(cut);
                     continue;
                 }

@@ -80,7 +80,7 @@ pub fn check_log_path(path: &Path) -> Result<(), RecordError> {
         match lines.next() {
             Some(Ok(_)) => return Ok(()),
             // The very first line was cut off.
-            Some(Err(LogError::Cut(_))) if first_fault.is_none() && is_truncated_line_start(lines.buffer()) => {
+            Some(Err(LogError::Truncated(_))) if first_fault.is_none() && is_truncated_line_start(lines.buffer()) => {
                 return Ok(());
             }
             Some(Err(error @ LogError::Io { .. })) => return Err(not_a_log(error)),
@@ -105,7 +105,7 @@ pub struct Recorder {
     file: File,
     bytes: u64,
     buffer: Vec<u8>,
-    packer: Option<JoinHandle<io::Result<()>>>,
+    compressor: Option<JoinHandle<io::Result<()>>>,
 }
 
 impl Recorder {
@@ -120,7 +120,7 @@ impl Recorder {
         let mut file = open_active_file(&settings.path).map_err(failed("open"))?;
         let bytes = repair_last_line(&settings.path, &mut file).map_err(failed("repair the end of"))?;
         file.sync_all().and_then(|()| sync_directory(&settings.path)).map_err(failed("write to disk"))?;
-        let mut recorder = Recorder { settings, file, bytes, buffer: Vec::new(), packer: None };
+        let mut recorder = Recorder { settings, file, bytes, buffer: Vec::new(), compressor: None };
         let closed = packing(&recorder.settings.path);
         if closed.exists() {
             recorder.begin_packing().map_err(|source| RecordError::Io { what: "pack", path: closed, source })?;
@@ -143,12 +143,12 @@ impl Recorder {
         if self.buffer.is_empty() {
             return Ok(());
         }
-        if self.packer.as_ref().is_some_and(JoinHandle::is_finished) {
+        if self.compressor.as_ref().is_some_and(JoinHandle::is_finished) {
             self.finish_packing()?;
         }
         // Not after writing: what is written now is committed only when this has
         // returned, and until then it is to be found in the running file.
-        if self.bytes > self.settings.rotate_bytes && self.packer.is_none() {
+        if self.bytes > self.settings.rotate_bytes && self.compressor.is_none() {
             self.rotate()?;
         }
         if let Err(error) = self.file.write_all(&self.buffer).and_then(|()| self.file.sync_data()) {
@@ -192,13 +192,13 @@ impl Recorder {
 
     fn begin_packing(&mut self) -> io::Result<()> {
         let path = self.settings.path.clone();
-        self.packer = Some(thread::Builder::new().name("clqd-pack".to_owned()).spawn(move || pack(&path))?);
+        self.compressor = Some(thread::Builder::new().name("clqd-pack".to_owned()).spawn(move || pack(&path))?);
         Ok(())
     }
 
     /// Waits until the closed file is packed, if there is one.
     fn finish_packing(&mut self) -> io::Result<()> {
-        self.packer.take().map_or(Ok(()), |packer| packer.join().expect("packing does not panic"))
+        self.compressor.take().map_or(Ok(()), |packer| packer.join().expect("packing does not panic"))
     }
 }
 
@@ -440,7 +440,7 @@ mod tests {
         let settings = RecorderSettings { path: path.clone(), rotate_bytes: 1, keep_files: 0 };
         let mut recorder = Recorder::open(settings).unwrap();
         let (end, ended) = std::sync::mpsc::channel::<()>();
-        recorder.packer = Some(thread::spawn(move || ended.recv().map_err(io::Error::other)));
+        recorder.compressor = Some(thread::spawn(move || ended.recv().map_err(io::Error::other)));
         let url = ServerUrl::parse("quake3://h:1").unwrap();
         let add = |recorder: &mut Recorder, t_ms| {
             recorder.add(&url, &Outcome::Miss { t_ms, reason: "timeout".into() });

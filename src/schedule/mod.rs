@@ -55,7 +55,7 @@ pub struct InFlight {
     pub due_ms: i64,
     pub class: Class,
     /// Whether somebody asked for it.
-    pub asked: bool,
+    pub requested: bool,
 }
 
 /// When each server is due. Times are Unix ms.
@@ -66,9 +66,9 @@ pub struct Schedule {
     /// at once was 4 % of a replay.
     due: BinaryHeap<Reverse<(i64, ServerKey)>>,
     /// By server: what holds.
-    due_of: Vec<Option<i64>>,
+    due_by_server: Vec<Option<i64>>,
     /// Servers that are due some time.
-    planned: usize,
+    scheduled: usize,
     in_flight: FxHashMap<ServerKey, InFlight>,
     next_id: u64,
 }
@@ -98,12 +98,12 @@ impl Schedule {
 
     /// Not due any more. A scan in flight stays in flight.
     pub fn cancel(&mut self, server: ServerKey) {
-        let planned = self.due_of.get_mut(server.0 as usize).and_then(Option::take);
-        self.planned -= usize::from(planned.is_some());
+        let planned = self.due_by_server.get_mut(server.0 as usize).and_then(Option::take);
+        self.scheduled -= usize::from(planned.is_some());
     }
 
     pub fn due_ms(&self, server: ServerKey) -> Option<i64> {
-        self.due_of.get(server.0 as usize).copied().flatten()
+        self.due_by_server.get(server.0 as usize).copied().flatten()
     }
 
     /// The earliest due time of all.
@@ -138,7 +138,7 @@ impl Schedule {
             if self.in_flight.contains_key(&server) {
                 continue; // its outcome plans it again
             }
-            let scan = InFlight { id: self.next_id, due_ms, class: class_of(server), asked: asked(server) };
+            let scan = InFlight { id: self.next_id, due_ms, class: class_of(server), requested: asked(server) };
             self.next_id += 1;
             self.in_flight.insert(server, scan);
             return Some((server, scan));
@@ -160,16 +160,16 @@ impl Schedule {
 
     fn set_due(&mut self, server: ServerKey, at: i64) {
         let index = server.0 as usize;
-        if index >= self.due_of.len() {
-            self.due_of.resize(index + 1, None);
+        if index >= self.due_by_server.len() {
+            self.due_by_server.resize(index + 1, None);
         }
-        let before = self.due_of[index].replace(at);
-        self.planned += usize::from(before.is_none());
+        let before = self.due_by_server[index].replace(at);
+        self.scheduled += usize::from(before.is_none());
         if before != Some(at) {
             self.due.push(Reverse((at, server)));
         }
-        if self.due.len() > 2 * self.planned + STALE_ENTRIES_MIN {
-            let due_of = &self.due_of;
+        if self.due.len() > 2 * self.scheduled + STALE_ENTRIES_MIN {
+            let due_of = &self.due_by_server;
             self.due.retain(|&Reverse((at, server))| due_of[server.0 as usize] == Some(at));
         }
     }

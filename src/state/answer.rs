@@ -86,11 +86,11 @@ pub fn respond(hot: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
 
 pub fn view_failure(error: ViewError<StoreError>) -> ApiError {
     let code = match error {
-        ViewError::Source(_) => ErrorCode::Internal,
+        ViewError::Store(_) => ErrorCode::Internal,
         ViewError::BadCursor(_)
         | ViewError::BadWindow(_)
         | ViewError::AmbiguousName { .. }
-        | ViewError::TimeOfWindow(_) => ErrorCode::BadRequest,
+        | ViewError::TimeWithWindow(_) => ErrorCode::BadRequest,
         ViewError::Stale(_) => ErrorCode::Refused,
         ViewError::Rebuilding(_) => ErrorCode::Busy,
         _ => ErrorCode::NotFound,

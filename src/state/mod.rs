@@ -160,7 +160,7 @@ impl ReplayFeed {
 
     /// Takes the next scan, and commits where that is due.
     pub fn take(&mut self, hot: &mut State, url: ServerUrl, outcome: Outcome) -> Result<(), StoreError> {
-        hot.handle(Event::Observed { url, outcome })?;
+        hot.handle(Event::Replayed { url, outcome })?;
         self.scans += 1;
         if self.is_at_look() && hot.engine.pending_records() >= self.waiting_max {
             hot.commit()?;

@@ -118,7 +118,7 @@ impl BackupSource {
     /// changed meanwhile, until little is left. Fails when `is_over` is set.
     pub fn copy_to(&mut self, target: &mut BackupTarget, is_over: &AtomicBool) -> Result<(), StoreError> {
         if is_over.load(Ordering::Relaxed) {
-            return Err(StoreError::BackupStopped { path: target.dir.clone() });
+            return Err(StoreError::Cancelled { path: target.dir.clone() });
         }
         if self.rounds == 0 {
             for record in self.tree.raw_all() {
@@ -217,7 +217,7 @@ impl BackupTarget {
             db.flush().map_err(|error| super::sled_error(&self.partial, error))?;
             std::thread::sleep(PAUSE);
             if is_over.load(Ordering::Relaxed) {
-                return Err(StoreError::BackupStopped { path: self.dir.clone() });
+                return Err(StoreError::Cancelled { path: self.dir.clone() });
             }
         }
         Ok(())
@@ -283,7 +283,7 @@ pub fn restore(backup: &Path, state: &Path, cache_bytes: u64) -> Result<RestoreS
     let before = files::metadata_if_exists(state)?;
     let kept = sibling(state, ".before-restore");
     if before.is_some() && kept.exists() {
-        return Err(StoreError::Exists { path: kept });
+        return Err(StoreError::AlreadyExists { path: kept });
     }
     let lock = match files::metadata_if_exists(&files::database_dir(state)?.join("db"))? {
         Some(_) => Some(lock::retry_until_unlocked(state, lock::LOCK_TIMEOUT, || lock::try_lock(state))?),
@@ -346,7 +346,7 @@ fn check_absent_or_empty(dir: &Path) -> Result<(), StoreError> {
         Err(error) => Err(files::io_error("list", dir)(error)),
         Ok(mut entries) => match entries.next() {
             None => Ok(()),
-            Some(_) => Err(StoreError::Exists { path: dir.to_owned() }),
+            Some(_) => Err(StoreError::AlreadyExists { path: dir.to_owned() }),
         },
     }
 }
@@ -423,7 +423,7 @@ pub(super) mod tests {
         if n % 5 == 4 {
             let gone = RowKey { window: WeekKey(1).into(), server: ServerKey(n % 200), player: PlayerKey(n % 199) };
             commit.rows.retain(|(key, _)| *key != gone);
-            commit.corrections.rows_gone = vec![gone];
+            commit.corrections.deleted_rows = vec![gone];
         }
         commit
     }
@@ -485,7 +485,7 @@ pub(super) mod tests {
         let mut source = store.begin_backup().unwrap();
         let mut target = BackupTarget::create(&place).unwrap();
         let stopped = source.copy_to(&mut target, &AtomicBool::new(true));
-        assert!(matches!(stopped, Err(StoreError::BackupStopped { .. })), "{stopped:?}");
+        assert!(matches!(stopped, Err(StoreError::Cancelled { .. })), "{stopped:?}");
         drop((source, target));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "the state alone");
 
@@ -499,7 +499,7 @@ pub(super) mod tests {
         target.finish(last).unwrap();
         assert!(records(&Store::open(&place, SETTINGS).unwrap()) == records(&store));
         let again = BackupTarget::create(&place);
-        assert!(matches!(again, Err(StoreError::Exists { .. })), "never over another backup: {again:?}");
+        assert!(matches!(again, Err(StoreError::AlreadyExists { .. })), "never over another backup: {again:?}");
     }
 
     #[test]
@@ -532,7 +532,7 @@ pub(super) mod tests {
         assert!(records(&Store::open(&state, SETTINGS).unwrap()) == of_backup);
         assert!(records(&Store::open(&dir.path().join("state.before-restore"), SETTINGS).unwrap()) == later);
         let again = restore(&backup, &state, SETTINGS.cache_bytes);
-        assert!(matches!(again, Err(StoreError::Exists { .. })), "{again:?}");
+        assert!(matches!(again, Err(StoreError::AlreadyExists { .. })), "{again:?}");
         // Where there was none.
         let new = dir.path().join("new");
         assert_eq!(restore(&backup, &new, SETTINGS.cache_bytes).unwrap().before, None);

@@ -69,13 +69,13 @@ impl<'p> Changes<'p> {
         for ((server, player), best) in &commit.best {
             self.set(keys::best(*server, *player), best)?;
         }
-        commit.best_new.iter().try_for_each(|(player, server)| self.set(keys::best_server(*player, *server), &()))?;
-        for (week, server, player_ms) in &commit.closed {
+        commit.new_best.iter().try_for_each(|(player, server)| self.set(keys::best_server(*player, *server), &()))?;
+        for (week, server, player_ms) in &commit.closed_servers {
             self.set(keys::closed(*week, *server), player_ms)?;
         }
         commit.ranks.iter().try_for_each(|(week, server, rank)| self.set(keys::rank(*week, *server), rank))?;
         commit.outbox.iter().try_for_each(|entry| self.set(keys::outbox(*entry), &outbox_seq))?;
-        for (entry, seq) in &commit.archived {
+        for (entry, seq) in &commit.acknowledged {
             if is_archived(entry, *seq) && commit.outbox.binary_search(entry).is_err() {
                 self.remove(keys::outbox(*entry))?;
             }

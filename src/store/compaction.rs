@@ -261,7 +261,7 @@ impl CompactedDatabase {
     fn catch_up(mut self, is_over: &AtomicBool) -> Result<CompactedDatabase, StoreError> {
         while !self.source.is_near_end() {
             if is_over.load(Ordering::Relaxed) {
-                return Err(StoreError::BackupStopped { path: self.dir.clone() });
+                return Err(StoreError::Cancelled { path: self.dir.clone() });
             }
             let changed = self.source.next_changes()?;
             self.put(changed)?;

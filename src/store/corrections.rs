@@ -11,24 +11,24 @@ pub(super) fn encode(corrections: &Corrections, changes: &mut Changes<'_>) -> Re
         changes.set(keys::name(name, *game), &(player.0, ""))?;
         changes.set(keys::alias(*player, name), &())?;
     }
-    for (player, into) in &corrections.players_gone {
+    for (player, into) in &corrections.removed_players {
         changes.set(keys::number_key(keys::DELETED_PLAYER, player.0), into)?;
         changes.remove(keys::number_key(keys::PLAYER, player.0))?;
     }
     for (hash, forgotten_ms) in &corrections.forgotten {
         changes.set(keys::forgotten(*hash), forgotten_ms)?;
     }
-    let rows = corrections.rows_gone.iter().map(|key| keys::row(*key));
+    let rows = corrections.deleted_rows.iter().map(|key| keys::row(*key));
     let of_players =
-        corrections.player_windows_gone.iter().map(|(window, player)| keys::player_window(*window, *player));
-    let best = corrections.best_gone.iter().map(|(server, player)| keys::best(*server, *player));
-    let best_of = corrections.best_gone.iter().map(|(server, player)| keys::best_server(*player, *server));
-    let names = corrections.names_gone.iter().map(|(game, name)| keys::name(name, *game));
-    let aliases = corrections.aliases_gone.iter().map(|(player, name)| keys::alias(*player, name));
-    let remembered = corrections.remembered.iter().map(|hash| keys::forgotten(*hash));
-    let tags = corrections.tags_gone.iter().map(|tag| keys::number_key(keys::TAG, tag.0));
-    let closed = corrections.closed_gone.iter().map(|(week, server)| keys::closed(*week, *server));
-    let ranks = corrections.closed_gone.iter().map(|(week, server)| keys::rank(*week, *server));
+        corrections.deleted_player_windows.iter().map(|(window, player)| keys::player_window(*window, *player));
+    let best = corrections.deleted_best.iter().map(|(server, player)| keys::best(*server, *player));
+    let best_of = corrections.deleted_best.iter().map(|(server, player)| keys::best_server(*player, *server));
+    let names = corrections.deleted_names.iter().map(|(game, name)| keys::name(name, *game));
+    let aliases = corrections.deleted_aliases.iter().map(|(player, name)| keys::alias(*player, name));
+    let remembered = corrections.allowed_names.iter().map(|hash| keys::forgotten(*hash));
+    let tags = corrections.deleted_tags.iter().map(|tag| keys::number_key(keys::TAG, tag.0));
+    let closed = corrections.reopened_servers.iter().map(|(week, server)| keys::closed(*week, *server));
+    let ranks = corrections.reopened_servers.iter().map(|(week, server)| keys::rank(*week, *server));
     let gone = rows
         .chain(of_players)
         .chain(best)

@@ -69,20 +69,20 @@ pub enum StoreError {
     #[error("state directory {path:?} is in use by {holder}, and still was after {waited_s} s")]
     Locked { path: PathBuf, holder: String, waited_s: u64 },
     #[error("state directory {path:?} does not exist")]
-    Missing { path: PathBuf },
+    MissingStateDir { path: PathBuf },
     #[error("{path:?} is not a state directory of clqd: it has no file \"db\"")]
-    NotAState { path: PathBuf },
+    NotAStateDir { path: PathBuf },
     #[error(
         "state record {key} has version {found}, this clqd knows up to {VERSION}: it was written by a newer clqd; \
          install that one or start with another state directory"
     )]
-    Newer { key: String, found: u8 },
+    NewerVersion { key: String, found: u8 },
     #[error(
         "state record {key} has version {found}, this clqd migrates version {} and later: open the state directory \
          once with a clqd between the two, or replay the scan log into another state directory",
         migrate::OLDEST
     )]
-    Older { key: String, found: u8 },
+    UnsupportedVersion { key: String, found: u8 },
     #[error("state record {key} cannot be read ({why}): restore the state directory from a backup")]
     Corrupt { key: String, why: String },
     #[error("cannot {operation} {path:?}{hint}")]
@@ -91,16 +91,16 @@ pub enum StoreError {
         "{place:?} has {free} bytes free, and a copy of the state to read takes {needed}: free some, or name another \
          directory in the environment variable TMPDIR"
     )]
-    NoRoom { place: PathBuf, needed: u64, free: u64 },
+    NoDiskSpace { place: PathBuf, needed: u64, free: u64 },
     #[error(
         "state file {path:?} is damaged{at}: restore a backup (clqd restore), or replay the scan log into another \
          state directory"
     )]
     Damaged { path: PathBuf, at: String },
     #[error("{path:?} exists already and is not empty: name another directory, or rename or remove that one")]
-    Exists { path: PathBuf },
+    AlreadyExists { path: PathBuf },
     #[error("the backup to {path:?} was stopped")]
-    BackupStopped { path: PathBuf },
+    Cancelled { path: PathBuf },
     #[error("the database of the state, {path:?}, failed")]
     Sled { path: PathBuf, source: sled::Error },
 }
@@ -230,12 +230,12 @@ impl Store {
         self.outbox.extend(commit.outbox.iter().map(|entry| (*entry, self.next_seq)));
         // One number for a whole commit: entries of one commit changed together.
         self.next_seq += 1;
-        for (entry, seq) in &commit.archived {
+        for (entry, seq) in &commit.acknowledged {
             if self.outbox.get(entry) == Some(seq) {
                 self.outbox.remove(entry);
             }
         }
-        self.sweep.extend(&commit.dropped);
+        self.sweep.extend(&commit.deleted_windows);
         self.compaction.step(&self.tree)
     }
 

@@ -72,7 +72,7 @@ impl Case {
     }
 
     pub fn set_ties(&mut self, boards: &[&str]) {
-        self.settings.ties = boards.iter().map(|text| text.parse().unwrap_or_else(|e| panic!("{e}"))).collect();
+        self.settings.tie_breaks = boards.iter().map(|text| text.parse().unwrap_or_else(|e| panic!("{e}"))).collect();
     }
 
     pub fn hot(&mut self) -> &mut State {
@@ -101,7 +101,7 @@ impl Case {
     pub fn scan(&mut self, t_ms: i64, server: &str, players: &[(&str, i64)]) {
         let line = line(t_ms, server, players);
         let (url, outcome) = scan_log::parse(&line).expect("a line");
-        self.hot().handle(Event::Observed { url, outcome }).expect("a store");
+        self.hot().handle(Event::Replayed { url, outcome }).expect("a store");
         self.log += &line;
     }
 

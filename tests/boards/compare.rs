@@ -131,7 +131,7 @@ pub fn check(
                     let of = format!("{of}: {} of {name} in {label}", ranking.name());
                     let low = settings.low_is_better.iter().any(|low| low.applies_to(ranking, name));
                     assert_eq!(board.low_is_better, low, "{of}");
-                    assert_eq!(board.tie, tie(&settings.ties, ranking, name), "{of}");
+                    assert_eq!(board.tie, tie(&settings.tie_breaks, ranking, name), "{of}");
                     let tie = board.tie.map(|by| &boards[by as usize]);
                     let segments = check_one(oracle, &rows, board, tie, ranking, &of);
                     if window.week().is_some() && matches!(scope, Scope::Server(_)) {

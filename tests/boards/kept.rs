@@ -295,7 +295,7 @@ fn board_answer_is_consistent() {
                     let list = [("p1", points * (1 + n % 3)), ("p2", points), ("p3", points * 2)];
                     let line = crate::case::line(t_ms + more, server, &list);
                     let (url, outcome) = clqd::scan_log::parse(&line).unwrap();
-                    hot.handle(clqd::engine::Event::Observed { url, outcome }).unwrap();
+                    hot.handle(clqd::engine::Event::Replayed { url, outcome }).unwrap();
                 }
                 hot.commit().unwrap();
             }
@@ -364,12 +364,12 @@ fn boards_of_ended_windows_are_evicted_at_the_memory_limit() {
     case.tick(t + 5 * 60 * MINUTE_MS);
     assert!(hours.iter().all(|hour| case.hot().engine.boards(*hour).is_some()), "there is room");
     let all: usize = hours.iter().map(|hour| case.hot().engine.boards(*hour).unwrap().heap_bytes()).sum();
-    case.settings.closed_boards_bytes_max = all as u64 - 1;
+    case.settings.ended_boards_bytes_max = all as u64 - 1;
     case.reload();
     case.tick(t + 5 * 60 * MINUTE_MS + 1_000);
     let left = hours.map(|hour| case.hot().engine.boards(hour).is_some());
     assert_eq!(left, [true, false, true], "who was asked last stays");
-    case.settings.closed_boards_bytes_max = 0;
+    case.settings.ended_boards_bytes_max = 0;
     case.reload();
     case.tick(t + 5 * 60 * MINUTE_MS + 2_000);
     assert!(hours.iter().all(|hour| case.hot().engine.boards(*hour).is_none()));

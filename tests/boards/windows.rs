@@ -317,7 +317,7 @@ fn delete_before_deletes_windows_that_ended_before() {
 #[test]
 fn unarchived_week_is_not_deleted() {
     let mut case = Case::new("UTC", &["hour keep=0"]);
-    case.settings.archive = true;
+    case.settings.archive_enabled = true;
     case.restart();
     // An archive that holds all of the state, which is nothing yet.
     let hot = case.hot();
@@ -328,7 +328,7 @@ fn unarchived_week_is_not_deleted() {
             ResyncStep::Chunk(chunk) => {
                 assert!(hot.engine.acknowledge_resync(chunk.from, chunk.next, &chunk.postponed))
             }
-            ResyncStep::Later | ResyncStep::Idle => break,
+            ResyncStep::DrainFirst | ResyncStep::Idle => break,
         }
     }
     let t = ms("2026-11-15T22:10:00Z"); // Sunday

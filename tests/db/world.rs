@@ -408,7 +408,7 @@ impl World {
                 ArchiveJob::Player { key, game, name, display } => {
                     put("player", vec![text(key), text(game), name, display])
                 }
-                ArchiveJob::PlayerGone { key, .. } => panic!("player {key} never goes in this world"),
+                ArchiveJob::PlayerRemoved { key, .. } => panic!("player {key} never goes in this world"),
                 ArchiveJob::Server(it) => {
                     let key = text(it.key);
                     put(
@@ -466,7 +466,7 @@ impl World {
                         put("server_series", row);
                     }
                 }
-                ArchiveJob::LongWeek { .. } => panic!("no week of this world is long"),
+                ArchiveJob::LargeWeek { .. } => panic!("no week of this world is long"),
                 ArchiveJob::Week(it) => {
                     let scope = [text(it.week), text(it.server)];
                     let row = |rest: Vec<String>| [&scope[..], &rest[..]].concat();

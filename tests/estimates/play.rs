@@ -143,7 +143,7 @@ impl Ranked {
     }
 
     pub fn scanned(&mut self, url: &ServerUrl, snapshot: Snapshot) {
-        let event = Event::Observed { url: url.clone(), outcome: Outcome::Snapshot(snapshot) };
+        let event = Event::Replayed { url: url.clone(), outcome: Outcome::Snapshot(snapshot) };
         self.hot.handle(event).expect("a store that works");
     }
 

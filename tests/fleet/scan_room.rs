@@ -83,12 +83,12 @@ impl VirtualScanner {
     }
 
     pub fn begin(&mut self, network: &mut VirtualNetwork, now_ms: i64, t_ms: i64, probe: &Probe) {
-        let mode = if probe.exception { ScanMode::Exception } else { ScanMode::Normal };
+        let mode = if probe.exception_mode { ScanMode::Exception } else { ScanMode::Normal };
         let Some(std::net::IpAddr::V4(ip)) = probe.url.ip() else { panic!("{} has no address", probe.url) };
         let targets = targets(&probe.url, mode);
         let first = SocketAddrV4::new(ip, targets[0].port);
         let dialogue = targets[0].protocol.start(self.key.nonce(first.into(), probe.id));
-        let factor = if probe.exception { EXCEPTION_FACTOR } else { 1 };
+        let factor = if probe.exception_mode { EXCEPTION_FACTOR } else { 1 };
         let scan =
             Scan { server: probe.server, ip, targets, at: 0, dialogue, sent: 0, timer: 0, factor, first_sent_ms: t_ms };
         network.expire_sent_lists(first, now_ms);

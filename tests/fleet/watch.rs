@@ -69,7 +69,7 @@ impl Watch {
             "{probe:?}: in class {} it is due after {after_ms}, until {until_ms}",
             watched.class
         );
-        assert_eq!(probe.exception, watched.class == 7, "{probe:?}: exception mode in class {}", watched.class);
+        assert_eq!(probe.exception_mode, watched.class == 7, "{probe:?}: exception mode in class {}", watched.class);
         if let Some(&interval_ms) =
             INTERVALS_MS.get(usize::from(watched.class) - 1).filter(|i| until_ms - after_ms == **i)
         {

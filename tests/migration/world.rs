@@ -46,7 +46,7 @@ pub fn settings() -> EngineSettings {
         spec(WindowType::ALL_TIME, Shape::AllTime, 0),
     ];
     let windows = WindowTypes::new(Calendar::default(), windows).expect("they fit");
-    EngineSettings { archive: true, windows, ..EngineSettings::default() }
+    EngineSettings { archive_enabled: true, windows, ..EngineSettings::default() }
 }
 
 pub fn open(dir: &Path) -> Result<State, clqd::state::StateError> {
@@ -72,7 +72,7 @@ impl World {
             for (n, (url, _)) in (0_i64..).zip(SERVERS) {
                 if n == 3 && minute > 60 {
                     let outcome = Outcome::Miss { t_ms, reason: "no answer".to_owned() };
-                    self.hot.handle(Event::Observed { url: parse(url), outcome }).expect("a store");
+                    self.hot.handle(Event::Replayed { url: parse(url), outcome }).expect("a store");
                     continue;
                 }
                 let present = (0..8).map(|seat| (minute / 14 * 3 + seat * 7) % 60);

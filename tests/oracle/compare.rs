@@ -151,13 +151,13 @@ impl Archived {
                 ArchiveJob::Game { key, name } => drop(all.games.insert(key.0, name)),
                 ArchiveJob::Map { key, name } => drop(all.maps.insert(key.0, name)),
                 ArchiveJob::Player { key, game, name, display } => players.push((key, game, name, display)),
-                ArchiveJob::PlayerGone { key, .. } => panic!("nobody asked for player {key} to go"),
+                ArchiveJob::PlayerRemoved { key, .. } => panic!("nobody asked for player {key} to go"),
                 ArchiveJob::Server(server) => {
                     urls.insert(server.key, server.url.clone());
                     all.servers.insert(server.url.clone(), *server);
                 }
                 ArchiveJob::Week(week) => weeks.push(*week),
-                ArchiveJob::LongWeek { server, .. } => panic!("server {server} has too many rows for a test"),
+                ArchiveJob::LargeWeek { server, .. } => panic!("server {server} has too many rows for a test"),
             }
         }
         for (key, game, name, display) in players {

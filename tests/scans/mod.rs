@@ -35,7 +35,7 @@ pub fn snapshot<N: Into<Name>>(t_ms: i64, players: impl IntoIterator<Item = (N, 
 /// Brings a snapshot of a server in.
 pub fn apply_snapshot(hot: &mut State, server: &str, snapshot: Snapshot) {
     let url = ServerUrl::parse(server).expect("a URL");
-    hot.handle(Event::Observed { url, outcome: Outcome::Snapshot(snapshot) }).expect("a store");
+    hot.handle(Event::Replayed { url, outcome: Outcome::Snapshot(snapshot) }).expect("a store");
 }
 
 /// What a resync hands out, in order and acknowledged; nothing where none is needed.
@@ -45,10 +45,10 @@ pub fn resync(hot: &mut State) -> Vec<ArchiveJob> {
         hot.commit().expect("a store");
         match hot.engine.resync_chunk(&hot.store, None, 50, 1_000).expect("a store") {
             ResyncStep::Chunk(chunk) => {
-                jobs.extend(chunk.names.into_iter().chain(chunk.states));
+                jobs.extend(chunk.names.into_iter().chain(chunk.records));
                 assert!(hot.engine.acknowledge_resync(chunk.from, chunk.next, &chunk.postponed), "it was the next one");
             }
-            ResyncStep::Later | ResyncStep::Idle => return jobs,
+            ResyncStep::DrainFirst | ResyncStep::Idle => return jobs,
         }
     }
 }

@@ -42,9 +42,9 @@ pub struct WindowTypes {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WindowsError {
     #[error("window type {} stands there twice", type_name(*.0))]
-    Twice(WindowType),
+    DuplicateType(WindowType),
     #[error("window type {}: {fault}", type_name(*kind))]
-    Unfit { kind: WindowType, fault: SpecError },
+    InvalidSpec { kind: WindowType, fault: SpecError },
 }
 
 impl WindowTypes {
@@ -56,10 +56,10 @@ impl WindowTypes {
         }
         specs.sort_by_key(|spec| spec.kind);
         if let Some(twice) = specs.windows(2).find(|pair| pair[0].kind == pair[1].kind) {
-            return Err(WindowsError::Twice(twice[0].kind));
+            return Err(WindowsError::DuplicateType(twice[0].kind));
         }
         for spec in &specs {
-            spec.check().map_err(|fault| WindowsError::Unfit { kind: spec.kind, fault })?;
+            spec.check().map_err(|fault| WindowsError::InvalidSpec { kind: spec.kind, fault })?;
         }
         Ok(WindowTypes { calendar, specs })
     }

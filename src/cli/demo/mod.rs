@@ -183,7 +183,7 @@ fn import_history(
             }
         }
         let url = urls[server as usize].clone();
-        hot.handle(Event::Observed { url, outcome: Outcome::Snapshot(snapshot) })?;
+        hot.handle(Event::Replayed { url, outcome: Outcome::Snapshot(snapshot) })?;
         snapshots += 1;
         if snapshots % SNAPSHOTS_PER_COMMIT == 0 {
             hot.commit()?;

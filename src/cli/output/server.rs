@@ -24,7 +24,7 @@ pub(in crate::cli::output) const COLUMNS: [Column; 9] = [
     ("name", table::HOSTNAME_COLUMN),
     ("rank", Align::Right),
     ("seen", Align::Left),
-    ("notes", Align::Cut(40)),
+    ("notes", Align::Truncate(40)),
 ];
 
 pub(in crate::cli::output) fn cells(server: &ServerSummary, now_ms: i64) -> Vec<String> {

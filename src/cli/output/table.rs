@@ -20,14 +20,14 @@ pub enum Align {
     Left,
     Right,
     /// To the left, and cut to this width: text that strangers chose.
-    Cut(usize),
+    Truncate(usize),
 }
 
 /// Widths of text that servers and players choose. `--json` has all of it.
-pub const GAME_COLUMN: Align = Align::Cut(20);
-pub const MAP_COLUMN: Align = Align::Cut(24);
-pub const HOSTNAME_COLUMN: Align = Align::Cut(48);
-pub const PLAYER_COLUMN: Align = Align::Cut(40);
+pub const GAME_COLUMN: Align = Align::Truncate(20);
+pub const MAP_COLUMN: Align = Align::Truncate(24);
+pub const HOSTNAME_COLUMN: Align = Align::Truncate(48);
+pub const PLAYER_COLUMN: Align = Align::Truncate(40);
 
 /// Name and alignment of a column.
 pub type Column = (&'static str, Align);
@@ -50,7 +50,7 @@ impl Table {
     pub fn row(&mut self, out: &mut impl Write, mut cells: Vec<String>) -> io::Result<()> {
         assert_eq!(cells.len(), self.columns.len(), "a cell for each column");
         for (cell, (_, align)) in cells.iter_mut().zip(&self.columns) {
-            if let Align::Cut(width_max) = *align
+            if let Align::Truncate(width_max) = *align
                 && cell.width() > width_max
             {
                 *cell = truncate(cell, width_max).into_owned();
@@ -90,7 +90,7 @@ impl Table {
                 line.push_str("  ");
             }
             match self.columns[i].1 {
-                Align::Left | Align::Cut(_) => {
+                Align::Left | Align::Truncate(_) => {
                     line.push_str(cell);
                     line.extend(std::iter::repeat_n(' ', fill));
                 }

@@ -137,7 +137,7 @@ fn encode_response(id: Option<u64>, body: ResponseBody) -> Vec<u8> {
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
     #[error("another daemon answers on {}", .0.display())]
-    Taken(PathBuf),
+    AlreadyInUse(PathBuf),
     #[error("{} exists and is not a socket; it is left alone", .0.display())]
     NotASocket(PathBuf),
     #[error("cannot {what} {}", path.display())]
@@ -167,7 +167,7 @@ impl Listener {
             Err(source) => return Err(error("look at")(source)),
             Ok(found) if !found.file_type().is_socket() => return Err(ControlError::NotASocket(path.to_owned())),
             Ok(_) => match std::os::unix::net::UnixStream::connect(path) {
-                Ok(_) => return Err(ControlError::Taken(path.to_owned())),
+                Ok(_) => return Err(ControlError::AlreadyInUse(path.to_owned())),
                 Err(source) if source.kind() == io::ErrorKind::ConnectionRefused => {
                     fs::remove_file(path).map_err(error("remove the stale socket"))?;
                 }
@@ -297,12 +297,12 @@ impl Connection {
         loop {
             let Some(read) = self.next_line(&mut line).await else { return };
             let request = match read {
-                Line::Whole => decode_request(&line),
+                Line::Complete => decode_request(&line),
                 Line::TooLong => {
                     let message = format!("the line has more than {CONTROL_LINE_BYTES_MAX} bytes");
                     Err((None, ApiError::new(ErrorCode::LineTooLong, message)))
                 }
-                Line::End => return,
+                Line::Eof => return,
             };
             let body = match request {
                 Ok((id, request)) => {
@@ -333,7 +333,7 @@ impl Connection {
                 _ = &mut lost => break None,
             };
             match read {
-                Ok(Ok(Line::Whole)) if line.trim_ascii().is_empty() => {}
+                Ok(Ok(Line::Complete)) if line.trim_ascii().is_empty() => {}
                 Ok(Ok(read)) => break Some(read),
                 Ok(Err(_)) | Err(_) => return None,
             }
@@ -375,11 +375,11 @@ impl Connection {
 #[derive(Debug, PartialEq, Eq)]
 enum Line {
     /// Without its end of line.
-    Whole,
+    Complete,
     /// More than the limit; all of it was read and let go.
     TooLong,
     /// The client said no more. A half line is no request.
-    End,
+    Eof,
 }
 
 /// Reads one line of at most `bytes_max`.
@@ -389,7 +389,7 @@ async fn read_line(from: &mut (impl AsyncBufRead + Unpin), line: &mut Vec<u8>, b
     loop {
         let bytes = from.fill_buf().await?;
         if bytes.is_empty() {
-            return Ok(Line::End);
+            return Ok(Line::Eof);
         }
         let end = bytes.iter().position(|&b| b == b'\n');
         let part = &bytes[..end.unwrap_or(bytes.len())];
@@ -400,7 +400,7 @@ async fn read_line(from: &mut (impl AsyncBufRead + Unpin), line: &mut Vec<u8>, b
         let used = part.len() + usize::from(end.is_some());
         from.consume(used);
         if end.is_some() {
-            return Ok(if too_long { Line::TooLong } else { Line::Whole });
+            return Ok(if too_long { Line::TooLong } else { Line::Complete });
         }
     }
 }

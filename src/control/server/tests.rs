@@ -252,7 +252,7 @@ async fn silent_daemon_times_out() {
         let mut client = Client::connect_with_timeout(&path, patience).expect("connected");
         let silent = client.send(&Request::ServersList { filter: ServerFilter::default() }, &mut |_| Ok(()));
         let silent = silent.expect_err("no answer");
-        assert!(matches!(silent, ClientError::Silent { .. }), "{silent}");
+        assert!(matches!(silent, ClientError::TimedOut { .. }), "{silent}");
         let said = silent.to_string();
         assert!(said.contains(&path.display().to_string()) && said.contains("systemctl"), "{said}");
         assert!(said.contains(&format!("process {}", std::process::id())), "{said}");
@@ -262,7 +262,7 @@ async fn silent_daemon_times_out() {
         let mut client = Client::connect_with_timeout(&dir.path().join("s"), patience).expect("queued");
         let large = Request::Player { name: "x".repeat(8 << 20) };
         let silent = client.send(&large, &mut |_| Ok(())).expect_err("no reader");
-        assert!(matches!(silent, ClientError::Silent { .. }), "{silent}");
+        assert!(matches!(silent, ClientError::TimedOut { .. }), "{silent}");
         drop(deaf);
     })
     .await;
@@ -283,7 +283,7 @@ fn full_listen_backlog_times_out() {
         }
         assert!(queued.len() < 100, "nobody accepts them");
     };
-    assert!(matches!(silent, ClientError::Silent { pid: None, .. }), "{silent}");
+    assert!(matches!(silent, ClientError::TimedOut { pid: None, .. }), "{silent}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -340,7 +340,7 @@ async fn only_stale_socket_is_replaced() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("s");
     let first = Listener::bind(&path).expect("bound");
-    assert!(matches!(Listener::bind(&path), Err(ControlError::Taken(_))));
+    assert!(matches!(Listener::bind(&path), Err(ControlError::AlreadyInUse(_))));
     drop(first);
     drop(std::os::unix::net::UnixListener::bind(&path).expect("bound")); // leaves its file
     assert!(path.exists());

@@ -366,7 +366,7 @@ impl ActiveRebuild {
                 self.lines = None;
                 return Ok(false);
             };
-            made.handle(Event::Observed { url, outcome })?;
+            made.handle(Event::Replayed { url, outcome })?;
         }
         Ok(true)
     }
@@ -539,7 +539,7 @@ mod tests {
         for line in lines.lines() {
             let (url, outcome) = scan_log::parse(line).unwrap();
             each(&url, &outcome);
-            hot.handle(Event::Observed { url, outcome }).unwrap();
+            hot.handle(Event::Replayed { url, outcome }).unwrap();
         }
     }
 

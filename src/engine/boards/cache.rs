@@ -379,7 +379,7 @@ impl Engine {
         for (index, slot) in self.servers.iter().enumerate() {
             let Some(slot) = slot else { continue };
             left_out[index] = !self.is_counted(slot, window, ServerKey(index as u32));
-            let of_server = self.books.tags_there(&slot.record.tags);
+            let of_server = self.global.tags_there(&slot.record.tags);
             if !of_server.is_empty() {
                 tags.insert(ServerKey(index as u32), of_server);
             }
@@ -387,17 +387,17 @@ impl Engine {
             present.players.extend(slot.record.presences().filter(|p| p.row(window).is_some()).map(|p| p.player));
         }
         // Nor is what waits for the next commit.
-        let waiting = self.books.pending.rows.iter().filter(|((w, _), _)| *w == window);
+        let waiting = self.global.pending.rows.iter().filter(|((w, _), _)| *w == window);
         present.players.extend(waiting.flat_map(|(_, rows)| rows.keys()));
-        present.players.extend(self.books.player_windows.changed_in(window));
+        present.players.extend(self.global.player_windows.changed_in(window));
         let plan = BuildPlan {
             window,
-            rules: self.books.shelf.rules.clone(),
+            rules: self.global.shelf.rules.clone(),
             left_out,
             tags,
-            players_end: self.books.meta.next_player,
+            players_end: self.global.meta.next_player,
         };
-        self.books.shelf.windows.entry(window).or_default().changed_since_plan = Some(present);
+        self.global.shelf.windows.entry(window).or_default().changed_since_plan = Some(present);
         plan
     }
 
@@ -405,14 +405,14 @@ impl Engine {
     /// up by the next [`Engine::refresh_boards`]. Boards whose window has gone, or
     /// that are ordered by rules of before, are let go.
     pub fn install_boards(&mut self, mut boards: WindowBoards) {
-        if !self.books.window_exists(boards.window) {
-            return self.books.shelf.forget(boards.window);
+        if !self.global.window_exists(boards.window) {
+            return self.global.shelf.forget(boards.window);
         }
         // A tag may have gone since they were planned.
-        boards.boards.retain(|group, _| group.tag().is_none_or(|tag| self.books.is_tag(tag)));
-        let Some(shelved) = self.books.shelf.windows.get_mut(&boards.window) else { return };
+        boards.boards.retain(|group, _| group.tag().is_none_or(|tag| self.global.is_tag(tag)));
+        let Some(shelved) = self.global.shelf.windows.get_mut(&boards.window) else { return };
         let Some(changed) = shelved.changed_since_plan.take() else { return };
-        if !boards.adopt_orders(&self.books.shelf.rules) {
+        if !boards.adopt_orders(&self.global.shelf.rules) {
             return;
         }
         shelved.frozen = None;
@@ -422,7 +422,7 @@ impl Engine {
     /// Players whose places in the boards of a window are to be looked up again;
     /// `None`: it is not known yet who all of them are.
     pub fn dirty_players(&self, window: WindowKey) -> Option<usize> {
-        let shelf = &self.books.shelf;
+        let shelf = &self.global.shelf;
         let changed = shelf.windows.get(&window).map_or(0, |shelved| shelved.changed.len());
         (!shelf.is_noting(window)).then_some(changed)
     }
@@ -430,7 +430,7 @@ impl Engine {
     /// Notes that the boards of a window are asked: of those that are over, they
     /// stay longest.
     pub fn touch_boards(&mut self, window: WindowKey) {
-        let shelf = &mut self.books.shelf;
+        let shelf = &mut self.global.shelf;
         shelf.questions += 1;
         if let Some(shelved) = shelf.windows.get_mut(&window) {
             shelved.asked = shelf.questions;
@@ -439,20 +439,20 @@ impl Engine {
 
     /// The boards of a window, where they are at hand.
     pub fn boards(&self, window: WindowKey) -> Option<&WindowBoards> {
-        self.books.shelf.boards(window)
+        self.global.shelf.boards(window)
     }
 
     /// Windows whose boards are to be at hand: those that run now.
     pub fn running_windows(&self) -> Vec<WindowKey> {
-        let mut windows = self.books.settings.windows.at(self.now_ms());
-        windows.retain(|window| !self.books.is_rebuilding(*window));
+        let mut windows = self.global.settings.windows.at(self.now_ms());
+        windows.retain(|window| !self.global.is_rebuilding(*window));
         windows
     }
 
     /// Windows whose boards order scores as the settings no longer say. They
     /// answer until they are planned and shelved anew.
     pub fn windows_with_stale_order(&self) -> Vec<WindowKey> {
-        let shelf = &self.books.shelf;
+        let shelf = &self.global.shelf;
         let is_old = |shelved: &CachedWindow| shelved.boards.as_ref().is_some_and(|boards| boards.rules != shelf.rules);
         shelf.windows.iter().filter(|(_, shelved)| is_old(shelved)).map(|(window, _)| *window).collect()
     }
@@ -463,18 +463,18 @@ impl Engine {
     pub fn refresh_boards<S: StateReader>(&mut self, source: &S, most: usize) -> Result<bool, S::Error> {
         let mut left = most;
         while left > 0 {
-            let Some(noting) = self.books.shelf.next_to_note() else { break };
+            let Some(noting) = self.global.shelf.next_to_note() else { break };
             let (window, server) = (noting.window, noting.server);
             let RowPage { rows, is_last } = self.rows_after(source, window, server, noting.after, left)?;
             left = left.saturating_sub(rows.len().max(1));
-            let shelf = &mut self.books.shelf;
+            let shelf = &mut self.global.shelf;
             rows.iter().for_each(|(player, _)| shelf.changed_and_left(window, *player, &noting.left));
             let last = rows.last().filter(|_| !is_last);
             shelf.noting = last.map(|(last, _)| DirtyServer { after: Some(*last), ..noting });
         }
-        let windows: Vec<WindowKey> = self.books.shelf.windows.keys().copied().collect();
+        let windows: Vec<WindowKey> = self.global.shelf.windows.keys().copied().collect();
         for window in windows {
-            let Some(shelved) = self.books.shelf.windows.get_mut(&window) else { continue };
+            let Some(shelved) = self.global.shelf.windows.get_mut(&window) else { continue };
             let Some(mut boards) = shelved.boards.take() else { continue };
             let mut changed = std::mem::take(&mut shelved.changed);
             let now = changed.take(left);
@@ -483,9 +483,9 @@ impl Engine {
             for (player, left) in now {
                 visited += self.refresh_player(source, &mut boards, player, left)?;
             }
-            self.books.shelf.groups_visited += visited;
-            let more = !changed.is_empty() || self.books.shelf.is_noting(window);
-            let shelved = self.books.shelf.windows.get_mut(&window).expect("looked at above");
+            self.global.shelf.groups_visited += visited;
+            let more = !changed.is_empty() || self.global.shelf.is_noting(window);
+            let shelved = self.global.shelf.windows.get_mut(&window).expect("looked at above");
             (shelved.boards, shelved.changed) = (Some(boards), changed);
             if more {
                 return Ok(true);
@@ -503,7 +503,7 @@ impl Engine {
         mut left: Groups,
     ) -> Result<u64, S::Error> {
         let window = boards.window;
-        let of_player = match self.books.player_windows.get(window, player) {
+        let of_player = match self.global.player_windows.get(window, player) {
             Some(known) => Some(known.clone()),
             None => source.player_window(window, player)?,
         };
@@ -514,7 +514,7 @@ impl Engine {
                 let is_counted = |slot: &&ServerState| self.is_counted(slot, window, server);
                 let Some(slot) = self.server_state(server).filter(is_counted) else { continue };
                 let Some(row) = self.current_row(source, slot, window, server, player)? else { continue };
-                let tags = self.books.tags_there(&slot.record.tags);
+                let tags = self.global.tags_there(&slot.record.tags);
                 for group in std::iter::once(Group::Game(of_player.game)).chain(tags.into_iter().map(Group::Tag)) {
                     match merged.iter_mut().find(|(g, _)| *g == group) {
                         Some((_, sum)) => sum.merge(&row),
@@ -574,15 +574,15 @@ mod tests {
             count: None,
             bots: None,
         };
-        hot.handle(Event::Observed { url: url(n), outcome: Outcome::Snapshot(snapshot) }).unwrap();
+        hot.handle(Event::Replayed { url: url(n), outcome: Outcome::Snapshot(snapshot) }).unwrap();
     }
 
     /// Groups visited by refreshing the boards of the week.
     fn visited(hot: &mut State) -> u64 {
         hot.commit().unwrap();
-        let before = hot.engine.books.shelf.groups_visited;
+        let before = hot.engine.global.shelf.groups_visited;
         while hot.engine.refresh_boards(&hot.store, 1).unwrap() {}
-        hot.engine.books.shelf.groups_visited - before
+        hot.engine.global.shelf.groups_visited - before
     }
 
     #[test]

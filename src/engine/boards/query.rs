@@ -210,12 +210,12 @@ impl Engine {
                 return Ok(ScopeBoards { window, orders, sets });
             }
             Scope::Game(game) => Group::Game(self.find_game(game)?),
-            Scope::Tag(tag) => Group::Tag(TagKey(self.books.tags.find(tag).ok_or_else(|| ViewError::UnknownTag {
+            Scope::Tag(tag) => Group::Tag(TagKey(self.global.tags.find(tag).ok_or_else(|| ViewError::UnknownTag {
                 tag: tag.clone(),
-                nearest: nearest(tag, self.books.tags.names()).map(str::to_owned),
+                nearest: nearest(tag, self.global.tags.names()).map(str::to_owned),
             })?)),
         };
-        let boards = self.books.shelf.boards(key).ok_or_else(|| ViewError::BoardsAway(window.window.clone()))?;
+        let boards = self.global.shelf.boards(key).ok_or_else(|| ViewError::BoardsNotReady(window.window.clone()))?;
         let board = |&ranking: &Ranking| match boards.board(group, ranking) {
             Some(set) => Cow::Borrowed(set),
             None => Cow::Owned(boards.empty_board(group, ranking)),
@@ -226,7 +226,7 @@ impl Engine {
     /// How the boards of a server are ordered.
     pub(in crate::engine) fn server_orders(&self, server: ServerKey) -> Orders {
         let scope = self.server_state(server).map(|slot| Scope::Server(slot.record.url.clone()));
-        self.books.settings.orders(scope.as_ref())
+        self.global.settings.orders(scope.as_ref())
     }
 
     /// The window whose boards of groups an answer needs: see
@@ -244,13 +244,13 @@ impl Engine {
     /// The window of a label; or, of a type, the oldest that contains the time.
     /// The running ones may hold nothing yet; any other must be at hand.
     fn find_window<E: std::error::Error + 'static>(&self, name: &BoardsSelector) -> Result<WindowKey, ViewError<E>> {
-        let windows = &self.books.settings.windows;
+        let windows = &self.global.settings.windows;
         let text = name.window.as_deref().unwrap_or(WEEK);
         let t_ms = name.time_ms.unwrap_or(self.now_ms());
-        let exists = |window: &WindowKey| self.books.window_exists(*window) || self.books.is_rebuilt(*window);
+        let exists = |window: &WindowKey| self.global.window_exists(*window) || self.global.is_rebuilt(*window);
         let found = match window::parse_type(text) {
             Ok(kind) => windows.at(t_ms).into_iter().filter(|window| window.kind == kind).find(exists),
-            Err(_) if name.time_ms.is_some() => return Err(ViewError::TimeOfWindow(text.to_owned())),
+            Err(_) if name.time_ms.is_some() => return Err(ViewError::TimeWithWindow(text.to_owned())),
             Err(_) => {
                 // Types have names, windows have numbers.
                 let bad = |label: window::BadLabel| match window::parse_type(text) {
@@ -260,7 +260,7 @@ impl Engine {
                 Some(window::parse(text).map_err(bad)?).filter(exists)
             }
         };
-        if let Some(window) = found.filter(|window| self.books.is_rebuilding(*window)) {
+        if let Some(window) = found.filter(|window| self.global.is_rebuilding(*window)) {
             return Err(ViewError::Rebuilding(window::label(window)));
         }
         found.ok_or_else(|| ViewError::UnknownWindow {
@@ -271,30 +271,30 @@ impl Engine {
     }
 
     fn window_view(&self, window: WindowKey) -> WindowView {
-        let span = self.books.settings.windows.span(window);
-        let known = self.books.meta.windows.iter().find(|state| state.window == window);
+        let span = self.global.settings.windows.span(window);
+        let known = self.global.meta.windows.iter().find(|state| state.window == window);
         let span = known.map(|state| state.start_ms..state.end_ms).or(span);
         WindowView {
             window: window::label(window),
             from_ms: span.as_ref().map(|span| span.start).filter(|&ms| ms > i64::MIN),
             to_ms: span.map(|span| span.end).filter(|&ms| ms < i64::MAX),
-            closed: self.books.window_is_over(window),
+            closed: self.global.window_is_over(window),
         }
     }
 
     /// Every window there is: those that hold rows, those that run, and the next
     /// of each type. Newest first, by type.
     pub fn windows(&self) -> Vec<WindowSummary> {
-        let windows = &self.books.settings.windows;
+        let windows = &self.global.settings.windows;
         let now_ms = self.now_ms();
-        let mut keys: Vec<WindowKey> = self.books.meta.kept_windows().collect();
+        let mut keys: Vec<WindowKey> = self.global.meta.kept_windows().collect();
         keys.extend(windows.at(now_ms));
         keys.extend(windows.specs().iter().filter_map(|spec| windows.next(spec.kind, now_ms)));
         keys.sort_unstable_by_key(|key| (key.kind, std::cmp::Reverse(key.index)));
         keys.dedup();
         keys.into_iter()
             .map(|key| {
-                let boards = self.books.shelf.boards(key);
+                let boards = self.global.shelf.boards(key);
                 let view = self.window_view(key);
                 let phase = match (view.closed, view.from_ms.is_some_and(|from_ms| from_ms > now_ms)) {
                     (true, _) => WindowPhase::Closed,

@@ -33,7 +33,7 @@ pub(super) struct QueryContext<'a, S> {
 impl<S: StateReader> QueryContext<'_, S> {
     pub fn known_player(&self, player: &PlayerSelector) -> Result<PlayerKey, ViewError<S::Error>> {
         self.player(player)?.ok_or_else(|| match player {
-            PlayerSelector::Key(key) => ViewError::UnknownKey(*key),
+            PlayerSelector::Key(key) => ViewError::UnknownPlayerKey(*key),
             PlayerSelector::Name(name) => ViewError::UnknownPlayer(normalise(name, ColourCodes::None)),
         })
     }
@@ -54,7 +54,7 @@ impl<S: StateReader> QueryContext<'_, S> {
         let engine = self.engine;
         let mut found = engine.players_named(self.source, name)?;
         match self.scope {
-            Scope::Game(game) => found.retain(|(key, _)| engine.books.games.name(key.0) == game),
+            Scope::Game(game) => found.retain(|(key, _)| engine.global.games.name(key.0) == game),
             Scope::Server(url) => {
                 // Of the game played there now, unless the name is of an earlier one.
                 let game = engine.find_server::<S::Error>(url)?.1.record.game;
@@ -76,7 +76,7 @@ impl<S: StateReader> QueryContext<'_, S> {
             [(_, player)] => Ok(Some(player)),
             _ => {
                 let one = |(game, player): &(GameKey, PlayerKey)| {
-                    format!("{} (player {player})", engine.books.games.name(game.0))
+                    format!("{} (player {player})", engine.global.games.name(game.0))
                 };
                 let games = found.iter().map(one).collect::<Vec<_>>().join(", ");
                 Err(ViewError::AmbiguousName { name: normalise(name, ColourCodes::None), games })

@@ -37,38 +37,38 @@ impl Engine {
         self.advance_time(now_ms);
         let game_key = self.find_game(game)?;
         let player = self.find_player_in_game(source, game_key, player)?;
-        let names = self.names_of(source, player).map_err(ViewError::Source)?;
-        let rows = self.delete_player_data(source, game_key, player, &names).map_err(ViewError::Source)?;
+        let names = self.names_of(source, player).map_err(ViewError::Store)?;
+        let rows = self.delete_player_data(source, game_key, player, &names).map_err(ViewError::Store)?;
         let hashes: Vec<NameHash> = names.iter().map(|name| NameHash::of(game, name)).collect();
-        self.books.forgotten.extend(hashes.iter().map(|hash| (*hash, now_ms)));
+        self.global.forgotten.extend(hashes.iter().map(|hash| (*hash, now_ms)));
         self.remove_player(player, &names, RemovedPlayer { into: None });
-        let corrections = &mut self.books.pending.corrections;
+        let corrections = &mut self.global.pending.corrections;
         corrections.forgotten.extend(hashes.iter().map(|hash| (*hash, now_ms)));
-        corrections.names_gone.extend(names.into_iter().map(|name| (game_key, name)));
+        corrections.deleted_names.extend(names.into_iter().map(|name| (game_key, name)));
         Ok(ForgetResult { player, hashes, rows })
     }
 
     /// Hashes of names that are forgotten, each with when that was asked for, Unix
     /// ms; the oldest first.
     pub fn forgotten(&self) -> Vec<(NameHash, i64)> {
-        let mut all: Vec<(NameHash, i64)> = self.books.forgotten.iter().map(|(hash, ms)| (*hash, *ms)).collect();
+        let mut all: Vec<(NameHash, i64)> = self.global.forgotten.iter().map(|(hash, ms)| (*hash, *ms)).collect();
         all.sort_unstable_by_key(|&(hash, ms)| (ms, hash));
         all
     }
 
     /// Lets a name be known again. Its past does not come back.
     pub fn allow_name<E: std::error::Error + 'static>(&mut self, hash: NameHash) -> Result<(), CorrectionError<E>> {
-        if self.books.forgotten.remove(&hash).is_none() {
+        if self.global.forgotten.remove(&hash).is_none() {
             return Err(CorrectionError::NotForgotten(hash));
         }
-        self.books.pending.corrections.remembered.push(hash);
+        self.global.pending.corrections.allowed_names.push(hash);
         Ok(())
     }
 
     /// Names that were taken out of the last outcome, as the server wrote them:
     /// whoever records that outcome leaves them out, too.
     pub fn blanked_names(&self) -> &[Name] {
-        &self.books.emptied
+        &self.global.emptied
     }
 
     fn delete_player_data<S: StateReader>(
@@ -82,7 +82,7 @@ impl Engine {
             let server = ServerKey(index as u32);
             let Some(slot) = self.servers[index].as_mut() else { continue };
             let mut changed = false;
-            for entry in slot.record.last.iter_mut().filter(|last| last.game == game).flat_map(|last| &mut last.entries)
+            for entry in slot.record.last_snapshot.iter_mut().filter(|last| last.game == game).flat_map(|last| &mut last.entries)
             {
                 // Also where the name was unusable, or the server is greylisted.
                 if names.iter().any(|name| entry.name == *name) {
@@ -98,19 +98,19 @@ impl Engine {
             }
             if changed {
                 slot.read = None;
-                self.books.server_changed(server);
+                self.global.server_changed(server);
             }
         }
         let servers = source.servers_with_best(player)?;
-        self.books.pending.corrections.best_gone.extend(servers.into_iter().map(|server| (server, player)));
+        self.global.pending.corrections.deleted_best.extend(servers.into_iter().map(|server| (server, player)));
         let mut rows = 0;
-        for window in self.books.meta.kept_windows().collect::<Vec<_>>() {
+        for window in self.global.meta.kept_windows().collect::<Vec<_>>() {
             let Some(of_player) = source.player_window(window, player)? else { continue };
             for &server in &of_player.servers {
-                self.books.take_row(source, RowKey { window, server, player })?;
+                self.global.take_row(source, RowKey { window, server, player })?;
                 rows += 1;
             }
-            self.books.player_window_gone(window, game, player);
+            self.global.player_window_gone(window, game, player);
         }
         Ok(rows)
     }

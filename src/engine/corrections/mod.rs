@@ -66,10 +66,10 @@ impl Engine {
         if from == into {
             return Err(CorrectionError::Same(into));
         }
-        let names = self.names_of(source, from).map_err(ViewError::Source)?;
-        let rows = self.move_player(source, game, from, into).map_err(ViewError::Source)?;
+        let names = self.names_of(source, from).map_err(ViewError::Store)?;
+        let rows = self.move_player(source, game, from, into).map_err(ViewError::Store)?;
         self.remove_player(from, &names, RemovedPlayer { into: Some(into) });
-        self.books.pending.corrections.aliases.extend(names.into_iter().map(|name| (into, game, name)));
+        self.global.pending.corrections.aliases.extend(names.into_iter().map(|name| (into, game, name)));
         Ok(MergeResult { from, into, rows })
     }
 
@@ -78,16 +78,16 @@ impl Engine {
     /// may become another's before there is room.
     pub(super) fn remove_player(&mut self, player: PlayerKey, names: &[String], gone: RemovedPlayer) {
         // It may hold rows of his.
-        self.long_week = None;
+        self.large_week = None;
         self.restart_server_close();
-        let books = &mut self.books;
-        books.meta.players_gone += 1;
+        let books = &mut self.global;
+        books.meta.players_removed += 1;
         let corrections = &mut books.pending.corrections;
-        corrections.players_gone.push((player, gone.into));
-        corrections.aliases_gone.extend(names.iter().skip(1).map(|name| (player, name.clone())));
+        corrections.removed_players.push((player, gone.into));
+        corrections.deleted_aliases.extend(names.iter().skip(1).map(|name| (player, name.clone())));
         books.names.forget_all();
         books.archive(OutboxKey::Player(player));
-        if books.settings.archive {
+        if books.settings.archive_enabled {
             books.pending.outbox.insert(OutboxKey::Player(player));
         }
     }
@@ -103,15 +103,15 @@ impl Engine {
             self.move_presence(ServerKey(index as u32), from, into);
         }
         let mut rows = 0;
-        for window in self.books.meta.kept_windows().collect::<Vec<_>>() {
-            rows += self.books.hand_over_window(source, game, window, from, into)?;
+        for window in self.global.meta.kept_windows().collect::<Vec<_>>() {
+            rows += self.global.hand_over_window(source, game, window, from, into)?;
         }
         for server in source.servers_with_best(from)? {
             let Some(best_from) = source.best(server, from)? else { continue };
-            let mut best = self.books.best_known(source, server, into)?;
+            let mut best = self.global.best_known(source, server, into)?;
             best.merge(&best_from);
-            self.books.pending.best.insert((server, into), best);
-            self.books.pending.corrections.best_gone.push((server, from));
+            self.global.pending.best.insert((server, into), best);
+            self.global.pending.corrections.deleted_best.push((server, from));
         }
         Ok(rows)
     }
@@ -120,8 +120,8 @@ impl Engine {
     /// server stays, and is `copy_into`'s.
     fn move_presence(&mut self, server: ServerKey, from: PlayerKey, into: PlayerKey) {
         let Some(slot) = self.servers[server.0 as usize].as_mut() else { return };
-        let books = &mut self.books;
-        let entries = slot.record.last.iter_mut().flat_map(|last| &mut last.entries);
+        let books = &mut self.global;
+        let entries = slot.record.last_snapshot.iter_mut().flat_map(|last| &mut last.entries);
         let is_of_both = |presence: &Presence| presence.player == from || presence.player == into;
         let mut presences: Vec<&mut Option<Presence>> = entries
             .map(|entry| &mut entry.presence)
@@ -147,9 +147,9 @@ impl Engine {
     }
 
     pub(super) fn find_game<E: std::error::Error + 'static>(&self, game: &str) -> Result<GameKey, ViewError<E>> {
-        self.books.games.find(game).map(GameKey).ok_or_else(|| ViewError::UnknownGame {
+        self.global.games.find(game).map(GameKey).ok_or_else(|| ViewError::UnknownGame {
             game: game.to_owned(),
-            nearest: crate::nearest::nearest(game, self.books.games.names()).map(str::to_owned),
+            nearest: crate::nearest::nearest(game, self.global.games.names()).map(str::to_owned),
         })
     }
 
@@ -159,20 +159,20 @@ impl Engine {
         game: GameKey,
         player: &PlayerSelector,
     ) -> Result<PlayerKey, CorrectionError<S::Error>> {
-        let game_name = || self.books.games.name(game.0).to_owned();
+        let game_name = || self.global.games.name(game.0).to_owned();
         match player {
             PlayerSelector::Key(key) => {
                 let player = PlayerKey(*key);
-                let record = source.player_record(player).map_err(ViewError::Source)?;
-                let record = record.ok_or(ViewError::UnknownKey(*key))?;
+                let record = source.player_record(player).map_err(ViewError::Store)?;
+                let record = record.ok_or(ViewError::UnknownPlayerKey(*key))?;
                 if record.game != game {
-                    let found = self.books.games.name(record.game.0).to_owned();
+                    let found = self.global.games.name(record.game.0).to_owned();
                     return Err(CorrectionError::OtherGame { player, found, game: game_name() });
                 }
                 Ok(player)
             }
             PlayerSelector::Name(name) => {
-                let found = self.players_named(source, name).map_err(ViewError::Source)?;
+                let found = self.players_named(source, name).map_err(ViewError::Store)?;
                 let found = found.into_iter().find(|(of, _)| *of == game);
                 found.map(|(_, player)| player).ok_or_else(|| CorrectionError::UnknownInGame {
                     name: crate::model::name::normalise(name, crate::model::name::ColourCodes::None),
@@ -211,9 +211,9 @@ impl Engine {
 
     /// Whether a week is final on a server.
     pub(super) fn is_server_closed(&self, week: WeekKey, server: ServerKey) -> bool {
-        match self.books.meta.weeks.iter().find(|state| state.week == week).map(|state| state.phase) {
+        match self.global.meta.weeks.iter().find(|state| state.week == week).map(|state| state.phase) {
             None | Some(WeekPhase::Open | WeekPhase::Reopening) => false,
-            Some(WeekPhase::Closing) => self.closing.as_ref().is_some_and(|closing| closing.is_closed(week, server)),
+            Some(WeekPhase::Closing) => self.week_close.as_ref().is_some_and(|closing| closing.is_closed(week, server)),
             Some(WeekPhase::Ranking | WeekPhase::Closed) => true,
         }
     }
@@ -254,7 +254,7 @@ impl GlobalState {
     pub(super) fn take_row<S: StateReader>(&mut self, source: &S, key: RowKey) -> Result<Option<PlayerRow>, S::Error> {
         let changed = self.pending.rows.get_mut(&(key.window, key.server)).and_then(|rows| rows.remove(&key.player));
         self.pending.rows_len -= usize::from(changed.is_some());
-        self.pending.corrections.rows_gone.push(key);
+        self.pending.corrections.deleted_rows.push(key);
         if let Some(week) = key.window.week() {
             self.archive(OutboxKey::Week { week, server: key.server });
         }
@@ -267,7 +267,7 @@ impl GlobalState {
     /// Takes away for good what a player of a game did in a window.
     pub(super) fn player_window_gone(&mut self, window: WindowKey, game: GameKey, player: PlayerKey) {
         self.player_windows.remove(window, player);
-        self.pending.corrections.player_windows_gone.push((window, player));
+        self.pending.corrections.deleted_player_windows.push((window, player));
         // Also tags that a server had before: a change of tags may not be noted yet, and
         // what was noted by then is without the rows of this player.
         let left: Groups = std::iter::once(Group::Game(game)).chain(self.all_tags().map(Group::Tag)).collect();

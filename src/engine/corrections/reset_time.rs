@@ -21,14 +21,14 @@ pub struct TimeReset {
     /// Weeks that were closed and are not over; they are being reopened.
     pub reopened: Vec<WeekKey>,
     /// The running week, where its rows are gone already: nothing is credited to it.
-    pub lost: Option<WeekKey>,
+    pub uncredited_week: Option<WeekKey>,
 }
 
 impl Engine {
     /// Sets the time back to `now_ms`; without effect where it is not later. Whoever was
     /// seen later has left, and comes as after invisibility; every scan is planned anew.
     pub fn reset_time(&mut self, now_ms: i64) -> TimeReset {
-        let before_ms = self.books.meta.now_ms;
+        let before_ms = self.global.meta.now_ms;
         let mut done = TimeReset { before_ms, now_ms, ..TimeReset::default() };
         if before_ms <= now_ms {
             return done;
@@ -36,16 +36,16 @@ impl Engine {
         for index in 1..self.servers.len() {
             done.servers += u64::from(self.rewind_server(ServerKey(index as u32), now_ms));
         }
-        self.books.meta.now_ms = now_ms;
-        self.books.pending.meta = true;
-        self.books.windows = windows::CurrentWindows::default();
+        self.global.meta.now_ms = now_ms;
+        self.global.pending.meta = true;
+        self.global.windows = windows::CurrentWindows::default();
         self.reschedule_all(now_ms);
         for index in 1..self.servers.len() {
             if self.servers[index].as_ref().is_some_and(|slot| slot.asked && !slot.record.removed) {
                 self.schedule.schedule_now(ServerKey(index as u32), now_ms);
             }
         }
-        let (weeks, calendar) = (self.books.meta.weeks.clone(), self.books.calendar);
+        let (weeks, calendar) = (self.global.meta.weeks.clone(), self.global.calendar);
         for state in weeks.iter().filter(|state| calendar.week_end_ms(state.week) > now_ms) {
             if !matches!(state.phase, WeekPhase::Open | WeekPhase::Reopening) {
                 self.begin_reopening(state.week);
@@ -53,17 +53,17 @@ impl Engine {
             }
         }
         let running = calendar.week(now_ms);
-        done.lost = weeks.first().filter(|first| running < first.week).map(|_| running);
+        done.uncredited_week = weeks.first().filter(|first| running < first.week).map(|_| running);
         done
     }
 
     /// Moves what a server has of later moments to `now_ms`. Returns whether it had any.
     fn rewind_server(&mut self, server: ServerKey, now_ms: i64) -> bool {
-        let calendar = self.books.calendar;
+        let calendar = self.global.calendar;
         let Some(slot) = self.server_state(server) else { return false };
         let record = &slot.record;
         let is_later = |t_ms: Option<i64>| t_ms.is_some_and(|t_ms| t_ms > now_ms);
-        let was_seen_later = record.last.as_ref().is_some_and(|last| last.t_ms > now_ms);
+        let was_seen_later = record.last_snapshot.as_ref().is_some_and(|last| last.t_ms > now_ms);
         let slot_ms = record.sums.slot.saturating_mul(slots::SLOT_MS);
         let later = [record.last_scan_ms, record.last_seen_ms, Some(record.added_ms), Some(slot_ms)];
         if !was_seen_later && !later.into_iter().any(is_later) {
@@ -72,7 +72,7 @@ impl Engine {
         if was_seen_later {
             self.end_presences(server);
         }
-        let books = &mut self.books;
+        let books = &mut self.global;
         let slot = self.servers[server.0 as usize].as_mut().expect("it was there above");
         let record = &mut slot.record;
         record.last_scan_ms = record.last_scan_ms.map(|t_ms| t_ms.min(now_ms));
@@ -80,7 +80,7 @@ impl Engine {
         record.added_ms = record.added_ms.min(now_ms);
         if let Some(screening) = &mut record.screening {
             screening.unchanged.iter_mut().for_each(|list| list.since_ms = list.since_ms.min(now_ms));
-            screening.applied.iter_mut().for_each(|(_, applied_ms)| *applied_ms = now_ms.min(*applied_ms));
+            screening.reasons_applied.iter_mut().for_each(|(_, applied_ms)| *applied_ms = now_ms.min(*applied_ms));
         }
         if let Some(series) = &mut slot.series {
             slots::rewind(&mut record.sums, series, &calendar, now_ms);

@@ -15,20 +15,20 @@ impl Engine {
     /// Compares the orders of the settings with those that were archived by.
     /// Without an archive there is nothing to compare: whoever archives next does.
     pub(in crate::engine) fn archive_changed_orders(&mut self) {
-        let settings = &self.books.settings;
-        if !settings.archive {
+        let settings = &self.global.settings;
+        if !settings.archive_enabled {
             return;
         }
         let now = settings.order_overrides();
         // Where nothing was ever archived this goes with the commit that begins to,
         // and is in itself no reason for one.
-        let Some(before) = self.books.meta.archived_by.replace(now.clone()) else { return };
+        let Some(before) = self.global.meta.archived_orders.replace(now.clone()) else { return };
         if before == now {
             return;
         }
-        self.books.pending.meta = true;
+        self.global.pending.meta = true;
         // Its positions are those of before.
-        self.long_week = None;
+        self.large_week = None;
         let differ = |scope: Option<&Scope>| {
             Orders::for_scope(&before.low_is_better, &before.ties, scope)
                 != Orders::for_scope(&now.low_is_better, &now.ties, scope)
@@ -42,9 +42,9 @@ impl Engine {
             Scope::Game(_) | Scope::Tag(_) => None,
         };
         let servers: Vec<ServerKey> = named.filter_map(key).collect();
-        let weeks: Vec<WeekKey> = self.books.meta.weeks.iter().map(|state| state.week).collect();
+        let weeks: Vec<WeekKey> = self.global.meta.weeks.iter().map(|state| state.week).collect();
         for (server, &week) in servers.iter().flat_map(|server| weeks.iter().map(move |week| (server, week))) {
-            self.books.archive(OutboxKey::Week { week, server: *server });
+            self.global.archive(OutboxKey::Week { week, server: *server });
         }
     }
 }

@@ -117,12 +117,12 @@ impl Engine {
     /// A part of a long week, or a step towards the first. It takes in what is not
     /// committed: before a part is handed on, there must be nothing such.
     pub fn week_part<S: StateReader>(&mut self, source: &S, ask: PartRequest) -> Result<WeekChunk, S::Error> {
-        let at_hand = self.long_week.take();
+        let at_hand = self.large_week.take();
         let (long, after) = match ask {
             PartRequest::First { week, server } => {
                 let begun = at_hand.filter(|long| (long.week, long.server, long.is_out) == (week, server, false));
                 let Some(long) = self.prepare_step(source, week, server, begun)? else {
-                    return Ok(match self.long_week {
+                    return Ok(match self.large_week {
                         Some(_) => WeekChunk::Preparing,
                         None => WeekChunk::Gone,
                     });
@@ -131,19 +131,19 @@ impl Engine {
             }
             PartRequest::Next { moment, after } => (at_hand.filter(|long| long.moment == moment && long.is_out), after),
             PartRequest::Done { moment } => {
-                self.long_week = at_hand.filter(|long| long.moment != moment);
+                self.large_week = at_hand.filter(|long| long.moment != moment);
                 return Ok(WeekChunk::Gone);
             }
         };
         let Some(mut long) = long else { return Ok(WeekChunk::Gone) };
-        if !self.books.is_kept(long.week.into()) {
+        if !self.global.is_kept(long.week.into()) {
             return Ok(WeekChunk::Gone);
         }
-        let (span, rows) = long.rows_after(after, self.books.settings.archive_part_rows);
+        let (span, rows) = long.rows_after(after, self.global.settings.archive_part_rows);
         let week = self.week_archive(source, long.week, long.server, long.closed, span, rows)?;
         long.is_out = true;
         let moment = long.moment;
-        self.long_week = Some(long);
+        self.large_week = Some(long);
         Ok(WeekChunk::Part { moment, week: Box::new(week) })
     }
 
@@ -157,7 +157,7 @@ impl Engine {
         begun: Option<LargeWeek>,
     ) -> Result<Option<LargeWeek>, S::Error> {
         let counted = self.server_state(server).is_some_and(|slot| self.is_counted(slot, week.into(), server));
-        if !counted || !self.books.is_kept(week.into()) {
+        if !counted || !self.global.is_kept(week.into()) {
             return Ok(None);
         }
         let closed = self.is_server_closed(week, server);
@@ -165,12 +165,12 @@ impl Engine {
             // Rows of a week that was open are not those of the closed one.
             Some(begun) if begun.closed == closed => begun,
             _ => {
-                self.long_weeks_begun += 1;
-                LargeWeek::new(week, server, self.server_orders(server), self.long_weeks_begun, closed)
+                self.large_week_reads += 1;
+                LargeWeek::new(week, server, self.server_orders(server), self.large_week_reads, closed)
             }
         };
         if !long.is_read {
-            let most = self.books.settings.archive_part_rows;
+            let most = self.global.settings.archive_part_rows;
             let portion = self.rows_after(source, week.into(), server, long.last_read(), most)?;
             long.positions.read(&portion.rows);
             portion.rows.iter().for_each(|(player, row)| long.rows.push(ArchiveRow::new(*player, row)));
@@ -180,7 +180,7 @@ impl Engine {
         } else {
             return Ok(Some(long));
         }
-        self.long_week = Some(long);
+        self.large_week = Some(long);
         Ok(None)
     }
 }

@@ -47,8 +47,8 @@ impl Engine {
     /// `None`: the thing is gone with its week and there is nothing to write.
     fn archive_job<S: StateReader>(&self, source: &S, key: OutboxKey) -> Result<Option<ArchiveJob>, S::Error> {
         Ok(match key {
-            OutboxKey::Game(key) => Some(ArchiveJob::Game { key, name: self.books.games.name(key.0).to_owned() }),
-            OutboxKey::Map(key) => Some(ArchiveJob::Map { key, name: self.books.maps.name(key.0).to_owned() }),
+            OutboxKey::Game(key) => Some(ArchiveJob::Game { key, name: self.global.games.name(key.0).to_owned() }),
+            OutboxKey::Map(key) => Some(ArchiveJob::Map { key, name: self.global.maps.name(key.0).to_owned() }),
             OutboxKey::Player(key) => match source.player_record(key)? {
                 Some(record) => Some(ArchiveJob::Player {
                     key,
@@ -57,7 +57,7 @@ impl Engine {
                     display: record.display.into(),
                 }),
                 None => match source.gone(key)? {
-                    Some(gone) => Some(ArchiveJob::PlayerGone { key, into: self.merge_target(source, gone)? }),
+                    Some(gone) => Some(ArchiveJob::PlayerRemoved { key, into: self.merge_target(source, gone)? }),
                     None => None,
                 },
             },
@@ -82,7 +82,7 @@ impl Engine {
         let slot = self.server_state(key)?;
         let record = &slot.record;
         let is_online = self.is_online(record);
-        let entries = record.last.iter().filter(|_| is_online).flat_map(|last| &last.entries);
+        let entries = record.last_snapshot.iter().filter(|_| is_online).flat_map(|last| &last.entries);
         Some(ServerArchive {
             key,
             url: record.url.as_str().to_owned(),
@@ -99,10 +99,10 @@ impl Engine {
             last_scan_ms: record.last_scan_ms,
             last_seen_ms: record.last_seen_ms,
             rank: record.rank,
-            rank_week: record.ranked_week,
+            rank_week: record.rank_week,
             greylist: record.greylist.clone(),
             removed: record.removed,
-            tags: self.books.tag_names(&record.tags),
+            tags: self.global.tag_names(&record.tags),
             list: entries
                 .map(|entry| ListEntry {
                     name: entry.name.to_string(),
@@ -124,10 +124,10 @@ impl Engine {
         week: WeekKey,
         server: ServerKey,
     ) -> Result<Option<ArchiveJob>, S::Error> {
-        if !self.books.is_kept(week.into()) {
+        if !self.global.is_kept(week.into()) {
             return Ok(None);
         }
-        let most = self.books.settings.archive_part_rows;
+        let most = self.global.settings.archive_part_rows;
         let RowPage { rows, is_last } = match self.server_state(server) {
             Some(slot) if self.is_counted(slot, week.into(), server) => {
                 self.rows_after(source, week.into(), server, None, most)?
@@ -135,7 +135,7 @@ impl Engine {
             _ => RowPage { rows: Vec::new(), is_last: true },
         };
         if !is_last {
-            return Ok(Some(ArchiveJob::LongWeek { week, server }));
+            return Ok(Some(ArchiveJob::LargeWeek { week, server }));
         }
         let positions = self.server_orders(server).positions(&rows);
         let rows = rows.iter().zip(positions);
@@ -161,7 +161,7 @@ impl Engine {
         let maps = told.map(|(map, row)| MapWeekArchive { map, played_ms: row.played_ms, player_ms: row.player_ms });
         let mut best = Vec::new();
         // Of a reopened week the archive still has positions.
-        if closed || self.books.meta.reopened.contains(&week) {
+        if closed || self.global.meta.reopened_weeks.contains(&week) {
             for row in &rows {
                 if let Some(kept) = source.best(server, row.player)? {
                     best.push((row.player, self.shown_best(server, &kept)));
@@ -172,8 +172,8 @@ impl Engine {
             week,
             server,
             label: calendar::week_label(week),
-            week_start_ms: self.books.calendar.week_start_ms(week),
-            week_end_ms: self.books.calendar.week_end_ms(week),
+            week_start_ms: self.global.calendar.week_start_ms(week),
+            week_end_ms: self.global.calendar.week_end_ms(week),
             closed,
             server_rank: if closed { source.rank(week, server)? } else { None },
             player_ms,

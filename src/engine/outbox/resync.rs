@@ -35,14 +35,14 @@ impl Engine {
     /// that is `fresh`, everything is archived anew: it must be a number that no other
     /// state has ever used.
     pub fn check_archive_id(&mut self, found: Option<u64>, fresh: u64) -> u64 {
-        let meta = &mut self.books.meta;
+        let meta = &mut self.global.meta;
         match meta.resync_state.archive_id {
             Some(id) if found == Some(id) => id,
             _ => {
                 meta.resync = true;
                 meta.resync_state.archive_id = Some(fresh);
                 (meta.resync_state.next, meta.resync_state.repeat) = (ResyncCursor::START, false);
-                self.books.pending.meta = true;
+                self.global.pending.meta = true;
                 fresh
             }
         }
@@ -50,11 +50,11 @@ impl Engine {
 
     /// All weeks are to be archived anew, and what a resync in progress has still to do.
     pub fn resync_weeks(&mut self) {
-        let meta = &mut self.books.meta;
+        let meta = &mut self.global.meta;
         let next = &mut meta.resync_state.next;
         *next = if meta.resync { ResyncCursor::WEEKS.min(*next) } else { ResyncCursor::WEEKS };
         meta.resync = true;
-        self.books.pending.meta = true;
+        self.global.pending.meta = true;
     }
 
     /// The chunk at `from`, or at the first position that is not acknowledged. It reads
@@ -68,16 +68,16 @@ impl Engine {
         rows_max: usize,
     ) -> Result<ResyncStep, S::Error> {
         assert!(!self.has_changes(), "commit before archiving");
-        let settings = &self.books.settings;
-        let from = from.unwrap_or(self.books.meta.resync_state.next);
-        if !self.books.meta.resync || !settings.archive || from == ResyncCursor::End {
+        let settings = &self.global.settings;
+        let from = from.unwrap_or(self.global.meta.resync_state.next);
+        if !self.global.meta.resync || !settings.archive_enabled || from == ResyncCursor::End {
             return Ok(ResyncStep::Idle);
         }
         // While entries are dropped, whatever is written now is written again later.
         if settings.outbox_full || source.outbox_len() > settings.outbox_entries_max / 2 {
-            return Ok(ResyncStep::Later);
+            return Ok(ResyncStep::DrainFirst);
         }
-        let chunk = ResyncChunk { from, next: from, names: vec![], states: vec![], postponed: vec![] };
+        let chunk = ResyncChunk { from, next: from, names: vec![], records: vec![], postponed: vec![] };
         let mut filling = ChunkReader { engine: self, source, chunk, rows: 0 };
         for step in 0..steps_max {
             filling.chunk.next = match filling.chunk.next {
@@ -99,7 +99,7 @@ impl Engine {
     /// whether the chunk was the next one: if not, the resync was set back meanwhile
     /// and goes on elsewhere.
     pub fn acknowledge_resync(&mut self, from: ResyncCursor, next: ResyncCursor, postponed: &[OutboxKey]) -> bool {
-        let meta = &mut self.books.meta;
+        let meta = &mut self.global.meta;
         let state = &mut meta.resync_state;
         if !meta.resync || state.next != from {
             return false;
@@ -109,14 +109,14 @@ impl Engine {
             meta.resync = state.repeat;
             (state.next, state.repeat) = (ResyncCursor::START, false);
         }
-        self.books.pending.meta = true;
-        self.books.pending.outbox.extend(postponed);
+        self.global.pending.meta = true;
+        self.global.pending.outbox.extend(postponed);
         true
     }
 
     /// Where the resync is; `None`: none is needed.
     pub fn resync_position(&self) -> Option<ResyncCursor> {
-        self.books.meta.resync.then_some(self.books.meta.resync_state.next)
+        self.global.meta.resync.then_some(self.global.meta.resync_state.next)
     }
 }
 
@@ -132,7 +132,7 @@ struct ChunkReader<'a, S> {
 impl<S: StateReader> ChunkReader<'_, S> {
     /// Reads what is at a position. Returns the next position.
     fn step(&mut self, at: ResyncCursor) -> Result<ResyncCursor, S::Error> {
-        let meta = &self.engine.books.meta;
+        let meta = &self.engine.global.meta;
         Ok(match at {
             ResyncCursor::Game(key) if key.0 < meta.next_game => {
                 self.name(OutboxKey::Game(key))?;
@@ -143,11 +143,11 @@ impl<S: StateReader> ChunkReader<'_, S> {
                 self.name(OutboxKey::Map(key))?;
                 ResyncCursor::Map(MapKey(key.0 + 1))
             }
-            ResyncCursor::Map(_) => ResyncCursor::Gone { after: None },
-            ResyncCursor::Gone { after } => match self.source.gone_after(after, 1)?.first() {
+            ResyncCursor::Map(_) => ResyncCursor::RemovedPlayers { after: None },
+            ResyncCursor::RemovedPlayers { after } => match self.source.gone_after(after, 1)?.first() {
                 Some(&player) => {
                     self.name(OutboxKey::Player(player))?;
-                    ResyncCursor::Gone { after: Some(player) }
+                    ResyncCursor::RemovedPlayers { after: Some(player) }
                 }
                 None => ResyncCursor::Server(ServerKey(1)),
             },
@@ -201,7 +201,7 @@ impl<S: StateReader> ChunkReader<'_, S> {
             self.name(OutboxKey::Player(player))?;
         }
         self.rows += 2 + 2 * server.list.len() + server.tags.len();
-        self.chunk.states.push(ArchiveJob::Server(Box::new(server)));
+        self.chunk.records.push(ArchiveJob::Server(Box::new(server)));
         Ok(())
     }
 
@@ -209,7 +209,7 @@ impl<S: StateReader> ChunkReader<'_, S> {
         match self.engine.week_job(self.source, week, server)? {
             Some(ArchiveJob::Week(job)) => {
                 self.rows += 1 + job.rows.len() + job.maps.len();
-                self.chunk.states.push(ArchiveJob::Week(job));
+                self.chunk.records.push(ArchiveJob::Week(job));
             }
             // It is written in parts, which the outbox knows how to do.
             Some(_) => self.chunk.postponed.push(OutboxKey::Week { week, server }),

@@ -56,8 +56,8 @@ impl Engine {
         let lag_ms = sent_ms.map(|sent| sent - scan.due_ms);
         // What is asked for is due at once, however much of it there is: it may
         // wait for the scanner's budgets. Lag tells of the schedule.
-        if let Some(lag_ms) = lag_ms.filter(|_| !scan.asked) {
-            self.lags.add(lag_ms);
+        if let Some(lag_ms) = lag_ms.filter(|_| !scan.requested) {
+            self.lag_histogram.add(lag_ms);
             self.counts.late += u64::from(lag_ms > LATE_SCAN_MS);
         }
         if full {
@@ -67,7 +67,7 @@ impl Engine {
         self.notices.push_back(Notice {
             server,
             t_ms,
-            asked: scan.asked,
+            requested: scan.requested,
             partial,
             class_before,
             class,
@@ -94,7 +94,7 @@ impl Engine {
         self.notices.push_back(Notice {
             server,
             t_ms,
-            asked: scan.asked,
+            requested: scan.requested,
             partial: false,
             class_before: class,
             class,
@@ -116,15 +116,15 @@ impl Engine {
         outcome: Outcome,
     ) -> Result<bool, S::Error> {
         let t_ms = outcome.t_ms();
-        self.books.emptied.clear();
+        self.global.emptied.clear();
         let slot = self.servers[server.0 as usize].as_mut().expect("outcomes are of known servers");
         let latest = slot.record.last_scan_ms.unwrap_or(i64::MIN);
         if t_ms <= latest {
             self.counts.out_of_order += 1;
-            self.schedule.schedule_next(server, slot.record.class, self.books.meta.now_ms);
+            self.schedule.schedule_next(server, slot.record.class, self.global.meta.now_ms);
             return Ok(false);
         }
-        let books = &mut self.books;
+        let books = &mut self.global;
         let mut compared = false;
         match outcome {
             Outcome::Miss { .. } => {
@@ -133,7 +133,7 @@ impl Engine {
             }
             Outcome::Snapshot(mut snapshot) => {
                 let family = books.name_family(slot, &snapshot.game);
-                books.empty_forgotten(&mut snapshot.players, family, &snapshot.game, slot.record.last.as_ref());
+                books.empty_forgotten(&mut snapshot.players, family, &snapshot.game, slot.record.last_snapshot.as_ref());
                 if snapshot.completeness == Completeness::Partial {
                     self.counts.partials += 1;
                     books.alive(slot, &snapshot, snapshot.announced_players());
@@ -223,7 +223,7 @@ impl GlobalState {
         week: WeekKey,
     ) -> Result<bool, S::Error> {
         let t_ms = snapshot.t_ms;
-        slot.record.last.iter().for_each(|last| prefetch_rows(&last.entries));
+        slot.record.last_snapshot.iter().for_each(|last| prefetch_rows(&last.entries));
         let players = std::mem::take(&mut snapshot.players);
         let assumed_before = series::assumed_players(&slot.record);
         let Credible { game, map, map_without_key, players: players_announced } = credible;
@@ -231,14 +231,14 @@ impl GlobalState {
         let record = &mut slot.record;
 
         let read = slot.read.take();
-        let before = record.last.as_mut().zip(read.as_ref()).map(|(last, (family, by_name))| {
+        let before = record.last_snapshot.as_mut().zip(read.as_ref()).map(|(last, (family, by_name))| {
             player_list::PreviousList { entries: &mut last.entries, by_name, family: *family }
         });
         let mut list = player_list::read_list(players, &self.settings.rules.names, family, before);
         let ignored = record.greylist.is_some();
 
         let mut rated = false;
-        let mut prev = record.last.take().filter(|_| !ignored);
+        let mut prev = record.last_snapshot.take().filter(|_| !ignored);
         let mut before = PreviousSighting::Invisible;
         if let Some(prev) = &mut prev {
             let by_name = read.map_or_else(|| player_list::NameIndex::of(&prev.entries), |(_, by_name)| by_name);
@@ -317,7 +317,7 @@ impl GlobalState {
         record.counts.push(count);
         record.count = count;
         record.total_points = entries.iter().filter_map(PlayerEntry::playing_points).sum();
-        record.last = Some(LastSnapshot { t_ms, map, map_without_key, game, entries });
+        record.last_snapshot = Some(LastSnapshot { t_ms, map, map_without_key, game, entries });
         slot.read = Some((family, by_name));
         slot.record.class = class_of(0, self.is_populated(slot));
         if !ignored {

@@ -59,7 +59,7 @@ impl Engine {
         revoke.iter().for_each(|reason| screening.set_exempt(*reason, false));
         let changed = screening.exempt != before;
         if changed {
-            self.books.server_changed(key);
+            self.global.server_changed(key);
         }
         Ok(changed)
     }

@@ -115,7 +115,7 @@ impl GlobalState {
         player: PlayerKey,
     ) -> Result<BestPositions, S::Error> {
         Ok(source.best(server, player)?.unwrap_or_else(|| {
-            self.pending.best_new.push((player, server));
+            self.pending.new_best.push((player, server));
             BestPositions::default()
         }))
     }
@@ -124,8 +124,8 @@ impl GlobalState {
 impl Engine {
     /// Works on weeks that are over, up to the steps of one tick.
     pub(super) fn advance_weeks<S: StateReader>(&mut self, source: &S) -> Result<(), S::Error> {
-        let mut budget = StepBudget(self.books.settings.week_steps_per_tick);
-        while let Some(state) = self.books.meta.weeks.iter().copied().find(|s| s.phase != WeekPhase::Closed) {
+        let mut budget = StepBudget(self.global.settings.week_steps_per_tick);
+        while let Some(state) = self.global.meta.weeks.iter().copied().find(|s| s.phase != WeekPhase::Closed) {
             if !budget.is_left() {
                 return Ok(());
             }
@@ -134,14 +134,14 @@ impl Engine {
                 continue;
             }
             // What reopening removes must be committed before it is written again.
-            let is_removed = self.books.pending.corrections.closed_gone.iter().any(|(week, _)| *week == state.week);
+            let is_removed = self.global.pending.corrections.reopened_servers.iter().any(|(week, _)| *week == state.week);
             if self.closable_from_ms(state.week) > self.close_limit_ms() || is_removed {
                 break;
             }
             match state.phase {
                 WeekPhase::Open => {
-                    self.books.set_week_phase(state.week, WeekPhase::Closing);
-                    self.closing = Some(WeekClose::new(state.week, Vec::new()));
+                    self.global.set_week_phase(state.week, WeekPhase::Closing);
+                    self.week_close = Some(WeekClose::new(state.week, Vec::new()));
                 }
                 WeekPhase::Closing => self.close_servers(source, state.week, &mut budget)?,
                 WeekPhase::Ranking => self.rank_servers(state.week, &mut budget),
@@ -153,12 +153,12 @@ impl Engine {
 
     /// From when on a week can be closed.
     fn closable_from_ms(&self, week: WeekKey) -> i64 {
-        self.books.calendar.week_end_ms(week) + CLOSE_DELAY_MS
+        self.global.calendar.week_end_ms(week) + CLOSE_DELAY_MS
     }
 
     /// From when on a tick has a week to close; `i64::MAX` without any.
     pub fn next_close_ms(&self) -> i64 {
-        let weeks = self.books.meta.weeks.iter().filter(|state| state.phase != WeekPhase::Closed);
+        let weeks = self.global.meta.weeks.iter().filter(|state| state.phase != WeekPhase::Closed);
         weeks.map(|state| self.closable_from_ms(state.week)).min().unwrap_or(i64::MAX)
     }
 
@@ -166,25 +166,25 @@ impl Engine {
     /// closing one: time may have passed by a clock that is not trusted. Without a
     /// call there is no such limit; a replay needs none.
     pub fn set_close_limit(&mut self, t_ms: i64) {
-        self.close_until_ms = t_ms;
+        self.close_limit_ms = t_ms;
     }
 
     fn close_limit_ms(&self) -> i64 {
-        self.books.meta.now_ms.min(self.close_until_ms)
+        self.global.meta.now_ms.min(self.close_limit_ms)
     }
 
     /// The first week that would be closed, or closed further, but for
     /// [`Engine::set_close_limit`].
     pub fn week_blocked(&self) -> Option<WeekKey> {
-        let state = self.books.meta.weeks.iter().find(|state| state.phase != WeekPhase::Closed)?;
+        let state = self.global.meta.weeks.iter().find(|state| state.phase != WeekPhase::Closed)?;
         let over_ms = self.closable_from_ms(state.week);
-        let held = state.phase != WeekPhase::Reopening && over_ms <= self.books.meta.now_ms;
-        (held && over_ms > self.close_until_ms).then_some(state.week)
+        let held = state.phase != WeekPhase::Reopening && over_ms <= self.global.meta.now_ms;
+        (held && over_ms > self.close_limit_ms).then_some(state.week)
     }
 
     /// Whether the next tick has a week to close, or to reopen.
     pub fn has_week_to_close(&self) -> bool {
-        let first = self.books.meta.weeks.iter().find(|state| state.phase != WeekPhase::Closed);
+        let first = self.global.meta.weeks.iter().find(|state| state.phase != WeekPhase::Closed);
         first.is_some_and(|state| {
             state.phase == WeekPhase::Reopening || self.closable_from_ms(state.week) <= self.close_limit_ms()
         })
@@ -199,7 +199,7 @@ impl Engine {
     /// A correction has changed rows, or their order: the server that is being closed
     /// is closed from its first row again. Positions that were written are replaced.
     pub(super) fn restart_server_close(&mut self) {
-        self.closing.iter_mut().for_each(WeekClose::restart);
+        self.week_close.iter_mut().for_each(WeekClose::restart);
     }
 
     fn close_servers<S: StateReader>(
@@ -208,7 +208,7 @@ impl Engine {
         week: WeekKey,
         budget: &mut StepBudget,
     ) -> Result<(), S::Error> {
-        let mut closing = self.closing.take().expect("set when the week began to close, or at the start");
+        let mut closing = self.week_close.take().expect("set when the week began to close, or at the start");
         let mut next = closing.closed.last().map_or(1, |(server, _)| server.0 + 1);
         while budget.is_left() && (next as usize) < self.servers.len() {
             let server = ServerKey(next);
@@ -222,14 +222,14 @@ impl Engine {
                 budget.spend(1 + maps.len());
                 let player_ms = if ignored { 0 } else { maps.iter().map(|(_, row)| row.player_ms).sum() };
                 closing.closed.push((server, player_ms));
-                self.books.pending.closed.push((week, server, player_ms));
+                self.global.pending.closed_servers.push((week, server, player_ms));
             }
             budget.spend(1);
             next += 1;
         }
-        self.closing = Some(closing);
+        self.week_close = Some(closing);
         if next as usize >= self.servers.len() && budget.is_left() {
-            self.books.set_week_phase(week, WeekPhase::Ranking);
+            self.global.set_week_phase(week, WeekPhase::Ranking);
         }
         Ok(())
     }
@@ -286,9 +286,9 @@ impl Engine {
             }
             budget.spend(1);
             let key = (server, standing.player);
-            let mut best = match self.books.pending.best.get(&key) {
+            let mut best = match self.global.pending.best.get(&key) {
                 Some(best) => best.clone(),
-                None => self.books.best_known(source, server, standing.player)?,
+                None => self.global.best_known(source, server, standing.player)?,
             };
             for (which, position) in standing.positions.into_iter().enumerate() {
                 best.set(which, position, week);
@@ -296,11 +296,11 @@ impl Engine {
             if !self.has_later_row(source, week, server, standing.player)? {
                 best.elo = Some(standing.elo);
             }
-            self.books.pending.best.insert(key, best);
+            self.global.pending.best.insert(key, best);
             standings.pass();
         }
         if !standings.is_empty() {
-            self.books.archive(OutboxKey::Week { week, server });
+            self.global.archive(OutboxKey::Week { week, server });
         }
         Ok(true)
     }
@@ -314,9 +314,9 @@ impl Engine {
         server: ServerKey,
         player: PlayerKey,
     ) -> Result<bool, S::Error> {
-        for state in self.books.meta.weeks.iter().rev().take_while(|state| state.week > week) {
+        for state in self.global.meta.weeks.iter().rev().take_while(|state| state.week > week) {
             let window = state.week.into();
-            if state.phase == WeekPhase::Closed && self.books.row(source, RowKey { window, server, player })?.is_some()
+            if state.phase == WeekPhase::Closed && self.global.row(source, RowKey { window, server, player })?.is_some()
             {
                 return Ok(true);
             }
@@ -340,25 +340,25 @@ impl Engine {
         let RowPage { rows, is_last } = self.rows_after(source, window, server, after, budget.0)?;
         budget.spend(rows.len());
         // They left its groups when it was greylisted; some may not be noted yet.
-        let left = self.books.shelf.left_by(window, server);
+        let left = self.global.shelf.left_by(window, server);
         for &(player, _) in &rows {
-            self.books.take_row(source, RowKey { window, server, player })?;
+            self.global.take_row(source, RowKey { window, server, player })?;
             // It may have been closed with them before it was greylisted.
-            let best = match self.books.pending.best.get(&(server, player)) {
+            let best = match self.global.pending.best.get(&(server, player)) {
                 Some(best) => Some(best.clone()),
                 None => source.best(server, player)?,
             };
             if let Some(mut best) = best
                 && best.remove_week(week)
             {
-                self.books.pending.best.insert((server, player), best);
+                self.global.pending.best.insert((server, player), best);
             }
             let Some(game) = source.player_record(player)?.map(|record| record.game) else { continue };
-            let of_player = self.books.player_window_mut(source, window, game, player)?;
+            let of_player = self.global.player_window_mut(source, window, game, player)?;
             of_player.servers.retain(|it| *it != server);
-            self.books.shelf.changed_and_left(window, player, &left);
+            self.global.shelf.changed_and_left(window, player, &left);
         }
-        self.books.archive(OutboxKey::Week { week, server });
+        self.global.archive(OutboxKey::Week { week, server });
         *begun = rows.last().map(|(player, _)| ServerClose::Emptying(*player)).filter(|_| !is_last);
         Ok(is_last)
     }
@@ -366,9 +366,9 @@ impl Engine {
     /// Writes what the live state holds of a week to its place.
     fn flush_live_rows(&mut self, server: ServerKey, week: WeekKey) {
         let Some(slot) = self.servers[server.0 as usize].as_mut() else { return };
-        let books = &mut self.books;
+        let books = &mut self.global;
         let mut changed = false;
-        for entry in slot.record.last.iter_mut().flat_map(|last| &mut last.entries) {
+        for entry in slot.record.last_snapshot.iter_mut().flat_map(|last| &mut last.entries) {
             let Some(presence) = &mut entry.presence else { continue };
             if let Some(at) = presence.rows.iter().position(|(window, _)| window.week() == Some(week)) {
                 let (window, row) = presence.rows.remove(at);
@@ -386,13 +386,13 @@ impl Engine {
     }
 
     fn rank_servers(&mut self, week: WeekKey, budget: &mut StepBudget) {
-        let mut closing = self.closing.take().expect("set when the week began to close, or at the start");
+        let mut closing = self.week_close.take().expect("set when the week began to close, or at the start");
         while budget.is_left() && (closing.rank_next as usize) < self.servers.len() {
             budget.spend(1);
             let server = ServerKey(closing.rank_next);
             closing.rank_next += 1;
             let Some(slot) = self.servers[server.0 as usize].as_mut() else { continue };
-            if slot.record.ranked_week == Some(week) {
+            if slot.record.rank_week == Some(week) {
                 continue; // has its rank already
             }
             let rank = closing.rank(server);
@@ -401,22 +401,22 @@ impl Engine {
             }
             budget.spend(STEPS_PER_RANK);
             // A reopened week may be closed after a later one.
-            if slot.record.ranked_week < Some(week) {
+            if slot.record.rank_week < Some(week) {
                 slot.record.rank = rank;
-                slot.record.ranked_week = Some(week);
+                slot.record.rank_week = Some(week);
             }
             slots::set_rank(slot.series.get_or_insert_with(|| Box::new(slots::new_series())), week, rank);
-            let pending = &mut self.books.pending;
+            let pending = &mut self.global.pending;
             pending.ranks.extend(rank.map(|rank| ((week, server), rank)));
             pending.series.insert(server);
-            self.books.server_changed(server);
-            self.books.archive(OutboxKey::Week { week, server });
+            self.global.server_changed(server);
+            self.global.archive(OutboxKey::Week { week, server });
         }
         if (closing.rank_next as usize) < self.servers.len() || !budget.is_left() {
-            self.closing = Some(closing);
+            self.week_close = Some(closing);
         } else {
-            self.books.set_week_phase(week, WeekPhase::Closed);
-            self.books.meta.reopened.retain(|reopened| *reopened != week);
+            self.global.set_week_phase(week, WeekPhase::Closed);
+            self.global.meta.reopened_weeks.retain(|reopened| *reopened != week);
         }
     }
 
@@ -424,21 +424,21 @@ impl Engine {
     /// of them waits to be archived.
     fn delete_old_weeks<S: StateReader>(&mut self, source: &S) -> Result<(), S::Error> {
         loop {
-            let closed = self.books.meta.weeks.iter().filter(|s| s.phase == WeekPhase::Closed).count();
-            if closed <= self.books.settings.keep_weeks {
+            let closed = self.global.meta.weeks.iter().filter(|s| s.phase == WeekPhase::Closed).count();
+            if closed <= self.global.settings.keep_weeks {
                 return Ok(());
             }
-            let oldest = self.books.meta.weeks[0];
-            let archive = self.books.settings.archive;
+            let oldest = self.global.meta.weeks[0];
+            let archive = self.global.settings.archive_enabled;
             if oldest.phase != WeekPhase::Closed || (archive && self.has_unarchived(source, oldest.week)) {
                 return Ok(());
             }
-            self.books.drop_window(oldest.week.into());
+            self.global.drop_window(oldest.week.into());
         }
     }
 
     pub(super) fn has_unarchived<S: StateReader>(&self, source: &S, week: WeekKey) -> bool {
         let of_week = |key: &OutboxKey| matches!(key, OutboxKey::Week { week: w, .. } if *w == week);
-        self.books.meta.resync || self.books.pending.outbox.iter().any(of_week) || source.outbox_holds_week(week)
+        self.global.meta.resync || self.global.pending.outbox.iter().any(of_week) || source.outbox_holds_week(week)
     }
 }

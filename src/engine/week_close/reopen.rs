@@ -31,7 +31,7 @@ pub enum ReopenError {
          To compute an older week again use `clqd replay` with the scan log of that week and a new state directory",
         week_label(*.week)
     )]
-    Gone { week: WeekKey, at_hand: String },
+    RowsDeleted { week: WeekKey, at_hand: String },
     #[error(
         "week {} is too old: only the {REOPENABLE_WEEKS_MAX} weeks before the newest closed week, {}, and that one can be \
          reopened, since older best positions are not kept. To compute it again use `clqd replay` with the scan log of \
@@ -41,18 +41,18 @@ pub enum ReopenError {
     )]
     TooOld { week: WeekKey, newest: WeekKey },
     #[error("week {} is being closed; reopen that one first, or wait until it is final", week_label(*.0))]
-    OtherInWork(WeekKey),
+    OtherInProgress(WeekKey),
 }
 
 impl Engine {
     /// Opens a closed week again. Returns false where it is open, or being reopened,
     /// already.
     pub fn reopen_week(&mut self, week: WeekKey) -> Result<bool, ReopenError> {
-        let weeks = &self.books.meta.weeks;
+        let weeks = &self.global.meta.weeks;
         let Some(state) = weeks.iter().find(|state| state.week == week) else {
             let at_hand: Vec<String> = weeks.iter().map(|state| week_label(state.week)).collect();
             let at_hand = if at_hand.is_empty() { "none".to_owned() } else { at_hand.join(", ") };
-            return Err(ReopenError::Gone { week, at_hand });
+            return Err(ReopenError::RowsDeleted { week, at_hand });
         };
         if matches!(state.phase, WeekPhase::Open | WeekPhase::Reopening) {
             return Ok(false);
@@ -63,18 +63,18 @@ impl Engine {
         }
         let in_work = |phase| matches!(phase, WeekPhase::Closing | WeekPhase::Ranking);
         if let Some(other) = weeks.iter().find(|state| state.week != week && in_work(state.phase)) {
-            return Err(ReopenError::OtherInWork(other.week));
+            return Err(ReopenError::OtherInProgress(other.week));
         }
         self.begin_reopening(week);
         Ok(true)
     }
 
     pub(in crate::engine) fn begin_reopening(&mut self, week: WeekKey) {
-        self.closing.take_if(|closing| closing.is_of(week));
+        self.week_close.take_if(|closing| closing.is_of(week));
         // Its positions are those of a closed week.
-        self.long_week = None;
-        self.books.set_week_phase(week, WeekPhase::Reopening);
-        let reopened = &mut self.books.meta.reopened;
+        self.large_week = None;
+        self.global.set_week_phase(week, WeekPhase::Reopening);
+        let reopened = &mut self.global.meta.reopened_weeks;
         if let Err(at) = reopened.binary_search(&week) {
             reopened.insert(at, week);
         }
@@ -96,7 +96,7 @@ impl Engine {
             self.remove_rank(source, week, ServerKey(next))?;
             next += 1;
         }
-        self.books.set_week_phase(week, WeekPhase::Open);
+        self.global.set_week_phase(week, WeekPhase::Open);
         Ok(())
     }
 
@@ -104,20 +104,20 @@ impl Engine {
     fn remove_rank<S: StateReader>(&mut self, source: &S, week: WeekKey, server: ServerKey) -> Result<(), S::Error> {
         let before = self.previous_closed_week(week);
         let Some(slot) = self.servers[server.0 as usize].as_mut() else { return Ok(()) };
-        let books = &mut self.books;
+        let books = &mut self.global;
         if let Some(series) = &mut slot.series {
             slots::remove_rank(series, week);
             books.pending.series.insert(server);
         }
-        if slot.record.ranked_week == Some(week) {
+        if slot.record.rank_week == Some(week) {
             let newest = slot.series.as_deref().and_then(slots::newest_rank);
-            (slot.record.ranked_week, slot.record.rank) = match before {
+            (slot.record.rank_week, slot.record.rank) = match before {
                 // In the ring a rank is not exact beyond 50,000.
                 Some(before) => (Some(before), source.rank(before, server)?),
                 None => newest.map_or((None, None), |(week, rank)| (Some(week), Some(rank))),
             };
         }
-        books.pending.corrections.closed_gone.push((week, server));
+        books.pending.corrections.reopened_servers.push((week, server));
         books.server_changed(server);
         books.archive(OutboxKey::Week { week, server });
         Ok(())
@@ -125,13 +125,13 @@ impl Engine {
 
     /// The last closed week before one, of those that are kept.
     fn previous_closed_week(&self, week: WeekKey) -> Option<WeekKey> {
-        let mut before = self.books.meta.weeks.iter().rev().filter(|state| state.week < week);
+        let mut before = self.global.meta.weeks.iter().rev().filter(|state| state.week < week);
         before.find(|state| state.phase == WeekPhase::Closed).map(|state| state.week)
     }
 
     /// The three best positions, without those of weeks that are not closed on the
     /// server: so after a week was reopened.
     pub(in crate::engine) fn shown_best(&self, server: ServerKey, best: &BestPositions) -> [Vec<(u32, WeekKey)>; 3] {
-        best.top_three_where(|week| !self.books.is_kept(week.into()) || self.is_server_closed(week, server))
+        best.top_three_where(|week| !self.global.is_kept(week.into()) || self.is_server_closed(week, server))
     }
 }

@@ -72,12 +72,12 @@ impl Engine {
     /// them is swept out.
     pub fn begin_import<S: StateReader>(&mut self, source: &S, made: &Engine) -> Option<WindowImport> {
         let windows: Vec<WindowKey> = self.windows_to_import(made).iter().map(|state| state.window).collect();
-        let is_clear = |window: &WindowKey| !self.books.pending.dropped.contains(window) && source.is_swept(*window);
+        let is_clear = |window: &WindowKey| !self.global.pending.deleted_windows.contains(window) && source.is_swept(*window);
         if !windows.iter().all(is_clear) {
             return None;
         }
-        self.books.brought.clone_from(&windows);
-        let players_gone = self.books.meta.players_gone;
+        self.global.brought.clone_from(&windows);
+        let players_gone = self.global.meta.players_removed;
         Some(WindowImport {
             windows,
             at: ImportStage::People { next: 1 },
@@ -89,13 +89,13 @@ impl Engine {
     /// Whether somebody was merged or forgotten since it began: it is to be given up
     /// and begun anew.
     pub fn is_import_outdated(&self, taking: &WindowImport) -> bool {
-        taking.players_gone != self.books.meta.players_gone
+        taking.players_gone != self.global.meta.players_removed
     }
 
     /// Lets go of what was brought over, if anything was.
     pub fn abort_import(&mut self) {
-        for window in std::mem::take(&mut self.books.brought) {
-            self.books.drop_window(window);
+        for window in std::mem::take(&mut self.global.brought) {
+            self.global.drop_window(window);
         }
     }
 
@@ -109,7 +109,7 @@ impl Engine {
         most: usize,
     ) -> Result<bool, S::Error> {
         let WindowImport { windows, at, people, .. } = taking;
-        let players_end = made.engine.books.meta.next_player;
+        let players_end = made.engine.global.meta.next_player;
         let mut done = 0;
         while done < most {
             match at {
@@ -173,9 +173,9 @@ impl Engine {
     pub fn collect_changes(&mut self, taking: &mut WindowImport, made: &Engine) {
         let windows: Vec<WindowKey> = self.windows_to_import(made).iter().map(|state| state.window).collect();
         // Some may have begun since.
-        let new: Vec<WindowKey> = windows.iter().copied().filter(|it| !self.books.brought.contains(it)).collect();
-        self.books.brought.extend(new);
-        let pending = &made.books.pending;
+        let new: Vec<WindowKey> = windows.iter().copied().filter(|it| !self.global.brought.contains(it)).collect();
+        self.global.brought.extend(new);
+        let pending = &made.global.pending;
         let is_taken = |window: &WindowKey| windows.binary_search(window).is_ok();
         let mut rows: Vec<RowKey> = Vec::new();
         for (&(window, server), of_server) in pending.rows.iter().filter(|((window, _), _)| is_taken(window)) {
@@ -189,7 +189,7 @@ impl Engine {
             }
         }
         let changed =
-            |&window: &WindowKey| made.books.player_windows.changed_in(window).map(move |player| (window, player));
+            |&window: &WindowKey| made.global.player_windows.changed_in(window).map(move |player| (window, player));
         let mut of_players: Vec<(WindowKey, PlayerKey)> = windows.iter().flat_map(changed).collect();
         rows.sort_unstable();
         rows.dedup();
@@ -202,14 +202,14 @@ impl Engine {
     pub fn finish_import(&mut self, made: &Engine) -> usize {
         let taken = self.windows_to_import(made);
         for state in &taken {
-            let windows = &mut self.books.meta.windows;
+            let windows = &mut self.global.meta.windows;
             if let Err(at) = windows.binary_search_by_key(&state.window, |state| state.window) {
                 windows.insert(at, *state);
             }
-            self.books.shelf.forget(state.window);
+            self.global.shelf.forget(state.window);
         }
         // Some may have been over for long enough meanwhile.
-        self.books.brought.retain(|window| taken.iter().all(|state| state.window != *window));
+        self.global.brought.retain(|window| taken.iter().all(|state| state.window != *window));
         self.abort_import();
         self.finish_rebuild();
         taken.len()
@@ -217,10 +217,10 @@ impl Engine {
 
     fn windows_to_import(&self, made: &Engine) -> Vec<WindowState> {
         let fits = |state: &&WindowState| {
-            let span = self.books.settings.windows.span(state.window);
-            self.books.is_rebuilt(state.window) && span == Some(state.start_ms..state.end_ms)
+            let span = self.global.settings.windows.span(state.window);
+            self.global.is_rebuilt(state.window) && span == Some(state.start_ms..state.end_ms)
         };
-        made.books.meta.windows.iter().filter(fits).copied().collect()
+        made.global.meta.windows.iter().filter(fits).copied().collect()
     }
 
     /// `intern`: there.
@@ -238,7 +238,7 @@ impl Engine {
             Some(all) => made.row_of_all(key, all)?.unwrap_or(row),
             None => row,
         };
-        self.books.pending.put_row(RowKey { window: key.window, server, player }, &row);
+        self.global.pending.put_row(RowKey { window: key.window, server, player }, &row);
         Ok(())
     }
 
@@ -257,7 +257,7 @@ impl Engine {
             None => of_player,
         };
         if let Some(of_player) = made.player_window_here(self, of_player) {
-            self.books.player_windows.put(window, player, of_player);
+            self.global.player_windows.put(window, player, of_player);
         }
         Ok(())
     }
@@ -277,7 +277,7 @@ impl PlayerKeyMap {
             self.here.resize(at + 1, 0);
         }
         if self.here[at] == 0 {
-            let record = match made.engine.books.pending.players.get(there) {
+            let record = match made.engine.global.pending.players.get(there) {
                 Some(record) => Some(record.clone()),
                 None => made.source.player_record(there)?,
             };
@@ -309,12 +309,12 @@ impl<S: StateReader, R> RebuiltState<'_, S, R> {
     }
 
     fn game(&self, here: &Engine, game: GameKey) -> Option<GameKey> {
-        here.books.games.find(self.engine.books.games.name(game.0)).map(GameKey)
+        here.global.games.find(self.engine.global.games.name(game.0)).map(GameKey)
     }
 
     fn tag(&self, here: &Engine, tag: TagKey) -> Option<TagKey> {
-        let named = here.books.tags.find(self.engine.books.tags.name(tag.0)).map(TagKey);
-        named.filter(|tag| *tag < here.rebuild_tags_end)
+        let named = here.global.tags.find(self.engine.global.tags.name(tag.0)).map(TagKey);
+        named.filter(|tag| *tag < here.rebuild_tag_limit)
     }
 
     /// A row as of now.
@@ -326,7 +326,7 @@ impl<S: StateReader, R> RebuiltState<'_, S, R> {
     }
 
     fn player_window(&self, window: WindowKey, player: PlayerKey) -> Result<Option<PlayerWindow>, S::Error> {
-        match self.engine.books.player_windows.get(window, player) {
+        match self.engine.global.player_windows.get(window, player) {
             Some(known) => Ok(Some(known.clone())),
             None => self.source.player_window(window, player),
         }
@@ -356,8 +356,8 @@ impl<S: StateReader, R> RebuiltState<'_, S, R> {
     fn player_window_here(&self, here: &Engine, there: PlayerWindow) -> Option<PlayerWindow> {
         let mut of_player = PlayerWindow::new(self.game(here, there.game)?);
         of_player.servers = there.servers.iter().filter_map(|server| self.server(here, *server)).collect();
-        of_player.in_game = there.in_game;
-        for (tag, rating) in there.by_tag {
+        of_player.game_rating = there.game_rating;
+        for (tag, rating) in there.tag_ratings {
             if let Some(tag) = self.tag(here, tag) {
                 of_player.set_rating(Some(tag), rating);
             }

@@ -27,20 +27,20 @@ impl Engine {
     /// have changed is another one. Windows of a type that is gone stay: it may be
     /// back after the next reload.
     pub(super) fn apply_window_settings(&mut self) {
-        self.delete_windows(&self.books.unfit_windows());
-        self.books.fit_types();
-        self.books.windows = CurrentWindows::default();
+        self.delete_windows(&self.global.unfit_windows());
+        self.global.fit_types();
+        self.global.windows = CurrentWindows::default();
     }
 
     /// Lets windows go that others of the same name may follow.
     pub(super) fn delete_windows(&mut self, gone: &[WindowKey]) {
-        gone.iter().for_each(|window| self.books.drop_window(*window));
+        gone.iter().for_each(|window| self.global.drop_window(*window));
         if gone.is_empty() {
             return;
         }
         // A window of the same name must not go on with what lives with a presence.
         for (index, slot) in self.servers.iter_mut().enumerate() {
-            let last = slot.iter_mut().filter_map(|slot| slot.record.last.as_mut());
+            let last = slot.iter_mut().filter_map(|slot| slot.record.last_snapshot.as_mut());
             let mut changed = false;
             for presence in last.flat_map(|last| &mut last.entries).filter_map(|entry| entry.presence.as_mut()) {
                 let before = presence.rows.len();
@@ -48,7 +48,7 @@ impl Engine {
                 changed |= presence.rows.len() < before;
             }
             if changed {
-                self.books.server_changed(ServerKey(index as u32));
+                self.global.server_changed(ServerKey(index as u32));
             }
         }
     }
@@ -57,21 +57,21 @@ impl Engine {
     /// may still change. A week stays until it is closed and nothing of it waits
     /// to be archived, and as long as one before it does.
     pub fn delete_windows_before<S: StateReader>(&mut self, source: &S, t_ms: i64) -> Vec<WindowKey> {
-        let ended = self.books.meta.windows.iter().filter(|state| state.end_ms <= t_ms).map(|state| state.window);
+        let ended = self.global.meta.windows.iter().filter(|state| state.end_ms <= t_ms).map(|state| state.window);
         let mut gone: Vec<WindowKey> = ended.collect();
-        gone.retain(|window| self.books.window_is_over(*window));
+        gone.retain(|window| self.global.window_is_over(*window));
         gone.extend(
-            self.books
+            self.global
                 .meta
                 .weeks
                 .iter()
                 .take_while(|state| state.phase == WeekPhase::Closed)
-                .take_while(|state| self.books.calendar.week_end_ms(state.week) <= t_ms)
-                .take_while(|state| !self.books.settings.archive || !self.has_unarchived(source, state.week))
+                .take_while(|state| self.global.calendar.week_end_ms(state.week) <= t_ms)
+                .take_while(|state| !self.global.settings.archive_enabled || !self.has_unarchived(source, state.week))
                 .map(|state| WindowKey::from(state.week)),
         );
         gone.sort_unstable();
-        gone.iter().for_each(|window| self.books.drop_window(*window));
+        gone.iter().for_each(|window| self.global.drop_window(*window));
         gone
     }
 }
@@ -153,7 +153,7 @@ impl GlobalState {
         }
         let closed = self.meta.weeks.iter().filter(|state| state.phase == WeekPhase::Closed);
         closed.for_each(|state| self.shelf.freeze(state.week.into()));
-        self.shelf.make_room(self.settings.closed_boards_bytes_max);
+        self.shelf.make_room(self.settings.ended_boards_bytes_max);
     }
 
     /// Lets a window go: its rows, its boards.
@@ -161,7 +161,7 @@ impl GlobalState {
         self.meta.windows.retain(|state| state.window != window);
         self.meta.weeks.retain(|state| window != state.week.into());
         self.pending.meta = true;
-        self.pending.dropped.push(window);
+        self.pending.deleted_windows.push(window);
         let Pending { rows, rows_len, .. } = &mut self.pending;
         for (_, rows) in rows.extract_if(|(w, _), _| *w == window) {
             *rows_len -= rows.len();
@@ -173,7 +173,7 @@ impl GlobalState {
     /// Whether a window was let go and something of it is still there. Until it is
     /// swept out, no other of that name can begin: it would take over rows.
     fn is_going<S: StateReader>(&self, source: &S, window: WindowKey) -> bool {
-        !self.is_kept(window) && (self.pending.dropped.contains(&window) || !source.is_swept(window))
+        !self.is_kept(window) && (self.pending.deleted_windows.contains(&window) || !source.is_swept(window))
     }
 
     /// Whether a window can be asked for: the running ones may hold nothing yet.

@@ -67,7 +67,7 @@ impl Engine {
     /// Types whose past is to be made: those that are new or have other
     /// boundaries, and those that were being made when the last life ended.
     pub fn types_to_rebuild(&self) -> Vec<WindowType> {
-        let books = &self.books;
+        let books = &self.global;
         let rebuilding = |kind: WindowType| books.meta.types.iter().any(|state| state.rebuilding && state.kind == kind);
         let kinds = books.settings.windows.specs().iter().map(|spec| spec.kind);
         kinds.filter(|kind| books.renewed.contains(kind) || rebuilding(*kind)).collect()
@@ -75,7 +75,7 @@ impl Engine {
 
     /// Whether any is of a config that was not there before.
     pub fn has_changed_types(&self) -> bool {
-        !self.books.renewed.is_empty()
+        !self.global.renewed.is_empty()
     }
 
     /// Their past cannot be made: their windows go on from here.
@@ -89,19 +89,19 @@ impl Engine {
     pub fn start_rebuild(&mut self, log_from_ms: i64) {
         let kinds = self.types_to_rebuild();
         self.abort_import();
-        self.books.renewed.clear();
-        self.books.meta.types = self.books.types_of_settings();
-        self.books.meta.types.iter_mut().for_each(|state| state.rebuilding = kinds.contains(&state.kind));
-        self.books.pending.meta = true;
+        self.global.renewed.clear();
+        self.global.meta.types = self.global.types_of_settings();
+        self.global.meta.types.iter_mut().for_each(|state| state.rebuilding = kinds.contains(&state.kind));
+        self.global.pending.meta = true;
         let in_log = |state: &&WindowState| kinds.contains(&state.window.kind) && state.start_ms >= log_from_ms;
-        let gone: Vec<WindowKey> = self.books.meta.windows.iter().filter(in_log).map(|state| state.window).collect();
+        let gone: Vec<WindowKey> = self.global.meta.windows.iter().filter(in_log).map(|state| state.window).collect();
         self.delete_windows(&gone);
-        self.books.windows = CurrentWindows::default();
+        self.global.windows = CurrentWindows::default();
     }
 
     /// From when on a log is to be replayed for them, Unix ms.
     pub fn replay_from_ms(&self) -> i64 {
-        let windows = &self.books.settings.windows;
+        let windows = &self.global.settings.windows;
         let begin = |kind: WindowType| {
             let mut kept = windows.kept(kind, self.now_ms());
             // Zones that crossed the date line have left out a day.
@@ -113,26 +113,26 @@ impl Engine {
 
     /// For the second engine: the same rules, but only the types to be made.
     pub fn rebuild_settings(&self) -> EngineSettings {
-        let settings = &self.books.settings;
+        let settings = &self.global.settings;
         let kinds = self.types_to_rebuild();
         let specs = settings.windows.specs().iter().filter(|spec| kinds.contains(&spec.kind)).copied();
         let windows = WindowTypes::new(*settings.windows.calendar(), specs).expect("they fitted with others");
-        EngineSettings { windows, archive: false, outbox_full: false, ..settings.clone() }
+        EngineSettings { windows, archive_enabled: false, outbox_full: false, ..settings.clone() }
     }
 
     /// For the second engine: ratings of tags are of those that servers have now. A
     /// tag that is dropped and comes again meanwhile is another one.
     pub fn tags_of_servers(&mut self) -> Vec<(ServerUrl, Vec<String>)> {
-        self.rebuild_tags_end = TagKey(self.books.meta.next_tag);
+        self.rebuild_tag_limit = TagKey(self.global.meta.next_tag);
         let records = self.servers.iter().flatten().map(|slot| &slot.record);
-        let named = records.map(|record| (record.url.clone(), self.books.tag_names(&record.tags)));
+        let named = records.map(|record| (record.url.clone(), self.global.tag_names(&record.tags)));
         named.filter(|(_, tags)| !tags.is_empty()).collect()
     }
 
     pub(in crate::engine) fn finish_rebuild(&mut self) {
-        self.books.renewed.clear();
-        self.books.meta.types = self.books.types_of_settings();
-        self.books.pending.meta = true;
-        self.books.windows = CurrentWindows::default();
+        self.global.renewed.clear();
+        self.global.meta.types = self.global.types_of_settings();
+        self.global.pending.meta = true;
+        self.global.windows = CurrentWindows::default();
     }
 }

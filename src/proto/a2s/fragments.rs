@@ -186,9 +186,9 @@ fn decompress(packed: &[u8]) -> Result<Vec<u8>, ProtoError> {
     }
     let mut whole = Vec::with_capacity(size as usize);
     let stream = bzip2::bufread::BzDecoder::new(c.rest());
-    stream.take(u64::from(size) + 1).read_to_end(&mut whole).map_err(|_| ProtoError::Unpack)?;
+    stream.take(u64::from(size) + 1).read_to_end(&mut whole).map_err(|_| ProtoError::Decompress)?;
     if whole.len() != size as usize {
-        return Err(ProtoError::UnpackedSize { announced: size, got: whole.len() });
+        return Err(ProtoError::DecompressedSize { announced: size, got: whole.len() });
     }
     let got = crc32fast::hash(&whole);
     if got != announced {

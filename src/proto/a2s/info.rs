@@ -26,7 +26,7 @@ pub struct Info {
     /// field cannot hold the newer ones.
     pub app: u32,
     /// Came in the `m` form.
-    pub old_form: bool,
+    pub is_goldsrc_format: bool,
 }
 
 impl Info {
@@ -62,7 +62,7 @@ pub fn decode(message: &[u8]) -> Result<Info, ProtoError> {
     }
     c.c_str("version")?;
     let app = read_extra_data(&mut c).ok().flatten().unwrap_or(app.into());
-    Ok(Info { hostname, map, folder, game, players, slots, bots, protocol, app, old_form: false })
+    Ok(Info { hostname, map, folder, game, players, slots, bots, protocol, app, is_goldsrc_format: false })
 }
 
 /// The extra data: the app id of the game id, if that is among it. The fields
@@ -108,7 +108,7 @@ pub fn decode_goldsrc(message: &[u8]) -> Result<Info, ProtoError> {
     c.take(3, "server type, system, password")?;
     let is_mod = c.u8("mod flag")?;
     let bots = goldsrc_bots(&mut c, is_mod == 1).unwrap_or(0);
-    Ok(Info { hostname, map, folder, game, players, slots, bots, protocol, app: 0, old_form: true })
+    Ok(Info { hostname, map, folder, game, players, slots, bots, protocol, app: 0, is_goldsrc_format: true })
 }
 
 fn goldsrc_bots(c: &mut Cursor<'_>, is_mod: bool) -> Result<u32, ProtoError> {
@@ -184,7 +184,7 @@ mod tests {
         let head = b"m127.0.0.1:27015\0Old\0crossfire\0valve\0Half-Life\0\x06\x10\x2fdl\x00".to_vec();
         let plain = [&head[..], b"\x00\x00\x04"].concat();
         let info = decode_goldsrc(&plain).unwrap();
-        assert_eq!((info.players, info.slots, info.bots, info.protocol, info.old_form), (6, 16, 4, 47, true));
+        assert_eq!((info.players, info.slots, info.bots, info.protocol, info.is_goldsrc_format), (6, 16, 4, 47, true));
         let modded = [&head[..], b"\x01http://x\0\0\0\x01\0\0\0\0\0\x01\0\0\x01\x00\x03"].concat();
         assert_eq!(decode_goldsrc(&modded).unwrap().bots, 3);
         // The oldest end after the mod flag.

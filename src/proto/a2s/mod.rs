@@ -51,9 +51,9 @@ impl A2sQuery {
             (Some((b'm', _)), None) => self.on_info(info::decode_goldsrc(message)),
             // Old GoldSrc servers answer one INFO with both forms; the newer one
             // knows more.
-            (Some((b'I', _)), Some(Info { old_form: true, .. })) => match info::decode(message) {
+            (Some((b'I', _)), Some(Info { is_goldsrc_format: true, .. })) => match info::decode(message) {
                 Ok(info) => {
-                    self.info = Some(Info { old_form: true, ..info });
+                    self.info = Some(Info { is_goldsrc_format: true, ..info });
                     Step::Wait
                 }
                 Err(error) => Step::Ignore(error.ignore_reason()),

@@ -174,7 +174,7 @@ fn names(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
 pub(in crate::store) fn check_is_state(dir: &Path) -> Result<(), StoreError> {
     match fs::metadata(dir) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Err(StoreError::Missing { path: dir.to_owned() });
+            return Err(StoreError::MissingStateDir { path: dir.to_owned() });
         }
         Err(error) => return Err(io_error("read", dir)(error)),
         Ok(_) => {}
@@ -186,7 +186,7 @@ pub(in crate::store) fn check_is_state(dir: &Path) -> Result<(), StoreError> {
             Err(error) => return Err(io_error("read", &dir.join(name))(error)),
         }
     }
-    Err(StoreError::NotAState { path: dir.to_owned() })
+    Err(StoreError::NotAStateDir { path: dir.to_owned() })
 }
 
 /// Fails where this process cannot do all that sled will do, which names no file

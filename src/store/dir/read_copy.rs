@@ -89,7 +89,7 @@ fn check_disk_space(seen: &[FileStamp], target: &Path) -> Result<(), StoreError>
     let free = room.blocks_available() * room.fragment_size();
     if free < bytes + SPARE_BYTES {
         let place = target.parent().unwrap_or(target).to_owned();
-        return Err(StoreError::NoRoom { place, needed: bytes + SPARE_BYTES, free });
+        return Err(StoreError::NoDiskSpace { place, needed: bytes + SPARE_BYTES, free });
     }
     Ok(())
 }

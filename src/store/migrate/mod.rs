@@ -93,7 +93,7 @@ pub(super) fn run(tree: &Tree, each: &mut dyn FnMut(u64)) -> Result<(), StoreErr
 /// A value of an older layout in the present one.
 pub(super) fn convert(version: u8, key: &[u8], value: Vec<u8>) -> Result<Vec<u8>, StoreError> {
     let Some(skipped) = version.checked_sub(OLDEST) else {
-        return Err(StoreError::Older { key: keys::display(key), found: version });
+        return Err(StoreError::UnsupportedVersion { key: keys::display(key), found: version });
     };
     let mut value = value;
     for step in STEPS.iter().skip(skipped.into()) {
@@ -281,9 +281,9 @@ mod tests {
         let it = tree(dir.path());
         it.insert(&keys::meta(), &[2, 0]).unwrap();
         let error = run(&it, &mut |_| ()).unwrap_err();
-        assert!(matches!(error, StoreError::Older { found: 2, .. }), "{error}");
+        assert!(matches!(error, StoreError::UnsupportedVersion { found: 2, .. }), "{error}");
         it.insert(&keys::meta(), &[VERSION + 1, 0]).unwrap();
         let error = run(&it, &mut |_| ()).unwrap_err();
-        assert!(matches!(error, StoreError::Newer { .. }), "{error}");
+        assert!(matches!(error, StoreError::NewerVersion { .. }), "{error}");
     }
 }

@@ -53,7 +53,7 @@ impl RawRecord {
     pub(super) fn version(&self) -> Result<u8, StoreError> {
         match self.record.first() {
             Some(&version) if version <= VERSION => Ok(version),
-            Some(&found) => Err(StoreError::Newer { key: keys::display(&self.key), found }),
+            Some(&found) => Err(StoreError::NewerVersion { key: keys::display(&self.key), found }),
             None => Err(corrupt_record(&self.key, "empty")),
         }
     }
@@ -463,8 +463,8 @@ pub(super) fn decode<T: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<T,
 fn body<'r>(key: &[u8], record: &'r [u8]) -> Result<&'r [u8], StoreError> {
     match record.split_first() {
         Some((&VERSION, body)) => Ok(body),
-        Some((&found, _)) if found > VERSION => Err(StoreError::Newer { key: keys::display(key), found }),
-        Some((&found, _)) => Err(StoreError::Older { key: keys::display(key), found }),
+        Some((&found, _)) if found > VERSION => Err(StoreError::NewerVersion { key: keys::display(key), found }),
+        Some((&found, _)) => Err(StoreError::UnsupportedVersion { key: keys::display(key), found }),
         None => Err(corrupt_record(key, "empty")),
     }
 }
