@@ -1,7 +1,7 @@
 //! Boards of the whole field beside other ordered sets, on the same players and
 //! scores: `cargo bench --bench board`.
 //!
-//! Redis (`redis-server_at`, sorted sets, one connection over a Unix socket,
+//! Redis (`redis-server`, sorted sets, one connection over a Unix socket,
 //! pipelined by 64; skipped where it is not installed), `indexset` (a `BTreeSet`
 //! with counts and a `HashMap` from player to place) and a sorted `Vec` with the
 //! same map. Sizes: `CLQD_ENTRIES` (default `1000000,10000000`). Then how the

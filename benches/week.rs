@@ -1,4 +1,4 @@
-//! A week of the whole field through one state: `cargo bench --bench parse_week_label`.
+//! A week of the whole field through one state: `cargo bench --bench week`.
 //!
 //! Generates the lines of a scan log (`CLQD_ROWS` rows, default 1,000,000; 500
 //! players to a server, 12 in each snapshot, a fifth of them at home on another

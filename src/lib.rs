@@ -11,7 +11,7 @@
 //!   argument.
 //! - Layer 3: [`api`], requests and answers of the control socket and the commands.
 //! - Layer 4, input and output; these modules do not import each other: [`scan`], [`store`],
-//!   [`enqueue`], [`control`], [`scan_log`].
+//!   [`archive`], [`control`], [`scan_log`].
 //! - Layer 5: [`state`] (an engine with its store), [`daemon`], [`config`], [`cli`],
 //!   [`fleet`], [`logging`].
 //! - [`clock`] is used by layers 3 to 5.

@@ -620,7 +620,7 @@ async fn rejected_row_does_not_block_others() {
 }
 
 /// Lets a worker archive a changing world by way of a proxy that fails by
-/// `exception_mode_tries_each_protocol_once_per_port`, and compares the tables with the world.
+/// `plans`, and compares the tables with the world.
 async fn assert_no_loss_with_faults(seed: u64, settings: ArchiveSettings, plans: impl IntoIterator<Item = Vec<Plan>>) {
     let database = migrated().await;
     let proxy = Proxy::to(database.address()).await;

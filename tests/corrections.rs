@@ -3,7 +3,7 @@
 //! made anew, what the archive is told with both; and nobody else's rating moves
 //! by a bit. All of it holds when the state is closed and opened again.
 //!
-//! Without a database (`enqueue` has one) and without a daemon (`daemon` has).
+//! Without a database (`archive` has one) and without a daemon (`daemon` has).
 
 mod scans;
 

@@ -2,7 +2,7 @@
 //! two servers on the loopback whose lists the test writes, and MariaDB. After
 //! each command the daemon is killed, or stopped and its state looked into.
 //!
-//! What corrections do to boards is told by `corrections_print_one_line_each`.
+//! What corrections do to boards is told by `corrections`.
 
 mod common;
 mod db;

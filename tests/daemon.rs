@@ -4,7 +4,7 @@
 //! systemd's notifications, and that a recorded log replays to the same state.
 //!
 //! Not a test of what is ranked (`replay_equals_oracle`), of the archive
-//! (`enqueue`), nor of crashes (`crash`).
+//! (`archive`), nor of crashes (`crash`).
 
 mod common;
 

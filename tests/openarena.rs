@@ -213,7 +213,7 @@ struct Log {
 struct Round {
     /// Every change of a player's points, in order, with the clock, s.
     points: BTreeMap<String, Vec<(u64, i64)>>,
-    /// The lines `parse_score:` at the end.
+    /// The lines `score:` at the end.
     finals: Vec<(String, i64)>,
     ended: bool,
     kills: usize,

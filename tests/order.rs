@@ -1,6 +1,6 @@
 //! One order of a server's boards: whatever shows or keeps a position on a server
 //! whose boards are ordered in their own way says the same. The answers of `clqd board`, `top`,
-//! `find_player` and `export`, the best positions that a closed week leaves, and the
+//! `player` and `export`, the best positions that a closed week leaves, and the
 //! rows in MySQL are held against rows that are put in order here.
 //!
 //! How the boards of games and tags are ordered is told by `boards_equal_oracle`.

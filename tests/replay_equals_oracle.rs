@@ -1,5 +1,5 @@
 //! Holds the real binary against the oracle: hostile scan logs go through
-//! `clqd replay LOG --state DIR`, and `clqd export --state DIR --parse_week_label LABEL`
+//! `clqd replay LOG --state DIR`, and `clqd export --state DIR --week LABEL`
 //! is to tell what the oracle computes. Not a test of live scanning, nor of
 //! what the export does not show: maps, series, classes.
 //!

@@ -199,7 +199,7 @@ fn row(week: WeekKey, server: ServerKey, player: PlayerKey) -> (RowKey, PackedRo
     (RowKey { window: week.into(), server, player }, PackedRow::pack(&row))
 }
 
-/// `cargo test --release_address --test next_resync_chunk -- --ignored --nocapture`: prints how long it takes.
+/// `cargo test --release --test resync -- --ignored --nocapture`: prints how long it takes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "a measurement of a minute"]
 async fn resync_of_a_million_rows_is_measured() {

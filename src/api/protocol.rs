@@ -403,7 +403,7 @@ pub struct ArchiveStatus {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArchiveFault {
-    /// `settings`, `unreachable`, `pending_records`, `busy`, `refused`, `schema`, `charset`,
+    /// `settings`, `unreachable`, `waiting`, `busy`, `refused`, `schema`, `charset`,
     /// `taken`, `foreign`, `rejected` or `panic`.
     pub kind: String,
     pub since_ms: i64,

@@ -7,11 +7,11 @@
 //!
 //! - [`worker`]: the loop. Asks for what is pending, writes it, says that it is
 //!   done; waits while the database is away.
-//! - [`write_unlogged`]: jobs to rows, in transactions; [`gone`]: players who are no more.
+//! - [`write`]: jobs to rows, in transactions; [`gone`]: players who are no more.
 //! - [`connect`]: a connection as clqd wants it, alone in its archive.
 //! - [`schema`]: applying `schema.sql`; [`split`] cuts it into statements.
 //! - [`sql`]: text of SQL statements.
-//! - [`settings`], [`error`], [`apply_check`]: what the admin sets, and sees.
+//! - [`settings`], [`error`], [`report`]: what the admin sets, and sees.
 //!
 //! Everything may be repeated. A commit whose acknowledgement was lost is
 //! written again; what is written is values, never differences.

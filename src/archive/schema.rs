@@ -49,7 +49,7 @@ pub struct MigrationStep {
 impl Schema {
     /// What this clqd writes. To change a table: change `schema.sql`, raise the
     /// version here and in its last statement, and add a step, such as
-    /// `MigrationStep { to: 2, sql: "ALTER TABLE find_player ADD COLUMN ..." }`. A new table needs no
+    /// `MigrationStep { to: 2, sql: "ALTER TABLE player ADD COLUMN ..." }`. A new table needs no
     /// statement in its step: `schema.sql` makes it.
     pub const CURRENT: Schema =
         Schema { version: 2, sql: SCHEMA_SQL, steps: &[MigrationStep { to: 2, sql: MIGRATION_2 }] };

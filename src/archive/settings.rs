@@ -1,4 +1,4 @@
-//! What the admin says about the archive: the `[enqueue]` section of the config.
+//! What the admin says about the archive: the `[archive]` section of the config.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use std::time::Duration;
 use mysql_async::{Opts, OptsBuilder};
 use serde::Deserialize;
 
-/// The `[enqueue]` section.
+/// The `[archive]` section.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ArchiveSettings {
-    /// `mysql://user@host:3306/database_dir`, or with `?socket=/path` by a Unix
+    /// `mysql://user@host:3306/database`, or with `?socket=/path` by a Unix
     /// socket. Empty: nothing is archived.
     pub url: String,
     /// A file with the password and nothing else; empty: none.
@@ -97,7 +97,7 @@ impl ArchiveSettings {
         Ok(())
     }
 
-    /// The archive without its password, for messages: `user@host:3306/database_dir`.
+    /// The archive without its password, for messages: `user@host:3306/database`.
     pub fn target(&self) -> String {
         let Ok(opts) = self.opts_from_url() else { return "(no archive)".into() };
         let user = opts.user().unwrap_or("");

@@ -28,7 +28,7 @@ impl Upsert {
         Upsert { table, statement_bytes_max, done: Vec::new(), current: String::new(), rows: 0 }
     }
 
-    /// Adds a row; `bulk_load` gives a value for each column, in order. Rows should
+    /// Adds a row; `fill` gives a value for each column, in order. Rows should
     /// come in order of the primary key.
     pub fn row(&mut self, fill: impl FnOnce(&mut Values<'_>)) {
         if self.current.is_empty() {

@@ -9,7 +9,7 @@ use super::error::ArchiveError;
 /// How the archive fares. Counts are since the worker started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WorkerStatus {
-    /// `user@host:port/database_dir`.
+    /// `user@host:port/database`.
     pub target: String,
     /// The last attempt reached the archive and could write.
     pub connected: bool,

@@ -94,7 +94,7 @@ pub trait JobSource: Send + Sync {
     ) -> impl Future<Output = Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed>> + Send;
 
     /// Which state the archive says it is filled by. Returns the number that it must
-    /// have from now on, which is durable; another than `insert_first` begins a resync.
+    /// have from now on, which is durable; another than `found` begins a resync.
     fn claim_archive(&self, found: Option<u64>) -> impl Future<Output = Result<u64, SourceClosed>> + Send {
         async move { Ok(found.unwrap_or_default()) }
     }

@@ -1,10 +1,10 @@
 //! Jobs to rows. What is written is absolute: whatever stood there before, the
 //! rows of a thing are afterwards those of its job, and rows that the job does
 //! not name are gone. So every job may be written again. That a player is no
-//! more ([`crate::enqueue::remove_player`]) is written before all that is of players.
+//! more ([`crate::archive::remove_player`]) is written before all that is of players.
 //!
 //! Several jobs share a transaction, up to a number of rows; one job is never
-//! cut. What has too many rows for one job is written by [`crate::enqueue::week_chunks`]. Inside a transaction rows go in order of table and primary key, so that
+//! cut. What has too many rows for one job is written by [`crate::archive::week_chunks`]. Inside a transaction rows go in order of table and primary key, so that
 //! two writers wait for each other instead of deadlocking.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -119,7 +119,7 @@ const MAP_WEEK: Table =
     Table { name: "map_week", columns: &["week", "server", "map", "played_ms", "player_ms"], key_columns: 3 };
 
 /// Rows that belong to one thing, to be found by it: `group` and `member` are
-/// the columns that name the thing, `intern` the rest of the primary key.
+/// the columns that name the thing, `key` the rest of the primary key.
 struct ChildRows {
     table: &'static str,
     group: Option<&'static str>,
@@ -151,7 +151,7 @@ const BEST: ChildRows = ChildRows {
     key: &[("ranking", ColumnType::Text), ("place", ColumnType::Number)],
 };
 
-/// The rows that there should be of one thing: the literals of their `intern` columns.
+/// The rows that there should be of one thing: the literals of their `key` columns.
 type Keys = BTreeSet<Vec<String>>;
 
 /// Best positions in each ranking of [`Ranking::WITH_BEST_POSITIONS`].

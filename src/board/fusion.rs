@@ -2,7 +2,7 @@
 //! many of them stands high on it, whatever their scores are measured in.
 //!
 //! The score of a player is the sum, over the boards that he is on, of
-//! `parse_ranking_weight / (k + position)`; equal scores go to the smaller key. Summed in the
+//! `weight / (k + position)`; equal scores go to the smaller key. Summed in the
 //! order of the boards, so equal boards give equal lists, bit for bit.
 //!
 //! The best are found without looking at all players (Fagin's threshold
@@ -10,7 +10,7 @@
 //! met is looked up on the others, and the walk ends when nobody who has not
 //! been met can still be among the best. That is at most as many times `k + n`
 //! places deep as there are boards, however large they are: `n` players of the
-//! board that counts most have `parse_ranking_weight / (k + n)` from it alone. Boards that
+//! board that counts most have `weight / (k + n)` from it alone. Boards that
 //! agree are left after little more than `n` places.
 
 use std::cmp::Reverse;
@@ -83,7 +83,7 @@ pub fn of_players(boards: &[WeightedBoard], k: f64, players: &[PlayerKey]) -> Ve
 }
 
 /// What somebody could have at most who stands at `depth` or deeper on every
-/// board. Added up in the order of [`parse_score`], with no smaller terms: rounding
+/// board. Added up in the order of [`score`], with no smaller terms: rounding
 /// keeps order, so it is never below what it bounds.
 fn upper_bound(boards: &[WeightedBoard], k: f64, depth: u32) -> f64 {
     boards.iter().map(|board| if depth <= board.set.len() { contribution(board.weight, k, depth) } else { 0.0 }).sum()

@@ -4,7 +4,7 @@
 //! hundred players is ordered when it is asked for; nothing is kept that a read of the rows can rebuild. A board of
 //! the whole field, of millions, is a [`tree::Set`], and [`query`] is what can be
 //! asked of it. A [`question`] is one of those as a value, for the edges;
-//! [`fusion`] makes one list of several boards, [`display_score`] knows the units of
+//! [`fusion`] makes one list of several boards, [`shown`] knows the units of
 //! scores, `cursor` the text of a cursor.
 
 mod cursor;

@@ -5,7 +5,7 @@
 //! request that the daemon calls bad.
 //!
 //! Without `--json` an error goes to standard error. With `--json` it is the last line
-//! of standard output, `{"kind":"error","classify":...,"message":...}`, so that a program
+//! of standard output, `{"kind":"error","code":...,"message":...}`, so that a program
 //! reads one stream.
 
 use std::io::{

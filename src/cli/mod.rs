@@ -4,7 +4,7 @@
 //! ([`admin`]); where it is not running, the reading ones are answered from its
 //! state directory ([`offline`]). One code path ([`print`]) shows both.
 //!
-//! Exit codes: 0 done, 1 failed, 2 used wrongly ([`view_failure`]). Rows go to standard
+//! Exit codes: 0 done, 1 failed, 2 used wrongly ([`failure`]). Rows go to standard
 //! output, everything else to standard error. With `--json` every line of standard
 //! output is a JSON object with a `kind`, and an error is the last of them; notes for
 //! people stay on standard error.
@@ -147,7 +147,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// `clqd servers player_refs | head` is no failure.
+/// `clqd servers list | head` is no failure.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe))
 }

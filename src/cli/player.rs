@@ -1,4 +1,4 @@
-//! `clqd find_player`: shows a player, and corrects what is known of players.
+//! `clqd player`: shows a player, and corrects what is known of players.
 
 use std::process::ExitCode;
 
@@ -64,7 +64,7 @@ enum PlayerCommand {
     Forgotten,
     /// Let a name be known again; its past does not come back
     Remember {
-        /// As `clqd find_player forgotten` lists it: SHA-256 of the game, a zero byte, the name
+        /// As `clqd player forgotten` lists it: SHA-256 of the game, a zero byte, the name
         hash: NameHash,
     },
 }

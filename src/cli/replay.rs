@@ -2,7 +2,7 @@
 //!
 //! All logs are checked before anything of them is applied. An incomplete end of the
 //! last one, as a crash or a power cut leaves it, is dropped with a warning; other
-//! damage is refused unless `--skip_damaged` is given.
+//! damage is refused unless `--salvage` is given.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;

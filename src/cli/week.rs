@@ -1,4 +1,4 @@
-//! `clqd parse_week_label`: corrections of whole weeks.
+//! `clqd week`: corrections of whole weeks.
 
 use std::process::ExitCode;
 

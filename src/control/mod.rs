@@ -1,7 +1,7 @@
 //! The control socket: how an admin's commands reach the running daemon.
 //!
 //! A Unix socket, mode 0660; a line is one JSON object. [`protocol`] has the
-//! words, [`server_at`] the daemon's end, [`client`] the commands' end, [`json`] makes
+//! words, [`server`] the daemon's end, [`client`] the commands' end, [`json`] makes
 //! the lines. Nothing here knows the engine: the daemon gives a [`RequestHandler`] that does.
 
 pub mod client;

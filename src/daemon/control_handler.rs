@@ -112,7 +112,7 @@ impl Shared {
         self.archive.lock().expect("nothing panics while it holds the archive").as_ref().map(|worker| worker.status())
     }
 
-    /// All counters of the rooms that keep their own, as `room.into_selector`.
+    /// All counters of the rooms that keep their own, as `room.name`.
     fn counters(&self) -> BTreeMap<String, u64> {
         let mut counters = BTreeMap::new();
         let view = serde_json::to_value(self.counts.view()).expect("counters are plain data");

@@ -1,6 +1,6 @@
 //! The daemon: wiring, signals, the order of starting and stopping.
 //!
-//! One thread owns the engine and the store ([`set_busy`]); the scanner, the
+//! One thread owns the engine and the store ([`work`]); the scanner, the
 //! archive's worker and the control socket are tasks that talk to it over
 //! bounded channels. Starting: state, scanner, archive, socket, then READY.
 //! Stopping: socket, scanner (what is in flight may land), last commit, archive

@@ -60,7 +60,7 @@ pub trait StateReader {
     /// Key and display name of a player.
     fn player(&self, game: GameKey, name: &str) -> Result<Option<(PlayerKey, Name)>, Self::Error>;
     fn player_record(&self, player: PlayerKey) -> Result<Option<PlayerRecord>, Self::Error>;
-    /// The next players after a key (from the first, without one), at most `targets_max`.
+    /// The next players after a key (from the first, without one), at most `most`.
     fn players_after(
         &self,
         after: Option<PlayerKey>,
@@ -74,14 +74,14 @@ pub trait StateReader {
     /// is still there.
     fn gone(&self, player: PlayerKey) -> Result<Option<RemovedPlayer>, Self::Error>;
     /// The next players after a key (from the first, without one) who are no more, at
-    /// most `targets_max`.
+    /// most `most`.
     fn gone_after(&self, after: Option<PlayerKey>, most: usize) -> Result<Vec<PlayerKey>, Self::Error>;
 
     fn row(&self, key: RowKey) -> Result<Option<PlayerRow>, Self::Error>;
     /// Rows of a server, in order of player key.
     fn rows(&self, window: WindowKey, server: ServerKey) -> Result<Vec<(PlayerKey, PlayerRow)>, Self::Error>;
     /// The next rows of a server after a player (from the first, without one), at
-    /// most `targets_max`.
+    /// most `most`.
     fn rows_after(
         &self,
         window: WindowKey,

@@ -48,7 +48,7 @@ impl NameCache {
         *self = NameCache::default();
     }
 
-    /// Everything met is in the store now; lets it go where it is more than `targets_max`.
+    /// Everything met is in the store now; lets it go where it is more than `most`.
     pub(super) fn committed(&mut self, most: usize) {
         if self.len > most {
             self.forget_all();

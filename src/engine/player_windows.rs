@@ -36,7 +36,7 @@ struct CachedPlayerWindow {
 }
 
 impl PlayerWindowCache {
-    /// What changed since it was last taken. More than `targets_max` are not remembered any
+    /// What changed since it was last taken. More than `most` are not remembered any
     /// longer.
     pub(super) fn take_changed(&mut self, most: usize) -> Vec<((WindowKey, PlayerKey), Arc<PlayerWindow>)> {
         let changed = std::mem::take(&mut self.changed);

@@ -23,7 +23,7 @@ pub(super) struct RowPage {
 
 impl Engine {
     /// The next rows of a server after a player (from the first, without one), at
-    /// most `targets_max`.
+    /// most `most`.
     pub(super) fn rows_after<S: StateReader>(
         &self,
         source: &S,
@@ -34,7 +34,7 @@ impl Engine {
     ) -> Result<RowPage, S::Error> {
         let stored = source.rows_after(window, server, after, most)?;
         // As many as were asked for: whoever comes after the last of them is not
-        // among the next `targets_max` of all, whatever changed.
+        // among the next `most` of all, whatever changed.
         let is_all_stored = stored.len() < most;
         let mut now = merge_newer(stored.into_iter(), self.changed_after(window, server, after));
         let rows = now.by_ref().take(most).collect();

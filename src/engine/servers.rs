@@ -102,7 +102,7 @@ impl Engine {
         Ok(key)
     }
 
-    /// Makes servers due now; their notices say `requested`. Returns them.
+    /// Makes servers due now; their notices say `asked`. Returns them.
     pub fn rescan(&mut self, which: &RescanTarget, now_ms: i64) -> Result<Vec<ServerKey>, AdminError> {
         let keys: Vec<ServerKey> = match which {
             RescanTarget::Url(url) => vec![self.find_key(url)?],

@@ -14,7 +14,7 @@ pub const SERVERS_PER_24: u32 = 200;
 /// is where forged replies come from.
 pub const SERVERS_MAX: u32 = 249 * 256 * SERVERS_PER_24;
 
-/// The address of a server. `server_at` is below [`SERVERS_MAX`].
+/// The address of a server. `server` is below [`SERVERS_MAX`].
 pub fn address_of(server: u32) -> Ipv4Addr {
     debug_assert!(server < SERVERS_MAX);
     let net = server / SERVERS_PER_24;

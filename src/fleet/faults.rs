@@ -75,7 +75,7 @@ pub enum ShareListError {
     Share(String),
 }
 
-/// Reads `NAME=SHARE,NAME=SHARE,...`, in the order of `write_names`; what is not named
+/// Reads `NAME=SHARE,NAME=SHARE,...`, in the order of `names`; what is not named
 /// is 0. `kind` is what the names are called in errors.
 pub(super) fn parse_shares<const N: usize>(
     text: &str,

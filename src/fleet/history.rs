@@ -25,7 +25,7 @@ pub struct SimulatedHistory<'w> {
 }
 
 impl<'w> SimulatedHistory<'w> {
-    /// Scans with `from_ms <= format_time < to_ms`, Unix ms. What lies before the
+    /// Scans with `from_ms <= moment < to_ms`, Unix ms. What lies before the
     /// world's start is left out.
     pub fn new(world: &'w mut World, from_ms: i64, to_ms: i64) -> SimulatedHistory<'w> {
         SimulatedHistory::of(world, from_ms, to_ms, |_| true)

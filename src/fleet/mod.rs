@@ -4,9 +4,9 @@
 //! - [`world`]: who plays where and scores what. Pure: a seed and a moment give
 //!   a state. It knows the truth that clqd can only estimate ([`truth`]).
 //! - [`history`]: a world's scans over a stretch of virtual time.
-//! - [`games`], [`write_names`], [`rng`]: what a world is made of.
+//! - [`games`], [`names`], [`rng`]: what a world is made of.
 //! - [`behaviours`]: what some servers play that must not be ranked.
-//! - [`address_of`]: which 127.a.b.c is which server.
+//! - [`address`]: which 127.a.b.c is which server.
 //! - [`wire`]: the servers' side of the protocols. [`faults`]: what goes wrong.
 //! - [`serve`]: all of it behind real sockets on the loopback.
 

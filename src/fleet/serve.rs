@@ -2,7 +2,7 @@
 //!
 //! Each family has one socket on 0.0.0.0 and one thread. `IP_PKTINFO` tells
 //! which address of 127.0.0.0/8 a query was sent to, which is which server
-//! ([`super::address_of`]), and lets the reply leave from that address. What is to
+//! ([`super::address`]), and lets the reply leave from that address. What is to
 //! be sent late waits in a heap. The world is shared and moves to the present,
 //! server by server, as queries come.
 //!
@@ -136,7 +136,7 @@ struct Shared {
     seed: u64,
     servers: u32,
     began: Instant,
-    /// Added to the world's time by [`Fleet::skip_time`].
+    /// Added to the world's time by [`Fleet::leap`].
     leapt_ms: AtomicI64,
     stopping: AtomicBool,
     counters: Counters,

@@ -79,7 +79,7 @@ pub enum TruthLine {
         rounds: u64,
         rounds_counting: u64,
         players: usize,
-        /// What is special about the server ([`super::Behaviour::into_selector`]).
+        /// What is special about the server ([`super::Behaviour::name`]).
         #[serde(skip_serializing_if = "Option::is_none")]
         behaviour: Option<&'static str>,
     },

@@ -282,7 +282,7 @@ impl World {
         ledger
     }
 
-    /// The books of all servers as printable lines, in order of server. `parse_server_url`
+    /// The books of all servers as printable lines, in order of server. `url`
     /// gives a server its name.
     pub fn truth<'a>(&'a self, url: impl Fn(u32) -> String + 'a) -> impl Iterator<Item = TruthLine> + 'a {
         (0..self.servers()).flat_map(move |server| self.truth_of(server, url(server)))

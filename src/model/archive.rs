@@ -52,7 +52,7 @@ pub enum ArchiveJob {
         name: String,
         display: String,
     },
-    /// A player who is no more. What is his becomes that of `copy_into`, or goes.
+    /// A player who is no more. What is his becomes that of `into`, or goes.
     PlayerRemoved {
         key: PlayerKey,
         into: Option<PlayerKey>,

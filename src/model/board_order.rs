@@ -1,5 +1,5 @@
 //! How the config writes which boards are ordered in their own way. On which the
-//! lowest score is best: `points`, `points game:baseq3`, `parse_time parse_tag:race`; on all
+//! lowest score is best: `points`, `points game:baseq3`, `time tag:race`; on all
 //! others the highest is. And on which another ranking parts equal scores: `points
 //! time`, `clq2 points game:baseq3`; on all others the earlier moment does.
 //!

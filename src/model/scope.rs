@@ -1,7 +1,7 @@
 //! The names of scopes: whose players stand on a board together (RULES section 8).
 //!
-//! A scope is written as a word, a colon and a name: `server_at:quake3://host:27960`,
-//! `game:baseq3`, `parse_tag:pro`. Which servers are of a game or bear a tag is not
+//! A scope is written as a word, a colon and a name: `server:quake3://host:27960`,
+//! `game:baseq3`, `tag:pro`. Which servers are of a game or bear a tag is not
 //! known here.
 
 use std::fmt;

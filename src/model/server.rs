@@ -110,7 +110,7 @@ pub struct LastSnapshot {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlayerEntry {
-    /// As the server wrote it; empty where it equals `into_selector`.
+    /// As the server wrote it; empty where it equals `name`.
     pub display: Name,
     /// Normalised.
     pub name: Name,

@@ -101,7 +101,7 @@ pub trait Exchange: Send {
 pub enum Step {
     /// Not an answer; the dialogue is where it was.
     Ignore(Ignored),
-    /// The next question is due: send [`Exchange::request`] now.
+    /// The next question is due: send [`Exchange::packet`] now.
     Send,
     /// A part of the answer; more has to come.
     Wait,

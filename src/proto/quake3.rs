@@ -101,7 +101,7 @@ pub fn decode(t_ms: i64, datagram: &[u8], nonce: Nonce) -> Result<Snapshot, Prot
     })
 }
 
-/// The infostring, `\intern\get\intern\get`: keys and values as they stand.
+/// The infostring, `\key\value\key\value`: keys and values as they stand.
 struct Infostring<'a> {
     pairs: Vec<(&'a [u8], &'a [u8])>,
 }
@@ -186,7 +186,7 @@ impl PlayerLines {
     }
 }
 
-/// `parse_score ping "into_selector"`; Xonotic has a team before the name, Warsow one behind it.
+/// `score ping "name"`; Xonotic has a team before the name, Warsow one behind it.
 /// The name may hold anything but a line end, so it goes to the last quote.
 fn player(line: &[u8]) -> Option<Player> {
     let open = line.iter().position(|&b| b == b'"')?;

@@ -69,7 +69,7 @@ pub enum SpectatorScope {
     Game(String),
     /// All servers of a URL scheme.
     Scheme(String),
-    /// The games of `write_names.darkplaces_games`.
+    /// The games of `names.darkplaces_games`.
     DarkPlacesGames,
 }
 

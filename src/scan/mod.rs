@@ -7,7 +7,7 @@
 //!
 //! - [`settings`]: what an admin can set. - [`target`]: where to ask, and where never.
 //! - [`budget`]: how fast. - [`timers`]: what is due. - [`resolve`]: host names.
-//! - [`socket`]: the system's side. - [`define_counters`]: what happened. - [`set_busy`]: the task.
+//! - [`socket`]: the system's side. - [`define_counters`]: what happened. - [`work`]: the task.
 
 pub mod counters;
 mod event_loop;

@@ -36,7 +36,7 @@ pub enum LimitScope {
     Global,
 }
 
-/// Answer to [`RateLimits::acquire`].
+/// Answer to [`RateLimits::ask`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     Granted,

@@ -39,7 +39,7 @@ enum CacheEntry {
 
 impl Resolver {
     /// The address of a host, if it is known by now: `Some(None)` is a name that
-    /// has none. Otherwise the ticket comes out of [`Resolver::complete`] later.
+    /// has none. Otherwise the ticket comes out of [`Resolver::answered`] later.
     pub fn resolve(&mut self, now: Duration, host: &str, ticket: u64) -> Option<Option<IpAddr>> {
         if let Ok(ip) = host.parse() {
             return Some(Some(ip));

@@ -3,7 +3,7 @@
 //!
 //! The running file is plain text; `FILE.1.zst` is the newest packed one. Packing
 //! takes a quarter of a second for 64 MB, so it has a thread of its own: a file
-//! that is closed is `FILE.1.packed_codes_round_trip` until it is packed. Who was killed meanwhile
+//! that is closed is `FILE.1.packing` until it is packed. Who was killed meanwhile
 //! finds it there, and packs it at the next start. The packed file comes to its
 //! name whole and before the plain one goes: where both are there, the plain one
 //! has been packed.
@@ -242,7 +242,7 @@ fn ignore_not_found(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
 
-/// `FILE.1.packed_codes_round_trip`.
+/// `FILE.1.packing`.
 fn packing(path: &Path) -> PathBuf {
     packed(path, 1).with_extension("packing")
 }

@@ -101,7 +101,7 @@ pub fn view_failure(error: ViewError<StoreError>) -> ApiError {
 /// Puts in what the windows of an answer take in the state directory.
 ///
 /// Reads all of them, about a second for a million records, so it is not part of
-/// [`respond`]: the daemon does it away from the engine's thread.
+/// [`answer`]: the daemon does it away from the engine's thread.
 pub fn add_stored_sizes(reader: &Reader, rows: &mut [Row]) -> Result<(), ApiError> {
     for row in rows {
         let Row::Window(listed) = row else { continue };

@@ -59,7 +59,7 @@ impl State {
     }
 
     /// Opens a private copy of a state directory, for a command that only reads; see
-    /// [`StoreConfig::open_copy`].
+    /// [`StoreConfig::read`].
     pub fn read(config: &Config, path: &Path, is_in_vain: &dyn Fn() -> bool) -> Result<State, StateError> {
         let store = Store::open_read_only(path, config.store.cache_bytes, is_in_vain)?;
         State::of_store(store, config.engine_settings()?)

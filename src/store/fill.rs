@@ -12,7 +12,7 @@ use crate::store::tree::leaf;
 const BULK_LEAF_BYTES_MAX: usize = 2 * leaf::BYTES_MAX;
 
 /// Takes changes one after the other, groups in any order. On disk after
-/// [`Fill::end_datagram`] and a flush of the tree.
+/// [`Fill::finish`] and a flush of the tree.
 pub(super) struct Fill<'t> {
     tree: &'t Tree,
     /// The last key that was taken of the group under way. Empty: none yet.

@@ -1,7 +1,7 @@
 //! Hot state in sled.
 //!
 //! One tree, one key space, one writer. A commit is one batch (a large one is written
-//! record by record, see `replay_redo_file` and `first`), flushed before `apply` returns: the crash test
+//! record by record, see `redo` and `first`), flushed before `apply` returns: the crash test
 //! showed that unflushed batches are lost whole and flushed ones never torn. Keys
 //! are big-endian with a leading tag, so that everything of a week, and in it of a
 //! server, lies together; values are postcard records, small ones several to a leaf
@@ -44,7 +44,7 @@ const RECORDS_PER_BATCH: usize = 4_096;
 #[derive(Debug)]
 pub struct Store {
     tree: Tree,
-    /// At most `enqueue.outbox_entries_max` entries of some 40 bytes.
+    /// At most `archive.outbox_entries_max` entries of some 40 bytes.
     outbox: BTreeMap<OutboxKey, u64>,
     next_seq: u64,
     /// Windows whose rows are still to be swept out.
@@ -308,7 +308,7 @@ impl Store {
         self.records(commit, put)
     }
 
-    /// Removes up to `targets_max` leaves and other records of windows that were let go.
+    /// Removes up to `most` leaves and other records of windows that were let go.
     /// Returns whether there may be more. Sled reuses the space; the file does not
     /// shrink.
     pub fn sweep(&mut self, most: usize) -> Result<bool, StoreError> {

@@ -9,7 +9,7 @@
 //! that twice is as once. A file that is not whole is of a commit that was not
 //! begun.
 //!
-//! `magic, places_digest, (intern encoded_len u32, intern, get encoded_len u32 or MAX for a removal, get)*, crc32`,
+//! `magic, version, (key len u32, key, value len u32 or MAX for a removal, value)*, crc32`,
 //! little-endian. The version is that of the values' layout (`tree::PROTOCOL_VERSION`).
 
 use std::fs::{

@@ -2,7 +2,7 @@
 //! file, a state directory, a control socket and the daemon's log. For tests
 //! that use `clqd` as a user would; it knows nothing of what they test.
 //!
-//! Nothing here sleeps for a fixed time and hopes: [`wait_for`] waits for a
+//! Nothing here sleeps for a fixed time and hopes: [`eventually`] waits for a
 //! condition, for as long as a loaded machine may need.
 
 #![allow(dead_code, reason = "each test that includes this module uses its part of it")]
@@ -47,7 +47,7 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// With a config that scans loopback addresses every second or two. `read_extra_data`
+    /// With a config that scans loopback addresses every second or two. `extra`
     /// is TOML: top-level keys first, then sections other than `[scan]` and `[store]`.
     pub fn new(extra: &str) -> Sandbox {
         let dir = tempfile::Builder::new().prefix("clqd-test-").tempdir().expect("a temporary directory");

@@ -291,7 +291,7 @@ struct Interval {
 }
 
 impl Presence {
-    /// Points of each segment whose end lies in `(after, wait_until]`, in thousandths.
+    /// Points of each segment whose end lies in `(after, until]`, in thousandths.
     fn segments_completed_in(&self, after: i64, until: i64) -> Vec<u64> {
         (1..)
             .map(|n| self.first_sighting + n * SEGMENT_MS)

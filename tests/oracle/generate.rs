@@ -1,7 +1,7 @@
 //! Hostile scan logs from a seed: small games that come as close to each edge
 //! of RULES as they can. Not a likeness of real servers; see `clqd::fleet` for
 //! one. The same seed and zone give the same log for ever. Logs for screening
-//! are in `bots_and_unusable_names_are_excluded`.
+//! are in `screening`.
 
 pub mod screening;
 

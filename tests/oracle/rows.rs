@@ -238,7 +238,7 @@ impl Oracle {
         all
     }
 
-    /// What `clqd export --parse_week_label` is to print.
+    /// What `clqd export --week` is to print.
     pub fn export(&self, week: u32) -> Vec<String> {
         self.week_rows(week).iter().map(|(server, row)| row.export_line(server)).collect()
     }

@@ -16,7 +16,7 @@
 //!   the game alone is no change. With `count_bots` bots are like people.
 //! - Point 3: once the counts are cleared the assumed count of prev is 0.
 //! - Point 4: a game or map has its key from the first snapshot with it that is
-//!   not treated as partial. The map `(alternate_bucket)` needs no key.
+//!   not treated as partial. The map `(other)` needs no key.
 //! - Point 4: the names of spectators hand out no key and count for no quota.
 //! - `screen.enabled = false` turns off the flag of spectators, too. Entries
 //!   without points still have no gain and no place in a final list.

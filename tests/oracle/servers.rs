@@ -217,7 +217,7 @@ pub fn encode(bits: u32, players: Option<f64>) -> u16 {
     })
 }
 
-/// 250 bytes: 150 slots up to `merge_newer`, oldest first, three 13-bit codes to five bytes.
+/// 250 bytes: 150 slots up to `newest`, oldest first, three 13-bit codes to five bytes.
 pub fn pack_slots(slots: &BTreeMap<i64, f64>, newest: i64) -> Vec<u8> {
     let codes: Vec<u64> =
         (newest - 149..=newest).map(|slot| u64::from(encode(SLOT_CODE_BITS, slots.get(&slot).copied()))).collect();
@@ -252,7 +252,7 @@ fn bytes(means: &BTreeMap<i64, f64>, oldest: i64, newest: i64) -> Vec<u8> {
     (oldest..=newest).map(|slot| encode(8, means.get(&slot).copied()) as u8).collect()
 }
 
-/// 110 bytes: a server's ranks in 55 weeks up to `merge_newer`, u16 big-endian, 0 = not ranked.
+/// 110 bytes: a server's ranks in 55 weeks up to `newest`, u16 big-endian, 0 = not ranked.
 pub fn ranks_blob(rank: impl Fn(u32) -> Option<usize>, newest: u32) -> Vec<u8> {
     let coded = |week: u32| rank(week).map_or(0, |rank| rank.min(50_000) as u16);
     (newest - 54..=newest).flat_map(|week| coded(week).to_be_bytes()).collect()

@@ -97,7 +97,7 @@ impl Oracle {
     }
 
     /// All rows of a window in a scope, with their positions, in order of player
-    /// key: all that the snapshots within it reveal. `parse_week_label` of a row is the one
+    /// key: all that the snapshots within it reveal. `week` of a row is the one
     /// in which the window begins.
     ///
     /// [open] `elo.carry_over` is about weeks: in every other window, and in a

@@ -7,7 +7,7 @@
 //! costs two or three bytes where a plain one costs eight; a value that does
 //! not fit makes the block be packed anew, wider, so nothing is ever rounded.
 //! Room grows and shrinks by [`CAPACITY_STEP`] places: how full blocks are costs no
-//! memory. Not here: which block a key belongs to (`reload`).
+//! memory. Not here: which block a key belongs to (`set`).
 
 use std::cmp::Ordering;
 
@@ -232,14 +232,14 @@ impl Block {
         self.bytes.iter().step_by(CACHE_LINE_BYTES).fold(0, |seen, byte| seen ^ byte)
     }
 
-    /// Places whose score sorts before `parse_score`.
+    /// Places whose score sorts before `score`.
     #[inline]
     pub fn before_score(&self, score: u64) -> usize {
         let Some(delta) = score.checked_sub(self.score_base) else { return 0 };
         self.partition(0, self.len(), |block, i| block.score_delta(i) < delta)
     }
 
-    /// Places that sort before `intern`.
+    /// Places that sort before `key`.
     #[inline]
     pub fn before(&self, key: &SortKey) -> usize {
         let from = self.before_score(key.score);
@@ -330,7 +330,7 @@ impl Block {
         key
     }
 
-    /// Replaces index `from` by `intern`, which belongs at index `to` once `from`
+    /// Replaces index `from` by `key`, which belongs at index `to` once `from`
     /// is out. `false`: it does not fit, nothing was done.
     pub fn move_entry(&mut self, from: usize, to: usize, key: &SortKey) -> bool {
         if !self.fits(key) {

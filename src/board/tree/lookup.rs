@@ -154,7 +154,7 @@ impl Set {
         places
     }
 
-    /// Up to `count_in_range` places from a position on.
+    /// Up to `count` places from a position on.
     pub fn page(&self, position: u32, count: u32) -> Slice {
         let position = position.clamp(1, self.len() + 1);
         let count = count.min(self.len() + 1 - position) as usize;
@@ -243,13 +243,13 @@ impl Set {
         self.at(position).map_or_else(|| self.end(), |place| self.cursor(CursorEdge::Before(place)))
     }
 
-    /// Up to `count_in_range` places behind a cursor.
+    /// Up to `count` places behind a cursor.
     pub fn page_after(&self, cursor: &Cursor, count: u32) -> Result<Page, StaleCursor> {
         let before = self.places_before_edge(cursor)?;
         Ok(self.page_of(cursor, before + 1, count))
     }
 
-    /// The up to `count_in_range` places in front of a cursor, best first.
+    /// The up to `count` places in front of a cursor, best first.
     pub fn page_before(&self, cursor: &Cursor, count: u32) -> Result<Page, StaleCursor> {
         let before = self.places_before_edge(cursor)?;
         let count = count.min(before);

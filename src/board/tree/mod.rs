@@ -90,7 +90,7 @@ impl Direction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PutOutcome {
     Added,
-    /// The player had another place before, or, of [`FragmentSet::remove_state_dir`], had this.
+    /// The player had another place before, or, of [`FragmentSet::remove`], had this.
     From(BoardEntry),
     /// The board already said so.
     Unchanged,
@@ -118,7 +118,7 @@ pub(super) struct Location {
 }
 
 impl Set {
-    /// An empty board. `board_id` tells it from every other board that ever
+    /// An empty board. `generation` tells it from every other board that ever
     /// stood in its stead (an earlier window, the same one before a rebuild), so
     /// that cursors of those are known to be stale.
     pub fn new(direction: Direction, generation: u64) -> Set {
@@ -192,7 +192,7 @@ impl Set {
         }
     }
 
-    /// The same board, said to be the state `places_digest`: for one that is built anew
+    /// The same board, said to be the state `version`: for one that is built anew
     /// for each question, where nobody counts the changes. Whoever builds it gives
     /// equal states equal versions and others others.
     pub fn with_version(self, version: u64) -> Set {

@@ -51,7 +51,7 @@ impl PlayerIndex {
         PlayerIndex { shards: Vec::new(), shard_bits: 0, len: 0 }
     }
 
-    /// With room for `encoded_len` members in `blocks` blocks.
+    /// With room for `len` members in `blocks` blocks.
     pub fn with_room(len: usize, blocks: usize) -> PlayerIndex {
         let shard_bits = if len >= SHARD_LEN_MIN { SHARD_BITS } else { 0 };
         let shards = 1 << shard_bits;
@@ -92,7 +92,7 @@ impl PlayerIndex {
         self.find(player).map(|(block, _)| block)
     }
 
-    /// Says that the member at `server_state` is now in `block`. Where the number is too
+    /// Says that the member at `slot` is now in `block`. Where the number is too
     /// large for the entries, the shard is made anew.
     pub fn set(&mut self, at: EntryRef, block: u32) {
         let shard = &mut self.shards[at.shard as usize];
@@ -207,7 +207,7 @@ impl Shard {
         }
     }
 
-    /// Buckets for `encoded_len` members, a tenth of the slots free.
+    /// Buckets for `len` members, a tenth of the slots free.
     fn buckets_for(len: usize) -> usize {
         (len * 10).div_ceil(SLOTS * 9).max(BUCKETS_MIN)
     }
@@ -337,7 +337,7 @@ impl Shard {
     }
 }
 
-/// The slot whose entry is `parse_tag` and a block.
+/// The slot whose entry is `tag` and a block.
 #[inline]
 fn slot_of(bucket: &Bucket, tag: u32, mask: u32) -> Option<usize> {
     let mut found = 0;

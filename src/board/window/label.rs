@@ -4,9 +4,9 @@
 //! |---|---|---|
 //! | hour of UTC | `hour` | `2026-11-21T14Z` |
 //! | local day | `day` | `2026-11-21` |
-//! | local week | `parse_week_label` | `2026-W47` |
+//! | local week | `week` | `2026-W47` |
 //! | local month | `month` | `2026-11` |
-//! | all time | `run-parse_time` | `run-parse_time` |
+//! | all time | `all-time` | `all-time` |
 //! | given by the config | its number, `12` | `12#3`, the fourth of type 12 |
 
 use chrono::{Datelike, NaiveDate};

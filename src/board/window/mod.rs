@@ -8,7 +8,7 @@
 //! distance, which may overlap.
 //!
 //! What is in a window's boards is not known here. How windows are written is in
-//! [`week_label`], how the config writes them in [`spec`].
+//! [`label`], how the config writes them in [`spec`].
 
 pub mod label;
 pub mod spec;
@@ -83,7 +83,7 @@ impl WindowTypes {
         self.specs.iter().flat_map(keys).collect()
     }
 
-    /// The widest stretch around the moment in which [`WindowTypes::containing`] stays the same.
+    /// The widest stretch around the moment in which [`WindowTypes::at`] stays the same.
     pub fn unchanged(&self, t_ms: i64) -> Range<i64> {
         let t_ms = clamp_time(t_ms);
         let stretches = self.specs.iter().map(|spec| match Recurrence::of(spec.shape) {

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use crate::model::name::{ColourCodes, is_control_or_format, normalise};
 use crate::model::row::Ranking;
 
-/// `4 min relative_time`, `in 20 s`; `never` where there is no time.
+/// `4 min ago`, `in 20 s`; `never` where there is no time.
 pub fn relative_time(t_ms: Option<i64>, now_ms: i64) -> String {
     match t_ms {
         None => "never".to_owned(),

@@ -1,4 +1,4 @@
-//! `clqd servers list` and `clqd servers display` for people.
+//! `clqd servers list` and `clqd servers show` for people.
 
 use std::io::{
     Write, {self},

@@ -9,7 +9,7 @@ use crate::api::protocol::{ChangeOutcome, RescanSelector, ServerChange, ServerFi
 use crate::control::{Client, ClientError, ResponseItem};
 use crate::model::view::PlayerView;
 
-/// `find_player` gives one row; `rescan` rows without end, until the client is
+/// `player` gives one row; `rescan` rows without end, until the client is
 /// gone; `reload` fails; `servers.list` never ends; `status` ends when it is told to.
 #[derive(Default)]
 struct Fake {

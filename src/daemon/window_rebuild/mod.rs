@@ -115,7 +115,7 @@ struct ActiveRebuild {
     dir: PathBuf,
     thread: JoinHandle<()>,
     from_ms: i64,
-    /// What was recorded and is not yet in `next_week_chunk`.
+    /// What was recorded and is not yet in `part`.
     buffer: Vec<u8>,
     part: File,
     part_number: u64,

@@ -23,7 +23,7 @@ const PARTS: u32 = 64;
 
 /// Who does the parts of a work, several at a time: threads are the caller's.
 pub trait Workers {
-    /// Calls `set_busy` once with each number below `parts`, in any order.
+    /// Calls `work` once with each number below `parts`, in any order.
     fn run(&self, parts: u32, work: &(dyn Fn(u32) + Sync));
 }
 

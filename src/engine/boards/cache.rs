@@ -206,7 +206,7 @@ impl DirtyPlayers {
         self.players.is_empty()
     }
 
-    /// Up to `targets_max` of them.
+    /// Up to `most` of them.
     fn take(&mut self, most: usize) -> Vec<(PlayerKey, Groups)> {
         let taken: Vec<PlayerKey> = self.players.iter().copied().take(most).collect();
         taken
@@ -370,7 +370,7 @@ impl GlobalState {
 }
 
 impl Engine {
-    /// What makes the boards of a window. From now on until [`Engine::install_boards`]
+    /// What makes the boards of a window. From now on until [`Engine::shelve`]
     /// the engine remembers who changes; boards that are at hand go on answering.
     pub fn plan_boards(&mut self, window: WindowKey) -> BuildPlan {
         let mut left_out = vec![true; self.servers.len()];
@@ -457,7 +457,7 @@ impl Engine {
         shelf.windows.iter().filter(|(_, shelved)| is_old(shelved)).map(|(window, _)| *window).collect()
     }
 
-    /// Looks up the places of up to `targets_max` players who changed, or notes who did.
+    /// Looks up the places of up to `most` players who changed, or notes who did.
     /// There must be no change that is not committed: what is shown is durable.
     /// Returns whether there are more.
     pub fn refresh_boards<S: StateReader>(&mut self, source: &S, most: usize) -> Result<bool, S::Error> {

@@ -2,7 +2,7 @@
 //! the keys of the answer.
 //!
 //! Where the boards of a scope and window come from is told in one place,
-//! [`Engine::scope_boards`]. The board of a server, of a few hundred players, is built
+//! [`Engine::sets`]. The board of a server, of a few hundred players, is built
 //! from its rows for each question; those of games and tags are on the `shelf`.
 
 use std::borrow::Cow;

@@ -124,7 +124,7 @@ impl<S: StateReader> QueryContext<'_, S> {
         Ok(BoardRow::Place(BoardEntryView { player: ranked.place.player.0, name, display, at }))
     }
 
-    /// A row for each player asked; `insert_first` has those who are known.
+    /// A row for each player asked; `found` has those who are known.
     pub fn positions(
         &self,
         asked: &BoardQuery,

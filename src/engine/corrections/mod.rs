@@ -51,7 +51,7 @@ pub enum CorrectionError<E: std::error::Error + 'static> {
 
 impl Engine {
     /// Takes two names of a game for one person from now on: everything of `from`
-    /// is `copy_into`'s, in every window, and his names lead to `copy_into`.
+    /// is `into`'s, in every window, and his names lead to `into`.
     pub fn merge_players<S: StateReader>(
         &mut self,
         source: &S,
@@ -117,7 +117,7 @@ impl Engine {
     }
 
     /// What lives with the presences of both goes to its place. One presence on a
-    /// server stays, and is `copy_into`'s.
+    /// server stays, and is `into`'s.
     fn move_presence(&mut self, server: ServerKey, from: PlayerKey, into: PlayerKey) {
         let Some(slot) = self.servers[server.0 as usize].as_mut() else { return };
         let books = &mut self.global;

@@ -1,5 +1,5 @@
 //! What is archived: the values of outbox entries as of now (RULES section 12).
-//! [`next_resync_chunk`] hands out everything, for an archive that is new or incomplete.
+//! [`resync`] hands out everything, for an archive that is new or incomplete.
 
 pub(in crate::engine) mod changed_orders;
 mod large_week;

@@ -99,7 +99,7 @@ impl Engine {
         }
     }
 
-    /// Brings about `targets_max` rows. Who or what is not known here is left out. Returns
+    /// Brings about `most` rows. Who or what is not known here is left out. Returns
     /// whether there is more; the other engine must stand still until there is not.
     pub fn import_batch<S: StateReader, R: WindowReader<Error = S::Error>>(
         &mut self,
@@ -223,7 +223,7 @@ impl Engine {
         made.global.meta.windows.iter().filter(fits).copied().collect()
     }
 
-    /// `intern`: there.
+    /// `key`: there.
     fn import_row<S: StateReader, R>(
         &mut self,
         people: &mut PlayerKeyMap,

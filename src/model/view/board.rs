@@ -16,7 +16,7 @@ use crate::model::scope::Scope;
 #[serde(deny_unknown_fields)]
 pub struct BoardsSelector {
     pub scope: Scope,
-    /// A window, such as `2026-W47`, or a type of windows, such as `parse_week_label`; absent: `parse_week_label`.
+    /// A window, such as `2026-W47`, or a type of windows, such as `week`; absent: `week`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<String>,
     /// With a type: its oldest window that contains this time; absent: the running one.
@@ -148,7 +148,7 @@ pub struct WindowView {
 /// One line of `clqd board windows`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WindowSummary {
-    /// Type: `hour`, `day`, `parse_week_label`, `month`, `run-parse_time`, or a number of the config.
+    /// Type: `hour`, `day`, `week`, `month`, `all-time`, or a number of the config.
     #[serde(rename = "type")]
     pub kind: String,
     #[serde(flatten)]
@@ -327,7 +327,7 @@ pub struct FusedView {
     pub player: u32,
     pub name: String,
     pub display: String,
-    /// The sum of `parse_ranking_weight / (k + position)`.
+    /// The sum of `weight / (k + position)`.
     pub score: f64,
     /// On the boards that the player is on.
     pub positions: BTreeMap<Ranking, u32>,

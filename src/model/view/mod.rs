@@ -88,7 +88,7 @@ pub struct ServerSummary {
     pub screened: Vec<ScreenedView>,
 }
 
-/// `clqd servers display URL`.
+/// `clqd servers show URL`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerDetail {
     #[serde(flatten)]
@@ -180,7 +180,7 @@ pub struct TopRow {
     pub reached_ms: i64,
 }
 
-/// `clqd find_player NAME`: one for each game in which the name is known.
+/// `clqd player NAME`: one for each game in which the name is known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlayerView {
     pub player: u32,
@@ -269,9 +269,9 @@ pub enum ClockTrust {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "outcome")]
 pub enum Correction {
-    /// All of `find_player` is `copy_into`'s from now on.
+    /// All of `player` is `into`'s from now on.
     Merged { player: u32, into: u32, rows: u64 },
-    /// All of `find_player` is gone, and these names are never stored again.
+    /// All of `player` is gone, and these names are never stored again.
     Forgotten { player: u32, rows: u64, hashes: Vec<NameHash> },
     /// The name of this hash may be known again.
     Remembered { hash: NameHash },

@@ -3,7 +3,7 @@
 //!
 //! `db`, `conf`, `snap.N` and `blobs/N` are sled's. They are in the state directory
 //! itself until the database is compacted (`compact`), then in `db.N` in it; the file
-//! `current` names that one. `replay_redo_file` and `first` are ours (see `replay_redo_file`, `first`). Other
+//! `current` names that one. `redo` and `first` are ours (see `redo`, `first`). Other
 //! files in the directory are left alone.
 
 use std::fs::{

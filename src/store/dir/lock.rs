@@ -26,7 +26,7 @@ const RETRY_EVERY: Duration = Duration::from_millis(20);
 /// After this long it is logged that somebody is waited for.
 const LOG_AFTER: Duration = Duration::from_secs(1);
 
-/// Tries until something comes of it, for at most `wait`. `None` from `execute`: the
+/// Tries until something comes of it, for at most `wait`. `None` from `attempt`: the
 /// lock is held.
 pub(in crate::store) fn retry_until_unlocked<T>(
     dir: &Path,

@@ -7,7 +7,7 @@
 //! [`BULK_LEAF_BYTES_MAX`]; a leaf costs what one record did. More would make a change of one
 //! record dear, all of its leaf being written again.
 //!
-//! `(suffix encoded_len, suffix, get encoded_len, get)*` in order of suffix, the lengths as
+//! `(suffix len, suffix, value len, value)*` in order of suffix, the lengths as
 //! varints; the suffix is what of the key is behind the prefix that all keys of
 //! the group share. Pure; where leaves stand is told by `tree`.
 

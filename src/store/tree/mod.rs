@@ -310,7 +310,7 @@ impl Tree {
         self.db().flush().map(|_| ()).map_err(|e| self.sled_error(e))
     }
 
-    /// Removes up to `targets_max` of what stands under keys that begin so, leaves whole.
+    /// Removes up to `most` of what stands under keys that begin so, leaves whole.
     /// Returns whether there may be more.
     pub(super) fn remove_batch(&self, prefix: &[u8], most: usize) -> Result<bool, StoreError> {
         let mut batch = Batch::of(self);
