@@ -73,26 +73,26 @@ fn main() -> anyhow::Result<()> {
     let urls: Vec<ServerUrl> = (0..servers).map(url).collect::<Result<_, _>>()?;
 
     let began = Instant::now();
-    let mut hot = State::open(&dir, store, settings.clone())?;
+    let mut state = State::open(&dir, store, settings.clone())?;
     for step in [2, 1] {
         let from_ms = end_ms - BEFORE_MS - step * GAP_MS;
         for (server, url) in (0..).zip(&urls) {
             let t_ms = from_ms + i64::from(server) * GAP_MS / i64::from(servers);
-            hot.handle(Event::Replayed { url: url.clone(), outcome: outcome(server, t_ms) })?;
+            state.handle(Event::Replayed { url: url.clone(), outcome: outcome(server, t_ms) })?;
             if server % 5_000 == 0 {
-                hot.commit()?;
+                state.commit()?;
             }
         }
     }
-    hot.commit()?;
-    drop(hot);
+    state.commit()?;
+    drop(state);
     println!("{servers} servers and who is on them: {:.1} s", began.elapsed().as_secs_f64());
     let began = Instant::now();
     bulk(&mut Store::open(&dir, store)?, rows, servers, end_ms)?;
     println!("{rows} rows: {:.1} s, {} MB on disk", began.elapsed().as_secs_f64(), on_disk(&dir)? >> 20);
 
-    let mut hot = State::open(&dir, store, settings)?;
-    live(&mut hot, urls, end_ms - BEFORE_MS)?;
+    let mut state = State::open(&dir, store, settings)?;
+    live(&mut state, urls, end_ms - BEFORE_MS)?;
     println!("{} MB resident at most, {} MB on disk", peak_kib()? >> 10, on_disk(&dir)? >> 20);
     Ok(())
 }
@@ -131,7 +131,7 @@ fn bulk(store: &mut Store, rows: u32, servers: u32, end_ms: i64) -> anyhow::Resu
 }
 
 /// From a moment on in real time, until the week is closed and a little longer.
-fn live(hot: &mut State, urls: Vec<ServerUrl>, from_ms: i64) -> anyhow::Result<()> {
+fn live(state: &mut State, urls: Vec<ServerUrl>, from_ms: i64) -> anyhow::Result<()> {
     let began = Instant::now();
     let due = |n: u64, servers: u64| Duration::from_micros(n * GAP_MS as u64 * 1_000 / servers);
     // The daemon's queue is of 4,096 outcomes.
@@ -157,39 +157,39 @@ fn live(hot: &mut State, urls: Vec<ServerUrl>, from_ms: i64) -> anyhow::Result<(
     while closed_at.is_none_or(|at: Instant| at.elapsed() < AFTER) {
         let now_ms = now();
         let next = changed_ms.map_or(i64::MAX, |since| since + COMMIT_MS);
-        let next_ms = next.min(ticked_ms.saturating_add(hot.engine.tick_interval_ms()));
+        let next_ms = next.min(ticked_ms.saturating_add(state.engine.tick_interval_ms()));
         let wait = Duration::from_millis(next_ms.saturating_sub(now_ms).max(0) as u64);
         let mut taken = outcomes.recv_timeout(wait);
         for _ in 0..512 {
             let Ok((due, event)) = taken else { break };
-            hot.handle(event)?;
+            state.handle(event)?;
             let times = if closing_began.is_none() { &mut before } else { &mut closing };
             times.0.push(began.elapsed() - due);
             taken = outcomes.try_recv().map_err(|_| RecvTimeoutError::Timeout);
         }
         let now_ms = now();
-        if hot.engine.has_changes() || hot.engine.has_notices() {
+        if state.engine.has_changes() || state.engine.has_notices() {
             changed_ms.get_or_insert(now_ms);
         }
-        if now_ms.saturating_sub(ticked_ms) >= hot.engine.tick_interval_ms() {
+        if now_ms.saturating_sub(ticked_ms) >= state.engine.tick_interval_ms() {
             ticked_ms = now_ms;
             let tick = Instant::now();
-            hot.handle(Event::Tick { now_ms })?;
+            state.handle(Event::Tick { now_ms })?;
             ticks.0.push(tick.elapsed());
         }
         if now_ms.saturating_sub(swept_ms) >= SWEEP_MS {
             swept_ms = now_ms;
-            hot.sweep()?;
+            state.sweep()?;
         }
         if changed_ms.is_some_and(|since| now_ms - since >= COMMIT_MS) {
             let commit = Instant::now();
-            hot.commit()?;
+            state.commit()?;
             let times = if closing_began.is_none() { &mut idle_commits } else { &mut commits };
             times.0.push(commit.elapsed());
             changed_ms = None;
         }
-        while hot.engine.poll_notice().is_some() {}
-        match (hot.engine.has_week_to_close(), closing_began) {
+        while state.engine.poll_notice().is_some() {}
+        match (state.engine.has_week_to_close(), closing_began) {
             (true, None) => closing_began = Some(Instant::now()),
             (false, Some(_)) => closed_at = closed_at.or(Some(Instant::now())),
             _ => {}

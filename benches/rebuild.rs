@@ -83,18 +83,18 @@ const STEPS: u32 = PLAYERS_PER_SERVER * STAY / LIST + 1;
 /// The state, and the log of it.
 fn make(place: &Path, store: StoreSettings, settings: EngineSettings, field: &Field) -> anyhow::Result<()> {
     let began = Instant::now();
-    let mut hot = State::open(&place.join("state"), store, settings)?;
+    let mut state = State::open(&place.join("state"), store, settings)?;
     let mut recorder = recorder(&place.join("scans.jsonl"))?;
-    let mut feed = ReplayFeed::alone(&mut hot.engine, 1 << 30);
+    let mut feed = ReplayFeed::alone(&mut state.engine, 1 << 30);
     for step in 0..STEPS {
         for server in 0..field.servers() {
             let outcome = field.outcome(server, step, field.due_ms(server, step));
             recorder.add(&field.urls[server as usize], &outcome);
-            feed.take(&mut hot, field.urls[server as usize].clone(), outcome)?;
+            feed.take(&mut state, field.urls[server as usize].clone(), outcome)?;
         }
         recorder.flush()?;
     }
-    hot.commit()?;
+    state.commit()?;
     drop(recorder);
     println!(
         "{} servers, {} snapshots of {LIST} players: {:.1} s, {} MB on disk",
@@ -118,7 +118,7 @@ fn recorder(log: &Path) -> anyhow::Result<Recorder> {
 
 /// The engine's thread of the daemon, as far as a rebuild concerns it.
 struct EngineLoop {
-    hot: State,
+    state: State,
     recorder: Recorder,
     rebuilder: Rebuilder,
     place: RebuildPaths,
@@ -127,15 +127,15 @@ struct EngineLoop {
 impl EngineLoop {
     fn open(dir: &Path, store: StoreSettings, settings: EngineSettings) -> anyhow::Result<EngineLoop> {
         let (state_dir, log) = (dir.join("state"), dir.join("scans.jsonl"));
-        let hot = State::open(&state_dir, store, settings)?;
+        let state = State::open(&state_dir, store, settings)?;
         let place = RebuildPaths { state_dir, log: Some(log.clone()), cache_bytes: store.cache_bytes };
-        Ok(EngineLoop { hot, recorder: recorder(&log)?, rebuilder: Rebuilder::new(&place), place })
+        Ok(EngineLoop { state, recorder: recorder(&log)?, rebuilder: Rebuilder::new(&place), place })
     }
 
     fn commit(&mut self) -> anyhow::Result<()> {
         self.recorder.flush()?;
-        self.hot.commit()?;
-        while self.hot.engine.poll_notice().is_some() {}
+        self.state.commit()?;
+        while self.state.engine.poll_notice().is_some() {}
         Ok(())
     }
 
@@ -155,7 +155,7 @@ impl EngineLoop {
             let now_ms = now();
             let taking_over = self.rebuilder.is_importing();
             let next = changed_ms.map_or(i64::MAX, |since| since + COMMIT_MS);
-            let next_ms = next.min(ticked_ms.saturating_add(self.hot.engine.tick_interval_ms()));
+            let next_ms = next.min(ticked_ms.saturating_add(self.state.engine.tick_interval_ms()));
             let wait_ms = if taking_over { 0 } else { next_ms.saturating_sub(now_ms).max(0) };
             let wait = Duration::from_millis(wait_ms as u64);
             let step = waiter.block_on(async {
@@ -179,20 +179,20 @@ impl EngineLoop {
             for (due, url, outcome) in batch.drain(..) {
                 self.recorder.add(&url, &outcome);
                 self.rebuilder.record(&url, &outcome);
-                self.hot.handle(Event::Replayed { url, outcome })?;
+                self.state.handle(Event::Replayed { url, outcome })?;
                 during.0.push(began.elapsed() - due);
             }
             let now_ms = now();
-            if self.hot.engine.has_changes() {
+            if self.state.engine.has_changes() {
                 changed_ms.get_or_insert(now_ms);
             }
-            if now_ms.saturating_sub(ticked_ms) >= self.hot.engine.tick_interval_ms() {
+            if now_ms.saturating_sub(ticked_ms) >= self.state.engine.tick_interval_ms() {
                 ticked_ms = now_ms;
-                self.hot.handle(Event::Tick { now_ms })?;
+                self.state.handle(Event::Tick { now_ms })?;
             }
             if now_ms.saturating_sub(swept_ms) >= SWEEP_MS {
                 swept_ms = now_ms;
-                self.hot.sweep()?;
+                self.state.sweep()?;
                 look = true;
             }
             if changed_ms.is_some_and(|since| now_ms - since >= COMMIT_MS) {
@@ -203,17 +203,17 @@ impl EngineLoop {
             }
             if rebuild_began.is_none() && began.elapsed() >= IDLE_BEFORE_AND_AFTER {
                 self.commit()?;
-                self.hot.engine.reload(after.clone());
-                println!("{}", plan_window_types(&mut self.hot.engine, self.place.log.as_deref()).join("; "));
+                self.state.engine.reload(after.clone());
+                println!("{}", plan_window_types(&mut self.state.engine, self.place.log.as_deref()).join("; "));
                 self.commit()?;
-                self.rebuilder.begin(&mut self.hot.engine, &self.place);
+                self.rebuilder.begin(&mut self.state.engine, &self.place);
                 rebuild_began = Some(Instant::now());
             }
             if look && self.rebuilder.is_ready() {
                 made.get_or_insert_with(Instant::now);
                 let step = Instant::now();
                 self.commit()?;
-                if self.rebuilder.import_step(&mut self.hot)? {
+                if self.rebuilder.import_step(&mut self.state)? {
                     over = Some(Instant::now());
                 }
                 take_overs.0.push(step.elapsed());
@@ -240,7 +240,7 @@ impl EngineLoop {
     fn check(&self, rows: u32) -> anyhow::Result<()> {
         let window = WindowKey { kind: WindowType(12), index: 0 };
         let servers = (1..=rows / PLAYERS_PER_SERVER).map(ServerKey);
-        let counts = servers.map(|server| Ok(self.hot.store.rows(window, server)?.len()));
+        let counts = servers.map(|server| Ok(self.state.store.rows(window, server)?.len()));
         let found: usize = counts.sum::<anyhow::Result<usize>>()?;
         anyhow::ensure!(found as u32 >= rows / 100 * 99, "{found} of {rows} rows are there");
         Ok(())

@@ -68,10 +68,10 @@ fn main() -> anyhow::Result<()> {
     size.print("comparing lists", comparing);
 
     let config = Config::default();
-    let mut hot = State::of_config(&config, &dir.path().join("state"), true)?;
+    let mut state = State::of_config(&config, &dir.path().join("state"), true)?;
     let began = Instant::now();
     let replaying = timed(|| {
-        let mut replay = Replay::new(&mut hot, default_memory_bytes());
+        let mut replay = Replay::new(&mut state, default_memory_bytes());
         replay.apply_log(&log)?;
         Ok::<(), anyhow::Error>(replay.finish()?)
     })?;
@@ -79,7 +79,7 @@ fn main() -> anyhow::Result<()> {
     size.print("engine and store", replaying - reading - comparing);
     size.print("the whole replay", checking + replaying);
     println!("replaying kept a core busy {:.0} % of its time", 100.0 * replaying / clock_s);
-    println!("{} players known, {} MB resident at most", hot.engine.status().players_known, peak_kib()? >> 10);
+    println!("{} players known, {} MB resident at most", state.engine.status().players_known, peak_kib()? >> 10);
     Ok(())
 }
 

@@ -39,11 +39,11 @@ fn main() -> anyhow::Result<()> {
     config.store.cache_bytes = u64::from(number("CLQD_CACHE_MB", 256)) << 20;
 
     let live_dir = place.path().join("live");
-    let mut hot = State::of_config(&config, &live_dir, true)?;
+    let mut state = State::of_config(&config, &live_dir, true)?;
     if number("CLQD_COMPACT", 1) == 0 {
         config.store.compact_min_bytes = 0;
     }
-    hot.store.set_compaction(config.store.compaction());
+    state.store.set_compaction(config.store.compaction());
     let (mut commit_due_ms, mut commits, mut snapshots) = (START_MS, Times::default(), 0_u64);
     let mut largest = 0;
     let mut reports = (1..=8).map(|n| START_MS + (end_ms - START_MS) * n / 8).peekable();
@@ -53,9 +53,9 @@ fn main() -> anyhow::Result<()> {
     println!("live: hours, snapshots, MB in the directory");
     for (t_ms, server, snapshot) in SimulatedHistory::new(&mut world, START_MS, end_ms) {
         if t_ms >= commit_due_ms {
-            hot.handle(Event::Tick { now_ms: t_ms })?;
+            state.handle(Event::Tick { now_ms: t_ms })?;
             let (began, on_core_began) = (Instant::now(), on_core()?);
-            hot.commit()?;
+            state.commit()?;
             commits.add(began.elapsed(), on_core()? - on_core_began);
             commit_due_ms = t_ms + commit_ms;
             if commits.all.len().is_multiple_of(LOOK_COMMITS) {
@@ -66,9 +66,9 @@ fn main() -> anyhow::Result<()> {
             println!("  {:>4} {snapshots:>9} {:>6}", (t_ms - START_MS) / 3_600_000, on_disk(&live_dir)? >> 20);
         }
         snapshots += 1;
-        hot.handle(Event::Replayed { url: urls[server as usize].clone(), outcome: Outcome::Snapshot(snapshot) })?;
+        state.handle(Event::Replayed { url: urls[server as usize].clone(), outcome: Outcome::Snapshot(snapshot) })?;
     }
-    hot.commit()?;
+    state.commit()?;
     let took = began.elapsed();
     let live = on_disk(&live_dir)?;
     println!(
@@ -80,7 +80,7 @@ fn main() -> anyhow::Result<()> {
         commits.on_core.as_micros() as f64 / commits.all.len() as f64,
         commits.quantile_ms(0.99)
     );
-    drop(hot);
+    drop(state);
     let reopened = State::of_config(&config, &live_dir, false)?;
     drop(reopened);
     println!("        {} MB after a restart", on_disk(&live_dir)? >> 20);
@@ -131,10 +131,10 @@ fn urls(world: &World) -> anyhow::Result<Vec<ServerUrl>> {
 }
 
 fn replay(config: &Config, dir: &Path, servers: u32, end_ms: i64) -> anyhow::Result<()> {
-    let mut hot = State::of_config(config, dir, true)?;
+    let mut state = State::of_config(config, dir, true)?;
     let mut world = world(servers);
     let urls = urls(&world)?;
-    let mut replay = Replay::new(&mut hot, default_memory_bytes());
+    let mut replay = Replay::new(&mut state, default_memory_bytes());
     for (_, server, snapshot) in SimulatedHistory::new(&mut world, START_MS, end_ms) {
         replay.apply(urls[server as usize].clone(), Outcome::Snapshot(snapshot))?;
     }

@@ -56,9 +56,9 @@ fn main() -> anyhow::Result<()> {
     if dir.exists() {
         return restart(&config, &dir);
     }
-    let mut hot = State::of_config(&config, &dir, true)?;
+    let mut state = State::of_config(&config, &dir, true)?;
     let mut field = Field::new(servers, stay);
-    let mut replay = Replay::new(&mut hot, memory);
+    let mut replay = Replay::new(&mut state, memory);
     let (mut took, mut parsing, mut bytes) = (Duration::ZERO, Duration::ZERO, 0);
     let (mut lines, mut log, mut outcomes) = (String::new(), String::new(), Vec::new());
     for step in 0..steps {
@@ -114,25 +114,25 @@ fn main() -> anyhow::Result<()> {
         peak_kib()? >> 10,
         on_disk(&dir)? >> 20,
     );
-    let window = hot.engine.running_windows()[0];
-    boards("boards ", &mut hot, window)?;
-    drop(hot);
+    let window = state.engine.running_windows()[0];
+    boards("boards ", &mut state, window)?;
+    drop(state);
 
     restart(&config, &dir)
 }
 
 fn restart(config: &Config, dir: &std::path::Path) -> anyhow::Result<()> {
     let began = Instant::now();
-    let mut hot = State::of_config(config, dir, false)?;
+    let mut state = State::of_config(config, dir, false)?;
     println!("restart {:>8.1} s to open the state", began.elapsed().as_secs_f64());
-    let window = hot.engine.running_windows()[0];
-    boards("boards ", &mut hot, window)
+    let window = state.engine.running_windows()[0];
+    boards("boards ", &mut state, window)
 }
 
-fn boards(what: &str, hot: &mut State, window: WindowKey) -> anyhow::Result<()> {
+fn boards(what: &str, state: &mut State, window: WindowKey) -> anyhow::Result<()> {
     let began = Instant::now();
-    hot.commit_and_shelve(window)?;
-    let boards = hot.engine.boards(window).expect("just made");
+    state.commit_and_shelve(window)?;
+    let boards = state.engine.boards(window).expect("just made");
     println!(
         "{what} {:>8.1} s to make those of the game; {} players, {} MB; {} MB resident now, {} at most",
         began.elapsed().as_secs_f64(),

@@ -70,21 +70,21 @@ fn online_backup_equals_the_state_at_one_time() {
 
     // It is what the log gives up to one of the lines of about that moment.
     let config = clqd::config::Config::load(&place.config()).unwrap();
-    let mut hot = State::of_config(&config, &place.path("to-moment"), true).unwrap();
+    let mut opened = State::of_config(&config, &place.path("to-moment"), true).unwrap();
     let of_backup: Vec<String> = weeks.iter().map(|week| place.export(&backup, week)).collect();
     assert!(of_backup.concat().lines().count() > 20, "{of_backup:?}");
     let mut is_found = false;
     for line in clqd::scan_log::open(&record).unwrap() {
         let (url, outcome) = line.unwrap();
         let t_ms = outcome.t_ms();
-        hot.handle(Event::Replayed { url, outcome }).unwrap();
+        opened.handle(Event::Replayed { url, outcome }).unwrap();
         if (t_ms - moment).abs() > 5_000 || is_found {
             continue;
         }
-        hot.commit().unwrap();
+        opened.commit().unwrap();
         is_found = weeks.iter().zip(&of_backup).all(|(week, of_backup)| {
             let mut rows = Vec::new();
-            clqd::cli::export::write(&hot, week, &mut rows).unwrap();
+            clqd::cli::export::write(&opened, week, &mut rows).unwrap();
             rows == of_backup.as_bytes()
         });
     }

@@ -584,13 +584,13 @@ fn ended_windows_can_be_deleted() {
     // The daemon sweeps once a second; what it had not swept, the next does.
     let state = clqd::store::StoreSettings { cache_bytes: 16 << 20, create: false };
     let config = clqd::config::Config::load(&place.config()).expect("the config");
-    let mut hot =
+    let mut opened =
         clqd::state::State::open(&place.state(), state, config.engine_settings().unwrap()).expect("the state");
-    while hot.sweep().expect("a store") {}
+    while opened.sweep().expect("a store") {}
     for row in &over {
         let label = row["window"].as_str().unwrap();
         let window = clqd::board::window::parse(label).expect("a label");
-        let stored = hot.store.reader().stored_size(window).expect("a store");
+        let stored = opened.store.reader().stored_size(window).expect("a store");
         assert_eq!((stored.records, stored.bytes), (0, 0), "{label}");
         assert!(row["stored"]["records"].as_u64() >= Some(2), "{label} held something before");
     }
@@ -617,7 +617,7 @@ fn space_of_deleted_windows_is_reused() {
         ..Default::default()
     };
     let store = clqd::store::StoreSettings { cache_bytes: 16 << 20, create: true };
-    let mut hot = clqd::state::State::open(dir.path(), store, engine).expect("a state");
+    let mut opened = clqd::state::State::open(dir.path(), store, engine).expect("a state");
     let first_ms = 1_763_683_200_000 + 5 * past::MINUTE_MS;
     let mut sizes = Vec::new();
     for hour in 0..24 {
@@ -632,11 +632,11 @@ fn space_of_deleted_windows_is_reused() {
                     players.join(",")
                 );
                 let (url, outcome) = clqd::scan_log::parse(&line).expect("a line");
-                hot.handle(clqd::engine::Event::Replayed { url, outcome }).expect("a store");
+                opened.handle(clqd::engine::Event::Replayed { url, outcome }).expect("a store");
             }
-            hot.commit().expect("a store");
+            opened.commit().expect("a store");
         }
-        hot.settle(first_ms + hour * past::HOUR_MS + 10 * past::MINUTE_MS).expect("a store");
+        opened.settle(first_ms + hour * past::HOUR_MS + 10 * past::MINUTE_MS).expect("a store");
         sizes.push(size_on_disk(dir.path()));
     }
     println!("bytes on disk by hour: {sizes:?}");
@@ -644,6 +644,6 @@ fn space_of_deleted_windows_is_reused() {
     // 24 MB more; sled has some segments more or less at any time.
     let largest = |hours: std::ops::Range<usize>| *sizes[hours].iter().max().expect("some");
     assert!(largest(16..24) < largest(8..16) * 3 / 2, "grown over eight more rotations: {sizes:?}");
-    let all_time = hot.store.reader().stored_size(clqd::model::WindowKey::ALL_TIME).expect("a store");
+    let all_time = opened.store.reader().stored_size(clqd::model::WindowKey::ALL_TIME).expect("a store");
     assert_eq!(all_time.records, 2 * 60 * 50, "a row and a standing of each player");
 }

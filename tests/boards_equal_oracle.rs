@@ -126,12 +126,12 @@ impl Run {
     fn check(mut self) -> Segments {
         let place = tempfile::tempdir().expect("a place for the state");
         let settings = self.settings();
-        let mut hot = open(place.path(), &settings);
+        let mut state = open(place.path(), &settings);
         for server in self.oracle.servers.clone() {
             let of_server = self.tags.iter().filter(|(_, servers)| servers.contains(&server));
             let tags = of_server.map(|(tag, _)| tag.clone()).collect();
             let url = ServerUrl::parse(&server).expect("canonical");
-            hot.engine.add_server(url, tags, self.oracle.lines[0].t - 1).expect("room");
+            state.engine.add_server(url, tags, self.oracle.lines[0].t - 1).expect("room");
         }
         let count = self.log.lines().count();
         let looks = [self.random.below(count as u64) as usize, count];
@@ -143,80 +143,80 @@ impl Run {
             let (url, outcome) = scan_log::parse(text).expect("a line");
             let t_ms = outcome.t_ms();
             if t_ms >= settle_at_ms {
-                hot.settle(t_ms).expect("a store");
+                state.settle(t_ms).expect("a store");
                 settle_at_ms = t_ms + self.random.below(7_200_000) as i64;
             }
-            hot.handle(Event::Replayed { url, outcome }).expect("a store");
+            state.handle(Event::Replayed { url, outcome }).expect("a store");
             match self.random.below(400) {
-                0..=14 => _ = hot.commit().expect("a store"),
+                0..=14 => _ = state.commit().expect("a store"),
                 15..=24 => {
-                    hot.commit().expect("a store");
+                    state.commit().expect("a store");
                     let most = 1 + self.random.below(40) as usize;
-                    hot.engine.refresh_boards(&hot.store, most).expect("a store");
+                    state.engine.refresh_boards(&state.store, most).expect("a store");
                 }
                 25..=29 => {
-                    let window = self.any_window(&hot);
-                    hot.commit_and_shelve(window).expect("a store");
+                    let window = self.any_window(&state);
+                    state.commit_and_shelve(window).expect("a store");
                 }
-                30..=41 => making = self.advance_build(&mut hot, making),
+                30..=41 => making = self.advance_build(&mut state, making),
                 42 => {
-                    hot.commit().expect("a store");
+                    state.commit().expect("a store");
                     making = None;
-                    drop(hot);
-                    hot = open(place.path(), &settings);
+                    drop(state);
+                    state = open(place.path(), &settings);
                 }
                 _ => {}
             }
             if looks.contains(&n) {
                 let known: String = log.split_inclusive('\n').take(n).collect();
                 let oracle = Oracle::new(&known, self.oracle.settings.clone());
-                segments.add(self.compare(&mut hot, &oracle, &format!("{} after line {n}", self.of)));
+                segments.add(self.compare(&mut state, &oracle, &format!("{} after line {n}", self.of)));
             }
         }
         segments
     }
 
     /// Boards as kept until now, those made anew, and those of the oracle.
-    fn compare(&self, hot: &mut State, oracle: &Oracle, of: &str) -> Segments {
-        hot.commit().expect("a store");
-        while hot.engine.refresh_boards(&hot.store, 7).expect("a store") {}
+    fn compare(&self, state: &mut State, oracle: &Oracle, of: &str) -> Segments {
+        state.commit().expect("a store");
+        while state.engine.refresh_boards(&state.store, 7).expect("a store") {}
         let scopes = compare::scopes(oracle, &self.tags);
-        let at_hand = |hot: &State| -> Vec<WindowKey> {
-            compare::windows_of(hot).into_iter().filter(|window| hot.engine.boards(*window).is_some()).collect()
+        let at_hand = |state: &State| -> Vec<WindowKey> {
+            compare::windows_of(state).into_iter().filter(|window| state.engine.boards(*window).is_some()).collect()
         };
-        let windows = at_hand(hot);
-        let kept = compare::read(hot, &scopes, &windows);
+        let windows = at_hand(state);
+        let kept = compare::read(state, &scopes, &windows);
         for &window in &windows {
-            let plan = hot.engine.plan_boards(window);
-            let made = clqd::state::build_boards(&plan, &hot.store.reader()).expect("a store");
-            hot.engine.install_boards(made);
+            let plan = state.engine.plan_boards(window);
+            let made = clqd::state::build_boards(&plan, &state.store.reader()).expect("a store");
+            state.engine.install_boards(made);
         }
-        assert_eq!(at_hand(hot), windows, "{of}");
-        while hot.engine.refresh_boards(&hot.store, usize::MAX).expect("a store") {}
-        let anew = compare::read(hot, &scopes, &windows);
+        assert_eq!(at_hand(state), windows, "{of}");
+        while state.engine.refresh_boards(&state.store, usize::MAX).expect("a store") {}
+        let anew = compare::read(state, &scopes, &windows);
         for (key, kept) in &kept {
             assert_eq!(kept, &anew[key], "{of}: kept, and made anew: {key:?}");
         }
-        compare::check(hot, oracle, &self.settings(), &self.tags, of)
+        compare::check(state, oracle, &self.settings(), &self.tags, of)
     }
 
     /// Takes the next step in making boards beside the work.
-    fn advance_build(&mut self, hot: &mut State, making: Option<BoardBuild>) -> Option<BoardBuild> {
+    fn advance_build(&mut self, state: &mut State, making: Option<BoardBuild>) -> Option<BoardBuild> {
         match making {
-            None => Some(BoardBuild::Planned(hot.engine.plan_boards(self.any_window(hot)))),
+            None => Some(BoardBuild::Planned(state.engine.plan_boards(self.any_window(state)))),
             Some(BoardBuild::Planned(plan)) => {
-                Some(BoardBuild::Made(clqd::state::build_boards(&plan, &hot.store.reader()).expect("a store")))
+                Some(BoardBuild::Made(clqd::state::build_boards(&plan, &state.store.reader()).expect("a store")))
             }
             Some(BoardBuild::Made(boards)) => {
-                hot.engine.install_boards(boards);
+                state.engine.install_boards(boards);
                 None
             }
         }
     }
 
-    fn any_window(&mut self, hot: &State) -> WindowKey {
-        let running = hot.engine.running_windows();
-        let all = if self.random.below(3) > 0 { running } else { compare::windows_of(hot) };
+    fn any_window(&mut self, state: &State) -> WindowKey {
+        let running = state.engine.running_windows();
+        let all = if self.random.below(3) > 0 { running } else { compare::windows_of(state) };
         all[self.random.below(all.len() as u64) as usize]
     }
 }

@@ -114,9 +114,9 @@ impl StateReader for Counting<'_> {
     }
 }
 
-fn observe(hot: &mut State, server: u32, t_ms: i64, names: &[&str], points: i64) {
+fn observe(state: &mut State, server: u32, t_ms: i64, names: &[&str], points: i64) {
     let url = format!("quake3://10.0.{}.{}:27960", server / 250, server % 250);
-    scans::apply_snapshot(hot, &url, scans::snapshot(t_ms, names.iter().map(|name| (*name, points))));
+    scans::apply_snapshot(state, &url, scans::snapshot(t_ms, names.iter().map(|name| (*name, points))));
 }
 
 /// Somebody is on every server; Visor on three of them, Klesk on two, in a week that
@@ -124,49 +124,49 @@ fn observe(hot: &mut State, server: u32, t_ms: i64, names: &[&str], points: i64)
 fn fixture() -> (tempfile::TempDir, State) {
     let dir = tempfile::tempdir().unwrap();
     let store = StoreSettings { cache_bytes: 64 << 20, create: true };
-    let mut hot = State::open(dir.path(), store, EngineSettings::default()).unwrap();
+    let mut state = State::open(dir.path(), store, EngineSettings::default()).unwrap();
     for week in 0..2 {
         for server in 0..SERVERS {
             let t_ms = FROM_MS + week * WEEK_MS + i64::from(server);
             let mut names = vec!["Sarge"];
             names.extend([7, 5_000, 9_999].contains(&server).then_some("Visor"));
             names.extend([5_000, 8_000].contains(&server).then_some("Klesk"));
-            observe(&mut hot, server, t_ms, &names, 0);
-            observe(&mut hot, server, t_ms + 120_000, &names, 5);
+            observe(&mut state, server, t_ms, &names, 0);
+            observe(&mut state, server, t_ms + 120_000, &names, 5);
         }
-        hot.settle(FROM_MS + (week + 1) * WEEK_MS - 86_400_000).unwrap();
+        state.settle(FROM_MS + (week + 1) * WEEK_MS - 86_400_000).unwrap();
     }
-    (dir, hot)
+    (dir, state)
 }
 
 #[test]
 fn merge_and_forget_read_only_the_players_servers() {
-    let (_dir, mut hot) = fixture();
-    let key = |hot: &State, name| hot.store.player(GameKey(1), name).unwrap().expect("known").0;
-    let (visor, klesk) = (key(&hot, "Visor"), key(&hot, "Klesk"));
-    assert_eq!((hot.store.servers_with_best(visor).unwrap().len(), hot.engine.status().players_known), (3, 3));
+    let (_dir, mut state) = fixture();
+    let key = |state: &State, name| state.store.player(GameKey(1), name).unwrap().expect("known").0;
+    let (visor, klesk) = (key(&state, "Visor"), key(&state, "Klesk"));
+    assert_eq!((state.store.servers_with_best(visor).unwrap().len(), state.engine.status().players_known), (3, 3));
 
-    let source = Counting { store: &hot.store, reads: Cell::new(0) };
+    let source = Counting { store: &state.store, reads: Cell::new(0) };
     let merged =
-        hot.engine.merge_players(&source, "baseq3", &PlayerSelector::Key(klesk.0), &PlayerSelector::Key(visor.0));
+        state.engine.merge_players(&source, "baseq3", &PlayerSelector::Key(klesk.0), &PlayerSelector::Key(visor.0));
     let reads = source.reads.get();
     assert_eq!(merged.unwrap().rows, 4);
-    hot.commit().unwrap();
+    state.commit().unwrap();
     assert!((8..60).contains(&reads), "{reads} reads of {SERVERS} servers");
-    let on: Vec<u32> = hot.store.servers_with_best(visor).unwrap().iter().map(|server| server.0).collect();
+    let on: Vec<u32> = state.store.servers_with_best(visor).unwrap().iter().map(|server| server.0).collect();
     assert_eq!(on, [8, 5_001, 8_001, 10_000], "where either has best positions");
-    assert!(hot.store.servers_with_best(klesk).unwrap().is_empty());
-    assert!(hot.store.best(ServerKey(8_001), visor).unwrap().is_some());
-    assert_eq!(hot.engine.status().players_known, 2);
+    assert!(state.store.servers_with_best(klesk).unwrap().is_empty());
+    assert!(state.store.best(ServerKey(8_001), visor).unwrap().is_some());
+    assert_eq!(state.engine.status().players_known, 2);
 
-    let source = Counting { store: &hot.store, reads: Cell::new(0) };
+    let source = Counting { store: &state.store, reads: Cell::new(0) };
     let visor_now = PlayerSelector::Key(visor.0);
-    let forgotten = hot.engine.forget_player(&source, "baseq3", &visor_now, FROM_MS + 2 * WEEK_MS);
+    let forgotten = state.engine.forget_player(&source, "baseq3", &visor_now, FROM_MS + 2 * WEEK_MS);
     let reads = source.reads.get();
     assert_eq!(forgotten.unwrap().rows, 8);
-    hot.commit().unwrap();
+    state.commit().unwrap();
     assert!((8..60).contains(&reads), "{reads} reads of {SERVERS} servers");
-    assert!(hot.store.servers_with_best(visor).unwrap().is_empty());
-    assert!(on.iter().all(|server| hot.store.best(ServerKey(*server), visor).unwrap().is_none()));
-    assert_eq!(hot.engine.status().players_known, 1);
+    assert!(state.store.servers_with_best(visor).unwrap().is_empty());
+    assert!(on.iter().all(|server| state.store.best(ServerKey(*server), visor).unwrap().is_none()));
+    assert_eq!(state.engine.status().players_known, 1);
 }

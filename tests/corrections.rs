@@ -39,7 +39,7 @@ type Exported = BTreeMap<(String, String), (PlayerRow, [Option<u32>; 5])>;
 /// Three servers, scanned every two minutes; every twenty the map changes.
 struct Fixture {
     dir: tempfile::TempDir,
-    hot: Option<State>,
+    state: Option<State>,
     minute: i64,
     /// Who is on each server, with points a minute.
     lists: BTreeMap<&'static str, Vec<(&'static str, i64)>>,
@@ -68,10 +68,10 @@ impl Fixture {
         ]);
         let tagged = BTreeSet::from(["a", "c"]);
         let dir = tempfile::tempdir().unwrap();
-        let mut town = Fixture { dir, hot: None, minute: 0, lists, greylisted: BTreeSet::new(), tagged };
+        let mut town = Fixture { dir, state: None, minute: 0, lists, greylisted: BTreeSet::new(), tagged };
         town.open();
         for (server, tags) in [("a", vec!["ctf".to_owned()]), ("b", vec![]), ("c", vec!["ctf".to_owned()])] {
-            town.hot().engine.add_server(url(server), tags, FROM_MS).unwrap();
+            town.state().engine.add_server(url(server), tags, FROM_MS).unwrap();
         }
         town.play(60);
         town
@@ -79,18 +79,18 @@ impl Fixture {
 
     fn open(&mut self) {
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-        self.hot = Some(State::open(self.dir.path(), store, settings()).unwrap());
+        self.state = Some(State::open(self.dir.path(), store, settings()).unwrap());
     }
 
     /// As after a crash: what is not committed is lost.
     fn reopen(&mut self) {
-        self.hot = None;
+        self.state = None;
         std::thread::sleep(Duration::from_millis(200)); // sled lets its lock go a little late
         self.open();
     }
 
-    fn hot(&mut self) -> &mut State {
-        self.hot.as_mut().unwrap()
+    fn state(&mut self) -> &mut State {
+        self.state.as_mut().unwrap()
     }
 
     fn now_ms(&self) -> i64 {
@@ -126,16 +126,16 @@ impl Fixture {
                     bots: None,
                 };
                 let outcome = Outcome::Snapshot(snapshot);
-                self.hot().handle(Event::Replayed { url: url(server), outcome }).unwrap();
+                self.state().handle(Event::Replayed { url: url(server), outcome }).unwrap();
             }
-            self.hot().handle(Event::Tick { now_ms: t_ms }).unwrap();
-            self.hot().commit().unwrap();
+            self.state().handle(Event::Tick { now_ms: t_ms }).unwrap();
+            self.state().commit().unwrap();
         }
     }
 
     fn greylist(&mut self, server: &'static str, reason: Option<&str>) {
-        self.hot().engine.greylist(&url(server), reason.map(str::to_owned)).unwrap();
-        self.hot().commit().unwrap();
+        self.state().engine.greylist(&url(server), reason.map(str::to_owned)).unwrap();
+        self.state().commit().unwrap();
         match reason {
             Some(_) => _ = self.greylisted.insert(server),
             None => _ = self.greylisted.remove(server),
@@ -144,8 +144,8 @@ impl Fixture {
 
     fn tag(&mut self, server: &'static str, add: &[&str], remove: &[&str]) -> bool {
         let owned = |tags: &[&str]| tags.iter().map(|&tag| tag.to_owned()).collect::<Vec<_>>();
-        let changed = self.hot().engine.tag_server(&url(server), &owned(add), &owned(remove)).unwrap();
-        self.hot().commit().unwrap();
+        let changed = self.state().engine.tag_server(&url(server), &owned(add), &owned(remove)).unwrap();
+        self.state().commit().unwrap();
         if add.contains(&"ctf") {
             self.tagged.insert(server);
         } else if remove.contains(&"ctf") {
@@ -155,35 +155,35 @@ impl Fixture {
     }
 
     fn merge(&mut self, from: &str, into: &str) -> Result<(PlayerKey, PlayerKey), CorrectionError<StoreError>> {
-        self.hot().commit().unwrap();
-        let State { engine, store } = self.hot();
+        self.state().commit().unwrap();
+        let State { engine, store } = self.state();
         let merged = engine.merge_players(store, GAME, &name(from), &name(into))?;
-        self.hot().commit().unwrap();
+        self.state().commit().unwrap();
         Ok((merged.from, merged.into))
     }
 
     fn forget(&mut self, player: &str) -> PlayerKey {
-        self.hot().commit().unwrap();
+        self.state().commit().unwrap();
         let now_ms = self.now_ms();
-        let State { engine, store } = self.hot();
+        let State { engine, store } = self.state();
         let forgotten = engine.forget_player(store, GAME, &name(player), now_ms).unwrap();
-        self.hot().commit().unwrap();
+        self.state().commit().unwrap();
         forgotten.player
     }
 
     fn key(&mut self, player: &str) -> Option<PlayerKey> {
-        self.hot().store.players_named(player).unwrap().first().map(|(_, player)| *player)
+        self.state().store.players_named(player).unwrap().first().map(|(_, player)| *player)
     }
 
     fn top(&mut self, week: WeekKey, server: &str) -> Top {
-        let State { engine, store } = self.hot();
+        let State { engine, store } = self.state();
         engine.top(store, &url(server), Ranking::Time, Some(&week_label(week)), 9).unwrap()
     }
 
     /// Rows of the running week as they are exported, by server and name.
     fn exported(&mut self) -> Exported {
         let label = week_label(self.week());
-        let State { engine, store } = self.hot();
+        let State { engine, store } = self.state();
         let mut rows = BTreeMap::new();
         engine
             .export(store, &label, |url, _, name, row, positions| {
@@ -197,18 +197,18 @@ impl Fixture {
 
     /// Whether a name stands in any record of the state, or in its key.
     fn stored(&mut self, name: &str) -> bool {
-        self.hot().store.contains_bytes(name.as_bytes()).unwrap()
+        self.state().store.contains_bytes(name.as_bytes()).unwrap()
     }
 
     /// Every place on every board: player, score, moment.
     fn boards(&mut self) -> BTreeMap<String, Vec<(u32, i64, i64)>> {
         let now = self.now_ms();
         for window in WindowTypes::at(&settings().windows, now) {
-            self.hot().commit_and_shelve(window).unwrap();
+            self.state().commit_and_shelve(window).unwrap();
         }
         let kept = self.read_boards();
         for window in WindowTypes::at(&settings().windows, now) {
-            let State { engine, store } = self.hot();
+            let State { engine, store } = self.state();
             let made = clqd::state::build_boards(&engine.plan_boards(window), &store.reader()).unwrap();
             engine.install_boards(made);
             while engine.refresh_boards(store, 3).unwrap() {}
@@ -223,7 +223,7 @@ impl Fixture {
         let week = week_label(self.week());
         let scope = Scope::Tag(tag.to_owned());
         let board = BoardSelector { scope, ranking, window: Some(week), time_ms: None };
-        let State { engine, store } = self.hot();
+        let State { engine, store } = self.state();
         let answer = engine.query_board(store, &board, &BoardQuery::Top { count: 100 })?;
         let places = answer.rows.into_iter().map(|row| match row {
             BoardRow::Place(place) => (place.player, place.at.raw),
@@ -236,7 +236,7 @@ impl Fixture {
         let mut boards = BTreeMap::new();
         let groups = [Scope::Game(GAME.to_owned()), Scope::Tag("ctf".to_owned())];
         let scopes: Vec<Scope> = ["a", "b", "c"].map(|s| Scope::Server(url(s))).into_iter().chain(groups).collect();
-        let State { engine, store } = self.hot();
+        let State { engine, store } = self.state();
         for scope in &scopes {
             for (window, ranking) in WINDOWS.into_iter().flat_map(|w| Ranking::ALL.map(|r| (w, r))) {
                 let board =
@@ -282,14 +282,16 @@ impl Fixture {
             let player = self.key(&name).unwrap().0;
             ratings.insert((player, server), (row.elo.to_bits(), row.elo_rounds));
         }
-        let store = &self.hot().store;
+        let store = &self.state().store;
         let was_there = |key: &u32| {
             let player = PlayerKey(*key);
             store.player_record(player).unwrap().is_some() || store.gone(player).unwrap().is_some()
         };
         let known = (1..).take_while(was_there).last().unwrap_or(0);
         for (window, player) in windows.into_iter().flat_map(|w| (1..=known).map(move |p| (w, p))) {
-            let Some(of_player) = self.hot().store.player_window(window, PlayerKey(player)).unwrap() else { continue };
+            let Some(of_player) = self.state().store.player_window(window, PlayerKey(player)).unwrap() else {
+                continue;
+            };
             let tags = of_player.tag_ratings.iter().map(|(tag, rating)| (Some(*tag), *rating));
             for (tag, rating) in of_player.game_rating.into_iter().map(|rating| (None, rating)).chain(tags) {
                 ratings.insert((player, format!("{window:?} {tag:?}")), (rating.elo.to_bits(), rating.rounds));
@@ -300,12 +302,12 @@ impl Fixture {
 
     /// What waits for the archive, or once more all of it; it is taken.
     fn archived(&mut self) -> BTreeMap<OutboxKey, ArchiveJob> {
-        let mut all: BTreeMap<_, _> = scans::resync(self.hot()).into_iter().map(|job| (job.key(), job)).collect();
+        let mut all: BTreeMap<_, _> = scans::resync(self.state()).into_iter().map(|job| (job.key(), job)).collect();
         loop {
             let now_ms = self.now_ms();
-            self.hot().handle(Event::Tick { now_ms }).unwrap();
-            self.hot().commit().unwrap();
-            let State { engine, store } = self.hot();
+            self.state().handle(Event::Tick { now_ms }).unwrap();
+            self.state().commit().unwrap();
+            let State { engine, store } = self.state();
             let jobs = engine.archive_jobs(store, None, None, 1_000, 100_000).unwrap();
             if jobs.is_empty() {
                 return all;
@@ -316,7 +318,7 @@ impl Fixture {
     }
 
     fn archived_week(&mut self, jobs: &BTreeMap<OutboxKey, ArchiveJob>, server: &str) -> WeekArchive {
-        let (week, list) = (self.week(), self.hot().engine.servers().collect::<Vec<_>>());
+        let (week, list) = (self.week(), self.state().engine.servers().collect::<Vec<_>>());
         let key = list.iter().find(|it| it.url == url(server).as_str()).unwrap().key;
         match &jobs[&OutboxKey::Week { week, server: clqd::model::ServerKey(key) }] {
             ArchiveJob::Week(job) => (**job).clone(),
@@ -378,7 +380,7 @@ fn greylist_does_not_change_closed_weeks() {
     assert!(closed.closed && closed.size == 3);
     town.greylist("c", Some("fake"));
     assert_eq!(town.top(first, "c"), closed);
-    let State { engine, store } = town.hot();
+    let State { engine, store } = town.state();
     assert!(engine.archive_jobs(store, None, None, 1_000, 100_000).unwrap().iter().any(|(_, job)| {
         matches!(job, Some(ArchiveJob::Week(job)) if job.week == first && job.rows.len() == 3 && job.closed)
     }));
@@ -392,12 +394,12 @@ fn greylist_does_not_change_closed_weeks() {
     assert_eq!(town.top(first, "c"), closed);
     let without = town.top(second, "c");
     assert_eq!((without.closed, without.size), (true, 0));
-    assert!(town.hot().store.rows(second.into(), clqd::model::ServerKey(3)).unwrap().is_empty());
+    assert!(town.state().store.rows(second.into(), clqd::model::ServerKey(3)).unwrap().is_empty());
     let alt = town.key("Alt").unwrap();
-    let best = town.hot().store.best(clqd::model::ServerKey(3), alt).unwrap().unwrap();
+    let best = town.state().store.best(clqd::model::ServerKey(3), alt).unwrap().unwrap();
     assert!(best.top_three().iter().flatten().all(|(_, week)| *week == first));
     for week in [first, second] {
-        let State { engine, store } = town.hot();
+        let State { engine, store } = town.state();
         let made = clqd::state::build_boards(&engine.plan_boards(WindowKey::from(week)), &store.reader()).unwrap();
         assert_eq!(made.players(), if week == first { 5 } else { 4 }, "{week}");
     }
@@ -415,10 +417,10 @@ fn tag_change_updates_boards_and_keeps_ratings() {
     assert!(town.tag("c", &["ctf", "new"], &[]));
     assert_eq!((town.boards(), town.ratings()), (before, ratings));
     // By the way that an address is added.
-    town.hot().engine.add_server(url("b"), vec!["ctf".to_owned()], FROM_MS).unwrap();
+    town.state().engine.add_server(url("b"), vec!["ctf".to_owned()], FROM_MS).unwrap();
     town.tagged.insert("b");
     town.boards();
-    assert!(town.hot().engine.tag_server(&url("nowhere"), &[], &[]).is_err());
+    assert!(town.state().engine.tag_server(&url("nowhere"), &[], &[]).is_err());
 }
 
 // Merge ------------------------------------------------------------------
@@ -446,7 +448,7 @@ fn merged_names_share_rows_boards_and_best_positions() {
         assert_eq!((town.key("Klesk"), town.key("Visor")), (Some(visor), Some(visor)));
         town.reopen();
     }
-    assert_eq!(town.hot().store.gone(klesk).unwrap(), Some(RemovedPlayer { into: Some(visor) }));
+    assert_eq!(town.state().store.gone(klesk).unwrap(), Some(RemovedPlayer { into: Some(visor) }));
     let jobs = town.archived();
     assert_eq!(jobs[&OutboxKey::Player(klesk)], ArchiveJob::PlayerRemoved { key: klesk, into: Some(visor) });
     assert_eq!(town.archived_week(&jobs, "c").rows.iter().filter(|row| row.player == visor).count(), 1);
@@ -459,7 +461,7 @@ fn merged_names_share_rows_boards_and_best_positions() {
     let row = &after[&("a".to_owned(), "Visor".to_owned())].0;
     assert_eq!(row.starts, 2, "nobody entered");
     assert_eq!(row.measured_ms, 2 * 58 * MINUTE_MS as u64 + 60 * MINUTE_MS as u64);
-    let State { engine, store } = town.hot();
+    let State { engine, store } = town.state();
     let list = engine.server_detail(store, &url("a")).unwrap().list;
     let keys: Vec<_> = list.iter().map(|entry| (entry.name.as_str(), entry.player)).collect();
     assert_eq!(keys[..2], [("Visor", Some(visor.0)), ("Klesk", None)]);
@@ -472,7 +474,7 @@ fn merged_names_share_rows_boards_and_best_positions() {
     town.play(2);
     town.lists.insert("b", vec![("Klesk", 1), ("Visor", 9), ("Bones", 4)]);
     town.play(2);
-    let State { engine, store } = town.hot();
+    let State { engine, store } = town.state();
     let list = engine.server_detail(store, &url("b")).unwrap().list;
     assert_eq!([list[0].player, list[1].player], [Some(visor.0), None]);
     town.boards();
@@ -480,7 +482,7 @@ fn merged_names_share_rows_boards_and_best_positions() {
     // Merged on: all names lead to the last, and what waits for the archive too.
     let (_, bones) = town.merge("Klesk", "Bones").unwrap();
     assert_eq!([town.key("Klesk"), town.key("Visor")], [Some(bones); 2]);
-    town.hot().engine.check_archive_id(None, 1);
+    town.state().engine.check_archive_id(None, 1);
     let jobs = town.archived();
     for gone in [klesk, visor] {
         assert_eq!(jobs[&OutboxKey::Player(gone)], ArchiveJob::PlayerRemoved { key: gone, into: Some(bones) });
@@ -526,13 +528,13 @@ fn invalid_merges_are_refused_with_the_reason() {
         let error = town.merge(from, into).unwrap_err().to_string();
         assert!(error.contains(told), "{error}");
     }
-    let State { engine, store } = town.hot();
+    let State { engine, store } = town.state();
     let error = engine.merge_players(store, "baseq4", &name("a"), &name("b")).unwrap_err().to_string();
     assert!(error.contains("did you mean \"baseq3\""), "{error}");
     let error = engine.merge_players(store, GAME, &PlayerSelector::Key(77), &name("Visor")).unwrap_err().to_string();
     assert!(error.contains("77"), "{error}");
-    assert!(!town.hot().engine.has_changes());
-    let State { engine, store } = town.hot();
+    assert!(!town.state().engine.has_changes());
+    let State { engine, store } = town.state();
     let merged = engine.merge_players(store, GAME, &PlayerSelector::Key(visor.0), &name("Bones")).unwrap();
     assert_eq!(merged.from, visor);
 }
@@ -545,7 +547,7 @@ fn merge_changes_closed_weeks_that_are_kept() {
     town.play(2);
     town.archived();
     let (server, ranking) = (clqd::model::ServerKey(1), 0);
-    let best = |town: &mut Fixture, player| town.hot().store.best(server, player).unwrap();
+    let best = |town: &mut Fixture, player| town.state().store.best(server, player).unwrap();
     let (klesk, visor) = (town.key("Klesk").unwrap(), town.key("Visor").unwrap());
     let of_klesk = best(&mut town, klesk).unwrap().top_three()[ranking][0];
     let of_visor = best(&mut town, visor).unwrap().top_three()[ranking][0];
@@ -604,12 +606,12 @@ fn random_corrections_keep_boards_and_archive_consistent() {
             town.boards();
             told.extend(town.archived());
         }
-        town.hot().engine.check_archive_id(None, 1);
+        town.state().engine.check_archive_id(None, 1);
         let anew = town.archived();
         let players = |jobs: &BTreeMap<OutboxKey, ArchiveJob>| {
             jobs.values().filter(|it| matches!(it, ArchiveJob::Player { .. })).count()
         };
-        assert_eq!(players(&told), town.hot().engine.status().players_known as usize, "seed {seed}");
+        assert_eq!(players(&told), town.state().engine.status().players_known as usize, "seed {seed}");
         for (key, job) in anew {
             let told = &told[&key];
             // Who he was merged into may have gone since, which was told then.
@@ -633,20 +635,20 @@ fn deleted_tag_disappears_and_leaves_other_tags() {
     town.archived();
     // Boards that are being made meanwhile do not bring it back.
     let week = WindowKey::from(town.week());
-    let State { engine, store } = town.hot();
+    let State { engine, store } = town.state();
     let made = clqd::state::build_boards(&engine.plan_boards(week), &store.reader()).unwrap();
     assert_eq!(engine.delete_tag("duel"), Ok(2));
-    town.hot().commit().unwrap();
-    town.hot().engine.install_boards(made);
+    town.state().commit().unwrap();
+    town.state().engine.install_boards(made);
 
     let gone = |town: &mut Fixture| {
         assert_eq!(town.boards(), boards);
         assert_eq!(town.ratings(), ratings);
         let asked = town.tag_board("duel", Ranking::Points).unwrap_err();
         assert!(matches!(asked, ViewError::UnknownTag { .. }), "{asked}");
-        let again = town.hot().engine.delete_tag("duel").unwrap_err();
+        let again = town.state().engine.delete_tag("duel").unwrap_err();
         assert_eq!(again.to_string(), "no server has the tag \"duel\"");
-        let tags: Vec<_> = town.hot().engine.servers().map(|server| server.tags).collect();
+        let tags: Vec<_> = town.state().engine.servers().map(|server| server.tags).collect();
         assert_eq!(tags, [vec!["ctf".to_owned()], vec![], vec!["ctf".to_owned()]]);
     };
     gone(&mut town);
@@ -675,50 +677,50 @@ fn tag_of_many_servers_is_deleted_in_steps() {
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
         State::open(dir.path(), store, EngineSettings { week_steps_per_tick: 60, ..settings() }).unwrap()
     };
-    let mut hot = open();
+    let mut state = open();
     let urls: Vec<ServerUrl> = (0..SERVERS).map(|n| url(&format!("10.0.{}.{}", n / 100, n % 100))).collect();
     for (n, url) in urls.iter().enumerate() {
         let tags = if n % 2 == 0 { ["all", "even"].as_slice() } else { &["all"] };
-        hot.engine.add_server(url.clone(), tags.iter().map(|&tag| tag.to_owned()).collect(), FROM_MS).unwrap();
+        state.engine.add_server(url.clone(), tags.iter().map(|&tag| tag.to_owned()).collect(), FROM_MS).unwrap();
     }
-    let empty = |hot: &mut State| {
-        let jobs = hot.engine.archive_jobs(&hot.store, None, None, 10_000, 10_000).unwrap();
-        hot.engine.acknowledge_archived(&jobs.iter().map(|(entry, _)| *entry).collect::<Vec<_>>());
-        hot.commit().unwrap();
+    let empty = |state: &mut State| {
+        let jobs = state.engine.archive_jobs(&state.store, None, None, 10_000, 10_000).unwrap();
+        state.engine.acknowledge_archived(&jobs.iter().map(|(entry, _)| *entry).collect::<Vec<_>>());
+        state.commit().unwrap();
         jobs.into_iter().filter_map(|(entry, job)| Some((entry.key, job?))).collect::<Vec<_>>()
     };
-    hot.commit().unwrap();
-    empty(&mut hot);
-    let tags_of = |hot: &State, n: usize| hot.engine.servers().nth(n).unwrap().tags;
+    state.commit().unwrap();
+    empty(&mut state);
+    let tags_of = |state: &State, n: usize| state.engine.servers().nth(n).unwrap().tags;
     let want = |n: usize| if n.is_multiple_of(2) { vec!["even".to_owned()] } else { vec![] };
 
-    assert_eq!(hot.engine.delete_tag("all"), Ok(SERVERS));
-    assert!(hot.engine.delete_tag("all").is_err());
-    assert!((0..SERVERS).all(|n| tags_of(&hot, n) == want(n)));
-    hot.commit().unwrap();
+    assert_eq!(state.engine.delete_tag("all"), Ok(SERVERS));
+    assert!(state.engine.delete_tag("all").is_err());
+    assert!((0..SERVERS).all(|n| tags_of(&state, n) == want(n)));
+    state.commit().unwrap();
     // Those after the step that was killed come again with the next life.
     let (mut commits, mut ticks, mut again) = (0, 0, None);
     let mut written = Vec::new();
     loop {
         ticks += 1;
-        hot.handle(Event::Tick { now_ms: FROM_MS + ticks }).unwrap();
+        state.handle(Event::Tick { now_ms: FROM_MS + ticks }).unwrap();
         if ticks % 7 == 0 {
-            drop(hot);
-            hot = open();
+            drop(state);
+            state = open();
             continue;
         }
-        let commit = hot.engine.take_commit();
+        let commit = state.engine.take_commit();
         if commit.servers.is_empty() {
             break;
         }
         commits += 1;
         assert!(commit.servers.len() <= 11 && commit.outbox.len() <= 11, "{commit:?}");
         written.extend(commit.servers.iter().map(|(key, _)| key.0));
-        hot.store.apply(&commit).unwrap();
+        state.store.apply(&commit).unwrap();
         if commits == 15 {
             // One that is not written yet is in another group of that name.
             let of_late = &urls[SERVERS - 1];
-            assert_eq!(hot.engine.tag_server(of_late, &["all".to_owned()], &[]), Ok(true));
+            assert_eq!(state.engine.tag_server(of_late, &["all".to_owned()], &[]), Ok(true));
             again = Some(of_late.as_str().to_owned());
         }
     }
@@ -726,24 +728,24 @@ fn tag_of_many_servers_is_deleted_in_steps() {
     assert!(commits >= 30 && ticks > commits, "{commits} commits, {ticks} ticks");
     written.retain(|key| *key != last);
     assert!(written.iter().copied().eq(1..last), "each once: {written:?}");
-    let tagged: Vec<_> = hot.engine.servers().filter(|server| server.tags.contains(&"all".to_owned())).collect();
+    let tagged: Vec<_> = state.engine.servers().filter(|server| server.tags.contains(&"all".to_owned())).collect();
     assert_eq!(tagged.into_iter().map(|server| Some(server.url)).collect::<Vec<_>>(), [again]);
 
     // So it is in the store and in the archive, and it stays.
-    drop(hot);
-    let mut hot = open();
-    assert!(!hot.engine.has_changes());
-    let told = empty(&mut hot);
+    drop(state);
+    let mut state = open();
+    assert!(!state.engine.has_changes());
+    let told = empty(&mut state);
     assert_eq!(told.len(), SERVERS);
     for ((key, job), n) in told.into_iter().zip(0..) {
         let ArchiveJob::Server(server) = job else { panic!("{key:?}") };
         let mut want = want(n);
         want.extend((n == SERVERS - 1).then(|| "all".to_owned()));
-        assert_eq!((server.tags, tags_of(&hot, n)), (want.clone(), want), "{key:?}");
+        assert_eq!((server.tags, tags_of(&state, n)), (want.clone(), want), "{key:?}");
     }
-    hot.handle(Event::Tick { now_ms: FROM_MS + 10_000 }).unwrap();
-    assert!(!hot.engine.has_changes());
-    drop(hot);
+    state.handle(Event::Tick { now_ms: FROM_MS + 10_000 }).unwrap();
+    assert!(!state.engine.has_changes());
+    drop(state);
     std::thread::sleep(Duration::from_millis(200));
     let store = StoreSettings { cache_bytes: 16 << 20, create: false };
     let loaded = clqd::store::Store::open(dir.path(), store).unwrap().load().unwrap();
@@ -758,27 +760,28 @@ fn tag_of_many_servers_is_deleted_in_steps() {
 fn import_skips_ratings_of_a_tag_deleted_meanwhile() {
     for (dropped, rated) in [(false, 5), (true, 0)] {
         let (mut town, mut made) = (Fixture::new(), Fixture::new());
-        town.hot().engine.reload(EngineSettings { archive_enabled: true, ..EngineSettings::default() });
-        town.hot().engine.reload(settings());
-        town.hot().engine.start_rebuild(i64::MIN);
-        assert_eq!(town.hot().engine.tags_of_servers().len(), 2);
-        town.hot().commit().unwrap();
-        while town.hot().sweep().unwrap() {}
+        town.state().engine.reload(EngineSettings { archive_enabled: true, ..EngineSettings::default() });
+        town.state().engine.reload(settings());
+        town.state().engine.start_rebuild(i64::MIN);
+        assert_eq!(town.state().engine.tags_of_servers().len(), 2);
+        town.state().commit().unwrap();
+        while town.state().sweep().unwrap() {}
         if dropped {
-            town.hot().engine.delete_tag("ctf").unwrap();
+            town.state().engine.delete_tag("ctf").unwrap();
             town.tag("a", &["ctf"], &[]);
         }
-        let State { engine, store } = town.hot();
-        let from = made.hot();
+        let State { engine, store } = town.state();
+        let from = made.state();
         let mut taking = engine.begin_import(store, &from.engine).expect("all is swept out");
         let windows = RebuiltState { engine: &from.engine, source: &from.store, reader: &from.store.reader() };
         while engine.import_batch(&mut taking, store, &windows, 3).unwrap() {}
         engine.collect_changes(&mut taking, &from.engine);
         while engine.import_batch(&mut taking, store, &windows, 3).unwrap() {}
         assert_eq!(engine.finish_import(&from.engine), 2);
-        town.hot().commit().unwrap();
+        town.state().commit().unwrap();
         let day = settings().windows.at(town.now_ms()).into_iter().find(|window| window.kind == WindowType::DAY);
-        let of_day = |player| town.hot.as_ref().unwrap().store.player_window(day.unwrap(), PlayerKey(player)).unwrap();
+        let of_day =
+            |player| town.state.as_ref().unwrap().store.player_window(day.unwrap(), PlayerKey(player)).unwrap();
         let of_day: Vec<_> = (1..=5).filter_map(of_day).collect();
         assert!(of_day.iter().all(|of_player| of_player.game_rating.is_some()));
         let by_tag = of_day.iter().filter(|of_player| !of_player.tag_ratings.is_empty()).count();
@@ -791,7 +794,7 @@ fn server_accepts_at_most_16_tags() {
     let mut town = Fixture::new();
     let tags = |n: usize| (0..n).map(|n| format!("tag{n}")).collect::<Vec<_>>();
     // It has one already, and one that goes makes room.
-    let engine = &mut town.hot().engine;
+    let engine = &mut town.state().engine;
     let refused = engine.tag_server(&url("a"), &tags(TAGS_MAX), &[]).unwrap_err();
     assert_eq!(refused.to_string(), "server quake3://a:27960 would have 17 tags; at most 16");
     assert_eq!(engine.tag_server(&url("a"), &tags(TAGS_MAX), &["ctf".to_owned()]), Ok(true));
@@ -816,7 +819,7 @@ fn forgotten_player_is_deleted_and_not_ranked_again() {
     let visor = town.forget("Klesk");
     let hashes = BTreeSet::from(["Visor", "Klesk"].map(|name| NameHash::of(GAME, name)));
     let never = |town: &mut Fixture| {
-        assert_eq!(town.hot().engine.forgotten().into_iter().map(|(hash, _)| hash).collect::<BTreeSet<_>>(), hashes);
+        assert_eq!(town.state().engine.forgotten().into_iter().map(|(hash, _)| hash).collect::<BTreeSet<_>>(), hashes);
         assert_eq!([town.key("Visor"), town.key("Klesk")], [None; 2]);
         assert!(town.boards().values().flatten().all(|place| place.0 != visor.0));
         assert_eq!(["Visor", "Klesk", "Sarge"].map(|name| town.stored(name)), [false, false, true]);
@@ -834,20 +837,20 @@ fn forgotten_player_is_deleted_and_not_ranked_again() {
     town.lists.insert("c", vec![("^3Kle^4sk", 5), ("Alt", 7), ("Visor", 2), ("Visor", 3)]);
     town.play(60);
     never(&mut town);
-    let State { engine, store } = town.hot();
+    let State { engine, store } = town.state();
     let list = engine.server_detail(store, &url("a")).unwrap().list;
     let shown: Vec<_> = list.iter().map(|it| (it.name.as_str(), it.display.as_str(), it.player.is_some())).collect();
     assert_eq!(shown, [("", "", false), ("", "", false), ("Sarge", "^1Sarge", true)]);
-    let known = town.hot().engine.status().players_known;
+    let known = town.state().engine.status().players_known;
     town.reopen();
     never(&mut town);
-    assert_eq!(town.hot().engine.status().players_known, known);
+    assert_eq!(town.state().engine.status().players_known, known);
 
     // Remembered, he begins anew.
-    let State { engine, .. } = town.hot();
+    let State { engine, .. } = town.state();
     engine.allow_name::<StoreError>(NameHash::of(GAME, "Visor")).unwrap();
     assert!(engine.allow_name::<StoreError>(NameHash::of(GAME, "Nobody")).is_err());
-    town.hot().commit().unwrap();
+    town.state().commit().unwrap();
     town.reopen();
     town.play(20);
     let back = town.key("Visor").unwrap();
@@ -902,14 +905,14 @@ fn recorder_gets_the_names_to_leave_out() {
         snapshot.t_ms += 1_000;
         snapshot.completeness = completeness;
         let outcome = Outcome::Snapshot(snapshot.clone());
-        town.hot().handle(Event::Replayed { url: url("a"), outcome: outcome.clone() }).unwrap();
-        let Outcome::Snapshot(left) = outcome.with_blanked_names(town.hot().engine.blanked_names()) else {
+        town.state().handle(Event::Replayed { url: url("a"), outcome: outcome.clone() }).unwrap();
+        let Outcome::Snapshot(left) = outcome.with_blanked_names(town.state().engine.blanked_names()) else {
             unreachable!()
         };
         let names: Vec<_> = left.players.iter().map(|player| player.name.as_str()).collect();
         assert_eq!(names, ["", "Alt", ""], "{completeness:?}");
     }
     let miss = Outcome::Miss { t_ms: snapshot.t_ms + 1, reason: "timeout".to_owned() };
-    town.hot().handle(Event::Replayed { url: url("a"), outcome: miss }).unwrap();
-    assert!(town.hot().engine.blanked_names().is_empty());
+    town.state().handle(Event::Replayed { url: url("a"), outcome: miss }).unwrap();
+    assert!(town.state().engine.blanked_names().is_empty());
 }

@@ -30,7 +30,7 @@ fn url() -> ServerUrl {
 }
 
 /// Ten rounds; the points of everybody differ from round to round.
-fn play(hot: &mut State) {
+fn play(state: &mut State) {
     for minute in (0..200).step_by(2) {
         let player = |n: i64| Player {
             name: format!("p{n}").into(),
@@ -51,30 +51,30 @@ fn play(hot: &mut State) {
             count: None,
             bots: None,
         };
-        hot.handle(Event::Replayed { url: url(), outcome: Outcome::Snapshot(snapshot) }).unwrap();
+        state.handle(Event::Replayed { url: url(), outcome: Outcome::Snapshot(snapshot) }).unwrap();
     }
-    hot.commit().unwrap();
+    state.commit().unwrap();
 }
 
-fn tick(hot: &mut State) {
-    hot.handle(Event::Tick { now_ms: OVER_MS }).unwrap();
-    hot.commit().unwrap();
+fn tick(state: &mut State) {
+    state.handle(Event::Tick { now_ms: OVER_MS }).unwrap();
+    state.commit().unwrap();
 }
 
 /// What is archived of weeks and servers, and the best positions of everybody.
 type Outcomes = (BTreeMap<OutboxKey, ArchiveJob>, Vec<Option<[Vec<(u32, clqd::model::WeekKey)>; 3]>>);
 
-fn finished(hot: &mut State) -> Outcomes {
-    tick(hot);
-    while hot.engine.has_week_to_close() {
-        tick(hot);
+fn finished(state: &mut State) -> Outcomes {
+    tick(state);
+    while state.engine.has_week_to_close() {
+        tick(state);
     }
-    let best = (1..=PLAYERS).map(|n| hot.store_best(n as u32)).collect();
-    (archived(hot), best)
+    let best = (1..=PLAYERS).map(|n| state.store_best(n as u32)).collect();
+    (archived(state), best)
 }
 
-fn archived(hot: &State) -> BTreeMap<OutboxKey, ArchiveJob> {
-    let jobs = hot.engine.archive_jobs(&hot.store, None, None, usize::MAX, usize::MAX).unwrap();
+fn archived(state: &State) -> BTreeMap<OutboxKey, ArchiveJob> {
+    let jobs = state.engine.archive_jobs(&state.store, None, None, usize::MAX, usize::MAX).unwrap();
     let jobs = jobs.into_iter().filter_map(|(entry, job)| Some((entry.key, job?)));
     jobs.filter(|(key, _)| matches!(key, OutboxKey::Week { .. } | OutboxKey::Server(_))).collect()
 }
@@ -95,26 +95,26 @@ impl Best for State {
 /// Compares a correction in the middle of the closing with the same before it.
 fn before_and_within(correct: impl Fn(&mut State)) {
     let dir = tempfile::tempdir().unwrap();
-    let mut hot = open(dir.path());
-    play(&mut hot);
-    correct(&mut hot);
-    hot.commit().unwrap();
-    let want = finished(&mut hot);
+    let mut state = open(dir.path());
+    play(&mut state);
+    correct(&mut state);
+    state.commit().unwrap();
+    let want = finished(&mut state);
     let mut within = 0;
     for ticks in 1.. {
         let dir = tempfile::tempdir().unwrap();
-        let mut hot = open(dir.path());
-        play(&mut hot);
-        (0..ticks).for_each(|_| tick(&mut hot));
+        let mut state = open(dir.path());
+        play(&mut state);
+        (0..ticks).for_each(|_| tick(&mut state));
         let is_closed = |job: &ArchiveJob| matches!(job, ArchiveJob::Week(week) if week.closed);
-        if archived(&hot).values().any(is_closed) {
+        if archived(&state).values().any(is_closed) {
             break;
         }
-        assert_eq!(hot.engine.weeks()[0].phase, WeekPhase::Closing);
+        assert_eq!(state.engine.weeks()[0].phase, WeekPhase::Closing);
         within += 1;
-        correct(&mut hot);
-        hot.commit().unwrap();
-        let got = finished(&mut hot);
+        correct(&mut state);
+        state.commit().unwrap();
+        let got = finished(&mut state);
         assert_eq!(got.1, want.1, "best positions, after {ticks} ticks");
         assert!(got.0 == want.0, "what is archived, after {ticks} ticks");
     }
@@ -128,8 +128,8 @@ fn name(n: i64) -> PlayerSelector {
 #[test]
 fn merge_during_week_close_equals_merge_before() {
     for (from, into) in [(1, 60), (33, 2)] {
-        before_and_within(|hot| {
-            hot.engine.merge_players(&hot.store, "baseq3", &name(from), &name(into)).unwrap();
+        before_and_within(|state| {
+            state.engine.merge_players(&state.store, "baseq3", &name(from), &name(into)).unwrap();
         });
     }
 }
@@ -137,23 +137,23 @@ fn merge_during_week_close_equals_merge_before() {
 #[test]
 fn forget_during_week_close_equals_forget_before() {
     for player in [1, 30] {
-        before_and_within(|hot| {
-            hot.engine.forget_player(&hot.store, "baseq3", &name(player), OVER_MS).unwrap();
+        before_and_within(|state| {
+            state.engine.forget_player(&state.store, "baseq3", &name(player), OVER_MS).unwrap();
         });
     }
 }
 
 #[test]
 fn order_change_during_week_close_equals_change_before() {
-    before_and_within(|hot| {
+    before_and_within(|state| {
         let low_is_better = ["clq1", "elo"].map(|text| text.parse().unwrap()).to_vec();
-        hot.engine.reload(EngineSettings { low_is_better, ..settings() });
+        state.engine.reload(EngineSettings { low_is_better, ..settings() });
     });
 }
 
 #[test]
 fn greylist_during_week_close_equals_greylist_before() {
-    before_and_within(|hot| {
-        hot.engine.greylist(&url(), Some("for a test".to_owned())).unwrap();
+    before_and_within(|state| {
+        state.engine.greylist(&url(), Some("for a test".to_owned())).unwrap();
     });
 }

@@ -93,21 +93,21 @@ fn open(place: &Sandbox) -> State {
     wait_for("sled lets its lock go", || State::of_config(&config, &place.state(), false).ok())
 }
 
-fn is_stored(hot: &State, name: &str) -> bool {
-    hot.store.contains_bytes(name.as_bytes()).unwrap()
+fn is_stored(state: &State, name: &str) -> bool {
+    state.store.contains_bytes(name.as_bytes()).unwrap()
 }
 
 /// Who is on the boards of every scope by time, in the running week.
-fn standing(hot: &mut State, servers: &[&Server]) -> BTreeMap<String, Vec<String>> {
-    let week = hot.engine.running_windows().into_iter().find(|window| window.week().is_some()).unwrap();
-    hot.commit_and_shelve(week).unwrap();
+fn standing(state: &mut State, servers: &[&Server]) -> BTreeMap<String, Vec<String>> {
+    let week = state.engine.running_windows().into_iter().find(|window| window.week().is_some()).unwrap();
+    state.commit_and_shelve(week).unwrap();
     let scopes = servers.iter().map(|it| Scope::Server(ServerUrl::parse(&it.url).unwrap()));
     let groups = [Scope::Game("baseq3".to_owned()), Scope::Tag("ctf".to_owned())];
     let mut standing = BTreeMap::new();
     for scope in scopes.chain(groups) {
         let shown = scope.to_string();
         let board = BoardSelector { scope, ranking: Ranking::Time, window: Some(window::label(week)), time_ms: None };
-        let answer = hot.engine.query_board(&hot.store, &board, &BoardQuery::Top { count: 100 }).unwrap();
+        let answer = state.engine.query_board(&state.store, &board, &BoardQuery::Top { count: 100 }).unwrap();
         let mut names: Vec<String> = answer
             .rows
             .into_iter()
@@ -211,16 +211,16 @@ fn corrections_survive_crashes_in_state_and_archive() {
         new.iter().find(|it| it.contains("Vis"))
     );
 
-    let mut hot = open(&place);
-    assert!(!is_stored(&hot, "Visor") && is_stored(&hot, "Sarge"));
+    let mut state = open(&place);
+    assert!(!is_stored(&state, "Visor") && is_stored(&state, "Sarge"));
     let want = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
     let all = want(&["Bones", "Doom", "Klesk", "Sarge"]);
-    let standing = standing(&mut hot, &[&one, &two]);
+    let standing = standing(&mut state, &[&one, &two]);
     let of = |scope: &str| standing[scope].clone();
     assert_eq!((of("game:baseq3"), of("tag:ctf")), (all.clone(), all));
     assert_eq!(of(&format!("server:{}", one.url)), want(&["Bones", "Klesk", "Sarge"]));
     assert_eq!(of(&format!("server:{}", two.url)), want(&["Bones", "Doom"]));
-    drop(hot);
+    drop(state);
 
     // The daemon wrote everything before it ended.
     for (table, column) in

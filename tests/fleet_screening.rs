@@ -60,7 +60,7 @@ async fn screened_entries_never_reach_rankings() {
 struct Simulation {
     fleet: Arc<Fleet>,
     urls: Vec<ServerUrl>,
-    hot: State,
+    state: State,
     _dir: tempfile::TempDir,
     /// Servers whose first list with anybody held bots only.
     bots_first: HashSet<u32>,
@@ -76,7 +76,7 @@ impl Simulation {
         Simulation {
             urls: fleet.urls().iter().map(|url| ServerUrl::parse(url).expect("a URL")).collect(),
             fleet: Arc::clone(fleet),
-            hot: State::open(&dir.path().join("state"), store, settings).expect("a state"),
+            state: State::open(&dir.path().join("state"), store, settings).expect("a state"),
             _dir: dir,
             bots_first: HashSet::new(),
             seen: HashSet::new(),
@@ -117,7 +117,7 @@ impl Simulation {
         }
         drop(ask);
         scanner.join().await;
-        self.hot.commit().expect("a store that works");
+        self.state.commit().expect("a store that works");
     }
 
     fn take(&mut self, server: u32, snapshot: Snapshot) {
@@ -128,7 +128,7 @@ impl Simulation {
             }
         }
         let event = Event::Replayed { url: self.urls[server as usize].clone(), outcome: Outcome::Snapshot(snapshot) };
-        self.hot.handle(event).expect("a store that works");
+        self.state.handle(event).expect("a store that works");
     }
 
     fn rows(&self) -> Vec<(u32, String, PlayerRow)> {
@@ -140,7 +140,7 @@ impl Simulation {
             rows.push((numbers[server], player.to_owned(), row.clone()));
             Ok::<(), ExportError>(())
         };
-        self.hot.engine.export(&self.hot.store, &week, take).expect("an export");
+        self.state.engine.export(&self.state.store, &week, take).expect("an export");
         rows
     }
 

@@ -29,32 +29,33 @@ const FROM_MS: i64 = 1_764_064_800_000; // Tuesday 2025-11-25 10:00 UTC
 const WEEK_OVER_MS: i64 = 1_764_547_200_000 + 60_000;
 
 fn open(dir: &Path) -> State {
-    let mut engine = EngineSettings { archive_enabled: true, archive_part_rows: PART_ROWS, ..EngineSettings::default() };
+    let mut engine =
+        EngineSettings { archive_enabled: true, archive_part_rows: PART_ROWS, ..EngineSettings::default() };
     // One server has more new players in an hour than it may have in a day.
     engine.rules.screen.enabled = false;
     State::open(dir, StoreSettings { cache_bytes: 64 << 20, create: true }, engine).unwrap()
 }
 
-fn observe(hot: &mut State, t_ms: i64, names: impl Iterator<Item = u32>, points: impl Fn(u32) -> i64) {
+fn observe(state: &mut State, t_ms: i64, names: impl Iterator<Item = u32>, points: impl Fn(u32) -> i64) {
     let players = names.map(|n| (format!("player {n}"), points(n)));
-    scans::apply_snapshot(hot, "quake3://10.0.0.1:27960", Snapshot { slots: LIST, ..scans::snapshot(t_ms, players) });
+    scans::apply_snapshot(state, "quake3://10.0.0.1:27960", Snapshot { slots: LIST, ..scans::snapshot(t_ms, players) });
 }
 
 /// Each list is seen twice: who is in it enters, and then makes points.
-fn play(hot: &mut State) {
+fn play(state: &mut State) {
     for list in 0..LISTS {
         let names = || list * LIST..(list + 1) * LIST;
         let t_ms = FROM_MS + i64::from(list) * 240_000;
-        observe(hot, t_ms, names(), |_| 0);
-        observe(hot, t_ms + 120_000, names(), |n| i64::from(n * 7_919 % 9_973) - 50);
+        observe(state, t_ms, names(), |_| 0);
+        observe(state, t_ms + 120_000, names(), |n| i64::from(n * 7_919 % 9_973) - 50);
     }
-    hot.commit().unwrap();
+    state.commit().unwrap();
 }
 
 /// The source of a worker, and how many parts it has handed out.
 #[derive(Clone)]
 struct Outbox {
-    hot: Arc<Mutex<State>>,
+    state: Arc<Mutex<State>>,
     parts: Arc<AtomicUsize>,
     /// A correction that comes when so many parts were handed out.
     forget_at: usize,
@@ -62,15 +63,15 @@ struct Outbox {
 
 impl JobSource for Outbox {
     async fn pending_jobs(&self, ask: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
-        let State { engine, store } = &mut *self.hot.lock().unwrap();
+        let State { engine, store } = &mut *self.state.lock().unwrap();
         store.apply(&engine.take_commit()).unwrap();
         let jobs = engine.archive_jobs(store, ask.after, ask.before, ask.entries_max, ask.rows_max).unwrap();
         Ok(jobs.into_iter().map(|(entry, job)| (entry, job.expect("no week was let go"))).collect())
     }
 
     async fn next_week_chunk(&self, ask: PartRequest) -> Result<WeekChunk, SourceClosed> {
-        let mut hot = self.hot.lock().unwrap();
-        let State { engine, store } = &mut *hot;
+        let mut state = self.state.lock().unwrap();
+        let State { engine, store } = &mut *state;
         let part = engine.week_part(store, ask).unwrap();
         if let WeekChunk::Part { week, .. } = &part {
             assert!(week.rows.len() <= PART_ROWS + LIST as usize);
@@ -78,28 +79,28 @@ impl JobSource for Outbox {
                 engine
                     .forget_player(store, "baseq3", &PlayerSelector::Name("player 40007".into()), WEEK_OVER_MS)
                     .unwrap();
-                hot.commit().unwrap();
+                state.commit().unwrap();
             }
         }
         Ok(part)
     }
 
     async fn acknowledge(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {
-        let mut hot = self.hot.lock().unwrap();
-        hot.engine.acknowledge_archived(&entries);
-        hot.commit().unwrap();
+        let mut state = self.state.lock().unwrap();
+        state.engine.acknowledge_archived(&entries);
+        state.commit().unwrap();
         Ok(())
     }
 }
 
 /// One life, which ends when all is archived, or is killed after so many parts.
 async fn run_process(
-    hot: State,
+    state: State,
     settings: &ArchiveSettings,
     forget_at: usize,
     kill_at: usize,
 ) -> (State, Option<WorkerStatus>, usize) {
-    let outbox = Outbox { hot: Arc::new(Mutex::new(hot)), parts: Arc::default(), forget_at };
+    let outbox = Outbox { state: Arc::new(Mutex::new(state)), parts: Arc::default(), forget_at };
     let (status, seen) = watch::channel(WorkerStatus::default());
     let worker = tokio::spawn(clqd::archive::run(settings.clone(), outbox.clone(), || 1, async {}, status));
     while !worker.is_finished() && outbox.parts.load(Ordering::Relaxed) < kill_at {
@@ -108,9 +109,9 @@ async fn run_process(
     worker.abort();
     let ended = worker.await.is_ok();
     let parts = outbox.parts.load(Ordering::Relaxed);
-    let hot = Arc::into_inner(outbox.hot).expect("the worker is gone").into_inner().unwrap();
+    let state = Arc::into_inner(outbox.state).expect("the worker is gone").into_inner().unwrap();
     let status = ended.then(|| seen.borrow().clone());
-    (hot, status, parts)
+    (state, status, parts)
 }
 
 /// Looks at the tables again and again: a week is there as a whole, or not at all.
@@ -133,9 +134,9 @@ async fn watch_tables(database: &Database) {
     }
 }
 
-async fn tables_are_the_state(database: &Database, hot: &State) {
+async fn tables_are_the_state(database: &Database, state: &State) {
     let window = WindowKey::from(WeekKey(2_917));
-    let rows = hot.store.rows(window, ServerKey(1)).unwrap();
+    let rows = state.store.rows(window, ServerKey(1)).unwrap();
     assert_eq!(rows.len(), 50_002);
     let show = |position: Option<u32>| position.map_or("NULL".to_owned(), |position| position.to_string());
     let positions = board::order::Orders::default().positions(&rows);
@@ -151,7 +152,7 @@ async fn tables_are_the_state(database: &Database, hot: &State) {
     let select = "SELECT player, ranking, position FROM best_position ORDER BY player, ranking";
     // They are as they were when the week was closed.
     let best = rows.iter().flat_map(|(player, _)| {
-        let best = hot.store.best(ServerKey(1), *player).unwrap().expect("the week is closed");
+        let best = state.store.best(ServerKey(1), *player).unwrap().expect("the week is closed");
         let of_ranking = |(ranking, places): (Ranking, Vec<(u32, WeekKey)>)| {
             let (position, _) = *places.first()?;
             Some(vec![player.to_string(), ranking.name().to_owned(), position.to_string()])
@@ -170,23 +171,23 @@ fn parts_hold_committed_pending_and_live_rows() {
     let dir = tempfile::tempdir().unwrap();
     let store = StoreSettings { cache_bytes: 16 << 20, create: true };
     let engine = EngineSettings { archive_enabled: true, archive_part_rows: EACH, ..EngineSettings::default() };
-    let mut hot = State::open(dir.path(), store, engine).unwrap();
+    let mut state = State::open(dir.path(), store, engine).unwrap();
     let lists: [&dyn Fn(&u32) -> bool; 4] = [&|n| n % 2 == 0, &|n| n % 3 == 0, &|n| *n > 90, &|n| n % 11 == 0];
     for (list, n) in lists.iter().zip(0..) {
         // All leave, if anybody is there.
-        observe(&mut hot, FROM_MS + n * 240_000 - 1, (0..if n == 0 { 80 } else { 0 }).rev(), |_| 0);
+        observe(&mut state, FROM_MS + n * 240_000 - 1, (0..if n == 0 { 80 } else { 0 }).rev(), |_| 0);
         let names = || (0..if n == 0 { 80 } else { 100 }).filter(list);
-        observe(&mut hot, FROM_MS + n * 240_000, names(), |_| 0);
-        observe(&mut hot, FROM_MS + n * 240_000 + 120_000, names(), |n| i64::from(n) + 1);
+        observe(&mut state, FROM_MS + n * 240_000, names(), |_| 0);
+        observe(&mut state, FROM_MS + n * 240_000 + 120_000, names(), |n| i64::from(n) + 1);
         if n == 0 {
-            hot.commit().unwrap();
+            state.commit().unwrap();
         }
     }
     let (week, server) = (WeekKey(2_917), ServerKey(1));
     let (mut steps, mut parts) = (0, Vec::new());
     let mut ask = PartRequest::First { week, server };
     loop {
-        match hot.engine.week_part(&hot.store, ask).unwrap() {
+        match state.engine.week_part(&state.store, ask).unwrap() {
             WeekChunk::Preparing => steps += 1,
             WeekChunk::Part { moment, week } => {
                 assert!(week.rows.len() <= EACH);
@@ -202,14 +203,14 @@ fn parts_hold_committed_pending_and_live_rows() {
     }
     assert!(steps >= parts.len() / EACH, "{steps} steps");
     let mut rows = Vec::new();
-    hot.commit().unwrap();
+    state.commit().unwrap();
     let label = clqd::model::calendar::week_label(week);
     let each = |_: &str, _: &str, name: &str, row: &clqd::model::PlayerRow, positions: [Option<u32>; 5]| {
         rows.push((name.to_owned(), row.time_ms(), row.points, positions));
         Ok::<_, clqd::engine::ViewError<clqd::store::StoreError>>(())
     };
-    hot.engine.export(&hot.store, &label, each).unwrap();
-    let name = |player| hot.store.player_record(player).unwrap().unwrap().name.to_string();
+    state.engine.export(&state.store, &label, each).unwrap();
+    let name = |player| state.store.player_record(player).unwrap().unwrap().name.to_string();
     let mut told: Vec<_> = parts.iter().map(|row| (name(row.player), row.time_ms, row.points, row.positions)).collect();
     assert!(parts.is_sorted_by_key(|row| row.player) && parts.len() > 90, "{} rows", parts.len());
     told.sort();
@@ -227,8 +228,8 @@ async fn large_week_is_archived_atomically() {
     let settings = ArchiveSettings { retry_ms_min: 10, retry_ms_max: 20, ..database.settings_by(proxy.address) };
 
     let dir = tempfile::tempdir().unwrap();
-    let mut hot = open(dir.path());
-    play(&mut hot);
+    let mut state = open(dir.path());
+    play(&mut state);
 
     let checks = async {
         // The running week: cut at many places, and killed twice.
@@ -239,23 +240,23 @@ async fn large_week_is_archived_atomically() {
             (usize::MAX, vec![Plan::CutUp(1_200_000), Plan::CutUp(2_500_000), Plan::LoseCommitAnswer(1)]),
         ] {
             proxy.plan(plans);
-            let (life, status, parts) = run_process(hot, &settings, usize::MAX, kill_at).await;
+            let (life, status, parts) = run_process(state, &settings, usize::MAX, kill_at).await;
             failures += status.map_or(0, |status| status.failures);
             parts_asked += parts;
             drop(life);
             tokio::time::sleep(Duration::from_millis(200)).await; // sled lets its lock go a little late
-            hot = open(dir.path());
+            state = open(dir.path());
         }
         assert!(failures == 3 && parts_asked >= 105, "{failures} failures, {parts_asked} parts");
-        assert_eq!(hot.store.outbox_len(), 0);
+        assert_eq!(state.store.outbox_len(), 0);
         assert_eq!(database.value("SELECT COUNT(*) FROM player_week").await, "50000");
 
         // More of it, and then it is closed; somebody is forgotten between two parts.
-        observe(&mut hot, FROM_MS + 13_000_000, 49_900..50_003, i64::from);
-        observe(&mut hot, FROM_MS + 13_100_000, 49_900..50_003, |n| i64::from(n) + 3);
-        hot.settle(WEEK_OVER_MS).unwrap();
+        observe(&mut state, FROM_MS + 13_000_000, 49_900..50_003, i64::from);
+        observe(&mut state, FROM_MS + 13_100_000, 49_900..50_003, |n| i64::from(n) + 3);
+        state.settle(WEEK_OVER_MS).unwrap();
         proxy.plan([Plan::CutUp(3_000_000)]);
-        let (life, _, parts) = run_process(hot, &settings, 7, usize::MAX).await;
+        let (life, _, parts) = run_process(state, &settings, 7, usize::MAX).await;
         assert!(parts > 7, "{parts} parts");
         let (life, status, _) = run_process(life, &settings, usize::MAX, usize::MAX).await;
         assert!(status.is_some_and(|status| status.failures == 0), "no cut is left");

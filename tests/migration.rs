@@ -43,9 +43,9 @@ fn write_fixture() {
     world::write(&state);
     let log = fixtures().join("scan-log.jsonl");
     run(Command::new(env!("CARGO_BIN_EXE_clqd")).arg("replay").arg(log).arg("--state").arg(&replay));
-    for (dir, hot) in [(&state, world::open(&state).expect("a state")), (&replay, open_replayed(&replay))] {
-        let mut hot = hot;
-        let lines = world::answers(&mut hot);
+    for (dir, opened) in [(&state, world::open(&state).expect("a state")), (&replay, open_replayed(&replay))] {
+        let mut opened = opened;
+        let lines = world::answers(&mut opened);
         world::write_lines(&lines, std::fs::File::create(dir.with_extension("jsonl")).unwrap()).unwrap();
     }
     let tar = place.path().join("fixture.tar");
@@ -97,9 +97,9 @@ fn without_players_of_silent_servers(answer: &mut Value) {
     }
 }
 
-fn check_answers(hot: &mut State, expected: &Path) {
+fn check_answers(opened: &mut State, expected: &Path) {
     let expected = std::fs::read_to_string(expected).unwrap();
-    let lines = world::answers(hot);
+    let lines = world::answers(opened);
     assert_eq!(lines.len(), expected.lines().count());
     for (now, before) in lines.iter().zip(expected.lines()) {
         let mut before: Value = serde_json::from_str(before).unwrap();

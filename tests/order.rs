@@ -71,7 +71,7 @@ fn open(dir: &std::path::Path, setting: &Setting) -> State {
 
 /// From a moment on: a scan every two minutes, a round of twenty; who is on which
 /// server changes by the round, and many have as many points as others.
-fn play(hot: &mut State, from_ms: i64, minutes: i64) {
+fn play(state: &mut State, from_ms: i64, minutes: i64) {
     for minute in (0..minutes).step_by(2) {
         let (t_ms, round) = (from_ms + minute * MINUTE_MS, minute / 20);
         for (server, which) in SERVERS.into_iter().zip(0..) {
@@ -96,19 +96,19 @@ fn play(hot: &mut State, from_ms: i64, minutes: i64) {
                 bots: None,
             };
             let url = ServerUrl::parse(server).unwrap();
-            hot.handle(Event::Replayed { url, outcome: Outcome::Snapshot(snapshot) }).unwrap();
+            state.handle(Event::Replayed { url, outcome: Outcome::Snapshot(snapshot) }).unwrap();
         }
-        hot.handle(Event::Tick { now_ms: t_ms }).unwrap();
-        hot.commit().unwrap();
+        state.handle(Event::Tick { now_ms: t_ms }).unwrap();
+        state.commit().unwrap();
     }
 }
 
 /// A week that is closed, and the one that runs.
-fn two_weeks(hot: &mut State) -> [WeekKey; 2] {
-    play(hot, MONDAY_MS, 300);
-    hot.settle(MONDAY_MS + WEEK_MS + MINUTE_MS).unwrap();
-    play(hot, MONDAY_MS + WEEK_MS + 10 * MINUTE_MS, 200);
-    hot.commit().unwrap();
+fn two_weeks(state: &mut State) -> [WeekKey; 2] {
+    play(state, MONDAY_MS, 300);
+    state.settle(MONDAY_MS + WEEK_MS + MINUTE_MS).unwrap();
+    play(state, MONDAY_MS + WEEK_MS + 10 * MINUTE_MS, 200);
+    state.commit().unwrap();
     [MONDAY_MS, MONDAY_MS + WEEK_MS].map(|t_ms| Calendar::default().week(t_ms))
 }
 
@@ -134,7 +134,7 @@ fn reached_ms(row: &PlayerRow, ranking: Ranking) -> i64 {
 
 type Rows = BTreeMap<String, (PlayerRow, [Option<u32>; 5])>;
 
-fn exported(hot: &State, week: WeekKey, server: &str) -> Rows {
+fn exported(state: &State, week: WeekKey, server: &str) -> Rows {
     let mut rows = Rows::new();
     let each = |url: &str, _: &str, name: &str, row: &PlayerRow, positions| {
         if url == server {
@@ -142,16 +142,16 @@ fn exported(hot: &State, week: WeekKey, server: &str) -> Rows {
         }
         Ok::<_, ViewError<StoreError>>(())
     };
-    hot.engine.export(&hot.store, &week_label(week), each).unwrap();
+    state.engine.export(&state.store, &week_label(week), each).unwrap();
     rows
 }
 
-fn key(hot: &State, name: &str) -> PlayerKey {
-    hot.store.players_named(name).unwrap()[0].1
+fn key(state: &State, name: &str) -> PlayerKey {
+    state.store.players_named(name).unwrap()[0].1
 }
 
 /// Names in the order that the rules ask for.
-fn ordered(hot: &State, rows: &Rows, setting: &Setting, server: &str, ranking: Ranking) -> Vec<String> {
+fn ordered(state: &State, rows: &Rows, setting: &Setting, server: &str, ranking: Ranking) -> Vec<String> {
     let signed = |row: &PlayerRow, ranking| {
         let sign = if setting.is_low(server, ranking) { 1.0 } else { -1.0 };
         score(row, ranking).map(|score| sign * score)
@@ -165,7 +165,7 @@ fn ordered(hot: &State, rows: &Rows, setting: &Setting, server: &str, ranking: R
     list.sort_by(|(a_name, a, a_score), (b_name, b, b_score)| {
         let by_moment = reached_ms(a, ranking).cmp(&reached_ms(b, ranking));
         let by_tie = tie(a).total_cmp(&tie(b));
-        a_score.total_cmp(b_score).then(by_tie).then(by_moment).then(key(hot, a_name).cmp(&key(hot, b_name)))
+        a_score.total_cmp(b_score).then(by_tie).then(by_moment).then(key(state, a_name).cmp(&key(state, b_name)))
     });
     list.into_iter().map(|(name, ..)| name.clone()).collect()
 }
@@ -178,11 +178,11 @@ fn by_position(positions: impl IntoIterator<Item = (u32, String)>) -> Vec<String
 }
 
 /// Every answer about every board of the servers in a week, against rows in order.
-fn assert_answers_agree(hot: &State, week: WeekKey, setting: &Setting) {
+fn assert_answers_agree(state: &State, week: WeekKey, setting: &Setting) {
     for (server, ranking) in SERVERS.into_iter().flat_map(|server| Ranking::ALL.map(|ranking| (server, ranking))) {
         let of = format!("{} of {server} in {}", ranking.name(), week_label(week));
-        let rows = exported(hot, week, server);
-        let want = ordered(hot, &rows, setting, server, ranking);
+        let rows = exported(state, week, server);
+        let want = ordered(state, &rows, setting, server, ranking);
         assert!(want.len() > 4, "{of}: {want:?}");
         let at = |name: &String| want.iter().position(|it| it == name).map(|index| index as u32 + 1);
         for (name, (_, positions)) in &rows {
@@ -190,14 +190,14 @@ fn assert_answers_agree(hot: &State, week: WeekKey, setting: &Setting) {
         }
 
         let url = ServerUrl::parse(server).unwrap();
-        let top = hot.engine.top(&hot.store, &url, ranking, Some(&week_label(week)), 100).unwrap();
+        let top = state.engine.top(&state.store, &url, ranking, Some(&week_label(week)), 100).unwrap();
         let OrderView { low_is_better, tie } = top.order;
         assert_eq!((low_is_better, tie), (setting.is_low(server, ranking), setting.tie(server, ranking)), "{of}");
         assert_eq!(by_position(top.rows.into_iter().map(|row| (row.position as u32, row.name))), want, "{of}: top");
 
         let scope = Scope::Server(url);
         let board = BoardSelector { scope: scope.clone(), ranking, window: Some(week_label(week)), time_ms: None };
-        let answer = hot.engine.query_board(&hot.store, &board, &BoardQuery::Top { count: 100 }).unwrap();
+        let answer = state.engine.query_board(&state.store, &board, &BoardQuery::Top { count: 100 }).unwrap();
         assert_eq!(answer.head.order, top.order, "{of}");
         let place = |row| match row {
             BoardRow::Place(place) => (place.at.position as u32, place.name),
@@ -208,15 +208,15 @@ fn assert_answers_agree(hot: &State, week: WeekKey, setting: &Setting) {
         let boards = BoardsSelector { scope, window: Some(week_label(week)), time_ms: None };
         let weights = [RankingWeight { ranking, weight: 1.0 }];
         let (_, fused) =
-            hot.engine.fused(&hot.store, &boards, &weights, None, &FusedQuery::Top { count: 100 }).unwrap();
+            state.engine.fused(&state.store, &boards, &weights, None, &FusedQuery::Top { count: 100 }).unwrap();
         assert_eq!(fused.into_iter().map(|view| view.name).collect::<Vec<_>>(), want, "{of}: fused");
 
         for name in rows.keys() {
             let asked = PlayerSelector::Name(name.clone());
-            let standings = hot.engine.standings(&hot.store, &boards, &[ranking], &asked).unwrap();
+            let standings = state.engine.standings(&state.store, &boards, &[ranking], &asked).unwrap();
             let standing = standings.standings[0].place.map(|place| place.position as u32);
             assert_eq!(standing, at(name), "{of}: standing of {name}");
-            let views = hot.engine.players(&hot.store, name).unwrap();
+            let views = state.engine.players(&state.store, name).unwrap();
             let weeks = views[0].weeks.iter().find(|it| it.week == week_label(week) && it.server == server);
             assert_eq!(weeks.unwrap().positions.get(&ranking).copied(), at(name), "{of}: player {name}");
         }
@@ -224,20 +224,20 @@ fn assert_answers_agree(hot: &State, week: WeekKey, setting: &Setting) {
 }
 
 /// Writes what waits to be archived; it leaves the outbox.
-async fn archive(hot: &mut State, archive: &mut Archive) {
-    archive.write(&scans::resync(hot)).await.unwrap();
-    let jobs = hot.engine.archive_jobs(&hot.store, None, None, 100_000, 1_000_000).unwrap();
+async fn archive(state: &mut State, archive: &mut Archive) {
+    archive.write(&scans::resync(state)).await.unwrap();
+    let jobs = state.engine.archive_jobs(&state.store, None, None, 100_000, 1_000_000).unwrap();
     let (entries, jobs): (Vec<_>, Vec<_>) = jobs.into_iter().unzip();
     archive.write(&jobs.into_iter().flatten().collect::<Vec<_>>()).await.unwrap();
-    hot.engine.acknowledge_archived(&entries);
-    hot.commit().unwrap();
+    state.engine.acknowledge_archived(&entries);
+    state.commit().unwrap();
 }
 
 /// Positions of a week in MySQL, and the best positions where they are of a week.
-async fn assert_mysql_agrees(hot: &State, database: &Database, week: WeekKey, setting: &Setting) {
+async fn assert_mysql_agrees(state: &State, database: &Database, week: WeekKey, setting: &Setting) {
     for (server, ranking) in SERVERS.into_iter().flat_map(|server| Ranking::ALL.map(|ranking| (server, ranking))) {
         let of = format!("{} of {server} in {}", ranking.name(), week_label(week));
-        let want = ordered(hot, &exported(hot, week, server), setting, server, ranking);
+        let want = ordered(state, &exported(state, week, server), setting, server, ranking);
         let column = format!("{}_position", ranking.name());
         let sql = format!(
             "SELECT w.{column}, p.name FROM player_week w JOIN player p ON p.player = w.player \
@@ -250,12 +250,12 @@ async fn assert_mysql_agrees(hot: &State, database: &Database, week: WeekKey, se
     }
 }
 
-async fn best_are_of(hot: &State, database: &Database, week: WeekKey, setting: &Setting) {
+async fn best_are_of(state: &State, database: &Database, week: WeekKey, setting: &Setting) {
     for (server, ranking) in
         SERVERS.into_iter().flat_map(|server| Ranking::WITH_BEST_POSITIONS.map(|ranking| (server, ranking)))
     {
         let of = format!("{} of {server} in {}", ranking.name(), week_label(week));
-        let want = ordered(hot, &exported(hot, week, server), setting, server, ranking);
+        let want = ordered(state, &exported(state, week, server), setting, server, ranking);
         let sql = format!(
             "SELECT b.position, p.name FROM best_position b JOIN player p ON p.player = b.player JOIN server s \
              ON s.server = b.server WHERE s.url = '{server}' AND b.ranking = '{}' AND b.week = {}",
@@ -267,7 +267,7 @@ async fn best_are_of(hot: &State, database: &Database, week: WeekKey, setting: &
         assert_eq!(found, want, "{of}: best positions in MySQL");
         let mut shown = Vec::new();
         for name in &want {
-            let views = hot.engine.players(&hot.store, name).unwrap();
+            let views = state.engine.players(&state.store, name).unwrap();
             let best = views[0].best.iter().find(|it| it.server == server && it.ranking == ranking).unwrap();
             assert_eq!(best.week, week_label(week));
             shown.push((best.position, name.clone()));
@@ -282,30 +282,30 @@ async fn every_answer_and_mysql_agree_on_a_servers_order() {
     let mut mysql = Archive::connect(&database.settings()).await.unwrap();
     mysql.migrate().await.unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let mut hot = open(dir.path(), &REVERSED);
-    let weeks = two_weeks(&mut hot);
-    archive(&mut hot, &mut mysql).await;
+    let mut state = open(dir.path(), &REVERSED);
+    let weeks = two_weeks(&mut state);
+    archive(&mut state, &mut mysql).await;
     for week in weeks {
-        assert_answers_agree(&hot, week, &REVERSED);
-        assert_mysql_agrees(&hot, &database, week, &REVERSED).await;
+        assert_answers_agree(&state, week, &REVERSED);
+        assert_mysql_agrees(&state, &database, week, &REVERSED).await;
     }
-    best_are_of(&hot, &database, weeks[0], &REVERSED).await;
+    best_are_of(&state, &database, weeks[0], &REVERSED).await;
 
     // A reload orders what is kept otherwise, and MySQL with it; what a closed
     // week has left for ever stays.
-    hot.engine.reload(PLAIN.engine());
-    hot.settle(MONDAY_MS + WEEK_MS + 300 * MINUTE_MS).unwrap();
-    archive(&mut hot, &mut mysql).await;
+    state.engine.reload(PLAIN.engine());
+    state.settle(MONDAY_MS + WEEK_MS + 300 * MINUTE_MS).unwrap();
+    archive(&mut state, &mut mysql).await;
     for week in weeks {
-        assert_answers_agree(&hot, week, &PLAIN);
-        assert_mysql_agrees(&hot, &database, week, &PLAIN).await;
+        assert_answers_agree(&state, week, &PLAIN);
+        assert_mysql_agrees(&state, &database, week, &PLAIN).await;
     }
-    best_are_of(&hot, &database, weeks[0], &REVERSED).await;
+    best_are_of(&state, &database, weeks[0], &REVERSED).await;
 }
 
 /// As after a kill: what is not committed is lost.
-fn reopen(hot: State, dir: &std::path::Path, setting: &Setting) -> State {
-    drop(hot);
+fn reopen(state: State, dir: &std::path::Path, setting: &Setting) -> State {
+    drop(state);
     std::thread::sleep(Duration::from_millis(200)); // sled lets its lock go a little late
     open(dir, setting)
 }
@@ -318,72 +318,72 @@ async fn start_with_changed_orders_equals_a_reload() {
     let mut mysql = Archive::connect(&database.settings()).await.unwrap();
     mysql.migrate().await.unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let mut hot = open(dir.path(), &PLAIN);
-    assert!(!hot.engine.has_changes(), "a new state has nothing to archive");
-    let weeks = two_weeks(&mut hot);
-    archive(&mut hot, &mut mysql).await;
-    hot = reopen(hot, dir.path(), &PLAIN);
-    assert!(!hot.engine.has_changes(), "nothing is ordered otherwise");
-    assert_eq!(hot.store.outbox_len(), 0);
+    let mut state = open(dir.path(), &PLAIN);
+    assert!(!state.engine.has_changes(), "a new state has nothing to archive");
+    let weeks = two_weeks(&mut state);
+    archive(&mut state, &mut mysql).await;
+    state = reopen(state, dir.path(), &PLAIN);
+    assert!(!state.engine.has_changes(), "nothing is ordered otherwise");
+    assert_eq!(state.store.outbox_len(), 0);
 
-    hot = reopen(hot, dir.path(), &REVERSED);
-    hot = reopen(hot, dir.path(), &REVERSED);
-    assert!(hot.commit().unwrap());
-    hot = reopen(hot, dir.path(), &REVERSED);
-    hot.settle(MONDAY_MS + WEEK_MS + 300 * MINUTE_MS).unwrap();
-    archive(&mut hot, &mut mysql).await;
+    state = reopen(state, dir.path(), &REVERSED);
+    state = reopen(state, dir.path(), &REVERSED);
+    assert!(state.commit().unwrap());
+    state = reopen(state, dir.path(), &REVERSED);
+    state.settle(MONDAY_MS + WEEK_MS + 300 * MINUTE_MS).unwrap();
+    archive(&mut state, &mut mysql).await;
     for week in weeks {
-        assert_answers_agree(&hot, week, &REVERSED);
-        assert_mysql_agrees(&hot, &database, week, &REVERSED).await;
+        assert_answers_agree(&state, week, &REVERSED);
+        assert_mysql_agrees(&state, &database, week, &REVERSED).await;
     }
-    best_are_of(&hot, &database, weeks[0], &PLAIN).await;
+    best_are_of(&state, &database, weeks[0], &PLAIN).await;
 
     // One server of two, and then nothing more.
     let one = Setting {
         low_is_better: REVERSED.low_is_better,
         ties: &["points time server:quake3://a:27960", "clq2 points"],
     };
-    hot = reopen(hot, dir.path(), &one);
-    hot.commit().unwrap();
-    hot = reopen(hot, dir.path(), &one);
-    assert!(!hot.engine.has_changes());
-    assert_eq!(hot.store.outbox_len(), weeks.len());
-    hot.settle(MONDAY_MS + WEEK_MS + 301 * MINUTE_MS).unwrap();
-    archive(&mut hot, &mut mysql).await;
+    state = reopen(state, dir.path(), &one);
+    state.commit().unwrap();
+    state = reopen(state, dir.path(), &one);
+    assert!(!state.engine.has_changes());
+    assert_eq!(state.store.outbox_len(), weeks.len());
+    state.settle(MONDAY_MS + WEEK_MS + 301 * MINUTE_MS).unwrap();
+    archive(&mut state, &mut mysql).await;
     for week in weeks {
-        assert_mysql_agrees(&hot, &database, week, &one).await;
+        assert_mysql_agrees(&state, &database, week, &one).await;
     }
-    hot = reopen(hot, dir.path(), &one);
-    hot.settle(MONDAY_MS + WEEK_MS + 302 * MINUTE_MS).unwrap();
-    assert_eq!(hot.store.outbox_len(), 0, "it is archived by these");
+    state = reopen(state, dir.path(), &one);
+    state.settle(MONDAY_MS + WEEK_MS + 302 * MINUTE_MS).unwrap();
+    assert_eq!(state.store.outbox_len(), 0, "it is archived by these");
 }
 
 /// Who archives nothing notes no orders: whoever archives next compares.
 #[test]
 fn start_without_archive_defers_reordering_to_the_next_with_one() {
     let dir = tempfile::tempdir().unwrap();
-    let mut hot = open(dir.path(), &PLAIN);
-    let weeks = two_weeks(&mut hot);
-    empty(&mut hot);
+    let mut state = open(dir.path(), &PLAIN);
+    let weeks = two_weeks(&mut state);
+    empty(&mut state);
     let low = Setting { low_is_better: &["points server:quake3://b:27960"], ties: &[] };
-    drop(hot);
+    drop(state);
     std::thread::sleep(Duration::from_millis(200)); // sled lets its lock go a little late
     let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-    let mut hot = State::open(dir.path(), store, EngineSettings { archive_enabled: false, ..low.engine() }).unwrap();
-    assert!(!hot.engine.has_changes());
-    hot.engine.reload(EngineSettings { archive_enabled: false, ..PLAIN.engine() });
-    assert!(!hot.engine.has_changes());
-    let mut hot = reopen(hot, dir.path(), &low);
-    hot.commit().unwrap();
-    assert_eq!(empty(&mut hot), weeks.map(|week| OutboxKey::Week { week, server: ServerKey(2) }));
+    let mut state = State::open(dir.path(), store, EngineSettings { archive_enabled: false, ..low.engine() }).unwrap();
+    assert!(!state.engine.has_changes());
+    state.engine.reload(EngineSettings { archive_enabled: false, ..PLAIN.engine() });
+    assert!(!state.engine.has_changes());
+    let mut state = reopen(state, dir.path(), &low);
+    state.commit().unwrap();
+    assert_eq!(empty(&mut state), weeks.map(|week| OutboxKey::Week { week, server: ServerKey(2) }));
 }
 
 /// Takes what waits to be archived.
-fn empty(hot: &mut State) -> Vec<OutboxKey> {
-    let jobs = hot.engine.archive_jobs(&hot.store, None, None, 100_000, 1_000_000).unwrap();
+fn empty(state: &mut State) -> Vec<OutboxKey> {
+    let jobs = state.engine.archive_jobs(&state.store, None, None, 100_000, 1_000_000).unwrap();
     let keys = jobs.iter().map(|(entry, _)| entry.key).collect();
-    hot.engine.acknowledge_archived(&jobs.into_iter().map(|(entry, _)| entry).collect::<Vec<_>>());
-    hot.commit().unwrap();
+    state.engine.acknowledge_archived(&jobs.into_iter().map(|(entry, _)| entry).collect::<Vec<_>>());
+    state.commit().unwrap();
     keys
 }
 
@@ -391,9 +391,9 @@ fn empty(hot: &mut State) -> Vec<OutboxKey> {
 #[test]
 fn reload_archives_only_servers_with_changed_order() {
     let dir = tempfile::tempdir().unwrap();
-    let mut hot = open(dir.path(), &PLAIN);
-    let weeks = two_weeks(&mut hot);
-    assert!(!empty(&mut hot).is_empty());
+    let mut state = open(dir.path(), &PLAIN);
+    let weeks = two_weeks(&mut state);
+    assert!(!empty(&mut state).is_empty());
     let low = Setting {
         low_is_better: &["points server:quake3://b:27960", "elo game:baseq3", "elo server:quake3://c"],
         ties: &[],
@@ -401,8 +401,8 @@ fn reload_archives_only_servers_with_changed_order() {
     let tie = Setting { low_is_better: &[], ties: &["clq2 time server:quake3://b:27960", "elo time tag:x"] };
     let of_b = weeks.map(|week| OutboxKey::Week { week, server: ServerKey(2) });
     for (setting, want) in [(&low, &of_b[..]), (&low, &[]), (&tie, &of_b), (&PLAIN, &of_b)] {
-        hot.engine.reload(setting.engine());
-        hot.commit().unwrap();
-        assert_eq!(empty(&mut hot), want);
+        state.engine.reload(setting.engine());
+        state.commit().unwrap();
+        assert_eq!(empty(&mut state), want);
     }
 }

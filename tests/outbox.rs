@@ -27,7 +27,7 @@ fn open(dir: &Path, archive: bool, outbox_entries_max: usize) -> State {
 
 /// Plays those hours of Sunday (24 is Monday, when the week has ended), and
 /// does something every few snapshots.
-fn play(hot: &mut State, hours: std::ops::Range<i64>, mut meanwhile: impl FnMut(&mut State)) {
+fn play(state: &mut State, hours: std::ops::Range<i64>, mut meanwhile: impl FnMut(&mut State)) {
     let mut world =
         World::new(WorldSettings { servers: SERVERS, start_ms: FROM_MS, truth: false, ..WorldSettings::default() });
     let urls: Vec<ServerUrl> = (0..SERVERS)
@@ -37,49 +37,49 @@ fn play(hot: &mut State, hours: std::ops::Range<i64>, mut meanwhile: impl FnMut(
     let (from, to) = (FROM_MS + hours.start * HOUR_MS, FROM_MS + hours.end * HOUR_MS);
     for (n, (t_ms, server, snapshot)) in (1..).zip(SimulatedHistory::new(&mut world, from, to)) {
         let url = urls[server as usize].clone();
-        hot.handle(Event::Replayed { url, outcome: Outcome::Snapshot(snapshot) }).unwrap();
+        state.handle(Event::Replayed { url, outcome: Outcome::Snapshot(snapshot) }).unwrap();
         if n % 50 == 0 {
-            hot.commit().unwrap();
-            hot.handle(Event::Tick { now_ms: t_ms }).unwrap();
-            hot.commit().unwrap();
-            meanwhile(hot);
+            state.commit().unwrap();
+            state.handle(Event::Tick { now_ms: t_ms }).unwrap();
+            state.commit().unwrap();
+            meanwhile(state);
         }
     }
-    hot.settle(to).unwrap();
+    state.settle(to).unwrap();
 }
 
 /// One chunk of a resync and one batch of at most 20 entries, as the archive's worker
 /// takes them. Returns whether there was any.
-fn archive_one_batch(hot: &mut State, archived: &mut Archived) -> bool {
-    let chunk = chunk(hot);
+fn archive_one_batch(state: &mut State, archived: &mut Archived) -> bool {
+    let chunk = chunk(state);
     if let Some(chunk) = &chunk {
         archived.extend(chunk.names.iter().chain(&chunk.records).map(|job| (job.key(), job.clone())));
-        assert!(hot.engine.acknowledge_resync(chunk.from, chunk.next, &chunk.postponed));
+        assert!(state.engine.acknowledge_resync(chunk.from, chunk.next, &chunk.postponed));
     }
-    hot.commit().unwrap();
-    let jobs = hot.engine.archive_jobs(&hot.store, None, None, 20, 10_000).unwrap();
+    state.commit().unwrap();
+    let jobs = state.engine.archive_jobs(&state.store, None, None, 20, 10_000).unwrap();
     let entries: Vec<_> = jobs.iter().map(|(entry, _)| *entry).collect();
     archived.extend(jobs.into_iter().filter_map(|(entry, job)| Some((entry.key, job?))));
-    hot.engine.acknowledge_archived(&entries);
-    hot.commit().unwrap();
+    state.engine.acknowledge_archived(&entries);
+    state.commit().unwrap();
     chunk.is_some() || !entries.is_empty()
 }
 
 /// The next chunk of a resync, not acknowledged.
-fn chunk(hot: &mut State) -> Option<Box<ResyncChunk>> {
-    hot.commit().unwrap();
-    match hot.engine.resync_chunk(&hot.store, None, CHUNK, 1_000).unwrap() {
+fn chunk(state: &mut State) -> Option<Box<ResyncChunk>> {
+    state.commit().unwrap();
+    match state.engine.resync_chunk(&state.store, None, CHUNK, 1_000).unwrap() {
         ResyncStep::Chunk(chunk) => Some(chunk),
         ResyncStep::DrainFirst | ResyncStep::Idle => None,
     }
 }
 
-fn archive_all(hot: &mut State, archived: &mut Archived) {
+fn archive_all(state: &mut State, archived: &mut Archived) {
     loop {
-        let any = archive_one_batch(hot, archived);
-        let now_ms = hot.engine.now_ms();
-        hot.handle(Event::Tick { now_ms }).unwrap();
-        if !hot.commit().unwrap() && !any {
+        let any = archive_one_batch(state, archived);
+        let now_ms = state.engine.now_ms();
+        state.handle(Event::Tick { now_ms }).unwrap();
+        if !state.commit().unwrap() && !any {
             return;
         }
     }
@@ -89,11 +89,11 @@ fn archive_all(hot: &mut State, archived: &mut Archived) {
 /// holds nothing may be there or not: nothing is written for it.
 fn expected() -> Archived {
     let dir = tempfile::tempdir().unwrap();
-    let mut hot = open(dir.path(), true, 1_000_000);
-    play(&mut hot, 12..26, |_| {});
-    play(&mut hot, 26..30, |_| {});
+    let mut state = open(dir.path(), true, 1_000_000);
+    play(&mut state, 12..26, |_| {});
+    play(&mut state, 26..30, |_| {});
     let mut archived = Archived::new();
-    archive_all(&mut hot, &mut archived);
+    archive_all(&mut state, &mut archived);
     assert!(archived.len() > 500 && archived.values().any(|job| matches!(job, ArchiveJob::Week(w) if w.closed)));
     archived
 }
@@ -106,53 +106,53 @@ fn without_empty_weeks(archived: Archived) -> Archived {
 #[test]
 fn entries_dropped_by_a_full_outbox_arrive_by_resync() {
     let dir = tempfile::tempdir().unwrap();
-    let mut hot = open(dir.path(), true, 60);
+    let mut state = open(dir.path(), true, 60);
     let mut archived = Archived::new();
     let mut longest = 0;
-    play(&mut hot, 12..26, |hot| longest = longest.max(hot.store.outbox_len()));
+    play(&mut state, 12..26, |state| longest = longest.max(state.store.outbox_len()));
     assert!((60..1_000).contains(&longest), "the limit was reached and roughly kept: {longest}");
     // The archive is back, until every player known so far is in it ...
     let players = |archived: &Archived| archived.keys().filter(|key| matches!(key, OutboxKey::Player(_))).count();
-    while players(&archived) < hot.engine.status().players_known as usize {
-        archive_one_batch(&mut hot, &mut archived);
-        let now_ms = hot.engine.now_ms();
-        hot.handle(Event::Tick { now_ms }).unwrap();
+    while players(&archived) < state.engine.status().players_known as usize {
+        archive_one_batch(&mut state, &mut archived);
+        let now_ms = state.engine.now_ms();
+        state.handle(Event::Tick { now_ms }).unwrap();
     }
     // ... and then away again: players who are new now are let go although
     // archiving everything anew has passed by the players.
-    let before = hot.engine.status().players_known;
-    play(&mut hot, 26..30, |_| {});
-    assert!(hot.engine.status().players_known > before + 60);
-    archive_all(&mut hot, &mut archived);
+    let before = state.engine.status().players_known;
+    play(&mut state, 26..30, |_| {});
+    assert!(state.engine.status().players_known > before + 60);
+    archive_all(&mut state, &mut archived);
     assert_eq!(without_empty_weeks(archived), without_empty_weeks(expected()));
 }
 
 #[test]
 fn emptied_archive_is_filled_again() {
     let dir = tempfile::tempdir().unwrap();
-    let mut hot = open(dir.path(), true, 1_000_000);
-    play(&mut hot, 12..26, |_| {});
-    play(&mut hot, 26..30, |_| {});
+    let mut state = open(dir.path(), true, 1_000_000);
+    play(&mut state, 12..26, |_| {});
+    play(&mut state, 26..30, |_| {});
     let (mut first, mut second) = (Archived::new(), Archived::new());
-    archive_all(&mut hot, &mut first);
-    assert_eq!(hot.store.outbox_len(), 0);
-    assert_eq!(hot.engine.check_archive_id(None, 1), 1);
-    archive_all(&mut hot, &mut second);
+    archive_all(&mut state, &mut first);
+    assert_eq!(state.store.outbox_len(), 0);
+    assert_eq!(state.engine.check_archive_id(None, 1), 1);
+    archive_all(&mut state, &mut second);
     assert_eq!(without_empty_weeks(second), without_empty_weeks(first));
 }
 
 #[test]
 fn state_is_archived_when_an_archive_is_configured() {
     let dir = tempfile::tempdir().unwrap();
-    let mut hot = open(dir.path(), false, 1_000_000);
-    play(&mut hot, 12..26, |_| {});
-    play(&mut hot, 26..30, |_| {});
-    assert_eq!(hot.store.outbox_len(), 0);
-    drop(hot);
+    let mut state = open(dir.path(), false, 1_000_000);
+    play(&mut state, 12..26, |_| {});
+    play(&mut state, 26..30, |_| {});
+    assert_eq!(state.store.outbox_len(), 0);
+    drop(state);
     std::thread::sleep(std::time::Duration::from_millis(200)); // sled lets its lock go a little late
-    let mut hot = open(dir.path(), true, 1_000_000);
+    let mut state = open(dir.path(), true, 1_000_000);
     let mut archived = Archived::new();
-    archive_all(&mut hot, &mut archived);
+    archive_all(&mut state, &mut archived);
     assert_eq!(without_empty_weeks(archived), without_empty_weeks(expected()));
 }
 
@@ -161,34 +161,34 @@ fn state_is_archived_when_an_archive_is_configured() {
 #[test]
 fn resync_continues_after_restart() {
     let dir = tempfile::tempdir().unwrap();
-    let mut hot = open(dir.path(), true, 1_000_000);
-    play(&mut hot, 12..26, |_| {});
-    archive_all(&mut hot, &mut Archived::new());
-    assert_eq!(hot.engine.check_archive_id(None, 7), 7);
+    let mut state = open(dir.path(), true, 1_000_000);
+    play(&mut state, 12..26, |_| {});
+    archive_all(&mut state, &mut Archived::new());
+    assert_eq!(state.engine.check_archive_id(None, 7), 7);
 
     let mut jobs = Vec::new();
     let mut chunks = 0;
     let mut at = ResyncCursor::START;
-    while let Some(chunk) = chunk(&mut hot) {
+    while let Some(chunk) = chunk(&mut state) {
         assert!(chunk.from == at && chunk.next > at, "{at:?}, then {:?} to {:?}", chunk.from, chunk.next);
         // The name of a server's player may come up a second time, later.
         jobs.extend(chunk.names.iter().chain(&chunk.records).map(ArchiveJob::key));
-        assert!(hot.engine.acknowledge_resync(chunk.from, chunk.next, &chunk.postponed));
+        assert!(state.engine.acknowledge_resync(chunk.from, chunk.next, &chunk.postponed));
         at = chunk.next;
         chunks += 1;
         if chunks % 3 == 0 {
-            hot.commit().unwrap();
-            drop(hot);
+            state.commit().unwrap();
+            drop(state);
             std::thread::sleep(std::time::Duration::from_millis(200)); // sled lets its lock go a little late
-            hot = open(dir.path(), true, 1_000_000);
+            state = open(dir.path(), true, 1_000_000);
         }
-        assert_eq!(hot.engine.check_archive_id(Some(7), 8), 7, "it is the same archive");
+        assert_eq!(state.engine.check_archive_id(Some(7), 8), 7, "it is the same archive");
     }
-    assert_eq!((at, hot.engine.resync_position()), (ResyncCursor::End, None));
+    assert_eq!((at, state.engine.resync_position()), (ResyncCursor::End, None));
 
     let all: BTreeSet<OutboxKey> = jobs.iter().copied().collect();
     let count = |is: fn(&OutboxKey) -> bool| all.iter().filter(|key| is(key)).count() as u64;
-    let status = hot.engine.status();
+    let status = state.engine.status();
     assert_eq!(count(|key| matches!(key, OutboxKey::Server(_))), status.servers);
     assert_eq!(count(|key| matches!(key, OutboxKey::Player(_))), status.players_known);
     assert_eq!(count(|key| matches!(key, OutboxKey::Week { .. })), status.servers * status.weeks.len() as u64);
@@ -202,35 +202,35 @@ fn resync_continues_after_restart() {
     assert!(players <= most && most < status.players_known, "servers come before other players: {players}");
 
     // Another archive, or this one made empty, is filled from the start.
-    assert_eq!(hot.engine.check_archive_id(Some(8), 9), 9);
-    assert_eq!(hot.engine.resync_position(), Some(ResyncCursor::START));
+    assert_eq!(state.engine.check_archive_id(Some(8), 9), 9);
+    assert_eq!(state.engine.resync_position(), Some(ResyncCursor::START));
 }
 
 /// A row of an outbox that dropped something in the middle of a resync is not lost.
 #[test]
 fn entry_dropped_during_resync_causes_one_more_resync() {
     let dir = tempfile::tempdir().unwrap();
-    let mut hot = open(dir.path(), true, 1_000_000);
-    play(&mut hot, 12..20, |_| {});
-    archive_all(&mut hot, &mut Archived::new());
-    hot.engine.check_archive_id(None, 7);
-    while hot.engine.resync_position() < Some(ResyncCursor::WEEKS) {
-        let chunk = chunk(&mut hot).unwrap();
-        hot.engine.acknowledge_resync(chunk.from, chunk.next, &chunk.postponed);
+    let mut state = open(dir.path(), true, 1_000_000);
+    play(&mut state, 12..20, |_| {});
+    archive_all(&mut state, &mut Archived::new());
+    state.engine.check_archive_id(None, 7);
+    while state.engine.resync_position() < Some(ResyncCursor::WEEKS) {
+        let chunk = chunk(&mut state).unwrap();
+        state.engine.acknowledge_resync(chunk.from, chunk.next, &chunk.postponed);
     }
-    hot.commit().unwrap();
-    drop(hot);
+    state.commit().unwrap();
+    drop(state);
     std::thread::sleep(std::time::Duration::from_millis(200)); // sled lets its lock go a little late
     // No entry has room.
-    let mut hot = open(dir.path(), true, 0);
-    play(&mut hot, 20..24, |_| {});
-    drop(hot);
+    let mut state = open(dir.path(), true, 0);
+    play(&mut state, 20..24, |_| {});
+    drop(state);
     std::thread::sleep(std::time::Duration::from_millis(200)); // sled lets its lock go a little late
-    let mut hot = open(dir.path(), true, 1_000_000);
+    let mut state = open(dir.path(), true, 1_000_000);
     let mut starts = 0;
-    while let Some(chunk) = chunk(&mut hot) {
+    while let Some(chunk) = chunk(&mut state) {
         starts += usize::from(chunk.from == ResyncCursor::START);
-        hot.engine.acknowledge_resync(chunk.from, chunk.next, &chunk.postponed);
+        state.engine.acknowledge_resync(chunk.from, chunk.next, &chunk.postponed);
     }
     assert_eq!(starts, 1, "it went on to the end, and then began once more");
 }

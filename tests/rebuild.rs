@@ -51,23 +51,23 @@ fn open(place: &Sandbox) -> State {
     wait_for("the state is closed", || State::of_config(&config, &place.state(), true).ok())
 }
 
-fn boards(hot: &mut State) -> Boards {
-    let servers: Vec<_> = hot.engine.servers().collect();
+fn boards(state: &mut State) -> Boards {
+    let servers: Vec<_> = state.engine.servers().collect();
     let games: BTreeSet<&str> = servers.iter().filter_map(|server| server.game.as_deref()).collect();
     let scopes = servers.iter().map(|server| format!("server:{}", server.url));
     let scopes = scopes.chain(games.into_iter().map(|game| format!("game:{game}"))).chain(["tag:some".to_owned()]);
     let scopes: Vec<Scope> = scopes.map(|scope| scope.parse().expect("a scope")).collect();
     let mut boards = Boards::new();
-    for listed in hot.engine.windows().into_iter().filter(|listed| listed.phase != WindowPhase::Next) {
+    for listed in state.engine.windows().into_iter().filter(|listed| listed.phase != WindowPhase::Next) {
         let label = listed.window.window;
-        hot.commit_and_shelve(window::parse(&label).expect("a label")).expect("a store");
+        state.commit_and_shelve(window::parse(&label).expect("a label")).expect("a store");
         for (scope, ranking) in scopes.iter().flat_map(|scope| Ranking::ALL.map(|ranking| (scope, ranking))) {
             let name = BoardSelector { scope: scope.clone(), ranking, window: Some(label.clone()), time_ms: None };
-            let (_, set) = hot.engine.board(&hot.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
+            let (_, set) = state.engine.board(&state.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
             // Keys are handed out in order of appearance, also of names that only
             // the live engine knows; names tell the same.
             let named = |place: clqd::board::BoardEntry| {
-                let record = hot.store.player_record(place.player).expect("a store").expect("a player");
+                let record = state.store.player_record(place.player).expect("a store").expect("a player");
                 (record.name.into(), place.score().0, place.tie, place.at_ms)
             };
             let board: Board = set.iter().map(named).collect();
@@ -82,12 +82,12 @@ fn boards(hot: &mut State) -> Boards {
 /// A place's state has these logs, replayed by a fresh `clqd replay`.
 fn replay(place: &Sandbox, logs: &[PathBuf], tagged: &[String]) {
     // Tags are not in the log.
-    let mut hot = open(place);
+    let mut state = open(place);
     for url in tagged {
-        hot.engine.add_server(ServerUrl::parse(url).unwrap(), vec!["some".to_owned()], 0).expect("room");
+        state.engine.add_server(ServerUrl::parse(url).unwrap(), vec!["some".to_owned()], 0).expect("room");
     }
-    hot.commit().expect("a store");
-    drop(hot);
+    state.commit().expect("a store");
+    drop(state);
     let mut args: Vec<_> = ["replay".into(), "--state".into(), place.state().into_os_string()].into();
     args.extend(logs.iter().map(|log| log.clone().into_os_string()));
     wait_for("the state is closed", || place.run(&args).status.success().then_some(()));
@@ -180,14 +180,14 @@ fn windows_with_new_boundaries_are_rebuilt_from_the_log() {
 fn equals_a_replay(place: &Sandbox, record: &Path, windows: &[String], urls: &[String]) -> (State, Boards) {
     let fresh = Sandbox::new(&config(record, windows));
     replay(&fresh, &scan_logs(record), &urls[..TAGGED]);
-    let mut hot = open(place);
-    let (rebuilt, want) = (boards(&mut hot), boards(&mut open(&fresh)));
+    let mut state = open(place);
+    let (rebuilt, want) = (boards(&mut state), boards(&mut open(&fresh)));
     for (name, board) in &want {
         assert_eq!(rebuilt.get(name), Some(board), "{name:?}");
     }
     assert_eq!(rebuilt.len(), want.len());
     assert!(want.values().filter(|board| board.len() > 3).count() > 20, "boards with players");
-    (hot, want)
+    (state, want)
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn windows_with_long_presences_are_rebuilt_exactly() {
     daemon.stop();
     drop(fleet);
 
-    let (hot, boards) = equals_a_replay(&place, &record, &windows, &urls);
+    let (state, boards) = equals_a_replay(&place, &record, &windows, &urls);
     for ranking in Ranking::ALL {
         for kind in ["12", "13", "hour", "day", "month", "all-time"] {
             let of = |(label, scope, of): &&(String, String, &str)| {
@@ -231,7 +231,7 @@ fn windows_with_long_presences_are_rebuilt_exactly() {
         }
     }
     let all_time = window::parse("all-time").expect("a label");
-    let rows = (0..=urls.len() as u32).flat_map(|key| hot.store.rows(all_time, ServerKey(key)).expect("a store"));
+    let rows = (0..=urls.len() as u32).flat_map(|key| state.store.rows(all_time, ServerKey(key)).expect("a store"));
     let rich = rows.filter(|(_, row)| row.clq1_segments.values().count() >= 4 && row.clq2_games.values().count() >= 2);
     let rich = rich.filter(|(_, row)| row.elo_rounds >= 3).count();
     assert!(rich > 20, "{rich} rows with several segments, games and rounds");

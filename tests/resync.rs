@@ -38,21 +38,21 @@ fn url(server: u32) -> String {
 }
 
 /// Some players on each server, and others before them.
-fn play(hot: &mut State) {
+fn play(opened: &mut State) {
     for round in 0..6 {
         for server in 0..SERVERS {
             let t_ms = FROM_MS + round * 120_000 + i64::from(server);
             let names = (0..PLAYERS).map(|n| (format!("player {server} {} {n}", round / 2), round % 2 * i64::from(n)));
-            scans::apply_snapshot(hot, &url(server), scans::snapshot(t_ms, names));
+            scans::apply_snapshot(opened, &url(server), scans::snapshot(t_ms, names));
         }
-        hot.commit().unwrap();
+        opened.commit().unwrap();
     }
 }
 
 /// The source of a worker, and what it was asked.
 #[derive(Clone)]
 struct Source {
-    hot: Arc<Mutex<State>>,
+    opened: Arc<Mutex<State>>,
     /// Chunks that were acknowledged, each with where it began.
     chunks: Arc<Mutex<Vec<ResyncCursor>>>,
     /// The daemon is killed when so many were acknowledged.
@@ -61,23 +61,24 @@ struct Source {
 
 impl JobSource for Source {
     async fn pending_jobs(&self, ask: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
-        let mut hot = self.hot.lock().unwrap();
-        hot.commit().unwrap();
-        let jobs = hot.engine.archive_jobs(&hot.store, ask.after, ask.before, ask.entries_max, ask.rows_max).unwrap();
+        let mut opened = self.opened.lock().unwrap();
+        opened.commit().unwrap();
+        let jobs =
+            opened.engine.archive_jobs(&opened.store, ask.after, ask.before, ask.entries_max, ask.rows_max).unwrap();
         Ok(jobs.into_iter().map(|(entry, job)| (entry, job.expect("no week was let go"))).collect())
     }
 
     async fn claim_archive(&self, found: Option<u64>) -> Result<u64, SourceClosed> {
-        let mut hot = self.hot.lock().unwrap();
-        let id = hot.engine.check_archive_id(found, 77);
-        hot.commit().unwrap();
+        let mut opened = self.opened.lock().unwrap();
+        let id = opened.engine.check_archive_id(found, 77);
+        opened.commit().unwrap();
         Ok(id)
     }
 
     async fn next_resync_chunk(&self, from: Option<ResyncCursor>) -> Result<ResyncStep, SourceClosed> {
-        let mut hot = self.hot.lock().unwrap();
-        hot.commit().unwrap();
-        Ok(hot.engine.resync_chunk(&hot.store, from, 25, 100).unwrap())
+        let mut opened = self.opened.lock().unwrap();
+        opened.commit().unwrap();
+        Ok(opened.engine.resync_chunk(&opened.store, from, 25, 100).unwrap())
     }
 
     async fn acknowledge_resync_chunk(
@@ -86,7 +87,7 @@ impl JobSource for Source {
         next: ResyncCursor,
         postponed: Vec<OutboxKey>,
     ) -> Result<bool, SourceClosed> {
-        let is_next = self.hot.lock().unwrap().engine.acknowledge_resync(from, next, &postponed);
+        let is_next = self.opened.lock().unwrap().engine.acknowledge_resync(from, next, &postponed);
         assert!(is_next, "nothing sets it back");
         let mut chunks = self.chunks.lock().unwrap();
         chunks.push(from);
@@ -94,9 +95,9 @@ impl JobSource for Source {
     }
 
     async fn acknowledge(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {
-        let mut hot = self.hot.lock().unwrap();
-        hot.engine.acknowledge_archived(&entries);
-        hot.commit().unwrap();
+        let mut opened = self.opened.lock().unwrap();
+        opened.engine.acknowledge_archived(&entries);
+        opened.commit().unwrap();
         Ok(())
     }
 }
@@ -112,13 +113,13 @@ async fn empty_archive_is_filled_once_despite_kills() {
     let database = Database::new().await;
     migrated(&database).await;
     let dir = tempfile::tempdir().unwrap();
-    let mut hot = open(dir.path());
-    play(&mut hot);
+    let mut opened = open(dir.path());
+    play(&mut opened);
     // It is all in another archive already.
-    let jobs = hot.engine.archive_jobs(&hot.store, None, None, usize::MAX, usize::MAX).unwrap();
-    hot.engine.acknowledge_archived(&jobs.iter().map(|(entry, _)| *entry).collect::<Vec<_>>());
-    hot.commit().unwrap();
-    assert_eq!((hot.store.outbox_len(), hot.engine.resync_position()), (0, None));
+    let jobs = opened.engine.archive_jobs(&opened.store, None, None, usize::MAX, usize::MAX).unwrap();
+    opened.engine.acknowledge_archived(&jobs.iter().map(|(entry, _)| *entry).collect::<Vec<_>>());
+    opened.commit().unwrap();
+    assert_eq!((opened.store.outbox_len(), opened.engine.resync_position()), (0, None));
 
     let settings = ArchiveSettings { interval_s: 2, ..database.settings() };
     let (mut all, mut written, mut lives) = (Vec::new(), 0, 0);
@@ -126,16 +127,16 @@ async fn empty_archive_is_filled_once_despite_kills() {
         lives += 1;
         // The third process goes on to the end.
         let kill_at = if lives < 3 { 9 } else { usize::MAX };
-        let source = Source { hot: Arc::new(Mutex::new(hot)), chunks: Arc::default(), kill_at };
+        let source = Source { opened: Arc::new(Mutex::new(opened)), chunks: Arc::default(), kill_at };
         let (status, seen) = watch::channel(WorkerStatus::default());
         clqd::archive::run(settings.clone(), source.clone(), || 1, async {}, status).await;
         all.extend(source.chunks.lock().unwrap().drain(..));
         written += seen.borrow().entries_written;
         assert_eq!(seen.borrow().failures, 0);
-        drop(Arc::into_inner(source.hot).expect("the worker is gone").into_inner().unwrap());
+        drop(Arc::into_inner(source.opened).expect("the worker is gone").into_inner().unwrap());
         tokio::time::sleep(Duration::from_millis(200)).await; // sled lets its lock go a little late
-        hot = open(dir.path());
-        if hot.engine.resync_position().is_none() {
+        opened = open(dir.path());
+        if opened.engine.resync_position().is_none() {
             break;
         }
     }
@@ -165,12 +166,12 @@ fn million(dir: &Path, settings: EngineSettings) {
     const ROWS_PER_SERVER: u32 = 1_000;
     const SERVERS: u32 = 1_000;
     let store = StoreSettings { cache_bytes: 256 << 20, create: true };
-    let mut hot = State::open(dir, store, settings).unwrap();
+    let mut opened = State::open(dir, store, settings).unwrap();
     for server in 0..SERVERS {
-        scans::apply_snapshot(&mut hot, &url(server), scans::snapshot(from_ms + i64::from(server), [("Visor", 1)]));
+        scans::apply_snapshot(&mut opened, &url(server), scans::snapshot(from_ms + i64::from(server), [("Visor", 1)]));
     }
-    hot.commit().unwrap();
-    drop(hot);
+    opened.commit().unwrap();
+    drop(opened);
     std::thread::sleep(Duration::from_millis(500)); // sled lets its lock go a little late
     let mut store = Store::open(dir, store).unwrap();
     let meta = store.load().unwrap().meta;

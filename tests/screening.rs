@@ -17,7 +17,7 @@ const START_MS: i64 = 1_763_683_200_000; // 2025-11-21 00:00 UTC
 const HOUR_MS: i64 = 3_600_000;
 
 struct Town {
-    hot: State,
+    state: State,
     url: ServerUrl,
     /// Fields of each snapshot.
     fields: Value,
@@ -32,8 +32,8 @@ impl Town {
     fn with(url: &str, fields: Value, settings: EngineSettings) -> Town {
         let dir = tempfile::tempdir().unwrap();
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-        let hot = State::open(dir.path(), store, settings).unwrap();
-        Town { hot, url: ServerUrl::parse(url).unwrap(), fields, _dir: dir }
+        let state = State::open(dir.path(), store, settings).unwrap();
+        Town { state, url: ServerUrl::parse(url).unwrap(), fields, _dir: dir }
     }
 
     /// A snapshot after so many minutes, as a line of a scan log.
@@ -43,12 +43,12 @@ impl Town {
             line[name] = value.clone();
         }
         let (url, outcome) = scan_log::parse(&line.to_string()).unwrap();
-        self.hot.handle(Event::Replayed { url, outcome }).unwrap();
-        self.hot.commit().unwrap();
+        self.state.handle(Event::Replayed { url, outcome }).unwrap();
+        self.state.commit().unwrap();
     }
 
     fn detail(&self) -> ServerDetail {
-        self.hot.engine.server_detail(&self.hot.store, &self.url).unwrap()
+        self.state.engine.server_detail(&self.state.store, &self.url).unwrap()
     }
 
     fn reasons(&self) -> Vec<&'static str> {
@@ -57,7 +57,7 @@ impl Town {
 
     /// Names and scores on the server's board, best first.
     fn board(&self, ranking: Ranking) -> Vec<(String, f64)> {
-        let top = self.hot.engine.top(&self.hot.store, &self.url, ranking, None, 1_000).unwrap();
+        let top = self.state.engine.top(&self.state.store, &self.url, ranking, None, 1_000).unwrap();
         top.rows.into_iter().map(|row| (row.name, row.score)).collect()
     }
 
@@ -95,7 +95,7 @@ fn spectator_is_counted_and_listed_and_ranked_in_nothing() {
     assert_eq!((detail.summary.players, detail.total_points), (3, 0));
     let listed: Vec<_> = detail.list.iter().map(|player| (player.name.as_str(), player.spectator)).collect();
     assert_eq!(listed, [("a", false), ("b", false), ("watcher", true)]);
-    assert_eq!(town.hot.engine.status().players_known, 2, "a spectator has no key");
+    assert_eq!(town.state.engine.status().players_known, 2, "a spectator has no key");
     // With screening off the marker is a number of points as any other.
     let mut settings = EngineSettings::default();
     settings.rules.screen.enabled = false;
@@ -143,12 +143,12 @@ fn list_of_170_on_8_slots_is_not_ranked() {
     assert_eq!(town.names(Ranking::Time), ["a", "b"]);
     assert_eq!(town.board(Ranking::Time)[0].1, 300.0, "the gap goes over the list that was not used");
     assert_eq!(town.reasons(), ["more_players_than_slots"]);
-    assert_eq!((town.detail().summary.missed, town.hot.engine.counts().implausible), (0, 1));
+    assert_eq!((town.detail().summary.missed, town.state.engine.counts().implausible), (0, 1));
     // An exempt server's list is used.
     let url = town.url.clone();
     let reason = [ScreenReason::MorePlayersThanSlots];
-    assert!(town.hot.engine.trust_server(&url, &reason, &[]).unwrap());
-    assert!(!town.hot.engine.trust_server(&url, &reason, &[]).unwrap(), "nothing has changed");
+    assert!(town.state.engine.trust_server(&url, &reason, &[]).unwrap());
+    assert!(!town.state.engine.trust_server(&url, &reason, &[]).unwrap(), "nothing has changed");
     town.scan(6, json!({}), crowd);
     assert_eq!(town.names(Ranking::Time).len(), 172);
     // A reason is reported for 7 days.
@@ -185,7 +185,7 @@ fn server_introduces_a_limited_number_of_games_maps_and_names() {
         town.scan(minute, json!({"game": game, "map": "m1"}), players(&[("a", minute)]));
     }
     // A name is one of its game: a of g1, a of g2, and one more.
-    assert_eq!((town.hot.engine.counts().implausible, town.reasons()), (1, vec!["too_many_new_games"]));
+    assert_eq!((town.state.engine.counts().implausible, town.reasons()), (1, vec!["too_many_new_games"]));
     town.scan(6, json!({"game": "g1", "map": "m2"}), players(&[("b", 0), ("a", 0)]));
     town.scan(8, json!({"game": "g1", "map": "m3"}), players(&[("b", 1), ("a", 0), ("c", 0)]));
     town.scan(10, json!({"game": "g1", "map": "m4"}), players(&[("b", 5), ("a", 9), ("c", 0)]));
@@ -218,11 +218,11 @@ fn two_players_of_one_generic_name_end_no_round() {
         let minute = 2 * minute;
         town.scan(minute, json!({}), players(&[("UnnamedPlayer", minute), ("UnnamedPlayer", 3)]));
     }
-    assert_eq!(town.hot.engine.counts().rounds, 0);
+    assert_eq!(town.state.engine.counts().rounds, 0);
     // A player leaves, and two of the same generic name are there before and after.
     town.scan(60, json!({}), players(&[("UnnamedPlayer", 60), ("UnnamedPlayer", 3), ("a", 0)]));
     town.scan(62, json!({}), players(&[("UnnamedPlayer", 61), ("UnnamedPlayer", 3)]));
-    assert_eq!((town.hot.engine.counts().rounds, town.board(Ranking::Elo)), (0, vec![]));
+    assert_eq!((town.state.engine.counts().rounds, town.board(Ranking::Elo)), (0, vec![]));
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn estimated_time_covers_half_of_unseen_gaps() {
     town.scan(6, json!({}), players(&[("b", 0)]));
     town.scan(20, json!({}), players(&[("b", 0)]));
     let estimates = |name: &str| {
-        let player = town.hot.engine.players(&town.hot.store, name).unwrap().remove(0);
+        let player = town.state.engine.players(&town.state.store, name).unwrap().remove(0);
         (player.weeks[0].time_ms, player.weeks[0].time_est_ms)
     };
     // 60 s at first sight, 2 minutes of presence, and half of the 4 in which a left.
@@ -266,27 +266,27 @@ fn screening_state_survives_a_restart() {
         json!({"t": t_ms, "server": "source://10.0.0.1:27015", "game": "cstrike", "map": "m", "slots": 16,
                "count": names.len(), "bots": bots, "players": players})
     };
-    let handle = |hot: &mut State, line: Value| {
+    let handle = |state: &mut State, line: Value| {
         let (url, outcome) = scan_log::parse(&line.to_string()).unwrap();
-        hot.handle(Event::Replayed { url, outcome }).unwrap();
-        hot.commit().unwrap();
+        state.handle(Event::Replayed { url, outcome }).unwrap();
+        state.commit().unwrap();
     };
-    let mut hot = open();
-    handle(&mut hot, line(START_MS, 4, &["b1", "b2", "b3", "b4"]));
+    let mut state = open();
+    handle(&mut state, line(START_MS, 4, &["b1", "b2", "b3", "b4"]));
     let crowd: Vec<String> = (0..60).map(|n| format!("p{n}")).collect();
     let crowd: Vec<&str> = crowd.iter().map(String::as_str).collect();
-    handle(&mut hot, line(START_MS + 60_000, 0, &crowd));
+    handle(&mut state, line(START_MS + 60_000, 0, &crowd));
     let players = ["p1", "p2", "p3", "p4", "b1"];
     for hour in 0..6 {
-        handle(&mut hot, line(START_MS + 120_000 + hour * HOUR_MS, 1, &players));
-        drop(hot);
-        hot = open();
+        handle(&mut state, line(START_MS + 120_000 + hour * HOUR_MS, 1, &players));
+        drop(state);
+        state = open();
     }
     let url = ServerUrl::parse("source://10.0.0.1:27015").unwrap();
-    let detail = hot.engine.server_detail(&hot.store, &url).unwrap();
+    let detail = state.engine.server_detail(&state.store, &url).unwrap();
     assert_eq!(detail.summary.players, 4, "b1 is still known as a bot");
-    handle(&mut hot, line(START_MS + 120_000 + 6 * HOUR_MS, 1, &players));
-    let detail = hot.engine.server_detail(&hot.store, &url).unwrap();
+    handle(&mut state, line(START_MS + 120_000 + 6 * HOUR_MS, 1, &players));
+    let detail = state.engine.server_detail(&state.store, &url).unwrap();
     let reasons: Vec<_> = detail.summary.screened.iter().map(|screened| screened.reason).collect();
     assert_eq!(reasons, [ScreenReason::MorePlayersThanSlots, ScreenReason::FrozenList]);
     assert_eq!(detail.summary.players, 0);
@@ -298,10 +298,10 @@ fn forgotten_name_is_no_longer_remembered_as_a_bot() {
     town.scan(0, json!({"count": 1, "bots": 0}), players(&[("Ivan the Bot", 3)]));
     town.scan(2, json!({"count": 1, "bots": 1}), players(&[("Ivan the Bot", 3)]));
     town.scan(4, json!({"count": 0, "bots": 0}), json!([]));
-    assert!(town.hot.store.contains_bytes(b"Ivan the Bot").unwrap());
+    assert!(town.state.store.contains_bytes(b"Ivan the Bot").unwrap());
     let name = PlayerSelector::Name("Ivan the Bot".to_owned());
-    let State { engine, store } = &mut town.hot;
+    let State { engine, store } = &mut town.state;
     engine.forget_player(store, "cstrike", &name, START_MS + HOUR_MS).unwrap();
-    town.hot.commit().unwrap();
-    assert!(!town.hot.store.contains_bytes(b"Ivan the Bot").unwrap());
+    town.state.commit().unwrap();
+    assert!(!town.state.store.contains_bytes(b"Ivan the Bot").unwrap());
 }

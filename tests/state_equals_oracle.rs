@@ -99,42 +99,42 @@ fn sixty_weeks_of_series_equal_oracle() {
 
 fn check(log: &str, oracle: &Oracle, of: &str, random: &mut Random) -> Segments {
     let place = tempfile::tempdir().expect("a place for the state");
-    let mut hot = open(place.path(), &settings(oracle));
+    let mut state = open(place.path(), &settings(oracle));
     let mut expected = Expected::new(oracle);
     let mut settle_at_ms = i64::MIN;
     for text in log.lines() {
         let (url, outcome) = scan_log::parse(text).expect("a line");
         let t_ms = outcome.t_ms();
         if t_ms >= settle_at_ms {
-            hot.settle(t_ms).expect("a store");
+            state.settle(t_ms).expect("a store");
             settle_at_ms = t_ms + random.below(7_200_000) as i64;
         }
-        hot.handle(Event::Replayed { url: url.clone(), outcome }).expect("a store");
-        expected.check_next(&hot, &url, of);
+        state.handle(Event::Replayed { url: url.clone(), outcome }).expect("a store");
+        expected.check_next(&state, &url, of);
         if random.below(30) == 0 {
-            hot.engine.set_cache_limits(CacheLimits {
+            state.engine.set_cache_limits(CacheLimits {
                 names_max: random.below(3) as usize * 8,
                 player_windows_max: random.below(3) as usize * 8,
             });
-            hot.commit().expect("a store");
+            state.commit().expect("a store");
         }
         if random.below(400) == 0 {
-            hot.commit().expect("a store");
-            drop(hot);
-            hot = open(place.path(), &settings(oracle));
+            state.commit().expect("a store");
+            drop(state);
+            state = open(place.path(), &settings(oracle));
         }
     }
     let Some(last) = oracle.lines.last() else { return Segments::default() };
-    hot.settle(last.t + 10_000).expect("a store");
+    state.settle(last.t + 10_000).expect("a store");
 
     let mut segments = Segments::default();
     for week in oracle.weeks() {
         let mut out = Vec::new();
-        export::write(&hot, &week_label(WeekKey(week)), &mut out).expect("an export");
+        export::write(&state, &week_label(WeekKey(week)), &mut out).expect("an export");
         let out = String::from_utf8(out).expect("UTF-8");
         segments.add(check_week(oracle, week, &out, &format!("{of}, week {}", week_label(WeekKey(week)))));
     }
-    check_state(oracle, &Archived::read(&hot), of);
+    check_state(oracle, &Archived::read(&state), of);
     segments
 }
 
@@ -168,7 +168,7 @@ impl<'a> Expected<'a> {
         Expected { oracle, steps: oracle.servers.iter().map(of).collect(), taken: HashMap::new(), at: 0 }
     }
 
-    fn check_next(&mut self, hot: &State, url: &ServerUrl, of: &str) {
+    fn check_next(&mut self, state: &State, url: &ServerUrl, of: &str) {
         let line = &self.oracle.lines[self.at];
         self.at += 1;
         let taken = self.taken.entry(&line.server).or_default();
@@ -177,7 +177,7 @@ impl<'a> Expected<'a> {
         let assumed = assumed[*taken];
         *taken += 1;
         let key = ServerKey(self.oracle.server_key(url.as_str()) as u32);
-        let got = hot.engine.summary_of(key).expect("just observed");
+        let got = state.engine.summary_of(key).expect("just observed");
         assert_eq!(
             (got.missed, got.class, got.assumed_players),
             (step.missed, step.class, assumed),

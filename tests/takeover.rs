@@ -23,7 +23,7 @@ const ALL_TIME: WindowKey = WindowKey { kind: WindowType::ALL_TIME, index: 0 };
 
 struct Town {
     dir: tempfile::TempDir,
-    hot: Option<State>,
+    state: Option<State>,
     rebuilder: Option<Rebuilder>,
     /// All that was scanned.
     log: Vec<u8>,
@@ -58,15 +58,15 @@ fn list(server: u32, step: u32) -> Vec<(String, i64)> {
 impl Town {
     fn new(steps: u32) -> Town {
         let dir = tempfile::tempdir().expect("a place");
-        let mut town = Town { dir, hot: None, rebuilder: None, log: Vec::new(), step: 0 };
+        let mut town = Town { dir, state: None, rebuilder: None, log: Vec::new(), step: 0 };
         town.open(&[]);
         (0..steps).for_each(|_| town.play());
-        town.hot().commit().expect("a store");
+        town.state().commit().expect("a store");
         town
     }
 
     fn open(&mut self, windows: &[&str]) {
-        drop(self.hot.take());
+        drop(self.state.take());
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
         let open = || State::open(&self.dir.path().join("state"), store, settings(windows)).ok();
         // Sled lets its lock go a little late.
@@ -76,11 +76,11 @@ impl Town {
                 None
             })
         });
-        self.hot = tries;
+        self.state = tries;
     }
 
-    fn hot(&mut self) -> &mut State {
-        self.hot.as_mut().expect("it is open")
+    fn state(&mut self) -> &mut State {
+        self.state.as_mut().expect("it is open")
     }
 
     fn log(&self) -> std::path::PathBuf {
@@ -97,7 +97,7 @@ impl Town {
             if let Some(rebuilder) = &mut self.rebuilder {
                 rebuilder.record(&url(server), &outcome);
             }
-            self.hot().handle(Event::Replayed { url: url(server), outcome }).expect("a store");
+            self.state().handle(Event::Replayed { url: url(server), outcome }).expect("a store");
         }
         self.step += 1;
     }
@@ -108,10 +108,10 @@ impl Town {
         let place =
             RebuildPaths { state_dir: self.dir.path().join("state"), log: Some(self.log()), cache_bytes: 16 << 20 };
         let log = self.log();
-        plan_window_types(&mut self.hot().engine, Some(Path::new(&log)));
-        self.hot().commit().expect("a store");
+        plan_window_types(&mut self.state().engine, Some(Path::new(&log)));
+        self.state().commit().expect("a store");
         let mut rebuilder = Rebuilder::new(&place);
-        rebuilder.begin(&mut self.hot().engine, &place);
+        rebuilder.begin(&mut self.state().engine, &place);
         let waiter = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         while !rebuilder.is_ready() {
             let step = waiter.block_on(rebuilder.next_event());
@@ -123,10 +123,10 @@ impl Town {
     /// One step, and what the engine's thread does besides. Returns whether it was the last.
     fn step(&mut self) -> bool {
         self.play();
-        let (hot, rebuilder) = (self.hot.as_mut().expect("open"), self.rebuilder.as_mut().expect("begun"));
-        hot.commit().expect("a store");
-        hot.sweep().expect("a store");
-        rebuilder.import_step(hot).expect("a step")
+        let (state, rebuilder) = (self.state.as_mut().expect("open"), self.rebuilder.as_mut().expect("begun"));
+        state.commit().expect("a store");
+        state.sweep().expect("a store");
+        rebuilder.import_step(state).expect("a step")
     }
 
     /// Everyone has left; every row and rating of all time is that of the week.
@@ -134,10 +134,10 @@ impl Town {
     fn check(&mut self) {
         for server in 0..SERVERS {
             let t_ms = FROM_MS + i64::from(self.step) * 120_000 + i64::from(server);
-            scans::apply_snapshot(self.hot(), url(server).as_str(), scans::snapshot::<&str>(t_ms, []));
+            scans::apply_snapshot(self.state(), url(server).as_str(), scans::snapshot::<&str>(t_ms, []));
         }
-        self.hot().commit().expect("a store");
-        let store = &self.hot().store;
+        self.state().commit().expect("a store");
+        let store = &self.state().store;
         let week = WindowKey::from(Calendar::default().week(FROM_MS));
         let mut rows = 0;
         for server in (1..=SERVERS).map(ServerKey) {
@@ -157,7 +157,7 @@ impl Town {
 #[test]
 fn import_includes_scans_between_its_steps() {
     let mut town = Town::new(60);
-    town.hot().engine.reload(settings(&["all-time"]));
+    town.state().engine.reload(settings(&["all-time"]));
     town.begin();
     // More than one round is replayed.
     (0..80).for_each(|_| town.play());
@@ -170,14 +170,14 @@ fn import_includes_scans_between_its_steps() {
 #[test]
 fn merge_or_forget_restarts_the_import() {
     let mut town = Town::new(60);
-    town.hot().engine.reload(settings(&["all-time"]));
+    town.state().engine.reload(settings(&["all-time"]));
     town.begin();
     let named = |name: &str| PlayerSelector::Name(name.to_owned());
     let mut steps = 0;
     while !town.step() {
         steps += 1;
-        town.hot().commit().expect("a store");
-        let State { engine, store } = town.hot();
+        town.state().commit().expect("a store");
+        let State { engine, store } = town.state();
         match steps {
             4 => _ = engine.merge_players(store, "baseq3", &named("Klesk"), &named("Visor")).expect("both are known"),
             9 => _ = engine.forget_player(store, "baseq3", &named("Bones"), 0).expect("known"),
@@ -192,15 +192,15 @@ fn merge_or_forget_restarts_the_import() {
 #[test]
 fn restart_during_import_leaves_no_imported_rows() {
     let mut town = Town::new(60);
-    town.hot().engine.reload(settings(&["all-time"]));
+    town.state().engine.reload(settings(&["all-time"]));
     town.begin();
     (0..5).for_each(|_| assert!(!town.step()));
-    town.hot().commit().expect("a store");
-    let brought = (1..=SERVERS).any(|server| !town.hot().store.rows(ALL_TIME, ServerKey(server)).unwrap().is_empty());
+    town.state().commit().expect("a store");
+    let brought = (1..=SERVERS).any(|server| !town.state().store.rows(ALL_TIME, ServerKey(server)).unwrap().is_empty());
     assert!(brought, "some of it was there");
     town.rebuilder = None;
     town.open(&["all-time"]);
-    assert!(!town.hot().store.is_swept(ALL_TIME));
+    assert!(!town.state().store.is_swept(ALL_TIME));
     town.begin();
     (1..1_000).find(|_| town.step()).expect("an end");
     town.check();

@@ -167,7 +167,7 @@ struct Run {
     clock: VirtualClock,
     now_ms: i64,
     /// `None`: between two lives.
-    hot: Option<State>,
+    state: Option<State>,
     room: VirtualScanner,
     watch: Watch,
     life: u32,
@@ -222,7 +222,7 @@ impl Run {
             network: VirtualNetwork::new(world),
             clock: VirtualClock::new(start_ms, real_ms, &mut rng),
             now_ms: start_ms,
-            hot: None,
+            state: None,
             room: VirtualScanner::new(0),
             watch: Watch::default(),
             life: 0,
@@ -242,20 +242,20 @@ impl Run {
         }
     }
 
-    fn hot(&mut self) -> &mut State {
-        self.hot.as_mut().expect("alive")
+    fn state(&mut self) -> &mut State {
+        self.state.as_mut().expect("alive")
     }
 
     fn live(&mut self) {
         let end_ms = self.now_ms + self.size.minutes * MINUTE_MS;
         while self.now_ms < end_ms || self.closing {
             assert!(self.now_ms < end_ms + 60 * MINUTE_MS, "the week is not closed");
-            if self.hot.is_none() {
+            if self.state.is_none() {
                 self.begin_life();
             }
             self.step();
         }
-        if self.hot.is_none() {
+        if self.state.is_none() {
             self.begin_life();
         }
         self.commit();
@@ -263,23 +263,23 @@ impl Run {
 
     fn begin_life(&mut self) {
         self.life += 1;
-        let hot = open(self.place.path(), &self.settings);
-        assert!(hot.engine.now_ms() <= self.clock.at(self.now_ms), "time ran backwards");
-        self.watch.restart(&hot.engine);
+        let state = open(self.place.path(), &self.settings);
+        assert!(state.engine.now_ms() <= self.clock.at(self.now_ms), "time ran backwards");
+        self.watch.restart(&state.engine);
         self.room = VirtualScanner::new(self.life);
-        self.hot = Some(hot);
+        self.state = Some(state);
         self.taken_ms = 0;
         self.events_to_crash = 1 + self.rng.exponential(4_000.0 * f64::from(self.size.servers) / 3_000.0) as usize;
     }
 
     /// To the next moment at which anything happens, and what happens then.
     fn step(&mut self) {
-        let due = self.hot().engine.next_due_ms().map(|t_ms| self.clock.real_of(t_ms));
+        let due = self.state().engine.next_due_ms().map(|t_ms| self.clock.real_of(t_ms));
         let nexts = [due, self.network.next_ms(), self.room.next_ms(), Some(self.next_tick_ms)];
         let next_ms = nexts.into_iter().flatten().min().expect("there is always a tick");
         self.now_ms = self.now_ms.max(next_ms);
         let t_ms = self.clock.at(self.now_ms);
-        while let Some(probe) = self.hot().engine.poll_probe(t_ms) {
+        while let Some(probe) = self.state().engine.poll_probe(t_ms) {
             self.watch.probed(&probe, self.now_ms, t_ms);
             self.room.begin(&mut self.network, self.now_ms, t_ms, &probe);
         }
@@ -309,9 +309,9 @@ impl Run {
 
     fn tick(&mut self, t_ms: i64) {
         self.next_tick_ms = self.now_ms + TICK_MS;
-        self.hot().handle(Event::Tick { now_ms: t_ms }).expect("a store");
-        self.hot().sweep().expect("a store");
-        let status = self.hot().engine.status();
+        self.state().handle(Event::Tick { now_ms: t_ms }).expect("a store");
+        self.state().sweep().expect("a store");
+        let status = self.state().engine.status();
         self.closing = status.weeks.iter().any(|week| matches!(week.phase, WeekPhase::Closing | WeekPhase::Ranking))
             || status.weeks.iter().filter(|week| week.phase == WeekPhase::Open).count() > 1;
         if self.closing && self.rng.bool(0.15) {
@@ -332,23 +332,23 @@ impl Run {
     }
 
     fn take(&mut self, ended: FinishedScan) {
-        let url = self.hot().engine.url_of(ended.server).expect("a known server").clone();
+        let url = self.state().engine.url_of(ended.server).expect("a known server").clone();
         self.check_credible(&ended, &url);
         self.seen.late_outcomes += u64::from(ended.outcome.t_ms() < self.taken_ms);
         let outcome = ended.outcome.clamped_to(self.taken_ms, i64::MAX);
         self.taken_ms = outcome.t_ms();
-        let used_before = self.hot().engine.outcomes_applied();
+        let used_before = self.state().engine.outcomes_applied();
         let (server, id, sent_ms) = (ended.server, ended.id, Some(ended.sent_ms));
-        self.hot().handle(Event::Scanned { server, id, sent_ms, outcome: outcome.clone() }).expect("a store");
-        let notice = self.hot().engine.poll_notice().expect("each scan is told of");
-        assert!(notice.server == server && self.hot().engine.poll_notice().is_none());
-        let summary = self.hot().engine.summary_of(server).expect("a known server");
-        if self.hot().engine.outcomes_applied() > used_before {
+        self.state().handle(Event::Scanned { server, id, sent_ms, outcome: outcome.clone() }).expect("a store");
+        let notice = self.state().engine.poll_notice().expect("each scan is told of");
+        assert!(notice.server == server && self.state().engine.poll_notice().is_none());
+        let summary = self.state().engine.summary_of(server).expect("a known server");
+        if self.state().engine.outcomes_applied() > used_before {
             scan_log::write(&mut self.pending.log, &url, &outcome);
             let step = ClassStep { t: outcome.t_ms(), missed: summary.missed, class: summary.class };
             self.pending.steps.push((server, step));
         }
-        let now_ms = self.hot().engine.now_ms();
+        let now_ms = self.state().engine.now_ms();
         self.watch.landed(server, id, summary.class, now_ms);
         self.events_to_crash -= 1;
     }
@@ -379,7 +379,7 @@ impl Run {
         let mut keys = Vec::new();
         for url in &urls {
             let url = ServerUrl::parse(url).expect("a URL");
-            keys.push(self.hot().engine.add_server(url, Vec::new(), t_ms).expect("room").0);
+            keys.push(self.state().engine.add_server(url, Vec::new(), t_ms).expect("room").0);
         }
         if self.rng.bool(0.1) {
             return self.crash(); // nobody was told: they are added again
@@ -406,7 +406,7 @@ impl Run {
             off => off[self.rng.below(off.len())],
         };
         let url = ServerUrl::parse(&self.known[server as usize]).expect("a URL");
-        let keys = self.hot().engine.rescan(&RescanTarget::Url(url), t_ms).expect("a known server");
+        let keys = self.state().engine.rescan(&RescanTarget::Url(url), t_ms).expect("a known server");
         for key in keys {
             self.watch.asked(key, t_ms);
         }
@@ -424,15 +424,15 @@ impl Run {
     }
 
     fn commit(&mut self) {
-        let committed = self.hot().commit().expect("a store");
+        let committed = self.state().commit().expect("a store");
         assert!(committed || self.pending.steps.is_empty());
         self.committed.log.append(&mut self.pending.log);
         self.committed.steps.append(&mut self.pending.steps);
-        let status = self.hot().engine.status();
+        let status = self.state().engine.status();
         for week in status.weeks.iter().filter(|week| week.phase == WeekPhase::Closed) {
             let key = clqd::model::calendar::parse_week_label(&week.week).expect("a label");
             if !self.closed.contains_key(&key) {
-                let out = export_of(self.hot(), key);
+                let out = export_of(self.state(), key);
                 self.closed.insert(key, out);
             }
         }
@@ -440,7 +440,7 @@ impl Run {
 
     /// What was not committed is gone. The world goes on meanwhile.
     fn crash(&mut self) {
-        drop(self.hot.take());
+        drop(self.state.take());
         self.seen.crashes += 1;
         self.seen.lost_outcomes += self.pending.steps.len() as u64;
         self.seen.resends += self.room.resends;
@@ -461,9 +461,9 @@ impl Run {
     }
 }
 
-fn export_of(hot: &State, week: WeekKey) -> Vec<u8> {
+fn export_of(state: &State, week: WeekKey) -> Vec<u8> {
     let mut out = Vec::new();
-    export::write(hot, &week_label(week), &mut out).expect("an export");
+    export::write(state, &week_label(week), &mut out).expect("an export");
     out
 }
 
@@ -482,15 +482,15 @@ impl Finished {
         let mut segments = Segments::default();
         let mut exports = Vec::new();
         for week in self.oracle.weeks() {
-            let out = export_of(self.run.hot(), WeekKey(week));
+            let out = export_of(self.run.state(), WeekKey(week));
             let text = std::str::from_utf8(&out).expect("UTF-8");
             segments.add(check_week(&self.oracle, week, text, &format!("{of}, week {}", week_label(WeekKey(week)))));
             exports.push((WeekKey(week), out));
         }
         segments.assert_rounded_half_up();
-        check_state(&self.oracle, &Archived::read(self.run.hot()), &of);
+        check_state(&self.oracle, &Archived::read(self.run.state()), &of);
         for (week, closed) in std::mem::take(&mut self.run.closed) {
-            let now = export_of(self.run.hot(), week);
+            let now = export_of(self.run.state(), week);
             assert!(now == closed, "{of}: closed week {} has changed", week_label(week));
         }
         self.check_replay(&exports);
@@ -502,13 +502,13 @@ impl Finished {
         let path: PathBuf = self.run.place.path().join("replayed");
         let log = self.run.place.path().join("log.jsonl");
         std::fs::write(&log, &self.log).expect("a log");
-        let mut hot = open(&path, &self.run.settings);
-        let mut replay = Replay::new(&mut hot, 1 << 30);
+        let mut state = open(&path, &self.run.settings);
+        let mut replay = Replay::new(&mut state, 1 << 30);
         let done = replay.apply_log(&log).expect("a log as it should be");
         replay.finish().expect("a store");
         assert_eq!((done.lines, done.passed_over), (self.oracle.lines.len() as u64, 0));
         for (week, live) in exports {
-            let replayed = export_of(&hot, *week);
+            let replayed = export_of(&state, *week);
             assert!(replayed == *live, "week {} replayed differs from what was lived", week_label(*week));
         }
     }

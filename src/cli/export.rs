@@ -64,13 +64,13 @@ struct Positions {
 }
 
 pub fn run(args: &ExportArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
-    let hot =
+    let state =
         offline::open(&app.config()?, &args.state, &|| false).map_err(|error| match offline::is_locked(&error) {
             true => anyhow!("{error}; export needs the daemon to be stopped"),
             false => anyhow!(error).context("cannot read the state"),
         })?;
     let out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
-    match write_rows(&hot, &args.week, app.json().then_some("export"), out) {
+    match write_rows(&state, &args.week, app.json().then_some("export"), out) {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(ExportError::Io(e)) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
         // Nothing was played: no rows is the right answer.
@@ -91,13 +91,13 @@ pub enum ExportError {
 }
 
 /// Writes all rows of a week, in order of server URL, player name, game.
-pub fn write(hot: &State, week: &str, out: impl Write) -> Result<(), ExportError> {
-    write_rows(hot, week, None, out)
+pub fn write(state: &State, week: &str, out: impl Write) -> Result<(), ExportError> {
+    write_rows(state, week, None, out)
 }
 
 /// The same; with a kind, each line begins with it.
-fn write_rows(hot: &State, week: &str, kind: Option<&str>, mut out: impl Write) -> Result<(), ExportError> {
-    hot.engine.export(&hot.store, week, |server, game, player, row: &PlayerRow, positions| {
+fn write_rows(state: &State, week: &str, kind: Option<&str>, mut out: impl Write) -> Result<(), ExportError> {
+    state.engine.export(&state.store, week, |server, game, player, row: &PlayerRow, positions| {
         let line = Line {
             kind,
             week,

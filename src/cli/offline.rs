@@ -21,9 +21,9 @@ pub trait Reader {
 /// the admin should know of its files. Waits while another process has it open, or
 /// until that `is_in_vain`.
 pub fn open(config: &Config, dir: &Path, is_in_vain: &dyn Fn() -> bool) -> Result<State, StateError> {
-    let hot = State::read(config, dir, is_in_vain)?;
-    hot.store.warnings().iter().for_each(|note| eprintln!("clqd: {note}"));
-    Ok(hot)
+    let state = State::read(config, dir, is_in_vain)?;
+    state.store.warnings().iter().for_each(|note| eprintln!("clqd: {note}"));
+    Ok(state)
 }
 
 /// Whether the state directory was in use all the time.

@@ -77,9 +77,9 @@ pub struct ReplaySummary {
 pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
     let checked = check_and_sort_logs(&args.logs)?;
     report_damage(&checked, args.salvage)?;
-    let mut hot = State::of_config(config, &args.state, true).context("cannot open the state directory")?;
-    hot.store.warnings().iter().for_each(|note| eprintln!("clqd: {note}"));
-    let mut replay = Replay::new(&mut hot, args.memory.unwrap_or_else(default_memory_bytes));
+    let mut state = State::of_config(config, &args.state, true).context("cannot open the state directory")?;
+    state.store.warnings().iter().for_each(|note| eprintln!("clqd: {note}"));
+    let mut replay = Replay::new(&mut state, args.memory.unwrap_or_else(default_memory_bytes));
     for CheckedLog { path, span, .. } in checked {
         let done = replay.apply_lines(path, span.lines)?;
         eprintln!(
@@ -170,15 +170,15 @@ fn report_damage(logs: &[CheckedLog<'_>], salvage: bool) -> anyhow::Result<()> {
 /// A replay under way. What was replayed before is passed over, so an interrupted
 /// one is simply made again.
 pub struct Replay<'h> {
-    hot: &'h mut State,
+    state: &'h mut State,
     feed: ReplayFeed,
 }
 
 impl Replay<'_> {
     /// `memory`: bytes that it may take beside the store's cache.
-    pub fn new(hot: &mut State, memory: u64) -> Replay<'_> {
-        let feed = ReplayFeed::alone(&mut hot.engine, memory);
-        Replay { hot, feed }
+    pub fn new(state: &mut State, memory: u64) -> Replay<'_> {
+        let feed = ReplayFeed::alone(&mut state.engine, memory);
+        Replay { state, feed }
     }
 
     /// Takes all of a log, the next part of it where there are several. Lines that
@@ -189,27 +189,27 @@ impl Replay<'_> {
 
     /// The same of the first lines of a log, which a daemon may still be writing to.
     fn apply_lines(&mut self, log: &Path, lines: u64) -> anyhow::Result<ReplaySummary> {
-        let (scans, out_of_order) = (self.feed.scans(), self.hot.engine.counts().out_of_order);
+        let (scans, out_of_order) = (self.feed.scans(), self.state.engine.counts().out_of_order);
         for line in scan_log::open(log)?.salvage().take(usize::try_from(lines).unwrap_or(usize::MAX)) {
             let (url, outcome) = line?;
             self.apply(url, outcome)?;
         }
-        let passed_over = self.hot.engine.counts().out_of_order - out_of_order;
+        let passed_over = self.state.engine.counts().out_of_order - out_of_order;
         Ok(ReplaySummary { lines: self.feed.scans() - scans, passed_over })
     }
 
     /// Takes the next line of a log.
     pub fn apply(&mut self, url: ServerUrl, outcome: Outcome) -> Result<(), StoreError> {
-        if self.feed.is_at_look() && outcome.t_ms() >= self.hot.engine.next_close_ms() {
-            self.hot.settle(outcome.t_ms())?;
+        if self.feed.is_at_look() && outcome.t_ms() >= self.state.engine.next_close_ms() {
+            self.state.settle(outcome.t_ms())?;
         }
-        self.feed.take(self.hot, url, outcome)
+        self.feed.take(self.state, url, outcome)
     }
 
     /// Commits, and closes the weeks that are over. Nothing is remembered for more.
     pub fn finish(self) -> Result<(), StoreError> {
-        self.hot.engine.set_cache_limits(CacheLimits { names_max: 0, player_windows_max: 0 });
-        self.hot.settle(self.hot.engine.now_ms())
+        self.state.engine.set_cache_limits(CacheLimits { names_max: 0, player_windows_max: 0 });
+        self.state.settle(self.state.engine.now_ms())
     }
 }
 

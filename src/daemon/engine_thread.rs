@@ -153,7 +153,7 @@ impl Heartbeat {
 }
 
 pub(super) struct Work {
-    hot: State,
+    state: State,
     recorder: Option<Recorder>,
     clock: Arc<Clock>,
     /// `None`: scanning has stopped.
@@ -185,7 +185,7 @@ pub(super) struct Work {
 
 impl Work {
     pub(super) fn new(
-        mut hot: State,
+        mut state: State,
         recorder: Option<Recorder>,
         clock: Arc<Clock>,
         requests: mpsc::Sender<ScanRequest>,
@@ -193,20 +193,20 @@ impl Work {
         beat: Arc<Heartbeat>,
         dropped: DropCounter,
     ) -> Work {
-        hot.store.set_compaction(config.store.compaction());
+        state.store.set_compaction(config.store.compaction());
         let log = recorder.is_some().then(|| config.record.clone());
         let disk = DiskSpace::new(&config.state_dir, log.as_deref(), config.store.disk_free_min_bytes);
         let place = RebuildPaths { state_dir: config.state_dir.clone(), log, cache_bytes: config.store.cache_bytes };
         Work {
             rebuilder: Rebuilder::new(&place),
             place,
-            taken_ms: hot.engine.now_ms(),
-            boards: BoardBuilder::new(hot.store.reader()),
+            taken_ms: state.engine.now_ms(),
+            boards: BoardBuilder::new(state.store.reader()),
             askers: Vec::new(),
-            weeks: hot.engine.weeks().to_vec(),
+            weeks: state.engine.weeks().to_vec(),
             week_held: None,
             leaps: clock.adopted_jumps(),
-            hot,
+            state,
             recorder,
             clock,
             requests: Some(requests),
@@ -231,13 +231,13 @@ impl Work {
         let waiter = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let mut batch = Vec::with_capacity(OUTCOMES_PER_BATCH);
         let mut scanning = true;
-        for window in self.hot.engine.running_windows() {
+        for window in self.state.engine.running_windows() {
             self.boards.want(window);
         }
         self.rebuild()?;
         loop {
             let now_ms = self.clock.now_ms();
-            self.boards.begin(|window| self.hot.engine.plan_boards(window)).context("cannot start a thread")?;
+            self.boards.begin(|window| self.state.engine.plan_boards(window)).context("cannot start a thread")?;
             self.send_probes(now_ms);
             self.beat.beat();
             let wait = Duration::from_millis(self.next_wake_ms(now_ms).saturating_sub(now_ms).max(0) as u64);
@@ -279,7 +279,7 @@ impl Work {
                     self.apply_outcome(outcome, now_ms)?;
                 }
             }
-            if self.hot.engine.has_changes() || self.hot.engine.has_notices() {
+            if self.state.engine.has_changes() || self.state.engine.has_notices() {
                 self.changed_ms.get_or_insert(now_ms);
             }
             match order {
@@ -294,13 +294,13 @@ impl Work {
                 None => {}
             }
             let now_ms = self.clock.now_ms();
-            if now_ms - self.ticked_ms >= self.hot.engine.tick_interval_ms() {
+            if now_ms - self.ticked_ms >= self.state.engine.tick_interval_ms() {
                 self.ticked_ms = now_ms;
                 self.clock.update_trust();
-                self.hot.engine.set_close_limit(self.clock.close_until_ms());
+                self.state.engine.set_close_limit(self.clock.close_until_ms());
                 // Closing a week changes much, and nobody waits for it.
                 if !self.disk.is_full() {
-                    self.hot.handle(Event::Tick { now_ms })?;
+                    self.state.handle(Event::Tick { now_ms })?;
                 }
                 self.log_weeks();
             }
@@ -311,7 +311,7 @@ impl Work {
                     self.commit()?;
                 }
                 if !self.disk.is_full() {
-                    self.hot.sweep()?;
+                    self.state.sweep()?;
                     if std::mem::take(&mut self.rebuild_due) {
                         self.rebuild()?;
                     }
@@ -331,11 +331,11 @@ impl Work {
         if self.rebuilder.is_importing() && !self.disk.is_full() {
             return now_ms;
         }
-        let tick = self.ticked_ms + self.hot.engine.tick_interval_ms();
+        let tick = self.ticked_ms + self.state.engine.tick_interval_ms();
         let commit = self.changed_ms.map_or(i64::MAX, |since| since + self.commit_interval_ms);
         let full = self.requests.as_ref().is_none_or(|requests| requests.capacity() == 0);
         // While the scanner is full, look again shortly.
-        let due = match self.hot.engine.next_due_ms() {
+        let due = match self.state.engine.next_due_ms() {
             Some(_) if self.requests.is_none() => i64::MAX,
             Some(due) if full => due.max(now_ms + 10),
             Some(due) => due,
@@ -348,7 +348,7 @@ impl Work {
     fn send_probes(&mut self, now_ms: i64) {
         let Some(requests) = &self.requests else { return };
         while let Ok(place) = requests.try_reserve() {
-            let Some(probe) = self.hot.engine.poll_probe(now_ms) else { return };
+            let Some(probe) = self.state.engine.poll_probe(now_ms) else { return };
             let mode = if probe.exception_mode { ScanMode::Exception } else { ScanMode::Normal };
             place.send(ScanRequest { id: probe.id, server: probe.server, url: probe.url, mode });
         }
@@ -373,7 +373,7 @@ impl Work {
 
     /// Logs what has become of weeks, and whether the clock holds one.
     fn log_weeks(&mut self) {
-        let weeks = self.hot.engine.weeks();
+        let weeks = self.state.engine.weeks();
         if self.weeks != weeks {
             for now in weeks {
                 let before = self.weeks.iter().find(|before| before.week == now.week).map(|before| before.phase);
@@ -392,7 +392,7 @@ impl Work {
             }
             self.weeks = weeks.to_vec();
         }
-        let held = self.hot.engine.week_blocked();
+        let held = self.state.engine.week_blocked();
         if let Some(week) = held.filter(|_| held != self.week_held) {
             tracing::warn!(
                 week = week_label(week),
@@ -407,7 +407,7 @@ impl Work {
             Ok(snapshot) => Outcome::Snapshot(snapshot),
             // Our own fault says nothing about the server.
             Err(miss) if miss.reason.is_local_fault() => {
-                self.hot.engine.handle_local_scan_failure(scan.server, scan.id, miss.t_ms, miss.reason.name());
+                self.state.engine.handle_local_scan_failure(scan.server, scan.id, miss.t_ms, miss.reason.name());
                 return Ok(());
             }
             Err(miss) => {
@@ -417,8 +417,8 @@ impl Work {
             }
         };
         let log_bytes = self.recorder.as_ref().map_or(0, Recorder::buffered_bytes);
-        if self.disk.is_overflow(self.hot.engine.pending_records(), log_bytes) {
-            self.hot.engine.handle_local_scan_failure(
+        if self.disk.is_overflow(self.state.engine.pending_records(), log_bytes) {
+            self.state.engine.handle_local_scan_failure(
                 scan.server,
                 scan.id,
                 outcome.t_ms(),
@@ -428,15 +428,15 @@ impl Work {
         }
         let outcome = outcome.clamped_to(self.taken_ms, now_ms);
         self.taken_ms = outcome.t_ms();
-        let ignored = self.hot.engine.is_greylisted(scan.server);
+        let ignored = self.state.engine.is_greylisted(scan.server);
         let recorded = self.recorder.is_some().then(|| if ignored { outcome.without_list() } else { outcome.clone() });
-        let used_before = self.hot.engine.outcomes_applied();
-        self.hot.handle(Event::Scanned { server: scan.server, id: scan.id, sent_ms: scan.sent_ms, outcome })?;
+        let used_before = self.state.engine.outcomes_applied();
+        self.state.handle(Event::Scanned { server: scan.server, id: scan.id, sent_ms: scan.sent_ms, outcome })?;
         if let (Some(recorder), Some(outcome)) = (&mut self.recorder, recorded)
-            && self.hot.engine.outcomes_applied() > used_before
+            && self.state.engine.outcomes_applied() > used_before
         {
-            let url = self.hot.engine.url_of(scan.server).expect("outcomes are of known servers");
-            let outcome = outcome.with_blanked_names(self.hot.engine.blanked_names());
+            let url = self.state.engine.url_of(scan.server).expect("outcomes are of known servers");
+            let outcome = outcome.with_blanked_names(self.state.engine.blanked_names());
             recorder.add(url, &outcome);
             self.rebuilder.record(url, &outcome);
         }
@@ -451,7 +451,7 @@ impl Work {
         }
         // Looked at again after the interval.
         self.changed_ms = Some(now_ms);
-        while let Some(notice) = self.hot.engine.poll_notice() {
+        while let Some(notice) = self.state.engine.poll_notice() {
             self.send_scan_result(&notice);
         }
         Ok(())
@@ -459,7 +459,7 @@ impl Work {
 
     /// Of a daemon that stops.
     fn last_commit(&mut self) -> anyhow::Result<()> {
-        let waiting = self.hot.engine.pending_records();
+        let waiting = self.state.engine.pending_records();
         if self.disk.has_room(self.clock.now_ms()) || self.disk.has_room_for(waiting) {
             return self.commit_now();
         }
@@ -475,10 +475,13 @@ impl Work {
         if let Some(recorder) = &mut self.recorder {
             recorder.flush().context("cannot write the scan log")?;
         }
-        self.hot.commit().context("cannot write the state")?;
-        self.hot.engine.refresh_boards(&self.hot.store, BOARD_UPDATES_PER_COMMIT).context("cannot read the state")?;
+        self.state.commit().context("cannot write the state")?;
+        self.state
+            .engine
+            .refresh_boards(&self.state.store, BOARD_UPDATES_PER_COMMIT)
+            .context("cannot read the state")?;
         self.changed_ms = None;
-        while let Some(notice) = self.hot.engine.poll_notice() {
+        while let Some(notice) = self.state.engine.poll_notice() {
             self.send_scan_result(&notice);
         }
         Ok(())
@@ -486,7 +489,7 @@ impl Work {
 
     /// Begins to make what windows need of the past, if any do.
     fn rebuild(&mut self) -> anyhow::Result<()> {
-        if self.hot.engine.types_to_rebuild().is_empty() {
+        if self.state.engine.types_to_rebuild().is_empty() {
             return Ok(());
         }
         // What is recorded up to here is in the files; what comes is told apart.
@@ -495,7 +498,7 @@ impl Work {
             self.rebuild_due = true;
             return Ok(());
         }
-        self.rebuilder.begin(&mut self.hot.engine, &self.place);
+        self.rebuilder.begin(&mut self.state.engine, &self.place);
         Ok(())
     }
 
@@ -508,16 +511,16 @@ impl Work {
         if self.disk.is_full() {
             return Ok(());
         }
-        if !self.rebuilder.import_step(&mut self.hot)? {
+        if !self.rebuilder.import_step(&mut self.state)? {
             return Ok(());
         }
         self.commit()?;
-        self.hot.engine.running_windows().into_iter().for_each(|window| self.boards.want(window));
+        self.state.engine.running_windows().into_iter().for_each(|window| self.boards.want(window));
         Ok(())
     }
 
     fn cache_boards(&mut self, boards: WindowBoards) {
-        self.hot.engine.install_boards(boards);
+        self.state.engine.install_boards(boards);
         self.queue_outdated_boards();
     }
 
@@ -536,9 +539,9 @@ impl Work {
 
     /// Answers, now or when the boards that it takes are at hand.
     fn answer_or_wait_for_boards(&mut self, request: Request, reply: oneshot::Sender<Answer>) -> anyhow::Result<()> {
-        match board_window_of(&self.hot, &request) {
+        match board_window_of(&self.state, &request) {
             _ if reply.is_closed() => {} // has gone away
-            Some(window) if self.hot.engine.boards(window).is_none() => {
+            Some(window) if self.state.engine.boards(window).is_none() => {
                 self.boards.want(window);
                 self.askers.push((window, request, reply));
             }
@@ -546,12 +549,12 @@ impl Work {
                 self.commit()?;
                 // Just made, or a large server has changed: what that changes is
                 // looked up commit by commit.
-                if self.hot.engine.dirty_players(window).is_none_or(|behind| behind > BOARD_UPDATES_PER_COMMIT) {
+                if self.state.engine.dirty_players(window).is_none_or(|behind| behind > BOARD_UPDATES_PER_COMMIT) {
                     self.askers.push((window, request, reply));
                     return Ok(());
                 }
-                self.hot.engine.touch_boards(window);
-                while self.hot.engine.refresh_boards(&self.hot.store, usize::MAX)? {}
+                self.state.engine.touch_boards(window);
+                while self.state.engine.refresh_boards(&self.state.store, usize::MAX)? {}
                 _ = reply.send(self.handle_request(request)?);
             }
             None => _ = reply.send(self.handle_request(request)?),
@@ -563,7 +566,7 @@ impl Work {
         if !self.rescans.is_waiting(notice.server) {
             return;
         }
-        let Some(server) = self.hot.engine.summary_of(notice.server) else {
+        let Some(server) = self.state.engine.summary_of(notice.server) else {
             return self.rescans.forget(notice.server);
         };
         let answered = notice.missed.is_none();
@@ -597,9 +600,9 @@ impl Work {
                     RescanSelector::Class(class) => RescanTarget::Class(class),
                     RescanSelector::AllUnknown => RescanTarget::AllUnknown,
                 };
-                let asked = self.hot.engine.rescan(&which, self.clock.now_ms());
+                let asked = self.state.engine.rescan(&which, self.clock.now_ms());
                 let results = asked.map(|servers| {
-                    let class_of = |server| self.hot.engine.summary_of(server).map(|summary| summary.class);
+                    let class_of = |server| self.state.engine.summary_of(server).map(|summary| summary.class);
                     let failed = match which {
                         RescanTarget::Url(_) => {
                             servers.iter().any(|&server| class_of(server) == Some(Class::FAILED.number()))
@@ -612,15 +615,15 @@ impl Work {
                 });
                 _ = reply.send(results.map_err(refused));
             }
-            Order::Reader { reply } => _ = reply.send(self.hot.store.reader()),
-            Order::BeginBackup { reply } => _ = reply.send(self.hot.store.begin_backup()),
+            Order::Reader { reply } => _ = reply.send(self.state.store.reader()),
+            Order::BeginBackup { reply } => _ = reply.send(self.state.store.begin_backup()),
             Order::EndBackup { rounds, reply } => {
                 self.commit()?;
-                _ = reply.send(self.hot.store.end_backup(rounds));
+                _ = reply.send(self.state.store.end_backup(rounds));
             }
             Order::Jobs { ask, reply } => _ = reply.send(self.jobs(ask)?),
             Order::Part { ask, reply } => {
-                let mut part = self.hot.engine.week_part(&self.hot.store, ask)?;
+                let mut part = self.state.engine.week_part(&self.state.store, ask)?;
                 if matches!(part, WeekChunk::Part { .. }) {
                     self.commit()?;
                     if self.disk.is_full() {
@@ -630,7 +633,7 @@ impl Work {
                 _ = reply.send(part);
             }
             Order::IdentifyArchive { found, fresh, reply } => {
-                let id = self.hot.engine.check_archive_id(found, fresh);
+                let id = self.state.engine.check_archive_id(found, fresh);
                 if found != Some(id) {
                     tracing::info!("the archive is new or was filled by another state: everything is written to it");
                 }
@@ -644,27 +647,28 @@ impl Work {
                     _ = reply.send(ResyncStep::DrainFirst);
                     return Ok(());
                 }
-                let State { engine, store } = &self.hot;
+                let State { engine, store } = &self.state;
                 _ = reply.send(engine.resync_chunk(store, from, RESYNC_STEPS_MAX, RESYNC_ROWS_MAX)?);
             }
             // It is committed with the next chunk, or in time. A crash before that
             // repeats a chunk.
             Order::Resynced { from, next, postponed, reply } => {
-                _ = reply.send(self.hot.engine.acknowledge_resync(from, next, &postponed));
+                _ = reply.send(self.state.engine.acknowledge_resync(from, next, &postponed));
             }
             Order::Archived { entries, reply } => {
-                self.hot.engine.acknowledge_archived(&entries);
+                self.state.engine.acknowledge_archived(&entries);
                 self.commit()?;
                 _ = reply.send(());
             }
             Order::Reload { engine, store, allow_private, reply } => {
                 self.disk.set_min(store.disk_free_min_bytes);
-                self.hot.store.set_compaction(store.compaction());
+                self.state.store.set_compaction(store.compaction());
                 self.commit()?;
-                self.hot.engine.reload(*engine);
-                let notes = match self.hot.engine.has_changed_types() {
+                self.state.engine.reload(*engine);
+                let notes = match self.state.engine.has_changed_types() {
                     true => {
-                        let notes = window_rebuild::plan_window_types(&mut self.hot.engine, self.place.log.as_deref());
+                        let notes =
+                            window_rebuild::plan_window_types(&mut self.state.engine, self.place.log.as_deref());
                         self.rebuild()?;
                         notes
                     }
@@ -690,13 +694,13 @@ impl Work {
                 // What is not on disk is not archived.
                 return Ok(Vec::new());
             }
-            let State { engine, store } = &self.hot;
+            let State { engine, store } = &self.state;
             let jobs = engine.archive_jobs(store, ask.after, ask.before, ask.entries_max, ask.rows_max)?;
             let gone: Vec<OutboxEntry> =
                 jobs.iter().filter(|(_, job)| job.is_none()).map(|(entry, _)| *entry).collect();
             let last = jobs.last().map(|(entry, _)| entry.key);
             let kept: Vec<_> = jobs.into_iter().filter_map(|(entry, job)| Some((entry, job?))).collect();
-            self.hot.engine.acknowledge_archived(&gone);
+            self.state.engine.acknowledge_archived(&gone);
             if !kept.is_empty() || gone.is_empty() {
                 return Ok(kept);
             }
@@ -712,7 +716,7 @@ impl Work {
         let rows = match &request {
             Request::ServersAdd { urls, tags } => Ok(urls.iter().map(|url| self.add(url, tags, now_ms)).collect()),
             Request::ServersRemove { urls } => Ok(urls.iter().map(|url| self.remove(url)).collect()),
-            Request::Greylist { url, reason } => match self.hot.engine.greylist(url, reason.clone()) {
+            Request::Greylist { url, reason } => match self.state.engine.greylist(url, reason.clone()) {
                 Ok(_) => {
                     tracing::info!(%url, reason, "greylist changed");
                     let outcome = if reason.is_some() {
@@ -727,16 +731,18 @@ impl Work {
             Request::ServersTag { urls, add, remove } => {
                 Ok(urls.iter().map(|url| self.tag(url, add, remove)).collect())
             }
-            Request::ServersTrust { url, except, revoke } => match self.hot.engine.trust_server(url, except, revoke) {
-                Ok(changed) => {
-                    let outcome =
-                        if changed { protocol::ChangeOutcome::Trusted } else { protocol::ChangeOutcome::Known };
-                    tracing::info!(%url, ?except, ?revoke, changed, "screening of a server changed");
-                    Ok(vec![Row::Change(ServerChange { url: url.to_string(), outcome, reason: None })])
+            Request::ServersTrust { url, except, revoke } => {
+                match self.state.engine.trust_server(url, except, revoke) {
+                    Ok(changed) => {
+                        let outcome =
+                            if changed { protocol::ChangeOutcome::Trusted } else { protocol::ChangeOutcome::Known };
+                        tracing::info!(%url, ?except, ?revoke, changed, "screening of a server changed");
+                        Ok(vec![Row::Change(ServerChange { url: url.to_string(), outcome, reason: None })])
+                    }
+                    Err(error) => Err(refused(error)),
                 }
-                Err(error) => Err(refused(error)),
-            },
-            Request::TagDrop { tag } => match self.hot.engine.delete_tag(tag) {
+            }
+            Request::TagDrop { tag } => match self.state.engine.delete_tag(tag) {
                 Ok(servers) => {
                     tracing::info!(tag, servers, "tag dropped");
                     let dropped = Correction::TagDropped { tag: tag.clone(), servers: servers as u64 };
@@ -749,7 +755,7 @@ impl Work {
             }
             Request::ClockAccept {} => {
                 let clock = self.clock.accept();
-                self.hot.engine.set_close_limit(self.clock.close_until_ms());
+                self.state.engine.set_close_limit(self.clock.close_until_ms());
                 Ok(vec![Row::Clock(clock)])
             }
             Request::ClockReset { sure } => self.reset_clock(*sure)?,
@@ -760,11 +766,11 @@ impl Work {
             },
             reads => {
                 self.commit()?;
-                let mut rows = respond(&self.hot, reads);
+                let mut rows = respond(&self.state, reads);
                 for row in rows.iter_mut().flatten() {
                     if let Row::Status(status) = row {
-                        status.store = Some(self.disk.status(self.hot.engine.pending_records()));
-                        let week_held = self.hot.engine.week_blocked().map(week_label);
+                        status.store = Some(self.disk.status(self.state.engine.pending_records()));
+                        let week_held = self.state.engine.week_blocked().map(week_label);
                         status.clock = Some(ClockStatus { week_held, ..self.clock.status() });
                     }
                 }
@@ -798,7 +804,7 @@ impl Work {
         let Some(reset) = self.clock.reset() else {
             return refuse("the system's clock has just caught up with recorded time".to_owned());
         };
-        let done = self.hot.engine.reset_time(reset.now_ms);
+        let done = self.state.engine.reset_time(reset.now_ms);
         (self.taken_ms, self.ticked_ms, self.swept_ms) = (reset.now_ms, 0, 0);
         self.commit()?;
         self.rebuild()?;
@@ -821,7 +827,7 @@ impl Work {
             Err(error) => return Ok(Err(ApiError::new(ErrorCode::BadRequest, error.to_string()))),
         };
         self.commit()?;
-        Ok(match self.hot.engine.reopen_week(week) {
+        Ok(match self.state.engine.reopen_week(week) {
             Ok(reopened) => {
                 if reopened {
                     tracing::warn!(week = text, "an admin reopened a week");
@@ -837,7 +843,7 @@ impl Work {
     /// What concerns one player. It is alone in its commit.
     fn correct_player(&mut self, request: &Request, now_ms: i64) -> anyhow::Result<Answer> {
         self.commit()?;
-        let State { engine, store } = &mut self.hot;
+        let State { engine, store } = &mut self.state;
         let done = match request {
             Request::PlayerMerge { from, into, game } => engine.merge_players(store, game, from, into).map(|done| {
                 tracing::info!(from = done.from.0, into = done.into.0, "players merged");
@@ -860,7 +866,7 @@ impl Work {
     }
 
     fn tag(&mut self, url: &ServerUrl, add: &[String], remove: &[String]) -> Row {
-        let (outcome, reason) = match self.hot.engine.tag_server(url, add, remove) {
+        let (outcome, reason) = match self.state.engine.tag_server(url, add, remove) {
             Ok(true) => (protocol::ChangeOutcome::Tagged, None),
             Ok(false) => (protocol::ChangeOutcome::Known, None),
             Err(AdminError::UnknownServer(_)) => (protocol::ChangeOutcome::Unknown, None),
@@ -870,7 +876,7 @@ impl Work {
     }
 
     fn queue_outdated_boards(&mut self) {
-        self.hot.engine.windows_with_stale_order().into_iter().for_each(|window| self.boards.want(window));
+        self.state.engine.windows_with_stale_order().into_iter().for_each(|window| self.boards.want(window));
     }
 
     fn add(&mut self, text: &str, tags: &[String], now_ms: i64) -> Row {
@@ -883,7 +889,7 @@ impl Work {
         if url.ip().is_some_and(|ip| !self.allow_private && !crate::scan::target::is_public(ip)) {
             return refuse("the address is not a public one (setting scan.allow_private)".to_owned());
         }
-        match self.hot.engine.add_server(url.clone(), tags.to_vec(), now_ms) {
+        match self.state.engine.add_server(url.clone(), tags.to_vec(), now_ms) {
             Ok((_, Added::New)) => change(url.to_string(), protocol::ChangeOutcome::Added, None),
             Ok((_, Added::Restored)) => change(url.to_string(), protocol::ChangeOutcome::Back, None),
             Ok((_, Added::AlreadyKnown)) => change(url.to_string(), protocol::ChangeOutcome::Known, None),
@@ -893,8 +899,8 @@ impl Work {
 
     fn delete_windows(&mut self, before_ms: i64) -> Vec<Row> {
         // Of those that are gone nothing can be told any more.
-        let mut there = self.hot.engine.windows();
-        let gone = self.hot.engine.delete_windows_before(&self.hot.store, before_ms);
+        let mut there = self.state.engine.windows();
+        let gone = self.state.engine.delete_windows_before(&self.state.store, before_ms);
         let labels: Vec<String> = gone.into_iter().map(window::label).collect();
         there.retain(|listed| labels.contains(&listed.window.window));
         if !labels.is_empty() {
@@ -907,7 +913,7 @@ impl Work {
         let change = |url: String, outcome, reason| Row::Change(ServerChange { url, outcome, reason });
         match ServerUrl::parse(text) {
             Err(error) => change(text.to_owned(), protocol::ChangeOutcome::Refused, Some(error.to_string())),
-            Ok(url) => match self.hot.engine.remove_server(&url) {
+            Ok(url) => match self.state.engine.remove_server(&url) {
                 Ok(server) => {
                     // No scan of it is told any more.
                     self.rescans.forget(server);

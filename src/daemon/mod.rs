@@ -135,7 +135,7 @@ impl Daemon {
             std::fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
         }
         let (state_config, state_dir) = (config.clone(), config.state_dir.clone());
-        let mut hot =
+        let mut state =
             tokio::task::spawn_blocking(move || State::of_config(&state_config, &state_config.state_dir, true))
                 .await?
                 .with_context(|| format!("cannot open the state directory {}", state_dir.display()))?;
@@ -144,18 +144,18 @@ impl Daemon {
             .map(|settings| {
                 let path = settings.path.clone();
                 let recorder = Recorder::open(settings).context("cannot record scans (setting record)")?;
-                window_rebuild::plan_window_types(&mut hot.engine, Some(&path));
-                apply_log_tail(&mut hot, &path)?;
+                window_rebuild::plan_window_types(&mut state.engine, Some(&path));
+                apply_log_tail(&mut state, &path)?;
                 anyhow::Ok(recorder)
             })
             .transpose()?;
         if recorder.is_none() {
-            window_rebuild::plan_window_types(&mut hot.engine, None);
+            window_rebuild::plan_window_types(&mut state.engine, None);
         }
-        let clock = Arc::new(Clock::with_source(time, hot.engine.now_ms(), config.clock_settings()));
-        hot.engine.reschedule_all(clock.now_ms());
+        let clock = Arc::new(Clock::with_source(time, state.engine.now_ms(), config.clock_settings()));
+        state.engine.reschedule_all(clock.now_ms());
         // What is recorded under a clock that turns out to be wrong has a file of its own.
-        let since_stop_ms = clock.now_ms().saturating_sub(hot.engine.now_ms());
+        let since_stop_ms = clock.now_ms().saturating_sub(state.engine.now_ms());
         if let Some(recorder) = &mut recorder
             && clock.status().trust == ClockTrust::Waiting
             && since_stop_ms > clock::LARGE_JUMP_MS
@@ -175,7 +175,7 @@ impl Daemon {
         let (orders, orders_rx) = mpsc::channel(COMMAND_QUEUE_MAX);
         let beat = Arc::new(engine_thread::Heartbeat::default());
         let rescans_dropped = rescan_results::DropCounter::default();
-        let work = Work::new(hot, recorder, clock.clone(), requests, &config, beat.clone(), rescans_dropped.clone());
+        let work = Work::new(state, recorder, clock.clone(), requests, &config, beat.clone(), rescans_dropped.clone());
         let work = tokio::task::spawn_blocking(move || work.run(orders_rx, outcomes));
 
         let archive = archive_task::Worker::start(config.archive_settings(), orders.clone(), clock.clone());
@@ -244,11 +244,11 @@ impl Daemon {
 ///
 /// Only the running file: a file is closed when all that it holds is committed. Older
 /// ones may hold later moments than the state has, if an admin has set recorded time back.
-fn apply_log_tail(hot: &mut State, log: &Path) -> anyhow::Result<()> {
-    let mut tail = scan_log::read_tail(log, |url, t_ms| hot.engine.is_newer(url, t_ms))?;
+fn apply_log_tail(state: &mut State, log: &Path) -> anyhow::Result<()> {
+    let mut tail = scan_log::read_tail(log, |url, t_ms| state.engine.is_newer(url, t_ms))?;
     let mut feed = ReplayFeed::beside();
-    while let Some((url, outcome)) = tail.next_news(|url, t_ms| hot.engine.is_newer(url, t_ms))? {
-        feed.take(hot, url, outcome)?;
+    while let Some((url, outcome)) = tail.next_news(|url, t_ms| state.engine.is_newer(url, t_ms))? {
+        feed.take(state, url, outcome)?;
     }
     if tail.damaged() > 0 {
         let (log, damaged) = (log.display(), tail.damaged());
@@ -256,7 +256,7 @@ fn apply_log_tail(hot: &mut State, log: &Path) -> anyhow::Result<()> {
     }
     if feed.scans() > 0 {
         tracing::info!(scans = feed.scans(), "the last scans of the scan log were not in the state; they are now");
-        hot.commit()?;
+        state.commit()?;
     }
     Ok(())
 }

@@ -215,7 +215,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
         let settings = |class1_players_min| EngineSettings { class1_players_min, ..EngineSettings::default() };
-        let mut hot = State::open(dir.path(), store, settings(3)).unwrap();
+        let mut state = State::open(dir.path(), store, settings(3)).unwrap();
         let player = |name: &str| Player {
             name: name.into(),
             points: Some(1),
@@ -237,18 +237,18 @@ mod tests {
                 bots: None,
             };
             let url = ServerUrl::parse(server).unwrap();
-            hot.handle(Event::Replayed { url, outcome: Outcome::Snapshot(snapshot) }).unwrap();
+            state.handle(Event::Replayed { url, outcome: Outcome::Snapshot(snapshot) }).unwrap();
         }
-        let classes = |hot: &State| hot.engine.servers().map(|server| server.class).collect::<Vec<_>>();
-        assert_eq!(classes(&hot), [2, 1]);
+        let classes = |state: &State| state.engine.servers().map(|server| server.class).collect::<Vec<_>>();
+        assert_eq!(classes(&state), [2, 1]);
         for (players_min, want) in [(1, [1, 1]), (4, [2, 2]), (3, [2, 1])] {
-            hot.engine.reload(settings(players_min));
-            assert_eq!(classes(&hot), want, "from {players_min} players on");
+            state.engine.reload(settings(players_min));
+            assert_eq!(classes(&state), want, "from {players_min} players on");
         }
-        hot.engine.reload(settings(1));
-        hot.commit().unwrap();
-        drop(hot);
-        let hot = State::open(dir.path(), store, settings(1)).unwrap();
-        assert_eq!(classes(&hot), [1, 1], "the new class is stored");
+        state.engine.reload(settings(1));
+        state.commit().unwrap();
+        drop(state);
+        let state = State::open(dir.path(), store, settings(1)).unwrap();
+        assert_eq!(classes(&state), [1, 1], "the new class is stored");
     }
 }

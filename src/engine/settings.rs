@@ -24,7 +24,7 @@ pub struct EngineSettings {
     pub tie_breaks: Vec<TieBreak>,
     /// Most memory that the boards of windows that are over may take, bytes.
     pub ended_boards_bytes_max: u64,
-    /// Closed weeks whose rows are kept in hot state.
+    /// Closed weeks whose rows are kept in state.
     pub keep_weeks: usize,
     /// Whether there is an archive; if not, the outbox stays empty.
     pub archive_enabled: bool,

@@ -100,7 +100,18 @@ const fn game(
     unit: i32,
     share: f64,
 ) -> Game {
-    Game { family, name, title, app_id, goldsrc, maps, scores_per_minute, points_per_score: unit, spectator_points: None, weight: share }
+    Game {
+        family,
+        name,
+        title,
+        app_id,
+        goldsrc,
+        maps,
+        scores_per_minute,
+        points_per_score: unit,
+        spectator_points: None,
+        weight: share,
+    }
 }
 
 /// Whether the map changes when a round ends.

@@ -107,7 +107,8 @@ impl Sockets {
     /// The socket that asks this address, always the same one; `None` where the
     /// family has none.
     pub fn index_for(&self, address: SocketAddr) -> Option<usize> {
-        let (first, count) = if address.is_ipv4() { (0, self.v4_count) } else { (self.v4_count, self.sockets.len() - self.v4_count) };
+        let (first, count) =
+            if address.is_ipv4() { (0, self.v4_count) } else { (self.v4_count, self.sockets.len() - self.v4_count) };
         let spread = match address.ip() {
             IpAddr::V4(ip) => ip.to_bits() as usize,
             IpAddr::V6(ip) => ip.to_bits() as usize,

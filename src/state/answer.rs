@@ -11,11 +11,11 @@ use crate::model::{Ranking, WindowKey};
 use crate::state::State;
 use crate::store::{Reader, StoreError};
 
-/// All rows of the answer. Everything in `hot` must be committed.
+/// All rows of the answer. Everything in `state` must be committed.
 ///
 /// `StatusQuery` has the engine's part and the outbox; the daemon adds its own.
-pub fn respond(hot: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
-    let State { engine, store } = hot;
+pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
+    let State { engine, store } = state;
     if let Some(problem) = validate::validate(request) {
         return Err(ApiError::new(ErrorCode::BadRequest, problem));
     }
@@ -116,11 +116,11 @@ pub fn add_stored_sizes(reader: &Reader, rows: &mut [Row]) -> Result<(), ApiErro
 /// The window whose boards of games and tags an answer takes, see
 /// [`crate::engine::Engine::plan_boards`]. What cannot be asked takes none: the
 /// answer says why.
-pub fn board_window_of(hot: &State, request: &Request) -> Option<WindowKey> {
+pub fn board_window_of(state: &State, request: &Request) -> Option<WindowKey> {
     let boards = match request {
         Request::Board { board, .. } => &board.boards(),
         Request::Standings { boards, .. } | Request::Fused { boards, .. } => boards,
         _ => return None,
     };
-    hot.engine.boards_needed::<StoreError>(boards).ok().flatten()
+    state.engine.boards_needed::<StoreError>(boards).ok().flatten()
 }

@@ -1,4 +1,4 @@
-//! Hot state at work: an engine with the store under it. Events go in, and
+//! State at work: an engine with the store under it. Events go in, and
 //! each commit is on disk before its effects can be seen.
 //!
 //! What the daemon, `clqd replay`, the demo and the offline readers share.
@@ -125,7 +125,7 @@ impl State {
 /// that is made. Measured: 10 million players who each came once, 4.6 GB.
 const PENDING_RECORD_BYTES: u64 = 160;
 
-/// Scans of a log on their way into hot state. A commit is due by what waits for it:
+/// Scans of a log on their way into state. A commit is due by what waits for it:
 /// what comes again before a commit is written once, and what a crash takes back is
 /// in the log. So as few commits as memory allows.
 #[derive(Clone, Copy, Debug)]
@@ -159,11 +159,11 @@ impl ReplayFeed {
     }
 
     /// Takes the next scan, and commits where that is due.
-    pub fn take(&mut self, hot: &mut State, url: ServerUrl, outcome: Outcome) -> Result<(), StoreError> {
-        hot.handle(Event::Replayed { url, outcome })?;
+    pub fn take(&mut self, state: &mut State, url: ServerUrl, outcome: Outcome) -> Result<(), StoreError> {
+        state.handle(Event::Replayed { url, outcome })?;
         self.scans += 1;
-        if self.is_at_look() && hot.engine.pending_records() >= self.waiting_max {
-            hot.commit()?;
+        if self.is_at_look() && state.engine.pending_records() >= self.waiting_max {
+            state.commit()?;
         }
         Ok(())
     }
@@ -205,7 +205,7 @@ mod tests {
     fn replay_commits_when_pending_reaches_the_limit() {
         let dir = tempfile::tempdir().unwrap();
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-        let mut hot = State::open(dir.path(), store, EngineSettings::default()).unwrap();
+        let mut state = State::open(dir.path(), store, EngineSettings::default()).unwrap();
         let mut feed = ReplayFeed { scans: 0, waiting_max: 3_000 };
         let mut most = 0;
         for n in 0..2 * SCANS_PER_CHECK as i64 + 1 {
@@ -229,12 +229,12 @@ mod tests {
                 bots: None,
             };
             let url = ServerUrl::parse("quake3://10.0.0.1:27960").unwrap();
-            feed.take(&mut hot, url, Outcome::Snapshot(snapshot)).unwrap();
-            most = most.max(hot.engine.pending_records());
+            feed.take(&mut state, url, Outcome::Snapshot(snapshot)).unwrap();
+            most = most.max(state.engine.pending_records());
         }
         // Each new player is a row, what he has in the window, and a name.
         assert!((3_000..=3_000 + 3 * SCANS_PER_CHECK as usize).contains(&most), "{most}");
-        assert!(hot.engine.pending_records() < 3_000, "it was committed");
+        assert!(state.engine.pending_records() < 3_000, "it was committed");
         assert_eq!((feed.scans(), feed.is_at_look()), (2 * SCANS_PER_CHECK + 1, false));
     }
 }

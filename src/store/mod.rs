@@ -1,4 +1,4 @@
-//! Hot state in sled.
+//! The state in sled.
 //!
 //! One tree, one key space, one writer. A commit is one batch (a large one is written
 //! record by record, see `redo` and `first`), flushed before `apply` returns: the crash test
@@ -40,7 +40,7 @@ use crate::store::tree::{RecordChange, Tree, VERSION, corrupt_record};
 /// Most records of one batch.
 const RECORDS_PER_BATCH: usize = 4_096;
 
-/// Hot state on disk, and the outbox mirrored in memory.
+/// The state on disk, and the outbox mirrored in memory.
 #[derive(Debug)]
 pub struct Store {
     tree: Tree,

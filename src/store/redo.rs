@@ -131,7 +131,7 @@ impl Changes {
         let key_len = self.number()?;
         let key = self.bytes(key_len)?;
         let value = match self.number()? {
-            REMOVED => None,
+            DELETED_LEN => None,
             len => Some(self.bytes(len)?),
         };
         Ok(Some((key, value)))

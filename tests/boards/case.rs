@@ -29,7 +29,7 @@ pub const C: &str = "source://127.0.0.1:27015";
 
 pub struct Case {
     place: tempfile::TempDir,
-    hot: Option<State>,
+    state: Option<State>,
     pub settings: EngineSettings,
     log: String,
     tags: Vec<(String, Vec<String>)>,
@@ -41,7 +41,7 @@ impl Case {
         let calendar = Calendar::new(zone).expect("a zone");
         let mut case = Case {
             place,
-            hot: None,
+            state: None,
             settings: EngineSettings {
                 windows: WindowTypes::new(calendar, []).expect("weeks"),
                 keep_weeks: 1_000,
@@ -51,10 +51,10 @@ impl Case {
             tags: vec![("pair".to_owned(), vec![A.to_owned(), B.to_owned()]), ("alone".to_owned(), vec![C.to_owned()])],
         };
         case.set_windows(windows);
-        case.hot = Some(open(case.place.path(), &case.settings));
+        case.state = Some(open(case.place.path(), &case.settings));
         for (server, tag) in [(A, "pair"), (B, "pair"), (C, "alone")] {
             let url = ServerUrl::parse(server).expect("canonical");
-            case.hot().engine.add_server(url, vec![tag.to_owned()], 0).expect("room");
+            case.state().engine.add_server(url, vec![tag.to_owned()], 0).expect("room");
         }
         case
     }
@@ -75,59 +75,59 @@ impl Case {
         self.settings.tie_breaks = boards.iter().map(|text| text.parse().unwrap_or_else(|e| panic!("{e}"))).collect();
     }
 
-    pub fn hot(&mut self) -> &mut State {
-        self.hot.as_mut().expect("it is open")
+    pub fn state(&mut self) -> &mut State {
+        self.state.as_mut().expect("it is open")
     }
 
     pub fn take(&mut self) -> State {
-        self.hot.take().expect("it is open")
+        self.state.take().expect("it is open")
     }
 
-    pub fn put_back(&mut self, hot: State) {
-        self.hot = Some(hot);
+    pub fn put_back(&mut self, state: State) {
+        self.state = Some(state);
     }
 
     pub fn reload(&mut self) {
         let settings = self.settings.clone();
-        self.hot().engine.reload(settings);
+        self.state().engine.reload(settings);
     }
 
     pub fn restart(&mut self) {
-        self.hot().commit().expect("a store");
-        drop(self.hot.take());
-        self.hot = Some(open(self.place.path(), &self.settings));
+        self.state().commit().expect("a store");
+        drop(self.state.take());
+        self.state = Some(open(self.place.path(), &self.settings));
     }
 
     pub fn scan(&mut self, t_ms: i64, server: &str, players: &[(&str, i64)]) {
         let line = line(t_ms, server, players);
         let (url, outcome) = scan_log::parse(&line).expect("a line");
-        self.hot().handle(Event::Replayed { url, outcome }).expect("a store");
+        self.state().handle(Event::Replayed { url, outcome }).expect("a store");
         self.log += &line;
     }
 
     /// One tick and its commit; nothing is swept out.
     pub fn tick(&mut self, now_ms: i64) {
-        self.hot().handle(Event::Tick { now_ms }).expect("a store");
-        self.hot().commit().expect("a store");
+        self.state().handle(Event::Tick { now_ms }).expect("a store");
+        self.state().commit().expect("a store");
     }
 
     /// All the work there is at that moment.
     pub fn settle(&mut self, now_ms: i64) {
-        self.hot().settle(now_ms).expect("a store");
+        self.state().settle(now_ms).expect("a store");
     }
 
     /// Name, score as shown, and when it was reached; best first.
     pub fn board(&mut self, scope: &str, label: &str, ranking: Ranking) -> Vec<(String, f64, i64)> {
-        self.hot().commit_and_shelve(window::parse(label).expect("a label")).expect("a store");
+        self.state().commit_and_shelve(window::parse(label).expect("a label")).expect("a store");
         self.board_at_hand(scope, label, ranking)
     }
 
     pub fn board_at_hand(&mut self, scope: &str, label: &str, ranking: Ranking) -> Vec<(String, f64, i64)> {
-        let hot = self.hot();
+        let state = self.state();
         let name = name(scope, label, ranking, None);
-        let (_, set) = hot.engine.board(&hot.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
+        let (_, set) = state.engine.board(&state.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
         let named = |place: clqd::board::BoardEntry| {
-            let record = hot.store.player_record(place.player).expect("a store").expect("a player");
+            let record = state.store.player_record(place.player).expect("a store").expect("a player");
             (record.name.into_string(), display_score(ranking, place.score()), place.at_ms)
         };
         set.iter().map(named).collect()
@@ -140,23 +140,23 @@ impl Case {
     }
 
     pub fn ask(&mut self, name: &BoardSelector, question: &BoardQuery) -> Result<BoardAnswer, ViewError<StoreError>> {
-        let hot = self.hot();
-        hot.engine.query_board(&hot.store, name, question)
+        let state = self.state();
+        state.engine.query_board(&state.store, name, question)
     }
 
     /// Labels of the windows of a type in that phase, newest first.
     pub fn windows(&mut self, kind: &str, phase: WindowPhase) -> Vec<String> {
-        let listed = self.hot().engine.windows().into_iter();
+        let listed = self.state().engine.windows().into_iter();
         listed.filter(|l| l.kind == kind && l.phase == phase).map(|l| l.window.window).collect()
     }
 
     /// All boards of all windows, as the oracle has them.
     pub fn check(&mut self, of: &str) {
-        self.hot().commit().expect("a store");
+        self.state().commit().expect("a store");
         let settings = Settings { calendar: *self.settings.windows.calendar(), ..Settings::default() };
         let oracle = Oracle::new(&self.log, settings);
         let (settings, tags) = (self.settings.clone(), self.tags.clone());
-        compare::check(self.hot(), &oracle, &settings, &tags, of);
+        compare::check(self.state(), &oracle, &settings, &tags, of);
     }
 
     /// Records that the store holds of a window. Closes the state and opens it again.
@@ -172,8 +172,8 @@ impl Case {
     }
 
     fn stored(&mut self, prefix: &[u8]) -> usize {
-        self.hot().commit().expect("a store");
-        drop(self.hot.take());
+        self.state().commit().expect("a store");
+        drop(self.state.take());
         let count = {
             let db = (0..2_000).find_map(|_| {
                 let db = sled::open(self.place.path()).ok();
@@ -184,7 +184,7 @@ impl Case {
             });
             db.expect("its lock is given back").scan_prefix(prefix).count()
         };
-        self.hot = Some(open(self.place.path(), &self.settings));
+        self.state = Some(open(self.place.path(), &self.settings));
         count
     }
 }

@@ -46,34 +46,34 @@ pub fn scopes(oracle: &Oracle, tags: &[(String, Vec<String>)]) -> Vec<Named> {
     servers.chain(games).chain(tags).collect()
 }
 
-pub fn listed(hot: &State) -> Vec<WindowSummary> {
-    hot.engine.windows()
+pub fn listed(state: &State) -> Vec<WindowSummary> {
+    state.engine.windows()
 }
 
 /// All windows that the engine lists.
-pub fn windows_of(hot: &State) -> Vec<WindowKey> {
-    let keys = listed(hot).into_iter().map(|listed| window::parse(&listed.window.window).expect("a label"));
+pub fn windows_of(state: &State) -> Vec<WindowKey> {
+    let keys = listed(state).into_iter().map(|listed| window::parse(&listed.window.window).expect("a label"));
     keys.collect()
 }
 
 /// Windows that the engine lists but for the next of each type, and weeks
 /// without a row.
-pub fn read(hot: &State, scopes: &[Named], windows: &[WindowKey]) -> Boards {
+pub fn read(state: &State, scopes: &[Named], windows: &[WindowKey]) -> Boards {
     let mut boards = Boards::new();
     for &window in windows {
         for (scope, _) in scopes {
             for ranking in Ranking::ALL {
                 let label = window::label(window);
-                boards.insert((scope.clone(), label, ranking.name()), read_one(hot, scope, window, ranking));
+                boards.insert((scope.clone(), label, ranking.name()), read_one(state, scope, window, ranking));
             }
         }
     }
     boards
 }
 
-pub fn read_one(hot: &State, scope: &ScopeName, window: WindowKey, ranking: Ranking) -> Board {
+pub fn read_one(state: &State, scope: &ScopeName, window: WindowKey, ranking: Ranking) -> Board {
     let name = BoardSelector { scope: scope.clone(), ranking, window: Some(window::label(window)), time_ms: None };
-    let (head, set) = hot.engine.board(&hot.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
+    let (head, set) = state.engine.board(&state.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
     let places: Vec<BoardEntry> = set.iter().collect();
     assert_eq!(head.size, places.len() as u64, "{name:?}");
     assert_eq!(head.order.low_is_better, set.direction() == Direction::LowIsBetter, "{name:?}");
@@ -103,14 +103,14 @@ pub fn stretches(specs: &[WindowSpec]) -> Vec<(WindowType, WindowKind)> {
 /// Compares every board of every window of the oracle; boards of windows that
 /// the oracle knows nothing of are empty. Returns how many segments were compared.
 pub fn check(
-    hot: &mut State,
+    state: &mut State,
     oracle: &Oracle,
     settings: &EngineSettings,
     tags: &[(String, Vec<String>)],
     of: &str,
 ) -> Segments {
     let scopes = scopes(oracle, tags);
-    let known = windows_of(hot);
+    let known = windows_of(state);
     let mut filled = BTreeSet::new();
     let mut compared = Segments::default();
     for (kind, stretches) in stretches(settings.windows.specs()) {
@@ -119,14 +119,14 @@ pub fn check(
             let label = window::label(window);
             assert!(known.contains(&window), "{of}: {label} is not listed, only {known:?}");
             filled.insert(window);
-            hot.commit_and_shelve(window).expect("a store");
+            state.commit_and_shelve(window).expect("a store");
             for (name, scope) in &scopes {
                 // Ratings may go on from week to week, and from no other window.
                 let rows = match window.week() {
                     Some(week) => oracle.rows(week.0, scope),
                     None => oracle.window_rows(&span, scope),
                 };
-                let boards = Ranking::ALL.map(|ranking| read_one(hot, name, window, ranking));
+                let boards = Ranking::ALL.map(|ranking| read_one(state, name, window, ranking));
                 for (ranking, board) in Ranking::ALL.into_iter().zip(&boards) {
                     let of = format!("{of}: {} of {name} in {label}", ranking.name());
                     let low = settings.low_is_better.iter().any(|low| low.applies_to(ranking, name));
@@ -141,10 +141,10 @@ pub fn check(
             }
         }
     }
-    let running = hot.engine.running_windows();
+    let running = state.engine.running_windows();
     for window in known.into_iter().filter(|w| !filled.contains(w) && running.contains(w)) {
-        hot.commit_and_shelve(window).expect("a store");
-        let boards = read(hot, &scopes, &[window]);
+        state.commit_and_shelve(window).expect("a store");
+        let boards = read(state, &scopes, &[window]);
         assert!(boards.values().all(|board| board.places.is_empty()), "{of}: nothing was revealed in {window:?}");
     }
     compared

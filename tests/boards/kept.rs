@@ -40,8 +40,8 @@ fn reload_of_equal_settings_changes_nothing() {
     let t = ms("2026-11-18T09:10:00Z");
     rounds(&mut case, t, 20);
     case.settle(t + HOUR_MS);
-    for window in case.hot().engine.running_windows() {
-        case.hot().commit_and_shelve(window).unwrap();
+    for window in case.state().engine.running_windows() {
+        case.state().commit_and_shelve(window).unwrap();
     }
     let boards = |case: &mut Case| {
         let mut all = Vec::new();
@@ -53,15 +53,15 @@ fn reload_of_equal_settings_changes_nothing() {
         }
         all
     };
-    let before = (case.hot().engine.windows(), boards(&mut case));
-    assert!(!case.hot().engine.has_changes());
+    let before = (case.state().engine.windows(), boards(&mut case));
+    assert!(!case.state().engine.has_changes());
     for _ in 0..3 {
         case.reload();
     }
-    assert!(!case.hot().engine.has_changes(), "nothing to commit");
-    assert!(case.hot().engine.windows_with_stale_order().is_empty());
+    assert!(!case.state().engine.has_changes(), "nothing to commit");
+    assert!(case.state().engine.windows_with_stale_order().is_empty());
     // The answers hold cursors, and those generation and version of their boards.
-    assert!((case.hot().engine.windows(), boards(&mut case)) == before);
+    assert!((case.state().engine.windows(), boards(&mut case)) == before);
     case.check("reloaded");
 }
 
@@ -76,15 +76,15 @@ fn low_is_better_reverses_the_board() {
 
     case.set_low(&["points game:baseq3"]);
     case.reload();
-    assert!(case.hot().engine.windows_with_stale_order().contains(&day()));
+    assert!(case.state().engine.windows_with_stale_order().contains(&day()));
     let at_hand = case.board_at_hand("game:baseq3", DAY, Ranking::Points);
     assert!(at_hand.iter().map(|(name, score, _)| (name, score)).eq(high.iter().map(|(name, score)| (name, score))));
     assert!(case.ask(&board, &after).is_ok(), "the board of before answers");
-    let plan = case.hot().engine.plan_boards(day());
-    let made = clqd::state::build_boards(&plan, &case.hot().store.reader()).unwrap();
+    let plan = case.state().engine.plan_boards(day());
+    let made = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
     assert!(case.ask(&board, &after).is_ok(), "until the other is there");
-    case.hot().engine.install_boards(made);
-    assert!(case.hot().engine.windows_with_stale_order().iter().all(|window| *window != day()));
+    case.state().engine.install_boards(made);
+    assert!(case.state().engine.windows_with_stale_order().iter().all(|window| *window != day()));
     let stale = case.ask(&board, &after).unwrap_err().to_string();
     assert!(stale.contains("begin anew"), "{stale}");
     let low = case.points("game:baseq3", DAY);
@@ -94,17 +94,17 @@ fn low_is_better_reverses_the_board() {
     case.check("low scores first");
 
     // Boards that were planned by rules of before are not taken.
-    let plan = case.hot().engine.plan_boards(day());
-    let made = clqd::state::build_boards(&plan, &case.hot().store.reader()).unwrap();
+    let plan = case.state().engine.plan_boards(day());
+    let made = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
     case.set_low(&[]);
     case.reload();
-    case.hot().engine.install_boards(made);
-    assert!(case.hot().engine.windows_with_stale_order().contains(&day()));
+    case.state().engine.install_boards(made);
+    assert!(case.state().engine.windows_with_stale_order().contains(&day()));
     assert_eq!(case.points("game:baseq3", DAY), low);
     // And the settings of before are those of the boards at hand.
     case.set_low(&["points game:baseq3"]);
     case.reload();
-    assert!(!case.hot().engine.windows_with_stale_order().contains(&day()));
+    assert!(!case.state().engine.windows_with_stale_order().contains(&day()));
 }
 
 /// Who has played longer is before others of as many points, in every game but one.
@@ -131,11 +131,11 @@ fn tie_break_orders_equal_scores() {
     case.set_ties(&["points time", "points elo game:cstrike"]);
     case.set_low(&["time game:cstrike", "time tag:alone"]);
     case.reload();
-    assert!(case.hot().engine.windows_with_stale_order().contains(&day()));
+    assert!(case.state().engine.windows_with_stale_order().contains(&day()));
     assert!(case.ask(&board, &after).is_ok(), "the board of before answers");
-    let plan = case.hot().engine.plan_boards(day());
-    let made = clqd::state::build_boards(&plan, &case.hot().store.reader()).unwrap();
-    case.hot().engine.install_boards(made);
+    let plan = case.state().engine.plan_boards(day());
+    let made = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
+    case.state().engine.install_boards(made);
     let stale = case.ask(&board, &after).unwrap_err().to_string();
     assert!(stale.contains("begin anew"), "{stale}");
     let answer = case.ask(&board, &BoardQuery::Size {}).unwrap();
@@ -167,20 +167,20 @@ fn cached_boards_adopt_orders_of_a_new_game() {
     case.restart();
     let t = ms("2026-11-18T09:10:00Z");
     case.scan(t, A, &[("ann", 0)]);
-    case.hot().commit_and_shelve(day()).unwrap();
-    let plan = case.hot().engine.plan_boards(day());
-    let made = clqd::state::build_boards(&plan, &case.hot().store.reader()).unwrap();
+    case.state().commit_and_shelve(day()).unwrap();
+    let plan = case.state().engine.plan_boards(day());
+    let made = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
     let week = parse("2026-W47").expect("a label");
-    let plan = case.hot().engine.plan_boards(week);
-    let made_of_week = clqd::state::build_boards(&plan, &case.hot().store.reader()).unwrap();
+    let plan = case.state().engine.plan_boards(week);
+    let made_of_week = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
     case.scan(t + MINUTE_MS, C, &[("ann", 0), ("bob", 0)]);
     case.scan(t + 2 * MINUTE_MS, C, &[("ann", 3), ("bob", 1)]);
     let first = |case: &mut Case| case.points("game:cstrike", DAY)[0].0.clone();
     assert_eq!(first(&mut case), "bob", "in boards at hand");
-    case.hot().engine.install_boards(made);
+    case.state().engine.install_boards(made);
     assert_eq!(first(&mut case), "bob", "in boards that were being made");
-    case.hot().engine.install_boards(made_of_week);
-    assert!(case.hot().engine.boards(week).is_some(), "no board of it is ordered otherwise");
+    case.state().engine.install_boards(made_of_week);
+    assert!(case.state().engine.boards(week).is_some(), "no board of it is ordered otherwise");
     assert_eq!(case.points("game:cstrike", "2026-W47")[0].0, "bob");
     case.check("a new game");
 }
@@ -194,11 +194,11 @@ fn removed_group_leaves_other_groups_unchanged() {
     let (pair, game) = (all(&mut case, "tag:pair"), all(&mut case, "game:baseq3"));
     assert!(!all(&mut case, "tag:alone")[4].is_empty());
     let url = clqd::model::ServerUrl::parse(C).unwrap();
-    case.hot().engine.greylist(&url, Some("test".to_owned())).unwrap();
-    case.hot().commit().unwrap();
-    let plan = case.hot().engine.plan_boards(day());
-    let made = clqd::state::build_boards(&plan, &case.hot().store.reader()).unwrap();
-    case.hot().engine.install_boards(made);
+    case.state().engine.greylist(&url, Some("test".to_owned())).unwrap();
+    case.state().commit().unwrap();
+    let plan = case.state().engine.plan_boards(day());
+    let made = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
+    case.state().engine.install_boards(made);
     assert!(all(&mut case, "tag:alone").iter().all(Vec::is_empty));
     assert!(all(&mut case, "game:cstrike").iter().all(Vec::is_empty));
     assert_eq!((all(&mut case, "tag:pair"), all(&mut case, "game:baseq3")), (pair, game));
@@ -209,11 +209,11 @@ fn boards_built_on_another_thread_include_concurrent_scans() {
     let mut case = Case::new("UTC", &["day keep=0", "hour keep=0"]);
     let t = ms("2026-11-18T01:00:00Z");
     rounds(&mut case, t, 100);
-    case.hot().commit().unwrap();
+    case.state().commit().unwrap();
     let mut from_ms = t + 200 * MINUTE_MS;
     for round in 0..8 {
-        let plan = case.hot().engine.plan_boards(day());
-        let reader = case.hot().store.reader();
+        let plan = case.state().engine.plan_boards(day());
+        let reader = case.state().store.reader();
         let done = AtomicBool::new(false);
         let made = std::thread::scope(|scope| {
             let builder = scope.spawn(|| {
@@ -227,9 +227,9 @@ fn boards_built_on_another_thread_include_concurrent_scans() {
             for _ in 0..6 {
                 rounds(&mut case, from_ms, 1);
                 from_ms += 2 * MINUTE_MS;
-                case.hot().commit().unwrap();
-                let hot = case.hot();
-                hot.engine.refresh_boards(&hot.store, 3).unwrap();
+                case.state().commit().unwrap();
+                let state = case.state();
+                state.engine.refresh_boards(&state.store, 3).unwrap();
             }
             done.store(true, Ordering::Release);
             builder.join().expect("a build")
@@ -237,11 +237,11 @@ fn boards_built_on_another_thread_include_concurrent_scans() {
         // And something that it cannot have seen.
         rounds(&mut case, from_ms, 2);
         from_ms += 4 * MINUTE_MS;
-        case.hot().engine.install_boards(made);
+        case.state().engine.install_boards(made);
         let kept = Ranking::ALL.map(|ranking| case.board("game:baseq3", DAY, ranking));
-        let plan = case.hot().engine.plan_boards(day());
-        let anew = clqd::state::build_boards(&plan, &case.hot().store.reader()).unwrap();
-        case.hot().engine.install_boards(anew);
+        let plan = case.state().engine.plan_boards(day());
+        let anew = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
+        case.state().engine.install_boards(anew);
         let anew = Ranking::ALL.map(|ranking| case.board("game:baseq3", DAY, ranking));
         assert_eq!(kept, anew, "round {round}");
     }
@@ -253,19 +253,19 @@ fn board_answer_is_consistent() {
     let mut case = Case::new("UTC", &["day keep=0"]);
     let t = ms("2026-11-18T01:00:00Z");
     rounds(&mut case, t, 30);
-    case.hot().commit_and_shelve(day()).unwrap();
-    let hot = RwLock::new(case.take());
+    case.state().commit_and_shelve(day()).unwrap();
+    let state = RwLock::new(case.take());
     let (done, answers) = (AtomicBool::new(false), std::sync::atomic::AtomicUsize::new(0));
     std::thread::scope(|scope| {
         for ranking in [Ranking::Points, Ranking::Time] {
-            let (hot, done, answers) = (&hot, &done, &answers);
+            let (state, done, answers) = (&state, &done, &answers);
             scope.spawn(move || {
                 while !done.load(Ordering::Acquire) {
                     for of in ["game:baseq3", "tag:pair", "server:quake3://127.0.0.1:27960"] {
-                        let hot = hot.read().unwrap();
+                        let state = state.read().unwrap();
                         let ask = |question| {
                             let name = name(of, DAY, ranking, None);
-                            hot.engine.query_board(&hot.store, &name, &question).unwrap()
+                            state.engine.query_board(&state.store, &name, &question).unwrap()
                         };
                         let top = ask(BoardQuery::Top { count: 100 });
                         assert_eq!(top.rows.len() as u64, top.head.size);
@@ -288,22 +288,22 @@ fn board_answer_is_consistent() {
         let mut n = 0;
         while n < 30 || answers.load(Ordering::Relaxed) < 200 {
             {
-                let mut hot = hot.write().unwrap();
+                let mut state = state.write().unwrap();
                 let t_ms = t + (60 + 2 * n) * MINUTE_MS;
                 for (server, more) in [A, B].into_iter().zip(0..) {
                     let points = (n % 5) * 7;
                     let list = [("p1", points * (1 + n % 3)), ("p2", points), ("p3", points * 2)];
                     let line = crate::case::line(t_ms + more, server, &list);
                     let (url, outcome) = clqd::scan_log::parse(&line).unwrap();
-                    hot.handle(clqd::engine::Event::Replayed { url, outcome }).unwrap();
+                    state.handle(clqd::engine::Event::Replayed { url, outcome }).unwrap();
                 }
-                hot.commit().unwrap();
+                state.commit().unwrap();
             }
             // Some players at a time: readers come in between.
             loop {
-                let mut hot = hot.write().unwrap();
-                let hot = &mut *hot;
-                if !hot.engine.refresh_boards(&hot.store, 1).unwrap() {
+                let mut state = state.write().unwrap();
+                let state = &mut *state;
+                if !state.engine.refresh_boards(&state.store, 1).unwrap() {
                     break;
                 }
             }
@@ -311,7 +311,7 @@ fn board_answer_is_consistent() {
         }
         done.store(true, Ordering::Release);
     });
-    case.put_back(hot.into_inner().unwrap());
+    case.put_back(state.into_inner().unwrap());
 }
 
 #[test]
@@ -322,25 +322,25 @@ fn deleted_window_evicts_its_boards() {
     let t = ms("2026-11-18T10:10:00Z");
     rounds(&mut case, t, 5);
     let gone = [parse("2026-11-18T10Z").expect("a label"), parse("2026-W47").expect("a label")];
-    gone.iter().for_each(|window| case.hot().commit_and_shelve(*window).unwrap());
-    assert!(gone.iter().all(|window| case.hot().engine.boards(*window).is_some()));
-    let plan = case.hot().engine.plan_boards(gone[0]);
-    let made = clqd::state::build_boards(&plan, &case.hot().store.reader()).unwrap();
+    gone.iter().for_each(|window| case.state().commit_and_shelve(*window).unwrap());
+    assert!(gone.iter().all(|window| case.state().engine.boards(*window).is_some()));
+    let plan = case.state().engine.plan_boards(gone[0]);
+    let made = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
     for weeks in 1..3 {
         rounds(&mut case, t + weeks * 7 * 24 * HOUR_MS, 5);
         case.settle(t + weeks * 7 * 24 * HOUR_MS + HOUR_MS);
     }
     case.settle(t + 22 * 24 * HOUR_MS);
-    assert!(gone.iter().all(|window| case.hot().engine.boards(*window).is_none()));
+    assert!(gone.iter().all(|window| case.state().engine.boards(*window).is_none()));
     // What was made meanwhile comes too late, and what is asked for, too.
-    case.hot().engine.install_boards(made);
-    let plan = case.hot().engine.plan_boards(gone[0]);
-    let made = clqd::state::build_boards(&plan, &case.hot().store.reader()).unwrap();
-    case.hot().engine.install_boards(made);
-    assert!(gone.iter().all(|window| case.hot().engine.boards(*window).is_none()));
+    case.state().engine.install_boards(made);
+    let plan = case.state().engine.plan_boards(gone[0]);
+    let made = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
+    case.state().engine.install_boards(made);
+    assert!(gone.iter().all(|window| case.state().engine.boards(*window).is_none()));
     let newest = parse("2026-W49").expect("a label");
-    case.hot().commit_and_shelve(newest).unwrap();
-    assert!(case.hot().engine.boards(newest).is_some_and(|boards| boards.players() > 0), "others are there");
+    case.state().commit_and_shelve(newest).unwrap();
+    assert!(case.state().engine.boards(newest).is_some_and(|boards| boards.players() > 0), "others are there");
 }
 
 #[test]
@@ -349,29 +349,29 @@ fn boards_of_ended_windows_are_evicted_at_the_memory_limit() {
     let t = ms("2026-11-18T09:10:00Z");
     let hours = ["2026-11-18T09Z", "2026-11-18T10Z", "2026-11-18T11Z"].map(|hour| parse(hour).expect("a label"));
     for hour in 0..3 {
-        case.hot()
+        case.state()
             .engine
             .running_windows()
             .into_iter()
-            .for_each(|window| case.hot().commit_and_shelve(window).unwrap());
+            .for_each(|window| case.state().commit_and_shelve(window).unwrap());
         rounds(&mut case, t + hour * 60 * MINUTE_MS, 4);
     }
     for hour in hours {
-        case.hot().commit_and_shelve(hour).unwrap();
+        case.state().commit_and_shelve(hour).unwrap();
     }
     let before = hours.map(|hour| case.points("game:baseq3", &label(hour)));
-    case.hot().engine.touch_boards(hours[0]);
+    case.state().engine.touch_boards(hours[0]);
     case.tick(t + 5 * 60 * MINUTE_MS);
-    assert!(hours.iter().all(|hour| case.hot().engine.boards(*hour).is_some()), "there is room");
-    let all: usize = hours.iter().map(|hour| case.hot().engine.boards(*hour).unwrap().heap_bytes()).sum();
+    assert!(hours.iter().all(|hour| case.state().engine.boards(*hour).is_some()), "there is room");
+    let all: usize = hours.iter().map(|hour| case.state().engine.boards(*hour).unwrap().heap_bytes()).sum();
     case.settings.ended_boards_bytes_max = all as u64 - 1;
     case.reload();
     case.tick(t + 5 * 60 * MINUTE_MS + 1_000);
-    let left = hours.map(|hour| case.hot().engine.boards(hour).is_some());
+    let left = hours.map(|hour| case.state().engine.boards(hour).is_some());
     assert_eq!(left, [true, false, true], "who was asked last stays");
     case.settings.ended_boards_bytes_max = 0;
     case.reload();
     case.tick(t + 5 * 60 * MINUTE_MS + 2_000);
-    assert!(hours.iter().all(|hour| case.hot().engine.boards(*hour).is_none()));
+    assert!(hours.iter().all(|hour| case.state().engine.boards(*hour).is_none()));
     assert_eq!(hours.map(|hour| case.points("game:baseq3", &label(hour))), before, "made again when asked");
 }

@@ -76,8 +76,8 @@ fn oldest_window_containing_the_time_is_queried() {
     case.check("overlapping windows");
     // When it is gone, the next oldest answers.
     case.settle(t + 5 * HOUR_MS);
-    let hot = case.hot();
-    let gone = hot.engine.delete_windows_before(&hot.store, ms("2026-11-18T11:00:00Z"));
+    let state = case.state();
+    let gone = state.engine.delete_windows_before(&state.store, ms("2026-11-18T11:00:00Z"));
     assert_eq!(gone.len(), 1);
     assert_eq!(asked(&mut case, t).unwrap(), "12#1");
 }
@@ -89,7 +89,7 @@ fn expired_windows_and_their_records_are_deleted() {
     let mut after = Vec::new();
     for hours in 0..6 {
         play(&mut case, t + hours * HOUR_MS, A, &[("ann", 9), ("bob", 7)]);
-        case.hot().commit_and_shelve(clqd::board::window::parse("all-time").unwrap()).unwrap();
+        case.state().commit_and_shelve(clqd::board::window::parse("all-time").unwrap()).unwrap();
         case.settle(t + hours * HOUR_MS + 5 * MINUTE_MS);
         after.push(case.records_of_windows());
     }
@@ -109,12 +109,12 @@ fn next_window_is_opened_in_advance() {
     let mut case = Case::new("Europe/Amsterdam", &windows);
     let t = ms("2026-11-18T10:10:00Z");
     play(&mut case, t, A, &[("ann", 1)]);
-    case.hot().commit_and_shelve(clqd::board::window::parse("2026-11-18T10Z").unwrap()).unwrap();
+    case.state().commit_and_shelve(clqd::board::window::parse("2026-11-18T10Z").unwrap()).unwrap();
     case.tick(t + 3 * MINUTE_MS);
     for (kind, label) in [("hour", "2026-11-18T11Z"), ("day", "2026-11-19"), ("month", "2026-12"), ("12", "12#3")] {
         assert_eq!(case.windows(kind, WindowPhase::Next), [label]);
         let window = clqd::board::window::parse(label).unwrap();
-        assert!(case.hot().engine.boards(window).is_some(), "the boards of {label} are at hand, and empty");
+        assert!(case.state().engine.boards(window).is_some(), "the boards of {label} are at hand, and empty");
         assert!(case.board_at_hand("game:baseq3", label, Ranking::Time).is_empty());
     }
     // No tick comes between: it is credited all the same.
@@ -128,8 +128,8 @@ fn cursor_is_stale_after_its_window_ends() {
     let t = ms("2026-11-18T10:10:00Z");
     for (hours, stale) in [(0, false), (1, true)] {
         play(&mut case, t + hours * HOUR_MS, A, &[("ann", 9), ("bob", 7), ("eve", 5)]);
-        for window in case.hot().engine.running_windows() {
-            case.hot().commit_and_shelve(window).unwrap();
+        for window in case.state().engine.running_windows() {
+            case.state().commit_and_shelve(window).unwrap();
         }
         for scope in ["game:baseq3", "tag:pair", "server:quake3://127.0.0.1:27960"] {
             let board = name(scope, "hour", Ranking::Points, Some(t));
@@ -155,8 +155,8 @@ fn scans_at_week_end_are_credited_to_their_week_during_close() {
         for server in [A, B, C] {
             case.scan(monday - 10 * MINUTE_MS, server, &[("ann", 0), ("bob", 0)]);
         }
-        for window in case.hot().engine.running_windows() {
-            case.hot().commit_and_shelve(window).unwrap();
+        for window in case.state().engine.running_windows() {
+            case.state().commit_and_shelve(window).unwrap();
         }
         case.scan(monday - 1, A, &both);
         case.scan(monday, B, &both);
@@ -238,10 +238,10 @@ fn player_without_score_is_absent_from_that_board_only() {
     }
     // He leaves, and his row is in the store.
     case.scan(t + 14 * MINUTE_MS, A, &[("ann", 12)]);
-    case.hot().commit().unwrap();
+    case.state().commit().unwrap();
     let window = clqd::board::window::parse("2026-11-18T10Z").unwrap();
     let key = clqd::model::commit::RowKey { window, server: ServerKey(1), player: PlayerKey(2) };
-    let row = case.hot().store.row(key).unwrap().expect("a row");
+    let row = case.state().store.row(key).unwrap().expect("a row");
     assert_eq!((row.points, row.clq1(), row.measured_ms), (0, 0, 720_000));
     case.check("nobody but who has a score");
 }
@@ -256,11 +256,11 @@ fn window_with_new_boundaries_starts_empty() {
     play(&mut case, t, B, &[("gone", 5)]);
     case.scan(t + 4 * MINUTE_MS, B, &[]);
     assert_eq!(case.points("game:baseq3", "12#0").len(), 3);
-    case.hot().commit().unwrap();
+    case.state().commit().unwrap();
     for how in ["reloaded", "restarted", "not yet swept out"] {
         let other = if how == "restarted" { &before } else { &after };
         case.set_windows(&[other, "all-time"]);
-        let t = case.hot().engine.now_ms() + 2 * MINUTE_MS;
+        let t = case.state().engine.now_ms() + 2 * MINUTE_MS;
         match how {
             "restarted" => case.restart(),
             _ => case.reload(),
@@ -295,8 +295,8 @@ fn delete_before_deletes_windows_that_ended_before() {
     }
     let now_ms = t + 3 * HOUR_MS + 5 * MINUTE_MS;
     let delete = |case: &mut Case, t_ms: i64| -> Vec<String> {
-        let hot = case.hot();
-        let gone = hot.engine.delete_windows_before(&hot.store, t_ms);
+        let state = case.state();
+        let gone = state.engine.delete_windows_before(&state.store, t_ms);
         gone.into_iter().map(clqd::board::window::label).collect()
     };
     let monday = ms("2026-11-16T00:00:00Z");
@@ -309,7 +309,7 @@ fn delete_before_deletes_windows_that_ended_before() {
     for window in ["2026-11-15T22Z", "2026-11-15", "2026-W46", "2026-11-16T00Z"] {
         assert_eq!(case.records(window), 0, "{window}");
     }
-    assert!(case.hot().engine.windows().iter().all(|listed| listed.window.window != "2026-W46"));
+    assert!(case.state().engine.windows().iter().all(|listed| listed.window.window != "2026-W46"));
     assert_eq!(case.points("game:baseq3", "all-time"), points(&[("ann", 36), ("bob", 28)]));
     assert_eq!(case.points("game:baseq3", "2026-11-16"), points(&[("ann", 18), ("bob", 14)]));
 }
@@ -320,13 +320,13 @@ fn unarchived_week_is_not_deleted() {
     case.settings.archive_enabled = true;
     case.restart();
     // An archive that holds all of the state, which is nothing yet.
-    let hot = case.hot();
-    hot.engine.check_archive_id(None, 1);
+    let state = case.state();
+    state.engine.check_archive_id(None, 1);
     loop {
-        hot.commit().unwrap();
-        match hot.engine.resync_chunk(&hot.store, None, 50, 1_000).unwrap() {
+        state.commit().unwrap();
+        match state.engine.resync_chunk(&state.store, None, 50, 1_000).unwrap() {
             ResyncStep::Chunk(chunk) => {
-                assert!(hot.engine.acknowledge_resync(chunk.from, chunk.next, &chunk.postponed))
+                assert!(state.engine.acknowledge_resync(chunk.from, chunk.next, &chunk.postponed))
             }
             ResyncStep::DrainFirst | ResyncStep::Idle => break,
         }
@@ -337,21 +337,21 @@ fn unarchived_week_is_not_deleted() {
     }
     case.settle(t + 8 * DAY_MS);
     let weeks = |case: &mut Case| -> Vec<String> {
-        let hot = case.hot();
-        let gone = hot.engine.delete_windows_before(&hot.store, i64::MAX);
+        let state = case.state();
+        let gone = state.engine.delete_windows_before(&state.store, i64::MAX);
         let weeks = gone.into_iter().filter(|window| window.week().is_some());
         weeks.map(clqd::board::window::label).collect()
     };
     assert!(weeks(&mut case).is_empty(), "everything of them waits");
     // All but the last week of what waits.
     for some in [true, false] {
-        case.hot().commit().unwrap();
-        let hot = case.hot();
-        let jobs = hot.engine.archive_jobs(&hot.store, None, None, usize::MAX, usize::MAX).unwrap();
+        case.state().commit().unwrap();
+        let state = case.state();
+        let jobs = state.engine.archive_jobs(&state.store, None, None, usize::MAX, usize::MAX).unwrap();
         let last = jobs.len() - usize::from(some);
         let done: Vec<_> = jobs[..last].iter().map(|(entry, _)| *entry).collect();
-        hot.engine.acknowledge_archived(&done);
-        hot.commit().unwrap();
+        state.engine.acknowledge_archived(&done);
+        state.commit().unwrap();
         assert_eq!(weeks(&mut case), [if some { "2026-W46" } else { "2026-W47" }]);
     }
 }

@@ -130,7 +130,7 @@ pub fn errors(rows: &[Compared]) -> Errors {
 
 /// An engine with a store that is thrown away.
 pub struct Ranked {
-    hot: State,
+    state: State,
     _dir: tempfile::TempDir,
 }
 
@@ -138,23 +138,23 @@ impl Ranked {
     pub fn new() -> Ranked {
         let dir = tempfile::tempdir().expect("a directory");
         let store = StoreSettings { cache_bytes: 64 << 20, create: true };
-        let hot = State::open(&dir.path().join("state"), store, EngineSettings::default()).expect("a state");
-        Ranked { hot, _dir: dir }
+        let state = State::open(&dir.path().join("state"), store, EngineSettings::default()).expect("a state");
+        Ranked { state, _dir: dir }
     }
 
     pub fn scanned(&mut self, url: &ServerUrl, snapshot: Snapshot) {
         let event = Event::Replayed { url: url.clone(), outcome: Outcome::Snapshot(snapshot) };
-        self.hot.handle(event).expect("a store that works");
+        self.state.handle(event).expect("a store that works");
     }
 
     /// All rows of the week: server, normalised name, and the row with a truth of 0.
     pub fn rows(mut self) -> Vec<(String, String, Compared)> {
-        self.hot.commit().expect("a store that works");
+        self.state.commit().expect("a store that works");
         let week = week_label(Calendar::default().week(START_MS));
         let mut rows = Vec::new();
-        self.hot
+        self.state
             .engine
-            .export(&self.hot.store, &week, |server, _, player, row, _| {
+            .export(&self.state.store, &week, |server, _, player, row, _| {
                 let compared = Compared {
                     true_points: 0.0,
                     points: row.points as f64,

@@ -54,7 +54,7 @@ pub fn open(dir: &Path) -> Result<State, clqd::state::StateError> {
 }
 
 struct World {
-    hot: State,
+    state: State,
     minute: i64,
 }
 
@@ -72,7 +72,7 @@ impl World {
             for (n, (url, _)) in (0_i64..).zip(SERVERS) {
                 if n == 3 && minute > 60 {
                     let outcome = Outcome::Miss { t_ms, reason: "no answer".to_owned() };
-                    self.hot.handle(Event::Replayed { url: parse(url), outcome }).expect("a store");
+                    self.state.handle(Event::Replayed { url: parse(url), outcome }).expect("a store");
                     continue;
                 }
                 let present = (0..8).map(|seat| (minute / 14 * 3 + seat * 7) % 60);
@@ -87,7 +87,7 @@ impl World {
                 snapshot.game = if n == 4 { "baseoa" } else { "baseq3" }.into();
                 snapshot.map = format!("map{}", minute / 20 % 3);
                 snapshot.hostname = format!("Server {n}");
-                scans::apply_snapshot(&mut self.hot, url, snapshot);
+                scans::apply_snapshot(&mut self.state, url, snapshot);
             }
             self.tick();
         }
@@ -95,28 +95,28 @@ impl World {
 
     fn tick(&mut self) {
         let now_ms = self.now_ms();
-        self.hot.handle(Event::Tick { now_ms }).expect("a store");
-        self.hot.commit().expect("a store");
+        self.state.handle(Event::Tick { now_ms }).expect("a store");
+        self.state.commit().expect("a store");
     }
 
     fn go_to(&mut self, minute: i64) {
         self.minute = minute;
         let now_ms = self.now_ms();
-        self.hot.settle(now_ms).expect("a store");
+        self.state.settle(now_ms).expect("a store");
     }
 
     fn correct(&mut self) {
         let name = |name: &str| PlayerSelector::Name(name.to_owned());
         let now_ms = self.now_ms();
-        let State { engine, store } = &mut self.hot;
+        let State { engine, store } = &mut self.state;
         engine.merge_players(store, "baseq3", &name("player 3"), &name("player 9")).expect("both are known");
-        self.hot.commit().expect("a store");
-        let State { engine, store } = &mut self.hot;
+        self.state.commit().expect("a store");
+        let State { engine, store } = &mut self.state;
         engine.forget_player(store, "baseq3", &name(FORGOTTEN), now_ms).expect("he is known");
-        self.hot.commit().expect("a store");
-        self.hot.engine.greylist(&parse(SERVERS[1].0), Some("fake".to_owned())).expect("it is known");
-        self.hot.engine.remove_server(&parse(SERVERS[5].0)).expect("it is known");
-        self.hot.engine.delete_tag("gone").expect("it is known");
+        self.state.commit().expect("a store");
+        self.state.engine.greylist(&parse(SERVERS[1].0), Some("fake".to_owned())).expect("it is known");
+        self.state.engine.remove_server(&parse(SERVERS[5].0)).expect("it is known");
+        self.state.engine.delete_tag("gone").expect("it is known");
         self.tick();
     }
 }
@@ -127,11 +127,11 @@ fn parse(url: &str) -> ServerUrl {
 
 /// Makes the state in an empty directory.
 pub fn write(dir: &Path) {
-    let hot = open(dir).expect("an empty directory");
-    let mut world = World { hot, minute: 0 };
+    let state = open(dir).expect("an empty directory");
+    let mut world = World { state, minute: 0 };
     for (url, tags) in SERVERS {
         let tags = tags.iter().map(|&tag| tag.to_owned()).collect();
-        world.hot.engine.add_server(parse(url), tags, FROM_MS).expect("it is new");
+        world.state.engine.add_server(parse(url), tags, FROM_MS).expect("it is new");
     }
     world.play(180);
     world.go_to(WEEK_MINUTES);
@@ -139,49 +139,49 @@ pub fn write(dir: &Path) {
     world.correct();
     world.go_to(2 * WEEK_MINUTES);
     world.play(90);
-    world.hot.commit().expect("a store");
+    world.state.commit().expect("a store");
 }
 
 /// More scans, and the close of the week.
-pub fn go_on(hot: State) -> State {
-    let mut world = World { hot, minute: 2 * WEEK_MINUTES + 90 };
+pub fn go_on(state: State) -> State {
+    let mut world = World { state, minute: 2 * WEEK_MINUTES + 90 };
     world.play(60);
     world.go_to(3 * WEEK_MINUTES);
     world.play(10);
-    world.hot
+    world.state
 }
 
 /// What is asked of the state: rows of all weeks as they are exported, then one line
 /// for each request, with the rows of its answer or the error.
-pub fn answers(hot: &mut State) -> Vec<Value> {
+pub fn answers(state: &mut State) -> Vec<Value> {
     let mut lines = Vec::new();
     for n in [0, 1, 2] {
         let label = calendar::week_label(Calendar::default().week(FROM_MS + n * WEEK_MINUTES * MINUTE_MS));
         let mut rows = Vec::new();
         // A week without rows is an error there; it gives none.
-        match clqd::cli::export::write(hot, &label, &mut rows) {
+        match clqd::cli::export::write(state, &label, &mut rows) {
             Ok(()) | Err(clqd::cli::export::ExportError::View(_)) => {}
             Err(error) => panic!("{error}"),
         }
         let rows: Vec<Value> = serde_json::Deserializer::from_slice(&rows).into_iter().map(Result::unwrap).collect();
         lines.push(json!({"export": label, "rows": rows}));
     }
-    for request in requests(hot) {
-        if let Some(window) = board_window_of(hot, &request) {
-            hot.shelve_boards(window).expect("a store");
+    for request in requests(state) {
+        if let Some(window) = board_window_of(state, &request) {
+            state.shelve_boards(window).expect("a store");
         }
-        let rows = match respond(hot, &request) {
+        let rows = match respond(state, &request) {
             Ok(rows) => serde_json::to_value(rows).expect("rows are JSON"),
             Err(failure) => json!(failure.message),
         };
         lines.push(json!({"request": request, "rows": rows}));
     }
-    lines.push(json!({"records": records(hot)}));
+    lines.push(json!({"records": records(state)}));
     lines
 }
 
-fn requests(hot: &State) -> Vec<Request> {
-    let urls: Vec<String> = hot.engine.servers().map(|server| server.url).collect();
+fn requests(state: &State) -> Vec<Request> {
+    let urls: Vec<String> = state.engine.servers().map(|server| server.url).collect();
     let mut requests = vec![
         Request::Status {},
         Request::ServersList { filter: Default::default() },
@@ -196,7 +196,7 @@ fn requests(hot: &State) -> Vec<Request> {
     let servers = urls.iter().map(|url| format!("server:{url}"));
     let scopes: Vec<Scope> =
         groups.into_iter().map(str::to_owned).chain(servers).map(|scope| scope.parse().expect("a scope")).collect();
-    let windows: Vec<String> = hot.engine.windows().into_iter().map(|listed| listed.window.window).collect();
+    let windows: Vec<String> = state.engine.windows().into_iter().map(|listed| listed.window.window).collect();
     for window in windows {
         for scope in &scopes {
             let window = Some(window.clone());
@@ -215,9 +215,9 @@ fn requests(hot: &State) -> Vec<Request> {
 }
 
 /// What no request tells: best positions, names, what waits for the archive.
-fn records(hot: &State) -> Value {
+fn records(state: &State) -> Value {
     use clqd::engine::StateReader;
-    let store = &hot.store;
+    let store = &state.store;
     let players = (1..400).map(PlayerKey).map(|player| {
         let best = store.servers_with_best(player).expect("a store");
         let best = best.into_iter().map(|server| (server, store.best(server, player).expect("a store")));

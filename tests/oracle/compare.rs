@@ -133,10 +133,10 @@ pub struct Archived {
 
 impl Archived {
     /// There must be nothing that is not committed.
-    pub fn read(hot: &State) -> Archived {
+    pub fn read(state: &State) -> Archived {
         let (mut weeks, mut players) = (Vec::new(), Vec::new());
         let mut all = Archived {
-            now_ms: hot.engine.now_ms(),
+            now_ms: state.engine.now_ms(),
             servers: BTreeMap::new(),
             weeks: BTreeMap::new(),
             games: HashMap::new(),
@@ -144,8 +144,9 @@ impl Archived {
             players: BTreeMap::new(),
         };
         let mut urls: HashMap<ServerKey, String> = HashMap::new();
-        let jobs = hot.engine.archive_jobs(&hot.store, None, None, usize::MAX, usize::MAX).expect("a readable store");
-        assert_eq!(jobs.len(), hot.store.outbox_len());
+        let jobs =
+            state.engine.archive_jobs(&state.store, None, None, usize::MAX, usize::MAX).expect("a readable store");
+        assert_eq!(jobs.len(), state.store.outbox_len());
         for (_, job) in jobs {
             match job.expect("no week was let go") {
                 ArchiveJob::Game { key, name } => drop(all.games.insert(key.0, name)),

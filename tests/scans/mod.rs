@@ -33,20 +33,23 @@ pub fn snapshot<N: Into<Name>>(t_ms: i64, players: impl IntoIterator<Item = (N, 
 }
 
 /// Brings a snapshot of a server in.
-pub fn apply_snapshot(hot: &mut State, server: &str, snapshot: Snapshot) {
+pub fn apply_snapshot(state: &mut State, server: &str, snapshot: Snapshot) {
     let url = ServerUrl::parse(server).expect("a URL");
-    hot.handle(Event::Replayed { url, outcome: Outcome::Snapshot(snapshot) }).expect("a store");
+    state.handle(Event::Replayed { url, outcome: Outcome::Snapshot(snapshot) }).expect("a store");
 }
 
 /// What a resync hands out, in order and acknowledged; nothing where none is needed.
-pub fn resync(hot: &mut State) -> Vec<ArchiveJob> {
+pub fn resync(state: &mut State) -> Vec<ArchiveJob> {
     let mut jobs = Vec::new();
     loop {
-        hot.commit().expect("a store");
-        match hot.engine.resync_chunk(&hot.store, None, 50, 1_000).expect("a store") {
+        state.commit().expect("a store");
+        match state.engine.resync_chunk(&state.store, None, 50, 1_000).expect("a store") {
             ResyncStep::Chunk(chunk) => {
                 jobs.extend(chunk.names.into_iter().chain(chunk.records));
-                assert!(hot.engine.acknowledge_resync(chunk.from, chunk.next, &chunk.postponed), "it was the next one");
+                assert!(
+                    state.engine.acknowledge_resync(chunk.from, chunk.next, &chunk.postponed),
+                    "it was the next one"
+                );
             }
             ResyncStep::DrainFirst | ResyncStep::Idle => return jobs,
         }

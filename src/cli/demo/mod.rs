@@ -164,32 +164,32 @@ fn import_history(
     stop: &mut StopSignal,
     runtime: &tokio::runtime::Runtime,
 ) -> anyhow::Result<bool> {
-    let mut hot = State::of_config(config, &config.state_dir, true)?;
+    let mut state = State::of_config(config, &config.state_dir, true)?;
     let bar = ProgressBar::new((to_ms - from_ms) as u64);
     bar.set_style(ProgressStyle::with_template("history {bar:40} {percent:>3} %  {msg}").expect("a right template"));
     let mut snapshots = 0;
     let mut looked_ms = from_ms;
     for (t_ms, server, snapshot) in SimulatedHistory::new(world, from_ms, to_ms) {
         if t_ms - looked_ms >= 3_600_000 {
-            if t_ms >= hot.engine.next_close_ms() {
-                hot.settle(t_ms)?;
+            if t_ms >= state.engine.next_close_ms() {
+                state.settle(t_ms)?;
             }
             looked_ms = t_ms;
             bar.set_position((t_ms - from_ms) as u64);
-            bar.set_message(format!("{snapshots} snapshots, {} players", hot.engine.status().players_known));
+            bar.set_message(format!("{snapshots} snapshots, {} players", state.engine.status().players_known));
             if runtime.block_on(async { stop.is_asked() }) {
                 bar.abandon();
                 return Ok(false);
             }
         }
         let url = urls[server as usize].clone();
-        hot.handle(Event::Replayed { url, outcome: Outcome::Snapshot(snapshot) })?;
+        state.handle(Event::Replayed { url, outcome: Outcome::Snapshot(snapshot) })?;
         snapshots += 1;
         if snapshots % SNAPSHOTS_PER_COMMIT == 0 {
-            hot.commit()?;
+            state.commit()?;
         }
     }
-    hot.settle(to_ms)?;
+    state.settle(to_ms)?;
     bar.finish_and_clear();
     println!("history: {snapshots} snapshots through the engine in {:.1} s", bar.elapsed().as_secs_f64());
     Ok(true)

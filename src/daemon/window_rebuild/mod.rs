@@ -191,7 +191,7 @@ impl Rebuilder {
             });
             // Nobody waits for it while the daemon stops.
             _ = match result {
-                Ok(hot) => steps.blocking_send((number, JobEvent::Made(Box::new(hot)))),
+                Ok(state) => steps.blocking_send((number, JobEvent::Made(Box::new(state)))),
                 Err(error) => steps.blocking_send((number, JobEvent::Failed(error))),
             };
         };
@@ -226,7 +226,7 @@ impl Rebuilder {
                 Ok(part) => _ = running.parts.send(part),
                 Err(error) => running.result = Some(Err(error)),
             },
-            JobEvent::Made(hot) => running.result = Some(Ok(hot)),
+            JobEvent::Made(state) => running.result = Some(Ok(state)),
             JobEvent::Failed(error) => running.result = Some(Err(error)),
         }
     }
@@ -258,21 +258,21 @@ impl Rebuilder {
     /// One step of taking over windows that are made, as soon as their old rows are
     /// swept out. Before it, all must be committed. Returns whether the rebuild is
     /// over.
-    pub fn import_step(&mut self, hot: &mut State) -> anyhow::Result<bool> {
+    pub fn import_step(&mut self, state: &mut State) -> anyhow::Result<bool> {
         let step = match self.failed.take() {
             Some(error) => Err(error),
-            None => self.running.as_mut().map_or(Ok(None), |running| running.step(hot)),
+            None => self.running.as_mut().map_or(Ok(None), |running| running.step(state)),
         };
         match step {
             Ok(None) => return Ok(false),
             Ok(Some(windows)) => tracing::info!(windows, "windows were rebuilt from the scan log"),
             Err(error) => {
                 tracing::warn!("windows cannot be rebuilt from the scan log and begin now: {error:#}");
-                hot.engine.start_types_empty();
+                state.engine.start_types_empty();
             }
         }
         self.cleanup();
-        hot.commit()?;
+        state.commit()?;
         Ok(true)
     }
 
@@ -305,28 +305,28 @@ impl Drop for Rebuilder {
 
 impl ActiveRebuild {
     /// Returns how many windows were taken over, once they are.
-    fn step(&mut self, hot: &mut State) -> anyhow::Result<Option<usize>> {
+    fn step(&mut self, state: &mut State) -> anyhow::Result<Option<usize>> {
         let Some(made) = self.result.take() else { return Ok(None) };
         let mut made = made?;
-        let windows = self.step_with(&mut made, hot)?;
+        let windows = self.step_with(&mut made, state)?;
         self.result = Some(Ok(made));
         Ok(windows)
     }
 
-    fn step_with(&mut self, made: &mut State, hot: &mut State) -> anyhow::Result<Option<usize>> {
+    fn step_with(&mut self, made: &mut State, state: &mut State) -> anyhow::Result<Option<usize>> {
         match std::mem::replace(&mut self.stage, ImportStage::Waiting) {
             ImportStage::Waiting => {
                 made.commit()?;
-                let begun = hot.engine.begin_import(&hot.store, &made.engine);
+                let begun = state.engine.begin_import(&state.store, &made.engine);
                 self.stage = begun.map_or(ImportStage::Waiting, ImportStage::Bringing);
             }
             ImportStage::Bringing(taking) | ImportStage::Replaying(taking)
-                if hot.engine.is_import_outdated(&taking) =>
+                if state.engine.is_import_outdated(&taking) =>
             {
-                hot.engine.abort_import();
+                state.engine.abort_import();
             }
             ImportStage::Bringing(mut taking) => {
-                if import_rows(hot, made, &mut taking, ROWS_PER_STEP)? {
+                if import_rows(state, made, &mut taking, ROWS_PER_STEP)? {
                     self.stage = ImportStage::Bringing(taking);
                     return Ok(None);
                 }
@@ -338,9 +338,9 @@ impl ActiveRebuild {
                     _ = fs::remove_file(&part.path);
                     if part.lines <= LINES_PER_STEP {
                         while self.replay_some(made)? {}
-                        hot.engine.collect_changes(&mut taking, &made.engine);
-                        while import_rows(hot, made, &mut taking, usize::MAX)? {}
-                        return Ok(Some(hot.engine.finish_import(&made.engine)));
+                        state.engine.collect_changes(&mut taking, &made.engine);
+                        while import_rows(state, made, &mut taking, usize::MAX)? {}
+                        return Ok(Some(state.engine.finish_import(&made.engine)));
                     }
                 }
                 self.stage = ImportStage::Replaying(taking);
@@ -349,7 +349,7 @@ impl ActiveRebuild {
                 self.stage = if self.replay_some(made)? {
                     ImportStage::Replaying(taking)
                 } else {
-                    hot.engine.collect_changes(&mut taking, &made.engine);
+                    state.engine.collect_changes(&mut taking, &made.engine);
                     ImportStage::Bringing(taking)
                 };
             }
@@ -390,10 +390,10 @@ impl ActiveRebuild {
 }
 
 /// Brings over about so many rows. Returns whether there is more.
-fn import_rows(hot: &mut State, made: &State, taking: &mut WindowImport, most: usize) -> anyhow::Result<bool> {
+fn import_rows(state: &mut State, made: &State, taking: &mut WindowImport, most: usize) -> anyhow::Result<bool> {
     let reader = made.store.reader();
     let made = RebuiltState { engine: &made.engine, source: &made.store, reader: &reader };
-    Ok(hot.engine.import_batch(taking, &hot.store, &made, most)?)
+    Ok(state.engine.import_batch(taking, &state.store, &made, most)?)
 }
 
 /// A directory for one rebuild alone: that of the one before may still be in use, or be
@@ -424,16 +424,16 @@ mod tests {
     fn noted(log: Option<&Path>) -> (Vec<String>, bool) {
         let dir = tempfile::tempdir().unwrap();
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-        let mut hot = State::open(dir.path(), store, EngineSettings::default()).unwrap();
+        let mut state = State::open(dir.path(), store, EngineSettings::default()).unwrap();
         let url = ServerUrl::parse("quake3://10.0.0.1:27960").unwrap();
         let outcome = Outcome::Miss { t_ms: 1_764_064_800_000, reason: "silent".into() };
-        ReplayFeed::beside().take(&mut hot, url, outcome).unwrap();
+        ReplayFeed::beside().take(&mut state, url, outcome).unwrap();
         let days = WindowSpec { kind: WindowType::DAY, shape: Shape::Day, keep: 3 };
         let windows = WindowTypes::new(Calendar::default(), [days]).unwrap();
-        hot.engine.reload(EngineSettings { windows, ..EngineSettings::default() });
-        assert!(hot.engine.has_changed_types());
-        let notes = plan_window_types(&mut hot.engine, log);
-        (notes, !hot.engine.types_to_rebuild().is_empty())
+        state.engine.reload(EngineSettings { windows, ..EngineSettings::default() });
+        assert!(state.engine.has_changed_types());
+        let notes = plan_window_types(&mut state.engine, log);
+        (notes, !state.engine.types_to_rebuild().is_empty())
     }
 
     #[test]
@@ -472,7 +472,7 @@ mod tests {
         let log = dir.path().join("scans.jsonl");
         fs::write(&log, lines(0..100)).unwrap();
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-        let mut hot = State::open(&dir.path().join("state"), store, EngineSettings::default()).unwrap();
+        let mut state = State::open(&dir.path().join("state"), store, EngineSettings::default()).unwrap();
         let place = RebuildPaths { state_dir: dir.path().join("state"), log: Some(log), cache_bytes: 16 << 20 };
         let left = rebuild_dir(&place.state_dir).join("of an earlier process");
         fs::create_dir_all(&left).unwrap();
@@ -480,7 +480,7 @@ mod tests {
         assert!(!left.exists());
         let mut first: Option<PathBuf> = None;
         for _ in 0..5 {
-            rebuilder.begin(&mut hot.engine, &place);
+            rebuilder.begin(&mut state.engine, &place);
             assert!(rebuilder.failed.is_none(), "{:?}", rebuilder.failed);
             let running = rebuilder.running.as_ref().unwrap().dir.clone();
             // Its cleanup is done, at the latest, when nothing is left of it.
@@ -500,7 +500,7 @@ mod tests {
     #[test]
     fn rebuild_writes_only_inside_the_state_directory_and_is_no_part_of_the_state() {
         let dir = tempfile::tempdir().unwrap();
-        let (log, state) = (dir.path().join("scans.jsonl"), dir.path().join("state"));
+        let (log, state_dir) = (dir.path().join("scans.jsonl"), dir.path().join("state"));
         fs::write(&log, lines(0..100)).unwrap();
         let names = |dir: &Path| {
             let mut names: Vec<_> = fs::read_dir(dir).unwrap().map(|file| file.unwrap().file_name()).collect();
@@ -508,13 +508,13 @@ mod tests {
             names
         };
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-        let mut hot = State::open(&state, store, EngineSettings::default()).unwrap();
-        observe(&mut hot, &lines(0..100), |_, _| ());
-        hot.commit().unwrap();
+        let mut state = State::open(&state_dir, store, EngineSettings::default()).unwrap();
+        observe(&mut state, &lines(0..100), |_, _| ());
+        state.commit().unwrap();
         let beside = names(dir.path());
-        let place = RebuildPaths { state_dir: state.clone(), log: Some(log), cache_bytes: 16 << 20 };
+        let place = RebuildPaths { state_dir: state_dir.clone(), log: Some(log), cache_bytes: 16 << 20 };
         let mut rebuilder = Rebuilder::new(&place);
-        rebuilder.begin(&mut hot.engine, &place);
+        rebuilder.begin(&mut state.engine, &place);
         let running = rebuilder.running.as_ref().expect("it has begun").dir.clone();
         // All of the log is replayed when the thread asks for a part.
         let (_, step) = rebuilder.steps.1.blocking_recv().unwrap();
@@ -522,9 +522,9 @@ mod tests {
         assert_eq!(names(dir.path()), beside);
 
         // As a daemon leaves it that is killed now.
-        drop(hot);
+        drop(state);
         let backup = dir.path().join("backup");
-        crate::store::backup_closed(&state, &backup, 16 << 20).unwrap();
+        crate::store::backup_closed(&state_dir, &backup, 16 << 20).unwrap();
         assert!(running.exists() && !rebuild_dir(&backup).exists());
         let opened = State::open(&backup, StoreSettings { create: false, ..store }, EngineSettings::default()).unwrap();
         assert_eq!(opened.engine.now_ms(), 1_764_064_800_000 + 98 * 60_000);
@@ -532,14 +532,14 @@ mod tests {
         drop(parts);
         thread.join().unwrap();
         Rebuilder::new(&place);
-        assert!(!rebuild_dir(&state).exists());
+        assert!(!rebuild_dir(&state_dir).exists());
     }
 
-    fn observe(hot: &mut State, lines: &str, mut each: impl FnMut(&ServerUrl, &Outcome)) {
+    fn observe(state: &mut State, lines: &str, mut each: impl FnMut(&ServerUrl, &Outcome)) {
         for line in lines.lines() {
             let (url, outcome) = scan_log::parse(line).unwrap();
             each(&url, &outcome);
-            hot.handle(Event::Replayed { url, outcome }).unwrap();
+            state.handle(Event::Replayed { url, outcome }).unwrap();
         }
     }
 
@@ -555,18 +555,18 @@ mod tests {
         fs::write(named("1.packing"), lines(100..200)).unwrap();
         fs::write(&log, lines(200..300)).unwrap();
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-        let mut hot = State::open(&dir.path().join("state"), store, EngineSettings::default()).unwrap();
-        observe(&mut hot, &lines(0..300), |_, _| ());
-        hot.commit().unwrap();
+        let mut state = State::open(&dir.path().join("state"), store, EngineSettings::default()).unwrap();
+        observe(&mut state, &lines(0..300), |_, _| ());
+        state.commit().unwrap();
         let all_time = WindowSpec { kind: WindowType::ALL_TIME, shape: Shape::AllTime, keep: 0 };
         let windows = WindowTypes::new(Calendar::default(), [all_time]).unwrap();
-        hot.engine.reload(EngineSettings { windows, ..EngineSettings::default() });
-        plan_window_types(&mut hot.engine, Some(&log));
-        hot.commit().unwrap();
+        state.engine.reload(EngineSettings { windows, ..EngineSettings::default() });
+        plan_window_types(&mut state.engine, Some(&log));
+        state.commit().unwrap();
 
         let place = RebuildPaths { state_dir: dir.path().join("state"), log: Some(log.clone()), cache_bytes: 16 << 20 };
         let mut rebuilder = Rebuilder::new(&place);
-        rebuilder.begin(&mut hot.engine, &place);
+        rebuilder.begin(&mut state.engine, &place);
         fs::write(named("1.zst"), zst(lines(100..200))).unwrap();
         fs::remove_file(named("1.packing")).unwrap();
         while !rebuilder.is_ready() {
@@ -574,19 +574,19 @@ mod tests {
             rebuilder.handle_event(step);
         }
         // What is scanned meanwhile takes several steps, too.
-        observe(&mut hot, &lines(300..1_500), |url, outcome| rebuilder.record(url, outcome));
-        hot.commit().unwrap();
-        while !rebuilder.import_step(&mut hot).unwrap() {
-            hot.commit().unwrap();
+        observe(&mut state, &lines(300..1_500), |url, outcome| rebuilder.record(url, outcome));
+        state.commit().unwrap();
+        while !rebuilder.import_step(&mut state).unwrap() {
+            state.commit().unwrap();
         }
-        observe(&mut hot, &lines(1_500..1_540), |_, _| ());
+        observe(&mut state, &lines(1_500..1_540), |_, _| ());
         let gone = lines(1_540..1_541).replace("ann", "bob");
-        observe(&mut hot, &gone, |_, _| ());
-        hot.commit().unwrap();
+        observe(&mut state, &gone, |_, _| ());
+        state.commit().unwrap();
         let key = |window| RowKey { window, server: ServerKey(1), player: PlayerKey(1) };
         let week = Calendar::default().week(1_764_064_800_000);
-        let of_week = hot.store.row(key(week.into())).unwrap().unwrap();
-        let of_all = hot.store.row(key(WindowKey { kind: WindowType::ALL_TIME, index: 0 })).unwrap();
+        let of_week = state.store.row(key(week.into())).unwrap().unwrap();
+        let of_all = state.store.row(key(WindowKey { kind: WindowType::ALL_TIME, index: 0 })).unwrap();
         assert_eq!(of_all, Some(of_week));
     }
 }

@@ -52,32 +52,32 @@ impl ReplayJob {
         &mut self,
         next_part: &mut dyn FnMut() -> Option<LogChunk>,
     ) -> anyhow::Result<State> {
-        let mut hot = State::open(&self.dir.join("state"), self.store, self.settings.clone())?;
+        let mut state = State::open(&self.dir.join("state"), self.store, self.settings.clone())?;
         for (url, tags) in &self.tags {
-            hot.engine.add_server(url.clone(), tags.clone(), 0)?;
+            state.engine.add_server(url.clone(), tags.clone(), 0)?;
         }
         for &number in self.packed_from() {
             // One that is not kept any more holds nothing that can be had.
             let Some(lines) = open_packed(&self.log, number)? else { continue };
-            replay(&mut hot, lines, self.from_ms, &self.over)?;
+            replay(&mut state, lines, self.from_ms, &self.over)?;
         }
         if let Some(closed) = self.closed.take() {
             replay(
-                &mut hot,
+                &mut state,
                 scan_log::from_file(&scan_log::rotated_file(&self.log), closed)?,
                 self.from_ms,
                 &self.over,
             )?;
         }
-        replay(&mut hot, scan_log::open(&self.dir.join("log.jsonl"))?, self.from_ms, &self.over)?;
+        replay(&mut state, scan_log::open(&self.dir.join("log.jsonl"))?, self.from_ms, &self.over)?;
         loop {
-            hot.commit()?;
+            state.commit()?;
             let part = next_part().context("the daemon is stopping")?;
-            replay(&mut hot, scan_log::open(&part.path)?, self.from_ms, &self.over)?;
+            replay(&mut state, scan_log::open(&part.path)?, self.from_ms, &self.over)?;
             _ = fs::remove_file(&part.path);
             if part.lines < CAUGHT_UP_LINES_MAX {
-                hot.commit()?;
-                return Ok(hot);
+                state.commit()?;
+                return Ok(state);
             }
         }
     }
@@ -107,11 +107,11 @@ fn open_packed(log: &Path, number: u64) -> anyhow::Result<Option<LogReader>> {
 }
 
 /// Brings in the lines from a moment on.
-fn replay(hot: &mut State, lines: LogReader, from_ms: i64, over: &AtomicBool) -> anyhow::Result<()> {
+fn replay(state: &mut State, lines: LogReader, from_ms: i64, over: &AtomicBool) -> anyhow::Result<()> {
     let mut feed = ReplayFeed::beside();
     let mut lines = lines.salvage();
     while let Some((url, outcome)) = next_outcome(&mut lines, from_ms)? {
-        feed.take(hot, url, outcome)?;
+        feed.take(state, url, outcome)?;
         if feed.is_at_look() {
             anyhow::ensure!(!over.load(Ordering::Relaxed), "it was given up");
         }

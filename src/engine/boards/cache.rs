@@ -554,7 +554,7 @@ mod tests {
     }
 
     /// Each server has a game of its own, with two players.
-    fn observe(hot: &mut State, n: u32, t_ms: i64) {
+    fn observe(state: &mut State, n: u32, t_ms: i64) {
         let player = |who: i64| Player {
             name: format!("player {who}").into(),
             points: Some(who + t_ms % 1_000),
@@ -574,56 +574,56 @@ mod tests {
             count: None,
             bots: None,
         };
-        hot.handle(Event::Replayed { url: url(n), outcome: Outcome::Snapshot(snapshot) }).unwrap();
+        state.handle(Event::Replayed { url: url(n), outcome: Outcome::Snapshot(snapshot) }).unwrap();
     }
 
     /// Groups visited by refreshing the boards of the week.
-    fn visited(hot: &mut State) -> u64 {
-        hot.commit().unwrap();
-        let before = hot.engine.global.shelf.groups_visited;
-        while hot.engine.refresh_boards(&hot.store, 1).unwrap() {}
-        hot.engine.global.shelf.groups_visited - before
+    fn visited(state: &mut State) -> u64 {
+        state.commit().unwrap();
+        let before = state.engine.global.shelf.groups_visited;
+        while state.engine.refresh_boards(&state.store, 1).unwrap() {}
+        state.engine.global.shelf.groups_visited - before
     }
 
     #[test]
     fn dirty_player_refreshes_only_their_groups() {
         let dir = tempfile::tempdir().unwrap();
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-        let mut hot = State::open(dir.path(), store, EngineSettings::default()).unwrap();
+        let mut state = State::open(dir.path(), store, EngineSettings::default()).unwrap();
         for n in 0..GAMES {
             // Two of them have a tag, one of those another besides.
             let tags = [("both", n < 2), ("one", n < 1), ("other", n == 7)];
             let tags = tags.into_iter().filter(|(_, has)| *has).map(|(tag, _)| tag.to_owned()).collect();
-            hot.engine.add_server(url(n), tags, FROM_MS).unwrap();
-            observe(&mut hot, n, FROM_MS);
+            state.engine.add_server(url(n), tags, FROM_MS).unwrap();
+            observe(&mut state, n, FROM_MS);
         }
-        let window = hot.engine.running_windows()[0];
-        hot.commit_and_shelve(window).unwrap();
-        let boards = |hot: &State| hot.engine.boards(window).unwrap().boards.len();
-        assert_eq!(boards(&hot), GAMES as usize + 3);
-        visited(&mut hot);
+        let window = state.engine.running_windows()[0];
+        state.commit_and_shelve(window).unwrap();
+        let boards = |state: &State| state.engine.boards(window).unwrap().boards.len();
+        assert_eq!(boards(&state), GAMES as usize + 3);
+        visited(&mut state);
 
         for (n, groups) in [(0, 3), (1, 2), (2, 1), (7, 2)] {
-            observe(&mut hot, n, FROM_MS + 60_000);
-            assert_eq!(visited(&mut hot), 2 * groups, "server {n}");
+            observe(&mut state, n, FROM_MS + 60_000);
+            assert_eq!(visited(&mut state), 2 * groups, "server {n}");
         }
         // A tag less: its group is visited once more, to leave it.
-        hot.engine.tag_server(&url(1), &[], &["both".to_owned()]).unwrap();
-        assert_eq!(visited(&mut hot), 2 * 2);
-        observe(&mut hot, 1, FROM_MS + 120_000);
-        assert_eq!(visited(&mut hot), 2);
+        state.engine.tag_server(&url(1), &[], &["both".to_owned()]).unwrap();
+        assert_eq!(visited(&mut state), 2 * 2);
+        observe(&mut state, 1, FROM_MS + 120_000);
+        assert_eq!(visited(&mut state), 2);
         // Greylisted: out of its game and its tags, and in again.
         for reason in [Some("fake".to_owned()), None] {
-            hot.engine.greylist(&url(0), reason).unwrap();
-            assert_eq!(visited(&mut hot), 2 * 3);
+            state.engine.greylist(&url(0), reason).unwrap();
+            assert_eq!(visited(&mut state), 2 * 3);
         }
         // A new game makes boards of its own.
-        observe(&mut hot, GAMES, FROM_MS + 120_000);
-        assert_eq!((visited(&mut hot), boards(&hot)), (2, GAMES as usize + 4));
+        observe(&mut state, GAMES, FROM_MS + 120_000);
+        assert_eq!((visited(&mut state), boards(&state)), (2, GAMES as usize + 4));
         // Who is no more may have been in any tag of the three, and in one game.
-        let State { engine, store } = &mut hot;
+        let State { engine, store } = &mut state;
         engine.forget_player(store, "game 9", &PlayerSelector::Name("player 1".into()), FROM_MS + 120_000).unwrap();
-        assert_eq!(visited(&mut hot), 4);
-        assert!(hot.engine.boards(window).unwrap().boards.values().all(|boards| !boards.0[4].is_empty()));
+        assert_eq!(visited(&mut state), 4);
+        assert!(state.engine.boards(window).unwrap().boards.values().all(|boards| !boards.0[4].is_empty()));
     }
 }

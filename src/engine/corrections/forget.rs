@@ -82,7 +82,8 @@ impl Engine {
             let server = ServerKey(index as u32);
             let Some(slot) = self.servers[index].as_mut() else { continue };
             let mut changed = false;
-            for entry in slot.record.last_snapshot.iter_mut().filter(|last| last.game == game).flat_map(|last| &mut last.entries)
+            for entry in
+                slot.record.last_snapshot.iter_mut().filter(|last| last.game == game).flat_map(|last| &mut last.entries)
             {
                 // Also where the name was unusable, or the server is greylisted.
                 if names.iter().any(|name| entry.name == *name) {

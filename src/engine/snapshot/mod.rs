@@ -133,7 +133,12 @@ impl Engine {
             }
             Outcome::Snapshot(mut snapshot) => {
                 let family = books.name_family(slot, &snapshot.game);
-                books.empty_forgotten(&mut snapshot.players, family, &snapshot.game, slot.record.last_snapshot.as_ref());
+                books.empty_forgotten(
+                    &mut snapshot.players,
+                    family,
+                    &snapshot.game,
+                    slot.record.last_snapshot.as_ref(),
+                );
                 if snapshot.completeness == Completeness::Partial {
                     self.counts.partials += 1;
                     books.alive(slot, &snapshot, snapshot.announced_players());

@@ -1,4 +1,4 @@
-//! Closing a week: server by server, then the ranks of servers, then hot rows
+//! Closing a week: server by server, then the ranks of servers, then the rows of the running week
 //! are let go (RULES sections 10 and 11).
 //!
 //! Each tick works up to a budget of records read and written, and what it did
@@ -134,7 +134,8 @@ impl Engine {
                 continue;
             }
             // What reopening removes must be committed before it is written again.
-            let is_removed = self.global.pending.corrections.reopened_servers.iter().any(|(week, _)| *week == state.week);
+            let is_removed =
+                self.global.pending.corrections.reopened_servers.iter().any(|(week, _)| *week == state.week);
             if self.closable_from_ms(state.week) > self.close_limit_ms() || is_removed {
                 break;
             }

@@ -72,7 +72,8 @@ impl Engine {
     /// them is swept out.
     pub fn begin_import<S: StateReader>(&mut self, source: &S, made: &Engine) -> Option<WindowImport> {
         let windows: Vec<WindowKey> = self.windows_to_import(made).iter().map(|state| state.window).collect();
-        let is_clear = |window: &WindowKey| !self.global.pending.deleted_windows.contains(window) && source.is_swept(*window);
+        let is_clear =
+            |window: &WindowKey| !self.global.pending.deleted_windows.contains(window) && source.is_swept(*window);
         if !windows.iter().all(is_clear) {
             return None;
         }
