@@ -1,9 +1,9 @@
-//! JSON for other people's eyes: what clqd prints and sends holds no character
-//! that could steer a terminal or reorder a line of text.
+//! JSON for output: what clqd prints and sends contains no character that could control a
+//! terminal or reorder a line of text.
 //!
-//! Controls (U+007F and C1; serde_json escapes C0 itself), format characters (which
-//! include the bidirectional overrides), and the line and paragraph separators are
-//! written as `\uXXXX`. A reader of JSON gets the same text.
+//! Controls (U+007F and C1; serde_json escapes C0 itself), format characters (including
+//! the bidirectional overrides), and the line and paragraph separators are written as
+//! `\uXXXX`. A JSON reader gets the original text.
 
 use std::borrow::Cow;
 use std::io::{
@@ -15,15 +15,15 @@ use serde_json::ser::Formatter;
 
 use crate::model::name::is_control_or_format;
 
-/// One line of JSON, without its line end.
+/// Returns one line of JSON, without its line end.
 pub fn to_string(value: &impl Serialize) -> String {
     String::from_utf8(to_vec(value)).expect("JSON is text")
 }
 
-/// The same as bytes.
+/// As [`to_string`], as bytes.
 pub fn to_vec(value: &impl Serialize) -> Vec<u8> {
     let mut out = Vec::with_capacity(256);
-    to_writer(&mut out, value).expect("the values that clqd prints are plain data, and memory takes them");
+    to_writer(&mut out, value).expect("serializing plain data to memory does not fail");
     out
 }
 
@@ -33,14 +33,14 @@ pub fn to_writer(out: &mut impl Write, value: &impl Serialize) -> io::Result<()>
     value.serialize(&mut serializer).map_err(io::Error::from)
 }
 
-/// Escapes in JSON that is made already. Outside of strings JSON is ASCII, so that
-/// what is escaped stands in a string.
+/// Escapes existing JSON text. JSON is ASCII outside strings, so every escaped character
+/// is in a string.
 pub fn escape(json: &str) -> Cow<'_, str> {
     if is_harmless(json) {
         return Cow::Borrowed(json);
     }
     let mut out = Vec::with_capacity(json.len() + 64);
-    write_escaped(&mut out, json).expect("memory takes it");
+    write_escaped(&mut out, json).expect("writing to memory does not fail");
     Cow::Owned(String::from_utf8(out).expect("text and ASCII are text"))
 }
 
@@ -55,7 +55,7 @@ impl Formatter for Escaping {
     }
 }
 
-/// Whether there is nothing to escape, at a glance.
+/// Fast check whether nothing needs escaping.
 fn is_harmless(text: &str) -> bool {
     text.bytes().all(|b| b < 0x7f)
 }
@@ -75,8 +75,8 @@ fn write_escaped<W: Write + ?Sized>(out: &mut W, text: &str) -> io::Result<()> {
     out.write_all(&text.as_bytes()[plain_from..])
 }
 
-/// C0 controls are not looked at: in a string they are escaped by then, and a line
-/// of JSON has none elsewhere.
+/// C0 controls are not checked: serde_json has escaped them in strings, and a line of
+/// JSON has none elsewhere.
 fn is_escaped(c: char) -> bool {
     c >= '\u{7f}' && (is_control_or_format(c) || matches!(c, '\u{2028}' | '\u{2029}'))
 }

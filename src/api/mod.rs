@@ -1,4 +1,5 @@
-//! Requests and answers that the control socket, the commands and later the website share.
+//! Requests and responses, shared by the control socket, the commands and later the
+//! website.
 
 pub mod json;
 pub mod protocol;

@@ -1,12 +1,12 @@
-//! The words of the control socket, version 1: one JSON object a line.
+//! The protocol of the control socket, version 1: one JSON object per line.
 //!
-//! A request, with an `id` that its answer repeats:
+//! A request, with an `id` that its response repeats:
 //!
 //! ```json
 //! {"v":1,"id":7,"cmd":"servers.show","url":"quake3://127.0.0.1:27960"}
 //! ```
 //!
-//! Its answer is any number of rows, then one end or one error:
+//! The response is any number of rows, then one end or one error:
 //!
 //! ```json
 //! {"v":1,"id":7,"progress":{}}
@@ -15,12 +15,12 @@
 //! {"v":1,"id":7,"error":{"code":"not_found","message":"..."}}
 //! ```
 //!
-//! A line of progress comes at least every five seconds while the daemon works on the
-//! answer and has no row to send, so that silence means a daemon that does not run.
+//! While the daemon works on a response and has no row to send, it sends a progress line
+//! at least every five seconds. Longer silence means that the daemon is not running.
 //!
-//! Requests of one connection are answered one after the other. A field that a
-//! request does not have is refused, so that a misspelt filter never widens a
-//! command; readers of rows pass over fields that they do not know.
+//! Requests of one connection are answered one after the other. Unknown fields of a
+//! request are refused, so that a misspelt filter never widens a command. Unknown fields
+//! of rows are ignored.
 
 use std::collections::BTreeMap;
 
@@ -42,24 +42,24 @@ use crate::model::view::{
 };
 use crate::nearest::nearest;
 
-/// Version of the protocol. It goes up when an old client would misunderstand.
+/// Version of the protocol. It is raised when an old client would misunderstand.
 pub const PROTOCOL_VERSION: u64 = 1;
 
 /// Most URLs in one request; 1,000 of the longest stay below a third of
-/// `limits::CONTROL_LINE_BYTES_MAX`. A client sends more in several requests.
+/// `limits::CONTROL_LINE_BYTES_MAX`. A client splits more into several requests.
 pub const URLS_PER_REQUEST_MAX: usize = 1_000;
 
-/// The longest tag, bytes.
+/// Longest tag, bytes.
 pub const TAG_BYTES_MAX: usize = 64;
 
-/// Most places of one answer.
+/// Most entries of one response.
 pub const ROWS_PER_RESPONSE_MAX: u32 = 10_000;
 
 const _: () = assert!(
     URLS_PER_REQUEST_MAX * (crate::limits::SERVER_URL_BYTES_MAX + 3) < crate::limits::CONTROL_LINE_BYTES_MAX / 3
 );
 
-/// What can be asked of the daemon.
+/// A request to the daemon.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "cmd", deny_unknown_fields)]
 pub enum Request {
@@ -77,7 +77,7 @@ pub enum Request {
     /// A [`Row::Change`] for each URL, in order: removed, unknown or refused.
     #[serde(rename = "servers.remove")]
     ServersRemove { urls: Vec<String> },
-    /// A [`Row::Server`] for each that fits all of the filter, by URL.
+    /// A [`Row::Server`] for each server that matches the whole filter, by URL.
     #[serde(rename = "servers.list")]
     ServersList {
         #[serde(default)]
@@ -86,10 +86,10 @@ pub enum Request {
     /// One row, [`Row::ServerDetail`].
     #[serde(rename = "servers.show")]
     ServersShow { url: ServerUrl },
-    /// A [`Row::Scan`] for each server as its result comes.
+    /// A [`Row::Scan`] for each server as soon as its result is known.
     #[serde(rename = "rescan")]
     Rescan { servers: RescanSelector },
-    /// One row, [`Row::Top`]; the running week where none is named.
+    /// One row, [`Row::Top`]; without `week`, of the running week.
     #[serde(rename = "top")]
     Top {
         server: ServerUrl,
@@ -98,10 +98,10 @@ pub enum Request {
         week: Option<String>,
         n: u32,
     },
-    /// A [`Row::BoardHead`], then a row for each place, or what else was asked.
+    /// A [`Row::BoardHead`], then a row for each entry or other result of the query.
     #[serde(rename = "board")]
     Board { board: BoardSelector, ask: BoardQuery },
-    /// One row, [`Row::Standings`]; all five rankings where none is named.
+    /// One row, [`Row::Standings`]; without `rankings`, of all five.
     #[serde(rename = "standings")]
     Standings {
         boards: BoardsSelector,
@@ -109,8 +109,8 @@ pub enum Request {
         #[serde(default)]
         rankings: Vec<Ranking>,
     },
-    /// A [`Row::FusedHead`], then a [`Row::Fused`] for each player. All five
-    /// rankings alike where none is named; `k` is 60 where none is given.
+    /// A [`Row::FusedHead`], then a [`Row::Fused`] for each player. Without `rankings`
+    /// all five have equal weights; the default of `k` is 60.
     #[serde(rename = "fused")]
     Fused {
         boards: BoardsSelector,
@@ -123,13 +123,13 @@ pub enum Request {
     /// A [`Row::Window`] for each window, newest first, by type.
     #[serde(rename = "windows")]
     Windows {
-        /// Whether to tell what each takes in the state directory, which is found
-        /// by reading all of it.
+        /// Whether to report the size of each window in the state directory, which
+        /// requires reading all of it.
         #[serde(default)]
         bytes: bool,
     },
-    /// A [`Row::WindowDeleted`] for each that went. Those go that had ended by
-    /// then; of weeks, closed and archived ones.
+    /// A [`Row::WindowDeleted`] for each deleted window. Deletes windows that ended
+    /// before that time; weeks only if they are closed and archived.
     #[serde(rename = "windows.delete")]
     WindowsDelete { before_ms: i64 },
     /// A [`Row::Player`] for each game in which the name is known.
@@ -144,8 +144,8 @@ pub enum Request {
         #[serde(default)]
         remove: Vec<String>,
     },
-    /// One [`Row::Change`]: trusted, or known where nothing has changed. Checks of
-    /// screening that no longer apply to a server, and those that apply again.
+    /// One [`Row::Change`]: trusted, or known if nothing changed. `except`: screening
+    /// checks that no longer apply to a server; `revoke`: those that apply again.
     #[serde(rename = "servers.trust")]
     ServersTrust {
         url: ServerUrl,
@@ -154,8 +154,8 @@ pub enum Request {
         #[serde(default)]
         revoke: Vec<ScreenReason>,
     },
-    /// One [`Row::Correction`]: no server has the tag any more, and its boards and
-    /// ratings are gone.
+    /// One [`Row::Correction`]. Removes the tag from all servers and deletes its boards
+    /// and ratings.
     #[serde(rename = "tag.drop")]
     TagDrop { tag: String },
     /// One [`Row::Correction`].
@@ -170,7 +170,7 @@ pub enum Request {
     /// One [`Row::Correction`].
     #[serde(rename = "player.remember")]
     PlayerRemember { hash: NameHash },
-    /// One [`Row::Change`]. Without a reason the server is taken off the greylist.
+    /// One [`Row::Change`]. Without a reason the server is removed from the greylist.
     #[serde(rename = "greylist")]
     Greylist {
         url: ServerUrl,
@@ -180,14 +180,14 @@ pub enum Request {
     /// Writes a backup. One [`Row::Backup`].
     #[serde(rename = "backup")]
     Backup {
-        /// Absolute; it must not exist, or be empty.
+        /// Absolute; must not exist, or be empty.
         dir: String,
     },
-    /// One [`Row::Clock`]: the system's clock is right, an admin says.
+    /// One [`Row::Clock`]. The admin confirms that the system clock is right.
     #[serde(rename = "clock.accept")]
     ClockAccept {},
-    /// One [`Row::Correction`]: recorded time is set back to the system's. `sure` is
-    /// needed where the system's clock is not known to be synchronised.
+    /// One [`Row::Correction`]: sets recorded time back to system time. Requires `sure`
+    /// if the system clock is not known to be synchronised.
     #[serde(rename = "clock.reset")]
     ClockReset {
         #[serde(default)]
@@ -196,7 +196,7 @@ pub enum Request {
     /// One [`Row::Correction`].
     #[serde(rename = "week.reopen")]
     WeekReopen { week: String },
-    /// No row; what was changed and what needs a restart stands in the notes.
+    /// No row; changes and settings that need a restart are in the notes.
     #[serde(rename = "reload")]
     Reload {},
 }
@@ -232,7 +232,7 @@ pub const COMMANDS: [&str; 26] = [
 ];
 
 impl Request {
-    /// Whether it changes nothing, so that the state directory alone can answer.
+    /// Whether the request is read-only, so that the state directory alone can answer it.
     pub fn is_read_only(&self) -> bool {
         match self {
             Request::Status {}
@@ -265,7 +265,7 @@ impl Request {
     }
 }
 
-/// Which servers to list; all conditions that are given must hold.
+/// Selects servers to list; all given conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerFilter {
@@ -275,7 +275,7 @@ pub struct ServerFilter {
     pub game: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
-    /// Part of the URL, host name or map, in any case.
+    /// Part of the URL, host name or map; case is ignored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
@@ -294,8 +294,8 @@ impl ServerFilter {
     }
 }
 
-/// What is wrong with a tag. It stands in a command line, in a list file and
-/// in SQL, so it has no spaces and no odd characters.
+/// Returns the error of an invalid tag. Tags are used on command lines, in list files and
+/// in SQL, so spaces and most punctuation are invalid.
 pub fn check_tag(tag: &str) -> Option<String> {
     let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
     if tag.is_empty() || tag.len() > TAG_BYTES_MAX || !tag.chars().all(fits) {
@@ -305,7 +305,7 @@ pub fn check_tag(tag: &str) -> Option<String> {
     None
 }
 
-/// Which servers to scan again.
+/// Selects servers to rescan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RescanSelector {
@@ -315,7 +315,7 @@ pub enum RescanSelector {
     AllUnknown,
 }
 
-/// One row of an answer.
+/// One row of a response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Row {
@@ -356,20 +356,20 @@ impl From<BoardRow> for Row {
 /// `clqd status`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// Absent where the state directory was read without a daemon.
+    /// Absent if the state directory was read without a daemon.
     pub daemon: Option<DaemonStatus>,
     pub engine: EngineStatus,
-    /// Absent where the state directory was read without a daemon.
+    /// Absent if the state directory was read without a daemon.
     #[serde(default)]
     pub clock: Option<ClockStatus>,
-    /// Things that wait for the archive.
+    /// Pending outbox entries.
     pub outbox_entries: u64,
-    /// Absent where no archive is configured.
+    /// Absent if no archive is configured.
     pub archive: Option<ArchiveStatus>,
-    /// Absent where the state directory was read without a daemon.
+    /// Absent if the state directory was read without a daemon.
     #[serde(default)]
     pub store: Option<StoreStatus>,
-    /// Counted since the daemon started, by room and name: `scan.packets_sent`.
+    /// Counters since the daemon started, by module and name: `scan.packets_sent`.
     pub counters: BTreeMap<String, u64>,
 }
 
@@ -379,7 +379,7 @@ pub struct DaemonStatus {
     pub pid: u32,
     pub started_ms: i64,
     pub state_dir: String,
-    /// Absent where the built-in defaults are used.
+    /// Absent if the built-in defaults are used.
     pub config_file: Option<String>,
 }
 
@@ -388,15 +388,15 @@ pub struct ArchiveStatus {
     /// Without a password.
     pub url: String,
     pub connected: bool,
-    /// When the last transaction was committed.
+    /// Time of the last committed transaction.
     pub last_commit_ms: Option<i64>,
     pub last_error: Option<String>,
     pub last_error_ms: Option<i64>,
-    /// What is wrong, until a complete pass has succeeded.
+    /// The current fault, until a complete pass has succeeded.
     #[serde(default)]
     pub fault: Option<ArchiveFault>,
-    /// How far the resync of an archive that is new or incomplete is; absent where none
-    /// is in progress.
+    /// Progress of the resync of an archive that is new or incomplete; absent if none is
+    /// in progress.
     #[serde(default)]
     pub resync: Option<String>,
 }
@@ -410,33 +410,34 @@ pub struct ArchiveFault {
     pub message: String,
 }
 
-/// Whether the daemon can write.
+/// Whether the daemon can write to disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreStatus {
-    /// Free where the state is, or where the scan log is if less is free there.
+    /// Free space of the state directory's or the scan log's file system, whichever is
+    /// less.
     pub disk_free_bytes: u64,
-    /// The setting; 0: off.
+    /// The setting; 0: no limit.
     pub disk_free_min_bytes: u64,
-    /// Since when nothing is written because less is free; absent while it is written.
+    /// Since when commits are paused for lack of space; absent if they are not.
     pub stopped_ms: Option<i64>,
-    /// Changed rows and players that are not written yet.
+    /// Changed rows and players that are not committed yet.
     pub waiting_records: u64,
-    /// Scans whose results were discarded since the daemon started, because too much
-    /// was waiting.
+    /// Scans whose results were discarded since the daemon started, because too much was
+    /// pending.
     pub scans_discarded: u64,
 }
 
-/// A backup that was made or restored.
+/// A backup that was created or restored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupRow {
     pub dir: String,
-    /// Latest moment of the state that it holds, Unix ms.
+    /// Latest moment of the contained state, Unix ms.
     pub now_ms: i64,
     /// Size of its files.
     pub bytes: u64,
 }
 
-/// What became of one URL.
+/// The result of a change to one URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerChange {
     pub url: String,
@@ -450,32 +451,32 @@ pub struct ServerChange {
 #[serde(rename_all = "snake_case")]
 pub enum ChangeOutcome {
     Added,
-    /// It had been removed; it is back with its past.
+    /// Was removed earlier; restored with its history.
     Back,
-    /// Was there before.
+    /// Was already in the list, or nothing changed.
     Known,
     Removed,
-    /// Was not there.
+    /// Not in the list.
     Unknown,
     /// Its tags have changed.
     Tagged,
-    /// The checks that it is exempted from have changed.
+    /// The list of skipped screening checks has changed.
     Trusted,
     Greylisted,
-    /// Taken off the greylist.
+    /// Removed from the greylist.
     Lifted,
     Refused,
 }
 
-/// The result of one scan that was asked for.
+/// The result of one requested scan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScanRow {
     pub url: String,
     pub t_ms: i64,
     pub result: ScanResult,
-    /// Class from now on.
+    /// Class after the scan.
     pub class: u8,
-    /// What a snapshot or partial snapshot told.
+    /// Contents of a snapshot or partial snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -486,7 +487,7 @@ pub struct ScanRow {
     pub players: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<u32>,
-    /// Why it was missed, where more is known than silence.
+    /// Why the server was missed, if more is known than a timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -499,15 +500,15 @@ pub enum ScanResult {
     Miss,
 }
 
-/// The end of an answer that came out well.
+/// The end of a successful response.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResponseEnd {
-    /// What the admin should know besides the rows.
+    /// Notes for the admin, besides the rows.
     #[serde(default)]
     pub notes: Vec<String>,
 }
 
-/// The end of an answer that did not.
+/// The end of a failed response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
@@ -530,26 +531,26 @@ pub enum ErrorCode {
     BadLine,
     WrongVersion,
     UnknownCommand,
-    /// The command is known, what it was given is not right.
+    /// The command is known, but its fields are invalid.
     BadRequest,
     /// No such server, week or player.
     NotFound,
-    /// The request is understood and will not be done, such as a reload of a broken file.
+    /// The request is valid but is not executed, such as a reload of a broken file.
     Refused,
     /// Too many connections, or a full queue: try again.
     Busy,
     Stopping,
     Internal,
-    /// From a newer daemon.
+    /// An error code of a newer daemon.
     #[serde(other)]
     Other,
 }
 
-/// One line of an answer.
+/// One line of a response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Response {
     pub v: u64,
-    /// Absent where the request's own could not be read.
+    /// Absent if the request's id could not be read.
     pub id: Option<u64>,
     #[serde(flatten)]
     pub body: ResponseBody,
@@ -558,25 +559,25 @@ pub struct Response {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResponseBody {
-    /// Before, between and after rows; not part of the answer.
+    /// Before, between and after rows; not part of the result.
     Progress(Progress),
     Row(Row),
     End(ResponseEnd),
     Error(ApiError),
 }
 
-/// The daemon is at work on the answer. Empty unless the request says otherwise.
+/// The daemon is working on the request. Empty unless the request says otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// `rescan`, first line: servers that are being scanned, a row for each.
+    /// `rescan`, first line: number of servers being scanned, one row each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<u64>,
-    /// `rescan`, first line: how long it takes if no server answers, ms.
+    /// `rescan`, first line: how long it takes if no server responds, ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_ms: Option<u64>,
 }
 
-/// The line of a request, with its end of line.
+/// The line of a request, with its line end.
 pub fn encode_request(id: u64, request: &Request) -> String {
     #[derive(Serialize)]
     struct Line<'r> {
@@ -590,7 +591,8 @@ pub fn encode_request(id: u64, request: &Request) -> String {
     line
 }
 
-/// Reads the line of a request. Error: what to answer, with the id where there was one.
+/// Parses the line of a request. Error: the response to send, with the id if there was
+/// one.
 pub fn decode_request(line: &[u8]) -> Result<(u64, Request), (Option<u64>, ApiError)> {
     let failure = |id, code, message: String| Err((id, ApiError { code, message }));
     let mut object = match serde_json::from_slice(line) {

@@ -1,24 +1,23 @@
-//! What is wrong with a question to a board before any board is looked at: how
-//! much may be asked at once, and numbers that mean nothing. The daemon and the
-//! reader of a state directory refuse alike, since both answer from here.
+//! Validates board requests before any board is read: sizes and numeric ranges. The
+//! daemon and the offline reader share this module, so both refuse the same requests.
 
 use super::protocol::{ROWS_PER_RESPONSE_MAX, Request};
 use crate::board::window::TIME_MS_MAX;
 use crate::model::row::Ranking;
 use crate::model::view::board::{BoardQuery, FusedQuery, PlayerSelector, RankingWeight, ScoreBounds};
 
-/// Most players in one question; names of as many stay below
-/// `limits::CONTROL_LINE_BYTES_MAX`, each byte of them escaped.
+/// Most players in one request. With that many names a request stays below
+/// `limits::CONTROL_LINE_BYTES_MAX` even if each of their bytes is escaped.
 pub const QUERY_PLAYERS_MAX: usize = 1_000;
 
-/// Boards are walked at most five times `k` and `ROWS_PER_RESPONSE_MAX` places deep.
+/// At most five times `k` and `ROWS_PER_RESPONSE_MAX` entries of a board are read.
 const K_MAX: f64 = 10_000.0;
 
 const _: () = assert!(
     QUERY_PLAYERS_MAX * (2 * crate::limits::NAME_BYTES_MAX + 3) < crate::limits::CONTROL_LINE_BYTES_MAX * 2 / 3
 );
 
-/// What is wrong with a request of boards; `None`: nothing, or it is none.
+/// Returns the error of a board request; `None` if it is valid or no board request.
 pub fn validate(request: &Request) -> Option<String> {
     match request {
         Request::Board { board, ask } => time(board.time_ms).or_else(|| question(ask)),
@@ -61,8 +60,8 @@ fn question(ask: &BoardQuery) -> Option<String> {
 }
 
 fn rows(count: u32) -> Option<String> {
-    let fits = (1..=ROWS_PER_RESPONSE_MAX).contains(&count);
-    (!fits).then(|| format!("count is {count}; expected 1 to {ROWS_PER_RESPONSE_MAX}"))
+    let is_valid = (1..=ROWS_PER_RESPONSE_MAX).contains(&count);
+    (!is_valid).then(|| format!("count is {count}; expected 1 to {ROWS_PER_RESPONSE_MAX}"))
 }
 
 fn position(position: u32) -> Option<String> {
@@ -70,8 +69,8 @@ fn position(position: u32) -> Option<String> {
 }
 
 fn list(players: &[PlayerSelector]) -> Option<String> {
-    let fits = (1..=QUERY_PLAYERS_MAX).contains(&players.len());
-    (!fits).then(|| format!("{} players; expected 1 to {QUERY_PLAYERS_MAX}", players.len()))
+    let is_valid = (1..=QUERY_PLAYERS_MAX).contains(&players.len());
+    (!is_valid).then(|| format!("{} players; expected 1 to {QUERY_PLAYERS_MAX}", players.len()))
 }
 
 fn number(score: f64) -> Option<String> {
@@ -96,10 +95,10 @@ fn duplicate_ranking(ranking: Ranking) -> String {
 fn weights(rankings: &[RankingWeight]) -> Option<String> {
     for (i, weighed) in rankings.iter().enumerate() {
         let name = weighed.ranking.name();
-        if rankings[..i].iter().any(|before| before.ranking == weighed.ranking) {
+        if rankings[..i].iter().any(|earlier| earlier.ranking == weighed.ranking) {
             return Some(duplicate_ranking(weighed.ranking));
         }
-        // Larger and smaller ones would be lost in the sum.
+        // Weights outside this range would be lost in the sum.
         if !(1e-6..=1e6).contains(&weighed.weight) {
             return Some(format!("the weight of {name} is {}; expected 0.000001 to 1000000", weighed.weight));
         }
@@ -112,16 +111,18 @@ mod tests {
     use super::*;
     use crate::api::protocol::{decode_request, encode_request};
 
-    /// What is said of a question in JSON.
+    /// Returns the error of a request in JSON.
     #[track_caller]
-    fn said(body: &str) -> Option<String> {
+    fn validation_error(body: &str) -> Option<String> {
         let line = format!(r#"{{"v":1,"id":1,{body}}}"#);
         let (_, request) = decode_request(line.as_bytes()).expect(&line);
         validate(&request)
     }
 
     fn board(ask: &str) -> Option<String> {
-        said(&format!(r#""cmd":"board","board":{{"scope":"server:quake3://a:1","ranking":"elo"}},"ask":{ask}"#))
+        validation_error(&format!(
+            r#""cmd":"board","board":{{"scope":"server:quake3://a:1","ranking":"elo"}},"ask":{ask}"#
+        ))
     }
 
     #[test]
@@ -140,7 +141,7 @@ mod tests {
         ] {
             assert_eq!(board(ask), None, "{ask}");
         }
-        assert_eq!(said(r#""cmd":"status""#), None);
+        assert_eq!(validation_error(r#""cmd":"status""#), None);
     }
 
     #[test]
@@ -153,11 +154,11 @@ mod tests {
             (r#"{"count":{"scores":{"below":1,"at_most":1}}}"#, "give one"),
             (r#"{"positions":{"players":[]}}"#, "0 players; expected 1 to 1000"),
         ] {
-            let told = board(ask).expect(ask);
-            assert!(told.contains(want), "{ask}: {told}");
+            let error = board(ask).expect(ask);
+            assert!(error.contains(want), "{ask}: {error}");
         }
         assert!(number(f64::NAN).is_some() && number(f64::INFINITY).is_some());
-        let fused = |rest: &str| said(&format!(r#""cmd":"fused","boards":{{"scope":"tag:pro"}},{rest}"#));
+        let fused = |rest: &str| validation_error(&format!(r#""cmd":"fused","boards":{{"scope":"tag:pro"}},{rest}"#));
         let top = r#""ask":{"top":{"count":3}}"#;
         assert_eq!(fused(top), None);
         for (rest, want) in [
@@ -165,11 +166,11 @@ mod tests {
             (r#""rankings":[{"ranking":"elo","weight":0}]"#, "the weight of elo is 0"),
             (r#""k":-1"#, "k is -1"),
         ] {
-            let told = fused(&format!("{rest},{top}")).expect(rest);
-            assert!(told.contains(want), "{rest}: {told}");
+            let error = fused(&format!("{rest},{top}")).expect(rest);
+            assert!(error.contains(want), "{rest}: {error}");
         }
         let time = r#""cmd":"standings","boards":{"scope":"tag:pro","time_ms":-1},"player":"a""#;
-        assert!(said(time).expect("refused").contains("time_ms is -1"));
+        assert!(validation_error(time).expect("refused").contains("time_ms is -1"));
     }
 
     #[test]
@@ -185,9 +186,9 @@ mod tests {
         assert_eq!(validate(&request), None);
     }
 
-    /// A number that was shown is read back as the same one.
+    /// A printed score parses to the same number.
     #[test]
-    fn scores_round_trip_exactly() {
+    fn printed_score_parses_to_same_number() {
         let mut score = 987.654_321_f64;
         for _ in 0..2_000 {
             score = score.next_up() * 1.000_001;

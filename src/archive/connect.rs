@@ -1,11 +1,10 @@
-//! A connection to the archive as clqd wants it: its own session settings, text as
-//! utf8mb4 (which is checked), a time limit on everything, and alone.
+//! A connection to the archive with clqd's session settings: text as utf8mb4 (which is
+//! verified), a timeout on everything, and an exclusive lock.
 //!
-//! Alone: a connection holds a lock named after its database for as long as it
-//! lives. So two daemons cannot write one archive by turns, and a connection
-//! that was given up here but not yet there can do no more once its successor
-//! has the lock: no old value overtakes a newer one. The lock belongs to one
-//! database server; a cluster with several writing nodes does not share it.
+//! Each connection holds a named lock (`GET_LOCK`) for the database, so only one daemon
+//! writes an archive. A connection that the client has abandoned cannot overwrite newer
+//! rows, because its successor holds the lock. The lock is local to one database server;
+//! a cluster with several writing nodes does not share it.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -17,48 +16,48 @@ use mysql_async::{Conn, DriverError, Error as MysqlError, Row};
 use super::error::{ArchiveError, StatementError};
 use super::settings::ArchiveSettings;
 
-/// Statements are kept below this size, bytes: larger ones are no faster, and
-/// every database takes them (`max_allowed_packet` is 16 MiB or more by default).
+/// Largest statement, bytes. Larger ones are no faster, and every database accepts this
+/// size (`max_allowed_packet` is 16 MiB or more by default).
 const STATEMENT_BYTES_MAX: usize = 1 << 20;
 
-/// The database ends a connection that has been silent for so long, s. Within
-/// that time the lock of a vanished machine is free again.
+/// The database closes a connection that has been idle for this long, s. Then the lock of
+/// a machine that failed is released.
 const IDLE_TIMEOUT_S: u32 = 120;
 
-/// A statement that has had no answer for so long is reported while it goes on.
+/// A running statement is reported after this time without a response.
 const SLOW_STATEMENT_AFTER: Duration = Duration::from_secs(5);
 
 /// A text with characters of one to four bytes in UTF-8.
 const CHARSET_PROBE: &str = "aß名😀";
 
-/// An open archive. After an error other than `Rejected`, `Foreign` or `Busy`
-/// it is to be dropped and opened anew.
+/// An open archive. After an error other than `Rejected`, `KeyMismatch` or `Blocked` drop
+/// it and connect again.
 pub struct Archive {
     conn: Conn,
     pub(super) target: String,
     pub(super) batch_rows_max: usize,
     pub(super) statement_bytes_max: usize,
     query_timeout: Duration,
-    /// Whether names are compared with those that are there before they are written. Not
-    /// needed while an archive is filled that is this state's own.
+    /// Whether names are compared with the stored ones before they are written. Not
+    /// needed while a resync fills an archive that belongs to this state.
     pub(super) checks_names: bool,
-    /// What the running statement is about, for messages.
+    /// Object of the running statement, for messages.
     pub(super) doing: &'static str,
     waits: Option<BlockedReporter>,
 }
 
-/// Takes reports of waits that are not errors yet.
+/// Receives reports of waits that are not errors yet.
 pub(super) type BlockedReporter = Arc<dyn Fn(ArchiveError) + Send + Sync>;
 
 impl Archive {
-    /// Connects, and waits some seconds at most for the archive's lock.
+    /// Connects and waits for the archive's lock for a few seconds at most.
     pub async fn connect(settings: &ArchiveSettings) -> Result<Archive, ArchiveError> {
         Archive::reconnect(settings, &mut None).await
     }
 
-    /// As `connect`, where `previous` is the database's number of a connection
-    /// that this process had and gave up: should it still hold the lock, it is
-    /// ended. It becomes the new one's number.
+    /// As `connect`. `previous` is the database's id of a connection that this process
+    /// had and abandoned: if it still holds the lock, it is killed. `previous` is set to
+    /// the id of the new connection.
     pub async fn reconnect(settings: &ArchiveSettings, previous: &mut Option<u32>) -> Result<Archive, ArchiveError> {
         let opts = settings.opts()?;
         let target = settings.target();
@@ -68,7 +67,7 @@ impl Archive {
             Ok(Ok(conn)) => conn,
             Ok(Err(error)) => return Err(StatementError::from(error).classify(&target, "connect")),
             Err(_) => {
-                let why = "no answer within archive.connect_timeout_ms".to_owned();
+                let why = "no response within archive.connect_timeout_ms".to_owned();
                 return Err(ArchiveError::Unreachable { target, doing: "connect", why });
             }
         };
@@ -87,14 +86,14 @@ impl Archive {
         Ok(archive)
     }
 
-    /// Says goodbye, and so frees the lock at once.
+    /// Closes the connection, which releases the lock immediately.
     pub async fn close(self) {
         let within = Duration::from_secs(2).min(self.query_timeout);
         let _ = tokio::time::timeout(within, self.conn.disconnect()).await;
     }
 
     async fn prepare_session(&mut self, settings: &ArchiveSettings) -> Result<(), ArchiveError> {
-        // A lock of a row must give up before the statement's own time is over.
+        // Waiting for a row lock must time out before the statement does.
         let lock_s = (settings.query_timeout_ms / 3_000).max(1);
         // The server may ignore the character set of the handshake
         // (skip-character-set-client-handshake), and init_connect may change it.
@@ -106,7 +105,7 @@ impl Archive {
         self.run("session", &session).await?;
         self.check_charset().await?;
         let packet: Option<u64> = self.first("session", "SELECT @@max_allowed_packet").await?;
-        // Half: a statement ends with the row that passes the limit.
+        // Half, because a statement ends with the row that exceeds the limit.
         self.statement_bytes_max = STATEMENT_BYTES_MAX.min(packet.unwrap_or(1 << 20) as usize / 2);
         Ok(())
     }
@@ -123,19 +122,19 @@ impl Archive {
         for (name, value) in VARIABLES.iter().zip([client, connection, results]) {
             if value != "utf8mb4" {
                 let why = format!(
-                    "{name} of the session is {value} after SET NAMES utf8mb4; look for a proxy or server that changes it"
+                    "{name} of the session is {value} after SET NAMES utf8mb4; check for a proxy or server that changes it"
                 );
                 return refuse(&self.target, why);
             }
         }
         let select = format!("SELECT HEX('{CHARSET_PROBE}'), '{CHARSET_PROBE}'");
-        // What comes back need not be UTF-8.
+        // The returned bytes may be invalid UTF-8.
         let found: Option<(Vec<u8>, Vec<u8>)> = self.first("session", &select).await?;
         let (stored, back) = found.unwrap_or_default();
         let sent: String = CHARSET_PROBE.bytes().map(|byte| format!("{byte:02X}")).collect();
         if stored != sent.as_bytes() || back != CHARSET_PROBE.as_bytes() {
             let why = format!(
-                "of {CHARSET_PROBE:?} ({sent}) the server understands {} and returns {:?}; make it take utf8mb4 from clients",
+                "of {CHARSET_PROBE:?} ({sent}) the server receives {} and returns {:?}; configure it to accept utf8mb4 from clients",
                 String::from_utf8_lossy(&stored),
                 String::from_utf8_lossy(&back)
             );
@@ -144,18 +143,18 @@ impl Archive {
         Ok(())
     }
 
-    /// Reports waits from now on.
+    /// Sets the callback that is told of waits.
     pub(super) fn set_blocked_reporter(&mut self, waits: BlockedReporter) {
         self.waits = Some(waits);
     }
 
-    /// Another transaction is in the way.
+    /// Reports a conflict with another transaction.
     pub(super) fn report_conflict(&self, fault: &StatementError) {
         report_blocked(
             self.waits.as_ref(),
             &self.target,
             self.doing,
-            format!("another transaction is in the way ({fault})"),
+            format!("a conflict with another transaction ({fault})"),
         );
     }
 
@@ -168,10 +167,10 @@ impl Archive {
         let holder = format!("SELECT IS_USED_LOCK({NAME})");
         let held_by = self.first::<Option<u64>>("lock", &holder).await?.flatten();
         if held_by.is_some() && held_by == previous.map(u64::from) {
-            // It may end by itself meanwhile, which is an error here.
+            // It may have ended in the meantime, which is an error here.
             let _ = self.execute(&format!("KILL {}", held_by.unwrap_or_default())).await;
         }
-        // Before asking: the lock may be got although the answer is lost.
+        // Set before the request: the lock may be acquired although the response is lost.
         *previous = Some(self.conn.id());
         let wait_s = (settings.query_timeout_ms / 2_000).min(5);
         loop {
@@ -179,7 +178,7 @@ impl Archive {
             if got.flatten() == Some(1) {
                 return Ok(());
             }
-            // Nobody: it was let go just now.
+            // Otherwise no connection holds it: it was just released.
             if let Some(connection) = self.first::<Option<u64>>("lock", &holder).await?.flatten() {
                 return Err(ArchiveError::InUse { target: self.target.clone(), connection });
             }
@@ -192,7 +191,7 @@ impl Archive {
         self.execute(sql).await.map_err(|fault| fault.classify(&self.target, doing))
     }
 
-    /// The first row of an answer.
+    /// Returns the first row of a result.
     pub(super) async fn first<T>(&mut self, doing: &'static str, sql: &str) -> Result<Option<T>, ArchiveError>
     where
         T: FromRow + Send + 'static,
@@ -202,14 +201,14 @@ impl Archive {
         rows.map(|rows| rows.into_iter().next()).map_err(|fault| fault.classify(&self.target, doing))
     }
 
-    /// Runs a statement; the fault is not yet classified.
+    /// Runs a statement; the error is not yet classified.
     pub(super) async fn execute(&mut self, sql: &str) -> Result<(), StatementError> {
         let Archive { conn, target, doing, waits, query_timeout, .. } = self;
         let report = |why| report_blocked(waits.as_ref(), target, doing, why);
         with_timeout(conn.query_drop(sql), *query_timeout, report).await
     }
 
-    /// All rows of an answer.
+    /// Returns all rows of a result.
     pub(super) async fn rows<T>(&mut self, sql: &str) -> Result<Vec<T>, StatementError>
     where
         T: FromRow + Send + 'static,
@@ -226,7 +225,7 @@ impl Archive {
     }
 }
 
-/// Waits for an answer up to a limit, and reports a long wait before that.
+/// Waits for a response up to a limit, and reports a long wait before that.
 async fn with_timeout<T>(
     answer: impl Future<Output = Result<T, MysqlError>>,
     limit: Duration,
@@ -237,7 +236,10 @@ async fn with_timeout<T>(
     if let Ok(result) = tokio::time::timeout(reported_after, &mut answer).await {
         return result.map_err(StatementError::from);
     }
-    report(format!("no answer for {} s; the table may be locked by another connection", reported_after.as_secs_f32()));
+    report(format!(
+        "no response for {} s; the table may be locked by another connection",
+        reported_after.as_secs_f32()
+    ));
     match tokio::time::timeout(limit - reported_after, answer).await {
         Ok(result) => result.map_err(StatementError::from),
         Err(_) => Err(StatementError::Timeout),

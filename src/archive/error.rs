@@ -1,60 +1,60 @@
-//! What can go wrong with the archive, sorted by who can do something about it.
+//! Errors of the archive, grouped by who can fix them.
 
 use mysql_async::{DriverError, Error as MysqlError, ServerError};
 
 use super::settings::SettingsError;
 
-/// Why the archive could not be written. None of them loses anything: what was
-/// not written stays pending.
+/// Why the archive could not be written. No data is lost: unwritten entries remain
+/// pending.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// The config.
+    /// The configuration is invalid.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// Down, unreachable, or the connection was lost.
+    /// The database is down or unreachable, or the connection was lost.
     #[error("archive {target} cannot be reached ({doing}): {why}")]
     Unreachable { target: String, doing: &'static str, why: String },
-    /// A statement gets no answer, or another transaction is in the way.
-    #[error("archive {target} does not answer a statement on {doing}: {why}")]
+    /// A statement gets no response, or conflicts with another transaction.
+    #[error("archive {target} does not respond to a statement on {doing}: {why}")]
     Blocked { target: String, doing: &'static str, why: String },
-    /// Text would be damaged on its way.
-    #[error("archive {target} would damage text, so nothing is written: {why}")]
+    /// Text would be corrupted in transfer.
+    #[error("archive {target} would corrupt text, so nothing is written: {why}")]
     Charset { target: String, why: String },
-    /// It answers, but cannot now: full, read-only, shutting down.
-    #[error("archive {target} cannot do it now ({doing}): {why}")]
+    /// The server responds but is unavailable: full, read-only, shutting down.
+    #[error("archive {target} is unavailable ({doing}): {why}")]
     Unavailable { target: String, doing: &'static str, why: String },
-    /// Who we are or what we may do.
-    #[error("archive {target} refuses ({doing}): {why}")]
+    /// Authentication failed or a privilege is missing.
+    #[error("archive {target} denies access ({doing}): {why}")]
     AccessDenied { target: String, doing: &'static str, why: String },
-    /// Not the tables that this clqd writes.
+    /// The tables do not match this version's schema.
     #[error("archive {target}: {why}")]
     Schema { target: String, why: String },
-    /// Another writer is at work.
+    /// Another writer holds the lock.
     #[error(
         "archive {target} is being written by another clqd (connection {connection} of the database); stop that one, \
-         or if it is gone: KILL {connection}"
+         or if it no longer runs: KILL {connection}"
     )]
     InUse { target: String, connection: u64 },
-    /// The archive was written from another state: a name has another key there,
-    /// or a key another name.
+    /// The archive was written from another state: a name has another key there, or a key
+    /// another name.
     #[error(
         "archive {target} does not belong to this state: {what} {here} in the state is {there} in the archive; \
-         bring back the state that wrote it, or give this one an empty database"
+         restore the state that filled it, or use an empty database for this state"
     )]
     KeyMismatch { target: String, what: &'static str, here: String, there: String },
-    /// The database does not take this value: an error of ours.
+    /// The database rejects this value: a bug in clqd.
     #[error("archive {target} rejects a row of {what}: {why}")]
     Rejected { target: String, what: &'static str, why: String },
 }
 
 impl ArchiveError {
-    /// Whether only what was written is to blame, and not the archive.
+    /// Whether only the written row is at fault, and not the archive.
     pub fn is_rejected(&self) -> bool {
         matches!(self, ArchiveError::Rejected { .. })
     }
 }
 
-/// What the driver said, for whoever may still want to act on its number.
+/// The driver's error, before classification, for code that checks its number.
 #[derive(Debug)]
 pub(super) enum StatementError {
     Mysql(MysqlError),
@@ -72,13 +72,13 @@ impl std::fmt::Display for StatementError {
         match self {
             StatementError::Mysql(MysqlError::Server(error)) => write!(f, "{}, error {}", error.message, error.code),
             StatementError::Mysql(error) => error.fmt(f),
-            StatementError::Timeout => f.write_str("no answer"),
+            StatementError::Timeout => f.write_str("no response"),
         }
     }
 }
 
 impl StatementError {
-    /// Number of the server's error; 0 where it is not the server's.
+    /// The server's error number; 0 if the error is not from the server.
     pub fn code(&self) -> u16 {
         match self {
             StatementError::Mysql(MysqlError::Server(error)) => error.code,
@@ -86,14 +86,14 @@ impl StatementError {
         }
     }
 
-    /// Two transactions were in each other's way: the loser may just try again.
-    /// 1205 lock wait timeout, 1213 deadlock, 1020 a row changed since it was
+    /// Whether the error is a conflict between two transactions, after which the loser
+    /// may retry. 1205 lock wait timeout, 1213 deadlock, 1020 a row changed since it was
     /// read (MariaDB 11.6 and later).
     pub fn is_conflict(&self) -> bool {
         matches!(self.code(), 1020 | 1205 | 1213)
     }
 
-    /// Whether the connection can still be used.
+    /// Whether the connection is unusable.
     pub fn is_fatal(&self) -> bool {
         match self {
             StatementError::Timeout => true,
@@ -101,12 +101,12 @@ impl StatementError {
         }
     }
 
-    /// `doing` is what was tried, such as a table's name.
+    /// `doing` is the attempted operation, such as a table's name.
     pub fn classify(self, target: &str, doing: &'static str) -> ArchiveError {
         let target = target.to_owned();
         match self {
             StatementError::Timeout => {
-                let why = "no answer within archive.query_timeout_ms; the table may be locked by another connection, \
+                let why = "no response within archive.query_timeout_ms; the table may be locked by another connection, \
                            or this connection is dead";
                 ArchiveError::Blocked { target, doing, why: why.into() }
             }
@@ -122,7 +122,9 @@ impl StatementError {
                 DriverError::CleartextPluginDisabled
                 | DriverError::MysqlOldPasswordDisabled
                 | DriverError::NoClientSslFlagFromServer,
-            )) => ArchiveError::AccessDenied { target, doing, why: "its way of logging in is not supported".into() },
+            )) => {
+                ArchiveError::AccessDenied { target, doing, why: "its authentication method is not supported".into() }
+            }
             StatementError::Mysql(error) => ArchiveError::Unreachable { target, doing, why: error.to_string() },
         }
     }
@@ -131,13 +133,13 @@ impl StatementError {
 fn classify_server(target: String, doing: &'static str, error: &ServerError) -> ArchiveError {
     let why = format!("{} (error {})", error.message, error.code);
     match error.code {
-        // Access denied (1044, 1045, 1698), host not allowed or blocked, a right
-        // is missing, password expired, TLS demanded, account locked.
+        // Access denied (1044, 1045, 1698), host not allowed or blocked, a missing
+        // privilege, password expired, TLS required, account locked.
         1044 | 1045 | 1129 | 1130 | 1141 | 1142 | 1143 | 1227 | 1251 | 1370 | 1419 | 1524 | 1698 | 1820 | 1862
         | 3118 | 3159 | 3879 | 4151 => ArchiveError::AccessDenied { target, doing, why },
         1049 => ArchiveError::Schema {
             target,
-            why: format!("{why}; make it: CREATE DATABASE ... CHARACTER SET utf8mb4, then run `clqd migrate`"),
+            why: format!("{why}; create it with CREATE DATABASE ... CHARACTER SET utf8mb4, then run `clqd migrate`"),
         },
         // No such table, column or routine.
         1054 | 1146 | 1305 => ArchiveError::Schema { target, why: format!("{why}; run `clqd migrate`") },

@@ -1,20 +1,20 @@
 //! The archive in MySQL (or MariaDB): what websites read (RULES section 12).
 //!
-//! The one room that names MySQL. In: [`ArchiveJob`]s, absolute values of
-//! things that changed. Out: rows of `schema.sql`. What is not here: when
-//! something changed and what its values are; that is the engine's, and it is
-//! asked through [`JobSource`].
+//! The only module that depends on MySQL. Input: [`ArchiveJob`]s, absolute values of
+//! changed objects. Output: rows of `schema.sql`. What changed and its values come from
+//! the engine, through [`JobSource`].
 //!
-//! - [`worker`]: the loop. Asks for what is pending, writes it, says that it is
-//!   done; waits while the database is away.
-//! - [`write`]: jobs to rows, in transactions; [`gone`]: players who are no more.
-//! - [`connect`]: a connection as clqd wants it, alone in its archive.
-//! - [`schema`]: applying `schema.sql`; [`split`] cuts it into statements.
+//! - [`worker`]: the loop. Fetches pending jobs, writes and acknowledges them; backs off
+//!   while the database is unavailable.
+//! - [`write`]: jobs to rows, in transactions; [`remove_player`]: removed players;
+//!   [`week_chunks`]: weeks with many rows.
+//! - [`connect`]: a connection with clqd's session settings and lock.
+//! - [`schema`]: applying `schema.sql`; [`sql_script`] splits it into statements.
 //! - [`sql`]: text of SQL statements.
-//! - [`settings`], [`error`], [`report`]: what the admin sets, and sees.
+//! - [`settings`], [`error`], [`status`]: configuration, errors and the reported status.
 //!
-//! Everything may be repeated. A commit whose acknowledgement was lost is
-//! written again; what is written is values, never differences.
+//! All writes are idempotent. A commit whose acknowledgement was lost is written again:
+//! jobs contain values, never differences.
 //!
 //! [`ArchiveJob`]: crate::model::ArchiveJob
 

@@ -1,8 +1,8 @@
-//! Players who are no more: what the tables have of one who was merged into
-//! another becomes the other's, what they have of one who was forgotten goes.
+//! Applies removed players to the tables: rows of a merged player are moved to the target
+//! player, rows of a forgotten player are deleted.
 //!
-//! Rows of weeks that clqd still holds are written anew by the jobs of those
-//! weeks, which come later; what is done here is final for all weeks before.
+//! Rows of weeks that are still in the state are rewritten later by those weeks' jobs.
+//! For all earlier weeks this change is final.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,7 @@ use crate::model::row::BestPositions;
 use crate::model::{PlayerKey, Ranking, WeekKey};
 
 impl Archive {
-    /// Returns the number of rows written. Once it is done, doing it again finds
-    /// nothing to do.
+    /// Returns the number of rows written. Repeating it changes nothing.
     pub(super) async fn apply_player_removal(
         &mut self,
         player: PlayerKey,
@@ -24,7 +23,7 @@ impl Archive {
         let listed = match into {
             Some(into) => {
                 rows += self.merge_best_positions(player, into).await?;
-                // Where both have a row in one week on one server, the other's stays.
+                // If both have a row in one week on one server, the target's row is kept.
                 let weeks = format!("UPDATE IGNORE player_week SET player = {into} WHERE player = {player}");
                 self.execute(&weeks).await.doing("player_week")?;
                 format!("player = {into}")
@@ -54,11 +53,11 @@ impl Archive {
             by_server.entry(server).or_default().entry(player).or_default().set(which, Some(position), WeekKey(week));
         }
         let mut upsert = self.upsert(&BEST_POSITION);
-        for (server, mut of_server) in by_server {
-            let mut best = of_server.remove(&into.0).unwrap_or_default();
-            of_server.values().for_each(|theirs| best.merge(theirs));
-            for (ranking, places) in Ranking::WITH_BEST_POSITIONS.iter().zip(best.top_three()) {
-                for (place, (position, week)) in (1_u32..).zip(places) {
+        for (server, mut by_player) in by_server {
+            let mut best = by_player.remove(&into.0).unwrap_or_default();
+            by_player.values().for_each(|other| best.merge(other));
+            for (ranking, positions) in Ranking::WITH_BEST_POSITIONS.iter().zip(best.top_three()) {
+                for (place, (position, week)) in (1_u32..).zip(positions) {
                     upsert.row(|row| {
                         row.uint(server).uint(into.0).text(ranking.name()).uint(place).uint(position).uint(week.0);
                     });

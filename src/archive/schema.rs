@@ -1,10 +1,9 @@
-//! Applies `schema.sql`, and refuses an archive whose schema this clqd does
-//! not know.
+//! Applies `schema.sql`, and refuses an archive whose schema version is unknown.
 //!
-//! `schema.sql` is always the newest schema, whole. An older archive is first
-//! brought along by the [`MigrationStep`]s that it lacks, then the file is applied again:
-//! it keeps tables and replaces views and routines. Data definitions commit by
-//! themselves, so every part can be repeated, and the version is written last.
+//! `schema.sql` is always the complete newest schema. An older archive is first migrated
+//! by the [`MigrationStep`]s that it lacks. Then the file is applied again: it keeps
+//! tables and replaces views and routines. Data definitions commit implicitly, so every
+//! step can be repeated, and the version is written last.
 
 use super::connect::Archive;
 use super::error::{ArchiveError, StatementError};
@@ -13,7 +12,7 @@ use crate::archive::sql_script::statements;
 /// The whole schema, as shipped.
 pub const SCHEMA_SQL: &str = include_str!("../../schema.sql");
 
-/// Estimates, screening, and points that a protocol does not have.
+/// Adds estimates, screening, and points that a protocol does not have.
 const MIGRATION_2: &str = "
 ALTER TABLE player_week ADD COLUMN time_est_ms BIGINT UNSIGNED NOT NULL DEFAULT 0
   COMMENT 'Estimated time, ms: beside what was counted, never ranked' AFTER time_ms;
@@ -27,19 +26,19 @@ ALTER TABLE server_player ADD COLUMN spectator BOOLEAN NOT NULL DEFAULT 0
   COMMENT '1: looks on and does not play' AFTER player;
 ";
 
-/// A schema: its version, its text, and the way there from older versions.
+/// A schema: its version, its text, and the migration from older versions.
 #[derive(Clone, Copy, Debug)]
 pub struct Schema {
     pub version: u32,
-    /// Everything, for an empty database; may be applied again.
+    /// The complete schema, for an empty database; may be applied again.
     pub sql: &'static str,
     /// In order of version.
     pub steps: &'static [MigrationStep],
 }
 
-/// What brings a schema from the version before to `to`. An interrupted step is
-/// run again from its start: a column or index that is already there, or
-/// already gone, is passed over.
+/// Migrates a schema from the previous version to `to`. An interrupted step is run again
+/// from its start: a column or index that already exists, or was already dropped, is
+/// skipped.
 #[derive(Clone, Copy, Debug)]
 pub struct MigrationStep {
     pub to: u32,
@@ -47,51 +46,51 @@ pub struct MigrationStep {
 }
 
 impl Schema {
-    /// What this clqd writes. To change a table: change `schema.sql`, raise the
-    /// version here and in its last statement, and add a step, such as
-    /// `MigrationStep { to: 2, sql: "ALTER TABLE player ADD COLUMN ..." }`. A new table needs no
-    /// statement in its step: `schema.sql` makes it.
+    /// The schema that this version writes. To change a table: change `schema.sql`, raise
+    /// the version here and in its last statement, and add a step, such as `MigrationStep
+    /// { to: 2, sql: "ALTER TABLE player ADD COLUMN ..." }`. A new table needs no
+    /// statement in its step, because `schema.sql` creates it.
     pub const CURRENT: Schema =
         Schema { version: 2, sql: SCHEMA_SQL, steps: &[MigrationStep { to: 2, sql: MIGRATION_2 }] };
 }
 
-/// What a migration did.
+/// The result of a migration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MigrationReport {
-    /// Version found; `None`: there was none.
+    /// Version found; `None`: there was no schema.
     pub from: Option<u32>,
     pub to: u32,
     pub routines: Routines,
 }
 
-/// The functions and the procedure with which websites read series. clqd itself
-/// does not need them.
+/// The functions and the procedure with which websites read series. clqd itself does not
+/// use them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Routines {
     Ready,
-    /// The account may not create them; those of an earlier migration stand.
+    /// The account may not create them; those of an earlier migration are kept.
     Kept {
         why: String,
     },
-    /// The account may not create them, and there are none. The views of series
-    /// are missing too.
+    /// The account may not create them, and none exist. The views of series are missing
+    /// too.
     Missing {
         why: String,
     },
 }
 
-/// The right to create routines is missing: 1044 and 1370 by the account's
+/// Errors of a missing privilege to create routines: 1044 and 1370 by the account's
 /// grants; 1227, 1418 and 1419 because the database keeps a binary log.
 const NO_RIGHT_TO_ROUTINES: [u16; 5] = [1044, 1227, 1370, 1418, 1419];
 
-/// Already there, or already gone: table, column, index.
+/// The table, column or index already exists, or was already dropped.
 const ALREADY_DONE: [u16; 4] = [1050, 1060, 1061, 1091];
 
 const NO_SUCH_TABLE: u16 = 1146;
 const NO_SUCH_ROUTINE: u16 = 1305;
 
 impl Archive {
-    /// Brings the database to this clqd's schema; does nothing new when run again.
+    /// Migrates the database to the current schema. Running it again changes nothing.
     pub async fn migrate(&mut self) -> Result<MigrationReport, ArchiveError> {
         self.migrate_to(&Schema::CURRENT).await
     }
@@ -131,26 +130,29 @@ impl Archive {
         Ok(MigrationReport { from, to: schema.version, routines })
     }
 
-    /// Whether this clqd can write here. Error: `Schema`, with what to do.
+    /// Checks that this version can write here. Error: `Schema`, with advice.
     pub async fn check_schema(&mut self) -> Result<(), ArchiveError> {
         let schema = Schema::CURRENT;
         let why = match self.schema_version().await? {
             Some(found) if found == schema.version => return Ok(()),
             Some(found) if found > schema.version => return self.refuse_newer(found, &schema),
             Some(found) => {
-                format!("has schema version {found}, and this clqd needs {}; run `clqd migrate`", schema.version)
+                format!(
+                    "has schema version {found}, and this version of clqd needs {}; run `clqd migrate`",
+                    schema.version
+                )
             }
-            None => "has no tables of clqd yet; run `clqd migrate`".into(),
+            None => "has no clqd tables yet; run `clqd migrate`".into(),
         };
         Err(ArchiveError::Schema { target: self.target.clone(), why })
     }
 
-    /// The number of the state that fills this archive; `None`: none does yet.
+    /// The id of the state that fills this archive; `None`: no state does yet.
     pub async fn state_id(&mut self) -> Result<Option<u64>, ArchiveError> {
         self.first("clq_state", "SELECT id FROM clq_state WHERE one = 1").await
     }
 
-    /// Stores the number of the state that fills this archive from now on.
+    /// Stores the id of the state that fills this archive from now on.
     pub async fn set_state_id(&mut self, id: u64) -> Result<(), ArchiveError> {
         let upsert =
             format!("INSERT INTO clq_state (one, id) VALUES (1, {id}) ON DUPLICATE KEY UPDATE id = VALUES(id)");
@@ -172,7 +174,7 @@ impl Archive {
         Err(ArchiveError::Schema {
             target: self.target.clone(),
             why: format!(
-                "has schema version {found}, and this clqd knows versions up to {}; use the newer clqd that made it",
+                "has schema version {found}, and this version of clqd knows versions up to {}; use the newer clqd that created it",
                 schema.version
             ),
         })
@@ -193,8 +195,8 @@ impl Archive {
         self.run("schema", &stamp).await
     }
 
-    /// Whether this account may create functions, found out by creating one:
-    /// otherwise those that stand would be dropped and could not be replaced.
+    /// Checks whether this account may create functions, by creating one. Without the
+    /// check the existing functions would be dropped and could not be replaced.
     async fn routine_privilege_error(&mut self) -> Result<Option<String>, ArchiveError> {
         const PROBE: &str = "CREATE FUNCTION clq_probe() RETURNS INT DETERMINISTIC NO SQL RETURN 1";
         for statement in ["DROP FUNCTION IF EXISTS clq_probe", PROBE, "DROP FUNCTION IF EXISTS clq_probe"] {

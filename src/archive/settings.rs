@@ -1,4 +1,4 @@
-//! What the admin says about the archive: the `[archive]` section of the config.
+//! The archive's configuration: the `[archive]` section of the config.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,30 +11,31 @@ use serde::Deserialize;
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ArchiveSettings {
-    /// `mysql://user@host:3306/database`, or with `?socket=/path` by a Unix
-    /// socket. Empty: nothing is archived.
+    /// `mysql://user@host:3306/database`, or with `?socket=/path` for a Unix socket.
+    /// Empty: no archive.
     pub url: String,
     /// A file with the password and nothing else; empty: none.
     pub password_file: PathBuf,
     /// Name of a systemd credential (`LoadCredential=`) with the password; empty: none.
     pub credential: String,
-    /// What is in the archive is at most this old, s. 2 to 86,400.
+    /// The archive is at most this old, s. 2 to 86,400.
     pub interval_s: u32,
-    /// At a stop, how long at most to write what is still pending, s. 0 to 3,600.
+    /// At a stop, the most time to write pending entries, s. 0 to 3,600.
     pub drain_s_max: u32,
-    /// How long at most to connect, ms. 100 to 600,000.
+    /// Timeout of connecting, ms. 100 to 600,000.
     pub connect_timeout_ms: u32,
-    /// How long at most a statement may take, ms. 1,000 to 3,600,000.
+    /// Timeout of a statement, ms. 1,000 to 3,600,000.
     pub query_timeout_ms: u32,
-    /// Rows in one transaction, but that a server's week is never cut. 1 to 100,000.
+    /// Most rows in one transaction, except that a server's week is never split. 1 to
+    /// 100,000.
     pub batch_rows_max: u32,
-    /// How long to wait after the first failure, ms; doubled with each. 10 to 600,000.
+    /// Back-off after the first failure, ms; doubled with each. 10 to 600,000.
     pub retry_ms_min: u32,
-    /// How long to wait at most after a failure, ms. `retry_ms_min` to 3,600,000.
+    /// Longest back-off, ms. `retry_ms_min` to 3,600,000.
     pub retry_ms_max: u32,
 }
 
-/// A setting that cannot be used. Each message names it.
+/// An invalid setting. Each message names it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     #[error("archive.url is empty: no archive is configured")]
@@ -71,12 +72,12 @@ impl Default for ArchiveSettings {
 }
 
 impl ArchiveSettings {
-    /// Whether anything is to be archived.
+    /// Whether an archive is configured.
     pub fn is_on(&self) -> bool {
         !self.url.is_empty()
     }
 
-    /// Looks at every value, but reads no file.
+    /// Validates every value, but reads no file.
     pub fn validate(&self) -> Result<(), SettingsError> {
         let range = |name, value, min, max| {
             if (min..=max).contains(&value) { Ok(()) } else { Err(SettingsError::Range { name, value, min, max }) }
@@ -101,22 +102,23 @@ impl ArchiveSettings {
     pub fn target(&self) -> String {
         let Ok(opts) = self.opts_from_url() else { return "(no archive)".into() };
         let user = opts.user().unwrap_or("");
-        let place = match opts.socket() {
+        let address = match opts.socket() {
             Some(socket) => socket.to_owned(),
             None => format!("{}:{}", opts.ip_or_hostname(), opts.tcp_port()),
         };
-        format!("{user}@{place}/{}", opts.db_name().unwrap_or(""))
+        format!("{user}@{address}/{}", opts.db_name().unwrap_or(""))
     }
 
-    /// How to connect; reads the password.
+    /// Returns the connection options; reads the password.
     pub(super) fn opts(&self) -> Result<Opts, SettingsError> {
         self.validate()?;
         let opts = self.opts_from_url()?;
         let password = self.password()?.or_else(|| opts.pass().map(str::to_owned));
         Ok(OptsBuilder::from_opts(opts)
             .pass(password)
-            // Else a loopback address is quietly left for the socket that the
-            // server names, which behind a proxy or container is another's.
+            // Otherwise the driver silently switches from a loopback address to the
+            // server's Unix socket, which behind a proxy or container may belong to
+            // another server.
             .prefer_socket(false)
             .stmt_cache_size(0)
             .tcp_keepalive(Some(Duration::from_secs(30)))
@@ -144,7 +146,7 @@ impl ArchiveSettings {
         if !self.credential.is_empty() {
             let fail = |error| SettingsError::Credential { name: self.credential.clone(), error };
             let folder = std::env::var_os("CREDENTIALS_DIRECTORY")
-                .ok_or_else(|| fail("CREDENTIALS_DIRECTORY is not set; was clqd started by systemd?".into()))?;
+                .ok_or_else(|| fail("CREDENTIALS_DIRECTORY is not set; clqd was not started by systemd".into()))?;
             return read_password(&Path::new(&folder).join(&self.credential)).map(Some).map_err(fail);
         }
         Ok(None)
@@ -156,7 +158,7 @@ fn read_password(path: &Path) -> Result<String, String> {
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// Without the password.
+/// Omits the password.
 impl fmt::Debug for ArchiveSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ArchiveSettings")

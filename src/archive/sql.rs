@@ -1,12 +1,12 @@
-//! Text of SQL statements: literals, and upserts of many rows.
+//! SQL statement text: literals, and upserts of many rows.
 //!
-//! Statements go as text, not prepared: a statement has as many rows as fit,
-//! and text takes one round trip. Literals assume what
-//! [`connect`](super::connect) sets: utf8mb4 and backslash escapes.
+//! Statements are sent as text, not prepared: a statement contains as many rows as fit,
+//! and text takes one round trip. Literals assume the settings of
+//! [`connect`](super::connect): utf8mb4 and backslash escapes.
 
 use std::fmt::Write as _;
 
-/// A table as it is written: the first `key_columns` are its primary key.
+/// A table to write: the first `key_columns` are its primary key.
 pub(super) struct Table {
     pub name: &'static str,
     pub columns: &'static [&'static str],
@@ -28,8 +28,8 @@ impl Upsert {
         Upsert { table, statement_bytes_max, done: Vec::new(), current: String::new(), rows: 0 }
     }
 
-    /// Adds a row; `fill` gives a value for each column, in order. Rows should
-    /// come in order of the primary key.
+    /// Adds a row; `fill` provides a value for each column, in order. Rows should be
+    /// added in order of the primary key.
     pub fn row(&mut self, fill: impl FnOnce(&mut Values<'_>)) {
         if self.current.is_empty() {
             self.current = format!("INSERT INTO {} ({}) VALUES ", self.table.name, self.table.columns.join(","));
@@ -66,12 +66,12 @@ impl Upsert {
         }
         let mut statement = std::mem::take(&mut self.current);
         statement.push_str(" ON DUPLICATE KEY UPDATE ");
-        // A table that is all key has nothing to update, but the clause must
-        // name something, or a repetition would be an error.
+        // If all columns are key columns there is nothing to update, but the clause must
+        // name a column, or a repetition would be an error.
         let values = &self.table.columns[self.table.key_columns..];
         let named = if values.is_empty() { &self.table.columns[..1] } else { values };
-        // VALUES() is deprecated in MySQL 8.0.20 for a row alias that MariaDB
-        // does not know; both understand it.
+        // VALUES() is deprecated since MySQL 8.0.20 in favour of a row alias that MariaDB
+        // does not know; both accept it.
         for (i, column) in named.iter().enumerate() {
             let comma = if i == 0 { "" } else { "," };
             let _ = write!(statement, "{comma}{column}=VALUES({column})");
@@ -114,7 +114,8 @@ impl Values<'_> {
         self.uint(u8::from(value))
     }
 
-    /// To the last bit. What is not finite becomes NULL, which the database rejects.
+    /// Exact to the last bit. Values that are not finite become NULL, which the database
+    /// rejects.
     pub fn double(&mut self, value: f64) -> &mut Self {
         if value.is_finite() { self.put(|text| _ = write!(text, "{value:e}")) } else { self.null() }
     }
@@ -154,7 +155,7 @@ impl Values<'_> {
     }
 }
 
-/// A text as a literal, quotes included.
+/// Text as a literal, including quotes.
 pub(super) fn literal(value: &str) -> String {
     let mut text = String::with_capacity(value.len() + 2);
     push_text(&mut text, value);

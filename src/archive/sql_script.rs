@@ -1,9 +1,9 @@
-//! Cuts SQL text into statements, as the `mysql` client does: at `;`, or at
-//! what the last `DELIMITER` line named. Not an SQL parser: it only knows what
-//! a delimiter can hide in, which is quotes and comments.
+//! Splits SQL text into statements, as the `mysql` client does: at `;`, or at the
+//! delimiter of the last `DELIMITER` line. Not an SQL parser: it only recognises quotes
+//! and comments, which can contain a delimiter.
 
-/// The statements of a script, without their delimiters and without comments
-/// that stand before them.
+/// Returns the statements of a script, without their delimiters and without preceding
+/// comments.
 pub fn statements(script: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut delimiter = ";";
@@ -41,7 +41,7 @@ fn skip_blank(mut text: &str) -> &str {
     }
 }
 
-/// Bytes until the delimiter, or all.
+/// Bytes until the delimiter, or all bytes.
 fn statement_len(text: &str, delimiter: &str) -> usize {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -58,8 +58,8 @@ fn statement_len(text: &str, delimiter: &str) -> usize {
     bytes.len()
 }
 
-/// Bytes of a quoted text, quotes included. A doubled quote is two texts side
-/// by side, which comes to the same.
+/// Length of a quoted text in bytes, including quotes. A doubled quote counts as two
+/// adjacent texts, which has the same total length.
 fn quoted_len(bytes: &[u8], quote: u8) -> usize {
     let mut at = 1;
     while at < bytes.len() {
@@ -72,7 +72,7 @@ fn quoted_len(bytes: &[u8], quote: u8) -> usize {
     bytes.len()
 }
 
-/// Bytes of the comment that the text begins with; 0: none. `/*!` is code.
+/// Length of the comment at the start of the text, bytes; 0: none. `/*!` is code.
 fn comment_len(text: &str) -> usize {
     let dashes =
         text.strip_prefix("--").is_some_and(|after| after.is_empty() || after.starts_with(char::is_whitespace));
@@ -85,7 +85,7 @@ fn comment_len(text: &str) -> usize {
     }
 }
 
-/// What follows a word on a line, trimmed; `None`: the line begins with another.
+/// The rest of a line after a word, trimmed; `None`: the line begins with another word.
 fn strip_word<'a>(line: &'a str, word: &str) -> Option<&'a str> {
     let (head, tail) = (line.get(..word.len())?, line.get(word.len()..)?);
     let whole = tail.is_empty() || tail.starts_with(char::is_whitespace);

@@ -1,35 +1,34 @@
-//! What the admin sees of the archive: the status, and log lines when a fault begins,
-//! changes its kind or ends.
+//! Reports the archive's status, and logs when a fault begins, changes its kind or ends.
 
 use serde::Serialize;
 use tokio::sync::watch;
 
 use super::error::ArchiveError;
 
-/// How the archive fares. Counts are since the worker started.
+/// Status of the archive. Counts are since the worker started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WorkerStatus {
     /// `user@host:port/database`.
     pub target: String,
-    /// The last attempt reached the archive and could write.
+    /// The last attempt connected and could write.
     pub connected: bool,
-    /// What is wrong. It lasts until a complete pass has succeeded.
+    /// The current fault, until a complete pass has succeeded.
     pub fault: Option<WorkerFault>,
-    /// How far a resync is; `None`: none is in progress.
+    /// Progress of a resync; `None`: none is in progress.
     pub resync: Option<String>,
-    /// When everything that was pending had last been written, Unix ms.
+    /// Time of the last pass that wrote everything pending, Unix ms.
     pub last_success_ms: Option<i64>,
     pub last_error: Option<String>,
     pub last_error_ms: Option<i64>,
     /// Passes that wrote everything pending or half an interval's worth of a resync, and
-    /// attempts that failed.
+    /// failed attempts.
     pub passes: u64,
     pub failures: u64,
     pub entries_written: u64,
     pub rows_written: u64,
-    /// Entries that the database does not take; they stay pending.
+    /// Entries that the database rejects; they remain pending.
     pub rejected: u64,
-    /// Times that the worker was restarted after a panic.
+    /// Number of restarts of the worker after a panic.
     pub restarts: u64,
 }
 
@@ -37,13 +36,13 @@ pub struct WorkerStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WorkerFault {
     pub kind: FaultKind,
-    /// When it began, Unix ms; a change of the kind does not begin it anew.
+    /// When it began, Unix ms; a change of kind keeps it.
     pub since_ms: i64,
     /// The latest message.
     pub message: String,
 }
 
-/// Faults of one kind are logged once.
+/// The kind of a fault. Faults of one kind are logged once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
@@ -57,12 +56,12 @@ pub enum FaultKind {
     Taken,
     Foreign,
     Rejected,
-    /// A bug of clqd's: the worker panicked.
+    /// A bug in clqd: the worker panicked.
     Panic,
 }
 
 impl FaultKind {
-    /// As in JSON.
+    /// The name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             FaultKind::Settings => "settings",
@@ -132,25 +131,25 @@ impl StatusReporter {
         }
     }
 
-    /// A fault begins or goes on.
+    /// Reports that a fault began or continues.
     pub fn fault(&self, kind: FaultKind, message: &str) {
         let now_ms = self.now_ms();
-        let mut before = None;
+        let mut previous = None;
         self.status.send_modify(|it| {
-            before = it.fault.as_ref().map(|fault| fault.kind);
+            previous = it.fault.as_ref().map(|fault| fault.kind);
             let since_ms = it.fault.as_ref().map_or(now_ms, |fault| fault.since_ms);
             it.fault = Some(WorkerFault { kind, since_ms, message: message.to_owned() });
             (it.last_error, it.last_error_ms) = (Some(message.to_owned()), Some(now_ms));
         });
-        match before {
-            Some(before) if before == kind => {}
+        match previous {
+            Some(previous) if previous == kind => {}
             _ if kind == FaultKind::Panic => tracing::error!("{message}"),
-            None => tracing::warn!("archive fault: {message}; clqd tries again, nothing is lost"),
-            Some(_) => tracing::warn!("the archive fault has changed: {message}; clqd tries again, nothing is lost"),
+            None => tracing::warn!("archive fault: {message}; clqd retries, nothing is lost"),
+            Some(_) => tracing::warn!("the archive fault has changed: {message}; clqd retries, nothing is lost"),
         }
     }
 
-    /// A complete pass has succeeded.
+    /// Reports that a complete pass has succeeded.
     pub fn over(&self) {
         let mut ended = None;
         self.status.send_if_modified(|it| {

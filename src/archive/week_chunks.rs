@@ -1,30 +1,28 @@
-//! A week of a server that comes in parts. All parts of one moment are one
-//! transaction, so whoever reads the tables sees the week as it was or as it is,
-//! and a crash anywhere leaves it as it was; what is held here at a time is one
-//! part. A transaction that lost against another is begun anew by whoever has the
-//! parts.
+//! Writes a server's week in chunks. All chunks of one revision are one transaction, so
+//! readers see either the old or the new week, also after a crash. Memory holds one
+//! chunk. After a conflict the caller starts the transaction again.
 
 use super::connect::Archive;
 use super::error::ArchiveError;
 use super::write::TransactionError;
 use crate::model::archive::WeekArchive;
 
-/// What became of a step of a transaction.
+/// The result of a step of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteOutcome {
-    /// So many rows were written.
+    /// The number of written rows.
     Done { rows: u64 },
-    /// The transaction lost against another and is taken back.
+    /// The transaction lost a conflict and was rolled back.
     Lost,
 }
 
 impl Archive {
-    /// Begins a week that comes in parts.
+    /// Starts writing a week in chunks.
     pub async fn begin_week_chunks(&mut self) -> Result<(), ArchiveError> {
         self.run("begin", "START TRANSACTION").await
     }
 
-    /// Writes a part. After an error the whole week is taken back.
+    /// Writes a chunk. After an error the whole week is rolled back.
     pub async fn write_week_chunk(&mut self, part: &WeekArchive) -> Result<WriteOutcome, ArchiveError> {
         match self.upsert_weeks(&[part]).await {
             Ok(rows) => Ok(WriteOutcome::Done { rows }),
@@ -32,7 +30,7 @@ impl Archive {
         }
     }
 
-    /// All parts are written.
+    /// Commits after the last chunk.
     pub async fn commit_week_chunks(&mut self) -> Result<WriteOutcome, ArchiveError> {
         self.doing = "commit";
         match self.execute("COMMIT").await {
@@ -41,14 +39,14 @@ impl Archive {
         }
     }
 
-    /// Takes the parts back.
+    /// Rolls back all chunks.
     pub async fn rollback(&mut self) -> Result<(), ArchiveError> {
         self.run("rollback", "ROLLBACK").await
     }
 
-    /// Keeps the connection from being taken for one that is no more.
+    /// Keeps the database from closing the connection as idle.
     pub async fn keep_alive(&mut self) -> Result<(), ArchiveError> {
-        self.run("stay", "DO 0").await
+        self.run("keep-alive", "DO 0").await
     }
 
     async fn roll_back_after(&mut self, halt: TransactionError) -> Result<WriteOutcome, ArchiveError> {

@@ -1,19 +1,17 @@
-//! The archive's worker: asks for what is pending, writes it, says that it is
-//! done. It owns the connection and the waiting; what is pending, and what its
-//! values are, it asks the [`JobSource`].
+//! The archive's worker: fetches pending jobs from the [`JobSource`], writes them and
+//! acknowledges them. It owns the connection and the back-off.
 //!
-//! It writes everything that is pending in passes, half an interval apart: what
-//! changed is at most one interval old in the archive. A pass goes through the
-//! keys once, in their order, so that things which change all the time cannot
-//! hold it. While the database is away it waits, longer each time up to a
-//! limit, and nothing is lost: what is pending stays with the source.
+//! It writes everything pending in passes, half an interval apart, so that the archive is
+//! at most one interval old. A pass visits the keys once, in their order, so that rows
+//! that change all the time cannot prolong it. While the database is unavailable the
+//! worker backs off up to a limit. Nothing is lost: pending entries remain in the source.
 //!
 //! An archive that is new or incomplete gets a resync, chunk by chunk, in the same
 //! passes: names, then servers, then all players, then weeks. Until all names are
-//! there, states from the outbox wait, since they may refer to any name.
+//! written, states from the outbox wait, since they may refer to any name.
 //!
-//! A panic in here is a bug of clqd's. It is reported as a fault, and the worker starts
-//! again.
+//! A panic in the worker is a bug in clqd. It is reported as a fault, and the worker
+//! restarts.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -38,33 +36,33 @@ use crate::model::archive::{
     ArchiveJob, OutboxEntry, OutboxKey, PartRequest, ResyncChunk, ResyncCursor, ResyncStep, WeekArchive, WeekChunk,
 };
 
-/// Most entries asked for at once: some seconds' work for the database.
+/// Most entries of one fetch: some seconds' work for the database.
 const FETCH_ENTRIES_MAX: usize = 1_000;
 
-/// Rows after which a source should stop: 20,000 rows of 16 numbers are 3 MB.
+/// Rows after which a source should stop a fetch: 20,000 rows of 16 numbers are 3 MB.
 const FETCH_ROWS_MAX: usize = 20_000;
 
-/// Pause between two steps in which a source puts a long week in order: it has
-/// other things to do.
+/// Pause between two steps in which a source sorts a long week: the source has other
+/// work.
 const STEP_PAUSE: Duration = Duration::from_millis(20);
 
-/// Pause before a resync is tried again that waits for a shorter outbox.
+/// Pause before retrying a resync that waits for a shorter outbox.
 const RESYNC_PAUSE: Duration = Duration::from_secs(1);
 
-/// Steps after which the database is told that somebody is still there.
+/// Steps between two keep-alive statements.
 const STEPS_PER_KEEP_ALIVE: u32 = 500;
 
-/// Names come before what refers to them: no server has key 0.
+/// Names precede the states that refer to them: no server has key 0.
 const FIRST_STATE_KEY: OutboxKey = OutboxKey::Server(ServerKey(0));
 
-/// A part of the outbox.
+/// A range of the outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutboxQuery {
     /// Only keys greater than this one; `None`: from the first.
     pub after: Option<OutboxKey>,
     /// Only keys smaller than this one; `None`: to the last.
     pub before: Option<OutboxKey>,
-    /// At most so many entries.
+    /// Most entries to return.
     pub entries_max: usize,
     /// Stop after the entry with which the rows of `WeekArchive`s (players and
     /// maps) reach this number.
@@ -72,35 +70,36 @@ pub struct OutboxQuery {
 }
 
 impl OutboxQuery {
-    /// Whether the key lies in this part.
+    /// Whether the key is in this range.
     pub fn holds(&self, key: OutboxKey) -> bool {
         self.after.is_none_or(|after| key > after) && self.before.is_none_or(|before| key < before)
     }
 }
 
-/// The source is gone: the daemon is past the point where it answers.
+/// The source has closed: the daemon is stopping and no longer responds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the source of archive jobs is gone")]
+#[error("the source of archive jobs has closed")]
 pub struct SourceClosed;
 
-/// Where jobs come from: the outbox and the engine that knows its values.
+/// The source of jobs: the outbox, and the engine that knows the current values.
 pub trait JobSource: Send + Sync {
-    /// Pending entries of that part in order of their keys, with their values
-    /// as they are now; none: there are no more in it. An entry whose thing no
-    /// longer exists is not handed out. What is handed out must be durable.
+    /// Returns pending entries of a range in key order, with their current values; an
+    /// empty list: there are no more. Entries whose object no longer exists are not
+    /// returned. All returned values must be durable.
     fn pending_jobs(
         &self,
         ask: OutboxQuery,
     ) -> impl Future<Output = Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed>> + Send;
 
-    /// Which state the archive says it is filled by. Returns the number that it must
-    /// have from now on, which is durable; another than `found` begins a resync.
+    /// Receives the id of the state that last filled the archive. Returns the id that the
+    /// archive must have from now on, which is durable. If it differs from `found`, a
+    /// resync begins.
     fn claim_archive(&self, found: Option<u64>) -> impl Future<Output = Result<u64, SourceClosed>> + Send {
         async move { Ok(found.unwrap_or_default()) }
     }
 
-    /// The chunk of a resync at a position, or at the first that is not acknowledged.
-    /// What is handed out must be durable.
+    /// Returns the resync chunk at a position, or the first that is not acknowledged. All
+    /// returned values must be durable.
     fn next_resync_chunk(
         &self,
         _from: Option<ResyncCursor>,
@@ -108,8 +107,8 @@ pub trait JobSource: Send + Sync {
         async { Ok(ResyncStep::Idle) }
     }
 
-    /// The chunk from one position to another is in the archive, except for
-    /// `postponed`. Returns whether the resync goes on behind it.
+    /// Acknowledges that the chunk from one position to another is in the archive, except
+    /// for `postponed`. Returns whether the resync continues after it.
     fn acknowledge_resync_chunk(
         &self,
         _from: ResyncCursor,
@@ -119,21 +118,21 @@ pub trait JobSource: Send + Sync {
         async { Ok(false) }
     }
 
-    /// A part of a week that was handed out as [`ArchiveJob::LargeWeek`], or a step
-    /// towards it. What is handed out must be durable. Who hands out none such has
-    /// no parts.
+    /// Returns a chunk of a week that was returned as [`ArchiveJob::LargeWeek`], or
+    /// reports a step towards it. All returned values must be durable. A source without
+    /// such weeks has no chunks.
     fn next_week_chunk(&self, _ask: PartRequest) -> impl Future<Output = Result<WeekChunk, SourceClosed>> + Send {
         async { Ok(WeekChunk::Gone) }
     }
 
-    /// These are in the archive: to be trimmed, but only where the sequence
-    /// number is still the one given.
+    /// Acknowledges entries that are in the archive. They are removed from the outbox if
+    /// their sequence number is unchanged.
     fn acknowledge(&self, entries: Vec<OutboxEntry>) -> impl Future<Output = Result<(), SourceClosed>> + Send;
 }
 
-/// Runs until `stop` resolves, and then until everything is written or
-/// `drain_s_max` is over; or until the source is gone. `now_ms` tells the
-/// time, Unix ms, for the status only.
+/// Runs until `stop` resolves, and then until everything is written or `drain_s_max` has
+/// passed; or until the source closes. `now_ms` returns the time, Unix ms, and is used
+/// for the status only.
 pub async fn run<S: JobSource>(
     settings: ArchiveSettings,
     source: S,
@@ -158,7 +157,7 @@ pub async fn run<S: JobSource>(
         () = out_of_time => {
             tracing::warn!(
                 seconds = drain_s_max,
-                "the archive could not be brought up to date in time; what is pending is written after the next start"
+                "the archive could not be updated in time; pending entries are written after the next start"
             );
         }
     }
@@ -168,20 +167,20 @@ struct Worker<S> {
     settings: ArchiveSettings,
     source: S,
     report: Arc<StatusReporter>,
-    /// The last connection that asked for the lock; it may still live at the
-    /// other end.
+    /// Id of the last connection that requested the lock; the database may still hold it
+    /// open.
     previous: Option<u32>,
-    /// What the database does not take, and why.
+    /// Entries that the database rejects, and why.
     rejected: BTreeMap<OutboxKey, String>,
-    /// The wait after the last failure.
+    /// The back-off after the last failure.
     wait_ms: u32,
 }
 
-/// What there was among names.
+/// The result of writing names.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NamesOutcome {
     Written,
-    /// A player is no more: states that were asked for before are out of date.
+    /// A player was removed: states fetched earlier are out of date.
     SomebodyGone,
 }
 
@@ -189,14 +188,14 @@ fn removes_player(job: &ArchiveJob) -> bool {
     matches!(job, ArchiveJob::PlayerRemoved { .. })
 }
 
-/// What became of a resync in one pass.
+/// The state of a resync after a pass.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ResyncOutcome {
-    /// None is in progress any more.
+    /// No resync is in progress.
     Done,
-    /// The outbox has to become shorter first.
+    /// The outbox must become shorter first.
     Later,
-    /// It goes on in the next pass. `is_past_names`: every name is in the archive.
+    /// Continues in the next pass. `has_names`: every name is in the archive.
     Paused { has_names: bool },
 }
 
@@ -219,13 +218,13 @@ impl From<ArchiveError> for PassError {
 }
 
 impl<S: JobSource> Worker<S> {
-    /// Passes until the end, whatever panics.
+    /// Runs passes until the stop and restarts after a panic.
     async fn run_with_restarts(&mut self, stopping: &AtomicBool, wake: &Notify) {
         while let Err(panic) = catch_panic(self.run_passes(stopping, wake)).await {
             let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
             let text = text.unwrap_or("no message");
             let wait = self.next_backoff();
-            let message = format!("the archive's worker panicked, which is a bug of clqd's: {text}; it starts again");
+            let message = format!("the archive's worker panicked, which is a bug in clqd: {text}; it restarts");
             self.report.fault(FaultKind::Panic, &message);
             self.report.update(|it| {
                 it.connected = false;
@@ -238,8 +237,8 @@ impl<S: JobSource> Worker<S> {
 
     async fn run_passes(&mut self, stopping: &AtomicBool, wake: &Notify) {
         loop {
-            // A pass that began before the stop may have passed by what the
-            // engine wrote last.
+            // A pass that started before the stop may have missed the engine's last
+            // entries.
             let last = stopping.load(Ordering::Relaxed);
             let wait = match self.run_pass().await {
                 Ok(ResyncOutcome::Done) if last => return,
@@ -253,15 +252,15 @@ impl<S: JobSource> Worker<S> {
         }
     }
 
-    /// Waits; a stop shortens the wait.
+    /// Waits. A stop shortens the wait.
     async fn pause(&mut self, wait: Duration, stopping: &AtomicBool, wake: &Notify) {
-        let in_a_hurry = stopping.load(Ordering::Relaxed);
-        if in_a_hurry && self.wait_ms == 0 {
+        let is_stopping = stopping.load(Ordering::Relaxed);
+        if is_stopping && self.wait_ms == 0 {
             return;
         }
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
-            () = wake.notified(), if !in_a_hurry => self.wait_ms = 0,
+            () = wake.notified(), if !is_stopping => self.wait_ms = 0,
         }
     }
 
@@ -269,8 +268,7 @@ impl<S: JobSource> Worker<S> {
         Duration::from_millis(u64::from(self.settings.interval_s) * 500)
     }
 
-    /// Writes everything that is pending, once, and half an interval's worth of a
-    /// resync.
+    /// Writes everything pending once, and half an interval's worth of a resync.
     async fn run_pass(&mut self) -> Result<ResyncOutcome, PassError> {
         let mut archive = Archive::reconnect(&self.settings, &mut self.previous).await?;
         archive.check_schema().await?;
@@ -294,7 +292,7 @@ impl<S: JobSource> Worker<S> {
         Ok(resynced)
     }
 
-    /// Writes states of the outbox, and names that came up meanwhile.
+    /// Writes the outbox's states, and names added since.
     async fn write_states(
         &mut self,
         archive: &mut Archive,
@@ -306,8 +304,9 @@ impl<S: JobSource> Worker<S> {
             let jobs = self.source.pending_jobs(outbox_query(Some(from), None)).await?;
             let Some((last, _)) = jobs.last() else { return Ok(()) };
             let last = last.key;
-            // Names that came up since: these jobs may refer to them. And if
-            // somebody is no more, they may still speak of him.
+            // Write names added since the fetch, because these jobs may refer to them. If
+            // a player was removed since, the jobs may still contain that player: fetch
+            // them again.
             if self.write_names(archive, rejected).await? == NamesOutcome::SomebodyGone {
                 continue;
             }
@@ -316,9 +315,9 @@ impl<S: JobSource> Worker<S> {
         }
     }
 
-    /// Goes on with a resync, if one is in progress, for half an interval. `unmarked` is
-    /// the number that the archive must get: not before something was written, so that
-    /// the archive of another state, which refuses our names, keeps its own.
+    /// Continues a resync, if one is in progress, for half an interval. `unmarked` is the
+    /// id that the archive must get. It is stored after the first write, so that the
+    /// archive of another state, which rejects these names, keeps its own id.
     async fn resync(
         &mut self,
         archive: &mut Archive,
@@ -326,7 +325,7 @@ impl<S: JobSource> Worker<S> {
         mut unmarked: Option<u64>,
     ) -> Result<ResyncOutcome, PassError> {
         let mut half_interval = pin!(tokio::time::sleep(self.half_interval()));
-        let mut is_over = false;
+        let mut is_time_up = false;
         let mut step = self.source.next_resync_chunk(None).await?;
         loop {
             let ResyncChunk { from, next, names, records: states, mut postponed } = match step {
@@ -339,11 +338,11 @@ impl<S: JobSource> Worker<S> {
                     return Ok(ResyncOutcome::Done);
                 }
             };
-            if is_over {
+            if is_time_up {
                 return Ok(ResyncOutcome::Paused { has_names: from.is_past_names() });
             }
             self.report.update(|it| it.resync = Some(from.to_string()));
-            let this = if states.is_empty() {
+            let jobs = if states.is_empty() {
                 names
             } else {
                 let written = write_each(archive, &names).await?;
@@ -354,13 +353,13 @@ impl<S: JobSource> Worker<S> {
                 }
                 states
             };
-            // The next chunk is read while the database works on this one. From here
-            // until its names are written nothing of the outbox is.
+            // The next chunk is read while the database writes this one. From here until
+            // its names are written, nothing of the outbox is.
             archive.checks_names = unmarked.is_some();
             let (written, following) =
-                tokio::join!(write_each(archive, &this), self.source.next_resync_chunk(Some(next)));
+                tokio::join!(write_each(archive, &jobs), self.source.next_resync_chunk(Some(next)));
             archive.checks_names = true;
-            postponed.extend(self.count_resynced(&this, written?));
+            postponed.extend(self.count_resynced(&jobs, written?));
             if let Some(id) = unmarked.take() {
                 archive.set_state_id(id).await?;
             }
@@ -370,13 +369,13 @@ impl<S: JobSource> Worker<S> {
             };
             tokio::select! {
                 biased;
-                () = &mut half_interval, if !is_over => is_over = true,
+                () = &mut half_interval, if !is_time_up => is_time_up = true,
                 () = std::future::ready(()) => {}
             }
         }
     }
 
-    /// Counts what was written of a resync. Returns what the database does not take.
+    /// Counts a written resync chunk. Returns the keys that the database rejects.
     fn count_resynced(&self, jobs: &[ArchiveJob], written: Written) -> Vec<OutboxKey> {
         self.report.update(|it| {
             it.entries_written += (jobs.len() - written.rejected.len()) as u64;
@@ -403,7 +402,7 @@ impl<S: JobSource> Worker<S> {
         }
     }
 
-    /// Writes jobs; where one is rejected, the others.
+    /// Writes jobs. If one is rejected, the others are still written.
     async fn write(
         &mut self,
         archive: &mut Archive,
@@ -414,7 +413,7 @@ impl<S: JobSource> Worker<S> {
         let (long, jobs): (Vec<_>, Vec<_>) = jobs.into_iter().partition(is_long);
         self.write_jobs(archive, jobs, rejected).await?;
         for (entry, job) in long {
-            let ArchiveJob::LargeWeek { week, server } = job else { unreachable!("sorted out above") };
+            let ArchiveJob::LargeWeek { week, server } = job else { unreachable!("filtered above") };
             self.write_large_week(archive, entry, PartRequest::First { week, server }, rejected).await?;
         }
         Ok(())
@@ -429,23 +428,23 @@ impl<S: JobSource> Worker<S> {
         let (entries, jobs): (Vec<OutboxEntry>, Vec<ArchiveJob>) = jobs.into_iter().unzip();
         let written = write_each(archive, &jobs).await?;
         let mut refused = written.rejected.into_iter().peekable();
-        let mut taken = Vec::with_capacity(entries.len());
+        let mut accepted = Vec::with_capacity(entries.len());
         for (at, entry) in entries.into_iter().enumerate() {
             match refused.next_if(|(refused, _)| *refused == at) {
                 Some((_, why)) => _ = rejected.insert(entry.key, why),
-                None => taken.push(entry),
+                None => accepted.push(entry),
             }
         }
         self.report.update(|it| {
-            it.entries_written += taken.len() as u64;
+            it.entries_written += accepted.len() as u64;
             it.rows_written += written.rows;
         });
-        self.source.acknowledge(taken).await?;
+        self.source.acknowledge(accepted).await?;
         Ok(())
     }
 
-    /// Writes a week part by part, in one transaction. Where it cannot be done now,
-    /// because somebody was corrected meanwhile, it stays pending.
+    /// Writes a week chunk by chunk, in one transaction. If a correction of a player or a
+    /// conflict prevents this, the week remains pending.
     async fn write_large_week(
         &mut self,
         archive: &mut Archive,
@@ -454,7 +453,7 @@ impl<S: JobSource> Worker<S> {
         rejected: &mut BTreeMap<OutboxKey, String>,
     ) -> Result<(), PassError> {
         let Some((moment, first)) = self.first_week_chunk(archive, ask).await? else { return Ok(()) };
-        // Names that came up since: the parts refer to them.
+        // Write names added since: the chunks refer to them.
         let written = match self.write_names(archive, rejected).await {
             Ok(NamesOutcome::Written) => self.write_week_chunks(archive, moment, first).await,
             Ok(NamesOutcome::SomebodyGone) => Ok(None),
@@ -494,8 +493,8 @@ impl<S: JobSource> Worker<S> {
         Ok(None)
     }
 
-    /// Returns the number of rows; `None`: there are no such parts any more, or the
-    /// database had others before us too often.
+    /// Returns the number of rows. `None`: the chunks no longer exist, or there were too
+    /// many conflicts.
     async fn write_week_chunks(
         &mut self,
         archive: &mut Archive,
@@ -529,7 +528,7 @@ impl<S: JobSource> Worker<S> {
                 return Ok(Some(rows));
             }
         }
-        tracing::warn!("a week of many rows was in the way of other writers of the archive; it is written later");
+        tracing::warn!("a week with many rows conflicted with other writers of the archive; it is written later");
         Ok(None)
     }
 
@@ -554,14 +553,14 @@ impl<S: JobSource> Worker<S> {
         match rejected.values().next() {
             None => self.report.over(),
             Some(why) => {
-                let message = format!("{} entries stay pending, the first: {why}", rejected.len());
+                let message = format!("{} entries remain pending, the first: {why}", rejected.len());
                 self.report.fault(FaultKind::Rejected, &message);
             }
         }
         self.rejected = rejected;
     }
 
-    /// Returns how long to wait.
+    /// Returns the back-off.
     fn record_failure(&mut self, error: &ArchiveError) -> Duration {
         self.report.fault(error.kind(), &error.to_string());
         self.report.update(|it| {
@@ -571,7 +570,7 @@ impl<S: JobSource> Worker<S> {
         self.next_backoff()
     }
 
-    /// How long to wait after a failure: longer each time.
+    /// Returns the back-off after a failure: longer each time.
     fn next_backoff(&mut self) -> Duration {
         let (min, max) = (self.settings.retry_ms_min, self.settings.retry_ms_max);
         self.wait_ms = self.wait_ms.saturating_mul(2).clamp(min, max);
@@ -579,14 +578,14 @@ impl<S: JobSource> Worker<S> {
     }
 }
 
-/// What became of jobs.
+/// The result of writing jobs.
 struct Written {
     rows: u64,
-    /// Jobs that the database does not take, by index, and why.
+    /// Jobs that the database rejects, by index, and why.
     rejected: Vec<(usize, String)>,
 }
 
-/// Writes jobs; where one is rejected, the others.
+/// Writes jobs. If one is rejected, the others are still written.
 async fn write_each(archive: &mut Archive, jobs: &[ArchiveJob]) -> Result<Written, ArchiveError> {
     match archive.write(jobs).await {
         Ok(rows) => Ok(Written { rows, rejected: Vec::new() }),
@@ -605,11 +604,11 @@ async fn write_each(archive: &mut Archive, jobs: &[ArchiveJob]) -> Result<Writte
     }
 }
 
-/// The output of a future, or what it panicked with.
+/// Returns the output of a future, or its panic.
 async fn catch_panic<T>(future: impl Future<Output = T>) -> Result<T, Box<dyn Any + Send>> {
     let mut future = pin!(future);
     std::future::poll_fn(|context| {
-        // What the panic leaves behind is the worker, whose fields are whole values.
+        // After a panic only the worker is used again, and its fields are consistent.
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
             Ok(poll) => poll.map(Ok),
             Err(panic) => std::task::Poll::Ready(Err(panic)),
@@ -622,7 +621,7 @@ fn outbox_query(after: Option<OutboxKey>, before: Option<OutboxKey>) -> OutboxQu
     OutboxQuery { after, before, entries_max: FETCH_ENTRIES_MAX, rows_max: FETCH_ROWS_MAX }
 }
 
-/// Half to all of it, so that many daemons do not come back in step.
+/// Returns half to all of the wait, so that many daemons do not reconnect in step.
 fn with_jitter(wait_ms: u32) -> Duration {
     let dice = std::collections::hash_map::RandomState::new().build_hasher().finish();
     let half = u64::from(wait_ms / 2);

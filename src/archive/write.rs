@@ -1,11 +1,11 @@
-//! Jobs to rows. What is written is absolute: whatever stood there before, the
-//! rows of a thing are afterwards those of its job, and rows that the job does
-//! not name are gone. So every job may be written again. That a player is no
-//! more ([`crate::archive::remove_player`]) is written before all that is of players.
+//! Jobs to rows. Writes are absolute: after a job, the rows of its object are exactly
+//! those of the job; all others are deleted. So every job may be written again. Player
+//! removals ([`crate::archive::remove_player`]) are written before other player rows.
 //!
-//! Several jobs share a transaction, up to a number of rows; one job is never
-//! cut. What has too many rows for one job is written by [`crate::archive::week_chunks`]. Inside a transaction rows go in order of table and primary key, so that
-//! two writers wait for each other instead of deadlocking.
+//! Several jobs share a transaction, up to a number of rows; a job is never split. Weeks
+//! with too many rows for one job are written by [`crate::archive::week_chunks`]. Inside
+//! a transaction rows are written in order of table and primary key, so that two writers
+//! wait for each other instead of deadlocking.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -17,16 +17,16 @@ use crate::limits::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
 use crate::model::archive::{ArchiveJob, PlayerKeyRange, ServerArchive, WeekArchive};
 use crate::model::{GameKey, MapKey, PlayerKey, Ranking, WeekKey};
 
-/// A transaction that lost against another is tried so often in all.
+/// Most attempts of a transaction that loses conflicts.
 pub(super) const CONFLICT_TRIES_MAX: u32 = 5;
 
-/// Keys in one IN list: some 50 KB of text.
+/// Keys in one IN list: about 50 KB of text.
 const IN_LIST_MAX: usize = 5_000;
 
-/// Names in one IN list: at most some 130 KB of text.
+/// Names in one IN list: at most about 130 KB of text.
 const NAME_LIST_MAX: usize = 500;
 
-/// Widths of columns, in characters, to which text is cut that is only shown.
+/// Widths of columns, in characters. Text that is only displayed is truncated to them.
 const GREYLIST_CHARS: usize = 1_000;
 const TAG_CHARS: usize = 190;
 
@@ -118,8 +118,8 @@ pub(super) const BEST_POSITION: Table = Table {
 const MAP_WEEK: Table =
     Table { name: "map_week", columns: &["week", "server", "map", "played_ms", "player_ms"], key_columns: 3 };
 
-/// Rows that belong to one thing, to be found by it: `group` and `member` are
-/// the columns that name the thing, `key` the rest of the primary key.
+/// Rows that belong to one object: `group` and `member` are the columns that identify the
+/// object, `key` the rest of the primary key.
 struct ChildRows {
     table: &'static str,
     group: Option<&'static str>,
@@ -151,13 +151,13 @@ const BEST: ChildRows = ChildRows {
     key: &[("ranking", ColumnType::Text), ("place", ColumnType::Number)],
 };
 
-/// The rows that there should be of one thing: the literals of their `key` columns.
+/// The expected rows of one object: the literals of their `key` columns.
 type Keys = BTreeSet<Vec<String>>;
 
 /// Best positions in each ranking of [`Ranking::WITH_BEST_POSITIONS`].
 type ThreeBest = [Vec<(u32, WeekKey)>; 3];
 
-/// Why a transaction ended.
+/// Why a transaction failed.
 pub(super) enum TransactionError {
     Fault { fault: StatementError, doing: &'static str },
     Error(ArchiveError),
@@ -173,7 +173,7 @@ impl<T> OperationContext<T> for Result<T, StatementError> {
     }
 }
 
-/// What one transaction writes.
+/// The content of one transaction.
 enum Batch<'a> {
     Games(Vec<(GameKey, &'a str)>),
     Maps(Vec<(MapKey, &'a str)>),
@@ -184,8 +184,8 @@ enum Batch<'a> {
 }
 
 impl Archive {
-    /// Writes jobs, names first; returns the number of rows. On an error some
-    /// of the jobs may have been written, each of them whole.
+    /// Writes jobs, names first; returns the number of rows. On an error some jobs may
+    /// have been written, each of them completely.
     pub async fn write(&mut self, jobs: &[ArchiveJob]) -> Result<u64, ArchiveError> {
         let mut rows = 0;
         for batch in batches(jobs, self.batch_rows_max) {
@@ -366,15 +366,15 @@ impl Archive {
                 }
             }
         }
-        // Its primary key begins with the server: all weeks together.
+        // The primary key begins with the server: all weeks together.
         let mut by_server: BTreeMap<u32, BTreeMap<u32, &ThreeBest>> = BTreeMap::new();
         for job in by_week.values().flat_map(|servers| servers.values()) {
             for (player, three) in &job.best {
                 by_server.entry(job.server.0).or_default().insert(player.0, three);
             }
         }
-        for (&server, of_players) in &by_server {
-            for (&player, three) in of_players {
+        for (&server, by_player) in &by_server {
+            for (&player, three) in by_player {
                 for (ranking, positions) in Ranking::WITH_BEST_POSITIONS.iter().zip(three.iter()) {
                     for (place, &(position, week)) in (1_u32..).zip(positions) {
                         best.row(|row| {
@@ -408,15 +408,15 @@ impl Archive {
                 }
             }
         }
-        for (&server, of_players) in &by_server {
+        for (&server, by_player) in &by_server {
             let best_of = |player: u32| {
                 let mut keys = Keys::new();
-                for (ranking, positions) in Ranking::WITH_BEST_POSITIONS.iter().zip(of_players[&player].iter()) {
+                for (ranking, positions) in Ranking::WITH_BEST_POSITIONS.iter().zip(by_player[&player].iter()) {
                     keys.extend((1..=positions.len()).map(|place| vec![literal(ranking.name()), place.to_string()]));
                 }
                 keys
             };
-            self.delete_surplus(&BEST, Some(server), of_players.keys().copied(), best_of).await?;
+            self.delete_surplus(&BEST, Some(server), by_player.keys().copied(), best_of).await?;
         }
         Ok(rows)
     }
@@ -434,8 +434,8 @@ impl Archive {
         Ok(rows)
     }
 
-    /// Deletes rows of `members` that are not wanted. All that are wanted have
-    /// just been written, so where the count is right nothing is too many.
+    /// Deletes rows of `members` whose keys are not in `wanted`. All wanted rows have
+    /// just been written, so an equal count means that there is no surplus.
     async fn delete_surplus(
         &mut self,
         owned: &ChildRows,
@@ -446,7 +446,8 @@ impl Archive {
         self.delete_surplus_where(owned, group, members, "", wanted).await
     }
 
-    /// The same, among the rows that a condition holds for.
+    /// As [`Archive::delete_surplus`], restricted to the rows that match the condition
+    /// `among`.
     async fn delete_surplus_where(
         &mut self,
         owned: &ChildRows,
@@ -472,14 +473,14 @@ impl Archive {
                 if count == wanted.len() {
                     continue;
                 }
-                let of_it = format!("FROM {table} WHERE {in_group}{member} = {it}");
+                let member_rows = format!("FROM {table} WHERE {in_group}{member} = {it}");
                 if owned.key.is_empty() || wanted.is_empty() {
-                    self.execute(&format!("DELETE {of_it}")).await.doing(table)?;
+                    self.execute(&format!("DELETE {member_rows}")).await.doing(table)?;
                     continue;
                 }
                 let columns = comma_separated(owned.key.iter().map(|(column, _)| column));
                 let found: Vec<mysql_async::Row> =
-                    self.rows(&format!("SELECT {columns} {of_it}")).await.doing(table)?;
+                    self.rows(&format!("SELECT {columns} {member_rows}")).await.doing(table)?;
                 let surplus: Vec<String> = found
                     .into_iter()
                     .map(|row| key_literals(row, owned.key))
@@ -487,7 +488,7 @@ impl Archive {
                     .map(|key| format!("({})", comma_separated(key)))
                     .collect();
                 for surplus in surplus.chunks(IN_LIST_MAX) {
-                    let delete = format!("DELETE {of_it} AND ({columns}) IN ({})", comma_separated(surplus));
+                    let delete = format!("DELETE {member_rows} AND ({columns}) IN ({})", comma_separated(surplus));
                     self.execute(&delete).await.doing(table)?;
                 }
             }
@@ -495,47 +496,50 @@ impl Archive {
         Ok(())
     }
 
-    /// An archive in which one of these names has another key, or one of these
-    /// keys another name, was written from another state.
+    /// Checks that names and keys match. An archive in which one of these names has
+    /// another key, or one of these keys another name, was written from another state.
     async fn check_keys(
         &mut self,
         table: &'static str,
         key_column: &'static str,
         name_column: &'static str,
-        here: &[(u32, &str)],
+        expected: &[(u32, &str)],
     ) -> Result<(), TransactionError> {
         if !self.checks_names {
             return Ok(());
         }
         self.doing = table;
-        for here in here.chunks(NAME_LIST_MAX) {
+        for expected in expected.chunks(NAME_LIST_MAX) {
             let select = format!(
                 "SELECT {key_column}, {name_column} FROM {table} WHERE {key_column} IN ({}) \
                  UNION SELECT {key_column}, {name_column} FROM {table} WHERE {name_column} IN ({})",
-                comma_separated(here.iter().map(|(key, _)| key)),
-                comma_separated(here.iter().map(|(_, name)| literal(name)))
+                comma_separated(expected.iter().map(|(key, _)| key)),
+                comma_separated(expected.iter().map(|(_, name)| literal(name)))
             );
-            let there: Vec<(u32, String)> = self.rows(&select).await.doing(table)?;
-            let here: Vec<(u32, String)> = here.iter().map(|&(key, name)| (key, name.to_owned())).collect();
+            let stored: Vec<(u32, String)> = self.rows(&select).await.doing(table)?;
+            let expected: Vec<(u32, String)> = expected.iter().map(|&(key, name)| (key, name.to_owned())).collect();
             let show = |name: &String| format!("{name:?}");
-            self.find_key_mismatch(table, &here, &there, show)?;
+            self.find_key_mismatch(table, &expected, &stored, show)?;
         }
         Ok(())
     }
 
     /// As `check_keys`; a player's name belongs to a game.
-    async fn check_player_keys(&mut self, here: &[(PlayerKey, GameKey, &str, &str)]) -> Result<(), TransactionError> {
+    async fn check_player_keys(
+        &mut self,
+        expected: &[(PlayerKey, GameKey, &str, &str)],
+    ) -> Result<(), TransactionError> {
         if !self.checks_names {
             return Ok(());
         }
         self.doing = "player";
-        for here in here.chunks(NAME_LIST_MAX) {
+        for expected in expected.chunks(NAME_LIST_MAX) {
             let mut select = format!(
                 "SELECT player, game, name FROM player WHERE player IN ({})",
-                comma_separated(here.iter().map(|(key, ..)| key))
+                comma_separated(expected.iter().map(|(key, ..)| key))
             );
             let mut by_game: BTreeMap<GameKey, Vec<&str>> = BTreeMap::new();
-            for &(_, game, name, _) in here {
+            for &(_, game, name, _) in expected {
                 by_game.entry(game).or_default().push(name);
             }
             for (game, names) in &by_game {
@@ -543,30 +547,30 @@ impl Archive {
                 select.push_str(" UNION SELECT player, game, name FROM player WHERE ");
                 select.push_str(&format!("game = {game} AND name IN ({names})"));
             }
-            let there: Vec<(u32, u32, String)> = self.rows(&select).await.doing("player")?;
-            let there: Vec<(u32, (u32, String))> =
-                there.into_iter().map(|(key, game, name)| (key, (game, name))).collect();
-            let here: Vec<(u32, (u32, String))> =
-                here.iter().map(|&(key, game, name, _)| (key.0, (game.0, name.to_owned()))).collect();
+            let stored: Vec<(u32, u32, String)> = self.rows(&select).await.doing("player")?;
+            let stored: Vec<(u32, (u32, String))> =
+                stored.into_iter().map(|(key, game, name)| (key, (game, name))).collect();
+            let expected: Vec<(u32, (u32, String))> =
+                expected.iter().map(|&(key, game, name, _)| (key.0, (game.0, name.to_owned()))).collect();
             let show = |(game, name): &(u32, String)| format!("{name:?} of game {game}");
-            self.find_key_mismatch("player", &here, &there, show)?;
+            self.find_key_mismatch("player", &expected, &stored, show)?;
         }
         Ok(())
     }
 
-    /// Keys and names, here and there. Error: a key or a name is in both, but
-    /// not together. Comparison is by byte, where the database pads with spaces.
+    /// Compares expected and stored pairs of key and name. Error: a key or a name is in
+    /// both, but not together. Compares bytes, since the database pads with spaces.
     fn find_key_mismatch<N: Ord>(
         &self,
         what: &'static str,
-        here: &[(u32, N)],
-        there: &[(u32, N)],
+        expected: &[(u32, N)],
+        stored: &[(u32, N)],
         show: impl Fn(&N) -> String,
     ) -> Result<(), TransactionError> {
-        let by_key: BTreeMap<u32, &N> = here.iter().map(|(key, name)| (*key, name)).collect();
-        let by_name: BTreeMap<&N, u32> = here.iter().map(|(key, name)| (name, *key)).collect();
-        for (key, name) in there {
-            let (key_here, name_here) = match (by_name.get(name), by_key.get(key)) {
+        let by_key: BTreeMap<u32, &N> = expected.iter().map(|(key, name)| (*key, name)).collect();
+        let by_name: BTreeMap<&N, u32> = expected.iter().map(|(key, name)| (name, *key)).collect();
+        for (key, name) in stored {
+            let (key_expected, name_expected) = match (by_name.get(name), by_key.get(key)) {
                 (Some(&other), _) if other != *key => (other, name),
                 (_, Some(other)) if *other != name => (*key, *other),
                 _ => continue,
@@ -574,7 +578,7 @@ impl Archive {
             return Err(TransactionError::Error(ArchiveError::KeyMismatch {
                 target: self.target.clone(),
                 what,
-                here: format!("{} (key {key_here})", show(name_here)),
+                here: format!("{} (key {key_expected})", show(name_expected)),
                 there: format!("{} (key {key})", show(name)),
             }));
         }
@@ -582,8 +586,8 @@ impl Archive {
     }
 }
 
-/// The servers of a week by the span of players that their jobs tell: nearly always
-/// all of them tell all.
+/// Groups the servers of a week by the span of players in their jobs. Nearly always every
+/// job contains all players.
 fn by_span(servers: &BTreeMap<u32, &WeekArchive>) -> Vec<(PlayerKeyRange, Vec<u32>)> {
     let mut spans: Vec<(PlayerKeyRange, Vec<u32>)> = Vec::new();
     for (&server, job) in servers {
@@ -595,7 +599,7 @@ fn by_span(servers: &BTreeMap<u32, &WeekArchive>) -> Vec<(PlayerKeyRange, Vec<u3
     spans
 }
 
-/// The condition that a row is of one of these players.
+/// The condition that selects rows of these players.
 fn player_range_condition(span: PlayerKeyRange) -> String {
     let after = span.after.map(|player| format!("player > {player} AND "));
     let through = span.through.map(|player| format!("player <= {player} AND "));
@@ -614,9 +618,9 @@ fn key_literals(row: mysql_async::Row, key: &[(&str, ColumnType)]) -> Vec<String
         .collect()
 }
 
-/// Sorts jobs by table and key and puts them together into transactions.
+/// Sorts jobs by table and key and groups them into transactions.
 fn batches(jobs: &[ArchiveJob], rows_max: usize) -> Vec<Batch<'_>> {
-    let (mut games, mut maps, mut gone, mut players) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut games, mut maps, mut removed, mut players) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut servers, mut weeks) = (Vec::new(), Vec::new());
     for job in jobs {
         match job {
@@ -625,15 +629,15 @@ fn batches(jobs: &[ArchiveJob], rows_max: usize) -> Vec<Batch<'_>> {
             ArchiveJob::Player { key, game, name, display } => {
                 players.push((*key, *game, name.as_str(), display.as_str()))
             }
-            ArchiveJob::PlayerRemoved { key, into } => gone.push((*key, *into)),
+            ArchiveJob::PlayerRemoved { key, into } => removed.push((*key, *into)),
             ArchiveJob::Server(server) => servers.push(&**server),
             ArchiveJob::Week(week) => weeks.push(&**week),
-            ArchiveJob::LargeWeek { .. } => unreachable!("it is written in parts"),
+            ArchiveJob::LargeWeek { .. } => unreachable!("it is written in chunks"),
         }
     }
     games.sort_by_key(|&(key, _)| key);
     maps.sort_by_key(|&(key, _)| key);
-    gone.sort_unstable();
+    removed.sort_unstable();
     players.sort_by_key(|&(key, ..)| key);
     servers.sort_by_key(|server: &&ServerArchive| server.key);
     weeks.sort_by_key(|week: &&WeekArchive| (week.week, week.server));
@@ -641,8 +645,8 @@ fn batches(jobs: &[ArchiveJob], rows_max: usize) -> Vec<Batch<'_>> {
     let mut all = Vec::new();
     all.extend(split_by_rows(games, rows_max, |_| 1).map(Batch::Games));
     all.extend(split_by_rows(maps, rows_max, |_| 1).map(Batch::Maps));
-    // Before players: a name may have become another's.
-    all.extend(gone.into_iter().map(|(player, into)| Batch::Gone(player, into)));
+    // Before players: a removed player's name may belong to another player now.
+    all.extend(removed.into_iter().map(|(player, into)| Batch::Gone(player, into)));
     all.extend(split_by_rows(players, rows_max, |_| 1).map(Batch::Players));
     let server_rows = |server: &&ServerArchive| 2 + server.tags.len() + server.screened.len() + server.list.len();
     all.extend(split_by_rows(servers, rows_max, server_rows).map(Batch::Servers));
@@ -651,19 +655,20 @@ fn batches(jobs: &[ArchiveJob], rows_max: usize) -> Vec<Batch<'_>> {
     all
 }
 
-/// Runs of things with at most `rows_max` rows, or a single thing.
-fn split_by_rows<T>(things: Vec<T>, rows_max: usize, rows_of: impl Fn(&T) -> usize) -> impl Iterator<Item = Vec<T>> {
+/// Groups objects into runs of at most `rows_max` rows. An object with more rows is a run
+/// of its own.
+fn split_by_rows<T>(items: Vec<T>, rows_max: usize, rows_of: impl Fn(&T) -> usize) -> impl Iterator<Item = Vec<T>> {
     let mut runs = Vec::new();
     let mut run = Vec::new();
     let mut rows = 0;
-    for thing in things {
-        let more = rows_of(&thing);
+    for item in items {
+        let more = rows_of(&item);
         if !run.is_empty() && rows + more > rows_max {
             runs.push(std::mem::take(&mut run));
             rows = 0;
         }
         rows += more;
-        run.push(thing);
+        run.push(item);
     }
     if !run.is_empty() {
         runs.push(run);

@@ -12,13 +12,13 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::api::protocol::{ApiError, Progress, Request, Response, ResponseBody, ResponseEnd, Row, encode_request};
 
-/// How long a daemon may take to accept a connection, or to send anything while it
-/// works on a request, before it is taken for stopped. It says that it is at work
-/// every five seconds.
+/// Longest time without any line from the daemon, when connecting or during a request.
+/// After it the daemon counts as stopped. A working daemon sends progress every five
+/// seconds.
 pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Longest line of an answer, bytes. The daemon is trusted more than its
-/// clients; this only keeps a wrong socket from filling the memory.
+/// Longest line of a response, bytes. The daemon is trusted more than its clients; the
+/// limit only keeps a wrong socket from filling memory.
 const RESPONSE_LINE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// A connection to the daemon.
@@ -30,55 +30,55 @@ pub struct Client {
     next_id: u64,
 }
 
-/// What comes before the end of an answer.
+/// What precedes the end of a response.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ResponseItem {
     Row(Row),
     Progress(Progress),
 }
 
-/// Why a request got no answer.
+/// Why a request got no complete response.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// There is no socket, or nobody listens on it.
-    #[error("the daemon is not running (no one answers on {})", .0.display())]
+    /// The socket does not exist, or no process listens on it.
+    #[error("the daemon is not running (no process listens on {})", .0.display())]
     NotRunning(PathBuf),
     #[error("no permission for {}; be root or in the group of the socket", .0.display())]
     PermissionDenied(PathBuf),
-    /// Something listens, and says nothing.
+    /// A process listens but sends nothing.
     #[error(
-        "the daemon does not answer: nothing came on {} for {} s{}. It is stopped, out of file descriptors or too \
-         busy. Look at `systemctl status clqd` and its log, `journalctl -u clqd`; continue a stopped one with \
+        "the daemon does not respond: nothing received on {} for {} s{}. It is stopped, overloaded or out of file \
+         descriptors. Check `systemctl status clqd` and its log, `journalctl -u clqd`; continue a stopped process with \
          `kill -CONT`, or restart it with `systemctl restart clqd`",
         path.display(), waited.as_secs(), pid.map_or_else(String::new, |pid| format!(" (process {pid})"))
     )]
     TimedOut { path: PathBuf, waited: Duration, pid: Option<i32> },
     #[error("the connection to {} broke", path.display())]
     ConnectionLost { path: PathBuf, source: std::io::Error },
-    #[error("the daemon closed the connection before the end of its answer; did it stop?")]
+    #[error("the daemon closed the connection before the end of its response; check whether it stopped")]
     Closed,
-    #[error("what answers on {} does not speak clqd's protocol: {what}", path.display())]
+    #[error("the process on {} does not speak clqd's protocol: {what}", path.display())]
     ProtocolError { path: PathBuf, what: String },
     #[error(transparent)]
     Failure(#[from] ApiError),
-    /// The reader of the rows gave up.
-    #[error("cannot write the answer")]
+    /// Writing the rows failed.
+    #[error("cannot write the response")]
     Output(#[source] std::io::Error),
 }
 
 impl Client {
-    /// Connects with the usual patience, [`RESPONSE_TIMEOUT`].
+    /// Connects with the default timeout, [`RESPONSE_TIMEOUT`].
     pub fn connect(path: &Path) -> Result<Client, ClientError> {
         Client::connect_with_timeout(path, RESPONSE_TIMEOUT)
     }
 
-    /// Connects. A daemon that sends nothing for `silence_max`, now or while it has a
-    /// request, is given up.
+    /// Connects. Fails if the daemon sends nothing for `silence_max`, while connecting or
+    /// during a request.
     pub fn connect_with_timeout(path: &Path, silence_max: Duration) -> Result<Client, ClientError> {
         let connect = || {
             let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-            // Of a Unix socket this is how long connecting may take, too: it waits
-            // while the listener's queue is full.
+            // For a Unix socket this also limits connecting, which waits while the
+            // listener's queue is full.
             socket.set_write_timeout(Some(silence_max))?;
             socket.set_read_timeout(Some(silence_max))?;
             socket.connect(&SockAddr::unix(path)?)?;
@@ -93,7 +93,7 @@ impl Client {
         Ok(Client { path: path.to_owned(), stream: BufReader::new(stream), silence_max, next_id: 1 })
     }
 
-    /// Sends a request and hands over each row of its answer as it comes.
+    /// Sends a request and passes each row of its response to the callback.
     pub fn send(
         &mut self,
         request: &Request,
@@ -105,7 +105,7 @@ impl Client {
         })
     }
 
-    /// The same with lines of progress.
+    /// As [`Client::send`], but also passes lines of progress.
     pub fn send_with_progress(
         &mut self,
         request: &Request,
@@ -113,8 +113,8 @@ impl Client {
     ) -> Result<ResponseEnd, ClientError> {
         let id = self.next_id;
         self.next_id += 1;
-        // A daemon that refuses the connection answers and closes before it has
-        // read; its answer says more than our failure to write.
+        // A daemon that refuses the connection responds and closes it before reading. Its
+        // response is more specific than the write error.
         let sent = self.stream.get_mut().write_all(encode_request(id, request).as_bytes());
         if let Err(source) = &sent
             && source.kind() == ErrorKind::WouldBlock
@@ -129,7 +129,7 @@ impl Client {
                 (answer, _) => answer?,
             };
             if answer.id.is_some_and(|got| got != id) {
-                let what = format!("an answer to request {:?} instead of {id}", answer.id);
+                let what = format!("a response to request {:?} instead of {id}", answer.id);
                 return Err(ClientError::ProtocolError { path: self.path.clone(), what });
             }
             match answer.body {

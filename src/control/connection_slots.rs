@@ -1,20 +1,19 @@
-//! Who holds the places for connections. There is a fixed number of them; when all
-//! are taken, whoever has been idle for longest loses its place to the newcomer, so
-//! that idle connections never keep an admin out.
+//! A fixed number of connection slots. If all are in use, a new connection replaces the
+//! one that has been idle longest, so idle connections cannot block an admin.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::oneshot;
 
-/// The places of a listener.
+/// The connection slots of a listener.
 #[derive(Clone, Debug)]
 pub struct ConnectionSlots(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
     free: usize,
-    /// Idle holders, the one that has been idle for longest first.
+    /// Idle connections, the one that has been idle longest first.
     idle: BTreeMap<u64, IdleConnection>,
     next: u64,
 }
@@ -22,15 +21,15 @@ struct State {
 #[derive(Debug)]
 struct IdleConnection {
     holder: String,
-    /// Dropped when the place is lost.
+    /// Dropped when the slot is lost.
     _lost: oneshot::Sender<()>,
 }
 
-/// One place, from the beginning of a connection to its end. Given back when dropped.
+/// One slot, held for the life of a connection and released when dropped.
 #[derive(Debug)]
 pub struct ConnectionSlot {
     places: ConnectionSlots,
-    /// Who holds it, for the log.
+    /// Who is connected, for the log.
     holder: String,
     /// Number in `ClockState::idle`, while idle.
     idle: Option<u64>,
@@ -41,11 +40,11 @@ impl ConnectionSlots {
         ConnectionSlots(Arc::new(Mutex::new(State { free: places, idle: BTreeMap::new(), next: 0 })))
     }
 
-    /// A place for a new connection, and who lost it where none was free. `None`: all
-    /// holders are at work.
+    /// Takes a slot for a new connection. Also returns the holder of the slot that was
+    /// taken over, if none was free. `None`: all holders are busy.
     pub fn take(&self, holder: String) -> Option<(ConnectionSlot, Option<String>)> {
         let mut state = self.state();
-        let lost = match state.free {
+        let evicted = match state.free {
             0 => Some(state.idle.pop_first()?.1),
             _ => {
                 state.free -= 1;
@@ -53,33 +52,34 @@ impl ConnectionSlots {
             }
         };
         drop(state);
-        // This wakes the loser, and a waker may do anything: also drop its place.
-        let loser = lost.map(|idle| idle.holder);
-        Some((ConnectionSlot { places: self.clone(), holder, idle: None }, loser))
+        // This wakes the evicted connection, and a waker may run any code, even drop its
+        // slot.
+        let evicted = evicted.map(|idle| idle.holder);
+        Some((ConnectionSlot { places: self.clone(), holder, idle: None }, evicted))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().expect("nothing panics while it holds the places")
+        self.0.lock().expect("no code panics while holding the lock")
     }
 }
 
 impl ConnectionSlot {
-    /// The holder is idle from now on. What is returned is done when the place is lost.
+    /// Marks the holder idle. The returned receiver completes when the slot is lost.
     pub fn rest(&mut self) -> oneshot::Receiver<()> {
-        let (lost, is_lost) = oneshot::channel();
+        let (lost, on_loss) = oneshot::channel();
         let mut state = self.places.state();
         let number = state.next;
         state.next += 1;
         state.idle.insert(number, IdleConnection { holder: self.holder.clone(), _lost: lost });
         drop(state);
         self.idle = Some(number);
-        is_lost
+        on_loss
     }
 
-    /// The holder has work. Returns whether it still has its place.
+    /// Marks the holder busy. Returns whether it still has its slot.
     pub fn work(&mut self) -> bool {
         let Some(number) = self.idle else { return true };
-        // The lock is released before what waits for a loss is woken.
+        // The lock is released before the waiter for the loss is woken.
         let idle = self.places.state().idle.remove(&number);
         if idle.is_some() {
             self.idle = None;
@@ -104,30 +104,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn longest_idle_connection_is_evicted_and_busy_ones_stay() {
+    fn longest_idle_connection_is_evicted_and_busy_ones_remain() {
         let places = ConnectionSlots::new(2);
         let take = |name: &str| places.take(name.to_owned());
         let (mut a, loser) = take("a").expect("free");
         assert_eq!(loser, None);
         let (mut b, _) = take("b").expect("free");
-        assert!(take("c").is_none(), "both are at work");
+        assert!(take("c").is_none(), "both are busy");
         let mut a_lost = a.rest();
         let mut b_lost = b.rest();
-        assert!(a.work(), "it works, so that b has been idle for longer");
-        assert!(a.work(), "twice is once");
+        assert!(a.work(), "a is busy, so b has been idle longer");
+        assert!(a.work(), "a second call changes nothing");
         let _a_rests = a.rest();
         let (c, loser) = take("c").expect("b's");
         assert_eq!(loser.as_deref(), Some("b"));
         assert!(b_lost.try_recv().is_err() && !b.work());
-        assert!(matches!(a_lost.try_recv(), Err(oneshot::error::TryRecvError::Closed)), "that rest has ended");
+        assert!(matches!(a_lost.try_recv(), Err(oneshot::error::TryRecvError::Closed)), "a is no longer idle");
         drop(b);
-        assert_eq!(places.state().free, 0, "what was lost is not given back");
+        assert_eq!(places.state().free, 0, "a lost slot is not released again");
         drop((a, c));
         let state = places.state();
         assert_eq!((state.free, state.idle.len()), (2, 0));
     }
 
-    /// Whether the lock was free, each time when a holder was woken.
+    /// Whether the lock was free each time a holder was woken.
     struct Woken(ConnectionSlots, Mutex<Vec<bool>>);
 
     impl Wake for Woken {

@@ -1,8 +1,9 @@
-//! The control socket: how an admin's commands reach the running daemon.
+//! The control socket, on which commands reach the running daemon.
 //!
-//! A Unix socket, mode 0660; a line is one JSON object. [`protocol`] has the
-//! words, [`server`] the daemon's end, [`client`] the commands' end, [`json`] makes
-//! the lines. Nothing here knows the engine: the daemon gives a [`RequestHandler`] that does.
+//! It is a Unix socket, mode 0660; each line is one JSON object. [`server`] is the
+//! daemon's end, [`client`] the commands' end. [`crate::api::protocol`] defines requests
+//! and responses. Nothing here depends on the engine: the daemon provides a
+//! [`RequestHandler`].
 
 pub mod client;
 mod connection_slots;

@@ -1,5 +1,5 @@
-//! The daemon's end of the control socket: connections, lines, answers. What a
-//! command does is the [`RequestHandler`]'s.
+//! The daemon's end of the control socket: connections, lines, responses. The
+//! [`RequestHandler`] executes the commands.
 
 use std::future::Future;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
@@ -23,31 +23,31 @@ use crate::api::protocol::{
 use crate::control::connection_slots::{ConnectionSlot, ConnectionSlots};
 use crate::limits::CONTROL_LINE_BYTES_MAX;
 
-/// Most connections at once. For a further one the connection is closed that has been
-/// idle for longest; where all are at work it is refused.
+/// Most connections at once. A further one replaces the connection that has been idle
+/// longest; if all are busy it is refused.
 const CONNECTIONS_MAX: usize = 64;
 
-/// How long a connection may say nothing between two requests, or take over
-/// one line. It holds one of `CONNECTIONS_MAX` places.
+/// Longest idle time of a connection between two requests, and longest time for one line.
+/// A connection holds one of `CONNECTIONS_MAX` slots.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// How often a client learns that its request is being worked on. Well below
+/// Interval of progress lines while a request is running. Well below
 /// [`super::client::RESPONSE_TIMEOUT`], so that a busy machine does not look like a
 /// stopped daemon.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How long a client may read nothing while there is an answer for it; then
-/// its connection is closed, and the handler finds that it is [`Disconnected`].
+/// How long a client may read nothing while a response is pending. Then its connection is
+/// closed, and the handler gets [`Disconnected`].
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long answers under way may still take when the daemon stops.
+/// How long running requests may still take when the daemon stops.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What the daemon does with a request.
+/// Executes requests for the control socket.
 pub trait RequestHandler: Send + Sync + 'static {
-    /// Answers: any number of rows through `replies`, then the end or a failure.
-    /// A row waits while the client reads slowly; when it is [`Disconnected`] there is
-    /// nobody to answer, and what is returned then is not read.
+    /// Responds with any number of rows through `replies`, then the end or an error.
+    /// Sending a row waits for a slow client. After [`Disconnected`] the returned value
+    /// is ignored.
     fn handle(
         &self,
         request: Request,
@@ -55,34 +55,34 @@ pub trait RequestHandler: Send + Sync + 'static {
     ) -> impl Future<Output = Result<ResponseEnd, ApiError>> + Send;
 }
 
-/// The client went away, or has read nothing for too long.
+/// The client disconnected, or has read nothing for too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the client is gone")]
+#[error("the client has disconnected")]
 pub struct Disconnected;
 
 impl From<Disconnected> for ApiError {
-    fn from(gone: Disconnected) -> ApiError {
-        ApiError::new(ErrorCode::Internal, gone.to_string())
+    fn from(error: Disconnected) -> ApiError {
+        ApiError::new(ErrorCode::Internal, error.to_string())
     }
 }
 
-/// What the control socket counts, since the daemon started.
+/// Counters of the control socket since the daemon started.
 #[derive(Debug, Default)]
 pub struct ControlCounters {
-    /// Idle connections closed to make room for new ones.
+    /// Idle connections closed to free a slot for a new one.
     pub idle_closed: AtomicU64,
-    /// Connections refused because all others were at work.
+    /// Connections refused because all slots were busy.
     pub refused: AtomicU64,
 }
 
-/// Where the rows of one answer go.
+/// Sends the rows of one response.
 #[derive(Debug)]
 pub struct ResponseWriter {
     id: Option<u64>,
     out: Arc<Mutex<SharedWriter>>,
 }
 
-/// The way to a client, shared by the rows of an answer and its lines of progress.
+/// The writing half of a connection, shared by rows and progress lines.
 #[derive(Debug)]
 struct SharedWriter {
     half: OwnedWriteHalf,
@@ -96,7 +96,7 @@ impl ResponseWriter {
         self.send(ResponseBody::Row(row)).await
     }
 
-    /// Tells the client what to expect of the answer.
+    /// Sends a progress line with details of the response.
     pub async fn progress(&mut self, progress: Progress) -> Result<(), Disconnected> {
         self.send(ResponseBody::Progress(progress)).await
     }
@@ -113,7 +113,7 @@ impl SharedWriter {
             return Err(Disconnected);
         }
         let mut rest = line;
-        // The time-out is for each step, so that a long row to a slow reader is no fault.
+        // The timeout applies to each write, so a long row to a slow reader is no error.
         while !rest.is_empty() {
             match timeout(self.write_max, self.half.write(rest)).await {
                 Ok(Ok(n)) if n > 0 => rest = &rest[n..],
@@ -133,23 +133,23 @@ fn encode_response(id: Option<u64>, body: ResponseBody) -> Vec<u8> {
     line
 }
 
-/// Why there is no control socket.
+/// Why the control socket could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    #[error("another daemon answers on {}", .0.display())]
+    #[error("another daemon is running on {}", .0.display())]
     AlreadyInUse(PathBuf),
-    #[error("{} exists and is not a socket; it is left alone", .0.display())]
+    #[error("{} exists and is not a socket; it is not replaced", .0.display())]
     NotASocket(PathBuf),
     #[error("cannot {what} {}", path.display())]
     Io { what: &'static str, path: PathBuf, source: io::Error },
 }
 
-/// The bound socket. Its file goes when this is dropped.
+/// The bound socket. Its file is deleted on drop.
 #[derive(Debug)]
 pub struct Listener {
     listener: UnixListener,
     path: PathBuf,
-    /// Device and inode of our file: a file that took its place is not ours to remove.
+    /// Device and inode of this listener's file; a file that replaced it is not deleted.
     file: (u64, u64),
     counts: Arc<ControlCounters>,
     idle_max: Duration,
@@ -158,13 +158,13 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Binds the socket, mode 0660. A file that a dead daemon left is taken
-    /// away; it is dead when nobody answers. Needs a tokio runtime.
+    /// Binds the socket, mode 0660. Deletes the socket file of a stopped daemon: one that
+    /// refuses connections. Needs a tokio runtime.
     pub fn bind(path: &Path) -> Result<Listener, ControlError> {
         let error = |what| move |source| ControlError::Io { what, path: path.to_owned(), source };
         match fs::symlink_metadata(path) {
             Err(source) if source.kind() == io::ErrorKind::NotFound => (),
-            Err(source) => return Err(error("look at")(source)),
+            Err(source) => return Err(error("inspect")(source)),
             Ok(found) if !found.file_type().is_socket() => return Err(ControlError::NotASocket(path.to_owned())),
             Ok(_) => match std::os::unix::net::UnixStream::connect(path) {
                 Ok(_) => return Err(ControlError::AlreadyInUse(path.to_owned())),
@@ -176,7 +176,7 @@ impl Listener {
         }
         let listener = UnixListener::bind(path).map_err(error("bind"))?;
         fs::set_permissions(path, fs::Permissions::from_mode(0o660)).map_err(error("set the mode of"))?;
-        let file = fs::symlink_metadata(path).map_err(error("look at"))?;
+        let file = fs::symlink_metadata(path).map_err(error("inspect"))?;
         let file = (file.dev(), file.ino());
         Ok(Listener {
             listener,
@@ -189,16 +189,17 @@ impl Listener {
         })
     }
 
-    /// Counts here from now on.
+    /// Sets the counters to use from now on.
     pub fn set_counters(&mut self, counts: Arc<ControlCounters>) {
         self.counts = counts;
     }
 
-    /// Answers until `stop` is done; then answers under way have a moment to end.
+    /// Serves connections until `stop` resolves, then gives running requests a moment to
+    /// finish.
     pub async fn serve(self, handler: Arc<impl RequestHandler>, stop: impl Future<Output = ()> + Send) {
-        let places = ConnectionSlots::new(CONNECTIONS_MAX);
+        let slots = ConnectionSlots::new(CONNECTIONS_MAX);
         let mut connections = JoinSet::new();
-        let (tell_stop, stopping) = tokio::sync::watch::channel(false);
+        let (stop_sender, stopping) = tokio::sync::watch::channel(false);
         tokio::pin!(stop);
         loop {
             let accepted = tokio::select! {
@@ -209,38 +210,38 @@ impl Listener {
             let stream = match accepted {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    // Out of file descriptors, most likely: it passes.
+                    // Most likely out of file descriptors, which is temporary.
                     tracing::warn!(%error, "cannot accept a control connection");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
                 }
             };
-            let Some((place, lost_by)) = places.take(peer(&stream)) else {
+            let Some((slot, evicted)) = slots.take(peer(&stream)) else {
                 self.counts.refused.fetch_add(1, Ordering::Relaxed);
-                let message = format!("{CONNECTIONS_MAX} connections are open and all at work; try again");
+                let message = format!("{CONNECTIONS_MAX} connections are open and all are busy; try again");
                 refuse(stream, ApiError::new(ErrorCode::Busy, message));
                 continue;
             };
-            if let Some(holder) = lost_by {
+            if let Some(holder) = evicted {
                 let closed = self.counts.idle_closed.fetch_add(1, Ordering::Relaxed) + 1;
-                // Who connects in a loop must not fill the log.
+                // A client that connects in a loop must not fill the log.
                 if closed.is_power_of_two() {
                     tracing::warn!(
                         %holder,
                         closed,
-                        "all {CONNECTIONS_MAX} places of the control socket are taken; the connection that was idle \
-                         for longest is closed for a new one"
+                        "all {CONNECTIONS_MAX} connection slots of the control socket are in use; closing the connection \
+                         that has been idle longest"
                     );
                 }
             }
-            let connection = Connection::new(stream, place, &self, stopping.clone());
+            let connection = Connection::new(stream, slot, &self, stopping.clone());
             let handler = Arc::clone(&handler);
             connections.spawn(async move { connection.run(&*handler).await });
         }
-        tell_stop.send_replace(true);
+        stop_sender.send_replace(true);
         let all_ended = async { while connections.join_next().await.is_some() {} };
         if timeout(SHUTDOWN_TIMEOUT, all_ended).await.is_err() {
-            tracing::warn!("control connections were cut off at the stop");
+            tracing::warn!("control connections were closed before their requests finished, because the daemon stops");
         }
     }
 }
@@ -254,12 +255,12 @@ impl Drop for Listener {
     }
 }
 
-/// One short line that fits any socket buffer; it is not waited for.
+/// Sends one short line that fits any socket buffer; does not wait for the write.
 fn refuse(stream: UnixStream, failure: ApiError) {
     drop(stream.try_write(&encode_response(None, ResponseBody::Error(failure))));
 }
 
-/// Who connected, as far as the system tells.
+/// Describes the connected process, as far as the system reports it.
 fn peer(stream: &UnixStream) -> String {
     match stream.peer_cred() {
         Ok(peer) => {
@@ -323,7 +324,7 @@ impl Connection {
         }
     }
 
-    /// The next line that is not empty. `None`: the connection is to be closed.
+    /// Reads the next line that is not empty. `None`: close the connection.
     async fn next_line(&mut self, line: &mut Vec<u8>) -> Option<Line> {
         let mut lost = self.place.rest();
         let read = loop {
@@ -338,20 +339,20 @@ impl Connection {
                 Ok(Err(_)) | Err(_) => return None,
             }
         };
-        // The place may have gone while the line came.
+        // The slot may have been lost while the line was read.
         if self.place.work() {
             return read;
         }
         let message = format!(
-            "this connection was idle for longest and was closed: all {CONNECTIONS_MAX} places of the control socket \
-             were taken; connect again"
+            "closed this connection, which was idle longest: all {CONNECTIONS_MAX} connection slots of the control socket \
+             are in use; connect again"
         );
         self.replies.id = None;
         _ = self.replies.send(ResponseBody::Error(ApiError::new(ErrorCode::Busy, message))).await;
         None
     }
 
-    /// Has the request done, and lets the client know meanwhile that it is.
+    /// Executes the request and sends progress meanwhile.
     async fn answer(&mut self, handler: &impl RequestHandler, request: Request) -> Result<ResponseEnd, ApiError> {
         let (out, id) = (Arc::clone(&self.replies.out), self.replies.id);
         let handling = handler.handle(request, &mut self.replies);
@@ -360,10 +361,10 @@ impl Connection {
             tokio::select! {
                 answer = &mut handling => return answer,
                 () = tokio::time::sleep(self.progress_every) => {
-                    // Who holds it is writing a row. It must not be waited for: that
-                    // row goes on only when `handling` is polled again.
+                    // The lock is held while a row is being written. Do not wait for it
+                    // here: that write continues only when `handling` is polled again.
                     if let Ok(mut out) = out.try_lock() {
-                        // The handler finds out by itself that the client is gone.
+                        // The handler detects a disconnected client itself.
                         _ = out.write(&encode_response(id, ResponseBody::Progress(Progress::default()))).await;
                     }
                 }
@@ -374,11 +375,11 @@ impl Connection {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Line {
-    /// Without its end of line.
+    /// Without its line end.
     Complete,
-    /// More than the limit; all of it was read and let go.
+    /// Longer than the limit; all of it was read and discarded.
     TooLong,
-    /// The client said no more. A half line is no request.
+    /// End of the stream. An incomplete line is no request.
     Eof,
 }
 

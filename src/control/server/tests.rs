@@ -1,4 +1,4 @@
-//! The server's end against clients that behave and clients that do not.
+//! The server's end, tested with correct and misbehaving clients.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream as StdStream;
@@ -9,8 +9,8 @@ use crate::api::protocol::{ChangeOutcome, RescanSelector, ServerChange, ServerFi
 use crate::control::{Client, ClientError, ResponseItem};
 use crate::model::view::PlayerView;
 
-/// `player` gives one row; `rescan` rows without end, until the client is
-/// gone; `reload` fails; `servers.list` never ends; `status` ends when it is told to.
+/// `player` returns one row; `rescan` returns rows until the client has disconnected;
+/// `reload` fails; `servers.list` never ends; `status` ends on a signal.
 #[derive(Default)]
 struct Fake {
     gone: AtomicUsize,
@@ -79,7 +79,7 @@ fn default_test_server() -> TestServer {
     test_server(IDLE_TIMEOUT, WRITE_TIMEOUT)
 }
 
-/// Runs a client, which blocks, beside the server.
+/// Runs a blocking client concurrently with the server.
 async fn run_blocking_client<T: Send + 'static>(client: impl FnOnce() -> T + Send + 'static) -> T {
     tokio::task::spawn_blocking(client).await.expect("the client does not panic")
 }
@@ -95,7 +95,7 @@ async fn becomes(count: &AtomicUsize, want: usize) {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("it does not happen");
+    panic!("the count was not reached");
 }
 
 fn ask_player(client: &mut Client, name: &str) -> Result<(Vec<Row>, ResponseEnd), ClientError> {
@@ -108,7 +108,7 @@ fn ask_player(client: &mut Client, name: &str) -> Result<(Vec<Row>, ResponseEnd)
     Ok((rows, end))
 }
 
-/// Writes bytes, ends writing, returns all that comes.
+/// Writes bytes, closes the writing half, returns everything received.
 fn raw(path: &Path, bytes: &[u8]) -> String {
     let mut stream = StdStream::connect(path).expect("connected");
     stream.write_all(bytes).expect("written");
@@ -126,13 +126,13 @@ async fn response_is_rows_then_end_or_error() {
     run_blocking_client(move || {
         let mut client = Client::connect(&path).expect("connected");
         for name in ["a", "b"] {
-            let (rows, end) = ask_player(&mut client, name).expect("an answer");
+            let (rows, end) = ask_player(&mut client, name).expect("a response");
             assert!(matches!(&rows[..], [Row::Player(row)] if row.name == name));
             assert_eq!(end.notes, ["a note"]);
         }
         let failure = client.send(&Request::Reload {}, &mut |_| Ok(())).expect_err("refused");
         assert!(matches!(failure, ClientError::Failure(f) if f.code == ErrorCode::Refused));
-        assert!(ask_player(&mut client, "c").is_ok(), "a failure does not end the connection");
+        assert!(ask_player(&mut client, "c").is_ok(), "an error does not close the connection");
     })
     .await;
 }
@@ -146,7 +146,7 @@ async fn invalid_lines_get_errors_and_connection_stays_open() {
         bytes.extend(std::iter::repeat_n(b'x', 3 * CONTROL_LINE_BYTES_MAX));
         bytes.push(b'\n');
         bytes.extend(encode_request(9, &Request::Player { name: "after".into() }).bytes());
-        bytes.extend(b"{\"v\":1,\"id\":10,\"cmd\":\"status\""); // a half line
+        bytes.extend(b"{\"v\":1,\"id\":10,\"cmd\":\"status\""); // an incomplete line
         let answer = raw(&path, &bytes);
         let lines: Vec<&str> = answer.lines().collect();
         assert_eq!(lines.len(), 5, "{answer}");
@@ -182,19 +182,19 @@ async fn longest_idle_connection_is_evicted_for_new_one() {
     run_blocking_client(move || {
         let mut clients: Vec<_> = (0..CONNECTIONS_MAX).map(|_| Client::connect(&path).expect("connected")).collect();
         for (i, client) in clients.iter_mut().enumerate() {
-            ask_player(client, &i.to_string()).expect("an answer");
+            ask_player(client, &i.to_string()).expect("a response");
         }
-        // The first has been idle for less time than the second from now on.
-        ask_player(&mut clients[0], "again").expect("an answer");
+        // From now on the first has been idle for less time than the second.
+        ask_player(&mut clients[0], "again").expect("a response");
         let mut late = Client::connect(&path).expect("connected");
-        ask_player(&mut late, "late").expect("a place");
+        ask_player(&mut late, "late").expect("a slot");
         assert_eq!(counts.idle_closed.load(Ordering::Relaxed), 1);
-        let closed = ask_player(&mut clients[1], "closed").expect_err("its place has gone");
+        let closed = ask_player(&mut clients[1], "closed").expect_err("its slot was taken");
         assert!(matches!(&closed, ClientError::Failure(f) if f.code == ErrorCode::Busy), "{closed}");
-        assert!(closed.to_string().contains("idle for longest"), "{closed}");
-        ask_player(&mut clients[0], "kept").expect("an answer");
-        ask_player(&mut clients[2], "kept").expect("an answer");
-        ask_player(&mut late, "kept").expect("an answer");
+        assert!(closed.to_string().contains("idle longest"), "{closed}");
+        ask_player(&mut clients[0], "kept").expect("a response");
+        ask_player(&mut clients[2], "kept").expect("a response");
+        ask_player(&mut late, "kept").expect("a response");
     })
     .await;
 }
@@ -235,10 +235,10 @@ async fn progress_is_sent_until_response_ends() {
             }
             Ok(())
         });
-        assert_eq!(end.expect("an answer"), ResponseEnd::default());
+        assert_eq!(end.expect("a response"), ResponseEnd::default());
         assert_eq!(heard[0], ResponseItem::Progress(Progress { servers: Some(3), expected_ms: None }));
         assert!(heard[1..].iter().all(|reply| *reply == ResponseItem::Progress(Progress::default())), "{heard:?}");
-        ask_player(&mut client, "next").expect("an answer");
+        ask_player(&mut client, "next").expect("a response");
     })
     .await;
 }
@@ -251,12 +251,12 @@ async fn silent_daemon_times_out() {
         let patience = Duration::from_millis(200);
         let mut client = Client::connect_with_timeout(&path, patience).expect("connected");
         let silent = client.send(&Request::ServersList { filter: ServerFilter::default() }, &mut |_| Ok(()));
-        let silent = silent.expect_err("no answer");
+        let silent = silent.expect_err("no response");
         assert!(matches!(silent, ClientError::TimedOut { .. }), "{silent}");
-        let said = silent.to_string();
-        assert!(said.contains(&path.display().to_string()) && said.contains("systemctl"), "{said}");
-        assert!(said.contains(&format!("process {}", std::process::id())), "{said}");
-        // More than the buffers of the socket hold, to somebody who reads nothing.
+        let message = silent.to_string();
+        assert!(message.contains(&path.display().to_string()) && message.contains("systemctl"), "{message}");
+        assert!(message.contains(&format!("process {}", std::process::id())), "{message}");
+        // More than the socket's buffers hold, sent to a server that reads nothing.
         let dir = tempfile::tempdir().expect("a directory");
         let deaf = std::os::unix::net::UnixListener::bind(dir.path().join("s")).expect("bound");
         let mut client = Client::connect_with_timeout(&dir.path().join("s"), patience).expect("queued");
@@ -281,7 +281,7 @@ fn full_listen_backlog_times_out() {
             Ok(client) => queued.push(client),
             Err(error) => break error,
         }
-        assert!(queued.len() < 100, "nobody accepts them");
+        assert!(queued.len() < 100, "no connection is accepted");
     };
     assert!(matches!(silent, ClientError::TimedOut { pid: None, .. }), "{silent}");
 }
@@ -295,7 +295,7 @@ async fn client_that_stops_reading_is_disconnected() {
         .expect("written");
     run_blocking_client(move || {
         for _ in 0..20 {
-            ask_player(&mut Client::connect(&path).expect("connected"), "other").expect("an answer");
+            ask_player(&mut Client::connect(&path).expect("connected"), "other").expect("a response");
         }
     })
     .await;
@@ -331,8 +331,8 @@ async fn shutdown_closes_connections_and_removes_socket() {
     drop(idle);
     let mut answer = String::new();
     run_blocking_client(move || busy.read_to_string(&mut answer).map(|_| answer)).await.expect("closed");
-    let error = Client::connect(&path).expect_err("nobody there");
-    assert_eq!(error.to_string(), format!("the daemon is not running (no one answers on {})", path.display()));
+    let error = Client::connect(&path).expect_err("no listener");
+    assert_eq!(error.to_string(), format!("the daemon is not running (no process listens on {})", path.display()));
 }
 
 #[tokio::test]
@@ -348,7 +348,7 @@ async fn only_stale_socket_is_replaced() {
     fs::remove_file(&path).expect("removed");
     fs::write(&path, "mine").expect("written");
     drop(second);
-    assert!(path.exists(), "a file that is not ours stays");
+    assert!(path.exists(), "a foreign file is not replaced");
     assert!(matches!(Listener::bind(&path), Err(ControlError::NotASocket(_))));
     let nowhere = Listener::bind(&dir.path().join("no/s")).expect_err("no directory");
     assert_eq!(nowhere.to_string(), format!("cannot bind {}", dir.path().join("no/s").display()));
