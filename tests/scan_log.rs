@@ -90,7 +90,7 @@ fn truncated_last_line_is_dropped_with_warning() {
         let (rows, said) = replays.rows(&[&log], &[]);
         assert_eq!(rows, want, "cut at byte {cut}");
         let warning = format!(
-            "clqd: warning: cut.jsonl:11: the last line is incomplete ({cut} bytes of this line are there): dropped\n"
+            "clqd: warning: cut.jsonl:11: the last line is incomplete ({cut} bytes of this line are in the file): dropped\n"
         );
         assert!(said.starts_with(&warning), "{said}");
         assert!(said.contains("cut.jsonl: 10 lines"), "{said}");
@@ -100,7 +100,7 @@ fn truncated_last_line_is_dropped_with_warning() {
         let log = replays.log("cut.jsonl.1.zst", [&zst(&before)[..], &packed[..cut]].concat());
         let (rows, said) = replays.rows(&[&log], &[]);
         assert_eq!(rows, want, "cut at byte {cut}");
-        assert_eq!(said.contains("cut.jsonl.1.zst:11: the packed data are incomplete"), cut > 0, "{said}");
+        assert_eq!(said.contains("cut.jsonl.1.zst:11: the compressed data are truncated"), cut > 0, "{said}");
     }
 }
 

@@ -258,7 +258,7 @@ fn conflicting_paths_are_refused() {
     refused(
         "/var/log/scans.zst",
         "record",
-        "/var/log/scans.zst ends in .zst, as packed scan logs do; the running one is plain text",
+        "/var/log/scans.zst ends in .zst, as compressed scan logs do; the active one is plain text",
     );
     refused("/var/lib", "record", "/var/lib is a directory: state_dir, /var/lib/clqd, is inside it");
     refused("/run/clqd.sock", "record", "/run/clqd.sock and control_socket, /run/clqd.sock, cannot both be files");

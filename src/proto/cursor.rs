@@ -1,9 +1,9 @@
-//! Reading little-endian fields from a reply, one after the other. Every read
-//! names what it reads, so that an error says what was cut.
+//! Reads little-endian fields from a reply. Every read names its field, so that an
+//! error states which field was truncated.
 
 use super::ProtoError;
 
-/// A place in the bytes of a reply.
+/// A read position in the bytes of a reply.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
     bytes: &'a [u8],
@@ -19,7 +19,7 @@ impl<'a> Cursor<'a> {
         &self.bytes[self.at..]
     }
 
-    /// The next `count` bytes. Error: fewer are left; then nothing is taken.
+    /// The next `count` bytes. Error: fewer are left; then nothing is consumed.
     pub fn take(&mut self, count: usize, what: &'static str) -> Result<&'a [u8], ProtoError> {
         let taken = self.rest().get(..count).ok_or(ProtoError::Cut { what, at: self.bytes.len() })?;
         self.at += count;
@@ -51,7 +51,7 @@ impl<'a> Cursor<'a> {
         self.array(what).map(f32::from_le_bytes)
     }
 
-    /// The bytes before the next zero, which is taken too.
+    /// The bytes before the next zero byte, which is consumed too.
     pub fn c_str(&mut self, what: &'static str) -> Result<&'a [u8], ProtoError> {
         let rest = self.rest();
         let len = rest.iter().position(|&b| b == 0).ok_or(ProtoError::Cut { what, at: self.bytes.len() })?;

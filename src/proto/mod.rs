@@ -1,14 +1,14 @@
 //! Wire formats: bytes to values and back, one file per protocol family.
 //!
-//! A scan is a [`Exchange`]: a state machine that says what to ask, is told
-//! what arrived, and ends in a snapshot. It knows no socket, clock or chance:
-//! the time of a datagram and the nonce are arguments. Pacing, retries and
-//! time-outs belong to `scan`.
+//! A scan is an [`Exchange`]: a state machine that returns the next request, takes
+//! each received datagram, and ends with a snapshot. It uses no socket, clock or
+//! randomness: the time of a datagram and the nonce are arguments. Pacing, retries
+//! and time-outs belong to `scan`.
 //!
-//! Bytes from the network never panic here and never make more than
-//! [`crate::limits::REPLY_BYTES_MAX`] be allocated.
+//! Bytes from the network never cause a panic here, and never an allocation of more
+//! than [`crate::limits::REPLY_BYTES_MAX`].
 //!
-//! A new protocol is a file beside this one and a line in [`PROTOCOLS`].
+//! A new protocol is a new file in this directory and an entry in [`PROTOCOLS`].
 
 pub mod a2s;
 pub mod cursor;
@@ -25,16 +25,16 @@ use crate::model::name::{
 };
 pub use crate::proto::scheme::{ServerUrlError, parse_server_url};
 
-/// One protocol that can be scanned, under its URL scheme.
+/// A protocol that can be scanned, and its URL scheme.
 #[derive(Clone, Copy, Debug)]
 pub struct Protocol {
     /// The scheme of [`crate::model::ServerUrl`].
     pub scheme: &'static str,
-    /// Protocols of one wire format send the same bytes: asking both is waste.
+    /// Protocols with the same wire format send the same requests; only one is tried per port.
     pub wire_format: WireFormat,
-    /// Where servers usually listen; the first is the default of the scheme.
+    /// Ports that servers usually use; the first is the default of the scheme.
     pub default_ports: &'static [u16],
-    /// Packets sent to a server that answers each at once: what a scan costs.
+    /// Packets sent to a server that replies to each at once.
     pub packets_typical: u32,
     start: fn(Nonce) -> Box<dyn Exchange>,
 }
@@ -82,30 +82,30 @@ pub fn protocol_of(scheme: &str) -> Option<&'static Protocol> {
     PROTOCOLS.iter().find(|p| p.scheme == scheme)
 }
 
-/// One scan of one server, from the first question to the snapshot.
+/// One scan of one server, from the first request to the snapshot.
 pub trait Exchange: Send {
-    /// The packet that now waits for an answer. Send it to open, whenever a step
-    /// says [`Step::Send`], and once more when the answer does not come.
+    /// The packet to send now. Send it at the start, after each [`Step::Send`], and
+    /// again when the reply is lost.
     fn packet(&self) -> Vec<u8>;
 
-    /// A datagram came from the asked address. `t_ms`: its arrival, Unix ms.
+    /// Handles a datagram from the queried address. `t_ms`: its arrival, Unix ms.
     fn on_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step;
 
-    /// No answer is waited for any longer. Something, if the server proved to be
-    /// alive: a partial snapshot, of the time of the last datagram understood.
+    /// Returns a partial snapshot if the server has sent any valid reply, with the
+    /// time of the last one. Call it when the scan times out.
     fn give_up(&mut self) -> Option<Snapshot>;
 }
 
-/// What follows from a datagram.
+/// The result of a datagram.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Not an answer; the dialogue is where it was.
+    /// Not a usable reply; the exchange has not changed.
     Ignore(Ignored),
-    /// The next question is due: send [`Exchange::packet`] now.
+    /// The next request is due: send [`Exchange::packet`] now.
     Send,
-    /// A part of the answer; more has to come.
+    /// Part of the reply; more has to arrive.
     Wait,
-    /// The end.
+    /// The exchange is complete.
     Done(Box<Snapshot>),
 }
 
@@ -118,7 +118,7 @@ macro_rules! named_enum {
         impl $name {
             pub const ALL: &'static [$name] = &[$($name::$variant),+];
 
-            /// Name of its counter.
+            /// The name of its counter.
             pub fn name(self) -> &'static str {
                 match self { $($name::$variant => $text),+ }
             }
@@ -134,23 +134,23 @@ macro_rules! named_enum {
 pub(crate) use named_enum;
 
 named_enum!(
-    /// Why a datagram from an asked address was not used.
+    /// Why a datagram from a queried address was not used.
     Ignored {
-        /// Does not begin as any reply of the protocol does.
+        /// Does not begin like any reply of the protocol.
         NotAReply = "not_a_reply",
-        /// A message of the protocol, but not one that was asked for now.
+        /// A message of the protocol, but not one that is expected now.
         OutOfTurn = "out_of_turn",
-        /// The nonce is not ours, or is missing.
+        /// The nonce is wrong or missing.
         WrongNonce = "wrong_nonce",
-        /// Begins as it should and then breaks the format.
+        /// Begins correctly, then violates the format.
         Malformed = "malformed",
-        /// A fragment that cannot belong to any whole.
+        /// A fragment that cannot belong to any reply.
         BadFragment = "bad_fragment",
-        /// Compressed fragments that do not unpack to what they announce.
+        /// Compressed fragments that do not decompress to the announced data.
         BadCompression = "bad_compression",
-        /// The whole would be larger than `limits::REPLY_BYTES_MAX`.
+        /// The complete reply would be larger than `limits::REPLY_BYTES_MAX`.
         TooLarge = "too_large",
-        /// The server asks for one challenge after the other.
+        /// The server sent too many challenges.
         TooManyChallenges = "too_many_challenges",
     }
 );
@@ -158,26 +158,26 @@ named_enum!(
 /// Why bytes could not be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProtoError {
-    #[error("ends at byte {at}, in the middle of {what}")]
+    #[error("truncated at byte {at}, in {what}")]
     Cut { what: &'static str, at: usize },
-    #[error("{what} is {value}, which cannot be")]
+    #[error("{what} is {value}, which is invalid")]
     Value { what: &'static str, value: u64 },
-    #[error("does not begin as a reply of this protocol")]
+    #[error("not a reply of this protocol")]
     NotAReply,
-    #[error("the challenge of the reply is not the one that was sent")]
+    #[error("the reply does not contain the challenge that was sent")]
     WrongNonce,
     #[error("announces {bytes} bytes, more than {max}", max = limits::REPLY_BYTES_MAX)]
     TooLarge { bytes: u64 },
-    #[error("compressed data does not unpack")]
+    #[error("the compressed data cannot be decompressed")]
     Decompress,
-    #[error("unpacked to {got} bytes instead of {announced}")]
+    #[error("decompressed to {got} bytes instead of {announced}")]
     DecompressedSize { announced: u32, got: usize },
     #[error("checksum {got:08x} instead of {announced:08x}")]
     Checksum { announced: u32, got: u32 },
 }
 
 impl ProtoError {
-    /// The counter that it belongs to.
+    /// The counter of this error.
     pub fn ignore_reason(self) -> Ignored {
         match self {
             ProtoError::Cut { .. } | ProtoError::Value { .. } => Ignored::Malformed,
@@ -202,7 +202,7 @@ pub fn short_text(bytes: &[u8]) -> String {
 }
 
 fn text(bytes: &[u8], bytes_max: usize) -> String {
-    // No byte becomes less than one byte, so what is cut here could not stay.
+    // Decoding never shortens a byte, so bytes beyond this limit cannot be in the result.
     let mut text = name::decode_text(&bytes[..bytes.len().min(bytes_max + 4)]);
     truncate_at_char(&mut text, bytes_max);
     text
@@ -215,7 +215,7 @@ fn truncate_at_char(text: &mut String, bytes_max: usize) {
     }
 }
 
-/// Points within the limits of a snapshot.
+/// Points, clamped to the limits of a snapshot.
 pub fn points(raw: i64) -> i64 {
     raw.clamp(-limits::POINTS_ABS_MAX, limits::POINTS_ABS_MAX)
 }
@@ -239,9 +239,9 @@ mod tests {
     #[test]
     fn long_name_is_truncated_at_a_char_boundary() {
         let long = "é".repeat(200);
-        let cut = player_name(long.as_bytes());
-        assert_eq!(cut.len(), 256);
-        assert!(long.starts_with(cut.as_str()));
+        let truncated = player_name(long.as_bytes());
+        assert_eq!(truncated.len(), 256);
+        assert!(long.starts_with(truncated.as_str()));
         let odd = format!("a{long}");
         assert_eq!(player_name(odd.as_bytes()).len(), 255);
         // 300 bytes that are not UTF-8: Windows-1252, two or three bytes each.
@@ -279,7 +279,7 @@ mod tests {
         }
     }
 
-    /// What every snapshot that leaves this room keeps to.
+    /// Asserts the limits that every decoded snapshot satisfies.
     pub(crate) fn check(snapshot: &Snapshot) {
         assert!(snapshot.players.len() <= limits::PLAYERS_MAX);
         for text in [&snapshot.game, &snapshot.map, &snapshot.hostname] {

@@ -1,34 +1,34 @@
-//! Nonces: what makes a reply provably the answer to our own question, without
-//! keeping anything per server. A keyed hash of address and scan, after zmap.
+//! Nonces prove that a reply belongs to our own request, without state per server:
+//! a keyed hash of address and scan, as in zmap.
 
 use std::hash::Hasher;
 use std::net::{IpAddr, SocketAddr};
 
 use siphasher::sip::SipHasher24;
 
-/// What one scan sends for the server to repeat. It is the same for every
-/// resend of that scan, so that a late answer to the first still counts.
+/// A value that the server must repeat. It is the same for every resend of one
+/// scan, so that a late reply to the first packet is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nonce(pub u64);
 
 impl Nonce {
-    /// 16 hex digits: legal in an infostring, far below the 128 that servers take.
+    /// 16 hex digits: valid in an infostring, far below the 128 that servers accept.
     pub fn hex(self) -> String {
         format!("{:016x}", self.0)
     }
 }
 
-/// The secret of one process.
+/// The secret key of one process.
 #[derive(Clone)]
 pub struct NonceKey([u8; 16]);
 
 impl NonceKey {
-    /// The bytes must be random and stay in the process.
+    /// The bytes must be random and must not leave the process.
     pub fn new(random: [u8; 16]) -> Self {
         NonceKey(random)
     }
 
-    /// The nonce of one scan of one address. `scan` never repeats in a process.
+    /// The nonce of one scan of one address. `scan` is never repeated in a process.
     pub fn nonce(&self, address: SocketAddr, scan: u64) -> Nonce {
         let mut hash = SipHasher24::new_with_key(&self.0);
         match address.ip() {

@@ -1,8 +1,8 @@
 //! Quake 3 family: `getstatus` and `statusResponse` (PROTOCOLS section 2).
-//! DarkPlaces games (Xonotic, Nexuiz) speak the same and add a team column.
+//! DarkPlaces games (Xonotic, Nexuiz) use the same messages and add a team column.
 //!
-//! Only `getstatus` is asked: ioquake3 pays `getinfo` from the same bucket of
-//! ten. The reply repeats our nonce as `challenge`; one that does not is ignored.
+//! Only `getstatus` is sent: ioquake3 takes `getinfo` from the same bucket of ten.
+//! The reply repeats our nonce as `challenge`; a reply without it is ignored.
 
 use super::{Exchange, Ignored, Nonce, ProtoError, Step, player_name, points, short_text};
 use crate::limits::{PLAYERS_MAX, POINTS_ABS_MAX};
@@ -15,11 +15,11 @@ const HEADER: &[u8] = b"\xff\xff\xff\xffstatusResponse";
 const MAX_MSGLEN_BYTES: usize = 16_384;
 
 /// Longest usual player line: two numbers of 11 characters, a team, a name of
-/// 35 bytes, blanks and quotes. A reply that ends nearer than this to the end of
+/// 35 bytes, spaces and quotes. A reply that ends closer than this to the end of
 /// the server's buffer may have lost a line.
 const PLAYER_LINE_BYTES_MAX: usize = 80;
 
-/// One `getstatus`, one reply.
+/// One `getstatus` request, one reply.
 #[derive(Clone, Debug)]
 pub struct StatusQuery {
     nonce: Nonce,
@@ -56,13 +56,13 @@ fn is_other_oob_message(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\xff\xff\xff\xff") && bytes.len() > 4 && !bytes.starts_with(HEADER)
 }
 
-/// Reads a whole `statusResponse` datagram.
+/// Decodes a complete `statusResponse` datagram.
 ///
-/// Errors: not such a datagram; the nonce is not the one given.
+/// Errors: another kind of datagram; another nonce.
 pub fn decode(t_ms: i64, datagram: &[u8], nonce: Nonce) -> Result<Snapshot, ProtoError> {
     let body = datagram.strip_prefix(HEADER).ok_or(ProtoError::NotAReply)?;
     let body = body.strip_prefix(b"\n").unwrap_or(body);
-    // Some servers send the string's own end with it.
+    // Some servers send the string's terminating zero too.
     let body = &body[..body.len() - body.iter().rev().take_while(|&&b| b == 0).count()];
 
     let (infostring, lines) = match body.iter().position(|&b| b == b'\n') {
@@ -75,7 +75,7 @@ pub fn decode(t_ms: i64, datagram: &[u8], nonce: Nonce) -> Result<Snapshot, Prot
     }
 
     let list = PlayerLines::read(lines.unwrap_or_default());
-    // An infostring without its line end was cut in the middle.
+    // An infostring without its line end is truncated.
     let cut = lines.is_none() || list.cut || datagram.len() + PLAYER_LINE_BYTES_MAX > MAX_MSGLEN_BYTES;
     let announced = info.announced_players();
     let missing = announced.is_some_and(|announced| announced as usize > list.players.len());
@@ -96,12 +96,12 @@ pub fn decode(t_ms: i64, datagram: &[u8], nonce: Nonce) -> Result<Snapshot, Prot
         players: list.players,
         completeness,
         count,
-        // A ping of 0 says which entries are bots.
+        // Bots are recognised by a ping of 0.
         bots: None,
     })
 }
 
-/// The infostring, `\key\value\key\value`: keys and values as they stand.
+/// The infostring, `\key\value\key\value`: undecoded keys and values.
 struct Infostring<'a> {
     pairs: Vec<(&'a [u8], &'a [u8])>,
 }
@@ -119,7 +119,7 @@ impl<'a> Infostring<'a> {
         Infostring { pairs }
     }
 
-    /// Value of the first of the keys that has one that is not empty.
+    /// The first non-empty value of the keys, in this order.
     fn first(&self, keys: &[&str]) -> Option<&'a [u8]> {
         keys.iter().find_map(|key| {
             let named = |(k, v): &&(&[u8], &[u8])| k.eq_ignore_ascii_case(key.as_bytes()) && !v.is_empty();
@@ -131,7 +131,7 @@ impl<'a> Infostring<'a> {
         std::str::from_utf8(self.first(keys)?).ok()?.trim().parse().ok()
     }
 
-    /// A mod may set a `challenge` of its own; ours, anywhere, is the proof.
+    /// A mod may add its own `challenge`; ours may be at any position.
     fn repeats(&self, nonce: Nonce) -> bool {
         let nonce = nonce.hex();
         self.pairs.iter().any(|(k, v)| k.eq_ignore_ascii_case(b"challenge") && *v == nonce.as_bytes())
@@ -142,9 +142,9 @@ impl<'a> Infostring<'a> {
         game.filter(|game| !game.trim().is_empty()).unwrap_or_else(|| "baseq3".to_owned())
     }
 
-    /// Players, bots included, that the server says it has: DarkPlaces'
-    /// `clients`. Humans alone, `g_humanplayers` of some mods, are fewer than the
-    /// list and so can only prove that lines are missing.
+    /// Number of players that the server reports, bots included: DarkPlaces'
+    /// `clients`. Some mods report humans only, `g_humanplayers`: fewer than the list
+    /// contains, so it can only show that lines are missing.
     fn announced_players(&self) -> Option<u32> {
         self.number(&["clients"]).max(self.number(&["g_humanplayers"])).filter(|&n| n as usize <= PLAYERS_MAX)
     }
@@ -157,9 +157,9 @@ impl<'a> Infostring<'a> {
 /// The player lines.
 struct PlayerLines {
     players: Vec<Player>,
-    /// Whole lines that could not be read, or found no room.
+    /// Complete lines that could not be decoded, or exceed `PLAYERS_MAX`.
     unread: usize,
-    /// The last line has no end.
+    /// The last line has no line end.
     cut: bool,
 }
 
@@ -169,7 +169,7 @@ impl PlayerLines {
         for line in lines.split_inclusive(|&b| b == b'\n') {
             let Some(line) = line.strip_suffix(b"\n") else {
                 list.cut = true;
-                // It proves a player, but its name may be cut.
+                // It proves that a player exists, but its name may be truncated.
                 list.unread += 1;
                 break;
             };
@@ -186,8 +186,8 @@ impl PlayerLines {
     }
 }
 
-/// `score ping "name"`; Xonotic has a team before the name, Warsow one behind it.
-/// The name may hold anything but a line end, so it goes to the last quote.
+/// `score ping "name"`. Xonotic has a team before the name, Warsow after it. The
+/// name may contain quotes, so it ends at the last quote.
 fn player(line: &[u8]) -> Option<Player> {
     let open = line.iter().position(|&b| b == b'"')?;
     let close = line.iter().rposition(|&b| b == b'"').filter(|&close| close > open)?;
@@ -208,7 +208,7 @@ fn score(text: &str) -> Option<i64> {
     if let Ok(score) = text.parse::<i64>() {
         return Some(score);
     }
-    // Mods with times as scores write fractions or more digits than fit.
+    // Mods with times as scores send fractions, or more digits than an i64 has.
     let score: f64 = text.parse().ok().filter(|s: &f64| s.is_finite())?;
     Some(score.clamp(-(POINTS_ABS_MAX as f64), POINTS_ABS_MAX as f64) as i64)
 }
@@ -262,7 +262,7 @@ mod tests {
         let s = read("\\MapName\\q3dm17\\SV_HOSTNAME\\\\hostname\\h\\Sv_MaxClients\\16\\game\\cpma\\gamename\\", "");
         assert_eq!((s.map.as_str(), s.hostname.as_str(), s.slots, s.game.as_str()), ("q3dm17", "h", 16, "cpma"));
         assert_eq!((s.completeness, s.players.len(), s.t_ms), (Completeness::Full, 0, 5));
-        // Warsow sends `\challenge\\` to a query without one; to ours it must not.
+        // Warsow replies `\challenge\\` to a request without a challenge; ours has one.
         let warsow = b"\xff\xff\xff\xffstatusResponse\n\\challenge\\\\mapname\\wdm1\n";
         assert_eq!(decode(5, warsow, NONCE), Err(ProtoError::WrongNonce));
         for (info, game) in [
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn truncated_reply_is_partial() {
-        // Unfinished last line: its name cannot be trusted, and more may follow.
+        // Incomplete last line: its name cannot be trusted, and more lines may follow.
         let s = read("", "1 2 \"whole\"\n3 4 \"cu");
         assert_eq!((s.players.len(), s.completeness, s.count), (1, Completeness::Partial, None));
         let s = read("", "1 2 \"whole\"\n3 4 \"perhaps\"");
@@ -323,7 +323,7 @@ mod tests {
         bytes.pop();
         let s = decode(0, &bytes, NONCE).unwrap();
         assert_eq!((s.map.as_str(), s.completeness, s.count), ("q3", Completeness::Partial, None));
-        // Near the end of the server's buffer, whole lines may have been dropped.
+        // Near the end of the server's buffer, complete lines may have been dropped.
         let line = format!("1 2 \"{}\"\n", "n".repeat(30));
         let many = read("", &line.repeat(450));
         assert_eq!((many.players.len(), many.completeness, many.count), (450, Completeness::Partial, None));
@@ -377,7 +377,7 @@ mod tests {
             prop_assert_eq!(decode(0, &whole, NONCE).unwrap().completeness, Completeness::Full);
             let cut = cut.min(whole.len() - 1);
             if let Ok(s) = decode(0, &whole[..cut], NONCE) {
-                // A cut exactly between two lines shows nothing; no datagram is cut there by a size limit alone.
+                // Truncation between two lines cannot be detected; a size limit does not truncate there.
                 let between = whole[..cut].ends_with(b"\n");
                 prop_assert!(between || s.completeness != Completeness::Full);
             }

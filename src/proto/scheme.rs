@@ -1,4 +1,4 @@
-//! From what somebody typed to a server that can be scanned.
+//! Parses and checks the URL of a server to scan.
 
 use super::PROTOCOLS;
 use crate::model::ServerUrl;
@@ -6,7 +6,7 @@ use crate::model::url::UrlError;
 use crate::nearest::nearest;
 use crate::proto::protocol_of;
 
-/// Games and engines that people take for a scheme, with the scheme of their protocol.
+/// Names of games and engines that are mistaken for a scheme, with the right scheme.
 const SCHEME_SUGGESTIONS: &[(&str, &str)] = &[
     ("xonotic", "darkplaces"),
     ("nexuiz", "darkplaces"),
@@ -34,8 +34,8 @@ pub enum ServerUrlError {
     Url(UrlError),
 }
 
-/// Reads the URL of a server to scan. A missing port becomes the usual one of the
-/// scheme.
+/// Parses the URL of a server to scan. A missing port becomes the default port of
+/// the scheme.
 pub fn parse_server_url(text: &str) -> Result<ServerUrl, ServerUrlError> {
     let unknown = |scheme: &str| ServerUrlError::UnknownScheme {
         url: text.to_owned(),
@@ -57,8 +57,8 @@ fn schemes() -> String {
 }
 
 fn suggestion(scheme: &str) -> String {
-    let taken = SCHEME_SUGGESTIONS.iter().find(|(name, _)| *name == scheme).map(|(_, right)| *right);
-    let right = taken.or_else(|| nearest(scheme, PROTOCOLS.iter().map(|protocol| protocol.scheme)));
+    let suggested = SCHEME_SUGGESTIONS.iter().find(|(name, _)| *name == scheme).map(|(_, right)| *right);
+    let right = suggested.or_else(|| nearest(scheme, PROTOCOLS.iter().map(|protocol| protocol.scheme)));
     right.map_or_else(String::new, |right| format!("; did you mean {right}://?"))
 }
 

@@ -1,5 +1,5 @@
-//! What happened in the scan engine, as counters that anyone may read at any
-//! time. They only grow, from the start of the process.
+//! Counters of the scan engine, readable from any thread at any time. They only
+//! grow, from the start of the process.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,11 +19,11 @@ macro_rules! define_counters {
             misses: Vec<Counter>,
         }
 
-        /// The counters of one moment.
+        /// The counters' values at one time.
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
         pub struct ScanCounterValues {
             $($(#[$doc])* pub $field: u64,)+
-            /// Datagrams from asked addresses that were not used, by `proto::IgnoreReason`.
+            /// Unusable datagrams from queried addresses, by `proto::Ignored`.
             pub ignored: BTreeMap<&'static str, u64>,
             /// Misses, by `MissReason`.
             pub misses: BTreeMap<&'static str, u64>,
@@ -40,7 +40,7 @@ macro_rules! define_counters {
         }
 
         impl ScanCounters {
-            /// All counters; those by reason only where they are not zero.
+            /// All counters; those by reason only if they are not zero.
             pub fn view(&self) -> ScanCounterValues {
                 let by = |names: Vec<&'static str>, counters: &[Counter]| {
                     let pairs = names.into_iter().zip(counters.iter().map(Counter::get));
@@ -57,33 +57,34 @@ macro_rules! define_counters {
 }
 
 define_counters!(
-    /// Requests taken.
+    /// Requests accepted.
     requests,
-    /// Scans that ended as a full, and as a partial snapshot.
+    /// Scans that ended with a full or a partial snapshot.
     snapshots,
     partials,
-    /// Scans that were cut off by a shutdown.
+    /// Scans that a shutdown interrupted.
     abandoned,
     packets_sent,
     bytes_sent,
-    /// Packets that the system did not take.
+    /// Packets that the system did not send.
     send_errors,
-    /// Questions asked once more.
+    /// Requests sent again.
     resends,
     packets_received,
     bytes_received,
-    /// Datagrams from addresses that were not being asked, or to the wrong socket.
+    /// Datagrams from addresses without a pending request, or received on another
+    /// socket than the one that sent it.
     unasked,
-    /// ICMP errors heard: port unreachable, and others.
+    /// ICMP errors received: port unreachable, and others.
     icmp_refused,
     icmp_other,
-    /// Questions held back by the budget of an address, a subnet, or all.
+    /// Requests throttled by the limit of an address, of a subnet, or in total.
     deferred_address,
     deferred_subnet,
     deferred_global,
-    /// Scans that waited for another of the same address and port.
+    /// Scans that waited for another scan of the same address and port.
     serialized,
-    /// Datagrams that the kernel dropped because our sockets were full.
+    /// Datagrams that the kernel dropped because the socket's buffer was full.
     kernel_drops,
     resolved,
     unresolved,
@@ -99,7 +100,7 @@ impl ScanCounters {
     }
 }
 
-/// A number that only grows.
+/// A monotonic counter.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
@@ -122,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_reason_has_a_counter_of_its_name() {
+    fn each_reason_has_a_counter_with_its_name() {
         let counts = ScanCounters::default();
         for &reason in Ignored::ALL {
             counts.ignored(reason).add(reason as u64 + 1);

@@ -1,17 +1,16 @@
 //! The one task that holds every scan in flight.
 //!
-//! A scan goes through these states, from left to right, and back to the second
-//! for each further protocol of exception mode:
+//! A scan passes through these states from left to right. In exception mode it
+//! returns to the second state for each further protocol:
 //!
 //! ```text
-//! Resolving -> Queued -> Resting -> Budget -> Asked -> outcome
-//!              (another scan  (1.1 s since  ^          |
-//!                  has the        the last      `--resend--'
-//!              address)       packet)
+//! Resolving -> AwaitingAddress -> Cooldown -> Throttled -> AwaitingReply -> outcome
+//!              (another scan      (1.1 s since   ^               |
+//!              uses the address)  last packet)   '----resend-----'
 //! ```
 //!
-//! An address and port belongs to one scan at a time: its answers cannot be
-//! taken for another's. What a server sends changes nothing but its own scan.
+//! Only one scan at a time uses an address and port, so a reply cannot be
+//! attributed to another scan. A reply changes the state of its own scan only.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -36,23 +35,23 @@ use crate::scan::counters::ScanCounters;
 use crate::scan::rate_limit::{Admission, LimitScope, RateLimits};
 use crate::scan::resolver::Resolver;
 
-/// Servers answer one query a second and address (DarkPlaces), 0.9 s (QuakeForge):
-/// nothing is asked of a server again sooner than this after the last packet.
+/// Servers answer one query a second and address (DarkPlaces), or one in 0.9 s
+/// (QuakeForge). A server gets no further packet within this time.
 pub(super) const COOLDOWN: Duration = Duration::from_millis(1_100);
 
-/// Exception mode has this many times the time-out and the retries.
+/// Exception mode multiplies the time-out and the number of retries by this.
 pub(super) const EXCEPTION_FACTOR: u32 = 3;
 
-/// How often what is no longer needed is forgotten.
+/// Interval at which expired cache entries and idle rate limits are removed.
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Things heard in a row before timers and requests get their turn.
+/// Socket events handled in a row before timers and requests are served.
 const EVENT_BATCH_MAX: usize = 256;
 
-/// A scan under way, named by a number that never comes again.
+/// Identifies a scan in flight. Never reused.
 type ScanToken = u64;
 
-/// See the file's head.
+/// See the file header.
 pub(super) struct EventLoop {
     settings: ScanSettings,
     requests: mpsc::Receiver<ScanRequest>,
@@ -60,23 +59,23 @@ pub(super) struct EventLoop {
     now: Now,
     counts: Arc<ScanCounters>,
     key: NonceKey,
-    /// What all durations in this room count from.
+    /// Durations in this module count from here.
     start: Instant,
     sockets: Sockets,
     budgets: RateLimits,
     resolver: Resolver,
     timers: Timers<Duration, ScanToken>,
     scans: FxHashMap<ScanToken, Scan>,
-    /// Who has an address and port, and who waits for it. Not keyed by chance
-    /// alone: addresses come from outside.
+    /// The scan that owns each address and port, and the scans queued for it. Uses
+    /// std's keyed hasher, because attackers can choose addresses.
     addresses: HashMap<SocketAddr, AddressLock>,
-    next_ticket: ScanToken,
-    /// Outcomes that the channel has no room for. Together with the scans never
-    /// more than `in_flight_max`, since no request is taken beyond that.
+    next_token: ScanToken,
+    /// Outcomes for which the channel has no space. Scans and ended outcomes together
+    /// never exceed `in_flight_max`, because no request is accepted beyond that.
     ended: VecDeque<ScanOutcome>,
-    /// No more requests come.
+    /// No more requests are accepted.
     closing: bool,
-    /// Then whatever is left is abandoned.
+    /// When the remaining scans are abandoned.
     stop_at: Option<Instant>,
 }
 
@@ -88,23 +87,23 @@ struct AddressLock {
 struct Scan {
     request: ScanRequest,
     targets: Vec<Target>,
-    /// Index of the target that is being asked.
+    /// Index of the target that is being queried.
     target_index: usize,
     ip: Option<IpAddr>,
     state: State,
-    /// Whose turn the timers announce; others are stale.
+    /// The deadline of the valid timer entry. Entries with another deadline are stale.
     deadline: Option<Duration>,
     exchange: Option<Box<dyn Exchange>>,
     socket: usize,
-    /// Times that the present question was sent.
+    /// How often the current request was sent.
     sends: u32,
-    /// A packet for this target has left: from now on answers count.
+    /// A packet was sent to this target; replies are accepted from now on.
     is_sent: bool,
     last_sent: Option<Duration>,
-    /// When the first packet left, Unix ms.
+    /// When the first packet was sent, Unix ms.
     first_sent_ms: Option<i64>,
     rtt_ms: Option<u32>,
-    /// Something came from this target that was of no use.
+    /// This target sent a datagram that was not usable.
     received_invalid: bool,
     drops_at_start: u64,
     tried: Vec<Attempt>,
@@ -124,10 +123,10 @@ impl Scan {
         Some(SocketAddr::new(self.ip?, self.targets.get(self.target_index)?.port))
     }
 
-    fn start_cooldown(&mut self, timers: &mut Timers<Duration, ScanToken>, ticket: ScanToken, until: Duration) {
+    fn start_cooldown(&mut self, timers: &mut Timers<Duration, ScanToken>, token: ScanToken, until: Duration) {
         self.state = State::Cooldown;
         self.deadline = Some(until);
-        timers.set(until, ticket);
+        timers.set(until, token);
     }
 
     fn factor(&self) -> u32 {
@@ -166,7 +165,7 @@ impl EventLoop {
             timers: Timers::default(),
             scans: FxHashMap::default(),
             addresses: HashMap::new(),
-            next_ticket: 0,
+            next_token: 0,
             ended: VecDeque::new(),
             closing: false,
             stop_at: None,
@@ -174,58 +173,58 @@ impl EventLoop {
     }
 
     pub(super) async fn run(mut self, outcomes: mpsc::Sender<ScanOutcome>) {
-        let mut tidy_at = CLEANUP_INTERVAL;
+        let mut cleanup_at = CLEANUP_INTERVAL;
         let mut orders_open = true;
         loop {
             if self.closing && self.scans.is_empty() && self.ended.is_empty() {
                 return;
             }
-            let due = [self.timers.next(), self.budgets.next(), Some(tidy_at)].into_iter().flatten().min();
-            let mut wake_at = self.start + due.unwrap_or(tidy_at);
+            let due = [self.timers.next(), self.budgets.next(), Some(cleanup_at)].into_iter().flatten().min();
+            let mut wake_at = self.start + due.unwrap_or(cleanup_at);
             wake_at = self.stop_at.map_or(wake_at, |stop_at| stop_at.min(wake_at));
-            let has_room = self.scans.len() + self.ended.len() < self.settings.in_flight_max as usize;
+            let has_capacity = self.scans.len() + self.ended.len() < self.settings.in_flight_max as usize;
             tokio::select! {
-                heard = self.sockets.next_event() => {
-                    self.on_heard(heard).await;
+                event = self.sockets.next_event() => {
+                    self.on_heard(event).await;
                     for _ in 1..EVENT_BATCH_MAX {
-                        let Some(heard) = self.sockets.try_next_event() else { break };
-                        self.on_heard(heard).await;
+                        let Some(event) = self.sockets.try_next_event() else { break };
+                        self.on_heard(event).await;
                     }
                 }
                 () = sleep_until(wake_at) => {}
-                request = self.requests.recv(), if has_room && !self.closing => match request {
+                request = self.requests.recv(), if has_capacity && !self.closing => match request {
                     Some(request) => self.on_request(request).await,
                     None => self.closing = true,
                 },
-                room = outcomes.reserve(), if !self.ended.is_empty() => match room {
-                    Ok(room) => if let Some(outcome) = self.ended.pop_front() { room.send(outcome) },
-                    // Nobody wants to know any more.
+                permit = outcomes.reserve(), if !self.ended.is_empty() => match permit {
+                    Ok(permit) => if let Some(outcome) = self.ended.pop_front() { permit.send(outcome) },
+                    // The outcome receiver was dropped.
                     Err(_) => return self.abandon(),
                 },
-                looked = self.resolver.next_result() => {
+                lookup = self.resolver.next_result() => {
                     let ttl = Duration::from_secs(self.settings.resolve_ttl_s.into());
-                    let ip = looked.ip;
-                    for ticket in self.resolver.complete(self.start.elapsed(), looked, ttl) {
-                        self.on_resolved(ticket, ip).await;
+                    let ip = lookup.ip;
+                    for token in self.resolver.complete(self.start.elapsed(), lookup, ttl) {
+                        self.on_resolved(token, ip).await;
                     }
                 }
-                order = self.orders.recv(), if orders_open => match order {
+                command = self.orders.recv(), if orders_open => match command {
                     Some(ScannerCommand::Reload(settings, done)) => {
                         self.on_reload(*settings);
-                        // Whether anyone still waits for it is not our concern.
+                        // The caller may no longer wait for it.
                         let _ = done.send(());
                     }
                     Some(ScannerCommand::Stop(grace)) => {
                         self.closing = true;
                         self.stop_at = Some(Instant::now() + grace);
                     }
-                    // The scanner was dropped: work goes on while requests come.
+                    // The scanner was dropped: continue while requests arrive.
                     None => orders_open = false,
                 },
             }
             self.on_time().await;
-            if self.start.elapsed() >= tidy_at {
-                tidy_at = self.start.elapsed() + CLEANUP_INTERVAL;
+            if self.start.elapsed() >= cleanup_at {
+                cleanup_at = self.start.elapsed() + CLEANUP_INTERVAL;
                 self.budgets.tidy();
                 self.resolver.remove_expired(self.start.elapsed());
             }
@@ -241,19 +240,19 @@ impl EventLoop {
 
     async fn on_time(&mut self) {
         let now = self.start.elapsed();
-        for ticket in self.budgets.poll(now) {
-            if self.scans.get(&ticket).is_some_and(|scan| scan.state == State::Throttled) {
-                self.send(ticket).await;
+        for token in self.budgets.poll(now) {
+            if self.scans.get(&token).is_some_and(|scan| scan.state == State::Throttled) {
+                self.send(token).await;
             }
         }
-        while let Some((at, ticket)) = self.timers.pop_due(now) {
-            let Some(scan) = self.scans.get_mut(&ticket).filter(|scan| scan.deadline == Some(at)) else {
+        while let Some((at, token)) = self.timers.pop_due(now) {
+            let Some(scan) = self.scans.get_mut(&token).filter(|scan| scan.deadline == Some(at)) else {
                 continue;
             };
             scan.deadline = None;
             match scan.state {
-                State::Cooldown => self.begin_dialogue(ticket).await,
-                State::AwaitingReply => self.on_timeout(ticket).await,
+                State::Cooldown => self.begin_dialogue(token).await,
+                State::AwaitingReply => self.on_timeout(token).await,
                 State::Resolving | State::AwaitingAddress | State::Throttled => unreachable!("these set no deadline"),
             }
         }
@@ -261,8 +260,8 @@ impl EventLoop {
 
     async fn on_request(&mut self, request: ScanRequest) {
         self.counts.requests.increment();
-        let ticket = self.next_ticket;
-        self.next_ticket += 1;
+        let token = self.next_token;
+        self.next_token += 1;
         let scan = Scan {
             targets: target::targets(&request.url, request.mode),
             target_index: 0,
@@ -281,98 +280,98 @@ impl EventLoop {
             tried: Vec::new(),
             request,
         };
-        let known = match scan.targets.is_empty() {
+        let cached = match scan.targets.is_empty() {
             true => None,
-            false => self.resolver.resolve(self.start.elapsed(), scan.request.url.host(), ticket),
+            false => self.resolver.resolve(self.start.elapsed(), scan.request.url.host(), token),
         };
         let has_protocol = !scan.targets.is_empty();
-        self.scans.insert(ticket, scan);
-        match known {
-            _ if !has_protocol => self.end(ticket, Err(MissReason::NoProtocol)),
-            Some(ip) => self.on_resolved(ticket, ip).await,
+        self.scans.insert(token, scan);
+        match cached {
+            _ if !has_protocol => self.end(token, Err(MissReason::NoProtocol)),
+            Some(ip) => self.on_resolved(token, ip).await,
             None => {}
         }
     }
 
-    async fn on_resolved(&mut self, ticket: ScanToken, ip: Option<IpAddr>) {
-        let Some(scan) = self.scans.get_mut(&ticket) else { return };
+    async fn on_resolved(&mut self, token: ScanToken, ip: Option<IpAddr>) {
+        let Some(scan) = self.scans.get_mut(&token) else { return };
         let Some(ip) = ip else {
             self.counts.unresolved.increment();
-            return self.end(ticket, Err(MissReason::Unresolved));
+            return self.end(token, Err(MissReason::Unresolved));
         };
         let ip = ip.to_canonical();
         self.counts.resolved.increment();
         scan.ip = Some(ip);
         match exclusion_reason(&self.settings, ip) {
-            Some(reason) => self.end(ticket, Err(reason)),
-            None => self.begin_target(ticket).await,
+            Some(reason) => self.end(token, Err(reason)),
+            None => self.begin_target(token).await,
         }
     }
 
-    /// Takes the address of the scan's present target, or queues for it.
-    async fn begin_target(&mut self, ticket: ScanToken) {
-        let scan = self.scans.get_mut(&ticket).expect("a scan in flight");
+    /// Locks the address of the scan's current target, or queues for it.
+    async fn begin_target(&mut self, token: ScanToken) {
+        let scan = self.scans.get_mut(&token).expect("a scan in flight");
         let address = scan.address().expect("resolved, and a target is left");
         scan.exchange = None;
         scan.is_sent = false;
         scan.sends = 0;
         scan.received_invalid = false;
         if let Some(held) = self.addresses.get_mut(&address) {
-            assert_ne!(held.by, ticket, "a scan gives its address up first");
-            held.waiting.push_back(ticket);
+            assert_ne!(held.by, token, "a scan releases its address first");
+            held.waiting.push_back(token);
             scan.state = State::AwaitingAddress;
             self.counts.serialized.increment();
             return;
         }
-        self.addresses.insert(address, AddressLock { by: ticket, waiting: VecDeque::new() });
-        // The target before may have been another protocol on the same port.
-        let rested_at = scan.last_sent.map_or(Duration::ZERO, |sent| sent + COOLDOWN);
-        if rested_at > self.start.elapsed() {
-            scan.start_cooldown(&mut self.timers, ticket, rested_at);
+        self.addresses.insert(address, AddressLock { by: token, waiting: VecDeque::new() });
+        // The previous target may have been another protocol on the same port.
+        let cooldown_end = scan.last_sent.map_or(Duration::ZERO, |sent| sent + COOLDOWN);
+        if cooldown_end > self.start.elapsed() {
+            scan.start_cooldown(&mut self.timers, token, cooldown_end);
         } else {
-            self.begin_dialogue(ticket).await;
+            self.begin_dialogue(token).await;
         }
     }
 
-    /// The address is ours, and the server has had its rest.
-    async fn begin_dialogue(&mut self, ticket: ScanToken) {
-        let scan = self.scans.get_mut(&ticket).expect("a scan in flight");
+    /// Starts the exchange: the address is locked and its cooldown is over.
+    async fn begin_dialogue(&mut self, token: ScanToken) {
+        let scan = self.scans.get_mut(&token).expect("a scan in flight");
         let address = scan.address().expect("resolved, and a target is left");
         let Some(socket) = self.sockets.index_for(address) else {
-            return self.end_target(ticket, MissReason::Unsendable).await;
+            return self.end_target(token, MissReason::Unsendable).await;
         };
-        // Each target of a scan is a question of its own.
-        let nonce = self.key.nonce(address, ticket << 8 | scan.target_index as u64);
+        // Each target of a scan has its own nonce.
+        let nonce = self.key.nonce(address, token << 8 | scan.target_index as u64);
         scan.exchange = Some(scan.targets[scan.target_index].protocol.start(nonce));
         scan.socket = socket;
         scan.drops_at_start = self.sockets.drops(socket);
-        self.pay(ticket).await;
+        self.pay(token).await;
     }
 
-    /// Asks the budgets for what the next question costs, and sends it when they
-    /// allow. The first pays for all packets of a usual scan, so that an answer
-    /// to the server's challenge need not wait.
-    async fn pay(&mut self, ticket: ScanToken) {
-        let scan = self.scans.get_mut(&ticket).expect("a scan in flight");
+    /// Takes the rate limit permits for the next packet, and sends it when they are
+    /// granted. The first packet takes the permits for all packets of a typical scan,
+    /// so that the reply to the server's challenge is not throttled.
+    async fn pay(&mut self, token: ScanToken) {
+        let scan = self.scans.get_mut(&token).expect("a scan in flight");
         let packets = if scan.is_sent { 1 } else { scan.targets[scan.target_index].protocol.packets_typical };
-        let ip = scan.ip.expect("resolved before it pays");
+        let ip = scan.ip.expect("resolved before it takes permits");
         scan.state = State::Throttled;
-        match self.budgets.ask(self.start.elapsed(), ticket, ip, packets) {
-            Admission::Granted => self.send(ticket).await,
+        match self.budgets.ask(self.start.elapsed(), token, ip, packets) {
+            Admission::Granted => self.send(token).await,
             Admission::Waits(LimitScope::Address(_)) => self.counts.deferred_address.increment(),
             Admission::Waits(LimitScope::Subnet(_)) => self.counts.deferred_subnet.increment(),
             Admission::Waits(LimitScope::Global) => self.counts.deferred_global.increment(),
         }
     }
 
-    async fn send(&mut self, ticket: ScanToken) {
-        let scan = self.scans.get_mut(&ticket).expect("a scan in flight");
+    async fn send(&mut self, token: ScanToken) {
+        let scan = self.scans.get_mut(&token).expect("a scan in flight");
         let address = scan.address().expect("resolved, and a target is left");
-        let packet = scan.exchange.as_ref().expect("begun before it sends").packet();
+        let packet = scan.exchange.as_ref().expect("started before it sends").packet();
         if let Err(error) = self.sockets.send(scan.socket, address, &packet).await {
             tracing::debug!(%address, %error, "a packet could not be sent");
             self.counts.send_errors.increment();
-            return self.end_target(ticket, MissReason::Unsendable).await;
+            return self.end_target(token, MissReason::Unsendable).await;
         }
         self.counts.packets_sent.increment();
         self.counts.bytes_sent.add(packet.len() as u64);
@@ -389,16 +388,16 @@ impl EventLoop {
         let is_last = scan.sends > self.settings.retries * scan.factor();
         let deadline = now + if is_last { timeout } else { timeout.max(COOLDOWN) };
         scan.deadline = Some(deadline);
-        self.timers.set(deadline, ticket);
+        self.timers.set(deadline, token);
     }
 
-    async fn on_timeout(&mut self, ticket: ScanToken) {
-        let scan = self.scans.get_mut(&ticket).expect("a scan in flight");
+    async fn on_timeout(&mut self, token: ScanToken) {
+        let scan = self.scans.get_mut(&token).expect("a scan in flight");
         if scan.sends <= self.settings.retries * scan.factor() {
-            return self.pay(ticket).await;
+            return self.pay(token).await;
         }
-        if let Some(snapshot) = scan.exchange.as_mut().and_then(|dialogue| dialogue.give_up()) {
-            return self.end(ticket, Ok(snapshot));
+        if let Some(snapshot) = scan.exchange.as_mut().and_then(|exchange| exchange.give_up()) {
+            return self.end(token, Ok(snapshot));
         }
         let reason = if scan.received_invalid {
             MissReason::Malformed
@@ -407,40 +406,40 @@ impl EventLoop {
         } else {
             MissReason::Timeout
         };
-        self.end_target(ticket, reason).await;
+        self.end_target(token, reason).await;
     }
 
-    async fn on_heard(&mut self, heard: SocketEvent) {
-        match heard {
+    async fn on_heard(&mut self, event: SocketEvent) {
+        match event {
             SocketEvent::Datagram { socket, from, t_ms, at, bytes } => {
-                let ticket = self.addresses.get(&from).map(|held| held.by);
-                let asked =
-                    ticket.filter(|t| self.scans.get(t).is_some_and(|scan| scan.is_sent && scan.socket == socket));
-                match asked {
-                    Some(ticket) => self.on_datagram(ticket, t_ms, at, &bytes).await,
+                let token = self.addresses.get(&from).map(|held| held.by);
+                let pending =
+                    token.filter(|t| self.scans.get(t).is_some_and(|scan| scan.is_sent && scan.socket == socket));
+                match pending {
+                    Some(token) => self.on_datagram(token, t_ms, at, &bytes).await,
                     None => self.counts.unasked.increment(),
                 }
             }
             SocketEvent::Refused { from } => {
-                let Some(ticket) = self.addresses.get(&from).map(|held| held.by) else { return };
-                let scan = self.scans.get_mut(&ticket).expect("whoever holds an address is in flight");
+                let Some(token) = self.addresses.get(&from).map(|held| held.by) else { return };
+                let scan = self.scans.get_mut(&token).expect("the owner of an address is in flight");
                 if !scan.is_sent {
                     return;
                 }
-                match scan.exchange.as_mut().and_then(|dialogue| dialogue.give_up()) {
-                    Some(snapshot) => self.end(ticket, Ok(snapshot)),
-                    None => self.end_target(ticket, MissReason::Refused).await,
+                match scan.exchange.as_mut().and_then(|exchange| exchange.give_up()) {
+                    Some(snapshot) => self.end(token, Ok(snapshot)),
+                    None => self.end_target(token, MissReason::Refused).await,
                 }
             }
         }
     }
 
-    async fn on_datagram(&mut self, ticket: ScanToken, t_ms: i64, at: Instant, bytes: &[u8]) {
-        let scan = self.scans.get_mut(&ticket).expect("looked up just now");
-        let dialogue = scan.exchange.as_mut().expect("asked, so begun");
-        let step = dialogue.on_datagram(t_ms, bytes);
+    async fn on_datagram(&mut self, token: ScanToken, t_ms: i64, at: Instant, bytes: &[u8]) {
+        let scan = self.scans.get_mut(&token).expect("lookup up by the caller");
+        let exchange = scan.exchange.as_mut().expect("the exchange has started");
+        let step = exchange.on_datagram(t_ms, bytes);
         if !matches!(step, Step::Ignore(_)) && scan.sends == 1 && scan.rtt_ms.is_none() {
-            let sent_at = self.start + scan.last_sent.expect("asked, so sent");
+            let sent_at = self.start + scan.last_sent.expect("a packet was sent");
             scan.rtt_ms = Some(at.saturating_duration_since(sent_at).as_millis().min(u32::MAX.into()) as u32);
         }
         match step {
@@ -450,46 +449,46 @@ impl EventLoop {
             }
             Step::Wait => {}
             Step::Send => {
-                // A new question: it has tries of its own.
+                // A new request: it has its own resends.
                 scan.sends = 0;
-                self.send(ticket).await;
+                self.send(token).await;
             }
-            Step::Done(snapshot) => self.end(ticket, Ok(*snapshot)),
+            Step::Done(snapshot) => self.end(token, Ok(*snapshot)),
         }
     }
 
     fn on_reload(&mut self, settings: ScanSettings) {
         self.budgets.reload(&settings);
         self.settings = settings;
-        // Who has opted out by now is not listened to any more either.
-        let refused: Vec<_> = self
+        // End the scans of addresses that are now opted out.
+        let excluded: Vec<_> = self
             .scans
             .iter()
-            .filter_map(|(&ticket, scan)| Some((ticket, exclusion_reason(&self.settings, scan.ip?)?)))
+            .filter_map(|(&token, scan)| Some((token, exclusion_reason(&self.settings, scan.ip?)?)))
             .collect();
-        for (ticket, reason) in refused {
-            self.end(ticket, Err(reason));
+        for (token, reason) in excluded {
+            self.end(token, Err(reason));
         }
     }
 
-    /// The present target has not answered: on to the next, or to the end.
-    async fn end_target(&mut self, ticket: ScanToken, reason: MissReason) {
-        let scan = self.scans.get_mut(&ticket).expect("a scan in flight");
+    /// The current target failed: continue with the next, or end the scan.
+    async fn end_target(&mut self, token: ScanToken, reason: MissReason) {
+        let scan = self.scans.get_mut(&token).expect("a scan in flight");
         if scan.target_index + 1 == scan.targets.len() {
-            return self.end(ticket, Err(reason));
+            return self.end(token, Err(reason));
         }
         let target = scan.targets[scan.target_index];
         scan.tried.push(Attempt { scheme: target.protocol.scheme, port: target.port, result: Err(reason) });
         scan.deadline = None;
-        self.release(ticket);
-        self.scans.get_mut(&ticket).expect("a scan in flight").target_index += 1;
-        // Boxed, for targets can fail one after the other without a pause.
-        Box::pin(self.begin_target(ticket)).await;
+        self.release(token);
+        self.scans.get_mut(&token).expect("a scan in flight").target_index += 1;
+        // Boxed, because several targets can fail in a row without a pause.
+        Box::pin(self.begin_target(token)).await;
     }
 
-    fn end(&mut self, ticket: ScanToken, result: Result<Snapshot, MissReason>) {
-        self.release(ticket);
-        let mut scan = self.scans.remove(&ticket).expect("a scan in flight");
+    fn end(&mut self, token: ScanToken, result: Result<Snapshot, MissReason>) {
+        self.release(token);
+        let mut scan = self.scans.remove(&token).expect("a scan in flight");
         match &result {
             Ok(Snapshot { completeness: Completeness::Full, .. }) => self.counts.snapshots.increment(),
             Ok(_) => self.counts.partials.increment(),
@@ -509,14 +508,14 @@ impl EventLoop {
         });
     }
 
-    /// Gives up the address, or the place in its queue, and lets the next have it.
-    fn release(&mut self, ticket: ScanToken) {
-        let scan = &self.scans[&ticket];
+    /// Releases the address, or leaves its queue, and passes the address to the next scan.
+    fn release(&mut self, token: ScanToken) {
+        let scan = &self.scans[&token];
         let Some(address) = scan.address() else { return };
         let last_sent = scan.last_sent;
         let Some(held) = self.addresses.get_mut(&address) else { return };
-        if held.by != ticket {
-            held.waiting.retain(|&waiting| waiting != ticket);
+        if held.by != token {
+            held.waiting.retain(|&waiting| waiting != token);
             return;
         }
         let Some(next) = held.waiting.pop_front() else {
@@ -524,9 +523,9 @@ impl EventLoop {
             return;
         };
         held.by = next;
-        // It begins by the timer, so that ends do not nest.
+        // The next scan starts from a timer, so ending one scan does not start another recursively.
         let at = last_sent.map_or(Duration::ZERO, |sent| sent + COOLDOWN).max(self.start.elapsed());
-        let scan = self.scans.get_mut(&next).expect("whoever waits is in flight");
+        let scan = self.scans.get_mut(&next).expect("a queued scan is in flight");
         scan.start_cooldown(&mut self.timers, next, at);
     }
 }
@@ -539,8 +538,8 @@ fn exclusion_reason(settings: &ScanSettings, ip: IpAddr) -> Option<MissReason> {
     (!allowed).then_some(MissReason::NotPublic)
 }
 
-/// Sixteen bytes that nobody outside can know: the standard library's hash maps
-/// are keyed by the system's randomness.
+/// Sixteen bytes that no one outside can predict: the standard library keys its
+/// hash maps from the system's randomness.
 fn random_nonce_key() -> [u8; 16] {
     let half = || RandomState::new().build_hasher().finish().to_le_bytes();
     let (a, b) = (half(), half());

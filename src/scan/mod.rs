@@ -1,13 +1,14 @@
-//! The scan engine: takes requests, asks servers over UDP, gives outcomes.
+//! The scan engine: takes requests, queries servers over UDP, returns outcomes.
 //!
-//! One task holds every scan in flight; a few shared sockets, each with a task
-//! that only receives, serve them all. A silent server costs one entry in a
-//! table and one in the timers: no socket, no task. What is asked and what an
-//! answer means is `proto`'s; this room knows when, how often and how fast.
+//! One task holds every scan in flight. A few shared sockets, each with a task
+//! that only receives, serve all scans. A silent server needs one table entry and
+//! one timer, but no socket and no task. Module `proto` defines requests and
+//! decodes replies. This module decides when, how often and how fast requests are
+//! sent.
 //!
-//! - [`settings`]: what an admin can set. - [`target`]: where to ask, and where never.
-//! - [`budget`]: how fast. - [`timers`]: what is due. - [`resolve`]: host names.
-//! - [`socket`]: the system's side. - [`define_counters`]: what happened. - [`work`]: the task.
+//! - [`settings`]: the configuration. - [`target`]: which addresses and ports are queried.
+//! - [`rate_limit`]: packets a second. - [`timers`]: deadlines. - [`resolver`]: host names.
+//! - [`socket`]: sending and receiving. - [`counters`]: metrics. - [`event_loop`]: the task.
 
 pub mod counters;
 mod event_loop;
@@ -31,13 +32,13 @@ use crate::model::{ServerKey, ServerUrl, Snapshot};
 use crate::proto::named_enum;
 pub use crate::scan::counters::{ScanCounterValues, ScanCounters};
 
-/// What time it is, Unix ms. Only `clock` knows how to tell.
+/// Returns the current time, Unix ms. Implemented by `clock`.
 pub type Now = Arc<dyn Fn() -> i64 + Send + Sync>;
 
-/// One server, to be scanned now.
+/// A request to scan one server now.
 #[derive(Clone, Debug)]
 pub struct ScanRequest {
-    /// Given back with the outcome; means nothing here.
+    /// Copied to the outcome; not used here.
     pub id: u64,
     pub server: ServerKey,
     pub url: ServerUrl,
@@ -48,8 +49,8 @@ pub struct ScanRequest {
 pub enum ScanMode {
     #[default]
     Normal,
-    /// Three times the time-out and the retries, and every protocol on the port
-    /// and on its usual ports (RULES section 9).
+    /// Three times the time-out and the retries; every protocol on the port and on
+    /// its default ports (RULES section 9).
     Exception,
 }
 
@@ -58,19 +59,19 @@ pub enum ScanMode {
 pub struct ScanOutcome {
     pub id: u64,
     pub server: ServerKey,
-    /// When the first packet left, Unix ms; `None` where none did.
+    /// When the first packet was sent, Unix ms; `None` if none was.
     pub sent_ms: Option<i64>,
     /// A partial snapshot is a success: the server is alive.
     pub result: Result<Snapshot, Miss>,
-    /// From a question to its answer; `None` where a resend leaves open which
-    /// question was answered, and for a miss.
+    /// Round-trip time. `None` for a miss, and after a resend, because the reply may
+    /// belong to either packet.
     pub rtt_ms: Option<u32>,
-    /// What was tried, in order: one entry, or several in exception mode. At
-    /// most the last has answered.
+    /// The attempts, in order: one, or several in exception mode. Only the last can
+    /// have succeeded.
     pub attempts: Vec<Attempt>,
 }
 
-/// One protocol on one port.
+/// One protocol, tried on one port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempt {
     pub scheme: &'static str,
@@ -78,10 +79,10 @@ pub struct Attempt {
     pub result: Result<(), MissReason>,
 }
 
-/// Nothing was learnt.
+/// A scan that learnt nothing about the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Miss {
-    /// When the scan was given up, Unix ms.
+    /// When the scan ended, Unix ms.
     pub t_ms: i64,
     pub reason: MissReason,
 }
@@ -89,11 +90,11 @@ pub struct Miss {
 named_enum!(
     /// Why a scan is a miss.
     MissReason {
-        /// No answer to any of the tries.
+        /// No reply to any of the packets.
         Timeout = "timeout",
-        /// Something came, again and again, but no answer that could be used.
+        /// Datagrams arrived, but no usable reply.
         Malformed = "malformed",
-        /// The host says that nobody listens on the port (ICMP).
+        /// The host reports that the port is closed (ICMP port unreachable).
         Refused = "refused",
         /// The host name has no address.
         Unresolved = "unresolved",
@@ -101,24 +102,24 @@ named_enum!(
         NotPublic = "not_public",
         /// The address is on the opt-out list.
         OptedOut = "opted_out",
-        /// No protocol of that scheme.
+        /// The URL's scheme has no protocol.
         NoProtocol = "no_protocol",
-        /// The system refused to send: no route, no IPv6, a firewall of our own.
+        /// The system refused to send: no route, no IPv6, a local firewall.
         Unsendable = "unsendable",
-        /// No answer, but our own socket lost datagrams meanwhile.
+        /// No reply, but the receive buffer of our socket overflowed during the scan.
         Overrun = "overrun",
     }
 );
 
 impl MissReason {
-    /// The fault may be ours: it says nothing about the server.
+    /// Whether the cause may be local, so that the miss does not count against the server.
     pub fn is_local_fault(self) -> bool {
         matches!(self, MissReason::Unsendable | MissReason::Overrun)
     }
 }
 
-/// A handle to a running scan engine. Dropped without [`Scanner::shutdown`], the
-/// engine ends when the sender of requests, or the receiver of outcomes, is gone.
+/// A handle to a running scan engine. If it is dropped without [`Scanner::shutdown`],
+/// the engine ends when the request sender or the outcome receiver is dropped.
 #[derive(Debug)]
 pub struct Scanner {
     counts: Arc<ScanCounters>,
@@ -127,21 +128,20 @@ pub struct Scanner {
 }
 
 enum ScannerCommand {
-    /// Answered once the new settings hold.
+    /// The sender is notified when the new settings are in effect.
     Reload(Box<ScanSettings>, oneshot::Sender<()>),
-    /// No new requests; end within the time given.
+    /// Accept no new requests; end within this time.
     Stop(Duration),
 }
 
 impl Scanner {
     /// Opens the sockets and starts. Must be called inside a tokio runtime.
     ///
-    /// Requests are taken while fewer than `in_flight_max` scans are under way;
-    /// beyond that they wait in their channel. When the sender of the requests
-    /// is dropped, the scanner finishes what is in flight and ends, and with it
-    /// the channel of outcomes.
+    /// Accepts requests while fewer than `in_flight_max` scans are in flight; further
+    /// ones wait in their channel. When the request sender is dropped, the scanner
+    /// finishes the scans in flight, ends, and closes the channel of outcomes.
     ///
-    /// Errors: settings that cannot be (`InvalidInput`), or no socket.
+    /// Errors: invalid settings (`InvalidInput`), or no socket could be opened.
     pub fn start(
         settings: ScanSettings,
         requests: mpsc::Receiver<ScanRequest>,
@@ -151,56 +151,56 @@ impl Scanner {
         settings.check().map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))?;
         let counts = Arc::new(ScanCounters::default());
         let (orders, orders_rx) = mpsc::channel(4);
-        let work = event_loop::EventLoop::new(settings, requests, orders_rx, now, counts.clone())?;
-        Ok(Scanner { counts, orders, task: tokio::spawn(work.run(outcomes)) })
+        let event_loop = event_loop::EventLoop::new(settings, requests, orders_rx, now, counts.clone())?;
+        Ok(Scanner { counts, orders, task: tokio::spawn(event_loop.run(outcomes)) })
     }
 
-    /// What happened since the start.
+    /// The counters' current values. They count from the start.
     pub fn counter_values(&self) -> ScanCounterValues {
         self.counts.view()
     }
 
-    /// The counters themselves, for who outlives a borrow.
+    /// The shared counters, which outlive the scanner.
     pub fn counters(&self) -> Arc<ScanCounters> {
         self.counts.clone()
     }
 
-    /// A handle for new settings that outlives a borrow.
+    /// A handle for changing the settings, which outlives the scanner.
     pub fn reloader(&self) -> Reloader {
         Reloader { orders: self.orders.clone() }
     }
 
-    /// Takes no more requests, waits at most `grace` for what is in flight, and
-    /// abandons the rest: it gets no outcome, for a scan cut short says nothing
-    /// about its server.
+    /// Accepts no more requests, waits at most `grace` for the scans in flight, and
+    /// abandons the rest. Abandoned scans have no outcome: an interrupted scan says
+    /// nothing about its server.
     pub async fn shutdown(self, grace: Duration) {
         let _ = self.orders.send(ScannerCommand::Stop(grace)).await;
         let mut task = self.task;
-        // The task keeps the bound itself; this one is for a consumer of outcomes
-        // that no longer reads.
+        // The task itself ends within `grace`. This time-out covers a consumer that no
+        // longer reads outcomes.
         if tokio::time::timeout(grace + Duration::from_secs(1), &mut task).await.is_err() {
             task.abort();
         }
     }
 
-    /// Waits until every request is answered, after their sender was dropped.
+    /// Waits until every request has its outcome, after the request sender was dropped.
     pub async fn join(self) {
         let _ = self.task.await;
     }
 }
 
-/// Brings new settings to a running scan engine.
+/// Applies new settings to a running scan engine.
 #[derive(Clone, Debug)]
 pub struct Reloader {
     orders: mpsc::Sender<ScannerCommand>,
 }
 
 impl Reloader {
-    /// New settings; they hold when this returns. `sockets` and
+    /// Applies new settings; they are in effect when this returns. `sockets` and
     /// `receive_buffer_bytes` take effect at the next start only.
     pub async fn reload(&self, settings: ScanSettings) -> Result<(), SettingsError> {
         settings.check()?;
-        // If it has ended there is nothing left to set.
+        // If the engine has ended, there is nothing to reload.
         let (done, wait) = oneshot::channel();
         if self.orders.send(ScannerCommand::Reload(Box::new(settings), done)).await.is_ok() {
             let _ = wait.await;

@@ -1,12 +1,12 @@
-//! How fast: packets a second to one address, to one subnet, to all.
+//! Rate limits: packets a second to one address, to one subnet, in total.
 //!
-//! Who asks is let through or stands in line, first come, first served, at the
-//! narrowest gate that holds him back; nobody is turned away. Only the head of
-//! a line asks its limiter, so a thousand servers of one host do not all wake
-//! for each packet. What one gate has granted is not asked for again: a scan
-//! that waits at a wider gate does not eat the budget of a narrower one.
+//! A scan that exceeds a limit is queued at the narrowest exhausted limit. Queues
+//! are first in, first out, and no scan is rejected. Only the head of a queue
+//! checks its limiter, so a thousand servers of one host do not all wake for each
+//! packet. Permits already granted are kept: a scan queued at the global limit
+//! does not take permits of its address again.
 //!
-//! Time is an argument: since some fixed moment, never running backwards.
+//! Time is an argument: the duration since a fixed start. It never decreases.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -28,7 +28,7 @@ use super::timers::Timers;
 type Middleware = NoOpMiddleware<Duration>;
 type Keyed<K> = RateLimiter<K, HashMapStateStore<K>, ManualClock, Middleware>;
 
-/// The limits on one level.
+/// The scope of one limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LimitScope {
     Address(IpAddr),
@@ -36,15 +36,15 @@ pub enum LimitScope {
     Global,
 }
 
-/// Answer to [`RateLimits::ask`].
+/// Result of [`RateLimits::ask`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     Granted,
-    /// Stands in line at this gate; [`RateLimits::poll`] will name the ticket.
+    /// Queued at this scope; [`RateLimits::poll`] returns the token later.
     Waits(LimitScope),
 }
 
-/// The budgets and who waits for them.
+/// The rate limits and the scans queued at them.
 pub struct RateLimits {
     time: ManualClock,
     limits: Limits,
@@ -54,7 +54,7 @@ pub struct RateLimits {
 
 #[derive(Clone, Copy, Debug)]
 struct ThrottledScan {
-    ticket: u64,
+    token: u64,
     ip: IpAddr,
     packets: NonZeroU32,
 }
@@ -75,83 +75,83 @@ impl RateLimits {
         RateLimits { limits: Limits::new(settings, &time), time, lines: HashMap::new(), due: Timers::default() }
     }
 
-    /// New rates. Who stands in line stays there, and is served at the new rate.
+    /// Applies new rates. Queued scans stay queued and are served at the new rate.
     pub fn reload(&mut self, settings: &ScanSettings) {
         self.limits = Limits::new(settings, &self.time);
-        for &gate in self.lines.keys() {
-            self.due.set(self.time.now(), gate);
+        for &scope in self.lines.keys() {
+            self.due.set(self.time.now(), scope);
         }
     }
 
-    /// Asks for `packets` packets to `ip`, all at once. A loopback address is our
-    /// own machine: only the global limit holds for it.
-    pub fn ask(&mut self, now: Duration, ticket: u64, ip: IpAddr, packets: u32) -> Admission {
+    /// Requests permits for `packets` packets to `ip`, all at once. A loopback
+    /// address is the local machine, so only the global limit applies.
+    pub fn ask(&mut self, now: Duration, token: u64, ip: IpAddr, packets: u32) -> Admission {
         self.time.tell(now);
         let first = if ip.is_loopback() { LimitScope::Global } else { LimitScope::Address(ip) };
         let packets = NonZeroU32::new(packets).unwrap_or(NonZeroU32::MIN);
-        self.pass(first, ThrottledScan { ticket, ip, packets })
+        self.pass(first, ThrottledScan { token, ip, packets })
     }
 
-    /// Lets through whoever may go now: their tickets, in order.
+    /// Grants what is due: returns the tokens of the granted scans, in order.
     pub fn poll(&mut self, now: Duration) -> Vec<u64> {
         self.time.tell(now);
         let mut granted = Vec::new();
-        while let Some((_, gate)) = self.due.pop_due(now) {
-            while let Some(&head) = self.lines.get(&gate).and_then(VecDeque::front) {
-                if let Err(wait) = self.limits.check(gate, head) {
-                    self.due.set(now + wait, gate);
+        while let Some((_, scope)) = self.due.pop_due(now) {
+            while let Some(&head) = self.lines.get(&scope).and_then(VecDeque::front) {
+                if let Err(wait) = self.limits.check(scope, head) {
+                    self.due.set(now + wait, scope);
                     break;
                 }
-                let line = self.lines.get_mut(&gate).expect("its head was just seen");
-                line.pop_front();
-                if line.is_empty() {
-                    self.lines.remove(&gate);
+                let queue = self.lines.get_mut(&scope).expect("its head exists");
+                queue.pop_front();
+                if queue.is_empty() {
+                    self.lines.remove(&scope);
                 }
-                let through = match next_scope(gate, head.ip) {
+                let is_granted = match next_scope(scope, head.ip) {
                     Some(next) => self.pass(next, head) == Admission::Granted,
                     None => true,
                 };
-                if through {
-                    granted.push(head.ticket);
+                if is_granted {
+                    granted.push(head.token);
                 }
             }
         }
         granted
     }
 
-    /// When to call [`RateLimits::poll`] next; `None` while nobody waits.
+    /// When to call [`RateLimits::poll`] next; `None` while no scan is queued.
     pub fn next(&self) -> Option<Duration> {
         self.due.next()
     }
 
-    /// Forgets addresses and subnets that have been quiet for long enough.
+    /// Evicts addresses and subnets that have been idle for long enough.
     pub fn tidy(&mut self) {
         self.limits.address.retain_recent();
         self.limits.subnet.retain_recent();
     }
 
-    fn pass(&mut self, first: LimitScope, who: ThrottledScan) -> Admission {
-        let mut gate = first;
+    fn pass(&mut self, first: LimitScope, scan: ThrottledScan) -> Admission {
+        let mut scope = first;
         loop {
-            if let Some(line) = self.lines.get_mut(&gate) {
-                line.push_back(who);
-                return Admission::Waits(gate);
+            if let Some(queue) = self.lines.get_mut(&scope) {
+                queue.push_back(scan);
+                return Admission::Waits(scope);
             }
-            if let Err(wait) = self.limits.check(gate, who) {
-                self.lines.insert(gate, VecDeque::from([who]));
-                self.due.set(self.time.now() + wait, gate);
-                return Admission::Waits(gate);
+            if let Err(wait) = self.limits.check(scope, scan) {
+                self.lines.insert(scope, VecDeque::from([scan]));
+                self.due.set(self.time.now() + wait, scope);
+                return Admission::Waits(scope);
             }
-            match next_scope(gate, who.ip) {
-                Some(next) => gate = next,
+            match next_scope(scope, scan.ip) {
+                Some(next) => scope = next,
                 None => return Admission::Granted,
             }
         }
     }
 }
 
-fn next_scope(gate: LimitScope, ip: IpAddr) -> Option<LimitScope> {
-    match gate {
+fn next_scope(scope: LimitScope, ip: IpAddr) -> Option<LimitScope> {
+    match scope {
         LimitScope::Address(_) => Some(LimitScope::Subnet(Subnet::of(ip))),
         LimitScope::Subnet(_) => Some(LimitScope::Global),
         LimitScope::Global => None,
@@ -160,7 +160,7 @@ fn next_scope(gate: LimitScope, ip: IpAddr) -> Option<LimitScope> {
 
 impl Limits {
     fn new(settings: &ScanSettings, time: &ManualClock) -> Limits {
-        // A twentieth of a second's packets at once keeps the load flat.
+        // A burst of a twentieth of a second's packets keeps the load even.
         let global_burst = burst((settings.per_second_max / 20.0) as u32);
         let address_burst = burst(settings.per_address_burst);
         let subnet_burst = burst(settings.per_subnet_burst);
@@ -178,17 +178,17 @@ impl Limits {
         }
     }
 
-    /// Error: how long until it may be asked again.
-    fn check(&self, gate: LimitScope, who: ThrottledScan) -> Result<(), Duration> {
-        // More than a burst could never pass: the burst is then the price.
-        let checked = match gate {
-            LimitScope::Address(ip) => self.address.check_key_n(&ip, who.packets.min(self.address_burst)),
-            LimitScope::Subnet(subnet) => self.subnet.check_key_n(&subnet, who.packets.min(self.subnet_burst)),
-            LimitScope::Global => self.global.check_n(who.packets.min(self.global_burst)),
+    /// Error: the time until the next check can succeed.
+    fn check(&self, scope: LimitScope, scan: ThrottledScan) -> Result<(), Duration> {
+        // More than a burst is never granted at once, so a burst is the maximum that is taken.
+        let checked = match scope {
+            LimitScope::Address(ip) => self.address.check_key_n(&ip, scan.packets.min(self.address_burst)),
+            LimitScope::Subnet(subnet) => self.subnet.check_key_n(&subnet, scan.packets.min(self.subnet_burst)),
+            LimitScope::Global => self.global.check_n(scan.packets.min(self.global_burst)),
         };
-        let checked = checked.expect("the price is at most a burst");
+        let checked = checked.expect("at most a burst is taken");
         checked.map_err(|until: NotUntil<Duration>| {
-            // A rounding of nothing must not make us ask in a loop.
+            // A wait rounded to zero would cause a busy loop.
             until.wait_time_from(self.address.clock().now()).max(Duration::from_micros(50))
         })
     }
@@ -207,7 +207,7 @@ fn burst(packets: u32) -> NonZeroU32 {
     NonZeroU32::new(packets).unwrap_or(NonZeroU32::MIN)
 }
 
-/// A clock that shows what it was told: `governor` asks it, we tell it.
+/// A clock with the time that was set. `governor` reads it.
 #[derive(Clone, Debug, Default)]
 struct ManualClock(Arc<AtomicU64>);
 
@@ -244,17 +244,17 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// Asks for all at time 0, then polls when told to: (ms, ticket) of each grant.
-    fn run(budgets: &mut RateLimits, asks: &[(u64, &str, u32)]) -> Vec<(u64, u64)> {
+    /// Requests all at time 0, then polls when due. Returns (ms, token) of each grant.
+    fn run(limits: &mut RateLimits, requests: &[(u64, &str, u32)]) -> Vec<(u64, u64)> {
         let mut granted = Vec::new();
-        for &(ticket, ip, packets) in asks {
-            if budgets.ask(ms(0), ticket, ip.parse().unwrap(), packets) == Admission::Granted {
-                granted.push((0, ticket));
+        for &(token, ip, packets) in requests {
+            if limits.ask(ms(0), token, ip.parse().unwrap(), packets) == Admission::Granted {
+                granted.push((0, token));
             }
         }
         let mut polls = 0;
-        while let Some(at) = budgets.next() {
-            granted.extend(budgets.poll(at).into_iter().map(|ticket| (at.as_millis() as u64, ticket)));
+        while let Some(at) = limits.next() {
+            granted.extend(limits.poll(at).into_iter().map(|token| (at.as_millis() as u64, token)));
             polls += 1;
             assert!(polls < 10_000);
         }
@@ -263,30 +263,30 @@ mod tests {
 
     #[test]
     fn address_limit_grants_the_burst_then_the_rate_in_fifo_order() {
-        let asks: Vec<_> = (0..20).map(|ticket| (ticket, "8.8.8.8", 1)).collect();
-        let granted = run(&mut RateLimits::new(&settings()), &asks);
+        let requests: Vec<_> = (0..20).map(|token| (token, "8.8.8.8", 1)).collect();
+        let granted = run(&mut RateLimits::new(&settings()), &requests);
         assert_eq!(granted.iter().map(|g| g.1).collect::<Vec<_>>(), (0..20).collect::<Vec<_>>());
-        for &(at, ticket) in &granted {
-            let due = if ticket < 8 { 0 } else { (ticket - 7) * 250 };
-            assert!((due..=due + 1).contains(&at), "ticket {ticket} at {at}, due {due}");
+        for &(at, token) in &granted {
+            let due = if token < 8 { 0 } else { (token - 7) * 250 };
+            assert!((due..=due + 1).contains(&at), "token {token} at {at}, due {due}");
         }
     }
 
     #[test]
     fn scan_of_three_packets_takes_three_permits() {
-        let asks: Vec<_> = (0..4).map(|ticket| (ticket, "8.8.8.8", 3)).collect();
-        let at: Vec<_> = run(&mut RateLimits::new(&settings()), &asks).iter().map(|g| g.0).collect();
-        // Two at once; the third when one more packet is free, the fourth 3/4 s later.
+        let requests: Vec<_> = (0..4).map(|token| (token, "8.8.8.8", 3)).collect();
+        let at: Vec<_> = run(&mut RateLimits::new(&settings()), &requests).iter().map(|g| g.0).collect();
+        // Two at once; the third when one more permit is free, the fourth 3/4 s later.
         assert!(at[1] == 0 && (250..=251).contains(&at[2]) && (1_000..=1_002).contains(&at[3]), "{at:?}");
-        // More than a burst is let through at the price of the burst.
+        // A request for more than a burst takes a burst.
         assert_eq!(run(&mut RateLimits::new(&settings()), &[(1, "8.8.8.8", 100)]), [(0, 1)]);
     }
 
     #[test]
     fn subnet_limit_bounds_its_addresses_without_starvation() {
         let ips: Vec<String> = (0..100).map(|i| format!("8.8.8.{}", i % 50)).collect();
-        let asks: Vec<_> = ips.iter().enumerate().map(|(i, ip)| (i as u64, ip.as_str(), 1)).collect();
-        let granted = run(&mut RateLimits::new(&settings()), &asks);
+        let requests: Vec<_> = ips.iter().enumerate().map(|(i, ip)| (i as u64, ip.as_str(), 1)).collect();
+        let granted = run(&mut RateLimits::new(&settings()), &requests);
         assert_eq!(granted.len(), 100);
         assert_eq!(granted.iter().filter(|g| g.0 == 0).count(), 20);
         let last = granted.last().unwrap().0;
@@ -295,16 +295,16 @@ mod tests {
 
     #[test]
     fn exhausted_address_does_not_delay_another() {
-        let mut asks: Vec<_> = (0..50).map(|ticket| (ticket, "8.8.8.8", 1)).collect();
-        asks.push((99, "9.9.9.9", 1));
-        let granted = run(&mut RateLimits::new(&settings()), &asks);
+        let mut requests: Vec<_> = (0..50).map(|token| (token, "8.8.8.8", 1)).collect();
+        requests.push((99, "9.9.9.9", 1));
+        let granted = run(&mut RateLimits::new(&settings()), &requests);
         assert!(granted.contains(&(0, 99)));
     }
 
     #[test]
     fn global_limit_applies_to_loopback() {
-        let asks: Vec<_> = (0..1_000).map(|ticket| (ticket, "127.0.0.1", 1)).collect();
-        let granted = run(&mut RateLimits::new(&settings()), &asks);
+        let requests: Vec<_> = (0..1_000).map(|token| (token, "127.0.0.1", 1)).collect();
+        let granted = run(&mut RateLimits::new(&settings()), &requests);
         assert_eq!(granted.iter().filter(|g| g.0 == 0).count(), 50);
         let last = granted.last().unwrap().0;
         assert!((945..=955).contains(&last), "{last}");
@@ -312,19 +312,19 @@ mod tests {
 
     #[test]
     fn reload_keeps_the_queue_and_applies_the_new_rate() {
-        let mut budgets = RateLimits::new(&settings());
-        for ticket in 0..108 {
-            budgets.ask(ms(0), ticket, "8.8.8.8".parse().unwrap(), 1);
+        let mut limits = RateLimits::new(&settings());
+        for token in 0..108 {
+            limits.ask(ms(0), token, "8.8.8.8".parse().unwrap(), 1);
         }
-        budgets.reload(&ScanSettings {
+        limits.reload(&ScanSettings {
             per_address_per_second_max: 1_000.0,
             per_subnet_per_second_max: 1_000.0,
             ..settings()
         });
-        let mut served = 0;
-        while let Some(at) = budgets.next().filter(|&at| at <= ms(200)) {
-            served += budgets.poll(at).len();
+        let mut granted = 0;
+        while let Some(at) = limits.next().filter(|&at| at <= ms(200)) {
+            granted += limits.poll(at).len();
         }
-        assert_eq!(served, 100);
+        assert_eq!(granted, 100);
     }
 }

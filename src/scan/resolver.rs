@@ -1,6 +1,6 @@
-//! Host names to addresses, without holding anyone up: a table of what is known
-//! for how long, and a bounded number of look-ups under way. Looking up itself
-//! is the system's (`getaddrinfo`).
+//! Resolves host names without blocking the engine: a cache with expiry, and a
+//! bounded number of concurrent look-ups. The system resolves the names
+//! (`getaddrinfo`).
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-/// Look-ups at the same time: each holds a thread while the name server thinks.
+/// Concurrent look-ups. Each blocks a thread until the name server replies.
 const LOOKUPS_MAX: usize = 64;
 
-/// A name server that has not answered by then is not waited for.
+/// Time-out of a look-up.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A name without an address is tried again after this time at the latest.
+/// A name without an address is result up again after at most this time.
 const NEGATIVE_TTL_MAX: Duration = Duration::from_secs(60);
 
-/// What is known of host names, and who waits to know.
+/// The cache of host names, and the scans that wait for a look-up.
 #[derive(Debug, Default)]
 pub struct Resolver {
     names: HashMap<String, CacheEntry>,
@@ -27,28 +27,28 @@ pub struct Resolver {
 
 #[derive(Debug)]
 enum CacheEntry {
-    /// Until then, time since the start.
+    /// Valid until then; time since the start.
     Known {
         ip: Option<IpAddr>,
         until: Duration,
     },
     Pending {
-        tickets: Vec<u64>,
+        tokens: Vec<u64>,
     },
 }
 
 impl Resolver {
-    /// The address of a host, if it is known by now: `Some(None)` is a name that
-    /// has none. Otherwise the ticket comes out of [`Resolver::answered`] later.
-    pub fn resolve(&mut self, now: Duration, host: &str, ticket: u64) -> Option<Option<IpAddr>> {
+    /// The address of a host, if it is cached: `Some(None)` if the name has none.
+    /// Otherwise [`Resolver::complete`] returns the token later.
+    pub fn resolve(&mut self, now: Duration, host: &str, token: u64) -> Option<Option<IpAddr>> {
         if let Ok(ip) = host.parse() {
             return Some(Some(ip));
         }
         match self.names.get_mut(host) {
             Some(CacheEntry::Known { ip, until }) if *until > now => return Some(*ip),
-            Some(CacheEntry::Pending { tickets }) => tickets.push(ticket),
+            Some(CacheEntry::Pending { tokens }) => tokens.push(token),
             _ => {
-                self.names.insert(host.to_owned(), CacheEntry::Pending { tickets: vec![ticket] });
+                self.names.insert(host.to_owned(), CacheEntry::Pending { tokens: vec![token] });
                 self.queue.push_back(host.to_owned());
                 self.start_lookups();
             }
@@ -56,30 +56,30 @@ impl Resolver {
         None
     }
 
-    /// Waits for a look-up to end. Cancel-safe; for ever pending while there is none.
+    /// Waits for a look-up to end. Cancel-safe; pending forever while there is none.
     pub async fn next_result(&mut self) -> LookupResult {
         loop {
             match self.lookups.join_next().await {
                 Some(Ok((host, ip))) => return LookupResult { host, ip },
-                // It panicked or was aborted; neither is done to it here.
-                Some(Err(error)) => tracing::error!(%error, "a look-up of a host name ended without an answer"),
+                // The task panicked or was aborted, which this module never does.
+                Some(Err(error)) => tracing::error!(%error, "the look-up of a host name failed internally"),
                 None => std::future::pending().await,
             }
         }
     }
 
-    /// Keeps the answer for `ttl` and gives the tickets that waited for it.
-    pub fn complete(&mut self, now: Duration, looked: LookupResult, ttl: Duration) -> Vec<u64> {
-        let ttl = if looked.ip.is_some() { ttl } else { ttl.min(NEGATIVE_TTL_MAX) };
-        let known = CacheEntry::Known { ip: looked.ip, until: now + ttl };
+    /// Caches the result for `ttl` and returns the tokens that waited for it.
+    pub fn complete(&mut self, now: Duration, result: LookupResult, ttl: Duration) -> Vec<u64> {
+        let ttl = if result.ip.is_some() { ttl } else { ttl.min(NEGATIVE_TTL_MAX) };
+        let entry = CacheEntry::Known { ip: result.ip, until: now + ttl };
         self.start_lookups();
-        match self.names.insert(looked.host, known) {
-            Some(CacheEntry::Pending { tickets }) => tickets,
+        match self.names.insert(result.host, entry) {
+            Some(CacheEntry::Pending { tokens }) => tokens,
             _ => Vec::new(),
         }
     }
 
-    /// Forgets what is no longer valid.
+    /// Removes expired entries.
     pub fn remove_expired(&mut self, now: Duration) {
         self.names.retain(|_, name| !matches!(name, CacheEntry::Known { until, .. } if *until <= now));
     }
@@ -95,7 +95,7 @@ impl Resolver {
     }
 }
 
-/// What a look-up found.
+/// Result of a look-up.
 #[derive(Debug)]
 pub struct LookupResult {
     host: String,
@@ -103,13 +103,13 @@ pub struct LookupResult {
 }
 
 async fn look_up(host: &str) -> Option<IpAddr> {
-    // The port only fills a place that the call asks for.
-    let found = tokio::time::timeout(LOOKUP_TIMEOUT, tokio::net::lookup_host((host, 1))).await;
-    choose(found.ok()?.ok()?.map(|address| address.ip().to_canonical()))
+    // `lookup_host` requires a port; it is not used.
+    let addresses = tokio::time::timeout(LOOKUP_TIMEOUT, tokio::net::lookup_host((host, 1))).await;
+    choose(addresses.ok()?.ok()?.map(|address| address.ip().to_canonical()))
 }
 
-/// One of several addresses, the same one each time: a server must not change
-/// its place with the order of the answer. IPv4 first, for game servers seldom
+/// One of several addresses, always the same one: a server's address must not
+/// depend on the order of the DNS reply. IPv4 first, because few game servers
 /// listen on IPv6.
 fn choose(ips: impl Iterator<Item = IpAddr>) -> Option<IpAddr> {
     ips.min()
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chosen_address_does_not_depend_on_the_order_of_the_answer() {
+    fn chosen_address_does_not_depend_on_the_order_of_the_reply() {
         let ips = ["2a01::1", "9.9.9.9", "8.8.8.8"].map(|ip| ip.parse::<IpAddr>().unwrap());
         assert_eq!(choose(ips.into_iter()), Some(ips[2]));
         assert_eq!(choose(ips.into_iter().rev()), Some(ips[2]));
@@ -134,10 +134,10 @@ mod tests {
         assert_eq!(resolver.resolve(ms(0), "localhost", 1), None);
         assert_eq!(resolver.resolve(ms(0), "localhost", 2), None);
         assert_eq!(resolver.lookups.len(), 1);
-        let looked = resolver.next_result().await;
-        let ip = looked.ip;
+        let result = resolver.next_result().await;
+        let ip = result.ip;
         assert!(ip.is_some_and(|ip| ip.is_loopback()), "{ip:?}");
-        assert_eq!(resolver.complete(ms(5), looked, ms(100)), [1, 2]);
+        assert_eq!(resolver.complete(ms(5), result, ms(100)), [1, 2]);
         assert_eq!(resolver.resolve(ms(104), "localhost", 3), Some(ip));
         resolver.remove_expired(ms(105));
         assert_eq!(resolver.resolve(ms(105), "localhost", 3), None);

@@ -1,4 +1,4 @@
-//! What an admin can set about scanning: the section `[scan]` of the config.
+//! Scan settings: section `[scan]` of the config.
 
 use serde::Deserialize;
 
@@ -12,36 +12,36 @@ use crate::scan::event_loop::{COOLDOWN, EXCEPTION_FACTOR};
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScanSettings {
-    /// Wait this long for an answer, ms, 100 to 60,000. Exception mode: three times.
+    /// Reply time-out, ms, 100 to 60,000. Exception mode: three times.
     pub timeout_ms: u32,
-    /// Ask so many times more, 0 to 10. Exception mode: three times.
+    /// Resends after the first packet, 0 to 10. Exception mode: three times.
     pub retries: u32,
     /// Packets a second to all servers together, above 0.
     pub per_second_max: f64,
     /// Packets a second to one IP address, however many servers it has, above 0.
     pub per_address_per_second_max: f64,
-    /// Packets to one IP address at once, after a pause. At least 1.
+    /// Burst of packets to one IP address after a pause. At least 1.
     pub per_address_burst: u32,
     /// Packets a second to one /24 (IPv6: /48), above 0.
     pub per_subnet_per_second_max: f64,
-    /// Packets to one /24 or /48 at once, after a pause. At least 1.
+    /// Burst of packets to one /24 or /48 after a pause. At least 1.
     pub per_subnet_burst: u32,
     /// Sockets for each of IPv4 and IPv6, 1 to 64.
     pub sockets: u32,
-    /// Scans under way at the same time, those held back included, at least 1.
+    /// Scans in flight at the same time, throttled ones included, at least 1.
     pub in_flight_max: u32,
-    /// Look a host name up again after so many seconds, at least 1.
+    /// Resolve a host name again after this many seconds, at least 1.
     pub resolve_ttl_s: u32,
-    /// Kernel buffer of each socket, bytes; the kernel may grant less.
+    /// Kernel receive buffer of each socket, bytes; the kernel may grant less.
     pub receive_buffer_bytes: u32,
     /// Scan private, loopback and documentation addresses too.
     pub allow_private: bool,
-    /// Addresses and networks that are never asked.
+    /// Addresses and networks that are never queried.
     pub opt_out: Vec<Cidr>,
 }
 
 impl Default for ScanSettings {
-    /// The numbers of the shipped config.
+    /// The values of the shipped config.
     fn default() -> Self {
         ScanSettings {
             timeout_ms: 2_000,
@@ -61,9 +61,9 @@ impl Default for ScanSettings {
     }
 }
 
-/// A setting outside its range.
+/// A setting is outside its range.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("scan.{key} = {value} is not possible: it must be {range}")]
+#[error("scan.{key} = {value} is out of range: it must be {range}")]
 pub struct SettingsError {
     pub key: &'static str,
     pub value: f64,
@@ -71,20 +71,19 @@ pub struct SettingsError {
 }
 
 impl ScanSettings {
-    /// How long scans of so many servers take when none of them answers and nobody
-    /// else is scanned, ms. The limits for an address and for a subnet may make it
-    /// longer.
+    /// Upper limit for scanning this many servers if none replies and no other server
+    /// is scanned, ms. The limits for an address and for a subnet may make it longer.
     pub fn duration_ms_max(&self, mode: ScanMode, servers: u64) -> u64 {
         let targets = target::targets_max(mode) as u64;
         let factor = match mode {
             ScanMode::Normal => 1,
             ScanMode::Exception => EXCEPTION_FACTOR,
         };
-        let tries = u64::from(self.retries * factor) + 1;
+        let attempts = u64::from(self.retries * factor) + 1;
         let timeout_ms = u64::from(self.timeout_ms * factor);
-        let rest_ms = COOLDOWN.as_millis() as u64;
-        let target_ms = tries * timeout_ms.max(rest_ms);
-        let packets = servers * targets * tries;
+        let cooldown_ms = COOLDOWN.as_millis() as u64;
+        let target_ms = attempts * timeout_ms.max(cooldown_ms);
+        let packets = servers * targets * attempts;
         (targets * target_ms).max((packets as f64 * 1_000.0 / self.per_second_max) as u64)
     }
 
@@ -129,7 +128,7 @@ mod tests {
     fn setting_outside_its_range_is_refused() {
         assert_eq!(ScanSettings::default().check(), Ok(()));
         let error = ScanSettings { timeout_ms: 5, ..ScanSettings::default() }.check().unwrap_err();
-        assert_eq!(error.to_string(), "scan.timeout_ms = 5 is not possible: it must be from 100 to 60000");
+        assert_eq!(error.to_string(), "scan.timeout_ms = 5 is out of range: it must be from 100 to 60000");
         for rate in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert!(ScanSettings { per_second_max: rate, ..ScanSettings::default() }.check().is_err());
         }

@@ -1,10 +1,10 @@
-//! The system's side: a few shared UDP sockets, each with a task that receives.
+//! UDP sockets: a few shared ones, each with a task that receives.
 //!
-//! The receivers give every datagram its time of arrival and hand it on over a
-//! bounded channel. While that is full they leave datagrams in the kernel's
-//! buffer; what overflows there the kernel counts (`SO_RXQ_OVFL`), and that
-//! count is read with each datagram: it is our loss, not a server's silence.
-//! Port-unreachable messages are heard through the error queue (`IP_RECVERR`).
+//! The receivers add the arrival time to every datagram and pass it on through a
+//! bounded channel. While the channel is full they leave datagrams in the kernel's
+//! buffer. The kernel counts overflows of that buffer (`SO_RXQ_OVFL`) and reports
+//! the count with each datagram: such a loss is local, not a server's silence.
+//! Port-unreachable messages are read from the error queue (`IP_RECVERR`).
 
 use std::io::{
     IoSliceMut, {self},
@@ -28,32 +28,32 @@ use super::Now;
 use crate::limits::DATAGRAM_BYTES_MAX;
 use crate::scan::counters::ScanCounters;
 
-/// Datagrams between the receivers and the one who reads them. A burst of
-/// replies fits; more than this waits in the kernel's buffers.
+/// Capacity of the channel from the receivers to the engine. A burst of replies
+/// fits; further datagrams wait in the kernel's buffers.
 const EVENT_QUEUE_MAX: usize = 1_024;
 
 /// Reads from one socket before the others get their turn.
 const READ_BATCH_MAX: usize = 64;
 
-/// `sendto` reports ICMP errors of earlier packets; each try takes one away.
+/// `sendto` reports ICMP errors of earlier packets; each attempt clears one.
 const SEND_ATTEMPTS_MAX: usize = 8;
 
-/// What a receiver heard.
+/// A datagram or an error from a socket.
 #[derive(Debug)]
 pub enum SocketEvent {
     Datagram {
         socket: usize,
         from: SocketAddr,
-        /// Arrival: Unix ms, and on the clock that timers run by.
+        /// Arrival: Unix ms, and on the clock of the timers.
         t_ms: i64,
         at: tokio::time::Instant,
         bytes: Box<[u8]>,
     },
-    /// The host says that nobody listens there.
+    /// The host reports that the port is closed.
     Refused { from: SocketAddr },
 }
 
-/// All sockets: first those for IPv4, then those for IPv6, if there is IPv6.
+/// All sockets: first those for IPv4, then those for IPv6, if the system has IPv6.
 #[derive(Debug)]
 pub struct Sockets {
     sockets: Vec<Arc<UdpSocket>>,
@@ -64,10 +64,10 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// Opens `count` sockets for each family, on ports of the system's choice.
+    /// Opens `count` sockets for each family, on ports that the system chooses.
     ///
-    /// Errors: no IPv4 socket. Where the machine has no IPv6, servers with such
-    /// addresses cannot be asked; that is no error.
+    /// Errors: no IPv4 socket. A machine without IPv6 is not an error, but servers
+    /// with IPv6 addresses cannot be queried.
     pub fn open(count: usize, receive_buffer_bytes: usize, now: Now, counts: Arc<ScanCounters>) -> io::Result<Sockets> {
         assert!(count > 0, "settings are checked");
         let mut sockets = Vec::new();
@@ -78,7 +78,7 @@ impl Sockets {
             match open(Domain::IPV6, receive_buffer_bytes) {
                 Ok(socket) => sockets.push(Arc::new(socket)),
                 Err(error) => {
-                    tracing::debug!(%error, "no IPv6");
+                    tracing::debug!(%error, "IPv6 is not available");
                     break;
                 }
             }
@@ -104,8 +104,8 @@ impl Sockets {
         Ok(Sockets { sockets, drops, v4_count: count, heard, _receivers: receivers })
     }
 
-    /// The socket that asks this address, always the same one; `None` where the
-    /// family has none.
+    /// The socket for this address, always the same one; `None` if the address family
+    /// is not available.
     pub fn index_for(&self, address: SocketAddr) -> Option<usize> {
         let (first, count) =
             if address.is_ipv4() { (0, self.v4_count) } else { (self.v4_count, self.sockets.len() - self.v4_count) };
@@ -117,7 +117,7 @@ impl Sockets {
         (count > 0).then(|| first + spread % count)
     }
 
-    /// Datagrams that the kernel dropped at this socket, as far as is known.
+    /// Datagrams that the kernel dropped at this socket, as far as it has reported.
     pub fn drops(&self, socket: usize) -> u64 {
         self.drops[socket].load(Ordering::Relaxed)
     }
@@ -125,14 +125,14 @@ impl Sockets {
     /// Sends one packet. Waits only while the kernel's buffer is full.
     pub async fn send(&self, socket: usize, address: SocketAddr, packet: &[u8]) -> io::Result<()> {
         let socket = &self.sockets[socket];
-        let mut tries = SEND_ATTEMPTS_MAX;
+        let mut attempts = SEND_ATTEMPTS_MAX;
         loop {
             match socket.send_to(packet, address).await {
                 Ok(_) => return Ok(()),
                 Err(error) => {
-                    tries -= 1;
-                    // Without a route each try fails; an old ICMP error is gone with the next.
-                    if tries == 0 || !is_stale_icmp_error(&error) {
+                    attempts -= 1;
+                    // Without a route each attempt fails; an old ICMP error is reported only once.
+                    if attempts == 0 || !is_stale_icmp_error(&error) {
                         return Err(error);
                     }
                 }
@@ -140,11 +140,11 @@ impl Sockets {
         }
     }
 
-    /// The next thing heard. Cancel-safe.
+    /// The next event. Cancel-safe.
     pub async fn next_event(&mut self) -> SocketEvent {
         match self.heard.recv().await {
-            Some(heard) => heard,
-            // The receivers have ended; nothing will come any more.
+            Some(event) => event,
+            // The receivers have ended; no further event arrives.
             None => std::future::pending().await,
         }
     }
@@ -171,7 +171,7 @@ fn open(domain: Domain, receive_buffer_bytes: usize) -> io::Result<UdpSocket> {
         Ipv6Addr::UNSPECIFIED.into()
     };
     sys::setsockopt(&socket, sockopt::RxqOvfl, &1)?;
-    // Beyond net.core.rmem_max only with CAP_NET_ADMIN; less is no failure.
+    // More than net.core.rmem_max needs CAP_NET_ADMIN; a smaller buffer is not an error.
     if sys::setsockopt(&socket, sockopt::RcvBufForce, &receive_buffer_bytes).is_err() {
         let _ = socket.set_recv_buffer_size(receive_buffer_bytes);
     }
@@ -186,7 +186,7 @@ struct Receiver {
     now: Now,
     counts: Arc<ScanCounters>,
     dropped: Arc<AtomicU64>,
-    /// The kernel's counter, which wraps.
+    /// The kernel's last counter value; it wraps.
     dropped_before: u32,
     is_v6: bool,
 }
@@ -197,7 +197,7 @@ impl Receiver {
         let mut control = vec![0; 512];
         loop {
             if let Err(error) = self.socket.ready(Interest::READABLE | Interest::ERROR).await {
-                tracing::error!(%error, "a scan socket cannot be waited for");
+                tracing::error!(%error, "waiting for a scan socket failed");
                 return;
             }
             while let Ok(error) =
@@ -223,7 +223,7 @@ impl Receiver {
                         }
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    // The ICMP error of an earlier packet: it is in the error queue too.
+                    // The ICMP error of an earlier packet; it is in the error queue too.
                     Err(_) => {}
                 }
             }
@@ -252,7 +252,7 @@ impl Receiver {
 struct ReceivedDatagram {
     len: usize,
     from: Option<SocketAddr>,
-    /// The kernel's counter of drops; it is sent along only once there are some.
+    /// The kernel's drop counter; sent only after the first drop.
     dropped: Option<u32>,
 }
 
@@ -271,7 +271,7 @@ enum Icmp {
     Other,
 }
 
-/// Takes one message from the error queue. It names the address that we sent to.
+/// Reads one message from the error queue. It contains the address of the sent packet.
 fn read_error_queue(fd: RawFd, control: &mut [u8]) -> io::Result<Icmp> {
     let mut start = [0; 64];
     let mut parts = [IoSliceMut::new(&mut start)];
@@ -283,12 +283,12 @@ fn read_error_queue(fd: RawFd, control: &mut [u8]) -> io::Result<Icmp> {
         _ => false,
     });
     Ok(match message.address.as_ref().and_then(address) {
-        Some(asked) if refused => Icmp::Refused(asked),
+        Some(target) if refused => Icmp::Refused(target),
         _ => Icmp::Other,
     })
 }
 
-/// Address and port alone: what a scope or flow says does not tell servers apart.
+/// Drops the IPv6 scope id and flow label: they do not identify a server.
 fn address(storage: &SockaddrStorage) -> Option<SocketAddr> {
     if let Some(v4) = storage.as_sockaddr_in() {
         return Some(SocketAddr::new(v4.ip().into(), v4.port()));

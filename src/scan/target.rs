@@ -1,5 +1,5 @@
-//! Where to ask, and where never: which protocols on which ports, which
-//! addresses are public, which have opted out, which share a subnet.
+//! What a scan queries: which protocols on which ports; which addresses are
+//! public, opted out, or in the same subnet.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -20,11 +20,11 @@ pub struct Target {
     pub port: u16,
 }
 
-/// What to try for a URL, in this order. Empty where the scheme has no protocol.
+/// The targets to try for a URL, in order. Empty if the scheme has no protocol.
 ///
 /// Exception mode (RULES section 9): every wire format on the port, the URL's own
-/// first; then each protocol on its usual ports. The same bytes are never sent
-/// to the same port as two protocols.
+/// first; then each protocol on its default ports. No request is sent twice to
+/// the same port for two protocols with the same wire format.
 pub fn targets(url: &ServerUrl, mode: ScanMode) -> Vec<Target> {
     let own = proto::protocol_of(url.scheme());
     let mut plan: Vec<Target> = Vec::new();
@@ -49,14 +49,14 @@ pub fn targets(url: &ServerUrl, mode: ScanMode) -> Vec<Target> {
     plan
 }
 
-/// Most targets of any URL.
+/// Maximum number of targets of any URL.
 pub fn targets_max(mode: ScanMode) -> usize {
-    // No protocol usually uses port 1.
+    // No protocol has default port 1.
     let urls = PROTOCOLS.iter().filter_map(|protocol| ServerUrl::parse(&format!("{}://h:1", protocol.scheme)).ok());
     urls.map(|url| targets(&url, mode).len()).max().unwrap_or(0)
 }
 
-/// Whether the address can be that of a server on the internet.
+/// Whether the address can belong to a server on the internet.
 pub fn is_public(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => {
@@ -76,13 +76,13 @@ pub fn is_public(ip: IpAddr) -> bool {
         }
         IpAddr::V6(ip) => {
             let [a, b, ..] = ip.segments();
-            // 2000::/3 is all that is given out; 2001:db8::/32 is for pages like this one.
+            // Only 2000::/3 is allocated; 2001:db8::/32 is reserved for documentation.
             a & 0xe000 == 0x2000 && !(a == 0x2001 && b == 0x0db8)
         }
     }
 }
 
-/// Whether one server can have the address at all, anywhere.
+/// Whether the address can belong to a single server, in any network.
 pub fn is_unicast(ip: IpAddr) -> bool {
     !(ip.is_unspecified() || ip.is_multicast() || ip == IpAddr::V4(Ipv4Addr::BROADCAST))
 }
@@ -110,7 +110,7 @@ fn mask(ip: IpAddr, bits: u8) -> IpAddr {
     }
 }
 
-/// A network, `192.0.2.0/24`, or one address.
+/// A network such as `192.0.2.0/24`, or one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Cidr {
@@ -140,7 +140,7 @@ impl FromStr for Cidr {
         let ip: IpAddr = ip.trim().parse().map_err(|_| bad())?;
         let bits_max = if ip.is_ipv4() { 32 } else { 128 };
         let bits = bits.unwrap_or(bits_max);
-        // Bits behind the mask are more likely a slip of the pen than meant.
+        // Bits after the mask are more likely a typing error than intended.
         if bits > bits_max || mask(ip, bits) != ip {
             return Err(bad());
         }
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn cidr_matches_its_network_and_refuses_host_bits() {
+    fn cidr_matches_its_network_and_rejects_host_bits() {
         let net: Cidr = "192.0.2.0/24".parse().unwrap();
         assert!(net.contains("192.0.2.255".parse().unwrap()));
         assert!(!net.contains("192.0.3.0".parse().unwrap()));

@@ -1,4 +1,4 @@
-//! The whole engine against scripted servers on loopback sockets.
+//! Tests the complete engine with scripted servers on loopback sockets.
 
 use std::net::SocketAddr;
 use std::sync::Mutex;
@@ -9,10 +9,10 @@ use tokio::net::UdpSocket;
 use super::*;
 use crate::model::Completeness;
 
-/// Packets with their times of arrival.
+/// Received packets with their arrival times.
 type Log = Arc<Mutex<Vec<(Instant, Vec<u8>)>>>;
 
-/// A UDP socket that answers each packet by a function of (count so far, packet).
+/// A UDP socket that replies to each packet with a function of (packets so far, packet).
 struct Server {
     address: SocketAddr,
     heard: Log,
@@ -85,26 +85,26 @@ fn clock() -> Now {
     Arc::new(move || 1_000_000 + start.elapsed().as_millis() as i64)
 }
 
-/// Scans the URLs at once and gives the outcomes in their order.
+/// Scans the URLs concurrently and returns the outcomes in the order of the URLs.
 async fn scan_all(settings: ScanSettings, urls: &[ServerUrl], mode: ScanMode) -> (Vec<ScanOutcome>, ScanCounterValues) {
-    let (ask, requests) = mpsc::channel(16);
-    let (to, mut outcomes) = mpsc::channel(1);
-    let scanner = Scanner::start(settings, requests, to, clock()).unwrap();
-    let asked = async {
+    let (request_tx, requests) = mpsc::channel(16);
+    let (outcome_tx, mut outcomes) = mpsc::channel(1);
+    let scanner = Scanner::start(settings, requests, outcome_tx, clock()).unwrap();
+    let send_requests = async {
         for (id, url) in urls.iter().enumerate() {
             let request = ScanRequest { id: id as u64, server: ServerKey(1 + id as u32), url: url.clone(), mode };
-            ask.send(request).await.unwrap();
+            request_tx.send(request).await.unwrap();
         }
-        drop(ask);
+        drop(request_tx);
     };
-    let answered = async {
+    let receive_outcomes = async {
         let mut all = Vec::new();
         while let Some(outcome) = outcomes.recv().await {
             all.push(outcome);
         }
         all
     };
-    let ((), mut all) = tokio::join!(asked, answered);
+    let ((), mut all) = tokio::join!(send_requests, receive_outcomes);
     all.sort_by_key(|outcome| outcome.id);
     assert_eq!(all.len(), urls.len());
     let counts = scanner.counter_values();
@@ -160,11 +160,11 @@ async fn lost_packet_is_resent_after_the_cooldown() {
     let server = Server::start(|count, packet| if count == 0 { vec![] } else { vec![status(packet, "")] }).await;
     let (outcome, counts) = scan(quick(), server.url("quake3")).await;
     assert!(outcome.result.is_ok());
-    assert_eq!(outcome.rtt_ms, None, "which question was answered is not known");
+    assert_eq!(outcome.rtt_ms, None, "the reply may belong to either packet");
     assert_eq!(counts.resends, 1);
-    let heard = server.heard();
-    assert_eq!(heard[0].1, heard[1].1, "the same nonce");
-    assert!((heard[1].0 - heard[0].0).as_millis() >= 1_099);
+    let received = server.heard();
+    assert_eq!(received[0].1, received[1].1, "the same nonce");
+    assert!((received[1].0 - received[0].0).as_millis() >= 1_099);
 }
 
 #[tokio::test]
@@ -182,16 +182,16 @@ async fn silent_server_is_a_miss_and_info_alone_is_partial() {
 
 #[tokio::test]
 async fn closed_port_is_refused_without_a_timeout() {
-    let gone = Server::start(|_, _| vec![]).await;
-    let url = gone.url("quake3");
-    gone.task.abort();
-    while !gone.task.is_finished() {
+    let closed = Server::start(|_, _| vec![]).await;
+    let url = closed.url("quake3");
+    closed.task.abort();
+    while !closed.task.is_finished() {
         tokio::task::yield_now().await;
     }
-    // After it, one that does listen, from the same sockets.
-    let here = Server::start(|_, packet| vec![status(packet, "")]).await;
+    // A second server listens; it is queried from the same sockets.
+    let open = Server::start(|_, packet| vec![status(packet, "")]).await;
     let started = Instant::now();
-    let (all, counts) = scan_all(quick(), &[url, here.url("quake3")], ScanMode::Normal).await;
+    let (all, counts) = scan_all(quick(), &[url, open.url("quake3")], ScanMode::Normal).await;
     assert_eq!(reason(&all[0]), MissReason::Refused);
     assert!(all[1].result.is_ok());
     assert!(started.elapsed().as_millis() < 1_000);
@@ -216,7 +216,7 @@ async fn replies_with_wrong_nonce_are_ignored_and_counted() {
 
 #[tokio::test]
 async fn reply_from_another_address_is_unsolicited() {
-    // The asked server hands its question to a second socket, which answers.
+    // The queried server passes the request to a second socket, which replies.
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let url = ServerUrl::parse(&format!("quake3://{}", socket.local_addr().unwrap())).unwrap();
     let task = tokio::spawn(async move {
@@ -241,9 +241,9 @@ async fn scans_of_one_address_run_one_at_a_time() {
     let games: Vec<_> = all.iter().map(|o| o.result.as_ref().unwrap().game.as_str()).collect();
     assert_eq!(games, ["baseq3", "cstrike", "baseq3"]);
     assert_eq!(counts.serialized, 2);
-    let heard = server.heard();
-    assert!((heard[1].0 - heard[0].0).as_millis() >= 1_099, "the server has its rest in between");
-    assert!((heard[4].0 - heard[3].0).as_millis() >= 1_099);
+    let received = server.heard();
+    assert!((received[1].0 - received[0].0).as_millis() >= 1_099, "the cooldown separates two scans");
+    assert!((received[4].0 - received[3].0).as_millis() >= 1_099);
 }
 
 #[tokio::test]
@@ -274,8 +274,8 @@ async fn exception_mode_finds_the_protocol() {
         ]
     );
     assert_eq!(all[0].result.as_ref().unwrap().game, "cstrike");
-    let heard = server.heard();
-    assert!((heard[1].0 - heard[0].0).as_millis() >= 1_099);
+    let received = server.heard();
+    assert!((received[1].0 - received[0].0).as_millis() >= 1_099);
 }
 
 #[tokio::test]
@@ -309,19 +309,19 @@ async fn requests_beyond_in_flight_max_wait() {
 #[tokio::test]
 async fn shutdown_ends_within_grace_and_reload_applies_to_scans_in_flight() {
     let silent = Server::start(|_, _| vec![]).await;
-    let answers = Server::start(|_, packet| vec![status(packet, "")]).await;
-    let (ask, requests) = mpsc::channel(16);
-    let (to, mut outcomes) = mpsc::channel(16);
+    let replying = Server::start(|_, packet| vec![status(packet, "")]).await;
+    let (request_tx, requests) = mpsc::channel(16);
+    let (outcome_tx, mut outcomes) = mpsc::channel(16);
     let settings = ScanSettings { timeout_ms: 60_000, ..quick() };
-    let scanner = Scanner::start(settings.clone(), requests, to, clock()).unwrap();
+    let scanner = Scanner::start(settings.clone(), requests, outcome_tx, clock()).unwrap();
     let request = |id, server: &Server| ScanRequest {
         id,
         server: ServerKey(1),
         url: server.url("quake3"),
         mode: ScanMode::Normal,
     };
-    ask.send(request(1, &silent)).await.unwrap();
-    ask.send(request(2, &answers)).await.unwrap();
+    request_tx.send(request(1, &silent)).await.unwrap();
+    request_tx.send(request(2, &replying)).await.unwrap();
     assert_eq!(outcomes.recv().await.unwrap().id, 2);
     assert!(scanner.reloader().reload(ScanSettings { retries: 99, ..settings.clone() }).await.is_err());
     let opted_out = ScanSettings { opt_out: vec!["127.0.0.1".parse().unwrap()], ..settings.clone() };
@@ -329,7 +329,7 @@ async fn shutdown_ends_within_grace_and_reload_applies_to_scans_in_flight() {
     let outcome = outcomes.recv().await.unwrap();
     assert_eq!((outcome.id, reason(&outcome)), (1, MissReason::OptedOut));
     scanner.reloader().reload(settings).await.unwrap();
-    ask.send(request(3, &silent)).await.unwrap();
+    request_tx.send(request(3, &silent)).await.unwrap();
     while silent.heard().len() < 2 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

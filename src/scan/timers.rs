@@ -1,13 +1,13 @@
-//! What is due when, for all scans at once.
+//! Deadlines of all scans.
 //!
-//! A heap of deadlines. A scan that moves its deadline leaves the old entry
-//! where it is; its owner sees that it is stale when it comes up. A scan sets
-//! few deadlines, so there are few stale ones.
+//! A heap of deadlines. A scan that moves its deadline leaves the old entry in
+//! the heap; its owner recognises it as stale when it is due. A scan sets few
+//! deadlines, so there are few stale entries.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Deadlines of type `T`, each for one key.
+/// Deadlines of type `T`, each with a key.
 #[derive(Debug)]
 pub struct Timers<T, K> {
     heap: BinaryHeap<Reverse<(T, K)>>,
@@ -29,7 +29,7 @@ impl<T: Ord + Copy, K: Ord> Timers<T, K> {
         self.heap.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Takes one deadline that is not after `now`, the earliest first.
+    /// Removes and returns the earliest deadline that is not after `now`.
     pub fn pop_due(&mut self, now: T) -> Option<(T, K)> {
         if self.next()? > now {
             return None;

@@ -1,5 +1,5 @@
-//! What of a scan log cannot be read: an incomplete end, and damaged lines. Both are
-//! counted and named by line, so that a person can look at them.
+//! Damage of a scan log: a truncated end, and damaged lines. Both are counted and
+//! reported with line numbers, so that an admin can inspect them.
 
 use std::error::Error;
 use std::fmt;
@@ -7,18 +7,18 @@ use std::path::PathBuf;
 
 use crate::scan_log::reader::LogError;
 
-/// Stretches of damaged lines that are named; all are counted.
+/// Maximum number of damaged ranges that are listed; all are counted.
 const RANGES_LISTED_MAX: usize = 20;
 
-/// An incomplete end, as a crash or a power cut leaves it.
+/// An incomplete end, caused by a crash or a power cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Truncation {
     pub path: PathBuf,
-    /// The line that is not whole, from 1.
+    /// Number of the incomplete line, from 1.
     pub line: u64,
-    /// Bytes of it that are there, unpacked.
+    /// Bytes of the line in the file, decompressed.
     pub bytes: u64,
-    /// The packed data end inside a frame: how much followed is unknown.
+    /// The compressed data end inside a frame: the amount of lost data is unknown.
     pub is_packed: bool,
 }
 
@@ -26,21 +26,21 @@ impl fmt::Display for Truncation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Truncation { path, line, bytes, is_packed } = self;
         let what = match is_packed {
-            true => "the packed data are incomplete and what followed is missing",
+            true => "the compressed data are truncated, all further lines are lost",
             false => "the last line is incomplete",
         };
-        write!(f, "{}:{line}: {what} ({bytes} bytes of this line are there)", path.display())
+        write!(f, "{}:{line}: {what} ({bytes} bytes of this line are in the file)", path.display())
     }
 }
 
-/// Neighbouring lines that cannot be read.
+/// Consecutive lines that cannot be read.
 #[derive(Debug)]
 pub struct DamagedRange {
     /// Numbers of the first and the last line, from 1.
     pub first: u64,
     pub last: u64,
     pub bytes: u64,
-    /// What is wrong with the line that was found first.
+    /// The error of the line that was found first.
     pub why: LogError,
 }
 
@@ -60,61 +60,61 @@ impl fmt::Display for DamagedRange {
     }
 }
 
-/// All that was skipped of a log.
+/// Everything that was skipped in a log.
 #[derive(Debug, Default)]
 pub struct Damage {
-    /// The first ones, in order of discovery.
+    /// The first ranges, in order of discovery.
     pub stretches: Vec<DamagedRange>,
-    /// All stretches, their lines and their bytes.
+    /// Totals of all damaged ranges: ranges, lines and bytes.
     pub places: u64,
     pub lines: u64,
     pub bytes: u64,
     pub cut: Option<Truncation>,
-    /// First and last line of the stretch that was found last.
+    /// First and last line of the range found last.
     latest: Option<(u64, u64)>,
 }
 
 impl Damage {
-    /// Whether all of the log was read.
+    /// Whether the complete log was read.
     pub fn is_empty(&self) -> bool {
         self.lines == 0 && self.cut.is_none()
     }
 
-    /// Counts a line that is skipped.
+    /// Counts a skipped line.
     pub(in crate::scan_log) fn skip(&mut self, line: u64, bytes: u64, why: LogError) {
         self.lines += 1;
         self.bytes += bytes;
-        let grown = match self.latest {
+        let extended = match self.latest {
             Some((first, last)) if line == last + 1 => Some((first, line)),
             Some((first, last)) if line + 1 == first => Some((line, last)),
             _ => None,
         };
-        self.latest = grown.or(Some((line, line)));
-        match grown {
+        self.latest = extended.or(Some((line, line)));
+        match extended {
             None => {
                 self.places += 1;
                 if self.stretches.len() < RANGES_LISTED_MAX {
                     self.stretches.push(DamagedRange { first: line, last: line, bytes, why });
                 }
             }
-            // Where the list is full, the latest stretch is not in it.
+            // If the list is full, the latest range is not in it.
             Some((first, last)) if self.places == self.stretches.len() as u64 => {
-                let stretch = self.stretches.last_mut().expect("there is a latest one");
-                stretch.bytes += bytes;
-                (stretch.first, stretch.last) = (first, last);
+                let range = self.stretches.last_mut().expect("a range was listed");
+                range.bytes += bytes;
+                (range.first, range.last) = (first, last);
             }
             Some(_) => {}
         }
     }
 
-    /// What was skipped, one sentence for each stretch that is named, and one for all.
+    /// What was skipped: one sentence for each listed range, and one for the total.
     pub fn messages(&self) -> impl Iterator<Item = String> {
-        let named = self.stretches.iter().map(|stretch| format!("{stretch}: skipped"));
+        let listed = self.stretches.iter().map(|range| format!("{range}: skipped"));
         let more = self.places - self.stretches.len() as u64;
-        let all = (self.places > 1).then(|| {
-            let more = if more == 0 { String::new() } else { format!(", {more} of them not named here") };
-            format!("{} lines, {} bytes in {} places skipped{more}", self.lines, self.bytes, self.places)
+        let total = (self.places > 1).then(|| {
+            let more = if more == 0 { String::new() } else { format!(", {more} of them not listed") };
+            format!("{} lines, {} bytes in {} ranges skipped{more}", self.lines, self.bytes, self.places)
         });
-        named.chain(all).chain(self.cut.iter().map(|cut| format!("{cut}: dropped")))
+        listed.chain(total).chain(self.cut.iter().map(|cut| format!("{cut}: dropped")))
     }
 }

@@ -1,24 +1,23 @@
-//! The straight way through a line: reads what the recorder writes, field by
-//! field in its order, without looking for what else JSON could be.
+//! Fast path for scan log lines. It parses exactly the format that the recorder
+//! writes: fixed field order, no white space.
 //!
-//! Whatever differs (another order, a space, a field unknown here, a fault) is
-//! left to serde_json, so that there is one reader that says what is wrong. On
-//! every line that is read here both read the same.
+//! Any other line is parsed by serde_json, which also produces all error messages.
+//! Both parsers return the same value for every line that this one accepts.
 //!
-//! A line of 12 players (940 bytes) takes 0.8 us to look over and 1.6 us to make
-//! a snapshot of, file and UTF-8 included.
-//! With serde_json either took 3.4 us (`cargo bench --bench replay`).
+//! A line of 12 players (940 bytes) takes 0.8 us to check and 1.6 us to convert to a
+//! snapshot, including file read and UTF-8 check. With serde_json each takes 3.4 us
+//! (`cargo bench --bench replay`).
 
 use std::borrow::Cow;
 
 use super::line::{RawLine, RawPlayer};
 use crate::limits::PLAYERS_MAX;
 
-/// Digits that fit every integer of a line, whatever they are.
+/// An integer of up to this many digits fits every integer field of a line.
 const DIGITS_MAX: usize = 18;
 
-/// The line, or `None` where it is not as the recorder writes it, or where
-/// `take` refuses a player of this place in the list.
+/// Parses a line. `None` if it does not have the recorder's format, or if `take`
+/// rejects a player; `take` gets the player's index in the list.
 pub(in crate::scan_log) fn read<'a, P>(
     text: &'a str,
     take: impl Fn(usize, RawPlayer<'a>) -> Option<P>,
@@ -70,7 +69,7 @@ pub(in crate::scan_log) fn read<'a, P>(
     rest.text.is_empty().then_some(line)
 }
 
-/// What is still to be read.
+/// The unparsed rest of the line.
 struct LineParser<'a> {
     text: &'a str,
 }
@@ -92,13 +91,13 @@ impl<'a> LineParser<'a> {
         self.passes(literal).then_some(())
     }
 
-    /// Behind the opening bracket, to behind the closing one. Not more than a
-    /// snapshot may have: how many there are is then told the long way.
+    /// Parses from after the opening bracket to after the closing one. At most as many
+    /// players as a snapshot may have: serde_json then counts them for the error.
     fn players<P>(&mut self, take: impl Fn(usize, RawPlayer<'a>) -> Option<P>) -> Option<Vec<P>> {
         if self.passes("]") {
             return Some(Vec::new());
         }
-        // As many as there are, but for braces in names.
+        // The number of players, unless names contain braces.
         let braces = memchr::memchr_iter(b'{', self.text.as_bytes()).count();
         let mut players = Vec::with_capacity(braces.min(PLAYERS_MAX));
         while players.len() < PLAYERS_MAX {
@@ -128,7 +127,7 @@ impl<'a> LineParser<'a> {
         Some(RawPlayer { name, points, ping, connected_ms, bot, spectator })
     }
 
-    /// Behind the opening quote, to behind the closing one.
+    /// Parses from after the opening quote to after the closing one.
     #[inline]
     fn string(&mut self) -> Option<Cow<'a, str>> {
         let len = unescaped_len(self.text.as_bytes());
@@ -140,7 +139,7 @@ impl<'a> LineParser<'a> {
         self.escaped_string(len)
     }
 
-    /// The same where something is escaped, the first `from` bytes are not.
+    /// The same for a string with escapes; its first `from` bytes have none.
     #[cold]
     fn escaped_string(&mut self, from: usize) -> Option<Cow<'a, str>> {
         let bytes = self.text.as_bytes();
@@ -148,20 +147,20 @@ impl<'a> LineParser<'a> {
         while *bytes.get(at)? != b'"' {
             at += if bytes[at] == b'\\' { 2 } else { 1 };
         }
-        // Not cut out of `text` with its quotes, of which the first is passed.
+        // The opening quote is already consumed, so it is added again.
         let string = serde_json::from_str(&format!("\"{}", &self.text[..=at])).ok()?;
         self.text = &self.text[at + 1..];
         Some(Cow::Owned(string))
     }
 
-    /// An integer as JSON has it, of at most [`DIGITS_MAX`] digits. What stands
-    /// behind it is seen by whoever passes the next literal.
+    /// A JSON integer of at most [`DIGITS_MAX`] digits. The caller checks what follows
+    /// it by matching the next literal.
     #[inline]
     fn integer(&mut self) -> Option<i64> {
         let bytes = self.text.as_bytes();
         let minus = usize::from(bytes.first() == Some(&b'-'));
         let (digits, value) = parse_short_integer(&bytes[minus..]).or_else(|| digits(&bytes[minus..]))?;
-        // JSON knows no leading zeros, and serde_json reads -0 as a float.
+        // JSON has no leading zeros, and serde_json reads -0 as a float.
         if bytes[minus] == b'0' && minus + digits > 1 {
             return None;
         }
@@ -170,15 +169,15 @@ impl<'a> LineParser<'a> {
     }
 }
 
-/// Length and value of the digits that the bytes begin with.
+/// Length and value of the leading digits.
 fn digits(bytes: &[u8]) -> Option<(usize, i64)> {
     let len = bytes.iter().take_while(|b| b.is_ascii_digit()).count();
     let value = bytes[..len.min(DIGITS_MAX)].iter().fold(0, |value, b| value * 10 + i64::from(b - b'0'));
     (1..=DIGITS_MAX).contains(&len).then_some((len, value))
 }
 
-/// The same for one to seven digits with something behind: without a branch for
-/// each digit, which would be guessed wrong as often as not.
+/// The same for one to seven digits followed by another byte, without a branch for
+/// each digit: such branches are mispredicted half of the time.
 #[inline]
 fn parse_short_integer(bytes: &[u8]) -> Option<(usize, i64)> {
     let eight = u64::from_le_bytes(*bytes.first_chunk::<8>()?) ^ (ONES * u64::from(b'0'));
@@ -188,8 +187,8 @@ fn parse_short_integer(bytes: &[u8]) -> Option<(usize, i64)> {
     if !(1..8).contains(&len) {
         return None;
     }
-    // The last digit to the last byte, zeros before: eight digits in all. Then
-    // pairs of digits, of pairs, of fours are put together.
+    // Shift the last digit to the last byte, with zeros before: eight digits in all.
+    // Then combine digits to pairs, pairs to fours, and fours to the value.
     let eight = eight << (64 - 8 * len);
     let pairs = (eight * 10 + (eight >> 8)) & 0x00FF_00FF_00FF_00FF;
     let fours = (pairs * 100 + (pairs >> 16)) & 0x0000_FFFF_0000_FFFF;
@@ -200,15 +199,15 @@ fn parse_short_integer(bytes: &[u8]) -> Option<(usize, i64)> {
 const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
 const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
 
-/// Bytes before the first quote, backslash or control character: what stands
-/// for itself in a JSON string. Eight at a time; names are short, so what a call
-/// of a library costs would show.
+/// Number of bytes before the first quote, backslash or control character, the
+/// bytes that need no unescaping. Eight at a time; names are short, so the cost of a
+/// library call would be measurable.
 fn unescaped_len(bytes: &[u8]) -> usize {
     let mut at = 0;
     while let Some(eight) = bytes.get(at..at + 8) {
         let eight = u64::from_le_bytes(eight.try_into().expect("eight bytes"));
-        // A byte's high bit is set where it is below n: exact for the lowest
-        // such byte, the borrow of which may set wrong bits above it.
+        // The high bit of a byte is set if the byte is below n. Exact for the lowest such
+        // byte; its borrow may set wrong bits above it.
         let below = |x: u64, n: u8| x.wrapping_sub(ONES * u64::from(n)) & !x;
         let same = |byte: u8| below(eight ^ (ONES * u64::from(byte)), 1);
         let found = (below(eight, 0x20) | same(b'"') | same(b'\\')) & HIGHS;
@@ -269,15 +268,15 @@ mod tests {
         text.trim_end().to_owned()
     }
 
-    /// Whatever the straight way reads, serde_json reads the same; and a check
-    /// says what reading says.
+    /// Asserts that serde_json returns the same for every line that the fast path
+    /// accepts, and that `check` returns the same as `parse`.
     fn agrees(text: &str) {
         if let Some(line) = read(text, |_, player| Some(player)) {
             let other: RawLine = serde_json::from_str(text).unwrap_or_else(|e| panic!("{text}: {e}"));
             assert_eq!(line, other, "{text}");
         }
-        let moment = parse(text).map(|(_, outcome)| outcome.t_ms());
-        assert_eq!(format!("{:?}", check(text)), format!("{moment:?}"), "{text}");
+        let t_ms = parse(text).map(|(_, outcome)| outcome.t_ms());
+        assert_eq!(format!("{:?}", check(text)), format!("{t_ms:?}"), "{text}");
     }
 
     proptest! {
@@ -295,7 +294,7 @@ mod tests {
         #[test]
         fn fast_path_agrees_with_serde_json_on_mangled_lines(
             outcome in outcome(),
-            blows in proptest::collection::vec((any::<prop::sample::Index>(), 0..4, any::<prop::sample::Index>()), 1..4),
+            edits in proptest::collection::vec((any::<prop::sample::Index>(), 0..4, any::<prop::sample::Index>()), 1..4),
         ) {
             const SCRAPS: &[&str] = &[
                 "\"", "\\", "{", "}", "[", "]", ",", ":", " ", "0", "-", "9", ".", "e", "\u{1}", "\u{e9}", "\\u00", "\\ud800",
@@ -303,9 +302,9 @@ mod tests {
                 "99999999999999999999",
             ];
             let mut text = written(&outcome);
-            for (place, kind, scrap) in blows {
-                let places: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
-                let Some(&at) = places.get(place.index(places.len().max(1))) else { break };
+            for (position, kind, scrap) in edits {
+                let positions: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+                let Some(&at) = positions.get(position.index(positions.len().max(1))) else { break };
                 match kind {
                     0 => drop(text.remove(at)),
                     1 => text.insert_str(at, SCRAPS[scrap.index(SCRAPS.len())]),
@@ -342,7 +341,7 @@ mod tests {
                 r#"{{"t":1,"server":"quake3://h:1","game":"g","map":"m","hostname":"","slots":{slots},"players":[{{"name":"a","points":{points},"bot":false}}]}}"#
             )
         };
-        for (points, slots, straight) in [
+        for (points, slots, is_fast) in [
             ("0", "0", true),
             ("-1", "4294967295", true),
             ("-0", "1", false),
@@ -357,7 +356,7 @@ mod tests {
             ("1000000000000000000", "1", false),
         ] {
             let text = line(points, slots);
-            assert_eq!(read(&text, |_, _| Some(())).is_some(), straight, "{text}");
+            assert_eq!(read(&text, |_, _| Some(())).is_some(), is_fast, "{text}");
             agrees(&text);
         }
     }

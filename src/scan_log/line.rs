@@ -1,7 +1,7 @@
-//! One line: text to outcome and back.
+//! One line of a scan log: text to outcome and back.
 //!
-//! What the recorder wrote is read the straight way, any other JSON by
-//! serde_json; what a line has to hold is looked at here, whoever read it.
+//! The fast path parses lines in the recorder's format, serde_json any other JSON.
+//! The values are validated here, whichever parser was used.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::model::snapshot::{Completeness, Player, Snapshot};
 use crate::model::url::UrlError;
 use crate::scan_log::fast_path;
 
-/// Latest moment accepted: the end of the year 9999.
+/// Latest time accepted: the end of the year 9999.
 const T_MS_MAX: i64 = 253_402_300_799_999;
 
 #[derive(Debug, thiserror::Error)]
@@ -29,16 +29,16 @@ pub enum LineError {
     Missing(&'static str),
     #[error("\"miss\" and a snapshot in one line")]
     MissAndSnapshot,
-    #[error("{0} players, at most {PLAYERS_MAX} are taken")]
+    #[error("{0} players, the maximum is {PLAYERS_MAX}")]
     Players(usize),
     #[error("player {index} ({name:?}): points {points} are beyond +-{POINTS_ABS_MAX}")]
     Points { index: usize, name: String, points: i64 },
-    #[error("{field} is {bytes} bytes long, at most {most} are taken")]
+    #[error("{field} is {bytes} bytes long, the maximum is {most}")]
     TooLong { field: &'static str, bytes: usize, most: usize },
 }
 
 impl From<serde_json::Error> for LineError {
-    /// Takes out "line 1": the text is one line of a file.
+    /// Removes "line 1" from the message: the text is one line of a file.
     fn from(error: serde_json::Error) -> LineError {
         let text = error.to_string();
         LineError::Json(match text.rsplit_once(" at line ") {
@@ -48,8 +48,8 @@ impl From<serde_json::Error> for LineError {
     }
 }
 
-/// A line as it stands there. The order of the fields is the order in which
-/// they are written, which [`straight`] reads. `P` is what is made of a player.
+/// An undecoded line. The order of the fields is the order in which they are
+/// written, and which [`fast_path`] expects. `P` is the type of a converted player.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(in crate::scan_log) struct RawLine<'a, P = RawPlayer<'a>> {
     pub(in crate::scan_log) t: i64,
@@ -97,46 +97,47 @@ fn is_false(b: &bool) -> bool {
     !b
 }
 
-/// Reads one line. Fields that are not known are passed over.
+/// Parses one line. Unknown fields are ignored.
 pub fn parse(text: &str) -> Result<(ServerUrl, Outcome), LineError> {
     let line = parse_raw(text, RawPlayer::into_player)?;
     Ok((ServerUrl::parse(&line.server)?, line.into_outcome()))
 }
 
-/// What is wrong with a line, as [`parse`] would say; of a sound one its moment,
-/// Unix ms, with nothing made of it.
+/// Validates a line without building an outcome. Returns its time, Unix ms, or the
+/// same error as [`parse`].
 pub fn check(text: &str) -> Result<i64, LineError> {
     let line = parse_raw(text, drop)?;
     ServerUrl::check(&line.server)?;
     Ok(line.t)
 }
 
-/// Whether the text may be the beginning of a line that was cut off.
+/// Whether the text may be a truncated line.
 pub(in crate::scan_log) fn is_truncated_line(text: &str) -> bool {
     let ends_early = |error: serde_json::Error| error.is_eof();
     text.is_empty() || text.starts_with('{') && serde_json::from_str::<serde_json::Value>(text).is_err_and(ends_early)
 }
 
-/// A line that is sound, but for a server's URL that only its caller reads.
+/// Parses and validates a line, except for a server URL that the fast path read: the
+/// caller checks it.
 fn parse_raw<'a, P>(text: &'a str, make: impl Fn(RawPlayer<'a>) -> P) -> Result<RawLine<'a, P>, LineError> {
-    let sound = |index, player: RawPlayer<'a>| player.check(index).map(|()| make(player));
-    if let Some(line) = fast_path::read(text, |index, player| sound(index, player).ok())
+    let checked = |index, player: RawPlayer<'a>| player.check(index).map(|()| make(player));
+    if let Some(line) = fast_path::read(text, |index, player| checked(index, player).ok())
         && line.check().is_ok()
     {
         return Ok(line);
     }
-    // The long way says what is wrong, the same of every line.
+    // serde_json produces the error message, the same for every line.
     let mut line: RawLine = serde_json::from_str(text)?;
     ServerUrl::check(&line.server)?;
     line.check()?;
     let players = line.players.take();
     let players =
-        players.map(|list| list.into_iter().enumerate().map(|(index, player)| sound(index, player)).collect());
+        players.map(|list| list.into_iter().enumerate().map(|(index, player)| checked(index, player)).collect());
     Ok(line.with_players(players.transpose()?))
 }
 
 impl<'a, P> RawLine<'a, P> {
-    /// All but the URL and the players, each for itself.
+    /// Validates all fields except the URL and the players.
     fn check(&self) -> Result<(), LineError> {
         if !(0..=T_MS_MAX).contains(&self.t) {
             return Err(LineError::Time(self.t));
@@ -164,7 +165,7 @@ impl<'a, P> RawLine<'a, P> {
 }
 
 impl RawLine<'_, Player> {
-    /// Of a line that was checked.
+    /// Converts a validated line.
     fn into_outcome(self) -> Outcome {
         if self.miss {
             let reason = self.reason.map_or_else(|| "recorded".to_owned(), Cow::into_owned);
@@ -212,7 +213,7 @@ fn check_len(field: &'static str, text: &str, most: usize) -> Result<(), LineErr
     }
 }
 
-/// Writes one line, with its line feed.
+/// Writes one line, including the line feed.
 pub fn write(out: &mut Vec<u8>, url: &ServerUrl, outcome: &Outcome) {
     let server = Cow::Borrowed(url.as_str());
     let line = match outcome {
@@ -258,7 +259,7 @@ pub fn write(out: &mut Vec<u8>, url: &ServerUrl, outcome: &Outcome) {
             ),
         },
     };
-    serde_json::to_writer(&mut *out, &line).expect("a line is always JSON and memory takes it");
+    serde_json::to_writer(&mut *out, &line).expect("a line is serialisable and a Vec accepts every write");
     out.push(b'\n');
 }
 

@@ -1,6 +1,6 @@
-//! The scan log: one JSON object a line, in order of time (RULES section 13).
+//! The scan log: one JSON object per line, in time order (RULES section 13).
 //!
-//! The seam between scanning and ranking: the engine does not know whether an
+//! The interface between scanning and ranking: the engine does not know whether an
 //! outcome came from its own scanner, a file or another machine.
 
 mod damage;

@@ -1,9 +1,9 @@
-//! Reading a scan log from a file, plain or zstd.
+//! Reads a scan log from a file, plain or zstd.
 //!
-//! [`LogReader`] returns every line and every fault. [`LossyReader`] skips what cannot
-//! be read and counts it in a [`Damage`]; its caller decides which damage it accepts.
-//! An incomplete end ([`Truncation`]) is what a crash or a power cut leaves: the last line
-//! without its line feed, or packed data that end inside a frame.
+//! [`LogReader`] returns every line and every error. [`LossyReader`] skips unreadable
+//! lines and counts them in a [`Damage`]; its caller decides which damage it accepts.
+//! An incomplete end ([`Truncation`]) is caused by a crash or a power cut: the last line
+//! without its line feed, or compressed data that end inside a frame.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Seek, SeekFrom};
@@ -27,41 +27,41 @@ pub enum LogError {
     NotUtf8 { path: PathBuf, line: u64 },
     #[error("{path}:{line}: longer than {SCAN_LOG_LINE_BYTES_MAX} bytes", path = path.display())]
     TooLong { path: PathBuf, line: u64 },
-    #[error("{path}:{line}: t = {t_ms} is before the line above, t = {before_ms}: a scan log is in order of time", path = path.display())]
+    #[error("{path}:{line}: t = {t_ms} is before the previous line's t = {before_ms}: a scan log must be in time order", path = path.display())]
     Order { path: PathBuf, line: u64, t_ms: i64, before_ms: i64 },
     #[error("{0}")]
     Truncated(Truncation),
-    #[error("{path}:{line}: the packed data are damaged; nothing behind this line can be read", path = path.display())]
+    #[error("{path}:{line}: the compressed data are damaged; no line after this one can be read", path = path.display())]
     Decompress { path: PathBuf, line: u64, source: std::io::Error },
 }
 
-/// The lines of one file, read one after the other; empty lines are passed over.
-/// After a fault of one line the next follows. After any other error there is none.
+/// The lines of one file; empty lines are skipped. After an error in one line the next
+/// line follows. After any other error the iterator ends.
 pub struct LogReader {
     path: PathBuf,
     input: Box<dyn BufRead + Send>,
     is_packed: bool,
-    /// Of the line in the buffer.
+    /// Number of the line in the buffer.
     line: u64,
     latest_ms: i64,
-    /// The line last read, with its line feed; not more than fits.
+    /// The last line read, with its line feed; truncated to the maximum length.
     buffer: Vec<u8>,
-    /// All bytes of that line.
+    /// Length of that line, bytes.
     line_bytes: u64,
-    /// What did not fit is zeros.
+    /// The truncated part of the line is all zeros.
     rest_is_zeros: bool,
     ended: bool,
-    /// Reported when all lines are read.
+    /// Reported after the last line.
     cut: Option<Truncation>,
 }
 
-/// Opens a log; a name that ends in `.zst` is unpacked.
+/// Opens a log; a file whose name ends in `.zst` is decompressed.
 pub fn open(path: &Path) -> Result<LogReader, LogError> {
     let failed = |source| LogError::Io { path: path.to_owned(), source };
     from_file(path, File::open(path).map_err(failed)?)
 }
 
-/// The same of a file that is open; `path` tells whether it is packed.
+/// The same for an open file; `path` shows whether it is compressed.
 pub fn from_file(path: &Path, file: File) -> Result<LogReader, LogError> {
     let failed = |source| LogError::Io { path: path.to_owned(), source };
     let is_packed = path.extension().is_some_and(|e| e == "zst");
@@ -83,32 +83,32 @@ pub fn from_file(path: &Path, file: File) -> Result<LogReader, LogError> {
     })
 }
 
-/// What a whole log holds.
+/// Summary of a complete log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogSummary {
     pub lines: u64,
-    /// Moments of the first and the last line, Unix ms; of an empty log the
-    /// latest there is, and the earliest.
+    /// Times of the first and the last line, Unix ms; `i64::MAX` and `i64::MIN` if the
+    /// log is empty.
     pub first_ms: i64,
     pub last_ms: i64,
 }
 
-/// Reads a whole log before anything of it is applied. Lines that cannot be read are
-/// skipped and returned as damage. Nothing is made of the lines, so it takes half of
-/// the time that reading them takes. Error: the file cannot be read.
+/// Checks a complete log before any of it is applied. Unreadable lines are skipped and
+/// returned as damage. It validates lines without building snapshots, which halves the
+/// time. Error: the file cannot be read.
 pub fn check(path: &Path) -> Result<(LogSummary, Damage), LogError> {
-    let mut span = LogSummary { lines: 0, first_ms: i64::MAX, last_ms: i64::MIN };
+    let mut summary = LogSummary { lines: 0, first_ms: i64::MAX, last_ms: i64::MIN };
     let mut lines = LossyReader::new(open(path)?);
-    while let Some(moment) = lines.read(|text| line::check(text).map(|t_ms| (t_ms, t_ms))) {
-        let t_ms = moment?;
-        span.first_ms = span.first_ms.min(t_ms);
-        span.last_ms = t_ms;
-        span.lines += 1;
+    while let Some(read) = lines.read(|text| line::check(text).map(|t_ms| (t_ms, t_ms))) {
+        let t_ms = read?;
+        summary.first_ms = summary.first_ms.min(t_ms);
+        summary.last_ms = t_ms;
+        summary.lines += 1;
     }
-    Ok((span, lines.damage))
+    Ok((summary, lines.damage))
 }
 
-/// Bytes of the end of a log that are looked at first.
+/// Bytes at the end of a log that are searched first.
 const TAIL_WINDOW_BYTES: u64 = 1 << 20;
 
 /// The end of a plain log, read line by line.
@@ -118,8 +118,8 @@ pub struct LogTail {
     damaged: u64,
 }
 
-/// Finds where the end of a plain log begins that holds all news, and some more. Where
-/// one line is not news, none before it is.
+/// Opens a plain log at a line near its end, such that all new lines follow. If one
+/// line is not new, no line before it is.
 pub fn read_tail(path: &Path, is_news: impl Fn(&ServerUrl, i64) -> bool) -> Result<LogTail, LogError> {
     let failed = |source| LogError::Io { path: path.to_owned(), source };
     let len = std::fs::metadata(path).map_err(failed)?.len();
@@ -131,7 +131,7 @@ pub fn read_tail(path: &Path, is_news: impl Fn(&ServerUrl, i64) -> bool) -> Resu
             file.seek(SeekFrom::Start(from)).map_err(failed)?;
             let mut tail = LogTail { lines: from_file(path, file)?, has_news: false, damaged: 0 };
             if from > 0 {
-                // All others are whole lines.
+                // The first line may be incomplete; all others are complete.
                 tail.lines.read_line()?;
             }
             Ok(tail)
@@ -145,7 +145,7 @@ pub fn read_tail(path: &Path, is_news: impl Fn(&ServerUrl, i64) -> bool) -> Resu
 }
 
 impl LogTail {
-    /// The next line that is news.
+    /// The next new line.
     pub fn next_news(
         &mut self,
         is_news: impl Fn(&ServerUrl, i64) -> bool,
@@ -162,12 +162,12 @@ impl LogTail {
         Ok(None)
     }
 
-    /// Lines among the news so far that cannot be read, and were skipped.
+    /// Number of unreadable lines among the new lines so far; they were skipped.
     pub fn damaged(&self) -> u64 {
         self.damaged
     }
 
-    /// The next line that can be read.
+    /// The next readable line.
     fn next_line(&mut self) -> Result<Option<(ServerUrl, Outcome)>, LogError> {
         loop {
             match self.lines.read(parsed) {
@@ -187,7 +187,7 @@ enum LineEnd {
     File,
 }
 
-/// A line that was read.
+/// A line that was parsed.
 struct ParsedLine<T> {
     line: u64,
     bytes: u64,
@@ -196,17 +196,17 @@ struct ParsedLine<T> {
 }
 
 impl LogReader {
-    /// Returns the lines that can be read, and counts the others.
+    /// Returns the readable lines and counts the others.
     pub fn salvage(self) -> LossyReader<(ServerUrl, Outcome)> {
         LossyReader::new(self)
     }
 
-    /// The line last read, or as much of it as there is.
+    /// The last line read, truncated to the maximum length.
     pub(in crate::scan_log) fn buffer(&self) -> &[u8] {
         &self.buffer
     }
 
-    /// Reads the next line that holds something. `None`: there is none.
+    /// Reads the next line that is not empty. `None` at the end of the file.
     fn read_line(&mut self) -> Result<Option<LineEnd>, LogError> {
         while !self.ended {
             self.buffer.clear();
@@ -221,22 +221,22 @@ impl LogReader {
         Ok(None)
     }
 
-    /// Into the buffer, with the line feed. Of a line that is too long the rest is
-    /// read and dropped.
+    /// Reads a line into the buffer, with the line feed. The rest of a line that is too
+    /// long is read and dropped.
     fn read_to_line_feed(&mut self) -> Result<LineEnd, LogError> {
         loop {
-            let part = match self.input.fill_buf() {
-                Ok(part) => part,
+            let chunk = match self.input.fill_buf() {
+                Ok(chunk) => chunk,
                 Err(e) if e.kind() == ErrorKind::Interrupted => continue,
                 Err(e) => return self.input_failed(e),
             };
-            let end = memchr::memchr(b'\n', part);
-            let len = end.map_or(part.len(), |end| end + 1);
+            let end = memchr::memchr(b'\n', chunk);
+            let len = end.map_or(chunk.len(), |end| end + 1);
             self.line_bytes += len as u64;
             if self.line_bytes <= SCAN_LOG_LINE_BYTES_MAX as u64 {
-                self.buffer.extend_from_slice(&part[..len]);
+                self.buffer.extend_from_slice(&chunk[..len]);
             } else {
-                self.rest_is_zeros &= part[..len].iter().all(|&byte| byte == 0);
+                self.rest_is_zeros &= chunk[..len].iter().all(|&byte| byte == 0);
             }
             self.input.consume(len);
             if end.is_some() {
@@ -248,8 +248,8 @@ impl LogReader {
         }
     }
 
-    /// Packed data that end early are an end like any other; it is reported behind
-    /// the last line.
+    /// Truncated compressed data are treated as the end of the file and reported after the
+    /// last line.
     fn input_failed(&mut self, source: std::io::Error) -> Result<LineEnd, LogError> {
         self.ended = true;
         let (path, line) = (self.path.clone(), self.line);
@@ -258,13 +258,13 @@ impl LogReader {
                 self.cut = Some(Truncation { path, line, bytes: 0, is_packed: true });
                 Ok(LineEnd::File)
             }
-            // Errors of the file system have a number, those of the decoder none.
+            // Errors of the file system have an error number, those of the decoder do not.
             _ if self.is_packed && source.raw_os_error().is_none() => Err(LogError::Decompress { path, line, source }),
             _ => Err(LogError::Io { path, source }),
         }
     }
 
-    /// Reads the next line, whatever its moment.
+    /// Reads the next line, whatever its time.
     fn read<T>(
         &mut self,
         reader: impl Fn(&str) -> Result<(i64, T), LineError>,
@@ -296,7 +296,7 @@ impl LogReader {
         Some(Err(self.fault(reader)))
     }
 
-    /// What is wrong with the line in the buffer.
+    /// The error of the line in the buffer.
     fn fault<T>(&self, reader: impl Fn(&str) -> Result<(i64, T), LineError>) -> LogError {
         let (path, line) = (self.path.clone(), self.line);
         if self.line_bytes > self.buffer.len() as u64 {
@@ -309,8 +309,8 @@ impl LogReader {
         }
     }
 
-    /// Whether a line may have begun so: where it is cut off, its file is complete up
-    /// to there, or padded with zeros, as some file systems leave it.
+    /// Whether the buffer may be the beginning of a line: the file is truncated there, or
+    /// padded with zeros, as some file systems do after a crash.
     fn is_beginning_of_line(&self) -> bool {
         let written = match self.buffer.iter().rposition(|&byte| byte != 0) {
             Some(last) => &self.buffer[..=last],
@@ -324,7 +324,7 @@ impl LogReader {
             Err(_) => return false,
         };
         let text = text.trim_ascii();
-        // Zeros may stand where only the line feed is missing.
+        // Zeros may also replace only the line feed.
         let is_padded = written.len() < self.buffer.len() && line::check(text).is_ok();
         self.rest_is_zeros && (is_padded || line::is_truncated_line(text))
     }
@@ -351,11 +351,11 @@ fn parsed(text: &str) -> Result<(i64, (ServerUrl, Outcome)), LineError> {
     parse(text).map(|(url, outcome)| (outcome.t_ms(), (url, outcome)))
 }
 
-/// The lines of a log that can be read, in order of time. Error: the file cannot be
-/// read.
+/// The readable lines of a log, in time order. Error: the file cannot be read.
 ///
-/// One line is held back: where the next is before it, and not before the one above
-/// it, the held line has the wrong time, and only that one is skipped.
+/// Reads one line ahead. If the next line is earlier than the pending line but not
+/// earlier than the line before that, the pending line has the wrong time, and only it
+/// is skipped.
 pub struct LossyReader<T> {
     lines: LogReader,
     held: Option<ParsedLine<T>>,
@@ -407,12 +407,12 @@ impl<T> LossyReader<T> {
         }
     }
 
-    /// Skips a line whose time is not in order with the one beside it.
-    fn skip(&mut self, read: &ParsedLine<T>, beside_ms: i64) {
+    /// Skips a line whose time is not in order with its neighbour.
+    fn skip(&mut self, read: &ParsedLine<T>, neighbour_ms: i64) {
         let (path, line, t_ms) = (self.lines.path.clone(), read.line, read.t_ms);
-        let error = match t_ms < beside_ms {
-            true => LogError::Order { path, line, t_ms, before_ms: beside_ms },
-            false => LogError::Order { path, line: line + 1, t_ms: beside_ms, before_ms: t_ms },
+        let error = match t_ms < neighbour_ms {
+            true => LogError::Order { path, line, t_ms, before_ms: neighbour_ms },
+            false => LogError::Order { path, line: line + 1, t_ms: neighbour_ms, before_ms: t_ms },
         };
         self.damage.skip(line, read.bytes, error);
     }
@@ -458,16 +458,16 @@ mod tests {
             check(&self.path()).unwrap()
         }
 
-        /// Times of the lines that are read, and the sentences about what is not.
+        /// Times of the readable lines, and the messages about the others.
         fn salvage(&self, bytes: impl AsRef<[u8]>) -> (Vec<i64>, Vec<String>) {
-            let (span, damage) = self.check(bytes);
+            let (summary, damage) = self.check(bytes);
             let mut lines = open(&self.path()).unwrap().salvage();
             let times: Vec<i64> = lines.by_ref().map(|line| line.unwrap().1.t_ms()).collect();
-            assert_eq!(times.len() as u64, span.lines, "checked and read alike");
-            let sentences: Vec<String> = damage.messages().collect();
-            assert_eq!(lines.damage().messages().collect::<Vec<_>>(), sentences);
+            assert_eq!(times.len() as u64, summary.lines, "`check` and reading count the same lines");
+            let messages: Vec<String> = damage.messages().collect();
+            assert_eq!(lines.damage().messages().collect::<Vec<_>>(), messages);
             let shown = |text: String| text.replace(&*self.dir.path().display().to_string(), "");
-            (times, sentences.into_iter().map(shown).collect())
+            (times, messages.into_iter().map(shown).collect())
         }
     }
 
@@ -496,22 +496,25 @@ mod tests {
             }
         }
         let (_, sentences) = log.salvage([before.as_bytes(), &last.as_bytes()[..20]].concat());
-        assert_eq!(sentences, ["/x.jsonl:3: the last line is incomplete (20 bytes of this line are there): dropped"]);
+        assert_eq!(
+            sentences,
+            ["/x.jsonl:3: the last line is incomplete (20 bytes of this line are in the file): dropped"]
+        );
         // More zeros than a line may have bytes.
         let (times, sentences) = log.salvage([before.as_bytes(), &vec![0; 5 << 20]].concat());
         assert_eq!((times.len(), sentences.len()), (2, 1), "{sentences:?}");
     }
 
     #[test]
-    fn packed_log_cut_at_every_byte_of_the_last_frame_keeps_the_lines_before() {
+    fn compressed_log_cut_at_every_byte_of_the_last_frame_keeps_the_lines_before() {
         let log = Log::new("x.jsonl.1.zst");
-        let pack =
+        let compress =
             |times: std::ops::Range<i64>| zstd::encode_all(times.map(line).collect::<String>().as_bytes(), 3).unwrap();
-        let (before, last) = (pack(0..2_000), pack(2_000..2_010));
+        let (before, last) = (compress(0..2_000), compress(2_000..2_010));
         for len in 0..=last.len() {
             let (span, damage) = log.check([&before[..], &last[..len]].concat());
             assert!(damage.stretches.is_empty(), "{len}: {damage:?}");
-            // A file that ends between two frames is whole, as far as it can be known.
+            // A file that ends between two frames counts as complete.
             let whole = len == 0 || len == last.len();
             assert_eq!(damage.cut.is_none(), whole, "{len}: {damage:?}");
             assert_eq!(span.lines, if len < last.len() { 2_000 } else { 2_010 }, "{len}");
@@ -519,11 +522,14 @@ mod tests {
                 assert_eq!((cut.line, cut.bytes, cut.is_packed), (2_001, 0, true));
             }
         }
-        // Of one frame all blocks that are whole are read.
+        // All complete blocks of a truncated frame are read.
         for len in (0..before.len()).step_by(97) {
             let (times, sentences) = log.salvage(&before[..len]);
             assert_eq!(times, (0..times.len() as i64).collect::<Vec<_>>());
-            assert!(sentences.len() == 1 && sentences[0].contains("what followed is missing"), "{len}: {sentences:?}");
+            assert!(
+                sentences.len() == 1 && sentences[0].contains("all further lines are lost"),
+                "{len}: {sentences:?}"
+            );
             assert!(times.len() < 2_000 && (len < before.len() / 2 || times.len() > 500), "{len}: {}", times.len());
         }
     }
@@ -543,8 +549,8 @@ mod tests {
             "/x.jsonl:2: not a line of a scan log: key must be a string at column 8 (lines 2 to 3, 16 bytes): skipped"
         );
         assert!(time.starts_with("/x.jsonl:5: longer than 2097152 bytes (lines 5 to 6, "), "{time}");
-        assert!(all.starts_with("4 lines, ") && all.ends_with(" bytes in 2 places skipped"), "{all}");
-        // A line feed shows that the last line is not cut but damaged.
+        assert!(all.starts_with("4 lines, ") && all.ends_with(" bytes in 2 ranges skipped"), "{all}");
+        // A line feed shows that the last line is damaged, not truncated.
         let (times, sentences) = log.salvage(line(1) + "{\"t\":2\n");
         assert!(times == [1] && sentences[0].contains("x.jsonl:2: not a line"), "{sentences:?}");
         let (times, sentences) =
@@ -566,7 +572,7 @@ mod tests {
         );
         let sentences: Vec<String> = damage.messages().collect();
         assert_eq!(sentences.len(), 21);
-        assert_eq!(sentences[20], "200 lines, 400 bytes in 100 places skipped, 80 of them not named here");
+        assert_eq!(sentences[20], "200 lines, 400 bytes in 100 ranges skipped, 80 of them not listed");
     }
 
     #[test]
@@ -587,20 +593,20 @@ mod tests {
     }
 
     #[test]
-    fn flipped_bit_of_packed_data_ends_the_log_with_an_error() {
+    fn flipped_bit_in_compressed_data_ends_the_log_with_an_error() {
         let log = Log::new("x.jsonl.1.zst");
         let text: String = (0..5_000).map(line).collect();
-        let mut packer = zstd::Encoder::new(Vec::new(), 3).unwrap();
-        packer.include_checksum(true).unwrap();
-        std::io::copy(&mut text.as_bytes(), &mut packer).unwrap();
-        let whole = packer.finish().unwrap();
+        let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
+        encoder.include_checksum(true).unwrap();
+        std::io::copy(&mut text.as_bytes(), &mut encoder).unwrap();
+        let whole = encoder.finish().unwrap();
         for at in (10..whole.len()).step_by(whole.len() / 40) {
             let mut bytes = whole.clone();
             bytes[at] ^= 0x10;
             let (times, sentences) = log.salvage(&bytes);
             assert!(!sentences.is_empty() && times.len() <= 5_000, "{at}");
             let all: Vec<_> = open(&log.path()).unwrap().take(20_000).collect();
-            assert!(all.len() < 20_000 && all.iter().any(Result::is_err), "it ends: {at}");
+            assert!(all.len() < 20_000 && all.iter().any(Result::is_err), "reading ends: {at}");
         }
     }
 

@@ -1,16 +1,13 @@
-//! Recording: the live scans as a scan log, rotated by size and packed with
-//! zstd.
+//! Records the live scans as a scan log, rotated by size and compressed with zstd.
 //!
-//! The running file is plain text; `FILE.1.zst` is the newest packed one. Packing
-//! takes a quarter of a second for 64 MB, so it has a thread of its own: a file
-//! that is closed is `FILE.1.packing` until it is packed. Who was killed meanwhile
-//! finds it there, and packs it at the next start. The packed file comes to its
-//! name whole and before the plain one goes: where both are there, the plain one
-//! has been packed.
+//! The active file is plain text; `FILE.1.zst` is the newest compressed one. Compressing
+//! 64 MB takes a quarter of a second, so a separate thread does it. A rotated file is
+//! named `FILE.1.packing` until it is compressed. After a crash the next start
+//! compresses it. The compressed file is renamed into place before the plain file is
+//! deleted; if both exist, the plain file can be deleted.
 //!
-//! What [`Recorder::flush`] has written is on disk when it returns, and so are the
-//! names of the files: a commit that follows is never ahead of the log, even after a
-//! power cut.
+//! When [`Recorder::flush`] returns, its lines and the file names are on disk: a commit
+//! that follows is never ahead of the log, even after a power cut.
 
 use std::fs::{
     File, OpenOptions, {self},
@@ -32,33 +29,33 @@ use crate::scan_log::reader::{LogError, open};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecorderSettings {
     pub path: PathBuf,
-    /// The running file is closed and packed when it is larger than this, and the
-    /// one before is packed.
+    /// The active file is rotated and compressed when it is larger than this and the
+    /// previous file is compressed.
     pub rotate_bytes: u64,
-    /// Packed files kept; 0: all.
+    /// Number of compressed files kept; 0: all.
     pub keep_files: u32,
 }
 
-/// Why nothing can be recorded.
+/// Why scans cannot be recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     #[error("cannot {what} {}", path.display())]
     Io { what: &'static str, path: PathBuf, source: io::Error },
     #[error("{} is not a file; name a file that the scan log is written to", .0.display())]
     NotAFile(PathBuf),
-    #[error("{} ends in .zst, as packed scan logs do; the running one is plain text", .0.display())]
+    #[error("{} ends in .zst, as compressed scan logs do; the active one is plain text", .0.display())]
     Packed(PathBuf),
     #[error("{} exists and is not a scan log; move it away, or name another file", path.display())]
     NotALog { path: PathBuf, source: LogError },
 }
 
-/// Lines at the beginning of a file one of which must be of a scan log.
+/// One of this many first lines must be a line of a scan log.
 const PROBE_LINES_MAX: usize = 100;
 
-/// What the recorder begins every line with.
+/// The recorder writes this at the beginning of every line.
 const LINE_PREFIX: &[u8] = b"{\"t\":";
 
-/// Whether scans can be recorded to a file: it does not exist, or is empty, or is a
+/// Checks that scans can be recorded to a file: it does not exist, is empty, or is a
 /// scan log. Changes nothing.
 pub fn check_log_path(path: &Path) -> Result<(), RecordError> {
     if path.extension().is_some_and(|end| end == "zst") {
@@ -66,7 +63,7 @@ pub fn check_log_path(path: &Path) -> Result<(), RecordError> {
     }
     match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(source) => return Err(RecordError::Io { what: "look at", path: path.to_owned(), source }),
+        Err(source) => return Err(RecordError::Io { what: "read the metadata of", path: path.to_owned(), source }),
         Ok(found) if !found.is_file() => return Err(RecordError::NotAFile(path.to_owned())),
         Ok(_) => {}
     }
@@ -75,30 +72,30 @@ pub fn check_log_path(path: &Path) -> Result<(), RecordError> {
         source => RecordError::NotALog { path: path.to_owned(), source },
     };
     let mut lines = open(path).map_err(not_a_log)?;
-    let mut first_fault = None;
+    let mut first_error = None;
     for _ in 0..PROBE_LINES_MAX {
         match lines.next() {
             Some(Ok(_)) => return Ok(()),
-            // The very first line was cut off.
-            Some(Err(LogError::Truncated(_))) if first_fault.is_none() && is_truncated_line_start(lines.buffer()) => {
+            // The first line of the log is truncated.
+            Some(Err(LogError::Truncated(_))) if first_error.is_none() && is_truncated_line_start(lines.buffer()) => {
                 return Ok(());
             }
             Some(Err(error @ LogError::Io { .. })) => return Err(not_a_log(error)),
-            Some(Err(error)) => _ = first_fault.get_or_insert(error),
+            Some(Err(error)) => _ = first_error.get_or_insert(error),
             None => break,
         }
     }
-    first_fault.map_or(Ok(()), |fault| Err(not_a_log(fault)))
+    first_error.map_or(Ok(()), |error| Err(not_a_log(error)))
 }
 
-/// Whether it is the beginning of a line that the recorder wrote, or zeros.
+/// Whether the bytes are the beginning of a recorded line, or zeros.
 fn is_truncated_line_start(bytes: &[u8]) -> bool {
     let len = bytes.len().min(LINE_PREFIX.len());
     let written = bytes[..len].iter().position(|&byte| byte == 0).unwrap_or(len);
     bytes[..written] == LINE_PREFIX[..written]
 }
 
-/// Writes what the engine took in, in the order in which it did.
+/// Writes the outcomes that the engine has processed, in the same order.
 #[derive(Debug)]
 pub struct Recorder {
     settings: RecorderSettings,
@@ -109,8 +106,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Opens the running file, to append. A line that a crash left unfinished
-    /// is cut off; a whole one gets the line feed that it lacks.
+    /// Opens the active file for appending. A line that a crash left incomplete is
+    /// removed; a complete line without a line feed gets one.
     pub fn open(settings: RecorderSettings) -> Result<Recorder, RecordError> {
         check_log_path(&settings.path)?;
         let failed = |what| {
@@ -121,9 +118,9 @@ impl Recorder {
         let bytes = repair_last_line(&settings.path, &mut file).map_err(failed("repair the end of"))?;
         file.sync_all().and_then(|()| sync_directory(&settings.path)).map_err(failed("write to disk"))?;
         let mut recorder = Recorder { settings, file, bytes, buffer: Vec::new(), compressor: None };
-        let closed = packing(&recorder.settings.path);
-        if closed.exists() {
-            recorder.begin_packing().map_err(|source| RecordError::Io { what: "pack", path: closed, source })?;
+        let rotated = packing(&recorder.settings.path);
+        if rotated.exists() {
+            recorder.begin_packing().map_err(|source| RecordError::Io { what: "compress", path: rotated, source })?;
         }
         Ok(recorder)
     }
@@ -132,13 +129,13 @@ impl Recorder {
         line::write(&mut self.buffer, url, outcome);
     }
 
-    /// Bytes that were added and not yet written.
+    /// Bytes that were added and are not yet written.
     pub fn buffered_bytes(&self) -> usize {
         self.buffer.len()
     }
 
-    /// Writes what was added to disk, before the commit that it belongs to. Error: none
-    /// of it is in the log.
+    /// Writes the added lines to disk, before the commit that they belong to. Error: none
+    /// of them is in the log.
     pub fn flush(&mut self) -> io::Result<()> {
         if self.buffer.is_empty() {
             return Ok(());
@@ -146,13 +143,13 @@ impl Recorder {
         if self.compressor.as_ref().is_some_and(JoinHandle::is_finished) {
             self.finish_packing()?;
         }
-        // Not after writing: what is written now is committed only when this has
-        // returned, and until then it is to be found in the running file.
+        // Rotate before writing, not after: the caller commits after `flush` returns, and
+        // until then the new lines must be in the active file.
         if self.bytes > self.settings.rotate_bytes && self.compressor.is_none() {
             self.rotate()?;
         }
         if let Err(error) = self.file.write_all(&self.buffer).and_then(|()| self.file.sync_data()) {
-            // Part of a line must not stay in front of the next.
+            // An incomplete line must not remain before the next one.
             _ = self.file.set_len(self.bytes);
             return Err(error);
         }
@@ -161,26 +158,25 @@ impl Recorder {
         Ok(())
     }
 
-    /// Closes the running file, unless it is empty: what comes now goes to another, and
-    /// so does what was added and not yet flushed. Thus a closed file holds nothing that
-    /// is not committed, and the next start need not read it. All that was flushed must
-    /// be committed.
+    /// Rotates the active file, unless it is empty. Lines that are added but not flushed go
+    /// to the new file, like all further ones. So a rotated file holds only committed lines,
+    /// and the next start need not read it. Everything flushed must be committed.
     pub fn start_new_file(&mut self) -> io::Result<()> {
         self.finish_packing()?;
         if self.bytes > 0 { self.rotate() } else { Ok(()) }
     }
 
-    /// Closes the running file and has it packed.
+    /// Rotates the active file and starts to compress it.
     fn rotate(&mut self) -> io::Result<()> {
         let RecorderSettings { path, keep_files, .. } = &self.settings;
-        let there = (1..).take_while(|&n| packed(path, n).exists()).last().unwrap_or(0);
-        let moved = if *keep_files == 0 { there } else { there.min(keep_files - 1) };
+        let count = (1..).take_while(|&n| packed(path, n).exists()).last().unwrap_or(0);
+        let moved = if *keep_files == 0 { count } else { count.min(keep_files - 1) };
         for n in (1..=moved).rev() {
             fs::rename(packed(path, n), packed(path, n + 1))?;
         }
-        // Where one file is kept, it stays until the new one takes its place; but
-        // beside a closed file it would say that this one is packed.
-        if moved < there {
+        // If one file is kept, it is deleted when it is replaced. It must not exist together
+        // with a rotated file, because that would mean that the latter is compressed.
+        if moved < count {
             fs::remove_file(packed(path, 1)).or_else(ignore_not_found)?;
         }
         fs::rename(path, packing(path))?;
@@ -196,9 +192,9 @@ impl Recorder {
         Ok(())
     }
 
-    /// Waits until the closed file is packed, if there is one.
+    /// Waits until the rotated file is compressed, if there is one.
     fn finish_packing(&mut self) -> io::Result<()> {
-        self.compressor.take().map_or(Ok(()), |packer| packer.join().expect("packing does not panic"))
+        self.compressor.take().map_or(Ok(()), |thread| thread.join().expect("compression does not panic"))
     }
 }
 
@@ -206,12 +202,12 @@ impl Drop for Recorder {
     fn drop(&mut self) {
         if let Err(error) = self.finish_packing() {
             let path = packing(&self.settings.path);
-            tracing::warn!(%error, path = %path.display(), "a closed scan log is not packed; the next start will try");
+            tracing::warn!(%error, path = %path.display(), "a rotated scan log was not compressed; the next start will retry");
         }
     }
 }
 
-/// Writes to disk what the files beside a path, and it itself, are called.
+/// Writes the directory entries of a path and its neighbours to disk.
 fn sync_directory(path: &Path) -> io::Result<()> {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(dir)?.sync_all()
@@ -221,21 +217,21 @@ fn open_active_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).read(true).append(true).open(path)
 }
 
-/// Packs the closed file, unless that was done and only the plain one is left.
+/// Compresses the rotated file. If the compressed file exists, only deletes the plain one.
 fn pack(path: &Path) -> io::Result<()> {
-    let (closed, packed) = (packing(path), packed(path, 1));
+    let (rotated, packed) = (packing(path), packed(path, 1));
     if !packed.exists() {
-        let half = packed.with_extension("tmp");
-        let mut out = zstd::Encoder::new(File::create(&half)?, 3)?;
-        // So that a flipped bit is found.
+        let partial = packed.with_extension("tmp");
+        let mut out = zstd::Encoder::new(File::create(&partial)?, 3)?;
+        // Detects flipped bits.
         out.include_checksum(true)?;
-        io::copy(&mut File::open(&closed)?, &mut out)?;
+        io::copy(&mut File::open(&rotated)?, &mut out)?;
         out.finish()?.sync_all()?;
-        fs::rename(&half, packed)?;
-        // The plain file must not go before the packed one has its name.
+        fs::rename(&partial, packed)?;
+        // The plain file must not be deleted before the compressed one has its name.
         sync_directory(path)?;
     }
-    fs::remove_file(closed)
+    fs::remove_file(rotated)
 }
 
 fn ignore_not_found(error: io::Error) -> io::Result<()> {
@@ -247,34 +243,34 @@ fn packing(path: &Path) -> PathBuf {
     packed(path, 1).with_extension("packing")
 }
 
-/// The packed files of a running one, oldest first. While a file is closed and
-/// packed a number is missing.
+/// The compressed files of an active one, oldest first. While a file is being rotated
+/// and compressed, one number is missing.
 pub fn compressed_files(path: &Path) -> Vec<PathBuf> {
-    let is_there = |n: u32| packed(path, n).exists();
-    let numbers = (1..).take_while(|&n| is_there(n) || is_there(n + 1));
+    let exists = |n: u32| packed(path, n).exists();
+    let numbers = (1..).take_while(|&n| exists(n) || exists(n + 1));
     let mut files: Vec<PathBuf> = numbers.map(|n| packed(path, n)).filter(|file| file.exists()).collect();
     files.reverse();
     files
 }
 
-/// The file that holds all of another, if there is one: `FILE.1.zst` of the closed
-/// file that it was made of, and that of a packed file that is not finished.
+/// The file that contains all of another, if it exists: `FILE.1.zst` for the rotated
+/// file that it was made from, and either of them for an unfinished compressed file.
 pub fn complete_copy(path: &Path) -> Option<PathBuf> {
     let packed = path.with_extension("zst");
-    let closed = path.with_extension("packing");
+    let rotated = path.with_extension("packing");
     let is_numbered = path.file_stem().is_some_and(|stem| {
         let number = Path::new(stem).extension().and_then(|number| number.to_str());
         number.is_some_and(|number| number.bytes().all(|digit| digit.is_ascii_digit()))
     });
     let candidates: &[PathBuf] = match path.extension()?.to_str()? {
-        "tmp" => &[packed, closed],
+        "tmp" => &[packed, rotated],
         "packing" => &[packed],
         _ => return None,
     };
     candidates.iter().find(|file| is_numbered && file.exists()).cloned()
 }
 
-/// Where a closed file is until it is packed. It is newer than those.
+/// Name of the rotated file until it is compressed. It is newer than the compressed ones.
 pub fn rotated_file(path: &Path) -> PathBuf {
     packing(path)
 }
@@ -286,7 +282,7 @@ fn packed(path: &Path, n: u32) -> PathBuf {
     name.into()
 }
 
-/// Ends a log with a line feed. Returns its length.
+/// Makes a log end with a line feed. Returns its length.
 fn repair_last_line(path: &Path, file: &mut File) -> io::Result<u64> {
     let len = file.metadata()?.len();
     let whole = complete_lines_len(file, len)?;
@@ -302,21 +298,21 @@ fn repair_last_line(path: &Path, file: &mut File) -> io::Result<u64> {
         }
     }
     let (path, bytes) = (path.display(), len - whole);
-    tracing::warn!(%path, bytes, "the last line of the scan log is incomplete, as a crash leaves it; it is cut off");
+    tracing::warn!(%path, bytes, "the last line of the scan log is incomplete, probably after a crash; it is removed");
     file.set_len(whole)?;
     Ok(whole)
 }
 
-/// Where the last line that has its line feed ends.
+/// The end of the last line that has a line feed.
 fn complete_lines_len(file: &mut File, len: u64) -> io::Result<u64> {
     let mut end = len;
     let mut chunk = [0; 4096];
     while end > 0 {
         let from = end.saturating_sub(chunk.len() as u64);
-        let part = &mut chunk[..(end - from) as usize];
+        let window = &mut chunk[..(end - from) as usize];
         file.seek(SeekFrom::Start(from))?;
-        file.read_exact(part)?;
-        if let Some(at) = part.iter().rposition(|&b| b == b'\n') {
+        file.read_exact(window)?;
+        if let Some(at) = window.iter().rposition(|&b| b == b'\n') {
             return Ok(from + at as u64 + 1);
         }
         end = from;
@@ -361,16 +357,16 @@ mod tests {
             recorder.flush().unwrap();
             recorder.finish_packing().unwrap();
         }
-        let there = (1..).take_while(|&n| packed(&path, n).exists()).last().unwrap();
-        let files = (1..=there).rev().map(|n| packed(&path, n)).chain([path.clone()]);
+        let count = (1..).take_while(|&n| packed(&path, n).exists()).last().unwrap();
+        let files = (1..=count).rev().map(|n| packed(&path, n)).chain([path.clone()]);
         let times = files.flat_map(|file| super::super::open(&file).unwrap().map(|line| line.unwrap().1.t_ms()));
         assert_eq!(times.collect::<Vec<_>>(), (1..=20).collect::<Vec<_>>());
-        assert!(there >= 5);
+        assert!(count >= 5);
     }
 
-    /// While the disk is nearly full nothing is flushed, since nothing is committed.
+    /// While the disk is nearly full, nothing is flushed because nothing is committed.
     #[test]
-    fn scans_not_yet_flushed_go_to_the_file_that_is_begun() {
+    fn scans_not_yet_flushed_go_to_the_new_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("scans.jsonl");
         let settings = RecorderSettings { path: path.clone(), rotate_bytes: 1, keep_files: 0 };
@@ -381,26 +377,25 @@ mod tests {
         recorder.add(&url, &Outcome::Miss { t_ms: 2, reason: "timeout".into() });
         recorder.start_new_file().unwrap();
         recorder.finish_packing().unwrap();
-        let closed: Vec<i64> = open(&packed(&path, 1)).unwrap().map(|line| line.unwrap().1.t_ms()).collect();
-        assert_eq!((closed, fs::read_to_string(&path).unwrap()), (vec![1], String::new()));
+        let rotated: Vec<i64> = open(&packed(&path, 1)).unwrap().map(|line| line.unwrap().1.t_ms()).collect();
+        assert_eq!((rotated, fs::read_to_string(&path).unwrap()), (vec![1], String::new()));
         recorder.flush().unwrap();
         assert_eq!((fs::read_to_string(&path).unwrap(), packed(&path, 2).exists()), (miss(2), false));
     }
 
-    /// What a life that was killed left is packed by the next, whatever it was
-    /// about to do.
+    /// The next start finishes an interrupted compression, at whatever step it was killed.
     #[test]
     fn interrupted_compression_is_finished_at_the_next_open() {
         let whole = |n: i64| format!("{{\"t\":{n},\"server\":\"quake3://h:1\",\"miss\":true}}\n");
         let zst = |text: &str| zstd::encode_all(text.as_bytes(), 3).unwrap();
-        for done in ["closed", "half packed", "packed"] {
+        for done in ["rotated", "half compressed", "compressed"] {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("scans.jsonl");
             fs::write(packed(&path, 2), zst(&whole(1))).unwrap();
             fs::write(packing(&path), whole(2)).unwrap();
             match done {
-                "half packed" => fs::write(packed(&path, 1).with_extension("tmp"), &zst(&whole(2))[..9]).unwrap(),
-                "packed" => fs::write(packed(&path, 1), zst(&whole(2))).unwrap(),
+                "half compressed" => fs::write(packed(&path, 1).with_extension("tmp"), &zst(&whole(2))[..9]).unwrap(),
+                "compressed" => fs::write(packed(&path, 1), zst(&whole(2))).unwrap(),
                 _ => {}
             }
             let settings = RecorderSettings { path: path.clone(), rotate_bytes: 1, keep_files: 0 };
@@ -424,15 +419,15 @@ mod tests {
     fn compressed_files_are_found_while_one_is_compressed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("scans.jsonl");
-        for there in [&[][..], &[1], &[2], &[1, 2, 3], &[2, 3, 4], &[1, 2, 4]] {
-            there.iter().for_each(|&n| fs::write(packed(&path, n), "").unwrap());
+        for numbers in [&[][..], &[1], &[2], &[1, 2, 3], &[2, 3, 4], &[1, 2, 4]] {
+            numbers.iter().for_each(|&n| fs::write(packed(&path, n), "").unwrap());
             let files = compressed_files(&path);
-            assert!(files.iter().eq(there.iter().rev().map(|&n| packed(&path, n)).collect::<Vec<_>>().iter()));
+            assert!(files.iter().eq(numbers.iter().rev().map(|&n| packed(&path, n)).collect::<Vec<_>>().iter()));
             files.iter().for_each(|file| fs::remove_file(file).unwrap());
         }
     }
 
-    /// The running file goes on growing while the one before is packed.
+    /// The active file keeps growing while the previous one is compressed.
     #[test]
     fn one_file_is_compressed_at_a_time() {
         let dir = tempfile::tempdir().unwrap();
@@ -508,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn file_that_is_not_a_scan_log_is_refused_and_kept() {
+    fn file_that_is_not_a_scan_log_is_rejected_and_kept() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("scans.jsonl");
         let open = |path: &Path| {
@@ -532,7 +527,7 @@ mod tests {
         assert!(matches!(open(dir.path()).map(drop), Err(RecordError::NotAFile(_))));
         assert!(matches!(open(&dir.path().join("x.zst")).map(drop), Err(RecordError::Packed(_))));
         assert!(!dir.path().join("x.zst").exists());
-        // One bad line does not make it another file.
+        // One damaged line does not make it another kind of file.
         fs::write(&path, format!("damaged\n{}", miss(1))).unwrap();
         open(&path).unwrap();
     }
@@ -541,14 +536,14 @@ mod tests {
     fn unfinished_compression_is_detected_by_file_name() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("scans.jsonl");
-        let half = packed(&path, 1).with_extension("tmp");
+        let partial = packed(&path, 1).with_extension("tmp");
         let touch = |path: &Path| fs::write(path, "").unwrap();
-        assert_eq!(complete_copy(&half), None);
+        assert_eq!(complete_copy(&partial), None);
         touch(&packing(&path));
-        assert_eq!((complete_copy(&half), complete_copy(&packing(&path))), (Some(packing(&path)), None));
+        assert_eq!((complete_copy(&partial), complete_copy(&packing(&path))), (Some(packing(&path)), None));
         touch(&packed(&path, 1));
         assert_eq!(
-            (complete_copy(&half), complete_copy(&packing(&path))),
+            (complete_copy(&partial), complete_copy(&packing(&path))),
             (Some(packed(&path, 1)), Some(packed(&path, 1)))
         );
         assert_eq!((complete_copy(&path), complete_copy(&packed(&path, 1))), (None, None));

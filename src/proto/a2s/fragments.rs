@@ -1,37 +1,36 @@
-//! Fragments of one reply, in the forms that Source and GoldSrc servers send
-//! (PROTOCOLS section 2), put together and, where compressed, unpacked.
+//! Reassembles fragmented replies, and decompresses them, in the formats of Source
+//! and GoldSrc servers (PROTOCOLS section 2).
 //!
-//! After the id come, each a byte:
-//! - Source: total, number; then a size of two bytes, which some games leave out;
+//! After the id follow, each one byte:
+//! - Source: total, number; then a size of two bytes, which some games omit;
 //! - Source, bzip2 (bit 31 of the id): total, number, and in the first fragment
-//!   unpacked size and checksum, four bytes each. No size field;
+//!   decompressed size and checksum, four bytes each. No size field;
 //! - GoldSrc: number in the high half, total in the low half of one byte.
 //!
-//! Which form it is, the first fragment shows: behind its header begins a
-//! message (`FF FF FF FF`) or a bzip2 stream (`BZh`). Guessing from the game id
-//! alone fails on games nobody thought of; it is kept for fragments that show
-//! nothing.
+//! The first fragment shows the format: after its header comes a message
+//! (`FF FF FF FF`) or a bzip2 stream (`BZh`). The app id decides only if no fragment
+//! shows it, because unknown games use unknown formats.
 
 use std::io::Read;
 
 use super::super::{Ignored, ProtoError};
 use crate::limits::REPLY_BYTES_MAX;
 
-/// Replies in pieces at the same time, of one server: after a resend the pieces
-/// of the first answer may still come. The oldest goes when there are more.
+/// Fragmented replies of one server at the same time: after a resend, fragments of
+/// the first reply may still arrive. Beyond this the oldest is dropped.
 const FRAGMENT_SETS_MAX: usize = 3;
 
-/// Whether a Source fragment has the two bytes of size.
+/// Whether a Source fragment has the two-byte size field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SizeField {
     Present,
     Absent,
 }
 
-/// What a fragment led to.
+/// The result of adding a fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reassembly {
-    /// Others are missing.
+    /// More fragments are needed.
     Waiting,
     Whole(Vec<u8>),
 }
@@ -47,11 +46,11 @@ pub struct Reassembler {
 #[derive(Clone, Debug)]
 struct FragmentSet {
     id: u32,
-    /// Each without the id, as it came. No two are equal.
+    /// Each without the id, undecoded. No two are equal.
     pieces: Vec<Vec<u8>>,
 }
 
-/// How to read the pieces of one set.
+/// The format of the fragments of one set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FragmentFormat {
     GoldSrc,
@@ -60,16 +59,15 @@ enum FragmentFormat {
 }
 
 impl Reassembler {
-    /// Takes a split datagram, from its id on. `size_field` is what the game is
-    /// known to do.
+    /// Adds a split datagram, from its id on. `size_field` is the known behaviour of
+    /// the game.
     ///
-    /// Errors: not a fragment; more than a reply can be; what does not unpack.
-    /// After an error the whole set is forgotten, unless the fragment was no
-    /// fragment at all.
+    /// Errors: not a fragment; larger than a reply may be; decompression failed. After
+    /// an error the complete set is dropped, except if the datagram was not a fragment.
     pub fn add(&mut self, datagram: &[u8], size_field: SizeField) -> Result<Reassembly, Ignored> {
         let (id, piece) = datagram.split_first_chunk::<4>().ok_or(Ignored::BadFragment)?;
         let id = u32::from_le_bytes(*id);
-        // The shortest header, of GoldSrc, and at least a byte behind it.
+        // The shortest header, that of GoldSrc, and at least one byte after it.
         if piece.len() < 2 {
             return Err(Ignored::BadFragment);
         }
@@ -110,24 +108,24 @@ impl Reassembler {
 impl FragmentSet {
     fn join(&self, size_field: SizeField) -> Result<Option<Vec<u8>>, Ignored> {
         let compressed = self.id >> 31 == 1;
-        let shown = self.pieces.iter().find_map(|piece| detect_format(piece, compressed));
-        let form = match shown {
-            Some(form) => form,
-            // Nothing shows it: only the usual form is worth a try.
+        let detected = self.pieces.iter().find_map(|piece| detect_format(piece, compressed));
+        let format = match detected {
+            Some(format) => format,
+            // No fragment shows the format: try the usual one.
             None => FragmentFormat::Source(size_field),
         };
         let mut slots: Vec<Option<&[u8]>> = Vec::new();
         for piece in &self.pieces {
-            let Some((number, total, body)) = form.read(piece) else {
-                return if shown.is_some() { Err(Ignored::BadFragment) } else { Ok(None) };
+            let Some((number, total, body)) = format.read(piece) else {
+                return if detected.is_some() { Err(Ignored::BadFragment) } else { Ok(None) };
             };
             let possible = total > 0 && number < total && (slots.is_empty() || slots.len() == total);
             if !possible {
-                return if shown.is_some() { Err(Ignored::BadFragment) } else { Ok(None) };
+                return if detected.is_some() { Err(Ignored::BadFragment) } else { Ok(None) };
             }
             slots.resize(total, None);
             if slots[number].replace(body).is_some_and(|other| other != body) {
-                // Two fragments claim one place: one of them is not the server's.
+                // Two fragments have the same number: one of them is not from the server.
                 return Err(Ignored::BadFragment);
             }
         }
@@ -135,7 +133,7 @@ impl FragmentSet {
             return Ok(None);
         };
         let whole = bodies.concat();
-        if form == FragmentFormat::Bzip2 {
+        if format == FragmentFormat::Bzip2 {
             decompress(&whole).map(Some).map_err(ProtoError::ignore_reason)
         } else {
             Ok(Some(whole))
@@ -143,8 +141,8 @@ impl FragmentSet {
     }
 }
 
-/// The form, if this piece is a first one that shows it. No piece fits two: the
-/// byte that must be 0 in one is FF in the other.
+/// The format, if this is a first fragment that shows it. No fragment fits two
+/// formats: the byte that must be 0 in one is FF in the other.
 fn detect_format(piece: &[u8], compressed: bool) -> Option<FragmentFormat> {
     let message_at = |at: usize| piece.get(at..at + 4) == Some(b"\xff\xff\xff\xff");
     if piece[0] >> 4 == 0 && message_at(1) {
@@ -163,7 +161,7 @@ fn detect_format(piece: &[u8], compressed: bool) -> Option<FragmentFormat> {
 }
 
 impl FragmentFormat {
-    /// Number, total and body of a piece; `None` where it is too short.
+    /// Number, total and body of a fragment; `None` if it is too short.
     fn read(self, piece: &[u8]) -> Option<(usize, usize, &[u8])> {
         if self == FragmentFormat::GoldSrc {
             let (&head, body) = piece.split_first()?;
@@ -175,11 +173,11 @@ impl FragmentFormat {
     }
 }
 
-/// Unpacks size, checksum and bzip2 stream. Never makes more than announced,
-/// and never more than `REPLY_BYTES_MAX`.
-fn decompress(packed: &[u8]) -> Result<Vec<u8>, ProtoError> {
-    let mut c = super::super::cursor::Cursor::new(packed);
-    let size = c.u32("unpacked size")?;
+/// Decompresses a bzip2 stream preceded by size and checksum. The output never
+/// exceeds the announced size or `REPLY_BYTES_MAX`.
+fn decompress(compressed: &[u8]) -> Result<Vec<u8>, ProtoError> {
+    let mut c = super::super::cursor::Cursor::new(compressed);
+    let size = c.u32("decompressed size")?;
     let announced = c.u32("checksum")?;
     if size as usize > REPLY_BYTES_MAX {
         return Err(ProtoError::TooLarge { bytes: size.into() });
@@ -197,11 +195,11 @@ fn decompress(packed: &[u8]) -> Result<Vec<u8>, ProtoError> {
     Ok(whole)
 }
 
-/// Cuts a message into the datagrams that a server would send: for simulated
-/// servers and tests. `body_bytes` is the most of the message in one datagram.
+/// Splits a message into datagrams as a server does: for simulated servers and
+/// tests. `body_bytes` is the maximum message part per datagram.
 pub fn split_source(message: &[u8], id: u32, body_bytes: usize) -> Vec<Vec<u8>> {
     let bodies: Vec<&[u8]> = message.chunks(body_bytes.max(1)).collect();
-    assert!(bodies.len() <= usize::from(u8::MAX), "more fragments than a byte counts");
+    assert!(bodies.len() <= usize::from(u8::MAX), "the fragment count exceeds one byte");
     let total = bodies.len() as u8;
     let datagram = |(number, body): (usize, &&[u8])| {
         let mut datagram = super::SPLIT_HEADER.to_vec();
@@ -276,7 +274,7 @@ mod tests {
     fn fragments_of_each_format_reassemble_in_any_order() {
         let whole = message(90);
         let crc = crc32fast::hash(&whole);
-        // What INFO lets one expect must not matter where the bytes show the form.
+        // The value expected from INFO must not matter if the bytes show the format.
         for known in [SizeField::Present, SizeField::Absent] {
             for mut datagrams in [
                 goldsrc(&whole, 40),
@@ -314,13 +312,13 @@ mod tests {
         for len in 0..6 {
             assert_eq!(Reassembler::default().add(&vec![0; len], SizeField::Present), Err(Ignored::BadFragment));
         }
-        // Ten and eleven bytes with the split header, six and seven without.
+        // Ten and eleven bytes with the split header, six and seven without it.
         for len in [6, 7] {
             let mut short = header(9);
             short.extend_from_slice(&[2, 0, 0xe0][..len - 4]);
             assert_eq!(Reassembler::default().add(&short, SizeField::Present), Ok(Reassembly::Waiting));
         }
-        // No fragment at all in total; a number beyond the total.
+        // A total of zero; a number beyond the total.
         for (total, number) in [(0, 0), (0, 1), (2, 2), (2, 255)] {
             let mut fragments = Reassembler::default();
             let piece = [&header(9)[..], &[total, number, 0xe0, 4], &message(4)].concat();
@@ -356,7 +354,7 @@ mod tests {
         ] {
             assert_eq!(feed(&bzip2ed(&whole, 4_000, size, crc), SizeField::Present), Err(reason));
         }
-        // A bomb stops at the size that it announced.
+        // A decompression bomb stops at the size that it announced.
         let bomb = vec![0; 8 * REPLY_BYTES_MAX];
         assert_eq!(feed(&bzip2ed(&bomb, 4_000, 100, 0), SizeField::Present), Err(Ignored::BadCompression));
     }
@@ -364,14 +362,14 @@ mod tests {
     #[test]
     fn buffered_fragments_stay_below_reply_bytes_max() {
         let mut fragments = Reassembler::default();
-        let mut refused = false;
+        let mut is_rejected = false;
         for number in 0..60_u8 {
             let piece = [&header(9)[..], &[200, number, 0xe0, 4], &vec![number; 60_000][..]].concat();
-            refused |= fragments.add(&piece, SizeField::Present) == Err(Ignored::TooLarge);
-            let kept: usize = fragments.sets.iter().flat_map(|set| &set.pieces).map(Vec::len).sum();
-            assert!(kept <= REPLY_BYTES_MAX);
+            is_rejected |= fragments.add(&piece, SizeField::Present) == Err(Ignored::TooLarge);
+            let buffered: usize = fragments.sets.iter().flat_map(|set| &set.pieces).map(Vec::len).sum();
+            assert!(buffered <= REPLY_BYTES_MAX);
         }
-        assert!(refused);
+        assert!(is_rejected);
         for id in 0..100_u32 {
             let _ = fragments.add(&[&header(id)[..], &[2, 1, 0, 0, 5]].concat(), SizeField::Present);
             assert!(fragments.sets.len() <= FRAGMENT_SETS_MAX);

@@ -1,37 +1,37 @@
-//! A2S_INFO replies: the form of today (`I`, 0x49) and the old one of GoldSrc
+//! A2S_INFO replies: the current format (`I`, 0x49) and the old one of GoldSrc
 //! (`m`, 0x6D).
 
 use super::super::ProtoError;
 use super::super::cursor::Cursor;
 use crate::proto::a2s::fragments::SizeField;
 
-/// The Ship puts three bytes of its own before the version.
+/// The Ship inserts three bytes before the version.
 const APP_THE_SHIP: u16 = 2_400;
 
-/// What INFO tells; text as bytes, cut later.
+/// The fields of INFO. Text is undecoded and not yet truncated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Info {
     pub hostname: Vec<u8>,
     pub map: Vec<u8>,
-    /// The game's folder, `cstrike`: what clqd calls the game.
+    /// The game's directory, `cstrike`: clqd uses it as the game.
     pub folder: Vec<u8>,
-    /// The game's own description, `Counter-Strike: Source`.
+    /// The game's description, `Counter-Strike: Source`.
     pub game: Vec<u8>,
     /// Bots included.
     pub players: u32,
     pub slots: u32,
     pub bots: u32,
     pub protocol: u8,
-    /// 0 where unknown. From the game id where that is sent, since the 16-bit
-    /// field cannot hold the newer ones.
+    /// 0 if unknown. Taken from the game id if it is sent, because the 16-bit field
+    /// cannot hold newer ids.
     pub app: u32,
-    /// Came in the `m` form.
+    /// Received in the `m` format.
     pub is_goldsrc_format: bool,
 }
 
 impl Info {
-    /// Whether fragments from this server carry the size field. Used only where
-    /// the fragments themselves do not show it.
+    /// Whether fragments from this server have the size field. Used only if the
+    /// fragments themselves do not show it.
     pub fn size_field(&self) -> SizeField {
         match (self.app, self.protocol) {
             (215 | 17_550 | 17_700, _) | (240, 7) => SizeField::Absent,
@@ -40,10 +40,10 @@ impl Info {
     }
 }
 
-/// Reads an `I` message, from its type byte on.
+/// Decodes an `I` message, from its type byte on.
 ///
-/// Errors: cut before the version. What follows the version is extra: servers
-/// that cut there have told all that is needed.
+/// Errors: truncated before the end of the version. The data after the version are
+/// optional.
 pub fn decode(message: &[u8]) -> Result<Info, ProtoError> {
     let mut c = Cursor::new(message);
     expect_type(&mut c, b'I')?;
@@ -65,8 +65,8 @@ pub fn decode(message: &[u8]) -> Result<Info, ProtoError> {
     Ok(Info { hostname, map, folder, game, players, slots, bots, protocol, app, is_goldsrc_format: false })
 }
 
-/// The extra data: the app id of the game id, if that is among it. The fields
-/// stand in this order, whatever the order of their bits.
+/// The extra data: returns the app id from the game id, if it is present. The
+/// fields have this order, whatever the order of their flags.
 fn read_extra_data(c: &mut Cursor<'_>) -> Result<Option<u32>, ProtoError> {
     let flags = c.u8("extra data flags")?;
     if flags & 0x80 != 0 {
@@ -90,10 +90,10 @@ fn read_extra_data(c: &mut Cursor<'_>) -> Result<Option<u32>, ProtoError> {
     Ok(Some(id & 0x00ff_ffff))
 }
 
-/// Reads an `m` message, from its type byte on.
+/// Decodes an `m` message, from its type byte on.
 ///
-/// Errors: cut before the mod flag. The bot count, which the oldest servers do
-/// not send, is 0 when absent.
+/// Errors: truncated before the mod flag. The bot count, which the oldest servers do
+/// not send, is 0 if absent.
 pub fn decode_goldsrc(message: &[u8]) -> Result<Info, ProtoError> {
     let mut c = Cursor::new(message);
     expect_type(&mut c, b'm')?;
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!((info.players, info.slots, info.bots, info.protocol), (5, 32, 2, 17));
         assert_eq!((&info.folder[..], &info.map[..]), (&b"cstrike"[..], &b"de_dust2"[..]));
         assert_eq!(info.app, 4_000_000);
-        // Cut anywhere in the extra data: the rest stands.
+        // Truncated anywhere in the extra data: the other fields are kept.
         let version_end = bytes.len() - (1 + 2 + 8 + 2 + 15 + 10 + 8);
         for cut in version_end..bytes.len() {
             let cut_info = decode(&bytes[..cut]).unwrap();
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!((info.players, info.slots, info.bots, info.protocol, info.is_goldsrc_format), (6, 16, 4, 47, true));
         let modded = [&head[..], b"\x01http://x\0\0\0\x01\0\0\0\0\0\x01\0\0\x01\x00\x03"].concat();
         assert_eq!(decode_goldsrc(&modded).unwrap().bots, 3);
-        // The oldest end after the mod flag.
+        // The oldest servers end after the mod flag.
         assert_eq!(decode_goldsrc(&[&head[..], b"\x00"].concat()).unwrap().bots, 0);
         assert!(decode_goldsrc(&head).is_err());
     }

@@ -1,11 +1,11 @@
 //! A2S, the queries of Source and GoldSrc servers (PROTOCOLS section 2): INFO,
-//! then PLAYER, each of which the server may answer with a challenge first.
+//! then PLAYER. The server may reply to each with a challenge first.
 //!
-//! This file is the dialogue; what the messages hold is read in [`info`] and
-//! [`players`], and [`split`] puts fragments together.
+//! This file is the exchange; [`info`] and [`players`] decode the messages, and
+//! [`fragments`] reassembles them.
 //!
-//! Replies prove themselves by the server's challenge at most: whoever can see
-//! or guess that, and our port, can forge them.
+//! A2S replies carry no nonce. An attacker who sees or guesses the challenge and our
+//! port can spoof a reply.
 
 pub mod fragments;
 pub mod info;
@@ -20,21 +20,21 @@ use crate::proto::a2s::players::PlayerReply;
 const SINGLE_HEADER: &[u8; 4] = b"\xff\xff\xff\xff";
 const SPLIT_HEADER: &[u8; 4] = b"\xfe\xff\xff\xff";
 
-/// Most challenges followed in one scan. Two are usual; a third and fourth come
-/// from resends. More would let a server make us talk for ever.
+/// Maximum number of challenges followed in one scan. Two are usual; resends cause a
+/// third and fourth. Without a limit a server could make clqd send packets forever.
 const CHALLENGES_MAX: u32 = 6;
 
-/// CS:GO's stand-in for a list that it does not show.
+/// The name that CS:GO sends instead of a hidden player list.
 const HIDDEN_LIST_NAME: &[u8] = b"Max Players";
 
-/// One INFO and one PLAYER query.
+/// An INFO and a PLAYER query.
 #[derive(Clone, Debug, Default)]
 pub struct A2sQuery {
     challenge: Option<[u8; 4]>,
     challenges: u32,
     info: Option<Info>,
     fragments: Reassembler,
-    /// Arrival of the last datagram that was understood, Unix ms.
+    /// Arrival of the last valid datagram, Unix ms.
     heard_ms: i64,
 }
 
@@ -43,14 +43,14 @@ impl A2sQuery {
         A2sQuery::default()
     }
 
-    /// A whole message, without its four bytes of header.
+    /// Handles a complete message, without its four-byte header.
     fn on_message(&mut self, t_ms: i64, message: &[u8]) -> Step {
         let step = match (message.split_first(), &self.info) {
             (Some((b'A', challenge)), _) => self.on_challenge(challenge),
             (Some((b'I', _)), None) => self.on_info(info::decode(message)),
             (Some((b'm', _)), None) => self.on_info(info::decode_goldsrc(message)),
-            // Old GoldSrc servers answer one INFO with both forms; the newer one
-            // knows more.
+            // Old GoldSrc servers reply to one INFO in both formats; the newer one has
+            // more fields.
             (Some((b'I', _)), Some(Info { is_goldsrc_format: true, .. })) => match info::decode(message) {
                 Ok(info) => {
                     self.info = Some(Info { is_goldsrc_format: true, ..info });
@@ -135,8 +135,8 @@ fn snapshot(t_ms: i64, info: &Info, roster: Option<PlayerReply>) -> Snapshot {
         None => (Vec::new(), false),
         Some(roster) => {
             let listed = roster.entries.len();
-            let withheld = matches!(&roster.entries[..], [only] if only.name == HIDDEN_LIST_NAME);
-            // PLAYER does not say who is a bot; when INFO says that all are, all are.
+            let is_hidden = matches!(&roster.entries[..], [only] if only.name == HIDDEN_LIST_NAME);
+            // PLAYER has no bot flag; if INFO reports only bots, all entries are bots.
             let bot = info.bots > 0 && info.bots >= info.players && listed <= info.bots as usize;
             let players = roster.entries.into_iter().map(|entry| crate::model::Player {
                 name: player_name(entry.name),
@@ -146,9 +146,9 @@ fn snapshot(t_ms: i64, info: &Info, roster: Option<PlayerReply>) -> Snapshot {
                 bot,
                 spectator: false,
             });
-            let players: Vec<_> = if withheld { Vec::new() } else { players.collect() };
+            let players: Vec<_> = if is_hidden { Vec::new() } else { players.collect() };
             let whole = roster.announced as usize <= listed && listed >= entries_min(info.players) as usize;
-            (players, whole && !withheld)
+            (players, whole && !is_hidden)
         }
     };
     let game = [&info.folder, &info.game].into_iter().map(|g| short_text(g)).find(|g| !g.trim().is_empty());
@@ -165,13 +165,13 @@ fn snapshot(t_ms: i64, info: &Info, roster: Option<PlayerReply>) -> Snapshot {
     }
 }
 
-/// Entries from which on a list is whole, where the server announces so many players.
+/// Minimum length of a complete list, if the server announces this many players.
 /// A few may be missing: players who are still connecting (RULES section 14).
 fn entries_min(players: u32) -> u32 {
     players.saturating_sub(2.max(players / 10))
 }
 
-/// Seconds as they are sent; a server whose clock went wrong sends what is no duration.
+/// The connection time as sent. A server with a wrong clock sends an invalid duration.
 fn connected_ms(seconds: f32) -> Option<u64> {
     (seconds.is_finite() && seconds >= 0.0).then_some((f64::from(seconds) * 1_000.0) as u64)
 }

@@ -1,12 +1,12 @@
-//! A2S_PLAYER replies: `D`, a count, and that many entries, unless they were cut.
+//! A2S_PLAYER replies: `D`, a count, and that many entries, unless truncated.
 
 use super::super::ProtoError;
 use super::super::cursor::Cursor;
 
-/// The list as it stands in the message.
+/// The player list as sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlayerReply<'a> {
-    /// How many the header promises. One byte: it cannot say more than 255.
+    /// Number of players that the header announces. One byte: at most 255.
     pub announced: u8,
     pub entries: Vec<PlayerEntry<'a>>,
 }
@@ -15,15 +15,15 @@ pub struct PlayerReply<'a> {
 pub struct PlayerEntry<'a> {
     pub name: &'a [u8],
     pub score: i32,
-    /// Connected for, seconds. Anything a float can be.
+    /// Time since connecting, seconds. May be any float.
     pub seconds: f32,
 }
 
-/// Reads the body behind `D`. Entries that are cut, by a limit of the server or
-/// on the way, are left out: then there are fewer than announced. What follows
-/// the last one (The Ship's deaths and money) is not read.
+/// Decodes the body after `D`. Entries that a limit of the server or the network has
+/// truncated are omitted: then there are fewer than announced. Data after the last
+/// entry (The Ship's deaths and money) are not decoded.
 ///
-/// Error: there is not even a count.
+/// Error: the count is missing.
 pub fn decode(body: &[u8]) -> Result<PlayerReply<'_>, ProtoError> {
     let mut c = Cursor::new(body);
     let announced = c.u8("player count")?;
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn truncated_entries_are_left_out() {
+    fn truncated_entries_are_omitted() {
         let mut body = vec![2];
         for (name, score, seconds) in [("one", 5_i32, 1.5_f32), ("", -1, f32::NAN)] {
             body.push(0);

@@ -1,4 +1,4 @@
-//! Whole dialogues with Source and GoldSrc servers, byte for byte.
+//! Complete exchanges with Source and GoldSrc servers, byte for byte.
 
 use super::*;
 use crate::model::Player;
@@ -31,7 +31,7 @@ fn done(step: Step) -> Snapshot {
     }
 }
 
-/// The snapshot of a server that asks for no challenge.
+/// The snapshot of a server that sends no challenge.
 fn scan(info: &[u8], players: &[u8]) -> Snapshot {
     let mut query = A2sQuery::new();
     assert_eq!(query.on_datagram(10, info), Step::Send);
@@ -115,7 +115,7 @@ fn lost_fragment_gives_partial_snapshot() {
     let last = datagrams.len() as i64 - 1;
     let snapshot = query.clone().give_up().unwrap();
     assert_eq!((snapshot.t_ms, snapshot.completeness, snapshot.count), (last, Completeness::Partial, Some(40)));
-    // It comes after all.
+    // The missing fragment arrives after all.
     let snapshot = done(query.on_datagram(99, &datagrams[0]));
     assert_eq!((snapshot.t_ms, snapshot.players.len(), snapshot.completeness), (99, 40, Completeness::Full));
 }
@@ -161,7 +161,7 @@ fn entries_are_marked_as_bots_only_when_all_are_bots() {
     assert_eq!(bots(&info(2, 3)), 2);
     assert_eq!(bots(&info(2, 1)), 0);
     assert_eq!(bots(&info(2, 0)), 0);
-    // Someone came between the two replies: nobody knows who is who.
+    // A player joined between the two replies: bots and humans cannot be told apart.
     assert_eq!(bots(&info(1, 1)), 0);
 }
 
@@ -173,7 +173,7 @@ fn goldsrc_double_info_reply_is_accepted() {
     assert_eq!(query.on_datagram(2, &info(1, 0)), Step::Wait);
     let snapshot = done(query.on_datagram(3, &players(1, &[("a", 1, 1.0)])));
     assert_eq!((snapshot.game.as_str(), snapshot.slots), ("cstrike", 32));
-    // Or the list before the newer form.
+    // Or the list arrives before the newer format.
     let mut query = A2sQuery::new();
     query.on_datagram(1, old);
     let snapshot = done(query.on_datagram(3, &players(1, &[("a", 1, 1.0)])));
