@@ -1,7 +1,7 @@
 //! Every maximum in clqd, each with the reason for its size.
 //!
-//! A limit that can be changed by an admin stands in the config instead; these
-//! bound what bytes from outside can make clqd allocate or store.
+//! Limits that an admin can change are in the configuration instead. These constants bound
+//! how much memory and storage external input can make clqd use.
 
 /// Longest server URL, bytes. A DNS name has at most 253; scheme and port add 24.
 pub const SERVER_URL_BYTES_MAX: usize = 280;
@@ -27,19 +27,19 @@ pub const POINTS_ABS_MAX: i64 = 1 << 40;
 /// Largest UDP datagram. Some servers send unsplit replies up to this size.
 pub const DATAGRAM_BYTES_MAX: usize = 65_535;
 
-/// Largest whole reply put together from fragments or unpacked from bzip2,
-/// bytes: 1,024 players at 300 bytes each, rounded up.
+/// Largest reply, assembled from fragments or decompressed from bzip2, bytes: 1,024 players
+/// at 300 bytes each, rounded up.
 pub const REPLY_BYTES_MAX: usize = 512 * 1_024;
 
-/// Most servers known to one daemon: RULES and DESIGN think in 1,000,000; a key is 32 bits.
+/// Most servers known to one daemon: RULES and DESIGN assume 1,000,000; a key is 32 bits.
 pub const SERVERS_MAX: usize = 4_000_000;
 
-/// Most tags of one server. A rated round changes a rating in each of them, and a
-/// server's players stand on the boards of each.
+/// Most tags of one server. A rated round changes a rating in each of them, and a server's
+/// players have entries on the boards of each.
 pub const TAGS_MAX: usize = 16;
 
-/// Longest line of a scan log, bytes: `QUERY_PLAYERS_MAX` players with names of
-/// `NAME_BYTES_MAX`, six bytes an escaped character.
+/// Longest line of a scan log, bytes: `PLAYERS_MAX` players with names of `NAME_BYTES_MAX`,
+/// six bytes an escaped character.
 pub const SCAN_LOG_LINE_BYTES_MAX: usize = 2 * 1_024 * 1_024;
 
 /// Longest line on the control socket, bytes. `servers import` sends chunks.
@@ -60,20 +60,20 @@ pub const REOPENABLE_WEEKS_MAX: u32 = 4;
 /// of them: a month's windows that begin daily are 31.
 pub const CONCURRENT_WINDOWS_MAX: i64 = 32;
 
-/// Most changed rows and players that wait in memory while the disk is nearly full
-/// (some 160 bytes each: 80 MB), and most bytes of the scan log that do. With more
-/// waiting, results of scans are discarded. A day's rows of 10,000 players.
+/// Most changed rows and players that stay in memory while the disk is nearly full (some
+/// 160 bytes each: 80 MB), and most pending bytes of the scan log. Above either limit
+/// results of scans are discarded. 500,000 is a day's rows of 10,000 players.
 pub const PENDING_RECORDS_MAX: usize = 500_000;
 pub const SCAN_LOG_PENDING_BYTES_MAX: usize = 64 << 20;
 
-/// Least time between two scans of one server, ms. The scanner keeps it.
+/// Least time between two scans of one server, ms. The scanner guarantees it.
 const SCAN_INTERVAL_MS_MIN: i128 = 1_100;
 
 const WEEK_MS: i128 = 7 * 86_400_000;
 
-// The sum of the gains of a player on a server in a week cannot overflow: a gain is at
-// most the distance of two points, and at most one is made in each scan. Sums over
-// servers and over longer windows saturate; the engine counts where one does.
+// The sum of a player's gains on a server in a week cannot overflow: a gain is at most the
+// distance of two point values, and each scan yields at most one. Sums over servers and
+// over longer windows saturate; the engine counts saturated sums.
 const _: () = assert!(2 * POINTS_ABS_MAX as i128 * (WEEK_MS / SCAN_INTERVAL_MS_MIN + 1) < i64::MAX as i128);
 const _: () = assert!(POINTS_ABS_MAX as i128 * PLAYERS_MAX as i128 * 1_000 < i64::MAX as i128);
 const _: () = assert!(DATAGRAM_BYTES_MAX < REPLY_BYTES_MAX);

@@ -1,6 +1,6 @@
-//! What was typed -> what was meant: the nearest of some names.
+//! Suggests the most similar of some names for a mistyped one.
 
-/// The name that `text` was most likely meant to be; `None`: none is near.
+/// The name most similar to `text`; `None`: no name is similar.
 pub fn nearest<'n>(text: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let text = text.to_ascii_lowercase();
     names

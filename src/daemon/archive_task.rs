@@ -1,5 +1,5 @@
-//! The archive's worker as a task of the daemon, and its way to the engine:
-//! jobs out, acknowledgements in.
+//! The archive worker as a task of the daemon, and its connection to the engine: jobs out,
+//! acknowledgements in.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl Worker {
         self.status.borrow().clone()
     }
 
-    /// Lets it write what is pending, up to its limit of time.
+    /// Stops the worker after it has written pending jobs, within its time limit.
     pub(super) async fn stop(self) {
         _ = self.stop.send(());
         _ = self.task.await;
@@ -62,20 +62,20 @@ impl EngineJobSource {
         EngineJobSource { orders }
     }
 
-    async fn order<T>(&self, order: impl FnOnce(oneshot::Sender<T>) -> Order) -> Result<T, SourceClosed> {
+    async fn order<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Order) -> Result<T, SourceClosed> {
         let (reply, answer) = oneshot::channel();
-        self.orders.send(order(reply)).await.map_err(|_| SourceClosed)?;
+        self.orders.send(command(reply)).await.map_err(|_| SourceClosed)?;
         answer.await.map_err(|_| SourceClosed)
     }
 }
 
 impl JobSource for EngineJobSource {
-    async fn pending_jobs(&self, ask: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
-        self.order(|reply| Order::Jobs { ask, reply }).await
+    async fn pending_jobs(&self, query: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
+        self.order(|reply| Order::Jobs { ask: query, reply }).await
     }
 
     async fn claim_archive(&self, found: Option<u64>) -> Result<u64, SourceClosed> {
-        // Random: no other state may ever use the same.
+        // Random: no other state may ever use the same id.
         let fresh = RandomState::new().build_hasher().finish();
         self.order(|reply| Order::IdentifyArchive { found, fresh, reply }).await
     }

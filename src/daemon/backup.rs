@@ -1,5 +1,5 @@
-//! `clqd backup` of a running daemon: the engine's thread begins and ends it, another
-//! one copies in between.
+//! `clqd backup` of a running daemon: the engine thread begins and ends it, another thread
+//! copies in between.
 
 use std::path::{Component, Path};
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::control::{ApiError, ErrorCode, ResponseWriter, Row};
 use crate::daemon::engine_thread::Order;
 use crate::store::{BackupSource, BackupTarget, FinalChanges, StoreError};
 
-/// How often it is looked whether the client is still there.
+/// How often the client's connection is checked.
 const CLIENT_CHECK_EVERY: Duration = Duration::from_secs(2);
 
-/// Stops the copying where the client is gone.
+/// Cancels the copy when the client disconnects.
 struct CancelOnDrop(Arc<AtomicBool>);
 
 impl Drop for CancelOnDrop {
@@ -28,25 +28,25 @@ impl Drop for CancelOnDrop {
 
 impl Shared {
     pub(super) async fn backup(&self, dir: String, replies: &mut ResponseWriter) -> Result<(), ApiError> {
-        let state_dir = self.config.lock().expect("nothing panics while it holds the config").state_dir.clone();
+        let state_dir = self.config.lock().expect("config lock poisoned").state_dir.clone();
         if let Some(problem) = dir_error(Path::new(&dir), &state_dir) {
             return Err(ApiError::new(ErrorCode::BadRequest, problem));
         }
         let stopping = || ApiError::new(ErrorCode::Stopping, "the daemon is stopping");
-        let is_over = Arc::new(AtomicBool::new(false));
-        let _stop = CancelOnDrop(is_over.clone());
+        let is_cancelled = Arc::new(AtomicBool::new(false));
+        let _stop = CancelOnDrop(is_cancelled.clone());
         let (reply, begun) = oneshot::channel();
         self.orders.send(Order::BeginBackup { reply }).await.map_err(|_| stopping())?;
         let Some(source) = begun.await.map_err(|_| stopping())? else {
-            return Err(ApiError::new(ErrorCode::Busy, "another backup is under way"));
+            return Err(ApiError::new(ErrorCode::Busy, "another backup is in progress"));
         };
         let path = dir.clone();
         let target = blocking(move || BackupTarget::create(Path::new(&path))).await?;
         let (mut source, mut target) = (source, target);
         let last = loop {
-            let is_over = is_over.clone();
+            let is_cancelled = is_cancelled.clone();
             let copying = blocking(move || {
-                source.copy_to(&mut target, &is_over)?;
+                source.copy_to(&mut target, &is_cancelled)?;
                 Ok((source, target))
             });
             (source, target) = while_client_connected(copying, replies).await?;
@@ -56,7 +56,7 @@ impl Shared {
         };
         drop(source);
         let summary = while_client_connected(blocking(move || target.finish(last)), replies).await?;
-        tracing::info!(dir, bytes = summary.bytes, "backup made");
+        tracing::info!(dir, bytes = summary.bytes, "backup written");
         let backup = BackupRow { dir, now_ms: summary.now_ms, bytes: summary.bytes };
         Ok(replies.row(Row::Backup(backup)).await?)
     }
@@ -69,7 +69,7 @@ impl Shared {
     }
 }
 
-/// Waits for it, unless the client goes away.
+/// Waits for `work`, unless the client disconnects.
 async fn while_client_connected<T>(
     work: impl Future<Output = Result<T, ApiError>>,
     replies: &mut ResponseWriter,
@@ -77,7 +77,7 @@ async fn while_client_connected<T>(
     tokio::pin!(work);
     loop {
         tokio::select! {
-            done = &mut work => return done,
+            result = &mut work => return result,
             () = tokio::time::sleep(CLIENT_CHECK_EVERY) => replies.progress(Progress::default()).await?,
         }
     }
@@ -86,23 +86,23 @@ async fn while_client_connected<T>(
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| ApiError::new(ErrorCode::Internal, error.to_string()))?.map_err(failed)
+    let result = tokio::task::spawn_blocking(work).await;
+    result.map_err(|error| ApiError::new(ErrorCode::Internal, error.to_string()))?.map_err(failed)
 }
 
 fn failed(error: StoreError) -> ApiError {
     let text = format!("{:#}", anyhow::Error::new(error));
     let hint = match text.contains("Read-only file system") || text.contains("ermission denied") {
         true => {
-            "; the daemon writes the backup itself: name a directory where its user may write (with the unit \
-                 of systemd below /var/lib/clqd-backup)"
+            "; the daemon writes the backup itself: name a directory that its user may write to (with the systemd unit \
+                 below /var/lib/clqd-backup)"
         }
         false => "",
     };
     ApiError::new(ErrorCode::Refused, format!("{text}{hint}"))
 }
 
-/// What is wrong with the name of a backup.
+/// The error in a backup directory, if it has one.
 fn dir_error(dir: &Path, state_dir: &Path) -> Option<String> {
     if !dir.is_absolute() || dir.components().any(|part| part == Component::ParentDir) {
         return Some(format!("{dir:?} is not an absolute path without \"..\""));
@@ -110,7 +110,7 @@ fn dir_error(dir: &Path, state_dir: &Path) -> Option<String> {
     dir.starts_with(state_dir).then(|| format!("{dir:?} is inside the state directory {state_dir:?}"))
 }
 
-/// For [`ScannerCommand::BeginBackup`].
+/// The reply to [`Order::BeginBackup`].
 pub(super) type Begun = Option<BackupSource>;
 
 #[cfg(test)]

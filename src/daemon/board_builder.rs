@@ -1,5 +1,5 @@
-//! Boards made beside the engine's work: one window at a time, on a thread of its
-//! own that reads the store while scans go on.
+//! Builds boards in parallel with the engine's work: one window at a time, on a separate
+//! thread that reads the store while scans continue.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use crate::store::{Reader, StoreError};
 
 pub(super) type BuildResult = Result<WindowBoards, StoreError>;
 
-/// The windows whose boards are to be made, and the thread that makes them.
+/// The windows whose boards are to be built, and the thread that builds them.
 pub(super) struct BoardBuilder {
     reader: Reader,
     wanted: VecDeque<WindowKey>,
@@ -31,27 +31,27 @@ impl BoardBuilder {
         }
     }
 
-    /// Begins with the next window, unless one is being made. What it says of the
-    /// window is as of `plan`, which is taken right before.
+    /// Starts the next window, unless one is being built. `plan` is called right before, so
+    /// that the build plan is current.
     pub(super) fn begin(&mut self, plan: impl FnOnce(WindowKey) -> BuildPlan) -> std::io::Result<()> {
         if self.at_work {
             return Ok(());
         }
         let Some(window) = self.wanted.pop_front() else { return Ok(()) };
-        let (plan, reader, made) = (plan(window), self.reader.clone(), self.made.0.clone());
-        let make = move || {
-            // Nobody waits for it while the daemon stops.
-            _ = made.blocking_send(build_boards(&plan, &reader));
+        let (plan, reader, built) = (plan(window), self.reader.clone(), self.made.0.clone());
+        let build = move || {
+            // While the daemon stops there is no receiver.
+            _ = built.blocking_send(build_boards(&plan, &reader));
         };
-        std::thread::Builder::new().name("boards".to_owned()).spawn(make)?;
+        std::thread::Builder::new().name("boards".to_owned()).spawn(build)?;
         self.at_work = true;
         Ok(())
     }
 
-    /// The next boards that are made.
+    /// The next boards that are built.
     pub(super) async fn made(&mut self) -> BuildResult {
-        let made = self.made.1.recv().await.expect("one sender is held here");
+        let built = self.made.1.recv().await.expect("one sender is held here");
         self.at_work = false;
-        made
+        built
     }
 }

@@ -1,4 +1,4 @@
-//! What the daemon answers on its control socket.
+//! The request handler of the control socket.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -28,8 +28,8 @@ impl RequestHandler for Shared {
 }
 
 impl Shared {
-    /// Asks what is answered in full by the engine's thread; the daemon's part
-    /// of a status is put in.
+    /// Sends a request with a complete answer to the engine thread, and adds the daemon's
+    /// fields to a status.
     pub(super) async fn ask(&self, request: Request) -> Result<Vec<Row>, ApiError> {
         let stopping = || ApiError::new(ErrorCode::Stopping, "the daemon is stopping");
         let with_bytes = matches!(request, Request::Windows { bytes: true });
@@ -60,7 +60,7 @@ impl Shared {
         let (reply, answer) = oneshot::channel();
         self.orders.send(Order::Rescan { which, reply }).await.map_err(|_| stopping())?;
         let StartedRescan { servers, mode, mut results } = answer.await.map_err(|_| stopping())??;
-        let settings = self.config.lock().expect("nothing panics while it holds the config").scan_settings();
+        let settings = self.config.lock().expect("config lock poisoned").scan_settings();
         let expected_ms = Some(settings.duration_ms_max(mode, servers));
         replies.progress(Progress { servers: Some(servers), expected_ms }).await?;
         let mut n = 0;
@@ -74,14 +74,14 @@ impl Shared {
         }
         if let dropped @ 1.. = results.dropped.count() {
             notes.push(format!(
-                "{dropped} results are not shown, since they were not read in time; those servers were scanned all the same"
+                "{dropped} results are missing because they were not read in time; those servers were scanned nevertheless"
             ));
         }
         Ok(ResponseEnd { notes })
     }
 
     fn daemon_status(&self) -> DaemonStatus {
-        let config = self.config.lock().expect("nothing panics while it holds the config");
+        let config = self.config.lock().expect("config lock poisoned");
         DaemonStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
@@ -109,10 +109,10 @@ impl Shared {
     }
 
     fn archive_worker_status(&self) -> Option<crate::archive::WorkerStatus> {
-        self.archive.lock().expect("nothing panics while it holds the archive").as_ref().map(|worker| worker.status())
+        self.archive.lock().expect("archive lock poisoned").as_ref().map(|worker| worker.status())
     }
 
-    /// All counters of the rooms that keep their own, as `room.name`.
+    /// All counters of the modules that keep their own, as `module.name`.
     fn counters(&self) -> BTreeMap<String, u64> {
         let mut counters = BTreeMap::new();
         let view = serde_json::to_value(self.counts.view()).expect("counters are plain data");

@@ -1,11 +1,10 @@
 //! Commits stop while the disk is nearly full.
 //!
-//! While less is free than `store.disk_free_min_bytes` nothing is written: scans go
-//! on, and what they change waits in memory. Answers to requests that read include
-//! it, though a crash would lose it; requests that change something are refused, and
-//! nothing is archived. Results of scans that no longer fit into memory are
-//! discarded and counted, as if those scans had not been made. Commits go on as soon
-//! as there is room.
+//! While less than `store.disk_free_min_bytes` is free, nothing is written: scans continue,
+//! and their changes stay in memory. Answers to read requests include these changes, though
+//! a crash would lose them. Requests that change something are refused, and nothing is
+//! archived. Results of scans that no longer fit into memory are discarded and counted, as
+//! if those scans had not been made. Commits resume as soon as there is space.
 
 use std::path::{Path, PathBuf};
 
@@ -15,17 +14,17 @@ use crate::api::protocol::StoreStatus;
 use crate::control::{ApiError, ErrorCode};
 use crate::limits::{PENDING_RECORDS_MAX, SCAN_LOG_PENDING_BYTES_MAX};
 
-/// Of the minimum, so much more must be free before commits go on (a sixteenth): at
-/// the very boundary they would stop and go on again and again.
+/// Share of the minimum that must be free in addition before commits resume (a sixteenth):
+/// without it they would stop and resume again and again at the boundary.
 const RESUME_MARGIN_DIVISOR: u64 = 16;
 
-/// What the last commit of a daemon that stops may take, bytes for each record.
+/// Space that the last commit of a stopping daemon may take, bytes for each record.
 /// Measured: a commit of a million rows takes 190 MB, with its redo file.
 const BYTES_PER_RECORD: u64 = 400;
 
 pub(super) struct DiskSpace {
-    /// The state directory, and that of the scan log if there is one.
-    places: Vec<PathBuf>,
+    /// The state directory, and the directory of the scan log if there is one.
+    paths: Vec<PathBuf>,
     min_bytes: u64,
     stopped_ms: Option<i64>,
     discarded: u64,
@@ -33,36 +32,36 @@ pub(super) struct DiskSpace {
 
 impl DiskSpace {
     pub(super) fn new(state_dir: &Path, log: Option<&Path>, min_bytes: u64) -> DiskSpace {
-        let of_log = log.map(|log| match log.parent() {
+        let log_dir = log.map(|log| match log.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
             _ => PathBuf::from("."),
         });
-        let places = [state_dir.to_owned()].into_iter().chain(of_log).collect();
-        DiskSpace { places, min_bytes, stopped_ms: None, discarded: 0 }
+        let paths = [state_dir.to_owned()].into_iter().chain(log_dir).collect();
+        DiskSpace { paths, min_bytes, stopped_ms: None, discarded: 0 }
     }
 
     pub(super) fn set_min(&mut self, min_bytes: u64) {
         self.min_bytes = min_bytes;
     }
 
-    /// Whether commits are stopped, as of the last look.
+    /// Whether commits are stopped, as of the last check.
     pub(super) fn is_full(&self) -> bool {
         self.stopped_ms.is_some()
     }
 
-    /// Looks how much is free. Returns whether a commit may be made.
+    /// Checks the free space. Returns whether a commit may be made.
     pub(super) fn has_room(&mut self, now_ms: i64) -> bool {
         if self.min_bytes == 0 && self.stopped_ms.is_none() {
             return true;
         }
-        let (place, free) = self.free();
+        let (path, free) = self.free();
         let min_bytes = self.min_bytes;
         match self.stopped_ms {
             None if free < min_bytes => {
                 tracing::error!(
-                    place = %place.display(), free, min_bytes,
-                    "the disk is nearly full: nothing is written until there is room again; scanning goes on, and what \
-                     it changes waits in memory. Free some space, or lower store.disk_free_min_bytes and reload"
+                    path = %path.display(), free, min_bytes,
+                    "the disk is nearly full: nothing is written until there is space again; scanning continues, and its \
+                     changes stay in memory. Free some space, or lower store.disk_free_min_bytes and reload"
                 );
                 self.stopped_ms = Some(now_ms);
             }
@@ -72,7 +71,7 @@ impl DiskSpace {
                     free,
                     stopped_s,
                     scans_discarded = self.discarded,
-                    "there is room on the disk: writing goes on"
+                    "there is space on the disk again: writing resumes"
                 );
                 self.stopped_ms = None;
             }
@@ -81,29 +80,30 @@ impl DiskSpace {
         self.stopped_ms.is_none()
     }
 
-    /// Whether the last commit of a daemon that stops may be made although the disk is
-    /// nearly full: what is kept free is there for it.
+    /// Whether the last commit of a stopping daemon may be made although the disk is nearly
+    /// full: the space kept free is reserved for it.
     pub(super) fn has_room_for(&self, records: usize) -> bool {
         self.stopped_ms.is_none()
             || self.free().1 > records as u64 * BYTES_PER_RECORD + SCAN_LOG_PENDING_BYTES_MAX as u64
     }
 
-    /// Whether the result of a scan is to be discarded, with so much waiting.
+    /// Whether the result of a scan must be discarded, with that many records and bytes
+    /// pending.
     pub(super) fn is_overflow(&mut self, records: usize, log_bytes: usize) -> bool {
         let is_overflow = self.is_full() && (records > PENDING_RECORDS_MAX || log_bytes > SCAN_LOG_PENDING_BYTES_MAX);
         self.discarded += u64::from(is_overflow);
         is_overflow
     }
 
-    /// The answer to a request that would change something.
+    /// The error returned for a request that would change something.
     pub(super) fn refusal(&self) -> ApiError {
-        let (place, free) = self.free();
+        let (path, free) = self.free();
         ApiError::new(
             ErrorCode::Refused,
             format!(
                 "the disk is nearly full and nothing is written: {} has {free} bytes free, \
                  store.disk_free_min_bytes is {}; free some space and try again",
-                place.display(),
+                path.display(),
                 self.min_bytes
             ),
         )
@@ -119,14 +119,14 @@ impl DiskSpace {
         }
     }
 
-    /// Where least is free, and how much. What cannot be asked counts as free: writing
-    /// fails then and says why.
+    /// The directory with the least free space, and that space, bytes. A file system that
+    /// reports none counts as free: writing to it then fails with the reason.
     fn free(&self) -> (&Path, u64) {
-        let free = |place: &PathBuf| match statvfs(place) {
-            Ok(room) => room.blocks_available() * room.fragment_size(),
+        let free = |path: &PathBuf| match statvfs(path) {
+            Ok(stat) => stat.blocks_available() * stat.fragment_size(),
             Err(_) => u64::MAX,
         };
-        let places = self.places.iter().map(|place| (place.as_path(), free(place)));
-        places.min_by_key(|(_, free)| *free).expect("there is a state directory")
+        let paths = self.paths.iter().map(|path| (path.as_path(), free(path)));
+        paths.min_by_key(|(_, free)| *free).expect("there is a state directory")
     }
 }

@@ -1,8 +1,8 @@
-//! The engine's thread: the only one that touches engine and store.
+//! The engine thread: the only one that uses the engine and the store.
 //!
-//! It hands due probes to the scanner, takes outcomes and orders, commits at
-//! an interval, and answers only after a commit: nobody is told of what a
-//! crash could take back.
+//! It sends due probes to the scanner, processes outcomes and commands, commits at an
+//! interval, and replies only after a commit, so that a crash never undoes what a client
+//! was shown.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,33 +44,34 @@ use crate::state::State;
 use crate::state::answer::{board_window_of, respond, view_failure};
 use crate::store::{FinalChanges, Reader, StoreError};
 
-/// Outcomes taken at one go before orders get their turn.
+/// Outcomes applied in one batch before the next command is handled.
 const OUTCOMES_PER_BATCH: usize = 512;
 
-/// Time between two steps of sweeping.
+/// Time between two sweep steps.
 const SWEEP_MS: i64 = 1_000;
 
-/// Players whose places are looked up after one commit, so that scans are not
-/// late; an answer looks up all. A few us each.
+/// Players whose board entries are updated after one commit, so that scans are not late;
+/// before a board is answered from, all are updated. A few us each.
 const BOARD_UPDATES_PER_COMMIT: usize = 20_000;
 
-/// Names or servers in one chunk of a resync, and rows of weeks after which it ends: 10 ms.
+/// Names or servers in one chunk of a resync, and rows of weeks after which the chunk ends:
+/// 10 ms.
 const RESYNC_STEPS_MAX: usize = 2_000;
 const RESYNC_ROWS_MAX: usize = 5_000;
 
-/// How soon it is looked again whether who waits for boards can be answered.
+/// Interval at which requests that wait for boards are checked again.
 const BOARD_POLL_MS: i64 = 50;
 
 type Answer = Result<Vec<Row>, ApiError>;
 
-/// What others want of the engine.
+/// Commands to the engine thread.
 pub(super) enum Order {
     Ask {
         request: Request,
         reply: oneshot::Sender<Answer>,
     },
-    /// Each result is sent as it comes, one for each server asked; the channel
-    /// ends after the last.
+    /// Each result is sent when it arrives, one for each server requested; the channel ends
+    /// after the last.
     Rescan {
         which: RescanSelector,
         reply: oneshot::Sender<Result<StartedRescan, ApiError>>,
@@ -83,20 +84,20 @@ pub(super) enum Order {
         ask: PartRequest,
         reply: oneshot::Sender<WeekChunk>,
     },
-    /// For who reads whole windows beside the engine's work.
+    /// For a task that reads whole windows in parallel with the engine.
     Reader {
         reply: oneshot::Sender<Reader>,
     },
-    /// A backup begins. `None`: another one is under way.
+    /// Begins a backup. `None`: another one is in progress.
     BeginBackup {
         reply: oneshot::Sender<Begun>,
     },
-    /// It ends here, unless it has to catch up first (`None`).
+    /// Ends a backup. `None`: it has to catch up first.
     EndBackup {
         rounds: u32,
         reply: oneshot::Sender<Result<Option<FinalChanges>, StoreError>>,
     },
-    /// Which state the archive is filled by; `fresh` is a number that none has.
+    /// Determines which state fills the archive; `fresh` is an id that no state has.
     IdentifyArchive {
         found: Option<u64>,
         fresh: u64,
@@ -120,25 +121,25 @@ pub(super) enum Order {
         engine: Box<EngineSettings>,
         store: config::StoreConfig,
         allow_private: bool,
-        /// What the admin should know of windows.
+        /// Messages for the admin about windows.
         reply: oneshot::Sender<Vec<String>>,
     },
-    /// No more probes; outcomes still count.
+    /// Stops sending probes; outcomes are still applied.
     StopScanning,
     /// Commit and end.
     Shutdown,
 }
 
-/// A rescan that has begun.
+/// A rescan in progress.
 pub(super) struct StartedRescan {
     pub servers: u64,
-    /// Of those that take longest.
+    /// The mode that takes longest among the servers.
     pub mode: ScanMode,
-    /// A row for each server.
+    /// One row for each server.
     pub results: ScanResults,
 }
 
-/// Shows that the engine is alive: the scheduler has looked at what is due.
+/// Shows that the engine is alive: counts the scheduler's checks for due probes.
 #[derive(Debug, Default)]
 pub(super) struct Heartbeat(AtomicU64);
 
@@ -160,26 +161,27 @@ pub(super) struct Work {
     requests: Option<mpsc::Sender<ScanRequest>>,
     commit_interval_ms: i64,
     disk: DiskSpace,
-    /// A rebuild of windows is to begin as soon as commits are made again.
+    /// Windows are to be rebuilt as soon as commits are possible again.
     rebuild_due: bool,
     allow_private: bool,
     beat: Arc<Heartbeat>,
-    /// When the oldest change that is not committed was made.
+    /// Time of the oldest uncommitted change.
     changed_ms: Option<i64>,
     ticked_ms: i64,
     swept_ms: i64,
-    /// Of the outcome last taken: they are taken, and recorded, in order of time.
+    /// Time of the last outcome applied: outcomes are applied, and recorded, in order of
+    /// time.
     taken_ms: i64,
     rescans: RescanWaiters,
-    /// Phases of weeks, and the week that the clock holds, as they were last logged.
+    /// Phases of the weeks, and the week whose closing the clock blocks, as last logged.
     weeks: Vec<WeekState>,
     week_held: Option<WeekKey>,
-    /// Leaps of the clock that the scan log knows of.
+    /// Clock jumps after which the scan log has begun a new file.
     leaps: u64,
     boards: BoardBuilder,
     rebuilder: Rebuilder,
     place: RebuildPaths,
-    /// Who waits for the boards of a window.
+    /// Requests that wait for the boards of a window.
     askers: Vec<(WindowKey, Request, oneshot::Sender<Answer>)>,
 }
 
@@ -227,7 +229,7 @@ impl Work {
         mut orders: mpsc::Receiver<Order>,
         mut outcomes: mpsc::Receiver<ScanOutcome>,
     ) -> anyhow::Result<()> {
-        // Only this thread's waiting runs on it.
+        // This runtime only runs the waits of this thread.
         let waiter = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let mut batch = Vec::with_capacity(OUTCOMES_PER_BATCH);
         let mut scanning = true;
@@ -241,13 +243,13 @@ impl Work {
             self.send_probes(now_ms);
             self.beat.beat();
             let wait = Duration::from_millis(self.next_wake_ms(now_ms).saturating_sub(now_ms).max(0) as u64);
-            let mut made = None;
+            let mut built = None;
             let mut step = None;
-            let order = waiter.block_on(async {
+            let command = waiter.block_on(async {
                 tokio::select! {
                     biased;
                     boards = self.boards.made() => {
-                        made = Some(boards);
+                        built = Some(boards);
                         None
                     }
                     next = self.rebuilder.next_event() => {
@@ -258,20 +260,20 @@ impl Work {
                         scanning = n > 0;
                         orders.try_recv().ok()
                     }
-                    order = orders.recv() => Some(order.unwrap_or(Order::Shutdown)),
+                    command = orders.recv() => Some(command.unwrap_or(Order::Shutdown)),
                     () = tokio::time::sleep(wait) => None,
                 }
             });
-            if let Some(made) = made {
-                self.cache_boards(made.context("cannot read the rows of a window")?);
+            if let Some(built) = built {
+                self.cache_boards(built.context("cannot read the rows of a window")?);
             }
             if let Some(step) = step {
                 self.rebuilder.handle_event(step);
                 self.take_over()?;
             }
-            if !scanning && self.requests.is_some() && order.is_none() {
-                // A stop tells us first, and what it says waits in the orders.
-                bail!("the scanner has ended by itself");
+            if !scanning && self.requests.is_some() && command.is_none() {
+                // At a stop, `StopScanning` is already in the command queue.
+                bail!("the scanner has ended unexpectedly");
             }
             if !batch.is_empty() {
                 let now_ms = self.now_ms()?;
@@ -282,7 +284,7 @@ impl Work {
             if self.state.engine.has_changes() || self.state.engine.has_notices() {
                 self.changed_ms.get_or_insert(now_ms);
             }
-            match order {
+            match command {
                 Some(Order::Shutdown) => {
                     let now_ms = self.now_ms()?;
                     while let Ok(outcome) = outcomes.try_recv() {
@@ -290,7 +292,7 @@ impl Work {
                     }
                     return self.last_commit();
                 }
-                Some(order) => self.handle_command(order)?,
+                Some(command) => self.handle_command(command)?,
                 None => {}
             }
             let now_ms = self.clock.now_ms();
@@ -298,7 +300,7 @@ impl Work {
                 self.ticked_ms = now_ms;
                 self.clock.update_trust();
                 self.state.engine.set_close_limit(self.clock.close_until_ms());
-                // Closing a week changes much, and nobody waits for it.
+                // Closing a week changes much, and no request waits for it.
                 if !self.disk.is_full() {
                     self.state.handle(Event::Tick { now_ms })?;
                 }
@@ -307,7 +309,7 @@ impl Work {
             if now_ms - self.swept_ms >= SWEEP_MS {
                 self.swept_ms = now_ms;
                 if self.disk.is_full() || self.rebuild_due {
-                    // There may be room again, whether or not anything has changed.
+                    // There may be space again, whether or not anything has changed.
                     self.commit()?;
                 }
                 if !self.disk.is_full() {
@@ -334,7 +336,7 @@ impl Work {
         let tick = self.ticked_ms + self.state.engine.tick_interval_ms();
         let commit = self.changed_ms.map_or(i64::MAX, |since| since + self.commit_interval_ms);
         let full = self.requests.as_ref().is_none_or(|requests| requests.capacity() == 0);
-        // While the scanner is full, look again shortly.
+        // While the scanner's queue is full, try again in 10 ms.
         let due = match self.state.engine.next_due_ms() {
             Some(_) if self.requests.is_none() => i64::MAX,
             Some(due) if full => due.max(now_ms + 10),
@@ -347,14 +349,15 @@ impl Work {
 
     fn send_probes(&mut self, now_ms: i64) {
         let Some(requests) = &self.requests else { return };
-        while let Ok(place) = requests.try_reserve() {
+        while let Ok(permit) = requests.try_reserve() {
             let Some(probe) = self.state.engine.poll_probe(now_ms) else { return };
             let mode = if probe.exception_mode { ScanMode::Exception } else { ScanMode::Normal };
-            place.send(ScanRequest { id: probe.id, server: probe.server, url: probe.url, mode });
+            permit.send(ScanRequest { id: probe.id, server: probe.server, url: probe.url, mode });
         }
     }
 
-    /// Now, for what is recorded: after a leap of the clock it goes to a new file.
+    /// The current time for recorded outcomes. After a clock jump the scan log begins a new
+    /// file.
     fn now_ms(&mut self) -> anyhow::Result<i64> {
         let now_ms = self.clock.now_ms();
         let leaps = self.clock.adopted_jumps();
@@ -368,17 +371,18 @@ impl Work {
     fn begin_log_file(&mut self) -> anyhow::Result<()> {
         self.commit()?;
         let begun = self.recorder.as_mut().map_or(Ok(()), Recorder::start_new_file);
-        begun.context("cannot begin a new file of the scan log")
+        begun.context("cannot start a new scan log file")
     }
 
-    /// Logs what has become of weeks, and whether the clock holds one.
+    /// Logs the phases of weeks that have changed, and a week whose closing the clock
+    /// blocks.
     fn log_weeks(&mut self) {
         let weeks = self.state.engine.weeks();
         if self.weeks != weeks {
-            for now in weeks {
-                let before = self.weeks.iter().find(|before| before.week == now.week).map(|before| before.phase);
-                let week = week_label(now.week);
-                match now.phase {
+            for current in weeks {
+                let before = self.weeks.iter().find(|before| before.week == current.week).map(|before| before.phase);
+                let week = week_label(current.week);
+                match current.phase {
                     phase if before == Some(phase) => {}
                     WeekPhase::Open if before.is_none() => tracing::info!(week, "a new week has begun"),
                     WeekPhase::Open => tracing::info!(week, "the week is open again"),
@@ -392,27 +396,27 @@ impl Work {
             }
             self.weeks = weeks.to_vec();
         }
-        let held = self.state.engine.week_blocked();
-        if let Some(week) = held.filter(|_| held != self.week_held) {
+        let blocked = self.state.engine.week_blocked();
+        if let Some(week) = blocked.filter(|_| blocked != self.week_held) {
             tracing::warn!(
                 week = week_label(week),
-                "the week is over but is not closed: the system's clock is not trusted, or is behind; see `clqd status`"
+                "the week is over but is not closed: the system clock is not trusted, or is behind; see `clqd status`"
             );
         }
-        self.week_held = held;
+        self.week_held = blocked;
     }
 
     fn apply_outcome(&mut self, scan: ScanOutcome, now_ms: i64) -> Result<(), StoreError> {
         let outcome = match scan.result {
             Ok(snapshot) => Outcome::Snapshot(snapshot),
-            // Our own fault says nothing about the server.
+            // A local fault is no statement about the server.
             Err(miss) if miss.reason.is_local_fault() => {
                 self.state.engine.handle_local_scan_failure(scan.server, scan.id, miss.t_ms, miss.reason.name());
                 return Ok(());
             }
             Err(miss) => {
-                // Of several tries, what became of the one that was meant.
-                let reason = scan.attempts.first().and_then(|tried| tried.result.err()).unwrap_or(miss.reason);
+                // Of several attempts, the result of the intended one.
+                let reason = scan.attempts.first().and_then(|attempt| attempt.result.err()).unwrap_or(miss.reason);
                 Outcome::Miss { t_ms: miss.t_ms, reason: reason.name().to_owned() }
             }
         };
@@ -443,13 +447,13 @@ impl Work {
         Ok(())
     }
 
-    /// Commits, unless the disk is nearly full: then what has changed waits.
+    /// Commits, unless the disk is nearly full: then the changes stay in memory.
     fn commit(&mut self) -> anyhow::Result<()> {
         let now_ms = self.clock.now_ms();
         if self.disk.has_room(now_ms) {
             return self.commit_now();
         }
-        // Looked at again after the interval.
+        // Checked again after the interval.
         self.changed_ms = Some(now_ms);
         while let Some(notice) = self.state.engine.poll_notice() {
             self.send_scan_result(&notice);
@@ -457,16 +461,16 @@ impl Work {
         Ok(())
     }
 
-    /// Of a daemon that stops.
+    /// The last commit of a daemon that stops.
     fn last_commit(&mut self) -> anyhow::Result<()> {
-        let waiting = self.state.engine.pending_records();
-        if self.disk.has_room(self.clock.now_ms()) || self.disk.has_room_for(waiting) {
+        let pending = self.state.engine.pending_records();
+        if self.disk.has_room(self.clock.now_ms()) || self.disk.has_room_for(pending) {
             return self.commit_now();
         }
         tracing::error!(
-            waiting,
-            since_ms = self.disk.status(waiting).stopped_ms,
-            "the disk is full: what was scanned since it was nearly full is lost"
+            pending,
+            since_ms = self.disk.status(pending).stopped_ms,
+            "the disk is full: scans made since it became nearly full are lost"
         );
         Ok(())
     }
@@ -487,12 +491,13 @@ impl Work {
         Ok(())
     }
 
-    /// Begins to make what windows need of the past, if any do.
+    /// Starts a rebuild of windows from the scan log, if any window needs it.
     fn rebuild(&mut self) -> anyhow::Result<()> {
         if self.state.engine.types_to_rebuild().is_empty() {
             return Ok(());
         }
-        // What is recorded up to here is in the files; what comes is told apart.
+        // The scans recorded so far are in the log files. Later ones are also written to
+        // the rebuild's chunk files.
         self.commit()?;
         if self.disk.is_full() {
             self.rebuild_due = true;
@@ -502,7 +507,7 @@ impl Work {
         Ok(())
     }
 
-    /// One step of taking over windows that are made.
+    /// One step of importing rebuilt windows.
     fn take_over(&mut self) -> anyhow::Result<()> {
         if !self.rebuilder.is_ready() {
             return Ok(());
@@ -524,8 +529,7 @@ impl Work {
         self.queue_outdated_boards();
     }
 
-    /// Answers who waited for boards that are at hand by now, and say what the last
-    /// commit does.
+    /// Answers requests whose boards are in memory and include the last commit.
     fn answer_waiting_requests(&mut self) -> anyhow::Result<()> {
         if self.askers.is_empty() {
             return Ok(());
@@ -537,18 +541,18 @@ impl Work {
         Ok(())
     }
 
-    /// Answers, now or when the boards that it takes are at hand.
+    /// Answers a request, at once or when its boards are in memory.
     fn answer_or_wait_for_boards(&mut self, request: Request, reply: oneshot::Sender<Answer>) -> anyhow::Result<()> {
         match board_window_of(&self.state, &request) {
-            _ if reply.is_closed() => {} // has gone away
+            _ if reply.is_closed() => {} // the client has disconnected
             Some(window) if self.state.engine.boards(window).is_none() => {
                 self.boards.want(window);
                 self.askers.push((window, request, reply));
             }
             Some(window) => {
                 self.commit()?;
-                // Just made, or a large server has changed: what that changes is
-                // looked up commit by commit.
+                // The boards are new, or a large server has changed: the changes are
+                // applied commit by commit.
                 if self.state.engine.dirty_players(window).is_none_or(|behind| behind > BOARD_UPDATES_PER_COMMIT) {
                     self.askers.push((window, request, reply));
                     return Ok(());
@@ -589,19 +593,19 @@ impl Work {
         self.rescans.finish(notice.server, &Row::Scan(Box::new(row)));
     }
 
-    fn handle_command(&mut self, order: Order) -> anyhow::Result<()> {
-        match order {
+    fn handle_command(&mut self, command: Order) -> anyhow::Result<()> {
+        match command {
             Order::Ask { request, reply } => self.answer_or_wait_for_boards(request, reply)?,
             Order::Rescan { which, reply } => {
-                // What landed before was not asked for.
+                // Outcomes of earlier scans do not belong to the rescan.
                 self.commit()?;
                 let which = match which {
                     RescanSelector::Url(url) => RescanTarget::Url(url),
                     RescanSelector::Class(class) => RescanTarget::Class(class),
                     RescanSelector::AllUnknown => RescanTarget::AllUnknown,
                 };
-                let asked = self.state.engine.rescan(&which, self.clock.now_ms());
-                let results = asked.map(|servers| {
+                let targets = self.state.engine.rescan(&which, self.clock.now_ms());
+                let results = targets.map(|servers| {
                     let class_of = |server| self.state.engine.summary_of(server).map(|summary| summary.class);
                     let failed = match which {
                         RescanTarget::Url(_) => {
@@ -643,14 +647,14 @@ impl Work {
             Order::Resync { from, reply } => {
                 self.commit()?;
                 if self.disk.is_full() {
-                    // What is not on disk is not archived.
+                    // Only what is on disk is archived.
                     _ = reply.send(ResyncStep::DrainFirst);
                     return Ok(());
                 }
                 let State { engine, store } = &self.state;
                 _ = reply.send(engine.resync_chunk(store, from, RESYNC_STEPS_MAX, RESYNC_ROWS_MAX)?);
             }
-            // It is committed with the next chunk, or in time. A crash before that
+            // Committed with the next chunk or at the commit interval. A crash before that
             // repeats a chunk.
             Order::Resynced { from, next, postponed, reply } => {
                 _ = reply.send(self.state.engine.acknowledge_resync(from, next, &postponed));
@@ -680,31 +684,31 @@ impl Work {
                 self.allow_private = allow_private;
             }
             Order::StopScanning => self.requests = None,
-            Order::Shutdown => unreachable!("the loop ends with it"),
+            Order::Shutdown => unreachable!("the loop ends at Shutdown"),
         }
         Ok(())
     }
 
-    /// The next jobs. Entries of things that are gone are trimmed on the way:
-    /// no jobs means that there are no more.
-    fn jobs(&mut self, mut ask: OutboxQuery) -> anyhow::Result<Vec<(OutboxEntry, ArchiveJob)>> {
+    /// The next jobs. Entries of deleted objects are acknowledged on the way: an empty
+    /// result means that no jobs are left.
+    fn jobs(&mut self, mut query: OutboxQuery) -> anyhow::Result<Vec<(OutboxEntry, ArchiveJob)>> {
         loop {
             self.commit()?;
             if self.disk.is_full() {
-                // What is not on disk is not archived.
+                // Only what is on disk is archived.
                 return Ok(Vec::new());
             }
             let State { engine, store } = &self.state;
-            let jobs = engine.archive_jobs(store, ask.after, ask.before, ask.entries_max, ask.rows_max)?;
-            let gone: Vec<OutboxEntry> =
+            let jobs = engine.archive_jobs(store, query.after, query.before, query.entries_max, query.rows_max)?;
+            let deleted: Vec<OutboxEntry> =
                 jobs.iter().filter(|(_, job)| job.is_none()).map(|(entry, _)| *entry).collect();
             let last = jobs.last().map(|(entry, _)| entry.key);
             let kept: Vec<_> = jobs.into_iter().filter_map(|(entry, job)| Some((entry, job?))).collect();
-            self.state.engine.acknowledge_archived(&gone);
-            if !kept.is_empty() || gone.is_empty() {
+            self.state.engine.acknowledge_archived(&deleted);
+            if !kept.is_empty() || deleted.is_empty() {
                 return Ok(kept);
             }
-            ask.after = last;
+            query.after = last;
         }
     }
 
@@ -781,44 +785,44 @@ impl Work {
         Ok(rows)
     }
 
-    /// Sets recorded time back to the system's clock. What was recorded before is in a
-    /// file of its own, so that the next start does not take it for news.
+    /// Sets recorded time back to the system clock. The scan log begins a new file first,
+    /// so that the next start does not take older lines for new ones.
     fn reset_clock(&mut self, sure: bool) -> anyhow::Result<Answer> {
         let refuse = |message: String| Ok(Err(ApiError::new(ErrorCode::Refused, message)));
         let clock = self.clock.status();
         if clock.ahead_ms == 0 {
-            return refuse("recorded time is not ahead of the system's clock: there is nothing to set back".to_owned());
+            return refuse("recorded time is not ahead of the system clock: there is nothing to set back".to_owned());
         }
         if clock.synchronised != Some(true) && !sure {
             return refuse(format!(
-                "recorded time would be set back by {} s, but the system's clock is not known to be synchronised; if it \
+                "recorded time would be set back by {} s, but the system clock is not known to be synchronised; if it \
                  is right, add --yes",
                 clock.ahead_ms / 1_000
             ));
         }
         self.begin_log_file()?;
         if self.disk.is_full() {
-            // Just now. Scans that wait to be written would stand behind their time.
+            // The disk has just become full. Scans that wait to be written would be later than their time.
             return Ok(Err(self.disk.refusal()));
         }
         let Some(reset) = self.clock.reset() else {
-            return refuse("the system's clock has just caught up with recorded time".to_owned());
+            return refuse("the system clock has just caught up with recorded time".to_owned());
         };
-        let done = self.state.engine.reset_time(reset.now_ms);
+        let result = self.state.engine.reset_time(reset.now_ms);
         (self.taken_ms, self.ticked_ms, self.swept_ms) = (reset.now_ms, 0, 0);
         self.commit()?;
         self.rebuild()?;
-        let reopened: Vec<String> = done.reopened.iter().copied().map(week_label).collect();
+        let reopened: Vec<String> = result.reopened.iter().copied().map(week_label).collect();
         tracing::warn!(
             before_ms = reset.before_ms,
             now_ms = reset.now_ms,
-            servers = done.servers,
+            servers = result.servers,
             reopened = reopened.join(", "),
             "an admin set recorded time back"
         );
-        let TimeReset { before_ms, now_ms, servers, uncredited_week: lost, .. } = done;
-        let lost = lost.map(week_label);
-        Ok(Ok(vec![Row::Correction(Correction::TimeReset { before_ms, now_ms, servers, reopened, lost })]))
+        let TimeReset { before_ms, now_ms, servers, uncredited_week: uncredited, .. } = result;
+        let uncredited = uncredited.map(week_label);
+        Ok(Ok(vec![Row::Correction(Correction::TimeReset { before_ms, now_ms, servers, reopened, lost: uncredited })]))
     }
 
     fn reopen_week(&mut self, text: &str) -> anyhow::Result<Answer> {
@@ -840,29 +844,29 @@ impl Work {
         })
     }
 
-    /// What concerns one player. It is alone in its commit.
+    /// Corrects one player. The correction has its own commit.
     fn correct_player(&mut self, request: &Request, now_ms: i64) -> anyhow::Result<Answer> {
         self.commit()?;
         let State { engine, store } = &mut self.state;
-        let done = match request {
-            Request::PlayerMerge { from, into, game } => engine.merge_players(store, game, from, into).map(|done| {
-                tracing::info!(from = done.from.0, into = done.into.0, "players merged");
-                Correction::Merged { player: done.from.0, into: done.into.0, rows: done.rows as u64 }
+        let result = match request {
+            Request::PlayerMerge { from, into, game } => engine.merge_players(store, game, from, into).map(|result| {
+                tracing::info!(from = result.from.0, into = result.into.0, "players merged");
+                Correction::Merged { player: result.from.0, into: result.into.0, rows: result.rows as u64 }
             }),
             Request::PlayerForget { player, game } => {
-                engine.forget_player(store, game, player, now_ms).map(|done| {
-                    // Not by name: the log outlives it.
-                    tracing::info!(player = done.player.0, "player forgotten");
-                    let ForgetResult { player, rows, hashes } = done;
+                engine.forget_player(store, game, player, now_ms).map(|result| {
+                    // Without the name: the log is kept longer than the name.
+                    tracing::info!(player = result.player.0, "player forgotten");
+                    let ForgetResult { player, rows, hashes } = result;
                     Correction::Forgotten { player: player.0, rows: rows as u64, hashes }
                 })
             }
             Request::PlayerRemember { hash } => {
                 engine.allow_name(*hash).map(|()| Correction::Remembered { hash: *hash })
             }
-            _ => unreachable!("the caller knows"),
+            _ => unreachable!("the caller passes only corrections of players"),
         };
-        Ok(done.map(|correction| vec![Row::Correction(correction)]).map_err(not_corrected))
+        Ok(result.map(|correction| vec![Row::Correction(correction)]).map_err(not_corrected))
     }
 
     fn tag(&mut self, url: &ServerUrl, add: &[String], remove: &[String]) -> Row {
@@ -898,15 +902,15 @@ impl Work {
     }
 
     fn delete_windows(&mut self, before_ms: i64) -> Vec<Row> {
-        // Of those that are gone nothing can be told any more.
-        let mut there = self.state.engine.windows();
-        let gone = self.state.engine.delete_windows_before(&self.state.store, before_ms);
-        let labels: Vec<String> = gone.into_iter().map(window::label).collect();
-        there.retain(|listed| labels.contains(&listed.window.window));
+        // Deleted windows cannot be listed afterwards.
+        let mut windows = self.state.engine.windows();
+        let deleted = self.state.engine.delete_windows_before(&self.state.store, before_ms);
+        let labels: Vec<String> = deleted.into_iter().map(window::label).collect();
+        windows.retain(|listed| labels.contains(&listed.window.window));
         if !labels.is_empty() {
             tracing::info!(windows = labels.len(), before_ms, "windows deleted");
         }
-        there.into_iter().map(|listed| Row::WindowDeleted(listed.window)).collect()
+        windows.into_iter().map(|listed| Row::WindowDeleted(listed.window)).collect()
     }
 
     fn remove(&mut self, text: &str) -> Row {
@@ -915,7 +919,7 @@ impl Work {
             Err(error) => change(text.to_owned(), protocol::ChangeOutcome::Refused, Some(error.to_string())),
             Ok(url) => match self.state.engine.remove_server(&url) {
                 Ok(server) => {
-                    // No scan of it is told any more.
+                    // Its scans are no longer reported.
                     self.rescans.forget(server);
                     tracing::info!(%url, "server removed");
                     change(url.to_string(), protocol::ChangeOutcome::Removed, None)

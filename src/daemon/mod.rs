@@ -1,10 +1,9 @@
-//! The daemon: wiring, signals, the order of starting and stopping.
+//! The daemon: wiring, signals, start and stop order.
 //!
-//! One thread owns the engine and the store ([`work`]); the scanner, the
-//! archive's worker and the control socket are tasks that talk to it over
-//! bounded channels. Starting: state, scanner, archive, socket, then READY.
-//! Stopping: socket, scanner (what is in flight may land), last commit, archive
-//! (drained up to a limit), state.
+//! One thread owns the engine and the store ([`engine_thread`]). The scanner, the archive
+//! worker and the control socket are tasks that communicate with it over bounded channels.
+//! Start order: state, scanner, archive, socket, then READY. Stop order: socket, scanner
+//! (scans in flight may complete), last commit, archive (drained up to a limit), state.
 
 mod archive_task;
 mod backup;
@@ -38,15 +37,15 @@ use crate::scan_log::{
 };
 use crate::state::{ReplayFeed, State};
 
-/// Requests and archive orders that wait for the engine; each waits for its
-/// answer, so this is more than there can be askers.
+/// Queued requests and archive commands. Each sender waits for its reply, so the queue is
+/// longer than the number of senders.
 const COMMAND_QUEUE_MAX: usize = 256;
 
-/// Outcomes that wait for the engine: five seconds' worth at 2,000 scans/s.
-/// When it is full the scanner waits, and scans begin later.
+/// Queued outcomes: five seconds' worth at 2,000 scans/s. When the queue is full the
+/// scanner waits, and scans begin later.
 const OUTCOME_QUEUE_MAX: usize = 10_000;
 
-/// How long scans in flight may still land at a stop.
+/// Longest wait for scans in flight at a stop.
 const SCAN_DRAIN_MAX: Duration = Duration::from_secs(5);
 
 /// A running daemon.
@@ -58,7 +57,7 @@ pub struct Daemon {
     beat: Arc<engine_thread::Heartbeat>,
 }
 
-/// What the tasks of a daemon share.
+/// State shared by the tasks of a daemon.
 struct Shared {
     orders: mpsc::Sender<Order>,
     clock: Arc<Clock>,
@@ -72,7 +71,7 @@ struct Shared {
     rescans_dropped: rescan_results::DropCounter,
     /// `None`: no archive is configured.
     archive: Mutex<Option<archive_task::Worker>>,
-    /// New scan settings on their way to the scanner.
+    /// New scan settings for the scanner.
     reload_scan: mpsc::Sender<crate::scan::ScanSettings>,
 }
 
@@ -99,7 +98,7 @@ pub fn run(config: Config, file: Option<PathBuf>, log: LogFilter) -> anyhow::Res
                     systemd::reloading();
                     match daemon.shared.reload().await {
                         Ok(end) => end.notes.iter().for_each(|note| tracing::info!("{note}")),
-                        Err(failure) => tracing::error!("{failure}; the old configuration stays"),
+                        Err(failure) => tracing::error!("{failure}; the old configuration stays in use"),
                     }
                     systemd::ready();
                 }
@@ -107,8 +106,8 @@ pub fn run(config: Config, file: Option<PathBuf>, log: LogFilter) -> anyhow::Res
             }
         };
         if let Some(ended) = ended {
-            // The engine ends only when it is told to, or cannot go on.
-            return ended.context("the engine's thread died")?.context("the engine cannot go on");
+            // The engine thread ends only at a shutdown command or at an error.
+            return ended.context("the engine thread panicked")?.context("the engine cannot continue");
         }
         systemd::stopping();
         tracing::info!("stopping");
@@ -119,12 +118,12 @@ pub fn run(config: Config, file: Option<PathBuf>, log: LogFilter) -> anyhow::Res
 }
 
 impl Daemon {
-    /// Starts everything. Inside a tokio runtime.
+    /// Starts all parts of the daemon. Must be called inside a tokio runtime.
     pub async fn start(config: Config, file: Option<PathBuf>, log: Option<LogFilter>) -> anyhow::Result<Daemon> {
         Daemon::start_with_time_source(Box::new(SystemClocks::default()), config, file, log).await
     }
 
-    /// The same with another source of time.
+    /// [`Daemon::start`] with another time source.
     pub async fn start_with_time_source(
         time: Box<dyn TimeSource>,
         config: Config,
@@ -132,7 +131,7 @@ impl Daemon {
         log: Option<LogFilter>,
     ) -> anyhow::Result<Daemon> {
         if let Some(parent) = config.state_dir.parent() {
-            std::fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+            std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
         }
         let (state_config, state_dir) = (config.clone(), config.state_dir.clone());
         let mut state =
@@ -154,13 +153,13 @@ impl Daemon {
         }
         let clock = Arc::new(Clock::with_source(time, state.engine.now_ms(), config.clock_settings()));
         state.engine.reschedule_all(clock.now_ms());
-        // What is recorded under a clock that turns out to be wrong has a file of its own.
+        // Scans recorded under a clock that may turn out to be wrong get their own file.
         let since_stop_ms = clock.now_ms().saturating_sub(state.engine.now_ms());
         if let Some(recorder) = &mut recorder
             && clock.status().trust == ClockTrust::Waiting
             && since_stop_ms > clock::LARGE_JUMP_MS
         {
-            recorder.start_new_file().context("cannot begin a new file of the scan log")?;
+            recorder.start_new_file().context("cannot start a new scan log file")?;
         }
 
         let (requests, requests_rx) = mpsc::channel(config.scan.in_flight_max);
@@ -197,7 +196,7 @@ impl Daemon {
 
         if !config.control_socket.as_os_str().is_empty() {
             if let Some(parent) = config.control_socket.parent() {
-                std::fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+                std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
             }
             let mut listener = Listener::bind(&config.control_socket).context("cannot open the control socket")?;
             listener.set_counters(shared.control.clone());
@@ -216,12 +215,12 @@ impl Daemon {
         Ok(daemon)
     }
 
-    /// Asks a request that is answered in full, as over the control socket.
+    /// Handles a request whose answer is complete at once, as over the control socket.
     pub async fn ask(&self, request: Request) -> Result<Vec<Row>, ApiError> {
         self.shared.ask(request).await
     }
 
-    /// Stops in order. Error: the last commit failed.
+    /// Stops the parts in order. Error: the last commit failed.
     pub async fn stop(self) -> anyhow::Result<()> {
         if let Some((stop, serving)) = self.control {
             _ = stop.send(());
@@ -229,21 +228,21 @@ impl Daemon {
         }
         _ = self.shared.orders.send(Order::StopScanning).await;
         self.scanner.shutdown(SCAN_DRAIN_MAX).await;
-        // The worker drains through the engine, which commits first.
+        // The worker drains the outbox through the engine, which commits first.
         self.shared.stop_archive().await;
         _ = self.shared.orders.send(Order::Shutdown).await;
-        self.work.await.context("the engine's thread died")??;
+        self.work.await.context("the engine thread panicked")??;
         tracing::info!("stopped; all state is on disk");
         Ok(())
     }
 }
 
-/// Takes in what the scan log holds and the state does not: it is written just
-/// before each commit, and a crash may come between the two. So a log replays
-/// to the state that was recorded, whatever happened on the way.
+/// Applies the scans that are in the scan log and not in the state: the log is written just
+/// before each commit, and a crash may come between the two. A replay of the log therefore
+/// always yields the recorded state.
 ///
-/// Only the running file: a file is closed when all that it holds is committed. Older
-/// ones may hold later moments than the state has, if an admin has set recorded time back.
+/// Reads only the current file: a file is closed when all its scans are committed. Older
+/// files may have later times than the state, if an admin has set recorded time back.
 fn apply_log_tail(state: &mut State, log: &Path) -> anyhow::Result<()> {
     let mut tail = scan_log::read_tail(log, |url, t_ms| state.engine.is_newer(url, t_ms))?;
     let mut feed = ReplayFeed::beside();
@@ -255,44 +254,47 @@ fn apply_log_tail(state: &mut State, log: &Path) -> anyhow::Result<()> {
         tracing::warn!(damaged, %log, "lines at the end of the scan log cannot be read and are skipped");
     }
     if feed.scans() > 0 {
-        tracing::info!(scans = feed.scans(), "the last scans of the scan log were not in the state; they are now");
+        tracing::info!(
+            scans = feed.scans(),
+            "the last scans of the scan log were not in the state and have been applied"
+        );
         state.commit()?;
     }
     Ok(())
 }
 
 impl Shared {
-    /// Another archive, or none, or one that is asked differently: the old
-    /// worker writes what it can, then the new one begins.
+    /// Applies changed archive settings: the old worker writes what it can, then the new
+    /// one starts.
     async fn reload_archive(&self, settings: crate::archive::ArchiveSettings) {
         let same = |worker: &archive_task::Worker| *worker.settings() == settings;
-        let current = self.archive.lock().expect("nothing panics while it holds the archive").as_ref().map(same);
+        let current = self.archive.lock().expect("archive lock poisoned").as_ref().map(same);
         if current.unwrap_or(!settings.is_on()) {
             return;
         }
         self.stop_archive().await;
         let worker = archive_task::Worker::start(settings, self.orders.clone(), self.clock.clone());
-        *self.archive.lock().expect("nothing panics while it holds the archive") = worker;
+        *self.archive.lock().expect("archive lock poisoned") = worker;
     }
 
     async fn stop_archive(&self) {
-        let worker = self.archive.lock().expect("nothing panics while it holds the archive").take();
+        let worker = self.archive.lock().expect("archive lock poisoned").take();
         if let Some(worker) = worker {
             worker.stop().await;
         }
     }
 
-    /// Reads the configuration file again; on an error everything stays.
+    /// Reads the configuration file again. On an error all settings stay as they are.
     async fn reload(&self) -> Result<ResponseEnd, ApiError> {
         let Some(file) = &self.file else {
             return Err(ApiError::new(
                 ErrorCode::Refused,
-                "there is no configuration file: the built-in defaults hold",
+                "there is no configuration file: the built-in defaults are in use",
             ));
         };
         let refused = |error: String| ApiError::new(ErrorCode::Refused, error);
         let new = Config::load(file).map_err(|error| refused(error.to_string()))?;
-        let reloaded = self.config.lock().expect("nothing panics while it holds the config").plan_reload(&new);
+        let reloaded = self.config.lock().expect("config lock poisoned").plan_reload(&new);
         let config = reloaded.config;
         let engine = config.engine_settings().map_err(|error| refused(error.to_string()))?;
         if let Some(log) = &self.log {
@@ -307,7 +309,7 @@ impl Shared {
         self.clock.reload(config.clock_settings());
         _ = self.reload_scan.send(config.scan_settings()).await;
         self.reload_archive(config.archive_settings()).await;
-        *self.config.lock().expect("nothing panics while it holds the config") = config;
+        *self.config.lock().expect("config lock poisoned") = config;
         let mut notes = Vec::new();
         if !reloaded.changed.is_empty() {
             notes.push(format!("changed: {}", reloaded.changed.join(", ")));

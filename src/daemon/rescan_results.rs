@@ -1,9 +1,9 @@
-//! Results of rescans on their way to the clients that asked for them.
+//! Result queues of rescans, from the engine to the clients that requested them.
 //!
-//! A client may read more slowly than servers answer, or stop reading. The engine
-//! waits for none: each rescan has a queue of at most [`RESULTS_MAX`] results. What
-//! does not fit is dropped and counted, and the client is told how many it lost. The
-//! scans themselves count all the same.
+//! A client may read more slowly than servers answer, or stop reading. The engine does not
+//! wait for it: each rescan has a queue of at most [`RESULTS_MAX`] results. Results that do
+//! not fit are dropped and counted, and the client receives the number. The scans
+//! themselves are applied as usual.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use tokio::sync::mpsc;
 use crate::control::Row;
 use crate::model::ServerKey;
 
-/// Results of one rescan that wait for its client. A result takes about 500 bytes, and
-/// one rescan runs for each connection, so all queues together take some 30 MB at
-/// most. `clqd rescan` reads far faster than servers answer, and never fills it.
+/// Results of one rescan queued for its client. A result takes about 500 bytes, and each
+/// connection runs one rescan, so all queues together take at most some 30 MB. `clqd
+/// rescan` reads far faster than servers answer and never fills its queue.
 const RESULTS_MAX: usize = 1_000;
 
-/// Results that were dropped; of one rescan, or of all since the start.
+/// Number of dropped results, of one rescan or of all since the start.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DropCounter(Arc<AtomicU64>);
 
@@ -47,7 +47,7 @@ struct Waiter {
     dropped: DropCounter,
 }
 
-/// The rescans whose results are waited for.
+/// The rescans that wait for results.
 #[derive(Debug, Default)]
 pub(super) struct RescanWaiters {
     waiting: HashMap<ServerKey, Vec<Waiter>>,
@@ -56,18 +56,18 @@ pub(super) struct RescanWaiters {
 }
 
 impl RescanWaiters {
-    /// `dropped` counts what is dropped of all rescans.
+    /// `dropped` counts the dropped results of all rescans.
     pub(super) fn new(dropped: DropCounter) -> RescanWaiters {
         RescanWaiters { waiting: HashMap::new(), dropped }
     }
 
-    /// Waits for the result of each server, once.
+    /// Registers a rescan for one result of each server.
     pub(super) fn begin(&mut self, servers: impl IntoIterator<Item = ServerKey>) -> ScanResults {
         let (rows, results) = mpsc::channel(RESULTS_MAX);
         let waiter = Waiter { rows, dropped: DropCounter::default() };
         for server in servers {
             let waiters = self.waiting.entry(server).or_default();
-            // Clients that have gone away must not add up until the server answers.
+            // Disconnected clients must not accumulate until the server answers.
             waiters.retain(|waiter| !waiter.rows.is_closed());
             waiters.push(waiter.clone());
         }
@@ -78,7 +78,7 @@ impl RescanWaiters {
         self.waiting.contains_key(&server)
     }
 
-    /// Hands the result of a server to every rescan that waits for it. Never waits.
+    /// Sends the result of a server to every rescan that waits for it. Never blocks.
     pub(super) fn finish(&mut self, server: ServerKey, row: &Row) {
         for waiter in self.waiting.remove(&server).unwrap_or_default() {
             if let Err(mpsc::error::TrySendError::Full(_)) = waiter.rows.try_send(row.clone()) {
@@ -88,7 +88,7 @@ impl RescanWaiters {
         }
     }
 
-    /// No result of this server will come.
+    /// Removes the rescans' entries of a server that will have no result.
     pub(super) fn forget(&mut self, server: ServerKey) {
         self.waiting.remove(&server);
     }
@@ -129,9 +129,9 @@ mod tests {
             read += u32::from(quick.rows.try_recv().is_ok());
         }
         assert_eq!((read as usize, quick.dropped.count()), (RESULTS_MAX + 500, 0));
-        let held = std::iter::from_fn(|| slow.rows.try_recv().ok()).count();
-        assert_eq!((held, slow.dropped.count(), all.count()), (RESULTS_MAX, 500, 500));
-        assert!(slow.rows.blocking_recv().is_none(), "it has ended");
+        let received = std::iter::from_fn(|| slow.rows.try_recv().ok()).count();
+        assert_eq!((received, slow.dropped.count(), all.count()), (RESULTS_MAX, 500, 500));
+        assert!(slow.rows.blocking_recv().is_none(), "the channel has ended");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! What systemd is told: ready, reloading, stopping, and that the scheduler
-//! makes progress. Without systemd nothing happens.
+//! Notifications to systemd: ready, reloading, stopping, and the progress of the scheduler.
+//! Without systemd they do nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ fn notify(state: &[NotifyState]) {
     }
 }
 
-/// Feeds the watchdog while the engine goes round; stops when dropped.
+/// Notifies the watchdog while the engine loop runs; stops when dropped.
 pub(super) struct Watchdog(Option<tokio::task::JoinHandle<()>>);
 
 impl Watchdog {
@@ -50,8 +50,8 @@ async fn feed(beat: Arc<Heartbeat>, limit: Duration) {
     let mut before = None;
     loop {
         let count = beat.count();
-        // The engine goes round at least once a second: no new beat in a third
-        // of the limit means that it hangs, and then systemd is to act.
+        // The engine loop runs at least once a second: no new beat in a third of the limit
+        // means that it hangs, and systemd must restart it.
         if before != Some(count) {
             notify(&[NotifyState::Watchdog]);
         }

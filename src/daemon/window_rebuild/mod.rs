@@ -1,13 +1,13 @@
-//! Windows rebuilt from the scan log beside the engine's work: a second engine, with
-//! a state of its own inside the state directory and on a thread of its own, replays
-//! what was recorded, while scans go on and are answered.
+//! Rebuilds windows from the scan log in parallel with the engine's work. A second engine
+//! on its own thread, with its own state inside the state directory, replays the recorded
+//! scans while scans continue and requests are answered.
 //!
-//! What is recorded from the beginning of a rebuild on is written down once more,
-//! in parts. The thread asks for one part after the other until it has caught up.
-//! From then on the engine's thread goes on, in steps between its other work: it
-//! brings over what was made, then replays what was recorded meanwhile and brings
-//! over what that has changed, which is less each time; the last little of both is
-//! one step. Everything here is made anew after a crash.
+//! Scans recorded during a rebuild are also written to chunk files. The rebuild thread
+//! replays one chunk after another until it has caught up. Then the engine thread continues
+//! in small steps between its other work: it imports the rows, replays the scans recorded
+//! in the meantime, and imports the rows they changed. Each round is shorter than the one
+//! before; the last one is a single step. After a crash the rebuild starts again from the
+//! beginning.
 
 mod replay_job;
 
@@ -33,31 +33,29 @@ use crate::scan_log;
 use crate::state::State;
 use crate::store::StoreSettings;
 
-/// Scans that the engine's thread replays itself between two of its works, and at
-/// the very end: some milliseconds.
+/// Scans that the engine thread replays in one step, and at most in the last step: some
+/// milliseconds.
 const LINES_PER_STEP: u64 = 200;
 
-/// Rows that are brought over between two works of the engine's thread, and then
-/// committed: some 20 ms.
+/// Rows imported in one step of the engine thread and then committed: some 20 ms.
 const ROWS_PER_STEP: usize = 2_000;
 
-/// Where the daemon keeps what a rebuild needs.
+/// Files that a rebuild uses.
 pub struct RebuildPaths {
     pub state_dir: PathBuf,
-    /// `None`: nothing is recorded.
+    /// `None`: scans are not recorded.
     pub log: Option<PathBuf>,
     pub cache_bytes: u64,
 }
 
-/// Decides what becomes of types of windows that are new or have other
-/// boundaries, and of those that were being rebuilt. Returns what the admin
-/// should know of it.
+/// Starts the rebuild of window types that are new, have changed boundaries, or were being
+/// rebuilt; without a scan log they start empty. Returns messages for the admin.
 pub fn plan_window_types(engine: &mut Engine, log: Option<&Path>) -> Vec<String> {
-    let kinds = engine.types_to_rebuild();
-    if kinds.is_empty() {
+    let types = engine.types_to_rebuild();
+    if types.is_empty() {
         return Vec::new();
     }
-    let names = kinds.into_iter().map(type_name).collect::<Vec<_>>().join(", ");
+    let names = types.into_iter().map(type_name).collect::<Vec<_>>().join(", ");
     let note = match (log, log.and_then(first_scan_ms)) {
         (_, Some(from_ms)) => {
             engine.start_rebuild(from_ms);
@@ -68,14 +66,14 @@ pub fn plan_window_types(engine: &mut Engine, log: Option<&Path>) -> Vec<String>
         (Some(log), None) => {
             engine.start_types_empty();
             let log = log.display();
-            let note = format!("windows of type {names} begin empty: the scan log {log} holds nothing of them yet");
+            let note = format!("windows of type {names} begin empty: the scan log {log} has no scans yet");
             tracing::info!("{note}");
             note
         }
         (None, None) => {
             engine.start_types_empty();
             let note = format!(
-                "windows of type {names} begin now: there is no scan log (setting record) to make what was before from"
+                "windows of type {names} begin now: there is no scan log (setting record) to rebuild earlier time from"
             );
             tracing::warn!("{note}");
             note
@@ -84,30 +82,30 @@ pub fn plan_window_types(engine: &mut Engine, log: Option<&Path>) -> Vec<String>
     vec![note]
 }
 
-/// Of the oldest line that is at hand.
+/// Time of the oldest readable line.
 fn first_scan_ms(log: &Path) -> Option<i64> {
     let files = scan_log::compressed_files(log).into_iter().chain([scan_log::rotated_file(log), log.to_owned()]);
     files.filter_map(|file| scan_log::open(&file).ok()?.find_map(Result::ok)).map(|(_, outcome)| outcome.t_ms()).next()
 }
 
-/// What the thread wants.
+/// Events of the rebuild thread.
 pub enum JobEvent {
-    /// The next part of what was recorded since the beginning.
+    /// Requests the next chunk of the scans recorded since the beginning.
     Part,
-    /// All but what is recorded now is in it.
+    /// The rebuilt state: all recorded scans except those of the current chunk.
     Made(Box<State>),
     Failed(anyhow::Error),
 }
 
-/// A step, and the rebuild that it is of.
+/// An event, and the number of the rebuild that sent it.
 pub type NumberedEvent = (u64, JobEvent);
 
-/// The rebuild under way, if one is.
+/// The rebuild in progress, if there is one.
 pub struct Rebuilder {
     steps: (mpsc::Sender<NumberedEvent>, mpsc::Receiver<NumberedEvent>),
     number: u64,
     running: Option<ActiveRebuild>,
-    /// Why it could not begin.
+    /// Why the rebuild could not start.
     failed: Option<anyhow::Error>,
 }
 
@@ -115,7 +113,7 @@ struct ActiveRebuild {
     dir: PathBuf,
     thread: JoinHandle<()>,
     from_ms: i64,
-    /// What was recorded and is not yet in `part`.
+    /// Recorded scans that are not yet in `part`.
     buffer: Vec<u8>,
     part: File,
     part_number: u64,
@@ -124,32 +122,32 @@ struct ActiveRebuild {
     over: Arc<AtomicBool>,
     result: Option<anyhow::Result<Box<State>>>,
     stage: ImportStage,
-    /// The part that the engine's thread replays.
+    /// The chunk that the engine thread replays.
     lines: Option<Lines>,
 }
 
-/// How far the engine's thread is with what was made.
+/// Progress of the import by the engine thread.
 enum ImportStage {
-    /// Until it is made, and the old rows are swept out.
+    /// Until the state is rebuilt and the old rows are swept.
     Waiting,
     Bringing(WindowImport),
-    /// All that was made is brought.
+    /// All rebuilt rows are imported.
     Replaying(WindowImport),
 }
 
 impl Rebuilder {
-    /// What an earlier process left is removed.
+    /// Removes files left by an earlier process.
     pub fn new(place: &RebuildPaths) -> Rebuilder {
         let dir = rebuild_dir(&place.state_dir);
         if let Err(error) = fs::remove_dir_all(&dir)
             && error.kind() != ErrorKind::NotFound
         {
-            tracing::warn!(%error, dir = %dir.display(), "what a rebuild of windows left cannot be removed");
+            tracing::warn!(%error, dir = %dir.display(), "cannot remove the files of an earlier window rebuild");
         }
         Rebuilder { steps: mpsc::channel(1), number: 0, running: None, failed: None }
     }
 
-    /// Begins anew. All that was recorded must be in the files of the log.
+    /// Starts a new rebuild. All recorded scans must be in the log files.
     pub fn begin(&mut self, engine: &mut Engine, place: &RebuildPaths) {
         self.cleanup();
         self.number += 1;
@@ -160,13 +158,13 @@ impl Rebuilder {
     }
 
     fn start_job(&self, engine: &mut Engine, place: &RebuildPaths) -> anyhow::Result<ActiveRebuild> {
-        let log = place.log.clone().context("nothing is recorded")?;
+        let log = place.log.clone().context("scans are not recorded")?;
         let dir = create_job_dir(&place.state_dir)?;
-        // A rotation empties the running file.
+        // A rotation truncates the current file.
         let running = dir.join("log.jsonl");
         fs::copy(&log, &running).with_context(|| format!("cannot copy {}", log.display()))?;
-        // Before the others are looked for: where it is packed meanwhile it is among
-        // them too, and what comes again is passed over.
+        // Opened before the others are listed: if it is compressed in the meantime it is
+        // also among them, and duplicate scans are skipped.
         let closed = File::open(scan_log::rotated_file(&log)).ok();
         let packed = scan_log::compressed_files(&log).into_iter().map(|file| Ok(fs::metadata(file)?.ino()));
         let over = Arc::new(AtomicBool::new(false));
@@ -182,14 +180,14 @@ impl Rebuilder {
             log,
             over: over.clone(),
         };
-        let (parts, given) = std::sync::mpsc::channel();
+        let (chunks_tx, chunks_rx) = std::sync::mpsc::channel();
         let (steps, number) = (self.steps.0.clone(), self.number);
         let work = move || {
             let result = job.run(&mut || {
                 steps.blocking_send((number, JobEvent::Part)).ok()?;
-                given.recv().ok()
+                chunks_rx.recv().ok()
             });
-            // Nobody waits for it while the daemon stops.
+            // While the daemon stops there is no receiver.
             _ = match result {
                 Ok(state) => steps.blocking_send((number, JobEvent::Made(Box::new(state)))),
                 Err(error) => steps.blocking_send((number, JobEvent::Failed(error))),
@@ -205,7 +203,7 @@ impl Rebuilder {
             part,
             part_number: 0,
             part_lines: 0,
-            parts,
+            parts: chunks_tx,
             over,
             result: None,
             stage: ImportStage::Waiting,
@@ -213,7 +211,7 @@ impl Rebuilder {
         })
     }
 
-    /// The next step; for ever none while nothing is rebuilt.
+    /// The next event; waits forever while nothing is rebuilt.
     pub async fn next_event(&mut self) -> NumberedEvent {
         self.steps.1.recv().await.expect("one sender is held here")
     }
@@ -222,8 +220,8 @@ impl Rebuilder {
         let Some(running) = self.running.as_mut().filter(|_| number == self.number) else { return };
         match step {
             JobEvent::Part => match running.next_part() {
-                // The thread has ended only if it failed, and then says so.
-                Ok(part) => _ = running.parts.send(part),
+                // The thread has ended only if it failed, and then sends the error.
+                Ok(chunk) => _ = running.parts.send(chunk),
                 Err(error) => running.result = Some(Err(error)),
             },
             JobEvent::Made(state) => running.result = Some(Ok(state)),
@@ -231,7 +229,7 @@ impl Rebuilder {
         }
     }
 
-    /// A scan that is recorded.
+    /// Adds a recorded scan to the current chunk.
     pub fn record(&mut self, url: &ServerUrl, outcome: &Outcome) {
         let Some(running) = &mut self.running else { return };
         scan_log::write(&mut running.buffer, url, outcome);
@@ -243,21 +241,20 @@ impl Rebuilder {
         }
     }
 
-    /// Whether what was made waits to be taken over, or to be given up.
+    /// Whether a rebuilt state or an error waits to be processed.
     pub fn is_ready(&self) -> bool {
         self.failed.is_some() || self.running.as_ref().is_some_and(|running| running.result.is_some())
     }
 
-    /// Whether the next step of taking over is due at once.
+    /// Whether the next import step is due at once.
     pub fn is_importing(&self) -> bool {
         let is_made =
             |running: &ActiveRebuild| running.result.is_some() && !matches!(running.stage, ImportStage::Waiting);
         self.running.as_ref().is_some_and(is_made)
     }
 
-    /// One step of taking over windows that are made, as soon as their old rows are
-    /// swept out. Before it, all must be committed. Returns whether the rebuild is
-    /// over.
+    /// One import step, as soon as the old rows are swept. All changes must be committed
+    /// before it. Returns whether the rebuild is finished.
     pub fn import_step(&mut self, state: &mut State) -> anyhow::Result<bool> {
         let step = match self.failed.take() {
             Some(error) => Err(error),
@@ -267,7 +264,7 @@ impl Rebuilder {
             Ok(None) => return Ok(false),
             Ok(Some(windows)) => tracing::info!(windows, "windows were rebuilt from the scan log"),
             Err(error) => {
-                tracing::warn!("windows cannot be rebuilt from the scan log and begin now: {error:#}");
+                tracing::warn!("windows cannot be rebuilt from the scan log and begin empty now: {error:#}");
                 state.engine.start_types_empty();
             }
         }
@@ -276,20 +273,20 @@ impl Rebuilder {
         Ok(true)
     }
 
-    /// Lets go of everything, away from the engine's thread.
+    /// Frees all resources of the rebuild on another thread.
     fn cleanup(&mut self) {
         let Some(running) = self.running.take() else { return };
         running.over.store(true, Ordering::Relaxed);
         std::thread::spawn(move || {
             let ActiveRebuild { dir, thread, parts, result, .. } = running;
-            // It waits for a part that does not come any more.
+            // The thread waits for a chunk; dropping the sender ends the wait.
             drop((parts, result));
-            // It has written what went wrong, if anything did.
+            // The thread has logged its errors.
             _ = thread.join();
             if let Err(error) = fs::remove_dir_all(&dir) {
-                tracing::warn!(%error, dir = %dir.display(), "what a rebuild of windows left is not removed");
+                tracing::warn!(%error, dir = %dir.display(), "cannot remove the files of a window rebuild");
             }
-            // Not while another rebuild has its directory there.
+            // Fails while another rebuild has its directory there.
             dir.parent().map(fs::remove_dir);
         });
     }
@@ -304,69 +301,69 @@ impl Drop for Rebuilder {
 }
 
 impl ActiveRebuild {
-    /// Returns how many windows were taken over, once they are.
+    /// Returns the number of imported windows when the import is complete.
     fn step(&mut self, state: &mut State) -> anyhow::Result<Option<usize>> {
-        let Some(made) = self.result.take() else { return Ok(None) };
-        let mut made = made?;
-        let windows = self.step_with(&mut made, state)?;
-        self.result = Some(Ok(made));
+        let Some(rebuilt) = self.result.take() else { return Ok(None) };
+        let mut rebuilt = rebuilt?;
+        let windows = self.step_with(&mut rebuilt, state)?;
+        self.result = Some(Ok(rebuilt));
         Ok(windows)
     }
 
-    fn step_with(&mut self, made: &mut State, state: &mut State) -> anyhow::Result<Option<usize>> {
+    fn step_with(&mut self, rebuilt: &mut State, state: &mut State) -> anyhow::Result<Option<usize>> {
         match std::mem::replace(&mut self.stage, ImportStage::Waiting) {
             ImportStage::Waiting => {
-                made.commit()?;
-                let begun = state.engine.begin_import(&state.store, &made.engine);
+                rebuilt.commit()?;
+                let begun = state.engine.begin_import(&state.store, &rebuilt.engine);
                 self.stage = begun.map_or(ImportStage::Waiting, ImportStage::Bringing);
             }
-            ImportStage::Bringing(taking) | ImportStage::Replaying(taking)
-                if state.engine.is_import_outdated(&taking) =>
+            ImportStage::Bringing(import) | ImportStage::Replaying(import)
+                if state.engine.is_import_outdated(&import) =>
             {
                 state.engine.abort_import();
             }
-            ImportStage::Bringing(mut taking) => {
-                if import_rows(state, made, &mut taking, ROWS_PER_STEP)? {
-                    self.stage = ImportStage::Bringing(taking);
+            ImportStage::Bringing(mut import) => {
+                if import_rows(state, rebuilt, &mut import, ROWS_PER_STEP)? {
+                    self.stage = ImportStage::Bringing(import);
                     return Ok(None);
                 }
-                made.commit()?;
+                rebuilt.commit()?;
                 if self.lines.is_none() {
                     let part = self.next_part()?;
                     self.lines = Some(scan_log::open(&part.path)?.salvage());
-                    // It is open.
+                    // The file stays readable while it is open.
                     _ = fs::remove_file(&part.path);
                     if part.lines <= LINES_PER_STEP {
-                        while self.replay_some(made)? {}
-                        state.engine.collect_changes(&mut taking, &made.engine);
-                        while import_rows(state, made, &mut taking, usize::MAX)? {}
-                        return Ok(Some(state.engine.finish_import(&made.engine)));
+                        while self.replay_some(rebuilt)? {}
+                        state.engine.collect_changes(&mut import, &rebuilt.engine);
+                        while import_rows(state, rebuilt, &mut import, usize::MAX)? {}
+                        return Ok(Some(state.engine.finish_import(&rebuilt.engine)));
                     }
                 }
-                self.stage = ImportStage::Replaying(taking);
+                self.stage = ImportStage::Replaying(import);
             }
-            ImportStage::Replaying(mut taking) => {
-                self.stage = if self.replay_some(made)? {
-                    ImportStage::Replaying(taking)
+            ImportStage::Replaying(mut import) => {
+                self.stage = if self.replay_some(rebuilt)? {
+                    ImportStage::Replaying(import)
                 } else {
-                    state.engine.collect_changes(&mut taking, &made.engine);
-                    ImportStage::Bringing(taking)
+                    state.engine.collect_changes(&mut import, &rebuilt.engine);
+                    ImportStage::Bringing(import)
                 };
             }
         }
         Ok(None)
     }
 
-    /// Brings in some of the part at hand, without a commit: what is not committed is
-    /// what has changed. Returns whether there is more of it.
-    fn replay_some(&mut self, made: &mut State) -> anyhow::Result<bool> {
+    /// Replays some lines of the current chunk without a commit: the uncommitted changes
+    /// are the rows to import. Returns whether there are more lines.
+    fn replay_some(&mut self, rebuilt: &mut State) -> anyhow::Result<bool> {
         let Some(lines) = &mut self.lines else { return Ok(false) };
         for _ in 0..LINES_PER_STEP {
             let Some((url, outcome)) = next_outcome(lines, self.from_ms)? else {
                 self.lines = None;
                 return Ok(false);
             };
-            made.handle(Event::Replayed { url, outcome })?;
+            rebuilt.handle(Event::Replayed { url, outcome })?;
         }
         Ok(true)
     }
@@ -378,32 +375,32 @@ impl ActiveRebuild {
         Ok(())
     }
 
-    /// Ends the part that is being written, and begins the next.
+    /// Finishes the current chunk file and starts the next.
     fn next_part(&mut self) -> anyhow::Result<LogChunk> {
         self.flush()?;
-        let part = LogChunk { path: part_path(&self.dir, self.part_number), lines: self.part_lines };
+        let chunk = LogChunk { path: part_path(&self.dir, self.part_number), lines: self.part_lines };
         (self.part_number, self.part_lines) = (self.part_number + 1, 0);
         let path = part_path(&self.dir, self.part_number);
-        self.part = File::create(&path).with_context(|| format!("cannot make {}", path.display()))?;
-        Ok(part)
+        self.part = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
+        Ok(chunk)
     }
 }
 
-/// Brings over about so many rows. Returns whether there is more.
-fn import_rows(state: &mut State, made: &State, taking: &mut WindowImport, most: usize) -> anyhow::Result<bool> {
+/// Imports about `most` rows. Returns whether there are more.
+fn import_rows(state: &mut State, made: &State, import: &mut WindowImport, most: usize) -> anyhow::Result<bool> {
     let reader = made.store.reader();
     let made = RebuiltState { engine: &made.engine, source: &made.store, reader: &reader };
-    Ok(state.engine.import_batch(taking, &state.store, &made, most)?)
+    Ok(state.engine.import_batch(import, &state.store, &made, most)?)
 }
 
-/// A directory for one rebuild alone: that of the one before may still be in use, or be
-/// removed right now.
+/// A separate directory for each rebuild: that of the previous one may still be in use or
+/// may just be being removed.
 fn create_job_dir(state_dir: &Path) -> anyhow::Result<PathBuf> {
     let dir = rebuild_dir(state_dir);
-    let make = || fs::create_dir_all(&dir).and_then(|()| tempfile::Builder::new().prefix("").tempdir_in(&dir));
-    // The cleanup of another rebuild may remove the outer directory in between, once.
-    let made = make().or_else(|_| make());
-    Ok(made.with_context(|| format!("cannot make a directory in {}", dir.display()))?.keep())
+    let create = || fs::create_dir_all(&dir).and_then(|()| tempfile::Builder::new().prefix("").tempdir_in(&dir));
+    // The cleanup of another rebuild may remove the outer directory once in between.
+    let created = create().or_else(|_| create());
+    Ok(created.with_context(|| format!("cannot create a directory in {}", dir.display()))?.keep())
 }
 
 fn part_path(dir: &Path, number: u64) -> PathBuf {
@@ -420,7 +417,7 @@ mod tests {
     use crate::model::{PlayerKey, ServerKey, WindowKey, WindowType};
     use crate::state::ReplayFeed;
 
-    /// What is said when days come to the settings.
+    /// The messages when days are added to the settings.
     fn noted(log: Option<&Path>) -> (Vec<String>, bool) {
         let dir = tempfile::tempdir().unwrap();
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
@@ -445,15 +442,15 @@ mod tests {
 
         fs::write(&log, "").unwrap();
         let (notes, rebuilding) = noted(Some(&log));
-        let said = format!("windows of type day begin empty: the scan log {} holds nothing of them yet", log.display());
-        assert_eq!((notes, rebuilding), (vec![said], false));
+        let expected = format!("windows of type day begin empty: the scan log {} has no scans yet", log.display());
+        assert_eq!((notes, rebuilding), (vec![expected], false));
 
         fs::write(&log, "{\"t\":1764064700000,\"server\":\"quake3://10.0.0.1:27960\",\"miss\":true}\n").unwrap();
         let (notes, rebuilding) = noted(Some(&log));
         assert_eq!((&*notes[0], rebuilding), ("windows of type day are being rebuilt from the scan log", true));
     }
 
-    /// Plays a scan every two minutes: a line of the log each.
+    /// A scan every two minutes: one log line each.
     fn lines(minutes: std::ops::Range<i64>) -> String {
         let line = |minute: i64| {
             let (t_ms, points) = (1_764_064_800_000 + minute * 60_000, minute % 40);
@@ -465,7 +462,7 @@ mod tests {
         minutes.step_by(2).map(line).collect()
     }
 
-    /// The first rebuild is given up and cleaned up after while the second is at work.
+    /// The first rebuild is cancelled and cleaned up while the second is running.
     #[test]
     fn cleanup_of_a_rebuild_keeps_the_files_of_the_next() {
         let dir = tempfile::tempdir().unwrap();
@@ -474,20 +471,20 @@ mod tests {
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
         let mut state = State::open(&dir.path().join("state"), store, EngineSettings::default()).unwrap();
         let place = RebuildPaths { state_dir: dir.path().join("state"), log: Some(log), cache_bytes: 16 << 20 };
-        let left = rebuild_dir(&place.state_dir).join("of an earlier process");
-        fs::create_dir_all(&left).unwrap();
+        let leftover = rebuild_dir(&place.state_dir).join("of an earlier process");
+        fs::create_dir_all(&leftover).unwrap();
         let mut rebuilder = Rebuilder::new(&place);
-        assert!(!left.exists());
+        assert!(!leftover.exists());
         let mut first: Option<PathBuf> = None;
         for _ in 0..5 {
             rebuilder.begin(&mut state.engine, &place);
             assert!(rebuilder.failed.is_none(), "{:?}", rebuilder.failed);
             let running = rebuilder.running.as_ref().unwrap().dir.clone();
-            // Its cleanup is done, at the latest, when nothing is left of it.
+            // Its cleanup is finished, at the latest, when its directory is gone.
             let began = std::time::Instant::now();
             while first.as_ref().is_some_and(|first| first.exists()) {
                 assert!(began.elapsed().as_secs() < 90, "the first directory is removed");
-                // As the daemon does; steps of the first are of no use any more.
+                // As the daemon does; events of the first rebuild are ignored.
                 _ = rebuilder.steps.1.try_recv();
                 std::thread::sleep(std::time::Duration::from_millis(5));
             }
@@ -496,9 +493,10 @@ mod tests {
         }
     }
 
-    /// The unit lets the daemon write to the state directory, and to nothing beside it.
+    /// The systemd unit lets the daemon write to the state directory and nowhere next to
+    /// it.
     #[test]
-    fn rebuild_writes_only_inside_the_state_directory_and_is_no_part_of_the_state() {
+    fn rebuild_writes_only_inside_the_state_directory_and_is_not_backed_up() {
         let dir = tempfile::tempdir().unwrap();
         let (log, state_dir) = (dir.path().join("scans.jsonl"), dir.path().join("state"));
         fs::write(&log, lines(0..100)).unwrap();
@@ -515,13 +513,13 @@ mod tests {
         let place = RebuildPaths { state_dir: state_dir.clone(), log: Some(log), cache_bytes: 16 << 20 };
         let mut rebuilder = Rebuilder::new(&place);
         rebuilder.begin(&mut state.engine, &place);
-        let running = rebuilder.running.as_ref().expect("it has begun").dir.clone();
-        // All of the log is replayed when the thread asks for a part.
+        let running = rebuilder.running.as_ref().expect("the rebuild has started").dir.clone();
+        // The whole log is replayed when the thread requests a chunk.
         let (_, step) = rebuilder.steps.1.blocking_recv().unwrap();
         assert!(matches!(step, JobEvent::Part) && running.join("state/db").exists());
         assert_eq!(names(dir.path()), beside);
 
-        // As a daemon leaves it that is killed now.
+        // The files are as a daemon leaves them that is killed now.
         drop(state);
         let backup = dir.path().join("backup");
         crate::store::backup_closed(&state_dir, &backup, 16 << 20).unwrap();
@@ -543,8 +541,8 @@ mod tests {
         }
     }
 
-    /// A rebuild begins while the file before the running one is packed, and that ends
-    /// before it is read.
+    /// A rebuild begins while the previous log file is being compressed; the compression
+    /// ends before the file is read.
     #[test]
     fn log_file_compressed_during_a_rebuild_is_replayed() {
         let dir = tempfile::tempdir().unwrap();
@@ -573,15 +571,15 @@ mod tests {
             let step = rebuilder.steps.1.blocking_recv().unwrap();
             rebuilder.handle_event(step);
         }
-        // What is scanned meanwhile takes several steps, too.
+        // The scans made in the meantime take several steps, too.
         observe(&mut state, &lines(300..1_500), |url, outcome| rebuilder.record(url, outcome));
         state.commit().unwrap();
         while !rebuilder.import_step(&mut state).unwrap() {
             state.commit().unwrap();
         }
         observe(&mut state, &lines(1_500..1_540), |_, _| ());
-        let gone = lines(1_540..1_541).replace("ann", "bob");
-        observe(&mut state, &gone, |_, _| ());
+        let other_player = lines(1_540..1_541).replace("ann", "bob");
+        observe(&mut state, &other_player, |_, _| ());
         state.commit().unwrap();
         let key = |window| RowKey { window, server: ServerKey(1), player: PlayerKey(1) };
         let week = Calendar::default().week(1_764_064_800_000);

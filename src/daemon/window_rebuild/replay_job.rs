@@ -1,6 +1,5 @@
-//! The thread of a rebuild: it replays what was recorded into a state of its own,
-//! from the files of the log, then part by part what is recorded meanwhile, until
-//! little of that is left.
+//! The thread of a rebuild. It replays the recorded scans into a separate state: first the
+//! log files, then, chunk by chunk, the scans recorded in the meantime, until few are left.
 
 use std::fs::{
     File, {self},
@@ -23,16 +22,16 @@ use crate::store::StoreSettings;
 /// With fewer scans left the thread has caught up.
 const CAUGHT_UP_LINES_MAX: u64 = 1_000;
 
-/// How often a packed file is looked for before it is taken for removed.
+/// Attempts to find a compressed file before it counts as removed.
 const FIND_ATTEMPTS: usize = 3;
 
-/// Some of what was recorded, whole lines.
+/// A chunk of the recorded scans, whole lines.
 pub(in crate::daemon::window_rebuild) struct LogChunk {
     pub(in crate::daemon::window_rebuild) path: PathBuf,
     pub(in crate::daemon::window_rebuild) lines: u64,
 }
 
-/// What the thread is given.
+/// The input of the thread.
 pub(in crate::daemon::window_rebuild) struct ReplayJob {
     pub(in crate::daemon::window_rebuild) dir: PathBuf,
     pub(in crate::daemon::window_rebuild) store: StoreSettings,
@@ -40,9 +39,10 @@ pub(in crate::daemon::window_rebuild) struct ReplayJob {
     pub(in crate::daemon::window_rebuild) tags: Vec<(ServerUrl, Vec<String>)>,
     pub(in crate::daemon::window_rebuild) from_ms: i64,
     pub(in crate::daemon::window_rebuild) log: PathBuf,
-    /// Files are told by their numbers: a rotation renames them.
+    /// Compressed log files by inode number: a rotation renames them.
     pub(in crate::daemon::window_rebuild) packed: Vec<u64>,
-    /// Closed and not yet packed, if one was. Packing removes it, but it is open.
+    /// The closed log file that is not yet compressed, if there is one. It is open here, so
+    /// that it stays readable when compression removes it.
     pub(in crate::daemon::window_rebuild) closed: Option<File>,
     pub(in crate::daemon::window_rebuild) over: Arc<AtomicBool>,
 }
@@ -57,7 +57,7 @@ impl ReplayJob {
             state.engine.add_server(url.clone(), tags.clone(), 0)?;
         }
         for &number in self.packed_from() {
-            // One that is not kept any more holds nothing that can be had.
+            // A file deleted by retention is skipped.
             let Some(lines) = open_packed(&self.log, number)? else { continue };
             replay(&mut state, lines, self.from_ms, &self.over)?;
         }
@@ -72,31 +72,30 @@ impl ReplayJob {
         replay(&mut state, scan_log::open(&self.dir.join("log.jsonl"))?, self.from_ms, &self.over)?;
         loop {
             state.commit()?;
-            let part = next_part().context("the daemon is stopping")?;
-            replay(&mut state, scan_log::open(&part.path)?, self.from_ms, &self.over)?;
-            _ = fs::remove_file(&part.path);
-            if part.lines < CAUGHT_UP_LINES_MAX {
+            let chunk = next_part().context("the daemon is stopping")?;
+            replay(&mut state, scan_log::open(&chunk.path)?, self.from_ms, &self.over)?;
+            _ = fs::remove_file(&chunk.path);
+            if chunk.lines < CAUGHT_UP_LINES_MAX {
                 state.commit()?;
                 return Ok(state);
             }
         }
     }
 
-    /// The packed files that may hold something of `from_ms` or later.
+    /// The compressed files that may have scans of `from_ms` or later.
     fn packed_from(&self) -> &[u64] {
-        let begins_before = |number: &u64| {
+        let starts_before = |number: &u64| {
             let lines = open_packed(&self.log, *number).ok().flatten();
             let first = lines.and_then(|mut lines| lines.find_map(Result::ok));
             first.is_some_and(|(_, outcome)| outcome.t_ms() <= self.from_ms)
         };
-        &self.packed[self.packed.iter().rposition(begins_before).unwrap_or(0)..]
+        &self.packed[self.packed.iter().rposition(starts_before).unwrap_or(0)..]
     }
 }
 
-/// Opens the packed file with a number of the file system, whatever its name is
-/// by now.
+/// Opens the compressed file with an inode number, whatever its current name is.
 fn open_packed(log: &Path, number: u64) -> anyhow::Result<Option<LogReader>> {
-    // One that was renamed under our eyes has a larger number the next time.
+    // A file that is renamed during the search has a larger number at the next attempt.
     for path in (0..FIND_ATTEMPTS).flat_map(|_| scan_log::compressed_files(log)) {
         let Ok(file) = File::open(&path) else { continue };
         if file.metadata()?.ino() == number {
@@ -106,24 +105,24 @@ fn open_packed(log: &Path, number: u64) -> anyhow::Result<Option<LogReader>> {
     Ok(None)
 }
 
-/// Brings in the lines from a moment on.
+/// Applies the lines from a time on.
 fn replay(state: &mut State, lines: LogReader, from_ms: i64, over: &AtomicBool) -> anyhow::Result<()> {
     let mut feed = ReplayFeed::beside();
     let mut lines = lines.salvage();
     while let Some((url, outcome)) = next_outcome(&mut lines, from_ms)? {
         feed.take(state, url, outcome)?;
         if feed.is_at_look() {
-            anyhow::ensure!(!over.load(Ordering::Relaxed), "it was given up");
+            anyhow::ensure!(!over.load(Ordering::Relaxed), "the rebuild was cancelled");
         }
     }
     Ok(())
 }
 
-/// Lines of a log that can be read.
+/// The readable lines of a log.
 pub(in crate::daemon::window_rebuild) type Lines = LossyReader<(ServerUrl, Outcome)>;
 
-/// The next line that is of a moment or later. Lines that cannot be read are skipped,
-/// since the others still tell what can be told, and are reported at the end.
+/// The next line of `from_ms` or later. Unreadable lines are skipped, so that the others
+/// still count, and are reported at the end.
 pub(in crate::daemon::window_rebuild) fn next_outcome(
     lines: &mut Lines,
     from_ms: i64,
@@ -134,8 +133,8 @@ pub(in crate::daemon::window_rebuild) fn next_outcome(
             line => return Ok(Some(line)),
         }
     }
-    for sentence in lines.damage().messages() {
-        tracing::warn!("rebuild of windows: {sentence}");
+    for message in lines.damage().messages() {
+        tracing::warn!("rebuild of windows: {message}");
     }
     Ok(None)
 }
