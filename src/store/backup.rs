@@ -1,15 +1,15 @@
-//! Backups: a copy of a state directory, made while a daemon uses it or not, and the
-//! way back.
+//! Backups: copies a state directory, also while a daemon uses it, and restores such a
+//! copy.
 //!
-//! A file that sled is writing to cannot be copied: it would be of no moment. So a
-//! backup of a store in use copies record by record into a new directory, from
-//! another thread, while commits go on. The keys that they write are noted
-//! (`changed`), and their records copied again, in rounds, until few are left. Those
-//! are read between two commits: the backup is the state after the first of the two.
-//! Only this last step holds up the writer.
+//! A file that sled is writing cannot be copied: the copy would not be consistent at any
+//! point in time. So a backup of a store in use copies record by record into a new
+//! directory, on another thread, while commits continue. The keys that commits write are
+//! tracked (`dirty_keys`), and their records copied again, in rounds, until few remain.
+//! Those are read between two commits: the backup is the state after the first of the two.
+//! Only this last step blocks the writer.
 //!
-//! A backup is a state directory as any other. It is made beside its place, under
-//! the name `DIR.partial`, and gets its name when all of it is on disk.
+//! A backup is an ordinary state directory. It is written next to its destination under the
+//! name `DIR.partial`, and is renamed when all of it is on disk.
 
 use std::fs::{
     File, {self},
@@ -25,44 +25,45 @@ use super::{Store, StoreError, keys, open_database};
 use crate::model::commit::Meta;
 use crate::store::dir::{files, lock, read_copy};
 
-/// Bytes that are copied before they are written to the disk and the copying pauses:
-/// a commit beside it waits for no more than that.
+/// Bytes copied before they are flushed and the copy pauses: a concurrent commit waits for
+/// no more than that.
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// Pause after a chunk. With it a backup copies at most 100 MB/s.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Most records that are read between two commits: some milliseconds.
+/// Most records read between two commits: some milliseconds.
 const FINAL_KEYS_MAX: usize = 1_000;
 
-/// After so many rounds the rest is taken however much it is. A round is shorter than
-/// the one before unless commits write faster than the backup reads.
+/// After this many rounds the remaining keys are copied between two commits, however many
+/// they are. A round is shorter than the one before unless commits write faster than the
+/// backup reads.
 const ROUNDS_MAX: u32 = 20;
 
-/// Cache of the store that a backup is written to.
+/// Page cache of the database that a backup is written to, bytes.
 const CACHE_BYTES: u64 = 16 << 20;
 
-/// What a backup holds.
+/// Summary of a backup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BackupSummary {
-    /// Latest moment of the state, Unix ms.
+    /// Latest time of the state, Unix ms.
     pub now_ms: i64,
     /// Size of the files.
     pub bytes: u64,
 }
 
-/// A store that a backup is made of, for another thread than its own. When it is
-/// dropped the backup is over.
+/// The source of a backup, for a thread other than the store's. Dropping it ends the
+/// backup.
 #[derive(Debug)]
 pub struct BackupSource {
     tree: Tree,
     rounds: u32,
 }
 
-/// A record that was changed: its key, and its value, `None` where there is none any more.
+/// A changed record: its key, and its value; `None`: it was deleted.
 pub(super) type Changed = (Vec<u8>, Option<sled::IVec>);
 
-/// What a backup lacked at its last moment.
+/// The last changed records of a backup.
 #[derive(Debug, Default)]
 pub struct FinalChanges {
     records: Vec<Changed>,
@@ -76,14 +77,14 @@ impl FinalChanges {
 }
 
 impl Store {
-    /// Begins a backup. `None`: another one is under way.
+    /// Begins a backup. `None`: another one is in progress.
     pub fn begin_backup(&mut self) -> Option<BackupSource> {
         self.compaction.stop();
         BackupSource::begin(&self.tree)
     }
 
-    /// Ends a backup between two commits: it is as the store is now. `None`: so much
-    /// has changed that it has to catch up first.
+    /// Ends a backup between two commits: it equals the current state. `None`: too much has
+    /// changed, it has to catch up first.
     pub fn end_backup(&self, rounds: u32) -> Result<Option<FinalChanges>, StoreError> {
         last_changes(&self.tree, rounds)
     }
@@ -97,8 +98,8 @@ fn last_changes(tree: &Tree, rounds: u32) -> Result<Option<FinalChanges>, StoreE
     Ok(Some(FinalChanges { records: take_changes(tree)?, now_ms: meta.map_or(0, |meta| meta.now_ms) }))
 }
 
-/// Whether what was changed since it was last taken is little enough to be read between
-/// two commits, or does not become less.
+/// Whether the keys changed since the last round are few enough to be read between two
+/// commits, or do not become fewer.
 fn is_near_end(tree: &Tree, rounds: u32) -> bool {
     tree.changed().len() <= FINAL_KEYS_MAX || rounds >= ROUNDS_MAX
 }
@@ -109,27 +110,27 @@ fn take_changes(tree: &Tree) -> Result<Vec<Changed>, StoreError> {
 }
 
 impl BackupSource {
-    /// `None`: another one is under way.
+    /// Begins a backup. `None`: another one is in progress.
     pub(super) fn begin(tree: &Tree) -> Option<BackupSource> {
         tree.changed().begin().then(|| BackupSource { tree: tree.clone(), rounds: 0 })
     }
 
-    /// Copies what is not in the backup yet: at first everything, then what was
-    /// changed meanwhile, until little is left. Fails when `is_over` is set.
-    pub fn copy_to(&mut self, target: &mut BackupTarget, is_over: &AtomicBool) -> Result<(), StoreError> {
-        if is_over.load(Ordering::Relaxed) {
+    /// Copies the records that are not yet in the backup: at first all, then those changed
+    /// in the meantime, until few remain. Fails when `is_cancelled` is set.
+    pub fn copy_to(&mut self, target: &mut BackupTarget, is_cancelled: &AtomicBool) -> Result<(), StoreError> {
+        if is_cancelled.load(Ordering::Relaxed) {
             return Err(StoreError::Cancelled { path: target.dir.clone() });
         }
         if self.rounds == 0 {
             for record in self.tree.raw_all() {
                 let (key, value) = record?;
-                target.put(&key, Some(&value), is_over)?;
+                target.put(&key, Some(&value), is_cancelled)?;
             }
         }
         loop {
             self.rounds += 1;
             for key in self.tree.changed().take() {
-                target.put(&key, self.tree.raw(&key)?.as_deref(), is_over)?;
+                target.put(&key, self.tree.raw(&key)?.as_deref(), is_cancelled)?;
             }
             if self.is_near_end() {
                 return Ok(());
@@ -141,18 +142,18 @@ impl BackupSource {
         is_near_end(&self.tree, self.rounds)
     }
 
-    /// What was changed since it was last taken. A round of its own.
+    /// The records changed since the last round. Counts as a round.
     pub(super) fn next_changes(&mut self) -> Result<Vec<Changed>, StoreError> {
         self.rounds += 1;
         take_changes(&self.tree)
     }
 
-    /// See [`StoreConfig::end_backup`].
+    /// See [`Store::end_backup`].
     pub(super) fn last_changes(&self) -> Result<Option<FinalChanges>, StoreError> {
         last_changes(&self.tree, self.rounds)
     }
 
-    /// For [`StoreConfig::end_backup`].
+    /// The argument of [`Store::end_backup`].
     pub fn rounds(&self) -> u32 {
         self.rounds
     }
@@ -164,10 +165,10 @@ impl Drop for BackupSource {
     }
 }
 
-/// The directory that a backup is written to. Removed unless it is finished.
+/// The directory of a backup that is being written. Removed unless it is finished.
 #[derive(Debug)]
 pub struct BackupTarget {
-    /// `None`: it is closed.
+    /// `None`: the database is closed.
     db: Option<sled::Db>,
     partial: PathBuf,
     dir: PathBuf,
@@ -188,7 +189,7 @@ impl BackupTarget {
         Ok(target)
     }
 
-    /// An empty directory beside `dir`.
+    /// Creates an empty directory next to `dir`.
     fn create_partial_dir(dir: &Path) -> Result<BackupTarget, StoreError> {
         check_absent_or_empty(dir)?;
         let partial = sibling(dir, ".partial");
@@ -200,12 +201,12 @@ impl BackupTarget {
             }
             remove_state_dir(&partial)?;
         }
-        fs::DirBuilder::new().mode(0o750).create(&partial).map_err(files::io_error("make", &partial))?;
+        fs::DirBuilder::new().mode(0o750).create(&partial).map_err(files::io_error("create", &partial))?;
         Ok(BackupTarget { db: None, partial, dir: dir.to_owned(), chunk_bytes: 0, is_finished: false })
     }
 
-    fn put(&mut self, key: &[u8], value: Option<&[u8]>, is_over: &AtomicBool) -> Result<(), StoreError> {
-        let db = self.db.as_ref().expect("open until it is finished");
+    fn put(&mut self, key: &[u8], value: Option<&[u8]>, is_cancelled: &AtomicBool) -> Result<(), StoreError> {
+        let db = self.db.as_ref().expect("database is open until finish()");
         let put = match value {
             Some(value) => db.insert(key, value),
             None => db.remove(key),
@@ -216,20 +217,20 @@ impl BackupTarget {
             self.chunk_bytes = 0;
             db.flush().map_err(|error| super::sled_error(&self.partial, error))?;
             std::thread::sleep(PAUSE);
-            if is_over.load(Ordering::Relaxed) {
+            if is_cancelled.load(Ordering::Relaxed) {
                 return Err(StoreError::Cancelled { path: self.dir.clone() });
             }
         }
         Ok(())
     }
 
-    /// Puts in the last changes, waits until all is on disk and gives it its name.
+    /// Writes the last changes, waits until all is on disk and renames the directory.
     pub fn finish(mut self, last: FinalChanges) -> Result<BackupSummary, StoreError> {
         let never = AtomicBool::new(false);
         for (key, value) in last.records {
             self.put(&key, value.as_deref(), &never)?;
         }
-        let db = self.db.take().expect("open until it is finished");
+        let db = self.db.take().expect("database is open until finish()");
         db.flush().map_err(|error| super::sled_error(&self.partial, error))?;
         drop(db);
         self.finish_closed(last.now_ms)
@@ -256,29 +257,29 @@ impl Drop for BackupTarget {
         if !self.is_finished {
             drop(self.db.take());
             if let Err(error) = remove_state_dir(&self.partial) {
-                tracing::warn!("a backup that was not finished is left: {error}");
+                tracing::warn!("an unfinished backup cannot be removed: {error}");
             }
         }
     }
 }
 
-/// Makes a backup of a state directory that no process has open.
+/// Backs up a state directory that no process has open.
 pub fn backup_closed(state: &Path, dir: &Path, cache_bytes: u64) -> Result<BackupSummary, StoreError> {
     let target = BackupTarget::create_partial_dir(dir)?;
     let now_ms = copy_checked(state, &target.partial, cache_bytes)?;
     target.finish_closed(now_ms)
 }
 
-/// What a restore did.
+/// Result of a restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoreSummary {
     pub summary: BackupSummary,
-    /// Where the state directory of before is now, if there was one.
+    /// The new path of the previous state directory, if there was one.
     pub before: Option<PathBuf>,
 }
 
-/// Puts a copy of a backup in the place of a state directory, which is kept under
-/// the name `STATE.before-restore`. No process may have the state open.
+/// Replaces a state directory by a copy of a backup and renames the previous one to
+/// `STATE.before-restore`. No process may have the state open.
 pub fn restore(backup: &Path, state: &Path, cache_bytes: u64) -> Result<RestoreSummary, StoreError> {
     let before = files::metadata_if_exists(state)?;
     let kept = sibling(state, ".before-restore");
@@ -293,7 +294,7 @@ pub fn restore(backup: &Path, state: &Path, cache_bytes: u64) -> Result<RestoreS
     if new.exists() {
         remove_state_dir(&new)?;
     }
-    fs::DirBuilder::new().mode(0o750).create(&new).map_err(files::io_error("make", &new))?;
+    fs::DirBuilder::new().mode(0o750).create(&new).map_err(files::io_error("create", &new))?;
     let now_ms = match copy_checked(backup, &new, cache_bytes) {
         Ok(now_ms) => now_ms,
         Err(error) => {
@@ -301,7 +302,7 @@ pub fn restore(backup: &Path, state: &Path, cache_bytes: u64) -> Result<RestoreS
             return Err(error);
         }
     };
-    // The daemon's, as the directory of before was.
+    // It gets the owner and mode of the previous directory, which belong to the daemon.
     if let Some(before) = &before {
         set_owner(&new, before.uid(), before.gid(), before.permissions().mode())?;
     }
@@ -318,8 +319,8 @@ pub fn restore(backup: &Path, state: &Path, cache_bytes: u64) -> Result<RestoreS
     Ok(RestoreSummary { summary: BackupSummary { now_ms, bytes }, before: before.map(|_| kept) })
 }
 
-/// Copies the state files, and opens the copy to see that it can be: what a crash
-/// left undone is done in it. Returns the latest moment of the state.
+/// Copies the state files, and opens the copy to check it, which completes what a crash
+/// left unfinished. Returns the latest time of the state.
 fn copy_checked(from: &Path, to: &Path, cache_bytes: u64) -> Result<i64, StoreError> {
     read_copy::copy_into(from, to, &|| false)?;
     let opened = Store::open_at(to, to, cache_bytes, lock::LOCK_TIMEOUT).and_then(|mut store| store.load());
@@ -328,7 +329,7 @@ fn copy_checked(from: &Path, to: &Path, cache_bytes: u64) -> Result<i64, StoreEr
     Ok(now_ms)
 }
 
-/// Gives a directory and what is in it to a user and a group.
+/// Changes the owner and group of a directory and of the files in it.
 fn set_owner(dir: &Path, user: u32, group: u32, mode: u32) -> Result<(), StoreError> {
     let names = files::directories(dir)?.into_iter().chain(files::state_files(dir)?);
     for path in names.map(|name| dir.join(name)) {
@@ -357,7 +358,7 @@ fn sibling(dir: &Path, end: &str) -> PathBuf {
     name.into()
 }
 
-/// Removes a directory of ours. Fails where anything else is in it.
+/// Removes a state directory. Fails if it contains other files.
 fn remove_state_dir(dir: &Path) -> Result<(), StoreError> {
     let directories = files::directories(dir)?;
     for path in files::state_files(dir)?.into_iter().map(|name| dir.join(name)) {
@@ -369,7 +370,7 @@ fn remove_state_dir(dir: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Waits until all files are on disk. Returns their size.
+/// Waits until all files are on disk. Returns their total size.
 fn sync_files(dir: &Path) -> Result<u64, StoreError> {
     let mut bytes = 0;
     for path in files::state_files(dir)?.into_iter().chain(files::directories(dir)?.into_iter().rev()) {
@@ -383,7 +384,7 @@ fn sync_files(dir: &Path) -> Result<u64, StoreError> {
 }
 
 fn sync_parent(dir: &Path) -> Result<(), StoreError> {
-    // Of a name alone it is the empty path, which cannot be opened.
+    // The parent of a single name is the empty path, which cannot be opened.
     let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(parent).and_then(|file| file.sync_all()).map_err(files::io_error("sync", parent))
 }
@@ -403,13 +404,13 @@ pub(super) mod tests {
     }
 
     pub fn commit(n: u32, rows: u32) -> Commit {
-        let of = |i: u32| i.wrapping_mul(2_654_435_761).wrapping_add(n * 7_919) % 400_000;
+        let offset = |i: u32| i.wrapping_mul(2_654_435_761).wrapping_add(n * 7_919) % 400_000;
         let mut rows: Vec<_> = (0..rows)
             .map(|i| {
                 let key = RowKey {
                     window: WeekKey(1).into(),
-                    server: ServerKey(of(i) % 200),
-                    player: PlayerKey(of(i) / 200),
+                    server: ServerKey(offset(i) % 200),
+                    player: PlayerKey(offset(i) / 200),
                 };
                 let row = PlayerRow { points: i64::from(n), ..PlayerRow::new(i64::from(i), 1000.0) };
                 (key, PackedRow::pack(&row))
@@ -421,9 +422,9 @@ pub(super) mod tests {
         let mut commit =
             Commit { meta: Some(meta), rows, games: vec![(GameKey(n), format!("game {n}"))], ..Commit::default() };
         if n % 5 == 4 {
-            let gone = RowKey { window: WeekKey(1).into(), server: ServerKey(n % 200), player: PlayerKey(n % 199) };
-            commit.rows.retain(|(key, _)| *key != gone);
-            commit.corrections.deleted_rows = vec![gone];
+            let deleted = RowKey { window: WeekKey(1).into(), server: ServerKey(n % 200), player: PlayerKey(n % 199) };
+            commit.rows.retain(|(key, _)| *key != deleted);
+            commit.corrections.deleted_rows = vec![deleted];
         }
         commit
     }
@@ -434,45 +435,46 @@ pub(super) mod tests {
         let mut store = Store::open(&dir.path().join("state"), SETTINGS).unwrap();
         store.apply(&commit(0, 300_000)).unwrap();
         for (number, name) in ["first", "second"].into_iter().enumerate() {
-            let (place, never) = (dir.path().join(name), AtomicBool::new(false));
-            let source = store.begin_backup().expect("no other");
+            let (path, never) = (dir.path().join(name), AtomicBool::new(false));
+            let source = store.begin_backup().expect("no other backup");
             assert!(store.begin_backup().is_none(), "one at a time");
-            let (target, place) = (BackupTarget::create(&place).unwrap(), &place);
+            let (target, path) = (BackupTarget::create(&path).unwrap(), &path);
             let mut n = 1_000 * number as u32;
-            let (asks, asked) = std::sync::mpsc::channel::<(BackupSource, BackupTarget)>();
-            let copying = |mut source: BackupSource, mut target: BackupTarget, asks: std::sync::mpsc::Sender<_>| {
-                source.copy_to(&mut target, &never).unwrap();
-                asks.send((source, target)).unwrap();
-            };
-            let (held, summary) = std::thread::scope(|scope| {
+            let (copied_tx, copied_rx) = std::sync::mpsc::channel::<(BackupSource, BackupTarget)>();
+            let copying =
+                |mut source: BackupSource, mut target: BackupTarget, copied_tx: std::sync::mpsc::Sender<_>| {
+                    source.copy_to(&mut target, &never).unwrap();
+                    copied_tx.send((source, target)).unwrap();
+                };
+            let (expected, summary) = std::thread::scope(|scope| {
                 scope.spawn({
-                    let asks = asks.clone();
-                    move || copying(source, target, asks)
+                    let copied_tx = copied_tx.clone();
+                    move || copying(source, target, copied_tx)
                 });
                 loop {
                     n += 1;
                     store.apply(&commit(n, 300)).unwrap();
-                    // The copying goes on beside at least some.
+                    // The copy runs during at least some commits.
                     if n % 1_000 < 20 {
                         continue;
                     }
-                    let Ok((source, target)) = asked.try_recv() else { continue };
+                    let Ok((source, target)) = copied_rx.try_recv() else { continue };
                     let Some(last) = store.end_backup(source.rounds()).unwrap() else {
-                        let asks = asks.clone();
-                        scope.spawn(move || copying(source, target, asks));
+                        let copied_tx = copied_tx.clone();
+                        scope.spawn(move || copying(source, target, copied_tx));
                         continue;
                     };
-                    let held = records(&store);
-                    // What comes later is not in it.
+                    let expected = records(&store);
+                    // Later commits are not in the backup.
                     store.apply(&commit(n + 1, 300)).unwrap();
                     drop(source);
-                    break (held, target.finish(last).unwrap());
+                    break (expected, target.finish(last).unwrap());
                 }
             });
             assert_eq!(summary.now_ms, i64::from(n));
-            let backup = Store::open(place, SETTINGS).unwrap();
-            assert!(records(&backup) == held, "the same records");
-            assert!(records(&store) != held);
+            let backup = Store::open(path, SETTINGS).unwrap();
+            assert!(records(&backup) == expected, "the same records");
+            assert!(records(&store) != expected);
         }
     }
 
@@ -481,25 +483,28 @@ pub(super) mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut store = Store::open(&dir.path().join("state"), SETTINGS).unwrap();
         store.apply(&commit(0, 30_000)).unwrap();
-        let place = dir.path().join("backup");
+        let path = dir.path().join("backup");
         let mut source = store.begin_backup().unwrap();
-        let mut target = BackupTarget::create(&place).unwrap();
-        let stopped = source.copy_to(&mut target, &AtomicBool::new(true));
-        assert!(matches!(stopped, Err(StoreError::Cancelled { .. })), "{stopped:?}");
+        let mut target = BackupTarget::create(&path).unwrap();
+        let cancelled = source.copy_to(&mut target, &AtomicBool::new(true));
+        assert!(matches!(cancelled, Err(StoreError::Cancelled { .. })), "{cancelled:?}");
         drop((source, target));
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "the state alone");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "only the state directory remains");
 
-        // Left by a kill.
+        // Left by a killed process.
         fs::create_dir(dir.path().join("backup.partial")).unwrap();
         fs::write(dir.path().join("backup.partial/db"), "half").unwrap();
         let mut source = store.begin_backup().unwrap();
-        let mut target = BackupTarget::create(&place).unwrap();
+        let mut target = BackupTarget::create(&path).unwrap();
         source.copy_to(&mut target, &AtomicBool::new(false)).unwrap();
         let last = store.end_backup(source.rounds()).unwrap().unwrap();
         target.finish(last).unwrap();
-        assert!(records(&Store::open(&place, SETTINGS).unwrap()) == records(&store));
-        let again = BackupTarget::create(&place);
-        assert!(matches!(again, Err(StoreError::AlreadyExists { .. })), "never over another backup: {again:?}");
+        assert!(records(&Store::open(&path, SETTINGS).unwrap()) == records(&store));
+        let again = BackupTarget::create(&path);
+        assert!(
+            matches!(again, Err(StoreError::AlreadyExists { .. })),
+            "another backup is never overwritten: {again:?}"
+        );
     }
 
     #[test]
@@ -508,34 +513,34 @@ pub(super) mod tests {
         let (state, backup) = (dir.path().join("state"), dir.path().join("backup"));
         let mut store = Store::open(&state, SETTINGS).unwrap();
         store.apply(&commit(0, 9_000)).unwrap();
-        let held = records(&store);
+        let first = records(&store);
         // A commit that a crash left in the redo file is part of the state.
-        let redone = commit(1, 9_000);
-        store.write_redo(&redone).unwrap();
+        let redo_commit = commit(1, 9_000);
+        store.write_redo(&redo_commit).unwrap();
         drop(store);
         let summary = backup_closed(&state, &backup, SETTINGS.cache_bytes).unwrap();
         assert_eq!(summary.now_ms, 1);
-        assert!(state.join("redo").exists() && !backup.join("redo").exists(), "the state is as it was");
+        assert!(state.join("redo").exists() && !backup.join("redo").exists(), "the state is unchanged");
 
         let mut store = Store::open(&state, SETTINGS).unwrap();
-        let of_backup = records(&store);
-        assert!(of_backup != held);
+        let backed_up = records(&store);
+        assert!(backed_up != first);
         store.apply(&commit(2, 9_000)).unwrap();
         let later = records(&store);
         std::thread::scope(|scope| {
-            // Once it is closed.
+            // The restore waits until the store is closed.
             let restoring = scope.spawn(|| restore(&backup, &state, SETTINGS.cache_bytes));
             drop(store);
             let restored = restoring.join().unwrap().unwrap();
             assert_eq!(restored.before.as_deref(), Some(&*dir.path().join("state.before-restore")));
         });
-        assert!(records(&Store::open(&state, SETTINGS).unwrap()) == of_backup);
+        assert!(records(&Store::open(&state, SETTINGS).unwrap()) == backed_up);
         assert!(records(&Store::open(&dir.path().join("state.before-restore"), SETTINGS).unwrap()) == later);
         let again = restore(&backup, &state, SETTINGS.cache_bytes);
         assert!(matches!(again, Err(StoreError::AlreadyExists { .. })), "{again:?}");
-        // Where there was none.
+        // A restore where there was no state.
         let new = dir.path().join("new");
         assert_eq!(restore(&backup, &new, SETTINGS.cache_bytes).unwrap().before, None);
-        assert!(records(&Store::open(&new, SETTINGS).unwrap()) == of_backup);
+        assert!(records(&Store::open(&new, SETTINGS).unwrap()) == backed_up);
     }
 }

@@ -1,7 +1,7 @@
-//! Every record that a commit changes, by kind in order of key.
+//! Encodes the records that a commit changes, by kind in order of key.
 //!
-//! They are handed on one after the other, each value in the same bytes, and never
-//! stand beside each other: of a large commit there are tens of millions.
+//! Records are encoded one at a time into one reused buffer: a large commit has tens of
+//! millions of them.
 
 use std::hint::black_box;
 
@@ -13,10 +13,10 @@ use crate::model::commit::{Commit, Meta};
 use crate::model::server::PlayerRecord;
 use crate::model::{OutboxKey, PlayerKey};
 
-/// Takes one change: the key, and the new value; `None`: it goes.
+/// Receives one change: the key, and the new value; `None`: the record is deleted.
 pub(super) type PutFn<'p> = dyn FnMut(&[u8], Option<&[u8]>) -> Result<(), StoreError> + 'p;
 
-/// Hands on records, each value written to the same bytes.
+/// Encodes records into one reused buffer and passes them on.
 pub(super) struct Changes<'p> {
     put: &'p mut PutFn<'p>,
     value: Vec<u8>,
@@ -41,8 +41,9 @@ impl<'p> Changes<'p> {
         self.set(keys::meta(), meta)
     }
 
-    /// All but the meta. `outbox_seq`: the sequence number of what is to be archived.
-    /// `is_archived`: whether an entry with that number is done with.
+    /// Encodes all records except the meta. `outbox_seq`: the sequence number of the new
+    /// outbox entries. `is_archived`: whether an entry with that number is archived and can
+    /// be deleted.
     pub(super) fn records(
         &mut self,
         commit: &Commit,
@@ -62,8 +63,8 @@ impl<'p> Changes<'p> {
         for (key, row) in prefetch(&commit.rows, |(_, row)| both_ends(row.bytes())) {
             (self.put)(&keys::row(*key), Some(row.bytes()))?;
         }
-        for ((window, player), of_player) in prefetch(&commit.player_windows, |(_, of_player)| of_player.game.0 as u8) {
-            self.set(keys::player_window(*window, *player), &**of_player)?;
+        for ((window, player), row) in prefetch(&commit.player_windows, |(_, row)| row.game.0 as u8) {
+            self.set(keys::player_window(*window, *player), &**row)?;
         }
         commit.map_rows.iter().try_for_each(|(key, row)| self.set(keys::map_row(*key), row))?;
         for ((server, player), best) in &commit.best {
@@ -83,7 +84,7 @@ impl<'p> Changes<'p> {
         corrections::encode(&commit.corrections, self)
     }
 
-    /// Sorted: pages of names are visited once each.
+    /// In order of name: each page of names is visited once.
     fn names(&mut self, commit: &Commit) -> Result<(), StoreError> {
         let mut names: Vec<PlayerByName<'_>> = commit.players.iter().flatten().map(|it| (0, it)).collect();
         sort_by_name_prefix(&mut names, 0);
@@ -95,12 +96,11 @@ impl<'p> Changes<'p> {
     }
 }
 
-/// Eight bytes of the name of a player, and he.
+/// Eight bytes of a player's name, and the player.
 type PlayerByName<'c> = (u64, &'c (PlayerKey, PlayerRecord));
 
-/// Sorts by name and game, names that are alike before `at`. By eight bytes at a time:
-/// of millions of names each is then waited for together with others, and mostly
-/// once.
+/// Sorts by name, then game. All names are equal before byte `at`. It compares eight bytes
+/// at a time, so most names are read from memory once and their cache misses overlap.
 fn sort_by_name_prefix(names: &mut [PlayerByName<'_>], at: usize) {
     for (eight, (_, player)) in names.iter_mut() {
         let mut bytes = [0; 8];
@@ -110,24 +110,24 @@ fn sort_by_name_prefix(names: &mut [PlayerByName<'_>], at: usize) {
         *eight = u64::from_be_bytes(bytes);
     }
     names.sort_unstable_by_key(|(eight, _)| *eight);
-    for alike in names.chunk_by_mut(|a, b| a.0 == b.0).filter(|alike| alike.len() > 1) {
-        // No name holds a zero byte.
-        match alike[0].0 as u8 {
-            0 => alike.sort_unstable_by_key(|(_, (_, player))| player.game),
-            _ => sort_by_name_prefix(alike, at + 8),
+    for equal in names.chunk_by_mut(|a, b| a.0 == b.0).filter(|equal| equal.len() > 1) {
+        // Names contain no zero byte.
+        match equal[0].0 as u8 {
+            0 => equal.sort_unstable_by_key(|(_, (_, player))| player.game),
+            _ => sort_by_name_prefix(equal, at + 8),
         }
     }
 }
 
-/// What is asked for together.
+/// Items whose memory is prefetched together.
 const PREFETCH_BATCH: usize = 32;
 
-/// The items in their order, what each leads to read a little before its turn: they
-/// lie anywhere in gigabytes, and memory answers for many in the time of one.
+/// Yields the items in order after touching the memory of the next `PREFETCH_BATCH` items.
+/// The items are scattered over gigabytes; the cache misses of one batch overlap.
 fn prefetch<T>(items: &[T], touch: impl Fn(&T) -> u8) -> impl Iterator<Item = &T> {
-    items.chunks(PREFETCH_BATCH).flat_map(move |some| {
-        black_box(some.iter().fold(0, |all, item| all ^ touch(item)));
-        some
+    items.chunks(PREFETCH_BATCH).flat_map(move |batch| {
+        black_box(batch.iter().fold(0, |all, item| all ^ touch(item)));
+        batch
     })
 }
 
@@ -135,7 +135,7 @@ fn encode_to(value: &impl Serialize, bytes: &mut Vec<u8>) {
     postcard::serialize_with_flavor(value, Behind(bytes)).expect("no record has a sequence of unknown length");
 }
 
-/// Writes behind what is there.
+/// Appends to a buffer.
 struct Behind<'b>(&'b mut Vec<u8>);
 
 impl Flavor for Behind<'_> {

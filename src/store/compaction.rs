@@ -1,26 +1,26 @@
-//! Compaction: the database file is rewritten when it has grown.
+//! Compaction: rewrites the database file when it has grown.
 //!
 //! Sled 0.34.7 appends every change of a page to a log of segments of 512 KiB. A segment
-//! that is used by half or less is queued, its pages are to be moved, then it is used
-//! again. But sled takes a page from this queue only when it replaces some page, at every
-//! 11th change of a page. The segments of a daemon hold hundreds of small changes, each of
+//! that is at most half used is queued; when its pages have been moved, the segment is
+//! reused. But sled takes a page from this queue only when it replaces some page, at every
+//! 11th change of a page. The segments of a daemon have hundreds of small changes, each of
 //! another page, so more pages are queued than are ever taken: a week of 400 servers takes
 //! 124 MB, which a replay writes in 21 MB. Sled's settings do not change that
-//! (`segment_cleanup_threshold`, `flush_every_ms`), and replacing pages from outside stops
-//! sled for ever now and then: its segment accountant waits for a truncation of the file
-//! while every thread that could do it waits for the accountant.
+//! (`segment_cleanup_threshold`, `flush_every_ms`). Replacing pages from outside sometimes
+//! blocks sled forever: its segment accountant waits for a truncation of the file while
+//! every thread that could do it waits for the accountant.
 //!
 //! So the store copies its records into a new database, as a backup does (`backup`): on
-//! another thread, while commits go on; what they change is copied again. The new database
-//! is in the directory `db.N` in the state directory. Between two commits the file
-//! `current` is made to name it, and all readers and writers go on in it. A crash before
-//! that leaves the old database as it is, a crash after it the new one; the next start
-//! removes the other.
+//! another thread, while commits continue; records that they change are copied again. The
+//! new database is in the directory `db.N` in the state directory. Between two commits the
+//! file `current` is replaced to name it, and all readers and writers continue in it. After
+//! a crash before that the old database is used, after a crash after it the new one; the
+//! next start removes the other.
 //!
-//! **The bound:** a compaction begins when the database file is half again as large as
-//! after the last one. With the copy beside it the directory takes 2.5 times the size of
-//! the records, and what commits add meanwhile. `benches/size.rs` asserts that this is at
-//! most 2.5 times the directory of a replay.
+//! **The bound:** a compaction begins when the database file has 1.5 times the size that it
+//! had after the last one. With the copy the directory takes 2.5 times the size of the
+//! records, plus what commits add in the meantime. `benches/size.rs` asserts that this is
+//! at most 2.5 times the directory of a replay.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,43 +37,43 @@ use crate::store::dir::files::{
 };
 use crate::store::dir::lock;
 
-/// The file may grow to this share of its size after the last compaction, in percent.
+/// The size at which a compaction begins, in percent of the size after the last one.
 const GROWTH_PERCENT: u64 = 150;
 
-/// After a compaction that failed the file grows by this share before the next, in percent.
+/// The size at which a failed compaction is retried, in percent of the size at the failure.
 const RETRY_GROWTH_PERCENT: u64 = 125;
 
 /// When to compact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompactSettings {
-    /// A smaller file is not compacted, bytes; 0: never.
+    /// Minimum size of a file to compact, bytes; 0: never compact.
     pub min_bytes: u64,
-    /// Left free on the disk, bytes.
+    /// Space that must stay free on the disk, bytes.
     pub free_min_bytes: u64,
 }
 
-/// The compactions of a store. Dropping it stops the one that is under way.
+/// The compactions of a store. Dropping it cancels the one in progress.
 #[derive(Debug)]
 pub(super) struct Compaction {
     settings: CompactSettings,
     dir: PathBuf,
     cache_bytes: u64,
-    /// The database that the store uses; `None`: none was compacted yet.
+    /// The database in use; `None`: none was compacted yet.
     current: Option<Current>,
-    /// Size of the file from which on the next one begins, where the last one failed.
+    /// File size at which a failed compaction is retried, bytes.
     retry_bytes: u64,
     running: Option<CompactionJob>,
-    /// Databases that are no longer current, until the last reader is done.
+    /// Replaced databases that still have readers.
     old: Vec<PathBuf>,
 }
 
 #[derive(Debug)]
 struct CompactionJob {
-    is_over: Arc<AtomicBool>,
+    is_cancelled: Arc<AtomicBool>,
     thread: JoinHandle<Result<CompactedDatabase, StoreError>>,
 }
 
-/// A new database that lacks only the last changes. Removed unless it becomes current.
+/// A new database with all records but the last changes. Removed unless it becomes current.
 #[derive(Debug)]
 struct CompactedDatabase {
     source: BackupSource,
@@ -99,8 +99,8 @@ impl Compaction {
         self.settings = settings;
     }
 
-    /// Begins, goes on with or ends a compaction. Is called between two commits. An error
-    /// leaves it unknown which database is current: the process must end.
+    /// Begins, continues or ends a compaction. Is called between two commits. After an
+    /// error it is unknown which database is current: the process must end.
     pub(super) fn step(&mut self, tree: &Tree) -> Result<(), StoreError> {
         self.remove_old();
         let Some(running) = self.running.take_if(|running| running.thread.is_finished()) else {
@@ -117,18 +117,18 @@ impl Compaction {
         match copied.source.last_changes() {
             Ok(Some(last)) => self.switch(tree, copied, last),
             Ok(None) => {
-                self.spawn(move |is_over| copied.catch_up(is_over));
+                self.spawn(move |is_cancelled| copied.catch_up(is_cancelled));
                 Ok(())
             }
             Err(error) => self.failed(&error),
         }
     }
 
-    /// Stops the compaction that is under way, and waits until its thread has ended: some
-    /// 20 ms, more while a large database is opened.
+    /// Cancels the compaction in progress, and waits until its thread has ended: some 20
+    /// ms, longer while a large database is opened.
     pub(super) fn stop(&mut self) {
-        let Some(CompactionJob { is_over, thread }) = self.running.take() else { return };
-        is_over.store(true, Ordering::Relaxed);
+        let Some(CompactionJob { is_cancelled, thread }) = self.running.take() else { return };
+        is_cancelled.store(true, Ordering::Relaxed);
         if thread.join().is_err() {
             tracing::error!("the thread that compacted the state directory panicked");
         }
@@ -140,7 +140,7 @@ impl Compaction {
             return;
         }
         let database = self.database();
-        // 2 us a commit. What cannot be read is not large.
+        // This takes 2 us a commit. An unreadable file counts as small.
         let bytes = std::fs::metadata(database.join("db")).map_or(0, |file| file.len());
         let after_last = self.current.as_ref().map_or(0, |current| current.bytes);
         if bytes < min_bytes.max(after_last / 100 * GROWTH_PERCENT).max(self.retry_bytes) {
@@ -152,31 +152,31 @@ impl Compaction {
                 bytes,
                 free,
                 free_min_bytes,
-                "the state directory is not compacted: the disk has no room for a copy of it and \
+                "the state directory is not compacted: the disk has no space for a copy of it and \
                  store.disk_free_min_bytes"
             );
             self.retry_bytes = bytes / 100 * RETRY_GROWTH_PERCENT;
             return;
         }
-        // Not beside a backup.
+        // No compaction during a backup.
         let Some(source) = BackupSource::begin(tree) else { return };
         let next = Current { number: self.current.as_ref().map_or(1, |current| current.number + 1), bytes: 0 };
         let (dir, cache_bytes) = (self.dir.join(next.name()), self.cache_bytes);
         tracing::debug!(bytes, into = %dir.display(), "the state directory is being compacted");
-        self.spawn(move |is_over| CompactedDatabase::of(source, &dir, cache_bytes, is_over));
+        self.spawn(move |is_cancelled| CompactedDatabase::of(source, &dir, cache_bytes, is_cancelled));
     }
 
     fn spawn(&mut self, work: impl FnOnce(&AtomicBool) -> Result<CompactedDatabase, StoreError> + Send + 'static) {
-        let is_over = Arc::new(AtomicBool::new(false));
-        let of_thread = is_over.clone();
-        let thread = std::thread::Builder::new().name("store-compact".to_owned()).spawn(move || work(&of_thread));
+        let is_cancelled = Arc::new(AtomicBool::new(false));
+        let thread_flag = is_cancelled.clone();
+        let thread = std::thread::Builder::new().name("store-compact".to_owned()).spawn(move || work(&thread_flag));
         match thread {
-            Ok(thread) => self.running = Some(CompactionJob { is_over, thread }),
+            Ok(thread) => self.running = Some(CompactionJob { is_cancelled, thread }),
             Err(error) => _ = self.failed(&error),
         }
     }
 
-    /// A compaction that fails costs nothing but room on the disk.
+    /// A failed compaction costs nothing but disk space.
     fn failed(&mut self, error: &dyn std::fmt::Display) -> Result<(), StoreError> {
         tracing::warn!("the state directory was not compacted: {error}");
         let bytes = std::fs::metadata(self.database().join("db")).map_or(0, |file| file.len());
@@ -192,7 +192,7 @@ impl Compaction {
             Current { number: self.current.as_ref().map_or(1, |current| current.number + 1), bytes: copied.bytes };
         let old = self.database();
         files::set_current(&self.dir, &next)?;
-        tree.switch_database(copied.db.take().expect("open until it is current"));
+        tree.switch_database(copied.db.take().expect("database is open until it becomes current"));
         tracing::debug!(bytes = next.bytes, "the state directory is compacted");
         self.current = Some(next);
         self.retry_bytes = 0;
@@ -200,7 +200,7 @@ impl Compaction {
         Ok(())
     }
 
-    /// Removes databases that nobody has open any more, on another thread: a large file
+    /// Removes replaced databases without readers, on another thread: removing a large file
     /// takes a while.
     fn remove_old(&mut self) {
         if self.running.is_some() {
@@ -211,7 +211,7 @@ impl Compaction {
                 Ok(false) if old == self.dir => remove(move || files::remove_database_files(&old)),
                 Ok(false) => remove(move || files::remove_database(&old)),
                 Ok(true) => self.old.push(old),
-                Err(error) => tracing::warn!("an old database is left until the next start: {error}"),
+                Err(error) => tracing::warn!("an old database is not removed before the next start: {error}"),
             }
         }
     }
@@ -228,7 +228,8 @@ impl Drop for Compaction {
 }
 
 fn remove(remove: impl FnOnce() -> Result<(), StoreError> + Send + 'static) {
-    let warn = |error: &dyn std::fmt::Display| tracing::warn!("an old database is left until the next start: {error}");
+    let warn =
+        |error: &dyn std::fmt::Display| tracing::warn!("an old database is not removed before the next start: {error}");
     let removing = std::thread::Builder::new().name("store-remove".to_owned()).spawn(move || {
         if let Err(error) = remove() {
             warn(&error);
@@ -240,27 +241,28 @@ fn remove(remove: impl FnOnce() -> Result<(), StoreError> + Send + 'static) {
 }
 
 impl CompactedDatabase {
-    /// Copies all records into a new database, with a small cache, opens it with the
-    /// store's, and copies what was changed meanwhile, until little is left.
+    /// Copies all records into a new database with a small cache, reopens it with the
+    /// store's cache size, and copies the records changed in the meantime, until few
+    /// remain.
     fn of(
         mut source: BackupSource,
         dir: &Path,
         cache_bytes: u64,
-        is_over: &AtomicBool,
+        is_cancelled: &AtomicBool,
     ) -> Result<CompactedDatabase, StoreError> {
         let mut target = BackupTarget::create(dir)?;
-        source.copy_to(&mut target, is_over)?;
+        source.copy_to(&mut target, is_cancelled)?;
         let bytes = target.finish(FinalChanges::default())?.bytes;
         let mut copied = CompactedDatabase { source, db: None, dir: dir.to_owned(), bytes };
         let db = lock::retry_until_unlocked(dir, lock::LOCK_TIMEOUT, || open_database(dir, cache_bytes))?;
         copied.db = Some(db);
         files::grant_group_read(dir)?;
-        copied.catch_up(is_over)
+        copied.catch_up(is_cancelled)
     }
 
-    fn catch_up(mut self, is_over: &AtomicBool) -> Result<CompactedDatabase, StoreError> {
+    fn catch_up(mut self, is_cancelled: &AtomicBool) -> Result<CompactedDatabase, StoreError> {
         while !self.source.is_near_end() {
-            if is_over.load(Ordering::Relaxed) {
+            if is_cancelled.load(Ordering::Relaxed) {
                 return Err(StoreError::Cancelled { path: self.dir.clone() });
             }
             let changed = self.source.next_changes()?;
@@ -269,9 +271,9 @@ impl CompactedDatabase {
         Ok(self)
     }
 
-    /// Waits until they are on disk.
+    /// Writes records and waits until they are on disk.
     fn put(&self, records: Vec<Changed>) -> Result<(), StoreError> {
-        let db = self.db.as_ref().expect("open until it is current");
+        let db = self.db.as_ref().expect("database is open until it becomes current");
         let mut batch = sled::Batch::default();
         for (key, value) in records {
             match value {
@@ -311,14 +313,15 @@ mod tests {
         store
     }
 
-    /// Commits until so many compactions were made. Returns the number of the next commit.
+    /// Commits until `compactions` more compactions have finished. Returns the number of
+    /// the next commit.
     fn commit_until_compacted(store: &mut Store, mut n: u32, compactions: u64) -> u32 {
         let number = |store: &Store| store.compaction.current.as_ref().map_or(0, |current| current.number);
         let end = number(store) + compactions;
         while number(store) < end {
             store.apply(&commit(n, 300)).unwrap();
             n += 1;
-            assert!(n < 100_000, "compacted at some time");
+            assert!(n < 100_000, "a compaction finishes");
         }
         n
     }
@@ -336,23 +339,26 @@ mod tests {
         let (compacted, other) = (dir.path().join("compacted"), dir.path().join("other"));
         let mut store = open(&compacted);
         let reader = store.reader();
-        let mut without = Store::open(&other, SETTINGS).unwrap();
+        let mut uncompacted = Store::open(&other, SETTINGS).unwrap();
         store.apply(&commit(0, 30_000)).unwrap();
         let n = commit_until_compacted(&mut store, 1, 2);
-        without.apply(&commit(0, 30_000)).unwrap();
-        (1..n).for_each(|n| without.apply(&commit(n, 300)).unwrap());
-        assert!(records(&store) == records(&without));
-        let of_reader: Vec<_> = reader.tree.raw_all().map(Result::unwrap).collect();
-        assert!(of_reader == store.tree.raw_all().map(Result::unwrap).collect::<Vec<_>>(), "a reader sees the new one");
+        uncompacted.apply(&commit(0, 30_000)).unwrap();
+        (1..n).for_each(|n| uncompacted.apply(&commit(n, 300)).unwrap());
+        assert!(records(&store) == records(&uncompacted));
+        let reader_records: Vec<_> = reader.tree.raw_all().map(Result::unwrap).collect();
+        assert!(
+            reader_records == store.tree.raw_all().map(Result::unwrap).collect::<Vec<_>>(),
+            "a reader reads the new database"
+        );
         drop((store, reader));
         let store = open(&compacted);
-        assert!(records(&store) == records(&without), "after a restart");
+        assert!(records(&store) == records(&uncompacted), "after a restart");
         assert_eq!(databases(&compacted), ["db.2"], "old databases are removed");
         let size = |dir: &Path| fs::metadata(files::database_dir(dir).unwrap().join("db")).unwrap().len();
         assert!(size(&compacted) < size(&other), "{} {}", size(&compacted), size(&other));
     }
 
-    /// Copies the state directory as a kill at this moment would leave it.
+    /// Copies the state directory as a kill at this point would leave it.
     fn killed(dir: &Path, to: &Path) {
         fs::create_dir(to).unwrap();
         for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
@@ -378,40 +384,40 @@ mod tests {
             assert_eq!(databases(&copy).len(), 1, "{step}: {:?}", databases(&copy));
         };
         for dir in ["db.1", "db.2"] {
-            // As `step` does, halting at each of its steps.
+            // The parts of `step`, one after another.
             let source = BackupSource::begin(&store.tree).unwrap();
             fs::create_dir(state.join(format!("{dir}.partial"))).unwrap();
             check(&store, "begun");
             fs::remove_dir(state.join(format!("{dir}.partial"))).unwrap();
-            let over = AtomicBool::new(false);
-            let copied = CompactedDatabase::of(source, &state.join(dir), SETTINGS.cache_bytes, &over).unwrap();
+            let never = AtomicBool::new(false);
+            let copied = CompactedDatabase::of(source, &state.join(dir), SETTINGS.cache_bytes, &never).unwrap();
             check(&store, "copied");
             if dir == "db.1" {
                 let last = copied.source.last_changes().unwrap().unwrap();
                 store.compaction.switch(&store.tree, copied, last).unwrap();
                 store.compaction.old.clear();
                 store.apply(&commit(1, 300)).unwrap();
-                check(&store, "switched, the old one not removed");
+                check(&store, "switched, the old database not removed");
             }
         }
     }
 
     #[test]
-    fn backup_stops_a_compaction_and_is_whole() {
+    fn backup_cancels_a_compaction_and_is_complete() {
         let dir = tempfile::tempdir().unwrap();
         let mut store = open(&dir.path().join("state"));
         store.apply(&commit(0, 100_000)).unwrap();
         store.apply(&commit(1, 300)).unwrap();
         assert!(store.compaction.running.is_some());
-        let mut source = store.begin_backup().expect("the compaction gives way");
-        let place = dir.path().join("backup");
-        let mut target = BackupTarget::create(&place).unwrap();
+        let mut source = store.begin_backup().expect("the compaction is cancelled");
+        let path = dir.path().join("backup");
+        let mut target = BackupTarget::create(&path).unwrap();
         source.copy_to(&mut target, &AtomicBool::new(false)).unwrap();
         let last = store.end_backup(source.rounds()).unwrap().unwrap();
-        assert!(store.compaction.running.is_none(), "none begins beside a backup");
+        assert!(store.compaction.running.is_none(), "no compaction begins during a backup");
         drop(source);
         target.finish(last).unwrap();
-        assert!(records(&Store::open(&place, SETTINGS).unwrap()) == records(&store));
+        assert!(records(&Store::open(&path, SETTINGS).unwrap()) == records(&store));
         let n = commit_until_compacted(&mut store, 2, 1);
         assert!(n > 2);
     }

@@ -1,5 +1,5 @@
-//! Corrections as changes of records: what a commit takes away, and the names
-//! that lead elsewhere or nowhere.
+//! Encodes corrections as changes of records: deleted records, and names that lead to
+//! another player or to none.
 
 use super::changes::Changes;
 use super::{StoreError, keys};
@@ -7,7 +7,7 @@ use crate::model::commit::Corrections;
 
 pub(super) fn encode(corrections: &Corrections, changes: &mut Changes<'_>) -> Result<(), StoreError> {
     for (player, game, name) in &corrections.aliases {
-        // Without a display name: the one that was last seen is his record's.
+        // Without a display name: the last seen one is in the player's record.
         changes.set(keys::name(name, *game), &(player.0, ""))?;
         changes.set(keys::alias(*player, name), &())?;
     }
@@ -19,27 +19,27 @@ pub(super) fn encode(corrections: &Corrections, changes: &mut Changes<'_>) -> Re
         changes.set(keys::forgotten(*hash), forgotten_ms)?;
     }
     let rows = corrections.deleted_rows.iter().map(|key| keys::row(*key));
-    let of_players =
+    let player_windows =
         corrections.deleted_player_windows.iter().map(|(window, player)| keys::player_window(*window, *player));
     let best = corrections.deleted_best.iter().map(|(server, player)| keys::best(*server, *player));
-    let best_of = corrections.deleted_best.iter().map(|(server, player)| keys::best_server(*player, *server));
+    let best_servers = corrections.deleted_best.iter().map(|(server, player)| keys::best_server(*player, *server));
     let names = corrections.deleted_names.iter().map(|(game, name)| keys::name(name, *game));
     let aliases = corrections.deleted_aliases.iter().map(|(player, name)| keys::alias(*player, name));
-    let remembered = corrections.allowed_names.iter().map(|hash| keys::forgotten(*hash));
+    let allowed_names = corrections.allowed_names.iter().map(|hash| keys::forgotten(*hash));
     let tags = corrections.deleted_tags.iter().map(|tag| keys::number_key(keys::TAG, tag.0));
     let closed = corrections.reopened_servers.iter().map(|(week, server)| keys::closed(*week, *server));
     let ranks = corrections.reopened_servers.iter().map(|(week, server)| keys::rank(*week, *server));
-    let gone = rows
-        .chain(of_players)
+    let deleted = rows
+        .chain(player_windows)
         .chain(best)
-        .chain(best_of)
+        .chain(best_servers)
         .chain(names)
         .chain(aliases)
-        .chain(remembered)
+        .chain(allowed_names)
         .chain(tags)
         .chain(closed)
         .chain(ranks);
-    for key in gone {
+    for key in deleted {
         changes.remove(key)?;
     }
     Ok(())

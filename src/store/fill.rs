@@ -1,5 +1,5 @@
-//! Fills an empty tree: what comes in order of key makes full leaves, and nothing has
-//! to be looked for.
+//! Bulk load of an empty tree: records in order of key fill whole leaves, and no leaf has
+//! to be searched.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,21 @@ use super::tree::{Tree, VERSION};
 use super::{StoreError, keys};
 use crate::store::tree::leaf;
 
-/// Twice what a leaf has otherwise: sled takes half the time, and the first change of
-/// a leaf makes two of it.
+/// Twice the usual size of a leaf: sled takes half the time, and the first change of a leaf
+/// splits it in two.
 const BULK_LEAF_BYTES_MAX: usize = 2 * leaf::BYTES_MAX;
 
-/// Takes changes one after the other, groups in any order. On disk after
-/// [`Fill::finish`] and a flush of the tree.
+/// Writes changes one by one, groups in any order. They are on disk after [`Fill::finish`]
+/// and a flush of the tree.
 pub(super) struct Fill<'t> {
     tree: &'t Tree,
-    /// The last key that was taken of the group under way. Empty: none yet.
+    /// The last key of the current group. Empty: none yet.
     last: Vec<u8>,
-    /// Length of that group's prefix.
+    /// Length of the current group's prefix.
     shared: usize,
-    /// The same of the groups before, by their prefixes.
+    /// The last keys of the earlier groups, by group prefix.
     ends: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// The leaf under way, and the key that it is to stand under. Empty: none.
+    /// The leaf being filled, and its key in sled. Empty: none.
     leaf: Vec<u8>,
     fence: Vec<u8>,
 }
@@ -40,7 +40,7 @@ impl<'t> Fill<'t> {
             self.switch_group(prefix)?;
         }
         let Some(value) = value.filter(|_| *self.last < *key) else {
-            // It is among those that are there.
+            // The key is not after the last one: change the stored leaf.
             self.write_leaf()?;
             return self.tree.write_one(key, value);
         };
@@ -49,7 +49,7 @@ impl<'t> Fill<'t> {
         }
         if self.leaf.is_empty() {
             self.leaf.push(VERSION);
-            // The first of a group stands under the prefix.
+            // The first leaf of a group is stored under the prefix.
             self.fence.clear();
             self.fence.extend_from_slice(if self.last.is_empty() { prefix } else { key });
         }
@@ -67,8 +67,8 @@ impl<'t> Fill<'t> {
         self.write_leaf()?;
         let next = self.ends.remove(prefix).unwrap_or_default();
         let last = std::mem::replace(&mut self.last, next);
-        if let Some(of_last) = last.get(..self.shared).filter(|_| !last.is_empty()) {
-            self.ends.insert(of_last.to_vec(), last);
+        if let Some(last_prefix) = last.get(..self.shared).filter(|_| !last.is_empty()) {
+            self.ends.insert(last_prefix.to_vec(), last);
         }
         self.shared = prefix.len();
         Ok(())
@@ -91,7 +91,7 @@ mod tests {
     use crate::store::tree::encode;
     use crate::store::tree::tests::{all, tree};
 
-    /// A first commit as it comes: kind by kind, each in order of key.
+    /// Records in the order of a first commit: kind by kind, each in order of key.
     #[test]
     fn bulk_loaded_records_are_all_found() {
         let dir = tempfile::tempdir().unwrap();
@@ -111,7 +111,7 @@ mod tests {
         assert!(found.iter().all(|(key, found)| *found == value(key)));
         assert!(want.iter().step_by(97).all(|key| it.get::<usize>(key).unwrap() == Some(key.len())));
         assert!(it.get::<usize>(&row(1, 700)).unwrap().is_none());
-        // And it is written to as any other.
+        // Later writes work as in any other tree.
         it.apply(vec![(row(1, 700), Some(value(b"")))]).unwrap();
         assert_eq!(it.get::<usize>(&row(1, 700)).unwrap(), Some(0));
         it.clear().unwrap();

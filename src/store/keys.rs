@@ -6,23 +6,23 @@ use crate::model::{GameKey, MapKey, NameHash, OutboxKey, PlayerKey, ServerKey, W
 pub const META: u8 = b'A';
 pub const GAME: u8 = b'G';
 pub const MAP: u8 = b'M';
-/// Name, a zero byte (which no name holds), game.
+/// Name, a zero byte (which no name contains), game.
 pub const NAME: u8 = b'N';
 pub const OUTBOX: u8 = b'O';
 pub const PLAYER: u8 = b'P';
 pub const SERVER: u8 = b'S';
 pub const SERIES: u8 = b'T';
 pub const BEST: u8 = b'B';
-/// Player, server on which he has best positions.
+/// Player, server on which they have best positions.
 pub const BEST_SERVERS: u8 = b'D';
 pub const TAG: u8 = b'Y';
-/// Player, one of his names besides the one that his record has.
+/// Player, one of their names other than the one in their record.
 pub const ALIAS: u8 = b'L';
 /// Hash of a name that is never stored again.
 pub const FORGOTTEN: u8 = b'F';
-/// How far a migration is, while one is in progress.
+/// Progress of a migration, while one is in progress.
 pub const MIGRATING: u8 = b'Z';
-/// Player who is no more.
+/// A deleted player.
 pub const DELETED_PLAYER: u8 = b'X';
 /// Window (its type in two bytes, its number in four), then one of the tags below.
 pub const WINDOW: u8 = b'W';
@@ -33,9 +33,8 @@ const MAP_ROW: u8 = b'm';
 const PLAYER_WINDOW: u8 = b'p';
 const ROW: u8 = b'r';
 
-/// Of a key whose record stands in a leaf: the length of the prefix that it shares
-/// with all that may stand beside it. What is written with every scan, and is
-/// large, stands by itself.
+/// The length of the group prefix of a key whose record is stored in a leaf. `None`: the
+/// record is stored by itself, because it is large and written with every scan.
 pub fn group_prefix_len(key: &[u8]) -> Option<usize> {
     match key.first()? {
         &NAME | &PLAYER | &BEST | &BEST_SERVERS => Some(1),
@@ -109,7 +108,7 @@ pub fn window_prefix(window: WindowKey) -> Vec<u8> {
     bytes
 }
 
-/// The window that a key is of.
+/// The window of a key.
 pub fn read_window(bytes: &[u8]) -> Option<WindowKey> {
     let kind = bytes.strip_prefix(&[WINDOW])?.first_chunk::<2>()?;
     Some(WindowKey { kind: WindowType(u16::from_be_bytes(*kind)), index: read_u32(bytes, 3) })
@@ -198,7 +197,7 @@ pub fn read_outbox(bytes: &[u8]) -> Option<OutboxKey> {
     })
 }
 
-/// The number at `at`; 0 where the key is too short, which no key we wrote is.
+/// The number at `at`; 0 where the key is too short, which no key written by clqd is.
 pub fn read_u32(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).map_or(0, |four| u32::from_be_bytes(four.try_into().expect("four bytes")))
 }

@@ -1,10 +1,10 @@
-//! The state in sled.
+//! The state directory: the store of the engine's state, in sled.
 //!
 //! One tree, one key space, one writer. A commit is one batch (a large one is written
-//! record by record, see `redo` and `first`), flushed before `apply` returns: the crash test
-//! showed that unflushed batches are lost whole and flushed ones never torn. Keys
-//! are big-endian with a leading tag, so that everything of a week, and in it of a
-//! server, lies together; values are postcard records, small ones several to a leaf
+//! record by record, see `redo` and `first`), flushed before `apply` returns. The crash
+//! test showed that an unflushed batch is lost as a whole and a flushed one is never torn.
+//! Keys are big-endian with a leading tag, so the records of a week, and within it of a
+//! server, are adjacent. Values are postcard records; several small ones share a leaf
 //! (`leaf`, `tree`).
 
 mod backup;
@@ -40,25 +40,25 @@ use crate::store::tree::{RecordChange, Tree, VERSION, corrupt_record};
 /// Most records of one batch.
 const RECORDS_PER_BATCH: usize = 4_096;
 
-/// The state on disk, and the outbox mirrored in memory.
+/// The state on disk, with the outbox mirrored in memory.
 #[derive(Debug)]
 pub struct Store {
     tree: Tree,
     /// At most `archive.outbox_entries_max` entries of some 40 bytes.
     outbox: BTreeMap<OutboxKey, u64>,
     next_seq: u64,
-    /// Windows whose rows are still to be swept out.
+    /// Deleted windows whose rows are not yet swept.
     sweep: BTreeSet<WindowKey>,
-    /// Where the files are.
+    /// The directory of the files.
     dir: PathBuf,
     notes: Vec<String>,
     compaction: Compaction,
-    /// Of a store that only reads; removed after sled has closed it.
+    /// The private copy of a read-only store; removed after sled has closed it.
     _copy: Option<tempfile::TempDir>,
 }
 
-/// Reads the rows of whole windows while the store is written to: of what is
-/// written meanwhile it sees some.
+/// Reads the rows of whole windows while the store is written to. Of concurrent writes it
+/// sees some.
 #[derive(Clone, Debug)]
 pub struct Reader {
     tree: Tree,
@@ -66,7 +66,7 @@ pub struct Reader {
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    #[error("state directory {path:?} is in use by {holder}, and still was after {waited_s} s")]
+    #[error("state directory {path:?} is in use by {holder}; gave up after {waited_s} s")]
     Locked { path: PathBuf, holder: String, waited_s: u64 },
     #[error("state directory {path:?} does not exist")]
     MissingStateDir { path: PathBuf },
@@ -88,8 +88,8 @@ pub enum StoreError {
     #[error("cannot {operation} {path:?}{hint}")]
     File { operation: &'static str, path: PathBuf, hint: String, source: std::io::Error },
     #[error(
-        "{place:?} has {free} bytes free, and a copy of the state to read takes {needed}: free some, or name another \
-         directory in the environment variable TMPDIR"
+        "{place:?} has {free} bytes free, and the copy of the state for reading needs {needed}: free some space, or set \
+         another directory in the environment variable TMPDIR"
     )]
     NoDiskSpace { place: PathBuf, needed: u64, free: u64 },
     #[error(
@@ -97,9 +97,9 @@ pub enum StoreError {
          state directory"
     )]
     Damaged { path: PathBuf, at: String },
-    #[error("{path:?} exists already and is not empty: name another directory, or rename or remove that one")]
+    #[error("{path:?} exists already and is not empty: choose another directory, or rename or remove that one")]
     AlreadyExists { path: PathBuf },
-    #[error("the backup to {path:?} was stopped")]
+    #[error("the backup to {path:?} was cancelled")]
     Cancelled { path: PathBuf },
     #[error("the database of the state, {path:?}, failed")]
     Sled { path: PathBuf, source: sled::Error },
@@ -108,22 +108,22 @@ pub enum StoreError {
 /// How to open a store.
 #[derive(Clone, Copy, Debug)]
 pub struct StoreSettings {
-    /// Cache of pages, bytes. Resident memory grows to about twice that.
+    /// Page cache, bytes. Resident memory grows to about twice that.
     pub cache_bytes: u64,
-    /// Make a directory that is not there.
+    /// Create the directory if it does not exist.
     pub create: bool,
 }
 
 impl Store {
-    /// Opens a state directory, for a process that writes to it: only one can. Waits
-    /// some seconds for another one to end.
+    /// Opens a state directory for writing; only one process can. Waits some seconds for
+    /// another one to end.
     pub fn open(path: &Path, settings: StoreSettings) -> Result<Store, StoreError> {
         Store::open_with_timeout(path, settings, lock::LOCK_TIMEOUT)
     }
 
     fn open_with_timeout(path: &Path, settings: StoreSettings, wait: Duration) -> Result<Store, StoreError> {
         match settings.create {
-            true => std::fs::create_dir_all(path).map_err(files::io_error("make", path))?,
+            true => std::fs::create_dir_all(path).map_err(files::io_error("create", path))?,
             false => files::check_is_state(path)?,
         }
         files::check_access(path)?;
@@ -132,11 +132,11 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens a private copy of a state directory, which itself is not changed in any
-    /// way. It shows what was committed when it was opened. Waits some seconds while
-    /// another process has the directory open, or until that `is_in_vain`.
-    pub fn open_read_only(path: &Path, cache_bytes: u64, is_in_vain: &dyn Fn() -> bool) -> Result<Store, StoreError> {
-        let copy = read_copy::create(path, is_in_vain)?;
+    /// Opens a private copy of a state directory, which itself is not changed. It shows the
+    /// state committed at that time. Waits some seconds while another process has the
+    /// directory open, or until `is_cancelled` returns true.
+    pub fn open_read_only(path: &Path, cache_bytes: u64, is_cancelled: &dyn Fn() -> bool) -> Result<Store, StoreError> {
+        let copy = read_copy::create(path, is_cancelled)?;
         let mut store = Store::open_at(copy.path(), path, cache_bytes, lock::LOCK_TIMEOUT)
             .map_err(|error| error.with_original_path(copy.path(), path))?;
         read_copy::remove_unneeded_files(copy.path())?;
@@ -144,7 +144,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens what is in `dir`. Errors call it `shown`.
+    /// Opens the database in `dir`. Errors name `shown` instead.
     fn open_at(dir: &Path, shown: &Path, cache_bytes: u64, wait: Duration) -> Result<Store, StoreError> {
         let mut notes = Vec::new();
         let db = lock::retry_until_unlocked(dir, wait, || {
@@ -152,7 +152,7 @@ impl Store {
             let Some(more) = repair::repair(&database)? else { return Ok(None) };
             notes.extend(more);
             let db = open_database(&database, cache_bytes)?;
-            // Before it was locked, another process may have compacted it and ended.
+            // Before the lock, another process may have compacted the database and ended.
             Ok(db.filter(|_| files::database_dir(dir).is_ok_and(|now| now == database)))
         })?;
         repair::sync_untracked_files(&files::database_dir(dir)?)?;
@@ -175,12 +175,12 @@ impl Store {
         Ok(store)
     }
 
-    /// What the admin should know of the files as they were found.
+    /// Messages for the admin about the files as they were found.
     pub fn warnings(&self) -> &[String] {
         &self.notes
     }
 
-    /// Reads what is held in memory.
+    /// Reads the part of the state that the engine keeps in memory.
     pub fn load(&mut self) -> Result<LoadedState, StoreError> {
         let meta: Meta = self.tree.get(&keys::meta())?.unwrap_or_default();
         let number = |key: &[u8]| keys::read_u32(key, 1);
@@ -210,7 +210,7 @@ impl Store {
         Ok(loaded)
     }
 
-    /// Applies a commit, all or nothing, and waits until it is on disk.
+    /// Applies a commit atomically and waits until it is on disk.
     pub fn apply(&mut self, commit: &Commit) -> Result<(), StoreError> {
         match &commit.meta {
             _ if commit.records() <= RECORDS_PER_BATCH => {
@@ -228,7 +228,7 @@ impl Store {
             }
         }
         self.outbox.extend(commit.outbox.iter().map(|entry| (*entry, self.next_seq)));
-        // One number for a whole commit: entries of one commit changed together.
+        // One number for the whole commit: its entries changed together.
         self.next_seq += 1;
         for (entry, seq) in &commit.acknowledged {
             if self.outbox.get(entry) == Some(seq) {
@@ -239,7 +239,7 @@ impl Store {
         self.compaction.step(&self.tree)
     }
 
-    /// From now on commits compact the database file where it has grown (`compact`).
+    /// Sets when commits compact the database file (`compaction`).
     pub fn set_compaction(&mut self, settings: CompactSettings) {
         self.compaction.set(settings);
     }
@@ -250,32 +250,32 @@ impl Store {
         redo.finish().map_err(|e| self.unwritten(e))
     }
 
-    /// Applies the commit of the redo file, if there is one that was begun.
+    /// Applies the commit of the redo file, if there is a complete one.
     fn replay_redo_file(&mut self) -> Result<(), StoreError> {
         let Some((version, changes)) = redo::read(&self.dir).map_err(|e| self.unread(e))? else { return Ok(()) };
-        let present = |(key, value): RecordChange| {
+        let convert = |(key, value): RecordChange| {
             let value = match value {
                 Some(value) if version != VERSION => Some(migrate::convert(version, &key, value)?),
                 value => value,
             };
             Ok((key, value))
         };
-        self.tree.write_unlogged(changes.map(|change| change.map_err(|e| self.unread(e)).and_then(present)))?;
+        self.tree.write_unlogged(changes.map(|change| change.map_err(|e| self.unread(e)).and_then(convert)))?;
         self.tree.flush()?;
         redo::remove(&self.dir).map_err(files::io_error("remove", &redo::path(&self.dir)))
     }
 
-    /// Whether nothing was ever committed.
+    /// Whether the store has no commit yet.
     fn is_new(&self) -> Result<bool, StoreError> {
         Ok(self.tree.get::<Meta>(&keys::meta())?.is_none())
     }
 
-    /// Applies a first commit that is large. It needs no redo file: until its meta is
-    /// there, which comes last, nothing is.
+    /// Applies a large first commit. It needs no redo file: the meta record is written
+    /// last, and a store without it counts as empty.
     fn bulk_load(&mut self, meta: &Meta, commit: &Commit) -> Result<(), StoreError> {
         // An attempt before may have failed.
         self.discard_partial_bulk_load()?;
-        first::create_marker(&self.dir).map_err(files::io_error("make", &first::path(&self.dir)))?;
+        first::create_marker(&self.dir).map_err(files::io_error("create", &first::path(&self.dir)))?;
         let mut fill = Fill::of(&self.tree);
         self.records(commit, &mut |key, value| fill.put(key, value))?;
         fill.finish()?;
@@ -285,7 +285,7 @@ impl Store {
         first::remove_marker(&self.dir).map_err(files::io_error("remove", &first::path(&self.dir)))
     }
 
-    /// Lets go of what a first commit has written that was not finished.
+    /// Deletes the records of an unfinished bulk load.
     fn discard_partial_bulk_load(&mut self) -> Result<(), StoreError> {
         if !first::marker_exists(&self.dir) {
             return Ok(());
@@ -296,21 +296,19 @@ impl Store {
         first::remove_marker(&self.dir).map_err(files::io_error("remove", &first::path(&self.dir)))
     }
 
-    /// Hands on every record that a commit changes, by kind in order of key, but for
-    /// its meta.
+    /// Encodes every record that a commit changes except its meta, by kind in order of key.
     fn records(&self, commit: &Commit, put: &mut PutFn<'_>) -> Result<(), StoreError> {
         Changes::to(put).records(commit, self.next_seq, |entry, seq| self.outbox.get(entry) == Some(&seq))
     }
 
-    /// The same with its meta.
+    /// Like [`Store::records`], with the meta.
     fn changes(&self, commit: &Commit, put: &mut PutFn<'_>) -> Result<(), StoreError> {
         commit.meta.iter().try_for_each(|meta| Changes::to(put).meta(meta))?;
         self.records(commit, put)
     }
 
-    /// Removes up to `most` leaves and other records of windows that were let go.
-    /// Returns whether there may be more. Sled reuses the space; the file does not
-    /// shrink.
+    /// Removes up to `most` sled records of deleted windows. Returns whether there may be
+    /// more. Sled reuses the space; the file does not shrink.
     pub fn sweep(&mut self, most: usize) -> Result<bool, StoreError> {
         let Some(&window) = self.sweep.first() else { return Ok(false) };
         if !self.tree.remove_batch(&keys::window_prefix(window), most)? {
@@ -319,8 +317,8 @@ impl Store {
         Ok(!self.sweep.is_empty())
     }
 
-    /// Windows that hold records though nobody keeps them: they were let go and
-    /// not yet swept out.
+    /// Windows that have records but are not in the meta record: they were deleted and are
+    /// not yet swept.
     fn find_dropped_windows(&self, meta: &Meta) -> Result<BTreeSet<WindowKey>, StoreError> {
         let kept: BTreeSet<WindowKey> = meta.kept_windows().collect();
         let mut found = BTreeSet::new();
@@ -330,7 +328,7 @@ impl Store {
             if !kept.contains(&window) {
                 found.insert(window);
             }
-            // Behind everything of this window: no tag is above 0xfe.
+            // After all keys of this window: no tag is above 0xfe.
             from = keys::window_prefix(window);
             from.push(0xff);
         }
@@ -342,8 +340,7 @@ impl Store {
         Reader { tree: self.tree.clone() }
     }
 
-    /// Whether these bytes stand anywhere in what is stored, in a key or a record.
-    /// Reads everything.
+    /// Whether any key or record contains these bytes. Reads everything.
     pub fn contains_bytes(&self, bytes: &[u8]) -> Result<bool, StoreError> {
         self.tree.holds_bytes(bytes)
     }
@@ -358,7 +355,7 @@ impl Store {
 }
 
 impl StoreError {
-    /// The same error of the directory that `copy` is a copy of.
+    /// The same error, naming `original` instead of its copy.
     fn with_original_path(mut self, copy: &Path, original: &Path) -> StoreError {
         if let StoreError::File { path, .. } | StoreError::Damaged { path, .. } | StoreError::Sled { path, .. } =
             &mut self
@@ -374,7 +371,7 @@ impl StoreError {
 fn open_database(dir: &Path, cache_bytes: u64) -> Result<Option<sled::Db>, StoreError> {
     let config =
         sled::Config::new().path(dir).cache_capacity(cache_bytes).mode(sled::Mode::HighThroughput).flush_every_ms(None); // `apply` flushes
-    // Of some damage sled returns no error, but panics.
+    // On some damage sled panics instead of returning an error.
     let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| config.open()));
     match opened {
         Ok(Ok(db)) => Ok(Some(db)),
@@ -384,7 +381,7 @@ fn open_database(dir: &Path, cache_bytes: u64) -> Result<Option<sled::Db>, Store
     }
 }
 
-/// Names the file that an error of sled is of.
+/// Adds the affected file to an error of sled.
 fn sled_error(dir: &Path, source: sled::Error) -> StoreError {
     let db = dir.join("db");
     match source {
@@ -428,7 +425,7 @@ mod tests {
         commit.rows = rows(2);
         let store = open(dir.path());
         store.write_redo(&commit).unwrap();
-        drop(store); // killed here, or after some of the parts
+        drop(store); // killed here, or after some of the records
         let store = open(dir.path());
         for n in 0..n {
             assert_eq!(store.row(key(n)).unwrap().map(|row| row.points), Some(2));
@@ -449,35 +446,35 @@ mod tests {
         };
         let meta = Meta { next_player: n, ..Meta::default() };
         let commit = Commit { meta: Some(meta), rows: rows(n), ..Commit::default() };
-        // Killed, or failed, within.
+        // Interrupted by a kill or an error.
         let begin = |store: &Store| {
             first::create_marker(dir.path()).unwrap();
-            let (mut fill, mut left) = (Fill::of(&store.tree), 5_000);
+            let (mut fill, mut remaining) = (Fill::of(&store.tree), 5_000);
             let put = &mut |key: &[u8], value: Option<&[u8]>| {
-                left -= 1;
-                if left >= 0 { fill.put(key, value) } else { Ok(()) }
+                remaining -= 1;
+                if remaining >= 0 { fill.put(key, value) } else { Ok(()) }
             };
             store.records(&commit, put).unwrap();
             fill.finish().unwrap();
         };
-        let held = |store: &Store| (0..n).filter(|n| store.row(key(*n)).unwrap().is_some()).count() as u32;
+        let stored = |store: &Store| (0..n).filter(|n| store.row(key(*n)).unwrap().is_some()).count() as u32;
 
         let store = open(dir.path());
         begin(&store);
-        assert_eq!(held(&store), 5_000);
+        assert_eq!(stored(&store), 5_000);
         drop(store); // killed here
         let mut store = open(dir.path());
-        assert_eq!((held(&store), first::marker_exists(dir.path())), (0, false));
+        assert_eq!((stored(&store), first::marker_exists(dir.path())), (0, false));
 
-        // An attempt that failed, and the process went on.
+        // An attempt failed and the process continued.
         begin(&store);
         store.apply(&commit).unwrap();
-        assert_eq!((held(&store), first::marker_exists(dir.path())), (n, false));
+        assert_eq!((stored(&store), first::marker_exists(dir.path())), (n, false));
         first::create_marker(dir.path()).unwrap();
-        drop(store); // killed after the meta, before the mark went
+        drop(store); // killed after the meta was written, before the marker was removed
         let mut store = open(dir.path());
-        assert_eq!((held(&store), first::marker_exists(dir.path())), (n, false));
+        assert_eq!((stored(&store), first::marker_exists(dir.path())), (n, false));
         store.apply(&Commit { rows: rows(5_000), ..commit }).unwrap();
-        assert_eq!(held(&store), n, "later ones are as others");
+        assert_eq!(stored(&store), n, "later commits are applied normally");
     }
 }

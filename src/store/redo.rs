@@ -1,16 +1,15 @@
-//! A commit that is too large for one batch of sled.
+//! The redo file: makes a commit atomic that is too large for one sled batch.
 //!
-//! Sled keeps every old version of a page, some 4 kB a record, for as long as one
-//! batch takes and longer: 800,000 records in batches of 4,096 took 2.8 GB. So the
-//! records of a large commit are written one by one. What makes them one is a redo
-//! file beside the database: all of the commit is in it, on disk, before the first
-//! is written, and it goes after the last is flushed. A crash in between leaves
-//! the file, and the next start writes all of it again; values are absolute, so
-//! that twice is as once. A file that is not whole is of a commit that was not
-//! begun.
+//! Sled keeps every old version of a page, some 4 kB a record, for the duration of a batch
+//! and longer: 800,000 records in batches of 4,096 took 2.8 GB. So the records of a large
+//! commit are written one by one. A redo file next to the database makes the commit atomic.
+//! It holds the whole commit, is synced before the first record is written, and is removed
+//! after the last record is flushed. A crash in between leaves the file, and the next start
+//! applies all of it again. Values are absolute, so applying the file again is idempotent.
+//! An incomplete file belongs to a commit of which nothing was written.
 //!
-//! `magic, version, (key len u32, key, value len u32 or MAX for a removal, value)*, crc32`,
-//! little-endian. The version is that of the values' layout (`tree::PROTOCOL_VERSION`).
+//! Layout: `magic, version, (key len u32, key, value len u32 or MAX for a removal, value)*,
+//! crc32`, little-endian. The version is that of the values' layout (`tree::VERSION`).
 
 use std::fs::{
     File, {self},
@@ -21,7 +20,7 @@ use std::path::{Path, PathBuf};
 use super::tree::{RecordChange, VERSION};
 
 const MAGIC: &[u8; 7] = b"clqdred";
-/// In place of the version in the files of layout 3.
+/// The version byte in files of layout 3.
 const VERSION_3: u8 = b'o';
 /// Bytes of magic and version.
 const HEADER_BYTES: u64 = 8;
@@ -58,7 +57,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Waits until all is on disk: the commit is begun.
+    /// Waits until the file is on disk. From then on the commit will be applied.
     pub(super) fn finish(self) -> std::io::Result<()> {
         let crc = self.out.crc.finalize();
         let mut out = self.out.inner;
@@ -68,14 +67,14 @@ impl Writer<'_> {
     }
 }
 
-/// The commit is applied.
+/// Removes the file after the commit is applied.
 pub(super) fn remove(dir: &Path) -> std::io::Result<()> {
     fs::remove_file(path(dir))?;
     File::open(dir)?.sync_all()
 }
 
-/// The changes of a whole redo file, and the version of their layout. `None`: there is
-/// none, or it is of a commit that was not begun; it is removed then.
+/// The changes of a complete redo file, and the version of their layout. `None`: there is
+/// no file, or it is incomplete and has been removed.
 pub(super) fn read(dir: &Path) -> std::io::Result<Option<(u8, Changes)>> {
     let path = path(dir);
     let file = match File::open(&path) {
@@ -103,22 +102,22 @@ fn has_valid_checksum(file: &File, len: u64) -> std::io::Result<bool> {
     let mut input = BufReader::with_capacity(1 << 20, file);
     let mut crc = crc32fast::Hasher::new();
     let mut buffer = vec![0; 1 << 16];
-    let (mut left, mut magic) = (body, true);
-    while left > 0 {
-        let n = left.min(buffer.len() as u64) as usize;
+    let (mut remaining, mut magic) = (body, true);
+    while remaining > 0 {
+        let n = remaining.min(buffer.len() as u64) as usize;
         input.read_exact(&mut buffer[..n])?;
-        if left == body {
+        if remaining == body {
             magic = buffer.starts_with(MAGIC);
         }
         crc.update(&buffer[..n]);
-        left -= n as u64;
+        remaining -= n as u64;
     }
     let mut expected = [0; 4];
     input.read_exact(&mut expected)?;
     Ok(magic && crc.finalize() == u32::from_le_bytes(expected))
 }
 
-/// Reads the changes one after the other, in the order in which they were written.
+/// Reads the changes one by one, in the order in which they were written.
 pub(super) struct Changes {
     input: std::io::Take<BufReader<File>>,
 }
@@ -158,7 +157,7 @@ impl Iterator for Changes {
     }
 }
 
-/// Passes bytes on and sums them up.
+/// Writes bytes through and computes their checksum.
 struct ChecksumWriter<W> {
     inner: W,
     crc: crc32fast::Hasher,
@@ -209,9 +208,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         write(dir.path());
         let whole = fs::read(path(dir.path())).unwrap();
-        let mut torn = whole.clone();
-        torn[whole.len() / 2] ^= 1;
-        for bytes in [&whole[..0], &whole[..3], &whole[..11], &whole[..whole.len() - 1], &torn] {
+        let mut corrupt = whole.clone();
+        corrupt[whole.len() / 2] ^= 1;
+        for bytes in [&whole[..0], &whole[..3], &whole[..11], &whole[..whole.len() - 1], &corrupt] {
             fs::write(path(dir.path()), bytes).unwrap();
             assert!(read(dir.path()).unwrap().is_none());
             assert!(!path(dir.path()).exists());

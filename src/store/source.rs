@@ -1,4 +1,4 @@
-//! What the engine reads of committed state.
+//! Reads committed state for the engine: implements [`StateReader`] and [`WindowReader`].
 
 use std::ops::{ControlFlow, Range};
 
@@ -23,7 +23,8 @@ impl StateReader for Store {
     fn player_record(&self, player: PlayerKey) -> Result<Option<PlayerRecord>, StoreError> {
         let key = keys::number_key(keys::PLAYER, player.0);
         let Some((game, name)) = self.tree.get::<(GameKey, Name)>(&key)? else { return Ok(None) };
-        let (_, display) = self.player(game, &name)?.ok_or_else(|| corrupt_record(&key, "its name is not known"))?;
+        let (_, display) =
+            self.player(game, &name)?.ok_or_else(|| corrupt_record(&key, "its name record is missing"))?;
         Ok(Some(PlayerRecord { game, name, display }))
     }
 
@@ -35,8 +36,8 @@ impl StateReader for Store {
         let from = keys::number_key(keys::PLAYER, after.map_or(0, |player| player.0.saturating_add(1)));
         let mut found: Vec<(PlayerKey, (GameKey, Name))> = Vec::new();
         if most > 0 {
-            self.tree.each(from..vec![keys::PLAYER + 1], |key, who| {
-                found.push((PlayerKey(keys::read_u32(key, 1)), who));
+            self.tree.each(from..vec![keys::PLAYER + 1], |key, record| {
+                found.push((PlayerKey(keys::read_u32(key, 1)), record));
                 match found.len() < most {
                     true => ControlFlow::Continue(()),
                     false => ControlFlow::Break(()),
@@ -45,7 +46,7 @@ impl StateReader for Store {
         }
         let record = |(player, (game, name)): (PlayerKey, (GameKey, Name))| match self.player(game, &name)? {
             Some((_, display)) => Ok((player, PlayerRecord { game, name, display })),
-            None => Err(corrupt_record(&keys::number_key(keys::PLAYER, player.0), "its name is not known")),
+            None => Err(corrupt_record(&keys::number_key(keys::PLAYER, player.0), "its name record is missing")),
         };
         found.into_iter().map(record).collect()
     }
@@ -103,7 +104,7 @@ impl StateReader for Store {
         most: usize,
     ) -> Result<Vec<(PlayerKey, PlayerRow)>, StoreError> {
         let from = match after {
-            // The first key behind that row's.
+            // The first key after that row's key.
             Some(player) => [keys::row(RowKey { window, server, player }), vec![0]].concat(),
             None => keys::rows_prefix(window, Some(server)),
         };
@@ -170,8 +171,8 @@ impl StateReader for Store {
 }
 
 impl Reader {
-    /// What a window holds, found by reading all of it: about a second for a
-    /// million records.
+    /// The records and bytes of a window, counted by reading all of them: about a second
+    /// for a million records.
     pub fn stored_size(&self, window: WindowKey) -> Result<StorageUse, StoreError> {
         let (records, bytes) = self.tree.prefix_size(&keys::window_prefix(window))?;
         Ok(StorageUse { records, bytes })
@@ -188,8 +189,8 @@ impl WindowReader for Reader {
         each: &mut dyn FnMut(PlayerKey, PlayerWindow),
     ) -> Result<(), StoreError> {
         let key = |player| keys::player_window(window, PlayerKey(player));
-        self.tree.each(key(players.start)..key(players.end), |key, of_player| {
-            each(PlayerKey(keys::read_u32(key, key.len() - 4)), of_player);
+        self.tree.each(key(players.start)..key(players.end), |key, row| {
+            each(PlayerKey(keys::read_u32(key, key.len() - 4)), row);
             ControlFlow::Continue(())
         })
     }

@@ -1,10 +1,10 @@
-//! The files of a state directory: which they are, who may read them, and errors
-//! that name one.
+//! The files of a state directory: their names and permissions, and errors that name a
+//! file.
 //!
-//! `db`, `conf`, `snap.N` and `blobs/N` are sled's. They are in the state directory
-//! itself until the database is compacted (`compact`), then in `db.N` in it; the file
-//! `current` names that one. `redo` and `first` are ours (see `redo`, `first`). Other
-//! files in the directory are left alone.
+//! `db`, `conf`, `snap.N` and `blobs/N` belong to sled. They are in the state directory
+//! itself until the database is compacted (`compaction`), then in its subdirectory `db.N`,
+//! which the file `current` names. `redo` and `first` are written by clqd (see `redo`,
+//! `first`). Other files in the directory are ignored.
 
 use std::fs::{
     File, Metadata, {self},
@@ -19,13 +19,13 @@ use nix::unistd::{AccessFlags, Gid, Group, Uid, User, access, geteuid};
 
 use crate::store::StoreError;
 
-/// The directory that sled keeps values in that are too large for its log.
+/// The directory in which sled stores values that are too large for its log.
 pub(in crate::store) const BLOBS: &str = "blobs";
 
 /// The file that names the directory of the database.
 const CURRENT: &str = "current";
 
-/// The directory of a database that was compacted.
+/// The directory of a compacted database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::store) struct Current {
     /// Counts the compactions.
@@ -35,13 +35,14 @@ pub(in crate::store) struct Current {
 }
 
 impl Current {
-    /// Relative to the state directory.
+    /// The directory's name, relative to the state directory.
     pub(in crate::store) fn name(&self) -> String {
         format!("db.{}", self.number)
     }
 }
 
-/// What the file `current` says; `None`: the database is in the state directory itself.
+/// The content of the file `current`; `None`: the database is in the state directory
+/// itself.
 pub(in crate::store) fn current(dir: &Path) -> Result<Option<Current>, StoreError> {
     let path = dir.join(CURRENT);
     let text = match fs::read_to_string(&path) {
@@ -49,40 +50,40 @@ pub(in crate::store) fn current(dir: &Path) -> Result<Option<Current>, StoreErro
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
         Err(error) => return Err(io_error("read", &path)(error)),
     };
-    let read = || {
+    let parse = || {
         let (name, bytes) = text.strip_suffix('\n')?.split_once(' ')?;
         Some(Current { number: database_number(name)?, bytes: bytes.parse().ok()? })
     };
-    read().map(Some).ok_or(StoreError::Damaged { path, at: String::new() })
+    parse().map(Some).ok_or(StoreError::Damaged { path, at: String::new() })
 }
 
-/// Makes a database the one that the state directory opens with. It must be on disk.
+/// Makes a database the current one of the state directory. It must be on disk.
 pub(in crate::store) fn set_current(dir: &Path, current: &Current) -> Result<(), StoreError> {
     let (path, new) = (dir.join(CURRENT), dir.join("current.new"));
-    let mut file = File::create(&new).map_err(io_error("make", &new))?;
+    let mut file = File::create(&new).map_err(io_error("create", &new))?;
     let written = file.write_all(format!("{} {}\n", current.name(), current.bytes).as_bytes());
     written.and_then(|()| file.sync_all()).map_err(io_error("write", &new))?;
     fs::rename(&new, &path).map_err(io_error("replace", &path))?;
     File::open(dir).and_then(|dir| dir.sync_all()).map_err(io_error("sync", dir))
 }
 
-/// The directory that holds the database of a state directory.
+/// The directory with the database of a state directory.
 pub(in crate::store) fn database_dir(dir: &Path) -> Result<PathBuf, StoreError> {
     let Some(current) = current(dir)? else { return Ok(dir.to_owned()) };
     let database = dir.join(current.name());
-    // Sled would make a new one.
+    // Sled would create a new one.
     match metadata_if_exists(&database.join("db"))? {
         Some(_) => Ok(database),
         None => Err(StoreError::Damaged { path: database, at: " (it has no file \"db\")".to_owned() }),
     }
 }
 
-/// The number in the name of a database's directory, `db.N`.
+/// The number in the name of a database directory, `db.N`.
 fn database_number(name: &str) -> Option<u64> {
     name.strip_prefix("db.")?.parse().ok()
 }
 
-/// The names, relative to the directory, of its state files that exist, in order.
+/// The existing state files, relative to the directory, in order of name.
 pub(in crate::store) fn state_files(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let mut found: Vec<PathBuf> = ["redo", "first", CURRENT].map(PathBuf::from).into();
     found.retain(|name| dir.join(name).is_file());
@@ -97,7 +98,7 @@ pub(in crate::store) fn state_files(dir: &Path) -> Result<Vec<PathBuf>, StoreErr
     Ok(found)
 }
 
-/// The same for the directory of a database.
+/// The existing files of a database, relative to its directory.
 pub(in crate::store) fn list_database(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let mut found = Vec::new();
     for name in names(dir)? {
@@ -115,8 +116,8 @@ pub(in crate::store) fn list_database(dir: &Path) -> Result<Vec<PathBuf>, StoreE
     Ok(found)
 }
 
-/// The directories that state files are in and that exist, relative to the state
-/// directory, each before those in it. The first is the state directory itself.
+/// The existing directories with state files, relative to the state directory, parents
+/// first. The first is the state directory itself.
 pub(in crate::store) fn directories(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let mut found = vec![PathBuf::new()];
     let database = current(dir)?.map_or_else(PathBuf::new, |current| current.name().into());
@@ -125,14 +126,14 @@ pub(in crate::store) fn directories(dir: &Path) -> Result<Vec<PathBuf>, StoreErr
     Ok(found)
 }
 
-/// Removes what a compaction that was cut short has left: every database but the
-/// current one. Only for the process that has that one open.
+/// Removes the remains of an interrupted compaction: every database but the current one.
+/// Only for the process that has the current one open.
 pub(in crate::store) fn remove_other_databases(dir: &Path) -> Result<(), StoreError> {
     let current = current(dir)?;
     for name in names(dir)? {
         let Some(name) = name.to_str() else { continue };
-        let of = database_number(name.strip_suffix(".partial").unwrap_or(name));
-        if of.is_some() && current.as_ref().is_none_or(|current| current.name() != name) {
+        let number = database_number(name.strip_suffix(".partial").unwrap_or(name));
+        if number.is_some() && current.as_ref().is_none_or(|current| current.name() != name) {
             remove_database(&dir.join(name))?;
         }
     }
@@ -142,13 +143,13 @@ pub(in crate::store) fn remove_other_databases(dir: &Path) -> Result<(), StoreEr
     Ok(())
 }
 
-/// Removes a directory that holds a database. Fails where anything else is in it.
+/// Removes a database and its directory. Fails if the directory contains other files.
 pub(in crate::store) fn remove_database(dir: &Path) -> Result<(), StoreError> {
     remove_database_files(dir)?;
     fs::remove_dir(dir).map_err(io_error("remove", dir))
 }
 
-/// Removes a database from the directory that holds it.
+/// Removes the files of a database from its directory.
 pub(in crate::store) fn remove_database_files(dir: &Path) -> Result<(), StoreError> {
     for path in list_database(dir)?.into_iter().map(|name| dir.join(name)) {
         fs::remove_file(&path).map_err(io_error("remove", &path))?;
@@ -160,7 +161,7 @@ pub(in crate::store) fn remove_database_files(dir: &Path) -> Result<(), StoreErr
     }
 }
 
-/// Whether it is a snapshot of sled's that is complete, going by its name.
+/// Whether this is the name of a complete sled snapshot.
 pub(in crate::store) fn is_snapshot(name: &str) -> bool {
     name.starts_with("snap.") && !name.ends_with(".generating")
 }
@@ -170,7 +171,7 @@ fn names(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     entries.map(|entry| Ok(entry.map_err(io_error("list", dir))?.file_name().into())).collect()
 }
 
-/// Fails where the directory cannot be one that clqd has written.
+/// Fails if the directory cannot be a state directory written by clqd.
 pub(in crate::store) fn check_is_state(dir: &Path) -> Result<(), StoreError> {
     match fs::metadata(dir) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -189,8 +190,8 @@ pub(in crate::store) fn check_is_state(dir: &Path) -> Result<(), StoreError> {
     Err(StoreError::NotAStateDir { path: dir.to_owned() })
 }
 
-/// Fails where this process cannot do all that sled will do, which names no file
-/// itself.
+/// Fails if this process lacks a permission that sled needs; an error of sled names no
+/// file.
 pub(in crate::store) fn check_access(dir: &Path) -> Result<(), StoreError> {
     let check = |operation, path: &Path, flags| match access(path, flags) {
         Ok(()) | Err(nix::errno::Errno::ENOENT) => Ok(()),
@@ -205,25 +206,26 @@ pub(in crate::store) fn check_access(dir: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Lets the group read the files where it may read the directory: a file that was
-/// made under a stricter umask is not readable for `clqd status` otherwise.
+/// Makes the files readable for the group if the directory is: files created under a
+/// stricter umask would not be readable for `clqd status`.
 pub(in crate::store) fn grant_group_read(dir: &Path) -> Result<(), StoreError> {
-    let of_dir = fs::metadata(dir).map_err(io_error("read", dir))?.permissions().mode();
-    if of_dir & 0o050 != 0o050 {
+    let dir_mode = fs::metadata(dir).map_err(io_error("read", dir))?.permissions().mode();
+    if dir_mode & 0o050 != 0o050 {
         return Ok(());
     }
     for path in directories(dir)?.into_iter().skip(1).chain(state_files(dir)?).map(|name| dir.join(name)) {
         let Some(metadata) = metadata_if_exists(&path)? else { continue };
-        let wanted = if metadata.is_dir() { 0o050 } else { 0o040 };
+        let required = if metadata.is_dir() { 0o050 } else { 0o040 };
         let mode = metadata.permissions().mode();
-        if mode & wanted != wanted && metadata.uid() == geteuid().as_raw() {
-            fs::set_permissions(&path, PermissionsExt::from_mode(mode | wanted)).map_err(io_error("change", &path))?;
+        if mode & required != required && metadata.uid() == geteuid().as_raw() {
+            fs::set_permissions(&path, PermissionsExt::from_mode(mode | required))
+                .map_err(io_error("change", &path))?;
         }
     }
     Ok(())
 }
 
-/// What is known of a file; `None`: it does not exist.
+/// The metadata of a file; `None`: it does not exist.
 pub(in crate::store) fn metadata_if_exists(path: &Path) -> Result<Option<Metadata>, StoreError> {
     match fs::metadata(path) {
         Ok(metadata) => Ok(Some(metadata)),
@@ -243,16 +245,17 @@ pub(in crate::store) fn io_error(operation: &'static str, path: &Path) -> impl F
     }
 }
 
-/// Whose a file is, for a message: `it belongs to clqd:clqd with mode 0640, and this
-/// process runs as user ann`. Of the nearest directory where the file cannot be seen.
+/// The owner of a file, for a message: `it belongs to clqd:clqd with mode 0640, and this
+/// process runs as user ann`. If the file is not visible, the owner of its nearest visible
+/// directory.
 fn owner(path: &Path) -> Option<String> {
     let (shown, metadata) = path.ancestors().find_map(|path| Some((path, fs::metadata(path).ok()?)))?;
-    let what = if shown == path { "it".to_owned() } else { shown.display().to_string() };
+    let subject = if shown == path { "it".to_owned() } else { shown.display().to_string() };
     let (uid, gid) = (Uid::from_raw(metadata.uid()), Gid::from_raw(metadata.gid()));
     let group = Group::from_gid(gid).ok().flatten().map_or_else(|| gid.to_string(), |group| group.name);
     let mode = metadata.permissions().mode() & 0o7777;
     Some(format!(
-        "{what} belongs to {}:{group} with mode {mode:04o}, and this process runs as user {}; \
+        "{subject} belongs to {}:{group} with mode {mode:04o}, and this process runs as user {}; \
          change that with chown or chmod, or run this as another user",
         user(uid),
         user(geteuid())

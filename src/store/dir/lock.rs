@@ -1,9 +1,9 @@
-//! Waiting for a state directory that another process has open.
+//! Waits for a state directory that another process has open.
 //!
-//! Sled locks `db` with flock(2) and does not wait. A lock may be held for a moment
-//! after its process is done: sled releases it on another thread, and a child that
-//! was forked while it was held has it until it executes another program. So opening
-//! tries again for some seconds.
+//! Sled locks `db` with flock(2) and does not wait. A lock may be held for a short time
+//! after its process is done: sled releases it on another thread, and a child forked while
+//! it was held keeps it until it executes another program. So opening retries for some
+//! seconds.
 
 use std::fs::{
     File, {self},
@@ -17,17 +17,17 @@ use nix::sys::stat::{major, minor};
 
 use crate::store::StoreError;
 
-/// How long opening waits for the lock. It is slept away in steps, so that it is
-/// longer on a busy machine, never shorter.
+/// Time to wait for the lock. The wait is a sum of sleeps: on a busy machine it is longer,
+/// never shorter.
 pub(in crate::store) const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 const RETRY_EVERY: Duration = Duration::from_millis(20);
 
-/// After this long it is logged that somebody is waited for.
+/// Time after which the wait is logged.
 const LOG_AFTER: Duration = Duration::from_secs(1);
 
-/// Tries until something comes of it, for at most `wait`. `None` from `attempt`: the
-/// lock is held.
+/// Calls `attempt` until it returns `Some`, for at most `wait`. `None` means that the lock
+/// is held.
 pub(in crate::store) fn retry_until_unlocked<T>(
     dir: &Path,
     wait: Duration,
@@ -36,19 +36,19 @@ pub(in crate::store) fn retry_until_unlocked<T>(
     retry_unless_cancelled(&|| false, dir, wait, attempt)
 }
 
-/// The same, for as long as `is_in_vain` does not hold.
+/// Like [`retry_until_unlocked`], but stops when `is_cancelled` returns true.
 pub(in crate::store) fn retry_unless_cancelled<T>(
-    is_in_vain: &dyn Fn() -> bool,
+    is_cancelled: &dyn Fn() -> bool,
     dir: &Path,
     wait: Duration,
     mut attempt: impl FnMut() -> Result<Option<T>, StoreError>,
 ) -> Result<T, StoreError> {
     let mut waited = Duration::ZERO;
     loop {
-        if let Some(done) = attempt()? {
-            return Ok(done);
+        if let Some(value) = attempt()? {
+            return Ok(value);
         }
-        if waited >= wait || is_in_vain() {
+        if waited >= wait || is_cancelled() {
             return Err(StoreError::Locked { path: dir.to_owned(), holder: holder(dir), waited_s: waited.as_secs() });
         }
         if waited == LOG_AFTER {
@@ -59,14 +59,14 @@ pub(in crate::store) fn retry_unless_cancelled<T>(
     }
 }
 
-/// Whether another process has the directory open for writing. The lock that is
-/// taken to find out is shared and given back at once; who opens meanwhile tries
-/// again.
+/// Whether another process has the directory open for writing. The check takes a shared
+/// lock and releases it at once; a process that opens the directory in the meantime
+/// retries.
 pub(in crate::store) fn is_locked(dir: &Path) -> Result<bool, StoreError> {
     is_database_locked(&super::files::database_dir(dir)?)
 }
 
-/// The same for the directory of a database.
+/// Like [`is_locked`], for the directory of a database.
 pub(in crate::store) fn is_database_locked(dir: &Path) -> Result<bool, StoreError> {
     let path = dir.join("db");
     let db = match File::open(&path) {
@@ -81,7 +81,7 @@ pub(in crate::store) fn is_database_locked(dir: &Path) -> Result<bool, StoreErro
     }
 }
 
-/// Takes the lock that opening takes. `None`: another process has it.
+/// Takes the same lock as opening the database. `None`: another process has it.
 pub(in crate::store) fn try_lock(dir: &Path) -> Result<Option<Flock<File>>, StoreError> {
     let path = super::files::database_dir(dir)?.join("db");
     let db = File::options().read(true).write(true).open(&path).map_err(super::files::io_error("open", &path))?;
@@ -92,9 +92,9 @@ pub(in crate::store) fn try_lock(dir: &Path) -> Result<Option<Flock<File>>, Stor
     }
 }
 
-/// Who holds the lock, for a message: `process 1234 (clqd)`.
+/// The holder of the lock, for a message: `process 1234 (clqd)`.
 pub(in crate::store) fn holder(dir: &Path) -> String {
-    let number = super::files::database_dir(dir)
+    let pid = super::files::database_dir(dir)
         .and_then(|dir| super::files::metadata_if_exists(&dir.join("db")))
         .ok()
         .flatten()
@@ -103,19 +103,19 @@ pub(in crate::store) fn holder(dir: &Path) -> String {
             let file = format!("{:02x}:{:02x}:{}", major(db.dev()), minor(db.dev()), db.ino());
             holder_pid(&locks, &file)
         });
-    let name = |number| fs::read_to_string(format!("/proc/{number}/comm")).ok();
-    match number.and_then(|number| Some((number, name(number)?))) {
-        Some((number, name)) => format!("process {number} ({})", name.trim_end()),
-        // It cannot be seen from here, or has ended and left the lock to a child.
+    let name = |pid| fs::read_to_string(format!("/proc/{pid}/comm")).ok();
+    match pid.and_then(|pid| Some((pid, name(pid)?))) {
+        Some((pid, name)) => format!("process {pid} ({})", name.trim_end()),
+        // The process is not visible from here, or has ended and left the lock to a child.
         None => "another process".to_owned(),
     }
 }
 
-/// From lines such as `1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF`. One with an
-/// arrow waits for the lock.
+/// The pid in lines such as `1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF`. A line with
+/// an arrow is a process that waits for the lock.
 fn holder_pid(locks: &str, file: &str) -> Option<u32> {
     locks.lines().find_map(|line| match line.split_whitespace().collect::<Vec<_>>()[..] {
-        [_, "FLOCK", _, _, number, of, ..] if of == file => number.parse().ok(),
+        [_, "FLOCK", _, _, pid, locked_file, ..] if locked_file == file => pid.parse().ok(),
         _ => None,
     })
 }
@@ -152,13 +152,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         drop(Store::open(dir.path(), SETTINGS).unwrap());
         retry_until_unlocked(dir.path(), LOCK_TIMEOUT, || Ok((!is_locked(dir.path())?).then_some(()))).unwrap();
-        // The child has it as its standard input, and this process no longer.
+        // The child has the lock as its standard input; this process has closed it.
         let lock = Flock::lock(db(dir.path()), FlockArg::LockExclusive).unwrap();
         let input = Stdio::from(lock.try_clone().unwrap());
         let mut child = Command::new("sleep").arg("600").stdin(input).spawn().unwrap();
-        let number = std::os::fd::AsRawFd::as_raw_fd(&*lock);
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&*lock);
         std::mem::forget(lock);
-        nix::unistd::close(number).unwrap();
+        nix::unistd::close(fd).unwrap();
         assert!(is_locked(dir.path()).unwrap());
         let short = Store::open_with_timeout(dir.path(), SETTINGS, Duration::from_millis(100));
         assert!(matches!(short, Err(StoreError::Locked { .. })), "{short:?}");
@@ -168,7 +168,7 @@ mod tests {
             std::thread::sleep(RETRY_EVERY);
             child.kill().unwrap();
             child.wait().unwrap();
-            opening.join().unwrap().expect("opened once the child is gone");
+            opening.join().unwrap().expect("opened once the child has ended");
         });
     }
 
@@ -183,12 +183,12 @@ mod tests {
                 receiver.recv().unwrap();
                 drop(reader);
             });
-            assert!(is_locked(dir.path()).unwrap(), "sled holds it as long as anybody reads");
+            assert!(is_locked(dir.path()).unwrap(), "sled holds the lock while a reader exists");
             let opening = scope.spawn(|| Store::open(dir.path(), SETTINGS).map(|_| ()));
             sender.send(()).unwrap();
-            opening.join().unwrap().expect("opened once the reader is gone");
+            opening.join().unwrap().expect("opened once the reader is dropped");
         });
-        // Again and again without a pause, which failed now and then.
+        // Repeated without a pause: this failed now and then.
         for _ in 0..50 {
             drop(Store::open(dir.path(), SETTINGS).expect("opened"));
         }

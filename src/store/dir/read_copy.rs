@@ -1,12 +1,12 @@
 //! A private copy of a state directory, for commands that only read.
 //!
-//! Sled opens its files for writing, repairs them and replaces its snapshot, and so
-//! do we with the redo file. So a reader opens a copy, and the directory stays as it
-//! is, whoever reads. The copy is a reflink where the file system can make one.
+//! Sled opens its files for writing, repairs them and replaces its snapshot; clqd writes
+//! and removes the redo file. So a read-only command opens a copy, and the directory itself
+//! is never changed. The copy is a reflink where the file system supports it.
 //!
-//! No lock is held meanwhile: a daemon may start at any moment. The copy counts only
-//! if nobody had the directory open before and after, and every file is the same
-//! by size, number and times; else it is made again.
+//! No lock is held during the copy: a daemon may start at any time. The copy is accepted
+//! only if no process had the directory open before and after it, and the size, inode and
+//! times of every file are unchanged. Otherwise it is repeated.
 
 use std::fs::{
     File, OpenOptions, {self},
@@ -23,33 +23,34 @@ use tempfile::TempDir;
 use super::{files, lock};
 use crate::store::StoreError;
 
-/// Where copies are made unless `TMPDIR` says so: it is on disk, `/tmp` may be memory.
+/// Directory for copies if `TMPDIR` is not set: it is on disk, whereas `/tmp` may be in
+/// memory.
 const DEFAULT_TMPDIR: &str = "/var/tmp";
 
-/// Left free beside a copy, bytes: opening writes a little.
+/// Space left free in addition to a copy, bytes: opening writes a little.
 const SPARE_BYTES: u64 = 16 << 20;
 
-/// What tells a file from what it was before.
+/// Identity, size and times of a file: they differ when the file was changed.
 type FileStamp = (PathBuf, [i64; 7]);
 
-/// Copies the state files into a new directory, which is removed with what is
-/// returned. Waits for another process to close them, until that `is_in_vain`.
-pub(in crate::store) fn create(source: &Path, is_in_vain: &dyn Fn() -> bool) -> Result<TempDir, StoreError> {
-    let place = temp_root();
-    let failed = files::io_error("make a directory in", &place);
-    let copy = tempfile::Builder::new().prefix("clqd-read-").tempdir_in(&place).map_err(failed)?;
-    copy_into(source, copy.path(), is_in_vain)?;
+/// Copies the state files into a new directory, which is deleted when the returned value is
+/// dropped. Waits for another process to close them, until `is_cancelled` returns true.
+pub(in crate::store) fn create(source: &Path, is_cancelled: &dyn Fn() -> bool) -> Result<TempDir, StoreError> {
+    let root = temp_root();
+    let failed = files::io_error("create a directory in", &root);
+    let copy = tempfile::Builder::new().prefix("clqd-read-").tempdir_in(&root).map_err(failed)?;
+    copy_into(source, copy.path(), is_cancelled)?;
     Ok(copy)
 }
 
-/// Copies the state files into a directory that is there and empty.
+/// Copies the state files into an existing empty directory.
 pub(in crate::store) fn copy_into(
     source: &Path,
     target: &Path,
-    is_in_vain: &dyn Fn() -> bool,
+    is_cancelled: &dyn Fn() -> bool,
 ) -> Result<(), StoreError> {
     files::check_is_state(source)?;
-    lock::retry_unless_cancelled(is_in_vain, source, lock::LOCK_TIMEOUT, || {
+    lock::retry_unless_cancelled(is_cancelled, source, lock::LOCK_TIMEOUT, || {
         if lock::is_locked(source)? {
             return Ok(None);
         }
@@ -64,12 +65,12 @@ pub(in crate::store) fn copy_into(
     })
 }
 
-/// All state files; `None`: one was removed meanwhile.
+/// The stamps of all state files; `None`: a file was removed in the meantime.
 fn file_stamps(dir: &Path) -> Result<Option<Vec<FileStamp>>, StoreError> {
-    let mut seen = Vec::new();
+    let mut stamps = Vec::new();
     for name in files::state_files(dir)? {
         let Some(file) = files::metadata_if_exists(&dir.join(&name))? else { return Ok(None) };
-        let of_file = [
+        let stamp = [
             file.dev() as i64,
             file.ino() as i64,
             file.size() as i64,
@@ -78,15 +79,15 @@ fn file_stamps(dir: &Path) -> Result<Option<Vec<FileStamp>>, StoreError> {
             file.ctime(),
             file.ctime_nsec(),
         ];
-        seen.push((name, of_file));
+        stamps.push((name, stamp));
     }
-    Ok(Some(seen))
+    Ok(Some(stamps))
 }
 
-fn check_disk_space(seen: &[FileStamp], target: &Path) -> Result<(), StoreError> {
-    let bytes: u64 = seen.iter().map(|(_, [_, _, size, ..])| *size as u64).sum();
-    let room = statvfs(target).map_err(|errno| files::io_error("read the free space of", target)(errno.into()))?;
-    let free = room.blocks_available() * room.fragment_size();
+fn check_disk_space(stamps: &[FileStamp], target: &Path) -> Result<(), StoreError> {
+    let bytes: u64 = stamps.iter().map(|(_, [_, _, size, ..])| *size as u64).sum();
+    let stat = statvfs(target).map_err(|errno| files::io_error("read the free space of", target)(errno.into()))?;
+    let free = stat.blocks_available() * stat.fragment_size();
     if free < bytes + SPARE_BYTES {
         let place = target.parent().unwrap_or(target).to_owned();
         return Err(StoreError::NoDiskSpace { place, needed: bytes + SPARE_BYTES, free });
@@ -94,13 +95,13 @@ fn check_disk_space(seen: &[FileStamp], target: &Path) -> Result<(), StoreError>
     Ok(())
 }
 
-/// Whether all of them were still there.
-fn copy(source: &Path, target: &Path, seen: &[FileStamp]) -> Result<bool, StoreError> {
+/// Copies the files. Returns whether all of them still existed.
+fn copy(source: &Path, target: &Path, stamps: &[FileStamp]) -> Result<bool, StoreError> {
     for name in files::directories(source)? {
         let dir = target.join(name);
-        fs::DirBuilder::new().recursive(true).mode(0o750).create(&dir).map_err(files::io_error("make", &dir))?;
+        fs::DirBuilder::new().recursive(true).mode(0o750).create(&dir).map_err(files::io_error("create", &dir))?;
     }
-    for (name, _) in seen {
+    for (name, _) in stamps {
         let (from, to) = (source.join(name), target.join(name));
         let mut input = match File::open(&from) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
@@ -108,7 +109,7 @@ fn copy(source: &Path, target: &Path, seen: &[FileStamp]) -> Result<bool, StoreE
         };
         let output = OpenOptions::new().write(true).create(true).truncate(true).mode(0o640).open(&to);
         let mut output = output.map_err(files::io_error("write", &to))?;
-        // With copy_file_range(2), which shares the blocks where it can.
+        // Uses copy_file_range(2), which shares the blocks where possible.
         io::copy(&mut input, &mut output).map_err(files::io_error("copy", &from))?;
     }
     Ok(true)
@@ -126,15 +127,15 @@ fn remove_contents(dir: &Path) -> io::Result<()> {
 }
 
 fn temp_root() -> PathBuf {
-    match std::env::var_os("TMPDIR").filter(|place| !place.is_empty()) {
-        Some(place) => place.into(),
+    match std::env::var_os("TMPDIR").filter(|path| !path.is_empty()) {
+        Some(path) => path.into(),
         None if Path::new(DEFAULT_TMPDIR).is_dir() => DEFAULT_TMPDIR.into(),
         None => std::env::temp_dir(),
     }
 }
 
-/// Removes what sled has open or does not need again, so that little is left behind
-/// where the process is killed.
+/// Removes the files that sled has open or no longer needs, so that little remains where
+/// the process is killed.
 pub(in crate::store) fn remove_unneeded_files(copy: &Path) -> Result<(), StoreError> {
     for name in files::state_files(copy)?
         .into_iter()

@@ -1,12 +1,12 @@
-//! Damage in a state directory that sled refuses it for ("read corrupted data"),
-//! though all that was stored is there.
+//! Repairs damage for which sled refuses a state directory ("read corrupted data") although
+//! all stored data is intact.
 //!
-//! - `conf` is written in two steps, settings and their sum. Cut short or damaged it
+//! - `conf` is written in two steps, settings and their checksum. A truncated or damaged one
 //!   is removed: sled writes it again, always with the same settings.
-//! - `snap.N.generating` is a snapshot before it gets its name. It is read as if it
-//!   were one. Without it sled reads its log on from the snapshot before.
-//! - `snap.N` spares sled reading its log from the beginning. A damaged one is set
-//!   aside: without it sled reads the whole log, and finds the same.
+//! - `snap.N.generating` is a snapshot before it gets its final name. Sled would read it like
+//!   a finished one, so it is removed: sled then reads its log from the previous snapshot on.
+//! - `snap.N` saves sled reading its log from the beginning. A damaged one is renamed:
+//!   without it sled reads the whole log, with the same result.
 
 use std::fs::{
     File, OpenOptions, {self},
@@ -20,13 +20,13 @@ use nix::fcntl::{Flock, FlockArg};
 use super::files;
 use crate::store::StoreError;
 
-/// Put before the name of a snapshot that is set aside, so that sled passes it over.
+/// Prefix of the name of a damaged snapshot, so that sled ignores it.
 const DAMAGED_PREFIX: &str = "damaged.";
 
-/// Removes what is half written and sets aside what is damaged. Returns what the
-/// admin should know of it; `None`: another process has the database open.
+/// Removes partial files and renames damaged ones. Returns messages for the admin; `None`:
+/// another process has the database open.
 pub(in crate::store) fn repair(dir: &Path) -> Result<Option<Vec<String>>, StoreError> {
-    // Sled's own lock, held as long as something is changed.
+    // Sled's own lock, held during the repair.
     let db = dir.join("db");
     let _lock = match OpenOptions::new().read(true).write(true).open(&db) {
         Ok(file) => match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
@@ -48,13 +48,13 @@ pub(in crate::store) fn repair(dir: &Path) -> Result<Option<Vec<String>>, StoreE
         if name.ends_with(".generating") {
             fs::remove_file(&path).map_err(files::io_error("remove", &path))?;
         } else if files::is_snapshot(name) && read(&path)?.is_some_and(|bytes| !is_whole_snapshot(&bytes)) {
-            let aside = dir.join(format!("{DAMAGED_PREFIX}{name}"));
-            fs::rename(&path, &aside).map_err(files::io_error("rename", &path))?;
+            let renamed = dir.join(format!("{DAMAGED_PREFIX}{name}"));
+            fs::rename(&path, &renamed).map_err(files::io_error("rename", &path))?;
             notes.push(format!(
-                "{} is damaged; it is set aside as {}, and the state is read from {} alone, which takes longer \
-                 and gives the same. Check the disk; the file set aside may be deleted",
+                "{} is damaged; it is renamed to {}, and the state is read from {} alone, which takes longer \
+                 with the same result. Check the disk; the renamed file may be deleted",
                 path.display(),
-                aside.display(),
+                renamed.display(),
                 db.display()
             ));
         }
@@ -62,7 +62,7 @@ pub(in crate::store) fn repair(dir: &Path) -> Result<Option<Vec<String>>, StoreE
     Ok(Some(notes))
 }
 
-/// Waits until the files that sled makes but does not wait for are on disk.
+/// Waits until the files that sled creates without a sync are on disk.
 pub(in crate::store) fn sync_untracked_files(dir: &Path) -> Result<(), StoreError> {
     for path in [dir.join("conf"), dir.to_owned()] {
         File::open(&path).and_then(|file| file.sync_all()).map_err(files::io_error("sync", &path))?;
@@ -79,20 +79,20 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     }
 }
 
-/// Whether it ends in the sum of what is before.
+/// Whether it ends with the checksum of the bytes before.
 fn is_whole_conf(conf: &[u8]) -> bool {
     match conf.split_last_chunk() {
-        Some((settings, sum)) => crc32fast::hash(settings) == u32::from_le_bytes(*sum),
+        Some((settings, checksum)) => crc32fast::hash(settings) == u32::from_le_bytes(*checksum),
         None => false,
     }
 }
 
-/// Whether it ends in a length, which sled passes over, and the sum of what is
-/// before that.
+/// Whether it ends with a length, which sled ignores, and the checksum of the bytes before
+/// that.
 fn is_whole_snapshot(snapshot: &[u8]) -> bool {
     match snapshot.split_last_chunk::<12>() {
-        Some((pages, [_, _, _, _, _, _, _, _, sum @ ..])) if !pages.is_empty() => {
-            crc32fast::hash(pages) == u32::from_le_bytes(*sum)
+        Some((pages, [_, _, _, _, _, _, _, _, checksum @ ..])) if !pages.is_empty() => {
+            crc32fast::hash(pages) == u32::from_le_bytes(*checksum)
         }
         _ => false,
     }
@@ -113,12 +113,12 @@ mod tests {
         open(path).unwrap().load().unwrap().games.into_iter().map(|(key, _)| key).collect()
     }
 
-    /// A directory with something stored, and the name of its snapshot.
+    /// A directory with some stored data, and the path of its snapshot.
     fn stored() -> (tempfile::TempDir, std::path::PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let commit = Commit { games: vec![(GameKey(7), "openarena".to_owned())], ..Commit::default() };
         open(dir.path()).unwrap().apply(&commit).unwrap();
-        assert_eq!(games(dir.path()), [GameKey(7)]); // opening again makes a snapshot
+        assert_eq!(games(dir.path()), [GameKey(7)]); // opening again writes a snapshot
         let snapshot = fs::read_dir(dir.path()).unwrap().map(|file| file.unwrap().path());
         let snapshot = snapshot.filter(|path| path.to_str().unwrap().contains("/snap.")).max().expect("a snapshot");
         (dir, snapshot)
@@ -129,7 +129,7 @@ mod tests {
         let (dir, _) = stored();
         let conf = dir.path().join("conf");
         let whole = fs::read(&conf).unwrap();
-        assert!(is_whole_conf(&whole), "sled's sum is the one we know");
+        assert!(is_whole_conf(&whole), "sled's checksum has the known form");
         for len in 0..whole.len() {
             fs::write(&conf, &whole[..len]).unwrap();
             assert_eq!(games(dir.path()), [GameKey(7)], "{len} bytes of conf");
@@ -149,18 +149,18 @@ mod tests {
         let (dir, snapshot) = stored();
         let whole = fs::read(&snapshot).unwrap();
         for len in 0..=whole.len() {
-            for with_the_one_before in [true, false] {
-                let half = dir.path().join("snap.00000000FFFFFFFF.generating");
-                fs::write(&half, &whole[..len]).unwrap();
-                if !with_the_one_before {
+            for with_previous_snapshot in [true, false] {
+                let partial = dir.path().join("snap.00000000FFFFFFFF.generating");
+                fs::write(&partial, &whole[..len]).unwrap();
+                if !with_previous_snapshot {
                     for file in fs::read_dir(dir.path()).unwrap().map(|file| file.unwrap().path()) {
-                        if file != half && file.to_str().unwrap().contains("/snap.") {
+                        if file != partial && file.to_str().unwrap().contains("/snap.") {
                             fs::remove_file(file).unwrap();
                         }
                     }
                 }
                 assert_eq!(games(dir.path()), [GameKey(7)], "{len} bytes of a snapshot");
-                assert!(!half.exists());
+                assert!(!partial.exists());
             }
         }
     }
@@ -168,13 +168,13 @@ mod tests {
     /// Records as sled has them.
     type Records = Vec<(Vec<u8>, Vec<u8>)>;
 
-    /// Every record that a directory holds.
+    /// Every record of a store.
     fn records(store: &Store) -> Records {
         crate::store::tree::tests::all(&store.tree, vec![0]..vec![255])
     }
 
-    /// A directory whose log was written over many times, so that its segments were
-    /// used again and its pages moved.
+    /// A directory whose log was rewritten many times, so that its segments were reused and
+    /// its pages moved.
     fn rewritten() -> (tempfile::TempDir, Records) {
         use crate::model::commit::RowKey;
         use crate::model::packed_row::PackedRow;
@@ -199,14 +199,14 @@ mod tests {
             }
         }
         let store = open(dir.path()).unwrap();
-        let held = records(&store);
-        assert!(held.len() > 5_000, "{}", held.len());
-        (dir, held)
+        let stored = records(&store);
+        assert!(stored.len() > 5_000, "{}", stored.len());
+        (dir, stored)
     }
 
     #[test]
     fn corrupt_snapshot_is_renamed_and_loses_no_data() {
-        let (dir, held) = rewritten();
+        let (dir, expected) = rewritten();
         let snapshots = || {
             let of_sled = |path: &std::path::PathBuf| path.to_str().unwrap().contains("/snap.");
             let mut paths: Vec<_> =
@@ -214,27 +214,27 @@ mod tests {
             paths.sort();
             paths
         };
-        let aside =
+        let renamed =
             |path: &Path| dir.path().join(format!("{DAMAGED_PREFIX}{}", path.file_name().unwrap().to_str().unwrap()));
         for n in 0..40 {
             let path = snapshots().pop().expect("a snapshot");
             let mut bytes = fs::read(&path).unwrap();
-            // The length before the sum is not read.
-            let places = [&(0..bytes.len() - 12).collect::<Vec<_>>()[..], &[bytes.len() - 3]].concat();
-            let at = places[(places.len() - 1) * n / 39];
+            // The length before the checksum is not read.
+            let offsets = [&(0..bytes.len() - 12).collect::<Vec<_>>()[..], &[bytes.len() - 3]].concat();
+            let at = offsets[(offsets.len() - 1) * n / 39];
             bytes[at] ^= 1 << (n % 8);
             fs::write(&path, &bytes).unwrap();
             let store = open(dir.path()).unwrap_or_else(|error| panic!("bit {} of byte {at}: {error:?}", n % 8));
-            assert!(records(&store) == held, "bit {} of byte {at}", n % 8);
+            assert!(records(&store) == expected, "bit {} of byte {at}", n % 8);
             assert_eq!(store.warnings().len(), 1, "{:?}", store.warnings());
             assert!(store.warnings()[0].contains(path.to_str().unwrap()), "{:?}", store.warnings());
-            assert_eq!(fs::read(aside(&path)).unwrap(), bytes);
+            assert_eq!(fs::read(renamed(&path)).unwrap(), bytes);
         }
     }
 
     #[test]
     fn corrupt_database_error_names_the_file_and_the_remedy() {
-        let (dir, held) = rewritten();
+        let (dir, expected) = rewritten();
         let db = dir.path().join("db");
         let whole = fs::read(&db).unwrap();
         let files: Vec<_> = files::state_files(dir.path()).unwrap();
@@ -257,31 +257,34 @@ mod tests {
                 Ok(found)
             });
             match read {
-                Ok(found) if found == held => same += 1,
-                // In what sled wrote last, which it takes for cut off by a crash.
+                Ok(found) if found == expected => same += 1,
+                // In the last write, which sled takes for one cut off by a crash.
                 Ok(_) => other += 1,
                 Err(error) => {
                     refused += 1;
                     let message = error.to_string();
-                    let of_file = message.contains(copy.path().to_str().unwrap()) && message.contains("/db");
-                    assert!(message.contains("restore") && of_file, "{message}");
+                    let names_file = message.contains(copy.path().to_str().unwrap()) && message.contains("/db");
+                    assert!(message.contains("restore") && names_file, "{message}");
                 }
             }
         }
-        eprintln!("of 40 bits of {}: {same} changed nothing, {refused} refused, {other} other", db.display());
+        eprintln!(
+            "of 40 flipped bits of {}: {same} had no effect, {refused} were refused, {other} lost the last write",
+            db.display()
+        );
         assert!(refused > 0 && other <= 4, "{same} {refused} {other}");
     }
 
     #[test]
     fn repair_changes_nothing_while_another_process_holds_the_lock() {
         let (dir, _) = stored();
-        let held = open(dir.path()).unwrap();
-        let half = dir.path().join("snap.00000000FFFFFFFF.generating");
-        fs::write(&half, b"half").unwrap();
+        let holder = open(dir.path()).unwrap();
+        let partial = dir.path().join("snap.00000000FFFFFFFF.generating");
+        fs::write(&partial, b"half").unwrap();
         let settings = StoreSettings { cache_bytes: 16 << 20, create: true };
         let opened = Store::open_with_timeout(dir.path(), settings, std::time::Duration::ZERO);
         assert!(matches!(opened, Err(StoreError::Locked { .. })), "{opened:?}");
-        assert!(half.exists());
-        drop(held);
+        assert!(partial.exists());
+        drop(holder);
     }
 }

@@ -1,27 +1,27 @@
-//! Migration of a state directory that an earlier version wrote.
+//! Migrates a state directory that an earlier version wrote.
 //!
-//! The version byte in front of each stored record tells its layout. When the directory is
-//! opened and its meta has an older version, every record is converted in place, one
-//! after the other, before anything else is read. [`STEPS`] has one function for each
-//! old layout, which converts a value to the next one; a record goes through all steps
-//! from its version on. Keys never change, and a leaf stays one leaf: one record of sled
-//! is read, converted and written, so no record is ever half converted.
+//! The version byte of each stored record identifies its layout. When the directory is
+//! opened and its meta record has an older version, every record is converted in place, one
+//! by one, before any other record is read. [`STEPS`] has one function for each old layout,
+//! which converts a value to the next layout; a record goes through all steps from its
+//! version on. Keys never change, and a leaf stays one leaf: each sled record is read,
+//! converted and written as a whole, so no record is ever half converted.
 //!
 //! Before the first record, a marker and the converted meta are written in one batch and
 //! flushed. From then on an older clqd refuses the directory (its meta is newer), and this
-//! one continues an interrupted migration whenever it opens the directory. The marker
-//! holds the key that was reached at the last flush. Records that are converted already
-//! have the present version and are passed over, so repeating a part changes nothing. The
-//! marker is removed last. No reader sees a mixed state, because [`run`] returns only
-//! when all records are converted.
+//! one continues an interrupted migration when it opens the directory. The marker has the
+//! key that was reached at the last flush. Records that are already converted have the
+//! current version and are skipped, so repeating some of them changes nothing. The marker
+//! is removed last. No reader sees a mixed state, because [`run`] returns only when all
+//! records are converted.
 //!
-//! A redo file of the old layout stays as it is meanwhile; its values are converted when it is
-//! applied ([`convert`]).
+//! A redo file of the old layout is not changed during the migration; its values are
+//! converted when it is applied ([`convert`]).
 //!
-//! To change the layout: copy the types that change into a file of the present version
-//! (as `v3`), convert them there to the new ones, add the step, raise `tree::PROTOCOL_VERSION`, and
-//! keep a state directory that the last version wrote (`tests/migration.rs`). The steps
-//! before then convert to those copies.
+//! To change the layout: copy the types that change into a file of the current version
+//! (like `v3`), convert them there to the new types, add the step, raise `tree::VERSION`,
+//! and keep a state directory written by the last version (`tests/migration.rs`). Earlier
+//! steps then convert to those copies.
 
 mod v3;
 
@@ -31,33 +31,33 @@ use super::tree::{RawRecord, Tree, VERSION, corrupt_record};
 use super::{StoreError, keys};
 use crate::store::tree::leaf;
 
-/// A value of one layout in the next one; `None`: its layout is the same there.
-/// Error: why it cannot be read.
+/// Converts a value of one layout to the next one; `None`: both layouts are the same.
+/// Error: why the value cannot be read.
 type Convert = fn(key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>, postcard::Error>;
 
-/// The steps from [`OLDEST`] to [`PROTOCOL_VERSION`], in order.
+/// The steps from [`OLDEST`] to [`VERSION`], in order.
 const STEPS: [Convert; (VERSION - OLDEST) as usize] = [v3::convert];
 
 /// The oldest layout that can be migrated.
 pub(super) const OLDEST: u8 = 3;
 
-/// Records of sled between two flushes: about 4 MB.
+/// Sled records between two flushes: about 4 MB.
 const RECORDS_PER_FLUSH: u64 = if cfg!(test) { 10 } else { 2_000 };
 
-/// Records of sled between two lines of the log: some seconds.
+/// Sled records between two log lines: some seconds.
 const RECORDS_PER_REPORT: u64 = 200_000;
 
 /// A migration in progress.
 #[derive(Serialize, Deserialize)]
 struct Marker {
-    /// The version that the directory had.
+    /// The version of the directory before the migration.
     from: u8,
     /// All records up to this key are converted.
     reached: Vec<u8>,
 }
 
-/// Migrates the directory if it has an older layout, or continues a migration that was
-/// interrupted. `each` is called after each record of sled, with how many are done.
+/// Migrates the directory if it has an older layout, or continues an interrupted migration.
+/// `each` is called after each sled record, with the number of records done.
 pub(super) fn run(tree: &Tree, each: &mut dyn FnMut(u64)) -> Result<(), StoreError> {
     let Some(mut marker) = start_or_continue(tree)? else { return Ok(()) };
     let path = tree.path().display();
@@ -90,7 +90,7 @@ pub(super) fn run(tree: &Tree, each: &mut dyn FnMut(u64)) -> Result<(), StoreErr
     Ok(())
 }
 
-/// A value of an older layout in the present one.
+/// Converts a value of an older layout to the current one.
 pub(super) fn convert(version: u8, key: &[u8], value: Vec<u8>) -> Result<Vec<u8>, StoreError> {
     let Some(skipped) = version.checked_sub(OLDEST) else {
         return Err(StoreError::UnsupportedVersion { key: keys::display(key), found: version });
@@ -104,16 +104,17 @@ pub(super) fn convert(version: u8, key: &[u8], value: Vec<u8>) -> Result<Vec<u8>
     Ok(value)
 }
 
-/// What is to be migrated, if anything is. Its marker and the converted meta are on disk.
+/// The migration to run, if one is needed. Its marker and the converted meta are on disk.
 fn start_or_continue(tree: &Tree) -> Result<Option<Marker>, StoreError> {
-    // Without a meta nothing is there, see `first`.
+    // A store without a meta record is empty, see `first`.
     let Some(meta) = tree.stored(&keys::meta())? else { return Ok(None) };
     let from = meta.version()?;
     let marker = match tree.stored(&keys::migrating())? {
         Some(stored) => {
             let marker: Marker =
                 postcard::from_bytes(stored.body()).map_err(|e| corrupt_record(&stored.key, &e.to_string()))?;
-            // An earlier clqd began it, so what it reached is not of the present version.
+            // An earlier clqd began the migration, so the key that it reached does not
+            // count for the current version.
             let reached = if from == VERSION { marker.reached } else { Vec::new() };
             Marker { reached, ..marker }
         }
@@ -135,7 +136,7 @@ fn encode(marker: &Marker) -> Vec<u8> {
     postcard::to_extend(marker, vec![VERSION]).expect("a version and a key")
 }
 
-/// A record of sled as it is in the present layout.
+/// Converts a sled record to the current layout.
 fn convert_record(stored: &RawRecord, version: u8) -> Result<Vec<u8>, StoreError> {
     let mut bytes = Vec::with_capacity(stored.body().len() + stored.body().len() / 4 + 1);
     bytes.push(VERSION);
@@ -145,8 +146,7 @@ fn convert_record(stored: &RawRecord, version: u8) -> Result<Vec<u8>, StoreError
     };
     let mut key = stored.key[..shared].to_vec();
     for record in leaf::records(stored.body()) {
-        let (suffix, value) =
-            record.map_err(|leaf::MalformedLeaf| corrupt_record(&stored.key, "a leaf that is not whole"))?;
+        let (suffix, value) = record.map_err(|leaf::MalformedLeaf| corrupt_record(&stored.key, "a malformed leaf"))?;
         key.truncate(shared);
         key.extend_from_slice(suffix);
         leaf::push(&mut bytes, (suffix, &convert(version, &key, value.to_vec())?));
@@ -170,18 +170,20 @@ mod tests {
     use crate::store::tree::tests::tree;
     use crate::store::{Store, StoreSettings, redo};
 
-    /// Told to a process that is to be killed: after how many records, and the directory.
+    /// Environment variable for a test process that kills itself: after how many records,
+    /// and the directory.
     const VICTIM: &str = "CLQD_TEST_MIGRATION";
 
     /// A directory of layout 3.
     fn old_state() -> (tempfile::TempDir, PathBuf) {
-        let place = tempfile::tempdir().unwrap();
+        let tempdir = tempfile::tempdir().unwrap();
         let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/state-v3.tar.zst");
-        let mut tar = Command::new("tar").arg("-C").arg(place.path()).arg("-x").stdin(Stdio::piped()).spawn().unwrap();
+        let mut tar =
+            Command::new("tar").arg("-C").arg(tempdir.path()).arg("-x").stdin(Stdio::piped()).spawn().unwrap();
         zstd::stream::copy_decode(std::fs::File::open(fixture).unwrap(), tar.stdin.take().unwrap()).unwrap();
         assert!(tar.wait().unwrap().success());
-        let dir = place.path().join("state");
-        (place, dir)
+        let dir = tempdir.path().join("state");
+        (tempdir, dir)
     }
 
     fn all(tree: &Tree) -> Vec<(Vec<u8>, u8, Vec<u8>)> {
@@ -192,7 +194,7 @@ mod tests {
         tree.stored_after(Vec::new()).map(each).collect()
     }
 
-    /// A lock is released a little late after a kill.
+    /// Retries, because the lock is released a little late after a kill.
     fn open_tree(dir: &Path) -> Tree {
         for _ in 0..600 {
             if let Ok(db) = sled::Config::new().path(dir).flush_every_ms(None).open() {
@@ -221,16 +223,16 @@ mod tests {
         assert!(before.iter().all(|(_, version, _)| *version == 3) && before.len() > 200, "{}", before.len());
         let mut count = 0;
         run(&it, &mut |done| count = done).unwrap();
-        // It meets its marker, too.
+        // The marker is one more record.
         assert_eq!(count, before.len() as u64 + 1);
         let migrated = all(&it);
         assert!(migrated.iter().map(|(key, ..)| key).eq(before.iter().map(|(key, ..)| key)), "the same keys");
         assert!(migrated.iter().all(|(_, version, _)| *version == VERSION));
-        run(&it, &mut |_| panic!("nothing is left to do")).unwrap();
+        run(&it, &mut |_| panic!("no record remains to be migrated")).unwrap();
 
         for kill_at in [1, 9, 10, 11, 100, count - 3, count] {
             let (_place, dir) = old_state();
-            // Killed again and again on the way: each time a little further.
+            // Killed repeatedly on the way: each time a little further.
             for _ in 0..2 {
                 let this = std::env::current_exe().unwrap();
                 let name = std::thread::current().name().unwrap().to_owned();
@@ -242,7 +244,7 @@ mod tests {
                 let it = open_tree(&dir);
                 let marker = it.stored(&keys::migrating()).unwrap();
                 let meta = it.stored(&keys::meta()).unwrap().unwrap();
-                // An older clqd refuses it, this one knows that it is to go on.
+                // An older clqd refuses the directory, this one continues the migration.
                 assert_eq!(meta.version().unwrap(), VERSION);
                 assert_eq!(marker.is_some(), !status.success());
             }
@@ -259,7 +261,7 @@ mod tests {
         let mut writer = redo::Writer::create(&dir).unwrap();
         (1..300).for_each(|n| writer.put(&keys::row(key(n)), Some(&v3::tests::row(n.into()))).unwrap());
         writer.finish().unwrap();
-        // As that version marked the file.
+        // The version byte as layout 3 wrote it.
         let path = dir.join("redo");
         let mut bytes = std::fs::read(&path).unwrap();
         bytes.truncate(bytes.len() - 4);

@@ -1,9 +1,9 @@
-//! Layout 3: its records as they were, and what they are in layout 4.
+//! Layout 3: its records, and their conversion to layout 4.
 //!
-//! Copied here are the types that have changed since, rows and servers, and meta. Their
-//! serialised form must never change again. The other types of those records (keys, names, `TopTen`,
-//! `CurrentMapRow`, `SeriesSums`, the states of meta) are the present ones, which have the same
-//! form; whoever changes one of them copies it first.
+//! This file has copies of the types that have changed since: rows, servers and meta. Their
+//! serialised form must never change again. The other types in those records (keys, names,
+//! `TopTen`, `CurrentMapRow`, `SeriesSums`, the states of meta) are the current ones, which
+//! have the same form; copy such a type here before changing it.
 
 use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ use crate::model::{GameKey, MapKey, PlayerKey, ServerUrl, TagKey, WeekKey, Windo
 const META: u8 = b'A';
 const SERVER: u8 = b'S';
 const WINDOW: u8 = b'W';
-/// Of a window, behind its tag, type and number.
+/// Tag of a row, and its position after the window's tag, type and number.
 const ROW_TAG: (usize, u8) = (7, b'r');
 
 /// The value of a record in layout 4; `None`: its layout did not change.
@@ -106,10 +106,10 @@ impl From<WeekRow> for row::PlayerRow {
             elo_at: old.elo_at,
             clq1_segments: old.clq1_segments,
             clq2_games: old.clq2_games,
-            // Estimates begin from what was counted.
+            // Estimates start from the measured values.
             time_est_ms: old.measured_ms.saturating_add(60_000 * u64::from(old.starts)),
             points_unseen: 0,
-            // Each protocol of then had points.
+            // All protocols of layout 3 had points.
             has_points: true,
         }
     }

@@ -1,10 +1,10 @@
-//! The keys that were written since a backup began. At most one backup is under way.
+//! The keys written since a backup began. At most one backup is in progress.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// Keys as sled has them. There are at most as many as there are records and leaves.
+/// Sled keys: at most as many as there are records and leaves.
 #[derive(Debug, Default)]
 pub(in crate::store) struct Changed {
     is_on: AtomicBool,
@@ -12,7 +12,7 @@ pub(in crate::store) struct Changed {
 }
 
 impl Changed {
-    /// Begins to note keys. Returns whether it did: not where a backup is under way.
+    /// Starts tracking keys. Returns `false` where a backup is already in progress.
     pub(in crate::store) fn begin(&self) -> bool {
         !self.is_on.swap(true, Ordering::SeqCst)
     }
@@ -26,8 +26,8 @@ impl Changed {
         self.is_on.load(Ordering::SeqCst)
     }
 
-    /// Notes a key that was written. Not one that is about to be: the backup would
-    /// read what was there before.
+    /// Marks a written key. Must be called after the write: before it, the backup would
+    /// read the old record.
     pub(in crate::store) fn note(&self, key: Vec<u8>) {
         if self.is_on() {
             self.keys().insert(key);
@@ -43,6 +43,6 @@ impl Changed {
     }
 
     fn keys(&self) -> MutexGuard<'_, BTreeSet<Vec<u8>>> {
-        self.keys.lock().expect("nothing panics while it holds the keys")
+        self.keys.lock().expect("key lock poisoned")
     }
 }

@@ -1,29 +1,29 @@
-//! A leaf: neighbouring records in one record of sled.
+//! The leaf codec: neighbouring records in one sled record.
 //!
-//! Sled 0.34 takes some 6 us to write a record however small it is: it copies the
-//! node, links the change, splits nodes of more than 16 records. A row of a player
-//! is 60 bytes, and a week of the whole field has tens of millions of them. So
-//! small records that lie side by side stand together in leaves of up to
-//! [`BULK_LEAF_BYTES_MAX`]; a leaf costs what one record did. More would make a change of one
-//! record dear, all of its leaf being written again.
+//! Sled 0.34 takes some 6 us to write a record, however small: it copies the node, links
+//! the change, and splits nodes of more than 16 records. A player row is 60 bytes, and a
+//! week of all players has tens of millions of rows. So small neighbouring records share
+//! leaves of up to [`BYTES_MAX`]; writing a leaf costs as much as writing one record.
+//! Larger leaves would make a change of one record expensive, because its whole leaf is
+//! written again.
 //!
-//! `(suffix len, suffix, value len, value)*` in order of suffix, the lengths as
-//! varints; the suffix is what of the key is behind the prefix that all keys of
-//! the group share. Pure; where leaves stand is told by `tree`.
+//! Layout: `(suffix len, suffix, value len, value)*` in order of suffix, the lengths as
+//! varints. The suffix is the key without the prefix that all keys of the group share. Pure
+//! functions on bytes; `tree` decides under which key a leaf is stored.
 
-/// A leaf that would hold more is split, unless it is a single record.
+/// A leaf that would be larger is split, unless it is a single record.
 pub(in crate::store) const BYTES_MAX: usize = 2048;
 
-/// A record of a leaf: suffix of its key, and its value.
+/// A record of a leaf: the suffix of its key, and its value.
 pub(in crate::store) type Record<'l> = (&'l [u8], &'l [u8]);
 
-/// A change of a record: suffix of its key, and its new value; `None`: it goes.
+/// A change of a record: the suffix of its key, and its new value; `None`: it is deleted.
 pub(in crate::store) type Change<'c> = (&'c [u8], Option<&'c [u8]>);
 
-/// A leaf that is to be written: the suffix that it begins with, and its bytes.
+/// A leaf to write: its first suffix, and its bytes.
 pub(in crate::store) type NewLeaf = (Vec<u8>, Vec<u8>);
 
-/// The bytes are no leaf.
+/// The bytes are not a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) struct MalformedLeaf;
 
@@ -52,9 +52,9 @@ impl<'l> Records<'l> {
                 return None;
             }
         }
-        let (piece, rest) = self.left.split_at_checked(len)?;
+        let (bytes, rest) = self.left.split_at_checked(len)?;
         self.left = rest;
-        Some(piece)
+        Some(bytes)
     }
 }
 
@@ -87,48 +87,47 @@ pub(in crate::store) fn find<'l>(leaf: &'l [u8], suffix: &[u8]) -> Result<Option
     Ok(None)
 }
 
-/// Brings changes, in order of suffix and each suffix once, into a leaf. Returns
-/// the leaves that take its place, none where nothing is left. `head` is put before
-/// each.
+/// Applies changes, in order of suffix and each suffix once, to a leaf. Returns the leaves
+/// that replace it, none if no record remains. `head` is put before each.
 pub(in crate::store) fn apply_changes(
     leaf: &[u8],
     changes: &[Change<'_>],
     head: &[u8],
 ) -> Result<Vec<NewLeaf>, MalformedLeaf> {
     let mut merged: Vec<Record<'_>> = Vec::with_capacity(64 + changes.len());
-    let mut coming = changes.iter().peekable();
+    let mut remaining = changes.iter().peekable();
     for record in records(leaf) {
         let (suffix, value) = record?;
-        while let Some((new, value)) = coming.next_if(|(new, _)| *new < suffix) {
+        while let Some((new, value)) = remaining.next_if(|(new, _)| *new < suffix) {
             merged.extend(value.map(|value| (*new, value)));
         }
-        match coming.next_if(|(new, _)| *new == suffix) {
+        match remaining.next_if(|(new, _)| *new == suffix) {
             Some((_, value)) => merged.extend(value.map(|value| (suffix, value))),
             None => merged.push((suffix, value)),
         }
     }
-    // Keys that are handed out in order come in behind all others: what is full
-    // stays full then, and is not split in halves that are never filled.
+    // Increasing keys are appended. A full leaf then stays full; splitting it in halves
+    // would leave halves that are never filled.
     let appended = merged.len();
-    merged.extend(coming.filter_map(|(suffix, value)| value.map(|value| (*suffix, value))));
-    let all: usize = merged.iter().map(|record| encoded_len(*record)).sum();
-    let enough = match appended > 0 && appended + changes.len() == merged.len() {
+    merged.extend(remaining.filter_map(|(suffix, value)| value.map(|value| (*suffix, value))));
+    let total: usize = merged.iter().map(|record| encoded_len(*record)).sum();
+    let target_len = match appended > 0 && appended + changes.len() == merged.len() {
         true => BYTES_MAX,
-        false => all.div_ceil(all.div_ceil(BYTES_MAX).max(1)),
+        false => total.div_ceil(total.div_ceil(BYTES_MAX).max(1)),
     };
     let mut leaves: Vec<NewLeaf> = Vec::new();
     for record in merged {
-        let room = |(_, leaf): &&mut NewLeaf| {
-            let held = leaf.len() - head.len();
-            held < enough && held + encoded_len(record) <= BYTES_MAX
+        let has_space = |(_, leaf): &&mut NewLeaf| {
+            let len = leaf.len() - head.len();
+            len < target_len && len + encoded_len(record) <= BYTES_MAX
         };
-        let leaf = match leaves.last_mut().filter(room) {
+        let leaf = match leaves.last_mut().filter(has_space) {
             Some((_, leaf)) => leaf,
             None => {
-                let mut leaf = Vec::with_capacity(head.len() + BYTES_MAX.min(all));
+                let mut leaf = Vec::with_capacity(head.len() + BYTES_MAX.min(total));
                 leaf.extend_from_slice(head);
                 leaves.push((record.0.to_owned(), leaf));
-                &mut leaves.last_mut().expect("just put").1
+                &mut leaves.last_mut().expect("was just pushed").1
             }
         };
         push(leaf, record);
@@ -136,11 +135,11 @@ pub(in crate::store) fn apply_changes(
     Ok(leaves)
 }
 
-/// Puts a record behind those of a leaf.
+/// Appends a record to a leaf.
 pub(in crate::store) fn push(leaf: &mut Vec<u8>, (suffix, value): Record<'_>) {
-    for piece in [suffix, value] {
-        push_varint(leaf, piece.len());
-        leaf.extend_from_slice(piece);
+    for bytes in [suffix, value] {
+        push_varint(leaf, bytes.len());
+        leaf.extend_from_slice(bytes);
     }
 }
 
@@ -167,11 +166,12 @@ mod tests {
     const HEAD: &[u8] = &[9];
 
     fn read(leaf: &[u8]) -> Vec<Record<'_>> {
-        records(leaf).map(|record| record.expect("a leaf")).collect()
+        records(leaf).map(|record| record.expect("a valid leaf")).collect()
     }
 
     proptest::proptest! {
-        /// Changes of a leaf, and of the leaves that it became, against a map.
+        /// Applies changes to a leaf, and to the leaves that it is split into, compared
+        /// with a map.
         #[test]
         fn leaf_changes_equal_a_btree_map(
             rounds in proptest::collection::vec(
@@ -179,7 +179,8 @@ mod tests {
                 1..6,
             ),
         ) {
-            // The first leaf takes what is before the others, as the first of a group does.
+            // The first leaf covers everything before the second, like the first leaf of a
+            // group.
             let mut leaves: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
             let mut map = BTreeMap::new();
             for (n, round) in rounds.iter().enumerate() {
@@ -187,19 +188,19 @@ mod tests {
                     .iter()
                     .map(|(key, len)| (key.clone().into_bytes(), len.map(|len| vec![n as u8; len % (7 + 900 * (n % 2))])))
                     .collect();
-                let mut left = changes.iter().peekable();
-                while let Some((first, _)) = left.peek() {
+                let mut remaining = changes.iter().peekable();
+                while let Some((first, _)) = remaining.peek() {
                     let fence = leaves.range(..=first.clone()).next_back().map_or(Vec::new(), |(fence, _)| fence.clone());
                     let leaf = leaves.remove(&fence).unwrap_or_else(|| HEAD.to_vec());
                     let end = leaves.range(fence.clone()..).next().map(|(end, _)| end.clone());
                     let mut of_leaf: Vec<Change<'_>> = Vec::new();
-                    while let Some((key, value)) = left.next_if(|(key, _)| end.as_ref().is_none_or(|end| key < end)) {
+                    while let Some((key, value)) = remaining.next_if(|(key, _)| end.as_ref().is_none_or(|end| key < end)) {
                         of_leaf.push((key, value.as_deref()));
                     }
-                    let became = apply_changes(&leaf[HEAD.len()..], &of_leaf, HEAD).expect("a leaf");
-                    for (n, (first, leaf)) in became.into_iter().enumerate() {
-                        let alone = read(&leaf[HEAD.len()..]).len() == 1;
-                        proptest::prop_assert!(leaf.len() <= HEAD.len() + BYTES_MAX || alone);
+                    let replaced = apply_changes(&leaf[HEAD.len()..], &of_leaf, HEAD).expect("a valid leaf");
+                    for (n, (first, leaf)) in replaced.into_iter().enumerate() {
+                        let is_single = read(&leaf[HEAD.len()..]).len() == 1;
+                        proptest::prop_assert!(leaf.len() <= HEAD.len() + BYTES_MAX || is_single);
                         leaves.insert(if n == 0 { fence.clone() } else { first }, leaf);
                     }
                 }
@@ -209,17 +210,17 @@ mod tests {
                         None => _ = map.remove(&key),
                     }
                 }
-                let got: Vec<_> = leaves.values().flat_map(|leaf| read(&leaf[HEAD.len()..])).collect();
+                let found: Vec<_> = leaves.values().flat_map(|leaf| read(&leaf[HEAD.len()..])).collect();
                 let want: Vec<Record<'_>> = map.iter().map(|(key, value)| (key.as_slice(), value.as_slice())).collect();
-                proptest::prop_assert_eq!(got, want);
+                proptest::prop_assert_eq!(found, want);
                 for (key, value) in &map {
-                    let (_, leaf) = leaves.range(..=key.clone()).next_back().expect("it is in one");
+                    let (_, leaf) = leaves.range(..=key.clone()).next_back().expect("a leaf covers every key");
                     proptest::prop_assert_eq!(find(&leaf[HEAD.len()..], key), Ok(Some(value.as_slice())));
                 }
             }
         }
 
-        /// What is read of any bytes is no more than they hold.
+        /// Records read from arbitrary bytes are no longer than the bytes.
         #[test]
         fn arbitrary_bytes_are_read_within_bounds(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..80)) {
             let all: Result<Vec<_>, MalformedLeaf> = records(&bytes).collect();
@@ -229,7 +230,7 @@ mod tests {
             }
         }
 
-        /// A leaf that is cut inside a record, and one with a length beyond its end.
+        /// A leaf cut inside a record, and a leaf with a length beyond its end.
         #[test]
         fn truncated_or_overlong_leaf_is_malformed(
             whole in proptest::collection::vec(("[a-f]{0,3}", 0_usize..300), 1..6),
@@ -242,8 +243,8 @@ mod tests {
                 ends.push(leaf.len());
             }
             let at = cut.index(leaf.len());
-            let torn = records(&leaf[..at]).any(|record| record == Err(MalformedLeaf));
-            proptest::prop_assert_eq!(torn, !ends.contains(&at), "cut at {} of {}", at, leaf.len());
+            let malformed = records(&leaf[..at]).any(|record| record == Err(MalformedLeaf));
+            proptest::prop_assert_eq!(malformed, !ends.contains(&at), "cut at {} of {}", at, leaf.len());
             push_varint(&mut leaf, beyond);
             leaf.extend(vec![7; beyond - 1]);
             proptest::prop_assert_eq!(records(&leaf).last(), Some(Err(MalformedLeaf)));
@@ -257,11 +258,11 @@ mod tests {
         let keys: Vec<[u8; 4]> = (0..1_000_u32).map(u32::to_be_bytes).collect();
         let (mut full, mut last) = (Vec::new(), Vec::new());
         for key in &keys {
-            let mut became = apply_changes(&last, &[(key, Some(&[7; 20]))], &[]).unwrap();
-            last = became.pop().unwrap().1;
-            full.extend(became);
+            let mut leaves = apply_changes(&last, &[(key, Some(&[7; 20]))], &[]).unwrap();
+            last = leaves.pop().unwrap().1;
+            full.extend(leaves);
         }
-        assert!(full.iter().all(|(_, leaf)| leaf.len() > BYTES_MAX - 30), "each is full");
+        assert!(full.iter().all(|(_, leaf)| leaf.len() > BYTES_MAX - 30), "each leaf is full");
         assert_eq!(full.len(), 1_000 * 26 / BYTES_MAX);
     }
 

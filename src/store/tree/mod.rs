@@ -1,12 +1,11 @@
-//! The records of the store: one tree of sled, in which small neighbours share
-//! leaves (`leaf`).
+//! The records of the store in one sled tree. Small neighbouring records share leaves
+//! (`leaf`).
 //!
-//! A leaf stands under the key that it begins at, the first of a group under the
-//! prefix that the group shares; it holds what is from there to the next leaf.
-//! That key never changes, and when a leaf is split both parts are written in one
-//! batch, so that a reader on another thread, who goes forward, meets every record
-//! of before: it has read the leaf whole, or reads its second part later. What it
-//! meets twice it passes over.
+//! A leaf is stored under its first key (its fence), the first leaf of a group under the
+//! group's prefix. It contains the records from its fence to the next one. A fence never
+//! changes, and a split writes both halves in one batch. A concurrent forward scan
+//! therefore sees every earlier record: it read the leaf before the split, or it reads the
+//! second half next. It skips records that it sees again.
 
 pub(in crate::store) mod dirty_keys;
 pub(in crate::store) mod leaf;
@@ -20,28 +19,28 @@ use serde::de::DeserializeOwned;
 use super::{StoreError, keys};
 use crate::store::tree::dirty_keys::Changed;
 
-/// Version of every record's layout. A store with an older one is migrated when it is
-/// opened (`migrate`), one with a newer one is refused.
+/// Version of every record's layout. A store with an older version is migrated when it is
+/// opened (`migrate`), one with a newer version is refused.
 pub(super) const VERSION: u8 = 4;
 
-/// Most changes that wait for being brought into leaves: they are in memory meanwhile.
+/// Most changes that are in memory before they are applied to leaves.
 const CHANGES_PER_BATCH: usize = 4_096;
 
-/// One record: its key, and its new value; `None`: it goes.
+/// A changed record: its key, and its new value; `None`: it is deleted.
 pub(super) type RecordChange = (Vec<u8>, Option<Vec<u8>>);
 
-/// See the head of the file.
+/// The sled tree of the store (see the module documentation).
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
-    /// Another one after a compaction. Not held while it is read: a reader that waits
-    /// for what it holds already would wait for ever.
+    /// Replaced after a compaction. The lock is not held while the database is read: a
+    /// reader that requested it a second time would deadlock.
     db: Arc<RwLock<Arc<sled::Db>>>,
     path: PathBuf,
-    /// What was written since a backup began.
+    /// The keys written since a backup began.
     changed: Arc<Changed>,
 }
 
-/// A record or leaf as sled holds it, of whatever version.
+/// A record or leaf as stored in sled, of any version.
 #[derive(Debug)]
 pub(super) struct RawRecord {
     pub key: sled::IVec,
@@ -49,7 +48,7 @@ pub(super) struct RawRecord {
 }
 
 impl RawRecord {
-    /// At most [`PROTOCOL_VERSION`].
+    /// At most [`VERSION`].
     pub(super) fn version(&self) -> Result<u8, StoreError> {
         match self.record.first() {
             Some(&version) if version <= VERSION => Ok(version),
@@ -58,7 +57,7 @@ impl RawRecord {
         }
     }
 
-    /// What is behind the version.
+    /// The bytes after the version byte.
     pub(super) fn body(&self) -> &[u8] {
         self.record.get(1..).unwrap_or(&[])
     }
@@ -69,14 +68,14 @@ impl Tree {
         Tree { db: Arc::new(RwLock::new(Arc::new(db))), path: path.to_owned(), changed: Arc::default() }
     }
 
-    /// The database as it is now. Iterators go on in the one that they began in.
+    /// The current database. An iterator continues in the database in which it began.
     fn db(&self) -> Arc<sled::Db> {
-        self.db.read().expect("nothing panics while it holds the database").clone()
+        self.db.read().expect("database lock poisoned").clone()
     }
 
-    /// Puts a database with the same records in the place of this one, for all readers.
+    /// Replaces the database by one with the same records, for all readers.
     pub(super) fn switch_database(&self, db: sled::Db) {
-        *self.db.write().expect("nothing panics while it holds the database") = Arc::new(db);
+        *self.db.write().expect("database lock poisoned") = Arc::new(db);
     }
 
     /// The state directory, as errors name it.
@@ -88,7 +87,7 @@ impl Tree {
         &self.changed
     }
 
-    /// All of it as sled has it, in order of key. Of what is written meanwhile some.
+    /// All sled records, in order of key. Of concurrent writes it sees some.
     pub(super) fn raw_all(&self) -> impl Iterator<Item = Result<(sled::IVec, sled::IVec), StoreError>> {
         self.db().iter().map(|record| record.map_err(|e| self.sled_error(e)))
     }
@@ -121,7 +120,7 @@ impl Tree {
         self.each_bytes(range, |key, value| Ok(each(key, decode(key, value)?)))
     }
 
-    /// The same, as they are stored.
+    /// Like [`Tree::each`], with values as they are stored.
     pub(super) fn each_bytes(
         &self,
         range: Range<Vec<u8>>,
@@ -133,7 +132,7 @@ impl Tree {
             None => None,
         };
         let from = first.map_or_else(|| start.clone(), |fence| fence.to_vec());
-        let (mut key, mut before) = (Vec::new(), Vec::new());
+        let (mut key, mut last_key) = (Vec::new(), Vec::new());
         for item in self.db().range(from..end.clone()) {
             let (fence, record) = item.map_err(|e| self.sled_error(e))?;
             let Some(shared) = keys::group_prefix_len(&fence) else {
@@ -148,19 +147,20 @@ impl Tree {
                 let (suffix, value) = record.map_err(|e| malformed_leaf(&fence, e))?;
                 key.truncate(shared);
                 key.extend_from_slice(suffix);
-                if key < start || key <= before {
+                if key < start || key <= last_key {
                     continue;
                 }
                 if key >= end || each(&key, value)?.is_break() {
                     return Ok(());
                 }
             }
-            before.clone_from(&key);
+            last_key.clone_from(&key);
         }
         Ok(())
     }
 
-    /// The records whose keys begin so.
+    /// The records whose keys begin with `prefix`, in order of key, until `each` has
+    /// enough.
     pub(super) fn each_of<T: DeserializeOwned>(
         &self,
         prefix: &[u8],
@@ -169,7 +169,7 @@ impl Tree {
         self.each(prefix.to_vec()..prefix_end(prefix), each)
     }
 
-    /// What `each` makes of the records whose keys begin so.
+    /// The results of `each` for the records whose keys begin with `prefix`.
     pub(super) fn collect_prefix<T: DeserializeOwned, R>(
         &self,
         prefix: &[u8],
@@ -183,7 +183,8 @@ impl Tree {
         Ok(found)
     }
 
-    /// Records whose keys begin so, and bytes of their keys and values.
+    /// The number of records whose keys begin with `prefix`, and the bytes of their keys
+    /// and values.
     pub(super) fn prefix_size(&self, prefix: &[u8]) -> Result<(u64, u64), StoreError> {
         let (mut records, mut bytes) = (0, 0);
         self.each_bytes(prefix.to_vec()..prefix_end(prefix), |key, value| {
@@ -194,41 +195,40 @@ impl Tree {
         Ok((records, bytes))
     }
 
-    /// The first key at or behind `from` and before `end` under which anything
-    /// stands: that of a record, or the one that a leaf begins at.
+    /// The first sled key in `from..end`: that of a record, or the fence of a leaf.
     pub(super) fn next_key(&self, from: Vec<u8>, end: Vec<u8>) -> Result<Option<Vec<u8>>, StoreError> {
         let key = self.db().range(from..end).keys().next().transpose().map_err(|e| self.sled_error(e))?;
         Ok(key.map(|key| key.to_vec()))
     }
 
-    /// Brings in changes, all or nothing, and waits until they are on disk. Of two
-    /// of one record the later one holds.
+    /// Applies changes atomically and waits until they are on disk. Of two changes of one
+    /// record the later one wins.
     pub(super) fn apply(&self, mut changes: Vec<RecordChange>) -> Result<(), StoreError> {
         changes.sort_by(|(a, _), (b, _)| a.cmp(b));
         changes.reverse();
         changes.dedup_by(|(a, _), (b, _)| a == b);
         changes.reverse();
         let mut batch = Batch::of(self);
-        let mut left = changes.as_slice();
-        while !left.is_empty() {
+        let mut remaining = changes.as_slice();
+        while !remaining.is_empty() {
             let run;
-            (run, left) = left.split_at(self.leaf_run_len(left)?);
+            (run, remaining) = remaining.split_at(self.leaf_run_len(remaining)?);
             self.encode_run(run, &mut |key, record| batch.add(key, record))?;
         }
         batch.apply()?;
         self.flush()
     }
 
-    /// Brings in changes that need not be one: what stands in one leaf is. They are
-    /// on disk after [`Tree::flush`].
+    /// Applies changes, atomically only within each leaf. They are on disk after
+    /// [`Tree::flush`].
     pub(super) fn write_unlogged(
         &self,
         changes: impl Iterator<Item = Result<RecordChange, StoreError>>,
     ) -> Result<(), StoreError> {
-        in_batches(changes, |mut left| {
-            while !left.is_empty() {
+        in_batches(changes, |mut remaining| {
+            while !remaining.is_empty() {
                 let run;
-                (run, left) = left.split_at(self.leaf_run_len(left)?);
+                (run, remaining) = remaining.split_at(self.leaf_run_len(remaining)?);
                 self.write_run(run)?;
             }
             Ok(())
@@ -253,17 +253,17 @@ impl Tree {
         Ok(())
     }
 
-    /// The same of one.
+    /// Like [`Tree::write_unlogged`], for one change.
     pub(super) fn write_one(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreError> {
         self.write_run(&[(key.to_vec(), value.map(<[u8]>::to_vec))])
     }
 
-    /// Puts other bytes under a key that is there, as they are.
+    /// Replaces the sled record of an existing key by `bytes`.
     pub(super) fn rewrite(&self, key: &[u8], bytes: &[u8]) -> Result<(), StoreError> {
         self.insert(key, bytes)
     }
 
-    /// Puts bytes under a key, as they are.
+    /// Writes a sled record.
     pub(super) fn insert(&self, key: &[u8], bytes: &[u8]) -> Result<(), StoreError> {
         self.db().insert(key, bytes).map_err(|e| self.sled_error(e))?;
         if self.changed.is_on() {
@@ -272,14 +272,14 @@ impl Tree {
         Ok(())
     }
 
-    /// Puts bytes under two keys, both or neither.
+    /// Writes two sled records atomically.
     pub(super) fn insert_pair(&self, one: (&[u8], &[u8]), other: (&[u8], &[u8])) -> Result<(), StoreError> {
         let mut batch = Batch::of(self);
         [one, other].into_iter().for_each(|(key, bytes)| batch.add(key.to_vec(), Some(bytes.to_vec())));
         batch.apply().map(|_| ())
     }
 
-    /// Removes what is under a key.
+    /// Removes a sled record.
     pub(super) fn remove(&self, key: &[u8]) -> Result<(), StoreError> {
         self.db().remove(key).map_err(|e| self.sled_error(e))?;
         if self.changed.is_on() {
@@ -288,19 +288,20 @@ impl Tree {
         Ok(())
     }
 
-    /// What is under a key.
+    /// Reads a sled record.
     pub(super) fn stored(&self, key: &[u8]) -> Result<Option<RawRecord>, StoreError> {
         let record = self.db().get(key).map_err(|e| self.sled_error(e))?;
         Ok(record.map(|record| RawRecord { key: key.into(), record }))
     }
 
-    /// Everything behind a key, in order of key. What was read may be written meanwhile.
+    /// All sled records after a key, in order of key. Records that were returned may be
+    /// overwritten during the iteration.
     pub(super) fn stored_after(&self, key: Vec<u8>) -> impl Iterator<Item = Result<RawRecord, StoreError>> {
         let items = self.db().range((Bound::Excluded(key), Bound::Unbounded));
         items.map(|item| item.map(|(key, record)| RawRecord { key, record }).map_err(|e| self.sled_error(e)))
     }
 
-    /// Lets go of everything.
+    /// Deletes all records.
     pub(super) fn clear(&self) -> Result<(), StoreError> {
         self.db().clear().map_err(|e| self.sled_error(e))?;
         self.flush()
@@ -310,7 +311,7 @@ impl Tree {
         self.db().flush().map(|_| ()).map_err(|e| self.sled_error(e))
     }
 
-    /// Removes up to `most` of what stands under keys that begin so, leaves whole.
+    /// Removes up to `most` sled records (whole leaves) whose keys begin with `prefix`.
     /// Returns whether there may be more.
     pub(super) fn remove_batch(&self, prefix: &[u8], most: usize) -> Result<bool, StoreError> {
         let mut batch = Batch::of(self);
@@ -323,7 +324,7 @@ impl Tree {
         Ok(n == most)
     }
 
-    /// Whether these bytes stand anywhere, in a key or a record. Reads everything.
+    /// Whether any key or record contains these bytes. Reads everything.
     pub(super) fn holds_bytes(&self, bytes: &[u8]) -> Result<bool, StoreError> {
         let found = |stored: &[u8]| stored.windows(bytes.len().max(1)).any(|window| window == bytes);
         for item in self.db().iter() {
@@ -335,26 +336,26 @@ impl Tree {
         Ok(false)
     }
 
-    /// The leaf that a key is of, if there is one.
+    /// The leaf that covers a key, if there is one.
     fn leaf_at(&self, key: &[u8], shared: usize) -> Result<Option<(sled::IVec, sled::IVec)>, StoreError> {
         self.db().range(&key[..shared]..=key).next_back().transpose().map_err(|e| self.sled_error(e))
     }
 
-    /// How many of these changes are of the record or leaf that the first is of.
+    /// How many of these changes belong to the same record or leaf as the first.
     fn leaf_run_len(&self, changes: &[RecordChange]) -> Result<usize, StoreError> {
         let (first, _) = &changes[0];
         let Some(shared) = keys::group_prefix_len(first) else { return Ok(1) };
         let prefix = &first[..shared];
-        let behind = (Bound::Excluded(first.as_slice()), Bound::Unbounded);
-        let next = self.db().range::<&[u8], _>(behind).keys().next();
+        let after_first = (Bound::Excluded(first.as_slice()), Bound::Unbounded);
+        let next = self.db().range::<&[u8], _>(after_first).keys().next();
         let next = next.transpose().map_err(|e| self.sled_error(e))?.filter(|next| next.starts_with(prefix));
-        let is_of = |key: &[u8]| key.starts_with(prefix) && next.as_ref().is_none_or(|next| key < &next[..]);
-        let of_it = changes.iter().take_while(|(key, _)| is_of(key)).count();
-        let in_order = changes[..of_it].windows(2).take_while(|pair| pair[0].0 < pair[1].0).count();
+        let is_in_leaf = |key: &[u8]| key.starts_with(prefix) && next.as_ref().is_none_or(|next| key < &next[..]);
+        let leaf_len = changes.iter().take_while(|(key, _)| is_in_leaf(key)).count();
+        let in_order = changes[..leaf_len].windows(2).take_while(|pair| pair[0].0 < pair[1].0).count();
         Ok(in_order + 1)
     }
 
-    /// What is to be written for a run of changes.
+    /// Passes the sled records to write for a run of changes to `put`.
     fn encode_run(
         &self,
         run: &[RecordChange],
@@ -371,13 +372,13 @@ impl Tree {
             Some((fence, record)) => (fence.to_vec(), Some(record)),
             None => (prefix.to_vec(), None),
         };
-        let before = record.as_ref().map(|record| body(&fence, record)).transpose()?;
+        let old_records = record.as_ref().map(|record| body(&fence, record)).transpose()?;
         let changes: Vec<leaf::Change<'_>> =
             run.iter().map(|(key, value)| (&key[shared..], value.as_deref())).collect();
-        let leaves =
-            leaf::apply_changes(before.unwrap_or(&[]), &changes, &[VERSION]).map_err(|e| malformed_leaf(&fence, e))?;
+        let leaves = leaf::apply_changes(old_records.unwrap_or(&[]), &changes, &[VERSION])
+            .map_err(|e| malformed_leaf(&fence, e))?;
         if leaves.is_empty() {
-            if before.is_some() {
+            if old_records.is_some() {
                 put(fence, None);
             }
             return Ok(());
@@ -394,27 +395,27 @@ impl Tree {
     }
 }
 
-/// Hands on changes in portions: those of one are in memory together.
+/// Passes changes to `write` in batches; the changes of one batch are in memory together.
 fn in_batches(
     mut changes: impl Iterator<Item = Result<RecordChange, StoreError>>,
     mut write: impl FnMut(&[RecordChange]) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
-    let mut waiting: Vec<RecordChange> = Vec::with_capacity(CHANGES_PER_BATCH);
+    let mut batch: Vec<RecordChange> = Vec::with_capacity(CHANGES_PER_BATCH);
     loop {
-        waiting.clear();
-        while waiting.len() < CHANGES_PER_BATCH
+        batch.clear();
+        while batch.len() < CHANGES_PER_BATCH
             && let Some(change) = changes.next()
         {
-            waiting.push(change?);
+            batch.push(change?);
         }
-        if waiting.is_empty() {
+        if batch.is_empty() {
             return Ok(());
         }
-        write(&waiting)?;
+        write(&batch)?;
     }
 }
 
-/// A batch of sled, whose keys are noted for a backup under way.
+/// A sled batch that marks its keys as changed for a backup in progress.
 struct Batch<'t> {
     tree: &'t Tree,
     batch: sled::Batch,
@@ -443,7 +444,7 @@ impl Batch<'_> {
     }
 }
 
-/// The first key behind all that begin so.
+/// The first key after all keys that begin with `prefix`.
 fn prefix_end(prefix: &[u8]) -> Vec<u8> {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {
@@ -459,7 +460,7 @@ pub(super) fn decode<T: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<T,
     postcard::from_bytes(value).map_err(|e| corrupt_record(key, &e.to_string()))
 }
 
-/// What stands behind the version.
+/// The bytes after the version byte.
 fn body<'r>(key: &[u8], record: &'r [u8]) -> Result<&'r [u8], StoreError> {
     match record.split_first() {
         Some((&VERSION, body)) => Ok(body),
@@ -470,7 +471,7 @@ fn body<'r>(key: &[u8], record: &'r [u8]) -> Result<&'r [u8], StoreError> {
 }
 
 fn malformed_leaf(fence: &[u8], leaf::MalformedLeaf: leaf::MalformedLeaf) -> StoreError {
-    corrupt_record(fence, "a leaf that is not whole")
+    corrupt_record(fence, "a malformed leaf")
 }
 
 pub(super) fn corrupt_record(key: &[u8], why: &str) -> StoreError {
@@ -507,7 +508,7 @@ pub(super) mod tests {
         found
     }
 
-    /// Keys of every kind, those of one group close to each other.
+    /// Keys of every kind; those of one group are close to each other.
     fn key(kind: u32, n: u32) -> Vec<u8> {
         match kind {
             0 => keys::number_key(keys::SERVER, n % 9),
@@ -520,8 +521,8 @@ pub(super) mod tests {
 
     proptest::proptest! {
         #![proptest_config(proptest::test_runner::Config::with_cases(40))]
-        /// Commits small and large, reads of one record and of ranges, and a
-        /// restart, against a map.
+        /// Applies small and large commits, reads records and ranges, and reopens the
+        /// store, compared with a map.
         #[test]
         fn tree_equals_a_btree_map(
             rounds in proptest::collection::vec(
@@ -573,7 +574,7 @@ pub(super) mod tests {
         }
     }
 
-    /// However many changes of one leaf one batch has, none is written over another.
+    /// No change is lost when one batch has many changes of one leaf.
     #[test]
     fn large_batch_on_one_leaf_keeps_every_change() {
         let dir = tempfile::tempdir().unwrap();
@@ -581,20 +582,20 @@ pub(super) mod tests {
         let keys = || (0..3 * CHANGES_PER_BATCH as u32).map(|n| row(1, n));
         for value in [7_u8, 8] {
             it.apply(keys().map(|key| (key, Some(encode(&value)))).collect()).unwrap();
-            let mut held = Vec::new();
+            let mut stored = Vec::new();
             it.each_of(&[keys::WINDOW], |key, found: u8| {
-                held.push((key.to_owned(), found));
+                stored.push((key.to_owned(), found));
                 ControlFlow::Continue(())
             })
             .unwrap();
-            assert!(held.into_iter().eq(keys().map(|key| (key, value))));
+            assert!(stored.into_iter().eq(keys().map(|key| (key, value))));
         }
         it.apply(keys().map(|key| (key, None)).collect()).unwrap();
         assert_eq!(it.prefix_size(&[keys::WINDOW]).unwrap(), (0, 0));
     }
 
-    /// Whoever reads meets all that was there before and stayed, once each, however
-    /// leaves and nodes are split meanwhile.
+    /// A reader sees every record that existed before and was not deleted, once each, while
+    /// leaves and nodes are split.
     #[test]
     fn concurrent_reader_sees_every_earlier_record_once() {
         let dir = tempfile::tempdir().unwrap();
@@ -608,21 +609,21 @@ pub(super) mod tests {
                 let mut rounds = 0;
                 while !ended.load(Relaxed) || rounds == 0 {
                     let mut expected = even.iter().peekable();
-                    let mut before = Vec::new();
+                    let mut last_key = Vec::new();
                     it.each_of(&[keys::WINDOW], |key, _: Vec<u8>| {
-                        assert!(*key > *before, "in order, once each");
-                        before = key.to_owned();
+                        assert!(*key > *last_key, "records are in order, once each");
+                        last_key = key.to_owned();
                         expected.next_if(|want| want.as_slice() == key);
                         ControlFlow::Continue(())
                     })
                     .unwrap();
-                    assert_eq!(expected.next(), None, "in round {rounds}");
+                    assert_eq!(expected.next(), None, "a record is missing in round {rounds}");
                     rounds += 1;
                 }
                 rounds
             });
-            for part in 0..40_u32 {
-                let odd = (0..20_000).filter(|n| n % 40 == (part * 17) % 40).map(|n| row(n / 400, n % 400 * 2 + 1));
+            for n_round in 0..40_u32 {
+                let odd = (0..20_000).filter(|n| n % 40 == (n_round * 17) % 40).map(|n| row(n / 400, n % 400 * 2 + 1));
                 it.write_unlogged(odd.map(|key| Ok((key, value())))).unwrap();
             }
             ended.store(true, Relaxed);
