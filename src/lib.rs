@@ -1,5 +1,32 @@
 //! clqd watches game servers and ranks their players, week by week.
 //!
+//! The daemon queries game servers over UDP, every two minutes where people play. It
+//! compares successive answers to see which players came, left and scored, and when a
+//! round ended. From that it keeps five rankings of every server, game and tag. State is
+//! kept in an embedded database, and results are archived to MySQL for a website. The
+//! same crate is the command line, and simulates game servers for tests and the demo.
+//!
+//! # From a packet to the website
+//!
+//! 1. [`schedule`] holds class and due time of each server. When one is due, the engine
+//!    returns a probe.
+//! 2. [`scan`] sends the query, within rate limits, and receives the reply.
+//! 3. [`proto`] decodes it: bytes in, a [`model::Snapshot`] out. No reply is a miss.
+//!    [`scan_log`] can record either, and a replay reads them again.
+//! 4. [`engine`] screens the list and compares it with the previous snapshot, using
+//!    [`rank`] (presence, rounds, scores), [`board`] (order and positions) and [`series`]
+//!    (players over time). The changes are collected in a [`model::commit::Commit`].
+//! 5. [`store`] writes the commit atomically. Only then do its effects become visible.
+//! 6. [`archive`] writes what the outbox lists to MySQL, as absolute values. Websites read
+//!    the views of `schema.sql`.
+//! 7. [`control`] answers the commands of [`cli`] from the engine's view.
+//!
+//! [`daemon`] connects these parts: one thread owns engine and store ([`state`]), and the
+//! others are tasks with bounded queues. A crash anywhere repeats work; it neither loses
+//! nor duplicates any.
+//!
+//! # Layers
+//!
 //! Modules are arranged in layers. A module imports only from lower layers, and `daemon`
 //! is imported only by `cli`. `tests/architecture.rs` checks this.
 //!
@@ -15,6 +42,30 @@
 //! - Layer 5: [`state`] (an engine with its store), [`daemon`], [`config`], [`cli`],
 //!   [`fleet`], [`logging`].
 //! - [`clock`] is used by layers 3 to 5.
+//!
+//! # Glossary
+//!
+//! - **scan**: one attempt to read a server. It ends as a snapshot or a miss.
+//! - **snapshot**: a complete answer: map, players, points. A *partial* one has an
+//!   incomplete list and is never compared.
+//! - **presence**: a player's uninterrupted stay on a server; cut into **segments** of 12
+//!   minutes for CLQ1.
+//! - **round**: from one restart of the points to the next. Its final list feeds CLQ2 and
+//!   ELO.
+//! - **row**: what one player did on one server in one window.
+//! - **window**: a period with boards of its own; a week, or what the config adds.
+//! - **board**: the players of a scope (server, game, tag) in a window, ordered by one
+//!   ranking.
+//! - **class**: how often a server is scanned, 1 to 7.
+//! - **key**: the number that stands for a player, server, map or game.
+//! - **commit**: all changes since the previous one, written atomically.
+//! - **outbox**: what must still be archived.
+//!
+//! # More
+//!
+//! `docs/rules.md` is the specification; comments cite it as "RULES section n".
+//! `docs/architecture.md` lists invariants, threads and where to change what;
+//! `docs/README.md` is the index of all pages.
 
 #![forbid(unsafe_code)]
 
