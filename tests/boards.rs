@@ -268,7 +268,7 @@ fn invalid_board_request_gets_an_error_with_the_reason() {
     for other in others {
         let request = Request::Board { board: other, ask: after(&cursor) };
         let Err(ClientError::Failure(failure)) = send_request(&mut client, &request) else { panic!("{request:?}") };
-        assert!(failure.code == ErrorCode::Refused && failure.message.contains("begin anew"), "{failure}");
+        assert!(failure.code == ErrorCode::Refused && failure.message.contains("first page"), "{failure}");
     }
     daemon.stop();
 }
@@ -331,9 +331,9 @@ fn board_commands_work_without_a_daemon() {
     for (args, code, told) in [
         (vec!["board", "top", "--game", "baseq4"], 1, "did you mean \"baseq3\"?"),
         (vec!["board", "top", "--tag", "a b"], 2, "tag \"a b\" is not"),
-        (board_line(&["page", "--after", after, "--ranking", "elo"]), 1, "begin anew"),
+        (board_line(&["page", "--after", after, "--ranking", "elo"]), 1, "first page"),
         (board_line(&["page", "--after", "A"]), 2, "is damaged"),
-        (board_line(&["around", "Nobody"]), 1, "nobody called \"Nobody\""),
+        (board_line(&["around", "Nobody"]), 1, "no player is named \"Nobody\""),
         (board_line(&["standing", "--key", "99999"]), 1, "no player has key 99999"),
         (board_line(&["count", "--above", "1", "--at-least", "1"]), 2, "cannot be used with"),
         (board_line(&["fused", "--ranking", "elo", "--ranking", "elo"]), 2, "elo is named twice"),
@@ -404,7 +404,7 @@ fn name_in_several_games_needs_a_key_or_the_current_game() {
     replay(&place, &scan(8, a, "q3ut4", "Anarki"));
     let refused = on(a, &["Visor"]);
     assert_eq!(refused.status.code(), Some(2));
-    let told = "\"Visor\" is a name in several games: baseq3 (player 1), baseoa (player 2); say which by";
+    let told = "\"Visor\" is a name in several games: baseq3 (player 1), baseoa (player 2); select one by";
     let refused: Value = serde_json::from_str(&refused.out).expect("a row");
     assert_eq!((&refused["kind"], &refused["code"]), (&"error".into(), &"bad_request".into()));
     assert!(refused["message"].as_str().is_some_and(|message| message.contains(told)), "{refused}");

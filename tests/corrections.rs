@@ -521,9 +521,9 @@ fn invalid_merges_are_refused_with_the_reason() {
     let mut town = Fixture::new();
     let visor = town.key("Visor").unwrap();
     for (from, into, told) in [
-        ("Visor", "Visor", "both are player"),
-        ("Nobody", "Visor", "nobody called \"Nobody\""),
-        ("Visor", "visor", "case matters"),
+        ("Visor", "Visor", "both names belong to player"),
+        ("Nobody", "Visor", "is named \"Nobody\""),
+        ("Visor", "visor", "case-sensitive"),
     ] {
         let error = town.merge(from, into).unwrap_err().to_string();
         assert!(error.contains(told), "{error}");
@@ -796,7 +796,7 @@ fn server_accepts_at_most_16_tags() {
     // It has one already, and one that goes makes room.
     let engine = &mut town.state().engine;
     let refused = engine.tag_server(&url("a"), &tags(TAGS_MAX), &[]).unwrap_err();
-    assert_eq!(refused.to_string(), "server quake3://a:27960 would have 17 tags; at most 16");
+    assert_eq!(refused.to_string(), "server quake3://a:27960 would have 17 tags; the maximum is 16");
     assert_eq!(engine.tag_server(&url("a"), &tags(TAGS_MAX), &["ctf".to_owned()]), Ok(true));
     assert_eq!(engine.tag_server(&url("a"), &["tag3".to_owned()], &[]), Ok(false));
     let one_more = vec!["tag2".to_owned(), "more".to_owned()];

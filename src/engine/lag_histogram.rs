@@ -1,11 +1,11 @@
-//! How late scans begin: a histogram of lag, whole milliseconds.
+//! A histogram of the lag of scans, in whole milliseconds.
 
-/// Lags from here on are counted together, ms.
+/// Lags from this value on share one bucket, ms.
 const LAG_MS_MAX: usize = 10_000;
 
 #[derive(Clone, Debug)]
 pub(super) struct LagHistogram {
-    /// Scans by lag; the last counts all longer ones.
+    /// Scans by lag; the last bucket counts all longer lags.
     counts: Vec<u64>,
     scans: u64,
 }
@@ -22,13 +22,13 @@ impl LagHistogram {
         self.scans += 1;
     }
 
-    /// The lag that this share of the scans stays at or below; `None` without scans.
+    /// The lag that this share of the scans does not exceed; `None` without scans.
     pub(super) fn percentile_ms(&self, share: f64) -> Option<u64> {
-        let wanted = (self.scans as f64 * share).ceil() as u64;
+        let rank = (self.scans as f64 * share).ceil() as u64;
         let mut seen = 0;
         let at = self.counts.iter().position(|&n| {
             seen += n;
-            n > 0 && seen >= wanted
+            n > 0 && seen >= rank
         });
         at.map(|ms| ms as u64)
     }

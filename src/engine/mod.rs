@@ -1,10 +1,10 @@
-//! The engine: events in; probes, notices and commits out.
+//! The engine: takes events, returns probes, notices and commits.
 //!
-//! It composes floor 1 and owns the live state of every server. It has no
-//! clock and no IO: time comes with each event, and what is not in memory is
-//! read through [`StateReader`]. Whoever drives it takes a [`Commit`] and applies it
-//! to the store before the next event; everything since the last one is in it,
-//! so a crash in between loses only what nobody was told of.
+//! It is built on the pure modules (`rank`, `schedule`, `series`, `board`) and owns the live
+//! state of every server. It has no clock and does no IO: each event contains the time, and
+//! what is not in memory is read through [`StateReader`]. The caller takes a [`Commit`] and
+//! applies it to the store before it handles the next event. A commit contains all changes
+//! since the previous one, so a crash loses only changes that were never visible outside.
 
 mod boards;
 mod corrections;
@@ -53,35 +53,34 @@ use crate::model::{
 use crate::rank::player_list::{NameFamily, NameIndex};
 use crate::schedule::Schedule;
 
-/// What the engine reads of committed state. Reads see every applied commit.
+/// What the engine reads from committed state. Reads see every applied commit.
 pub trait StateReader {
     type Error: std::error::Error + Send + Sync + 'static;
 
     /// Key and display name of a player.
     fn player(&self, game: GameKey, name: &str) -> Result<Option<(PlayerKey, Name)>, Self::Error>;
     fn player_record(&self, player: PlayerKey) -> Result<Option<PlayerRecord>, Self::Error>;
-    /// The next players after a key (from the first, without one), at most `most`.
+    /// Returns at most `most` players with a key above `after` (from the first, without one).
     fn players_after(
         &self,
         after: Option<PlayerKey>,
         most: usize,
     ) -> Result<Vec<(PlayerKey, PlayerRecord)>, Self::Error>;
-    /// All players of this normalised name, in order of game.
+    /// All players with this normalised name, in order of game.
     fn players_named(&self, name: &str) -> Result<Vec<(GameKey, PlayerKey)>, Self::Error>;
-    /// Names besides that of his record that lead to a player, in order.
+    /// Aliases of a player: names other than the one in their record, in order.
     fn aliases(&self, player: PlayerKey) -> Result<Vec<String>, Self::Error>;
-    /// What became of a player who is no more; `None`: there never was one, or he
-    /// is still there.
+    /// What happened to a removed player. `None`: the player exists or never existed.
     fn gone(&self, player: PlayerKey) -> Result<Option<RemovedPlayer>, Self::Error>;
-    /// The next players after a key (from the first, without one) who are no more, at
-    /// most `most`.
+    /// Returns at most `most` removed players with a key above `after` (from the first, without
+    /// one).
     fn gone_after(&self, after: Option<PlayerKey>, most: usize) -> Result<Vec<PlayerKey>, Self::Error>;
 
     fn row(&self, key: RowKey) -> Result<Option<PlayerRow>, Self::Error>;
     /// Rows of a server, in order of player key.
     fn rows(&self, window: WindowKey, server: ServerKey) -> Result<Vec<(PlayerKey, PlayerRow)>, Self::Error>;
-    /// The next rows of a server after a player (from the first, without one), at
-    /// most `most`.
+    /// Returns at most `most` rows of a server with a player key above `after` (from the first,
+    /// without one).
     fn rows_after(
         &self,
         window: WindowKey,
@@ -90,7 +89,7 @@ pub trait StateReader {
         most: usize,
     ) -> Result<Vec<(PlayerKey, PlayerRow)>, Self::Error>;
     fn player_window(&self, window: WindowKey, player: PlayerKey) -> Result<Option<PlayerWindow>, Self::Error>;
-    /// Whether nothing is left of a window that was let go.
+    /// Whether all records of a deleted window are deleted.
     fn is_swept(&self, window: WindowKey) -> bool;
 
     fn map_row(&self, key: MapRowKey) -> Result<Option<MapRow>, Self::Error>;
@@ -105,11 +104,11 @@ pub trait StateReader {
     /// Entries after `after` (from the first, without one) in archiving order.
     fn outbox(&self, after: Option<OutboxKey>, limit: usize) -> Vec<OutboxEntry>;
     fn outbox_len(&self) -> usize;
-    /// Whether something of this week waits to be archived.
+    /// Whether the outbox contains an entry of this week.
     fn outbox_holds_week(&self, week: WeekKey) -> bool;
 }
 
-/// Everything that is held in memory, as the store had it at start.
+/// The part of the state that is held in memory, as the store returns it at start.
 #[derive(Debug, Default)]
 pub struct LoadedState {
     pub meta: Meta,
@@ -117,21 +116,21 @@ pub struct LoadedState {
     pub maps: Vec<(MapKey, String)>,
     pub tags: Vec<(TagKey, String)>,
     pub servers: Vec<(ServerKey, ServerRecord, Option<SeriesRecord>)>,
-    /// Names that are never stored again, each with when that was asked for.
+    /// Hashes of forgotten names, each with the time of the request, Unix ms.
     pub forgotten: Vec<(NameHash, i64)>,
-    /// For the week that is being closed: the servers that are, in order of key,
-    /// each with its player-milliseconds.
+    /// For the week that is being closed: its closed servers in order of key, each with its
+    /// player-milliseconds.
     pub closed: Option<(WeekKey, Vec<(ServerKey, u64)>)>,
 }
 
-/// What happens to the engine besides an admin's wishes.
+/// Input of the engine, except requests of an admin.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// A scan that the engine asked for has ended.
+    /// A scan that the engine requested has ended.
     Scanned { server: ServerKey, id: u64, sent_ms: Option<i64>, outcome: Outcome },
-    /// A scan of a log, in order of time. An unknown server is added.
+    /// A scan from a scan log, in order of time. An unknown server is added.
     Replayed { url: ServerUrl, outcome: Outcome },
-    /// Time goes on. Once in every [`Engine::tick_interval_ms`].
+    /// Time passes. Sent once in every [`Engine::tick_interval_ms`].
     Tick { now_ms: i64 },
 }
 
@@ -150,8 +149,9 @@ impl Outcome {
         }
     }
 
-    /// The same, but telling only that the server is alive: as it is recorded
-    /// of a greylisted server, which a replay knows nothing of.
+    /// Returns this outcome without its player list, which only shows that the server is alive.
+    /// The scan log of a greylisted server contains such outcomes, because a replay does not
+    /// know the greylist.
     pub fn without_list(&self) -> Outcome {
         match self {
             Outcome::Snapshot(snapshot) => {
@@ -166,7 +166,7 @@ impl Outcome {
         }
     }
 
-    /// The same without these names, as the server wrote them: the entries stay.
+    /// Blanks these names, which are given as the server wrote them. The entries remain.
     pub fn with_blanked_names(mut self, names: &[Name]) -> Outcome {
         if let (Outcome::Snapshot(snapshot), false) = (&mut self, names.is_empty()) {
             snapshot.players.iter_mut().filter(|it| names.contains(&it.name)).for_each(|it| it.name.clear());
@@ -174,10 +174,10 @@ impl Outcome {
         self
     }
 
-    /// Moves it to `least_ms` where it is of an earlier moment, and to `most_ms` where it
-    /// is of a later one. Outcomes come over several sockets, and one that was given up
-    /// has the time of its last datagram; who takes them in order of time can record
-    /// them as a scan log. When time was set back, those on their way are of the future.
+    /// Clamps the time of the outcome to `least_ms..=most_ms`. Outcomes arrive over several
+    /// sockets, and one that timed out has the time of its last datagram, but a scan log must
+    /// be in order of time. After the clock was set back, outcomes in flight may have future
+    /// times.
     pub fn clamped_to(mut self, least_ms: i64, most_ms: i64) -> Outcome {
         let (Outcome::Snapshot(Snapshot { t_ms, .. }) | Outcome::Miss { t_ms, .. }) = &mut self;
         *t_ms = least_ms.max(most_ms.min(*t_ms));
@@ -185,46 +185,45 @@ impl Outcome {
     }
 }
 
-/// A scan to be made now.
+/// A scan to send now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
     pub id: u64,
     pub server: ServerKey,
     pub url: ServerUrl,
-    /// Class 7: three times the time-out and retries, every protocol.
+    /// Class 7: three times the timeout and retries, every protocol.
     pub exception_mode: bool,
     pub due_ms: i64,
 }
 
-/// A scan has landed: told to those who wait for it.
+/// A scan has ended. Tasks that wait for the scan of this server are notified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     pub server: ServerKey,
     pub t_ms: i64,
     pub requested: bool,
-    /// It answered, but not with the whole list.
+    /// It replied, but the list was not complete.
     pub partial: bool,
     pub class_before: Class,
     pub class: Class,
     /// First packet minus due time, ms.
     pub lag_ms: Option<i64>,
-    /// Why it was missed; `None`: it answered.
+    /// Why there was no reply; `None`: the server replied.
     pub missed: Option<String>,
 }
 
-/// How much of what is stored is remembered across commits, so that it need not be
-/// read again.
+/// How many records are cached across commits, so that they are not read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheLimits {
-    /// Names, some 70 bytes each.
+    /// Names, about 70 bytes each.
     pub names_max: usize,
-    /// What players did in windows, some 160 bytes each.
+    /// Records of players in windows, about 160 bytes each.
     pub player_windows_max: usize,
 }
 
 impl Default for CacheLimits {
     fn default() -> CacheLimits {
-        // Few names: servers choose them, and could make all fall on one place of a table.
+        // Few names: servers choose them, and could make all of them collide in a hash table.
         CacheLimits { names_max: 10_000, player_windows_max: 2_000_000 }
     }
 }
@@ -235,11 +234,11 @@ struct ServerState {
     record: ServerRecord,
     series: Option<Box<SeriesRecord>>,
     asked: bool,
-    /// How the names of the last list were read, since the start.
+    /// How the names of the last list were read; `None` until the first list after the start.
     read: Option<(NameFamily, NameIndex)>,
 }
 
-/// The engine. See the module's page.
+/// The engine. See the module documentation.
 #[derive(Debug)]
 pub struct Engine {
     /// Index is the server key; 0 is never used.
@@ -251,21 +250,22 @@ pub struct Engine {
     lag_histogram: lag_histogram::LagHistogram,
     online: online::OnlineExpiry,
     week_close: Option<week_close::WeekClose>,
-    /// Weeks that end later are not closed, Unix ms: whoever knows the clock sets it.
+    /// Weeks that end later are not closed, Unix ms. The driver, which knows the clock, sets
+    /// it.
     close_limit_ms: i64,
     reopening: Option<reopen::Reopening>,
     /// A week of a server that is being archived in parts.
     large_week: Option<outbox::LargeWeek>,
     large_week_reads: u64,
-    /// Servers that had a tag which was dropped, and are not written since.
+    /// Servers that had a deleted tag and were not written since.
     servers_to_untag: BTreeSet<ServerKey>,
-    /// Tags that came later are not those of the windows that are being rebuilt.
+    /// Tags with this key or a higher one did not exist when the rebuild of windows began.
     rebuild_tag_limit: TagKey,
     global: GlobalState,
 }
 
-/// All of the engine but the servers: rules, key tables, and what waits for
-/// the next commit.
+/// All state of the engine except the servers: rules, key tables, and the changes for the next
+/// commit.
 #[derive(Debug)]
 struct GlobalState {
     settings: EngineSettings,
@@ -280,19 +280,19 @@ struct GlobalState {
     player_windows: player_windows::PlayerWindowCache,
     memory: CacheLimits,
     shelf: cache::BoardCache,
-    /// Types of windows that are not as the state had them.
+    /// Window types that differ from those in the state.
     renewed: Vec<WindowType>,
-    /// Windows that are being taken over: some of their rows are here already.
+    /// Windows that are being imported: some of their rows are in the store already.
     brought: Vec<WindowKey>,
     pending: Pending,
-    /// The first player of whom the store holds nothing: he came after the last
-    /// commit.
+    /// The first player key without any record in the store: this player and later ones are new
+    /// since the last commit.
     unstored: PlayerKey,
-    /// Names that are never stored again, and since when.
+    /// Hashes of forgotten names, each with the time of the request, Unix ms.
     forgotten: FxHashMap<NameHash, i64>,
-    /// Those that were found in the last outcome.
+    /// Forgotten names that were found in the last outcome.
     emptied: Vec<Name>,
-    /// Gains that did not fit a sum of points, since the start.
+    /// Gains that overflowed a sum of points, since the start.
     points_saturated: u64,
 }
 
@@ -307,11 +307,11 @@ struct Pending {
     servers: FxHashSet<ServerKey>,
     series: FxHashSet<ServerKey>,
     rows: FxHashMap<(WindowKey, ServerKey), BTreeMap<PlayerKey, PackedRow>>,
-    /// Of all together.
+    /// Rows in `rows`, in total.
     rows_len: usize,
     map_rows: FxHashMap<(WeekKey, ServerKey), BTreeMap<MapKey, MapRow>>,
     best: FxHashMap<(ServerKey, PlayerKey), BestPositions>,
-    /// Those of them who had none.
+    /// The records in `best` that are not stored yet.
     new_best: Vec<(PlayerKey, ServerKey)>,
     closed_servers: Vec<(WeekKey, ServerKey, u64)>,
     ranks: FxHashMap<(WeekKey, ServerKey), u32>,
@@ -342,7 +342,7 @@ impl KeyTable {
         table
     }
 
-    /// Hands out keys from `next` on: names before it may be gone.
+    /// Assigns keys from `next` on: earlier names may have been deleted.
     fn with_next_key(mut self, next: u32) -> KeyTable {
         self.names.resize(next as usize - 1, String::new());
         self
@@ -376,7 +376,7 @@ impl KeyTable {
         self.by_name.values().copied()
     }
 
-    /// Lets a name go. Its key is never another's.
+    /// Deletes a name. Its key is never reused.
     fn remove(&mut self, name: &str) -> Option<u32> {
         let key = self.by_name.remove(name)?;
         self.names[key as usize - 1].clear();
@@ -446,7 +446,7 @@ impl Engine {
                 engine.servers.resize_with(index + 1, || None);
             }
             engine.by_url.insert(record.url.clone(), key);
-            // Adding an address is the asking, and it outlives a crash.
+            // Adding a server requests a scan; the request outlives a crash.
             let asked = record.awaits_first_scan();
             if asked {
                 engine.schedule.schedule_now(key, now_ms);
@@ -463,7 +463,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Brings in one event.
+    /// Handles one event.
     pub fn handle<S: StateReader>(&mut self, source: &S, event: Event) -> Result<(), S::Error> {
         match event {
             Event::Scanned { server, id, sent_ms, outcome } => {
@@ -489,7 +489,7 @@ impl Engine {
         }
     }
 
-    /// The next scan that is due, if any is.
+    /// The next scan that is due, if any.
     pub fn poll_probe(&mut self, now_ms: i64) -> Option<Probe> {
         let servers = &self.servers;
         let slot = |key: ServerKey| servers[key.0 as usize].as_ref().expect("planned servers exist");
@@ -504,7 +504,7 @@ impl Engine {
         })
     }
 
-    /// When `poll_probe` has something next, Unix ms.
+    /// When `poll_probe` returns the next scan, Unix ms.
     pub fn next_due_ms(&mut self) -> Option<i64> {
         self.schedule.next_due_ms()
     }
@@ -521,7 +521,7 @@ impl Engine {
         self.notices.pop_front()
     }
 
-    /// The latest moment of any event.
+    /// The latest time of any event, Unix ms.
     pub fn now_ms(&self) -> i64 {
         self.global.meta.now_ms
     }
@@ -530,14 +530,13 @@ impl Engine {
         self.server_state(server).map(|slot| &slot.record.url)
     }
 
-    /// Whether an outcome of that moment is of a known server and newer than all
-    /// that is known of it.
+    /// Whether the server is known and its last scan is older than `t_ms`.
     pub fn is_newer(&self, url: &ServerUrl, t_ms: i64) -> bool {
         let slot = self.by_url.get(url).and_then(|&server| self.server_state(server));
         slot.is_some_and(|slot| !slot.record.removed && slot.record.last_scan_ms < Some(t_ms))
     }
 
-    /// Outcomes that changed anything, since the start.
+    /// Outcomes that were applied, since the start.
     pub fn outcomes_applied(&self) -> u64 {
         self.counts.snapshots + self.counts.partials + self.counts.implausible + self.counts.misses
     }
@@ -546,7 +545,7 @@ impl Engine {
         &self.counts
     }
 
-    /// Whether a commit would hold anything.
+    /// Whether a commit would contain anything.
     pub fn has_changes(&self) -> bool {
         let p = &self.global.pending;
         p.meta
@@ -562,18 +561,18 @@ impl Engine {
                 && p.corrections.is_empty())
     }
 
-    /// From now on so much is remembered.
+    /// Sets the limits of the caches; the next commit applies them.
     pub fn set_cache_limits(&mut self, memory: CacheLimits) {
         self.global.memory = memory;
     }
 
-    /// Rows and players that a commit would hold.
+    /// Rows and players that a commit would contain.
     pub fn pending_records(&self) -> usize {
         self.global.pending.rows_len + self.global.player_windows.changed_len() + self.global.pending.players.len()
     }
 
-    /// Takes everything that changed since the last commit. It must be applied
-    /// before the next event: until then reads would miss it.
+    /// Takes everything that changed since the last commit. It must be applied before the next
+    /// event, because reads do not see it until then.
     pub fn take_commit(&mut self) -> Commit {
         let changed = self.has_changes();
         let pending = std::mem::take(&mut self.global.pending);
@@ -613,8 +612,8 @@ impl Engine {
             deleted_windows: pending.deleted_windows,
             corrections: pending.corrections,
         };
-        // In order of key: the same events make the same commit, and the
-        // store's pages are visited once each.
+        // Sorted by key: the same events make the same commit, and each page of the store is
+        // written once.
         commit.servers.sort_unstable_by_key(|(key, _)| *key);
         commit.series.sort_unstable_by_key(|(key, _)| *key);
         commit.player_windows.sort_unstable_by_key(|(key, _)| *key);
@@ -629,7 +628,7 @@ impl Engine {
         let meta = &mut self.global.meta;
         if t_ms > meta.now_ms {
             meta.now_ms = t_ms;
-            // Not in itself a reason to commit; it goes with the next one.
+            // No reason to commit: the next commit contains it.
         }
     }
 
@@ -642,11 +641,11 @@ impl Engine {
     }
 
     fn insert_server(&mut self, url: ServerUrl, tags: Vec<String>, now_ms: i64) -> ServerKey {
-        let books = &mut self.global;
-        let key = ServerKey(books.meta.next_server);
-        let tags = books.tag_keys(&tags);
-        books.meta.next_server += 1;
-        books.pending.meta = true;
+        let global = &mut self.global;
+        let key = ServerKey(global.meta.next_server);
+        let tags = global.tag_keys(&tags);
+        global.meta.next_server += 1;
+        global.pending.meta = true;
         let record = ServerRecord {
             url: url.clone(),
             tags,
@@ -677,7 +676,7 @@ impl Engine {
         }
         self.servers[index] = Some(ServerState { record, series: None, asked: false, read: None });
         self.by_url.insert(url, key);
-        books.server_changed(key);
+        global.server_changed(key);
         key
     }
 }
@@ -688,16 +687,16 @@ impl Pending {
     }
 
     fn put_row(&mut self, key: RowKey, row: &PlayerRow) {
-        let of_server = self.rows.entry((key.window, key.server)).or_default();
-        self.rows_len += usize::from(of_server.insert(key.player, PackedRow::pack(row)).is_none());
+        let server_rows = self.rows.entry((key.window, key.server)).or_default();
+        self.rows_len += usize::from(server_rows.insert(key.player, PackedRow::pack(row)).is_none());
     }
 }
 
-/// By key. What stands under each is in order itself.
-fn sorted_by_key<K: Ord + Copy, V>(of_keys: FxHashMap<K, V>) -> impl Iterator<Item = (K, V)> {
-    let mut of_keys: Vec<(K, V)> = of_keys.into_iter().collect();
-    of_keys.sort_unstable_by_key(|(key, _)| *key);
-    of_keys.into_iter()
+/// Sorts by key. The value of each key is sorted already.
+fn sorted_by_key<K: Ord + Copy, V>(by_key: FxHashMap<K, V>) -> impl Iterator<Item = (K, V)> {
+    let mut by_key: Vec<(K, V)> = by_key.into_iter().collect();
+    by_key.sort_unstable_by_key(|(key, _)| *key);
+    by_key.into_iter()
 }
 
 impl GlobalState {
@@ -706,8 +705,8 @@ impl GlobalState {
         self.archive(OutboxKey::Server(server));
     }
 
-    /// Puts a thing in the outbox; where there is no archive, remembers that
-    /// everything is still to be archived.
+    /// Adds an entry to the outbox. Without an archive, records that everything must be
+    /// archived later.
     fn archive(&mut self, key: OutboxKey) {
         if !self.settings.archive_enabled || self.settings.outbox_full {
             self.need_resync();
@@ -739,8 +738,8 @@ impl GlobalState {
         MapKey(key)
     }
 
-    /// The phase of a week, which is opened if it is a new one. A week older
-    /// than the oldest that still holds rows is closed.
+    /// The phase of a week. A new week is opened; a week older than the oldest one that still
+    /// has rows is closed.
     fn week_phase(&mut self, week: WeekKey) -> WeekPhase {
         let weeks = &mut self.meta.weeks;
         match weeks.binary_search_by_key(&week, |state| state.week) {
@@ -762,10 +761,10 @@ impl GlobalState {
     }
 }
 
-/// Weeks already counted cannot be counted anew in another zone.
+/// Weeks that were counted in one time zone cannot be counted again in another.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the state was counted in time zone {state:?}, the config says {config:?}: weeks cannot be counted anew; \
+    "the state was counted in time zone {state:?}, the config says {config:?}: weeks cannot be counted again; \
      set time_zone back or start with an empty state directory"
 )]
 pub struct ZoneChanged {

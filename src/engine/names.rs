@@ -1,6 +1,6 @@
-//! Players by their names (RULES section 2): who a name belongs to, who is new, and
-//! how it was last written. Names that were met lately are known without asking the
-//! store, and where every name of the store is among them, so is that one is new.
+//! Finds players by name (RULES section 2), creates new players, and records how a name was
+//! last written. Caches recent names, so that most lookups need no read of the store. If the
+//! cache contains all names of the store, a miss proves that a name is new.
 
 use std::hash::BuildHasher;
 
@@ -11,24 +11,24 @@ use crate::model::name::Name;
 use crate::model::server::{PlayerEntry, PlayerRecord};
 use crate::model::{GameKey, OutboxKey, PlayerKey};
 
-/// The names that were met. A full memory is let go whole: it only saves reading.
+/// Cached names. A full cache is cleared completely: it only saves reads.
 #[derive(Debug, Default)]
 pub(super) struct NameCache {
     known: FxHashMap<GameKey, FxHashMap<Name, CachedName>>,
     len: usize,
-    /// Every name of the store is known.
+    /// The cache contains every name of the store.
     complete: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct CachedName {
     player: PlayerKey,
-    /// Of how the name was last written: 64 bits for a text of 24 bytes.
+    /// Hash of the spelling last seen: 64 bits for a text of 24 bytes.
     display: u64,
 }
 
 impl NameCache {
-    /// Of a store that holds no names.
+    /// The cache for a store that has no names.
     pub(super) fn of_empty_store() -> NameCache {
         NameCache { complete: true, ..NameCache::default() }
     }
@@ -38,17 +38,17 @@ impl NameCache {
     }
 
     fn put(&mut self, game: GameKey, name: &Name, player: PlayerKey, display: &str) {
-        let known = CachedName { player, display: display_hash(display) };
-        let before = self.known.entry(game).or_default().insert(name.clone(), known);
+        let cached = CachedName { player, display: display_hash(display) };
+        let before = self.known.entry(game).or_default().insert(name.clone(), cached);
         self.len += usize::from(before.is_none());
     }
 
-    /// Names have come to belong to others, or to nobody.
+    /// Clears the cache: names have moved to other players or were deleted.
     pub(super) fn forget_all(&mut self) {
         *self = NameCache::default();
     }
 
-    /// Everything met is in the store now; lets it go where it is more than `most`.
+    /// All cached names are in the store now. Clears the cache if it has more than `most`.
     pub(super) fn committed(&mut self, most: usize) {
         if self.len > most {
             self.forget_all();
@@ -60,49 +60,49 @@ fn display_hash(display: &str) -> u64 {
     FxBuildHasher.hash_one(display)
 }
 
-/// Records of players that wait for a commit.
+/// Records of players that are pending for a commit.
 #[derive(Debug, Default)]
 pub(super) struct PendingPlayers {
-    /// Who is new has the next key each time: their records stand in order, in
-    /// portions, which are never moved.
+    /// Records of new players, which have consecutive keys. They are stored in chunks, so
+    /// growing never moves them.
     new: Vec<Vec<(PlayerKey, PlayerRecord)>>,
     first_new: u32,
     changed: FxHashMap<PlayerKey, PlayerRecord>,
 }
 
-/// Records in a portion of new ones.
+/// Records in a chunk of new ones.
 const CHUNK_LEN: usize = 4_096;
 
 impl PendingPlayers {
     pub(super) fn get(&self, player: PlayerKey) -> Option<&PlayerRecord> {
         match self.place(player) {
-            Some((portion, at)) => self.new.get(portion)?.get(at).map(|(_, record)| record),
+            Some((chunk, at)) => self.new.get(chunk)?.get(at).map(|(_, record)| record),
             None => self.changed.get(&player),
         }
     }
 
-    /// The key must be the one behind that of the last who was new.
+    /// The key must be the successor of the last new player's key.
     fn add(&mut self, player: PlayerKey, record: PlayerRecord) {
         if self.new.is_empty() {
             self.first_new = player.0;
         }
-        if self.new.last().is_none_or(|portion| portion.len() == CHUNK_LEN) {
-            // The first grows: mostly there are a few.
+        if self.new.last().is_none_or(|chunk| chunk.len() == CHUNK_LEN) {
+            // The first chunk grows: usually there are few records.
             self.new.push(Vec::with_capacity(if self.new.is_empty() { 0 } else { CHUNK_LEN }));
         }
-        let portion = self.new.last_mut().expect("just put");
-        portion.push((player, record));
-        debug_assert_eq!((player.0 - self.first_new) as usize % CHUNK_LEN + 1, portion.len());
+        let chunk = self.new.last_mut().expect("just put");
+        chunk.push((player, record));
+        debug_assert_eq!((player.0 - self.first_new) as usize % CHUNK_LEN + 1, chunk.len());
     }
 
     fn change(&mut self, player: PlayerKey, record: PlayerRecord) {
         match self.place(player) {
-            Some((portion, at)) => self.new[portion][at].1 = record,
+            Some((chunk, at)) => self.new[chunk][at].1 = record,
             None => _ = self.changed.insert(player, record),
         }
     }
 
-    /// Where one who is new stands.
+    /// Chunk and index of a new player.
     fn place(&self, player: PlayerKey) -> Option<(usize, usize)> {
         let at = player.0.checked_sub(self.first_new)? as usize;
         (!self.new.is_empty()).then_some((at / CHUNK_LEN, at % CHUNK_LEN))
@@ -113,44 +113,44 @@ impl PendingPlayers {
         new + self.changed.len()
     }
 
-    /// In portions, in order of key.
+    /// Returns chunks in order of key.
     pub(super) fn into_portions(self) -> Vec<Vec<(PlayerKey, PlayerRecord)>> {
         let mut changed: Vec<(PlayerKey, PlayerRecord)> = self.changed.into_iter().collect();
         changed.sort_unstable_by_key(|(player, _)| *player);
-        // Who is new has a key above all others.
-        std::iter::once(changed).chain(self.new).filter(|portion| !portion.is_empty()).collect()
+        // New players have keys above all others.
+        std::iter::once(changed).chain(self.new).filter(|chunk| !chunk.is_empty()).collect()
     }
 }
 
 impl GlobalState {
-    /// The key of a usable entry's name; `None`: it has none yet.
+    /// The key of a usable entry's name; `None`: it has no key yet.
     pub(super) fn player_key<S: StateReader>(
         &mut self,
         source: &S,
         game: GameKey,
         entry: &PlayerEntry,
     ) -> Result<Option<PlayerKey>, S::Error> {
-        if let Some(known) = self.names.find(game, &entry.name) {
-            if known.display != display_hash(entry.display()) {
-                self.rename(source, known.player, entry.display())?;
+        if let Some(cached) = self.names.find(game, &entry.name) {
+            if cached.display != display_hash(entry.display()) {
+                self.rename(source, cached.player, entry.display())?;
             }
-            return Ok(Some(known.player));
+            return Ok(Some(cached.player));
         }
         let stored = if self.names.complete { None } else { source.player(game, &entry.name)? };
         let Some((player, display)) = stored else { return Ok(None) };
-        // The store does not know of a rename that waits for its commit.
+        // The store does not know a rename that is pending for a commit.
         if display != entry.display() || self.pending.players.get(player).is_some() {
             self.rename(source, player, entry.display())?;
         }
-        // A name that leads to the player of another has no display of its own:
-        // what is last written is told by his record.
+        // An alias has no spelling of its own: the spelling last seen is in the player's
+        // record.
         if !display.is_empty() {
             self.names.put(game, &entry.name, player, entry.display());
         }
         Ok(Some(player))
     }
 
-    /// Hands out a key for an entry's name, which has none.
+    /// Assigns a key to an entry's name, which has none.
     pub(super) fn new_player(&mut self, game: GameKey, entry: &PlayerEntry) -> PlayerKey {
         let player = PlayerKey(self.meta.next_player);
         self.meta.next_player += 1;
@@ -162,7 +162,7 @@ impl GlobalState {
         player
     }
 
-    /// A player's name is written otherwise than before.
+    /// Records that a player's name is written differently from before.
     pub(super) fn rename<S: StateReader>(
         &mut self,
         source: &S,

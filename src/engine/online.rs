@@ -1,10 +1,9 @@
-//! Which servers are online: their last list tells who plays there now. A server that
-//! stops answering must not keep its players for ever, here and in the archive.
+//! Decides which servers are online, that is, whose last list shows the current players. A
+//! server that stops answering must lose its players, in answers and in the archive.
 //!
-//! A server is online while it has missed at most two scans in a row (the misses that
-//! class 1 allows, RULES section 9) and has answered within twice the interval of
-//! class 2. The second condition holds for servers of class 2, and when no scan of
-//! ours gets through at all.
+//! A server is online while it has missed at most two scans in a row (the misses that class 1
+//! allows, RULES section 9) and has answered within twice the interval of class 2. The second
+//! condition applies to servers of class 2, and when no scans get through at all.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,30 +16,30 @@ use crate::rank::INVISIBLE_GAP_MS;
 /// Scans in a row that an online server may have missed.
 const ONLINE_MISSED_MAX: u32 = 2;
 
-/// Servers looked at in one tick: 1 ms.
+/// Servers checked in one tick: 1 ms.
 const EXPIRED_PER_TICK: usize = 10_000;
 
-/// After this time an expired server is archived for certain: in ten minutes of ticks six
+/// After this time an expired server was certainly archived: in ten minutes of ticks six
 /// million servers expire.
 const EXPIRY_LAG_MS_MAX: i64 = 600_000;
 
-/// When to look whether servers are still online.
+/// When to check whether servers are still online.
 #[derive(Debug, Default)]
 pub(super) struct OnlineExpiry {
-    /// The earliest first. A server that has answered since is put in again.
+    /// Earliest first. A server that has answered since is queued again.
     due: BinaryHeap<Reverse<(i64, ServerKey)>>,
     /// By server key: whether it is in `due`.
     is_due: Vec<bool>,
 }
 
 impl Engine {
-    /// Whether the last list of a server tells who plays there now.
+    /// Whether the last list of a server shows the current players.
     pub(super) fn is_online(&self, record: &ServerRecord) -> bool {
         self.online_until_ms(record).is_some_and(|until_ms| self.now_ms() < until_ms)
     }
 
-    /// Moment at which a server is not online any more unless it answers again;
-    /// `None`: it is not online, whatever the time is.
+    /// The time at which a server stops being online unless it answers again, Unix ms; `None`:
+    /// it is not online at any time.
     fn online_until_ms(&self, record: &ServerRecord) -> Option<i64> {
         let seen_ms = record.last_seen_ms.filter(|_| record.missed <= ONLINE_MISSED_MAX && !record.removed)?;
         let class_2 = Class::new(2).expect("there are seven classes");
@@ -48,8 +47,8 @@ impl Engine {
         Some(seen_ms.saturating_add(INVISIBLE_GAP_MS.max(2 * interval_ms)))
     }
 
-    /// The same for a server of a state that was just opened. Those that had expired
-    /// before it was written are archived as such.
+    /// As [`Engine::queue_expiry`], for a server of a state that was just opened. Servers that
+    /// had expired before the state was written were archived as such.
     pub(super) fn queue_expiry_at_start(&mut self, server: ServerKey) {
         let until_ms = self.server_state(server).and_then(|slot| self.online_until_ms(&slot.record));
         if until_ms.is_some_and(|until_ms| until_ms > self.now_ms() - EXPIRY_LAG_MS_MAX) {
@@ -57,7 +56,7 @@ impl Engine {
         }
     }
 
-    /// Notes when a server that is online stops to be, if it does not answer again.
+    /// Queues the check whether an online server has expired.
     pub(super) fn queue_expiry(&mut self, server: ServerKey) {
         let at = server.0 as usize;
         if self.online.is_due.get(at) == Some(&true) {
@@ -72,8 +71,8 @@ impl Engine {
         self.online.due.push(Reverse((until_ms, server)));
     }
 
-    /// Archives the servers that are not online any more because time has passed.
-    /// Those that were missed too often are archived by the scan that found that out.
+    /// Archives servers that are not online any more because time has passed. Servers with too
+    /// many missed scans were archived by the last of these scans.
     pub(super) fn expire_servers(&mut self) {
         for _ in 0..EXPIRED_PER_TICK {
             match self.online.due.peek() {

@@ -1,6 +1,5 @@
-//! What players did in windows beside their rows (RULES sections 7 and 8), as far as
-//! it was read or changed: remembered across commits, so that who comes again is
-//! not read again.
+//! Caches the records of players in windows other than their rows (RULES sections 7 and 8). The
+//! cache survives commits, so that a record is not read again for each list.
 
 use std::collections::hash_map::Entry;
 use std::hint::black_box;
@@ -13,41 +12,41 @@ use super::{GlobalState, StateReader};
 use crate::model::row::PlayerWindow;
 use crate::model::{GameKey, PlayerKey, WindowKey};
 
-/// What players did in windows, as far as it was read or changed.
+/// Player windows that were read or changed.
 #[derive(Debug, Default)]
 pub(super) struct PlayerWindowCache {
     known: ByPlayer,
     len: usize,
-    /// Each once, unless it was removed meanwhile.
+    /// Changed entries, each once, unless it was removed since.
     changed: Vec<(WindowKey, PlayerKey)>,
 }
 
-/// Lookups of which memory answers for all together.
+/// Lookups whose cache misses overlap.
 const PREFETCH_LEN: usize = 32;
 
 type ByPlayer = FxHashMap<WindowKey, FxHashMap<PlayerKey, CachedPlayerWindow>>;
 
 #[derive(Debug)]
 struct CachedPlayerWindow {
-    /// Not in place: there are millions, and a table moves what it holds when it
-    /// grows. A commit holds the same one, for as long as it takes.
+    /// Boxed: there are millions, and a hash table moves its values when it grows. A commit
+    /// shares the same allocation while it is applied.
     of_player: Arc<PlayerWindow>,
     changed: bool,
 }
 
 impl PlayerWindowCache {
-    /// What changed since it was last taken. More than `most` are not remembered any
-    /// longer.
+    /// Takes what changed since the last call. The cache is cleared if it has more than `most`
+    /// entries.
     pub(super) fn take_changed(&mut self, most: usize) -> Vec<((WindowKey, PlayerKey), Arc<PlayerWindow>)> {
         let changed = std::mem::take(&mut self.changed);
         let mut taken = Vec::with_capacity(changed.len());
-        for some in changed.chunks(PREFETCH_LEN) {
-            self.ask_for(some.iter().copied());
-            for &(window, player) in some {
-                let known = self.known.get_mut(&window).and_then(|known| known.get_mut(&player));
-                let Some(known) = known.filter(|known| known.changed) else { continue };
-                known.changed = false;
-                taken.push(((window, player), known.of_player.clone()));
+        for chunk in changed.chunks(PREFETCH_LEN) {
+            self.ask_for(chunk.iter().copied());
+            for &(window, player) in chunk {
+                let cached = self.known.get_mut(&window).and_then(|cached| cached.get_mut(&player));
+                let Some(cached) = cached.filter(|cached| cached.changed) else { continue };
+                cached.changed = false;
+                taken.push(((window, player), cached.of_player.clone()));
             }
         }
         if self.len > most {
@@ -57,39 +56,39 @@ impl PlayerWindowCache {
     }
 
     pub(super) fn remove(&mut self, window: WindowKey, player: PlayerKey) {
-        let gone = self.known.get_mut(&window).and_then(|known| known.remove(&player));
-        self.len -= usize::from(gone.is_some());
+        let removed = self.known.get_mut(&window).and_then(|cached| cached.remove(&player));
+        self.len -= usize::from(removed.is_some());
     }
 
     pub(super) fn forget(&mut self, window: WindowKey) {
-        self.len -= self.known.remove(&window).map_or(0, |known| known.len());
+        self.len -= self.known.remove(&window).map_or(0, |cached| cached.len());
     }
 
-    /// `source`: none where nothing of him can be stored.
+    /// `source`: `None` if the store cannot have a record of the player.
     fn fetch<'k, S: StateReader>(
-        known: &'k mut ByPlayer,
+        cached: &'k mut ByPlayer,
         len: &mut usize,
         source: Option<&S>,
         window: WindowKey,
         game: GameKey,
         player: PlayerKey,
     ) -> Result<&'k mut CachedPlayerWindow, S::Error> {
-        Ok(match known.entry(window).or_default().entry(player) {
-            Entry::Occupied(known) => known.into_mut(),
+        Ok(match cached.entry(window).or_default().entry(player) {
+            Entry::Occupied(cached) => cached.into_mut(),
             Entry::Vacant(place) => {
                 let stored = source.map(|source| source.player_window(window, player)).transpose()?.flatten();
                 *len += 1;
-                let of_player = Arc::new(stored.unwrap_or_else(|| PlayerWindow::new(game)));
-                place.insert(CachedPlayerWindow { of_player, changed: false })
+                let player_window = Arc::new(stored.unwrap_or_else(|| PlayerWindow::new(game)));
+                place.insert(CachedPlayerWindow { of_player: player_window, changed: false })
             }
         })
     }
 
-    pub(super) fn put(&mut self, window: WindowKey, player: PlayerKey, of_player: PlayerWindow) {
-        let known = CachedPlayerWindow { of_player: Arc::new(of_player), changed: true };
-        let before = self.known.entry(window).or_default().insert(player, known);
+    pub(super) fn put(&mut self, window: WindowKey, player: PlayerKey, player_window: PlayerWindow) {
+        let cached = CachedPlayerWindow { of_player: Arc::new(player_window), changed: true };
+        let before = self.known.entry(window).or_default().insert(player, cached);
         self.len += usize::from(before.is_none());
-        if before.is_none_or(|known| !known.changed) {
+        if before.is_none_or(|cached| !cached.changed) {
             self.changed.push((window, player));
         }
     }
@@ -102,22 +101,21 @@ impl PlayerWindowCache {
         self.changed.len()
     }
 
-    /// Whose changes in a window wait for the next commit.
+    /// Players whose changes in a window are pending for the next commit.
     pub(super) fn changed_in(&self, window: WindowKey) -> impl Iterator<Item = PlayerKey> {
         self.changed.iter().filter(move |(w, _)| *w == window).map(|(_, player)| *player)
     }
 
-    /// Looks up all of a list, so that memory answers for them together: afterwards
-    /// each is at hand.
+    /// Prefetches all entries of a list, so that their cache misses overlap.
     pub(super) fn ask_for(&self, list: impl Iterator<Item = (WindowKey, PlayerKey)>) {
-        // In two steps: where each is, then what is there.
-        let known: SmallVec<[&CachedPlayerWindow; 64]> =
+        // In two steps: first the hash table, then the records.
+        let cached: SmallVec<[&CachedPlayerWindow; 64]> =
             list.filter_map(|(window, player)| self.known.get(&window)?.get(&player)).collect();
-        black_box(known.iter().fold(0, |all, known| all ^ known.of_player.game.0));
+        black_box(cached.iter().fold(0, |all, cached| all ^ cached.of_player.game.0));
     }
 
     pub(super) fn get(&self, window: WindowKey, player: PlayerKey) -> Option<&PlayerWindow> {
-        self.known.get(&window)?.get(&player).map(|known| &*known.of_player)
+        self.known.get(&window)?.get(&player).map(|cached| &*cached.of_player)
     }
 }
 
@@ -130,11 +128,11 @@ impl GlobalState {
         player: PlayerKey,
     ) -> Result<&PlayerWindow, S::Error> {
         let source = (player < self.unstored).then_some(source);
-        let PlayerWindowCache { known, len, .. } = &mut self.player_windows;
-        Ok(&PlayerWindowCache::fetch(known, len, source, window, game, player)?.of_player)
+        let PlayerWindowCache { known: cached, len, .. } = &mut self.player_windows;
+        Ok(&PlayerWindowCache::fetch(cached, len, source, window, game, player)?.of_player)
     }
 
-    /// The same, to be changed.
+    /// As [`GlobalState::player_window`], for changes.
     pub(super) fn player_window_mut<S: StateReader>(
         &mut self,
         source: &S,
@@ -143,11 +141,11 @@ impl GlobalState {
         player: PlayerKey,
     ) -> Result<&mut PlayerWindow, S::Error> {
         let source = (player < self.unstored).then_some(source);
-        let PlayerWindowCache { known, len, changed } = &mut self.player_windows;
-        let known = PlayerWindowCache::fetch(known, len, source, window, game, player)?;
-        if !std::mem::replace(&mut known.changed, true) {
+        let PlayerWindowCache { known: cached, len, changed } = &mut self.player_windows;
+        let cached = PlayerWindowCache::fetch(cached, len, source, window, game, player)?;
+        if !std::mem::replace(&mut cached.changed, true) {
             changed.push((window, player));
         }
-        Ok(Arc::make_mut(&mut known.of_player))
+        Ok(Arc::make_mut(&mut cached.of_player))
     }
 }

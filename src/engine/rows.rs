@@ -1,9 +1,7 @@
-//! A server's rows as of now: what is committed, what has changed since, and what
-//! lives with presences, the newest of each.
+//! A server's current rows: committed, pending and live rows, the newest of each.
 //!
-//! All three are in order of player, so whoever goes over many rows takes them in
-//! portions, each of which costs itself alone: it looks at no row of another, and
-//! holds no more than was asked for.
+//! All three are sorted by player, so callers read rows page by page. A page costs only the
+//! rows that it returns.
 
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -13,17 +11,16 @@ use crate::model::commit::RowKey;
 use crate::model::row::{MapRow, PlayerRow};
 use crate::model::{MapKey, PlayerKey, ServerKey, WeekKey, WindowKey};
 
-/// Some of a server's rows, in order of player key.
+/// A page of a server's rows, in order of player key.
 #[derive(Debug)]
 pub(super) struct RowPage {
     pub rows: Vec<(PlayerKey, PlayerRow)>,
-    /// There are none after it.
+    /// There are no rows after this page.
     pub is_last: bool,
 }
 
 impl Engine {
-    /// The next rows of a server after a player (from the first, without one), at
-    /// most `most`.
+    /// Returns at most `most` rows of a server after a player (from the first, without one).
     pub(super) fn rows_after<S: StateReader>(
         &self,
         source: &S,
@@ -33,8 +30,8 @@ impl Engine {
         most: usize,
     ) -> Result<RowPage, S::Error> {
         let stored = source.rows_after(window, server, after, most)?;
-        // As many as were asked for: whoever comes after the last of them is not
-        // among the next `most` of all, whatever changed.
+        // A full page: no later stored row can be among the next `most` rows, whatever is
+        // pending.
         let is_all_stored = stored.len() < most;
         let mut now = merge_newer(stored.into_iter(), self.changed_after(window, server, after));
         let rows = now.by_ref().take(most).collect();
@@ -53,8 +50,8 @@ impl Engine {
         Ok(merge_newer(stored, self.changed_after(window, server, None)).collect())
     }
 
-    /// Rows of a server that are not as they were committed, in order of player. Of
-    /// those that live with a list each is looked at: there are some dozens.
+    /// Pending and live rows of a server, in order of player. Each live row is checked: there
+    /// are some dozens.
     fn changed_after(
         &self,
         window: WindowKey,
@@ -62,17 +59,17 @@ impl Engine {
         after: Option<PlayerKey>,
     ) -> impl Iterator<Item = (PlayerKey, PlayerRow)> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let waiting = self.global.pending.rows.get(&(window, server));
-        let waiting = waiting.into_iter().flat_map(move |rows| rows.range((from, Bound::Unbounded)));
+        let pending = self.global.pending.rows.get(&(window, server));
+        let pending = pending.into_iter().flat_map(move |rows| rows.range((from, Bound::Unbounded)));
         let presences = self.server_state(server).into_iter().flat_map(|slot| slot.record.presences());
         let live = presences.filter(|presence| after < Some(presence.player));
         let mut live: Vec<_> = live.filter_map(|presence| Some((presence.player, presence.row(window)?))).collect();
         live.sort_unstable_by_key(|(player, _)| *player);
-        let waiting = waiting.map(|(player, row)| (*player, row.unpack()));
-        merge_newer(waiting, live.into_iter().map(|(player, row)| (player, row.clone())))
+        let pending = pending.map(|(player, row)| (*player, row.unpack()));
+        merge_newer(pending, live.into_iter().map(|(player, row)| (player, row.clone())))
     }
 
-    /// A player's row: live, changed since the last commit, or committed.
+    /// A player's row: live, pending or committed.
     pub(super) fn current_row<S: StateReader>(
         &self,
         source: &S,
@@ -96,15 +93,15 @@ impl Engine {
         server: ServerKey,
     ) -> Result<Vec<(MapKey, MapRow)>, S::Error> {
         let stored = source.map_rows(week, server)?.into_iter();
-        let waiting = self.global.pending.map_rows.get(&(week, server)).into_iter().flatten();
+        let pending = self.global.pending.map_rows.get(&(week, server)).into_iter().flatten();
         let live = self.server_state(server).and_then(|slot| slot.record.map_time).filter(|live| live.week == week);
         let changed =
-            merge_newer(waiting.map(|(map, row)| (*map, *row)), live.map(|live| (live.map, live.row)).into_iter());
+            merge_newer(pending.map(|(map, row)| (*map, *row)), live.map(|live| (live.map, live.row)).into_iter());
         Ok(merge_newer(stored, changed).collect())
     }
 }
 
-/// Two lists in order of key as one; of what is in both, that of the newer.
+/// Merges two sorted lists; for a key in both, the newer value is used.
 fn merge_newer<K: Ord, R>(
     older: impl Iterator<Item = (K, R)>,
     newer: impl Iterator<Item = (K, R)>,

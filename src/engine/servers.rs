@@ -1,5 +1,4 @@
-//! What an admin asks of the engine: servers in and out, rescans, greylist,
-//! and the resources that a reload changes.
+//! Requests of an admin: add and remove servers, rescan, greylist, reload settings.
 
 use super::tags::unique_tags;
 use super::{Engine, EngineSettings};
@@ -8,11 +7,11 @@ use crate::model::server::Class;
 use crate::model::{OutboxEntry, OutboxKey, ServerKey, ServerUrl, WeekKey};
 use crate::schedule::class_of;
 
-/// What adding an address did.
+/// The effect of adding an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Added {
     New,
-    /// It had been removed; it is back with its past.
+    /// The server had been removed and is restored with its history.
     Restored,
     AlreadyKnown,
 }
@@ -30,9 +29,9 @@ pub enum RescanTarget {
 pub enum AdminError {
     #[error("server {0} is not known; add it with: clqd servers add {0}")]
     UnknownServer(ServerUrl),
-    #[error("{0} servers are known already, which is the most there can be")]
+    #[error("there are {0} servers already, which is the maximum")]
     TooManyServers(usize),
-    #[error("server {url} would have {tags} tags; at most {TAGS_MAX}")]
+    #[error("server {url} would have {tags} tags; the maximum is {TAGS_MAX}")]
     TooManyTags { url: ServerUrl, tags: usize },
     #[error("no server has the tag {tag:?}{}", .nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean {n:?}?")))]
     UnknownTag { tag: String, nearest: Option<String> },
@@ -50,8 +49,8 @@ impl Engine {
         if let Some(&key) = self.by_url.get(&url) {
             self.change_tags(key, &tags, &[])?;
             let slot = self.server_state_mut(key).expect("named servers exist");
-            let back = std::mem::take(&mut slot.record.removed);
-            if back {
+            let restored = std::mem::take(&mut slot.record.removed);
+            if restored {
                 slot.record.class = Class::UNKNOWN;
                 slot.record.missed = 0;
                 slot.asked = true;
@@ -59,7 +58,7 @@ impl Engine {
                 self.global.server_changed(key);
                 self.global.shelf.server_changed(key, &[]);
             }
-            return Ok((key, if back { Added::Restored } else { Added::AlreadyKnown }));
+            return Ok((key, if restored { Added::Restored } else { Added::AlreadyKnown }));
         }
         if self.servers.len() > crate::limits::SERVERS_MAX {
             return Err(AdminError::TooManyServers(crate::limits::SERVERS_MAX));
@@ -71,7 +70,7 @@ impl Engine {
         Ok((key, Added::New))
     }
 
-    /// Takes a server out: not scanned, not listed. Its past is kept.
+    /// Removes a server: it is no longer scanned or listed. Its history is kept.
     pub fn remove_server(&mut self, url: &ServerUrl) -> Result<ServerKey, AdminError> {
         let key = self.find_key(url)?;
         self.end_presences(key);
@@ -83,9 +82,9 @@ impl Engine {
         Ok(key)
     }
 
-    /// Greylists a server with a reason, or lifts it with `None`. Statistics
-    /// begin anew when it is lifted, as after invisibility. What it has in windows
-    /// that are not closed counts nowhere meanwhile.
+    /// Greylists a server with a reason, or lifts the greylisting with `None`. After that,
+    /// players are credited as after an invisible time. While a server is greylisted, its rows
+    /// in windows that are not closed do not count.
     pub fn greylist(&mut self, url: &ServerUrl, reason: Option<String>) -> Result<ServerKey, AdminError> {
         let key = self.find_key(url)?;
         self.end_presences(key);
@@ -102,7 +101,7 @@ impl Engine {
         Ok(key)
     }
 
-    /// Makes servers due now; their notices say `asked`. Returns them.
+    /// Makes servers due now; their notices have `requested` set. Returns the servers.
     pub fn rescan(&mut self, which: &RescanTarget, now_ms: i64) -> Result<Vec<ServerKey>, AdminError> {
         let keys: Vec<ServerKey> = match which {
             RescanTarget::Url(url) => vec![self.find_key(url)?],
@@ -116,17 +115,17 @@ impl Engine {
         Ok(keys)
     }
 
-    /// What was archived leaves the outbox, unless it changed since.
+    /// Removes archived entries from the outbox, unless they changed since.
     pub fn acknowledge_archived(&mut self, entries: &[OutboxEntry]) {
         self.global.pending.acknowledged.extend(entries.iter().map(|e| (e.key, e.seq)));
     }
 
-    /// Tells the engine how long the outbox is after a commit.
+    /// Sets the length of the outbox after a commit.
     pub fn set_outbox_len(&mut self, len: usize) {
         self.global.settings.outbox_full = len >= self.global.settings.outbox_entries_max;
     }
 
-    /// Takes over what a reload may change; the time zone is not among it.
+    /// Applies settings that a reload may change; the time zone is not one of them.
     pub fn reload(&mut self, settings: EngineSettings) {
         let outbox_full = self.global.settings.outbox_full;
         let reclass = settings.class1_players_min != self.global.settings.class1_players_min;
@@ -147,7 +146,7 @@ impl Engine {
         }
     }
 
-    /// Gives servers the class that their known players make now.
+    /// Assigns each server the class that follows from its player counts.
     fn reclassify_servers(&mut self) {
         for (index, slot) in self.servers.iter_mut().enumerate() {
             let Some(slot) = slot.as_mut().filter(|slot| !slot.record.removed) else { continue };
@@ -162,8 +161,8 @@ impl Engine {
         }
     }
 
-    /// Plans every server from `now_ms` on: after a pause they are spread over
-    /// their intervals again instead of all being due at once.
+    /// Reschedules every server from `now_ms`: after a pause the scans are spread over their
+    /// intervals instead of all being due at once.
     pub fn reschedule_all(&mut self, now_ms: i64) {
         for (index, slot) in self.servers.iter().enumerate() {
             let Some(slot) = slot.as_ref().filter(|slot| !slot.record.removed && !slot.asked) else { continue };
@@ -186,7 +185,7 @@ impl Engine {
             .ok_or_else(|| AdminError::UnknownServer(url.clone()))
     }
 
-    /// Everyone leaves; what the server was is no longer compared with.
+    /// Ends all presences. The next list is not compared with the previous one.
     pub(super) fn end_presences(&mut self, key: ServerKey) {
         let Some(slot) = self.servers[key.0 as usize].as_mut() else { return };
         let last = slot.record.last_snapshot.take();
@@ -196,8 +195,8 @@ impl Engine {
             self.global.leave(key, entry.presence);
         }
         self.global.flush_map_time(key, map_time);
-        let is_hot = |week: &WeekKey| self.global.meta.weeks.iter().any(|state| state.week == *week);
-        if let Some(week) = week.filter(is_hot) {
+        let is_kept = |week: &WeekKey| self.global.meta.weeks.iter().any(|state| state.week == *week);
+        if let Some(week) = week.filter(is_kept) {
             self.global.archive(OutboxKey::Week { week, server: key });
         }
     }
@@ -211,7 +210,7 @@ mod tests {
     use crate::store::StoreSettings;
 
     #[test]
-    fn class1_players_min_applies_and_follows_a_reload() {
+    fn reload_changes_class1_players_min() {
         let dir = tempfile::tempdir().unwrap();
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
         let settings = |class1_players_min| EngineSettings { class1_players_min, ..EngineSettings::default() };
@@ -249,6 +248,6 @@ mod tests {
         state.commit().unwrap();
         drop(state);
         let state = State::open(dir.path(), store, settings(1)).unwrap();
-        assert_eq!(classes(&state), [1, 1], "the new class is stored");
+        assert_eq!(classes(&state), [1, 1], "the new class must be stored");
     }
 }

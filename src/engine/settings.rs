@@ -1,4 +1,4 @@
-//! What of the config the engine needs.
+//! The part of the config that the engine uses.
 
 use crate::board::order::{LowIsBetter, Orders, TieBreak};
 use crate::board::window::WindowTypes;
@@ -12,45 +12,41 @@ use crate::schedule::{CLASS1_PLAYERS_MIN, Intervals};
 pub struct EngineSettings {
     pub rules: Rules,
     pub intervals: Intervals,
-    /// Least players, by the last count or the median of the last three, that make a
-    /// server class 1; from 1 on.
+    /// The minimum number of players, by the last count or the median of the last three, for
+    /// class 1; at least 1.
     pub class1_players_min: u32,
-    /// The types of windows that boards are kept for, and the calendar of days
-    /// and weeks.
+    /// The types of windows that boards are kept for, and the calendar of days and weeks.
     pub windows: WindowTypes,
     /// Boards on which the lowest score is best.
     pub low_is_better: Vec<LowIsBetter>,
-    /// Boards on which equal scores are parted by another ranking.
+    /// Boards on which equal scores are ordered by another ranking.
     pub tie_breaks: Vec<TieBreak>,
-    /// Most memory that the boards of windows that are over may take, bytes.
+    /// The maximum memory of boards of ended windows, bytes.
     pub ended_boards_bytes_max: u64,
-    /// Closed weeks whose rows are kept in state.
+    /// Closed weeks whose rows are kept in the state.
     pub keep_weeks: usize,
-    /// Whether there is an archive; if not, the outbox stays empty.
+    /// Whether there is an archive; without one the outbox stays empty.
     pub archive_enabled: bool,
-    /// Most entries in the outbox.
+    /// The maximum number of outbox entries.
     pub outbox_entries_max: usize,
-    /// Rows of one server that are read and archived at one go; a week of more goes
-    /// in parts. 10 ms on the engine's thread, and with their best positions 50,000
-    /// rows of MySQL.
+    /// Rows of one server that are read and archived in one job; a larger week is archived in
+    /// parts. 10 ms on the engine's thread, and with their best positions 50,000 rows of MySQL.
     pub archive_part_rows: usize,
-    /// Set by the engine: the outbox is at its limit.
+    /// Set by the engine: the outbox is full.
     pub outbox_full: bool,
-    /// Most records read and written by one tick to close a week, and written without a
-    /// tag that was dropped. A row is two: read, and its
-    /// best positions written. So 3,000 rows: on the engine's thread 7 ms, and 40 ms
-    /// more in the commit.
+    /// The maximum number of records that a tick reads and writes to close a week, or writes to
+    /// remove a deleted tag. A row counts as two: it is read, and its best positions are
+    /// written. So 3,000 rows: 7 ms on the engine's thread, and 40 ms more in the commit.
     pub week_steps_per_tick: usize,
 }
 
 impl EngineSettings {
-    /// How the boards of a scope are ordered; without one, those of scopes that
-    /// the settings do not name.
+    /// The orders of the boards of a scope; without a scope, the default orders.
     pub fn orders<'s>(&self, scope: impl Into<Option<&'s Scope>>) -> Orders {
         Orders::for_scope(&self.low_is_better, &self.tie_breaks, scope)
     }
 
-    /// All that the settings say about the order of boards.
+    /// All settings about the order of boards.
     pub fn order_overrides(&self) -> OrderOverrides {
         OrderOverrides { low_is_better: self.low_is_better.clone(), ties: self.tie_breaks.clone() }
     }
@@ -62,7 +58,7 @@ impl Default for EngineSettings {
             rules: Rules::default(),
             intervals: Intervals::default(),
             class1_players_min: CLASS1_PLAYERS_MIN,
-            windows: WindowTypes::new(Calendar::default(), []).expect("weeks alone fit"),
+            windows: WindowTypes::new(Calendar::default(), []).expect("weeks alone are valid"),
             low_is_better: Vec::new(),
             tie_breaks: Vec::new(),
             ended_boards_bytes_max: 1 << 30,

@@ -1,11 +1,11 @@
-//! Tags: the groups that an admin makes of servers (RULES section 8).
+//! Tags: groups of servers, defined by an admin (RULES section 8).
 //!
-//! A server's record holds keys, and a dropped tag's key is nobody's from that
-//! moment on: no server is shown with it, its boards are gone, and what players are
-//! rated in it is never looked at again; it goes with their windows. A tag of the
-//! same name that comes later has another key. So what is left to do is to write
-//! the servers that had it, here and in the archive. That goes in steps, some
-//! servers each tick, and after a crash the records themselves tell who is left.
+//! A server's record holds tag keys. The key of a deleted tag is unused from then on: no server
+//! is shown with it, its boards are deleted, and ratings of players in it are never read again;
+//! they are deleted with their windows. A later tag of the same name gets another key. So the
+//! only remaining work is to write the servers that servers the tag, to the store and to the
+//! archive. Each tick writes some of them. After a crash the records show which servers are
+//! left.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,10 @@ use crate::engine::boards::cache::Group;
 use crate::limits::TAGS_MAX;
 use crate::model::{ServerKey, ServerUrl, TagKey};
 
-/// Steps of writing a server: a record of 1 to 2 kB, and one in the outbox.
+/// Steps to write a server: a record of 1 to 2 kB, and an outbox entry.
 const STEPS_PER_UNTAG: usize = 6;
 
-/// Tags of a server, each once. Error: they are too many.
+/// Tags of a server without duplicates. Error: existing are too many.
 pub(super) fn unique_tags(url: &ServerUrl, tags: impl Iterator<Item = String>) -> Result<Vec<String>, AdminError> {
     let mut all: Vec<String> = Vec::new();
     for tag in tags {
@@ -32,15 +32,14 @@ pub(super) fn unique_tags(url: &ServerUrl, tags: impl Iterator<Item = String>) -
 }
 
 impl Engine {
-    /// Puts a server in the groups of some tags and takes it out of others. Its
-    /// rows count there, or no longer do; ratings stay as they were. Returns
-    /// whether that changed anything.
+    /// Adds tags to a server and removes others. Its rows start or stop counting in the groups
+    /// of these tags; ratings do not change. Returns whether anything changed.
     pub fn tag_server(&mut self, url: &ServerUrl, add: &[String], remove: &[String]) -> Result<bool, AdminError> {
         let key = self.find_key(url)?;
         self.change_tags(key, add, remove)
     }
 
-    /// The same of a server that is known, which may be removed.
+    /// As [`Engine::tag_server`], for a known server that may be removed.
     pub(super) fn change_tags(
         &mut self,
         server: ServerKey,
@@ -62,17 +61,17 @@ impl Engine {
         Ok(true)
     }
 
-    /// Takes a tag from every server that has it, and its boards and ratings with
-    /// it: a tag of that name is another one from now on. Returns how many servers
-    /// had it. They are written by the ticks that follow.
+    /// Deletes a tag from all servers that have it, with its boards and ratings: a later tag of
+    /// the same name is a different tag. Returns how many servers servers it. The next ticks write
+    /// them.
     pub fn delete_tag(&mut self, tag: &str) -> Result<usize, AdminError> {
         let Some(key) = self.global.tags.remove(tag).map(TagKey) else {
             let nearest = crate::nearest::nearest(tag, self.global.tags.names()).map(str::to_owned);
             return Err(AdminError::UnknownTag { tag: tag.to_owned(), nearest });
         };
-        let had = self.servers_where(|tags| tags.contains(&key));
-        let servers = had.len();
-        self.servers_to_untag.extend(had);
+        let tagged = self.servers_where(|tags| tags.contains(&key));
+        let servers = tagged.len();
+        self.servers_to_untag.extend(tagged);
         self.global.pending.tags.retain(|(it, _)| *it != key);
         self.global.pending.corrections.deleted_tags.push(key);
         self.global.shelf.drop_group(Group::Tag(key));
@@ -80,10 +79,10 @@ impl Engine {
         Ok(servers)
     }
 
-    /// Servers whose records name a tag that was dropped.
+    /// Servers whose records contain a deleted tag.
     pub(super) fn servers_with_deleted_tags(&self) -> BTreeSet<ServerKey> {
-        let is_gone = |tag: &TagKey| !self.global.is_tag(*tag);
-        self.servers_where(|tags| tags.iter().any(is_gone)).into_iter().collect()
+        let is_deleted = |tag: &TagKey| !self.global.is_tag(*tag);
+        self.servers_where(|tags| tags.iter().any(is_deleted)).into_iter().collect()
     }
 
     fn servers_where(&self, wanted: impl Fn(&[TagKey]) -> bool) -> Vec<ServerKey> {
@@ -91,7 +90,7 @@ impl Engine {
         slots.filter(|(slot, _)| wanted(&slot.record.tags)).map(|(_, key)| key).collect()
     }
 
-    /// Writes some of the servers that had a tag which was dropped.
+    /// Writes some of the servers that servers a deleted tag.
     pub(super) fn untag_servers(&mut self) {
         for _ in 0..(self.global.settings.week_steps_per_tick / STEPS_PER_UNTAG).max(1) {
             let Some(server) = self.servers_to_untag.pop_first() else { return };
@@ -103,7 +102,7 @@ impl Engine {
 }
 
 impl GlobalState {
-    /// The key of a tag, handed out where it is new.
+    /// The key of a tag; a new tag gets one.
     fn tag_key(&mut self, name: &str) -> TagKey {
         let (key, new) = self.tags.intern(name);
         if new {
@@ -115,30 +114,30 @@ impl GlobalState {
         TagKey(key)
     }
 
-    /// The keys of tags, handed out where they are new.
+    /// The keys of tags; new tags get one.
     pub(super) fn tag_keys(&mut self, names: &[String]) -> Vec<TagKey> {
         names.iter().map(|name| self.tag_key(name)).collect()
     }
 
-    /// Whether a key is that of a tag, and not of one that was dropped.
+    /// Whether a key belongs to a tag that exists.
     pub(super) fn is_tag(&self, tag: TagKey) -> bool {
         !self.tags.name(tag.0).is_empty()
     }
 
-    /// All tags there are.
+    /// All existing tags.
     pub(super) fn all_tags(&self) -> impl Iterator<Item = TagKey> {
         self.tags.keys().map(TagKey)
     }
 
-    /// Those of a record that are there, as the admin gave them.
+    /// The existing tags of a record, in the order in which the admin gave them.
     pub(super) fn tag_names(&self, tags: &[TagKey]) -> Vec<String> {
         tags.iter().map(|tag| self.tags.name(tag.0)).filter(|name| !name.is_empty()).map(str::to_owned).collect()
     }
 
-    /// Those of a record that are there, in order of key.
+    /// The existing tags of a record, in order of key.
     pub(super) fn tags_there(&self, tags: &[TagKey]) -> Vec<TagKey> {
-        let mut there: Vec<TagKey> = tags.iter().copied().filter(|tag| self.is_tag(*tag)).collect();
-        there.sort_unstable();
-        there
+        let mut existing: Vec<TagKey> = tags.iter().copied().filter(|tag| self.is_tag(*tag)).collect();
+        existing.sort_unstable();
+        existing
     }
 }

@@ -1,4 +1,4 @@
-//! Answers for readers, made of committed and live state alike.
+//! Answers to queries, computed from committed and live state.
 
 use std::collections::BTreeMap;
 
@@ -23,31 +23,31 @@ use crate::series::{
 pub enum ViewError<E: std::error::Error + 'static> {
     #[error("server {0} is not known")]
     UnknownServer(String),
-    #[error("nobody called {0:?} is known; case matters")]
+    #[error("no player is named {0:?}; names are case-sensitive")]
     UnknownPlayer(String),
-    #[error("week {week} holds nothing; weeks at hand: {available}")]
+    #[error("week {week} has no rows; weeks with rows: {available}")]
     UnknownWeek { week: String, available: String },
     #[error("no player has key {0}")]
     UnknownPlayerKey(u32),
-    #[error("{name:?} is a name in several games: {games}; say which by the player's key")]
+    #[error("{name:?} is a name in several games: {games}; select one by its player key")]
     AmbiguousName { name: String, games: String },
     #[error("{name:?} is not on the board {board}")]
     NotOnBoard { name: String, board: String },
-    #[error("the boards of {0} are being put together; ask again in a moment")]
+    #[error("the boards of {0} are being built; retry in a few seconds")]
     BoardsNotReady(String),
     #[error(
-        "window {0} is being rebuilt from the scan log, since its type is new or has other boundaries; ask again later"
+        "window {0} is being rebuilt from the scan log, because its type is new or its boundaries changed; retry later"
     )]
     Rebuilding(String),
     #[error("no server of game {game:?} was ever seen{}", .nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean {n:?}?")))]
     UnknownGame { game: String, nearest: Option<String> },
     #[error("no server has the tag {tag:?}{}", .nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean {n:?}?")))]
     UnknownTag { tag: String, nearest: Option<String> },
-    #[error("there is no window {window:?}{time}; the types are {types}, and `clqd board windows` lists what there is")]
+    #[error("there is no window {window:?}{time}; the types are {types}, and `clqd board windows` lists all windows")]
     UnknownWindow { window: String, time: String, types: String },
     #[error("{0}")]
     BadWindow(String),
-    #[error("{0:?} is one window; with a time give a type of windows, such as \"week\"")]
+    #[error("{0:?} is a single window; together with a time, give a window type such as \"week\"")]
     TimeWithWindow(String),
     #[error("{0}")]
     BadCursor(BadCursor),
@@ -156,7 +156,8 @@ impl Engine {
         })
     }
 
-    /// The first `n` of a server's board; the running week unless another is named.
+    /// The first `n` places of a server's board, in the current week unless `label` names
+    /// another.
     pub fn top<S: StateReader>(
         &self,
         source: &S,
@@ -196,8 +197,8 @@ impl Engine {
         Ok(top)
     }
 
-    /// Everyone of this name, one for each game; the name is taken as it is
-    /// and, if nobody has it, without colour codes.
+    /// All players with this name, at most one for each game. The name is searched for as given
+    /// and, if no player has it, without colour codes.
     pub fn players<S: StateReader>(&self, source: &S, name: &str) -> Result<Vec<PlayerView>, ViewError<S::Error>> {
         let found = self.players_named(source, name)?;
         if found.is_empty() {
@@ -216,17 +217,17 @@ impl Engine {
             };
             let mut servers_seen = std::collections::BTreeSet::new();
             for state in self.global.meta.weeks.iter().rev() {
-                let mut of_week = Vec::new();
-                let of_player = source.player_window(state.week.into(), player)?;
-                for server in of_player.into_iter().flat_map(|of_player| of_player.servers) {
+                let mut week_views = Vec::new();
+                let player_window = source.player_window(state.week.into(), player)?;
+                for server in player_window.into_iter().flat_map(|player_window| player_window.servers) {
                     servers_seen.insert(server);
                     let rows = self.counted_rows(source, state.week.into(), server)?;
                     let Ok(at) = rows.binary_search_by_key(&player, |(p, _)| *p) else { continue };
                     let positions = self.server_orders(server).positions(&rows)[at];
-                    of_week.push(self.player_week(state.week, server, &rows[at].1, positions));
+                    week_views.push(self.player_week(state.week, server, &rows[at].1, positions));
                 }
-                of_week.sort_by(|a, b| a.server.cmp(&b.server));
-                view.weeks.extend(of_week);
+                week_views.sort_by(|a, b| a.server.cmp(&b.server));
+                view.weeks.extend(week_views);
             }
             for server in servers_seen {
                 let best = source.best(server, player)?.unwrap_or_default();
@@ -244,8 +245,8 @@ impl Engine {
         Ok(views)
     }
 
-    /// Keys of a name, by game: of the name as it is and, if nobody has it,
-    /// without colour codes.
+    /// Players with this name, by game. The name is searched for as given and, if no player has
+    /// it, without colour codes.
     pub(super) fn players_named<S: StateReader>(
         &self,
         source: &S,
@@ -257,9 +258,9 @@ impl Engine {
         if found.is_empty() && stripped != plain { source.players_named(&stripped) } else { Ok(found) }
     }
 
-    /// Every row of a week, in order of server URL then player name then game:
-    /// what `clqd export` prints (RULES section 13). `each` gets the URL, game,
-    /// name, row and positions.
+    /// Visits every row of a week, in order of server URL, player name and game: the rows that
+    /// `clqd export` prints (RULES section 13). `each` gets the URL, game, name, row and
+    /// positions.
     pub fn export<S: StateReader, E: From<ViewError<S::Error>>>(
         &self,
         source: &S,

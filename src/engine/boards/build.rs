@@ -1,11 +1,11 @@
-//! Making the boards of a window from its rows, away from the engine.
+//! Builds the boards of a window from its rows, outside the engine.
 //!
-//! Two passes over what the store holds, each in parts that the caller's
-//! [`Workers`] take one after the other: over the players, for their ratings and for who has rows
-//! on several servers; then over the rows. Then the boards are put in order, again
-//! several at a time. At 10 million rows that takes 32 bytes a place, 400 a
-//! player with rows on several servers of a group, and 40 a rated player of a group
-//! where rating and rows together order a board, beside what is made.
+//! There are two passes over the store, each split into parts that the caller's [`Workers`] run
+//! in parallel: over the players, for their ratings and to find players with rows on several
+//! servers; then over the rows. Then the boards are sorted, again in parallel. At 10 million
+//! rows this takes, in addition to the result, 32 bytes for each place, 400 for each player
+//! with rows on several servers of a group, and 40 for each rated player of a group whose board
+//! is ordered by both rating and row.
 
 use std::borrow::Cow;
 use std::sync::Mutex;
@@ -18,16 +18,16 @@ use crate::engine::boards::cache::{BoardOrders, Group, GroupBoards, WindowBoards
 use crate::model::row::{PlayerRow, PlayerWindow, Ranking, Rating};
 use crate::model::{GameKey, PlayerKey, ServerKey, TagKey, WindowKey};
 
-/// Parts of a pass: more than there are cores, so that none waits long for the last.
+/// Parts of a pass: more than there are cores, so that no core waits long for the last part.
 const PARTS: u32 = 64;
 
-/// Who does the parts of a work, several at a time: threads are the caller's.
+/// Runs the parts of a task in parallel, on threads of the caller.
 pub trait Workers {
     /// Calls `work` once with each number below `parts`, in any order.
     fn run(&self, parts: u32, work: &(dyn Fn(u32) + Sync));
 }
 
-/// What a window holds, read while others write.
+/// Reads a window while others write.
 pub trait WindowReader: Sync {
     type Error: Send;
 
@@ -48,12 +48,12 @@ pub trait WindowReader: Sync {
     ) -> Result<(), Self::Error>;
 }
 
-/// What is needed to make the boards of a window.
+/// Input to build the boards of a window.
 #[derive(Clone, Debug)]
 pub struct BuildPlan {
     pub(in crate::engine) window: WindowKey,
     pub(in crate::engine) rules: BoardOrders,
-    /// By server key: no part of any group.
+    /// By server key: whether the server is in no group.
     pub(in crate::engine) left_out: Vec<bool>,
     pub(in crate::engine) tags: FxHashMap<ServerKey, Vec<TagKey>>,
     /// The next player's key.
@@ -62,8 +62,8 @@ pub struct BuildPlan {
 
 type Places = FxHashMap<Group, [ChunkedVec; 5]>;
 
-/// Places in pieces of one size: a list of millions that doubles when it is full
-/// is copied, and has the system clear twice the memory.
+/// Places in chunks of one size. A list of millions that doubles when it is full is copied, and
+/// the system clears twice the memory.
 #[derive(Default)]
 struct ChunkedVec(Vec<Vec<BoardEntry>>);
 
@@ -71,34 +71,34 @@ impl ChunkedVec {
     const LEN: usize = 16_384;
 
     fn push(&mut self, place: BoardEntry) {
-        if self.0.last().is_none_or(|piece| piece.len() == ChunkedVec::LEN) {
-            // The first grows: most groups of a part are small.
-            let room = if self.0.is_empty() { 0 } else { ChunkedVec::LEN };
-            self.0.push(Vec::with_capacity(room));
+        if self.0.last().is_none_or(|chunk| chunk.len() == ChunkedVec::LEN) {
+            // The first chunk grows: most groups of a part are small.
+            let capacity = if self.0.is_empty() { 0 } else { ChunkedVec::LEN };
+            self.0.push(Vec::with_capacity(capacity));
         }
         self.0.last_mut().expect("was pushed").push(place);
     }
 }
 
-/// What a part of the players tells.
+/// The result of the first pass for a part of the players.
 #[derive(Default)]
 struct PlayerPass {
-    /// By player, from the first of the part on: [`NO_ROWS`], or the game, with
+    /// By player, from the first of the part on: [`NO_ROWS`], or the game, combined with
     /// [`MULTI_SERVER`].
     games: Vec<u32>,
-    /// Who has rows on several servers of a tag.
+    /// Players with rows on several servers of a tag.
     several: Vec<(TagKey, PlayerKey)>,
     rated: Places,
-    /// In groups whose boards are ordered by rating and row together.
+    /// In groups whose boards are ordered by both rating and row.
     ratings: Vec<((Group, PlayerKey), Rating)>,
 }
 
 /// No row of the player counts.
 const NO_ROWS: u32 = u32::MAX;
-/// He has rows on several servers of the game.
+/// The player has rows on several servers of the game.
 const MULTI_SERVER: u32 = 1 << 31;
 
-/// What the players have told, for whoever reads the rows.
+/// The result of the first pass, as input of the second.
 #[derive(Default)]
 struct PlayerIndex {
     /// See [`PlayerPass`].
@@ -107,11 +107,11 @@ struct PlayerIndex {
     ratings: FxHashMap<(Group, PlayerKey), Rating>,
 }
 
-/// What a part of the rows tells.
+/// The result of the second pass for a part of the rows.
 #[derive(Default)]
 struct RowPass {
     places: Places,
-    /// Rows of players on several servers, as far as they came together here.
+    /// Merged rows of players on several servers of this part.
     gathered: FxHashMap<(Group, PlayerKey), PlayerRow>,
 }
 
@@ -124,8 +124,8 @@ impl BuildPlan {
         let mut all: FxHashMap<Group, [Vec<Vec<BoardEntry>>; 5]> = FxHashMap::default();
         let mut add = |places: Places| {
             for (group, places) in places {
-                let of_group = all.entry(group).or_default();
-                of_group.iter_mut().zip(places).for_each(|(all, some)| all.extend(some.0));
+                let group_places = all.entry(group).or_default();
+                group_places.iter_mut().zip(places).for_each(|(all, some)| all.extend(some.0));
             }
         };
 
@@ -218,25 +218,25 @@ impl BuildPlan {
     }
 
     fn order(&self, jobs: Vec<(Group, Ranking, Vec<Vec<BoardEntry>>)>, workers: &dyn Workers) -> WindowBoards {
-        let mut made = WindowBoards::empty(self.window, self.rules.clone());
+        let mut boards = WindowBoards::empty(self.window, self.rules.clone());
         let ordered = Mutex::new(Vec::with_capacity(jobs.len()));
         let count = jobs.len() as u32;
         let jobs = Mutex::new(jobs);
         workers.run(count, &|_| {
-            let job = jobs.lock().expect("nobody panics with it").pop();
+            let job = jobs.lock().expect("no thread panics while it holds the lock").pop();
             let (group, ranking, places) = job.expect("one for each call");
             let empty = self.rules.empty(self.window, group, ranking);
             let set = Set::build_unique(empty.direction(), empty.generation(), places);
-            ordered.lock().expect("nobody panics with it").push((group, ranking, set));
+            ordered.lock().expect("no thread panics while it holds the lock").push((group, ranking, set));
         });
-        for (group, ranking, set) in ordered.into_inner().expect("nobody panics with it") {
-            let GroupBoards(sets) = made.boards_mut(group);
+        for (group, ranking, set) in ordered.into_inner().expect("no thread panics while it holds the lock") {
+            let GroupBoards(sets) = boards.boards_mut(group);
             sets[ranking as usize] = set;
         }
-        made
+        boards
     }
 
-    /// A place by the rating; where that takes the row, too, only the rating.
+    /// Adds a place by rating. If the order needs the row too, only stores the rating.
     fn add_rating(&self, known: &mut PlayerPass, group: Group, player: PlayerKey, rating: Rating) {
         let orders = self.rules.orders(group);
         if orders.tie_break_uses_rating() {
@@ -250,21 +250,21 @@ impl BuildPlan {
         }
     }
 
-    /// Places by all rankings but the rating, which rows do not tell; by that, too,
-    /// where it takes the row to order by it.
+    /// Adds places in all rankings except the rating, which is not in the rows. If the order
+    /// needs rating and row, adds that place too.
     fn add_row(&self, places: &mut Places, players: &PlayerIndex, group: Group, player: PlayerKey, row: &PlayerRow) {
         let orders = self.rules.orders(group);
-        let joins = orders.tie_break_uses_rating();
+        let uses_both = orders.tie_break_uses_rating();
         let mut row = Cow::Borrowed(row);
-        if joins {
+        if uses_both {
             // A row has the rating of its server, not that of the group.
             let rating = players.ratings.get(&(group, player)).copied();
             row.to_mut().set_rating(rating.unwrap_or(Rating::UNRATED));
         }
-        let of_group = places.entry(group).or_default();
-        for ranking in Ranking::ALL.into_iter().filter(|ranking| *ranking != Ranking::Elo || joins) {
+        let group_places = places.entry(group).or_default();
+        for ranking in Ranking::ALL.into_iter().filter(|ranking| *ranking != Ranking::Elo || uses_both) {
             if let Some(place) = orders.place(player, &row, ranking) {
-                of_group[ranking as usize].push(place);
+                group_places[ranking as usize].push(place);
             }
         }
     }
@@ -279,20 +279,20 @@ impl BuildPlan {
     }
 }
 
-/// The keys of one part of those below `end`.
+/// The range of keys below `end` in one part.
 fn key_range(part: u32, end: u32) -> std::ops::Range<u32> {
     let at = |part: u32| (u64::from(end) * u64::from(part) / u64::from(PARTS)) as u32;
     at(part)..at(part + 1)
 }
 
-/// Does all parts, several at a time. The results are in order of part.
+/// Runs all parts in parallel. The results are in order of part.
 fn run_parts<T: Send, E: Send>(workers: &dyn Workers, work: impl Fn(u32) -> Result<T, E> + Sync) -> Result<Vec<T>, E> {
     let done = Mutex::new(Vec::with_capacity(PARTS as usize));
     workers.run(PARTS, &|part| {
         let result = work(part);
-        done.lock().expect("nobody panics with it").push((part, result));
+        done.lock().expect("no thread panics while it holds the lock").push((part, result));
     });
-    let mut done = done.into_inner().expect("nobody panics with it");
+    let mut done = done.into_inner().expect("no thread panics while it holds the lock");
     done.sort_unstable_by_key(|(part, _)| *part);
     done.into_iter().map(|(_, result)| result).collect()
 }

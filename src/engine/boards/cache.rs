@@ -1,17 +1,18 @@
-//! The boards of games and tags, held in memory: who stands on them, made anew
-//! from rows and kept as the rows change (RULES section 8).
+//! The boards of games and tags, held in memory: built from rows, and updated when rows change
+//! (RULES section 8).
 //!
-//! Nothing here is stored. A player's place follows from his rows on the servers
-//! of the scope and from his rating in it; so whatever changes a row, a snapshot
-//! or an admin's correction, only says whose places are to be looked up again,
-//! and all boards agree. The boards of one window are made together, away from
-//! the engine if need be ([`BuildPlan`]); who changes meanwhile is looked up afterwards.
+//! The cache is not stored. A place is computed from the player's rows on the servers of the
+//! scope and their rating in it. Code that changes a row, for a snapshot or a correction, only
+//! marks the player dirty. So all boards agree. The boards of one window are built together, on
+//! another thread if necessary ([`BuildPlan`]); players who change during the build are
+//! refreshed after it.
 //!
-//! A player who changed costs the groups that they belong to, however many others there
-//! are: the game of the player, and the tags of the servers that they played on. Leaving a
-//! tag takes a change of a server or a correction, which tells which tags that may be.
+//! Refreshing a dirty player costs one update for each group of that player, independent of the
+//! total number of groups: the game, and the tags of the servers that the player played on. A
+//! player leaves a tag only by a change of a server or by a correction, which names the tags in
+//! question.
 //!
-//! A server's board is not here: it is ordered when it is asked for.
+//! The board of a single server is not cached: it is sorted for each query.
 
 use std::hash::{Hash, Hasher};
 
@@ -80,7 +81,7 @@ impl WindowBoards {
         self.rules.orders(group)
     }
 
-    /// A board that nobody is on.
+    /// An empty board.
     pub(in crate::engine) fn empty_board(&self, group: Group, ranking: Ranking) -> Set {
         self.rules.empty(self.window, group, ranking)
     }
@@ -99,11 +100,11 @@ impl WindowBoards {
         self.boards.values_mut().flat_map(|boards| &mut boards.0).for_each(Set::compact);
     }
 
-    /// Takes over rules by which no board that is here is ordered otherwise.
-    /// Returns whether they are such.
+    /// Adopts new board orders if they do not change the order of any cached board. Returns
+    /// whether it adopted them.
     fn adopt_orders(&mut self, rules: &BoardOrders) -> bool {
         if self.rules == *rules {
-            return true; // as for most games that are new: no board is looked at
+            return true; // as for most new games: no board is checked
         }
         let all = self.boards.keys().all(|group| self.rules.orders(*group) == rules.orders(*group));
         if all {
@@ -124,7 +125,7 @@ impl WindowBoards {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::engine) struct BoardOrders {
     everywhere: Orders,
-    /// Where it may be otherwise.
+    /// Groups that may have another order.
     of_group: FxHashMap<Group, Orders>,
 }
 
@@ -139,8 +140,8 @@ impl BoardOrders {
     }
 }
 
-/// Tells a board, of a group or a server, from every other; the same after a
-/// restart: a cursor stays good as long as the board is there.
+/// Identifies a board of a group or a server. It is the same after a restart, so a cursor stays
+/// valid as long as the board exists.
 pub(in crate::engine) fn board_id(window: WindowKey, scope: impl Hash, ranking: Ranking, order: Order) -> u64 {
     let mut hasher = siphasher::sip::SipHasher24::new();
     (window, scope, ranking, order).hash(&mut hasher);
@@ -156,22 +157,22 @@ impl Group {
     }
 }
 
-/// The boards at hand, by window.
+/// The cached boards, by window.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct BoardCache {
     windows: FxHashMap<WindowKey, CachedWindow>,
     rules: BoardOrders,
     questions: u64,
-    /// Everyone with a row on one of these in that window has changed, and may have left
+    /// Dirty servers by window: each player with a row on the server is dirty and may have left
     /// these groups.
     servers_changed: FxHashMap<(WindowKey, ServerKey), Groups>,
-    /// The one of them whose players are being noted, and the last who is.
+    /// The dirty server whose players are being marked, and the last player marked.
     noting: Option<DirtyServer>,
-    /// Groups that were visited to look places up.
+    /// Groups that were visited to refresh places.
     groups_visited: u64,
 }
 
-/// Groups that a player may have left, each once.
+/// Groups that a player may have left, without duplicates.
 pub(in crate::engine) type Groups = SmallVec<[Group; 2]>;
 
 #[derive(Debug)]
@@ -182,11 +183,11 @@ struct DirtyServer {
     left: Groups,
 }
 
-/// Whose places are to be looked up again.
+/// Players whose places must be refreshed.
 #[derive(Debug, Default)]
 struct DirtyPlayers {
     players: FxHashSet<PlayerKey>,
-    /// Groups besides their games that some of them may have left: few, and seldom.
+    /// Groups other than their games that players may have left: few, and rarely used.
     left: FxHashMap<PlayerKey, Groups>,
 }
 
@@ -206,10 +207,10 @@ impl DirtyPlayers {
         self.players.is_empty()
     }
 
-    /// Up to `most` of them.
+    /// Takes up to `most` players.
     fn take(&mut self, most: usize) -> Vec<(PlayerKey, Groups)> {
-        let taken: Vec<PlayerKey> = self.players.iter().copied().take(most).collect();
-        taken
+        let players: Vec<PlayerKey> = self.players.iter().copied().take(most).collect();
+        players
             .into_iter()
             .map(|player| {
                 self.players.remove(&player);
@@ -230,13 +231,13 @@ fn add_groups(groups: &mut Groups, more: &[Group]) {
 #[derive(Debug, Default)]
 struct CachedWindow {
     boards: Option<WindowBoards>,
-    /// Of the players on `boards`.
+    /// Dirty players of `boards`.
     changed: DirtyPlayers,
-    /// Of those on boards that are being made.
+    /// Dirty players of boards that are being built.
     changed_since_plan: Option<DirtyPlayers>,
-    /// Of a window that is over: the memory of its boards, bytes.
+    /// Of a window that has ended: the memory of its boards, bytes.
     frozen: Option<usize>,
-    /// When it was last asked, in questions.
+    /// The value of `questions` at the last query.
     asked: u64,
 }
 
@@ -246,19 +247,20 @@ impl BoardCache {
         self.changed_and_left(window, player, &[]);
     }
 
-    /// The same, and the player may have left these groups.
+    /// Marks a player dirty, who may also have left these groups.
     pub(in crate::engine) fn changed_and_left(&mut self, window: WindowKey, player: PlayerKey, left: &[Group]) {
-        let Some(shelved) = self.windows.get_mut(&window) else { return };
-        if shelved.boards.is_some() {
-            shelved.changed.insert(player, left);
-            shelved.frozen = None;
+        let Some(cached) = self.windows.get_mut(&window) else { return };
+        if cached.boards.is_some() {
+            cached.changed.insert(player, left);
+            cached.frozen = None;
         }
-        if let Some(changed) = &mut shelved.changed_since_plan {
+        if let Some(changed) = &mut cached.changed_since_plan {
             changed.insert(player, left);
         }
     }
 
-    /// A server counts where it did not, or no longer does; before, it had these tags.
+    /// The rows of a server start or stop counting. `tags_before` are its tags before the
+    /// change.
     pub(in crate::engine) fn server_changed(&mut self, server: ServerKey, tags_before: &[TagKey]) {
         let left: Groups = tags_before.iter().map(|tag| Group::Tag(*tag)).collect();
         for window in self.windows.keys() {
@@ -266,31 +268,31 @@ impl BoardCache {
         }
     }
 
-    /// Groups that the players of a server may have left without being noted yet.
+    /// Groups that the players of a server may have left and are not marked for yet.
     pub(in crate::engine) fn left_by(&self, window: WindowKey, server: ServerKey) -> Groups {
         let mut left = self.servers_changed.get(&(window, server)).cloned().unwrap_or_default();
-        let noting = self.noting.as_ref().filter(|noting| (noting.window, noting.server) == (window, server));
-        noting.iter().for_each(|noting| add_groups(&mut left, &noting.left));
+        let dirty = self.noting.as_ref().filter(|dirty| (dirty.window, dirty.server) == (window, server));
+        dirty.iter().for_each(|dirty| add_groups(&mut left, &dirty.left));
         left
     }
 
-    /// Whose players are to be noted next.
+    /// The next server whose players are to be marked dirty.
     fn next_to_note(&mut self) -> Option<DirtyServer> {
-        if let Some(noting) = self.noting.take() {
-            return Some(noting);
+        if let Some(dirty) = self.noting.take() {
+            return Some(dirty);
         }
         let (window, server) = *self.servers_changed.keys().next()?;
         let left = self.servers_changed.remove(&(window, server))?;
         Some(DirtyServer { window, server, after: None, left })
     }
 
-    /// Whether players of a window are still to be noted.
+    /// Whether some players of a window are not marked dirty yet.
     fn is_noting(&self, window: WindowKey) -> bool {
-        self.noting.as_ref().is_some_and(|noting| noting.window == window)
+        self.noting.as_ref().is_some_and(|dirty| dirty.window == window)
             || self.servers_changed.keys().any(|(of, _)| *of == window)
     }
 
-    /// The players of a list have.
+    /// The players of a list have changed.
     pub(in crate::engine) fn changed_all(&mut self, windows: &[WindowKey], entries: &[PlayerEntry]) {
         if self.windows.is_empty() {
             return;
@@ -300,7 +302,7 @@ impl BoardCache {
         }
     }
 
-    /// A window that nobody has a row in yet, where the boards of others are held.
+    /// Opens a window that has no rows yet, if the boards of other windows are cached.
     pub(in crate::engine) fn begin(&mut self, window: WindowKey) {
         if self.windows.is_empty() {
             return;
@@ -317,29 +319,28 @@ impl BoardCache {
         self.windows.get(&window)?.boards.as_ref()
     }
 
-    /// A window is over: its boards take as little room as they can.
+    /// A window has ended: its boards are compacted.
     pub(in crate::engine) fn freeze(&mut self, window: WindowKey) {
-        let is_hot = |s: &&mut CachedWindow| s.frozen.is_none() && s.changed.is_empty();
-        let Some(shelved) = self.windows.get_mut(&window).filter(is_hot) else { return };
-        let Some(boards) = &mut shelved.boards else { return };
+        let is_live = |s: &&mut CachedWindow| s.frozen.is_none() && s.changed.is_empty();
+        let Some(cached) = self.windows.get_mut(&window).filter(is_live) else { return };
+        let Some(boards) = &mut cached.boards else { return };
         boards.compact();
-        shelved.frozen = Some(boards.heap_bytes());
+        cached.frozen = Some(boards.heap_bytes());
     }
 
-    /// Lets go of the boards of a group, in every window.
+    /// Deletes the boards of a group, in every window.
     pub(in crate::engine) fn drop_group(&mut self, group: Group) {
-        for shelved in self.windows.values_mut() {
-            let Some(boards) = &mut shelved.boards else { continue };
+        for cached in self.windows.values_mut() {
+            let Some(boards) = &mut cached.boards else { continue };
             boards.boards.remove(&group);
-            shelved.frozen = shelved.frozen.map(|_| boards.heap_bytes());
+            cached.frozen = cached.frozen.map(|_| boards.heap_bytes());
         }
     }
 
-    /// Lets go of boards of windows that are over until they take at most so much
-    /// memory; who was not asked for longest goes first. Who is asked again is
-    /// made again.
+    /// Evicts boards of windows that have ended, least recently queried first, until they use
+    /// at most `bytes_max`. Evicted boards are rebuilt for the next query.
     pub(in crate::engine) fn make_room(&mut self, bytes_max: u64) {
-        while self.windows.values().filter_map(|shelved| shelved.frozen).sum::<usize>() as u64 > bytes_max {
+        while self.windows.values().filter_map(|cached| cached.frozen).sum::<usize>() as u64 > bytes_max {
             let frozen = self.windows.iter().filter(|(_, s)| s.frozen.is_some() && s.changed_since_plan.is_none());
             let oldest = frozen.min_by_key(|(window, s)| (s.asked, **window)).map(|(window, _)| *window);
             let Some(oldest) = oldest else { return };
@@ -349,20 +350,20 @@ impl BoardCache {
 }
 
 impl GlobalState {
-    /// Looks how boards are ordered. Boards at hand that are ordered otherwise go
-    /// on answering until they are made anew.
+    /// Updates the orders of boards. Cached boards whose order changes remain available until
+    /// they are rebuilt.
     pub(in crate::engine) fn see_order(&mut self) {
         let mut rules = BoardOrders { everywhere: self.settings.orders(None), of_group: FxHashMap::default() };
         for scope in self.settings.order_overrides().scopes() {
             let group = match scope {
-                Scope::Server(_) => None, // ordered when it is asked for
+                Scope::Server(_) => None, // sorted for each query
                 Scope::Game(name) => self.games.find(name).map(|key| Group::Game(GameKey(key))),
                 Scope::Tag(name) => self.tags.find(name).map(|key| Group::Tag(TagKey(key))),
             };
             rules.of_group.extend(group.map(|group| (group, self.settings.orders(scope))));
         }
-        // A game that is new has no boards yet: those at hand only learn its rules.
-        for boards in self.shelf.windows.values_mut().filter_map(|shelved| shelved.boards.as_mut()) {
+        // A new game has no boards yet: cached boards only adopt its orders.
+        for boards in self.shelf.windows.values_mut().filter_map(|cached| cached.boards.as_mut()) {
             boards.adopt_orders(&rules);
         }
         self.shelf.rules = rules;
@@ -370,8 +371,8 @@ impl GlobalState {
 }
 
 impl Engine {
-    /// What makes the boards of a window. From now on until [`Engine::shelve`]
-    /// the engine remembers who changes; boards that are at hand go on answering.
+    /// Returns a plan to build the boards of a window. Until [`Engine::install_boards`] the
+    /// engine records which players change. Cached boards remain available.
     pub fn plan_boards(&mut self, window: WindowKey) -> BuildPlan {
         let mut left_out = vec![true; self.servers.len()];
         let mut tags: FxHashMap<ServerKey, Vec<TagKey>> = FxHashMap::default();
@@ -379,16 +380,16 @@ impl Engine {
         for (index, slot) in self.servers.iter().enumerate() {
             let Some(slot) = slot else { continue };
             left_out[index] = !self.is_counted(slot, window, ServerKey(index as u32));
-            let of_server = self.global.tags_there(&slot.record.tags);
-            if !of_server.is_empty() {
-                tags.insert(ServerKey(index as u32), of_server);
+            let server_tags = self.global.tags_there(&slot.record.tags);
+            if !server_tags.is_empty() {
+                tags.insert(ServerKey(index as u32), server_tags);
             }
-            // What lives with a presence is not among the written rows.
+            // Rows held by a presence are not among the written rows.
             present.players.extend(slot.record.presences().filter(|p| p.row(window).is_some()).map(|p| p.player));
         }
-        // Nor is what waits for the next commit.
-        let waiting = self.global.pending.rows.iter().filter(|((w, _), _)| *w == window);
-        present.players.extend(waiting.flat_map(|(_, rows)| rows.keys()));
+        // Nor are rows that are pending for the next commit.
+        let pending = self.global.pending.rows.iter().filter(|((w, _), _)| *w == window);
+        present.players.extend(pending.flat_map(|(_, rows)| rows.keys()));
         present.players.extend(self.global.player_windows.changed_in(window));
         let plan = BuildPlan {
             window,
@@ -401,92 +402,91 @@ impl Engine {
         plan
     }
 
-    /// Takes boards that were made by a plan. What they do not know yet is looked
-    /// up by the next [`Engine::refresh_boards`]. Boards whose window has gone, or
-    /// that are ordered by rules of before, are let go.
+    /// Installs boards that were built from a plan. The next [`Engine::refresh_boards`] applies
+    /// the changes since the plan. Boards are dropped if their window was deleted, or if they
+    /// have a previous order.
     pub fn install_boards(&mut self, mut boards: WindowBoards) {
         if !self.global.window_exists(boards.window) {
             return self.global.shelf.forget(boards.window);
         }
-        // A tag may have gone since they were planned.
+        // A tag may have been deleted since the plan.
         boards.boards.retain(|group, _| group.tag().is_none_or(|tag| self.global.is_tag(tag)));
-        let Some(shelved) = self.global.shelf.windows.get_mut(&boards.window) else { return };
-        let Some(changed) = shelved.changed_since_plan.take() else { return };
+        let Some(cached) = self.global.shelf.windows.get_mut(&boards.window) else { return };
+        let Some(changed) = cached.changed_since_plan.take() else { return };
         if !boards.adopt_orders(&self.global.shelf.rules) {
             return;
         }
-        shelved.frozen = None;
-        (shelved.boards, shelved.changed) = (Some(boards), changed);
+        cached.frozen = None;
+        (cached.boards, cached.changed) = (Some(boards), changed);
     }
 
-    /// Players whose places in the boards of a window are to be looked up again;
-    /// `None`: it is not known yet who all of them are.
+    /// Number of dirty players in the boards of a window; `None`: not all of them are marked
+    /// yet.
     pub fn dirty_players(&self, window: WindowKey) -> Option<usize> {
-        let shelf = &self.global.shelf;
-        let changed = shelf.windows.get(&window).map_or(0, |shelved| shelved.changed.len());
-        (!shelf.is_noting(window)).then_some(changed)
+        let cache = &self.global.shelf;
+        let changed = cache.windows.get(&window).map_or(0, |cached| cached.changed.len());
+        (!cache.is_noting(window)).then_some(changed)
     }
 
-    /// Notes that the boards of a window are asked: of those that are over, they
-    /// stay longest.
+    /// Records that the boards of a window are queried: boards of ended windows are evicted
+    /// least recently queried first.
     pub fn touch_boards(&mut self, window: WindowKey) {
-        let shelf = &mut self.global.shelf;
-        shelf.questions += 1;
-        if let Some(shelved) = shelf.windows.get_mut(&window) {
-            shelved.asked = shelf.questions;
+        let cache = &mut self.global.shelf;
+        cache.questions += 1;
+        if let Some(cached) = cache.windows.get_mut(&window) {
+            cached.asked = cache.questions;
         }
     }
 
-    /// The boards of a window, where they are at hand.
+    /// The boards of a window, if they are cached.
     pub fn boards(&self, window: WindowKey) -> Option<&WindowBoards> {
         self.global.shelf.boards(window)
     }
 
-    /// Windows whose boards are to be at hand: those that run now.
+    /// The current windows, whose boards are to be cached.
     pub fn running_windows(&self) -> Vec<WindowKey> {
         let mut windows = self.global.settings.windows.at(self.now_ms());
         windows.retain(|window| !self.global.is_rebuilding(*window));
         windows
     }
 
-    /// Windows whose boards order scores as the settings no longer say. They
-    /// answer until they are planned and shelved anew.
+    /// Windows whose cached boards have another order than the settings demand. They remain
+    /// available until they are planned and installed again.
     pub fn windows_with_stale_order(&self) -> Vec<WindowKey> {
-        let shelf = &self.global.shelf;
-        let is_old = |shelved: &CachedWindow| shelved.boards.as_ref().is_some_and(|boards| boards.rules != shelf.rules);
-        shelf.windows.iter().filter(|(_, shelved)| is_old(shelved)).map(|(window, _)| *window).collect()
+        let cache = &self.global.shelf;
+        let is_old = |cached: &CachedWindow| cached.boards.as_ref().is_some_and(|boards| boards.rules != cache.rules);
+        cache.windows.iter().filter(|(_, cached)| is_old(cached)).map(|(window, _)| *window).collect()
     }
 
-    /// Looks up the places of up to `most` players who changed, or notes who did.
-    /// There must be no change that is not committed: what is shown is durable.
-    /// Returns whether there are more.
+    /// Refreshes the places of up to `most` dirty players, or marks players dirty. All changes
+    /// must be committed: boards only show durable data. Returns whether there are more.
     pub fn refresh_boards<S: StateReader>(&mut self, source: &S, most: usize) -> Result<bool, S::Error> {
         let mut left = most;
         while left > 0 {
-            let Some(noting) = self.global.shelf.next_to_note() else { break };
-            let (window, server) = (noting.window, noting.server);
-            let RowPage { rows, is_last } = self.rows_after(source, window, server, noting.after, left)?;
+            let Some(dirty) = self.global.shelf.next_to_note() else { break };
+            let (window, server) = (dirty.window, dirty.server);
+            let RowPage { rows, is_last } = self.rows_after(source, window, server, dirty.after, left)?;
             left = left.saturating_sub(rows.len().max(1));
-            let shelf = &mut self.global.shelf;
-            rows.iter().for_each(|(player, _)| shelf.changed_and_left(window, *player, &noting.left));
+            let cache = &mut self.global.shelf;
+            rows.iter().for_each(|(player, _)| cache.changed_and_left(window, *player, &dirty.left));
             let last = rows.last().filter(|_| !is_last);
-            shelf.noting = last.map(|(last, _)| DirtyServer { after: Some(*last), ..noting });
+            cache.noting = last.map(|(last, _)| DirtyServer { after: Some(*last), ..dirty });
         }
         let windows: Vec<WindowKey> = self.global.shelf.windows.keys().copied().collect();
         for window in windows {
-            let Some(shelved) = self.global.shelf.windows.get_mut(&window) else { continue };
-            let Some(mut boards) = shelved.boards.take() else { continue };
-            let mut changed = std::mem::take(&mut shelved.changed);
-            let now = changed.take(left);
-            left -= now.len();
+            let Some(cached) = self.global.shelf.windows.get_mut(&window) else { continue };
+            let Some(mut boards) = cached.boards.take() else { continue };
+            let mut changed = std::mem::take(&mut cached.changed);
+            let batch = changed.take(left);
+            left -= batch.len();
             let mut visited = 0;
-            for (player, left) in now {
+            for (player, left) in batch {
                 visited += self.refresh_player(source, &mut boards, player, left)?;
             }
             self.global.shelf.groups_visited += visited;
             let more = !changed.is_empty() || self.global.shelf.is_noting(window);
-            let shelved = self.global.shelf.windows.get_mut(&window).expect("looked at above");
-            (shelved.boards, shelved.changed) = (Some(boards), changed);
+            let cached = self.global.shelf.windows.get_mut(&window).expect("checked above");
+            (cached.boards, cached.changed) = (Some(boards), changed);
             if more {
                 return Ok(true);
             }
@@ -503,19 +503,19 @@ impl Engine {
         mut left: Groups,
     ) -> Result<u64, S::Error> {
         let window = boards.window;
-        let of_player = match self.global.player_windows.get(window, player) {
+        let player_window = match self.global.player_windows.get(window, player) {
             Some(known) => Some(known.clone()),
             None => source.player_window(window, player)?,
         };
         let mut merged: Vec<(Group, PlayerRow)> = Vec::with_capacity(1);
-        if let Some(of_player) = &of_player {
-            add_groups(&mut left, &[Group::Game(of_player.game)]);
-            for &server in &of_player.servers {
+        if let Some(player_window) = &player_window {
+            add_groups(&mut left, &[Group::Game(player_window.game)]);
+            for &server in &player_window.servers {
                 let is_counted = |slot: &&ServerState| self.is_counted(slot, window, server);
                 let Some(slot) = self.server_state(server).filter(is_counted) else { continue };
                 let Some(row) = self.current_row(source, slot, window, server, player)? else { continue };
                 let tags = self.global.tags_there(&slot.record.tags);
-                for group in std::iter::once(Group::Game(of_player.game)).chain(tags.into_iter().map(Group::Tag)) {
+                for group in std::iter::once(Group::Game(player_window.game)).chain(tags.into_iter().map(Group::Tag)) {
                     match merged.iter_mut().find(|(g, _)| *g == group) {
                         Some((_, sum)) => sum.merge(&row),
                         None => merged.push((group, row.clone())),
@@ -524,15 +524,15 @@ impl Engine {
             }
         }
         for (group, row) in &mut merged {
-            let rating = of_player.as_ref().and_then(|of_player| of_player.rating(group.tag()));
+            let rating = player_window.as_ref().and_then(|player_window| player_window.rating(group.tag()));
             row.set_rating(rating.unwrap_or(Rating::UNRATED));
             let orders = boards.rules.orders(*group);
             boards.boards_mut(*group).put(&orders, player, row);
         }
         left.retain(|group| !merged.iter().any(|(merged, _)| merged == group));
         for group in &left {
-            let stood = boards.boards.get_mut(group);
-            stood.into_iter().for_each(|boards| boards.remove(player));
+            let boards = boards.boards.get_mut(group);
+            boards.into_iter().for_each(|boards| boards.remove(player));
         }
         Ok((merged.len() + left.len()) as u64)
     }
@@ -553,7 +553,7 @@ mod tests {
         ServerUrl::parse(&format!("quake3://10.0.0.{n}:27960")).unwrap()
     }
 
-    /// Each server has a game of its own, with two players.
+    /// Each server has a separate game with two players.
     fn observe(state: &mut State, n: u32, t_ms: i64) {
         let player = |who: i64| Player {
             name: format!("player {who}").into(),
@@ -591,7 +591,7 @@ mod tests {
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
         let mut state = State::open(dir.path(), store, EngineSettings::default()).unwrap();
         for n in 0..GAMES {
-            // Two of them have a tag, one of those another besides.
+            // Two servers have a tag; one of them and one other have another tag.
             let tags = [("both", n < 2), ("one", n < 1), ("other", n == 7)];
             let tags = tags.into_iter().filter(|(_, has)| *has).map(|(tag, _)| tag.to_owned()).collect();
             state.engine.add_server(url(n), tags, FROM_MS).unwrap();
@@ -607,20 +607,20 @@ mod tests {
             observe(&mut state, n, FROM_MS + 60_000);
             assert_eq!(visited(&mut state), 2 * groups, "server {n}");
         }
-        // A tag less: its group is visited once more, to leave it.
+        // One tag less: the player is removed from its group, which is one more visit.
         state.engine.tag_server(&url(1), &[], &["both".to_owned()]).unwrap();
         assert_eq!(visited(&mut state), 2 * 2);
         observe(&mut state, 1, FROM_MS + 120_000);
         assert_eq!(visited(&mut state), 2);
-        // Greylisted: out of its game and its tags, and in again.
+        // Greylisted: removed from its game and its tags, and added again.
         for reason in [Some("fake".to_owned()), None] {
             state.engine.greylist(&url(0), reason).unwrap();
             assert_eq!(visited(&mut state), 2 * 3);
         }
-        // A new game makes boards of its own.
+        // A new game has separate boards.
         observe(&mut state, GAMES, FROM_MS + 120_000);
         assert_eq!((visited(&mut state), boards(&state)), (2, GAMES as usize + 4));
-        // Who is no more may have been in any tag of the three, and in one game.
+        // A removed player may have been in any of the three tags, and in one game.
         let State { engine, store } = &mut state;
         engine.forget_player(store, "game 9", &PlayerSelector::Name("player 1".into()), FROM_MS + 120_000).unwrap();
         assert_eq!(visited(&mut state), 4);

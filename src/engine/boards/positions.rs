@@ -1,10 +1,9 @@
-//! Positions of a server's rows in some rankings, in steps of any size: rows come
-//! some at a time, and are put in order some at a time.
+//! Computes positions of a server's rows in some rankings, in steps of any size: rows are added
+//! in pages and sorted in steps.
 //!
-//! A server has some hundreds of rows a week; one that invents its players has
-//! millions. So each portion is put in order when it is read, as a run, and then
-//! the next place of all is the best that any run begins with: no step takes more
-//! than its share, and nothing of that size is ever copied to grow.
+//! A server has some hundreds of rows a week; a server that invents players can have millions.
+//! So each page of rows is sorted into a run, and the runs are merged with a heap. No step
+//! takes longer than its size allows, and nothing of that size is copied to grow.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,23 +17,23 @@ use crate::model::row::{PlayerRow, Ranking};
 pub(in crate::engine) struct PositionBuilder<const N: usize> {
     orders: Orders,
     rankings: [Ranking; N],
-    /// The number of a row stands for its player: rows come in order of player key.
+    /// The index of a row replaces its player key: rows are added in order of player key.
     runs: [SortedRuns<OrderKey>; N],
-    /// By number of row; 0: absent.
+    /// By row index; 0: absent.
     positions: ChunkedVec<[u32; N]>,
-    /// The ranking that is being put in order, and its next position.
+    /// The ranking that is being sorted, and its next position.
     at: usize,
     next: u32,
 }
 
 impl<const N: usize> PositionBuilder<N> {
-    /// Of a server whose boards are ordered so.
+    /// For a server whose boards have these orders.
     pub(in crate::engine) fn new(orders: Orders, rankings: [Ranking; N]) -> PositionBuilder<N> {
         let runs = std::array::from_fn(|_| SortedRuns::default());
         PositionBuilder { orders, rankings, runs, positions: ChunkedVec::default(), at: 0, next: 1 }
     }
 
-    /// Brings in the next rows, in order of player key.
+    /// Adds the next rows, in order of player key.
     pub(in crate::engine) fn read(&mut self, rows: &[(PlayerKey, PlayerRow)]) {
         let first = self.positions.len() as u32;
         for (runs, ranking) in self.runs.iter_mut().zip(self.rankings) {
@@ -48,16 +47,16 @@ impl<const N: usize> PositionBuilder<N> {
         rows.iter().for_each(|_| self.positions.push([0; N]));
     }
 
-    /// Once all rows are read: gives at most so many positions. Returns how many it
-    /// was; fewer than asked for: there are no more.
+    /// Assigns at most `most` positions, once all rows are added. Returns how many; fewer than
+    /// `most`: there are no more.
     pub(in crate::engine) fn give(&mut self, most: usize) -> usize {
-        let mut given = 0;
-        while given < most && self.at < N {
+        let mut assigned = 0;
+        while assigned < most && self.at < N {
             match self.runs[self.at].next() {
                 Some((.., number)) => {
                     self.positions.get_mut(number.0 as usize)[self.at] = self.next;
                     self.next += 1;
-                    given += 1;
+                    assigned += 1;
                 }
                 None => {
                     self.runs[self.at] = SortedRuns::default();
@@ -65,25 +64,25 @@ impl<const N: usize> PositionBuilder<N> {
                 }
             }
         }
-        given
+        assigned
     }
 
-    /// Whether every row that was read has its positions.
+    /// Whether every added row has its positions.
     pub(in crate::engine) fn are_given(&self) -> bool {
         self.at == N
     }
 
-    /// Of the row with that number, in the order of the rankings; `None`: absent.
+    /// Positions of the row with this index, in the order of the rankings; `None`: absent.
     pub(in crate::engine) fn of(&self, number: usize) -> [Option<u32>; N] {
         self.positions.get(number).map(|position| (position > 0).then_some(position))
     }
 }
 
-/// Values in order, of portions that are put in order one by one.
+/// Merges sorted runs.
 #[derive(Debug)]
 struct SortedRuns<T> {
     runs: Vec<Vec<T>>,
-    /// The next of each run that has one, with the run and the index of it.
+    /// The next value of each run that has one, with the run and its index in the run.
     heads: BinaryHeap<Reverse<(T, u32, u32)>>,
 }
 
@@ -121,7 +120,7 @@ impl<T: Ord + Copy> SortedRuns<T> {
 #[derive(Debug)]
 pub(in crate::engine) struct ChunkedVec<T>(Vec<Vec<T>>);
 
-/// Some 100 kB of what is kept of a row.
+/// About 100 kB of values of rows.
 const CHUNK_LEN: usize = 2_048;
 
 impl<T> Default for ChunkedVec<T> {
@@ -132,8 +131,8 @@ impl<T> Default for ChunkedVec<T> {
 
 impl<T> ChunkedVec<T> {
     pub(in crate::engine) fn push(&mut self, value: T) {
-        if self.0.last().is_none_or(|piece| piece.len() == CHUNK_LEN) {
-            // A server of a few rows should not take as much as one of many.
+        if self.0.last().is_none_or(|chunk| chunk.len() == CHUNK_LEN) {
+            // A server with few rows should not use as much memory as one with many.
             self.0.push(if self.0.is_empty() { Vec::new() } else { Vec::with_capacity(CHUNK_LEN) });
         }
         self.0.last_mut().expect("just pushed").push(value);
@@ -150,10 +149,10 @@ impl<T> ChunkedVec<T> {
         self.0[at / CHUNK_LEN][at % CHUNK_LEN]
     }
 
-    /// Of values in order: how many a condition holds for, which are the first.
+    /// For sorted values: how many values at the start fulfil a condition.
     pub(in crate::engine) fn partition_point(&self, holds: impl Fn(&T) -> bool) -> usize {
-        let full = self.0.partition_point(|piece| piece.last().is_some_and(&holds));
-        let beyond = self.0.get(full).map_or(0, |piece| piece.partition_point(&holds));
+        let full = self.0.partition_point(|chunk| chunk.last().is_some_and(&holds));
+        let beyond = self.0.get(full).map_or(0, |chunk| chunk.partition_point(&holds));
         self.len().min(full * CHUNK_LEN + beyond)
     }
 
@@ -190,36 +189,36 @@ mod tests {
         let low = ["clq1", "elo"].map(|text| text.parse().unwrap());
         let orders = Orders::for_scope(&low, &["clq2 elo".parse().unwrap()], None);
         let want = orders.positions(&rows);
-        for (portion, step) in [(1, 7), (17, 1), (1_000, 1_000), (rows.len(), usize::MAX)] {
+        for (page, step) in [(1, 7), (17, 1), (1_000, 1_000), (rows.len(), usize::MAX)] {
             let mut positions = PositionBuilder::new(orders, Ranking::ALL);
-            rows.chunks(portion).for_each(|rows| positions.read(rows));
+            rows.chunks(page).for_each(|rows| positions.read(rows));
             let mut steps = 0;
             while !positions.are_given() {
                 assert!(positions.give(step) <= step);
                 steps += 1;
             }
-            let given = want.iter().flatten().flatten().count();
-            assert!(steps >= given / step, "{steps} steps of {step} for {given} positions");
+            let assigned = want.iter().flatten().flatten().count();
+            assert!(steps >= assigned / step, "{steps} steps of {step} for {assigned} positions");
             let got: Vec<_> = (0..positions.positions.len()).map(|number| positions.of(number)).collect();
-            assert_eq!(got, want, "portions of {portion}");
+            assert_eq!(got, want, "pages of {page}");
         }
     }
 
     #[test]
     fn chunked_vec_behaves_like_a_vec() {
         for n in [0, 1, CHUNK_LEN, CHUNK_LEN + 1, 3 * CHUNK_LEN] {
-            let mut pieces = ChunkedVec::default();
-            (0..n).for_each(|value| pieces.push(2 * value));
-            assert_eq!(pieces.len(), n);
+            let mut chunks = ChunkedVec::default();
+            (0..n).for_each(|value| chunks.push(2 * value));
+            assert_eq!(chunks.len(), n);
             for value in [0, 1, n, 2 * n, 2 * CHUNK_LEN, 2 * CHUNK_LEN + 1] {
-                assert_eq!(pieces.partition_point(|kept| *kept < value), n.min(value.div_ceil(2)), "{value} of {n}");
+                assert_eq!(chunks.partition_point(|kept| *kept < value), n.min(value.div_ceil(2)), "{value} of {n}");
             }
-            assert!((0..n).all(|at| pieces.get(at) == 2 * at));
+            assert!((0..n).all(|at| chunks.get(at) == 2 * at));
         }
     }
 
     #[test]
-    fn no_rows_give_no_positions() {
+    fn no_rows_have_no_positions() {
         let mut positions = PositionBuilder::new(Orders::default(), Ranking::WITH_BEST_POSITIONS);
         positions.read(&[]);
         assert!(!positions.are_given());

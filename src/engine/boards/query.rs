@@ -1,9 +1,8 @@
-//! Boards for readers: which board is meant, what is asked of it, and names to
-//! the keys of the answer.
+//! Board queries: finds the board, runs the query, and translates names and keys.
 //!
-//! Where the boards of a scope and window come from is told in one place,
-//! [`Engine::sets`]. The board of a server, of a few hundred players, is built
-//! from its rows for each question; those of games and tags are on the `shelf`.
+//! [`Engine::scope_boards`] is the only function that knows where boards come from. The board
+//! of a server has a few hundred players and is built from its rows for each query; the boards
+//! of games and tags are in the board cache.
 
 use std::borrow::Cow;
 use std::hash::Hasher;
@@ -32,17 +31,17 @@ use crate::rank::clq1;
 
 const _: () = assert!(CLQ1_PER_POINT_PER_SECOND == clq1::SCORE_PER_POINT_PER_SECOND);
 
-/// The boards of one scope in one window, one for each ranking asked.
+/// The boards of one scope in one window, one for each requested ranking.
 struct ScopeBoards<'e> {
     window: WindowView,
     orders: Orders,
     sets: Vec<Cow<'e, Set>>,
 }
 
-/// The type of windows that is asked of where none is named.
+/// The window type of a query that names none.
 const WEEK: &str = "week";
 
-/// The answer to a question to one board.
+/// The answer to a query of one board.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoardAnswer {
     pub head: BoardHead,
@@ -50,7 +49,7 @@ pub struct BoardAnswer {
 }
 
 impl Engine {
-    /// A board, and what stands above every answer of it.
+    /// Returns a board with the head of its answers.
     pub fn board<S: StateReader>(
         &self,
         source: &S,
@@ -71,7 +70,7 @@ impl Engine {
         Ok((head, set))
     }
 
-    /// Asks a board.
+    /// Runs a query on a board.
     pub fn query_board<S: StateReader>(
         &self,
         source: &S,
@@ -79,45 +78,45 @@ impl Engine {
         asked: &BoardQuery,
     ) -> Result<BoardAnswer, ViewError<S::Error>> {
         let (mut head, set) = self.board(source, name)?;
-        let asking = QueryContext { engine: self, source, scope: &name.scope, ranking: name.ranking, sets: &[set] };
-        // Who is asked for in a list may be unknown; nobody else may.
+        let context = QueryContext { engine: self, source, scope: &name.scope, ranking: name.ranking, sets: &[set] };
+        // Only `positions` accepts unknown players.
         let players = match asked {
-            BoardQuery::Positions { players } => asking.players(players)?,
+            BoardQuery::Positions { players } => context.players(players)?,
             BoardQuery::Around { player, .. } | BoardQuery::Standing { player } => {
-                vec![Some(asking.known_player(player)?)]
+                vec![Some(context.known_player(player)?)]
             }
             _ => Vec::new(),
         };
-        let question = asking.question(asked, &players)?;
-        let answer = query::run(&asking.sets[0], &question).map_err(|error| match error {
-            QueryError::Absent(_) => asking.not_on_board(asked, &head),
+        let question = context.question(asked, &players)?;
+        let answer = query::run(&context.sets[0], &question).map_err(|error| match error {
+            QueryError::Absent(_) => context.not_on_board(asked, &head),
             QueryError::Stale(stale) => ViewError::Stale(stale),
         })?;
         let mut rows = Vec::new();
         match answer.found {
             QueryData::Size => (),
-            QueryData::Places(places) => asking.places(&places, &mut rows)?,
+            QueryData::Places(places) => context.places(&places, &mut rows)?,
             QueryData::Range { first, count, places } => {
                 head.range = Some(RangeView { first: first.into(), count: count.into() });
-                asking.places(&places, &mut rows)?;
+                context.places(&places, &mut rows)?;
             }
             QueryData::Page { places, moved, start, end } => {
                 head.page = Some(PageView { moved, before: start.to_string(), after: end.to_string() });
-                asking.places(&places, &mut rows)?;
+                context.places(&places, &mut rows)?;
             }
             QueryData::Count { first, count } => {
                 head.range = Some(RangeView { first: first.into(), count: count.into() });
             }
-            QueryData::Position(positions) => rows.push(asking.position_for(asked, positions)),
+            QueryData::Position(positions) => rows.push(context.position_for(asked, positions)),
             QueryData::Standing(standing) => {
-                rows.push(BoardRow::Standing(standing_view(name.ranking, &asking.sets[0], standing)));
+                rows.push(BoardRow::Standing(standing_view(name.ranking, &context.sets[0], standing)));
             }
-            QueryData::Positions(found) => asking.positions(asked, &players, found, &mut rows)?,
+            QueryData::Positions(found) => context.positions(asked, &players, found, &mut rows)?,
         }
         Ok(BoardAnswer { head, rows })
     }
 
-    /// Where one player stands on the boards of several rankings.
+    /// The place of one player on the boards of several rankings.
     pub fn standings<S: StateReader>(
         &self,
         source: &S,
@@ -126,8 +125,8 @@ impl Engine {
         player: &PlayerSelector,
     ) -> Result<StandingsView, ViewError<S::Error>> {
         let ScopeBoards { window, sets, .. } = self.scope_boards(source, name, rankings)?;
-        let asking = QueryContext { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1, sets: &sets };
-        let player = asking.known_player(player)?;
+        let context = QueryContext { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1, sets: &sets };
+        let player = context.known_player(player)?;
         let (shown_name, display) = self.player_names(source, player)?;
         let boards = rankings.iter().zip(&sets);
         Ok(StandingsView {
@@ -140,8 +139,8 @@ impl Engine {
         })
     }
 
-    /// One list of several rankings (see [`fusion`]); `k` as [`fusion::K_DEFAULT`]
-    /// where none is given. Weights are above 0, `k` is not below it.
+    /// One list of several rankings (see [`fusion`]). `k` defaults to [`fusion::K_DEFAULT`].
+    /// Weights are above 0, `k` is at least 0.
     pub fn fused<S: StateReader>(
         &self,
         source: &S,
@@ -158,9 +157,9 @@ impl Engine {
         let (list, first) = match asked {
             FusedQuery::Top { count } => (fusion::top(&boards, k, *count as usize), Some(1)),
             FusedQuery::Players { players } => {
-                let asking =
+                let context =
                     QueryContext { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1, sets: &sets };
-                let players: Result<Vec<PlayerKey>, _> = players.iter().map(|p| asking.known_player(p)).collect();
+                let players: Result<Vec<PlayerKey>, _> = players.iter().map(|p| context.known_player(p)).collect();
                 (fusion::of_players(&boards, k, &players?), None)
             }
         };
@@ -183,8 +182,7 @@ impl Engine {
         Ok((FusedHead { scope: name.scope.clone(), window, k, rankings }, views))
     }
 
-    /// The boards of a scope and window, one for each ranking asked, in order:
-    /// the one place that knows where they come from.
+    /// The boards of a scope and window, one for each requested ranking, in order.
     fn scope_boards<S: StateReader>(
         &self,
         source: &S,
@@ -229,8 +227,8 @@ impl Engine {
         self.global.settings.orders(scope.as_ref())
     }
 
-    /// The window whose boards of groups an answer needs: see
-    /// [`Engine::plan_boards`]. `None`: it needs none.
+    /// The window whose cached boards an answer needs: see [`Engine::plan_boards`]. `None`: it
+    /// needs none.
     pub fn boards_needed<E: std::error::Error + 'static>(
         &self,
         name: &BoardsSelector,
@@ -241,8 +239,8 @@ impl Engine {
         }
     }
 
-    /// The window of a label; or, of a type, the oldest that contains the time.
-    /// The running ones may hold nothing yet; any other must be at hand.
+    /// The window of a label, or the oldest window of a type that contains the time. Current
+    /// windows may have no rows yet; other windows must be kept.
     fn find_window<E: std::error::Error + 'static>(&self, name: &BoardsSelector) -> Result<WindowKey, ViewError<E>> {
         let windows = &self.global.settings.windows;
         let text = name.window.as_deref().unwrap_or(WEEK);
@@ -282,8 +280,8 @@ impl Engine {
         }
     }
 
-    /// Every window there is: those that hold rows, those that run, and the next
-    /// of each type. Newest first, by type.
+    /// All windows: those that have rows, those that run, and the next of each type. Sorted by
+    /// type, newest first.
     pub fn windows(&self) -> Vec<WindowSummary> {
         let windows = &self.global.settings.windows;
         let now_ms = self.now_ms();
@@ -318,12 +316,12 @@ pub(in crate::engine) fn order_view(order: Order) -> OrderView {
     OrderView { low_is_better: order.direction == Direction::LowIsBetter, tie: order.tie.map(|(by, _)| by) }
 }
 
-/// A moment in the words of RFC 3339.
+/// Formats a time as RFC 3339.
 fn rfc3339(t_ms: i64) -> String {
     chrono::DateTime::from_timestamp_millis(t_ms).map_or_else(|| t_ms.to_string(), |t| t.to_rfc3339())
 }
 
-/// Of a board that nobody counts the changes of: a digest of its places.
+/// The version of a board that does not count its changes: a digest of its places.
 fn places_digest(places: &[BoardEntry]) -> u64 {
     let mut hash = SipHasher24::new();
     for place in places {

@@ -1,5 +1,5 @@
-//! One question to a board on its way: from names, shown scores and texts to
-//! what the board takes, and back.
+//! Translates one query of a board: from names, displayed scores and texts to raw values, and
+//! the answer back.
 
 use std::borrow::Cow;
 use std::ops::Bound;
@@ -20,13 +20,13 @@ use crate::model::view::board::{
 };
 use crate::model::{GameKey, PlayerKey, Ranking};
 
-/// Whom and what a question speaks of.
+/// The scope, ranking and boards of a query.
 pub(super) struct QueryContext<'a, S> {
     pub engine: &'a Engine,
     pub source: &'a S,
     pub scope: &'a Scope,
     pub ranking: Ranking,
-    /// Those asked; who is on one of them is likelier meant by a name.
+    /// The queried boards. A name is more likely to mean a player on one of them.
     pub sets: &'a [Cow<'a, Set>],
 }
 
@@ -42,7 +42,7 @@ impl<S: StateReader> QueryContext<'_, S> {
         players.iter().map(|player| self.player(player)).collect()
     }
 
-    /// `None`: nobody of this name or key is known in the scope.
+    /// `None`: no player of this name or key is known in the scope.
     fn player(&self, player: &PlayerSelector) -> Result<Option<PlayerKey>, ViewError<S::Error>> {
         let name = match player {
             PlayerSelector::Key(key) => {
@@ -56,7 +56,7 @@ impl<S: StateReader> QueryContext<'_, S> {
         match self.scope {
             Scope::Game(game) => found.retain(|(key, _)| engine.global.games.name(key.0) == game),
             Scope::Server(url) => {
-                // Of the game played there now, unless the name is of an earlier one.
+                // Prefer a player of the server's current game, if there is one.
                 let game = engine.find_server::<S::Error>(url)?.1.record.game;
                 if found.iter().any(|(key, _)| Some(*key) == game) {
                     found.retain(|(key, _)| Some(*key) == game);
@@ -66,8 +66,8 @@ impl<S: StateReader> QueryContext<'_, S> {
         }
         if found.len() > 1 {
             let on_board = |player| self.sets.iter().any(|set| set.get(player).is_some());
-            let mut here = found.iter().filter(|(_, player)| on_board(*player));
-            if let (Some(&only), None) = (here.next(), here.next()) {
+            let mut on_boards = found.iter().filter(|(_, player)| on_board(*player));
+            if let (Some(&only), None) = (on_boards.next(), on_boards.next()) {
                 found = vec![only];
             }
         }
@@ -84,10 +84,10 @@ impl<S: StateReader> QueryContext<'_, S> {
         }
     }
 
-    /// The question as the board takes it; `players` are those that it names.
+    /// The query in raw values; `players` are the players that it names.
     pub fn question(&self, asked: &BoardQuery, players: &[Option<PlayerKey>]) -> Result<Question, ViewError<S::Error>> {
         let known = || players.iter().flatten().copied();
-        let player = || known().next().expect("a question of one player has one who is known");
+        let player = || known().next().expect("a query of one player has a known player");
         let raw = |scores: &ScoreBounds| shown_range(scores).raw(self.ranking);
         let cursor = |text: &str| text.parse::<Cursor>().map_err(ViewError::BadCursor);
         Ok(match asked {
@@ -124,7 +124,7 @@ impl<S: StateReader> QueryContext<'_, S> {
         Ok(BoardRow::Place(BoardEntryView { player: ranked.place.player.0, name, display, at }))
     }
 
-    /// A row for each player asked; `found` has those who are known.
+    /// A row for each queried player; `found` has the known ones.
     pub fn positions(
         &self,
         asked: &BoardQuery,
@@ -167,7 +167,7 @@ impl<S: StateReader> QueryContext<'_, S> {
         let name = match asked {
             BoardQuery::Around { player: PlayerSelector::Name(name), .. } => normalise(name, ColourCodes::None),
             BoardQuery::Around { player: PlayerSelector::Key(key), .. } => format!("player {key}"),
-            _ => unreachable!("only who is looked around must be on the board"),
+            _ => unreachable!("only `around` requires a player on the board"),
         };
         let board = format!("{} of {} in {}", head.ranking.name(), head.scope, head.window.window);
         ViewError::NotOnBoard { name, board }

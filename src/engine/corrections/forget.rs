@@ -1,8 +1,7 @@
-//! Forgetting a player: everything of him goes, and his names are never stored,
-//! listed, ranked or archived again. What is kept is a mark by which a name is
-//! known again ([`NameHash`]), not the name.
+//! Forgets a player: deletes all their data, and never stores, lists, ranks or archives their
+//! names again. Only a hash of each name is kept ([`NameHash`]) to recognise it.
 //!
-//! Ratings of others stay as they were.
+//! Ratings of other players do not change.
 
 use rustc_hash::FxHashSet;
 
@@ -14,18 +13,18 @@ use crate::model::view::board::PlayerSelector;
 use crate::model::{GameKey, NameHash, Player, PlayerKey, ServerKey};
 use crate::rank::player_list::NameFamily;
 
-/// What forgetting did.
+/// The effect of forgetting a player.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForgetResult {
     pub player: PlayerKey,
-    /// One for each name that he had.
+    /// One hash for each name of the player.
     pub hashes: Vec<NameHash>,
-    /// Rows on servers that went, in all windows.
+    /// Deleted rows on servers, in all windows.
     pub rows: usize,
 }
 
 impl Engine {
-    /// Forgets a player of a game, with all names that lead to him.
+    /// Forgets a player of a game, with all names that lead to them.
     pub fn forget_player<S: StateReader>(
         &mut self,
         source: &S,
@@ -48,15 +47,14 @@ impl Engine {
         Ok(ForgetResult { player, hashes, rows })
     }
 
-    /// Hashes of names that are forgotten, each with when that was asked for, Unix
-    /// ms; the oldest first.
+    /// Hashes of forgotten names, each with the time of the request, Unix ms; oldest first.
     pub fn forgotten(&self) -> Vec<(NameHash, i64)> {
         let mut all: Vec<(NameHash, i64)> = self.global.forgotten.iter().map(|(hash, ms)| (*hash, *ms)).collect();
         all.sort_unstable_by_key(|&(hash, ms)| (ms, hash));
         all
     }
 
-    /// Lets a name be known again. Its past does not come back.
+    /// Allows a forgotten name again. Its history is not restored.
     pub fn allow_name<E: std::error::Error + 'static>(&mut self, hash: NameHash) -> Result<(), CorrectionError<E>> {
         if self.global.forgotten.remove(&hash).is_none() {
             return Err(CorrectionError::NotForgotten(hash));
@@ -65,8 +63,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Names that were taken out of the last outcome, as the server wrote them:
-    /// whoever records that outcome leaves them out, too.
+    /// Forgotten names that were blanked in the last outcome, as the server wrote them. A
+    /// recorder of the outcome must blank them too.
     pub fn blanked_names(&self) -> &[Name] {
         &self.global.emptied
     }
@@ -85,7 +83,7 @@ impl Engine {
             for entry in
                 slot.record.last_snapshot.iter_mut().filter(|last| last.game == game).flat_map(|last| &mut last.entries)
             {
-                // Also where the name was unusable, or the server is greylisted.
+                // Also if the name was unusable, or the server is greylisted.
                 if names.iter().any(|name| entry.name == *name) {
                     (entry.name, entry.display) = Default::default();
                     entry.presence = None;
@@ -106,8 +104,8 @@ impl Engine {
         self.global.pending.corrections.deleted_best.extend(servers.into_iter().map(|server| (server, player)));
         let mut rows = 0;
         for window in self.global.meta.kept_windows().collect::<Vec<_>>() {
-            let Some(of_player) = source.player_window(window, player)? else { continue };
-            for &server in &of_player.servers {
+            let Some(player_window) = source.player_window(window, player)? else { continue };
+            for &server in &player_window.servers {
                 self.global.take_row(source, RowKey { window, server, player })?;
                 rows += 1;
             }
@@ -118,8 +116,8 @@ impl Engine {
 }
 
 impl GlobalState {
-    /// Empties the names of a list that are forgotten. Who is present has a key,
-    /// so his name is not: of the others each name is looked at.
+    /// Blanks the forgotten names of a list. The name of a present player has a key, so it is
+    /// not forgotten: only the other names are checked.
     pub(in crate::engine) fn empty_forgotten(
         &mut self,
         players: &mut [Player],

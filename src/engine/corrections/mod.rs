@@ -1,11 +1,10 @@
-//! Corrections: what of a greylisted server counts, and two names of a game that
-//! turn out to be one person.
+//! Corrections by an admin: exclude a greylisted server, merge two names of one player, forget
+//! a player, reopen a week, reset the time.
 //!
-//! Boards of games and tags are not touched here; who changed is named to the
-//! shelf, which looks his places up. Ratings of others stay as they were: a
-//! correction does not play rounds again. Nothing here holds when there are
-//! changes that are not committed, and the next thing after it is a commit: so
-//! all of a correction is in one.
+//! A correction does not change boards of games and tags: it marks players dirty in the board
+//! cache, which refreshes their places. Ratings of other players do not change, because a
+//! correction does not rate rounds again. Before a correction everything must be committed, and
+//! the next action after it is a commit, so one commit contains the whole correction.
 
 pub(in crate::engine) mod forget;
 pub(in crate::engine) mod reset_time;
@@ -18,20 +17,20 @@ use crate::model::server::Presence;
 use crate::model::view::board::PlayerSelector;
 use crate::model::{GameKey, NameHash, OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
 
-/// A player who is no more.
+/// A player who was merged or forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemovedPlayer {
-    /// Who he was merged into; `None`: he was forgotten.
+    /// The player that they were merged into; `None`: they were forgotten.
     pub into: Option<PlayerKey>,
 }
 
-/// What a merge did.
+/// The effect of a merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergeResult {
-    /// Who is no more.
+    /// The removed player.
     pub from: PlayerKey,
     pub into: PlayerKey,
-    /// Rows on servers that changed hands, in all windows.
+    /// Rows on servers that were moved to `into`, in all windows.
     pub rows: usize,
 }
 
@@ -39,19 +38,19 @@ pub struct MergeResult {
 pub enum CorrectionError<E: std::error::Error + 'static> {
     #[error(transparent)]
     View(#[from] ViewError<E>),
-    #[error("nobody called {name:?} is known in {game}; case matters")]
+    #[error("no player of {game} is named {name:?}; names are case-sensitive")]
     UnknownInGame { name: String, game: String },
-    #[error("player {player} is of {found}, not of {game}")]
+    #[error("player {player} belongs to {found}, not to {game}")]
     OtherGame { player: PlayerKey, found: String, game: String },
-    #[error("both are player {0} already")]
+    #[error("both names belong to player {0} already")]
     Same(PlayerKey),
-    #[error("no name of hash {0} is forgotten; `clqd player forgotten` lists those that are")]
+    #[error("no forgotten name has hash {0}; `clqd player forgotten` lists the hashes")]
     NotForgotten(NameHash),
 }
 
 impl Engine {
-    /// Takes two names of a game for one person from now on: everything of `from`
-    /// is `into`'s, in every window, and his names lead to `into`.
+    /// Merges two names of a game that belong to one person: in every window, all data of
+    /// `from` moves to `into`, and the names of `from` lead to `into`.
     pub fn merge_players<S: StateReader>(
         &mut self,
         source: &S,
@@ -73,22 +72,22 @@ impl Engine {
         Ok(MergeResult { from, into, rows })
     }
 
-    /// Notes that a player of these names is no more; all but the first are aliases.
-    /// It goes into the outbox however full that is: there are few such, and his name
-    /// may become another's before there is room.
+    /// Records that a player was removed; all names but the first are aliases. The outbox entry
+    /// is added even if the outbox is full: there are few of these, and the player's name may
+    /// be assigned to another player before the outbox has space.
     pub(super) fn remove_player(&mut self, player: PlayerKey, names: &[String], gone: RemovedPlayer) {
-        // It may hold rows of his.
+        // It may hold rows of the player.
         self.large_week = None;
         self.restart_server_close();
-        let books = &mut self.global;
-        books.meta.players_removed += 1;
-        let corrections = &mut books.pending.corrections;
+        let global = &mut self.global;
+        global.meta.players_removed += 1;
+        let corrections = &mut global.pending.corrections;
         corrections.removed_players.push((player, gone.into));
         corrections.deleted_aliases.extend(names.iter().skip(1).map(|name| (player, name.clone())));
-        books.names.forget_all();
-        books.archive(OutboxKey::Player(player));
-        if books.settings.archive_enabled {
-            books.pending.outbox.insert(OutboxKey::Player(player));
+        global.names.forget_all();
+        global.archive(OutboxKey::Player(player));
+        if global.settings.archive_enabled {
+            global.pending.outbox.insert(OutboxKey::Player(player));
         }
     }
 
@@ -116,11 +115,11 @@ impl Engine {
         Ok(rows)
     }
 
-    /// What lives with the presences of both goes to its place. One presence on a
-    /// server stays, and is `into`'s.
+    /// Moves the live rows of both players to the pending rows. One presence on a server
+    /// remains and belongs to `into`.
     fn move_presence(&mut self, server: ServerKey, from: PlayerKey, into: PlayerKey) {
         let Some(slot) = self.servers[server.0 as usize].as_mut() else { return };
-        let books = &mut self.global;
+        let global = &mut self.global;
         let entries = slot.record.last_snapshot.iter_mut().flat_map(|last| &mut last.entries);
         let is_of_both = |presence: &Presence| presence.player == from || presence.player == into;
         let mut presences: Vec<&mut Option<Presence>> = entries
@@ -132,7 +131,7 @@ impl Engine {
         }
         for presence in presences.iter_mut().filter_map(|presence| presence.as_mut()) {
             for (window, row) in std::mem::take(&mut presence.rows) {
-                books.put_row(RowKey { window, server, player: presence.player }, &row);
+                global.put_row(RowKey { window, server, player: presence.player }, &row);
             }
         }
         let both = presences.len() > 1;
@@ -143,7 +142,7 @@ impl Engine {
                 None => (),
             }
         }
-        books.server_changed(server);
+        global.server_changed(server);
     }
 
     pub(super) fn find_game<E: std::error::Error + 'static>(&self, game: &str) -> Result<GameKey, ViewError<E>> {
@@ -182,7 +181,7 @@ impl Engine {
         }
     }
 
-    /// Every name that leads to a player; first that of his record.
+    /// Every name that leads to a player; the name of their record is first.
     pub(super) fn names_of<S: StateReader>(&self, source: &S, player: PlayerKey) -> Result<Vec<String>, S::Error> {
         let record = source.player_record(player)?;
         let mut names: Vec<String> = record.into_iter().map(|record| record.name.into()).collect();
@@ -190,13 +189,13 @@ impl Engine {
         Ok(names)
     }
 
-    /// Whether the rows of a server count in a window. Those of a greylisted one
-    /// do not, but for weeks that were closed before: a closed week has no others.
+    /// Whether the rows of a server count in a window. Rows of a greylisted server do not,
+    /// except in weeks that were closed before: a closed week has no other rows.
     pub(super) fn is_counted(&self, slot: &ServerState, window: WindowKey, server: ServerKey) -> bool {
         slot.record.greylist.is_none() || window.week().is_some_and(|week| self.is_server_closed(week, server))
     }
 
-    /// The rows of a server, where they count.
+    /// The rows of a server; empty if they do not count.
     pub(super) fn counted_rows<S: StateReader>(
         &self,
         source: &S,
@@ -209,7 +208,7 @@ impl Engine {
         }
     }
 
-    /// Whether a week is final on a server.
+    /// Whether a week is closed on a server.
     pub(super) fn is_server_closed(&self, week: WeekKey, server: ServerKey) -> bool {
         match self.global.meta.weeks.iter().find(|state| state.week == week).map(|state| state.phase) {
             None | Some(WeekPhase::Open | WeekPhase::Reopening) => false,
@@ -229,28 +228,28 @@ impl GlobalState {
         from: PlayerKey,
         into: PlayerKey,
     ) -> Result<usize, S::Error> {
-        let Some(of_from) = source.player_window(window, from)? else { return Ok(0) };
+        let Some(from_window) = source.player_window(window, from)? else { return Ok(0) };
         let mut rows = 0;
-        for &server in &of_from.servers {
-            let Some(theirs) = self.take_row(source, RowKey { window, server, player: from })? else { continue };
+        for &server in &from_window.servers {
+            let Some(from_row) = self.take_row(source, RowKey { window, server, player: from })? else { continue };
             let key = RowKey { window, server, player: into };
             let row = match self.row(source, key)? {
                 Some(mut row) => {
-                    row.merge_person(&theirs);
+                    row.merge_person(&from_row);
                     row
                 }
-                None => theirs,
+                None => from_row,
             };
             self.put_row(key, &row);
             rows += 1;
         }
-        self.player_window_mut(source, window, game, into)?.merge_person(&of_from);
+        self.player_window_mut(source, window, game, into)?.merge_person(&from_window);
         self.player_window_gone(window, game, from);
         self.shelf.changed(window, into);
         Ok(rows)
     }
 
-    /// Takes a row away for good.
+    /// Deletes a row and returns it.
     pub(super) fn take_row<S: StateReader>(&mut self, source: &S, key: RowKey) -> Result<Option<PlayerRow>, S::Error> {
         let changed = self.pending.rows.get_mut(&(key.window, key.server)).and_then(|rows| rows.remove(&key.player));
         self.pending.rows_len -= usize::from(changed.is_some());
@@ -264,12 +263,12 @@ impl GlobalState {
         }
     }
 
-    /// Takes away for good what a player of a game did in a window.
+    /// Deletes the window record of a player of a game.
     pub(super) fn player_window_gone(&mut self, window: WindowKey, game: GameKey, player: PlayerKey) {
         self.player_windows.remove(window, player);
         self.pending.corrections.deleted_player_windows.push((window, player));
-        // Also tags that a server had before: a change of tags may not be noted yet, and
-        // what was noted by then is without the rows of this player.
+        // Also tags that a server had before: players may not be marked dirty for a change of tags
+        // yet, and marking them later does not find the rows of this player.
         let left: Groups = std::iter::once(Group::Game(game)).chain(self.all_tags().map(Group::Tag)).collect();
         self.shelf.changed_and_left(window, player, &left);
     }

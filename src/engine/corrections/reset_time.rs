@@ -1,40 +1,41 @@
-//! Setting the recorded time back, after the clock was wrong: an admin's correction.
+//! Sets the recorded time back after the clock was wrong: a correction by an admin.
 //!
-//! Time never runs backwards by itself, and what was recorded under a wrong clock has
-//! moments in the future. An outcome must be later than the last one of its server, and
-//! gaps between snapshots are never negative, so all such moments are moved to the new
-//! time. Rows stay in the windows that they were credited to.
+//! Recorded time never runs backwards by itself, and data recorded under a wrong clock has
+//! future times. An outcome must be later than the last one of its server, and gaps between
+//! snapshots are never negative, so all future times are moved to the new time. Rows stay in
+//! the windows that they were credited to.
 
 use crate::engine::{Engine, windows};
 use crate::model::commit::WeekPhase;
 use crate::model::{OutboxKey, ServerKey, WeekKey};
 use crate::series::slots;
 
-/// What setting the time back did.
+/// The effect of setting the time back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TimeReset {
-    /// The latest moment that was recorded before, Unix ms.
+    /// The latest recorded time before, Unix ms.
     pub before_ms: i64,
     pub now_ms: i64,
-    /// Servers that had been scanned later than now.
+    /// Servers whose last scan was later than `now_ms`.
     pub servers: u64,
-    /// Weeks that were closed and are not over; they are being reopened.
+    /// Closed weeks that have not ended; they are being reopened.
     pub reopened: Vec<WeekKey>,
-    /// The running week, where its rows are gone already: nothing is credited to it.
+    /// The running week, if its rows were deleted already: nothing is credited to it.
     pub uncredited_week: Option<WeekKey>,
 }
 
 impl Engine {
-    /// Sets the time back to `now_ms`; without effect where it is not later. Whoever was
-    /// seen later has left, and comes as after invisibility; every scan is planned anew.
+    /// Sets the time back to `now_ms`; no effect if the recorded time is not later. Presences
+    /// seen later end, and the next snapshot counts as after an invisible time. All scans are
+    /// rescheduled.
     pub fn reset_time(&mut self, now_ms: i64) -> TimeReset {
         let before_ms = self.global.meta.now_ms;
-        let mut done = TimeReset { before_ms, now_ms, ..TimeReset::default() };
+        let mut reset = TimeReset { before_ms, now_ms, ..TimeReset::default() };
         if before_ms <= now_ms {
-            return done;
+            return reset;
         }
         for index in 1..self.servers.len() {
-            done.servers += u64::from(self.rewind_server(ServerKey(index as u32), now_ms));
+            reset.servers += u64::from(self.rewind_server(ServerKey(index as u32), now_ms));
         }
         self.global.meta.now_ms = now_ms;
         self.global.pending.meta = true;
@@ -49,15 +50,15 @@ impl Engine {
         for state in weeks.iter().filter(|state| calendar.week_end_ms(state.week) > now_ms) {
             if !matches!(state.phase, WeekPhase::Open | WeekPhase::Reopening) {
                 self.begin_reopening(state.week);
-                done.reopened.push(state.week);
+                reset.reopened.push(state.week);
             }
         }
         let running = calendar.week(now_ms);
-        done.uncredited_week = weeks.first().filter(|first| running < first.week).map(|_| running);
-        done
+        reset.uncredited_week = weeks.first().filter(|first| running < first.week).map(|_| running);
+        reset
     }
 
-    /// Moves what a server has of later moments to `now_ms`. Returns whether it had any.
+    /// Moves later times of a server to `now_ms`. Returns whether there were any.
     fn rewind_server(&mut self, server: ServerKey, now_ms: i64) -> bool {
         let calendar = self.global.calendar;
         let Some(slot) = self.server_state(server) else { return false };
@@ -72,8 +73,8 @@ impl Engine {
         if was_seen_later {
             self.end_presences(server);
         }
-        let books = &mut self.global;
-        let slot = self.servers[server.0 as usize].as_mut().expect("it was there above");
+        let global = &mut self.global;
+        let slot = self.servers[server.0 as usize].as_mut().expect("checked above");
         let record = &mut slot.record;
         record.last_scan_ms = record.last_scan_ms.map(|t_ms| t_ms.min(now_ms));
         record.last_seen_ms = record.last_seen_ms.map(|t_ms| t_ms.min(now_ms));
@@ -84,12 +85,12 @@ impl Engine {
         }
         if let Some(series) = &mut slot.series {
             slots::rewind(&mut record.sums, series, &calendar, now_ms);
-            books.pending.series.insert(server);
+            global.pending.series.insert(server);
         }
-        books.server_changed(server);
+        global.server_changed(server);
         let week = calendar.week(now_ms);
-        if books.is_kept(week.into()) {
-            books.archive(OutboxKey::Week { week, server });
+        if global.is_kept(week.into()) {
+            global.archive(OutboxKey::Week { week, server });
         }
         true
     }

@@ -1,42 +1,41 @@
-//! Boards that are ordered otherwise than they were: positions in the archive
-//! follow, in all weeks that are kept (RULES sections 8 and 12).
+//! Archives positions again when the order of boards changes, in all weeks that are kept (RULES
+//! sections 8 and 12).
 //!
-//! By which orders something was last archived is in the state, so it is the same
-//! whether the config changed while the daemon ran or while it was stopped. What
-//! is remembered changes in the commit that puts the rows into the outbox: a crash
-//! before it leaves both to the next start. Best positions of closed weeks are
-//! history, and stay.
+//! The state stores the orders by which positions were last archived. So a changed config has
+//! the same effect whether the daemon was running or stopped. The stored orders change in the
+//! same commit that adds the weeks to the outbox: after a crash before it, the next start does
+//! both. Best positions of closed weeks do not change.
 
 use crate::board::order::Orders;
 use crate::engine::Engine;
 use crate::model::{OutboxKey, Scope, ServerKey, WeekKey};
 
 impl Engine {
-    /// Compares the orders of the settings with those that were archived by.
-    /// Without an archive there is nothing to compare: whoever archives next does.
+    /// Compares the orders of the settings with the archived ones. Without an archive there is
+    /// nothing to compare; the next archive triggers the comparison.
     pub(in crate::engine) fn archive_changed_orders(&mut self) {
         let settings = &self.global.settings;
         if !settings.archive_enabled {
             return;
         }
-        let now = settings.order_overrides();
-        // Where nothing was ever archived this goes with the commit that begins to,
-        // and is in itself no reason for one.
-        let Some(before) = self.global.meta.archived_orders.replace(now.clone()) else { return };
-        if before == now {
+        let orders = settings.order_overrides();
+        // If nothing was ever archived, this is part of the first commit with outbox entries
+        // and is no reason for a commit by itself.
+        let Some(before) = self.global.meta.archived_orders.replace(orders.clone()) else { return };
+        if before == orders {
             return;
         }
         self.global.pending.meta = true;
-        // Its positions are those of before.
+        // It has positions in the previous order.
         self.large_week = None;
         let differ = |scope: Option<&Scope>| {
             Orders::for_scope(&before.low_is_better, &before.ties, scope)
-                != Orders::for_scope(&now.low_is_better, &now.ties, scope)
+                != Orders::for_scope(&orders.low_is_better, &orders.ties, scope)
         };
         if differ(None) {
             return self.resync_weeks();
         }
-        let named = before.scopes().chain(now.scopes()).filter(|scope| differ(Some(scope)));
+        let named = before.scopes().chain(orders.scopes()).filter(|scope| differ(Some(scope)));
         let key = |scope: &Scope| match scope {
             Scope::Server(url) => self.by_url.get(url).copied(),
             Scope::Game(_) | Scope::Tag(_) => None,

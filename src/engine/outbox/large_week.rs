@@ -1,13 +1,12 @@
-//! A server's week with more rows than go in one job of the archive. Its rows are
-//! read and put in order some at a time, and then handed out in parts.
+//! A server's week with more rows than one archive job may have. Its rows are read and sorted
+//! in steps, and then returned in parts.
 //!
-//! Scores and positions of one server are of one moment in the archive (RULES
-//! section 12), and the world goes on while the parts are asked for. So what the
-//! archive shows of a row is kept here, about 100 bytes of it, until all of it is
-//! written: positions are those of just these scores. A row is of the moment at
-//! which it was read, so rows may be some seconds apart. What changes meanwhile is
-//! in the outbox anew. Nothing here is stored: after a crash the week is still in
-//! the outbox, and is asked for from the first part again.
+//! In the archive, scores and positions of one server must be consistent (RULES section 12),
+//! but rows change while the parts are requested. So the archived values of each row, about 100
+//! bytes, are copied here until the whole week is written: the positions belong to exactly
+//! these scores. A row is copied when it is read, so rows may be some seconds apart. Changes
+//! during this time are in the outbox again. The copy is not stored: after a crash the week is
+//! still in the outbox, and is requested from the first part again.
 
 use super::super::{Engine, StateReader};
 use crate::board::order::Orders;
@@ -16,24 +15,24 @@ use crate::model::archive::{PartRequest, PlayerKeyRange, PlayerWeekArchive, Week
 use crate::model::row::{PlayerRow, Ranking};
 use crate::model::{PlayerKey, ServerKey, WeekKey};
 
-/// Positions that are given in one step: some milliseconds.
+/// Positions that are assigned in one step: some milliseconds.
 const POSITIONS_PER_STEP: usize = 20_000;
 
 #[derive(Debug)]
 pub(in super::super) struct LargeWeek {
     pub(in crate::engine::outbox) week: WeekKey,
     pub(in crate::engine::outbox) server: ServerKey,
-    /// Tells these parts from those of any other moment.
+    /// Identifies the parts of this copy.
     moment: u64,
     closed: bool,
     rows: ChunkedVec<ArchiveRow>,
     positions: PositionBuilder<5>,
     is_read: bool,
-    /// The first part was handed out.
+    /// The first part was returned.
     is_out: bool,
 }
 
-/// What the archive shows of a row.
+/// The archived values of a row.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::engine::outbox) struct ArchiveRow {
     player: PlayerKey,
@@ -102,7 +101,7 @@ impl LargeWeek {
         self.rows.len().checked_sub(1).map(|last| self.rows.get(last).player)
     }
 
-    /// The next rows after a player, at most so many, and who they are.
+    /// Returns at most `most` rows after a player, and their key range.
     fn rows_after(&self, after: Option<PlayerKey>, most: usize) -> (PlayerKeyRange, Vec<PlayerWeekArchive>) {
         let from = after.map_or(0, |after| self.rows.partition_point(|kept| kept.player <= after));
         let to = self.rows.len().min(from.saturating_add(most));
@@ -114,41 +113,43 @@ impl LargeWeek {
 }
 
 impl Engine {
-    /// A part of a long week, or a step towards the first. It takes in what is not
-    /// committed: before a part is handed on, there must be nothing such.
-    pub fn week_part<S: StateReader>(&mut self, source: &S, ask: PartRequest) -> Result<WeekChunk, S::Error> {
-        let at_hand = self.large_week.take();
-        let (long, after) = match ask {
+    /// Returns a part of a large week, or does a step towards the first part. The copy may
+    /// contain uncommitted changes: the caller must commit before it passes on a part.
+    pub fn week_part<S: StateReader>(&mut self, source: &S, request: PartRequest) -> Result<WeekChunk, S::Error> {
+        let current = self.large_week.take();
+        let (large, after) = match request {
             PartRequest::First { week, server } => {
-                let begun = at_hand.filter(|long| (long.week, long.server, long.is_out) == (week, server, false));
-                let Some(long) = self.prepare_step(source, week, server, begun)? else {
+                let begun = current.filter(|large| (large.week, large.server, large.is_out) == (week, server, false));
+                let Some(large) = self.prepare_step(source, week, server, begun)? else {
                     return Ok(match self.large_week {
                         Some(_) => WeekChunk::Preparing,
                         None => WeekChunk::Gone,
                     });
                 };
-                (Some(long), None)
+                (Some(large), None)
             }
-            PartRequest::Next { moment, after } => (at_hand.filter(|long| long.moment == moment && long.is_out), after),
+            PartRequest::Next { moment, after } => {
+                (current.filter(|large| large.moment == moment && large.is_out), after)
+            }
             PartRequest::Done { moment } => {
-                self.large_week = at_hand.filter(|long| long.moment != moment);
+                self.large_week = current.filter(|large| large.moment != moment);
                 return Ok(WeekChunk::Gone);
             }
         };
-        let Some(mut long) = long else { return Ok(WeekChunk::Gone) };
-        if !self.global.is_kept(long.week.into()) {
+        let Some(mut large) = large else { return Ok(WeekChunk::Gone) };
+        if !self.global.is_kept(large.week.into()) {
             return Ok(WeekChunk::Gone);
         }
-        let (span, rows) = long.rows_after(after, self.global.settings.archive_part_rows);
-        let week = self.week_archive(source, long.week, long.server, long.closed, span, rows)?;
-        long.is_out = true;
-        let moment = long.moment;
-        self.large_week = Some(long);
+        let (span, rows) = large.rows_after(after, self.global.settings.archive_part_rows);
+        let week = self.week_archive(source, large.week, large.server, large.closed, span, rows)?;
+        large.is_out = true;
+        let moment = large.moment;
+        self.large_week = Some(large);
         Ok(WeekChunk::Part { moment, week: Box::new(week) })
     }
 
-    /// One step: reads some rows, or puts some in order. `None`: there is more to do,
-    /// and what is done so far is kept; or the week is gone, and nothing is.
+    /// Does one step: reads some rows, or sorts some. `None`: either there is more to do and
+    /// the progress is kept, or the week was deleted and nothing is kept.
     fn prepare_step<S: StateReader>(
         &mut self,
         source: &S,
@@ -161,26 +162,26 @@ impl Engine {
             return Ok(None);
         }
         let closed = self.is_server_closed(week, server);
-        let mut long = match begun {
-            // Rows of a week that was open are not those of the closed one.
+        let mut large = match begun {
+            // Rows of an open week differ from those of the closed one.
             Some(begun) if begun.closed == closed => begun,
             _ => {
                 self.large_week_reads += 1;
                 LargeWeek::new(week, server, self.server_orders(server), self.large_week_reads, closed)
             }
         };
-        if !long.is_read {
+        if !large.is_read {
             let most = self.global.settings.archive_part_rows;
-            let portion = self.rows_after(source, week.into(), server, long.last_read(), most)?;
-            long.positions.read(&portion.rows);
-            portion.rows.iter().for_each(|(player, row)| long.rows.push(ArchiveRow::new(*player, row)));
-            long.is_read = portion.is_last;
-        } else if !long.positions.are_given() {
-            long.positions.give(POSITIONS_PER_STEP);
+            let page = self.rows_after(source, week.into(), server, large.last_read(), most)?;
+            large.positions.read(&page.rows);
+            page.rows.iter().for_each(|(player, row)| large.rows.push(ArchiveRow::new(*player, row)));
+            large.is_read = page.is_last;
+        } else if !large.positions.are_given() {
+            large.positions.give(POSITIONS_PER_STEP);
         } else {
-            return Ok(Some(long));
+            return Ok(Some(large));
         }
-        self.large_week = Some(long);
+        self.large_week = Some(large);
         Ok(None)
     }
 }

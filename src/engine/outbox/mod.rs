@@ -1,5 +1,5 @@
-//! What is archived: the values of outbox entries as of now (RULES section 12).
-//! [`resync`] hands out everything, for an archive that is new or incomplete.
+//! The current values of outbox entries, for the archive (RULES section 12). [`resync`] returns
+//! all values, for an archive that is new or incomplete.
 
 pub(in crate::engine) mod changed_orders;
 mod large_week;
@@ -16,10 +16,9 @@ use crate::model::{PlayerKey, ServerKey, WeekKey, calendar};
 use crate::series;
 
 impl Engine {
-    /// Outbox entries after `after` and before `before` with their values, in
-    /// archiving order; `None` for a thing that is gone. At most `entries_max`,
-    /// and none after the one with which the rows reach `rows_max`. There must
-    /// be no change that is not committed: what is archived is durable.
+    /// Outbox entries after `after` and before `before` with their values, in archiving order;
+    /// `None` for a deleted object. At most `entries_max`, and none after the entry with which
+    /// the rows reach `rows_max`. All changes must be committed: only durable data is archived.
     pub fn archive_jobs<S: StateReader>(
         &self,
         source: &S,
@@ -44,7 +43,7 @@ impl Engine {
         Ok(jobs)
     }
 
-    /// `None`: the thing is gone with its week and there is nothing to write.
+    /// `None`: the object was deleted with its week and there is nothing to write.
     fn archive_job<S: StateReader>(&self, source: &S, key: OutboxKey) -> Result<Option<ArchiveJob>, S::Error> {
         Ok(match key {
             OutboxKey::Game(key) => Some(ArchiveJob::Game { key, name: self.global.games.name(key.0).to_owned() }),
@@ -66,8 +65,7 @@ impl Engine {
         })
     }
 
-    /// Who has the rows of a player who is no more: whoever he was merged into may
-    /// have gone the same way.
+    /// The player who has the rows of a removed player. That player may have been merged again.
     fn merge_target<S: StateReader>(&self, source: &S, mut gone: RemovedPlayer) -> Result<Option<PlayerKey>, S::Error> {
         while let Some(into) = gone.into {
             match source.gone(into)? {
@@ -145,7 +143,7 @@ impl Engine {
         Ok(Some(ArchiveJob::Week(Box::new(week))))
     }
 
-    /// A server's week, of which it tells the players of a span.
+    /// A server's week with the players of a key range.
     fn week_archive<S: StateReader>(
         &self,
         source: &S,
@@ -157,10 +155,10 @@ impl Engine {
     ) -> Result<WeekArchive, S::Error> {
         let maps = self.map_rows(source, week, server)?;
         let player_ms = maps.iter().map(|(_, row)| row.player_ms).sum();
-        let told = maps.into_iter().filter(|_| span.after.is_none());
-        let maps = told.map(|(map, row)| MapWeekArchive { map, played_ms: row.played_ms, player_ms: row.player_ms });
+        let maps = maps.into_iter().filter(|_| span.after.is_none());
+        let maps = maps.map(|(map, row)| MapWeekArchive { map, played_ms: row.played_ms, player_ms: row.player_ms });
         let mut best = Vec::new();
-        // Of a reopened week the archive still has positions.
+        // The archive still has positions of a reopened week.
         if closed || self.global.meta.reopened_weeks.contains(&week) {
             for row in &rows {
                 if let Some(kept) = source.best(server, row.player)? {

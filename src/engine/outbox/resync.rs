@@ -15,7 +15,7 @@ use crate::model::server::PlayerRecord;
 use crate::model::{GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey};
 
 impl GlobalState {
-    /// The outbox has dropped something, or there is no archive.
+    /// Requests a resync: the outbox has dropped an entry, or there is no archive.
     pub(in super::super) fn need_resync(&mut self) {
         let state = &mut self.meta.resync_state;
         if !self.meta.resync {
@@ -30,10 +30,9 @@ impl GlobalState {
 }
 
 impl Engine {
-    /// Compares the number that the archive has with that of the archive which this
-    /// state fills. Returns the number that the archive must have from now on. Where
-    /// that is `fresh`, everything is archived anew: it must be a number that no other
-    /// state has ever used.
+    /// Compares the ID of the archive with the ID of the archive that this state fills. Returns
+    /// the ID that the archive must have from now on. If that is `fresh`, everything is
+    /// archived again. `fresh` must not have been used by any state.
     pub fn check_archive_id(&mut self, found: Option<u64>, fresh: u64) -> u64 {
         let meta = &mut self.global.meta;
         match meta.resync_state.archive_id {
@@ -48,7 +47,7 @@ impl Engine {
         }
     }
 
-    /// All weeks are to be archived anew, and what a resync in progress has still to do.
+    /// Archives all weeks again, in addition to the rest of a resync in progress.
     pub fn resync_weeks(&mut self) {
         let meta = &mut self.global.meta;
         let next = &mut meta.resync_state.next;
@@ -73,31 +72,31 @@ impl Engine {
         if !self.global.meta.resync || !settings.archive_enabled || from == ResyncCursor::End {
             return Ok(ResyncStep::Idle);
         }
-        // While entries are dropped, whatever is written now is written again later.
+        // While entries are dropped, anything written now would be written again later.
         if settings.outbox_full || source.outbox_len() > settings.outbox_entries_max / 2 {
             return Ok(ResyncStep::DrainFirst);
         }
         let chunk = ResyncChunk { from, next: from, names: vec![], records: vec![], postponed: vec![] };
-        let mut filling = ChunkReader { engine: self, source, chunk, rows: 0 };
+        let mut reader = ChunkReader { engine: self, source, chunk, rows: 0 };
         for step in 0..steps_max {
-            filling.chunk.next = match filling.chunk.next {
-                // Read together: each alone is four times as much work.
+            reader.chunk.next = match reader.chunk.next {
+                // Players are read in batches: one by one takes four times as long.
                 ResyncCursor::Player(key) => {
-                    filling.chunk.next = filling.players(key, steps_max - step)?;
+                    reader.chunk.next = reader.players(key, steps_max - step)?;
                     break;
                 }
-                at => filling.step(at)?,
+                at => reader.step(at)?,
             };
-            if filling.chunk.next == ResyncCursor::End || filling.rows >= rows_max {
+            if reader.chunk.next == ResyncCursor::End || reader.rows >= rows_max {
                 break;
             }
         }
-        Ok(ResyncStep::Chunk(Box::new(filling.chunk)))
+        Ok(ResyncStep::Chunk(Box::new(reader.chunk)))
     }
 
-    /// A chunk is written, except for `postponed`, which go into the outbox. Returns
-    /// whether the chunk was the next one: if not, the resync was set back meanwhile
-    /// and goes on elsewhere.
+    /// A chunk is written, except for `postponed`, which is added to the outbox. Returns
+    /// whether the chunk was the next one: if not, the resync was restarted and continues at
+    /// another position.
     pub fn acknowledge_resync(&mut self, from: ResyncCursor, next: ResyncCursor, postponed: &[OutboxKey]) -> bool {
         let meta = &mut self.global.meta;
         let state = &mut meta.resync_state;
@@ -125,12 +124,12 @@ struct ChunkReader<'a, S> {
     engine: &'a Engine,
     source: &'a S,
     chunk: ResyncChunk,
-    /// Rows of players, maps and lists in it.
+    /// Rows of players, maps and lists in the chunk.
     rows: usize,
 }
 
 impl<S: StateReader> ChunkReader<'_, S> {
-    /// Reads what is at a position. Returns the next position.
+    /// Reads the object at a position. Returns the next position.
     fn step(&mut self, at: ResyncCursor) -> Result<ResyncCursor, S::Error> {
         let meta = &self.engine.global.meta;
         Ok(match at {
@@ -194,7 +193,7 @@ impl<S: StateReader> ChunkReader<'_, S> {
         Ok(())
     }
 
-    /// A server, and before it the players of its list.
+    /// A server, preceded by the players of its list.
     fn server(&mut self, key: ServerKey) -> Result<(), S::Error> {
         let Some(server) = self.engine.server_archive(key) else { return Ok(()) };
         for player in server.list.iter().filter_map(|entry| entry.player) {
@@ -211,7 +210,7 @@ impl<S: StateReader> ChunkReader<'_, S> {
                 self.rows += 1 + job.rows.len() + job.maps.len();
                 self.chunk.records.push(ArchiveJob::Week(job));
             }
-            // It is written in parts, which the outbox knows how to do.
+            // It is written in parts, by way of the outbox.
             Some(_) => self.chunk.postponed.push(OutboxKey::Week { week, server }),
             None => {}
         }

@@ -1,5 +1,5 @@
-//! From an outcome of a scan to what it changes: presence, points, rounds,
-//! maps, series, class (RULES sections 2 to 7, 9, 10).
+//! Applies the outcome of a scan: presence, points, rounds, maps, series, class (RULES sections
+//! 2 to 7, 9, 10).
 
 pub(in crate::engine) mod screening;
 
@@ -21,10 +21,10 @@ use crate::series::{
     slots, {self},
 };
 
-/// A scan that begins later than this after it was due is counted as late.
+/// A scan whose first packet is later than this after its due time is counted as late.
 const LATE_SCAN_MS: i64 = 2_000;
 
-/// Pause before the first scan of a server that we could not make.
+/// Pause before a first scan is repeated after a local failure.
 const FIRST_SCAN_RETRY_MS: i64 = 60_000;
 
 impl Engine {
@@ -37,7 +37,7 @@ impl Engine {
         outcome: Outcome,
     ) -> Result<(), S::Error> {
         let Some(scan) = self.schedule.complete(server, id) else {
-            return Ok(()); // asked by a life before this one, or taken back
+            return Ok(()); // requested before a restart, or cancelled
         };
         let t_ms = outcome.t_ms();
         self.advance_time(t_ms);
@@ -54,8 +54,8 @@ impl Engine {
         let full = self.apply_outcome(source, server, outcome)?;
         let partial = missed.is_none() && !full;
         let lag_ms = sent_ms.map(|sent| sent - scan.due_ms);
-        // What is asked for is due at once, however much of it there is: it may
-        // wait for the scanner's budgets. Lag tells of the schedule.
+        // A requested scan is due at once, and many of them may wait for the scanner's budgets.
+        // So the lag is counted for scheduled scans only.
         if let Some(lag_ms) = lag_ms.filter(|_| !scan.requested) {
             self.lag_histogram.add(lag_ms);
             self.counts.late += u64::from(lag_ms > LATE_SCAN_MS);
@@ -63,7 +63,7 @@ impl Engine {
         if full {
             self.counts.snapshots_by_class[usize::from(scan.class.number()) - 1] += 1;
         }
-        let class = self.server_state(server).expect("it was there above").record.class;
+        let class = self.server_state(server).expect("checked above").record.class;
         self.notices.push_back(Notice {
             server,
             t_ms,
@@ -77,9 +77,9 @@ impl Engine {
         Ok(())
     }
 
-    /// A scan could not be made, by a fault of our own: it says nothing about
-    /// the server, which is simply planned again. One that was never scanned
-    /// has no interval to be planned by, and is asked again after a pause.
+    /// Handles a scan that failed for a local reason. This says nothing about the server, so
+    /// the scan is scheduled again. A server that was never scanned has no interval, so its
+    /// first scan is repeated after a pause.
     pub fn handle_local_scan_failure(&mut self, server: ServerKey, id: u64, t_ms: i64, reason: &str) {
         let Some(scan) = self.schedule.complete(server, id) else { return };
         self.advance_time(t_ms);
@@ -107,8 +107,8 @@ impl Engine {
         }
     }
 
-    /// Credits an outcome and plans the next scan. Returns whether its list was
-    /// compared with the one before: it was whole and credible.
+    /// Credits an outcome and schedules the next scan. Returns whether its list was complete
+    /// and credible, and so was compared with the previous list.
     pub(super) fn apply_outcome<S: StateReader>(
         &mut self,
         source: &S,
@@ -124,16 +124,16 @@ impl Engine {
             self.schedule.schedule_next(server, slot.record.class, self.global.meta.now_ms);
             return Ok(false);
         }
-        let books = &mut self.global;
+        let global = &mut self.global;
         let mut compared = false;
         match outcome {
             Outcome::Miss { .. } => {
                 self.counts.misses += 1;
-                books.miss(slot);
+                global.miss(slot);
             }
             Outcome::Snapshot(mut snapshot) => {
-                let family = books.name_family(slot, &snapshot.game);
-                books.empty_forgotten(
+                let family = global.name_family(slot, &snapshot.game);
+                global.empty_forgotten(
                     &mut snapshot.players,
                     family,
                     &snapshot.game,
@@ -141,23 +141,23 @@ impl Engine {
                 );
                 if snapshot.completeness == Completeness::Partial {
                     self.counts.partials += 1;
-                    books.alive(slot, &snapshot, snapshot.announced_players());
+                    global.alive(slot, &snapshot, snapshot.announced_players());
                 } else {
-                    let week = books.calendar.week(t_ms);
-                    books.see_windows(source, t_ms);
-                    if books.week_phase(week) != WeekPhase::Open {
-                        // Too late for the week's statistics; alive all the same.
+                    let week = global.calendar.week(t_ms);
+                    global.see_windows(source, t_ms);
+                    if global.week_phase(week) != WeekPhase::Open {
+                        // Too late for the statistics of the week, but the server is alive.
                         self.counts.out_of_order += 1;
-                        books.alive(slot, &snapshot, None);
+                        global.alive(slot, &snapshot, None);
                     } else {
-                        match books.screen(slot, &mut snapshot, family) {
+                        match global.screen(slot, &mut snapshot, family) {
                             ScreeningResult::Implausible { players } => {
                                 self.counts.implausible += 1;
-                                books.alive(slot, &snapshot, players);
+                                global.alive(slot, &snapshot, players);
                             }
                             ScreeningResult::Credible(credible) => {
                                 self.counts.snapshots += 1;
-                                let rated = books.full(source, server, slot, snapshot, family, credible, week)?;
+                                let rated = global.full(source, server, slot, snapshot, family, credible, week)?;
                                 self.counts.rounds += u64::from(rated);
                                 compared = true;
                             }
@@ -168,13 +168,13 @@ impl Engine {
         }
         slot.record.last_scan_ms = Some(t_ms);
         if let Some(series) = &mut slot.series {
-            // A full snapshot has advanced it already, before its sample.
-            if slots::advance(&mut slot.record.sums, series, &books.calendar, t_ms) {
-                books.pending.series.insert(server);
+            // A full snapshot has advanced it already, before adding its sample.
+            if slots::advance(&mut slot.record.sums, series, &global.calendar, t_ms) {
+                global.pending.series.insert(server);
             }
         }
-        books.server_changed(server);
-        self.schedule.schedule_next(server, slot.record.class, t_ms.max(books.meta.now_ms));
+        global.server_changed(server);
+        self.schedule.schedule_next(server, slot.record.class, t_ms.max(global.meta.now_ms));
         self.queue_expiry(server);
         Ok(compared)
     }
@@ -190,8 +190,8 @@ impl GlobalState {
         };
     }
 
-    /// A snapshot whose list is not used proves that the server is alive and gives its
-    /// map and, where it is known, its count. It never creates a key.
+    /// A snapshot whose list is not used. It shows that the server is alive, its map and, if
+    /// known, its player count. It never creates a key.
     fn alive(&mut self, slot: &mut ServerState, snapshot: &Snapshot, players: Option<u32>) {
         let game = self.games.find(&snapshot.game).map(GameKey);
         let map = self.maps.find(&snapshot.map).map(MapKey);
@@ -202,7 +202,7 @@ impl GlobalState {
         slot.record.class = class_of(0, self.is_populated(slot));
     }
 
-    /// What every reply tells, whole or not.
+    /// Applies the fields that every reply contains, complete or not.
     fn seen(&mut self, slot: &mut ServerState, snapshot: &Snapshot, game: Option<GameKey>, map: Option<MapKey>) {
         let record = &mut slot.record;
         record.missed = 0;
@@ -215,8 +215,9 @@ impl GlobalState {
         }
     }
 
-    /// A full and credible snapshot. Returns whether a round that counts was rated.
-    #[allow(clippy::too_many_arguments)] // one snapshot, with what was found out about it
+    /// Applies a full and credible snapshot. Returns whether it revealed the end of a round
+    /// that was rated.
+    #[allow(clippy::too_many_arguments)] // one snapshot with the results of its checks
     fn full<S: StateReader>(
         &mut self,
         source: &S,
@@ -250,7 +251,8 @@ impl GlobalState {
             let common = list.unique_pairs(&prev.entries, &by_name);
             let same_map = match (&prev.map_without_key, &map_without_key) {
                 (None, None) => prev.map == map,
-                // The map as received: a key may have come between.
+                // Compare the map as received: it may have got a key since the previous
+                // snapshot.
                 _ => prev.map_without_key.as_deref().unwrap_or_else(|| self.maps.name(prev.map.0)) == snapshot.map,
             };
             let repeats = || list.shares_duplicate_name(&prev.entries, &by_name);
@@ -294,10 +296,10 @@ impl GlobalState {
                     None if self.may_introduce_name(&mut record.screening, t_ms) => {
                         self.new_player(game, &list.entries[at])
                     }
-                    None => continue, // unusable in this snapshot
+                    None => continue, // over the quota of new names: unusable in this snapshot
                 };
-                // Of two names of one person the one that is there already, or else
-                // the first of the list, is their presence.
+                // Two names of a list may belong to one player. The entry that has the presence
+                // keeps it; without one, the first entry of the list gets it.
                 let mut present = list.entries.iter().filter_map(|entry| Some(entry.presence.as_ref()?.player));
                 if present.any(|other| other == player) {
                     continue;
@@ -350,11 +352,11 @@ impl GlobalState {
         rules.names.family(&rules.screen, url.scheme(), url.is_quake3_family(), game)
     }
 
-    /// What a gap hides (RULES section 15), in the windows in which the players had a
-    /// row before this snapshot: half of the gap for those who are gone, the points
-    /// that they probably scored in it, and those that everyone probably scored
-    /// between the last scan of a round and its end. The rows that players have must be
-    /// with their presences ([`GlobalState::load_missing_rows`]).
+    /// Estimates what a gap hides (RULES section 15), in the windows in which the players had a
+    /// row before this snapshot: half of the gap as time of players who left, the points that
+    /// they probably scored in it, and the points that all players probably scored between the
+    /// last scan of a round and its end. The presences must hold all rows of their players
+    /// ([`GlobalState::rejoin_rows`]).
     fn estimate_unseen(&self, prev: &mut [PlayerEntry], cur: &[PlayerEntry], stays: &[(u16, u16)], gap: Gap) {
         let is_present = |entry: &&PlayerEntry| entry.presence.is_some();
         let staying = stays.iter().filter(|&&(p, _)| prev[usize::from(p)].presence.is_some()).count();
@@ -396,7 +398,7 @@ impl GlobalState {
         }
     }
 
-    #[allow(clippy::too_many_arguments)] // one player over one gap
+    #[allow(clippy::too_many_arguments)] // one player in one gap
     fn stay<S: StateReader>(
         &mut self,
         source: &S,
@@ -436,7 +438,7 @@ impl GlobalState {
         Ok(())
     }
 
-    #[allow(clippy::too_many_arguments)] // one entrance
+    #[allow(clippy::too_many_arguments)] // one player who joins
     fn enter<S: StateReader>(
         &mut self,
         source: &S,
@@ -482,9 +484,8 @@ impl GlobalState {
         }
     }
 
-    /// ELO and CLQ2 of a final list (RULES sections 4, 6, 7), credited to the
-    /// windows of the snapshot that revealed the restart. `game` is that of the
-    /// list, which its players are known in.
+    /// Rates a final list: ELO and CLQ2 (RULES sections 4, 6, 7), credited to the windows of the
+    /// snapshot that revealed the restart. `game` is the game of the list.
     fn rate_round<S: StateReader>(
         &mut self,
         source: &S,
@@ -500,7 +501,8 @@ impl GlobalState {
                 self.touch(source, server, game, presence, t_ms)?;
             }
         }
-        // Asked for together, as in `prefetch_rows`: they lie behind what that reads.
+        // Prefetched, as in `prefetch_rows`: these fields are reached through a pointer in the
+        // rows.
         black_box(rows_of(entries).fold(0, |all, row| all ^ row.clq2_games.sum()));
         let descending: Vec<i64> = order.iter().map(|&(_, points)| points).collect();
         let games = clq2::game_points(&descending, self.settings.rules.clq2_quarter);
@@ -511,7 +513,7 @@ impl GlobalState {
                 row.has_points = true;
             }
         }
-        // In the order of the server's list, in which ratings were always computed.
+        // Ratings are computed in the order of the server's list.
         let mut order = order;
         order.sort_unstable_by_key(|&(at, _)| at);
         let points: Vec<i64> = order.iter().map(|&(_, points)| points).collect();
@@ -538,9 +540,9 @@ impl GlobalState {
         Ok(true)
     }
 
-    /// The same round for the rating of its own that a scope has: the game, or a
-    /// tag. `players` and `points` are in the order of the list.
-    #[allow(clippy::too_many_arguments)] // one round of one scope, told whole
+    /// Rates the same round for the separate rating of a scope: the game, or a tag. `players`
+    /// and `points` are in the order of the list.
+    #[allow(clippy::too_many_arguments)] // one round of one scope
     fn rate_scope<S: StateReader>(
         &mut self,
         source: &S,
@@ -573,7 +575,7 @@ impl GlobalState {
         Ok(())
     }
 
-    /// With `elo.carry_over`, the last rating in that scope in an earlier week.
+    /// With `elo.carry_over`, the last rating of the player in the scope in an earlier week.
     fn carried_rating<S: StateReader>(
         &mut self,
         source: &S,
@@ -593,7 +595,7 @@ impl GlobalState {
         Ok(None)
     }
 
-    #[allow(clippy::too_many_arguments)] // one gap of one map, told whole
+    #[allow(clippy::too_many_arguments)] // one gap of one map
     fn map_time<S: StateReader>(
         &mut self,
         source: &S,
@@ -627,8 +629,8 @@ impl GlobalState {
         }
     }
 
-    /// The rows of the presence in the windows of `t_ms`, made or fetched where
-    /// they are not at hand; rows of windows that it has left go to their place.
+    /// Returns the rows of the presence in the windows of `t_ms`. Missing rows are read or
+    /// created; rows of windows that have ended are moved to the pending rows.
     fn touch<'a, S: StateReader>(
         &mut self,
         source: &S,
@@ -637,12 +639,12 @@ impl GlobalState {
         presence: &'a mut Presence,
         t_ms: i64,
     ) -> Result<&'a mut [(WindowKey, Box<PlayerRow>)], S::Error> {
-        let at_hand = presence.rows.iter().map(|(window, _)| *window);
-        if !at_hand.eq(self.windows.keys.iter().copied()) {
+        let held = presence.rows.iter().map(|(window, _)| *window);
+        if !held.eq(self.windows.keys.iter().copied()) {
             let player = presence.player;
             let rows = std::mem::take(&mut presence.rows).into_iter();
             let (mut now, old): (Vec<_>, Vec<_>) = rows.partition(|(window, _)| self.windows.keys.contains(window));
-            // Before any is fetched: a new row may go on from an older one.
+            // Before any row is read: a new row may carry over the rating of an older one.
             for (window, row) in old {
                 self.put_row(RowKey { window, server, player }, &row);
             }
@@ -658,8 +660,8 @@ impl GlobalState {
         Ok(&mut presence.rows)
     }
 
-    /// Fetches the rows that a player has in the windows that run now and that are not with the
-    /// presence: those of windows that were taken over, and all after a merge.
+    /// Adds to the presence the player's rows in the current windows that it does not hold:
+    /// rows of windows that were imported, and all rows after a merge.
     fn rejoin_rows<S: StateReader>(
         &mut self,
         source: &S,
@@ -690,7 +692,7 @@ impl GlobalState {
         game: GameKey,
         t_ms: i64,
     ) -> Result<Box<PlayerRow>, S::Error> {
-        // Where he has been in the window says whether there is a row to be read.
+        // The servers in the player's window record show whether there is a stored row.
         if self.player_window(source, key.window, game, key.player)?.servers.contains(&key.server) {
             if let Some(row) = self.row(source, key)? {
                 return Ok(Box::new(row));
@@ -730,7 +732,7 @@ impl Gap {
     }
 }
 
-/// What is known of an entrance: what was there before it.
+/// What the previous snapshot shows about a player who joins.
 #[derive(Clone, Copy)]
 enum PreviousSighting {
     /// No snapshot, or one too long ago: the points only set the baseline.
@@ -741,12 +743,11 @@ enum PreviousSighting {
     Spectating(Gap),
 }
 
-/// Reads a little of each row that lives with a list. Memory answers for all of
-/// them together; where each is first looked at when its turn comes, each is waited
-/// for: a quarter of the time of a snapshot with 20,000 servers.
+/// Prefetches the rows of a list, so that their cache misses overlap. Without it the misses
+/// take a quarter of the time of a snapshot (20,000 servers).
 fn prefetch_rows(entries: &[PlayerEntry]) {
-    let texts = entries.iter().fold(0, |all, entry| all ^ entry.display().as_bytes().first().copied().unwrap_or(0));
-    black_box(rows_of(entries).fold(i64::from(texts), |all, row| all ^ row.time_at));
+    let bytes = entries.iter().fold(0, |all, entry| all ^ entry.display().as_bytes().first().copied().unwrap_or(0));
+    black_box(rows_of(entries).fold(i64::from(bytes), |all, row| all ^ row.time_at));
 }
 
 /// The row of an entry that has points.
@@ -754,7 +755,7 @@ fn row_with_points(entry: &PlayerEntry, window: WindowKey) -> Option<&PlayerRow>
     entry.presence.as_ref()?.row(window).filter(|_| entry.points.is_some())
 }
 
-/// The rows that live with a list.
+/// The rows held by the presences of a list.
 fn rows_of(entries: &[PlayerEntry]) -> impl Iterator<Item = &PlayerRow> {
     let presences = entries.iter().filter_map(|entry| entry.presence.as_ref());
     presences.flat_map(|presence| &presence.rows).map(|(_, row)| &**row)

@@ -1,8 +1,8 @@
-//! Screening of full snapshots (RULES section 14): which lists are used, under which
-//! game and map, and what is reported of a server.
+//! Screening of full snapshots (RULES section 14): which lists are used, under which game and
+//! map, and what is reported about a server.
 //!
-//! The checks themselves are pure, see [`crate::rank::screen`]; here they meet the
-//! keys of games, maps and players, and the server's record.
+//! The checks are pure functions in [`crate::rank::screen`]; this module applies them to the
+//! keys of games, maps and players, and to the server's record.
 
 use crate::engine::servers::AdminError;
 use crate::engine::{Engine, GlobalState, ServerState};
@@ -14,37 +14,37 @@ use crate::model::{GameKey, MapKey, ServerUrl};
 use crate::rank::player_list::NameFamily;
 use crate::rank::screen;
 
-/// The map that stands for all that a server may not introduce.
+/// The map that replaces all maps that a server allowed not introduce.
 const OTHER_MAP_NAME: &str = "(other)";
 
-/// What screening says of a full snapshot.
+/// The result of screening a full snapshot.
 pub(in crate::engine) enum ScreeningResult {
     Credible(Credible),
-    /// Treated as partial. `players`: the count to show, where the check names one.
+    /// Treated as partial. `players`: the count to show, if the check provides one.
     Implausible {
         players: Option<u32>,
     },
 }
 
-/// A snapshot that is compared with the one before.
+/// A snapshot that is compared with the previous one.
 pub(in crate::engine) struct Credible {
     pub game: GameKey,
     pub map: MapKey,
-    /// The map's name where it was counted as [`OTHER_MAP_NAME`].
+    /// The map's name if it is usable as [`OTHER_MAP_NAME`].
     pub map_without_key: Option<Name>,
-    /// Players, where the list cannot tell because bots are only counted.
+    /// The player count, if the list does not show it because the reply only counts bots.
     pub players: Option<u32>,
 }
 
 impl Engine {
-    /// What is reported of a server's lists now.
+    /// The current screening reasons of a server.
     pub(in crate::engine) fn screened(&self, record: &ServerRecord) -> Vec<ScreenedView> {
         let reasons = record.screening.iter().flat_map(|screening| screening.reasons(self.now_ms()));
         reasons.map(|(reason, applied_ms)| ScreenedView { reason, applied_ms }).collect()
     }
 
-    /// Exempts a server from checks, or applies checks again. Returns whether that
-    /// changes anything.
+    /// Exempts a server from checks, or applies checks again. Returns whether that changed
+    /// anything.
     pub fn trust_server(
         &mut self,
         url: &ServerUrl,
@@ -66,8 +66,8 @@ impl Engine {
 }
 
 impl GlobalState {
-    /// Applies checks 1 to 4 of RULES section 14, in order, as far as they judge the
-    /// list as a whole. Marks bots. Hands out keys of a game and a map that are new.
+    /// Applies the checks of RULES section 14, in order, that judge the list as a whole: 1 to
+    /// 4. Flags bots. Assigns keys to a new game and a new map.
     pub(in crate::engine) fn screen(
         &mut self,
         slot: &mut ServerState,
@@ -95,8 +95,8 @@ impl GlobalState {
             players = snapshot.bots.map(|bots| (entries as u32).saturating_sub(bots));
         }
 
-        let counted = snapshot.players.iter().filter(|player| !rules.names.excludes(player, family));
-        let with_points = counted.filter_map(|player| Some((player.name.as_str(), player.points?)));
+        let usable = snapshot.players.iter().filter(|player| !rules.names.excludes(player, family));
+        let with_points = usable.filter_map(|player| Some((player.name.as_str(), player.points?)));
         let frozen_after_ms = rules.screen.frozen_after_ms;
         if screen::is_frozen(screening, &snapshot.map, with_points, t_ms, frozen_after_ms)
             && apply_check(screening, ScreenReason::FrozenList, t_ms)
@@ -136,8 +136,8 @@ impl GlobalState {
         ScreeningResult::Credible(Credible { game, map, map_without_key, players })
     }
 
-    /// Whether a server may introduce one more player name (check 4). Counts and
-    /// reports.
+    /// Whether a server allowed introduce one more player name (check 4). Counts the name and
+    /// records the reason.
     pub(in crate::engine) fn may_introduce_name(&self, screening: &mut Option<Box<Screening>>, t_ms: i64) -> bool {
         let rules = &self.settings.rules.screen;
         if !rules.enabled {
@@ -146,14 +146,14 @@ impl GlobalState {
         let screening = screening.get_or_insert_default();
         let exempt = screening.is_exempt(ScreenReason::TooManyNewNames);
         let introduced = &mut screening.introduced.names;
-        let may = screen::take_quota(introduced, rules.new_names_per_day_max, exempt, 0, u32::MAX);
-        if !may {
+        let allowed = screen::take_quota(introduced, rules.new_names_per_day_max, exempt, 0, u32::MAX);
+        if !allowed {
             screening.record_reason(ScreenReason::TooManyNewNames, t_ms);
         }
-        may
+        allowed
     }
 
-    /// A gain, or 0 where it is impossible (check 6). Reports.
+    /// Returns the gain, or 0 if it is impossible (check 6). Records the reason.
     pub(in crate::engine) fn credible_gain(&self, gain: i64, screening: &mut Option<Box<Screening>>, t_ms: i64) -> i64 {
         let rules = &self.settings.rules.screen;
         match rules.enabled && gain > rules.gain_max {
@@ -163,11 +163,11 @@ impl GlobalState {
     }
 }
 
-/// Notes a reason, unless the server is exempt from it. Returns whether it holds.
+/// Records a reason, unless the server is exempt from it. Returns whether it applies.
 fn apply_check(screening: &mut Screening, reason: ScreenReason, t_ms: i64) -> bool {
-    let holds = !screening.is_exempt(reason);
-    if holds {
+    let applies = !screening.is_exempt(reason);
+    if applies {
         screening.record_reason(reason, t_ms);
     }
-    holds
+    applies
 }

@@ -1,5 +1,5 @@
-//! The final positions on one server in the rankings of which the best are kept
-//! for ever, put together of its rows in small steps: see [`Positions`].
+//! The final positions on one server in the rankings whose best positions are kept permanently,
+//! computed from its rows in small steps: see [`PositionBuilder`].
 
 use crate::board::order::Orders;
 use crate::engine::boards::positions::{ChunkedVec, PositionBuilder};
@@ -10,7 +10,7 @@ const RANKINGS: usize = Ranking::WITH_BEST_POSITIONS.len();
 
 #[derive(Debug)]
 pub(in crate::engine::week_close) struct FinalPositions {
-    /// Each with his rating, in order of player key.
+    /// With their ratings, in order of player key.
     players: ChunkedVec<(PlayerKey, f64)>,
     positions: PositionBuilder<RANKINGS>,
     last_read: Option<PlayerKey>,
@@ -18,7 +18,7 @@ pub(in crate::engine::week_close) struct FinalPositions {
     passed: usize,
 }
 
-/// What a closed week leaves of a player on the server.
+/// The result of a closed week for a player on the server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::engine::week_close) struct FinalPosition {
     pub player: PlayerKey,
@@ -28,13 +28,13 @@ pub(in crate::engine::week_close) struct FinalPosition {
 }
 
 impl FinalPositions {
-    /// Of a server whose boards are ordered so.
+    /// For a server whose boards have these orders.
     pub(in crate::engine::week_close) fn new(orders: Orders) -> FinalPositions {
         let positions = PositionBuilder::new(orders, Ranking::WITH_BEST_POSITIONS);
         FinalPositions { players: ChunkedVec::default(), positions, last_read: None, is_read: false, passed: 0 }
     }
 
-    /// Brings in the next rows, in order of player key.
+    /// Adds the next rows, in order of player key.
     pub(in crate::engine::week_close) fn read(&mut self, rows: &[(PlayerKey, PlayerRow)]) {
         for (key, row) in rows {
             debug_assert!(!self.is_read && self.last_read < Some(*key));
@@ -48,7 +48,7 @@ impl FinalPositions {
         self.last_read
     }
 
-    /// All rows are read.
+    /// Marks all rows as read.
     pub(in crate::engine::week_close) fn end(&mut self) {
         self.is_read = true;
     }
@@ -57,7 +57,7 @@ impl FinalPositions {
         self.is_read
     }
 
-    /// Gives at most so many positions; returns how many it was.
+    /// Assigns at most `most` positions; returns how many.
     pub(in crate::engine::week_close) fn give(&mut self, most: usize) -> usize {
         self.positions.give(most)
     }
@@ -70,7 +70,7 @@ impl FinalPositions {
         self.players.len() == 0
     }
 
-    /// The first that was not passed.
+    /// The first player that was not passed.
     pub(in crate::engine::week_close) fn next(&self) -> Option<FinalPosition> {
         if self.passed == self.players.len() {
             return None;
@@ -91,19 +91,19 @@ mod tests {
     #[test]
     fn advanced_player_is_not_returned_again() {
         let row = |rounds, elo| PlayerRow { elo_rounds: rounds, ..PlayerRow::new(0, elo) };
-        let mut standings = FinalPositions::new(Orders::default());
-        standings.read(&[(PlayerKey(3), row(1, 900.0)), (PlayerKey(5), row(0, 1000.0))]);
-        standings.read(&[(PlayerKey(9), row(2, 950.0))]);
-        assert_eq!((standings.last_read(), standings.is_read()), (Some(PlayerKey(9)), false));
-        standings.end();
-        while !standings.are_given() {
-            standings.give(1);
+        let mut positions = FinalPositions::new(Orders::default());
+        positions.read(&[(PlayerKey(3), row(1, 900.0)), (PlayerKey(5), row(0, 1000.0))]);
+        positions.read(&[(PlayerKey(9), row(2, 950.0))]);
+        assert_eq!((positions.last_read(), positions.is_read()), (Some(PlayerKey(9)), false));
+        positions.end();
+        while !positions.are_given() {
+            positions.give(1);
         }
-        let mut told = Vec::new();
-        while let Some(standing) = standings.next() {
-            told.push((standing.player.0, standing.positions[2], standing.elo));
-            standings.pass();
+        let mut got = Vec::new();
+        while let Some(position) = positions.next() {
+            got.push((position.player.0, position.positions[2], position.elo));
+            positions.pass();
         }
-        assert_eq!(told, [(3, Some(2), 900.0), (5, None, 1000.0), (9, Some(1), 950.0)]);
+        assert_eq!(got, [(3, Some(2), 900.0), (5, None, 1000.0), (9, Some(1), 950.0)]);
     }
 }

@@ -1,11 +1,10 @@
-//! Closing a week: server by server, then the ranks of servers, then the rows of the running week
-//! are let go (RULES sections 10 and 11).
+//! Closes a week: first each server, then the server ranks. Then it deletes the rows of old
+//! weeks from the state (RULES sections 10 and 11).
 //!
-//! Each tick works up to a budget of records read and written, and what it did
-//! takes part in the next commit, so closing can stop anywhere, in the middle of
-//! a server too, and goes on where the last commit left it. What a server's rank
-//! follows from is in the record of its being closed, so the ranks, given out
-//! over many commits, are those of one moment.
+//! Each tick spends a budget of records read and written. Its result is in the next commit. So
+//! closing can stop anywhere, even within a server, and resumes after the last commit. The
+//! record of a closed server holds the value that its rank follows from. So the ranks are
+//! consistent, although they are assigned over many commits.
 
 mod final_positions;
 pub(in crate::engine) mod reopen;
@@ -19,42 +18,42 @@ use crate::model::row::BestPositions;
 use crate::model::{OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
 use crate::series::slots;
 
-/// A week is closed this long after its end, so that replies on their way
-/// still find it open.
+/// A week is closed this long after its end, so that replies in flight are still credited to
+/// it.
 pub const CLOSE_DELAY_MS: i64 = 10_000;
 
-/// Time between ticks, and while a week is being closed: small portions, each
-/// in a commit of its own.
+/// Time between ticks, and while a week is being closed: small batches, each in a separate
+/// commit.
 const TICK_INTERVAL_MS: i64 = 1_000;
 const CLOSING_TICK_INTERVAL_MS: i64 = 200;
 
-/// Steps of giving a rank: it goes into the record of the server and into its
-/// series, of more than 1 kB each.
+/// Steps to assign a rank: it is written to the record of the server and to its series, each of
+/// more than 1 kB.
 pub(super) const STEPS_PER_RANK: usize = 8;
 
-/// Positions of players that are given in one step: they are in memory.
+/// Positions of players that are assigned in one step: they are in memory.
 const POSITIONS_PER_STEP: usize = 8;
 
-/// How far a week is closed.
+/// Progress of closing a week.
 #[derive(Debug)]
 pub(super) struct WeekClose {
     week: WeekKey,
-    /// In order of key, with the player-milliseconds that they are ranked by.
+    /// Closed servers in order of key, with the player-milliseconds that determine their rank.
     closed: Vec<(ServerKey, u64)>,
     /// The server that is being closed.
     begun: Option<ServerClose>,
-    /// By server key, 0: none. There once all servers are closed.
+    /// By server key, 0: none. Computed when all servers are closed.
     ranks: Option<Vec<u32>>,
-    /// Next server to be given its rank. Who has his is told by `ranked_week`, so
-    /// a start in the middle begins at 1 again and changes nothing twice.
+    /// The next server to rank. `rank_week` shows which servers are ranked already, so a
+    /// restart can begin at server 1 again.
     rank_next: u32,
 }
 
-/// How far a server is closed.
+/// Progress of closing a server.
 #[derive(Debug)]
 enum ServerClose {
     Ordering(Box<FinalPositions>),
-    /// Its rows are let go; of this player, and those before him, they are gone.
+    /// Its rows are being deleted; rows up to this player are deleted already.
     Emptying(PlayerKey),
 }
 
@@ -67,8 +66,8 @@ impl WeekClose {
         self.week == week
     }
 
-    /// Starts the server that is being closed from its first row again: a correction
-    /// has changed its rows or their order.
+    /// Restarts closing the current server from its first row: a correction has changed its
+    /// rows or their order.
     fn restart(&mut self) {
         self.begun = match self.begun.take() {
             Some(ServerClose::Emptying(_)) => Some(ServerClose::Emptying(PlayerKey(0))),
@@ -92,7 +91,7 @@ impl WeekClose {
     }
 }
 
-/// The steps left to a tick: one for each record read or written.
+/// The remaining steps of a tick: one for each record read or written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StepBudget(usize);
 
@@ -107,7 +106,8 @@ impl StepBudget {
 }
 
 impl GlobalState {
-    /// Best positions that are committed; of who has none, that he will.
+    /// Best positions that are committed. Records that the player will have some, if there are
+    /// none.
     pub(super) fn best_known<S: StateReader>(
         &mut self,
         source: &S,
@@ -122,7 +122,7 @@ impl GlobalState {
 }
 
 impl Engine {
-    /// Works on weeks that are over, up to the steps of one tick.
+    /// Works on weeks that have ended, up to the steps of one tick.
     pub(super) fn advance_weeks<S: StateReader>(&mut self, source: &S) -> Result<(), S::Error> {
         let mut budget = StepBudget(self.global.settings.week_steps_per_tick);
         while let Some(state) = self.global.meta.weeks.iter().copied().find(|s| s.phase != WeekPhase::Closed) {
@@ -133,7 +133,8 @@ impl Engine {
                 self.remove_ranks(source, state.week, &mut budget)?;
                 continue;
             }
-            // What reopening removes must be committed before it is written again.
+            // The deletions of reopening must be committed before the same records are written
+            // again.
             let is_removed =
                 self.global.pending.corrections.reopened_servers.iter().any(|(week, _)| *week == state.week);
             if self.closable_from_ms(state.week) > self.close_limit_ms() || is_removed {
@@ -146,26 +147,26 @@ impl Engine {
                 }
                 WeekPhase::Closing => self.close_servers(source, state.week, &mut budget)?,
                 WeekPhase::Ranking => self.rank_servers(state.week, &mut budget),
-                WeekPhase::Closed | WeekPhase::Reopening => unreachable!("not looked for, or done above"),
+                WeekPhase::Closed | WeekPhase::Reopening => unreachable!("excluded by the search, or handled above"),
             }
         }
         self.delete_old_weeks(source)
     }
 
-    /// From when on a week can be closed.
+    /// When a week can be closed, Unix ms.
     fn closable_from_ms(&self, week: WeekKey) -> i64 {
         self.global.calendar.week_end_ms(week) + CLOSE_DELAY_MS
     }
 
-    /// From when on a tick has a week to close; `i64::MAX` without any.
+    /// When a tick has a week to close, Unix ms; `i64::MAX` without any.
     pub fn next_close_ms(&self) -> i64 {
         let weeks = self.global.meta.weeks.iter().filter(|state| state.phase != WeekPhase::Closed);
         weeks.map(|state| self.closable_from_ms(state.week)).min().unwrap_or(i64::MAX)
     }
 
-    /// Closes no week that ends later than `t_ms` (Unix ms) from now on, nor goes on
-    /// closing one: time may have passed by a clock that is not trusted. Without a
-    /// call there is no such limit; a replay needs none.
+    /// From this call on, neither starts nor continues closing a week that ends later than
+    /// `t_ms` (Unix ms): recorded time may come from a clock that is not trusted. Without a
+    /// call there is no limit; a replay needs none.
     pub fn set_close_limit(&mut self, t_ms: i64) {
         self.close_limit_ms = t_ms;
     }
@@ -174,13 +175,12 @@ impl Engine {
         self.global.meta.now_ms.min(self.close_limit_ms)
     }
 
-    /// The first week that would be closed, or closed further, but for
-    /// [`Engine::set_close_limit`].
+    /// The first week whose closing is blocked by [`Engine::set_close_limit`].
     pub fn week_blocked(&self) -> Option<WeekKey> {
         let state = self.global.meta.weeks.iter().find(|state| state.phase != WeekPhase::Closed)?;
-        let over_ms = self.closable_from_ms(state.week);
-        let held = state.phase != WeekPhase::Reopening && over_ms <= self.global.meta.now_ms;
-        (held && over_ms > self.close_limit_ms).then_some(state.week)
+        let closable_ms = self.closable_from_ms(state.week);
+        let is_due = state.phase != WeekPhase::Reopening && closable_ms <= self.global.meta.now_ms;
+        (is_due && closable_ms > self.close_limit_ms).then_some(state.week)
     }
 
     /// Whether the next tick has a week to close, or to reopen.
@@ -191,14 +191,14 @@ impl Engine {
         })
     }
 
-    /// Time from one tick to the next, ms: one that has a week to close does a
-    /// small portion of it.
+    /// Time from one tick to the next, ms: shorter while there is a week to close, which is
+    /// done in small batches.
     pub fn tick_interval_ms(&self) -> i64 {
         if self.has_week_to_close() { CLOSING_TICK_INTERVAL_MS } else { TICK_INTERVAL_MS }
     }
 
-    /// A correction has changed rows, or their order: the server that is being closed
-    /// is closed from its first row again. Positions that were written are replaced.
+    /// Restarts closing the current server from its first row: a correction has changed rows or
+    /// their order. Positions that were written are replaced.
     pub(super) fn restart_server_close(&mut self) {
         self.week_close.iter_mut().for_each(WeekClose::restart);
     }
@@ -218,7 +218,7 @@ impl Engine {
                 if !self.close_server(source, week, server, &mut closing.begun, budget)? {
                     break;
                 }
-                // Its map rows are final, too.
+                // Its map rows are final now.
                 let maps = self.map_rows(source, week, server)?;
                 budget.spend(1 + maps.len());
                 let player_ms = if ignored { 0 } else { maps.iter().map(|(_, row)| row.player_ms).sum() };
@@ -246,9 +246,10 @@ impl Engine {
     ) -> Result<bool, S::Error> {
         let slot = self.server_state(server).expect("closed servers exist");
         let counted = self.is_counted(slot, week.into(), server);
-        let mut standings = match begun.take() {
-            Some(ServerClose::Ordering(standings)) if counted => standings,
-            // Half emptied it is of no use to anybody, whoever lifts it meanwhile.
+        let mut final_positions = match begun.take() {
+            Some(ServerClose::Ordering(final_positions)) if counted => final_positions,
+            // Continue deleting even if an admin lifts the greylisting now: some of the rows
+            // are deleted already.
             Some(ServerClose::Emptying(last)) => {
                 return self.close_ignored_server(source, week, server, Some(last), begun, budget);
             }
@@ -260,54 +261,54 @@ impl Engine {
                 Box::new(FinalPositions::new(self.server_orders(server)))
             }
         };
-        while !standings.is_read() {
+        while !final_positions.is_read() {
             if !budget.is_left() {
-                *begun = Some(ServerClose::Ordering(standings));
+                *begun = Some(ServerClose::Ordering(final_positions));
                 return Ok(false);
             }
-            let portion = self.rows_after(source, week.into(), server, standings.last_read(), budget.0)?;
-            budget.spend(portion.rows.len());
-            standings.read(&portion.rows);
-            if portion.is_last {
-                standings.end();
+            let page = self.rows_after(source, week.into(), server, final_positions.last_read(), budget.0)?;
+            budget.spend(page.rows.len());
+            final_positions.read(&page.rows);
+            if page.is_last {
+                final_positions.end();
             }
         }
-        while !standings.are_given() {
+        while !final_positions.are_given() {
             if !budget.is_left() {
-                *begun = Some(ServerClose::Ordering(standings));
+                *begun = Some(ServerClose::Ordering(final_positions));
                 return Ok(false);
             }
-            let given = standings.give(budget.0.saturating_mul(POSITIONS_PER_STEP));
-            budget.spend(given.div_ceil(POSITIONS_PER_STEP));
+            let assigned = final_positions.give(budget.0.saturating_mul(POSITIONS_PER_STEP));
+            budget.spend(assigned.div_ceil(POSITIONS_PER_STEP));
         }
-        while let Some(standing) = standings.next() {
+        while let Some(final_position) = final_positions.next() {
             if !budget.is_left() {
-                *begun = Some(ServerClose::Ordering(standings));
+                *begun = Some(ServerClose::Ordering(final_positions));
                 return Ok(false);
             }
             budget.spend(1);
-            let key = (server, standing.player);
+            let key = (server, final_position.player);
             let mut best = match self.global.pending.best.get(&key) {
                 Some(best) => best.clone(),
-                None => self.global.best_known(source, server, standing.player)?,
+                None => self.global.best_known(source, server, final_position.player)?,
             };
-            for (which, position) in standing.positions.into_iter().enumerate() {
+            for (which, position) in final_position.positions.into_iter().enumerate() {
                 best.set(which, position, week);
             }
-            if !self.has_later_row(source, week, server, standing.player)? {
-                best.elo = Some(standing.elo);
+            if !self.has_later_row(source, week, server, final_position.player)? {
+                best.elo = Some(final_position.elo);
             }
             self.global.pending.best.insert(key, best);
-            standings.pass();
+            final_positions.pass();
         }
-        if !standings.is_empty() {
+        if !final_positions.is_empty() {
             self.global.archive(OutboxKey::Week { week, server });
         }
         Ok(true)
     }
 
-    /// Whether a later week is closed already and holds a row of the player on the
-    /// server: so after an earlier one was reopened.
+    /// Whether a later closed week has a row of the player on the server. This is possible if
+    /// an earlier week was reopened.
     fn has_later_row<S: StateReader>(
         &self,
         source: &S,
@@ -325,9 +326,9 @@ impl Engine {
         Ok(false)
     }
 
-    /// A week is closed without the rows of a greylisted server, for good: they
-    /// would come back otherwise when it is lifted, into a week that is final.
-    /// Returns whether all of them are gone; if not, the budget is spent.
+    /// Deletes the rows of a greylisted server when a week is closed. Otherwise they would
+    /// count again in a final week when the greylisting is lifted. Returns whether all of them
+    /// are deleted; if not, the budget is spent.
     fn close_ignored_server<S: StateReader>(
         &mut self,
         source: &S,
@@ -340,11 +341,12 @@ impl Engine {
         let window = WindowKey::from(week);
         let RowPage { rows, is_last } = self.rows_after(source, window, server, after, budget.0)?;
         budget.spend(rows.len());
-        // They left its groups when it was greylisted; some may not be noted yet.
+        // The rows stopped counting in the server's groups when it was greylisted; some players
+        // may not be marked dirty yet.
         let left = self.global.shelf.left_by(window, server);
         for &(player, _) in &rows {
             self.global.take_row(source, RowKey { window, server, player })?;
-            // It may have been closed with them before it was greylisted.
+            // The server may have been closed with them before it was greylisted.
             let best = match self.global.pending.best.get(&(server, player)) {
                 Some(best) => Some(best.clone()),
                 None => source.best(server, player)?,
@@ -355,8 +357,8 @@ impl Engine {
                 self.global.pending.best.insert((server, player), best);
             }
             let Some(game) = source.player_record(player)?.map(|record| record.game) else { continue };
-            let of_player = self.global.player_window_mut(source, window, game, player)?;
-            of_player.servers.retain(|it| *it != server);
+            let player_window = self.global.player_window_mut(source, window, game, player)?;
+            player_window.servers.retain(|it| *it != server);
             self.global.shelf.changed_and_left(window, player, &left);
         }
         self.global.archive(OutboxKey::Week { week, server });
@@ -364,25 +366,25 @@ impl Engine {
         Ok(is_last)
     }
 
-    /// Writes what the live state holds of a week to its place.
+    /// Moves the live rows of a week to the pending rows.
     fn flush_live_rows(&mut self, server: ServerKey, week: WeekKey) {
         let Some(slot) = self.servers[server.0 as usize].as_mut() else { return };
-        let books = &mut self.global;
+        let global = &mut self.global;
         let mut changed = false;
         for entry in slot.record.last_snapshot.iter_mut().flat_map(|last| &mut last.entries) {
             let Some(presence) = &mut entry.presence else { continue };
             if let Some(at) = presence.rows.iter().position(|(window, _)| window.week() == Some(week)) {
                 let (window, row) = presence.rows.remove(at);
-                books.put_row(RowKey { window, server, player: presence.player }, &row);
+                global.put_row(RowKey { window, server, player: presence.player }, &row);
                 changed = true;
             }
         }
         if slot.record.map_time.is_some_and(|m| m.week == week) {
-            books.flush_map_time(server, slot.record.map_time.take());
+            global.flush_map_time(server, slot.record.map_time.take());
             changed = true;
         }
         if changed {
-            books.server_changed(server);
+            global.server_changed(server);
         }
     }
 
@@ -421,8 +423,8 @@ impl Engine {
         }
     }
 
-    /// Lets go of the oldest closed weeks beyond those to keep, once nothing
-    /// of them waits to be archived.
+    /// Deletes the oldest closed weeks beyond `keep_weeks`, once nothing of them is waiting in
+    /// the outbox.
     fn delete_old_weeks<S: StateReader>(&mut self, source: &S) -> Result<(), S::Error> {
         loop {
             let closed = self.global.meta.weeks.iter().filter(|s| s.phase == WeekPhase::Closed).count();
@@ -439,7 +441,7 @@ impl Engine {
     }
 
     pub(super) fn has_unarchived<S: StateReader>(&self, source: &S, week: WeekKey) -> bool {
-        let of_week = |key: &OutboxKey| matches!(key, OutboxKey::Week { week: w, .. } if *w == week);
-        self.global.meta.resync || self.global.pending.outbox.iter().any(of_week) || source.outbox_holds_week(week)
+        let is_of_week = |key: &OutboxKey| matches!(key, OutboxKey::Week { week: w, .. } if *w == week);
+        self.global.meta.resync || self.global.pending.outbox.iter().any(is_of_week) || source.outbox_holds_week(week)
     }
 }

@@ -1,12 +1,10 @@
-//! Reopening a week that was closed too early: an admin's correction (RULES section
-//! 11).
+//! Reopens a week that was closed too early: a correction by an admin (RULES section 11).
 //!
-//! Rows of a closed week are as they were, so a reopened week goes on with them, and
-//! is closed again when it is over. What closing added is taken back: best positions
-//! of a week that is kept but not closed are never shown, and the next closing
-//! replaces them; ranks of servers are removed here, some in each tick. The phase is
-//! in the state, so it may be interrupted anywhere and begins with the first server
-//! again.
+//! Closing does not change rows, so a reopened week continues with them and is closed again
+//! when it has ended. The results of closing are reverted: best positions of a week that is
+//! kept but not closed are never shown, and the next closing replaces them; ranks of servers
+//! are removed here, some in each tick. The phase is in the state, so this may be interrupted
+//! anywhere; it then restarts with the first server.
 
 use crate::engine::week_close::{STEPS_PER_RANK, StepBudget};
 use crate::engine::{Engine, StateReader};
@@ -17,7 +15,7 @@ use crate::model::row::BestPositions;
 use crate::model::{OutboxKey, ServerKey, WeekKey};
 use crate::series::slots;
 
-/// How far the ranks of a week are removed.
+/// Progress of removing the ranks of a week.
 #[derive(Debug)]
 pub(in crate::engine) struct Reopening {
     week: WeekKey,
@@ -27,32 +25,31 @@ pub(in crate::engine) struct Reopening {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReopenError {
     #[error(
-        "the rows of week {} are not in the state any more (store.keep_weeks, or it holds none); weeks at hand: {at_hand}. \
+        "the state has no rows of week {} (store.keep_weeks deleted them, or there were none); weeks with rows: {at_hand}. \
          To compute an older week again use `clqd replay` with the scan log of that week and a new state directory",
         week_label(*.week)
     )]
     RowsDeleted { week: WeekKey, at_hand: String },
     #[error(
-        "week {} is too old: only the {REOPENABLE_WEEKS_MAX} weeks before the newest closed week, {}, and that one can be \
-         reopened, since older best positions are not kept. To compute it again use `clqd replay` with the scan log of \
+        "week {} is too old: only the newest closed week, {}, and the {REOPENABLE_WEEKS_MAX} weeks before it can be \
+         reopened, because older best positions are not kept. To compute it again use `clqd replay` with the scan log of \
          that week and a new state directory",
         week_label(*.week),
         week_label(*.newest)
     )]
     TooOld { week: WeekKey, newest: WeekKey },
-    #[error("week {} is being closed; reopen that one first, or wait until it is final", week_label(*.0))]
+    #[error("week {} is being closed; reopen that one first, or wait until it is closed", week_label(*.0))]
     OtherInProgress(WeekKey),
 }
 
 impl Engine {
-    /// Opens a closed week again. Returns false where it is open, or being reopened,
-    /// already.
+    /// Reopens a closed week. Returns false if it is open or being reopened already.
     pub fn reopen_week(&mut self, week: WeekKey) -> Result<bool, ReopenError> {
         let weeks = &self.global.meta.weeks;
         let Some(state) = weeks.iter().find(|state| state.week == week) else {
-            let at_hand: Vec<String> = weeks.iter().map(|state| week_label(state.week)).collect();
-            let at_hand = if at_hand.is_empty() { "none".to_owned() } else { at_hand.join(", ") };
-            return Err(ReopenError::RowsDeleted { week, at_hand });
+            let weeks_kept: Vec<String> = weeks.iter().map(|state| week_label(state.week)).collect();
+            let weeks_kept = if weeks_kept.is_empty() { "none".to_owned() } else { weeks_kept.join(", ") };
+            return Err(ReopenError::RowsDeleted { week, at_hand: weeks_kept });
         };
         if matches!(state.phase, WeekPhase::Open | WeekPhase::Reopening) {
             return Ok(false);
@@ -61,8 +58,8 @@ impl Engine {
         if let Some(newest) = newest.filter(|newest| week.0 + REOPENABLE_WEEKS_MAX < newest.0) {
             return Err(ReopenError::TooOld { week, newest });
         }
-        let in_work = |phase| matches!(phase, WeekPhase::Closing | WeekPhase::Ranking);
-        if let Some(other) = weeks.iter().find(|state| state.week != week && in_work(state.phase)) {
+        let is_closing = |phase| matches!(phase, WeekPhase::Closing | WeekPhase::Ranking);
+        if let Some(other) = weeks.iter().find(|state| state.week != week && is_closing(state.phase)) {
             return Err(ReopenError::OtherInProgress(other.week));
         }
         self.begin_reopening(week);
@@ -71,7 +68,7 @@ impl Engine {
 
     pub(in crate::engine) fn begin_reopening(&mut self, week: WeekKey) {
         self.week_close.take_if(|closing| closing.is_of(week));
-        // Its positions are those of a closed week.
+        // It holds the positions of a closed week.
         self.large_week = None;
         self.global.set_week_phase(week, WeekPhase::Reopening);
         let reopened = &mut self.global.meta.reopened_weeks;
@@ -100,37 +97,37 @@ impl Engine {
         Ok(())
     }
 
-    /// A server is not closed in that week any more, and has no rank in it.
+    /// Removes the rank of a server in the week, which is not closed any more.
     fn remove_rank<S: StateReader>(&mut self, source: &S, week: WeekKey, server: ServerKey) -> Result<(), S::Error> {
         let before = self.previous_closed_week(week);
         let Some(slot) = self.servers[server.0 as usize].as_mut() else { return Ok(()) };
-        let books = &mut self.global;
+        let global = &mut self.global;
         if let Some(series) = &mut slot.series {
             slots::remove_rank(series, week);
-            books.pending.series.insert(server);
+            global.pending.series.insert(server);
         }
         if slot.record.rank_week == Some(week) {
             let newest = slot.series.as_deref().and_then(slots::newest_rank);
             (slot.record.rank_week, slot.record.rank) = match before {
-                // In the ring a rank is not exact beyond 50,000.
+                // In the series a rank is not exact beyond 50,000.
                 Some(before) => (Some(before), source.rank(before, server)?),
                 None => newest.map_or((None, None), |(week, rank)| (Some(week), Some(rank))),
             };
         }
-        books.pending.corrections.reopened_servers.push((week, server));
-        books.server_changed(server);
-        books.archive(OutboxKey::Week { week, server });
+        global.pending.corrections.reopened_servers.push((week, server));
+        global.server_changed(server);
+        global.archive(OutboxKey::Week { week, server });
         Ok(())
     }
 
-    /// The last closed week before one, of those that are kept.
+    /// The last kept and closed week before a week.
     fn previous_closed_week(&self, week: WeekKey) -> Option<WeekKey> {
         let mut before = self.global.meta.weeks.iter().rev().filter(|state| state.week < week);
         before.find(|state| state.phase == WeekPhase::Closed).map(|state| state.week)
     }
 
-    /// The three best positions, without those of weeks that are not closed on the
-    /// server: so after a week was reopened.
+    /// The three best positions, without those of weeks that are not closed on the server
+    /// because they were reopened.
     pub(in crate::engine) fn shown_best(&self, server: ServerKey, best: &BestPositions) -> [Vec<(u32, WeekKey)>; 3] {
         best.top_three_where(|week| !self.global.is_kept(week.into()) || self.is_server_closed(week, server))
     }

@@ -1,11 +1,11 @@
-//! Windows that a second engine has made of the same scans are brought over in
-//! portions, while this one goes on with its work (RULES section 8).
+//! Imports windows that a second engine rebuilt from the same scans, in batches, while this
+//! engine continues to work (RULES section 8).
 //!
-//! Their rows are here before the windows are: until [`Engine::finish_import`] nothing
-//! is credited to them and nobody can ask for them, and where this life ends in
-//! between, the store sweeps out what was brought. The other engine stands still
-//! while it is brought over; then it may go on with what was scanned meanwhile,
-//! and what that changes is brought again, which is less each time.
+//! Rows are imported before their windows exist. Until [`Engine::finish_import`] nothing is
+//! credited to these windows and no query can read them. After a restart in between, the store
+//! deletes the imported rows. The second engine is paused while its windows are imported. Then
+//! it may replay newer scans, and the changes are imported again; each round is smaller than
+//! the previous one.
 
 use rustc_hash::FxHashMap;
 
@@ -14,7 +14,7 @@ use crate::model::commit::{RowKey, WindowState};
 use crate::model::row::{PlayerRow, PlayerWindow};
 use crate::model::{GameKey, PlayerKey, ServerKey, TagKey, WindowKey};
 
-/// The engine that has made windows, with all that it reads of.
+/// The second engine, with its store.
 #[derive(Debug)]
 pub struct RebuiltState<'m, S, R> {
     pub engine: &'m Engine,
@@ -22,19 +22,19 @@ pub struct RebuiltState<'m, S, R> {
     pub reader: &'m R,
 }
 
-/// How far windows are brought over.
+/// Progress of an import.
 #[derive(Debug)]
 pub struct WindowImport {
     windows: Vec<WindowKey>,
     at: ImportStage,
     people: PlayerKeyMap,
-    /// Who was merged or forgotten until it began.
+    /// Number of removed players when the import began.
     players_gone: u32,
 }
 
 #[derive(Debug)]
 enum ImportStage {
-    /// Whoever the other engine knows is looked up here.
+    /// Looks up the second engine's players in this engine.
     People {
         next: u32,
     },
@@ -47,29 +47,29 @@ enum ImportStage {
         window: usize,
         next: u32,
     },
-    /// What changed there since its last commit, by keys of there.
+    /// Uncommitted changes of the second engine, by its keys.
     Changed {
         rows: Vec<RowKey>,
         of_players: Vec<(WindowKey, PlayerKey)>,
     },
 }
 
-/// Players there and here, by names.
+/// Maps player keys of the second engine ("there") to keys of this one ("here"), by name.
 #[derive(Debug, Default)]
 struct PlayerKeyMap {
     /// By key there. 0: not looked up yet; [`UNKNOWN_PLAYER`]: not known here.
     here: Vec<u32>,
-    /// By key here: the first key there that leads to it, or 0.
+    /// By key here: the first key there that maps to it, or 0.
     there: Vec<u32>,
-    /// Who has several keys there, in order of lookup: two names of one person.
+    /// Players with several keys there, in order of lookup: merged names.
     several: FxHashMap<PlayerKey, Vec<PlayerKey>>,
 }
 
 const UNKNOWN_PLAYER: u32 = u32::MAX;
 
 impl Engine {
-    /// Begins to take over windows of another engine, once everything that was in
-    /// them is swept out.
+    /// Begins to import windows of another engine. Returns `None` until all old records of
+    /// these windows are deleted.
     pub fn begin_import<S: StateReader>(&mut self, source: &S, made: &Engine) -> Option<WindowImport> {
         let windows: Vec<WindowKey> = self.windows_to_import(made).iter().map(|state| state.window).collect();
         let is_clear =
@@ -87,29 +87,29 @@ impl Engine {
         })
     }
 
-    /// Whether somebody was merged or forgotten since it began: it is to be given up
-    /// and begun anew.
-    pub fn is_import_outdated(&self, taking: &WindowImport) -> bool {
-        taking.players_gone != self.global.meta.players_removed
+    /// Whether a player was merged or forgotten since the import began. If so, it must be
+    /// aborted and begun again.
+    pub fn is_import_outdated(&self, import: &WindowImport) -> bool {
+        import.players_gone != self.global.meta.players_removed
     }
 
-    /// Lets go of what was brought over, if anything was.
+    /// Deletes all imported rows.
     pub fn abort_import(&mut self) {
         for window in std::mem::take(&mut self.global.brought) {
             self.global.drop_window(window);
         }
     }
 
-    /// Brings about `most` rows. Who or what is not known here is left out. Returns
-    /// whether there is more; the other engine must stand still until there is not.
+    /// Imports about `most` rows; skips players, servers and tags that are not known here.
+    /// Returns whether there is more. The other engine must be paused until this returns false.
     pub fn import_batch<S: StateReader, R: WindowReader<Error = S::Error>>(
         &mut self,
-        taking: &mut WindowImport,
+        import: &mut WindowImport,
         source: &S,
         made: &RebuiltState<S, R>,
         most: usize,
     ) -> Result<bool, S::Error> {
-        let WindowImport { windows, at, people, .. } = taking;
+        let WindowImport { windows, at, people, .. } = import;
         let players_end = made.engine.global.meta.next_player;
         let mut done = 0;
         while done < most {
@@ -129,13 +129,13 @@ impl Engine {
                 }
                 ImportStage::Rows { window, server, after } => {
                     let (window, of) = (windows[*window], ServerKey(*server));
-                    let portion = made.engine.rows_after(made.source, window, of, *after, most - done)?;
-                    done += 1 + portion.rows.len();
-                    *after = portion.rows.last().map(|(player, _)| *player);
-                    if portion.is_last {
+                    let page = made.engine.rows_after(made.source, window, of, *after, most - done)?;
+                    done += 1 + page.rows.len();
+                    *after = page.rows.last().map(|(player, _)| *player);
+                    if page.is_last {
                         (*server, *after) = (*server + 1, None);
                     }
-                    for (player, row) in portion.rows {
+                    for (player, row) in page.rows {
                         self.import_row(people, source, made, RowKey { window, server: of, player }, row)?;
                     }
                 }
@@ -145,10 +145,11 @@ impl Engine {
                     let players = *next..next.saturating_add((most - done) as u32).min(players_end);
                     let (window, mut found) = (windows[*window], Vec::new());
                     (done, *next) = (done + players.len(), players.end);
-                    made.reader
-                        .each_player(window, players, &mut |player, of_player| found.push((player, of_player)))?;
-                    for (player, of_player) in found {
-                        self.import_player_window(people, source, made, window, player, of_player)?;
+                    made.reader.each_player(window, players, &mut |player, player_window| {
+                        found.push((player, player_window))
+                    })?;
+                    for (player, player_window) in found {
+                        self.import_player_window(people, source, made, window, player, player_window)?;
                     }
                 }
                 ImportStage::Changed { rows, of_players } => {
@@ -157,8 +158,8 @@ impl Engine {
                             self.import_row(people, source, made, key, row)?;
                         }
                     } else if let Some((window, player)) = of_players.pop() {
-                        if let Some(of_player) = made.player_window(window, player)? {
-                            self.import_player_window(people, source, made, window, player, of_player)?;
+                        if let Some(player_window) = made.player_window(window, player)? {
+                            self.import_player_window(people, source, made, window, player, player_window)?;
                         }
                     } else {
                         return Ok(false);
@@ -170,23 +171,23 @@ impl Engine {
         Ok(true)
     }
 
-    /// The other engine has gone on: next is brought what it has not committed.
-    pub fn collect_changes(&mut self, taking: &mut WindowImport, made: &Engine) {
+    /// Prepares to import the uncommitted changes of the other engine, which has continued.
+    pub fn collect_changes(&mut self, import: &mut WindowImport, made: &Engine) {
         let windows: Vec<WindowKey> = self.windows_to_import(made).iter().map(|state| state.window).collect();
-        // Some may have begun since.
+        // Some windows may have opened since.
         let new: Vec<WindowKey> = windows.iter().copied().filter(|it| !self.global.brought.contains(it)).collect();
         self.global.brought.extend(new);
         let pending = &made.global.pending;
-        let is_taken = |window: &WindowKey| windows.binary_search(window).is_ok();
+        let is_imported = |window: &WindowKey| windows.binary_search(window).is_ok();
         let mut rows: Vec<RowKey> = Vec::new();
-        for (&(window, server), of_server) in pending.rows.iter().filter(|((window, _), _)| is_taken(window)) {
-            rows.extend(of_server.keys().map(|&player| RowKey { window, server, player }));
+        for (&(window, server), server_rows) in pending.rows.iter().filter(|((window, _), _)| is_imported(window)) {
+            rows.extend(server_rows.keys().map(|&player| RowKey { window, server, player }));
         }
         for &server in &pending.servers {
             for presence in made.server_state(server).into_iter().flat_map(|slot| slot.record.presences()) {
                 let player = presence.player;
-                let of_presence = presence.rows.iter().filter(|(window, _)| is_taken(window));
-                rows.extend(of_presence.map(|&(window, _)| RowKey { window, server, player }));
+                let presence_rows = presence.rows.iter().filter(|(window, _)| is_imported(window));
+                rows.extend(presence_rows.map(|&(window, _)| RowKey { window, server, player }));
             }
         }
         let changed =
@@ -195,36 +196,36 @@ impl Engine {
         rows.sort_unstable();
         rows.dedup();
         of_players.sort_unstable();
-        taking.at = ImportStage::Changed { rows, of_players };
+        import.at = ImportStage::Changed { rows, of_players };
     }
 
-    /// All is brought: from now on the windows are here, and are credited. Returns
-    /// how many it was.
+    /// Finishes the import: the windows exist from now on and are credited. Returns their
+    /// number.
     pub fn finish_import(&mut self, made: &Engine) -> usize {
-        let taken = self.windows_to_import(made);
-        for state in &taken {
+        let imported = self.windows_to_import(made);
+        for state in &imported {
             let windows = &mut self.global.meta.windows;
             if let Err(at) = windows.binary_search_by_key(&state.window, |state| state.window) {
                 windows.insert(at, *state);
             }
             self.global.shelf.forget(state.window);
         }
-        // Some may have been over for long enough meanwhile.
-        self.global.brought.retain(|window| taken.iter().all(|state| state.window != *window));
+        // Some windows may have expired since.
+        self.global.brought.retain(|window| imported.iter().all(|state| state.window != *window));
         self.abort_import();
         self.finish_rebuild();
-        taken.len()
+        imported.len()
     }
 
     fn windows_to_import(&self, made: &Engine) -> Vec<WindowState> {
-        let fits = |state: &&WindowState| {
+        let is_importable = |state: &&WindowState| {
             let span = self.global.settings.windows.span(state.window);
             self.global.is_rebuilt(state.window) && span == Some(state.start_ms..state.end_ms)
         };
-        made.global.meta.windows.iter().filter(fits).copied().collect()
+        made.global.meta.windows.iter().filter(is_importable).copied().collect()
     }
 
-    /// `key`: there.
+    /// `key`: of the other engine.
     fn import_row<S: StateReader, R>(
         &mut self,
         people: &mut PlayerKeyMap,
@@ -250,22 +251,22 @@ impl Engine {
         made: &RebuiltState<S, R>,
         window: WindowKey,
         there: PlayerKey,
-        of_player: PlayerWindow,
+        player_window: PlayerWindow,
     ) -> Result<(), S::Error> {
         let Some(player) = people.find(self, source, made, there)? else { return Ok(()) };
-        let of_player = match people.several.get(&player) {
-            Some(all) => made.player_window_of_all(window, all)?.unwrap_or(of_player),
-            None => of_player,
+        let player_window = match people.several.get(&player) {
+            Some(all) => made.player_window_of_all(window, all)?.unwrap_or(player_window),
+            None => player_window,
         };
-        if let Some(of_player) = made.player_window_here(self, of_player) {
-            self.global.player_windows.put(window, player, of_player);
+        if let Some(player_window) = made.player_window_here(self, player_window) {
+            self.global.player_windows.put(window, player, player_window);
         }
         Ok(())
     }
 }
 
 impl PlayerKeyMap {
-    /// The key here of somebody there.
+    /// The key here of a player there.
     fn find<S: StateReader, R>(
         &mut self,
         engine: &Engine,
@@ -318,7 +319,7 @@ impl<S: StateReader, R> RebuiltState<'_, S, R> {
         named.filter(|tag| *tag < here.rebuild_tag_limit)
     }
 
-    /// A row as of now.
+    /// The current row.
     fn row(&self, key: RowKey) -> Result<Option<PlayerRow>, S::Error> {
         match self.engine.server_state(key.server) {
             Some(slot) => self.engine.current_row(self.source, slot, key.window, key.server, key.player),
@@ -333,7 +334,7 @@ impl<S: StateReader, R> RebuiltState<'_, S, R> {
         }
     }
 
-    /// A row of somebody who has several keys there.
+    /// Merges the rows of a player with several keys there.
     fn row_of_all(&self, key: RowKey, all: &[PlayerKey]) -> Result<Option<PlayerRow>, S::Error> {
         let mut merged: Option<PlayerRow> = None;
         for &player in all {
@@ -347,22 +348,22 @@ impl<S: StateReader, R> RebuiltState<'_, S, R> {
     fn player_window_of_all(&self, window: WindowKey, all: &[PlayerKey]) -> Result<Option<PlayerWindow>, S::Error> {
         let mut merged: Option<PlayerWindow> = None;
         for &player in all {
-            let Some(mut of_player) = self.player_window(window, player)? else { continue };
-            merged.iter().for_each(|before| of_player.merge_person(before));
-            merged = Some(of_player);
+            let Some(mut player_window) = self.player_window(window, player)? else { continue };
+            merged.iter().for_each(|before| player_window.merge_person(before));
+            merged = Some(player_window);
         }
         Ok(merged)
     }
 
     fn player_window_here(&self, here: &Engine, there: PlayerWindow) -> Option<PlayerWindow> {
-        let mut of_player = PlayerWindow::new(self.game(here, there.game)?);
-        of_player.servers = there.servers.iter().filter_map(|server| self.server(here, *server)).collect();
-        of_player.game_rating = there.game_rating;
+        let mut player_window = PlayerWindow::new(self.game(here, there.game)?);
+        player_window.servers = there.servers.iter().filter_map(|server| self.server(here, *server)).collect();
+        player_window.game_rating = there.game_rating;
         for (tag, rating) in there.tag_ratings {
             if let Some(tag) = self.tag(here, tag) {
-                of_player.set_rating(Some(tag), rating);
+                player_window.set_rating(Some(tag), rating);
             }
         }
-        Some(of_player)
+        Some(player_window)
     }
 }

@@ -1,7 +1,6 @@
-//! The windows that snapshots are credited to, and the coming and going of windows
-//! (RULES section 8).
+//! The windows that snapshots are credited to; opens and deletes windows (RULES section 8).
 //!
-//! When a window begins and ends is told by [`crate::board::window`].
+//! See [`crate::board::window`] for when a window begins and ends.
 
 pub(in crate::engine) mod import;
 pub(in crate::engine) mod rebuild;
@@ -14,37 +13,37 @@ use crate::model::commit::{RowKey, WeekPhase, WindowState};
 use crate::model::row::PlayerRow;
 use crate::model::{ServerKey, WeekKey, WindowKey, WindowType};
 
-/// The windows of now, and the stretch of time in which they are that.
+/// The current windows, and the time range in which they are current.
 #[derive(Debug, Default)]
 pub(super) struct CurrentWindows {
     during: Range<i64>,
-    /// In order of key; never empty once a snapshot was seen.
+    /// In order of key; not empty once there was a snapshot.
     pub keys: Vec<WindowKey>,
 }
 
 impl Engine {
-    /// Brings what exists in line with the settings: a window whose boundaries
-    /// have changed is another one. Windows of a type that is gone stay: it may be
-    /// back after the next reload.
+    /// Deletes windows that do not match the settings: a window with changed boundaries is a
+    /// different window. Windows of a removed type are kept, because a reload may add the type
+    /// again.
     pub(super) fn apply_window_settings(&mut self) {
         self.delete_windows(&self.global.unfit_windows());
         self.global.fit_types();
         self.global.windows = CurrentWindows::default();
     }
 
-    /// Lets windows go that others of the same name may follow.
-    pub(super) fn delete_windows(&mut self, gone: &[WindowKey]) {
-        gone.iter().for_each(|window| self.global.drop_window(*window));
-        if gone.is_empty() {
+    /// Deletes windows; other windows with the same keys may open later.
+    pub(super) fn delete_windows(&mut self, deleted: &[WindowKey]) {
+        deleted.iter().for_each(|window| self.global.drop_window(*window));
+        if deleted.is_empty() {
             return;
         }
-        // A window of the same name must not go on with what lives with a presence.
+        // A new window with the same key must not continue the rows that presences hold.
         for (index, slot) in self.servers.iter_mut().enumerate() {
             let last = slot.iter_mut().filter_map(|slot| slot.record.last_snapshot.as_mut());
             let mut changed = false;
             for presence in last.flat_map(|last| &mut last.entries).filter_map(|entry| entry.presence.as_mut()) {
                 let before = presence.rows.len();
-                presence.rows.retain(|(window, _)| !gone.contains(window));
+                presence.rows.retain(|(window, _)| !deleted.contains(window));
                 changed |= presence.rows.len() < before;
             }
             if changed {
@@ -53,14 +52,14 @@ impl Engine {
         }
     }
 
-    /// Lets windows go that had ended by a moment; returns them. None goes that
-    /// may still change. A week stays until it is closed and nothing of it waits
-    /// to be archived, and as long as one before it does.
+    /// Deletes the windows that ended by `t_ms`, and returns them. Windows that may still
+    /// change are kept: a week until it is closed and nothing of it is in the outbox, and as
+    /// long as an earlier week is kept.
     pub fn delete_windows_before<S: StateReader>(&mut self, source: &S, t_ms: i64) -> Vec<WindowKey> {
         let ended = self.global.meta.windows.iter().filter(|state| state.end_ms <= t_ms).map(|state| state.window);
-        let mut gone: Vec<WindowKey> = ended.collect();
-        gone.retain(|window| self.global.window_is_over(*window));
-        gone.extend(
+        let mut deleted: Vec<WindowKey> = ended.collect();
+        deleted.retain(|window| self.global.window_is_over(*window));
+        deleted.extend(
             self.global
                 .meta
                 .weeks
@@ -70,26 +69,26 @@ impl Engine {
                 .take_while(|state| !self.global.settings.archive_enabled || !self.has_unarchived(source, state.week))
                 .map(|state| WindowKey::from(state.week)),
         );
-        gone.sort_unstable();
-        gone.iter().for_each(|window| self.global.drop_window(*window));
-        gone
+        deleted.sort_unstable();
+        deleted.iter().for_each(|window| self.global.drop_window(*window));
+        deleted
     }
 }
 
 impl GlobalState {
-    /// Looks which windows a snapshot of that moment is credited to.
+    /// Updates the windows that a snapshot at `t_ms` is credited to.
     pub(super) fn see_windows<S: StateReader>(&mut self, source: &S, t_ms: i64) {
         if self.windows.during.contains(&t_ms) {
             return;
         }
         let windows = &self.settings.windows;
         self.windows = CurrentWindows { during: windows.unchanged(t_ms), keys: windows.at(t_ms) };
-        // What is over does not change any more. A snapshot is late by seconds, and
-        // sweeping takes seconds, so this is about a moment; in it, the stretch is
-        // not remembered.
-        let is_shut = |w: WindowKey| self.window_is_over(w) || self.is_going(source, w) || self.is_rebuilding(w);
-        let shut = |w: &WindowKey| w.week().is_none() && is_shut(*w);
-        let keys: Vec<WindowKey> = self.windows.keys.iter().copied().filter(|window| !shut(window)).collect();
+        // Windows that have ended do not change any more. A snapshot is late by seconds, and
+        // deleting old records takes seconds, so this state is short; during it, the time range
+        // is not cached.
+        let is_closed = |w: WindowKey| self.window_is_over(w) || self.is_going(source, w) || self.is_rebuilding(w);
+        let closed_window = |w: &WindowKey| w.week().is_none() && is_closed(*w);
+        let keys: Vec<WindowKey> = self.windows.keys.iter().copied().filter(|window| !closed_window(window)).collect();
         if keys.len() < self.windows.keys.len() {
             self.windows = CurrentWindows { during: t_ms..t_ms, keys };
         }
@@ -98,12 +97,12 @@ impl GlobalState {
         }
     }
 
-    /// Notes that a window other than a week exists. A new one has no rows, so its
-    /// boards are at hand where those of others are.
+    /// Records that a window other than a week exists. A new window has no rows, so its boards
+    /// are cached if those of other windows are.
     fn open_window(&mut self, window: WindowKey) {
         let Some(week) = window.week() else {
             let Err(at) = self.meta.windows.binary_search_by_key(&window, |state| state.window) else { return };
-            let span = self.settings.windows.span(window).expect("it contains a moment");
+            let span = self.settings.windows.span(window).expect("a current window has boundaries");
             self.meta.windows.insert(at, WindowState { window, start_ms: span.start, end_ms: span.end });
             self.pending.meta = true;
             return self.shelf.begin(window);
@@ -117,7 +116,7 @@ impl GlobalState {
         self.meta.weeks.last().is_none_or(|last| last.week < week)
     }
 
-    /// Whether a window is over for good. Weeks have phases of their own.
+    /// Whether a window is closed. Weeks have separate phases.
     pub(super) fn window_is_over(&self, window: WindowKey) -> bool {
         match window.week() {
             Some(week) => self.meta.weeks.iter().any(|s| s.week == week && s.phase == WeekPhase::Closed),
@@ -129,25 +128,25 @@ impl GlobalState {
         }
     }
 
-    /// Lets windows come before they are needed and go when enough others of
-    /// their type are kept. Weeks go when they are closed, see `close`.
+    /// Opens windows before they are needed, and deletes windows when enough later ones of
+    /// their type are kept. Weeks are deleted when they are closed, see `week_close`.
     pub(super) fn work_on_windows<S: StateReader>(&mut self, source: &S) {
         let now_ms = self.meta.now_ms;
         if now_ms == 0 {
-            return; // nothing was ever seen
+            return; // no event yet
         }
         let kinds: Vec<WindowType> = self.settings.windows.specs().iter().map(|spec| spec.kind).collect();
         for kind in kinds.into_iter().filter(|kind| *kind != WindowType::WEEK) {
-            let of_now = self.settings.windows.at(now_ms).into_iter().filter(|window| window.kind == kind);
-            for window in of_now.chain(self.settings.windows.next(kind, now_ms)).collect::<Vec<_>>() {
+            let current = self.settings.windows.at(now_ms).into_iter().filter(|window| window.kind == kind);
+            for window in current.chain(self.settings.windows.next(kind, now_ms)).collect::<Vec<_>>() {
                 if !self.is_going(source, window) && !self.is_rebuilding(window) {
                     self.open_window(window);
                 }
             }
-            let over: Vec<WindowKey> = self.meta.windows.iter().map(|state| state.window).collect();
-            let over: Vec<_> = over.into_iter().filter(|w| w.kind == kind && self.window_is_over(*w)).collect();
-            over.iter().for_each(|window| self.shelf.freeze(*window));
-            for window in self.settings.windows.expired(kind, &over) {
+            let ended: Vec<WindowKey> = self.meta.windows.iter().map(|state| state.window).collect();
+            let ended: Vec<_> = ended.into_iter().filter(|w| w.kind == kind && self.window_is_over(*w)).collect();
+            ended.iter().for_each(|window| self.shelf.freeze(*window));
+            for window in self.settings.windows.expired(kind, &ended) {
                 self.drop_window(window);
             }
         }
@@ -156,7 +155,7 @@ impl GlobalState {
         self.shelf.make_room(self.settings.ended_boards_bytes_max);
     }
 
-    /// Lets a window go: its rows, its boards.
+    /// Deletes a window with its rows and boards.
     pub(super) fn drop_window(&mut self, window: WindowKey) {
         self.meta.windows.retain(|state| state.window != window);
         self.meta.weeks.retain(|state| window != state.week.into());
@@ -170,18 +169,18 @@ impl GlobalState {
         self.shelf.forget(window);
     }
 
-    /// Whether a window was let go and something of it is still there. Until it is
-    /// swept out, no other of that name can begin: it would take over rows.
+    /// Whether a window was deleted but some of its records are still in the store. No window
+    /// of the same key may open until they are deleted: it would inherit the rows.
     fn is_going<S: StateReader>(&self, source: &S, window: WindowKey) -> bool {
         !self.is_kept(window) && (self.pending.deleted_windows.contains(&window) || !source.is_swept(window))
     }
 
-    /// Whether a window can be asked for: the running ones may hold nothing yet.
+    /// Whether a window can be queried: current windows may have no rows yet.
     pub(super) fn window_exists(&self, window: WindowKey) -> bool {
         self.is_kept(window) || self.settings.windows.at(self.meta.now_ms).contains(&window)
     }
 
-    /// Windows whose boundaries the settings say otherwise.
+    /// Windows whose boundaries differ from the settings.
     fn unfit_windows(&self) -> Vec<WindowKey> {
         let unfit = |state: &&WindowState| {
             let span = self.settings.windows.span(state.window);
@@ -198,14 +197,14 @@ impl GlobalState {
         }
     }
 
-    /// A row goes to its place, unless its window is gone.
+    /// Writes a row to the pending rows, unless its window was deleted.
     pub(super) fn put_row(&mut self, key: RowKey, row: &PlayerRow) {
         if self.is_kept(key.window) {
             self.pending.put_row(key, row);
         }
     }
 
-    /// A row as the next commit leaves it; what lives with a presence is not in it.
+    /// A row as the next commit leaves it, without changes that a presence holds.
     pub(super) fn row<S: StateReader>(&self, source: &S, key: RowKey) -> Result<Option<PlayerRow>, S::Error> {
         match self.pending.row(key) {
             Some(row) => Ok(Some(row)),

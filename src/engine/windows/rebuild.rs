@@ -1,11 +1,9 @@
-//! Types of windows that are new, or whose boundaries have changed: a second
-//! engine makes their past from the scan log, and this one takes it over (RULES
-//! section 8).
+//! Window types that are new, or whose boundaries changed: a second engine rebuilds their past
+//! from the scan log, and this engine imports it (RULES section 8).
 //!
-//! Until then nothing is credited to windows of such a type that are not there
-//! already, and their boards say that they are being rebuilt. Who drives the
-//! engine decides whether there is a log to make them from; without one they
-//! begin now.
+//! Until then nothing is credited to windows of such a type that do not exist already, and
+//! queries of their boards return an error. The driver of the engine decides whether there is a
+//! log to rebuild them from; without one they start empty.
 
 use crate::board::window::{Shape, WindowTypes};
 use crate::engine::windows::CurrentWindows;
@@ -13,15 +11,14 @@ use crate::engine::{Engine, EngineSettings, GlobalState};
 use crate::model::commit::{WindowState, WindowTypeState};
 use crate::model::{ServerUrl, TagKey, WindowKey, WindowType};
 
-/// How long before the oldest window a replay begins. Segments are cut from the
-/// moment of first sighting, so presences must be known from their beginning;
-/// hardly any is longer than a day.
+/// A replay begins this long before the oldest window. Segments start at the time of the first
+/// sighting, so presences must be known from their beginning; hardly any is longer than a day.
 const REPLAY_LEAD_MS: i64 = 86_400_000;
 
 impl GlobalState {
-    /// Looks which types of windows are not as the state has them. What becomes of
-    /// them is up to who drives the engine, so those are not noted yet. In a state
-    /// that nothing was ever seen in, none has a past.
+    /// Compares the window types of the settings with those in the state. The driver decides
+    /// what happens to changed types, so these are not recorded yet. In a state without any
+    /// event no type has a past.
     pub(in crate::engine) fn fit_types(&mut self) {
         self.renewed.clear();
         let mut types = Vec::new();
@@ -52,40 +49,41 @@ impl GlobalState {
         specs.map(|spec| WindowTypeState { kind: spec.kind, repeats: repeats(spec.shape), rebuilding: false }).collect()
     }
 
-    /// Whether a window is one that is being made from the scan log.
+    /// Whether a window is being rebuilt from the scan log.
     pub(in crate::engine) fn is_rebuilding(&self, window: WindowKey) -> bool {
         self.meta.types.iter().any(|state| state.rebuilding && state.kind == window.kind) && !self.is_kept(window)
     }
 
-    /// The same, where a window of that name has begun.
+    /// Whether a window is being rebuilt and has begun.
     pub(in crate::engine) fn is_rebuilt(&self, window: WindowKey) -> bool {
         self.is_rebuilding(window) && self.settings.windows.kept(window.kind, self.meta.now_ms).contains(&window.index)
     }
 }
 
 impl Engine {
-    /// Types whose past is to be made: those that are new or have other
-    /// boundaries, and those that were being made when the last life ended.
+    /// Types whose past is to be rebuilt: those that are new or have other boundaries, and
+    /// those whose rebuild was interrupted by a restart.
     pub fn types_to_rebuild(&self) -> Vec<WindowType> {
-        let books = &self.global;
-        let rebuilding = |kind: WindowType| books.meta.types.iter().any(|state| state.rebuilding && state.kind == kind);
-        let kinds = books.settings.windows.specs().iter().map(|spec| spec.kind);
-        kinds.filter(|kind| books.renewed.contains(kind) || rebuilding(*kind)).collect()
+        let global = &self.global;
+        let rebuilding =
+            |kind: WindowType| global.meta.types.iter().any(|state| state.rebuilding && state.kind == kind);
+        let kinds = global.settings.windows.specs().iter().map(|spec| spec.kind);
+        kinds.filter(|kind| global.renewed.contains(kind) || rebuilding(*kind)).collect()
     }
 
-    /// Whether any is of a config that was not there before.
+    /// Whether the config has new or changed types.
     pub fn has_changed_types(&self) -> bool {
         !self.global.renewed.is_empty()
     }
 
-    /// Their past cannot be made: their windows go on from here.
+    /// Starts the changed types with empty windows, because their past cannot be rebuilt.
     pub fn start_types_empty(&mut self) {
         self.abort_import();
         self.finish_rebuild();
     }
 
-    /// Lets go of their windows, as far as a log that begins at a moment has them,
-    /// until [`Engine::finish_import`]. Repeating it changes nothing.
+    /// Deletes the windows of the changed types that oldest_start_ms within the log, until
+    /// [`Engine::finish_import`]. Idempotent.
     pub fn start_rebuild(&mut self, log_from_ms: i64) {
         let kinds = self.types_to_rebuild();
         self.abort_import();
@@ -94,34 +92,35 @@ impl Engine {
         self.global.meta.types.iter_mut().for_each(|state| state.rebuilding = kinds.contains(&state.kind));
         self.global.pending.meta = true;
         let in_log = |state: &&WindowState| kinds.contains(&state.window.kind) && state.start_ms >= log_from_ms;
-        let gone: Vec<WindowKey> = self.global.meta.windows.iter().filter(in_log).map(|state| state.window).collect();
-        self.delete_windows(&gone);
+        let deleted: Vec<WindowKey> =
+            self.global.meta.windows.iter().filter(in_log).map(|state| state.window).collect();
+        self.delete_windows(&deleted);
         self.global.windows = CurrentWindows::default();
     }
 
-    /// From when on a log is to be replayed for them, Unix ms.
+    /// The time from which a log is to be replayed, Unix ms.
     pub fn replay_from_ms(&self) -> i64 {
         let windows = &self.global.settings.windows;
-        let begin = |kind: WindowType| {
+        let oldest_start_ms = |kind: WindowType| {
             let mut kept = windows.kept(kind, self.now_ms());
-            // Zones that crossed the date line have left out a day.
+            // Zones that crossed the date line have skipped a day.
             kept.find_map(|index| windows.span(WindowKey { kind, index })).map_or(i64::MAX, |span| span.start)
         };
-        let first = self.types_to_rebuild().into_iter().map(begin).min();
+        let first = self.types_to_rebuild().into_iter().map(oldest_start_ms).min();
         first.unwrap_or(i64::MAX).saturating_sub(REPLAY_LEAD_MS)
     }
 
-    /// For the second engine: the same rules, but only the types to be made.
+    /// Settings of the second engine: the same rules, but only the types to rebuild.
     pub fn rebuild_settings(&self) -> EngineSettings {
         let settings = &self.global.settings;
         let kinds = self.types_to_rebuild();
         let specs = settings.windows.specs().iter().filter(|spec| kinds.contains(&spec.kind)).copied();
-        let windows = WindowTypes::new(*settings.windows.calendar(), specs).expect("they fitted with others");
+        let windows = WindowTypes::new(*settings.windows.calendar(), specs).expect("valid together with other types");
         EngineSettings { windows, archive_enabled: false, outbox_full: false, ..settings.clone() }
     }
 
-    /// For the second engine: ratings of tags are of those that servers have now. A
-    /// tag that is dropped and comes again meanwhile is another one.
+    /// The tags of servers for the second engine: it computes ratings for the current tags. A
+    /// tag that is deleted and added again during the rebuild is a different tag.
     pub fn tags_of_servers(&mut self) -> Vec<(ServerUrl, Vec<String>)> {
         self.rebuild_tag_limit = TagKey(self.global.meta.next_tag);
         let records = self.servers.iter().flatten().map(|slot| &slot.record);
