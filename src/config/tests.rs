@@ -132,7 +132,7 @@ fn invalid_value_error_names_expected_range() {
     );
     problems(
         "[boards]\nties = [\"points points\"]\n",
-        &["2: boards.ties: \"points points\": equal scores are not parted by themselves; expected another ranking"],
+        &["2: boards.ties: \"points points\": a ranking cannot break its own ties; expected another ranking"],
     );
     assert!(Config::parse("log = \"info,clqd=loud\"\n").is_err());
     assert!(Config::parse("[scan]\nretries = 99999999999999999999\n").is_err());
@@ -323,7 +323,7 @@ fn check_config_checks_named_files() {
     );
     assert_eq!(
         instead("DIR/scans.jsonl", "DIR/notes/x.jsonl"),
-        ["3: record: cannot look at DIR/notes/x.jsonl: Not a directory (os error 20)"]
+        ["3: record: cannot read the metadata of DIR/notes/x.jsonl: Not a directory (os error 20)"]
     );
     assert_eq!(instead("DIR/sock", "DIR/logs"), ["2: control_socket: DIR/logs is a directory; name a file in it"]);
     assert_eq!(

@@ -1,9 +1,9 @@
-//! What goes to the archive: outbox entries and the absolute values that they
-//! stand for (RULES section 12).
+//! The data that is written to the archive: outbox entries and their absolute values (RULES
+//! section 12).
 //!
-//! The outbox holds names of things that changed, not values: the value is
-//! read when it is archived, at one moment for all of one server. So an outage
-//! of MySQL costs one small entry per thing, however often it changes.
+//! The outbox holds keys of changed objects, not values: the values are read when they are
+//! archived, consistently for each server. So during an outage of MySQL each object needs one
+//! small entry, however often it changes.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,13 +12,13 @@ use super::view::ScreenedView;
 use crate::model::calendar;
 use crate::model::keys::{GameKey, MapKey, PlayerKey, ServerKey, WeekKey};
 
-/// A thing to be archived. The order is the order of archiving: names before
-/// what refers to them.
+/// An object to be archived. The order is the order of archiving: names before objects that
+/// refer to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum OutboxKey {
     Game(GameKey),
     Map(MapKey),
-    /// Or that there is no such player any more.
+    /// A player, possibly removed.
     Player(PlayerKey),
     Server(ServerKey),
     Week {
@@ -27,15 +27,15 @@ pub enum OutboxKey {
     },
 }
 
-/// An outbox key and the sequence number of its last change. It may be trimmed
-/// only while that number still stands.
+/// An outbox key and the sequence number of its last change. The entry may only be removed
+/// while it has this number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutboxEntry {
     pub key: OutboxKey,
     pub seq: u64,
 }
 
-/// The absolute values of one outbox entry, all of one moment.
+/// The absolute values of one outbox entry, read consistently.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ArchiveJob {
     Game {
@@ -52,15 +52,15 @@ pub enum ArchiveJob {
         name: String,
         display: String,
     },
-    /// A player who is no more. What is his becomes that of `into`, or goes.
+    /// A removed player. Their data is moved to `into`, or deleted.
     PlayerRemoved {
         key: PlayerKey,
         into: Option<PlayerKey>,
     },
     Server(Box<ServerArchive>),
     Week(Box<WeekArchive>),
-    /// A server's week with more rows than go in one job: to be asked for in
-    /// parts, see [`PartRequest`].
+    /// A server's week with more rows than one job may have: it must be requested in parts, see
+    /// [`PartRequest`].
     LargeWeek {
         week: WeekKey,
         server: ServerKey,
@@ -68,7 +68,7 @@ pub enum ArchiveJob {
 }
 
 impl ArchiveJob {
-    /// The outbox key of what this is the value of.
+    /// The outbox key of this job.
     pub fn key(&self) -> OutboxKey {
         match self {
             ArchiveJob::Game { key, .. } => OutboxKey::Game(*key),
@@ -81,14 +81,14 @@ impl ArchiveJob {
     }
 }
 
-/// A position in a resync: what is written next. A resync writes everything that the
-/// state holds, in this order; what changes meanwhile goes through the outbox.
+/// A position in a resync: what is written next. A resync writes the whole state in this order;
+/// concurrent changes go through the outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ResyncCursor {
     Game(GameKey),
     Map(MapKey),
-    /// Merged and forgotten players: their names may belong to others by now. Those
-    /// with a greater key.
+    /// Merged and forgotten players with a greater key. Their names may belong to other players
+    /// now.
     RemovedPlayers {
         after: Option<PlayerKey>,
     },
@@ -106,7 +106,7 @@ impl ResyncCursor {
     pub const START: ResyncCursor = ResyncCursor::Game(GameKey(1));
     pub const WEEKS: ResyncCursor = ResyncCursor::Week { week: WeekKey(0), server: ServerKey(1) };
 
-    /// Whether every name is written, so that states may refer to any of them.
+    /// Whether all names are written, so that servers and weeks may refer to any of them.
     pub fn is_past_names(self) -> bool {
         self >= ResyncCursor::WEEKS
     }
@@ -129,13 +129,13 @@ impl std::fmt::Display for ResyncCursor {
     }
 }
 
-/// The state's side of a resync.
+/// The state's part of a resync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResyncState {
-    /// Identifies the archive: the same number is stored there when its first resync
-    /// begins. An archive with another number, or none, is filled from the start.
+    /// Identifies the archive: the same number is stored there when its first resync begins. An
+    /// archive with another number, or without one, is filled from the start.
     pub archive_id: Option<u64>,
-    /// Everything before it has been written.
+    /// Everything before this position is written.
     pub next: ResyncCursor,
     /// The outbox dropped an entry since the start: another resync follows this one.
     pub repeat: bool,
@@ -151,49 +151,49 @@ impl Default for ResyncState {
 #[derive(Clone, Debug, PartialEq)]
 pub enum ResyncStep {
     Chunk(Box<ResyncChunk>),
-    /// The outbox is too long: it is to be drained first.
+    /// The outbox is too long and must be drained first.
     DrainFirst,
     /// No resync is in progress.
     Idle,
 }
 
-/// A part of a resync, all of it read at one moment.
+/// A part of a resync, read consistently.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResyncChunk {
     pub from: ResyncCursor,
-    /// Where the next chunk begins.
+    /// The start of the next chunk.
     pub next: ResyncCursor,
-    /// To be written first. Nothing from the outbox may be written between reading
-    /// and writing these: it would be overwritten by older values.
+    /// To be written first. No outbox entry may be written between reading and writing these:
+    /// older values would overwrite it.
     pub names: Vec<ArchiveJob>,
     /// May refer to names that are still in the outbox.
     pub records: Vec<ArchiveJob>,
-    /// Not in this chunk: to be put into the outbox when the chunk is acknowledged.
+    /// Not in this chunk: added to the outbox when the chunk is acknowledged.
     pub postponed: Vec<OutboxKey>,
 }
 
-/// Which part of a long week is asked for.
+/// A request for a part of a large week.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartRequest {
-    /// The first, of things as they are now.
+    /// The first part of a new copy of the rows.
     First { week: WeekKey, server: ServerKey },
-    /// The one after a player (or the first) of the same moment as another.
+    /// The part after a player (or the first part) of the copy with this number.
     Next { moment: u64, after: Option<PlayerKey> },
-    /// None any more of that moment.
+    /// Releases the copy.
     Done { moment: u64 },
 }
 
 /// The answer to [`PartRequest`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum WeekChunk {
-    /// Rows are still being put in order: to be asked for again.
+    /// Rows are still being read or sorted: request again.
     Preparing,
     Part {
-        /// A number that all parts of one moment share.
+        /// The number of the copy, equal in all its parts.
         moment: u64,
         week: Box<WeekArchive>,
     },
-    /// There is no such part: what is written of that moment is to be taken back.
+    /// There is no such part: parts of this copy that were written must be rolled back.
     Gone,
 }
 
@@ -208,7 +208,7 @@ pub struct ServerArchive {
     pub slots: u32,
     pub class: u8,
     pub missed: u32,
-    /// Players now; 0 where the server does not answer any more.
+    /// Players now; 0 if the server does not answer any more.
     pub players: u32,
     /// Median of the last three counts.
     pub assumed_players: u32,
@@ -221,14 +221,14 @@ pub struct ServerArchive {
     pub greylist: Option<String>,
     pub removed: bool,
     pub tags: Vec<String>,
-    /// The last complete list: normalised name, display name, points, player key; empty
-    /// where the server does not answer any more.
+    /// The last complete list: normalised name, display name, points, player key; empty if the
+    /// server does not answer any more.
     pub list: Vec<ListEntry>,
     pub series: Option<SeriesRecord>,
-    /// Reasons of screening that are reported now (RULES section 14), each with when
-    /// it last applied, Unix ms.
+    /// Current reasons of screening (RULES section 14), each with the time when it last
+    /// applied, Unix ms.
     pub screened: Vec<ScreenedView>,
-    /// Bots of the last list that could not be told from players.
+    /// Bots of the last list that could not be distinguished from players.
     pub bots_unidentified: u32,
 }
 
@@ -242,12 +242,12 @@ pub struct ListEntry {
     pub spectator: bool,
 }
 
-/// Players from one key to another; of a long week a part tells of some.
+/// A range of player keys; a part of a large week contains the players of one range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlayerKeyRange {
     /// `None`: from the first.
     pub after: Option<PlayerKey>,
-    /// The last one; `None`: to the last there is.
+    /// The last key; `None`: no upper bound.
     pub through: Option<PlayerKey>,
 }
 
@@ -255,8 +255,8 @@ impl PlayerKeyRange {
     pub const ALL: PlayerKeyRange = PlayerKeyRange { after: None, through: None };
 }
 
-/// One server in one week: rows with positions, maps, best positions; written
-/// in one transaction. Or a part of it: all parts of one moment are.
+/// One server in one week: rows with positions, maps, best positions; written in one
+/// transaction. Or a part of it; then all parts of one copy are written in one transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WeekArchive {
     pub week: WeekKey,
@@ -265,20 +265,20 @@ pub struct WeekArchive {
     pub label: String,
     pub week_start_ms: i64,
     pub week_end_ms: i64,
-    /// Final: never changes again.
+    /// The week is closed on the server.
     pub closed: bool,
-    /// Rank of the server in this week, once it has been given.
+    /// Rank of the server in this week, once it is assigned.
     pub server_rank: Option<u32>,
     /// Player-milliseconds of all maps.
     pub player_ms: u64,
-    /// The players that this tells of: there are no others among them than these.
+    /// The range of players in `rows`: the week has no other players in this range.
     pub span: PlayerKeyRange,
     /// In order of player key.
     pub rows: Vec<PlayerWeekArchive>,
-    /// In order of map key; they are told with the first player.
+    /// In order of map key; only in the part with the first player.
     pub maps: Vec<MapWeekArchive>,
-    /// Best positions of the players above, once the week is closed; in order
-    /// of player key. Index 0 to 2: clq1, clq2, elo; best first.
+    /// Best positions of the players in `rows`, once the week is closed; in order of player
+    /// key. Index 0 to 2: clq1, clq2, elo; best first.
     pub best: Vec<(PlayerKey, BestPositionsByRanking)>,
 }
 

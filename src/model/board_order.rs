@@ -1,9 +1,9 @@
-//! How the config writes which boards are ordered in their own way. On which the
-//! lowest score is best: `points`, `points game:baseq3`, `time tag:race`; on all
-//! others the highest is. And on which another ranking parts equal scores: `points
-//! time`, `clq2 points game:baseq3`; on all others the earlier moment does.
+//! The settings for the order of boards. By default the highest score is best, and the earlier
+//! time breaks ties. `points`, `points game:baseq3` or `time tag:race` select boards on which
+//! the lowest score is best. `points time` or `clq2 points game:baseq3` select boards on which
+//! another ranking breaks ties.
 //!
-//! Who stands before whom by them is said by [`board::order`](crate::board::order).
+//! [`board::order`](crate::board::order) applies these settings.
 
 use std::str::FromStr;
 
@@ -13,7 +13,7 @@ use super::row::Ranking;
 use super::scope::{Scope, ScopeError};
 use crate::nearest::nearest;
 
-/// All that a config says about the order of boards.
+/// All settings for the order of boards.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderOverrides {
     pub low_is_better: Vec<LowIsBetter>,
@@ -21,14 +21,14 @@ pub struct OrderOverrides {
 }
 
 impl OrderOverrides {
-    /// The scopes that it names, some more than once.
+    /// The scopes in the settings, some more than once.
     pub fn scopes(&self) -> impl Iterator<Item = &Scope> {
         let ties = self.ties.iter().filter_map(|tie| tie.scope.as_ref());
         self.low_is_better.iter().filter_map(|low| low.scope.as_ref()).chain(ties)
     }
 }
 
-/// Boards of one ranking that the lowest score leads.
+/// Boards of one ranking on which the lowest score is best.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LowIsBetter {
     pub ranking: Ranking,
@@ -37,44 +37,44 @@ pub struct LowIsBetter {
 }
 
 impl LowIsBetter {
-    /// Whether the boards of this ranking in this scope are among them; without
-    /// one, those of a scope that is named nowhere.
+    /// Whether this applies to the board of a ranking in a scope; without a scope, to a scope
+    /// that no setting names.
     pub fn applies_to<'s>(&self, ranking: Ranking, scope: impl Into<Option<&'s Scope>>) -> bool {
         self.ranking == ranking && (self.scope.is_none() || self.scope.as_ref() == scope.into())
     }
 }
 
-/// Boards of one ranking on which equal scores are parted by another.
+/// Boards of one ranking on which another ranking breaks ties.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TieBreak {
     pub ranking: Ranking,
     pub by: Ranking,
-    /// `None`: in every scope that has none of its own.
+    /// `None`: in every scope without a setting.
     pub scope: Option<Scope>,
 }
 
 impl TieBreak {
-    /// What parts equal scores on the boards of a ranking in a scope; without one,
-    /// in scopes that are named nowhere. Of several the one that names the scope
-    /// holds, of those the last.
+    /// The ranking that breaks ties on the board of a ranking in a scope; without a scope, in
+    /// scopes that no setting names. A setting with a scope takes precedence; of several, the
+    /// last applies.
     pub fn of(ties: &[TieBreak], ranking: Ranking, scope: Option<&Scope>) -> Option<Ranking> {
-        let of_scope = |scope: Option<&Scope>| {
+        let in_scope = |scope: Option<&Scope>| {
             ties.iter().rev().find(|tie| tie.ranking == ranking && tie.scope.as_ref() == scope).map(|tie| tie.by)
         };
-        scope.and_then(|_| of_scope(scope)).or_else(|| of_scope(None))
+        scope.and_then(|_| in_scope(scope)).or_else(|| in_scope(None))
     }
 }
 
-/// Why a text names no boards.
+/// Why a text is not a valid order setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OrderParseError {
     #[error("{text:?}: {word:?} is not a ranking; {advice}")]
     Ranking { text: String, word: String, advice: String },
     #[error("{text:?}: {error}; expected {expected}")]
     Scope { text: String, error: ScopeError, expected: &'static str },
-    #[error("{0:?}: the scope names nothing after its colon")]
+    #[error("{0:?}: the scope has no name after its colon")]
     Nothing(String),
-    #[error("{0:?}: equal scores are not parted by themselves; expected another ranking")]
+    #[error("{0:?}: a ranking cannot break its own ties; expected another ranking")]
     Itself(String),
 }
 
@@ -103,7 +103,7 @@ impl FromStr for TieBreak {
     }
 }
 
-/// A text that is read word by word.
+/// A text that is parsed word by word.
 struct Parser<'t> {
     text: &'t str,
     rest: &'t str,
@@ -128,7 +128,7 @@ impl Parser<'_> {
         })
     }
 
-    /// All that is left: names of games and tags may hold spaces.
+    /// The rest of the text: names of games and tags may contain spaces.
     fn scope(&self, expected: &'static str) -> Result<Option<Scope>, OrderParseError> {
         let rest = self.rest.trim();
         if rest.is_empty() {
@@ -171,7 +171,7 @@ mod tests {
                 "\"points baseq3\": scope \"baseq3\" is not of the form server:URL, game:NAME or tag:NAME; \
                  expected a ranking, alone or with one scope, such as \"points game:baseq3\"",
             ),
-            ("points tag:", "\"points tag:\": the scope names nothing after its colon"),
+            ("points tag:", "\"points tag:\": the scope has no name after its colon"),
         ] {
             assert_eq!(text.parse::<LowIsBetter>().unwrap_err().to_string(), want);
         }
@@ -179,13 +179,13 @@ mod tests {
         for (text, want) in [
             ("points", "\"points\": \"\" is not a ranking; the rankings are clq1, clq2, elo, points, time"),
             ("points tine game:x", "\"points tine game:x\": \"tine\" is not a ranking; did you mean \"time\"?"),
-            ("elo elo", "\"elo elo\": equal scores are not parted by themselves; expected another ranking"),
+            ("elo elo", "\"elo elo\": a ranking cannot break its own ties; expected another ranking"),
             (
                 "points time elo",
                 "\"points time elo\": scope \"elo\" is not of the form server:URL, game:NAME or tag:NAME; \
                  expected two rankings, alone or with one scope, such as \"points time game:baseq3\"",
             ),
-            ("points time tag: ", "\"points time tag: \": the scope names nothing after its colon"),
+            ("points time tag: ", "\"points time tag: \": the scope has no name after its colon"),
         ] {
             assert_eq!(text.parse::<TieBreak>().unwrap_err().to_string(), want);
         }

@@ -9,7 +9,7 @@ use chrono_tz::Tz;
 
 use crate::model::keys::WeekKey;
 
-/// The time zone that weeks and days are counted in.
+/// The time zone of weeks and days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Calendar {
     zone: Tz,
@@ -40,23 +40,23 @@ impl Calendar {
         (t_ms + self.offset_ms(t_ms)).div_euclid(86_400_000) + 3
     }
 
-    /// The week that contains the moment.
+    /// The week that contains `t_ms`.
     pub fn week(&self, t_ms: i64) -> WeekKey {
         WeekKey(self.day(t_ms).div_euclid(7).max(0) as u32)
     }
 
-    /// First moment of the week, Unix ms.
+    /// Start of the week, Unix ms.
     pub fn week_start_ms(&self, week: WeekKey) -> i64 {
         self.day_start_ms(i64::from(week.0) * 7)
     }
 
-    /// First moment after the week, Unix ms.
+    /// End of the week (exclusive), Unix ms.
     pub fn week_end_ms(&self, week: WeekKey) -> i64 {
         self.week_start_ms(WeekKey(week.0 + 1))
     }
 
-    /// First moment of the local day with this number, Unix ms. Where clocks
-    /// jump over midnight the day begins at the first moment that exists.
+    /// Start of the local day with this number, Unix ms. If clocks skip midnight, the day
+    /// begins at the first time that exists.
     pub fn day_start_ms(&self, day: i64) -> i64 {
         let date = epoch_monday() + Days::new(day.max(0) as u64);
         self.first_moment_ms(date.and_hms_opt(0, 0, 0).expect("midnight is a time"))

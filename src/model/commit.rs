@@ -1,5 +1,5 @@
-//! A commit: everything that a run of events changed, applied to the store as
-//! one atomic batch. Only the engine makes one.
+//! A commit: all changes of a sequence of events, applied to the store as one atomic batch.
+//! Only the engine creates one.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::model::keys::{GameKey, MapKey, PlayerKey, ServerKey, TagKey, WeekKey}
 use crate::model::name_hash::NameHash;
 use crate::model::packed_row::PackedRow;
 
-/// The few numbers that belong to the whole state.
+/// Values of the state as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Meta {
     pub next_player: u32,
@@ -22,33 +22,32 @@ pub struct Meta {
     pub next_map: u32,
     pub next_game: u32,
     pub next_tag: u32,
-    /// The latest moment of any event, Unix ms. Time never runs backwards past it.
+    /// The latest time of any event, Unix ms. Recorded time never runs backwards past it.
     pub now_ms: i64,
     /// Time zone that weeks were counted in; it cannot change once there are any.
     pub time_zone: String,
-    /// Weeks that hold rows, oldest first.
+    /// Weeks that have rows, oldest first.
     pub weeks: Vec<WeekState>,
-    /// Windows other than weeks, those that hold rows and the next of each type;
-    /// in order of key.
+    /// Windows other than weeks that have rows, and the next of each type; in order of key.
     pub windows: Vec<WindowState>,
     /// Types of windows other than weeks, in order of type.
     pub types: Vec<WindowTypeState>,
-    /// Players who are no more: merged into others, or forgotten.
+    /// Number of removed players: merged or forgotten.
     pub players_removed: u32,
-    /// A resync is needed or in progress: the archive is new, or the outbox was full
-    /// and dropped something.
+    /// A resync is needed or in progress: the archive is new, or the outbox was full and
+    /// dropped an entry.
     pub resync: bool,
-    /// How boards are ordered by which positions were last archived; `None`: nothing
-    /// ever was.
+    /// The orders of boards by which positions were last archived; `None`: nothing was archived
+    /// yet.
     pub archived_orders: Option<OrderOverrides>,
-    /// How far the resync is, and of which archive.
+    /// The progress of the resync, and its archive.
     pub resync_state: ResyncState,
     /// Weeks that an admin reopened and that are not closed again yet, in order.
     pub reopened_weeks: Vec<WeekKey>,
 }
 
 impl Meta {
-    /// Every window that holds rows or is to: weeks, then others, in order.
+    /// Every window that has or will have rows: weeks, then others, in order.
     pub fn kept_windows(&self) -> impl Iterator<Item = WindowKey> + '_ {
         let weeks = self.weeks.iter().map(|state| WindowKey::from(state.week));
         weeks.chain(self.windows.iter().map(|state| state.window))
@@ -61,37 +60,37 @@ pub struct WeekState {
     pub phase: WeekPhase,
 }
 
-/// A type of windows as the config had it last.
+/// A type of windows as in the last applied config.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowTypeState {
     pub kind: WindowType,
-    /// Of a type of the config's own: base, duration and distance, ms, and how many.
+    /// For a custom type: base, duration and interval, ms, and number of windows.
     pub repeats: Option<(i64, i64, i64, u32)>,
-    /// Its windows are being made from the scan log; until then none is credited.
+    /// Its windows are being rebuilt from the scan log; until then nothing is credited to them.
     pub rebuilding: bool,
 }
 
-/// A window other than a week, as it was when it came to be.
+/// A window other than a week, with the boundaries that it was opened with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowState {
     pub window: WindowKey,
     pub start_ms: i64,
-    /// First moment after it.
+    /// End of the window (exclusive), Unix ms.
     pub end_ms: i64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WeekPhase {
-    /// Snapshots of this week still come in.
+    /// Snapshots of this week are still credited.
     Open,
-    /// Over; its servers are being closed one after the other.
+    /// Ended; its servers are being closed one after the other.
     Closing,
-    /// Every server is closed; server ranks are being given.
+    /// Every server is closed; server ranks are being assigned.
     Ranking,
-    /// Final. Changes only by an admin's correction.
+    /// Final. Only a correction by an admin changes it.
     Closed,
-    /// An admin reopened it: what closing gave to servers is being removed. Then it
+    /// An admin reopened it: the results of closing are being removed from the servers. Then it
     /// is open.
     Reopening,
 }
@@ -110,13 +109,13 @@ pub struct MapRowKey {
     pub map: MapKey,
 }
 
-/// Absolute new values; applying one twice is the same as once.
+/// Absolute new values: applying a commit is idempotent.
 #[derive(Clone, Debug, Default)]
 pub struct Commit {
     pub meta: Option<Meta>,
     pub games: Vec<(GameKey, String)>,
     pub maps: Vec<(MapKey, String)>,
-    /// In portions, in order of key.
+    /// In chunks, in order of key.
     pub players: Vec<Vec<(PlayerKey, PlayerRecord)>>,
     pub servers: Vec<(ServerKey, ServerRecord)>,
     pub series: Vec<(ServerKey, SeriesRecord)>,
@@ -125,48 +124,45 @@ pub struct Commit {
     pub player_windows: Vec<((WindowKey, PlayerKey), Arc<PlayerWindow>)>,
     pub map_rows: Vec<(MapRowKey, MapRow)>,
     pub best: Vec<((ServerKey, PlayerKey), BestPositions)>,
-    /// Servers on which players have best positions since now.
+    /// Servers on which players have their first best positions.
     pub new_best: Vec<(PlayerKey, ServerKey)>,
-    /// Servers closed for a week, each with the player-milliseconds that it is
-    /// ranked by.
+    /// Servers closed for a week, each with the player-milliseconds that determine its rank.
     pub closed_servers: Vec<(WeekKey, ServerKey, u64)>,
-    /// Server ranks of weeks that are over, 1 is best.
+    /// Server ranks of ended weeks, 1 is best.
     pub ranks: Vec<(WeekKey, ServerKey, u32)>,
-    /// To be archived; the store gives each the next sequence number.
+    /// Keys to archive; the store assigns each the next sequence number.
     pub outbox: Vec<OutboxKey>,
-    /// Archived: removed where the sequence number is still the one given.
+    /// Archived entries: removed if the sequence number has not changed.
     pub acknowledged: Vec<(OutboxKey, u64)>,
-    /// Windows whose rows are let go.
+    /// Windows whose rows are deleted.
     pub deleted_windows: Vec<WindowKey>,
     pub corrections: Corrections,
 }
 
-/// What an admin's corrections take away. None of it is among the values of the
-/// same commit.
+/// Deletions by an admin's corrections. The same commit writes none of these records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Corrections {
     pub deleted_rows: Vec<RowKey>,
     pub deleted_player_windows: Vec<(WindowKey, PlayerKey)>,
     pub deleted_best: Vec<(ServerKey, PlayerKey)>,
-    /// Players who are no more, and who they were merged into, if they were.
+    /// Removed players, and the players that they were merged into, if any.
     pub removed_players: Vec<(PlayerKey, Option<PlayerKey>)>,
-    /// Names that nobody is known by any more.
+    /// Names that do not lead to a player any more.
     pub deleted_names: Vec<(GameKey, String)>,
-    /// Further names of players: they lead to their keys.
+    /// Further names of players, which lead to their keys.
     pub aliases: Vec<(PlayerKey, GameKey, String)>,
     pub deleted_aliases: Vec<(PlayerKey, String)>,
-    /// Names never to be stored again, each with when that was asked for, Unix ms.
+    /// Names that are never stored again, each with the time of the request, Unix ms.
     pub forgotten: Vec<(NameHash, i64)>,
     pub allowed_names: Vec<NameHash>,
-    /// Tags that were dropped. Their keys, which records may still name, are never
-    /// handed out again.
+    /// Deleted tags. Records may still contain their keys, which are never reused.
     pub deleted_tags: Vec<TagKey>,
     /// Servers of a reopened week: they are not closed any more, and have no rank.
     pub reopened_servers: Vec<(WeekKey, ServerKey)>,
 }
 
 impl Corrections {
-    /// About how many records change.
+    /// Approximate number of records that change.
     pub fn records(&self) -> usize {
         self.deleted_rows.len()
             + self.deleted_player_windows.len()
@@ -186,7 +182,7 @@ impl Corrections {
 }
 
 impl Commit {
-    /// Records that it changes, about.
+    /// Approximate number of records that it changes.
     pub fn records(&self) -> usize {
         2 * self.players.iter().map(Vec::len).sum::<usize>()
             + self.servers.len()

@@ -1,8 +1,7 @@
-//! Keys: the numbers that stand for names (RULES section 1).
+//! Keys: numbers that identify names (RULES section 1).
 //!
-//! Handing a key out is the only step in clqd that must be atomic; it is done
-//! by the engine and becomes durable with the commit that first uses it. A
-//! week's key is computed, see [`crate::model::calendar`].
+//! The engine assigns a key; it becomes durable with the commit that first uses it. A week's
+//! key is computed, see [`crate::model::calendar`].
 
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +39,7 @@ key!(
     GameKey
 );
 key!(
-    /// A tag that an admin gave to servers. First key is 1.
+    /// A tag that an admin assigned to servers. First key is 1.
     TagKey
 );
 key!(

@@ -1,7 +1,7 @@
-//! The words of clqd: keys, names, times, snapshots, records, commits.
+//! The common types of clqd: keys, names, times, snapshots, records, commits.
 //!
-//! Floor 0. Plain data and the pure functions that belong to it; no IO, no
-//! clock, no randomness. Every other room speaks in these types.
+//! The lowest layer. Plain data and its pure functions; no IO, no clock, no randomness. Every
+//! other module uses these types.
 
 pub mod archive;
 pub mod board_order;

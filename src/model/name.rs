@@ -1,16 +1,14 @@
-//! Player names: from bytes to the normalised form that keys belong to
-//! (RULES section 2).
+//! Player names: from bytes to the normalised form that keys are assigned to (RULES section 2).
 
 use smallvec::SmallVec;
 use unicode_general_category::{GeneralCategory, get_general_category};
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
-/// A player's name, in place where it has at most 24 bytes, as nearly all have: a
-/// list of players is compared with the one before, and a name elsewhere would be
-/// waited for.
+/// A player's name, stored inline up to 24 bytes, as nearly all names are. Lists of players are
+/// compared often, and a name on the heap would cost a cache miss.
 pub type Name = compact_str::CompactString;
 
-/// Which colour codes stand in a name.
+/// The colour codes that a name may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColourCodes {
     /// None: Source, GoldSrc.
@@ -21,8 +19,8 @@ pub enum ColourCodes {
     DarkPlaces,
 }
 
-/// Windows-1252 for 0x80..=0x9F; the five bytes it leaves undefined stand for
-/// the C1 controls of the same number (as the WHATWG encoding standard has it).
+/// Windows-1252 for 0x80..=0x9F; the five undefined bytes map to the C1 controls of the same
+/// number (as in the WHATWG encoding standard).
 const WINDOWS_1252: [char; 32] = [
     '\u{20AC}', '\u{81}', '\u{201A}', '\u{192}', '\u{201E}', '\u{2026}', '\u{2020}', '\u{2021}', '\u{2C6}', '\u{2030}',
     '\u{160}', '\u{2039}', '\u{152}', '\u{8D}', '\u{17D}', '\u{8F}', '\u{90}', '\u{2018}', '\u{2019}', '\u{201C}',
@@ -30,8 +28,8 @@ const WINDOWS_1252: [char; 32] = [
     '\u{17E}', '\u{178}',
 ];
 
-/// Reads bytes of a reply as text: UTF-8 where they are UTF-8, and each byte
-/// that is not as Windows-1252. Never fails. At most three bytes out for one in.
+/// Decodes bytes of a reply as UTF-8; each invalid byte as Windows-1252. Never fails. At most
+/// three output bytes for each input byte.
 pub fn decode_text(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -46,12 +44,12 @@ pub fn decode_text(bytes: &[u8]) -> String {
     text
 }
 
-/// The normalised name: what a player's key belongs to.
+/// The normalised name, to which a player's key is assigned.
 pub fn normalise(display: &str, codes: ColourCodes) -> String {
     normalise_name(display, codes).into_string()
 }
 
-/// The same as a [`Name`].
+/// As [`normalise`], but returns a [`Name`].
 pub fn normalise_name(display: &str, codes: ColourCodes) -> Name {
     // Nearly every name is printable ASCII with no code and single spaces.
     if is_plain(display, codes) {
@@ -72,7 +70,7 @@ pub fn normalise_name(display: &str, codes: ColourCodes) -> Name {
         }
     }
     let trimmed = out.trim_matches(' ');
-    // Below U+0300 nothing combines.
+    // Characters below U+0300 do not combine.
     let composed = out.bytes().all(|b| b < COMBINING_FIRST_BYTE) || is_nfc(trimmed);
     match composed {
         true => trimmed.into(),
@@ -83,7 +81,7 @@ pub fn normalise_name(display: &str, codes: ColourCodes) -> Name {
 /// First byte of U+0300, the first combining mark, in UTF-8.
 const COMBINING_FIRST_BYTE: u8 = 0xCC;
 
-/// The same for ASCII: one pass, where nothing can combine.
+/// Normalises ASCII in one pass: no character combines.
 fn normalise_ascii(bytes: &[u8], codes: ColourCodes) -> Name {
     let mut out: SmallVec<[u8; 64]> = SmallVec::new();
     let mut before = b' ';
@@ -110,8 +108,8 @@ fn normalise_ascii(bytes: &[u8], codes: ColourCodes) -> Name {
     std::str::from_utf8(&out).expect("ASCII is UTF-8").into()
 }
 
-/// Takes colour codes out, in one pass from the left: what a removal brings
-/// together is not looked at again.
+/// Removes colour codes in one pass from the left: a code that a removal creates is not
+/// removed.
 pub fn strip_colours(name: &str, codes: ColourCodes) -> std::borrow::Cow<'_, str> {
     if codes == ColourCodes::None || !name.contains('^') {
         return name.into();
@@ -148,8 +146,8 @@ fn code_len(bytes: &[u8], codes: ColourCodes) -> usize {
     }
 }
 
-/// Whether a name is printable ASCII with single spaces and without codes, so
-/// that it is its own normalised form. Not all that are theirs are plain.
+/// Whether a name is printable ASCII with single spaces and without codes, and so equals its
+/// normalised form. Some normalised names are not plain.
 pub fn is_plain(name: &str, codes: ColourCodes) -> bool {
     let mut before = b' ';
     for &b in name.as_bytes() {
@@ -164,8 +162,8 @@ pub fn is_plain(name: &str, codes: ColourCodes) -> bool {
     before != b' ' || name.is_empty()
 }
 
-/// Whether a character is a control or a format character (general categories Cc
-/// and Cf), such as an escape or a bidirectional override.
+/// Whether a character is a control or a format character (general categories Cc and Cf), such
+/// as an escape or a bidirectional override.
 pub fn is_control_or_format(c: char) -> bool {
     matches!(get_general_category(c), GeneralCategory::Control | GeneralCategory::Format)
 }
@@ -211,7 +209,7 @@ mod tests {
         #[test]
         fn plain_name_fast_path_equals_full_normalisation(name in ".{0,20}|[ ^a-f0-9x]{0,12}", which in 0..3) {
             let codes = [ColourCodes::None, ColourCodes::Quake3, ColourCodes::DarkPlaces][which as usize];
-            // A character that goes forces the longest way.
+            // A character that is removed forces the full normalisation.
             let forced = normalise(&format!("\u{200b}{name}"), codes);
             if is_plain(&name, codes) {
                 proptest::prop_assert_eq!(&forced, &name);

@@ -1,8 +1,7 @@
-//! The mark by which a forgotten name is known again, and which does not tell
-//! the name: SHA-256 of its game, a zero byte and the normalised name.
+//! The hash that recognises a forgotten name without storing it: SHA-256 of its game, a zero
+//! byte and the normalised name.
 //!
-//! Whoever guesses a name can check the guess against a mark; a mark is no secret
-//! that protects a name which is easily guessed.
+//! A hash does not protect a name that is easily guessed: a guess can be checked against it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +15,7 @@ use sha2::{Digest, Sha256};
 pub struct NameHash([u8; 32]);
 
 impl NameHash {
-    /// Of a normalised name in a game, as servers call it.
+    /// The hash of a normalised name in a game; `game` is the name that servers report.
     pub fn of(game: &str, name: &str) -> NameHash {
         let hasher = Sha256::new().chain_update(game).chain_update([0]).chain_update(name);
         NameHash(hasher.finalize().into())

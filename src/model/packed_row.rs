@@ -1,20 +1,19 @@
-//! A row between two presences: packed as the store writes it.
+//! A packed row, in the encoding of the store.
 
 use super::row::PlayerRow;
 
-/// More than any row takes: nine numbers, a flag, a rating and twice ten pairs of numbers.
+/// More than any row needs: nine numbers, a flag, a rating and twice ten pairs of numbers.
 const BYTES_MAX: usize = 512;
 
-/// A [`PlayerRow`] in a quarter of its room, some 100 bytes for 400. Of millions that
-/// wait for a commit nearly all lie still, and what is unpacked again takes less
-/// time to unpack than to come from memory.
+/// A [`PlayerRow`] packed to a quarter of its size (100 of 400 bytes). Most of the millions of
+/// pending rows do not change again, and unpacking one costs less than a cache miss.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackedRow(Box<[u8]>);
 
 impl PackedRow {
     pub fn pack(row: &PlayerRow) -> PackedRow {
         let mut bytes = [0; BYTES_MAX];
-        let packed = postcard::to_slice(row, &mut bytes).expect("a row is of few numbers");
+        let packed = postcard::to_slice(row, &mut bytes).expect("a row fits the buffer");
         PackedRow(Box::from(&*packed))
     }
 
@@ -22,7 +21,7 @@ impl PackedRow {
         postcard::from_bytes(&self.0).expect("it was packed here")
     }
 
-    /// What the store writes.
+    /// The encoding that the store writes.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }

@@ -1,6 +1,5 @@
-//! What is kept of a player on a server in one window, of a player in one window
-//! wherever he played, and of a map on a server in one week (RULES sections 3 to
-//! 8 and 10).
+//! Stored values of a player on a server in one window, of a player in one window on all
+//! servers, and of a map on a server in one week (RULES sections 3 to 8 and 10).
 
 use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
@@ -22,7 +21,7 @@ pub enum Ranking {
 
 impl Ranking {
     pub const ALL: [Ranking; 5] = [Ranking::Clq1, Ranking::Clq2, Ranking::Elo, Ranking::Points, Ranking::Time];
-    /// The rankings whose three best positions are kept for ever (RULES section 11).
+    /// The rankings whose three best positions are kept permanently (RULES section 11).
     pub const WITH_BEST_POSITIONS: [Ranking; 3] = [Ranking::Clq1, Ranking::Clq2, Ranking::Elo];
 
     pub fn name(self) -> &'static str {
@@ -34,18 +33,17 @@ impl Ranking {
     }
 }
 
-/// The ten highest values, highest first, each with the moment (Unix ms) that it
-/// is of; of equal ones the earlier first.
+/// The ten highest values, highest first, each with its time (Unix ms); of equal values the
+/// earlier is first.
 ///
-/// So the ten best of several servers, and the moment at which their sum was
-/// reached, are what the ten best of each tell, in whatever order they are
-/// brought together.
+/// So the ten best values of several servers, and the time at which their sum was reached,
+/// follow from the ten best of each server, in any order of merging.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TopTen(ArrayVec<(u64, i64), BEST_MAX>);
 
 impl TopTen {
-    /// Lets a value compete. 0 does not.
+    /// Adds a value if it is among the ten highest. 0 is ignored.
     pub fn insert(&mut self, value: u64, at_ms: i64) {
         if value == 0 {
             return;
@@ -61,7 +59,7 @@ impl TopTen {
         self.0.insert(place, (value, at_ms));
     }
 
-    /// Lets all of another's values compete.
+    /// Adds all values of another list.
     pub fn merge(&mut self, other: &TopTen) {
         other.0.iter().for_each(|&(value, at_ms)| self.insert(value, at_ms));
     }
@@ -70,8 +68,8 @@ impl TopTen {
         self.0.iter().map(|&(value, _)| value).sum()
     }
 
-    /// When the sum was reached, Unix ms: the latest of those kept. A value that
-    /// was pushed out was pushed out by a later one.
+    /// The time when the sum was reached, Unix ms: the latest time of the kept values. A
+    /// removed value was replaced by a later one.
     pub fn at_ms(&self) -> Option<i64> {
         self.0.iter().map(|&(_, at_ms)| at_ms).max()
     }
@@ -82,18 +80,17 @@ impl TopTen {
     }
 }
 
-/// One player on one server in one window, or, put together by
-/// [`PlayerRow::merge`], on several. All `_at` fields are Unix ms: the `t`
-/// of the snapshot that last changed the value.
+/// One player on one server in one window; after [`PlayerRow::merge`], on several servers. All
+/// `_at` fields are Unix ms: the `t` of the snapshot that last changed the value.
 ///
-/// In memory in this order: what every snapshot changes lies together.
+/// The field order puts the fields that every snapshot changes next to each other in memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[repr(C)]
 pub struct PlayerRow {
     pub measured_ms: u64,
     pub time_at: i64,
     pub points: i64,
-    /// Before the first point: the first sighting in the week.
+    /// Before the first point: the time of the first sighting in the week.
     pub points_at: i64,
     pub starts: u32,
     pub elo_rounds: u32,
@@ -105,15 +102,15 @@ pub struct PlayerRow {
     pub clq2_games: TopTen,
     /// Estimated time played, ms (RULES section 15). Never ranked.
     pub time_est_ms: u64,
-    /// Points that no scan saw, estimated, in thousandths (RULES section 15):
-    /// `points_est` is `points` and this. Never ranked.
+    /// Estimated points that no scan saw, in thousandths (RULES section 15): `points_est` is
+    /// `points` plus this. Never ranked.
     pub points_unseen: u64,
-    /// The player's entries had points. If not, the player is on the time board only.
+    /// Whether the player's entries had points. If not, the player is on the time board only.
     pub has_points: bool,
 }
 
 impl PlayerRow {
-    /// A player first revealed in the week at `t_ms`, rated `elo`.
+    /// A player first seen in the week at `t_ms`, with rating `elo`.
     pub fn new(t_ms: i64, elo: f64) -> PlayerRow {
         PlayerRow {
             measured_ms: 0,
@@ -132,8 +129,7 @@ impl PlayerRow {
         }
     }
 
-    /// Adds a gain of at least 0. Returns false where the sum has reached the
-    /// largest number there is.
+    /// Adds a gain of at least 0. Returns false if the sum saturates.
     pub fn add_points(&mut self, gain: i64, at_ms: i64) -> bool {
         let (sum, overflowed) = self.points.overflowing_add(gain);
         self.points = if overflowed { i64::MAX } else { sum };
@@ -161,11 +157,11 @@ impl PlayerRow {
         self.clq2_games.sum()
     }
 
-    /// Adds what the same player did on another server: points and time add up,
-    /// the ten best segments and games merge (RULES section 8). The rating stays:
-    /// a scope has its own, see [`PlayerWindow`].
+    /// Adds the row of the same player on another server: points and time add up, the ten best
+    /// segments and games merge (RULES section 8). The rating does not change: a scope has a
+    /// separate rating, see [`PlayerWindow`].
     pub fn merge(&mut self, other: &PlayerRow) {
-        // Who is told of by a final list alone has no time, and its moment is none.
+        // A player who is only in a final list has no time, so `time_at` does not count.
         self.time_at = match (self.time_ms() > 0, other.time_ms() > 0) {
             (true, true) => self.time_at.max(other.time_at),
             (false, false) => self.time_at.min(other.time_at),
@@ -188,8 +184,8 @@ impl PlayerRow {
         self.has_points |= other.has_points;
     }
 
-    /// Adds what the same person did under another name on the same server: as
-    /// [`PlayerRow::merge`], and of the ratings the one of more rounds stays.
+    /// Adds the row of the same person under another name on the same server: as
+    /// [`PlayerRow::merge`], and the rating with more rounds is kept.
     pub fn merge_person(&mut self, other: &PlayerRow) {
         self.merge(other);
         if other.elo_rounds > self.elo_rounds {
@@ -212,21 +208,20 @@ pub struct Rating {
     pub at_ms: i64,
 }
 
-/// A player in one window, wherever he played: what cannot be had from his rows
-/// on the servers.
+/// A player in one window on all servers: values that do not follow from their rows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlayerWindow {
     pub game: GameKey,
-    /// Where he has rows, in order of appearance.
+    /// Servers on which the player has rows, in order of appearance.
     pub servers: SmallVec<[ServerKey; 4]>,
-    /// Fed by every round on every server of the game.
+    /// Updated by every round on every server of the game.
     pub game_rating: Option<Rating>,
-    /// Fed by every round on servers that had the tag then; in order of tag.
+    /// Updated by every round on servers that had the tag at that time; in order of tag.
     pub tag_ratings: Box<[(TagKey, Rating)]>,
 }
 
 impl Rating {
-    /// Of somebody who has none.
+    /// The rating of an unrated player.
     pub const UNRATED: Rating = Rating { elo: 0.0, rounds: 0, at_ms: 0 };
 }
 
@@ -235,7 +230,7 @@ impl PlayerWindow {
         PlayerWindow { game, servers: SmallVec::new(), game_rating: None, tag_ratings: Box::default() }
     }
 
-    /// In the tag group, or without one in the game.
+    /// The rating in the tag group, or without a tag in the game.
     pub fn rating(&self, tag: Option<TagKey>) -> Option<Rating> {
         match tag {
             None => self.game_rating,
@@ -260,8 +255,8 @@ impl PlayerWindow {
 }
 
 impl PlayerWindow {
-    /// Adds what the same person did under another name: where he was, and in
-    /// each scope the rating of more rounds.
+    /// Adds the record of the same person under another name: all servers, and in each scope
+    /// the rating with more rounds.
     pub fn merge_person(&mut self, other: &PlayerWindow) {
         for server in &other.servers {
             if !self.servers.contains(server) {
@@ -269,9 +264,9 @@ impl PlayerWindow {
             }
         }
         let by_tag = other.tag_ratings.iter().map(|(tag, rating)| (Some(*tag), *rating));
-        for (tag, theirs) in other.game_rating.into_iter().map(|rating| (None, rating)).chain(by_tag) {
-            if self.rating(tag).is_none_or(|mine| theirs.rounds > mine.rounds) {
-                self.set_rating(tag, theirs);
+        for (tag, other_rating) in other.game_rating.into_iter().map(|rating| (None, rating)).chain(by_tag) {
+            if self.rating(tag).is_none_or(|own| other_rating.rounds > own.rounds) {
+                self.set_rating(tag, other_rating);
             }
         }
     }
@@ -289,10 +284,10 @@ pub struct MapRow {
 /// Positions in one ranking, each with its week, best first.
 type Places = SmallVec<[(u32, WeekKey); 3]>;
 
-/// What closed weeks leave of a (player, server) for ever.
+/// Best positions of a (player, server) in closed weeks, kept permanently.
 ///
-/// The three best positions count. Further positions are kept as long as one of the
-/// three may still be taken back: the last [`REOPENABLE_WEEKS_MAX`] weeks can be reopened.
+/// The three best positions count. Further positions are kept as long as one of the three may
+/// still be removed: the last [`REOPENABLE_WEEKS_MAX`] weeks can be reopened.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BestPositions {
     /// In clq1, clq2 and elo: smaller position first, then the earlier week.
@@ -307,17 +302,17 @@ impl BestPositions {
         self.top_three_where(|_| true)
     }
 
-    /// The same, of the weeks that a condition holds for.
+    /// The three best positions of the weeks that fulfil a condition.
     pub fn top_three_where(&self, counts: impl Fn(WeekKey) -> bool) -> [Vec<(u32, WeekKey)>; 3] {
         let three = |places: &Places| places.iter().filter(|(_, week)| counts(*week)).take(3).copied().collect();
         self.places.each_ref().map(three)
     }
 
-    /// Adds those of the same person under another name; of two positions in
-    /// one week the better.
+    /// Adds the positions of the same person under another name; of two positions in one week
+    /// the better is kept.
     pub fn merge(&mut self, other: &BestPositions) {
-        for (mine, theirs) in self.places.iter_mut().zip(&other.places) {
-            let mut all: Places = mine.iter().chain(theirs).copied().collect();
+        for (own, other_rating) in self.places.iter_mut().zip(&other.places) {
+            let mut all: Places = own.iter().chain(other_rating).copied().collect();
             all.sort_unstable();
             let mut weeks = Vec::with_capacity(all.len());
             all.retain(|&mut (_, week)| {
@@ -326,13 +321,13 @@ impl BestPositions {
                 new
             });
             trim(&mut all);
-            *mine = all;
+            *own = all;
         }
         self.elo = self.elo.or(other.elo);
     }
 
-    /// Sets the position of a closed week; `None`: there is none. It replaces the one
-    /// that the week had before. `which` is an index into [`Ranking::WITH_BEST_POSITIONS`].
+    /// Sets the position of a closed week and replaces the previous one; `None`: not ranked.
+    /// `which` is an index into [`Ranking::WITH_BEST_POSITIONS`].
     pub fn set(&mut self, which: usize, position: Option<u32>, week: WeekKey) {
         let list = &mut self.places[which];
         list.retain(|&mut (_, of)| of != week);
@@ -351,7 +346,7 @@ impl BestPositions {
     }
 }
 
-/// Drops what cannot become one of the three best, whichever weeks are reopened.
+/// Drops positions that cannot become one of the three best, whichever weeks are reopened.
 fn trim(places: &mut Places) {
     let newest = places.iter().map(|(_, week)| week.0).max().unwrap_or(0);
     let mut final_ones = 0;
@@ -383,8 +378,8 @@ mod tests {
         assert_eq!(top.sum(), 75);
     }
 
-    /// Whatever the servers: the ten best, and when their sum last changed, are
-    /// those of one list that took every value as it came.
+    /// For any distribution over servers, the ten best, and the time when their sum last
+    /// changed, equal those of one list with all values.
     #[test]
     fn merged_top_tens_equal_one_top_ten() {
         let mut seed = 7_u64;
@@ -420,24 +415,24 @@ mod tests {
             (row.elo_rounds, row.starts, row.points) = (rounds, 1, 3);
             row
         };
-        for (mine, theirs, kept) in [((900.0, 2), (1100.0, 2), 900.0), ((900.0, 2), (1100.0, 3), 1100.0)] {
-            let mut row = rated(mine.0, mine.1);
-            row.merge_person(&rated(theirs.0, theirs.1));
-            assert_eq!((row.elo, row.elo_rounds, row.starts, row.points), (kept, mine.1.max(theirs.1), 2, 6));
+        for (own, other_rating, kept) in [((900.0, 2), (1100.0, 2), 900.0), ((900.0, 2), (1100.0, 3), 1100.0)] {
+            let mut row = rated(own.0, own.1);
+            row.merge_person(&rated(other_rating.0, other_rating.1));
+            assert_eq!((row.elo, row.elo_rounds, row.starts, row.points), (kept, own.1.max(other_rating.1), 2, 6));
         }
         let rating = |elo: f64, rounds| Rating { elo, rounds, at_ms: 1 };
-        let mut mine = PlayerWindow::new(GameKey(1));
-        mine.servers.extend([ServerKey(2), ServerKey(1)]);
-        mine.game_rating = Some(rating(1.0, 3));
-        mine.tag_ratings = [(TagKey(2), rating(2.0, 1))].into();
-        let mut theirs = PlayerWindow::new(GameKey(1));
-        theirs.servers.extend([ServerKey(3), ServerKey(2)]);
-        theirs.game_rating = Some(rating(7.0, 3));
-        theirs.tag_ratings = [(TagKey(1), rating(8.0, 1)), (TagKey(2), rating(9.0, 2))].into();
-        mine.merge_person(&theirs);
-        assert_eq!(mine.servers[..], [ServerKey(2), ServerKey(1), ServerKey(3)]);
-        assert_eq!(mine.game_rating, Some(rating(1.0, 3)), "a tie is the first one's");
-        assert_eq!(*mine.tag_ratings, [(TagKey(1), rating(8.0, 1)), (TagKey(2), rating(9.0, 2))]);
+        let mut own = PlayerWindow::new(GameKey(1));
+        own.servers.extend([ServerKey(2), ServerKey(1)]);
+        own.game_rating = Some(rating(1.0, 3));
+        own.tag_ratings = [(TagKey(2), rating(2.0, 1))].into();
+        let mut other_rating = PlayerWindow::new(GameKey(1));
+        other_rating.servers.extend([ServerKey(3), ServerKey(2)]);
+        other_rating.game_rating = Some(rating(7.0, 3));
+        other_rating.tag_ratings = [(TagKey(1), rating(8.0, 1)), (TagKey(2), rating(9.0, 2))].into();
+        own.merge_person(&other_rating);
+        assert_eq!(own.servers[..], [ServerKey(2), ServerKey(1), ServerKey(3)]);
+        assert_eq!(own.game_rating, Some(rating(1.0, 3)), "a tie keeps the own rating");
+        assert_eq!(*own.tag_ratings, [(TagKey(1), rating(8.0, 1)), (TagKey(2), rating(9.0, 2))]);
 
         let best = |places: &[(u32, u32)], elo| {
             let mut best = BestPositions { elo, ..BestPositions::default() };
@@ -470,8 +465,8 @@ mod tests {
         assert_eq!(got, [(1, 12), (2, 11), (3, 9)]);
     }
 
-    /// Against a list of everything: whichever of the last weeks are taken back or set
-    /// again, the three best are right.
+    /// Compares with a list of all positions: the three best are right, whichever of the last
+    /// weeks are removed or set again.
     #[test]
     fn three_best_positions_are_exact_after_weeks_are_reopened() {
         let mut seed = 3_u64;

@@ -1,8 +1,8 @@
-//! The names of scopes: whose players stand on a board together (RULES section 8).
+//! Scopes: whose players are on a board together (RULES section 8).
 //!
 //! A scope is written as a word, a colon and a name: `server:quake3://host:27960`,
-//! `game:baseq3`, `tag:pro`. Which servers are of a game or bear a tag is not
-//! known here.
+//! `game:baseq3`, `tag:pro`. This module does not know which servers belong to a game or have a
+//! tag.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,15 +12,15 @@ use serde::{Deserialize, Serialize};
 use super::url::{ServerUrl, UrlError};
 use crate::nearest::nearest;
 
-/// One scope. Names of games and tags stand as they came from server and admin:
-/// case matters, spaces may be among them, and every one can be read back.
+/// One scope. Names of games and tags are unchanged as the server or admin wrote them: they are
+/// case-sensitive and may contain spaces. The text form can always be parsed again.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Scope {
     Server(ServerUrl),
     /// All servers of a game.
     Game(String),
-    /// The servers that an admin gave a tag.
+    /// The servers to which an admin assigned a tag.
     Tag(String),
 }
 
@@ -36,7 +36,7 @@ pub enum ScopeError {
 
 const FORMS: &str = "server:URL, game:NAME or tag:NAME";
 
-/// How much of a text that cannot be read is told, characters.
+/// The maximum length of an invalid text in an error, characters.
 const SHOWN_MAX: usize = 80;
 
 impl Scope {
@@ -49,7 +49,7 @@ impl Scope {
         }
     }
 
-    /// What stands after the colon.
+    /// The part after the colon.
     pub fn name(&self) -> &str {
         match self {
             Scope::Server(url) => url.as_str(),
@@ -74,7 +74,8 @@ impl FromStr for Scope {
             "server" => ServerUrl::parse(name).map(Scope::Server).map_err(|error| ScopeError::Url(shown(), error)),
             "game" => Ok(Scope::Game(name.to_owned())),
             "tag" => Ok(Scope::Tag(name.to_owned())),
-            // A URL alone is the likeliest slip, and no word is near its scheme.
+            // A bare URL is the most likely mistake, and its scheme is not similar to any of
+            // the words.
             _ if name.starts_with("//") => Err(ScopeError::Kind(shown(), "server")),
             _ => Err(match nearest(kind, ["server", "game", "tag"]) {
                 Some(right) => ScopeError::Kind(shown(), right),

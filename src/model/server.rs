@@ -1,5 +1,5 @@
-//! A server's record: what is known of it, its last snapshot with who is
-//! present, and the sums in progress (RULES sections 3, 9 and 10).
+//! A server's record: its properties, its last snapshot with the present players, and the sums
+//! in progress (RULES sections 3, 9 and 10).
 
 use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
@@ -17,9 +17,9 @@ use crate::model::keys::{GameKey, MapKey, PlayerKey, TagKey, WeekKey};
 pub struct Class(u8);
 
 impl Class {
-    /// Unknown: a new address, or missed too often. Scanned when asked.
+    /// Unknown: a new address, or too many missed scans. Scanned on request.
     pub const UNKNOWN: Class = Class(6);
-    /// An asked-for scan failed. Scanned when asked, in exception mode.
+    /// A requested scan failed. Scanned on request, in exception mode.
     pub const FAILED: Class = Class(7);
 
     pub fn new(number: u8) -> Option<Class> {
@@ -44,16 +44,16 @@ impl From<Class> for u8 {
     }
 }
 
-/// All that is known of one server but its series.
+/// All data of one server except its series.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerRecord {
     pub url: ServerUrl,
-    /// Given by the admin; each is a scope of boards (RULES section 8). Some may have
-    /// been dropped since.
+    /// Assigned by the admin; each is a scope of boards (RULES section 8). Some may have been
+    /// deleted since.
     pub tags: Vec<TagKey>,
     /// Why it is greylisted: scanned and shown, ignored by statistics.
     pub greylist: Option<String>,
-    /// Taken out by the admin: not scanned, not listed, its past kept.
+    /// Removed by the admin: not scanned, not listed, its history kept.
     pub removed: bool,
     pub added_ms: i64,
     pub class: Class,
@@ -65,7 +65,7 @@ pub struct ServerRecord {
     pub map: Option<MapKey>,
     pub hostname: String,
     pub slots: u32,
-    /// Rank by player-seconds of `ranked_week`, 1 is best.
+    /// Rank by player-seconds in `rank_week`, 1 is best.
     pub rank: Option<u32>,
     pub rank_week: Option<WeekKey>,
     /// Counts of non-bot players of the last three snapshots, oldest first.
@@ -77,40 +77,40 @@ pub struct ServerRecord {
     pub last_snapshot: Option<LastSnapshot>,
     pub map_time: Option<CurrentMapRow>,
     pub sums: SeriesSums,
-    /// What screening remembers; `None`: nothing yet.
+    /// State of the screening; `None`: nothing yet.
     pub screening: Option<Box<Screening>>,
 }
 
 impl ServerRecord {
-    /// Who is there, as far as the last list tells.
+    /// The present players, by the last list.
     pub fn presences(&self) -> impl Iterator<Item = &Presence> {
         self.last_snapshot.iter().flat_map(|last| &last.entries).filter_map(|entry| entry.presence.as_ref())
     }
 
-    /// Added, or brought back, and no scan has ended since: one is owed to it.
-    /// A server that was missed too often is of class 6, too, but has its misses.
+    /// Whether the server was added or restored and no scan has ended since. A server with too
+    /// many missed scans is also of class 6, but `missed` is not 0.
     pub fn awaits_first_scan(&self) -> bool {
         self.class == Class::UNKNOWN && self.missed == 0 && !self.removed
     }
 }
 
-/// The last full snapshot, as far as the next one is compared with it.
+/// The part of the last full snapshot that is compared with the next one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LastSnapshot {
     pub t_ms: i64,
     pub map: MapKey,
-    /// The map's name where it was counted as another map, because the server may
-    /// not introduce more of them (RULES section 14.4).
+    /// The map's name if it was counted as another map, because the server may not introduce
+    /// more maps (RULES section 14.4).
     pub map_without_key: Option<Name>,
-    /// The players of the entries belong to it.
+    /// The game to which the players of the entries belong.
     pub game: GameKey,
-    /// All non-bot entries, usable or not, spectators too, in the order of the list.
+    /// All non-bot entries, usable or not, including spectators, in the order of the list.
     pub entries: Vec<PlayerEntry>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlayerEntry {
-    /// As the server wrote it; empty where it equals `name`.
+    /// As the server wrote it; empty if it equals `name`.
     pub display: Name,
     /// Normalised.
     pub name: Name,
@@ -119,7 +119,7 @@ pub struct PlayerEntry {
     pub ping: Option<i32>,
     /// Watches and does not play (RULES section 14.5).
     pub spectator: bool,
-    /// `None`: the name is unusable (RULES section 2), or a spectator's.
+    /// `None`: the name is unusable (RULES section 2), or the entry is a spectator.
     pub presence: Option<Presence>,
 }
 
@@ -128,45 +128,45 @@ impl PlayerEntry {
         if self.display.is_empty() { &self.name } else { &self.display }
     }
 
-    /// Points of a player who takes part in rounds; `None`: a spectator, or an
-    /// entry without points.
+    /// Points of a player who takes part in rounds; `None`: a spectator, or an entry without
+    /// points.
     pub fn playing_points(&self) -> Option<i64> {
         self.points.filter(|_| !self.spectator)
     }
 }
 
-/// What the screening of a server's lists remembers (RULES section 14).
+/// State of the screening of a server's lists (RULES section 14).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Screening {
-    /// Normalised names seen in lists of bots alone, the most recently seen last.
-    /// At most [`crate::limits::BOT_NAMES_MAX`].
+    /// Normalised names seen in lists that only had bots, the most recently seen last. At most
+    /// [`crate::limits::BOT_NAMES_MAX`].
     pub bot_names: Vec<Name>,
-    /// Bots of the last full list that its entries could not be told from players.
+    /// Bots of the last full list that could not be distinguished from players.
     pub bots_unidentified: u32,
-    /// The list that has not changed; `None`: the last one has too few entries.
+    /// The unchanged list; `None`: the last one has too few entries.
     pub unchanged: Option<UnchangedList>,
-    /// What the server has introduced on one day.
+    /// New keys introduced by the server on one day.
     pub introduced: NewKeyCounts,
-    /// Reasons that have applied, each with when it last did, Unix ms; in their order.
+    /// Reasons that have applied, in order, each with the time when it last did, Unix ms.
     pub reasons_applied: Vec<(ScreenReason, i64)>,
-    /// Reasons that an admin has exempted the server from, as a set of bits in the
-    /// order of [`ScreenReason::ALL`].
+    /// Reasons from which an admin has exempted the server, as bits in the order of
+    /// [`ScreenReason::ALL`].
     pub exempt: u8,
 }
 
-/// A list that stays the same.
+/// A list that has not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnchangedList {
-    /// Of the map, and of names and points in any order.
+    /// Digest of the map, and of names and points in any order.
     pub digest: u64,
-    /// When it was first received, Unix ms.
+    /// The time when it was first received, Unix ms.
     pub since_ms: i64,
 }
 
-/// Keys handed out for a server's sake on one day.
+/// Keys assigned for names from one server on one day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewKeyCounts {
-    /// Local day as [`crate::model::calendar::Calendar::day`] numbers them.
+    /// Local day as numbered by [`crate::model::calendar::Calendar::day`].
     pub day: i64,
     pub games: u32,
     pub maps: u32,
@@ -195,7 +195,7 @@ impl ScreenReason {
         ScreenReason::ImpossibleGain,
     ];
 
-    /// As it stands in JSON, MySQL and on the command line.
+    /// The name in JSON, MySQL and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             ScreenReason::MorePlayersThanSlots => "more_players_than_slots",
@@ -232,7 +232,7 @@ impl Screening {
         }
     }
 
-    /// Reasons that are still reported at a moment, each with when it last applied.
+    /// Reasons that are reported at `now_ms`, each with the time when it last applied.
     pub fn reasons(&self, now_ms: i64) -> impl Iterator<Item = (ScreenReason, i64)> + '_ {
         self.reasons_applied.iter().copied().filter(move |(_, applied_ms)| now_ms - applied_ms < REASON_TTL_MS)
     }
@@ -245,19 +245,19 @@ impl Screening {
 /// How long a reason is reported after it last applied: 7 days.
 const REASON_TTL_MS: i64 = 7 * 86_400_000;
 
-/// Mostly there are weeks alone: that row is waited for once, the window not at all.
+/// Usually there are only weeks: one cache miss for the row, none for the window key.
 pub type PresenceRows = SmallVec<[(WindowKey, Box<PlayerRow>); 1]>;
 
-/// A player from entering to leaving.
+/// A player from joining to leaving.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Presence {
     pub player: PlayerKey,
-    /// Where the running segment of 720 s began, Unix ms.
+    /// Start of the current segment of 720 s, Unix ms.
     pub segment_start_ms: i64,
-    /// Points gained in the running segment.
+    /// Points gained in the current segment.
     pub segment_points: f64,
-    /// The player's row of each window, while it is ahead of the stored one; in
-    /// order of window. A row goes from here to the next commit without being moved.
+    /// The player's row of each window, while it is newer than the stored one; in order of
+    /// window. Boxed, so that it is not copied on its way to the next commit.
     pub rows: PresenceRows,
 }
 
@@ -271,7 +271,7 @@ impl Presence {
     }
 }
 
-/// The row of the current map, while it is ahead of the stored one.
+/// The row of the current map, while it is newer than the stored one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CurrentMapRow {
     pub week: WeekKey,
@@ -282,8 +282,8 @@ pub struct CurrentMapRow {
 /// Sums of the slots in progress (RULES section 10). A mean is `sum / n`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SeriesSums {
-    /// Number of the running slot: Unix ms / 600,000. All sums belong to the
-    /// slot, hour, day and week that contain it.
+    /// Number of the current slot: Unix ms / 600,000. All sums belong to the slot, hour, day
+    /// and week that contain it.
     pub slot: i64,
     pub slot_sum: f64,
     pub slot_n: u32,
@@ -295,7 +295,7 @@ pub struct SeriesSums {
     pub week_n: u32,
 }
 
-/// A server's series, coded as RULES section 10 tells. Oldest value first.
+/// A server's series, encoded as in RULES section 10. Oldest value first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeriesRecord {
     /// Start of the newest slot of each series, Unix ms; 0 while it is empty.
@@ -309,7 +309,7 @@ pub struct SeriesRecord {
     pub hours: Vec<u8>,
     /// 365 bytes: days.
     pub days: Vec<u8>,
-    /// One byte a week, for ever.
+    /// One byte for each week, kept permanently.
     pub weeks: Vec<u8>,
     /// 110 bytes: 55 weekly ranks, u16 big-endian.
     pub ranks: Vec<u8>,
@@ -317,12 +317,12 @@ pub struct SeriesRecord {
     pub newest_rank_week: Option<WeekKey>,
 }
 
-/// What is known of a player's name.
+/// The name of a player.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlayerRecord {
     pub game: GameKey,
     /// Normalised.
     pub name: Name,
-    /// As last seen, colour codes and all.
+    /// As last seen, including colour codes.
     pub display: Name,
 }

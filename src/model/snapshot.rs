@@ -1,13 +1,13 @@
-//! A snapshot: what one scan of one server revealed (RULES section 1).
+//! A snapshot: the result of one scan of one server (RULES section 1).
 //!
-//! Made by `proto` from reply bytes or by `scan_log` from a line; consumed by
-//! the engine. Text is already Unicode; names still carry their colour codes.
+//! `proto` creates it from reply bytes, `scan_log` from a line; the engine consumes it. Text is
+//! already Unicode; names still contain their colour codes.
 
 use serde::{Deserialize, Serialize};
 
 use super::name::Name;
 
-/// A server's whole state at one moment, as it was received: nothing is screened yet.
+/// A server's state at one time, as received, before screening.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// When the reply that completed the player list arrived, Unix ms.
@@ -16,27 +16,27 @@ pub struct Snapshot {
     pub game: String,
     pub map: String,
     pub hostname: String,
-    /// Places for players, 0 where the protocol does not tell.
+    /// Player slots, 0 if the protocol does not report them.
     pub slots: u32,
-    /// In the order of the reply. Bots included, marked where the protocol marks them.
+    /// In the order of the reply, including bots, which are flagged if the protocol does so.
     pub players: Vec<Player>,
     pub completeness: Completeness,
-    /// Players that the server announces beside its list, bots included; `None`:
-    /// it announces no number.
+    /// The player count that the server reports in addition to its list, including bots;
+    /// `None`: it reports none.
     pub count: Option<u32>,
-    /// Bots that the server announces beside its list, which may not say which
-    /// entries they are (A2S); `None`: the protocol has no such number.
+    /// The bot count that the server reports in addition to its list, which may not show which
+    /// entries are bots (A2S); `None`: the protocol has no such number.
     pub bots: Option<u32>,
 }
 
 impl Snapshot {
-    /// Players without bots that the server announces; `None`: it announces no number.
+    /// Reported player count without bots; `None`: the server reports none.
     pub fn announced_players(&self) -> Option<u32> {
         self.count.map(|count| count.saturating_sub(self.bots.unwrap_or(0)))
     }
 }
 
-/// Whether the player list is whole. Only full snapshots are compared.
+/// Whether the player list is complete. Only full snapshots are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completeness {
     Full,
@@ -47,19 +47,18 @@ pub enum Completeness {
 /// One entry of a server's player list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Player {
-    /// As the server wrote it, colour codes and all.
+    /// As the server wrote it, including colour codes.
     pub name: Name,
     /// Frags, score, points: whatever the game counts. Within +-`limits::POINTS_ABS_MAX`.
     /// `None`: the protocol has no points.
     pub points: Option<i64>,
-    /// Milliseconds, where the protocol tells.
+    /// Milliseconds, if the protocol reports it.
     pub ping: Option<i32>,
-    /// How long the player has been connected, ms, where the protocol tells.
+    /// How long the player has been connected, ms, if the protocol reports it.
     pub connected_ms: Option<u64>,
-    /// Marked as a bot by the protocol. The ping rule of RULES section 2 is
-    /// applied later, by `rank`.
+    /// Flagged as a bot by the protocol. `rank` applies the ping rule of RULES section 2 later.
     pub bot: bool,
-    /// Marked as a spectator by the protocol. Markers among the points are
-    /// found later, by `rank::screen`.
+    /// Flagged as a spectator by the protocol. `rank::screen` detects spectators by their
+    /// points later.
     pub spectator: bool,
 }

@@ -1,8 +1,8 @@
-//! Server URLs: `scheme://host:port`, the names that server keys belong to.
+//! Server URLs, `scheme://host:port`: the names that server keys are assigned to.
 //!
-//! Canonical form: scheme and host in lower case, the port always written, an
-//! IPv6 address in brackets. Which schemes can be scanned is known to
-//! [`crate::proto`], not here: a scan log may name any.
+//! Canonical form: scheme and host in lower case, the port always written, an IPv6 address in
+//! brackets. Any scheme is accepted, because a scan log may contain any; [`crate::proto`] knows
+//! which schemes can be scanned.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::SERVER_URL_BYTES_MAX;
 
-/// Longest scheme. Ours have at most ten letters.
+/// The longest scheme. The known ones have at most ten letters.
 const SCHEME_BYTES_MAX: usize = 32;
 
 /// A server's URL in canonical form.
@@ -33,12 +33,12 @@ pub enum UrlError {
     Port { url: String, port: String },
     #[error("server URL {url:?}: host {host:?} is neither an address nor a host name")]
     Host { url: String, host: String },
-    #[error("server URL {url:?} has no port, and scheme {scheme:?} has no usual one")]
+    #[error("server URL {url:?} has no port, and scheme {scheme:?} has no default port")]
     NoPort { url: String, scheme: String },
 }
 
 impl ServerUrl {
-    /// Reads a URL. A missing port becomes the usual port of the scheme.
+    /// Parses a URL. A missing port becomes the default port of the scheme.
     pub fn parse(input: &str) -> Result<ServerUrl, UrlError> {
         match parse_canonical(input) {
             Some((scheme_len, port)) => Ok(ServerUrl { text: input.to_owned(), scheme_len, port }),
@@ -46,7 +46,7 @@ impl ServerUrl {
         }
     }
 
-    /// What is wrong with a URL, as [`ServerUrl::parse`] would say.
+    /// Returns the error that [`ServerUrl::parse`] would return.
     pub fn check(input: &str) -> Result<(), UrlError> {
         match parse_canonical(input) {
             Some(_) => Ok(()),
@@ -125,21 +125,20 @@ impl ServerUrl {
         self.port
     }
 
-    /// The address, where the host is one and not a name.
+    /// The address, if the host is one and not a name.
     pub fn ip(&self) -> Option<IpAddr> {
         self.host().parse().ok()
     }
 
-    /// Whether servers of this scheme speak the Quake 3 family's protocol:
-    /// colour codes stand in names and a ping of 0 marks a bot (RULES section 2).
+    /// Whether servers of this scheme speak the Quake 3 family's protocol: names contain colour
+    /// codes and a ping of 0 means a bot (RULES section 2).
     pub fn is_quake3_family(&self) -> bool {
         matches!(self.scheme(), "quake3" | "darkplaces")
     }
 }
 
-/// Length of the scheme, and port, of a URL that is in canonical form already,
-/// as nearly all are that we wrote ourselves. IPv6 addresses have too many forms
-/// to tell at a glance.
+/// Length of the scheme, and port, of a URL that is in canonical form already, as nearly all
+/// stored URLs are. IPv6 addresses have too many forms for this fast path.
 fn parse_canonical(input: &str) -> Option<(u8, u16)> {
     let bytes = input.as_bytes();
     if bytes.len() > SERVER_URL_BYTES_MAX {
@@ -245,7 +244,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Texts near a URL, and whole ones that are changed in one place.
+        /// Texts similar to a URL, and complete URLs with one change.
         #[test]
         fn canonical_fast_path_equals_full_parser(
             url in "[a-zA-Z0-9-]{0,4}:?/{0,2}(\\[::1\\]|[a-zA-Z0-9._é -]{0,6}|[0-9]{1,3}(\\.[0-9]{1,3}){3})(:[0-9+]{0,6})?/?",

@@ -1,14 +1,14 @@
-//! Windows: stretches of time with boards of their own (RULES section 8).
+//! Windows: time ranges with separate boards (RULES section 8).
 //!
-//! A window is named by its type and its number among the windows of that type.
-//! When it begins and ends is told by [`crate::board::window`].
+//! A window is identified by its type and its number among the windows of that type. See
+//! [`crate::board::window`] for when it begins and ends.
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::keys::WeekKey;
 
-/// What regular stretch a window is one of. Numbers below [`WindowType::CUSTOM_MIN`]
-/// are built in; the others are given by the config.
+/// The type of a window. Numbers below [`WindowType::CUSTOM_MIN`] are built in; the others are
+/// defined by the config.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct WindowType(pub u16);
@@ -20,11 +20,11 @@ impl WindowType {
     pub const HOUR: WindowType = WindowType(1);
     /// Numbered by local days since Monday 1969-12-29.
     pub const DAY: WindowType = WindowType(2);
-    /// Numbered by [`WeekKey`]. There always is one.
+    /// Numbered by [`WeekKey`]. Always present.
     pub const WEEK: WindowType = WindowType(3);
     /// Numbered by calendar months since January of year 0.
     pub const MONTH: WindowType = WindowType(4);
-    /// The least number that the config may give to a type of its own.
+    /// The lowest number of a custom type in the config.
     pub const CUSTOM_MIN: u16 = 10;
 
     pub fn is_custom(self) -> bool {
@@ -42,7 +42,7 @@ pub struct WindowKey {
 impl WindowKey {
     pub const ALL_TIME: WindowKey = WindowKey { kind: WindowType::ALL_TIME, index: 0 };
 
-    /// The week that this window is, if it is one.
+    /// The week, if this window is one.
     pub fn week(self) -> Option<WeekKey> {
         (self.kind == WindowType::WEEK).then_some(WeekKey(self.index))
     }

@@ -1,8 +1,8 @@
-//! Questions to boards and their answers, as the edges speak them: scores in
-//! shown units, players by name or key, cursors as text. Times are Unix ms.
+//! Board queries and their answers in the external interfaces: scores in displayed units,
+//! players by name or key, cursors as text. Times are Unix ms.
 //!
-//! What is asked of a board itself, in raw scores and keys, is
-//! [`crate::board::query`]; the engine translates.
+//! The internal form, with raw scores and keys, is [`crate::board::query`]; the engine
+//! translates.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub struct BoardsSelector {
     /// A window, such as `2026-W47`, or a type of windows, such as `week`; absent: `week`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<String>,
-    /// With a type: its oldest window that contains this time; absent: the running one.
+    /// With a type: its oldest window that contains this time; absent: the current window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<i64>,
 }
@@ -37,13 +37,13 @@ pub struct BoardSelector {
 }
 
 impl BoardSelector {
-    /// The boards that it is one of.
+    /// The boards of the same scope and window.
     pub fn boards(&self) -> BoardsSelector {
         BoardsSelector { scope: self.scope.clone(), window: self.window.clone(), time_ms: self.time_ms }
     }
 }
 
-/// A player: his key, or his name in the game of the scope.
+/// A player: their key, or their name in the game of the scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum PlayerSelector {
@@ -51,8 +51,8 @@ pub enum PlayerSelector {
     Name(String),
 }
 
-/// Bounds of a range of shown scores, by number whatever the direction of the
-/// board; absent: no bound. At most one of each end.
+/// Bounds of a range of displayed scores, numeric for either direction of the board; absent: no
+/// bound. At most one bound at each end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScoreBounds {
@@ -66,21 +66,21 @@ pub struct ScoreBounds {
     pub below: Option<f64>,
 }
 
-/// What can be asked of a board. Positions are from 1, best first.
+/// A query of a board. Positions are from 1, best first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum BoardQuery {
-    /// The head alone.
+    /// Only the head.
     Size {},
-    /// The best, best first.
+    /// The best places, best first.
     Top { count: u32 },
-    /// The last, last first.
+    /// The last places, last first.
     Bottom { count: u32 },
-    /// Places from a position on, with cursors to go on.
+    /// Places from a position on, with cursors for the next and previous page.
     Page { position: u32, count: u32 },
     /// The place at a position, if there is one.
     At { position: u32 },
-    /// `count` places around and with a player.
+    /// `count` places around a player, including the player.
     Around { player: PlayerSelector, count: u32 },
     /// Places with scores in a range, from the `position`-th of them on.
     Range {
@@ -90,20 +90,20 @@ pub enum BoardQuery {
         position: u32,
         count: u32,
     },
-    /// How many have scores in a range: the head alone.
+    /// Number of places with scores in a range: only the head.
     Count {
         #[serde(default)]
         scores: ScoreBounds,
     },
-    /// The position that somebody would have who reached this score now.
+    /// The position that a new player would get with this score now.
     PositionFor { score: f64 },
-    /// A player's place among all.
+    /// A player's place.
     Standing { player: PlayerSelector },
-    /// A place for each player, or that he is absent, in the order asked.
+    /// For each player, in the order of the query: the place, or that the player is absent.
     Positions { players: Vec<PlayerSelector> },
-    /// The page behind a cursor.
+    /// The page after a cursor.
     After { cursor: String, count: u32 },
-    /// The page in front of a cursor, best first.
+    /// The page before a cursor, best first.
     Before { cursor: String, count: u32 },
 }
 
@@ -111,7 +111,7 @@ fn default_position() -> u32 {
     1
 }
 
-/// A ranking of a fused list, and how much it counts.
+/// A ranking of a fused list, with its weight.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RankingWeight {
@@ -125,7 +125,7 @@ fn default_weight() -> f64 {
     1.0
 }
 
-/// Of whom a fused list is.
+/// The players of a fused list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum FusedQuery {
@@ -133,15 +133,15 @@ pub enum FusedQuery {
     Players { players: Vec<PlayerSelector> },
 }
 
-/// The window that an answer is of.
+/// The window of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowView {
     /// Such as `2026-W47`.
     pub window: String,
-    /// First moment, and the first one after it; absent where there is none.
+    /// Start, and end (exclusive); absent if there is none.
     pub from_ms: Option<i64>,
     pub to_ms: Option<i64>,
-    /// Nothing here changes any more.
+    /// The window is closed: it does not change any more.
     pub closed: bool,
 }
 
@@ -154,27 +154,27 @@ pub struct WindowSummary {
     #[serde(flatten)]
     pub window: WindowView,
     pub phase: WindowPhase,
-    /// On the boards of games, and what those of games and tags hold in memory;
-    /// absent where they are not held.
+    /// Players on the boards of games, and the memory of the boards of games and tags; absent
+    /// if the boards are not cached.
     pub players: Option<u64>,
     pub memory_bytes: Option<u64>,
-    /// What it takes in the state directory, where that was asked for.
+    /// Its use of the state directory, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored: Option<StorageUse>,
 }
 
-/// What a window holds in the state directory.
+/// The records of a window in the state directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StorageUse {
     pub records: u64,
-    /// Of keys and values; on disk it is about twice that.
+    /// Size of keys and values; about twice as much on disk.
     pub bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WindowPhase {
-    /// It comes next.
+    /// It follows the current window.
     Next,
     Running,
     Closed,
@@ -184,12 +184,12 @@ pub enum WindowPhase {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderView {
     pub low_is_better: bool,
-    /// The ranking that parts equal scores before the moment does, where one does.
+    /// The ranking that breaks ties before the time does, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tie: Option<Ranking>,
 }
 
-/// The head of an answer of a board; its places follow.
+/// The head of an answer; the places follow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardHead {
     pub scope: Scope,
@@ -200,32 +200,32 @@ pub struct BoardHead {
     pub order: OrderView,
     /// Players on the board.
     pub size: u64,
-    /// Of a range or count: the players within, and the position of the first.
+    /// For a range or count: the number of players in it, and the position of the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<RangeView>,
-    /// Of a page: how to go on.
+    /// For a page: the cursors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<PageView>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RangeView {
-    /// Without anybody within: where he would be.
+    /// If there is no player in the range: the position of the next one.
     pub first: u64,
     pub count: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageView {
-    /// The board has changed since the cursor was made: this page and the one
-    /// that the cursor is of may not join.
+    /// The board has changed since the cursor was created: this page and the page of the cursor
+    /// may not be adjacent.
     pub moved: bool,
-    /// Cursors for the page before and the one after.
+    /// Cursors of the previous and the next page.
     pub before: String,
     pub after: String,
 }
 
-/// A row behind a head.
+/// A row after a head.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BoardRow {
     Place(BoardEntryView),
@@ -234,22 +234,22 @@ pub enum BoardRow {
     PositionFor(PositionForView),
 }
 
-/// What stands at a place.
+/// Position and score of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EntryScore {
-    /// Every position is held once (RULES section 8).
+    /// Unique (RULES section 8).
     pub position: u64,
-    /// Equal scores share the best position, and the next lacks: 1 2 2 4.
+    /// Equal scores share the best position, and the following positions are skipped: 1 2 2 4.
     pub competition: u64,
-    /// Equal scores share a position, and none lacks: 1 2 2 3.
+    /// Equal scores share a position, and no position is skipped: 1 2 2 3.
     pub dense: u64,
-    /// In its unit: clq1 in points per second, elo as rating, time in seconds,
-    /// clq2 and points as they are.
+    /// In its unit: clq1 in points per second, elo as rating, time in seconds, clq2 and points
+    /// unchanged.
     pub score: f64,
-    /// The whole number that the board orders by: clq1 in thousandths of a
-    /// point, time in ms; of elo the bits, in order.
+    /// The integer by which the board is ordered: clq1 in thousandths of a point, time in ms;
+    /// for elo the bits, in order.
     pub raw: i64,
-    /// When the score was reached.
+    /// The time when the score was reached.
     pub reached_ms: i64,
 }
 
@@ -262,23 +262,23 @@ pub struct BoardEntryView {
     pub at: EntryScore,
 }
 
-/// Somebody asked for who is not on the board.
+/// A requested player who is not on the board.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MissingPlayer {
-    /// Absent where nobody of this name is known in the scope.
+    /// Absent if no player of this name is known in the scope.
     pub player: Option<u32>,
     pub name: String,
 }
 
-/// Where a player stands on one board.
+/// A player's place on one board.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StandingView {
     pub ranking: Ranking,
     /// Players on the board.
     pub size: u64,
-    /// Absent where the player is not on the board.
+    /// Absent if the player is not on the board.
     pub place: Option<EntryScore>,
-    /// Which share of the others has a worse score, 0 to 100.
+    /// The share of the other players with a worse score, 0 to 100.
     pub percentile: Option<f64>,
 }
 
@@ -302,7 +302,7 @@ pub struct StandingsView {
     pub standings: Vec<StandingView>,
 }
 
-/// The head of a fused list; its players follow.
+/// The head of a fused list; the players follow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FusedHead {
     pub scope: Scope,
@@ -316,19 +316,19 @@ pub struct FusedHead {
 pub struct FusedRanking {
     pub ranking: Ranking,
     pub weight: f64,
-    /// Players on its board.
+    /// Players on the board of this ranking.
     pub size: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FusedView {
-    /// Among all; absent where single players were asked for.
+    /// In the whole list; absent if single players were requested.
     pub position: Option<u64>,
     pub player: u32,
     pub name: String,
     pub display: String,
     /// The sum of `weight / (k + position)`.
     pub score: f64,
-    /// On the boards that the player is on.
+    /// Positions on the boards that the player is on.
     pub positions: BTreeMap<Ranking, u32>,
 }

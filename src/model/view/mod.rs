@@ -1,5 +1,5 @@
-//! Answers: what readers are shown, on the control socket, by `--json` and in
-//! tables. Made by the engine; times are Unix ms, keys are numbers.
+//! Answers for readers: on the control socket, with `--json` and in tables. The engine creates
+//! them; times are Unix ms, keys are numbers.
 
 pub mod board;
 
@@ -14,21 +14,21 @@ use crate::model::view::board::OrderView;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EngineStatus {
     pub now_ms: i64,
-    /// Label of the running week.
+    /// Label of the current week.
     pub week: String,
-    /// Weeks that hold rows, oldest first, with their phase.
+    /// Weeks that have rows, oldest first, with their phase.
     pub weeks: Vec<WeekStatus>,
-    /// Servers known, and of each class 1 to 7.
+    /// Known servers, in total and by class 1 to 7.
     pub servers: u64,
     pub servers_by_class: [u64; 7],
     pub greylisted: u64,
     pub in_flight: u64,
-    /// Players (keys) known, and on servers now.
+    /// Known players (keys), and players on servers now.
     pub players_known: u64,
     pub players_online: u64,
     pub counts: EngineCounts,
-    /// First packet of a scheduled scan minus its due time, ms: half, and 99 of
-    /// 100, of all since the start stay at or below. Up to 10,000.
+    /// First packet of a scheduled scan minus its due time, ms: the 50th and the 99th
+    /// percentile since the start. At most 10,000.
     #[serde(default)]
     pub lag_ms_p50: Option<u64>,
     #[serde(default)]
@@ -44,21 +44,21 @@ pub struct WeekStatus {
 /// Counted since the daemon started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineCounts {
-    /// Full snapshots, and how many came from each class 1 to 7.
+    /// Full snapshots, in total and by class 1 to 7.
     pub snapshots: u64,
     pub snapshots_by_class: [u64; 7],
     pub partials: u64,
     /// Full snapshots that screening treated as partial.
     #[serde(default)]
     pub implausible: u64,
-    /// Gains that did not fit a sum of points: it stays at the largest number.
+    /// Gains that overflowed a sum of points: the sum stays at the largest number.
     #[serde(default)]
     pub points_saturated: u64,
     pub misses: u64,
     pub rounds: u64,
-    /// Events older than what is known; not used.
+    /// Events older than the last one of the server; ignored.
     pub out_of_order: u64,
-    /// Scheduled scans that began more than 2 s after they were due.
+    /// Scheduled scans that began more than 2 s after their due time.
     pub late: u64,
 }
 
@@ -72,8 +72,8 @@ pub struct ServerSummary {
     pub hostname: String,
     pub game: Option<String>,
     pub map: Option<String>,
-    /// Players now, bots left out, 0 where the server does not answer any more; and the
-    /// median of the last three counts.
+    /// Players now, without bots, 0 if the server does not answer any more; and the median of
+    /// the last three counts.
     pub players: u32,
     pub assumed_players: u32,
     pub slots: u32,
@@ -83,7 +83,7 @@ pub struct ServerSummary {
     pub last_seen_ms: Option<i64>,
     pub greylist: Option<String>,
     pub tags: Vec<String>,
-    /// Reasons for which lists, or parts of them, were not used.
+    /// Reasons why lists, or parts of them, were not used.
     #[serde(default)]
     pub screened: Vec<ScreenedView>,
 }
@@ -93,20 +93,20 @@ pub struct ServerSummary {
 pub struct ServerDetail {
     #[serde(flatten)]
     pub summary: ServerSummary,
-    /// When it is scanned next; absent where only when asked.
+    /// The time of the next scan; absent if the server is scanned on request only.
     pub due_ms: Option<i64>,
     pub total_points: i64,
-    /// Bots of the last list that could not be told from players.
+    /// Bots of the last list that could not be distinguished from players.
     #[serde(default)]
     pub bots_unidentified: u32,
-    /// Checks that an admin has exempted the server from.
+    /// Checks from which an admin has exempted the server.
     #[serde(default)]
     pub trusted: Vec<ScreenReason>,
-    /// Empty where the server does not answer any more.
+    /// Empty if the server does not answer any more.
     pub list: Vec<ListedPlayer>,
-    /// Mean players, newest last; `null` is no data. Absent where nothing was seen.
+    /// Mean players, newest last; `null` is no data. Absent if the server was never seen.
     pub series: Option<SeriesView>,
-    /// Maps of the running week, most player time first.
+    /// Maps of the current week, most player time first.
     pub maps: Vec<MapShare>,
 }
 
@@ -114,7 +114,7 @@ pub struct ServerDetail {
 pub struct ListedPlayer {
     pub name: String,
     pub display: String,
-    /// Absent where the protocol has no points.
+    /// Absent if the protocol has no points.
     pub points: Option<i64>,
     pub ping: Option<i32>,
     pub player: Option<u32>,
@@ -126,7 +126,7 @@ pub struct ListedPlayer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScreenedView {
     pub reason: ScreenReason,
-    /// When it last applied.
+    /// The time when it last applied.
     pub applied_ms: i64,
 }
 
@@ -160,7 +160,7 @@ pub struct Top {
     pub ranking: Ranking,
     #[serde(flatten)]
     pub order: OrderView,
-    /// The week is closed: nothing here changes any more.
+    /// The week is closed: the answer does not change any more.
     pub closed: bool,
     /// Players on the board.
     pub size: u64,
@@ -173,10 +173,10 @@ pub struct TopRow {
     pub player: u32,
     pub name: String,
     pub display: String,
-    /// The score in its unit: clq1 in points per second, elo as rating, time in
-    /// seconds, clq2 and points as they are.
+    /// The score in its unit: clq1 in points per second, elo as rating, time in seconds, clq2
+    /// and points unchanged.
     pub score: f64,
-    /// When the score was reached.
+    /// The time when the score was reached.
     pub reached_ms: i64,
 }
 
@@ -211,7 +211,7 @@ pub struct PlayerWeekView {
     pub clq2: u64,
     pub elo: f64,
     pub elo_rounds: u32,
-    /// Positions by ranking; absent where not ranked.
+    /// Positions by ranking; absent if not ranked.
     pub positions: std::collections::BTreeMap<Ranking, u32>,
 }
 
@@ -223,32 +223,33 @@ pub struct BestView {
     pub week: String,
 }
 
-/// What the daemon makes of the system's clock.
+/// The daemon's view of the system clock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockStatus {
-    /// Whether, and why, weeks are closed by it.
+    /// Whether the clock is trusted to close weeks, and why.
     pub trust: ClockTrust,
-    /// Whether it is synchronised; absent: it cannot be found out.
+    /// Whether the clock is synchronised; absent: unknown.
     #[serde(default)]
     pub synchronised: Option<bool>,
-    /// While it is not trusted: when it will be, if it does not jump, ms.
+    /// While it is not trusted: the time until it is, if it does not jump, ms.
     #[serde(default)]
     pub trusted_in_ms: Option<i64>,
-    /// The time that is recorded, Unix ms.
+    /// The recorded time, Unix ms.
     pub now_ms: i64,
     pub system_ms: i64,
-    /// Recorded time minus the system's, ms; 0 where it is not ahead.
+    /// Recorded time minus system time, ms; 0 if it is not ahead.
     pub ahead_ms: i64,
-    /// How far the system's clock has leapt ahead, ms, while that is not followed.
+    /// The size of a large forward jump of the system clock that recorded time has not adopted,
+    /// ms.
     pub leap_ms: i64,
-    /// The last jump of the system's clock since the start, ms: below 0, back; and the
-    /// recorded time then, Unix ms.
+    /// The last jump of the system clock since the start, ms, negative if backward; and the
+    /// recorded time of the jump, Unix ms.
     #[serde(default)]
     pub jump_ms: Option<i64>,
     #[serde(default)]
     pub jump_at_ms: Option<i64>,
-    /// A week that is over and is not closed, since the clock is not trusted or says
-    /// that it is not over.
+    /// A week that has ended but is not closed, because the clock is not trusted or because by
+    /// the system clock it has not ended.
     #[serde(default)]
     pub week_held: Option<String>,
 }
@@ -259,30 +260,29 @@ pub enum ClockTrust {
     /// Not yet, or no longer: it is not synchronised.
     Waiting,
     Synchronised,
-    /// It is not synchronised, but has run without a jump for long.
+    /// It is not synchronised, but has run without a jump for long enough.
     Steady,
     /// An admin accepted it.
     Accepted,
 }
 
-/// What became of a player, a tag, a week or the time, by an admin's word.
+/// The effect of an admin's correction of a player, a tag, a week or the time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "outcome")]
 pub enum Correction {
-    /// All of `player` is `into`'s from now on.
+    /// All data of `player` belongs to `into`.
     Merged { player: u32, into: u32, rows: u64 },
-    /// All of `player` is gone, and these names are never stored again.
+    /// All data of `player` is deleted, and these names are never stored again.
     Forgotten { player: u32, rows: u64, hashes: Vec<NameHash> },
-    /// The name of this hash may be known again.
+    /// The name with this hash is allowed again.
     Remembered { hash: NameHash },
-    /// So many servers had the tag. Its boards and ratings are gone.
+    /// The tag was deleted from `servers` servers, with its boards and ratings.
     TagDropped { tag: String, servers: u64 },
-    /// The week is open; it is closed again when it is over. `before`: it was open
-    /// already.
+    /// The week is open; it is closed again when it has ended. `before`: it was open already.
     WeekReopened { week: String, before: bool },
-    /// Recorded time was set back, both Unix ms; so many servers had been scanned later.
-    /// Closed weeks that are not over are reopened. `lost`: the running week, where its
-    /// rows are not in the state any more: scans of it are not credited.
+    /// Recorded time was set back, both Unix ms; `servers` servers had been scanned later.
+    /// Closed weeks that have not ended are reopened. `lost`: the current week, if its rows are
+    /// no longer in the state: scans of it are not credited.
     TimeReset { before_ms: i64, now_ms: i64, servers: u64, reopened: Vec<String>, lost: Option<String> },
 }
 
