@@ -1,17 +1,17 @@
-//! The address plan: which loopback address is which simulated server.
+//! The address plan: the loopback address of each simulated server.
 //!
 //! Server 0 is 127.1.0.1, server 199 is 127.1.0.200, server 200 is 127.1.1.1,
 //! server 51,200 is 127.2.0.1, and so on: 200 servers in a /24, 256 /24s in a
-//! /16. All servers of one family share one port. Linux answers for the whole
-//! of 127.0.0.0/8 without any setting up.
+//! /16. All servers of one family share one port. Linux accepts packets for all of
+//! 127.0.0.0/8 without configuration.
 
 use std::net::Ipv4Addr;
 
-/// Servers in one /24, so that pacing per /24 has something to do.
+/// Servers in one /24; large enough to exercise the rate limit per /24.
 pub const SERVERS_PER_24: u32 = 200;
 
-/// Most servers of one fleet: 127.1.0.0 to 127.249.255.200. 127.250 and above
-/// is where forged replies come from.
+/// Maximum number of servers of one fleet: 127.1.0.0 to 127.249.255.200. Spoofed
+/// replies come from 127.250 and above.
 pub const SERVERS_MAX: u32 = 249 * 256 * SERVERS_PER_24;
 
 /// The address of a server. `server` is below [`SERVERS_MAX`].
@@ -21,7 +21,7 @@ pub fn address_of(server: u32) -> Ipv4Addr {
     Ipv4Addr::new(127, (1 + net / 256) as u8, (net % 256) as u8, (1 + server % SERVERS_PER_24) as u8)
 }
 
-/// The server of an address, where the plan has one there.
+/// The server of an address, if the plan has one.
 pub fn server_at(address: Ipv4Addr) -> Option<u32> {
     let [127, high @ 1..=249, low, host] = address.octets() else { return None };
     let net = (u32::from(high) - 1) * 256 + u32::from(low);
@@ -29,7 +29,7 @@ pub fn server_at(address: Ipv4Addr) -> Option<u32> {
     (host < SERVERS_PER_24).then_some(net * SERVERS_PER_24 + host)
 }
 
-/// Where forged replies in the name of a server come from: never a server.
+/// Source address of spoofed replies of a server: never a server's address.
 pub fn spoofing_address(server: u32) -> Ipv4Addr {
     let [_, _, low, host] = address_of(server).octets();
     Ipv4Addr::new(127, 250, low, host)

@@ -1,11 +1,10 @@
-//! What some servers play that rankings must not contain (RULES section 14):
-//! spectators, generic names, bots without a mark, lists longer than the server
-//! is large, lists that never change.
+//! Server behaviours that rankings must exclude (RULES section 14): spectators,
+//! generic names, unmarked bots, lists longer than the server has slots, lists that
+//! never change.
 //!
-//! Unlike a fault ([`super::faults`]) this is not a matter of the wire: the
-//! replies are whole and correct, and the world itself is like that. Each server
-//! has one behaviour or none, fixed by the seed, so that a test can say which
-//! names may be ranked where.
+//! Unlike a fault ([`super::faults`]), a behaviour does not damage replies: the reply
+//! is correct and the game state itself must not be ranked. The seed gives each server
+//! at most one behaviour, so a test knows which names may be ranked.
 
 use std::str::FromStr;
 
@@ -15,32 +14,32 @@ use super::rng::{hash_parts, unit};
 use crate::fleet::population::Person;
 use crate::model::Player;
 
-/// What is special about a server.
+/// The special behaviour of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Behaviour {
-    /// Xonotic or Warsow: players watch when they come and at times later. The
+    /// Xonotic or Warsow: players spectate when they join and sometimes later. The
     /// list shows them with the marker of the game as points. Quake 3 family.
     Spectators,
-    /// Half of the players are called [`GENERIC_NAME`].
+    /// Half of the players have the name [`GENERIC_NAME`].
     GenericNames,
-    /// Three to seven bots that stay when nobody is there. A2S_INFO counts them,
-    /// the list does not mark them. Source.
+    /// Three to seven bots that stay while the server has no players. A2S_INFO counts
+    /// them, but the list does not mark them. Source.
     UnmarkedBots,
-    /// More entries called [`PHANTOM_NAME`] and a number than places.
+    /// More entries than slots; their names are [`PHANTOM_NAME`] and a number.
     Oversized,
-    /// The same entries called [`STATUE_NAME`] and a number, with the same points, on
-    /// the same map, for ever. Nobody else comes.
+    /// Entries with the names [`STATUE_NAME`] and a number, with the same points, on the
+    /// same map, permanently. No player joins.
     Frozen,
 }
 
 /// The name of half of the players of a server with generic names.
 pub const GENERIC_NAME: &str = "New Player";
-/// Begins the name of each surplus entry of an oversized list.
+/// Prefix of the names of surplus entries in an oversized list.
 pub const PHANTOM_NAME: &str = "Phantom";
-/// Begins the name of each entry of a frozen list.
+/// Prefix of the names in a frozen list.
 pub const STATUE_NAME: &str = "Statue";
 
-/// A spectator decides every five minutes whether to play.
+/// Interval at which a player decides whether to spectate.
 const SPECTATE_PERIOD_MS: i64 = 300_000;
 
 impl Behaviour {
@@ -53,7 +52,7 @@ impl Behaviour {
     ];
     const NAMES: [&str; 5] = ["spectators", "generic_names", "unnamed_bots", "oversized", "frozen"];
 
-    /// As in `--behaviours` and in the truth.
+    /// As in `--behaviours` and in the ground truth.
     pub fn name(self) -> &'static str {
         Behaviour::NAMES[self as usize]
     }
@@ -67,8 +66,8 @@ impl Behaviour {
     }
 }
 
-/// Which part of the servers has which behaviour, each 0 to 1; of those whose
-/// protocol can show it. Together at most 1.
+/// The share of the servers with each behaviour, each 0 to 1; of those whose protocol
+/// can show it. The sum is at most 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BehaviourShares {
     pub spectators: f64,
@@ -79,9 +78,9 @@ pub struct BehaviourShares {
 }
 
 impl BehaviourShares {
-    /// Nothing special anywhere.
+    /// No server has a behaviour.
     pub const NONE: BehaviourShares = BehaviourShares::of([0.0; 5]);
-    /// A few of each.
+    /// A few servers with each behaviour.
     pub const MIXED: BehaviourShares = BehaviourShares::of([0.05, 0.02, 0.05, 0.01, 0.01]);
 
     /// In the order of [`Behaviour::ALL`].
@@ -95,10 +94,10 @@ impl BehaviourShares {
 
     /// The behaviour of a server, if it has one.
     pub fn behaviour(&self, seed: u64, server: u32, family: Family) -> Option<Behaviour> {
-        let mut left = unit(hash_parts(&[seed, 0xBE4A, u64::from(server)]));
+        let mut remaining = unit(hash_parts(&[seed, 0xBE4A, u64::from(server)]));
         let drawn = Behaviour::ALL.into_iter().zip(self.shares()).find(|(_, share)| {
-            left -= share;
-            left < 0.0
+            remaining -= share;
+            remaining < 0.0
         });
         drawn.map(|(behaviour, _)| behaviour).filter(|behaviour| behaviour.is_possible_in(family))
     }
@@ -108,7 +107,7 @@ impl FromStr for BehaviourShares {
     type Err = ShareListError;
 
     /// `none`, `default` ([`BehaviourShares::MIXED`]), or `spectators=0.1,frozen=0.02,...`;
-    /// what is not named is 0.
+    /// omitted ones are 0.
     fn from_str(text: &str) -> Result<BehaviourShares, ShareListError> {
         match text {
             "none" => Ok(BehaviourShares::NONE),
@@ -118,56 +117,57 @@ impl FromStr for BehaviourShares {
     }
 }
 
-/// Gives a server its behaviour.
-pub fn configure(behaviour: Option<Behaviour>, seed: u64, server: u32, nature: &mut ServerProfile) {
+/// Applies a behaviour to a server's profile.
+pub fn configure(behaviour: Option<Behaviour>, seed: u64, server: u32, profile: &mut ServerProfile) {
     let bits = hash_parts(&[seed, 0xBE4B, u64::from(server)]);
     match behaviour {
-        Some(Behaviour::Spectators) => nature.game = &SPECTATOR_GAMES[bits as usize % SPECTATOR_GAMES.len()],
-        Some(Behaviour::UnmarkedBots) => nature.bots_fill = 3 + (bits % 5) as u16,
-        Some(Behaviour::Frozen) => (nature.players_mean, nature.bots_fill) = (0.0, 0),
+        Some(Behaviour::Spectators) => profile.game = &SPECTATOR_GAMES[bits as usize % SPECTATOR_GAMES.len()],
+        Some(Behaviour::UnmarkedBots) => profile.bots_fill = 3 + (bits % 5) as u16,
+        Some(Behaviour::Frozen) => (profile.players_mean, profile.bots_fill) = (0.0, 0),
         Some(Behaviour::GenericNames | Behaviour::Oversized) | None => {}
     }
-    nature.behaviour = behaviour;
+    profile.behaviour = behaviour;
 }
 
-/// Whether somebody who came at `joined_ms` watches at a moment, on a server
-/// with spectators: one in ten always, others for up to 90 s after they came
-/// and in one of ten stretches of five minutes.
+/// Whether a player who joined at `joined_ms` spectates at `t_ms`, on a server with
+/// spectators: one in ten always, others for up to 90 s after joining and in one of
+/// ten periods of five minutes.
 pub fn is_spectating(seed: u64, server: u32, person: Person, joined_ms: i64, t_ms: i64) -> bool {
     if person.is_bot() {
         return false;
     }
-    let fate = hash_parts(&[seed, 0x59EC, u64::from(server), u64::from(person.0), joined_ms as u64]);
-    let here_ms = t_ms - joined_ms;
-    let stretch = hash_parts(&[fate, here_ms.div_euclid(SPECTATE_PERIOD_MS) as u64]);
-    unit(fate) < 0.1 || here_ms < 10_000 + (fate % 80_000) as i64 || unit(stretch) < 0.1
+    let player_bits = hash_parts(&[seed, 0x59EC, u64::from(server), u64::from(person.0), joined_ms as u64]);
+    let connected_ms = t_ms - joined_ms;
+    let period_bits = hash_parts(&[player_bits, connected_ms.div_euclid(SPECTATE_PERIOD_MS) as u64]);
+    unit(player_bits) < 0.1 || connected_ms < 10_000 + (player_bits % 80_000) as i64 || unit(period_bits) < 0.1
 }
 
-/// Whether a person is called [`GENERIC_NAME`] on a server with generic names.
+/// Whether a person has the name [`GENERIC_NAME`] on a server with generic names.
 pub fn has_generic_name(seed: u64, server: u32, person: Person) -> bool {
     !person.is_bot() && hash_parts(&[seed, 0x6E4E, u64::from(server), u64::from(person.0)]).is_multiple_of(2)
 }
 
-/// Changes a list as the behaviour wants it. `t_ms`: the moment, Unix ms.
-pub fn alter_players(nature: &ServerProfile, server: u32, t_ms: i64, players: &mut Vec<Player>) {
-    match nature.behaviour {
+/// Applies the behaviour to a player list. `t_ms`: time, Unix ms.
+pub fn alter_players(profile: &ServerProfile, server: u32, t_ms: i64, players: &mut Vec<Player>) {
+    match profile.behaviour {
         Some(Behaviour::Oversized) => {
-            let surplus = 2 * i64::from(nature.slots) + 40;
+            let surplus = 2 * i64::from(profile.slots) + 40;
             let points = |number| (t_ms / 60_000 + 7 * number) % 50;
-            players.extend((1..=surplus).map(|number| fake_player(nature, PHANTOM_NAME, number, points(number), t_ms)));
+            players
+                .extend((1..=surplus).map(|number| fake_player(profile, PHANTOM_NAME, number, points(number), t_ms)));
         }
         Some(Behaviour::Frozen) => {
             let count = 5 + i64::from(server % 4);
-            *players = (1..=count).map(|number| fake_player(nature, STATUE_NAME, number, 3 * number, t_ms)).collect();
+            *players = (1..=count).map(|number| fake_player(profile, STATUE_NAME, number, 3 * number, t_ms)).collect();
         }
         Some(Behaviour::Spectators | Behaviour::GenericNames | Behaviour::UnmarkedBots) | None => {}
     }
 }
 
-/// Somebody who is not of the population. Connect times differ, as real ones do, and
-/// are short enough to be told to the millisecond in 32-bit seconds.
-fn fake_player(nature: &ServerProfile, name: &str, number: i64, points: i64, t_ms: i64) -> Player {
-    let quake = nature.game.family == Family::Quake3;
+/// A player who is not in the population. Connect times differ, as real ones do, and are
+/// short enough for a 32-bit float in seconds to be exact to the millisecond.
+fn fake_player(profile: &ServerProfile, name: &str, number: i64, points: i64, t_ms: i64) -> Player {
+    let quake = profile.game.family == Family::Quake3;
     Player {
         name: format!("{name}{number}").into(),
         points: Some(points),
@@ -210,7 +210,7 @@ mod tests {
         let all: Vec<usize> = (0..1_000).map(minutes).collect();
         let always = all.iter().filter(|&&minutes| minutes == 60).count();
         assert!((70..130).contains(&always), "{always}");
-        assert!(all.iter().all(|&minutes| minutes > 0), "everybody watches first");
+        assert!(all.iter().all(|&minutes| minutes > 0), "every player spectates first");
         let mean = all.iter().sum::<usize>() as f64 / 60_000.0;
         assert!((0.15..0.25).contains(&mean), "{mean}");
         assert!(!is_spectating(1, 2, Person::bot(1), 5_000, 5_000));

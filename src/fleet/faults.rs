@@ -1,6 +1,6 @@
-//! Misbehaviour: what networks, broken servers and forgers make of good
-//! replies. Each server has one fault or none for its whole life, fixed by the
-//! seed, so that a test can say what may be believed of which server.
+//! Faults of networks, servers and attackers, applied to correct replies. The seed gives
+//! each server at most one fault, which never changes, so a test knows which replies can
+//! be trusted.
 
 use std::net::Ipv4Addr;
 use std::str::FromStr;
@@ -10,35 +10,35 @@ use super::games::Family;
 use super::rng::{Rng, unit};
 use super::wire::Datagrams;
 
-/// How a server misbehaves.
+/// The fault of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
-    /// Never answers.
+    /// Never replies.
     Silent,
-    /// Answers after 0.4 to 3 s: sometimes in time, sometimes not.
+    /// Replies after 0.4 to 3 s: sometimes before the time-out, sometimes after it.
     Slow,
-    /// Three of ten datagrams are lost, each way.
+    /// Three of ten datagrams are lost, in both directions.
     Lossy,
-    /// Sends everything twice, the second within 300 ms.
+    /// Sends everything twice, the second time within 300 ms.
     Duplicating,
-    /// Someone else answers first, with absurd points ([`FORGED_NAME`]): from
-    /// another address with everything else right, or (Quake 3) from the right
-    /// one with a wrong challenge. The true reply follows.
+    /// An attacker replies first, with absurd points ([`FORGED_NAME`]): from another
+    /// address with everything else right, or (Quake 3) from the right address with a
+    /// wrong challenge. The true reply follows.
     Spoofed,
-    /// Never sends a reply that is whole and sane.
+    /// Every reply is malformed or nonsensical.
     Malformed,
-    /// One reply in two is incomplete in a way that shows: a fragment is
-    /// missing, a line is cut, more players are announced than listed.
+    /// One reply in two is detectably incomplete: a fragment is missing, a line is
+    /// truncated, or more players are announced than listed.
     Partial,
 }
 
-/// Stands in every forged list; nobody of the population is called so.
+/// The name in every spoofed list; no person of the population has it.
 pub const FORGED_NAME: &str = "Forged";
 
-/// Points of everyone in a forged list.
+/// Points of every player in a spoofed list.
 pub const FORGED_POINTS: i64 = 1_000_000;
 
-/// Which part of the servers has which fault, each 0 to 1. Together at most 1.
+/// The share of the servers with each fault, each 0 to 1. The sum is at most 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FaultShares {
     pub silent: f64,
@@ -64,19 +64,19 @@ impl Default for FaultShares {
     }
 }
 
-/// What was wrong with a list of shares.
+/// Why a list of shares is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShareListError {
     #[error("{text:?}: {kind} are \"none\", \"default\", or a list such as \"{example}=0.03\"")]
     Form { text: String, kind: &'static str, example: &'static str },
     #[error("{kind}: {name:?} is unknown; there are {known}")]
     Name { name: String, kind: &'static str, known: String },
-    #[error("{0:?}: a share is a number from 0 to 1, and all together at most 1")]
+    #[error("{0:?}: a share is a number from 0 to 1, and the sum of all is at most 1")]
     Share(String),
 }
 
-/// Reads `NAME=SHARE,NAME=SHARE,...`, in the order of `names`; what is not named
-/// is 0. `kind` is what the names are called in errors.
+/// Parses `NAME=SHARE,NAME=SHARE,...`. Returns the shares in the order of `names`; omitted
+/// ones are 0. `kind` names the list in error messages.
 pub(super) fn parse_shares<const N: usize>(
     text: &str,
     kind: &'static str,
@@ -94,7 +94,7 @@ pub(super) fn parse_shares<const N: usize>(
         }
         shares[at] = share;
     }
-    // Sums of decimal fractions may come out a hair above.
+    // Sums of decimal fractions may be slightly above 1.
     if shares.iter().sum::<f64>() > 1.000_001 {
         return Err(ShareListError::Share(text.to_owned()));
     }
@@ -104,7 +104,7 @@ pub(super) fn parse_shares<const N: usize>(
 impl FromStr for FaultShares {
     type Err = ShareListError;
 
-    /// `none`, `default`, or `silent=0.03,slow=0.02,...`; what is not named is 0.
+    /// `none`, `default`, or `silent=0.03,slow=0.02,...`; omitted ones are 0.
     fn from_str(text: &str) -> Result<FaultShares, ShareListError> {
         match text {
             "none" => return Ok(FaultShares::NONE),
@@ -118,7 +118,7 @@ impl FromStr for FaultShares {
 }
 
 impl FaultShares {
-    /// Nobody misbehaves.
+    /// No server has a fault.
     pub const NONE: FaultShares = FaultShares {
         silent: 0.0,
         slow: 0.0,
@@ -143,10 +143,10 @@ impl FaultShares {
 
     /// The fault of a server, if it has one.
     pub fn fault(&self, seed: u64, server: u32) -> Option<Fault> {
-        let mut left = unit(super::rng::hash_parts(&[seed, 0xFA17, u64::from(server)]));
+        let mut remaining = unit(super::rng::hash_parts(&[seed, 0xFA17, u64::from(server)]));
         for (share, fault) in self.all() {
-            left -= share;
-            if left < 0.0 {
+            remaining -= share;
+            if remaining < 0.0 {
                 return Some(fault);
             }
         }
@@ -154,25 +154,24 @@ impl FaultShares {
     }
 }
 
-/// A datagram on its way.
+/// A datagram to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutgoingDatagram {
     pub from: Ipv4Addr,
     pub bytes: Vec<u8>,
-    /// After the query, ms.
+    /// Delay after the query, ms.
     pub delay_ms: u64,
 }
 
-/// A reply that someone else sends in a server's name.
+/// A reply with a false source.
 #[derive(Clone, Debug)]
 pub struct SpoofedReply {
     pub from: Ipv4Addr,
     pub reply: Datagrams,
 }
 
-/// What becomes of a server's good reply. A partial server's count is made
-/// false before the reply is made; here it only loses fragments and ends of
-/// lines.
+/// Applies a fault to a server's correct reply. For `Fault::Partial` the announced count is
+/// already falsified; this function only drops fragments and truncates lines.
 pub fn apply_fault(
     fault: Fault,
     family: Family,
@@ -183,57 +182,56 @@ pub fn apply_fault(
 ) -> Vec<OutgoingDatagram> {
     let own = address::address_of(server);
     let at_once = |bytes: &[u8]| OutgoingDatagram { from: own, bytes: bytes.to_vec(), delay_ms: 0 };
-    let mut sendings: Vec<OutgoingDatagram> = reply.iter().map(at_once).collect();
+    let mut datagrams: Vec<OutgoingDatagram> = reply.iter().map(at_once).collect();
     match fault {
-        Fault::Silent => sendings.clear(),
+        Fault::Silent => datagrams.clear(),
         Fault::Slow => {
             let delay_ms = 400 + rng.below(2_600) as u64;
-            sendings.iter_mut().for_each(|sending| sending.delay_ms = delay_ms);
+            datagrams.iter_mut().for_each(|datagram| datagram.delay_ms = delay_ms);
         }
-        Fault::Lossy => sendings.retain(|_| !loses_datagram(rng)),
+        Fault::Lossy => datagrams.retain(|_| !loses_datagram(rng)),
         Fault::Duplicating => {
-            let twice = sendings.clone().into_iter();
-            let late = twice.map(|sending| OutgoingDatagram { delay_ms: rng.below(300) as u64, ..sending });
-            sendings = sendings.iter().cloned().chain(late.collect::<Vec<_>>()).collect();
+            let copies = datagrams.clone().into_iter();
+            let late = copies.map(|datagram| OutgoingDatagram { delay_ms: rng.below(300) as u64, ..datagram });
+            datagrams = datagrams.iter().cloned().chain(late.collect::<Vec<_>>()).collect();
         }
         Fault::Spoofed => {
-            let lies = forgery.into_iter().flat_map(|forgery| {
-                let sending =
+            let spoofed = forgery.into_iter().flat_map(|forgery| {
+                let datagram =
                     |bytes: &[u8]| OutgoingDatagram { from: forgery.from, bytes: bytes.to_vec(), delay_ms: 0 };
-                forgery.reply.iter().map(sending).collect::<Vec<_>>()
+                forgery.reply.iter().map(datagram).collect::<Vec<_>>()
             });
-            sendings = lies.chain(sendings).collect();
+            datagrams = spoofed.chain(datagrams).collect();
         }
-        Fault::Malformed => sendings.iter_mut().for_each(|sending| corrupt(&mut sending.bytes, rng)),
+        Fault::Malformed => datagrams.iter_mut().for_each(|datagram| corrupt(&mut datagram.bytes, rng)),
         Fault::Partial => {
-            if sendings.len() > 1 && rng.bool(0.5) {
-                sendings.remove(rng.below(sendings.len()));
+            if datagrams.len() > 1 && rng.bool(0.5) {
+                datagrams.remove(rng.below(datagrams.len()));
             } else if family == Family::Quake3 && rng.bool(0.5) {
-                cut_last_line(&mut sendings[0].bytes, rng);
+                cut_last_line(&mut datagrams[0].bytes, rng);
             }
         }
     }
-    sendings
+    datagrams
 }
 
-/// Whether a lossy path loses a datagram.
+/// Whether a lossy network drops a datagram.
 pub fn loses_datagram(rng: &mut Rng) -> bool {
     rng.bool(0.3)
 }
 
-/// Cuts within the last player's line, where there is one.
+/// Truncates the last player's line, if there is one.
 fn cut_last_line(bytes: &mut Vec<u8>, rng: &mut Rng) {
     let Some(body) = bytes.strip_suffix(b"\n") else { return };
     let line = body.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1);
     if body[line..].starts_with(b"\\") {
-        return; // nobody is listed
+        return; // no player is listed
     }
     let within = 1 + rng.below(body.len() - line - 1);
     bytes.truncate(line + within);
 }
 
-/// Makes nonsense of a datagram, one way or another. What comes out is never a
-/// reply that shows the true list.
+/// Corrupts a datagram in a random way. The result is never a reply with the true list.
 fn corrupt(bytes: &mut Vec<u8>, rng: &mut Rng) {
     let header = bytes.len().min(5);
     match rng.below(8) {
@@ -245,20 +243,20 @@ fn corrupt(bytes: &mut Vec<u8>, rng: &mut Rng) {
         1 => bytes.truncate(rng.below(header + 1)),
         2 => bytes.clear(),
         3 => bytes[..header].rotate_left(header.min(1)),
-        // A fragment shorter than its own header: a negative length to the careless.
+        // A fragment shorter than its own header: a naive decoder computes a negative length.
         4 => *bytes = b"\xFE\xFF\xFF\xFF\x01\0\0\0\x02\0\xFF"[..8 + rng.below(4)].to_vec(),
-        // A fragment of none.
+        // A fragment with a total of zero.
         5 => *bytes = b"\xFE\xFF\xFF\xFF\x01\0\0\0\0\0\x04\0abcd".to_vec(),
-        // A packed reply that says it is huge.
+        // A compressed reply that announces a huge size.
         6 => *bytes = b"\xFE\xFF\xFF\xFF\x01\0\0\x80\x01\0\xFF\xFF\xFF\xFF\0\0\0\0BZh91AY&SY".to_vec(),
-        // Numbers that fit nothing, and a list that goes on and on.
+        // Values out of range, and a very long list.
         _ => {
             *bytes = match bytes.get(4) {
                 Some(b's') => {
                     let line: &[u8] = b"999999999999999999999 -99999999999 \"\n";
                     [b"\xFF\xFF\xFF\xFFstatusResponse\n\\sv_maxclients\\-1\\\\\\\n", &line.repeat(400)[..]].concat()
                 }
-                Some(b'I') => b"\xFF\xFF\xFF\xFFI\x11no zero ever ends this".to_vec(),
+                Some(b'I') => b"\xFF\xFF\xFF\xFFI\x11no zero terminates this".to_vec(),
                 _ => b"\xFF\xFF\xFF\xFFD\xFF\0x\0\0\0\0\x80\0\0\xC0\x7F".to_vec(),
             };
         }
@@ -297,21 +295,21 @@ mod tests {
     fn each_fault_changes_the_reply_as_documented() {
         let rng = &mut Rng::new(&[3]);
         let none = None;
-        let lie = SpoofedReply { from: address::spoofing_address(9), reply: reply(1) };
-        let mut made = |fault, parts: usize, forged: Option<&SpoofedReply>| {
-            apply_fault(fault, Family::Source, 9, &reply(parts), forged, rng)
+        let spoofed_reply = SpoofedReply { from: address::spoofing_address(9), reply: reply(1) };
+        let mut faulty = |fault, parts: usize, spoofed: Option<&SpoofedReply>| {
+            apply_fault(fault, Family::Source, 9, &reply(parts), spoofed, rng)
         };
-        assert!(made(Fault::Silent, 1, none).is_empty());
-        assert!((400..3_000).contains(&made(Fault::Slow, 1, none)[0].delay_ms));
-        assert!((1_300..1_500).contains(&(0..1_000).map(|_| made(Fault::Lossy, 2, none).len()).sum::<usize>()));
-        let twice = made(Fault::Duplicating, 2, none);
+        assert!(faulty(Fault::Silent, 1, none).is_empty());
+        assert!((400..3_000).contains(&faulty(Fault::Slow, 1, none)[0].delay_ms));
+        assert!((1_300..1_500).contains(&(0..1_000).map(|_| faulty(Fault::Lossy, 2, none).len()).sum::<usize>()));
+        let twice = faulty(Fault::Duplicating, 2, none);
         assert_eq!((twice.len(), &twice[0].bytes), (4, &twice[2].bytes));
-        let spoofed = made(Fault::Spoofed, 1, Some(&lie));
+        let spoofed = faulty(Fault::Spoofed, 1, Some(&spoofed_reply));
         assert_eq!(
             spoofed.iter().map(|s| s.from).collect::<Vec<_>>(),
             [address::spoofing_address(9), address::address_of(9)]
         );
-        let partial: Vec<usize> = (0..100).map(|_| made(Fault::Partial, 3, none).len()).collect();
+        let partial: Vec<usize> = (0..100).map(|_| faulty(Fault::Partial, 3, none).len()).collect();
         assert!(partial.contains(&2) && partial.contains(&3));
     }
 
@@ -332,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn last_player_line_is_cut_inside() {
+    fn last_player_line_is_truncated_inside() {
         let rng = &mut Rng::new(&[5]);
         let head = b"\xFF\xFF\xFF\xFFstatusResponse\n\\a\\b\n";
         let mut lengths = std::collections::BTreeSet::new();
@@ -340,9 +338,9 @@ mod tests {
             let mut bytes = [&head[..], b"1 2 \"x\"\n"].concat();
             cut_last_line(&mut bytes, rng);
             lengths.insert(bytes.len() - head.len());
-            let mut nobody = head.to_vec();
-            cut_last_line(&mut nobody, rng);
-            assert_eq!(nobody, head);
+            let mut empty = head.to_vec();
+            cut_last_line(&mut empty, rng);
+            assert_eq!(empty, head);
         }
         assert_eq!(lengths.into_iter().collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
     }

@@ -1,10 +1,10 @@
-//! What the simulated servers play, and what each of them is like: game, size,
-//! how many come, how rounds end. Fixed by the seed; never changes.
+//! Games of the simulated servers, and the profile of each server: game, size, number of
+//! players, how rounds end. Fixed by the seed; never changes.
 
 use super::behaviours::Behaviour;
 use super::rng::{Rng, hash_parts};
 
-/// Which protocol a server speaks.
+/// The protocol family of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Family {
     Quake3,
@@ -21,7 +21,7 @@ impl Family {
     }
 }
 
-/// A game: names, maps, and how its points come.
+/// A game: names, maps, and scoring.
 #[derive(Debug)]
 pub struct Game {
     pub family: Family,
@@ -30,16 +30,16 @@ pub struct Game {
     /// As shown in A2S_INFO.
     pub title: &'static str,
     pub app_id: u16,
-    /// The older engine, with its own form of fragments.
+    /// The older engine, with its own fragment format.
     pub goldsrc: bool,
     pub maps: &'static [&'static str],
     /// Scores of a player of skill 1.
     pub scores_per_minute: f64,
     /// Points of one score.
     pub points_per_score: i32,
-    /// What spectators have as points; `None`: nobody spectates.
+    /// Points shown for spectators; `None` if the game has none.
     pub spectator_points: Option<i64>,
-    /// Part of its family's servers.
+    /// Share of its family's servers.
     weight: f64,
 }
 
@@ -74,7 +74,7 @@ pub static SPECTATOR_GAMES: &[Game] = &[
     },
 ];
 
-/// Every other game that a fleet has. The order is part of what a seed means.
+/// All other games of a fleet. The order affects what a seed produces.
 pub static GAMES: &[Game] = &[
     game(Family::Quake3, "baseq3", "Quake III Arena", 0, false, Q3_MAPS, 1.5, 1, 0.45),
     game(Family::Quake3, "baseoa", "OpenArena", 0, false, OA_MAPS, 1.5, 1, 0.25),
@@ -122,37 +122,37 @@ pub enum MapRotation {
     Never,
 }
 
-/// What a server is like.
+/// The profile of a server.
 #[derive(Clone, Debug)]
 pub struct ServerProfile {
     pub game: &'static Game,
     pub hostname: Box<str>,
     pub slots: u16,
-    /// Players at the busiest hour, on average, if all who come found a place.
+    /// Mean number of players at the busiest hour, if slots were unlimited.
     pub players_mean: f64,
     pub session_ms_mean: f64,
-    /// Those who come again and again.
+    /// Number of regular players.
     pub regulars: u32,
     /// Local time minus UTC.
     pub zone_ms: i64,
-    /// Bots fill up to this number of players while someone is there.
+    /// Bots fill up to this number of players while a player is on the server.
     pub bots_fill: u16,
-    /// A round ends when someone has this many scores.
+    /// A round ends when a player has this many scores.
     pub score_limit: Option<i32>,
     pub round_ms_max: i64,
     pub rotation: MapRotation,
-    /// Moment of the day at which the server is started anew, ms after 00:00 UTC.
+    /// Time of day at which the server is re-seeded, ms after 00:00 UTC.
     pub restart_ms: i64,
-    /// What is special about it ([`super::behaviours`]).
+    /// Its special behaviour ([`super::behaviours`]).
     pub behaviour: Option<Behaviour>,
 }
 
-/// How the servers of a fleet are drawn.
+/// How the servers of a fleet are chosen.
 #[derive(Clone, Copy, Debug)]
 pub struct ProfileMix {
-    /// Part that speaks the Source protocol, 0 to 1; the rest is Quake 3's family.
+    /// Share of the servers with the Source protocol, 0 to 1; the rest is the Quake 3 family.
     pub source_share: f64,
-    /// Multiplies how many players come; 1 is usual.
+    /// Factor for the number of arriving players; 1 is normal.
     pub activity: f64,
 }
 
@@ -179,23 +179,23 @@ const OWNERS: &[&str] =
 const ZONES_H: &[i64] = &[-8, -5, -3, 0, 1, 1, 1, 2, 3, 8, 9, 10];
 
 impl ServerProfile {
-    /// The nature of one server, without a behaviour.
-    pub fn of(seed: u64, server: u32, mixture: ProfileMix) -> ServerProfile {
+    /// The profile of one server, without a behaviour.
+    pub fn of(seed: u64, server: u32, mix: ProfileMix) -> ServerProfile {
         let rng = &mut Rng::new(&[seed, 0x5E27E2, u64::from(server)]);
-        let family = if rng.bool(mixture.source_share) { Family::Source } else { Family::Quake3 };
+        let family = if rng.bool(mix.source_share) { Family::Source } else { Family::Quake3 };
         let game = pick_game(rng, family);
         let slots = *[8_u16, 10, 12, 16, 16, 16, 20, 24, 24, 32, 32, 64].get(rng.below(12)).unwrap_or(&16);
-        // Most servers have few players or none; some are always full.
-        let crowd = rng.unit();
+        // Most servers have few players or none; a few are always full.
+        let activity_class = rng.unit();
         let within = rng.unit();
-        let players = match crowd {
+        let players = match activity_class {
             c if c < 0.45 => within * 0.2,
             c if c < 0.70 => 0.2 + within * 2.0,
             c if c < 0.90 => 2.0 + within * 8.0,
             c if c < 0.98 => 6.0 + within * 14.0,
             _ => f64::from(slots) * 2.5,
         };
-        let players_mean = (players * mixture.activity).min(f64::from(slots) * 3.0);
+        let players_mean = (players * mix.activity).min(f64::from(slots) * 3.0);
         let quake = family == Family::Quake3;
         let tag = if quake { rng.pick(&["^1", "^4", "^2", "", "", "^7", "^5"]) } else { "" };
         let tail = if tag.is_empty() { "" } else { "^7" };
@@ -223,9 +223,9 @@ impl ServerProfile {
         }
     }
 
-    /// Part of the busiest hour's players who come at this moment, 0 to 1.
+    /// The activity at a time, relative to the busiest hour, 0 to 1.
     pub fn tide(&self, t_ms: i64) -> f64 {
-        // Full at nine in the evening, empty before dawn.
+        // Maximum at nine in the evening, minimum before dawn.
         const HOURS: [u8; 24] =
             [62, 46, 33, 24, 18, 16, 17, 20, 25, 30, 36, 42, 47, 50, 53, 57, 63, 70, 77, 84, 91, 96, 92, 79];
         let local_ms = t_ms + self.zone_ms;
@@ -238,10 +238,10 @@ impl ServerProfile {
 
 fn pick_game(rng: &mut Rng, family: Family) -> &'static Game {
     let of_family = || GAMES.iter().filter(move |game| game.family == family);
-    let mut left = rng.unit() * of_family().map(|game| game.weight).sum::<f64>();
+    let mut remaining = rng.unit() * of_family().map(|game| game.weight).sum::<f64>();
     for game in of_family() {
-        left -= game.weight;
-        if left < 0.0 {
+        remaining -= game.weight;
+        if remaining < 0.0 {
             return game;
         }
     }
@@ -264,8 +264,8 @@ mod tests {
         for game in GAMES {
             assert!(part(&|n| std::ptr::eq(n.game, game)) > 0.01, "{}", game.title);
         }
-        for nature in &all {
-            assert!((0.0..=1.0).contains(&nature.tide(1_763_683_200_000)));
+        for profile in &all {
+            assert!((0.0..=1.0).contains(&profile.tide(1_763_683_200_000)));
         }
     }
 }

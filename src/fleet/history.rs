@@ -1,9 +1,9 @@
-//! A stretch of a world's past as clqd would have scanned it: snapshots of all
-//! servers in order of time, in virtual time. It feeds an engine before it goes
-//! live. It knows no faults: every scan succeeds.
+//! Past scans of a world in virtual time: snapshots of all servers in time order. It
+//! fills an engine with history before the live scans begin. It has no faults: every
+//! scan succeeds.
 //!
-//! A server with at least three players (bots left out) is scanned every two
-//! minutes, any other every ten, at a phase of its own, so the load is flat.
+//! A server with at least three players (without bots) is scanned every two minutes, any
+//! other every ten, at its own phase, so the load is even.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,8 +16,8 @@ const BUSY_MS: i64 = 120_000;
 const QUIET_MS: i64 = 600_000;
 const BUSY_PLAYERS_MIN: u32 = 3;
 
-/// Yields (moment in Unix ms, server, snapshot) in order of time; servers of
-/// one moment in order of number.
+/// Yields (time in Unix ms, server, snapshot) in time order; servers of the same time in
+/// numeric order.
 pub struct SimulatedHistory<'w> {
     world: &'w mut World,
     to_ms: i64,
@@ -25,13 +25,13 @@ pub struct SimulatedHistory<'w> {
 }
 
 impl<'w> SimulatedHistory<'w> {
-    /// Scans with `from_ms <= moment < to_ms`, Unix ms. What lies before the
-    /// world's start is left out.
+    /// Scans with `from_ms <= time < to_ms`, Unix ms. Times before the world's start are
+    /// skipped.
     pub fn new(world: &'w mut World, from_ms: i64, to_ms: i64) -> SimulatedHistory<'w> {
         SimulatedHistory::of(world, from_ms, to_ms, |_| true)
     }
 
-    /// The same for some of the servers only.
+    /// The same for some of the servers.
     pub fn of(world: &'w mut World, from_ms: i64, to_ms: i64, which: impl Fn(u32) -> bool) -> SimulatedHistory<'w> {
         let from_ms = from_ms.max(world.settings().start_ms);
         let due = (0..world.servers())
@@ -65,7 +65,7 @@ impl Iterator for SimulatedHistory<'_> {
     }
 }
 
-/// The first moment after `t_ms` at the server's phase of the interval.
+/// The first time after `t_ms` at the server's phase of the interval.
 fn next_ms(world: &World, server: u32, t_ms: i64, interval_ms: i64) -> i64 {
     let phase_ms = (hash_parts(&[world.settings().seed, 0xFA5E, u64::from(server)]) % interval_ms as u64) as i64;
     (t_ms - phase_ms).div_euclid(interval_ms) * interval_ms + interval_ms + phase_ms
@@ -100,26 +100,27 @@ mod tests {
         assert!(gaps[&BUSY_MS] > 1_000 && gaps[&QUIET_MS] > 2_000, "{gaps:?}");
     }
 
-    /// What can be seen of points from outside, by a rough form of RULES
-    /// section 3, has to come near the truth, or the world is not like games.
+    /// The points that scans observe, by a simplified form of RULES section 3, must be close
+    /// to the ground truth; otherwise the simulation is not realistic.
     #[test]
     fn observed_points_come_near_the_ground_truth() {
         let start_ms = 1_763_683_200_000;
         let to_ms = start_ms + 86_400_000;
         let mut world = World::new(WorldSettings { servers: 300, start_ms, ..WorldSettings::default() });
         let mut last: Vec<Option<(i64, Snapshot)>> = vec![None; 300];
-        let mut seen = 0_i64;
+        let mut observed = 0_i64;
         for (t_ms, server, cur) in SimulatedHistory::new(&mut world, start_ms, to_ms) {
             if let Some((before_ms, prev)) = &last[server as usize] {
                 let points = |name: &str| prev.players.iter().find(|p| p.name == name).and_then(|p| p.points);
                 let both = |p: &&crate::model::Player| points(&p.name).is_some();
-                let now: i64 = cur.players.iter().filter(both).filter_map(|p| Some(p.points?.max(0))).sum();
-                let was: i64 = cur.players.iter().filter_map(|p| points(&p.name)).map(|p| p.max(0)).sum();
-                let restart = cur.map != prev.map || (was - now >= 5 && 2 * now < was);
+                let points_now: i64 = cur.players.iter().filter(both).filter_map(|p| Some(p.points?.max(0))).sum();
+                let points_before: i64 = cur.players.iter().filter_map(|p| points(&p.name)).map(|p| p.max(0)).sum();
+                let restart =
+                    cur.map != prev.map || (points_before - points_now >= 5 && 2 * points_now < points_before);
                 assert!(t_ms - before_ms <= 720_000);
                 for player in &cur.players {
                     let base = points(&player.name).filter(|_| !restart).unwrap_or(0);
-                    seen += (player.points.unwrap_or(0) - base).max(0);
+                    observed += (player.points.unwrap_or(0) - base).max(0);
                 }
             }
             last[server as usize] = Some((t_ms, cur));
@@ -127,8 +128,8 @@ mod tests {
         world.advance_all(to_ms);
         let gained: i64 =
             (0..300).flat_map(|server| world.ledger(server).deeds.into_values()).map(|deeds| deeds.gained).sum();
-        let part = seen as f64 / gained as f64;
-        assert!(gained > 100_000 && (0.7..1.0).contains(&part), "{seen} of {gained}: {part}");
+        let share = observed as f64 / gained as f64;
+        assert!(gained > 100_000 && (0.7..1.0).contains(&share), "{observed} of {gained}: {share}");
     }
 
     #[test]
@@ -136,15 +137,15 @@ mod tests {
     fn speed() {
         let start_ms = 1_763_683_200_000;
         let settings = WorldSettings { servers: 2_000, start_ms, ..WorldSettings::default() };
-        let began = std::time::Instant::now();
+        let started = std::time::Instant::now();
         let mut world = World::new(settings);
-        println!("made in {:?}", began.elapsed());
+        println!("created in {:?}", started.elapsed());
         let (mut snapshots, mut players) = (0_u64, 0_u64);
         for (_, _, snapshot) in SimulatedHistory::new(&mut world, start_ms, start_ms + 14 * 86_400_000) {
             snapshots += 1;
             players += snapshot.players.len() as u64;
         }
-        let deeds: usize = (0..world.servers()).map(|server| world.ledger(server).deeds.len()).sum();
-        println!("{snapshots} snapshots, {players} players, {deeds} rows in {:?}", began.elapsed());
+        let rows: usize = (0..world.servers()).map(|server| world.ledger(server).deeds.len()).sum();
+        println!("{snapshots} snapshots, {players} players, {rows} rows in {:?}", started.elapsed());
     }
 }

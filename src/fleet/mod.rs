@@ -1,14 +1,15 @@
 //! Simulated game servers that speak the real protocols: for `clqd fleet`, the
-//! demo, the tests and the benches. Nothing of the daemon depends on them.
+//! demo, the tests and the benches. The daemon does not depend on them.
 //!
-//! - [`world`]: who plays where and scores what. Pure: a seed and a moment give
-//!   a state. It knows the truth that clqd can only estimate ([`truth`]).
-//! - [`history`]: a world's scans over a stretch of virtual time.
-//! - [`games`], [`names`], [`rng`]: what a world is made of.
-//! - [`behaviours`]: what some servers play that must not be ranked.
-//! - [`address`]: which 127.a.b.c is which server.
-//! - [`wire`]: the servers' side of the protocols. [`faults`]: what goes wrong.
-//! - [`serve`]: all of it behind real sockets on the loopback.
+//! - [`world`]: which players are on which server, and their points. Pure: a seed and a
+//!   time determine a state. It records the ground truth ([`truth`]), which clqd can only
+//!   estimate.
+//! - [`history`]: scans of a world over a range of virtual time.
+//! - [`games`], [`population`], [`rng`]: the content of a world.
+//! - [`behaviours`]: server behaviours that must not be ranked.
+//! - [`address`]: the loopback address of each server.
+//! - [`wire`]: the server side of the protocols. [`faults`]: faults of replies.
+//! - [`serve`]: the fleet on real sockets of the loopback interface.
 
 pub mod address;
 pub mod behaviours;

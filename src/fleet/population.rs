@@ -1,13 +1,13 @@
-//! The population: names and skills of everyone who plays in a fleet.
+//! The population: names and skills of all persons who play in a fleet.
 //!
-//! Names are what real servers show: colour codes, clan tags, Latin-1 and other
-//! scripts, names that many people bear, names that clqd ignores. A person may
-//! be on two servers at once; on one server only once.
+//! Names are like those on real servers: colour codes, clan tags, Latin-1 and other
+//! scripts, names that many persons have, names that clqd ignores. A person may be on
+//! two servers at the same time, but only once on one server.
 
 use super::rng::{Rng, hash_parts, unit};
 use crate::model::name::{ColourCodes, strip_colours};
 
-/// Someone of the population, or a bot.
+/// A person of the population, or a bot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Person(pub u32);
 
@@ -15,7 +15,7 @@ const BOT_BIT: u32 = 1 << 31;
 const BOTS: &[&str] = &["Sarge", "Visor", "Klesk", "Major", "Doom", "Bones", "Orbb", "Xaero", "Uriel", "Hunter"];
 
 impl Person {
-    /// One of the bots, told apart by number.
+    /// A bot, identified by its number.
     pub fn bot(number: u32) -> Person {
         Person(BOT_BIT | (number % BOTS.len() as u32))
     }
@@ -25,7 +25,7 @@ impl Person {
     }
 }
 
-/// Bots that a server can have at most: each has a name of its own.
+/// Maximum number of bots on a server: each has a different name.
 pub const BOTS_MAX: u32 = BOTS.len() as u32;
 
 const FIRST: &[&str] = &[
@@ -59,7 +59,7 @@ const IGNORED: &[&str] =
     &["UnnamedPlayer", "UnnamedPlayer", "UnnamedPlayer", "unnamed", "Player", "player", "unconnected"];
 const CLANS: &[&str] = &["[EU]", "|MAD|", "=K=", "*fn*", "-42-", "{ESL}", ".oO", "<AoD>"];
 
-/// Everyone's names, packed.
+/// All names, concatenated.
 #[derive(Debug)]
 pub struct Population {
     seed: u64,
@@ -86,7 +86,7 @@ impl NameArena {
 }
 
 impl Population {
-    /// `size` people, at least one and at most 2^26 (their names then take 2 GiB).
+    /// `size` persons, at least 1 and at most 2^26 (their names then take 2 GiB).
     pub fn new(seed: u64, size: u32) -> Population {
         let mut population = Population { seed, quake: NameArena::default(), plain: NameArena::default() };
         for person in 0..size.clamp(1, 1 << 26) {
@@ -117,15 +117,15 @@ impl Population {
         }
     }
 
-    /// Scores for every one of an average player: 0.3 to 3.3.
+    /// Scoring rate relative to an average player: 0.3 to 3.3.
     pub fn skill(&self, person: Person) -> f64 {
         let bits = hash_parts(&[self.seed, 0x5C111, u64::from(person.0)]);
-        // Sum of three uniform numbers: near enough to a bell.
+        // Sum of three uniform numbers: close to a normal distribution.
         let bell = unit(bits) + unit(bits.rotate_left(21)) + unit(bits.rotate_left(42)) - 1.5;
         (bell * 0.8).exp()
     }
 
-    /// Usual round trip, ms.
+    /// Typical ping, ms.
     pub fn ping_ms(&self, person: Person) -> i32 {
         20 + (hash_parts(&[self.seed, 0xB16, u64::from(person.0)]) % 140) as i32
     }
@@ -149,9 +149,9 @@ fn name_of(seed: u64, person: u32) -> String {
         0 | 1 => format!("^{}{clan}^7{base}", colour(rng)),
         2 => format!("{clan}^{}{base}", colour(rng)),
         3 => {
-            // A colour in the middle.
-            let cut = base.char_indices().nth(base.chars().count() / 2).map_or(0, |(at, _)| at);
-            format!("{clan}^{}{}^{}{}", colour(rng), &base[..cut], colour(rng), &base[cut..])
+            // A colour code in the middle.
+            let middle = base.char_indices().nth(base.chars().count() / 2).map_or(0, |(at, _)| at);
+            format!("{clan}^{}{}^{}{}", colour(rng), &base[..middle], colour(rng), &base[middle..])
         }
         _ => format!("{clan}{base}"),
     }

@@ -1,7 +1,7 @@
-//! Chance from a seed: splitmix64 (Steele, Lea, Flood 2014) and the few
-//! distributions that the fleet draws from. Not for anything secret.
+//! Pseudo-random numbers from a seed: splitmix64 (Steele, Lea, Flood 2014) and the
+//! distributions that the fleet uses. Not for secrets.
 
-/// A stream of numbers, 8 bytes of state.
+/// A pseudo-random sequence, 8 bytes of state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rng(u64);
 
@@ -13,8 +13,8 @@ fn splitmix64(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// One number out of several, in which every bit of each counts: for facts that
-/// are fixed by the seed ("the skill of player 7") and need no stream.
+/// Hashes several numbers to one; every bit of each counts. For values that are fixed by
+/// the seed ("the skill of player 7") and need no sequence.
 pub fn hash_parts(parts: &[u64]) -> u64 {
     parts.iter().fold(GOLDEN, |acc, &part| splitmix64(acc.rotate_left(23) ^ part.wrapping_add(GOLDEN)))
 }
@@ -39,7 +39,7 @@ impl Rng {
         unit(self.next_u64())
     }
 
-    /// `0..n`; 0 where n is 0.
+    /// `0..n`; 0 if n is 0.
     pub fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.next_u64()) * n as u128) >> 64) as usize
     }
@@ -57,7 +57,7 @@ impl Rng {
         -mean * (1.0 - self.unit()).ln()
     }
 
-    /// A whole number whose mean is exactly `mean`, spread as twice a uniform one.
+    /// A random integer with mean `mean`: a uniform number up to twice the mean, rounded at random.
     pub fn around(&mut self, mean: f64) -> usize {
         let x = mean * 2.0 * self.unit();
         x as usize + usize::from(self.unit() < x.fract())
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn splitmix64_as_published() {
+    fn splitmix64_equals_the_published_outputs() {
         // First outputs of the reference implementation for state 0.
         let mut rng = Rng(0);
         assert_eq!(rng.next_u64(), 0xE220_A839_7B1D_CDAF);

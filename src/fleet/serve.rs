@@ -1,12 +1,12 @@
-//! The fleet on the wire: one process, two sockets, any number of servers.
+//! Serves the fleet on UDP: one process, two sockets, any number of servers.
 //!
-//! Each family has one socket on 0.0.0.0 and one thread. `IP_PKTINFO` tells
-//! which address of 127.0.0.0/8 a query was sent to, which is which server
-//! ([`super::address`]), and lets the reply leave from that address. What is to
-//! be sent late waits in a heap. The world is shared and moves to the present,
-//! server by server, as queries come.
+//! Each family has one socket on 0.0.0.0 and one thread. `IP_PKTINFO` returns the address
+//! of 127.0.0.0/8 that a query was sent to, which identifies the server
+//! ([`super::address`]), and sets the source address of the reply. Delayed datagrams wait
+//! in a heap. The world is shared; a server is advanced to the current time when a query
+//! arrives.
 //!
-//! Not for networks: it answers on loopback addresses only.
+//! Not for networks: it replies on loopback addresses only.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -39,36 +39,36 @@ use super::world::World;
 use super::{address, truth};
 use crate::model::{Player, Snapshot};
 
-/// Queries taken from a socket at one go, between two looks at the heap.
+/// Queries received in a row before the heap is checked.
 const RECEIVE_BATCH_MAX: usize = 64;
 
-/// Longest query, bytes: real ones have at most some 140.
+/// Longest query, bytes: real ones have about 140 at most.
 const QUERY_BYTES_MAX: usize = 2_048;
 
-/// Longest sleep, so that stopping and late replies are at most this late.
+/// Longest sleep: the maximum delay of a stop or of a delayed reply.
 const POLL_TIMEOUT: Duration = Duration::from_millis(5);
 
-/// Asked of the kernel for each socket, bytes; it may give less.
+/// Requested size of each socket's buffers, bytes; the kernel may grant less.
 const SOCKET_BUFFER_BYTES: usize = 4 * 1_024 * 1_024;
 
-/// Late datagrams waiting at most; what is more is lost and counted.
+/// Maximum number of delayed datagrams; further ones are dropped and counted.
 const DELAYED_MAX: usize = 100_000;
 
-/// Buckets of the rate limit kept at most; then all are forgotten.
+/// Maximum number of rate limit buckets; beyond it all are dropped.
 const RATE_BUCKETS_MAX: usize = 200_000;
 
-/// How the fleet is put on the wire.
+/// How the fleet is served.
 #[derive(Clone, Debug)]
 pub struct ServeSettings {
-    /// Ports of the families; 0 lets the kernel choose.
+    /// Ports of the families; 0: the kernel chooses.
     pub quake3_port: u16,
     pub source_port: u16,
-    /// The world's moment at which serving begins, Unix ms; not before its start.
+    /// The world's time when serving begins, Unix ms; not before its start.
     pub live_from_ms: i64,
-    /// World time for every one of real time, above 0; 1 is real.
+    /// World time per real time, above 0; 1 is real time.
     pub speed: f64,
     pub faults: FaultShares,
-    /// Limit of each server of the Quake 3 family; `None` for no limit.
+    /// Rate limit of each server of the Quake 3 family; `None`: no limit.
     pub rate_limit: Option<RateLimit>,
 }
 
@@ -85,7 +85,7 @@ impl Default for ServeSettings {
     }
 }
 
-/// A leaky bucket for each (server, asker), as ioquake3 has it.
+/// A token bucket for each (server, client), as in ioquake3.
 #[derive(Clone, Copy, Debug)]
 pub struct RateLimit {
     pub burst: f64,
@@ -93,23 +93,23 @@ pub struct RateLimit {
 }
 
 impl RateLimit {
-    /// ioquake3's own: ten at once, then one a second.
+    /// ioquake3's limit: a burst of ten, then one a second.
     pub const IOQUAKE3: RateLimit = RateLimit { burst: 10.0, per_second: 1.0 };
 }
 
-/// What the fleet has done since it started.
+/// Counters since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FleetStats {
-    /// Datagrams received for an address of the plan, sense or nonsense.
+    /// Datagrams received for an address of the plan, valid or not.
     pub queries: u64,
-    /// Replies made, each of one or more datagrams.
+    /// Replies built, each of one or more datagrams.
     pub replies: u64,
     pub datagrams_sent: u64,
-    /// Not answered for the rate limit.
+    /// Queries not answered because of the rate limit.
     pub rate_limited: u64,
-    /// Not understood, or for no server.
+    /// Queries that are invalid, or for no server.
     pub rejected: u64,
-    /// Datagrams that the kernel would not take, or that found the heap full.
+    /// Datagrams that the kernel rejected, or for which the heap was full.
     pub send_failures: u64,
 }
 
@@ -123,7 +123,7 @@ struct Counters {
     unsent: AtomicU64,
 }
 
-/// A fleet that answers. Dropping it stops it.
+/// A running fleet. Dropping it stops it.
 pub struct Fleet {
     shared: Arc<Shared>,
     ports: [u16; 2],
@@ -136,15 +136,15 @@ struct Shared {
     seed: u64,
     servers: u32,
     began: Instant,
-    /// Added to the world's time by [`Fleet::leap`].
+    /// Added to the world's time by [`Fleet::skip_time`].
     leapt_ms: AtomicI64,
     stopping: AtomicBool,
     counters: Counters,
 }
 
 impl Fleet {
-    /// Binds both ports and begins to answer. Error: a port is taken, or the
-    /// system has no `IP_PKTINFO`.
+    /// Binds both ports and starts to reply. Error: a port is in use, or the system has no
+    /// `IP_PKTINFO`.
     pub fn start(world: World, settings: ServeSettings) -> io::Result<Fleet> {
         assert!(settings.speed > 0.0 && settings.speed.is_finite());
         let servers = world.servers();
@@ -165,9 +165,9 @@ impl Fleet {
         let mut fleet = Fleet { shared, ports, threads: Vec::new() };
         for (family, socket) in [(Family::Quake3, quake3), (Family::Source, source)] {
             let port = socket.local_addr()?.port();
-            let lane = Responder::new(family, socket, port, Arc::clone(&fleet.shared));
+            let responder = Responder::new(family, socket, port, Arc::clone(&fleet.shared));
             let name = format!("fleet-{}", family.scheme());
-            fleet.threads.push(std::thread::Builder::new().name(name).spawn(move || lane.run())?);
+            fleet.threads.push(std::thread::Builder::new().name(name).spawn(move || responder.run())?);
         }
         Ok(fleet)
     }
@@ -186,7 +186,7 @@ impl Fleet {
         format!("{}://{}:{}", family.scheme(), address::address_of(server), self.port(family))
     }
 
-    /// In order of server.
+    /// The URLs of all servers, ordered by server.
     pub fn urls(&self) -> Vec<String> {
         (0..self.servers()).map(|server| self.url(server)).collect()
     }
@@ -201,17 +201,17 @@ impl Fleet {
         self.shared.lock().nature(server).behaviour
     }
 
-    /// The world's moment now, Unix ms.
+    /// The world's current time, Unix ms.
     pub fn now_ms(&self) -> i64 {
         self.shared.now_ms()
     }
 
-    /// Takes the world's time forward at once: for tests that need hours.
+    /// Advances the world's time at once: for tests that need hours.
     pub fn skip_time(&self, by_ms: u32) {
         self.shared.leapt_ms.fetch_add(i64::from(by_ms), Ordering::Relaxed);
     }
 
-    /// What a faultless scan of a server would show now.
+    /// The snapshot that a scan without faults would return now.
     pub fn snapshot(&self, server: u32) -> Snapshot {
         let now_ms = self.now_ms();
         let mut world = self.shared.lock();
@@ -219,7 +219,7 @@ impl Fleet {
         world.snapshot(server)
     }
 
-    /// Takes all servers to the present, some at a time, so that answering goes on.
+    /// Advances all servers to the current time, in batches, so that replies continue.
     pub fn advance_all(&self) {
         let now_ms = self.now_ms();
         for first in (0..self.servers()).step_by(64) {
@@ -230,7 +230,7 @@ impl Fleet {
         }
     }
 
-    /// Players on all servers, bots left out, as of when each was last asked.
+    /// Players on all servers without bots, as of each server's last query.
     pub fn players_online(&self) -> u64 {
         self.shared.lock().players_online()
     }
@@ -248,23 +248,23 @@ impl Fleet {
         }
     }
 
-    /// The truth up to now as lines ([`truth::TruthLine`]). Large fleets that
-    /// have run long better [`Fleet::write_truth`].
+    /// The ground truth up to now as lines ([`truth::TruthLine`]). For large, long-running
+    /// fleets use [`Fleet::write_truth`].
     pub fn truth(&self) -> Vec<truth::TruthLine> {
         self.advance_all();
         let urls = self.urls();
         self.shared.lock().truth(|server| urls[server as usize].clone()).collect()
     }
 
-    /// Writes the truth up to now, one JSON object a line. Nobody is answered
-    /// meanwhile. Error: whatever `out` says.
+    /// Writes the ground truth up to now, one JSON object per line. No query is answered
+    /// during that time. Error: writing to `out` failed.
     pub fn write_truth(&self, out: &mut impl Write) -> io::Result<()> {
         self.advance_all();
         let urls = self.urls();
         truth::write(self.shared.lock().truth(|server| urls[server as usize].clone()), out)
     }
 
-    /// Stops answering. Late replies are dropped.
+    /// Stops replying. Delayed replies are dropped.
     pub fn stop(self) {}
 }
 
@@ -272,7 +272,7 @@ impl Drop for Fleet {
     fn drop(&mut self) {
         self.shared.stopping.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // A panic there has been printed by the thread itself.
+            // The thread has already printed its panic message.
             let _ = thread.join();
         }
     }
@@ -300,7 +300,7 @@ fn bind(port: u16, family: Family) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// One family's socket and what its thread owns.
+/// One family's socket and the state of its thread.
 struct Responder {
     family: Family,
     port: u16,
@@ -313,7 +313,7 @@ struct Responder {
     reply: Datagrams,
 }
 
-/// A datagram that waits. In order of due time, then of making.
+/// A delayed datagram. Ordered by due time, then by number.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct DelayedDatagram {
     due: Instant,
@@ -323,18 +323,18 @@ struct DelayedDatagram {
     bytes: Vec<u8>,
 }
 
-/// A datagram that came in.
+/// A received query.
 struct ReceivedQuery {
     server: u32,
     asker: SocketAddrV4,
     length: usize,
 }
 
-/// Datagrams to be sent at once, in one buffer.
+/// Datagrams to be sent now, in one buffer.
 #[derive(Default)]
 struct SendBuffer {
     bytes: Vec<u8>,
-    /// Where the datagram ends, where it goes, where it seems to come from.
+    /// End of the datagram in `bytes`, destination, source address.
     items: Vec<(usize, SocketAddrV4, Ipv4Addr)>,
 }
 
@@ -368,7 +368,7 @@ impl Responder {
         let shared = Arc::clone(&self.shared);
         while !shared.stopping.load(Ordering::Relaxed) {
             arrivals.clear();
-            // Sleep for the first, take the others as far as they are there.
+            // Wait for the first query, then take those that have already arrived.
             let mut flags = MsgFlags::empty();
             while arrivals.len() < RECEIVE_BATCH_MAX {
                 match self.receive(&mut buffers[arrivals.len()], &mut control, flags) {
@@ -390,15 +390,15 @@ impl Responder {
         }
     }
 
-    /// One datagram. `None`: it is for no server of this family's plan.
+    /// Receives one datagram. `None`: it is not for a server of this family.
     fn receive(&self, buffer: &mut [u8], control: &mut [u8], flags: MsgFlags) -> Result<Option<ReceivedQuery>, Errno> {
         let mut parts = [IoSliceMut::new(buffer)];
         let message = recvmsg::<SockaddrIn>(self.socket.as_raw_fd(), &mut parts, Some(control), flags)?;
-        let asked = message.cmsgs()?.find_map(|cmsg| match cmsg {
+        let destination = message.cmsgs()?.find_map(|cmsg| match cmsg {
             ControlMessageOwned::Ipv4PacketInfo(info) => Some(Ipv4Addr::from(u32::from_be(info.ipi_addr.s_addr))),
             _ => None,
         });
-        let server = asked.and_then(address::server_at).filter(|&server| server < self.shared.servers);
+        let server = destination.and_then(address::server_at).filter(|&server| server < self.shared.servers);
         let Some((server, asker)) = server.zip(message.address) else { return Ok(None) };
         let asker = SocketAddrV4::new(asker.ip(), asker.port());
         Ok(Some(ReceivedQuery { server, asker, length: message.bytes }))
@@ -482,8 +482,8 @@ impl Responder {
         }
     }
 
-    /// What someone sends who knows all but the challenge, or all but who the
-    /// server is.
+    /// A spoofed reply: either from the server's address with a wrong challenge, or from
+    /// another address with the right one.
     fn make_forgery(&mut self, world: &mut World, server: u32, query: ClientQuery) -> SpoofedReply {
         let mut snapshot = world.snapshot(server);
         snapshot.players = (1..=6)
@@ -499,18 +499,18 @@ impl Responder {
         let mut reply = Datagrams::default();
         let out = &mut reply;
         let variant = ProtocolVariant::of(self.shared.seed, server, world.nature(server));
-        // A2S replies carry no challenge: from the right address nothing would be wrong.
-        let guessing = self.family == Family::Quake3 && self.rng.bool(0.5);
+        // A2S replies carry no challenge: from the server's address the reply would be valid.
+        let from_server = self.family == Family::Quake3 && self.rng.bool(0.5);
         match query {
-            ClientQuery::Status { .. } if guessing => wire::quake3_status(&snapshot, b"guessed", out),
-            ClientQuery::Info { .. } if guessing => wire::quake3_info(&snapshot, b"guessed", out),
+            ClientQuery::Status { .. } if from_server => wire::quake3_status(&snapshot, b"guessed", out),
+            ClientQuery::Info { .. } if from_server => wire::quake3_info(&snapshot, b"guessed", out),
             ClientQuery::Status { challenge } => wire::quake3_status(&snapshot, challenge, out),
             ClientQuery::Info { challenge } => wire::quake3_info(&snapshot, challenge, out),
             ClientQuery::A2sInfo { .. } => wire::a2s_info(&snapshot, world.nature(server), &variant, 6, self.port, out),
             ClientQuery::A2sPlayer { .. } => wire::a2s_players(&snapshot.players, 6, &variant, 1, out),
             ClientQuery::A2sRules { .. } => wire::a2s_rules(out),
         }
-        let from = if guessing { address::address_of(server) } else { address::spoofing_address(server) };
+        let from = if from_server { address::address_of(server) } else { address::spoofing_address(server) };
         SpoofedReply { from, reply }
     }
 
@@ -521,8 +521,8 @@ impl Responder {
         }
         let now = Instant::now();
         let (tokens, filled) = self.buckets.entry((server, asker)).or_insert((limit.burst, now));
-        let gained = now.duration_since(*filled).as_secs_f64() * limit.per_second;
-        *tokens = (*tokens + gained).min(limit.burst);
+        let refill = now.duration_since(*filled).as_secs_f64() * limit.per_second;
+        *tokens = (*tokens + refill).min(limit.burst);
         *filled = now;
         if *tokens < 1.0 {
             return true;
@@ -611,7 +611,7 @@ mod tests {
     }
 
     #[test]
-    fn quake3_servers_answer_from_their_own_address() {
+    fn quake3_servers_reply_from_their_own_address() {
         let fleet = fleet(450, 0.000_1, FaultShares::NONE);
         let socket = client(2_000);
         let mut players_seen = 0;
@@ -636,7 +636,7 @@ mod tests {
             players_seen += list.len();
         }
         assert!(players_seen > 20);
-        // Another family's server, an address without a server, another question.
+        // Another family's server, an address without a server, an unknown command.
         let quiet = client(50);
         let (_, source) = of_family(&fleet, Family::Source)[0];
         let port = fleet.port(Family::Quake3);
@@ -648,17 +648,17 @@ mod tests {
     }
 
     #[test]
-    fn source_servers_demand_their_challenge_and_list_their_players() {
+    fn source_servers_require_their_challenge_and_list_their_players() {
         let fleet = fleet(450, 0.000_1, FaultShares::NONE);
         let socket = client(2_000);
-        let (mut demanded, mut split, mut players_seen) = (0, 0, 0);
+        let (mut challenged, mut split, mut players_seen) = (0, 0, 0);
         for (server, at) in of_family(&fleet, Family::Source) {
             let want = fleet.snapshot(server);
             let query = b"\xFF\xFF\xFF\xFFTSource Engine Query\0";
             let (from, mut reply) = ask(&socket, at, query).unwrap();
             assert_eq!(from, at);
             if reply[4] == b'A' {
-                demanded += 1;
+                challenged += 1;
                 reply = ask(&socket, at, &[query, &reply[5..9]].concat()).unwrap().1;
             }
             assert!(matches!(reply[4], b'I' | b'm'));
@@ -672,9 +672,9 @@ mod tests {
             assert_eq!(from, at);
             if reply[0] == 0xFE {
                 split += 1;
-                let nature = fleet.shared.lock().nature(server).clone();
+                let profile = fleet.shared.lock().nature(server).clone();
                 let goldsrc =
-                    ProtocolVariant::of(fleet.shared.seed, server, &nature).split == wire::SplitFormat::GoldSrc;
+                    ProtocolVariant::of(fleet.shared.seed, server, &profile).split == wire::SplitFormat::GoldSrc;
                 let total = if goldsrc { reply[8] & 0xF } else { reply[8] };
                 for _ in 1..total {
                     assert_eq!(hear(&socket).unwrap().0, at);
@@ -693,7 +693,7 @@ mod tests {
             }
             assert_eq!(at, reply.len());
         }
-        assert!(demanded > 50 && split > 1 && players_seen > 50, "{demanded} {split} {players_seen}");
+        assert!(challenged > 50 && split > 1 && players_seen > 50, "{challenged} {split} {players_seen}");
     }
 
     #[test]
@@ -710,9 +710,9 @@ mod tests {
         assert_eq!(ask(&client(50), at, query), None);
 
         let (_fleet, _, at) = one("slow=1");
-        let began = Instant::now();
+        let started = Instant::now();
         assert_eq!(ask(&client(4_000), at, query).unwrap().0, at);
-        assert!(began.elapsed() >= Duration::from_millis(400));
+        assert!(started.elapsed() >= Duration::from_millis(400));
 
         let (_fleet, _, at) = one("duplicating=1");
         let socket = client(2_000);
@@ -751,10 +751,10 @@ mod tests {
         let fleet = Fleet::start(world, settings).unwrap();
         let servers = of_family(&fleet, Family::Quake3);
         let socket = client(100);
-        let asked = |at| ask(&socket, at, b"\xFF\xFF\xFF\xFFgetstatus x\n").is_some();
-        let heard: Vec<bool> = (0..5).map(|_| asked(servers[0].1)).collect();
-        assert_eq!(heard, [true, true, true, false, false]);
-        assert!(asked(servers[1].1));
+        let is_answered = |at| ask(&socket, at, b"\xFF\xFF\xFF\xFFgetstatus x\n").is_some();
+        let answered: Vec<bool> = (0..5).map(|_| is_answered(servers[0].1)).collect();
+        assert_eq!(answered, [true, true, true, false, false]);
+        assert!(is_answered(servers[1].1));
         assert_eq!(fleet.stats().rate_limited, 2);
     }
 
@@ -780,20 +780,20 @@ mod tests {
         let socket = client(200);
         socket2::SockRef::from(&socket).set_recv_buffer_size(SOCKET_BUFFER_BYTES).unwrap();
         let mut buffer = vec![0; 65_535];
-        let (began, mut heard, mut bytes) = (Instant::now(), 0_u64, 0_u64);
+        let (started, mut replies, mut bytes) = (Instant::now(), 0_u64, 0_u64);
         for window in servers.chunks(200).cycle().take(1_000) {
             for (_, at) in window {
                 socket.send_to(b"\xFF\xFF\xFF\xFFgetstatus x\n", at).unwrap();
             }
             for _ in window {
                 let Ok(length) = socket.recv(&mut buffer) else { break };
-                heard += 1;
+                replies += 1;
                 bytes += length as u64;
             }
         }
-        let seconds = began.elapsed().as_secs_f64();
-        println!("{heard} replies, {bytes} bytes, {:.0} replies/s", heard as f64 / seconds);
-        // On a busy machine the thread's own processor time says more.
+        let seconds = started.elapsed().as_secs_f64();
+        println!("{replies} replies, {bytes} bytes, {:.0} replies/s", replies as f64 / seconds);
+        // On a busy machine the processor time of the thread is more precise.
         for task in std::fs::read_dir("/proc/self/task").unwrap() {
             let stat = std::fs::read_to_string(task.unwrap().path().join("stat")).unwrap();
             let (name, rest) = stat.rsplit_once(')').unwrap();

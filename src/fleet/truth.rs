@@ -1,10 +1,9 @@
-//! What really happened on the simulated servers: the measure for what clqd
-//! makes of it from the outside. Counted while a world goes on, from the
-//! world's start.
+//! Ground truth of the simulated servers, recorded from `start_ms` on. Tests compare
+//! clqd's rankings with it.
 //!
-//! A person's points and time are credited to the week (UTC) in which they
-//! came. A player is seen from one tick to another, so `present_ms` is a
-//! multiple of the tick, except at a week's first moment and at the start.
+//! A person's points and time count for the week (UTC) in which they were gained.
+//! Presence is counted from tick to tick, so `present_ms` is a multiple of the tick,
+//! except at the start and end of a week and at `start_ms`.
 
 use std::collections::VecDeque;
 use std::io::{
@@ -20,19 +19,19 @@ use crate::model::WeekKey;
 /// What one person did on one server in one week.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PlayerTruth {
-    /// Points won; never taken back.
+    /// Points gained; never reduced.
     pub gained: i64,
-    /// Points lost: suicides. Points at any moment are what was gained less
-    /// what was lost since the round began or the player began again.
+    /// Points lost by suicides. The points at any time are the gained minus the lost points
+    /// since the start of the round, or since the player's points were reset.
     pub lost: i64,
     pub present_ms: i64,
-    /// The part of `present_ms` in which they only watched.
+    /// The part of `present_ms` spent spectating.
     pub spectated_ms: i64,
-    /// Times of coming.
+    /// Number of joins.
     pub starts: u32,
-    /// Rounds at whose end the person was there and which count (RULES section 4).
+    /// Counting rounds (RULES section 4) at whose end the person was on the server.
     pub rounds: u32,
-    /// Rounds of these with nobody above.
+    /// The number of these rounds that the person won.
     pub wins: u32,
 }
 
@@ -48,7 +47,7 @@ impl PlayerTruth {
     }
 }
 
-/// How a round ended; bots and spectators left out, in the order of points.
+/// The result of a round, in the order of points, without bots and spectators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoundResult {
     pub t_ms: i64,
@@ -56,19 +55,19 @@ pub struct RoundResult {
     pub list: Vec<(Person, i32)>,
 }
 
-/// One server's books.
+/// The ground truth of one server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerTruth {
     pub deeds: FxHashMap<(WeekKey, Person), PlayerTruth>,
-    /// Rounds ended, and how many of them count (RULES section 4: at least two
+    /// Rounds ended, and the number of counting rounds (RULES section 4: at least two
     /// players that are not bots, best points above 0).
     pub rounds: u64,
     pub rounds_counting: u64,
-    /// The last final lists of rounds that count, oldest first.
+    /// The final lists of the last counting rounds, oldest first.
     pub finals: VecDeque<RoundResult>,
 }
 
-/// A line of the printed truth.
+/// A line of the printed ground truth.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum TruthLine {
@@ -79,19 +78,19 @@ pub enum TruthLine {
         rounds: u64,
         rounds_counting: u64,
         players: usize,
-        /// What is special about the server ([`super::Behaviour::name`]).
+        /// The special behaviour of the server ([`super::Behaviour::name`]).
         #[serde(skip_serializing_if = "Option::is_none")]
         behaviour: Option<&'static str>,
     },
-    /// In order of week, then person.
+    /// Ordered by week, then person.
     Player {
         server: String,
         week: String,
         person: u32,
-        /// As shown.
+        /// As shown by the server.
         name: String,
-        /// As clqd's keys see it (RULES section 2). Several people may bear one
-        /// name: their sums belong together, or are lost to both where they met.
+        /// Normalised as in clqd's keys (RULES section 2). Several persons may have the same
+        /// name: clqd adds their values up, or ranks neither while both are on the server.
         normalised: String,
         bot: bool,
         #[serde(flatten)]
@@ -101,7 +100,7 @@ pub enum TruthLine {
     Round { server: String, t: i64, map: &'static str, list: Vec<(String, i32)> },
 }
 
-/// Writes lines as JSON, one object a line. Error: whatever `out` says.
+/// Writes lines as JSON, one object per line. Error: writing to `out` failed.
 pub fn write(lines: impl IntoIterator<Item = TruthLine>, out: &mut impl Write) -> io::Result<()> {
     for line in lines {
         serde_json::to_writer(&mut *out, &line)?;

@@ -1,9 +1,9 @@
-//! The servers' side of the protocols (PROTOCOLS section 2): queries to words,
-//! snapshots to reply bytes, replies to fragments. No sockets, no faults: what
-//! stands here is what a well-behaved server sends. It shares no code with
-//! `proto`, so that one can be held against the other.
+//! The server side of the protocols (PROTOCOLS section 2): parses queries, encodes
+//! snapshots as replies, splits replies into fragments. No sockets, no faults: this is
+//! what a correct server sends. It shares no code with `proto`, so that tests can compare
+//! the two.
 //!
-//! Servers differ, as real ones do: [`ProtocolVariant`] says how, fixed by the seed.
+//! Servers differ, as real ones do: [`ProtocolVariant`] defines how, fixed by the seed.
 
 use std::io::Write;
 
@@ -15,25 +15,25 @@ use crate::model::{Player, Snapshot};
 const SINGLE_HEADER: [u8; 4] = [0xFF; 4];
 const INFO_QUERY: &[u8] = b"\xFF\xFF\xFF\xFFTSource Engine Query\0";
 
-/// Longest message of a Quake 3 server, bytes; player lines past it are left
-/// out without a word (ioq3 `MAX_MSGLEN`).
+/// Longest message of a Quake 3 server, bytes; player lines beyond it are silently
+/// omitted (ioq3 `MAX_MSGLEN`).
 const QUAKE3_REPLY_BYTES_MAX: usize = 16_384;
 
-/// Longest challenge that a Quake 3 server answers to (ioq3 `SVC_Status`).
+/// Longest challenge that a Quake 3 server accepts (ioq3 `SVC_Status`).
 const QUAKE3_CHALLENGE_BYTES_MAX: usize = 128;
 
-/// What a client asks.
+/// A client's query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientQuery<'a> {
-    /// Quake 3: everything.
+    /// Quake 3: all fields.
     Status {
         challenge: &'a [u8],
     },
-    /// Quake 3: everything but the players' names.
+    /// Quake 3: all fields except the players' names.
     Info {
         challenge: &'a [u8],
     },
-    /// A2S_INFO, with the challenge where one was given.
+    /// A2S_INFO, with the challenge if one was sent.
     A2sInfo {
         challenge: Option<[u8; 4]>,
     },
@@ -46,7 +46,7 @@ pub enum ClientQuery<'a> {
 }
 
 impl ClientQuery<'_> {
-    /// Reads a query. `None` for what a server of this family does not answer.
+    /// Parses a query. `None` if a server of this family does not reply to it.
     pub fn parse(family: Family, bytes: &[u8]) -> Option<ClientQuery<'_>> {
         let body = bytes.strip_prefix(&SINGLE_HEADER)?;
         match family {
@@ -85,28 +85,28 @@ fn parse_a2s<'a>(bytes: &'a [u8], body: &'a [u8]) -> Option<ClientQuery<'a>> {
     }
 }
 
-/// How fragments are made.
+/// The fragment format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SplitFormat {
-    /// One datagram, however long: the Quake 3 family, and Rust's servers.
+    /// One datagram of any length: the Quake 3 family, and Rust's servers.
     Never,
     Source,
     /// Without the size field: CS:S at protocol 7.
     SourceWithoutSize,
-    /// Source, packed with bzip2.
+    /// Source, compressed with bzip2.
     Bzip2,
     GoldSrc,
 }
 
-/// In what a server differs from others of its family.
+/// How a server differs from others of its family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProtocolVariant {
-    /// A2S_INFO is answered with a challenge first, as since 2020.
+    /// Replies to A2S_INFO with a challenge first, as since 2020.
     pub info_challenge: bool,
-    /// A2S_INFO in the form of the oldest GoldSrc servers, `m`.
+    /// Sends A2S_INFO in the format of the oldest GoldSrc servers, `m`.
     pub old_info: bool,
     pub split: SplitFormat,
-    /// Most payload of one fragment, bytes.
+    /// Maximum payload of one fragment, bytes.
     pub fragment_bytes: usize,
     /// Extra data flag of A2S_INFO: which optional fields follow.
     pub edf: u8,
@@ -130,7 +130,7 @@ impl ProtocolVariant {
                 Family::Source if split < 0.25 && nature.game.app_id == 240 => SplitFormat::SourceWithoutSize,
                 Family::Source => SplitFormat::Source,
             },
-            // Some operators set small packets; they make fragments common.
+            // Some operators configure small packets, which makes fragments common.
             fragment_bytes: if size < 0.15 { 256 } else { 1_248 },
             edf,
         }
@@ -145,7 +145,7 @@ impl ProtocolVariant {
     }
 }
 
-/// The challenge a server gives an asker; never `FF FF FF FF`.
+/// The challenge that a server sends to a client; never `FF FF FF FF`.
 pub fn challenge(seed: u64, server: u32, asker: u64) -> [u8; 4] {
     ((hash_parts(&[seed, 0xC4A1, u64::from(server), asker]) as u32) & 0x7FFF_FFFF).to_le_bytes()
 }
@@ -181,7 +181,7 @@ impl Datagrams {
     }
 }
 
-/// Text as Quake 3 servers send it: Latin-1 where that is understood, else UTF-8.
+/// Text as Quake 3 servers send it: Latin-1 if it decodes to the same text, else UTF-8.
 fn put_quake_text(out: &mut Vec<u8>, text: &str) {
     if !text.is_ascii() {
         let latin1: Option<Vec<u8>> = text.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect();
@@ -266,8 +266,8 @@ fn put_c_str(out: &mut Vec<u8>, text: &str) {
     out.push(0);
 }
 
-/// A2S_INFO's reply. `players` is the number announced, which a partial server
-/// makes larger than its list; `port` the one asked.
+/// Encodes the reply to A2S_INFO. `players` is the announced number, which is larger than
+/// the list for `Fault::Partial`; `port` is the queried one.
 pub fn a2s_info(
     snapshot: &Snapshot,
     nature: &ServerProfile,
@@ -321,8 +321,8 @@ pub fn a2s_info(
     out.end_datagram();
 }
 
-/// A2S_PLAYER's reply, in fragments where it is long. `announced` is the count
-/// byte; `id` tells the fragments of one reply from those of another.
+/// Encodes the reply to A2S_PLAYER, in fragments if it is long. `announced` is the count
+/// byte; `id` identifies the fragments of one reply.
 pub fn a2s_players(players: &[Player], announced: usize, variant: &ProtocolVariant, id: u32, out: &mut Datagrams) {
     let mut reply = Vec::with_capacity(16 + players.len() * 24);
     reply.extend_from_slice(b"\xFF\xFF\xFF\xFFD");
@@ -337,32 +337,32 @@ pub fn a2s_players(players: &[Player], announced: usize, variant: &ProtocolVaria
     split(&reply, variant.split, variant.fragment_bytes, id, out);
 }
 
-/// A2S_RULES's reply: two rules.
+/// The reply to A2S_RULES: two rules.
 pub fn a2s_rules(out: &mut Datagrams) {
     out.bytes.extend_from_slice(b"\xFF\xFF\xFF\xFFE\x02\0mp_timelimit\x0030\0sv_gravity\x00800\0");
     out.end_datagram();
 }
 
-/// Cuts a reply into datagrams. `id` is used with its highest bit set for
-/// packed replies, and clear for others.
+/// Splits a reply into datagrams. The highest bit of `id` is set for compressed replies
+/// and cleared for others.
 pub fn split(reply: &[u8], how: SplitFormat, fragment_bytes: usize, id: u32, out: &mut Datagrams) {
     if reply.len() <= fragment_bytes || how == SplitFormat::Never {
         out.bytes.extend_from_slice(reply);
         return out.end_datagram();
     }
-    let packed;
+    let compressed;
     let (id, body) = match how {
         SplitFormat::Bzip2 => {
-            packed = compress(reply);
-            (id | 1 << 31, &packed[..])
+            compressed = compress(reply);
+            (id | 1 << 31, &compressed[..])
         }
         _ => (id & !(1 << 31), reply),
     };
-    // One nibble counts GoldSrc's fragments, one byte the others'.
+    // GoldSrc counts fragments in a nibble, the other formats in a byte.
     let fragments_max = if how == SplitFormat::GoldSrc { 15 } else { 255 };
     let fragment_bytes = fragment_bytes.max(body.len().div_ceil(fragments_max));
     let total = body.len().div_ceil(fragment_bytes) as u8;
-    for (number, part) in body.chunks(fragment_bytes).enumerate() {
+    for (number, chunk) in body.chunks(fragment_bytes).enumerate() {
         let number = number as u8;
         let bytes = &mut out.bytes;
         bytes.extend_from_slice(b"\xFE\xFF\xFF\xFF");
@@ -374,17 +374,17 @@ pub fn split(reply: &[u8], how: SplitFormat, fragment_bytes: usize, id: u32, out
         if how == SplitFormat::Source {
             bytes.extend_from_slice(&(fragment_bytes as u16).to_le_bytes());
         }
-        bytes.extend_from_slice(part);
+        bytes.extend_from_slice(chunk);
         out.end_datagram();
     }
 }
 
-/// Size and CRC-32 of the reply, then the reply in bzip2.
+/// Size and CRC-32 of the reply, then the reply compressed with bzip2.
 fn compress(reply: &[u8]) -> Vec<u8> {
-    let mut packed = Vec::with_capacity(reply.len());
-    packed.extend_from_slice(&(reply.len() as u32).to_le_bytes());
-    packed.extend_from_slice(&crc32fast::hash(reply).to_le_bytes());
-    let mut encoder = bzip2::write::BzEncoder::new(packed, bzip2::Compression::fast());
+    let mut compressed = Vec::with_capacity(reply.len());
+    compressed.extend_from_slice(&(reply.len() as u32).to_le_bytes());
+    compressed.extend_from_slice(&crc32fast::hash(reply).to_le_bytes());
+    let mut encoder = bzip2::write::BzEncoder::new(compressed, bzip2::Compression::fast());
     encoder.write_all(reply).expect("writing to memory");
     encoder.finish().expect("writing to memory")
 }
@@ -565,9 +565,9 @@ mod tests {
         assert_eq!(body[..4], 16_000_u32.to_le_bytes());
         assert_eq!(body[4..8], crc32fast::hash(&reply).to_le_bytes());
         assert_eq!(&body[8..11], b"BZh");
-        let mut unpacked = Vec::new();
-        bzip2::read::BzDecoder::new(&body[8..]).read_to_end(&mut unpacked).unwrap();
-        assert_eq!(unpacked, reply);
+        let mut decompressed = Vec::new();
+        bzip2::read::BzDecoder::new(&body[8..]).read_to_end(&mut decompressed).unwrap();
+        assert_eq!(decompressed, reply);
     }
 
     #[test]

@@ -1,18 +1,16 @@
-//! The simulated world: who is on which server at which moment with how many
-//! points. Pure: no IO, no clock, no chance but the seed.
+//! The simulated world: which players are on which server at which time, with how many
+//! points. Pure: no IO, no clock, no randomness except the seed.
 //!
-//! A server's state at a moment depends on the seed, the server's number and
-//! the moment, and on nothing else: not on when or how often it was asked, nor
-//! on the other servers. Each server goes on by ticks of 10 s while someone is
-//! there, and leaps over the time in which nobody is. Once a day, each at its
-//! own moment, a server is started anew from the seed and that day's number, so
-//! no state lies more than a day's ticks away, however far the moment is.
+//! A server's state at a time depends only on the seed, the server's number and the time,
+//! not on when or how often it was queried, nor on the other servers. A server advances
+//! in ticks of 10 s while it has players, and skips the time without players. Once a day,
+//! at its own time of day, it is re-seeded from the seed and the day number, so any time
+//! can be reached within one day's ticks.
 //!
-//! In a tick those present score by skill (sometimes a suicide takes a point,
-//! rarely someone begins again from zero); then the round may end by points or
-//! time, which sets points to 0 and may change the map; then people leave and
-//! come. Bots fill up while someone is there. Some servers are special
-//! ([`super::behaviours`]).
+//! In a tick the players score by skill (sometimes a suicide takes a point, rarely a
+//! player's points are reset). Then the round may end by points or time, which resets all
+//! points and may change the map. Then players leave and join. Bots fill the server while
+//! it has players. Some servers have a special behaviour ([`super::behaviours`]).
 
 use super::behaviours::{
     Behaviour, BehaviourShares, GENERIC_NAME, {self},
@@ -27,30 +25,30 @@ use crate::model::calendar::{
 use crate::model::name::{ColourCodes, normalise};
 use crate::model::{Completeness, Player, Snapshot, WeekKey};
 
-/// Time from one step of a server to the next, ms.
+/// Time between two steps of a server, ms.
 pub const TICK_MS: i64 = 10_000;
 const DAY_MS: i64 = 86_400_000;
 
-/// What a world is made from.
+/// The parameters of a world.
 #[derive(Clone, Debug)]
 pub struct WorldSettings {
     /// Number of servers.
     pub servers: u32,
     pub seed: u64,
-    /// Where the truth begins, Unix ms; no server can be asked about before.
+    /// Start of the ground truth, Unix ms; no state before it can be queried.
     pub start_ms: i64,
-    /// Part of the servers that speak the Source protocol, 0 to 1.
+    /// Share of the servers with the Source protocol, 0 to 1.
     pub source_share: f64,
-    /// Multiplies how many players come; 1 is usual: about 2 on a server at the
-    /// mean, and most servers empty.
+    /// Factor for the number of arriving players; 1 is normal: a mean of about 2 players
+    /// on a server, and most servers empty.
     pub activity: f64,
-    /// People who play; 0 for 15 a server and 500 more, at most a million.
+    /// Number of persons; 0: 15 for each server and 500 more, at most a million.
     pub population: u32,
-    /// What some servers play that must not be ranked.
+    /// Shares of the behaviours that must not be ranked.
     pub behaviours: BehaviourShares,
-    /// Whether books are kept. Without them a server can leap over whole days.
+    /// Whether the ground truth is recorded. Without it a server can skip entire days.
     pub truth: bool,
-    /// Final lists kept for each server, the newest; `usize::MAX` for all.
+    /// Number of newest final lists kept for each server; `usize::MAX` for all.
     pub finals_max: usize,
 }
 
@@ -70,7 +68,7 @@ impl Default for WorldSettings {
     }
 }
 
-/// Every server of a fleet.
+/// All servers of a fleet.
 pub struct World {
     settings: WorldSettings,
     population: Population,
@@ -78,11 +76,11 @@ pub struct World {
     servers: Vec<Server>,
 }
 
-/// Where one server is in time.
+/// The state of one server.
 #[derive(Clone, Debug)]
 struct Server {
     rng: Rng,
-    /// Asked for; the last tick is at most this.
+    /// The time reached; the last tick is not after it.
     now_ms: i64,
     tick_ms: i64,
     day_end_ms: i64,
@@ -102,13 +100,13 @@ struct Server {
 struct ActivePlayer {
     person: Person,
     points: i32,
-    /// Since the last tick and until the next.
+    /// From the last tick to the next.
     spectating: bool,
     scores_per_tick: f32,
     ping_ms: i32,
     joined_ms: i64,
     leave_ms: i64,
-    /// Since when the sums below were not yet booked.
+    /// Start of the time whose sums below are not yet recorded.
     since_ms: i64,
     gained: i32,
     lost: i32,
@@ -117,21 +115,21 @@ struct ActivePlayer {
 }
 
 impl World {
-    /// Draws the servers and the population; nothing happens yet. About 250
-    /// bytes a server and 40 a person.
+    /// Creates the servers and the population, without simulating. About 250 bytes for a
+    /// server and 40 for a person.
     pub fn new(settings: WorldSettings) -> World {
-        let mixture = ProfileMix { source_share: settings.source_share, activity: settings.activity };
+        let mix = ProfileMix { source_share: settings.source_share, activity: settings.activity };
         let size = match settings.population {
             0 => settings.servers.saturating_mul(15).saturating_add(500).min(1_000_000),
             size => size,
         };
-        let nature = |server| {
-            let mut nature = ServerProfile::of(settings.seed, server, mixture);
-            let behaviour = settings.behaviours.behaviour(settings.seed, server, nature.game.family);
-            behaviours::configure(behaviour, settings.seed, server, &mut nature);
-            nature
+        let profile = |server| {
+            let mut profile = ServerProfile::of(settings.seed, server, mix);
+            let behaviour = settings.behaviours.behaviour(settings.seed, server, profile.game.family);
+            behaviours::configure(behaviour, settings.seed, server, &mut profile);
+            profile
         };
-        let natures = (0..settings.servers).map(nature).collect();
+        let natures = (0..settings.servers).map(profile).collect();
         let servers = (0..settings.servers).map(|_| Server::new(&settings)).collect();
         World { population: Population::new(settings.seed, size), natures, servers, settings }
     }
@@ -145,8 +143,8 @@ impl World {
         self.servers.len() as u32
     }
 
-    /// What a server is like. Panics where there is none of this number, as do
-    /// all that take one.
+    /// The profile of a server. This and all other methods with a server number panic if the
+    /// server does not exist.
     pub fn nature(&self, server: u32) -> &ServerProfile {
         &self.natures[server as usize]
     }
@@ -159,8 +157,8 @@ impl World {
         &self.population
     }
 
-    /// Takes a server to a moment, Unix ms. A moment before the one it has
-    /// reached changes nothing.
+    /// Advances a server to a time, Unix ms. A time before the one that it has reached
+    /// changes nothing.
     pub fn advance(&mut self, server: u32, t_ms: i64) {
         let index = server as usize;
         let rules = TickContext {
@@ -172,25 +170,25 @@ impl World {
         self.servers[index].advance(&rules, t_ms.max(self.settings.start_ms));
     }
 
-    /// Takes all servers to a moment.
+    /// Advances all servers to a time.
     pub fn advance_all(&mut self, t_ms: i64) {
         for server in 0..self.servers() {
             self.advance(server, t_ms);
         }
     }
 
-    /// The moment a server has reached, Unix ms.
+    /// The time that a server has reached, Unix ms.
     pub fn now_ms(&self, server: u32) -> i64 {
         self.servers[server as usize].now_ms
     }
 
-    /// Players on a server now, bots left out. Entries that are nobody's (oversized
-    /// and frozen lists) do not count.
+    /// Players on a server now, without bots. Fake entries (oversized and frozen lists) do not
+    /// count.
     pub fn players(&self, server: u32) -> u32 {
         u32::from(self.servers[server as usize].humans)
     }
 
-    /// Players on all servers, each at the moment it has reached, bots left out.
+    /// Players on all servers, each at the time that it has reached, without bots.
     pub fn players_online(&self) -> u64 {
         self.servers.iter().map(|server| u64::from(server.humans)).sum()
     }
@@ -201,11 +199,11 @@ impl World {
         server.players.len() as u32 - u32::from(server.humans)
     }
 
-    /// What a faultless scan would show at the moment the server has reached:
-    /// the same as is decoded from the reply. Bots have ping 0 and no mark, as
-    /// on the Quake 3 wire; on Source servers they are announced, and marked where
-    /// nobody else is there. Who has just come to a Source server has no name yet; on Quake 3
-    /// their ping is 999.
+    /// The snapshot that a scan without faults returns at the time that the server has
+    /// reached, equal to what the reply decodes to. Bots have ping 0 and no mark, as in the
+    /// Quake 3 protocol. Source servers announce their number, and they are marked if no
+    /// player is on the server. A player who has just joined a Source server has no name yet;
+    /// on Quake 3 the ping is 999.
     pub fn snapshot(&mut self, server: u32) -> Snapshot {
         let index = server as usize;
         if !self.servers[index].born {
@@ -256,7 +254,7 @@ impl World {
         }
     }
 
-    /// What a person is called on a server, colour codes and all.
+    /// The name of a person as a server shows it, including colour codes.
     pub fn shown_name(&self, server: u32, person: Person) -> &str {
         let nature = self.nature(server);
         let generic = nature.behaviour == Some(Behaviour::GenericNames)
@@ -268,8 +266,8 @@ impl World {
         }
     }
 
-    /// The books of one server up to the moment it has reached. Empty where
-    /// none are kept.
+    /// The ground truth of one server up to the time that it has reached. Empty if none is
+    /// recorded.
     pub fn ledger(&self, server: u32) -> ServerTruth {
         let state = &self.servers[server as usize];
         let mut ledger = state.ledger.as_deref().cloned().unwrap_or_default();
@@ -282,8 +280,8 @@ impl World {
         ledger
     }
 
-    /// The books of all servers as printable lines, in order of server. `url`
-    /// gives a server its name.
+    /// The ground truth of all servers as printable lines, ordered by server. `url` returns a
+    /// server's URL.
     pub fn truth<'a>(&'a self, url: impl Fn(u32) -> String + 'a) -> impl Iterator<Item = TruthLine> + 'a {
         (0..self.servers()).flat_map(move |server| self.truth_of(server, url(server)))
     }
@@ -324,7 +322,7 @@ impl World {
     }
 }
 
-/// What does not change while a server goes on.
+/// The values that do not change while a server advances.
 struct TickContext<'a> {
     settings: &'a WorldSettings,
     population: &'a Population,
@@ -333,12 +331,12 @@ struct TickContext<'a> {
 }
 
 impl TickContext<'_> {
-    /// Start of the server's day that holds this moment.
+    /// Start of the server's day that contains this time.
     fn day_start_ms(&self, t_ms: i64) -> i64 {
         (t_ms - self.nature.restart_ms).div_euclid(DAY_MS) * DAY_MS + self.nature.restart_ms
     }
 
-    /// Arrivals a ms at the busiest hour.
+    /// Arrivals per ms at the busiest hour.
     fn arrivals_per_ms(&self) -> f64 {
         self.nature.players_mean / self.nature.session_ms_mean
     }
@@ -366,7 +364,7 @@ impl Server {
 
     fn advance(&mut self, rules: &TickContext, t_ms: i64) {
         if !self.born || (self.ledger.is_none() && t_ms >= self.day_end_ms) {
-            // Only a server whose books are kept must live through every day.
+            // Only a server with recorded ground truth must simulate every day.
             let from_ms = if self.ledger.is_some() { rules.settings.start_ms } else { t_ms };
             self.born = true;
             self.begin_day(rules, rules.day_start_ms(from_ms));
@@ -376,7 +374,7 @@ impl Server {
         loop {
             let mut next_ms = self.tick_ms + TICK_MS;
             if self.players.is_empty() {
-                // Nothing happens until someone comes: leap to that tick.
+                // Nothing happens until a player joins: skip to that tick.
                 let ticks = (self.next_arrival_ms - self.tick_ms).max(1) as u64;
                 next_ms = self.tick_ms + ticks.div_ceil(TICK_MS as u64) as i64 * TICK_MS;
             }
@@ -390,9 +388,9 @@ impl Server {
         self.now_ms = self.now_ms.max(t_ms);
     }
 
-    /// Opens the books when the world's start is past, and a new week's page
-    /// when the week is over, before the tick at `next_ms`. What that tick
-    /// brings belongs to the moment it happens at.
+    /// Starts recording the ground truth at `start_ms`, and starts a new week's totals at
+    /// each week's end, before the tick at `next_ms`. The tick's points count for the time of
+    /// the tick.
     fn advance_truth(&mut self, rules: &TickContext, next_ms: i64, t_ms: i64) {
         if self.ledger.is_none() {
             return;
@@ -431,9 +429,9 @@ impl Server {
         self.day_end_ms = start_ms + DAY_MS;
         self.map = self.rng.below(nature.game.maps.len()) as u32;
         self.round_end_ms = start_ms + (nature.round_ms_max as f64 * (0.1 + 0.9 * self.rng.unit())) as i64;
-        // Those who were there come back at once: the server was away for moments.
-        let crowd = self.rng.around(nature.players_mean * nature.tide(start_ms)).min(usize::from(nature.slots));
-        for number in 0..crowd as i64 {
+        // The players of the previous day rejoin at once, as after a short restart.
+        let count = self.rng.around(nature.players_mean * nature.tide(start_ms)).min(usize::from(nature.slots));
+        for number in 0..count as i64 {
             let ago_ms = 60_000 + 97 * number + self.rng.exponential(nature.session_ms_mean) as i64;
             self.join(rules, start_ms - ago_ms, start_ms);
         }
@@ -449,11 +447,11 @@ impl Server {
             self.next_arrival_ms = i64::MAX / 4;
             return;
         }
-        // At least 1 ms apart: equal connect times are how forged lists are known.
+        // At least 1 ms apart: clqd recognises spoofed lists by equal connect times.
         self.next_arrival_ms += 1 + self.rng.exponential(1.0 / rate).min(1e15) as i64;
     }
 
-    /// One step. `t_ms` is on the day's grid of ticks, after the last one.
+    /// One step. `t_ms` is a tick of the day, after the last one.
     fn tick(&mut self, rules: &TickContext, t_ms: i64) {
         let limit_reached = self.score(rules, t_ms);
         self.tick_ms = t_ms;
@@ -473,7 +471,7 @@ impl Server {
         self.update_spectators(rules);
     }
 
-    /// Who watches until the next tick. Watching costs the points of the round.
+    /// Decides which players spectate until the next tick. Spectating resets the points.
     fn update_spectators(&mut self, rules: &TickContext) {
         if rules.nature.behaviour != Some(Behaviour::Spectators) {
             return;
@@ -487,24 +485,24 @@ impl Server {
         }
     }
 
-    /// Everyone scores until the tick at `t_ms`. Returns whether someone reached the
-    /// limit.
+    /// Adds the points of all players until the tick at `t_ms`. Returns whether a player
+    /// reached the limit.
     fn score(&mut self, rules: &TickContext, t_ms: i64) -> bool {
         let limit = rules.nature.score_limit.unwrap_or(i32::MAX);
         let unit = rules.nature.game.points_per_score;
         let mut reached = false;
         for p in &mut self.players {
             let bits = self.rng.next_u64();
-            // Three numbers out of one: 24 bits, 24 bits, 16 bits.
+            // Three numbers from one: 24 bits, 24 bits, 16 bits.
             let spread = (bits >> 40) as f32 / (1 << 24) as f32;
-            let part = (bits >> 16 & 0xFF_FFFF) as f32 / (1 << 24) as f32;
+            let fraction = (bits >> 16 & 0xFF_FFFF) as f32 / (1 << 24) as f32;
             let rare = bits as u16;
             if p.spectating {
                 p.spectated_ms += t_ms - p.since_ms.max(self.tick_ms);
                 continue;
             }
             let x = p.scores_per_tick * 2.0 * spread;
-            let scores = x as i32 + i32::from(part < x.fract());
+            let scores = x as i32 + i32::from(fraction < x.fract());
             p.points += scores * unit;
             p.gained += scores * unit;
             if rare < 400 {
@@ -559,7 +557,7 @@ impl Server {
         }
     }
 
-    /// Rounds on an empty server end by time alone, so they can be reckoned.
+    /// Rounds on an empty server end by time only, so they can be computed.
     fn skip_empty_rounds(&mut self, nature: &ServerProfile) {
         self.map = self.map_index(nature, self.tick_ms) as u32;
         if self.tick_ms >= self.round_end_ms {
@@ -568,7 +566,7 @@ impl Server {
         }
     }
 
-    /// The map at a moment not before the last tick, those rounds counted that ended while nobody was there.
+    /// The map at a time not before the last tick, including rounds that ended without players.
     fn map_index(&self, nature: &ServerProfile, t_ms: i64) -> usize {
         let mut map = i64::from(self.map);
         if self.players.is_empty() && t_ms >= self.round_end_ms && nature.rotation != MapRotation::Never {
@@ -605,9 +603,9 @@ impl Server {
         let size = rules.population.size();
         for _ in 0..4 {
             let person = if self.rng.bool(0.85) {
-                // The keenest of the regulars come most.
-                let keen = self.rng.unit();
-                let number = (keen * keen * f64::from(nature.regulars)) as u64;
+                // The most frequent regulars have the lowest numbers.
+                let x = self.rng.unit();
+                let number = (x * x * f64::from(nature.regulars)) as u64;
                 let bits = hash_parts(&[rules.settings.seed, 0x4E6, u64::from(rules.server), number]);
                 Person((bits % u64::from(size)) as u32)
             } else {
@@ -680,8 +678,8 @@ impl Server {
         if self.counting {
             self.book(index, self.tick_ms);
         }
-        let gone = self.players.swap_remove(index);
-        self.humans -= u16::from(!gone.person.is_bot());
+        let removed = self.players.swap_remove(index);
+        self.humans -= u16::from(!removed.person.is_bot());
     }
 
     fn book(&mut self, index: usize, until_ms: i64) {
@@ -712,7 +710,7 @@ mod tests {
 
     use super::*;
 
-    const START_MS: i64 = 1_763_931_600_000; // Sunday, not a whole tick of any server
+    const START_MS: i64 = 1_763_931_600_000; // Sunday, not at a tick of any server
     const HOUR_MS: i64 = 3_600_000;
 
     fn world(servers: u32, seed: u64) -> World {
@@ -768,25 +766,25 @@ mod tests {
         assert!(late.ledger(0).deeds.is_empty());
     }
 
-    /// Watches a world at every tick and holds its books against what is seen.
+    /// Observes a world at every tick and compares the ground truth with the snapshots.
     #[test]
     fn ground_truth_matches_the_snapshots_of_every_tick() {
         let mut world = world(40, 11);
-        let (mut points_checked, mut rounds_checked, mut again) = (0_u64, 0_u64, 0_u64);
+        let (mut points_checked, mut rounds_checked, mut resets) = (0_u64, 0_u64, 0_u64);
         for server in 0..40 {
             let phase_ms = (START_MS - world.nature(server).restart_ms).rem_euclid(TICK_MS);
             let mut t_ms = START_MS - phase_ms + TICK_MS;
             world.advance(server, t_ms);
-            let mut seen_ms: HashMap<Person, i64> = HashMap::new();
+            let mut present_ms: HashMap<Person, i64> = HashMap::new();
             let mut before = world.servers[server as usize].players.clone();
-            let books_at_first = world.ledger(server);
-            let mut books = books_at_first.clone();
-            let net = |books: &ServerTruth, person: Person| -> i64 {
-                books.deeds.iter().filter(|((_, p), _)| *p == person).map(|(_, d)| d.gained - d.lost).sum()
+            let truth_at_start = world.ledger(server);
+            let mut truth = truth_at_start.clone();
+            let net = |truth: &ServerTruth, person: Person| -> i64 {
+                truth.deeds.iter().filter(|((_, p), _)| *p == person).map(|(_, d)| d.gained - d.lost).sum()
             };
             for _ in 0..6 * 360 {
                 for p in &before {
-                    *seen_ms.entry(p.person).or_default() += TICK_MS;
+                    *present_ms.entry(p.person).or_default() += TICK_MS;
                 }
                 t_ms += TICK_MS;
                 world.advance(server, t_ms);
@@ -795,7 +793,7 @@ mod tests {
                     continue;
                 }
                 let after = world.ledger(server);
-                let ended = (after.rounds > books.rounds).then(|| after.finals.back()).flatten();
+                let ended = (after.rounds > truth.rounds).then(|| after.finals.back()).flatten();
                 for p in &before {
                     let same = |q: &&ActivePlayer| q.person == p.person && q.joined_ms == p.joined_ms;
                     let Some(q) = now.iter().find(same) else { continue };
@@ -808,26 +806,26 @@ mod tests {
                             }
                         }
                         Some(_) => continue,
-                        None if after.rounds > books.rounds => continue,
+                        None if after.rounds > truth.rounds => continue,
                         None => q.points,
                     };
-                    let booked = net(&after, p.person) - net(&books, p.person);
+                    let recorded = net(&after, p.person) - net(&truth, p.person);
                     points_checked += u64::from(points != p.points);
-                    if points == 0 && booked >= 0 {
-                        again += u64::from(booked != -i64::from(p.points));
-                        continue; // may have begun again from zero
+                    if points == 0 && recorded >= 0 {
+                        resets += u64::from(recorded != -i64::from(p.points));
+                        continue; // the points may have been reset
                     }
-                    assert_eq!(booked, i64::from(points - p.points), "server {server} at {t_ms}: {p:?} {q:?}");
+                    assert_eq!(recorded, i64::from(points - p.points), "server {server} at {t_ms}: {p:?} {q:?}");
                 }
-                books = after;
+                truth = after;
                 before = now;
             }
-            let present_ms = |books: &ServerTruth| -> i64 { books.deeds.values().map(|d| d.present_ms).sum() };
-            let seen: i64 = seen_ms.values().sum();
-            assert_eq!(present_ms(&world.ledger(server)) - present_ms(&books_at_first), seen, "server {server}");
+            let recorded_ms = |truth: &ServerTruth| -> i64 { truth.deeds.values().map(|d| d.present_ms).sum() };
+            let observed: i64 = present_ms.values().sum();
+            assert_eq!(recorded_ms(&world.ledger(server)) - recorded_ms(&truth_at_start), observed, "server {server}");
         }
         assert!(points_checked > 2_000 && rounds_checked > 100, "{points_checked} {rounds_checked}");
-        assert!(again * 200 < points_checked, "{again} {points_checked}");
+        assert!(resets * 200 < points_checked, "{resets} {points_checked}");
     }
 
     #[test]
@@ -837,11 +835,11 @@ mod tests {
         world.advance_all(START_MS + 3 * HOUR_MS);
         let first: Vec<ServerTruth> = (0..30).map(|server| world.ledger(server)).collect();
         world.advance_all(START_MS + 6 * HOUR_MS);
-        let mut both = 0;
+        let mut in_both = 0;
         for (server, first) in first.iter().enumerate() {
-            let weeks = |books: &ServerTruth, week: &str| {
+            let weeks = |truth: &ServerTruth, week: &str| {
                 let of_week = |((w, _), _): &(&(WeekKey, Person), &PlayerTruth)| calendar::week_label(*w) == week;
-                books
+                truth
                     .deeds
                     .iter()
                     .filter(of_week)
@@ -851,9 +849,9 @@ mod tests {
             let last = world.ledger(server as u32);
             // Nothing is added to a week that is over.
             assert_eq!(weeks(&last, "2025-W47").1, weeks(first, "2025-W47").1);
-            both += usize::from(weeks(&last, "2025-W47").0 > 0 && weeks(&last, "2025-W48").0 > 0);
+            in_both += usize::from(weeks(&last, "2025-W47").0 > 0 && weeks(&last, "2025-W48").0 > 0);
         }
-        assert!(both > 3, "{both}");
+        assert!(in_both > 3, "{in_both}");
     }
 
     #[test]
@@ -890,7 +888,7 @@ mod tests {
             BehaviourShares { spectators: 0.2, generic_names: 0.2, unnamed_bots: 0.2, oversized: 0.2, frozen: 0.2 };
         let mut world = World::new(WorldSettings { behaviours, ..world(200, 2).settings().clone() });
         let mut first: HashMap<u32, (String, Vec<Player>)> = HashMap::new();
-        let (mut markers, mut playing, mut twice, mut bots_alone, mut bots_beside) = (0, 0, 0, 0, 0);
+        let (mut markers, mut playing, mut twice, mut bots_alone, mut bots_with_players) = (0, 0, 0, 0, 0);
         for minute in (0..720).step_by(10) {
             for server in 0..200 {
                 world.advance(server, START_MS + minute * 60_000);
@@ -903,8 +901,8 @@ mod tests {
                     Some(Behaviour::Spectators) => {
                         let marker = nature.game.spectator_points.unwrap();
                         assert!(matches!((&*snapshot.game, marker), ("Xonotic", -666) | ("Warsow", -9_999)));
-                        let watching = list.iter().filter(|p| p.points == Some(marker)).count();
-                        (markers, playing) = (markers + watching, playing + list.len() - watching);
+                        let spectating = list.iter().filter(|p| p.points == Some(marker)).count();
+                        (markers, playing) = (markers + spectating, playing + list.len() - spectating);
                     }
                     Some(Behaviour::GenericNames) => {
                         twice += u32::from(list.iter().filter(|p| p.name == GENERIC_NAME).count() > 1);
@@ -915,7 +913,7 @@ mod tests {
                         assert!(list.iter().all(|p| p.bot == (humans == 0) && p.ping.is_none()));
                         assert!(humans > 0 || bots >= 3, "bots stay");
                         bots_alone += u32::from(humans == 0);
-                        bots_beside += u32::from(humans > 0 && bots > 0);
+                        bots_with_players += u32::from(humans > 0 && bots > 0);
                     }
                     Some(Behaviour::Oversized) => {
                         assert!(list.len() > usize::from(nature.slots + 8.max(nature.slots / 4)));
@@ -932,7 +930,7 @@ mod tests {
             }
         }
         assert!(markers > 50 && playing > 200 && twice > 20, "{markers} {playing} {twice}");
-        assert!(bots_alone > 50 && bots_beside > 50, "{bots_alone} {bots_beside}");
+        assert!(bots_alone > 50 && bots_with_players > 50, "{bots_alone} {bots_with_players}");
         let mut spectated_ms = 0;
         for server in 0..200 {
             for deeds in world.ledger(server).deeds.values() {
