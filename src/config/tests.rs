@@ -118,7 +118,7 @@ fn invalid_value_error_names_expected_range() {
     );
     problems(
         "[boards]\n\nwindows = [\"day keep=3\", \"hour\", \"day keep=4\"]\n",
-        &["3: boards.windows: window type day stands there twice"],
+        &["3: boards.windows: duplicate window type day"],
     );
     problems(
         "[boards]\nwindows = [\"week keep=9\"]\n",
