@@ -1,15 +1,14 @@
-//! The only module that asks what time it is, and the judge of the system's clock.
+//! The only module that reads the time. It also decides whether the system clock is trusted.
 //!
-//! Our time never runs backwards: not when the system's clock is set back, and not from
-//! one run of the daemon to the next. While the system is behind, our time goes on at
-//! nine tenths of its pace until the two meet, or until an admin sets it back
+//! Recorded time never runs backwards: not when the system clock is set back, and not from one
+//! run of the daemon to the next. While the system clock is behind, recorded time continues at
+//! nine tenths of its speed until the two are equal, or until an admin sets it back
 //! ([`Clock::reset`]).
 //!
-//! Closing a week is final, so weeks are closed by a clock that is trusted
-//! ([`Clock::close_until_ms`]): the kernel says that it is synchronised, or it has run
-//! steadily for ten minutes, or an admin accepted it. Each jump of the clock ends the
-//! trust. A leap into the future is not followed at once either: recorded time cannot
-//! be taken back without an admin.
+//! Closing a week is final, so it needs a trusted clock ([`Clock::close_until_ms`]): the kernel
+//! reports that it is synchronised, or it has run for ten minutes without a jump, or an admin
+//! accepted it. Each jump of the clock ends the trust. Recorded time does not adopt a large
+//! forward jump at once, because only an admin can set it back.
 
 mod kernel;
 
@@ -20,27 +19,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::view::{ClockStatus, ClockTrust};
 
-/// The system's clock has jumped if it gains or loses so much against the steady clock
+/// The system clock has jumped if it gains or loses this much against the monotonic clock
 /// between two readings. Adjusting its speed changes it by 0.05 %.
 const JUMP_MS: i64 = 2_000;
 
-/// A jump forward that is larger is a leap.
+/// A larger forward jump is a large jump.
 pub const LARGE_JUMP_MS: i64 = 600_000;
 
-/// How long a leap of a synchronised clock lasts until it is followed.
+/// How long a large jump of a synchronised clock must last before recorded time adopts it.
 const LARGE_JUMP_DELAY_MS: i64 = 60_000;
 
-/// A larger difference between our time and the system's is reported.
+/// A larger difference between recorded time and system time is logged.
 const AHEAD_REPORT_MS: i64 = 1_000;
 
-/// Two readings that lie further apart are taken again: the thread was interrupted.
+/// Two readings that are further apart are repeated: the thread was interrupted.
 const READ_MS_MAX: u128 = 100;
 
 /// Whether the system's clock is synchronised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SyncCheck {
-    /// As the kernel says, or systemd-timesyncd.
+    /// As reported by the kernel or systemd-timesyncd.
     Ask,
     Always,
     Never,
@@ -49,7 +48,7 @@ pub enum SyncCheck {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockSettings {
     pub synchronised: SyncCheck,
-    /// How long a clock that is not synchronised must run without a jump until weeks are
+    /// How long a clock that is not synchronised must run without a jump before weeks are
     /// closed by it, ms.
     pub trust_after_ms: i64,
 }
@@ -60,17 +59,17 @@ impl Default for ClockSettings {
     }
 }
 
-/// Where time comes from.
+/// The source of time.
 pub trait TimeSource: Send + Sync {
-    /// Both clocks at one moment.
+    /// Reads both clocks at the same time.
     fn read(&self) -> Reading;
-    /// Whether the system's clock is synchronised; `None`: it cannot be found out.
+    /// Whether the system clock is synchronised; `None`: unknown.
     fn synchronised(&self) -> Option<bool>;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// Since any moment; never set.
+    /// Since an arbitrary time; never set.
     pub monotonic_ms: i64,
     /// Unix ms.
     pub system_ms: i64,
@@ -106,7 +105,7 @@ impl TimeSource for SystemClocks {
     }
 }
 
-/// What the system's clock says, Unix ms: it may run backwards.
+/// The system time, Unix ms: it may run backwards.
 pub fn system_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64)
 }
@@ -125,32 +124,32 @@ impl std::fmt::Debug for Clock {
 #[derive(Clone, Debug)]
 struct ClockState {
     settings: ClockSettings,
-    /// Our time, Unix ms, and the steady clock at that moment.
+    /// Recorded time, Unix ms, and the monotonic time at which it was computed.
     ms: i64,
     at_ms: i64,
     /// The last reading.
     seen: Reading,
-    /// Since when the system's clock has been a leap ahead, by the steady clock.
+    /// Since when the system clock has been ahead by a large jump, monotonic time.
     leap_since: Option<i64>,
     trust: Trust,
     synchronised: Option<bool>,
-    /// The last jump of the system's clock, ms, and our time then.
+    /// The last jump of the system clock, ms, and the recorded time of the jump.
     jump: Option<(i64, i64)>,
     leaps: u64,
-    /// It was reported that our time is ahead.
+    /// Whether it was logged that recorded time is ahead.
     ahead: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trust {
-    /// Since a moment of the steady clock it has run without a jump.
+    /// The monotonic time since which the clock has run without a jump.
     Untrusted(i64),
     Synchronised,
     Stable,
     Accepted,
 }
 
-/// What setting our time back did, Unix ms.
+/// The effect of setting recorded time back, Unix ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reset {
     pub before_ms: i64,
@@ -158,8 +157,7 @@ pub struct Reset {
 }
 
 impl Clock {
-    /// The machine's clock. It never shows less than `floor_ms`, the latest moment
-    /// already recorded.
+    /// The machine's clock. It never returns less than `floor_ms`, the latest recorded time.
     pub fn new(floor_ms: i64, settings: ClockSettings) -> Clock {
         Clock::with_source(Box::new(SystemClocks::default()), floor_ms, settings)
     }
@@ -188,13 +186,13 @@ impl Clock {
         self.with_state(|state| state.ms)
     }
 
-    /// How far our time is ahead of the system's, ms; 0 as a rule.
+    /// How far recorded time is ahead of system time, ms; usually 0.
     pub fn ahead_ms(&self) -> i64 {
         self.with_state(|state| state.ahead_ms())
     }
 
-    /// Asks again whether the clock is to be trusted, and logs what has changed. To be
-    /// called about once a second.
+    /// Checks again whether the clock is trusted, and logs changes. Must be called about once a
+    /// second.
     pub fn update_trust(&self) {
         let synchronised = match self.with_state(|state| state.settings.synchronised) {
             SyncCheck::Ask => self.source.synchronised(),
@@ -204,8 +202,8 @@ impl Clock {
         self.with_state(|state| state.judge(synchronised));
     }
 
-    /// Weeks that end later must not be closed, Unix ms. `i64::MIN`: no week, the clock
-    /// is not trusted.
+    /// Weeks that end later must not be closed, Unix ms. `i64::MIN`: no week, the clock is not
+    /// trusted.
     pub fn close_until_ms(&self) -> i64 {
         self.with_state(|state| match state.trust {
             Trust::Untrusted(_) => i64::MIN,
@@ -213,20 +211,20 @@ impl Clock {
         })
     }
 
-    /// An admin says that the system's clock is right: a leap is followed at once, and weeks are
-    /// closed until the clock jumps again.
+    /// Accepts the system clock on behalf of an admin: a large jump is adopted at once, and
+    /// weeks are closed until the clock jumps again.
     pub fn accept(&self) -> ClockStatus {
         self.with_state(|state| {
             if state.leap_since.is_some() {
                 state.follow_leap();
             }
             state.trust = Trust::Accepted;
-            tracing::info!(system_ms = state.seen.system_ms, "an admin accepted the system's clock");
+            tracing::info!(system_ms = state.seen.system_ms, "an admin accepted the system clock");
         });
         self.status()
     }
 
-    /// Sets our time back to the system's. `None`: it is not ahead.
+    /// Sets recorded time back to system time. `None`: it is not ahead.
     pub fn reset(&self) -> Option<Reset> {
         self.with_state(|state| {
             let reset = Reset { before_ms: state.ms, now_ms: state.seen.system_ms };
@@ -238,12 +236,12 @@ impl Clock {
         })
     }
 
-    /// How many leaps were followed.
+    /// Number of large jumps that were adopted.
     pub fn adopted_jumps(&self) -> u64 {
         self.with_state(|state| state.leaps)
     }
 
-    /// Takes over other settings.
+    /// Applies new settings.
     pub fn reload(&self, settings: ClockSettings) {
         self.with_state(|state| state.settings = settings);
         self.update_trust();
@@ -269,10 +267,10 @@ impl Clock {
         })
     }
 
-    /// Reads the clocks and takes over what they say.
+    /// Reads the clocks and advances recorded time.
     fn with_state<T>(&self, with: impl FnOnce(&mut ClockState) -> T) -> T {
-        let mut state = self.state.lock().expect("nothing panics while it holds the clock");
-        // Within the lock: readings are taken over in their order.
+        let mut state = self.state.lock().expect("no thread panics while it holds the lock");
+        // Within the lock: readings are applied in their order.
         state.advance(self.source.read());
         with(&mut state)
     }
@@ -286,25 +284,25 @@ impl ClockState {
             self.jumped(gained_ms);
         }
         let elapsed_ms = now.monotonic_ms - self.at_ms;
-        let is_leap = now.system_ms > self.ms + elapsed_ms + LARGE_JUMP_MS;
-        if is_leap {
+        let is_large_jump = now.system_ms > self.ms + elapsed_ms + LARGE_JUMP_MS;
+        if is_large_jump {
             let since_ms = *self.leap_since.get_or_insert(now.monotonic_ms);
-            let lasts_ms = match self.synchronised {
+            let delay_ms = match self.synchronised {
                 Some(true) => LARGE_JUMP_DELAY_MS,
                 _ => self.settings.trust_after_ms.max(LARGE_JUMP_DELAY_MS),
             };
-            if now.monotonic_ms - since_ms >= lasts_ms {
+            if now.monotonic_ms - since_ms >= delay_ms {
                 return self.follow_leap();
             }
         } else if self.leap_since.take().is_some() {
-            tracing::info!("the system's clock is not ahead any more");
+            tracing::info!("the large jump of the system clock has ended");
         }
         let ms = match now.system_ms >= self.ms {
-            true if !is_leap => now.system_ms,
+            true if !is_large_jump => now.system_ms,
             true => self.ms + elapsed_ms,
             false => self.ms + elapsed_ms * 9 / 10,
         };
-        // What was too short to count is counted the next time.
+        // An advance of less than 1 ms is counted the next time.
         if ms > self.ms {
             (self.ms, self.at_ms) = (ms, now.monotonic_ms);
         }
@@ -312,10 +310,10 @@ impl ClockState {
 
     fn jumped(&mut self, by_ms: i64) {
         let direction = if by_ms > 0 { "forward" } else { "back" };
-        tracing::warn!("the system's clock has jumped {direction} by {}", shown(by_ms));
+        tracing::warn!("the system clock has jumped {direction} by {}", shown(by_ms));
         self.jump = Some((by_ms, self.ms));
         self.trust = Trust::Untrusted(self.seen.monotonic_ms);
-        // It has to last anew.
+        // The new offset must last again.
         self.leap_since = None;
     }
 
@@ -323,12 +321,12 @@ impl ClockState {
         let by_ms = self.seen.system_ms - self.ms;
         tracing::warn!(
             synchronised = self.synchronised,
-            "our time follows the system's clock, which has been {} ahead",
+            "recorded time adopts the system clock, which has been {} ahead",
             shown(by_ms)
         );
         (self.ms, self.at_ms, self.leap_since) = (self.seen.system_ms, self.seen.monotonic_ms, None);
         self.leaps += 1;
-        // From here on it has to prove itself.
+        // After this the clock must earn trust again.
         self.trust = Trust::Untrusted(self.seen.monotonic_ms);
     }
 
@@ -339,12 +337,12 @@ impl ClockState {
         {
             if synchronised == Some(true) {
                 self.trust = Trust::Synchronised;
-                tracing::info!("the system's clock is synchronised; weeks are closed by it");
+                tracing::info!("the system clock is synchronised; weeks are closed by it");
             } else if self.seen.monotonic_ms - since_ms >= self.settings.trust_after_ms {
                 self.trust = Trust::Stable;
-                let lasted = shown(self.settings.trust_after_ms);
+                let duration = shown(self.settings.trust_after_ms);
                 tracing::warn!(
-                    "the system's clock is not known to be synchronised, but has run steadily for {lasted}; weeks are \
+                    "the system clock is not known to be synchronised, but has run without a jump for {duration}; weeks are \
                      closed by it"
                 );
             }
@@ -353,13 +351,13 @@ impl ClockState {
         if ahead_ms > AHEAD_REPORT_MS && !self.ahead {
             self.ahead = true;
             tracing::warn!(
-                "recorded time is {} ahead of the system's clock; it goes on from there, a tenth slower. If the \
-                 system's clock is right: clqd clock reset",
+                "recorded time is {} ahead of the system clock; it continues a tenth slower until they are equal. If the \
+                 system clock is right: clqd clock reset",
                 shown(ahead_ms)
             );
         } else if ahead_ms == 0 && self.ahead {
             self.ahead = false;
-            tracing::info!("the system's clock has caught up with recorded time");
+            tracing::info!("the system clock has caught up with recorded time");
         }
     }
 
@@ -375,7 +373,7 @@ impl ClockState {
     }
 }
 
-/// A span of time in words, for the log.
+/// Formats a duration for the log.
 fn shown(ms: i64) -> String {
     let s = ms.unsigned_abs() / 1_000;
     match s {
@@ -396,7 +394,7 @@ mod tests {
     const WEEK: i64 = 7 * 24 * 60 * MINUTE;
     const START: i64 = 1_764_000_000_000;
 
-    /// Clocks that a test moves: steady, the system's, and whether that is synchronised.
+    /// Clocks that a test sets: monotonic, system, and whether the latter is synchronised.
     #[derive(Clone, Debug)]
     struct Fake(Arc<Mutex<(i64, i64, Option<bool>)>>);
 
@@ -428,7 +426,7 @@ mod tests {
             self.0.lock().unwrap().2 = Some(synchronised);
         }
 
-        /// Time passes, and the clock is asked all the while.
+        /// Lets time pass while the clock is read regularly.
         fn pass(&self, clock: &Clock, ms: i64) {
             for at in 0..ms.div_euclid(500) {
                 let mut clocks = self.0.lock().unwrap();
@@ -458,18 +456,18 @@ mod tests {
     fn unsynchronised_clock_is_trusted_after_ten_minutes_without_jump() {
         let fake = Fake::new(false);
         let clock = fake.clock(START - WEEK);
-        assert_eq!(clock.now_ms(), START, "it is recorded by");
+        assert_eq!(clock.now_ms(), START, "recorded time follows it");
         fake.pass(&clock, 9 * MINUTE);
         assert!(!may_close(&clock));
         assert_eq!(clock.status().trusted_in_ms, Some(MINUTE));
-        // A jump begins the ten minutes again.
+        // A jump restarts the ten minutes.
         fake.step(3_000);
         fake.pass(&clock, 9 * MINUTE);
         assert!(!may_close(&clock));
         assert_eq!(clock.status().jump_ms, Some(3_000));
         fake.pass(&clock, MINUTE + 1_000);
         assert_eq!((may_close(&clock), clock.status().trust), (true, ClockTrust::Steady));
-        // Losing the synchronisation alone is no reason, nor is adjusting the speed.
+        // Losing the synchronisation does not end the trust, nor does adjusting the speed.
         for _ in 0..600 {
             fake.step(1);
             fake.pass(&clock, 2_000);
@@ -492,7 +490,7 @@ mod tests {
         assert!(may_close(&clock));
     }
 
-    /// The case of the fault: a week ahead for 66 s.
+    /// Regression: the clock was a week ahead for 66 s.
     #[test]
     fn unsynchronised_large_jump_that_ends_is_not_adopted() {
         let fake = Fake::new(true);
@@ -522,7 +520,7 @@ mod tests {
         assert_eq!((clock.now_ms(), clock.adopted_jumps()), (START + WEEK + 10 * MINUTE + 2_000, 1));
         assert!(!may_close(&clock));
         fake.pass(&clock, 9 * MINUTE);
-        assert!(!may_close(&clock), "from then on it has to prove itself");
+        assert!(!may_close(&clock), "the clock must earn trust again");
         fake.pass(&clock, 2 * MINUTE);
         assert!(may_close(&clock));
     }
@@ -591,12 +589,12 @@ mod tests {
         assert_eq!((may_close(&clock), clock.status().synchronised), (true, Some(true)));
     }
 
-    /// Whatever this machine's is: it can be asked.
+    /// The status depends on the machine, but it can be read.
     #[test]
     fn kernel_reports_a_sync_status() {
         let clock = Clock::new(0, ClockSettings::default());
         let first = clock.now_ms();
         assert!(clock.now_ms() >= first && first > START);
-        assert!(clock.status().synchronised.is_some(), "the kernel answers adjtimex to everyone");
+        assert!(clock.status().synchronised.is_some(), "adjtimex needs no privileges to read");
     }
 }

@@ -7,17 +7,17 @@ use super::INVISIBLE_GAP_MS;
 /// Length of a segment, ms.
 pub const SEGMENT_MS: i64 = 720_000;
 
-/// Score that stands for one point per second over ten full segments.
+/// The score of one point per second in ten full segments.
 pub const SCORE_PER_POINT_PER_SECOND: f64 = 10.0 * 720.0 * 1_000.0;
 
-// A presence has no gap longer than a segment, so one gap completes at most
-// two: the one it began in, and one that ends exactly with it.
+// A presence has no gap longer than a segment, so one gap completes at most two: the one in
+// which it began, and one that ends exactly with it.
 const _: () = assert!(INVISIBLE_GAP_MS <= SEGMENT_MS);
 
-/// Spreads a gain evenly over the gap from `prev_ms` to `cur_ms`, and returns
-/// the segments that are complete at `cur_ms`, each in thousandths of a point.
+/// Spreads a gain evenly over the gap from `prev_ms` to `cur_ms`, and returns the segments that
+/// are complete at `cur_ms`, each in thousandths of a point.
 ///
-/// `start_ms` and `points` are the running segment; `prev_ms >= start_ms`.
+/// `start_ms` and `points` are the current segment; `prev_ms >= start_ms`.
 pub fn spread_gain(start_ms: &mut i64, points: &mut f64, gain: i64, prev_ms: i64, cur_ms: i64) -> ArrayVec<u64, 2> {
     debug_assert!(*start_ms <= prev_ms && prev_ms < cur_ms && cur_ms - prev_ms <= SEGMENT_MS);
     let gap = (cur_ms - prev_ms) as f64;
@@ -63,7 +63,7 @@ mod tests {
         assert_eq!(run(0, &[(600_000, 0), (960_000, 9)]), (vec![3_000], 6.0));
         // A gap of a whole segment that ends with one.
         assert_eq!(run(0, &[(720_000, 7)]), (vec![7_000], 0.0));
-        // Half a thousandth goes up.
+        // Half a thousandth is rounded up.
         assert_eq!(run(0, &[(719_000, 0), (720_000, 0), (1_440_000, 1)]).0, [0, 1_000]);
         let (out, rest) = run(0, &[(1_000, 0), (721_000, 1)]);
         assert_eq!(out, [999]); // 719/720 = 0.99861

@@ -1,15 +1,15 @@
 //! ELO (RULES section 7).
 
-/// Rating of everyone at the start, and of an unusable entry always.
+/// Initial rating, also used for every unusable entry.
 pub const ELO_START: f64 = 1000.0;
 
 /// Settings of RULES section 7.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EloRules {
     pub k: f64,
-    /// K times the number of opponents stays at or below this; 0 = no cap.
+    /// K times the number of opponents is at most this; 0: no limit.
     pub k_times_opponents_max: f64,
-    /// Ratings go on from the week before.
+    /// Ratings continue from the previous week.
     pub carry_over: bool,
 }
 
@@ -19,9 +19,9 @@ impl Default for EloRules {
     }
 }
 
-/// New ratings of a final list, given the points and the ratings before the
-/// round, both in the order of the snapshot's list. Sums run in that order, so
-/// the result is the same bit for bit wherever it is computed.
+/// New ratings of a final list, from the points and the ratings before the round, both in the
+/// order of the snapshot's list. Sums are computed in that order, so the result is
+/// bit-identical everywhere.
 pub fn new_ratings(points: &[i64], ratings: &[f64], rules: EloRules) -> Vec<f64> {
     assert_eq!(points.len(), ratings.len());
     let n = points.len();
@@ -47,7 +47,7 @@ pub fn new_ratings(points: &[i64], ratings: &[f64], rules: EloRules) -> Vec<f64>
     points.iter().zip(ratings).map(new_rating).collect()
 }
 
-/// As shown: rounded half up.
+/// As displayed: rounded half up.
 pub fn shown(elo: f64) -> i64 {
     (elo + 0.5).floor() as i64
 }

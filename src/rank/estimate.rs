@@ -1,10 +1,9 @@
-//! Points that players probably scored while no scan looked (RULES section 15).
+//! Estimates points that players scored between scans (RULES section 15).
 //!
-//! A scan sees a list every gap (usually 120 s). Two kinds of points are never
-//! seen: those scored after the last scan of a round and before its end, and
-//! those scored after the last scan that saw a player and before they left.
-//! `points_est` is `points` plus an estimate of both, which a row holds as
-//! `points_unseen`. It is never used for a ranking.
+//! A scan sees a list once every gap (usually 120 s). Two kinds of points are never seen: those
+//! scored after the last scan of a round and before its end, and those scored after the last
+//! scan that saw a player and before they left. `points_est` is `points` plus an estimate of
+//! both, which a row stores as `points_unseen`. It is never used for a ranking.
 //!
 //! The method is: *rate x unseen time*.
 //!
@@ -20,15 +19,15 @@
 //!   gap, and of what the new points say: those who stayed collect points at a
 //!   known rate, so `new points / rate` is an age. The more points are expected
 //!   in a gap, the more the second counts. These are the best linear weights
-//!   for an end that is equally likely at each moment of the gap (variance of
+//!   for an end that is equally likely at each time in the gap (variance of
 //!   the age: gap^2 / 12) and for scores of [`POINTS_PER_SCORE`] points that come at random
 //!   (variance of the age from points: STEP x age / rate). This matters where
 //!   rounds last a multiple of the scan interval: then the end of each round is
-//!   at the same moment of its gap, which need not be the middle.
+//!   at the same time in its gap, which need not be the middle.
 //! - **Unseen time before leaving** ([`unseen_before_leaving_ms`]): half of the gap,
 //!   less half of an intermission if a round ended in it.
 //!
-//! What a gap of more than 720 s hides is not estimated.
+//! Gaps of more than 720 s are not estimated.
 //!
 //! Measured with `cargo bench --bench estimates`: rows of players with at least
 //! an hour of play, scans every 120 s of which 2 % are missed, against what the
@@ -54,39 +53,37 @@
 //! | scans every 600 s | -51.8 | 51.7 | -29.1 | 27.5 |
 //! | the simulated fleet (`clqd fleet`) | -10.8 | 9.1 | -1.5 | 2.5 |
 //!
-//! [`INTERMISSION_MS`] is the one number that scans cannot reveal: scores stand
-//! still in an intermission, but also in any quiet moment. The value makes the
-//! errors at 0 s and at 30 s equal.
+//! Scans cannot measure [`INTERMISSION_MS`]: scores do not change in an intermission, but also not in
+//! any other pause. The value makes the errors at 0 s and at 30 s equal.
 //!
-//! Limits: where scans are 10 minutes apart and rounds as short, several rounds
-//! may fit in a gap, and restarts on the same map are often not recognised
-//! (RULES section 4), so `points_est` is up to 30 % low there (`points`: 52 %).
+//! Limits: if scans are 10 minutes apart and rounds are as short, several rounds may be in one
+//! gap, and restarts on the same map are often not recognised (RULES section 4). Then
+//! `points_est` is up to 30 % low (`points`: 52 %).
 //!
-//! Pure: no state, no clock. Sums are made in the order of the list in `f64`
-//! with the four basic operations only, so equal input gives equal bits on
-//! every machine.
+//! Pure: no state, no clock. Sums are computed in the order of the list in `f64` with the four
+//! basic operations only, so equal input gives equal bits on every machine.
 
 use crate::model::row::PlayerRow;
 
-/// Play at the mean rate of the list that is added to each player's history, ms.
-/// A player's own rate has half of the weight after that time.
+/// Play at the mean rate of the list that is added to each player's history, ms. After that
+/// time a player's individual rate has half of the weight.
 pub const PRIOR_MS: f64 = 300_000.0;
 
-/// Assumed time between two rounds in which nobody scores, ms.
+/// Assumed time between two rounds without scores, ms.
 pub const INTERMISSION_MS: f64 = 5_000.0;
 
-/// Assumed points of one score: how irregularly points come.
+/// Assumed points of one score: determines the variance of the points.
 pub const POINTS_PER_SCORE: f64 = 2.0;
 
-/// The mean rate of the players of a list, which the rate of each is shrunk to.
+/// The mean rate of the players of a list, towards which the rate of each player is shrunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
-    /// Points per ms; 0 if nothing is known.
+    /// Points per ms; 0 without data.
     mean: f64,
 }
 
 impl Rates {
-    /// From the rows of the players of a list, in the order of the list.
+    /// Computes the mean from the rows of the players of a list, in the order of the list.
     pub fn of<'a>(rows: impl IntoIterator<Item = &'a PlayerRow>) -> Rates {
         let (mut points, mut time_ms) = (0.0, 0.0);
         for row in rows {
@@ -102,11 +99,10 @@ impl Rates {
     }
 }
 
-/// Time of play between the last scan of a round and its end, ms: from 0 to
-/// `gap_ms`.
+/// Time of play between the last scan of a round and its end, ms: from 0 to `gap_ms`.
 ///
-/// `points` is the sum of what the players who stayed have in the new round,
-/// `rate` the sum of their rates.
+/// `points` is the sum of the points of the remaining players in the new round, `rate` the sum
+/// of their rates.
 pub fn unseen_at_round_end_ms(gap_ms: i64, points: i64, rate: f64) -> f64 {
     let gap = gap_ms as f64;
     let mut age = gap / 2.0;
@@ -117,14 +113,14 @@ pub fn unseen_at_round_end_ms(gap_ms: i64, points: i64, rate: f64) -> f64 {
     (gap - INTERMISSION_MS - age).max(0.0)
 }
 
-/// Time of play between the last scan that saw a player and their leaving, ms.
-/// `restarted`: a round ended in the gap.
+/// Time of play between the last scan that saw a player and their leaving, ms. `restarted`: a
+/// round ended in the gap.
 pub fn unseen_before_leaving_ms(gap_ms: i64, restarted: bool) -> f64 {
     let idle = if restarted { INTERMISSION_MS } else { 0.0 };
     (gap_ms as f64 - idle).max(0.0) / 2.0
 }
 
-/// Points scored in a time at a rate per ms, in thousandths, half up.
+/// Points scored in `time_ms` at a rate per ms, in thousandths, rounded half up.
 pub fn thousandths(rate: f64, time_ms: f64) -> u64 {
     (rate * time_ms * 1_000.0 + 0.5).floor() as u64
 }
@@ -149,14 +145,14 @@ mod tests {
         // 180 points in two hours: 1.5 a minute.
         let rates = Rates::of([&row(150, HOUR_MS), &row(30, HOUR_MS)]);
         assert_eq!(per_minute(rates.rate(&row(0, 0))), 1.5);
-        // After 5 minutes half of each: 3 a minute of their own.
+        // After 5 minutes half of each: 3 a minute for the player.
         assert_eq!(per_minute(rates.rate(&row(15, 300_000))), 2.25);
         // After an hour 12 parts of 13: (150 + 7.5) / 65.
         assert_eq!(per_minute(rates.rate(&row(150, HOUR_MS))), 2.423077);
     }
 
     #[test]
-    fn no_history_gives_rate_0() {
+    fn without_history_the_rate_is_0() {
         for rates in [Rates::of([]), Rates::of([&row(0, 0)]), Rates::of([&row(0, HOUR_MS)])] {
             assert_eq!(rates.rate(&row(0, 0)), 0.0);
         }
@@ -202,9 +198,8 @@ mod tests {
         assert_eq!(unseen_before_leaving_ms(4_000, true), 0.0);
     }
 
-    /// RULES section 15, a whole example: two players with an hour each, 90 and
-    /// 30 points. The map changes; one has 2 points in the new round, the other
-    /// has left.
+    /// A complete example of RULES section 15: two players with an hour each, 90 and 30 points.
+    /// The map changes; one has 2 points in the new round, the other has left.
     #[test]
     fn worked_example_of_rules_section_15() {
         let (one, other) = (row(90, HOUR_MS), row(30, HOUR_MS));

@@ -1,8 +1,8 @@
-//! Presence, rounds, CLQ1, CLQ2, ELO: what successive snapshots reveal
-//! (RULES sections 2 to 8).
+//! Presence, rounds, CLQ1, CLQ2, ELO: the results of successive snapshots (RULES sections 2 to
+//! 8).
 //!
-//! Floor 1: pure arithmetic on lists and numbers. Which records it is credited
-//! to is decided by the engine.
+//! Pure functions of lists and numbers. The engine decides to which records the results are
+//! credited.
 
 pub mod clq1;
 pub mod clq2;
@@ -20,8 +20,8 @@ pub use screen::ScreenRules;
 
 pub use crate::rank::player_list::NameRules;
 
-/// A server unseen for longer than this was invisible: everyone has left and
-/// entered (RULES section 3). Also the length of a CLQ1 segment (section 5).
+/// A server unseen for longer than this was invisible: all players have left and joined again
+/// (RULES section 3). Also the length of a CLQ1 segment (section 5).
 pub const INVISIBLE_GAP_MS: i64 = 720_000;
 
 /// All rules that a setting can change.

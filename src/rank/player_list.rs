@@ -1,4 +1,4 @@
-//! Which entries of a snapshot count, and under which name (RULES section 2).
+//! Decides which entries of a snapshot count, and under which name (RULES section 2).
 
 use std::cmp::Ordering;
 use std::hash::Hasher;
@@ -13,11 +13,11 @@ use crate::rank::screen::ScreenRules;
 /// Settings of RULES section 2.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NameRules {
-    /// Normalised names that nobody is known by.
+    /// Normalised names that are too generic to identify a player.
     pub ignore: FxHashSet<String>,
     pub count_bots: bool,
     pub ping_zero_is_bot: bool,
-    /// Games, in lower case, whose names carry `^xRGB` colours.
+    /// Games, in lower case, whose names contain `^xRGB` colours.
     pub darkplaces_games: FxHashSet<String>,
 }
 
@@ -37,11 +37,11 @@ impl Default for NameRules {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NameFamily {
     pub codes: ColourCodes,
-    /// Quake 3 family: a ping of 0 marks a bot.
+    /// Quake 3 family: a ping of 0 means a bot.
     pub zero_ping_is_bot: bool,
-    /// Whether spectators are told from players (RULES section 14.5).
+    /// Whether spectators are distinguished from players (RULES section 14.5).
     pub spectators: bool,
-    /// Points that mark a spectator, besides the protocol's own mark.
+    /// Points that mean a spectator, in addition to the protocol's flag.
     pub spectator_points: Option<i64>,
 }
 
@@ -68,12 +68,12 @@ impl NameRules {
         }
     }
 
-    /// Whether an entry is a bot's that is left out.
+    /// Whether an entry is a bot and must be excluded.
     pub fn excludes(&self, player: &Player, family: NameFamily) -> bool {
         !self.count_bots && self.is_bot(player, family)
     }
 
-    /// Whether an entry is a bot's, by its mark or its ping.
+    /// Whether an entry is a bot, by its flag or its ping.
     pub fn is_bot(&self, player: &Player, family: NameFamily) -> bool {
         player.bot || (family.zero_ping_is_bot && self.ping_zero_is_bot && player.ping == Some(0))
     }
@@ -82,40 +82,39 @@ impl NameRules {
 /// The entries of a list that count, in its order, and which of them are usable.
 #[derive(Debug, Default)]
 pub struct PlayerList {
-    /// Bots left out (unless they count). No presence yet.
+    /// Without bots (unless they count). No entry has a presence yet.
     pub entries: Vec<PlayerEntry>,
-    /// For each entry: it is no spectator's, and its name is not empty, not ignored,
-    /// and in the list once, spectators included.
+    /// For each entry: it is not a spectator, and its name is not empty, not ignored, and
+    /// unique in the list, including spectators.
     pub usable: Vec<bool>,
     pub by_name: NameIndex,
-    /// The list before has the same names at the same places, and each stands once.
+    /// The previous list has the same names in the same order, all of them unique.
     same_unique_names: bool,
 }
 
-/// The list before, and how it was read. Mostly the next one names the same players
-/// at the same places: what was found out about a name is then not found out again.
+/// The previous list, and how it was read. Usually the next list has the same players in the
+/// same order; then the results for a name are reused.
 #[derive(Debug)]
 pub struct PreviousList<'l> {
-    /// Texts that the next list has, too, are taken from here, and its own left in
-    /// their place: a long name then stays where it is, and the other goes at once.
+    /// Equal texts are moved from here to the next list, and the text of the next list is moved
+    /// here. So a long name keeps its allocation, and the other copy is freed with this list.
     pub entries: &'l mut [PlayerEntry],
     pub by_name: &'l NameIndex,
     pub family: NameFamily,
 }
 
-/// So many entries of the list before may have gone between two that stayed for
-/// their names to be found without reading them anew.
+/// How many departed entries of the previous list are skipped when a name is matched without
+/// normalising it again.
 const LOOKAHEAD: usize = 2;
 
-/// The entries of a list, equal names beside each other. In an order that tells
-/// names apart by a number, and by their text only where the numbers are equal:
-/// comparing texts was half of the screening.
+/// The entries of a list, sorted by the hash of their names and, for equal hashes, by their
+/// text. So equal names are adjacent. Comparing only texts took half of the time of the
+/// screening.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NameIndex(Vec<Place>);
 
-/// Where a name stands: its mark, then 16 bits of index. The mark is equal for
-/// equal names, and hardly ever for others, unless someone makes names to that
-/// end.
+/// The position of a name: 48 bits of hash, then 16 bits of index. Equal names have equal
+/// hashes; different names almost never do, unless an attacker constructs them.
 type Place = u64;
 
 fn index(place: Place) -> usize {
@@ -133,22 +132,22 @@ fn name_hash(name: &str) -> u64 {
 }
 
 impl NameIndex {
-    /// Of at most [`crate::limits::QUERY_PLAYERS_MAX`] entries.
+    /// At most [`crate::limits::QUERY_PLAYERS_MAX`] entries.
     pub fn of(entries: &[PlayerEntry]) -> NameIndex {
         NameIndex::marked(entries, name_hash)
     }
 
-    fn marked(entries: &[PlayerEntry], mark: impl Fn(&str) -> u64) -> NameIndex {
+    fn marked(entries: &[PlayerEntry], hash: impl Fn(&str) -> u64) -> NameIndex {
         let mut places: Vec<Place> =
-            entries.iter().zip(0_u16..).map(|(entry, index)| mark(&entry.name) | Place::from(index)).collect();
+            entries.iter().zip(0_u16..).map(|(entry, index)| hash(&entry.name) | Place::from(index)).collect();
         places.sort_unstable();
-        for alike in places.chunk_by_mut(|a, b| a >> 16 == b >> 16).filter(|alike| alike.len() > 1) {
-            alike.sort_unstable_by(|&a, &b| order(a, entries, b, entries).then(a.cmp(&b)));
+        for same_hash in places.chunk_by_mut(|a, b| a >> 16 == b >> 16).filter(|same_hash| same_hash.len() > 1) {
+            same_hash.sort_unstable_by(|&a, &b| order(a, entries, b, entries).then(a.cmp(&b)));
         }
         NameIndex(places)
     }
 
-    /// The places of the first name at or behind `at`.
+    /// The places with the same name as the place at `at`, from there on.
     fn run(&self, at: usize, entries: &[PlayerEntry]) -> &[Place] {
         let Some((&first, rest)) = self.0.get(at..).and_then(<[Place]>::split_first) else { return &[] };
         let more = rest.iter().take_while(|&&place| order(first, entries, place, entries).is_eq()).count();
@@ -156,8 +155,8 @@ impl NameIndex {
     }
 }
 
-/// Reads a player list of at most [`crate::limits::QUERY_PLAYERS_MAX`] entries. `before`:
-/// the list before, if there is one.
+/// Reads a player list of at most [`crate::limits::QUERY_PLAYERS_MAX`] entries. `before` is the
+/// previous list, if there is one.
 pub fn read_list(
     players: Vec<Player>,
     rules: &NameRules,
@@ -222,9 +221,9 @@ pub fn read_list(
 }
 
 impl PlayerList {
-    /// Pairs (index in the list before, index in this one) of the names that are in
-    /// both once, usable or not, in the order of this one. Spectators count for
-    /// "once" and are in no pair.
+    /// Pairs (index in the previous list, index in this one) of the names that are unique in
+    /// both, usable or not, in the order of this list. Spectators count for uniqueness and are
+    /// in no pair.
     pub fn unique_pairs(&self, before: &[PlayerEntry], by_name: &NameIndex) -> Vec<(u16, u16)> {
         let plays = |p: u16, c: u16| !before[usize::from(p)].spectator && !self.entries[usize::from(c)].spectator;
         if self.same_unique_names {
@@ -236,8 +235,8 @@ impl PlayerList {
         pairs
     }
 
-    /// Whether a name that is in this list or in the one before more than once is in
-    /// the other, too: people with the same generic name may be the same people.
+    /// Whether a name that is a duplicate in this or the previous list also occurs in the
+    /// other: players with the same generic name may be the same people.
     pub fn shares_duplicate_name(&self, before: &[PlayerEntry], by_name: &NameIndex) -> bool {
         let (mut left, mut right) = (0, 0);
         while let (Some(&p), Some(&c)) = (by_name.0.get(left), self.by_name.0.get(right)) {
@@ -257,7 +256,7 @@ impl PlayerList {
         false
     }
 
-    /// Whether the list before has a spectator of the name of this list's entry.
+    /// Whether the name of this list's entry is a spectator in the previous list.
     pub fn was_spectator(&self, at: usize, before: &[PlayerEntry]) -> bool {
         before.iter().any(|entry| entry.spectator && entry.name == self.entries[at].name)
     }
@@ -318,7 +317,7 @@ mod tests {
 
         let source = rules.family(&ScreenRules::default(), "source", false, "cstrike");
         let got = read_list(list(), &rules, source, None);
-        assert_eq!(got.entries.len(), 6, "ping 0 marks no bot there");
+        assert_eq!(got.entries.len(), 6, "a ping of 0 is not a bot there");
         assert_eq!(got.entries[0].name, "^1Visor");
     }
 
@@ -341,7 +340,7 @@ mod tests {
         let off = ScreenRules { enabled: false, ..ScreenRules::default() };
         let players = vec![Player { points: Some(-666), spectator: true, ..player("a", 9, false) }];
         let family = rules.family(&off, "quake3", true, "Xonotic");
-        assert_eq!(read_list(players, &rules, family, None).usable, [true], "screening is off");
+        assert_eq!(read_list(players, &rules, family, None).usable, [true], "screening is disabled");
     }
 
     #[test]
@@ -357,7 +356,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Against every name with every other.
+        /// Compares every name with every other.
         #[test]
         fn pairs_and_usable_names_equal_naive_search(
             prev in proptest::collection::vec("[ab]{0,3}", 0..30),
@@ -380,7 +379,7 @@ mod tests {
             proptest::prop_assert_eq!(c.usable, usable);
         }
 
-        /// A list is read the same whatever is known of the one before.
+        /// The result does not depend on the cached previous list.
         #[test]
         fn previous_list_does_not_change_the_result(
             lists in proptest::collection::vec(proptest::collection::vec("(\\^1)?[ab ]{0,2}|player|\u{e9}", 0..8), 1..6),
@@ -414,7 +413,7 @@ mod tests {
         }
     }
 
-    /// Marks as someone could make them: the text decides.
+    /// Hashes as an attacker could construct them: the text decides.
     #[test]
     fn names_with_equal_hash_stay_distinct() {
         let list = |names: &[&str]| -> Vec<PlayerEntry> {
@@ -428,9 +427,9 @@ mod tests {
             };
             names.iter().map(entry).collect()
         };
-        let one_mark = |entries: &[PlayerEntry]| NameIndex::marked(entries, |_| 7 << 16);
+        let one_hash = |entries: &[PlayerEntry]| NameIndex::marked(entries, |_| 7 << 16);
         let (prev, cur) = (list(&["a", "b", "a", "c", "e"]), list(&["e", "d", "b", "a", "c", "c"]));
-        let pairs = unique_in_both(&prev, &one_mark(&prev), &cur, &one_mark(&cur));
+        let pairs = unique_in_both(&prev, &one_hash(&prev), &cur, &one_hash(&cur));
         assert_eq!(pairs, [(1, 2), (4, 0)]);
     }
 }

@@ -1,6 +1,6 @@
 //! Points gained between two snapshots (RULES section 3).
 
-/// Gain of someone who stayed, no restart in between.
+/// Gain of a player who stayed, without a restart.
 pub fn gain_stayed(prev: i64, cur: i64) -> i64 {
     let d = cur - prev;
     if d >= 0 {
@@ -12,7 +12,7 @@ pub fn gain_stayed(prev: i64, cur: i64) -> i64 {
     }
 }
 
-/// Gain of someone who stayed over a restart, or entered a visible server.
+/// Gain of a player who stayed over a restart, or joined a visible server.
 pub fn gain_from_zero(cur: i64) -> i64 {
     cur.max(0)
 }

@@ -1,13 +1,13 @@
-//! When a round ended, and its final list (RULES section 4).
+//! Detects the end of a round, and its final list (RULES section 4).
 
 use crate::model::server::PlayerEntry;
 
 /// Settings of RULES section 4.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RoundRules {
-    /// Least fall of the points in common.
+    /// The minimum fall of the points in common.
     pub drop_min: i64,
-    /// What is left must be below this share.
+    /// The remaining points must be below this share.
     pub drop_ratio: f64,
 }
 
@@ -17,10 +17,10 @@ impl Default for RoundRules {
     }
 }
 
-/// Whether a new round began on the same map between two snapshots. `common`: pairs
-/// of indices (prev, cur) of the players whose names are in both once.
-/// `shares_duplicate_name`: whether a name that is in one of the lists more than once is
-/// in the other, asked where there is no such pair.
+/// Whether a new round began on the same map between two snapshots. `common`: pairs of indices
+/// (prev, cur) of the players whose names are unique in both. `repeats_in_both`: whether a name
+/// that is a duplicate in one of the lists also occurs in the other; only called if there is no
+/// pair.
 pub fn restarted(
     prev: &[PlayerEntry],
     cur: &[PlayerEntry],
@@ -37,9 +37,9 @@ pub fn restarted(
     p - c >= rules.drop_min && (c as f64) < rules.drop_ratio * p as f64
 }
 
-/// The final list: indices of the entries with their points, most points first,
-/// equal points in the order of the list. Spectators and entries without points have
-/// no place. `None` where it does not count.
+/// The final list: indices of the entries with their points, most points first, equal points in
+/// the order of the list. Spectators and entries without points are excluded. `None` if the
+/// list does not count.
 pub fn final_list(prev: &[PlayerEntry]) -> Option<Vec<(u16, i64)>> {
     let playing = (0_u16..).zip(prev).filter_map(|(at, entry)| Some((at, entry.playing_points()?)));
     let mut order: Vec<(u16, i64)> = playing.collect();
@@ -83,10 +83,13 @@ mod tests {
         check(&[4, 0], &[0, 0], 2, false); // a fall of 4
         check(&[5, 0], &[0, 0], 2, true);
         check(&[9, -50], &[4, 0], 2, true);
-        check(&[3], &[0], 0, true); // no name in common, someone had points
+        check(&[3], &[0], 0, true); // no name in common, a player had points
         check(&[0, -1], &[9], 0, false);
         check(&[], &[9], 0, false);
-        assert!(!restarted(&list(&[3]), &list(&[0]), &[], || true, RoundRules::default()), "a generic name is in both");
+        assert!(
+            !restarted(&list(&[3]), &list(&[0]), &[], || true, RoundRules::default()),
+            "a generic name is in both lists"
+        );
     }
 
     #[test]
@@ -96,8 +99,12 @@ mod tests {
         assert_eq!(final_list(&list(&[1, 7, 1, -2])), Some(vec![(1, 7), (0, 1), (2, 1), (3, -2)]));
         let mut entries = list(&[9, 7, 1, 3]);
         (entries[0].spectator, entries[2].points) = (true, None);
-        assert_eq!(final_list(&entries), Some(vec![(1, 7), (3, 3)]), "a spectator and an entry without points");
+        assert_eq!(
+            final_list(&entries),
+            Some(vec![(1, 7), (3, 3)]),
+            "a spectator and an entry without points are excluded"
+        );
         entries[3].spectator = true;
-        assert_eq!(final_list(&entries), None, "one plays");
+        assert_eq!(final_list(&entries), None, "only one player");
     }
 }

@@ -1,8 +1,9 @@
-//! Screening: who of a list plays, and which lists are credible (RULES section 14).
+//! Screening: which entries of a list are players, and which lists are credible (RULES section
+//! 14).
 //!
-//! Pure checks of one snapshot against what [`Screening`] remembers of its server.
-//! The engine calls them in the order of the section, hands out the keys that
-//! check 4 limits, and reports the reasons. Nothing here knows keys or windows.
+//! Pure checks of one snapshot against the [`Screening`] state of its server. The engine calls
+//! them in the order of the section, assigns the keys that check 4 limits, and reports the
+//! reasons. This module does not use keys or windows.
 
 use std::hash::Hasher;
 
@@ -13,11 +14,11 @@ use crate::model::name::{ColourCodes, Name, is_plain, normalise_name};
 use crate::model::server::{NewKeyCounts, ScreenReason, Screening, UnchangedList};
 use crate::model::snapshot::Player;
 
-/// Entries of a list that may stand in it beyond the server's places: at least
-/// this many, or a quarter of the places.
+/// Entries that a list may have beyond the server's slots: this number, or a quarter of the
+/// slots if that is more.
 const EXTRA_ENTRIES_MIN: u32 = 8;
 
-/// Non-bot entries with points from which on an unchanging list is suspect.
+/// The minimum number of non-bot entries with points for a frozen list.
 const FROZEN_ENTRIES_MIN: usize = 4;
 
 /// Settings of RULES section 14.
@@ -25,16 +26,16 @@ const FROZEN_ENTRIES_MIN: usize = 4;
 pub struct ScreenRules {
     pub enabled: bool,
     pub frozen_after_ms: i64,
-    /// Games, maps and names without a key that one server may introduce a day.
+    /// The maximum number of new games, maps and names that one server may introduce a day.
     pub new_games_per_day_max: u32,
     pub new_maps_per_day_max: u32,
     pub new_names_per_day_max: u32,
-    /// Games and maps in all.
+    /// The maximum number of games and maps in total.
     pub games_max: u32,
     pub maps_max: u32,
-    /// Points that mark a spectator.
+    /// Points that mean a spectator.
     pub spectator_points: Vec<SpectatorPoints>,
-    /// A gain above it counts as 0.
+    /// A larger gain counts as 0.
     pub gain_max: i64,
 }
 
@@ -49,13 +50,13 @@ impl Default for ScreenRules {
             new_names_per_day_max: 2_000,
             games_max: 10_000,
             maps_max: 1_000_000,
-            spectator_points: markers.into_iter().map(|marker| marker.parse().expect("written right")).collect(),
+            spectator_points: markers.into_iter().map(|marker| marker.parse().expect("valid marker")).collect(),
             gain_max: 1_000_000,
         }
     }
 }
 
-/// Where points of a certain number mark a spectator: `"Warsow=-9999"`,
+/// Where a certain number of points means a spectator: `"Warsow=-9999"`,
 /// `"quakeworld://=-9999"`, `"darkplaces_games=-666"`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpectatorPoints {
@@ -65,7 +66,7 @@ pub struct SpectatorPoints {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SpectatorScope {
-    /// A game; upper and lower case are the same.
+    /// A game, compared without case.
     Game(String),
     /// All servers of a URL scheme.
     Scheme(String),
@@ -73,7 +74,7 @@ pub enum SpectatorScope {
     DarkPlacesGames,
 }
 
-/// The text is not such a marker.
+/// The text is not a valid spectator marker.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not GAME=POINTS, SCHEME://=POINTS or darkplaces_games=POINTS, such as \"Warsow=-9999\"")]
 pub struct SpectatorPointsError(pub String);
@@ -108,15 +109,15 @@ impl std::fmt::Display for SpectatorPoints {
 }
 
 impl ScreenRules {
-    /// The points that mark a spectator on a server; `None`: no points do. The
-    /// first marker that fits applies.
+    /// The points that mean a spectator on a server; `None`: no points do. The first matching
+    /// marker applies.
     pub fn spectator_points(&self, scheme: &str, game: &str, is_darkplaces_game: bool) -> Option<i64> {
-        let fits = |marker: &&SpectatorPoints| match &marker.scope {
+        let applies = |marker: &&SpectatorPoints| match &marker.scope {
             SpectatorScope::Game(marked) => marked.eq_ignore_ascii_case(game),
             SpectatorScope::Scheme(marked) => marked == scheme,
             SpectatorScope::DarkPlacesGames => is_darkplaces_game,
         };
-        self.spectator_points.iter().filter(|_| self.enabled).find(fits).map(|marker| marker.points)
+        self.spectator_points.iter().filter(|_| self.enabled).find(applies).map(|marker| marker.points)
     }
 }
 
@@ -126,9 +127,9 @@ pub fn has_more_players_than_slots(slots: u32, entries: usize) -> bool {
     slots > 0 && entries > places as usize
 }
 
-/// Check 2: which entries are bots that the protocol counts but does not mark.
-/// Marks them, and remembers or forgets names. Returns the number of bots that
-/// could not be told from players, 0 where the protocol announces no bots.
+/// Check 2: flags bots that the protocol counts but does not flag, and updates the known bot
+/// names. Returns the number of bots that could not be distinguished from players, 0 if the
+/// protocol reports no bots.
 pub fn mark_bots(
     screening: &mut Screening,
     players: &mut [Player],
@@ -167,12 +168,12 @@ pub fn mark_bots(
     bots - marked
 }
 
-/// Puts names at the end of a list without repetition, and drops the oldest ones
-/// beyond its limit.
+/// Moves names to the end of a list without duplicates, and drops the oldest ones beyond its
+/// limit.
 fn remember_bot_names(names: &mut Vec<Name>, seen: impl Iterator<Item = Name>) {
     let seen: Vec<Name> = seen.collect();
     if names.ends_with(&seen) && (1..seen.len()).all(|at| !seen[..at].contains(&seen[at])) {
-        return; // the same list as before, as mostly
+        return; // the same list as before, as usual
     }
     for name in seen {
         names.retain(|known| *known != name);
@@ -182,8 +183,8 @@ fn remember_bot_names(names: &mut Vec<Name>, seen: impl Iterator<Item = Name>) {
     names.drain(..beyond);
 }
 
-/// Check 3: notes a list, and returns whether it is frozen: it has enough entries,
-/// and map, names and points have been the same for so long.
+/// Check 3: records a list, and returns whether it is frozen: it has enough entries, and map,
+/// names and points have not changed for `frozen_after_ms`.
 ///
 /// `list`: names as received and points of the non-bot entries that have points.
 pub fn is_frozen<'l>(
@@ -195,7 +196,7 @@ pub fn is_frozen<'l>(
 ) -> bool {
     let (mut digest, mut entries) = (0_u64, 0);
     for (name, points) in list {
-        // A sum, so that the order of the list does not count.
+        // A sum, so that the order of the list does not matter.
         digest = digest.wrapping_add(hash(name.as_bytes(), points));
         entries += 1;
     }
@@ -213,7 +214,7 @@ pub fn is_frozen<'l>(
     }
 }
 
-/// The digest is stored, so its function must never change.
+/// The digest is stored, so this function must never change.
 fn hash(text: &[u8], number: i64) -> u64 {
     let mut hasher = SipHasher13::new();
     hasher.write(text);
@@ -221,22 +222,22 @@ fn hash(text: &[u8], number: i64) -> u64 {
     hasher.finish()
 }
 
-/// Check 4: begins a new day where there is one.
+/// Check 4: resets the counts on a new day.
 pub fn start_day_if_new(screening: &mut Screening, day: i64) {
     if screening.introduced.day != day {
         screening.introduced = NewKeyCounts { day, ..NewKeyCounts::default() };
     }
 }
 
-/// Check 4: whether a server may introduce one more of a kind. Counts it if so.
-/// The limit of a day does not hold for an exempt server, the limit of all does.
+/// Check 4: whether a server may introduce one more key of a kind. Counts it if so. The limit
+/// per day does not apply to an exempt server; the total limit does.
 pub fn take_quota(introduced: &mut u32, per_day_max: u32, is_exempt: bool, known: u32, known_max: u32) -> bool {
     let may = (is_exempt || *introduced < per_day_max) && known < known_max;
     *introduced += u32::from(may);
     may
 }
 
-/// Check 6: a gain, or 0 where it is impossible, in which case the reason is noted.
+/// Check 6: returns the gain, or 0 if it is impossible; then the reason is recorded.
 pub fn credible_gain(gain: i64, screening: &mut Screening, gain_max: i64, t_ms: i64) -> i64 {
     if gain <= gain_max || screening.is_exempt(ScreenReason::ImpossibleGain) {
         return gain;
@@ -287,7 +288,7 @@ mod tests {
                 list.into_iter().filter(|player| player.bot).map(|player| player.name.to_string()).collect();
             (marked.join(" "), unidentified)
         };
-        assert_eq!(mark(&["a", "b", ""], Some(3), Some(3)), ("a b ".to_owned(), 0), "bots alone");
+        assert_eq!(mark(&["a", "b", ""], Some(3), Some(3)), ("a b ".to_owned(), 0), "only bots");
         assert_eq!(mark(&["x", "b", "a"], Some(3), Some(1)), ("b".to_owned(), 0), "at most as many as announced");
         assert_eq!(mark(&["x", "b", "c"], Some(3), Some(2)), ("b".to_owned(), 1));
         assert_eq!(mark(&["x", "b"], None, Some(2)), ("x b".to_owned(), 0), "count is the number of entries");
@@ -342,7 +343,7 @@ mod tests {
         assert!(take_quota(games, 2, false, 0, 9) && take_quota(games, 2, false, 1, 9));
         assert!(!take_quota(games, 2, false, 2, 9), "the third of the day");
         assert!(take_quota(games, 2, true, 2, 9), "an exempt server");
-        assert!(!take_quota(games, 2, true, 9, 9), "no more in all, for nobody");
+        assert!(!take_quota(games, 2, true, 9, 9), "the total limit applies to exempt servers too");
         start_day_if_new(&mut screening, 7);
         assert_eq!(screening.introduced.games, 3);
         start_day_if_new(&mut screening, 8);

@@ -1,7 +1,7 @@
-//! Classes, due times, what is in flight (RULES section 9).
+//! Scan classes, due times, scans in flight (RULES section 9).
 //!
-//! Floor 1: pure. Every server has a fixed phase within its class's interval,
-//! so a million of them make a flat load and a restart needs no stored times.
+//! Pure. Every server has a fixed phase within the interval of its class, so a million servers
+//! make an even load and a restart needs no stored times.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,7 +22,7 @@ impl Default for Intervals {
 }
 
 impl Intervals {
-    /// `None`: only when asked.
+    /// `None`: on request only.
     pub fn of(&self, class: Class) -> Option<i64> {
         self.0.get(usize::from(class.number()) - 1).copied()
     }
@@ -30,8 +30,8 @@ impl Intervals {
 
 /// The class of a server that has been seen.
 ///
-/// `populated`: whether the last count or the median of the last three is at least
-/// the setting `scan.class1_players_min`.
+/// `populated`: whether the last count or the median of the last three is at least the setting
+/// `scan.class1_players_min`.
 pub fn class_of(missed: u32, populated: bool) -> Class {
     let number = match missed {
         0..=2 if populated => 1,
@@ -44,17 +44,17 @@ pub fn class_of(missed: u32, populated: bool) -> Class {
     Class::new(number).expect("1 to 5 are classes")
 }
 
-/// Default of `scan.class1_players_min`: the least players that make a server class 1.
+/// Default of `scan.class1_players_min`: the minimum number of players for class 1.
 pub const CLASS1_PLAYERS_MIN: u32 = 3;
 
-/// A scan on its way.
+/// A scan in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InFlight {
     pub id: u64,
     /// When it was due, Unix ms.
     pub due_ms: i64,
     pub class: Class,
-    /// Whether somebody asked for it.
+    /// Whether the scan was requested.
     pub requested: bool,
 }
 
@@ -62,12 +62,12 @@ pub struct InFlight {
 #[derive(Debug, Default)]
 pub struct Schedule {
     intervals: Intervals,
-    /// The earliest first. Holds what was planned otherwise since, too: taking it out
-    /// at once was 4 % of a replay.
+    /// Earliest first. May contain outdated entries: removing them at once took 4 % of a
+    /// replay.
     due: BinaryHeap<Reverse<(i64, ServerKey)>>,
-    /// By server: what holds.
+    /// By server: the valid due time.
     due_by_server: Vec<Option<i64>>,
-    /// Servers that are due some time.
+    /// Number of servers with a due time.
     scheduled: usize,
     in_flight: FxHashMap<ServerKey, InFlight>,
     next_id: u64,
@@ -82,8 +82,8 @@ impl Schedule {
         self.intervals = intervals;
     }
 
-    /// Sets the next due time from class and phase: the first moment after
-    /// `now_ms` that has the server's phase. Classes 6 and 7 are not due.
+    /// Sets the next due time from class and phase: the first time after `now_ms` with the
+    /// server's phase. Classes 6 and 7 are not due.
     pub fn schedule_next(&mut self, server: ServerKey, class: Class, now_ms: i64) {
         match self.intervals.of(class) {
             Some(interval) => self.set_due(server, next_due_ms(server, interval, now_ms)),
@@ -91,22 +91,22 @@ impl Schedule {
         }
     }
 
-    /// Due now: somebody asked.
+    /// Makes a server due now, on request.
     pub fn schedule_now(&mut self, server: ServerKey, now_ms: i64) {
         self.set_due(server, now_ms);
     }
 
-    /// Not due any more. A scan in flight stays in flight.
+    /// Removes the due time. A scan in flight is not affected.
     pub fn cancel(&mut self, server: ServerKey) {
-        let planned = self.due_by_server.get_mut(server.0 as usize).and_then(Option::take);
-        self.scheduled -= usize::from(planned.is_some());
+        let before = self.due_by_server.get_mut(server.0 as usize).and_then(Option::take);
+        self.scheduled -= usize::from(before.is_some());
     }
 
     pub fn due_ms(&self, server: ServerKey) -> Option<i64> {
         self.due_by_server.get(server.0 as usize).copied().flatten()
     }
 
-    /// The earliest due time of all.
+    /// The earliest due time.
     pub fn next_due_ms(&mut self) -> Option<i64> {
         self.first().map(|(at, _)| at)
     }
@@ -121,8 +121,8 @@ impl Schedule {
         None
     }
 
-    /// Takes the next server that is due at `now_ms` and puts its scan in
-    /// flight. One whose last scan is still in flight waits for its outcome.
+    /// Takes the next server that is due at `now_ms` and puts its scan in flight. A server
+    /// whose last scan is still in flight is skipped: its outcome schedules it again.
     pub fn pop_due(
         &mut self,
         now_ms: i64,
@@ -136,7 +136,7 @@ impl Schedule {
             self.cancel(server);
             self.due.pop();
             if self.in_flight.contains_key(&server) {
-                continue; // its outcome plans it again
+                continue; // its outcome schedules it again
             }
             let scan = InFlight { id: self.next_id, due_ms, class: class_of(server), requested: asked(server) };
             self.next_id += 1;
@@ -146,7 +146,7 @@ impl Schedule {
         None
     }
 
-    /// Ends the flight of a scan. `None`: no such scan, its outcome is not wanted.
+    /// Removes a scan in flight. `None`: there is no such scan, and its outcome is ignored.
     pub fn complete(&mut self, server: ServerKey, id: u64) -> Option<InFlight> {
         match self.in_flight.get(&server) {
             Some(scan) if scan.id == id => self.in_flight.remove(&server),
@@ -169,18 +169,18 @@ impl Schedule {
             self.due.push(Reverse((at, server)));
         }
         if self.due.len() > 2 * self.scheduled + STALE_ENTRIES_MIN {
-            let due_of = &self.due_by_server;
-            self.due.retain(|&Reverse((at, server))| due_of[server.0 as usize] == Some(at));
+            let due_by_server = &self.due_by_server;
+            self.due.retain(|&Reverse((at, server))| due_by_server[server.0 as usize] == Some(at));
         }
     }
 }
 
-/// So many entries may be out of date before it is looked at how many are.
+/// Outdated entries are removed only if there are more than this.
 const STALE_ENTRIES_MIN: usize = 64;
 
-/// The first moment after `now_ms` with the server's phase in the interval.
-/// Phases of successive keys follow the golden ratio: any number of servers
-/// is spread as evenly as can be, whichever of them are in the class.
+/// The first time after `now_ms` with the server's phase in the interval. Phases of successive
+/// keys follow the golden ratio: any number of servers is spread as evenly as possible,
+/// whichever of them are in the class.
 pub fn next_due_ms(server: ServerKey, interval_ms: i64, now_ms: i64) -> i64 {
     const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
     let fraction = u64::from(server.0).wrapping_mul(GOLDEN);
@@ -210,8 +210,8 @@ mod tests {
             assert!(due > 1_763_683_200_000 && due <= 1_763_683_320_000);
             per_second[((due - 1) / 1_000 % 120) as usize] += 1;
         }
-        let (least, most) = (per_second.iter().min().unwrap(), per_second.iter().max().unwrap());
-        assert!(*least >= 164 && *most <= 169, "{least} to {most} of 166.7");
+        let (lowest, highest) = (per_second.iter().min().unwrap(), per_second.iter().max().unwrap());
+        assert!(*lowest >= 164 && *highest <= 169, "{lowest} to {highest} of 166.7");
     }
 
     #[test]
@@ -240,7 +240,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Planned, asked for, unplanned and taken in any order, against a set.
+        /// Schedules, requests, cancels and takes scans in any order, and compares with a map.
         #[test]
         fn schedule_equals_naive_map(steps in proptest::collection::vec((0_u8..4, 0_u32..9, 0_i64..50), 0..400)) {
             let class = Class::new(1).unwrap();

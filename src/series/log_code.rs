@@ -1,16 +1,16 @@
 //! The log code and its packing (RULES section 10).
 //!
-//! With n bits, top = 2^n - 1: `top` is no data, 0 is zero players, and code c
-//! between stands for `0.05 * (4096 / 0.05)^((c - 1) / (top - 2))`.
+//! With n bits, top = 2^n - 1: `top` is no data, 0 is zero players, and a code c in between is
+//! `0.05 * (4096 / 0.05)^((c - 1) / (top - 2))`.
 
 const MEAN_MIN: f64 = 0.05;
 const MEAN_MAX: f64 = 4096.0;
 
-/// Values in a 250-byte blob of 13-bit codes, three to five bytes.
+/// Number of values in a 250-byte blob of 13-bit codes, three in five bytes.
 pub const PACKED_13_VALUES: usize = 150;
 pub const PACKED_13_BYTES: usize = 250;
 
-/// Codes a mean; `None` is no data. `bits` is 8 or 13.
+/// Encodes a mean; `None` is no data. `bits` is 8 or 13.
 pub fn encode(mean: Option<f64>, bits: u32) -> u16 {
     let top = (1u32 << bits) - 1;
     let code = match mean {
@@ -23,7 +23,7 @@ pub fn encode(mean: Option<f64>, bits: u32) -> u16 {
     code as u16
 }
 
-/// What a code stands for; `None` is no data.
+/// Decodes a mean; `None` is no data.
 pub fn decode(code: u16, bits: u32) -> Option<f64> {
     let top = (1u32 << bits) - 1;
     match u32::from(code) {
@@ -33,8 +33,8 @@ pub fn decode(code: u16, bits: u32) -> Option<f64> {
     }
 }
 
-/// Packs 150 codes of 13 bits into 250 bytes: three in 39 bits, big-endian,
-/// first highest, the lowest of the 40 bits spare.
+/// Packs 150 codes of 13 bits into 250 bytes: three in 39 bits, big-endian, first highest; the
+/// lowest of the 40 bits is unused.
 pub fn pack_13(codes: &[u16; PACKED_13_VALUES]) -> [u8; PACKED_13_BYTES] {
     let mut blob = [0; PACKED_13_BYTES];
     for (three, bytes) in codes.chunks_exact(3).zip(blob.chunks_exact_mut(5)) {
@@ -44,7 +44,7 @@ pub fn pack_13(codes: &[u16; PACKED_13_VALUES]) -> [u8; PACKED_13_BYTES] {
     blob
 }
 
-/// Undoes [`pack_13`]. A blob of another length is taken as no data.
+/// The inverse of [`pack_13`]. A blob of another length is no data.
 pub fn unpack_13(blob: &[u8]) -> [u16; PACKED_13_VALUES] {
     let mut codes = [0x1FFF; PACKED_13_VALUES];
     if blob.len() == PACKED_13_BYTES {

@@ -1,15 +1,15 @@
 //! Player-count series: log code, packing, slots (RULES section 10).
 //!
-//! Floor 1: pure. A series is a run of coded means, oldest first, with the
-//! start of its newest slot beside it.
+//! Pure functions. A series is a sequence of encoded means, oldest first; the start of its
+//! newest slot is stored with it.
 
 pub mod log_code;
 pub mod slots;
 
 use crate::model::ServerRecord;
 
-/// The count assumed to be true: the median of the last three counts; of two
-/// the smaller; of none 0.
+/// The count that is assumed to be true: the median of the last three counts; of two the
+/// smaller; of none 0.
 pub fn assumed_count(counts: &[u32]) -> u32 {
     match *counts {
         [] => 0,

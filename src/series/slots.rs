@@ -1,5 +1,5 @@
-//! Slots aligned to wall clock: samples become slots of ten minutes, slots
-//! hours, hours days, days weeks (RULES section 10).
+//! Slots aligned to wall-clock time: samples are averaged into slots of ten minutes, slots into
+//! hours, hours into days, days into weeks (RULES section 10).
 
 use crate::model::WeekKey;
 use crate::model::calendar::Calendar;
@@ -13,12 +13,12 @@ const SLOTS_PER_HOUR: i64 = HOUR_MS / SLOT_MS;
 pub const HOURS_LEN: usize = 768;
 pub const DAYS_LEN: usize = 365;
 pub const RANKS_LEN: usize = 55;
-/// Worst rank that is stored.
+/// The worst rank that is stored.
 pub const RANK_MAX: u32 = 50_000;
 
 const NO_DATA_8: u8 = 0xFF;
 
-/// A series of a server never seen.
+/// The series of a server that was never seen.
 pub fn new_series() -> SeriesRecord {
     SeriesRecord {
         newest_slot_ms: 0,
@@ -34,8 +34,8 @@ pub fn new_series() -> SeriesRecord {
     }
 }
 
-/// Closes every slot that ended before `t_ms`. Returns whether the series
-/// changed. Time that runs backwards changes nothing.
+/// Closes every slot that ended before `t_ms`. Returns whether the series changed. Earlier
+/// times change nothing.
 pub fn advance(sums: &mut SeriesSums, series: &mut SeriesRecord, calendar: &Calendar, t_ms: i64) -> bool {
     let slot = t_ms.div_euclid(SLOT_MS);
     if sums.slot == 0 {
@@ -78,16 +78,16 @@ pub fn advance(sums: &mut SeriesSums, series: &mut SeriesRecord, calendar: &Cale
     true
 }
 
-/// Most empty weeks written at once, 20 years: a clock that jumps farther is wrong.
+/// The maximum number of empty weeks written at once, 20 years: a larger jump is a wrong clock.
 const EMPTY_WEEKS_MAX: i64 = 1_040;
 
-/// Adds a sample to the running slot; `advance` to its moment comes first.
+/// Adds a sample to the current slot; call `advance` for its time first.
 pub fn add_sample(sums: &mut SeriesSums, count: u32) {
     add(Some(f64::from(count)), &mut sums.slot_sum, &mut sums.slot_n);
 }
 
-/// Sets a server's rank of a week. A later week than the newest is appended; weeks
-/// between are not ranked. A week before the 55 that are kept changes nothing.
+/// Sets a server's rank of a week. A week after the newest is appended; weeks in between are
+/// not ranked. A week before the 55 kept ones changes nothing.
 pub fn set_rank(series: &mut SeriesRecord, week: WeekKey, rank: Option<u32>) {
     let coded = rank.map_or(0, |rank| rank.min(RANK_MAX) as u16).to_be_bytes();
     let steps = match series.newest_rank_week {
@@ -107,8 +107,8 @@ pub fn set_rank(series: &mut SeriesRecord, week: WeekKey, rank: Option<u32>) {
     series.newest_rank_week = Some(week);
 }
 
-/// Removes the rank of a week: the newest week is the one before it then, or the week
-/// counts as not ranked.
+/// Removes the rank of a week. If it is the newest, the previous week becomes the newest;
+/// otherwise the week counts as not ranked.
 pub fn remove_rank(series: &mut SeriesRecord, week: WeekKey) {
     match series.newest_rank_week {
         Some(newest) if newest == week => {
@@ -121,7 +121,7 @@ pub fn remove_rank(series: &mut SeriesRecord, week: WeekKey) {
     }
 }
 
-/// The newest rank that was given, with its week.
+/// The newest rank that is not 0, with its week.
 pub fn newest_rank(series: &SeriesRecord) -> Option<(WeekKey, u32)> {
     let newest = series.newest_rank_week?;
     let ranks = decode_ranks(&series.ranks);
@@ -129,9 +129,9 @@ pub fn newest_rank(series: &SeriesRecord) -> Option<(WeekKey, u32)> {
     Some((WeekKey(newest.0.checked_sub(back as u32)?), u32::from(ranks[RANKS_LEN - 1 - back])))
 }
 
-/// Sets the time of the series back to `t_ms`: what it has of later slots is removed,
-/// and the running hour, day and week are summed up again from what is left. What the
-/// later slots pushed out is lost.
+/// Sets the time of the series back to `t_ms`: later slots are removed, and the sums of the
+/// current hour, day and week are computed again from the remaining values. Values that the
+/// later slots pushed out are lost.
 pub fn rewind(sums: &mut SeriesSums, series: &mut SeriesRecord, calendar: &Calendar, t_ms: i64) {
     let slot = t_ms.div_euclid(SLOT_MS);
     if sums.slot == 0 || slot >= sums.slot {
@@ -146,7 +146,7 @@ pub fn rewind(sums: &mut SeriesSums, series: &mut SeriesRecord, calendar: &Calen
     series.slots = pack_13(&codes).to_vec();
     remove_newest(&mut series.hours, NO_DATA_8, old_hour - hour);
     remove_newest(&mut series.days, NO_DATA_8, old_day - day);
-    // Weeks are there from the first one on.
+    // Weeks start at the first one, without padding.
     let weeks = series.weeks.len().saturating_sub((old_week - week).max(0) as usize);
     series.weeks.truncate(weeks);
 
@@ -160,9 +160,9 @@ pub fn rewind(sums: &mut SeriesSums, series: &mut SeriesRecord, calendar: &Calen
         let newest = means.iter().rev().take(n.max(0) as usize).flatten();
         newest.fold((0.0, 0), |(sum, n), mean| (sum + mean, n + 1))
     };
-    let of_day = (0..hour).rev().take_while(|hour| calendar.day(hour * HOUR_MS) == day).count() as i64;
+    let hours_of_day = (0..hour).rev().take_while(|hour| calendar.day(hour * HOUR_MS) == day).count() as i64;
     let (hour_sum, hour_n) = running(&decode_slots(&series.slots), slot - hour * SLOTS_PER_HOUR);
-    let (day_sum, day_n) = running(&decode_bytes(&series.hours), of_day);
+    let (day_sum, day_n) = running(&decode_bytes(&series.hours), hours_of_day);
     let (week_sum, week_n) = running(&decode_bytes(&series.days), day - week * 7);
     *sums = SeriesSums { slot, slot_sum: 0.0, slot_n: 0, hour_sum, hour_n, day_sum, day_n, week_sum, week_n };
 }
@@ -205,7 +205,7 @@ fn add(value: Option<f64>, sum: &mut f64, n: &mut u32) {
     }
 }
 
-/// Appends one byte and then `steps - 1` of no data, keeping the length.
+/// Appends one byte and then `steps - 1` bytes of no data, keeping the length.
 fn push_bytes(ring: &mut [u8], byte: u8, steps: i64) {
     let len = ring.len();
     let steps = steps.clamp(1, len as i64 + 1) as usize;
@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(series, before, "too old");
     }
 
-    /// A series that ran ahead and was set back goes on like one that never did.
+    /// A series that ran ahead and was set back continues like one that never did.
     #[test]
     fn rewound_series_equals_one_that_never_ran_ahead() {
         for zone in ["UTC", "Europe/Amsterdam"] {

@@ -1,5 +1,5 @@
-//! Answers to requests that only read, from an engine and its store: the same
-//! whether the daemon gives them or an offline reader.
+//! Answers to requests that only read, computed from an engine and its store. The daemon and
+//! offline readers give the same answers.
 
 use crate::api::protocol::{ApiError, ErrorCode, Request, Row, Status};
 use crate::api::validate;
@@ -11,9 +11,10 @@ use crate::model::{Ranking, WindowKey};
 use crate::state::State;
 use crate::store::{Reader, StoreError};
 
-/// All rows of the answer. Everything in `state` must be committed.
+/// Returns all rows of the answer. Everything in `state` must be committed.
 ///
-/// `StatusQuery` has the engine's part and the outbox; the daemon adds its own.
+/// [`Request::Status`] returns the engine's part and the outbox length; the daemon adds its own
+/// values.
 pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
     let State { engine, store } = state;
     if let Some(problem) = validate::validate(request) {
@@ -98,10 +99,10 @@ pub fn view_failure(error: ViewError<StoreError>) -> ApiError {
     ApiError::new(code, error.to_string())
 }
 
-/// Puts in what the windows of an answer take in the state directory.
+/// Adds the storage use of the windows of an answer.
 ///
-/// Reads all of them, about a second for a million records, so it is not part of
-/// [`answer`]: the daemon does it away from the engine's thread.
+/// Reads all records of these windows, about a second for a million records, so it is not part
+/// of [`respond`]: the daemon does it outside the engine's thread.
 pub fn add_stored_sizes(reader: &Reader, rows: &mut [Row]) -> Result<(), ApiError> {
     for row in rows {
         let Row::Window(listed) = row else { continue };
@@ -113,9 +114,9 @@ pub fn add_stored_sizes(reader: &Reader, rows: &mut [Row]) -> Result<(), ApiErro
     Ok(())
 }
 
-/// The window whose boards of games and tags an answer takes, see
-/// [`crate::engine::Engine::plan_boards`]. What cannot be asked takes none: the
-/// answer says why.
+/// The window whose boards of games and tags an answer needs, see
+/// [`crate::engine::Engine::plan_boards`]. `None` for an invalid query too: its answer is the
+/// error.
 pub fn board_window_of(state: &State, request: &Request) -> Option<WindowKey> {
     let boards = match request {
         Request::Board { board, .. } => &board.boards(),

@@ -1,7 +1,7 @@
-//! State at work: an engine with the store under it. Events go in, and
-//! each commit is on disk before its effects can be seen.
+//! An engine with its store. The engine handles events, and each commit is on disk before its
+//! effects are visible.
 //!
-//! What the daemon, `clqd replay`, the demo and the offline readers share.
+//! Shared by the daemon, `clqd replay`, the demo and the offline readers.
 
 pub mod answer;
 
@@ -15,13 +15,13 @@ use crate::engine::{
 use crate::model::{ServerUrl, WindowKey};
 use crate::store::{Reader, Store, StoreError, StoreSettings};
 
-/// Ticks of one commit where nobody waits for scans.
+/// Ticks for each commit when no client waits for scans.
 const TICKS_PER_COMMIT: usize = 4;
 
-/// Records swept out at one go.
+/// Records deleted in one sweep.
 const SWEEP_RECORDS: usize = 5_000;
 
-/// Scans of a log between two looks at what has come of them.
+/// Scans of a log between two checks of pending records.
 const SCANS_PER_CHECK: u64 = 1_000;
 
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl State {
     }
 
     /// Opens a private copy of a state directory, for a command that only reads; see
-    /// [`StoreConfig::read`].
+    /// [`Store::open_read_only`].
     pub fn read(config: &Config, path: &Path, is_in_vain: &dyn Fn() -> bool) -> Result<State, StateError> {
         let store = Store::open_read_only(path, config.store.cache_bytes, is_in_vain)?;
         State::of_store(store, config.engine_settings()?)
@@ -69,7 +69,7 @@ impl State {
         self.engine.handle(&self.store, event)
     }
 
-    /// Commits what changed, if anything did. Returns whether anything did.
+    /// Commits the changes. Returns whether there were any.
     pub fn commit(&mut self) -> Result<bool, StoreError> {
         if !self.engine.has_changes() {
             return Ok(false);
@@ -80,15 +80,15 @@ impl State {
         Ok(true)
     }
 
-    /// Ticks and commits until the weeks that are over at `now_ms` are closed
-    /// and swept: for replay. The daemon spreads the same work over its ticks.
+    /// Ticks and commits until the weeks that have ended at `now_ms` are closed and swept: for
+    /// replay. The daemon spreads the same work over its ticks.
     pub fn settle(&mut self, now_ms: i64) -> Result<(), StoreError> {
         self.commit()?;
         loop {
             for _ in 0..TICKS_PER_COMMIT {
                 self.handle(Event::Tick { now_ms })?;
             }
-            // A tick may have read only.
+            // A tick may only have read.
             if !self.commit()? && !self.engine.has_week_to_close() {
                 break;
             }
@@ -97,15 +97,15 @@ impl State {
         Ok(())
     }
 
-    /// Has the boards of a window at hand, as of the last commit. Makes them here
-    /// and now where they are not; the daemon does that beside its work.
+    /// Commits, and ensures that the boards of a window are cached and current. Builds missing
+    /// boards in this call; the daemon does that on another thread.
     pub fn commit_and_shelve(&mut self, window: WindowKey) -> Result<(), StoreError> {
         self.commit()?;
         self.shelve_boards(window)
     }
 
-    /// The same for a reader, who writes nothing: as the state was when it was
-    /// opened.
+    /// As [`State::commit_and_shelve`], for a reader, which writes nothing: the boards are
+    /// those of the state when it was opened.
     pub fn shelve_boards(&mut self, window: WindowKey) -> Result<(), StoreError> {
         if self.engine.boards(window).is_none() {
             let plan = self.engine.plan_boards(window);
@@ -115,19 +115,19 @@ impl State {
         Ok(())
     }
 
-    /// One step of letting old weeks go.
+    /// Does one step of deleting old windows.
     pub fn sweep(&mut self) -> Result<bool, StoreError> {
         self.store.sweep(SWEEP_RECORDS)
     }
 }
 
-/// A row, a player or what he did in a window, while it waits for a commit and while
-/// that is made. Measured: 10 million players who each came once, 4.6 GB.
+/// Memory of a row, a player or a player window while it is pending and being committed.
+/// Measured: 10 million players who each appeared once, 4.6 GB.
 const PENDING_RECORD_BYTES: u64 = 160;
 
-/// Scans of a log on their way into state. A commit is due by what waits for it:
-/// what comes again before a commit is written once, and what a crash takes back is
-/// in the log. So as few commits as memory allows.
+/// Applies the scans of a log to the state. It commits when the pending records reach a limit.
+/// Few commits are best: a record that changes twice before a commit is written once, and a
+/// crash loses nothing that is not in the log.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplayFeed {
     scans: u64,
@@ -135,30 +135,30 @@ pub struct ReplayFeed {
 }
 
 impl ReplayFeed {
-    /// For a process that does nothing else, and may take so much memory, bytes,
-    /// beside the store's cache.
+    /// For a process that does nothing else and may use `memory` bytes in addition to the
+    /// store's cache.
     pub fn alone(engine: &mut Engine, memory: u64) -> ReplayFeed {
         let of = |percent: u64, bytes_each: u64| (memory / 100 * percent / bytes_each) as usize;
         engine.set_cache_limits(CacheLimits { names_max: of(15, 70), player_windows_max: of(25, 160) });
         ReplayFeed { scans: 0, waiting_max: of(60, PENDING_RECORD_BYTES) }
     }
 
-    /// For one that works beside a daemon: 30 MB.
+    /// For a process that runs in parallel with a daemon: 30 MB.
     pub fn beside() -> ReplayFeed {
         ReplayFeed { scans: 0, waiting_max: 200_000 }
     }
 
-    /// Scans taken.
+    /// Number of applied scans.
     pub fn scans(&self) -> u64 {
         self.scans
     }
 
-    /// Whether it is time to look at what is to be done between two scans.
+    /// Whether to do periodic work between two scans.
     pub fn is_at_look(&self) -> bool {
         self.scans.is_multiple_of(SCANS_PER_CHECK)
     }
 
-    /// Takes the next scan, and commits where that is due.
+    /// Applies the next scan, and commits if the limit is reached.
     pub fn take(&mut self, state: &mut State, url: ServerUrl, outcome: Outcome) -> Result<(), StoreError> {
         state.handle(Event::Replayed { url, outcome })?;
         self.scans += 1;
@@ -169,12 +169,12 @@ impl ReplayFeed {
     }
 }
 
-/// Makes the boards of a window, on as many threads as there are cores.
+/// Builds the boards of a window, on as many threads as there are cores.
 pub fn build_boards(plan: &BuildPlan, reader: &Reader) -> Result<WindowBoards, StoreError> {
     plan.build(reader, &ScopedThreads)
 }
 
-/// Most threads for one work.
+/// The maximum number of threads of one build.
 const BUILD_THREADS_MAX: usize = 4;
 
 struct ScopedThreads;
@@ -186,8 +186,8 @@ impl Workers for ScopedThreads {
         std::thread::scope(|scope| {
             for _ in 0..threads {
                 scope.spawn(|| {
-                    let mine = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|part| *part < parts);
-                    while let Some(part) = mine() {
+                    let next_part = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|part| *part < parts);
+                    while let Some(part) = next_part() {
                         work(part);
                     }
                 });
@@ -232,9 +232,9 @@ mod tests {
             feed.take(&mut state, url, Outcome::Snapshot(snapshot)).unwrap();
             most = most.max(state.engine.pending_records());
         }
-        // Each new player is a row, what he has in the window, and a name.
+        // Each new player has a row, a window record and a name.
         assert!((3_000..=3_000 + 3 * SCANS_PER_CHECK as usize).contains(&most), "{most}");
-        assert!(state.engine.pending_records() < 3_000, "it was committed");
+        assert!(state.engine.pending_records() < 3_000, "a commit must have been made");
         assert_eq!((feed.scans(), feed.is_at_look()), (2 * SCANS_PER_CHECK + 1, false));
     }
 }
