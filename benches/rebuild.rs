@@ -11,7 +11,7 @@
 //! thread, are taken and recorded, while the rebuild goes on beside them. Prints how
 //! long it took, and how late outcomes were taken before it, while the log is
 //! replayed, and while the window is taken over. `CLQD_DIR` is where the state is
-//! made. What was measured stands in the README.
+//! made. What was measured is in docs/benchmarks.md.
 
 mod measure;
 #[path = "measure/times.rs"]

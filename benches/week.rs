@@ -11,7 +11,7 @@
 //! windows besides the week, `hour keep=3, day, month`. `CLQD_MEMORY_MB`: as
 //! `clqd replay --memory`, a third of the machine's unless given. `CLQD_STATE`: where the
 //! state is made and left; one that is there is only opened. What was measured
-//! stands in the README.
+//! is in docs/benchmarks.md.
 
 mod measure;
 

@@ -60,7 +60,7 @@ pub enum ValueType {
 }
 
 impl ValueType {
-    /// The range as it stands in `config/clqd.toml` and README.
+    /// The range as it stands in `config/clqd.toml` and `docs/configuration.md`.
     pub fn range(&self) -> String {
         match self {
             ValueType::Bool => "true or false".to_owned(),

@@ -1,8 +1,8 @@
-//! `clqd demo`: all of it at work in one command, without any set-up.
+//! `clqd demo`: a complete demonstration in one command, without any set-up.
 //!
-//! A fleet of simulated servers, a fresh state directory, two weeks of history
-//! through the same engine, then a real daemon that scans the fleet live at a
-//! brisk pace, and a screen that shows it. Nothing is left behind.
+//! A fleet of simulated servers, a new state directory, two weeks of history through the
+//! same engine, then a real daemon that scans the fleet at short intervals, and a live
+//! dashboard. All files are temporary and deleted at the end.
 
 mod dashboard;
 mod sampler;
@@ -34,7 +34,7 @@ const DAY_MS: i64 = 86_400_000;
 /// Snapshots of history between two commits.
 const SNAPSHOTS_PER_COMMIT: u64 = 20_000;
 
-/// Time between two looks at the daemon on a screen, and between two lines without one.
+/// Interval of dashboard updates, and of lines without a terminal.
 const SCREEN_INTERVAL: Duration = Duration::from_millis(500);
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
@@ -43,13 +43,13 @@ pub struct DemoArgs {
     /// Number of simulated servers
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub servers: u32,
-    /// Days of history that are played through first
+    /// Days of history to simulate first
     #[arg(long, default_value_t = 14, value_parser = clap::value_parser!(u32).range(0..=70))]
     pub days: u32,
-    /// Archive to this database, too: mysql://user:password@host:3306/database
+    /// Also write the archive to this database: mysql://user:password@host:3306/database
     #[arg(long, value_name = "URL")]
     pub mysql: Option<String>,
-    /// End after so many seconds of live scanning [default: at Ctrl-C]
+    /// Exit after this many seconds of live scanning [default: at Ctrl-C]
     #[arg(long, value_name = "SECONDS")]
     pub seconds: Option<u64>,
     /// Print lines even on a terminal
@@ -61,9 +61,9 @@ pub struct DemoArgs {
 }
 
 pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
-    let dir = tempfile::Builder::new().prefix("clqd-demo-").tempdir().context("cannot make a temporary directory")?;
+    let dir = tempfile::Builder::new().prefix("clqd-demo-").tempdir().context("cannot create a temporary directory")?;
     let ports = [free_port()?, free_port()?];
-    ensure!(ports[0] != ports[1], "the system gave one port twice; try again");
+    ensure!(ports[0] != ports[1], "the system assigned one port twice; try again");
     let config = config(args, dir.path());
     let now_ms = clock::system_ms();
     let from_ms = now_ms - i64::from(args.days) * DAY_MS;
@@ -90,7 +90,7 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     let mut stop = runtime.block_on(async { StopSignal::new() })?;
     let played = import_history(&config, &mut world, &urls, from_ms, now_ms, &mut stop, &runtime)?;
     if !played {
-        println!("stopped; nothing is left behind");
+        println!("stopped; all temporary files were removed");
         return Ok(ExitCode::SUCCESS);
     }
     let fleet = Fleet::start(
@@ -107,27 +107,27 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     .context("cannot start the fleet")?;
     runtime.block_on(run_live(args, config, &urls, &mut stop))?;
     fleet.stop();
-    println!("\nThe demo has ended and left nothing behind. What to try next:");
-    println!("  a fleet of your own, in one terminal:");
+    println!("\nThe demo has ended; all temporary files were removed. Next steps:");
+    println!("  your own fleet, in one terminal:");
     println!("    {} fleet --servers 1000 --list servers.txt --daemon-config try.toml", program());
-    println!("  a daemon that watches it, in a second, and its commands in a third:");
+    println!("  a daemon that scans it, in a second, and its commands in a third:");
     println!("    {} --config try.toml run", program());
     println!("    {} --config try.toml servers import servers.txt", program());
     println!("    {} --config try.toml status", program());
-    println!("  one real game server, without any of that:");
+    println!("  one real game server, without a daemon:");
     println!("    {} query quake3://HOST:PORT", program());
-    println!("  the rest, up to a website: README.md, \"For real\"");
+    println!("  install it, connect a website: docs/operations.md");
     Ok(ExitCode::SUCCESS)
 }
 
-/// As it was called, so that what is printed can be typed.
+/// The program as it was called, so that printed commands can be copied.
 fn program() -> String {
     let called = std::env::args().next().unwrap_or_default();
-    // `cargo run` names a path from the current directory.
+    // `cargo run` passes a path relative to the current directory.
     if called.is_empty() { "clqd".to_owned() } else { called }
 }
 
-/// The pace of the demo: a scan every few seconds instead of minutes.
+/// Configuration of the demo: scans every few seconds instead of minutes.
 fn config(args: &DemoArgs, dir: &Path) -> Config {
     let (state_dir, control_socket) = (dir.join("state"), dir.join("control.sock"));
     let mut config = Config { state_dir, control_socket, ..Config::default() };
@@ -147,14 +147,13 @@ fn config(args: &DemoArgs, dir: &Path) -> Config {
     config
 }
 
-/// A port that nobody has just now.
+/// Returns a port that is free at the moment.
 fn free_port() -> anyhow::Result<u16> {
     let socket = UdpSocket::bind("0.0.0.0:0").context("cannot open a socket")?;
     Ok(socket.local_addr()?.port())
 }
 
-/// Feeds the engine what two weeks of scans would have told it. Returns
-/// whether it came to its end.
+/// Applies simulated scans of two weeks to the engine. Returns whether it finished.
 fn import_history(
     config: &Config,
     world: &mut World,
@@ -166,7 +165,7 @@ fn import_history(
 ) -> anyhow::Result<bool> {
     let mut state = State::of_config(config, &config.state_dir, true)?;
     let bar = ProgressBar::new((to_ms - from_ms) as u64);
-    bar.set_style(ProgressStyle::with_template("history {bar:40} {percent:>3} %  {msg}").expect("a right template"));
+    bar.set_style(ProgressStyle::with_template("history {bar:40} {percent:>3} %  {msg}").expect("a valid template"));
     let mut snapshots = 0;
     let mut looked_ms = from_ms;
     for (t_ms, server, snapshot) in SimulatedHistory::new(world, from_ms, to_ms) {
@@ -203,7 +202,7 @@ async fn run_live(args: &DemoArgs, config: Config, urls: &[ServerUrl], stop: &mu
     }
     let socket = config.control_socket.clone();
     let daemon = Daemon::start(config, None, None).await?;
-    // The history knows only who was asked; those that never answer are new.
+    // The history contains only queried servers; servers that never respond are new.
     let request =
         crate::control::Request::ServersAdd { urls: urls.iter().map(ServerUrl::to_string).collect(), tags: Vec::new() };
     daemon.ask(request).await?;
@@ -239,7 +238,7 @@ async fn run_lines(
     }
 }
 
-/// Ctrl-C and SIGTERM.
+/// Ctrl-C or SIGTERM.
 struct StopSignal {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
@@ -257,7 +256,7 @@ impl StopSignal {
         }
     }
 
-    /// Whether one has come; does not wait.
+    /// Whether a signal was received; does not wait.
     fn is_asked(&mut self) -> bool {
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         self.interrupt.poll_recv(&mut context).is_ready() || self.terminate.poll_recv(&mut context).is_ready()
