@@ -1,9 +1,9 @@
-//! The archive against a real MariaDB: its schema, what is written, and that
-//! nothing is lost or doubled however the connection fails.
+//! Tests the archive with a real MariaDB: its schema, the written rows, and that no
+//! connection failure loses or duplicates data.
 //!
-//! MySQL 8 is not in Debian, so these tests run on MariaDB. Schema and
-//! statements keep to what the manuals of both describe; to see it, set
-//! `CLQD_TEST_MYSQL` to a MySQL server.
+//! MySQL 8 is not in Debian, so these tests run on MariaDB. Schema and statements use
+//! only what the manuals of both describe; to test with MySQL, set `CLQD_TEST_MYSQL`
+//! to a MySQL server.
 
 mod db;
 
@@ -37,7 +37,7 @@ async fn open(database: &Database) -> Archive {
     Archive::connect(&database.settings()).await.unwrap()
 }
 
-/// Runs a worker until all is written.
+/// Runs a worker until everything is written.
 async fn drain(settings: ArchiveSettings, outbox: &Outbox) -> WorkerStatus {
     let (status, seen) = watch::channel(WorkerStatus::default());
     clqd::archive::run(settings, outbox.clone(), || 1_763_000_000_000, async {}, status).await;
@@ -89,7 +89,7 @@ async fn interrupted_migration_is_completed() {
         }],
     };
     let database = migrated().await;
-    // As if the first statement had been done and then the power had gone.
+    // As if the power had failed after the first statement.
     database.run("ALTER TABLE game ADD COLUMN a INT NULL COMMENT 'a;b'").await;
     let mut archive = open(&database).await;
     let migrated = archive.migrate_to(&NEXT).await.unwrap();
@@ -189,7 +189,7 @@ async fn account_without_routine_privilege_gets_tables_only() {
 
 // Series -----------------------------------------------------------------
 
-/// The code of RULES section 10, straight from its words.
+/// The code of RULES section 10, implemented from its text.
 fn code(players: Option<f64>, bits: u32) -> u16 {
     let top = (1_u32 << bits) - 1;
     let Some(players) = players else { return top as u16 };
@@ -417,7 +417,7 @@ async fn large_week_is_one_transaction_of_many_statements() {
     archive.write(&[ArchiveJob::Week(Box::new(job))]).await.unwrap();
     assert_eq!(database.value("SELECT COUNT(*) FROM player_week").await, "20000");
     assert_eq!(database.value("SELECT COUNT(*) FROM best_position").await, "60000");
-    // All but a few go: more than fit in one list.
+    // Deletes almost all rows: more than fit in one list.
     let job = week(1, rows[..5].to_vec());
     archive.write(&[ArchiveJob::Week(Box::new(job))]).await.unwrap();
     assert_eq!(database.value("SELECT COUNT(*) FROM player_week").await, "5");
@@ -489,9 +489,9 @@ async fn archive_of_another_state_is_refused() {
     archive.write(&[player(3, "visor"), player(4, "Vìsor"), player(5, "Visor.")]).await.unwrap();
 }
 
-// Players who are no more -------------------------------------------------
+// Removed players ---------------------------------------------------------
 
-/// Rows of weeks that nobody writes any more follow too.
+/// Rows of weeks that are no longer written are updated too.
 #[tokio::test]
 async fn removed_player_is_deleted_or_merged() {
     let database = migrated().await;
@@ -545,7 +545,7 @@ async fn removed_player_is_deleted_or_merged() {
 
     let forgotten = ArchiveJob::PlayerRemoved { key: PlayerKey(1), into: None };
     for _ in 0..2 {
-        // His name may be another's in the same breath, once it is remembered.
+        // The name may be given to another player in the same batch.
         archive.write(&[player(9, "Visor"), forgotten.clone()]).await.unwrap();
         assert_eq!(database.rows(positions).await, [["10", "3", "3"], ["11", "3", "2"]]);
         assert_eq!(database.rows(best).await, [["3", "elo", "1", "2", "11"]]);
@@ -589,7 +589,7 @@ async fn second_writer_is_refused() {
     assert!(matches!(error, ArchiveError::InUse { connection: 1.., .. }), "{error}");
     first.close().await;
     Archive::connect(&settings).await.unwrap();
-    // Another archive in the same server is another matter.
+    // Another archive in the same server is not affected.
     let other = migrated().await;
     let _both = (open(&database).await, open(&other).await);
 }
@@ -619,8 +619,8 @@ async fn rejected_row_does_not_block_others() {
     assert_same(&read(&database).await, &outbox.with(|world| world.tables()), "all");
 }
 
-/// Lets a worker archive a changing world by way of a proxy that fails by
-/// `plans`, and compares the tables with the world.
+/// Runs a worker on a changing world through a proxy that fails according to `plans`, and
+/// compares the tables with the world.
 async fn assert_no_loss_with_faults(seed: u64, settings: ArchiveSettings, plans: impl IntoIterator<Item = Vec<Plan>>) {
     let database = migrated().await;
     let proxy = Proxy::to(database.address()).await;
@@ -651,7 +651,7 @@ async fn assert_no_loss_with_faults(seed: u64, settings: ArchiveSettings, plans:
             );
             assert_eq!(database.value(&orphans).await, "0", "{when}: {table} without {name}");
         }
-        // What changed in the last pass is written in the next.
+        // Changes during the last pass are written in the next.
         outbox.with(|world| world.restless = false);
         let status = drain(settings.clone(), &outbox).await;
         assert!(outbox.with(|world| world.pending.is_empty()), "{when}: {status:?}");
@@ -661,7 +661,7 @@ async fn assert_no_loss_with_faults(seed: u64, settings: ArchiveSettings, plans:
     assert!(failures > 0, "the proxy never got in the way");
 }
 
-/// Bytes of a connection that writes a whole small world, both ways.
+/// Bytes of a connection that writes a complete small world, in both directions.
 async fn traffic(seed: u64) -> db::proxy::Traffic {
     let database = migrated().await;
     let proxy = Proxy::to(database.address()).await;
@@ -691,8 +691,8 @@ fn fast_retries() -> ArchiveSettings {
 #[tokio::test]
 async fn connection_cut_while_sending_loses_nothing() {
     let bytes = traffic(6).await.bytes_up;
-    // From the greeting to the goodbye, in uneven steps; later cuts pass by
-    // where there was less to say, and the same place is cut on a retry too.
+    // From the first to the last byte, in uneven steps. Later cuts have no effect if the
+    // connection was shorter, and a retry is cut at the same byte.
     let plans = (0..bytes).step_by(bytes / 60).flat_map(|at| [vec![Plan::CutUp(at)], vec![Plan::CutUp(at + 7); 3]]);
     assert_no_loss_with_faults(6, fast_retries(), plans).await;
 }
@@ -729,7 +729,7 @@ async fn hanging_connection_is_replaced() {
     let proxy = Proxy::to(database.address()).await;
     let settings = ArchiveSettings { query_timeout_ms: 1_000, ..database.settings_by(proxy.address) };
     let outbox = Outbox::new(14);
-    // Longer than the test: the database would keep its end open.
+    // Longer than the test: the database would keep its side open.
     proxy.plan([Plan::StallUp(traffic(14).await.bytes_up / 2, Duration::from_secs(60))]);
     let within = tokio::time::timeout(Duration::from_secs(10), drain(settings, &outbox)).await;
     let status = within.expect("the lock of the hanging connection is broken");
@@ -802,7 +802,7 @@ async fn worker_reconnects_when_database_returns() {
     seen.wait_for(|it| it.passes == 1).await.unwrap();
     assert_eq!(seen.borrow().failures, 3);
     outbox.with(|world| world.step());
-    // The next pass comes by itself, half an interval later.
+    // The next pass starts by itself, half an interval later.
     seen.wait_for(|it| it.passes == 2 && it.connected).await.unwrap();
     assert!(outbox.with(|world| world.pending.is_empty()));
     outbox.with(|world| world.step());
@@ -814,7 +814,7 @@ async fn worker_reconnects_when_database_returns() {
 
 // Faults -----------------------------------------------------------------
 
-/// A worker until it is stopped.
+/// A worker that runs until it is stopped.
 struct Running {
     stop: oneshot::Sender<()>,
     worker: tokio::task::JoinHandle<()>,
@@ -841,7 +841,7 @@ impl Running {
     }
 }
 
-/// A source with a bug, for as long as a test wants it.
+/// A source that panics until it is fixed.
 #[derive(Clone)]
 struct PanickingSource {
     outbox: Outbox,
@@ -888,7 +888,7 @@ async fn locked_table_is_a_fault_until_a_pass_succeeds() {
     let fault = status.fault.unwrap();
     assert_eq!((status.failures, fault.kind), (0, FaultKind::Waiting));
     assert!(fault.message.contains("player"), "{}", fault.message);
-    // While it tries again, too.
+    // During the retry, too.
     running.until(|it| it.failures >= 1).await;
     let status = running.until(|it| it.connected).await;
     assert!(status.fault.is_some(), "{status:?}");
@@ -938,7 +938,7 @@ async fn fault_is_logged_when_it_begins_changes_and_ends() {
     let _here = tracing::subscriber::set_default(subscriber);
     let database = Database::new().await;
     let proxy = Proxy::to(database.address()).await;
-    // Cut off some times, each after it was connected; then there are no tables.
+    // Cut several times, each time after connecting; then the tables are missing.
     proxy.plan([Plan::Refuse; 5]);
     let mut running = start(database.settings_by(proxy.address), Outbox::new(19));
     running.until(|it| it.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Schema)).await;
@@ -958,7 +958,7 @@ async fn fault_is_logged_when_it_begins_changes_and_ends() {
     let of_archive: Vec<&str> = logged.lines().filter(|line| line.contains("archive")).collect();
     let lines = |words: &str| of_archive.iter().filter(|line| line.contains(words)).count();
     assert_eq!((lines("archive fault: "), lines("fault has ended")), (1, 1), "{logged}");
-    // The migration may be in the way once.
+    // The migration may cause one more change.
     let changes = lines("fault has changed");
     assert!((1..=3).contains(&changes) && of_archive.len() == 2 + changes, "{logged}");
 }
@@ -998,8 +998,8 @@ async fn session_that_damages_text_is_refused() {
     let proxy = Proxy::to(database.address()).await;
     for (from, to, want) in [
         ("SET NAMES utf8mb4", "SET NAMES latin1 ", "character_set_client"),
-        // The variables are right, and characters of four bytes are lost.
-        ("😀", "????", "would damage"),
+        // The variables are correct, but four-byte characters are lost.
+        ("😀", "????", "would corrupt"),
     ] {
         proxy.plan([Plan::AlterUp(from.as_bytes(), to.as_bytes())]);
         let error = Archive::connect(&database.settings_by(proxy.address)).await.err().expect("it is refused");
@@ -1020,7 +1020,7 @@ async fn website_queries_use_indexes() {
     let mut jobs: Vec<ArchiveJob> = (1..=500).map(|key| player(key, &format!("p{key}"))).collect();
     jobs.extend((1..=20).map(|key| ArchiveJob::Map { key: MapKey(key), name: format!("m{key}") }));
     jobs.push(ArchiveJob::Game { key: GameKey(1), name: "baseq3".into() });
-    // So many that to go through them is worse than any index.
+    // So many rows that a full scan is worse than any index.
     jobs.extend((21..=5_000).map(|key| ArchiveJob::Server(Box::new(server(key, &format!("quake3://h{key}:1"))))));
     for key in 1..=20 {
         let listed = clqd::model::archive::ListEntry {
@@ -1121,7 +1121,7 @@ async fn website_queries_use_indexes() {
         let Some(rows) = used.iter().rev().find_map(|cell| cell.parse::<u64>().ok()) else { continue };
         assert!(rows <= rows_max, "{query}: reads {rows} rows: {plan:?}");
         for step in &plan {
-            // One row of the derived table of constants apart, nothing is read whole.
+            // Apart from the one-row derived table of constants, no table is scanned fully.
             assert!(!step.iter().any(|cell| cell == "ALL"), "{query}: {plan:?}");
         }
         let extra = used.last().unwrap();

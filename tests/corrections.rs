@@ -1,9 +1,9 @@
-//! Corrections while a week runs: whatever is asked, the boards of servers,
-//! games and tags agree at once with what counts, those kept in memory with those
-//! made anew, what the archive is told with both; and nobody else's rating moves
-//! by a bit. All of it holds when the state is closed and opened again.
+//! Corrections during a week: after each, the boards of servers, games and tags equal at
+//! once what counts, cached boards equal rebuilt ones, and the archive's jobs equal both.
+//! No other player's rating changes by a bit. All of this holds after the state is closed
+//! and opened again.
 //!
-//! Without a database (`archive` has one) and without a daemon (`daemon` has).
+//! Without a database (see `archive`) and without a daemon (see `corrections_daemon`).
 
 mod scans;
 
@@ -41,7 +41,7 @@ struct Fixture {
     dir: tempfile::TempDir,
     state: Option<State>,
     minute: i64,
-    /// Who is on each server, with points a minute.
+    /// The players of each server, with points a minute.
     lists: BTreeMap<&'static str, Vec<(&'static str, i64)>>,
     greylisted: BTreeSet<&'static str>,
     tagged: BTreeSet<&'static str>,
@@ -82,7 +82,7 @@ impl Fixture {
         self.state = Some(State::open(self.dir.path(), store, settings()).unwrap());
     }
 
-    /// As after a crash: what is not committed is lost.
+    /// As after a crash: uncommitted data are lost.
     fn reopen(&mut self) {
         self.state = None;
         std::thread::sleep(Duration::from_millis(200)); // sled lets its lock go a little late
@@ -180,7 +180,7 @@ impl Fixture {
         engine.top(store, &url(server), Ranking::Time, Some(&week_label(week)), 9).unwrap()
     }
 
-    /// Rows of the running week as they are exported, by server and name.
+    /// Rows of the current week as exported, by server and name.
     fn exported(&mut self) -> Exported {
         let label = week_label(self.week());
         let State { engine, store } = self.state();
@@ -195,12 +195,12 @@ impl Fixture {
         rows
     }
 
-    /// Whether a name stands in any record of the state, or in its key.
+    /// Whether a name occurs in any record of the state, or in its key.
     fn stored(&mut self, name: &str) -> bool {
         self.state().store.contains_bytes(name.as_bytes()).unwrap()
     }
 
-    /// Every place on every board: player, score, moment.
+    /// Every entry of every board: player, score, time.
     fn boards(&mut self) -> BTreeMap<String, Vec<(u32, i64, i64)>> {
         let now = self.now_ms();
         for window in WindowTypes::at(&settings().windows, now) {
@@ -300,7 +300,7 @@ impl Fixture {
         ratings
     }
 
-    /// What waits for the archive, or once more all of it; it is taken.
+    /// The pending jobs of the archive, or a resync of everything; they are taken.
     fn archived(&mut self) -> BTreeMap<OutboxKey, ArchiveJob> {
         let mut all: BTreeMap<_, _> = scans::resync(self.state()).into_iter().map(|job| (job.key(), job)).collect();
         loop {
@@ -563,8 +563,8 @@ fn merge_changes_closed_weeks_that_are_kept() {
     town.boards();
 }
 
-/// Whatever is corrected in whatever order: boards agree, others keep their
-/// ratings, and what the archive was told step by step is what it is told anew.
+/// Any corrections in any order: boards agree, other ratings do not change, and the jobs
+/// that were archived step by step equal those of a resync.
 #[test]
 fn random_corrections_keep_boards_and_archive_consistent() {
     const NAMES: [&str; 6] = ["Visor", "Klesk", "^1Sarge", "Bones", "Alt", "New"];
@@ -614,7 +614,7 @@ fn random_corrections_keep_boards_and_archive_consistent() {
         assert_eq!(players(&told), town.state().engine.status().players_known as usize, "seed {seed}");
         for (key, job) in anew {
             let told = &told[&key];
-            // Who he was merged into may have gone since, which was told then.
+            // The target of the merge may have been removed since, which was archived then.
             let both_gone = [told, &job].iter().all(|job| matches!(job, ArchiveJob::PlayerRemoved { .. }));
             assert!(both_gone || *told == job, "seed {seed}: {told:?} and then {job:?}");
         }
@@ -633,7 +633,7 @@ fn deleted_tag_disappears_and_leaves_other_tags() {
         assert!(!town.tag_board("duel", ranking).unwrap().is_empty(), "{}", ranking.name());
     }
     town.archived();
-    // Boards that are being made meanwhile do not bring it back.
+    // Boards that are built concurrently do not restore it.
     let week = WindowKey::from(town.week());
     let State { engine, store } = town.state();
     let made = clqd::state::build_boards(&engine.plan_boards(week), &store.reader()).unwrap();
@@ -657,7 +657,7 @@ fn deleted_tag_disappears_and_leaves_other_tags() {
     town.reopen();
     gone(&mut town);
 
-    // Another of that name begins anew, with the rows of now and nobody rated.
+    // A new tag with the same name starts again, with the current rows and without ratings.
     town.tag("b", &["duel"], &[]);
     town.boards();
     let of_b = town.exported().into_iter().filter(|((server, _), _)| server == "b").map(|(_, (row, _))| row.points);
@@ -666,8 +666,8 @@ fn deleted_tag_disappears_and_leaves_other_tags() {
     assert!(town.tag_board("duel", Ranking::Elo).unwrap().is_empty());
 }
 
-/// Nobody is shown with it from the first moment on; the servers are written some
-/// at a time, also when lives end in between, and none of them twice.
+/// No player is shown with the tag from the first moment on; the servers are written in
+/// batches, also when the process ends in between, and no server is written twice.
 #[test]
 fn tag_of_many_servers_is_deleted_in_steps() {
     const SERVERS: usize = 300;
@@ -698,7 +698,7 @@ fn tag_of_many_servers_is_deleted_in_steps() {
     assert!(state.engine.delete_tag("all").is_err());
     assert!((0..SERVERS).all(|n| tags_of(&state, n) == want(n)));
     state.commit().unwrap();
-    // Those after the step that was killed come again with the next life.
+    // The servers after the killed step are written again by the next process.
     let (mut commits, mut ticks, mut again) = (0, 0, None);
     let mut written = Vec::new();
     loop {
@@ -718,7 +718,7 @@ fn tag_of_many_servers_is_deleted_in_steps() {
         written.extend(commit.servers.iter().map(|(key, _)| key.0));
         state.store.apply(&commit).unwrap();
         if commits == 15 {
-            // One that is not written yet is in another group of that name.
+            // A server that is not written yet is in another group with that name.
             let of_late = &urls[SERVERS - 1];
             assert_eq!(state.engine.tag_server(of_late, &["all".to_owned()], &[]), Ok(true));
             again = Some(of_late.as_str().to_owned());
@@ -731,7 +731,7 @@ fn tag_of_many_servers_is_deleted_in_steps() {
     let tagged: Vec<_> = state.engine.servers().filter(|server| server.tags.contains(&"all".to_owned())).collect();
     assert_eq!(tagged.into_iter().map(|server| Some(server.url)).collect::<Vec<_>>(), [again]);
 
-    // So it is in the store and in the archive, and it stays.
+    // The store and the archive have it, and it stays.
     drop(state);
     let mut state = open();
     assert!(!state.engine.has_changes());
@@ -754,8 +754,8 @@ fn tag_of_many_servers_is_deleted_in_steps() {
     assert!(loaded.servers.iter().flat_map(|(_, record, _)| &record.tags).all(|tag| known.contains(tag)));
 }
 
-/// Windows are made anew from the scan log with the tags that servers had when that
-/// began, and are taken over by name.
+/// Windows are rebuilt from the scan log with the tags that servers had at the start of
+/// the rebuild, and are imported by name.
 #[test]
 fn import_skips_ratings_of_a_tag_deleted_meanwhile() {
     for (dropped, rated) in [(false, 5), (true, 0)] {
@@ -831,8 +831,8 @@ fn forgotten_player_is_deleted_and_not_ranked_again() {
     let jobs = town.archived();
     assert_eq!(jobs[&OutboxKey::Player(visor)], ArchiveJob::PlayerRemoved { key: visor, into: None });
 
-    // He plays on: he is counted and holds his place, and that is all; also where
-    // he stands twice, is a bot, or the server is greylisted.
+    // The player continues to play: counted and positioned, but nothing else; also if listed
+    // twice, as a bot, or on a greylisted server.
     town.greylist("b", Some("fake"));
     town.lists.insert("c", vec![("^3Kle^4sk", 5), ("Alt", 7), ("Visor", 2), ("Visor", 3)]);
     town.play(60);
@@ -846,7 +846,7 @@ fn forgotten_player_is_deleted_and_not_ranked_again() {
     never(&mut town);
     assert_eq!(town.state().engine.status().players_known, known);
 
-    // Remembered, he begins anew.
+    // After being remembered, the player starts again.
     let State { engine, .. } = town.state();
     engine.allow_name::<StoreError>(NameHash::of(GAME, "Visor")).unwrap();
     assert!(engine.allow_name::<StoreError>(NameHash::of(GAME, "Nobody")).is_err());
@@ -858,7 +858,7 @@ fn forgotten_player_is_deleted_and_not_ranked_again() {
     assert_eq!(town.exported()[&("a".to_owned(), "Visor".to_owned())].0.starts, 1);
 }
 
-/// Whether a round ends must not depend on who may not be named.
+/// Whether a round ends must not depend on players who may not be named.
 #[test]
 fn forgotten_player_is_rated_as_an_unusable_name() {
     let mut played = Vec::new();

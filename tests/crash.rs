@@ -1,29 +1,27 @@
-//! Kills the real daemon, again and again, at moments chosen by a seed that is
-//! printed, against real sled and a real MariaDB. What was acknowledged must
-//! not be lost and nothing may be doubled, in either.
+//! Kills the real daemon repeatedly, with a real MariaDB, at times chosen by a seed
+//! that is printed. Acknowledged data must not be lost and no data may be
+//! duplicated, in either store.
 //!
 //! `CLQD_CRASHES` is the number of kills of the first test (15; `bash tests/run
-//! --crash N`), `CLQD_SEED` the seed. Not a test of what is ranked, nor of a
-//! database that fails: those have their own.
+//! --crash N`), `CLQD_SEED` the seed. Rankings and database failures have their own
+//! tests.
 //!
-//! **What is acknowledged** is what the daemon has said over its control
-//! socket. An observer asks without pause, and remembers the last word on every
-//! server, player and top list. SIGKILL comes while it asks. After each start
-//! all that was told must still hold: keys are the same, and what only grows
-//! (points, time, starts, scores, rounds, moments) is at least what was told.
+//! **Acknowledged** is what the daemon has reported over its control socket. An
+//! observer sends requests without pause, and stores the last response for every
+//! server, player and top list. SIGKILL is sent during a request. After each start
+//! every acknowledged value must still hold: keys are equal, and values that only grow
+//! (points, time, starts, scores, rounds, times) are at least the acknowledged ones.
 //!
-//! **Why nothing is doubled, and nothing lost** that nobody happened to ask
-//! about: the daemon records its scans, each batch of lines just before the
-//! commit of the same scans. At the end, that log is replayed into a fresh
-//! state, in one go, without a crash. The export must be the same bit for bit.
-//! A scan that was credited twice, or half, or credited and not recorded, or
-//! recorded and not credited, would show in times and starts, which change with
-//! each scan. The one thing this leaves open is a scan that is in neither: if
-//! it was acknowledged, the observer has it; if not, nobody knew of it, and the
-//! next scan credits what happened meanwhile.
+//! **No loss or duplication** of data that the observer did not request: the daemon
+//! records its scans, each batch of lines just before the commit of the same scans. At
+//! the end, that log is replayed into an empty state in one run without a crash. Both
+//! exports must be equal bit for bit. A scan that was credited twice or partly, or only
+//! recorded, or only credited, would change times and starts, which change with each
+//! scan. This does not detect a scan that is missing in both. If that scan was
+//! acknowledged, the observer detects it. If not, the next scan credits the same time.
 //!
-//! **MySQL** at the end, after a clean stop, must be the state: every row of
-//! every week equal, none missing, none extra, names unique.
+//! **MySQL** must equal the state at the end, after a clean stop: every row of every
+//! week equal, no row missing, no additional row, names unique.
 
 mod common;
 mod db;
@@ -50,8 +48,8 @@ use db::Database;
 use nix::sys::signal::{Signal, kill};
 use serde_json::Value;
 
-/// To standard error itself, so that the seed and the figures are seen whether
-/// or not the test passes.
+/// Prints to standard error directly, so that the seed and the figures are visible
+/// whether or not the test passes.
 macro_rules! say {
     ($($told:tt)*) => {
         writeln!(std::io::stderr(), $($told)*).expect("standard error takes it")
@@ -76,7 +74,7 @@ fn random_kills_neither_lose_nor_double_data() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let database = runtime.block_on(Database::new());
     let mut rng = Rng::new(&[seed, 1]);
-    // Servers are added all along: a few in each life.
+    // Servers are added continuously: a few in each run of the daemon.
     let faults: FaultShares =
         "silent=0.05,slow=0.1,lossy=0.1,duplicating=0.05,spoofed=0.05,malformed=0.05,partial=0.15".parse().unwrap();
     let fleet = fleet((12 + crashes / 4) as u32, seed, 60.0, faults);
@@ -96,8 +94,8 @@ fn random_kills_neither_lose_nor_double_data() {
     let began = Instant::now();
     let (mut moments, mut asked) = (BTreeMap::new(), 0);
     let mut life = 0;
-    // As many kills as asked for, and more while there was little to lose: how
-    // much a life sees before its end is left to chance.
+    // At least the configured number of kills, and more while there was little to lose: the
+    // length of each run is random.
     while life < crashes || (observer.players.len() < 40 && life < 10 * crashes) {
         life += 1;
         let mut daemon = place.spawn();
@@ -133,7 +131,7 @@ fn random_kills_neither_lose_nor_double_data() {
         observer.tops.len(),
     );
 
-    // The last life ends well.
+    // The last run ends with a clean stop.
     let daemon = place.start();
     let mut client = daemon.client().unwrap();
     observer.check(&mut client, "the last life");
@@ -153,18 +151,18 @@ fn random_kills_neither_lose_nor_double_data() {
     assert!(compared as u64 > 20, "there was something to lose");
 }
 
-/// When the daemon is killed, once it answers.
+/// When the daemon is killed, after it answers.
 enum KillMoment {
-    /// At any moment.
+    /// At a random time.
     After(Duration),
-    /// Early, when the archive's first pass is under way.
+    /// Early, during the archive's first pass.
     Early(Duration),
-    /// As soon as the scan log has grown: the commit of the same scans is next.
+    /// As soon as the scan log has grown: the commit of the same scans follows.
     BetweenLogAndCommit(Duration),
-    /// As soon as something has left the outbox, at the archive's next pass: it
-    /// must be in MySQL by then.
+    /// As soon as an entry was deleted from the outbox, at the archive's next pass: it must
+    /// be in MySQL by then.
     Trimmed,
-    /// When another database is beside the current one.
+    /// When another database exists next to the current one.
     Compacting(Duration),
 }
 
@@ -200,7 +198,7 @@ impl KillMoment {
                     other.count() + usize::from(state.join("db").exists())
                 };
                 let began = Instant::now();
-                // While it is copied, switched to, or the old one is removed.
+                // During the copy, the switch, or the removal of the old one.
                 while databases() < 2 && began.elapsed() < Duration::from_secs(8) {
                     std::thread::sleep(Duration::from_micros(200));
                 }
@@ -236,17 +234,17 @@ impl KillMoment {
     }
 }
 
-/// Asks the daemon, and holds it to what it has said.
+/// Sends requests, and checks later responses against earlier ones.
 struct Observer {
-    /// Of the fleet, still to be added; the next is the last.
+    /// URLs of the fleet that are still to be added; the next is the last.
     left: Vec<String>,
-    /// Where nobody listens: greylisted and lifted, removed and added again.
+    /// An address without a listener: greylisted and lifted, removed and added again.
     grey: String,
     moody: String,
-    /// As was last acknowledged; `None`: asked for, but not acknowledged.
+    /// Last acknowledged values; `None`: requested but not acknowledged.
     greylisted: Option<Option<String>>,
     present: Option<bool>,
-    /// Adding of these was asked for and may have been done.
+    /// Servers whose addition was requested and may have happened.
     perhaps: BTreeSet<String>,
     servers: BTreeMap<String, ToldServer>,
     players: BTreeMap<(String, String), ToldPlayer>,
@@ -258,7 +256,7 @@ struct Observer {
 
 #[derive(Clone, Debug, Default)]
 struct ToldServer {
-    /// Key and moment of adding, once told.
+    /// Key and time of adding, once acknowledged.
     constant: Option<(u32, i64)>,
     last_scan_ms: Option<i64>,
     last_seen_ms: Option<i64>,
@@ -290,7 +288,7 @@ impl Observer {
         }
     }
 
-    /// Everything that was told still holds.
+    /// Checks that every acknowledged value still holds.
     fn check(&mut self, client: &mut Client, when: &str) {
         let list = Request::ServersList { filter: ServerFilter::default() };
         let mut listed = BTreeMap::new();
@@ -351,7 +349,7 @@ impl Observer {
         }
     }
 
-    /// Asks this and that until the connection breaks. Returns how many answers came.
+    /// Sends various requests until the connection breaks. Returns the number of responses.
     fn request_until_killed(&mut self, client: &mut Client, rng: &mut Rng) -> u64 {
         let mut answers = 0;
         loop {
@@ -428,7 +426,7 @@ impl Observer {
         {
             let Row::Scan(scan) = row else { panic!("{row:?}") };
             let told = self.servers.get_mut(server).expect("known");
-            // A fault of our own is a miss that is not counted.
+            // A local fault is a miss that is not counted.
             if scan.result != ScanResult::Miss {
                 told.last_scan_ms = told.last_scan_ms.max(Some(scan.t_ms));
                 told.last_seen_ms = told.last_seen_ms.max(Some(scan.t_ms));
@@ -446,7 +444,7 @@ impl Observer {
         };
         let mut rows = send_request(client, &request)?;
         let Some(Row::Top(top)) = rows.pop() else { panic!("no top list") };
-        // If a week ends meanwhile, that one stays the one that is asked for.
+        // If a week ends during this, that week stays the requested one.
         self.week.get_or_insert_with(|| top.week.clone());
         Ok(top)
     }
@@ -486,7 +484,7 @@ fn by_week(weeks: &[PlayerWeekView], when: &str) -> BTreeMap<(String, String), P
     map
 }
 
-/// All that can only grow.
+/// Compares the values that only grow.
 fn has_grown(told: &PlayerWeekView, now: &PlayerWeekView) -> bool {
     now.measured_ms >= told.measured_ms
         && now.starts >= told.starts
@@ -499,9 +497,9 @@ fn has_grown(told: &PlayerWeekView, now: &PlayerWeekView) -> bool {
 
 // While a week is closed -------------------------------------------------
 
-/// Closing the 26,000 rows of 1,000 servers and ranking them takes the daemon some
-/// ten ticks, two seconds: it is killed on the way until it is through. An uninterrupted
-/// daemon does the same from the same state.
+/// Closing the 26,000 rows of 1,000 servers and ranking them takes the daemon about ten
+/// ticks, two seconds. It is killed repeatedly until the close is complete. An
+/// uninterrupted daemon starts from the same state.
 #[test]
 fn kills_during_a_week_close_change_no_result() {
     const SERVERS: u32 = 1_000;
@@ -510,12 +508,12 @@ fn kills_during_a_week_close_change_no_result() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let place_with = |database: &Database| {
         let place = Sandbox::new("");
-        // The log is the past of servers that are not there: they are not asked.
+        // The log contains the past of servers that do not exist: they are not scanned.
         place.configure_scan(
             "opt_out = [\"127.0.0.0/8\"]",
             &format!(
-                // A daemon that is killed every second never runs for long enough to trust
-                // a clock that is not synchronised.
+                // A daemon that is killed every second never runs long enough to trust an
+                // unsynchronised clock.
                 "[clock]\nsynchronised = \"always\"\n[archive]\nurl = {:?}\ninterval_s = 10\ndrain_s_max = 300",
                 database.url()
             ),
@@ -542,7 +540,7 @@ fn kills_during_a_week_close_change_no_result() {
     loop {
         let mut daemon = killed.spawn();
         std::thread::sleep(Duration::from_millis(rng.below(700) as u64));
-        // Is it through? If it does not answer, it is not asked twice.
+        // Checks whether the close is complete. A daemon that does not answer is asked only once.
         let status = daemon.client().and_then(|mut client| send_request(&mut client, &Request::Status {}));
         if let Ok([Row::Status(status)]) = status.as_deref() {
             let status = serde_json::to_value(status).unwrap();
@@ -635,8 +633,7 @@ fn weeks(place: &Sandbox) -> Vec<String> {
     weeks.map(|week| week["week"].as_str().expect("a label").to_owned()).collect()
 }
 
-/// Holds MySQL against the state of a daemon that has stopped. Returns the
-/// number of rows of players.
+/// Compares MySQL with the state of a stopped daemon. Returns the number of player rows.
 async fn check_archive_equals_state(place: &Sandbox, database: &Database) -> usize {
     assert_eq!(place.json(["status"])[0]["outbox_entries"], 0, "nothing waits");
     let mut want = Vec::new();
@@ -670,7 +667,7 @@ async fn check_archive_equals_state(place: &Sandbox, database: &Database) -> usi
     let different = got.iter().zip(&want).find(|(got, want)| got != want);
     assert!(got == want, "MySQL has {} rows, the state {}; first: {different:?}", got.len(), want.len());
 
-    // No row of a table escapes the joins above, and nothing stands twice.
+    // The joins above cover every row of a table, and no row exists twice.
     let count = database.value("SELECT COUNT(*) FROM player_week").await;
     assert_eq!(count, want.len().to_string());
     for twice in [
@@ -719,7 +716,7 @@ async fn check_archive_equals_state(place: &Sandbox, database: &Database) -> usi
     count.parse().expect("a count")
 }
 
-/// A number of a line of JSON to the last bit, which serde_json does not give.
+/// A number of a JSON line with all bits, which serde_json does not guarantee.
 fn exact(line: &str, field: &str) -> String {
     let text = line.split_once(&format!("\"{field}\":")).expect("the field").1;
     let text = text.split([',', '}']).next().expect("its value");

@@ -1,10 +1,10 @@
-//! The real daemon and the real commands, as an admin uses them: a fleet of
-//! simulated servers on the loopback, a daemon that scans it every second or
-//! two, and `clqd` beside it. What the commands say, how they fail, signals,
-//! systemd's notifications, and that a recorded log replays to the same state.
+//! Tests the real daemon and the real commands as an admin uses them: a fleet of
+//! simulated servers on the loopback interface, a daemon that scans it every second or
+//! two, and `clqd` commands. Tests the output, errors, signals and systemd
+//! notifications, and that a recorded log replays to the same state.
 //!
-//! Not a test of what is ranked (`replay_equals_oracle`), of the archive
-//! (`archive`), nor of crashes (`crash`).
+//! Rankings are tested in `replay_equals_oracle`, the archive in `archive`, crashes in
+//! `crash`.
 
 mod common;
 
@@ -23,7 +23,7 @@ fn url(server: &Value) -> &str {
     server["url"].as_str().expect("a URL")
 }
 
-/// A daemon that has seen all servers of a fleet.
+/// A daemon that has scanned all servers of a fleet.
 fn start_and_scan_all(place: &Sandbox, fleet: &Fleet) -> Daemon {
     let daemon = place.start();
     place.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
@@ -33,7 +33,7 @@ fn start_and_scan_all(place: &Sandbox, fleet: &Fleet) -> Daemon {
     daemon
 }
 
-/// A server with people on its boards.
+/// A server that has players on its boards.
 fn busiest(place: &Sandbox) -> String {
     wait_for("somebody has points, clq2 and a rating", || {
         let servers = place.list(&[]);
@@ -75,7 +75,7 @@ fn servers_are_added_listed_shown_and_removed() {
     let text = format!("# mine\n{} duel\n\n{} duel ctf # both\nquake3://a:0\n{}\n", urls[3], urls[4], urls[0]);
     std::fs::write(&list, text).unwrap();
     let imported = place.run(["servers".as_ref(), "import".as_ref(), list.as_os_str()]);
-    assert_eq!((imported.status.code(), imported.out.as_str()), (Some(1), "2 new, 1 known, 1 refused\n"));
+    assert_eq!((imported.status.code(), imported.out.as_str()), (Some(1), "2 added, 1 unchanged, 1 refused\n"));
     assert!(imported.err.contains(&format!("{}:5: ", list.display())), "{}", imported.err);
 
     wait_until("all five are seen", || place.list(&[]).iter().filter(|s| !s["last_seen_ms"].is_null()).count() == 5);
@@ -133,7 +133,7 @@ fn added_server_is_scanned_after_crash() {
     let daemon = place.start();
     let (late, url) = silent_socket();
     place.ok(["servers", "add", &url]);
-    // Its scan is under way and will be for a minute.
+    // Its scan is in flight and will take a minute.
     daemon.kill();
     late.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     while late.recv(&mut [0; 2_048]).is_ok() {}
@@ -178,8 +178,8 @@ fn rescan_reports_server_and_class() {
     daemon.stop();
 }
 
-/// The second server answers only when the line of the first has been read: a
-/// command that kept its lines until the end would find it silent.
+/// The second server replies only after the first result line was read: a command that
+/// buffers its output until the end would report it as silent.
 #[test]
 fn rescan_prints_each_result_at_once() {
     let place = Sandbox::new("");
@@ -196,7 +196,7 @@ fn rescan_prints_each_result_at_once() {
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let first = lines.next().unwrap().unwrap();
-    assert!(first.starts_with(&nobody) && first.contains("no answer"), "{first}");
+    assert!(first.starts_with(&nobody) && first.contains("no response"), "{first}");
     late.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     let answering = std::thread::spawn(move || reply_to_queries(&late));
     let second = lines.next().unwrap().unwrap();
@@ -206,7 +206,7 @@ fn rescan_prints_each_result_at_once() {
     answering.join().unwrap();
 }
 
-/// Who waits for the result of a server that is taken out waits no more.
+/// A rescan of a server ends when the server is removed.
 #[test]
 fn rescan_ends_when_its_server_is_removed() {
     let place = Sandbox::new("");
@@ -222,7 +222,7 @@ fn rescan_ends_when_its_server_is_removed() {
     daemon.stop();
 }
 
-/// Answers every `getstatus` until nothing has come for some seconds.
+/// Replies to every `getstatus` until none has arrived for some seconds.
 fn reply_to_queries(socket: &std::net::UdpSocket) {
     let mut buffer = [0; 2_048];
     let mut quiet = 0;
@@ -355,7 +355,11 @@ fn without_daemon_reads_use_state_and_writes_fail() {
         for json in [&["--json"][..], &[]] {
             let done = place.run([json, &args].concat());
             assert_eq!(done.status.code(), Some(0), "{args:?}: {}", done.err);
-            assert!(done.err.contains("not running") && done.err.contains("from the state directory"), "{}", done.err);
+            assert!(
+                done.err.contains("not running") && done.err.contains("reading the state directory"),
+                "{}",
+                done.err
+            );
             assert!(!done.out.is_empty(), "{args:?}");
         }
     }
@@ -404,7 +408,7 @@ fn reload_applies_changes_and_keeps_old_config_on_error() {
     assert!(refused.err.contains(&format!(":{line}: scan.timeout_mz")), "{}", refused.err);
     assert!(daemon.exit_status().is_none());
 
-    // Back to the good one: nothing of the broken one has stayed.
+    // Back to the valid config: nothing of the invalid one was applied.
     std::fs::write(&config, &good).unwrap();
     let told = place.run(["reload"]);
     assert_eq!(told.status.code(), Some(0), "{}", told.err);
@@ -459,7 +463,7 @@ fn clean_stop_keeps_every_reported_score() {
         for row in shown["rows"].as_array().unwrap() {
             assert!(score(&kept, &row["player"]) >= row["score"].as_f64().unwrap(), "{signal}: {row}");
         }
-        // And the next daemon goes on from there.
+        // The next daemon continues from there.
         let daemon = place.start();
         let next = top();
         for row in kept["rows"].as_array().unwrap() {
@@ -488,7 +492,7 @@ fn second_daemon_is_refused() {
     let third = command.arg("--config").arg(&other).arg("run").output().unwrap();
     assert_eq!(third.status.code(), Some(1));
     let told = String::from_utf8_lossy(&third.stderr).into_owned();
-    assert!(told.contains("another daemon answers on") && told.contains("control.sock"), "{told}");
+    assert!(told.contains("another daemon is running on") && told.contains("control.sock"), "{told}");
 
     assert_eq!(place.json(["status"])[0]["daemon"]["pid"].as_i64(), Some(daemon.pid().as_raw().into()));
     daemon.stop();
@@ -500,7 +504,7 @@ fn control_socket_has_mode_0660_and_stale_one_is_replaced() {
     let daemon = place.start();
     let mode = std::fs::metadata(place.socket()).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o660, "{mode:o}");
-    // A daemon that was killed leaves its socket; the next one takes its place.
+    // A killed daemon leaves its socket; the next one replaces it.
     daemon.kill();
     assert!(place.socket().exists());
     assert_eq!(place.run(["rescan", "--all-unknown"]).status.code(), Some(1), "nobody answers on it");
@@ -521,7 +525,7 @@ fn systemd_receives_ready_reloading_stopping_and_watchdog() {
         let n = heard.recv(&mut buffer).expect("systemd is told in time");
         String::from_utf8_lossy(&buffer[..n]).into_owned()
     };
-    // The next that is not of the watchdog; and how many of the watchdog came before it.
+    // The next message other than WATCHDOG, and the number of WATCHDOG messages before it.
     let next = || {
         let mut fed = 0;
         loop {
@@ -546,8 +550,8 @@ fn systemd_receives_ready_reloading_stopping_and_watchdog() {
     daemon.stop();
 }
 
-/// The watchdog is fed by the engine's progress: where it hangs, it is not fed.
-/// SIGSTOP hangs all of it; the point is that nothing is made up for after.
+/// The engine's progress triggers the watchdog messages: if it hangs, none is sent.
+/// SIGSTOP stops the whole process; no missed message may be sent later.
 #[test]
 fn stopped_process_sends_no_watchdog_message() {
     let place = Sandbox::new("");
@@ -579,7 +583,7 @@ fn stopped_process_sends_no_watchdog_message() {
 
 #[test]
 fn recorded_scan_log_replays_to_same_state() {
-    // Partial snapshots are told of late, when no more is hoped for.
+    // Partial snapshots are reported late, after the last time-out.
     let faults: FaultShares = "partial=0.3,lossy=0.2,slow=0.1,silent=0.05".parse().unwrap();
     let fleet = fleet(24, 18, 60.0, faults);
     let place = Sandbox::new("");
@@ -597,7 +601,7 @@ fn recorded_scan_log_replays_to_same_state() {
     println!("{rows} rows from {} log files; busiest {server}", scan_logs(&record).len());
 }
 
-/// The log is written just before the commit, and a crash may come between.
+/// The log is written just before the commit; a crash may happen in between.
 #[test]
 fn start_applies_scans_missing_from_state() {
     let fleet = fleet(2, 19, 60.0, FaultShares::NONE);

@@ -1,6 +1,6 @@
-//! The simulated servers against the decoders, through real sockets. The two
-//! share no code, so what agrees here is the protocol. It is not a test of the
-//! scan engine: one query at a time, the plainest client there can be.
+//! Decodes replies of the simulated servers through real sockets. Encoder and decoders
+//! share no code, so agreement means that both follow the protocol. The scan engine is
+//! not involved: one query at a time, with a minimal client.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -12,8 +12,8 @@ use clqd::proto::{
     Nonce, Step, {self},
 };
 
-/// A fleet whose time all but stands still, so that a reply can be held against
-/// the world after it came.
+/// A fleet whose time almost stands still, so that a reply can be compared with the
+/// world afterwards.
 fn fleet(servers: u32, faults: FaultShares) -> Fleet {
     fleet_of(WorldSettings { servers, seed: 4, activity: 4.0, ..WorldSettings::default() }, faults)
 }
@@ -38,7 +38,7 @@ impl Client {
         Client { socket, tries }
     }
 
-    /// What a scan of the server ends with, and the reasons of what was ignored.
+    /// The result of a scan of the server, and the reasons of ignored datagrams.
     fn scan(&self, url: &str) -> Option<Snapshot> {
         let url = ServerUrl::parse(url).unwrap();
         let at = SocketAddr::new(url.ip().unwrap(), url.port());
@@ -67,8 +67,8 @@ impl Client {
     }
 }
 
-/// The truth as a scan at moment 0 would show it. Connect times travel as
-/// 32-bit seconds, which after a day are exact to 8 ms, and are compared apart.
+/// The ground truth as a scan at time 0 would show it. Connect times are sent as 32-bit
+/// seconds, which after a day are exact to 8 ms, and are compared separately.
 fn timeless(mut snapshot: Snapshot) -> (Snapshot, Vec<Option<u64>>) {
     snapshot.t_ms = 0;
     let connected = snapshot.players.iter_mut().map(|player| player.connected_ms.take()).collect();

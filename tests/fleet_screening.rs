@@ -1,7 +1,7 @@
-//! The real scanner reads a simulated fleet that plays spectators, generic
-//! names, bots without a mark, oversized and frozen lists, and the engine ranks
-//! what it read: nothing of that may reach a row (RULES section 14). Replies
-//! travel over real sockets; hours pass by leaps of the fleet's time.
+//! The real scanner scans a simulated fleet with spectators, generic names, unmarked bots,
+//! oversized and frozen lists, and the engine ranks the result: none of these may appear
+//! in a row (RULES section 14). Replies travel over real sockets; hours pass by skipping
+//! the fleet's time.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -62,7 +62,7 @@ struct Simulation {
     urls: Vec<ServerUrl>,
     state: State,
     _dir: tempfile::TempDir,
-    /// Servers whose first list with anybody held bots only.
+    /// Servers whose first non-empty list contained bots only.
     bots_first: HashSet<u32>,
     seen: HashSet<u32>,
 }
@@ -144,8 +144,8 @@ impl Simulation {
         rows
     }
 
-    /// By server and normalised name: whether it is a bot's, and what they did;
-    /// several people of one name together.
+    /// By server and normalised name: whether it is a bot's, and the ground truth; several
+    /// persons with the same name are summed.
     fn truth(&self) -> HashMap<(u32, String), Vec<(bool, PlayerTruth)>> {
         let numbers: HashMap<String, u32> = (0..).zip(self.fleet.urls()).map(|(number, url)| (url, number)).collect();
         let mut truth: HashMap<_, Vec<_>> = HashMap::new();
@@ -176,7 +176,7 @@ impl Simulation {
             assert!(name.starts_with(STATUE_NAME));
             let (points, clq1, clq2, elo_rounds) = (row.points, row.clq1(), row.clq2(), row.elo_rounds);
             assert_eq!((points, clq1, clq2, elo_rounds), (0, 0, 0, 0), "{server} {name}");
-            // The scan that finds it out may come late, on a busy machine by one more.
+            // The scan that detects it may be late, by one more on a busy machine.
             let most_ms = FROZEN_AFTER_MS as u64 + 3 * u64::from(SCAN_MS);
             assert!(row.measured_ms <= most_ms, "{server} {name}: {row:?}");
         }
@@ -212,7 +212,7 @@ impl Simulation {
         }
         assert!(only_watched >= 3, "{only_watched}");
 
-        // Alone, a generic name is a name like another; two of it are nobody.
+        // A generic name is ranked while one player has it, and unusable while two do.
         let generic_ms = |(server, name, row): &(u32, String, PlayerRow)| {
             (behaviour(*server) == Some(Behaviour::GenericNames) && name == GENERIC_NAME).then_some(row.measured_ms)
         };

@@ -1,21 +1,19 @@
-//! Real game servers: two OpenArena servers with bots are scanned by the real
-//! daemon for some rounds, and its rankings are held against what the servers
-//! themselves wrote to their logs of kills, points and rounds.
+//! Real game servers: the real daemon scans two OpenArena servers with bots for some
+//! rounds, and its rankings are compared with the servers' own logs of kills, points and
+//! rounds.
 //!
-//! It takes minutes, so it is ignored unless asked for: `bash tests/run
-//! --openarena`, which installs the servers. `CLQD_OPENARENA_ROUNDS` is how many
-//! rounds each server must have ended (3). The servers' logs stay in the target
-//! directory's `tmp`. Not a test of protocols or rules in
-//! general; those have their own.
+//! It takes minutes, so it is ignored by default: run `bash tests/run --openarena`, which
+//! installs the servers. `CLQD_OPENARENA_ROUNDS` is the number of rounds that each server
+//! must end (3). The servers' logs stay in the target directory's `tmp`. Protocols and
+//! rules have their own tests.
 //!
-//! What can be expected. A server shows the final points for some 16 s after a
-//! round, many scans long: so each final list that the daemon rates is the one
-//! of the log, and ELO and CLQ2 computed here, from the log alone, must be the
-//! same. Points: what was gained by the log, but that a scan sees the sum of what
-//! happened since the last one. Who kills twice and falls into the slime once in
-//! 2 s has gained 1 for the scanner and 2 by the log: each point lost may hide
-//! one gained. What was gained after the last scan is not seen either. And RULES
-//! section 3 takes somebody whose points fell below half to have begun again.
+//! What is expected. A server shows the final points for about 16 s after a round, which
+//! is many scans: so each final list that the daemon rates equals that of the log, and
+//! ELO and CLQ2, computed here from the log, must be equal. Points: a scan sees only the
+//! difference since the last scan. A player who scores twice and loses a point between
+//! two scans gained 1 for the scanner and 2 in the log, so each lost point may hide one
+//! gained point. Points gained after the last scan are not seen. And RULES section 3
+//! treats a player whose points fell below half as restarted.
 
 mod common;
 
@@ -31,7 +29,7 @@ use serde_json::Value;
 
 const INTERVAL_S: u64 = 2;
 
-/// What a log says of its last seconds may be from after the last scan.
+/// The last seconds of a log may be from after the last scan.
 const LATE_S: u64 = 10;
 
 #[test]
@@ -90,8 +88,8 @@ fn rankings_agree_with_the_game_logs() {
     assert!(agree * 10 >= pairs * 9, "the order of points is the same but for near ties");
 }
 
-/// Prints and checks one server. Returns in how many pairs of players the order
-/// of points is the same by both, and how many pairs there are.
+/// Prints and checks one server. Returns the number of pairs of players with the same
+/// order of points in both, and the number of pairs.
 fn compare(log: &Log, url: &str, exported: &[&Value]) -> (usize, usize) {
     let ended = log.ended().filter(|round| round.counts()).count();
     println!("{url}: {ended} rounds ended, {} kills", log.rounds.iter().map(|round| round.kills).sum::<usize>());
@@ -152,7 +150,7 @@ struct Servers {
 }
 
 impl Servers {
-    /// Starts both and waits until they answer; the bots come one by one, later.
+    /// Starts both servers and waits until they answer; the bots join later, one by one.
     fn start(dir: &Path) -> Servers {
         std::fs::create_dir(dir).unwrap();
         // The servers are not root's, and a temporary directory is its owner's alone.
@@ -198,7 +196,7 @@ impl Drop for Servers {
 
 // Their logs -------------------------------------------------------------
 
-/// What a games.log says.
+/// The content of a games.log.
 #[derive(Default)]
 struct Log {
     /// The last one may still be played.
@@ -226,12 +224,12 @@ impl Round {
     }
 }
 
-/// A player by the log.
+/// A player of the log.
 #[derive(Default)]
 struct LogTotals {
-    /// Least and most that a scanner can have seen.
+    /// Least and most points that a scanner can have seen.
     points: (i64, i64),
-    /// All that he gained.
+    /// All points that the player gained.
     gained: i64,
     rounds: u64,
     clq2: u64,
@@ -327,7 +325,7 @@ impl Log {
     }
 }
 
-/// ELO and CLQ2 of a final list (RULES sections 6 and 7), written anew.
+/// ELO and CLQ2 of a final list (RULES sections 6 and 7), implemented independently.
 fn rate(finals: &[(String, i64)], boards: &mut BTreeMap<&str, LogTotals>) {
     let n = finals.len() as f64;
     let before: Vec<f64> = finals.iter().map(|(name, _)| boards[name.as_str()].elo).collect();

@@ -1,5 +1,5 @@
-//! Tests of the oracle itself: the example of another implementation, and the
-//! worked examples of RULES. Not tests of clqd, which has no part in them.
+//! Tests the oracle itself: the example of another implementation, and the worked
+//! examples of RULES. clqd is not involved.
 
 #[path = "oracle/mod.rs"]
 mod oracle;
@@ -162,7 +162,7 @@ fn silent_server_sinks_through_the_classes() {
     assert_eq!(class_at(45), (0, 1), "the count is 2, but the median is 3");
 }
 
-/// What the generator is to come by. Each of these has an edge in RULES.
+/// Cases that the generator must produce. Each is an edge case of RULES.
 #[test]
 fn generated_logs_cover_every_listed_case() {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
@@ -276,7 +276,7 @@ fn generated_logs_cover_every_listed_case() {
     assert!(missing.is_empty(), "40 seeds never show {missing:?}; all: {seen:#?}");
 }
 
-/// The same of the logs for screening.
+/// The same for the screening logs.
 #[test]
 fn screening_logs_cover_every_listed_case() {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
@@ -424,7 +424,7 @@ fn scopes(oracle: &Oracle) -> Vec<Scope> {
     servers.chain(games).chain([Scope::Tag(oracle.servers.iter().step_by(2).cloned().collect())]).collect()
 }
 
-/// Whatever is carried from week to week, a window begins anew.
+/// Whatever is carried from week to week, a window starts without it.
 #[test]
 fn week_window_equals_the_week() {
     let mut rows = 0;

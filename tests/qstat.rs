@@ -1,21 +1,20 @@
-//! The same fleet seen by qstat (`quakestat`, Debian package qstat) and by
-//! `clqd query`: the same host names, maps, places, names and points, for the
-//! Quake 3 family and for A2S. The fleet stands still meanwhile, and has no
-//! faults but those that real servers have too: every form of challenge and of
-//! split packets.
+//! Compares qstat (`quakestat`, Debian package qstat) with `clqd query` on the same fleet:
+//! the same host names, maps, slots, names and points, for the Quake 3 family and for A2S.
+//! The fleet's time stands still, and its only faults are those of real servers: every
+//! format of challenges and split packets.
 //!
-//! qstat is the older witness, not the judge. Where it is known to be wrong it
-//! is left out, and the test says how often:
+//! qstat is a second implementation, not the reference. Cases that qstat decodes wrongly
+//! are skipped and counted:
 //!
-//! - it never unpacks A2S replies that are split and packed with bzip2, and
+//! - it does not decompress A2S replies that are split and compressed with bzip2, and
 //!   shows an empty list;
-//! - it takes a split A2S reply of the newer engine to have a size field; that
-//!   of app 240 at protocol 7 has none;
-//! - it knows the engine by the lowest byte of the app's number: below 128 it
-//!   reads splits in GoldSrc's form, as with apps 300 and 320, which is wrong.
+//! - it expects a size field in a split A2S reply of the newer engine; that of app 240 at
+//!   protocol 7 has none;
+//! - it recognises the engine by the lowest byte of the app id: below 128 it reads splits
+//!   in GoldSrc's format, as with apps 300 and 320, which is wrong.
 //!
-//! In these cases what clqd saw is held against the fleet itself. Not a test of
-//! broken or hostile servers.
+//! In these cases clqd's result is compared with the fleet itself. Broken and hostile
+//! servers are tested elsewhere.
 
 mod common;
 
@@ -31,7 +30,7 @@ use serde_json::Value;
 const SEED: u64 = 5;
 const SERVERS: u32 = 800;
 
-/// One server as somebody saw it.
+/// One server as one of the programs shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ServerView {
     hostname: String,
@@ -83,7 +82,7 @@ fn clqd_query_agrees_with_qstat() {
             fragmented += usize::from(split != SplitFormat::Never && bytes > fragment_bytes);
             continue;
         }
-        // Only what qstat is known not to read, and then clqd has the truth.
+        // Only what qstat is known to decode wrongly, and then clqd must be right.
         let unread = match split {
             SplitFormat::Bzip2 | SplitFormat::SourceWithoutSize => true,
             SplitFormat::Source => nature.game.app_id & 0xFF < 128,
@@ -132,7 +131,7 @@ fn qstat(fleet: &Fleet, list: PathBuf) -> BTreeMap<String, ServerView> {
     seen
 }
 
-/// Bytes that are not UTF-8 are Latin-1, as far as this fleet goes.
+/// Bytes that are not UTF-8 are Latin-1 in this fleet.
 fn text(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),

@@ -114,7 +114,7 @@ fn damaged_lines_are_refused_without_salvage() {
     assert_eq!(
         refused,
         "clqd: damaged.jsonl:6: not a line of a scan log: EOF while parsing a string at column 11 (lines 6 to 7, 16 \
-         bytes). In all 2 damaged lines, 16 bytes, in 1 places; --salvage skips them and replays the others\n"
+         bytes). In all 2 damaged lines, 16 bytes, in 1 place; --salvage skips them and replays the others\n"
     );
     let (rows, said) = replays.rows(&[&damaged], &["--salvage"]);
     assert_eq!(rows, want);
@@ -138,7 +138,7 @@ fn truncated_older_file_is_refused_without_salvage() {
         let refused = replays.refused(&[&cut, &next], &[]);
         assert!(
             refused.starts_with(&format!("clqd: {name}:11: "))
-                && refused.ends_with("and scans.jsonl goes on behind it; --salvage replays what is there\n"),
+                && refused.ends_with("and scans.jsonl continues after it; use --salvage to replay the readable part\n"),
             "{refused}"
         );
         let (rows, said) = replays.rows(&[&next, &cut], &["--salvage"]);
@@ -178,7 +178,7 @@ fn unfinished_compressed_file_is_skipped() {
     let older = replays.log("scans.jsonl.2.zst", zst(&lines(0..10)));
     let (rows, said) = replays.rows(&[&running, &closed, &half, &older], &[]);
     assert_eq!(rows, want);
-    assert!(said.contains("scans.jsonl.1.tmp: left out; scans.jsonl.1.packing has all of it\n"), "{said}");
+    assert!(said.contains("scans.jsonl.1.tmp: skipped; scans.jsonl.1.packing contains all of it\n"), "{said}");
 }
 
 #[test]

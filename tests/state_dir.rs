@@ -273,7 +273,7 @@ fn locked_state_error_names_the_process() {
     assert_eq!(done.status.code(), Some(1));
     let number = daemon.pid();
     assert!(done.err.contains(&format!("is in use by process {number} (")), "{}", done.err);
-    assert!(done.err.contains("export needs the daemon to be stopped"), "{}", done.err);
+    assert!(done.err.contains("stop the daemon before an export"), "{}", done.err);
     daemon.stop();
 }
 

@@ -1,17 +1,15 @@
-//! The whole daemon but its sockets, threads and clock, in virtual time: a
-//! world of thousands of game servers, a network that loses, doubles, reorders,
-//! spoils and forges, real bytes in real dialogues, the engine, and the real
-//! store, through hours of play over a Monday's midnight; while time stands
-//! still or leaps, and the daemon is killed at any moment, many times while the
-//! week is closed.
+//! Runs the daemon without its sockets, threads and clock, in virtual time: a world of
+//! thousands of game servers, a network that loses, duplicates, reorders, corrupts and
+//! spoofs, real packets of real exchanges, the engine, and the real store, for hours of
+//! play over midnight on Monday. The clock stops and jumps, and the daemon is killed at
+//! any time, many times while the week is closed.
 //!
-//! What was durably committed is kept as a scan log. At the end all of the
-//! state must equal what the oracle computes from that log, and a replay of it
-//! must give the same bytes. Not a test of pacing, sockets or the archive.
+//! Everything that was durably committed is kept as a scan log. At the end the complete
+//! state must equal what the oracle computes from that log, and a replay of the log must
+//! produce the same bytes. Pacing, sockets and the archive are tested elsewhere.
 //!
-//! Everything follows from one seed: `CLQD_FLEET_SEED` (1). `CLQD_FLEET_SERVERS`
-//! (3000) and `CLQD_FLEET_MINUTES` (120) make it larger. A failing run says how
-//! to repeat it.
+//! The seed determines the run: `CLQD_FLEET_SEED` (1). `CLQD_FLEET_SERVERS` (3000) and
+//! `CLQD_FLEET_MINUTES` (120) set its size. A failing run prints how to repeat it.
 
 #[path = "oracle/mod.rs"]
 mod oracle;
@@ -95,10 +93,10 @@ impl Drop for PrintOnPanic {
     }
 }
 
-/// What the daemon's clock shows, by real time: it stands still, it leaps, it
-/// never runs backwards (`clqd::clock`).
+/// The daemon's clock as a function of real time: it stops, it jumps, and never runs
+/// backwards (`clqd::clock`).
 struct VirtualClock {
-    /// From this real moment on: what it shows then, and whether it goes on.
+    /// From this real time on: the clock's time then, and whether it runs.
     pieces: Vec<(i64, i64, bool)>,
 }
 
@@ -133,7 +131,7 @@ impl VirtualClock {
         if goes { shown_ms + real_ms - from_ms } else { shown_ms }
     }
 
-    /// The first real moment at which it shows `t_ms` or more.
+    /// The first real time at which the clock shows `t_ms` or more.
     fn real_of(&self, t_ms: i64) -> i64 {
         let after = self.pieces.partition_point(|&(_, shown_ms, _)| shown_ms < t_ms);
         let Some(&(from_ms, shown_ms, goes)) = after.checked_sub(1).map(|at| &self.pieces[at]) else {
@@ -144,7 +142,7 @@ impl VirtualClock {
     }
 }
 
-/// What a run has seen, to be sure that it saw it.
+/// Events of a run, to check that the run covered them.
 #[derive(Debug, Default)]
 struct Seen {
     crashes: u64,
@@ -156,7 +154,7 @@ struct Seen {
     refused: u64,
 }
 
-/// One run: the world, the network, and life after life of the daemon.
+/// One run: the world, the network, and several processes of the daemon.
 struct Run {
     size: Size,
     rng: Rng,
@@ -166,7 +164,7 @@ struct Run {
     network: VirtualNetwork,
     clock: VirtualClock,
     now_ms: i64,
-    /// `None`: between two lives.
+    /// `None`: no process is running.
     state: Option<State>,
     room: VirtualScanner,
     watch: Watch,
@@ -181,12 +179,12 @@ struct Run {
     known: Vec<String>,
     committed: Logged,
     pending: Logged,
-    /// Exports of closed weeks, as they were when they were first closed.
+    /// Exports of closed weeks at the time when they were first closed.
     closed: BTreeMap<WeekKey, Vec<u8>>,
     seen: Seen,
 }
 
-/// Outcomes as a scan log, and the class that each led to.
+/// Outcomes as a scan log, and the resulting class of each.
 #[derive(Default)]
 struct Logged {
     log: Vec<u8>,

@@ -86,7 +86,7 @@ fn low_is_better_reverses_the_board() {
     case.state().engine.install_boards(made);
     assert!(case.state().engine.windows_with_stale_order().iter().all(|window| *window != day()));
     let stale = case.ask(&board, &after).unwrap_err().to_string();
-    assert!(stale.contains("begin anew"), "{stale}");
+    assert!(stale.contains("first page"), "{stale}");
     let low = case.points("game:baseq3", DAY);
     assert!(low.is_sorted_by(|a, b| a.1 <= b.1) && low.len() == high.len() && low != high);
     let answer = case.ask(&board, &BoardQuery::Size {}).unwrap();
@@ -137,7 +137,7 @@ fn tie_break_orders_equal_scores() {
     let made = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
     case.state().engine.install_boards(made);
     let stale = case.ask(&board, &after).unwrap_err().to_string();
-    assert!(stale.contains("begin anew"), "{stale}");
+    assert!(stale.contains("first page"), "{stale}");
     let answer = case.ask(&board, &BoardQuery::Size {}).unwrap();
     assert_eq!(answer.head.order.tie, Some(Ranking::Time));
     let times: Vec<f64> = case.board("game:baseq3", DAY, Ranking::Time).iter().map(|(_, time, _)| *time).collect();

@@ -1,8 +1,8 @@
-//! The real daemon in a place of its own: a temporary directory with a config
-//! file, a state directory, a control socket and the daemon's log. For tests
-//! that use `clqd` as a user would; it knows nothing of what they test.
+//! The real daemon in its own temporary directory: config file, state directory,
+//! control socket and log. For tests that use `clqd` as a user does; it does not
+//! depend on what they test.
 //!
-//! Nothing here sleeps for a fixed time and hopes: [`eventually`] waits for a
+//! Nothing here sleeps for a fixed time: [`wait_until`] and [`wait_for`] wait for a
 //! condition, for as long as a loaded machine may need.
 
 #![allow(dead_code, reason = "each test that includes this module uses its part of it")]
@@ -19,7 +19,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-/// How long a condition may take. A test that holds needs seconds.
+/// Time limit for a condition. A passing test needs seconds.
 pub const WAIT_MAX: Duration = Duration::from_secs(90);
 
 /// Waits until `holds` gives something. Panics when it has not for [`WAIT_MAX`].
@@ -77,7 +77,7 @@ impl Sandbox {
         self.path("clqd.toml")
     }
 
-    /// Writes the config file anew.
+    /// Writes the config file again.
     pub fn configure(&self, extra: &str) {
         self.configure_scan("", extra);
     }
@@ -96,7 +96,7 @@ impl Sandbox {
         fs::write(self.config(), text).expect("the config file");
     }
 
-    /// Any `clqd` command with this place's config.
+    /// Runs a `clqd` command with this directory's config.
     pub fn command<I: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_clqd"));
         command.arg("--config").arg(self.config()).args(args).stdin(Stdio::null());
@@ -145,14 +145,14 @@ impl Sandbox {
         daemon
     }
 
-    /// The same with more in its environment, of the daemon alone.
+    /// The same with additional environment variables for the daemon only.
     pub fn start_with_env(&self, env: &[(&str, &str)]) -> Daemon {
         let mut daemon = self.spawn_with_env(env);
         daemon.wait_until_it_answers();
         daemon
     }
 
-    /// Starts the daemon; it may not answer yet.
+    /// Starts the daemon without waiting until it answers.
     pub fn spawn(&self) -> Daemon {
         self.spawn_with_env(&[])
     }
@@ -226,7 +226,7 @@ impl Daemon {
         Client::connect(&self.socket)
     }
 
-    /// What this daemon has logged so far.
+    /// The log of this daemon so far.
     pub fn log(&self) -> String {
         let all = fs::read(&self.log).expect("the log");
         String::from_utf8_lossy(&all[self.log_from as usize..]).into_owned()
@@ -249,7 +249,7 @@ impl Daemon {
         kill(self.pid(), signal).expect("our child takes signals");
     }
 
-    /// How it ended, if it has.
+    /// Its exit status, if it has ended.
     pub fn exit_status(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().expect("our child")
     }
@@ -258,14 +258,14 @@ impl Daemon {
         self.child.wait().expect("our child")
     }
 
-    /// SIGKILL; it must have been alive until then.
+    /// Sends SIGKILL; panics if the daemon had already ended.
     pub fn kill(mut self) {
         self.signal(Signal::SIGKILL);
         let status = self.wait();
         assert_eq!(status.signal(), Some(9), "the daemon had ended by itself, {status}: {}", self.log());
     }
 
-    /// SIGTERM; it must end well.
+    /// Sends SIGTERM; the daemon must exit successfully.
     #[track_caller]
     pub fn stop(mut self) -> String {
         self.signal(Signal::SIGTERM);
@@ -284,7 +284,7 @@ impl Drop for Daemon {
     }
 }
 
-/// Asks over an open connection; all rows of the answer.
+/// Sends a request over an open connection and returns all rows of the response.
 pub fn send_request(client: &mut Client, request: &Request) -> Result<Vec<Row>, ClientError> {
     let mut rows = Vec::new();
     client.send(request, &mut |row| {
@@ -294,8 +294,8 @@ pub fn send_request(client: &mut Client, request: &Request) -> Result<Vec<Row>, 
     Ok(rows)
 }
 
-/// A lively fleet on free ports of the loopback: full servers, game time that
-/// runs `speed` times as fast. Stops when dropped.
+/// A busy fleet on free loopback ports: full servers, and game time that runs `speed`
+/// times as fast. Stops when dropped.
 pub fn fleet(servers: u32, seed: u64, speed: f64, faults: FaultShares) -> Fleet {
     let start_ms = 1_763_683_200_000;
     let settings = world::WorldSettings { servers, seed, start_ms, activity: 6.0, truth: false, ..Default::default() };
@@ -310,13 +310,13 @@ pub fn fleet(servers: u32, seed: u64, speed: f64, faults: FaultShares) -> Fleet 
     Fleet::start(World::new(settings), serve).expect("a fleet on free ports")
 }
 
-/// An address where nobody listens.
+/// An address with no listener.
 pub fn closed_port_url() -> String {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
     format!("quake3://127.0.0.1:{}", socket.local_addr().expect("bound").port())
 }
 
-/// Someone who listens and never answers, while it is kept.
+/// A socket that receives and never replies, until it is dropped.
 pub fn silent_socket() -> (std::net::UdpSocket, String) {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let url = format!("quake3://127.0.0.1:{}", socket.local_addr().expect("bound").port());

@@ -1,8 +1,8 @@
-//! A network in virtual time between a scan room and a world of game servers.
-//! It carries the real bytes of the real protocols, and it loses, doubles,
-//! delays, reorders and spoils them, and lets forgers answer first; on top of
-//! what each server does wrong by itself (`clqd::fleet::faults`). No sockets,
-//! no clock: the moment comes with each call.
+//! A network in virtual time between a virtual scanner and a world of game servers. It
+//! carries the real packets of the real protocols, and it loses, duplicates, delays,
+//! reorders and corrupts them, and lets spoofed replies arrive first, in addition to each
+//! server's own fault (`clqd::fleet::faults`). No sockets, no clock: the time is an
+//! argument of each call.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -34,14 +34,14 @@ const FAULTS: FaultShares = FaultShares {
     partial: 0.03,
 };
 
-/// Of all datagrams, each way.
+/// Share of all datagrams, in each direction.
 const LOST: f64 = 0.02;
 const DOUBLED: f64 = 0.02;
-/// Of replies that are answered by a forger first, or arrive spoilt.
+/// Share of replies that a spoofed reply precedes, or that are corrupted.
 const FORGED: f64 = 0.01;
 const SPOILT: f64 = 0.01;
 
-/// Points by name, in order: a list as a server told it.
+/// Points by name, in order: a list as a server sent it.
 pub type List = Vec<(String, i64)>;
 
 pub struct VirtualNetwork {
@@ -50,7 +50,7 @@ pub struct VirtualNetwork {
     rng: Rng,
     under_way: BinaryHeap<Reverse<Datagram>>,
     number: u64,
-    /// The lists that each server told of late, and when.
+    /// The lists that each server sent recently, with their times.
     told: HashMap<SocketAddrV4, Vec<(i64, List)>>,
     pub lost: u64,
     pub doubled: u64,
@@ -61,9 +61,9 @@ pub struct VirtualNetwork {
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Datagram {
     at_ms: i64,
-    /// Tells apart what arrives at one moment.
+    /// Distinguishes arrivals at the same time.
     number: u64,
-    /// Which life of the daemon asked; a later one has another port.
+    /// The process of the daemon that sent the request; a later one has another port.
     life: u32,
     way: Route,
     bytes: Vec<u8>,
@@ -75,7 +75,7 @@ enum Route {
     From(SocketAddrV4),
 }
 
-/// A datagram at the scan room's door.
+/// A datagram that arrives at the scanner.
 pub struct Delivery {
     pub life: u32,
     pub from: SocketAddrV4,
@@ -104,26 +104,26 @@ impl VirtualNetwork {
         format!("{}://{}:{}", family.scheme(), address::address_of(server), port(family))
     }
 
-    /// Whether the server's host is off: one in thirty goes away for an hour,
-    /// some time after it was seen.
+    /// Whether the server's host is off: one in thirty goes off for an hour, some time after
+    /// its first scan.
     pub fn is_off(&self, server: u32, now_ms: i64) -> bool {
         let fate = hash_parts(&[self.seed, 0x0FF, u64::from(server)]);
         let from_ms = self.world.settings().start_ms + 45 * 60_000 + (fate >> 32) as i64 % (40 * 60_000);
         fate.is_multiple_of(30) && (from_ms..from_ms + 3_600_000).contains(&now_ms)
     }
 
-    /// When `receive` has something next.
+    /// When `receive` has the next datagram.
     pub fn next_ms(&self) -> Option<i64> {
         self.under_way.peek().map(|Reverse(datagram)| datagram.at_ms)
     }
 
-    /// A query leaves the scan room.
+    /// Sends a query from the scanner.
     pub fn send(&mut self, now_ms: i64, life: u32, to: SocketAddrV4, bytes: Vec<u8>) {
         self.post(now_ms, life, Route::To(to), bytes);
     }
 
-    /// The next datagram that has reached the scan room by now. Queries that
-    /// have reached their servers are answered on the way.
+    /// The next datagram that has arrived at the scanner by now. Queries that have arrived at
+    /// their servers are answered first.
     pub fn receive(&mut self, now_ms: i64) -> Option<Delivery> {
         while self.under_way.peek().is_some_and(|Reverse(first)| first.at_ms <= now_ms) {
             let Reverse(datagram) = self.under_way.pop()?;
@@ -135,7 +135,7 @@ impl VirtualNetwork {
         None
     }
 
-    /// Forgets what a server told so long ago that it cannot still be under way.
+    /// Drops lists that are too old to be still in flight.
     pub fn expire_sent_lists(&mut self, by: SocketAddrV4, now_ms: i64) {
         if let Some(told) = self.told.get_mut(&by) {
             told.retain(|(at_ms, _)| now_ms - at_ms < 10_000);
@@ -245,7 +245,7 @@ impl VirtualNetwork {
         out
     }
 
-    /// From someone who knows all but the nonce, or all but who the server is.
+    /// A spoofed reply with a wrong nonce from the server's address, or with the right nonce from another address.
     fn forgery(&mut self, server: u32, query: ClientQuery) -> SpoofedReply {
         self.forged += 1;
         let mut snapshot = self.world.snapshot(server);

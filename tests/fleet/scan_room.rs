@@ -1,6 +1,6 @@
-//! The scan room in virtual time: what `clqd::scan` does with probes, without
-//! its sockets, budgets and host names. The dialogues, the nonces and the plan
-//! of exception mode are the real ones.
+//! The scanner in virtual time: what `clqd::scan` does with requests, without its sockets,
+//! rate limits and host names. The exchanges, the nonces and the targets of exception mode
+//! are the real ones.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -16,18 +16,18 @@ use super::network::{Delivery, VirtualNetwork};
 
 const TIMEOUT_MS: i64 = 2_000;
 const RETRIES: u32 = 2;
-/// Exception mode has this many times the time-out and the retries.
+/// Exception mode multiplies the time-out and the number of retries by this.
 const EXCEPTION_FACTOR: u32 = 3;
 
 pub struct VirtualScanner {
     life: u32,
     key: NonceKey,
     scans: HashMap<u64, Scan>,
-    /// Which scan has asked an address, and waits.
+    /// The scan with a pending request to an address.
     by_address: HashMap<SocketAddrV4, u64>,
     timers: BinaryHeap<Reverse<(i64, u64, u32)>>,
     pub resends: u64,
-    /// Datagrams that belonged to no question, or answered none.
+    /// Datagrams that belong to no request, or are no valid reply.
     pub refused: u64,
 }
 
@@ -37,9 +37,9 @@ struct Scan {
     targets: Vec<Target>,
     at: usize,
     dialogue: Box<dyn Exchange>,
-    /// Packets of the present question.
+    /// Packets sent for the current request.
     sent: u32,
-    /// The timer that counts; others are of the past.
+    /// The deadline of the valid timer; others are stale.
     timer: u32,
     factor: u32,
     first_sent_ms: i64,
@@ -49,7 +49,7 @@ struct Scan {
 pub struct FinishedScan {
     pub id: u64,
     pub server: ServerKey,
-    /// What was asked last.
+    /// The last request.
     pub address: SocketAddrV4,
     pub sent_ms: i64,
     pub outcome: Outcome,
@@ -62,7 +62,7 @@ impl Scan {
 }
 
 impl VirtualScanner {
-    /// Of one life of the daemon: each has a port and a secret of its own.
+    /// The scanner of one process of the daemon: each has its own port and secret.
     pub fn new(life: u32) -> VirtualScanner {
         let mut key = [7; 16];
         key[..4].copy_from_slice(&life.to_le_bytes());
@@ -77,7 +77,7 @@ impl VirtualScanner {
         }
     }
 
-    /// When the next question is to be asked again or given up.
+    /// When the next request is to be resent or timed out.
     pub fn next_ms(&self) -> Option<i64> {
         self.timers.peek().map(|Reverse((at_ms, ..))| *at_ms)
     }
@@ -123,7 +123,7 @@ impl VirtualScanner {
         None
     }
 
-    /// One question that has waited long enough: once more, or the end.
+    /// Handles one time-out: resends the request, or ends the scan.
     pub fn on_time(&mut self, network: &mut VirtualNetwork, now_ms: i64, t_ms: i64) -> Option<FinishedScan> {
         while self.timers.peek().is_some_and(|Reverse((at_ms, ..))| *at_ms <= now_ms) {
             let Reverse((_, id, timer)) = self.timers.pop()?;

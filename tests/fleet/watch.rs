@@ -1,14 +1,14 @@
-//! What the schedule owes each server (RULES 9), kept beside the engine from
-//! what it tells: that no server is scanned twice at a time, none outside its
-//! class's interval, none at another phase of it, and none is forgotten.
+//! Checks the schedule independently of the engine (RULES 9): a server has at most one
+//! scan in flight, is scanned within its class's interval and at a fixed phase, and is
+//! never left out.
 
 use clqd::engine::{Engine, Probe};
 use clqd::model::ServerKey;
 
 const INTERVALS_MS: [i64; 5] = [120_000, 600_000, 3_600_000, 86_400_000, 604_800_000];
 
-/// Longest scan: six targets in exception mode, seven tries of 6 s each, and
-/// three questions a dialogue; in ms of real time.
+/// Longest scan: six targets in exception mode, seven attempts of 6 s each, and three
+/// requests an exchange; in ms of real time.
 const SCAN_MS_MAX: i64 = 6 * 3 * 7 * 6_000;
 
 #[derive(Default)]
@@ -23,14 +23,14 @@ struct Watched {
     class: u8,
     /// Since when, real time.
     in_flight: Option<(u64, i64)>,
-    /// When it must be due: after the first, not after the second.
+    /// When it must be due: after the first time, not after the second.
     window: Option<(i64, i64)>,
-    /// Due time within the interval, by class: for ever the same.
+    /// Due time within the interval, by class: it never changes.
     phases: [Option<i64>; 5],
 }
 
 impl Watch {
-    /// A daemon has begun with what the last one left.
+    /// A daemon has started with the state of the previous one.
     pub fn restart(&mut self, engine: &Engine) {
         let now_ms = engine.now_ms();
         for server in engine.servers() {
@@ -46,7 +46,7 @@ impl Watch {
         }
     }
 
-    /// Somebody asks for a scan, or adds the server.
+    /// A scan is requested, or the server is added.
     pub fn asked(&mut self, server: ServerKey, t_ms: i64) {
         let at = server.0 as usize;
         if at >= self.servers.len() {
@@ -89,7 +89,7 @@ impl Watch {
         watched.plan(now_ms);
     }
 
-    /// All that was due has been probed: nobody may be left behind.
+    /// Everything that was due has been probed: no server may be left out.
     pub fn check_none_overdue(&self, real_ms: i64, t_ms: i64) {
         for (key, watched) in self.servers.iter().enumerate() {
             match (watched.in_flight, watched.window) {
