@@ -1,10 +1,9 @@
-//! Cursors as text, for whoever pages over a connection that remembers nothing.
+//! The text form of cursors, for clients that page over a stateless connection.
 //!
-//! A token is opaque, url-safe (base64url without padding, never a leading
-//! dash) and at most 67 characters. Inside: a version byte, the board's
-//! generation and version, the edge, and a CRC-32 over all of it. The CRC finds
-//! what was cut off or mistyped; it is no secret, and a forged token can name
-//! no more than some gap of a board.
+//! A token is opaque, URL-safe (base64url without padding, never a leading dash) and at
+//! most 67 characters. It has a version byte, the board's generation and version, the edge,
+//! and a CRC-32 over all of it. The CRC detects truncated or mistyped tokens; it is not a
+//! signature, and a forged token can only name some position of a board.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,21 +15,21 @@ use super::{BoardEntry, Score};
 use crate::board::tree::lookup::{Cursor, CursorEdge};
 use crate::model::PlayerKey;
 
-/// First byte of a token. It keeps the first character a letter.
+/// First byte of a token. Its value makes the first character a letter.
 const VERSION: u8 = 2;
 
-/// Version, generation, the board's version, and which edge.
+/// Version, generation, the board's version, and the kind of edge.
 const HEAD_BYTES: usize = 1 + 8 + 8 + 1;
-/// Score, tie, moment, player.
+/// Score, tie, time, player.
 const PLACE_BYTES: usize = 8 + 8 + 8 + 4;
 const CRC_BYTES: usize = 4;
 
-/// A text that is no cursor, or no longer one.
+/// A text that is not a valid cursor.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadCursor {
-    #[error("cursor {0:?} is damaged: take one as it was given, or begin anew")]
+    #[error("cursor {0:?} is damaged: use a cursor exactly as it was returned, or start again from the first page")]
     Damaged(String),
-    #[error("cursor {text:?} is of version {version}, this is version {VERSION}: begin anew")]
+    #[error("cursor {text:?} has version {version}, expected version {VERSION}: start again from the first page")]
     Version { text: String, version: u8 },
 }
 
@@ -65,7 +64,7 @@ impl FromStr for Cursor {
     fn from_str(text: &str) -> Result<Cursor, BadCursor> {
         let shown = || text.chars().take(80).collect::<String>();
         let damaged = || BadCursor::Damaged(shown());
-        // Longer than any token: not worth decoding.
+        // Longer than any token: do not decode.
         if text.len() > (4 * (HEAD_BYTES + PLACE_BYTES + CRC_BYTES)).div_ceil(3) {
             return Err(damaged());
         }
@@ -154,16 +153,16 @@ mod tests {
     }
 
     #[test]
-    fn cursor_errors_say_what_to_do() {
-        let told = |text: &str| text.parse::<Cursor>().unwrap_err().to_string();
-        assert!(told("").contains("damaged"));
-        assert!(told(&"x".repeat(100_000)).len() < 200);
+    fn cursor_error_messages_name_the_remedy() {
+        let message = |text: &str| text.parse::<Cursor>().unwrap_err().to_string();
+        assert!(message("").contains("damaged"));
+        assert!(message(&"x".repeat(100_000)).len() < 200);
         let mut bytes = vec![9; HEAD_BYTES];
         bytes.extend(crc32fast::hash(&bytes).to_be_bytes());
-        assert!(told(&URL_SAFE_NO_PAD.encode(bytes)).contains("is of version 9, this is version 2"));
-        // Well formed, but a place is named and lacks.
+        assert!(message(&URL_SAFE_NO_PAD.encode(bytes)).contains("has version 9, expected version 2"));
+        // Well formed, but the entry is missing.
         let mut bytes = [vec![VERSION], vec![0; 16], vec![1]].concat();
         bytes.extend(crc32fast::hash(&bytes).to_be_bytes());
-        assert!(told(&URL_SAFE_NO_PAD.encode(bytes)).contains("damaged"));
+        assert!(message(&URL_SAFE_NO_PAD.encode(bytes)).contains("damaged"));
     }
 }

@@ -1,17 +1,16 @@
-//! One list of several boards, by reciprocal rank fusion: who stands high on
-//! many of them stands high on it, whatever their scores are measured in.
+//! Combines several boards into one list by reciprocal rank fusion: a player with high
+//! positions on many of them has a high position on it, whatever the units of the scores.
 //!
-//! The score of a player is the sum, over the boards that he is on, of
-//! `weight / (k + position)`; equal scores go to the smaller key. Summed in the
+//! The score of a player is the sum, over the boards with this player, of `weight / (k +
+//! position)`; equal scores are ordered by the smaller key. The sum is computed in the
 //! order of the boards, so equal boards give equal lists, bit for bit.
 //!
-//! The best are found without looking at all players (Fagin's threshold
-//! algorithm): all boards are walked from their best places at once, everybody
-//! met is looked up on the others, and the walk ends when nobody who has not
-//! been met can still be among the best. That is at most as many times `k + n`
-//! places deep as there are boards, however large they are: `n` players of the
-//! board that counts most have `weight / (k + n)` from it alone. Boards that
-//! agree are left after little more than `n` places.
+//! The best players are found without reading all players (Fagin's threshold algorithm):
+//! all boards are read in parallel from position 1, every new player is looked up on the
+//! other boards, and reading ends when no unseen player can still be among the best. The
+//! depth is at most the number of boards times `k + n`, however large the boards are: the
+//! first `n` players of the board with the largest weight have at least `weight / (k + n)`
+//! from it alone. Boards that agree are read little more than `n` entries deep.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,10 +20,10 @@ use rustc_hash::FxHashSet;
 use crate::board::tree::Set;
 use crate::model::PlayerKey;
 
-/// Softens how much more the first places count than those behind.
+/// Reduces the weight of the first positions compared with the next ones.
 pub const K_DEFAULT: f64 = 60.0;
 
-/// A board and how much it counts: a finite number above 0.
+/// A board and its weight: a finite number above 0.
 #[derive(Clone, Copy, Debug)]
 pub struct WeightedBoard<'s> {
     pub set: &'s Set,
@@ -36,7 +35,7 @@ pub struct WeightedBoard<'s> {
 pub struct FusedEntry {
     pub player: PlayerKey,
     pub score: f64,
-    /// On each board, in their order; `None`: not on it.
+    /// The position on each board, in the order of the boards; `None`: not on the board.
     pub positions: Vec<Option<u32>>,
 }
 
@@ -46,23 +45,23 @@ pub fn top(boards: &[WeightedBoard], k: f64, n: usize) -> Vec<FusedEntry> {
     best.into_iter().map(|candidate| fused(boards, k, candidate.player)).collect()
 }
 
-/// The best, and how many places deep the boards were walked.
+/// The best players, and the depth to which the boards were read.
 fn walk(boards: &[WeightedBoard], k: f64, n: usize) -> (Vec<Candidate>, u32) {
     assert!(k >= 0.0 && k.is_finite() && boards.iter().all(|board| board.weight > 0.0 && board.weight.is_finite()));
     let mut walks: Vec<_> = boards.iter().map(|board| board.set.iter()).collect();
     let deepest = boards.iter().map(|board| board.set.len()).max().unwrap_or(0);
-    let mut met = FxHashSet::default();
-    // The worst of the best on top.
+    let mut seen = FxHashSet::default();
+    // A heap with the worst of the best players on top.
     let mut best: BinaryHeap<Reverse<Candidate>> = BinaryHeap::new();
     let mut depth = 0;
     while n > 0 && depth < deepest {
-        let unmet = upper_bound(boards, k, depth + 1);
-        if best.len() == n && best.peek().is_some_and(|worst| worst.0.score > unmet) {
+        let unseen_bound = upper_bound(boards, k, depth + 1);
+        if best.len() == n && best.peek().is_some_and(|worst| worst.0.score > unseen_bound) {
             break;
         }
         depth += 1;
         for place in walks.iter_mut().filter_map(Iterator::next) {
-            if !met.insert(place.player) {
+            if !seen.insert(place.player) {
                 continue;
             }
             best.push(Reverse(Candidate { score: score(boards, k, place.player), player: place.player }));
@@ -74,7 +73,7 @@ fn walk(boards: &[WeightedBoard], k: f64, n: usize) -> (Vec<Candidate>, u32) {
     (best.into_sorted_vec().into_iter().map(|Reverse(candidate)| candidate).collect(), depth)
 }
 
-/// These players, the best first; who is on no board comes last, with 0.
+/// These players, the best first; a player who is on no board comes last, with 0.
 pub fn of_players(boards: &[WeightedBoard], k: f64, players: &[PlayerKey]) -> Vec<FusedEntry> {
     let mut list: Vec<FusedEntry> = players.iter().map(|&player| fused(boards, k, player)).collect();
     list.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.player.cmp(&b.player)));
@@ -82,9 +81,9 @@ pub fn of_players(boards: &[WeightedBoard], k: f64, players: &[PlayerKey]) -> Ve
     list
 }
 
-/// What somebody could have at most who stands at `depth` or deeper on every
-/// board. Added up in the order of [`score`], with no smaller terms: rounding
-/// keeps order, so it is never below what it bounds.
+/// Upper bound of the score of a player whose position is `depth` or worse on every board.
+/// The terms are added in the same order as in [`score`] and none is smaller, so rounding
+/// cannot make the bound too small.
 fn upper_bound(boards: &[WeightedBoard], k: f64, depth: u32) -> f64 {
     boards.iter().map(|board| if depth <= board.set.len() { contribution(board.weight, k, depth) } else { 0.0 }).sum()
 }
@@ -171,7 +170,8 @@ mod tests {
         }
     }
 
-    /// Two boards that are each other's mirror are the worst case: everybody in the middle is nearly equal.
+    /// Two boards in opposite order are the worst case: all players in the middle are
+    /// nearly equal.
     #[test]
     fn opposite_boards_equal_brute_force_within_the_depth_bound() {
         let up = set((0..500).map(|n| (n, i64::from(n))));
@@ -201,9 +201,9 @@ mod tests {
         assert_eq!(list[0].score, 1.0 / 62.0 + 2.0 / 61.0);
         assert_eq!(list[0].positions, [Some(2), Some(1)]);
         assert_eq!((list[1].score, &list[1].positions), (2.0 / 62.0, &vec![None, Some(2)]));
-        let asked = of_players(&boards, K_DEFAULT, &[3, 9, 2, 3].map(PlayerKey));
+        let listed = of_players(&boards, K_DEFAULT, &[3, 9, 2, 3].map(PlayerKey));
         assert_eq!(
-            asked.iter().map(|f| (f.player.0, f.score > 0.0)).collect::<Vec<_>>(),
+            listed.iter().map(|f| (f.player.0, f.score > 0.0)).collect::<Vec<_>>(),
             [(2, true), (3, true), (9, false)]
         );
         assert!(top(&[], K_DEFAULT, 3).is_empty() && top(&boards, K_DEFAULT, 0).is_empty());

@@ -1,11 +1,11 @@
-//! Boards: order and positions (RULES section 8).
+//! Boards: order of players and their positions (RULES section 8).
 //!
-//! Floor 1: pure. [`order`] says how a board is ordered. A server's board of a few
-//! hundred players is ordered when it is asked for; nothing is kept that a read of the rows can rebuild. A board of
-//! the whole field, of millions, is a [`tree::Set`], and [`query`] is what can be
-//! asked of it. A [`question`] is one of those as a value, for the edges;
-//! [`fusion`] makes one list of several boards, [`shown`] knows the units of
-//! scores, `cursor` the text of a cursor.
+//! Pure code of layer 1. [`order`] defines how a board is ordered. A server's board of a
+//! few hundred players is sorted on request; nothing is stored that can be rebuilt from the
+//! rows. A board of all players, of millions, is a [`tree::Set`], and [`tree::lookup`]
+//! reads it. [`query`] has these reads as values, for the API. [`fusion`] combines several
+//! boards into one list, [`score_unit`] converts scores to their display units, `cursor` is
+//! the text form of a cursor.
 
 mod cursor;
 pub mod fusion;
@@ -20,17 +20,17 @@ pub use cursor::BadCursor;
 use crate::model::row::{PlayerRow, Ranking};
 use crate::model::{PlayerKey, ServerKey};
 
-/// A score that sorts as a number. Which end is better is its board's order.
+/// A score that sorts as a number. The board's order defines which end is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Score(pub i64);
 
-/// A player on a board, with what he stands there by. Who is before whom is said
-/// by the board's [`ScannerCommand`](order::Order).
+/// An entry of a board: a player and the values that determine the player's position.
+/// [`Order`](order::Order) compares entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoardEntry {
     score: Score,
-    /// Parts equal scores before the moment does, the smallest first; 0 on a board
-    /// where nothing does. Made by [`Orders::place`](order::Orders::place).
+    /// Tie-break value: compared after the score and before the time, smaller is better; 0
+    /// on boards without a tie-breaker. Set by [`Orders::place`](order::Orders::place).
     pub tie: u64,
     pub at_ms: i64,
     pub player: PlayerKey,
@@ -70,13 +70,13 @@ fn sortable(x: f64) -> i64 {
     bits ^ (((bits >> 63) as u64) >> 1) as i64
 }
 
-/// The way back.
+/// Inverse of [`sortable`].
 fn unsortable(sorted: i64) -> f64 {
     f64::from_bits((sorted ^ (((sorted >> 63) as u64) >> 1) as i64) as u64)
 }
 
-/// Servers in order of player-milliseconds of a week, descending, then smaller
-/// key, each with its rank from 1; without any, no rank (RULES section 10).
+/// Servers in order of player-milliseconds of a week, descending, then smaller key, each
+/// with its rank from 1. A server without any has no rank (RULES section 10).
 pub fn server_ranks(mut player_ms: Vec<(ServerKey, u64)>) -> Vec<(ServerKey, u32)> {
     player_ms.retain(|&(_, ms)| ms > 0);
     player_ms.sort_unstable_by_key(|&(server, ms)| (std::cmp::Reverse(ms), server));

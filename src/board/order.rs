@@ -1,7 +1,7 @@
-//! How the boards of a scope are ordered, ranking by ranking: the one place that
-//! says who stands before whom among rows (RULES section 8), for whatever shows
-//! or keeps a position. How a config names them is in [`crate::model::board_order`]; a
-//! board of millions keeps its order in a [`FragmentSet`](crate::board::tree::Set).
+//! The order of the boards of a scope, for each ranking: the only module that compares rows
+//! (RULES section 8), used wherever a position is shown or stored.
+//! [`crate::model::board_order`] parses orders from the configuration; a board of millions
+//! applies its order in a [`Set`](crate::board::tree::Set).
 
 use super::{BoardEntry, score_of};
 use crate::board::tree::Direction;
@@ -10,26 +10,26 @@ pub use crate::model::board_order::{LowIsBetter, OrderParseError, TieBreak};
 use crate::model::row::{PlayerRow, Ranking};
 use crate::model::scope::Scope;
 
-/// How one board is ordered: by score, then by what parts equal scores, then the
-/// earlier moment at which the score was reached, then the smaller player key.
+/// The order of one board: by score, then by the tie-breaker, then by the earlier time at
+/// which the score was reached, then by the smaller player key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Order {
     pub direction: Direction,
-    /// Another ranking whose better score is first among equal ones, and which of
-    /// its scores are better in this scope.
+    /// The tie-breaker: another ranking, whose better score comes first among equal scores,
+    /// and its direction in this scope.
     pub tie: Option<(Ranking, Direction)>,
 }
 
-/// Score, tie, moment and player, as numbers of which the least is best.
+/// Score, tie, time and player, as numbers that sort ascending, best first.
 pub type OrderKey = (u64, u64, i64, PlayerKey);
 
-/// The orders of the five boards of one scope. Unless said otherwise the highest
-/// score is best.
+/// The orders of the five boards of one scope. By default the highest score is best.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Orders([Order; 5]);
 
 impl Orders {
-    /// As the config has them; without a scope, those of scopes that it does not name.
+    /// The configured orders of a scope; without a scope, those of scopes that the
+    /// configuration does not name.
     pub fn for_scope<'s>(
         low_is_better: &[LowIsBetter],
         ties: &[TieBreak],
@@ -50,34 +50,35 @@ impl Orders {
         self.0[ranking as usize]
     }
 
-    /// Whether the rating is parted by another ranking or parts one: whoever has
-    /// ratings and the rest apart then has to bring them together.
+    /// Whether the rating has a tie-breaker or is one. A caller that stores ratings apart
+    /// from rows must then join them.
     pub fn tie_break_uses_rating(&self) -> bool {
         let ties = Ranking::ALL.into_iter().filter_map(|ranking| Some((ranking, self.order(ranking).tie?.0)));
         ties.into_iter().any(|(ranking, by)| ranking == Ranking::Elo || by == Ranking::Elo)
     }
 
-    /// The place of a row in a ranking; `None`: no score, absent from the board.
+    /// The entry of a row in a ranking; `None`: the row has no score and is absent from the
+    /// board.
     pub fn place(&self, player: PlayerKey, row: &PlayerRow, ranking: Ranking) -> Option<BoardEntry> {
         let (score, at_ms) = score_of(row, ranking)?;
         let place = BoardEntry::new(score, at_ms, player);
         let Some((by, direction)) = self.order(ranking).tie else { return Some(place) };
-        // Who has no score there is behind all who have one.
+        // A player without a score in the tie-breaker comes after all players with one.
         Some(place.with_tie(score_of(row, by).map_or(u64::MAX, |(score, _)| direction.sort_value(score))))
     }
 
-    /// What a place stands by on its board.
+    /// The sort key of an entry on its board.
     pub fn key(&self, ranking: Ranking, place: &BoardEntry) -> OrderKey {
         let Order { direction, .. } = self.order(ranking);
         (direction.sort_value(place.score()), place.tie, place.at_ms, place.player)
     }
 
-    /// Puts the places of one board in order, best first.
+    /// Sorts the entries of one board, best first.
     pub fn sort(&self, ranking: Ranking, places: &mut [BoardEntry]) {
         places.sort_unstable_by_key(|place| self.key(ranking, place));
     }
 
-    /// The board: places best first, position 1 at index 0.
+    /// The board: entries best first, position 1 at index 0.
     pub fn board(&self, rows: &[(PlayerKey, PlayerRow)], ranking: Ranking) -> Vec<BoardEntry> {
         let places = rows.iter().filter_map(|(player, row)| self.place(*player, row, ranking));
         let mut places: Vec<BoardEntry> = places.collect();
@@ -94,7 +95,7 @@ impl Orders {
             for (index, place) in self.board(rows, ranking).into_iter().enumerate() {
                 let row = rows
                     .binary_search_by_key(&place.player, |(player, _)| *player)
-                    .expect("the board is of these rows");
+                    .expect("the board was built from these rows");
                 positions[row][ranking as usize] = Some(index as u32 + 1);
             }
         }
@@ -135,7 +136,11 @@ mod tests {
         let (quake, race) = (Scope::Game("baseq3".to_owned()), Scope::Tag("race".to_owned()));
         for orders in [of_scope("points", Some(&quake)), of_scope("points game:baseq3", Some(&quake))] {
             assert_eq!(players(&orders, Ranking::Points), [1, 4, 3, 2, 5]);
-            assert_eq!(orders.positions(&rows())[2], [None, None, None, Some(3), Some(1)], "time is as it was");
+            assert_eq!(
+                orders.positions(&rows())[2],
+                [None, None, None, Some(3), Some(1)],
+                "the time ranking is unchanged"
+            );
         }
         assert_eq!(of_scope("points game:baseq3", Some(&race)), Orders::default());
         assert_eq!(of_scope("points game:baseq3", None), Orders::default());
@@ -156,7 +161,8 @@ mod tests {
         assert_eq!(board(&rows, &[], "points time"), [5, 2, 3, 1, 4]);
         (rows[0].1.measured_ms, rows[3].1.measured_ms) = (1, 9);
         assert_eq!(board(&rows, &["time"], "points time"), [5, 3, 2, 1, 4]);
-        // Of two without a rating, and of equal ones, the earlier is first.
+        // Of two players without a rating, and of two with equal ratings, the earlier is
+        // first.
         rows[1].1.elo_rounds = 1;
         assert_eq!(board(&rows, &["elo"], "points elo"), [5, 2, 3, 1, 4]);
         rows[2].1.elo_rounds = 1;

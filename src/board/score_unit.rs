@@ -1,10 +1,11 @@
-//! Scores as they are shown, and the way back for whoever asks by score.
+//! Converts scores to their display units, and displayed numbers to ranges of raw scores
+//! for queries by score.
 //!
-//! A shown score is a number in the unit of its ranking: clq1 in points per
-//! second, elo as rating, time in seconds, clq2 and points as they are. Several
-//! raw scores may be shown alike and a number may lie between two, so the way
-//! back gives no score but edges among the raw ones; they are found by what is
-//! shown, not by arithmetic, so no rounding can put a score on the wrong side.
+//! A displayed score is a number in the unit of its ranking: clq1 in points per second, elo
+//! as rating, time in seconds, clq2 and points unchanged. Several raw scores may have the
+//! same displayed score, and a number may lie between two displayed scores. The inverse
+//! therefore returns bounds of raw scores, not one score. It finds them by comparing
+//! displayed scores, not by arithmetic, so rounding cannot put a score on the wrong side.
 
 use std::ops::Bound;
 
@@ -28,18 +29,18 @@ pub fn display_score(ranking: Ranking, score: Score) -> f64 {
     }
 }
 
-/// A range of shown scores; absent: no bound.
+/// A range of displayed scores; `None`: no bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DisplayRange {
     pub low: Option<Bound<f64>>,
     pub high: Option<Bound<f64>>,
 }
 
-/// A range of raw scores, as `FragmentSet::range` takes it.
+/// A range of raw scores, the argument of [`Set::range`](super::tree::Set::range).
 pub type RawRange = (Bound<i64>, Bound<i64>);
 
 impl DisplayRange {
-    /// Exactly the raw scores whose shown ones are in the range.
+    /// Exactly the raw scores whose displayed scores are in the range.
     pub fn raw(&self, ranking: Ranking) -> RawRange {
         let low = match self.low.unwrap_or(Bound::Unbounded) {
             Bound::Unbounded => Bound::Unbounded,
@@ -55,12 +56,12 @@ impl DisplayRange {
     }
 }
 
-/// Exactly the raw scores that are shown as `x`; none where it lies between two.
+/// Exactly the raw scores displayed as `x`; an empty range where `x` lies between two.
 pub fn raw_range(ranking: Ranking, x: f64) -> RawRange {
     DisplayRange { low: Some(Bound::Included(x)), high: Some(Bound::Included(x)) }.raw(ranking)
 }
 
-/// From the lowest raw score that is shown as `x` or more.
+/// The lower bound of the raw scores displayed as `x` or more.
 fn at_least(ranking: Ranking, x: f64) -> Bound<i64> {
     first_raw_where(ranking, |shown| shown >= x)
 }
@@ -69,11 +70,10 @@ fn above(ranking: Ranking, x: f64) -> Bound<i64> {
     first_raw_where(ranking, |shown| shown > x)
 }
 
-/// The lower bound of the raw scores that `holds` is true for; it is true for
-/// all above one.
+/// The lower bound of the raw scores for which `holds` is true. `holds` must be monotonic.
 fn first_raw_where(ranking: Ranking, holds: impl Fn(f64) -> bool) -> Bound<i64> {
     let (mut low, mut high) = match ranking {
-        // Beyond the infinities are no numbers.
+        // There are no numbers beyond the infinities.
         Ranking::Elo => (sortable(f64::NEG_INFINITY), sortable(f64::INFINITY)),
         _ => (i64::MIN, i64::MAX),
     };
@@ -90,7 +90,7 @@ fn first_raw_where(ranking: Ranking, holds: impl Fn(f64) -> bool) -> Bound<i64> 
     Bound::Included(low)
 }
 
-/// The upper bound of what is below a lower one.
+/// The upper bound that ends directly below a lower bound.
 fn before(low: Bound<i64>) -> Bound<i64> {
     match low {
         Bound::Included(first) => Bound::Excluded(first),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     proptest! {
-        /// Bounds that are shown scores themselves, their neighbours, and any others.
+        /// Bounds that are displayed scores, their neighbours, and arbitrary numbers.
         #[test]
         fn display_bounds_select_the_exact_raw_scores(
             (ranking, a, b, c) in (0..5_usize).prop_flat_map(|r| {
@@ -142,9 +142,9 @@ mod tests {
             any: f64,
         ) {
             let a_seen = display_score(ranking, Score(a));
-            let beside = if ranking == Ranking::Elo { a.wrapping_add(near) } else { a.saturating_add(near) };
+            let neighbour = if ranking == Ranking::Elo { a.wrapping_add(near) } else { a.saturating_add(near) };
             for x in [a_seen, a_seen.next_up(), a_seen.next_down()] {
-                for score in [a, beside, b, c] {
+                for score in [a, neighbour, b, c] {
                     check(ranking, x, display_score(ranking, Score(b)), score);
                 }
             }
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(at_least(Ranking::Points, -3.0), Bound::Included(-3));
         assert_eq!(at_least(Ranking::Elo, 1_000.0), Bound::Included(sortable(1_000.0)));
         assert_eq!(display_score(Ranking::Elo, Score(sortable(-887.25))), -887.25);
-        assert_eq!(at_least(Ranking::Clq2, 1e300), Bound::Excluded(i64::MAX), "nobody");
+        assert_eq!(at_least(Ranking::Clq2, 1e300), Bound::Excluded(i64::MAX), "no raw score");
         assert_eq!(raw_range(Ranking::Points, 0.5), (Bound::Included(1), Bound::Excluded(1)));
     }
 }

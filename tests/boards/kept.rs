@@ -1,5 +1,5 @@
-//! Boards held in memory: settings that come again or change, groups that go,
-//! builds on other threads while scans come in, readers beside a writer.
+//! Cached boards: settings that are restored or changed, deleted groups, builds on other
+//! threads during scans, readers in parallel with a writer.
 
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ fn day() -> WindowKey {
     parse(DAY).expect("a label")
 }
 
-/// A round on each server every ten minutes: from a moment on, for a while.
+/// A round on each server every ten minutes, from a given time on, for a given duration.
 fn rounds(case: &mut Case, from_ms: i64, count: i64) {
     for n in 0..count {
         for (server, t_ms) in [A, B, C].into_iter().zip(from_ms + n * 2 * MINUTE_MS..) {
@@ -107,7 +107,7 @@ fn low_is_better_reverses_the_board() {
     assert!(!case.state().engine.windows_with_stale_order().contains(&day()));
 }
 
-/// Who has played longer is before others of as many points, in every game but one.
+/// Of players with equal points, the one with more time is first, except in one game.
 #[test]
 fn tie_break_orders_equal_scores() {
     let mut case = Case::new("UTC", &["day keep=0"]);
@@ -185,7 +185,7 @@ fn cached_boards_adopt_orders_of_a_new_game() {
     case.check("a new game");
 }
 
-/// The one server of a tag is taken out of everything.
+/// The only server of a tag is removed from everything.
 #[test]
 fn removed_group_leaves_other_groups_unchanged() {
     let mut case = Case::new("UTC", &["day keep=0"]);

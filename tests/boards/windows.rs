@@ -1,4 +1,4 @@
-//! Windows begin, end, follow each other and go; boards in them stay apart.
+//! Windows start, end, follow each other and are deleted; their boards stay separate.
 
 use clqd::engine::StateReader;
 use clqd::model::archive::ResyncStep;

@@ -1,9 +1,9 @@
-//! A question to a board as a value, and its answer: what the edges send to
-//! whoever holds the board. The asking itself is [`crate::board::tree::lookup`]; this adds
-//! all three positions to every place and the size of the board to every answer.
+//! A query of a board as a value, and its result: what the API sends to the owner of the
+//! board. [`crate::board::tree::lookup`] has the read operations; this module adds all
+//! three ranks to every entry and the size of the board to every result.
 //!
-//! Scores are raw here and players are keys: units are [`crate::board::score_unit`]'s,
-//! names the engine's.
+//! Scores are raw and players are keys: [`crate::board::score_unit`] converts units, the
+//! engine resolves names.
 
 use std::ops::RangeBounds;
 
@@ -13,16 +13,16 @@ use crate::board::tree::Set;
 use crate::board::tree::lookup::{Cursor, Page, StaleCursor, Standing};
 use crate::model::PlayerKey;
 
-/// What a board can be asked. Positions are from 1; a page that begins behind
-/// the last place is empty.
+/// A query of a board. Positions are from 1; a page that begins after the last entry is
+/// empty.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Question {
     Size,
-    /// The best, best first.
+    /// The best entries, best first.
     Top {
         count: u32,
     },
-    /// The last, last first.
+    /// The last entries, last first.
     Bottom {
         count: u32,
     },
@@ -33,23 +33,23 @@ pub enum Question {
     At {
         position: u32,
     },
-    /// See [`FragmentSet::around`].
+    /// See [`Set::around`].
     Around {
         player: PlayerKey,
         count: u32,
     },
-    /// Places with scores in a range, from the `position`-th of them on.
+    /// Entries with scores in a range, from the `position`-th of them on.
     Range {
         scores: RawRange,
         position: u32,
         count: u32,
     },
-    /// How many have scores in a range.
+    /// The number of entries with scores in a range.
     Count {
         scores: RawRange,
     },
-    /// The position that somebody would have who reached such a score now. A
-    /// range of scores that are shown alike; empty between two of them.
+    /// The position of a new player who reaches such a score now. `alike`: the range of raw
+    /// scores with the same displayed score; empty if the displayed score lies between two.
     PositionFor {
         alike: RawRange,
     },
@@ -59,12 +59,12 @@ pub enum Question {
     Positions {
         players: Vec<PlayerKey>,
     },
-    /// Behind a cursor.
+    /// The entries after a cursor.
     After {
         cursor: Cursor,
         count: u32,
     },
-    /// In front of a cursor, best first.
+    /// The entries before a cursor, best first.
     Before {
         cursor: Cursor,
         count: u32,
@@ -80,10 +80,10 @@ pub struct QueryResult {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum QueryData {
-    /// The size was asked for.
+    /// The result of [`Question::Size`].
     Size,
     Places(Vec<RankedEntry>),
-    /// Some of `count` players whose positions begin with `first`.
+    /// A page of `count` players whose positions begin with `first`.
     Range {
         first: u32,
         count: u32,
@@ -91,13 +91,13 @@ pub enum QueryData {
     },
     Page {
         places: Vec<RankedEntry>,
-        /// Of the board, since the cursor was made.
+        /// Whether the board has changed since the cursor was created.
         moved: bool,
-        /// For the page before and for the next one.
+        /// For the previous page and for the next one.
         start: Cursor,
         end: Cursor,
     },
-    /// So many players, whose positions begin with `first`.
+    /// The number of players, whose positions begin with `first`.
     Count {
         first: u32,
         count: u32,
@@ -105,11 +105,11 @@ pub enum QueryData {
     Position(Ranks),
     /// `None`: the player is not on the board.
     Standing(Option<Standing>),
-    /// In the order asked.
+    /// In the order of the query.
     Positions(Vec<Option<RankedEntry>>),
 }
 
-/// A place with its position in the three ways of counting.
+/// An entry with its position in the three ways of counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankedEntry {
     pub place: BoardEntry,
@@ -118,15 +118,15 @@ pub struct RankedEntry {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ranks {
-    /// Every position is held once (RULES section 8).
+    /// Ordinal position: no two players share one (RULES section 8).
     pub ordinal: u32,
-    /// Equal scores share the best position, and the next lacks: 1 2 2 4.
+    /// Competition rank: equal scores share the best position, and the next ones are skipped: 1 2 2 4.
     pub competition: u32,
-    /// Equal scores share a position, and none lacks: 1 2 2 3.
+    /// Dense rank: equal scores share a position, and none is skipped: 1 2 2 3.
     pub dense: u32,
 }
 
-/// Why a question has no answer on this board.
+/// Errors of a query.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueryError {
     #[error("player {0} is not on the board")]
@@ -135,7 +135,7 @@ pub enum QueryError {
     Stale(#[from] StaleCursor),
 }
 
-/// Asks a board.
+/// Runs a query on a board.
 pub fn run(set: &Set, question: &Question) -> Result<QueryResult, QueryError> {
     let found = match *question {
         Question::Size => QueryData::Size,
@@ -147,7 +147,8 @@ pub fn run(set: &Set, question: &Question) -> Result<QueryResult, QueryError> {
             QueryData::Places(places)
         }
         Question::Page { position, count } => {
-            // By the cursor in front of it, so that it has cursors to go on with.
+            // Read by the cursor before it, so that the result has cursors for further
+            // pages.
             let page = set.page_after(&set.cursor_at(position.max(1)), count)?;
             found_page(set, page)
         }
@@ -188,12 +189,12 @@ fn ranked_page(set: &Set, position: u32, count: u32) -> Vec<RankedEntry> {
     ranked(set, run.position, run.places)
 }
 
-/// Positions of neighbours: of the first by the board's counts, of the others
-/// by walking.
+/// Adds ranks to neighbouring entries: those of the first by the board's counts, those of
+/// the others by counting on.
 fn ranked(set: &Set, position: u32, places: Vec<BoardEntry>) -> Vec<RankedEntry> {
     let Some(first) = places.first() else { return Vec::new() };
-    let of_first = set.competition(first.player).zip(set.dense(first.player));
-    let (mut competition, mut dense) = of_first.expect("a place of the board is on the board");
+    let first_ranks = set.competition(first.player).zip(set.dense(first.player));
+    let (mut competition, mut dense) = first_ranks.expect("the entry is on the board");
     let mut score = first.score();
     let numbered = (position..).zip(places);
     numbered
@@ -207,10 +208,11 @@ fn ranked(set: &Set, position: u32, places: Vec<BoardEntry>) -> Vec<RankedEntry>
 }
 
 fn of_players(set: &Set, players: &[PlayerKey]) -> Vec<Option<RankedEntry>> {
-    // Many at once first: it reads ahead, and what follows finds the memory warm.
+    // First all ordinals at once, which prefetches; the next lookups then find the memory
+    // in the cache.
     let ordinals = set.positions(players);
-    let asked = players.iter().zip(ordinals);
-    asked
+    let with_ordinals = players.iter().zip(ordinals);
+    with_ordinals
         .map(|(&player, ordinal)| {
             let positions =
                 Ranks { ordinal: ordinal?, competition: set.competition(player)?, dense: set.dense(player)? };
@@ -219,10 +221,11 @@ fn of_players(set: &Set, players: &[PlayerKey]) -> Vec<Option<RankedEntry>> {
         .collect()
 }
 
-/// Behind all that have such a score; sharing their position, where equal ones do.
+/// The ordinal after all players with such a score; competition and dense rank equal to
+/// theirs, if there are any.
 fn positions_for(set: &Set, alike: RawRange) -> Ranks {
     let alike = set.range((alike.start_bound().cloned(), alike.end_bound().cloned()));
-    // The scores that are better: one more than the dense position of the last of them.
+    // The number of better scores is the dense rank of the last better entry.
     let better = alike.start - 1;
     let dense = set.at(better).and_then(|place| set.dense(place.player));
     Ranks { ordinal: alike.end, competition: alike.start, dense: dense.map_or(1, |dense| dense + 1) }

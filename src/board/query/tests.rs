@@ -1,4 +1,4 @@
-//! Each question, against what the board's order says.
+//! Tests every query against the order of the board.
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included, Unbounded};
@@ -82,15 +82,15 @@ fn page_entries_have_correct_ranks_at_any_offset() {
     assert!(places(&set, Question::At { position: 5 }).is_empty());
     assert!(places(&set, Question::At { position: 0 }).is_empty());
     assert!(places(&set, Question::Page { position: 5, count: 3 }).is_empty());
-    let asked = [4, 9, 3, 4].map(PlayerKey).to_vec();
-    let QueryData::Positions(answered) = found(&set, Question::Positions { players: asked }) else {
+    let queried = [4, 9, 3, 4].map(PlayerKey).to_vec();
+    let QueryData::Positions(ranks) = found(&set, Question::Positions { players: queried }) else {
         panic!("positions")
     };
-    let answered: Vec<_> = answered.iter().map(|r| r.map(|r| numbers(&[r])[0])).collect();
-    assert_eq!(answered, [Some(all[3]), None, Some(all[2]), Some(all[3])]);
+    let ranks: Vec<_> = ranks.iter().map(|r| r.map(|r| numbers(&[r])[0])).collect();
+    assert_eq!(ranks, [Some(all[3]), None, Some(all[2]), Some(all[3])]);
 }
 
-/// The same scores with the other ones best: who came first among equals stays first.
+/// The same scores in both directions: among equal scores the earlier one stays first.
 #[test]
 fn direction_reverses_scores_but_not_tie_breaks() {
     let scores = [5, 7, 7, 5, 9];
@@ -125,8 +125,8 @@ fn pages_of_a_range_stay_inside_it() {
     }
     assert_eq!(range(0, 1), range(1, 1));
     assert_eq!(found(&set, Question::Count { scores }), QueryData::Count { first: 2, count: 4 });
-    let nobody = (Excluded(20), Excluded(30));
-    assert_eq!(found(&set, Question::Count { scores: nobody }), QueryData::Count { first: 3, count: 0 });
+    let no_score = (Excluded(20), Excluded(30));
+    assert_eq!(found(&set, Question::Count { scores: no_score }), QueryData::Count { first: 3, count: 0 });
     let low = board(Low, &[10, 20, 20, 30, 40]);
     let QueryData::Range { first, places, .. } = found(&low, Question::Range { scores, position: 2, count: 2 }) else {
         panic!("a range")
@@ -155,10 +155,10 @@ fn position_for_a_hypothetical_score() {
         let question = Question::position_for(Score(score));
         assert_eq!((of(&set, question.clone()), of(&low, question)), (high_position, low_position), "{score}");
     }
-    // Between 90 and 91, as a shown score may lie: equal to nobody.
+    // Between 90 and 91, where a displayed score may lie: equal to no score.
     let between = Question::PositionFor { alike: (Included(91), Excluded(91)) };
     assert_eq!((of(&set, between.clone()), of(&low, between)), ((2, 2, 2), (4, 4, 3)));
-    // Rank of an absent score on 5, 15, .. 95.
+    // Position for an absent score on a board with 5, 15, .. 95.
     let tens = board(Low, &(0..10).map(|n| 5 + 10 * n).collect::<Vec<_>>());
     for score in (0..=100).filter(|score| score % 10 != 5) {
         assert_eq!(of(&tens, Question::position_for(Score(score))).0 - 1, (score as u32 + 4) / 10);
@@ -172,22 +172,22 @@ fn cursor_pages_forward_and_back() {
         QueryData::Page { places, moved, start, end } => (players(&places), numbers(&places), moved, start, end),
         other => panic!("{other:?}"),
     };
-    let (who, _, moved, start, end) = page(&set, Question::Page { position: 2, count: 2 });
-    assert_eq!((who, moved), (vec![2, 3], false));
-    let (who, positions, _, _, last) = page(&set, Question::After { cursor: end, count: 9 });
-    assert_eq!((who, positions), (vec![4, 5], vec![(4, 4, 3), (5, 5, 4)]));
+    let (page_players, _, moved, start, end) = page(&set, Question::Page { position: 2, count: 2 });
+    assert_eq!((page_players, moved), (vec![2, 3], false));
+    let (page_players, positions, _, _, last) = page(&set, Question::After { cursor: end, count: 9 });
+    assert_eq!((page_players, positions), (vec![4, 5], vec![(4, 4, 3), (5, 5, 4)]));
     assert_eq!(page(&set, Question::Before { cursor: start, count: 9 }).0, [1]);
     set.put(place(95, 9, 9));
-    let (who, positions, moved, ..) = page(&set, Question::Before { cursor: end, count: 2 });
-    assert_eq!((who, positions, moved), (vec![2, 3], vec![(3, 3, 3), (4, 3, 3)], true));
+    let (page_players, positions, moved, ..) = page(&set, Question::Before { cursor: end, count: 2 });
+    assert_eq!((page_players, positions, moved), (vec![2, 3], vec![(3, 3, 3), (4, 3, 3)], true));
     assert!(page(&set, Question::After { cursor: last, count: 9 }).0.is_empty());
-    // Through its text, on the board of another week.
+    // The cursor is converted to text and back, then used on the board of another week.
     let cursor: Cursor = end.to_string().parse().unwrap();
     let other = Set::build(High, 2, set.iter());
     let stale = run(&other, &Question::After { cursor, count: 1 }).unwrap_err();
     assert_eq!(stale, QueryError::Stale(StaleCursor { cursor: 1, board: 2 }));
-    assert!(stale.to_string().contains("begin anew"));
-    // Built anew for each question: moved where the version says so.
+    assert!(stale.to_string().contains("first page"));
+    // Rebuilt for each query: the version decides whether the board has changed.
     let again = |version| Set::build(High, 1, set.iter()).with_version(version);
     let (.., end) = page(&again(77), Question::Page { position: 1, count: 1 });
     assert!(!page(&again(77), Question::After { cursor: end, count: 1 }).2);
@@ -215,7 +215,7 @@ fn zero_and_extreme_integers_are_scores() {
     }
 }
 
-/// Whatever is written, every question agrees with a sorted list of the field.
+/// After any writes, every query agrees with a sorted list of all entries.
 #[test]
 fn queries_after_random_writes_equal_a_sorted_vec() {
     let mut seed = 41_u64;
@@ -245,12 +245,15 @@ fn queries_after_random_writes_equal_a_sorted_vec() {
             let sign = if direction == High { -1 } else { 1 };
             order.sort_by_key(|place| (sign * place.score().0, place.at_ms, place.player));
             let mut want = Vec::new();
-            for (i, here) in order.iter().enumerate() {
-                let ahead = order[..i].iter().filter(|place| place.score() != here.score());
+            for (i, entry) in order.iter().enumerate() {
+                let ahead = order[..i].iter().filter(|place| place.score() != entry.score());
                 let mut kinds: Vec<i64> = ahead.clone().map(|place| place.score().0).collect();
                 kinds.dedup();
                 let (competition, dense) = (ahead.count() as u32 + 1, kinds.len() as u32 + 1);
-                want.push(RankedEntry { place: *here, positions: Ranks { ordinal: i as u32 + 1, competition, dense } });
+                want.push(RankedEntry {
+                    place: *entry,
+                    positions: Ranks { ordinal: i as u32 + 1, competition, dense },
+                });
             }
             assert_eq!(places(&set, Question::Top { count: u32::MAX }), want);
             for _ in 0..30 {
@@ -264,18 +267,19 @@ fn queries_after_random_writes_equal_a_sorted_vec() {
                     want.iter().filter(|r| (score..=high).contains(&r.place.score().0)).copied().collect();
                 let scores = (Included(score), Included(high));
                 assert_eq!(places(&set, Question::Range { scores, position: 1, count: u32::MAX }), within);
-                // Put in somebody who comes last among equals: he is where it was said.
-                let QueryData::Position(told) = found(&set, Question::position_for(Score(score))) else {
-                    panic!("told")
+                // Insert a player who comes last among equal scores: their ranks equal the
+                // predicted ones.
+                let QueryData::Position(predicted) = found(&set, Question::position_for(Score(score))) else {
+                    panic!("a position")
                 };
                 let mut with = set.clone();
                 with.put(place(score, i64::MAX, 5_000));
                 let QueryData::Positions(placed) =
                     found(&with, Question::Positions { players: vec![PlayerKey(5_000)] })
                 else {
-                    panic!("placed")
+                    panic!("positions")
                 };
-                assert_eq!(placed[0].unwrap().positions, told);
+                assert_eq!(placed[0].unwrap().positions, predicted);
             }
         }
     }

@@ -1,22 +1,21 @@
-//! A run of neighbouring places of one board, packed.
+//! A leaf of the board tree: neighbouring entries, packed.
 //!
-//! Four columns in one allocation: scores, moments and ties as differences from a
-//! base of the block, in as many whole bytes (0 to 8) as the widest needs, and
-//! players, four bytes each. Where equal scores are parted by the moment alone,
-//! ties take none. Neighbours are alike, so a score of a large board
-//! costs two or three bytes where a plain one costs eight; a value that does
-//! not fit makes the block be packed anew, wider, so nothing is ever rounded.
-//! Room grows and shrinks by [`CAPACITY_STEP`] places: how full blocks are costs no
-//! memory. Not here: which block a key belongs to (`set`).
+//! Four columns in one allocation. Scores, times and ties are differences from a base of
+//! the block, in as many whole bytes (0 to 8) as the largest difference needs; players take
+//! four bytes each. On a board without a tie-breaker ties take no bytes. Neighbours are
+//! similar, so a score of a large board costs two or three bytes instead of eight. A value
+//! that does not fit makes the block be packed again with wider columns, so nothing is ever
+//! rounded. Capacity grows and shrinks by [`CAPACITY_STEP`] entries: partly filled blocks
+//! cost no memory. Not in this module: which block a key belongs to (`tree`).
 
 use std::cmp::Ordering;
 
-/// Most places in a block: half full to full, 1.3 KiB. At 10 million places 64
-/// to 256 are alike in speed (what takes time is waiting for memory); fewer have
-/// more heads to keep (2 bytes a place at 64), more have more to move.
+/// Most entries in a block: half full to full, 1.3 KiB. At 10 million entries block sizes
+/// of 64 to 256 are equally fast (cache misses dominate); smaller blocks have more headers
+/// (2 bytes an entry at 64), larger ones move more data.
 pub(in crate::board) const BLOCK_MAX: usize = 128;
 
-/// Room is allocated in steps of this many places.
+/// Capacity is allocated in steps of this many entries.
 const CAPACITY_STEP: usize = 16;
 
 /// Bytes of a cache line.
@@ -24,10 +23,10 @@ const CACHE_LINE_BYTES: usize = 64;
 
 const _: () = assert!(size_of::<Block>() == CACHE_LINE_BYTES);
 
-/// Bytes behind the columns, so that eight bytes can be read at any value.
+/// Padding after the columns, so that eight bytes can be read at any value.
 const PADDING: usize = 8;
 
-/// A place as four unsigned numbers that all sort ascending, best first.
+/// An entry as four unsigned numbers that all sort ascending, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::board) struct SortKey {
     pub score: u64,
@@ -37,13 +36,14 @@ pub(in crate::board) struct SortKey {
 }
 
 impl SortKey {
-    /// Sorts before all with this score but not before any better one.
+    /// Sorts before all keys with this score and after all better ones.
     pub fn first_of(score: u64) -> SortKey {
         SortKey { score, tie: 0, at: 0, player: 0 }
     }
 }
 
-/// See the head of the file. One cache line, its columns apart.
+/// A block (see the [module documentation](self)). One cache line; the columns are
+/// allocated separately.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(in crate::board) struct Block {
@@ -51,17 +51,17 @@ pub(in crate::board) struct Block {
     score_base: u64,
     at_base: u64,
     tie_base: u64,
-    /// The group above, and which of its children this is.
+    /// The parent group, and the index among its children.
     pub group: u32,
     pub index: u32,
     len: u16,
     room: u16,
-    /// Different scores in the block.
+    /// Number of distinct scores in the block.
     kinds: u16,
     score_width: u8,
     at_width: u8,
     tie_width: u8,
-    /// The first score is also the last one of the block before.
+    /// The first score equals the last one of the previous block.
     pub joined: bool,
 }
 
@@ -83,7 +83,7 @@ fn store(bytes: &mut [u8], at: usize, mask: u64, value: u64) {
 }
 
 impl Block {
-    /// Of keys in order, at most [`BLOCK_MAX`].
+    /// A block of keys in order, at most [`BLOCK_MAX`].
     pub fn of(keys: &[SortKey]) -> Block {
         assert!(keys.len() <= BLOCK_MAX, "{} keys in a block", keys.len());
         let score_base = keys.first().map_or(0, |key| key.score);
@@ -125,12 +125,13 @@ impl Block {
         usize::from(self.len)
     }
 
-    /// Scores in the block that the block before does not end with.
+    /// Number of distinct scores that start in this block: without one continued from the
+    /// previous block.
     pub fn new_scores(&self) -> u32 {
         u32::from(self.kinds) - u32::from(self.joined)
     }
 
-    /// Different scores among the first `n` places.
+    /// Number of distinct scores among the first `n` entries.
     pub fn kinds_before(&self, n: usize) -> u32 {
         let mut kinds = u32::from(n > 0);
         for i in 1..n {
@@ -151,7 +152,7 @@ impl Block {
         usize::from(self.room) * (usize::from(self.score_width) + usize::from(self.at_width))
     }
 
-    /// The last, so that the others are where they would be without it.
+    /// The last column, so that the others have the same offsets as without it.
     fn tie_column(&self) -> usize {
         self.player_column() + 4 * usize::from(self.room)
     }
@@ -210,7 +211,7 @@ impl Block {
         store(&mut self.bytes, at, mask(self.tie_width), tie - self.tie_base);
     }
 
-    /// Where a player is: 16 players a step, one or two cache lines each.
+    /// The index of a player: compares 16 players a step, one or two cache lines each.
     #[inline]
     pub fn index_of(&self, player: u32) -> Option<usize> {
         let from = self.player_column();
@@ -226,20 +227,20 @@ impl Block {
         rest.chunks_exact(4).position(is).map(|i| rest_at + i)
     }
 
-    /// Reads a byte of every cache line.
+    /// Touches every cache line.
     #[inline]
     pub fn read_ahead(&self) -> u8 {
         self.bytes.iter().step_by(CACHE_LINE_BYTES).fold(0, |seen, byte| seen ^ byte)
     }
 
-    /// Places whose score sorts before `score`.
+    /// Number of entries whose score sorts before `score`.
     #[inline]
     pub fn before_score(&self, score: u64) -> usize {
         let Some(delta) = score.checked_sub(self.score_base) else { return 0 };
         self.partition(0, self.len(), |block, i| block.score_delta(i) < delta)
     }
 
-    /// Places that sort before `key`.
+    /// Number of entries that sort before `key`.
     #[inline]
     pub fn before(&self, key: &SortKey) -> usize {
         let from = self.before_score(key.score);
@@ -249,8 +250,8 @@ impl Block {
         self.before_equal(from, key)
     }
 
-    /// The same where a place has this score, the first of them `from`. Apart, so
-    /// that the way without one stays short.
+    /// Like [`Block::before`], where the entry at `from` is the first with this score. A
+    /// separate function, so that the common path stays short.
     #[inline(never)]
     fn before_equal(&self, from: usize, key: &SortKey) -> usize {
         let delta = key.score - self.score_base;
@@ -259,11 +260,11 @@ impl Block {
         self.partition(from, to, |block, i| (block.at(i), block.player(i)) < (key.at, key.player))
     }
 
-    /// Of places with one score those that have this tie, or where they would be.
+    /// The range of entries with this tie among entries of one score, or where it would be.
     #[inline]
     fn with_tie(&self, from: usize, to: usize, tie: u64) -> (usize, usize) {
         if self.tie_width == 0 {
-            // All of the block have one.
+            // All entries of the block have the same tie.
             return match self.tie_base.cmp(&tie) {
                 Ordering::Less => (to, to),
                 Ordering::Equal => (from, to),
@@ -274,7 +275,7 @@ impl Block {
         (first, self.partition(first, to, |block, i| block.tie(i) <= tie))
     }
 
-    /// The first of `from..to` that `is_before` does not hold for.
+    /// The first index of `from..to` for which `is_before` is false.
     #[inline]
     fn partition(&self, from: usize, to: usize, is_before: impl Fn(&Block, usize) -> bool) -> usize {
         let (mut base, mut size) = (from, to - from);
@@ -294,12 +295,13 @@ impl Block {
             && key.tie.checked_sub(self.tie_base).is_some_and(|delta| delta <= mask(self.tie_width))
     }
 
-    /// Whether a place of this score beside index `i` would be one more score.
+    /// Whether an entry of this score between the indices `before` and `after` adds a
+    /// distinct score.
     fn is_new_kind(&self, score: u64, before: Option<usize>, after: usize) -> bool {
         !(before.is_some_and(|i| self.score(i) == score) || (after < self.len() && self.score(after) == score))
     }
 
-    /// Puts a key at index `i`, where it belongs; the block is not full.
+    /// Inserts a key at index `i`, which is its sorted position; the block is not full.
     pub fn insert(&mut self, i: usize, key: &SortKey) {
         assert!(self.len() < BLOCK_MAX && i <= self.len());
         if !self.fits(key) {
@@ -318,7 +320,7 @@ impl Block {
         self.write(i, key);
     }
 
-    /// Takes out index `i`.
+    /// Removes the entry at index `i`.
     pub fn remove(&mut self, i: usize) -> SortKey {
         let key = self.key(i);
         self.kinds -= u16::from(self.is_new_kind(key.score, i.checked_sub(1), i + 1));
@@ -330,8 +332,8 @@ impl Block {
         key
     }
 
-    /// Replaces index `from` by `key`, which belongs at index `to` once `from`
-    /// is out. `false`: it does not fit, nothing was done.
+    /// Replaces the entry at index `from` by `key`, whose sorted position is `to` after the
+    /// removal. `false`: the key does not fit, nothing has changed.
     pub fn move_entry(&mut self, from: usize, to: usize, key: &SortKey) -> bool {
         if !self.fits(key) {
             return false;
@@ -346,13 +348,13 @@ impl Block {
         true
     }
 
-    /// Moves `n` places of every column.
+    /// Moves `n` entries of every column.
     fn slide(&mut self, from: usize, to: usize, n: usize) {
         let columns = [(0, self.score_width), (self.at_column(), self.at_width), (self.player_column(), 4)];
         for (column, width) in columns {
             self.slide_column(column, width, from, to, n);
         }
-        // Most boards have none: not even a call to move nothing.
+        // Most boards have no ties: skip the call.
         if self.tie_width > 0 {
             self.slide_ties(from, to, n);
         }
@@ -389,13 +391,13 @@ impl Block {
         self.room = room as u16;
     }
 
-    /// Packs `keys` in place of what the block held.
+    /// Replaces the entries of the block by `keys`.
     fn pack(&mut self, keys: &[SortKey]) {
         let (group, index, joined) = (self.group, self.index, self.joined);
         *self = Block { group, index, joined, ..Block::of(keys) };
     }
 
-    /// Takes out the places from index `i` on.
+    /// Removes and returns the entries from index `i` on.
     pub fn split_off(&mut self, i: usize) -> Vec<SortKey> {
         let mut keys: Vec<SortKey> = self.keys().collect();
         let tail = keys.split_off(i);
@@ -403,14 +405,14 @@ impl Block {
         tail
     }
 
-    /// Takes in keys that sort behind its own.
+    /// Appends keys that sort after all keys of the block.
     pub fn append(&mut self, tail: &[SortKey]) {
         let mut keys: Vec<SortKey> = self.keys().collect();
         keys.extend_from_slice(tail);
         self.pack(&keys);
     }
 
-    /// Panics where what is kept beside the columns differs from them.
+    /// Panics if a derived field differs from the columns.
     #[cfg(test)]
     pub fn check(&self) {
         let keys: Vec<SortKey> = self.keys().collect();

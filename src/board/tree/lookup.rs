@@ -1,9 +1,9 @@
-//! What a board can be asked. Positions are from 1, best first; a position that
-//! is not on the board has no place, and a player who is not on it no position.
+//! Read operations of a board. Positions are from 1, best first; a position beyond the
+//! board has no entry, and a player who is not on it has no position.
 //!
-//! Costs at 10 million places are beside the benches (`benches/board.rs`): a
-//! position, a place at a position and the position of a score are below a
-//! microsecond, a page that and some 5 ns a place.
+//! Costs at 10 million entries are listed in `benches/board.rs`: a position, an entry at a
+//! position and the position of a score take less than a microsecond, a page that long plus
+//! some 5 ns an entry.
 
 use std::ops::{Bound, Range, RangeBounds};
 
@@ -12,23 +12,23 @@ use crate::board::tree::{Direction, Location, PREFETCH_BATCH, Set};
 use crate::board::{BoardEntry, Score};
 use crate::model::PlayerKey;
 
-/// Where a player stands among all.
+/// A player's entry with all positions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Standing {
     pub place: BoardEntry,
-    /// Every position is held once (RULES section 8).
+    /// Ordinal position: no two players share one (RULES section 8).
     pub position: u32,
-    /// Equal scores share the best position, and the next lacks: 1 2 2 4.
+    /// Competition rank: equal scores share the best position, and the next ones are skipped: 1 2 2 4.
     pub competition: u32,
-    /// Equal scores share a position, and none lacks: 1 2 2 3.
+    /// Dense rank: equal scores share a position, and none is skipped: 1 2 2 3.
     pub dense: u32,
-    /// See [`FragmentSet::percentile`].
+    /// See [`Set::percentile`].
     pub percentile: f64,
     /// Players on the board.
     pub players: u32,
 }
 
-/// Neighbouring places, the first of them at `position`. Without any places,
+/// Neighbouring entries, the first of them at `position`. If there are none, `position` is
 /// where they would begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice {
@@ -36,14 +36,14 @@ pub struct Slice {
     pub places: Vec<BoardEntry>,
 }
 
-/// A gap between two places of a board, kept by what is beside it and not by
-/// position. So whoever pages by it neither misses nor meets twice anybody who
-/// stayed where he was, however the others move.
+/// A position between two entries, identified by a neighbouring entry instead of a number.
+/// A client that pages by cursor therefore sees every entry that does not move exactly
+/// once, whatever other entries do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
-    /// Of the board; another board does not answer.
+    /// Generation of the board; a board of another generation rejects the cursor.
     pub generation: u64,
-    /// Of the board's changes, when the cursor was made.
+    /// Version of the board when the cursor was created.
     pub version: u64,
     pub edge: CursorEdge,
 }
@@ -60,26 +60,26 @@ pub enum CursorEdge {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     pub run: Slice,
-    /// The board has changed since the cursor was made: positions of this page
-    /// and of the one before may not join.
+    /// The board has changed since the cursor was created: positions of this page and of
+    /// the previous one may not be contiguous.
     pub moved: bool,
-    /// In front of the first place: for the page before.
+    /// Before the first entry: for the previous page.
     pub start: Cursor,
-    /// Behind the last place: for the next page.
+    /// After the last entry: for the next page.
     pub end: Cursor,
 }
 
-/// A cursor of another board than the one asked: an earlier window, or this one before it was
-/// rebuilt. To page on, begin anew.
+/// A cursor of another board than the queried one: of an earlier window, or of this board
+/// before it was rebuilt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the cursor is of another board (generation {cursor}, now {board}): begin anew")]
+#[error("the cursor belongs to another board (generation {cursor}, now {board}): start again from the first page")]
 pub struct StaleCursor {
     pub cursor: u64,
     pub board: u64,
 }
 
 impl Set {
-    /// A player's score and when he reached it.
+    /// A player's entry: the score and when it was reached.
     pub fn get(&self, player: PlayerKey) -> Option<BoardEntry> {
         self.spot(player).map(|spot| self.place(&self.key_at(spot)))
     }
@@ -89,13 +89,13 @@ impl Set {
         self.spot(player).map(|spot| self.places_before(spot) + 1)
     }
 
-    /// Positions of several players, in the order asked. Looks for many at once,
-    /// which hides most of the waiting for memory: prefer it to a loop.
+    /// Positions of several players, in the given order. Prefetches in batches, so that
+    /// most cache misses overlap: prefer it to a loop.
     pub fn positions(&self, players: &[PlayerKey]) -> Vec<Option<u32>> {
         let mut positions = Vec::with_capacity(players.len());
-        for some in players.chunks(PREFETCH_BATCH) {
-            self.read_ahead(some.iter().copied());
-            positions.extend(some.iter().map(|&player| self.position(player)));
+        for chunk in players.chunks(PREFETCH_BATCH) {
+            self.read_ahead(chunk.iter().copied());
+            positions.extend(chunk.iter().map(|&player| self.position(player)));
         }
         positions
     }
@@ -105,13 +105,13 @@ impl Set {
         self.spot(player).map(|spot| self.better_entries(spot) + 1)
     }
 
-    /// One more than the better scores: 1 2 2 3. Counts the scores of up to 128
-    /// neighbours one by one; other than that it costs what a position does.
+    /// One more than the number of better scores: 1 2 2 3. Counts the scores of up to 128
+    /// neighbours one by one; otherwise it costs as much as a position.
     pub fn dense(&self, player: PlayerKey) -> Option<u32> {
         self.spot(player).map(|spot| self.dense_at(spot))
     }
 
-    /// Everything about where a player stands.
+    /// A player's entry with all positions.
     pub fn standing(&self, player: PlayerKey) -> Option<Standing> {
         let spot = self.spot(player)?;
         let place = self.place(&self.key_at(spot));
@@ -125,18 +125,18 @@ impl Set {
         })
     }
 
-    /// Which share of the other players has a worse score, percent: 100 for a
-    /// best score of one player, 0 for the worst; alone: 100.
+    /// The share of the other players with a worse score, percent: 100 for a best score
+    /// that only one player has, 0 for the worst; 100 for the only player.
     pub fn percentile(&self, player: PlayerKey) -> Option<f64> {
         self.get(player).map(|place| self.percentile_of_score(place.score()))
     }
 
-    /// Different scores on the board.
+    /// Number of distinct scores on the board.
     pub fn distinct_score_count(&self) -> u32 {
         self.top.starts_before(self.top.len())
     }
 
-    /// The place at a position.
+    /// The entry at a position.
     pub fn at(&self, position: u32) -> Option<BoardEntry> {
         self.spot_at(position).map(|spot| self.place(&self.key_at(spot)))
     }
@@ -154,7 +154,7 @@ impl Set {
         places
     }
 
-    /// Up to `count` places from a position on.
+    /// Up to `count` entries from a position on.
     pub fn page(&self, position: u32, count: u32) -> Slice {
         let position = position.clamp(1, self.len() + 1);
         let count = count.min(self.len() + 1 - position) as usize;
@@ -163,14 +163,14 @@ impl Set {
         Slice { position, places }
     }
 
-    /// All places, best first.
+    /// All entries, best first.
     pub fn iter(&self) -> impl Iterator<Item = BoardEntry> + '_ {
         self.iter_from(1)
     }
 
-    /// `n` places around and with a player: as many better as worse ones, one
-    /// worse more if `n` is even; at the ends of the board those that there are,
-    /// and the missing ones on the other side.
+    /// `n` entries around a player, including the player's: as many better as worse ones,
+    /// one more worse one if `n` is even. At an end of the board the missing ones are taken
+    /// from the other side.
     pub fn around(&self, player: PlayerKey, n: u32) -> Option<Slice> {
         let position = self.position(player)?;
         let n = n.min(self.len());
@@ -178,8 +178,8 @@ impl Set {
         Some(self.page(first.min(self.len() + 1 - n), n))
     }
 
-    /// Positions of the players with scores in a range, which is of numbers and
-    /// not of the board's direction: `10..20`, `(Excluded(10), Unbounded)`.
+    /// Positions of the players with scores in a range of numbers, independent of the
+    /// board's direction: `10..20`, `(Excluded(10), Unbounded)`.
     pub fn range(&self, scores: impl RangeBounds<i64>) -> Range<u32> {
         let (low, high) = (scores.start_bound().cloned(), scores.end_bound().cloned());
         let (best, worst) = match self.direction() {
@@ -199,17 +199,17 @@ impl Set {
         start + 1..end.max(start) + 1
     }
 
-    /// How many players have scores in a range.
+    /// Number of players with scores in a range.
     pub fn count_in_range(&self, scores: impl RangeBounds<i64>) -> u32 {
         self.range(scores).len() as u32
     }
 
-    /// Players with a better score than this, which nobody need have.
+    /// Number of players with a better score than this, which need not be on the board.
     pub fn better(&self, score: Score) -> u32 {
         self.places_before_key(&SortKey::first_of(self.direction().sort_value(score)))
     }
 
-    /// Players with this score or a better one.
+    /// Number of players with this score or a better one.
     pub fn as_good(&self, score: Score) -> u32 {
         match self.direction().sort_value(score).checked_add(1) {
             Some(score) => self.places_before_key(&SortKey::first_of(score)),
@@ -217,39 +217,39 @@ impl Set {
         }
     }
 
-    /// The position that somebody new would have who reached a score now: behind
-    /// all that have it.
+    /// The position of a new player who reaches a score now: after all players with that
+    /// score.
     pub fn position_for(&self, score: Score) -> u32 {
         self.as_good(score) + 1
     }
 
-    /// The position that a place has or would have.
+    /// The position that an entry has or would have.
     pub fn position_of(&self, place: &BoardEntry) -> u32 {
         self.places_before_key(&self.key(place)) + 1
     }
 
-    /// In front of the first place.
+    /// The cursor before the first entry.
     pub fn start(&self) -> Cursor {
         self.cursor(CursorEdge::Start)
     }
 
-    /// Behind the last place.
+    /// The cursor after the last entry.
     pub fn end(&self) -> Cursor {
         self.cursor(CursorEdge::End)
     }
 
-    /// In front of a position.
+    /// The cursor before a position.
     pub fn cursor_at(&self, position: u32) -> Cursor {
         self.at(position).map_or_else(|| self.end(), |place| self.cursor(CursorEdge::Before(place)))
     }
 
-    /// Up to `count` places behind a cursor.
+    /// Up to `count` entries after a cursor.
     pub fn page_after(&self, cursor: &Cursor, count: u32) -> Result<Page, StaleCursor> {
         let before = self.places_before_edge(cursor)?;
         Ok(self.page_of(cursor, before + 1, count))
     }
 
-    /// The up to `count` places in front of a cursor, best first.
+    /// Up to `count` entries before a cursor, best first.
     pub fn page_before(&self, cursor: &Cursor, count: u32) -> Result<Page, StaleCursor> {
         let before = self.places_before_edge(cursor)?;
         let count = count.min(before);

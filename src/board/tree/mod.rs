@@ -1,32 +1,31 @@
-//! One board of the whole field: places in order, with counts, in memory.
+//! The board of all players: entries in order, with counts, in memory. An order-statistic
+//! B+ tree.
 //!
-//! Three levels. [`BLOCK_MAX`] neighbouring places are packed in a block, up to
-//! [`GROUP_MAX`] blocks are in a group, and the groups, 1,400 for 50 million
-//! places, are in one list. A group knows how many places each of its
-//! blocks holds and the list how many each group, so a position is two sums and
-//! a place at a position two walks; both lists stay in the cache. A table says
-//! of every player which block he is in, so a position needs no search by
-//! score, and whoever changes a place need not know the old one.
+//! The tree has three levels. A block packs up to [`BLOCK_MAX`] neighbouring entries, a
+//! group has up to [`GROUP_MAX`] blocks, and one list has all groups, 1,400 for 50 million
+//! entries. A group has the number of entries of each of its blocks, the list that of each
+//! group. A position is therefore two sums, and the entry at a position two scans; both
+//! lists stay in the cache. A player index maps every player to a block, so a position
+//! needs no search by score, and a caller that changes an entry need not know the old one.
 //!
-//! Measured by `benches/board.rs` on two cores of an EPYC shared with other work
-//! (load average 3.4 to 4.1), every call on a random player with a random new
-//! score, beside Redis pipelined by 64:
+//! Measured by `benches/board.rs` on two cores of an EPYC shared with other work (load
+//! average 3.4 to 4.1), every call on a random player with a random new score, compared
+//! with Redis in pipelines of 64:
 //!
-//! | places     | update  | rank    | rank by 64 | select  | bytes a place | update, rank : Redis | memory : Redis |
-//! |------------|---------|---------|------------|---------|---------------|----------------------|----------------|
-//! | 1 million  | 0.66 us | 0.28 us | 0.29 us    | 0.18 us | 18.1          | 13 x, 22 x           | 1/5.9          |
-//! | 10 million | 0.99 us | 0.73 us | 0.52 us    | 0.48 us | 17.3          | 16 x, 13 x           | 1/7.0          |
-//! | 50 million | 2.7 us  | 1.2 us  | 0.60 us    | 1.1 us  |               |                      |                |
+//! | entries    | update  | rank    | rank by 64 | select  | bytes an entry | update, rank : Redis | memory : Redis |
+//! |------------|---------|---------|------------|---------|----------------|----------------------|----------------|
+//! | 1 million  | 0.66 us | 0.28 us | 0.29 us    | 0.18 us | 18.1           | 13 x, 22 x           | 1/5.9          |
+//! | 10 million | 0.99 us | 0.73 us | 0.52 us    | 0.48 us | 17.3           | 16 x, 13 x           | 1/7.0          |
+//! | 50 million | 2.7 us  | 1.2 us  | 0.60 us    | 1.1 us  |                |                      |                |
 //!
-//! Nearly all of it is waiting for memory, which neighbours use too: on a quieter
-//! machine (1.1) an update at 10 million took 0.80 us, in the worst run 2.0 us.
-//! Elo, whose scores need more bytes, takes 20.7 bytes a place. [`FragmentSet::build`] of
-//! 10 million rows in any order: 2.8 s.
+//! Nearly all of this time is cache misses, and other processes use the same memory: on a
+//! quieter machine (1.1) an update at 10 million took 0.80 us, in the worst run 2.0 us.
+//! Elo, whose scores need more bytes, takes 20.7 bytes an entry. [`Set::build`] of 10
+//! million rows in any order: 2.8 s.
 //!
-//! What a board holds: [`FragmentSet::heap_bytes`]. What can be asked of
-//! it: `query`. Not here: which scores compete (windows and scopes), files,
-//! clocks, threads. A board is a plain value; who shares it puts a lock around
-//! it, and readers under that lock see one moment.
+//! Memory use: [`Set::heap_bytes`]. Queries: [`lookup`]. Not in this module: which scores
+//! compete (windows and scopes), files, clocks, threads. A board is a plain value; a caller
+//! that shares it uses a lock, and readers under that lock see a consistent board.
 
 pub(in crate::board) mod block;
 pub mod lookup;
@@ -39,22 +38,21 @@ use crate::board::tree::node::{Node, NodeCounts};
 use crate::board::tree::player_index::PlayerIndex;
 use crate::model::PlayerKey;
 
-/// Most blocks in a group: a group's scores (4 KiB) and counts (2 KiB) are what
-/// a change searches and a position adds up.
+/// Most blocks in a group: a change searches a group's scores (4 KiB), a position adds up
+/// its counts (2 KiB).
 const GROUP_MAX: usize = 512;
-/// Places in each block of a board that is built at once: room for what comes in
-/// between, and fewer blocks to say in the table of members than half full ones
-/// would be.
+/// Entries in each block of a board that is built at once: it leaves space for later
+/// inserts, and needs fewer block numbers in the player index than half full blocks would.
 const BLOCK_FILL: usize = BLOCK_MAX * 3 / 4;
-/// A block or group with fewer children joins a neighbour where that leaves
-/// room for as many as it has.
+/// A block or group filled less than this share is merged with a neighbour, if the result
+/// has space for inserts.
 const SPARSE_DIVISOR: usize = 4;
 
-/// Players whose cache lines are asked for together: two of each are about as
-/// many as a core can wait for.
+/// Players prefetched together. Two cache lines per player are about as many outstanding
+/// misses as a core supports.
 pub(super) const PREFETCH_BATCH: usize = 32;
-/// Places of a board that mostly stays in the cache (20 MB): reading ahead costs
-/// more than it brings.
+/// Entries of a board that mostly stays in the cache (20 MB): below this a prefetch costs
+/// more than it saves.
 const PREFETCH_ENTRIES_MIN: u32 = 1 << 20;
 
 /// Which scores are best.
@@ -68,7 +66,7 @@ pub enum Direction {
 impl Direction {
     const SIGN: u64 = 1 << 63;
 
-    /// A number that sorts ascending, best first. Every `i64` has one.
+    /// The sort value of a score: ascending, best first. Every `i64` has one.
     pub(super) fn sort_value(self, score: Score) -> u64 {
         let ascending = score.0 as u64 ^ Direction::SIGN;
         match self {
@@ -86,17 +84,18 @@ impl Direction {
     }
 }
 
-/// What a write did.
+/// Result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PutOutcome {
     Added,
-    /// The player had another place before, or, of [`FragmentSet::remove`], had this.
+    /// The previous entry of the player, or the removed one.
     From(BoardEntry),
-    /// The board already said so.
+    /// The board already had this entry.
     Unchanged,
 }
 
-/// See the head of the file. At most `u32::MAX` places; players are unique.
+/// A board (see the [module documentation](self)). At most `u32::MAX` entries; players are
+/// unique.
 #[derive(Clone, Debug)]
 pub struct Set {
     direction: Direction,
@@ -110,7 +109,7 @@ pub struct Set {
     members: PlayerIndex,
 }
 
-/// Where a place is: block, and which of its places.
+/// The location of an entry: block, and index in the block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Location {
     pub block: u32,
@@ -118,9 +117,9 @@ pub(super) struct Location {
 }
 
 impl Set {
-    /// An empty board. `generation` tells it from every other board that ever
-    /// stood in its stead (an earlier window, the same one before a rebuild), so
-    /// that cursors of those are known to be stale.
+    /// An empty board. `generation` distinguishes it from every earlier board in its place
+    /// (an earlier window, the same one before a rebuild), so that cursors of those are
+    /// detected as stale.
     pub fn new(direction: Direction, generation: u64) -> Set {
         Set {
             direction,
@@ -135,8 +134,8 @@ impl Set {
         }
     }
 
-    /// A board of places in any order; of several of one player the best counts.
-    /// Sorts 32 bytes a place beside what the board will take.
+    /// Builds a board of entries in any order; of several entries of one player the best
+    /// counts. Sorting needs 32 bytes an entry in addition to the board itself.
     pub fn build(direction: Direction, generation: u64, places: impl IntoIterator<Item = BoardEntry>) -> Set {
         let places = places.into_iter();
         let (mut set, mut keys) = Set::with_sorted_keys(direction, generation, places.size_hint().0, places);
@@ -150,9 +149,9 @@ impl Set {
         set
     }
 
-    /// [`FragmentSet::build`] of places of different players, in half the time: nobody is
-    /// looked for. Of one who stands there twice nothing is right.
-    /// They come in parts, each let go when it was read.
+    /// Like [`Set::build`], for entries of different players, in half the time: it does not
+    /// search for duplicates. Duplicate players produce a corrupt board. The chunks are
+    /// freed one by one as they are read.
     pub fn build_unique(direction: Direction, generation: u64, parts: Vec<Vec<BoardEntry>>) -> Set {
         let len = parts.iter().map(Vec::len).sum();
         let (mut set, keys) = Set::with_sorted_keys(direction, generation, len, parts.into_iter().flatten());
@@ -164,7 +163,7 @@ impl Set {
         set
     }
 
-    /// An empty board with room for so many members, and the places in order.
+    /// An empty board with capacity for the players, and the sort keys in order.
     fn with_sorted_keys(
         direction: Direction,
         generation: u64,
@@ -179,7 +178,8 @@ impl Set {
         (set, keys)
     }
 
-    /// Lays out all places of an empty board, in order; the members are told already.
+    /// Builds the blocks of an empty board from all keys, in order; the player index is
+    /// already filled.
     fn build_blocks(&mut self, keys: &[SortKey]) {
         self.blocks.reserve_exact(keys.len().div_ceil(BLOCK_FILL));
         let mut last = None;
@@ -192,14 +192,14 @@ impl Set {
         }
     }
 
-    /// The same board, said to be the state `version`: for one that is built anew
-    /// for each question, where nobody counts the changes. Whoever builds it gives
-    /// equal states equal versions and others others.
+    /// The same board with another version: for boards rebuilt for each query, where
+    /// changes are not counted. The caller must give equal contents equal versions and
+    /// different contents different ones.
     pub fn with_version(self, version: u64) -> Set {
         Set { version, ..self }
     }
 
-    /// Puts a block behind all others; the list of groups is made afterwards.
+    /// Appends a block; the list of groups is built afterwards.
     fn push_block(&mut self, keys: &[SortKey], last: &mut Option<u64>) {
         if self.groups.last().is_none_or(|group| group.len() == GROUP_MAX * 3 / 4) {
             self.groups.push(Node::default());
@@ -215,7 +215,7 @@ impl Set {
         self.blocks.push(block);
     }
 
-    /// See [`FragmentSet::new`].
+    /// See [`Set::new`].
     pub fn generation(&self) -> u64 {
         self.generation
     }
@@ -233,10 +233,9 @@ impl Set {
         self.len() == 0
     }
 
-    /// Bytes on the heap that the board holds, exactly as they were asked for;
-    /// the allocator's own 8 to 16 a block are not in it. One pass over the
-    /// blocks, some ms at 10 million places. Resident memory
-    /// was 2 to 3 bytes a place more after millions of updates.
+    /// Heap memory of the board, bytes, exactly as allocated; the allocator's own 8 to 16
+    /// bytes a block are not included. One pass over the blocks, some ms at 10 million
+    /// entries. Resident memory was 2 to 3 bytes an entry larger after millions of updates.
     pub fn heap_bytes(&self) -> usize {
         self.members.heap_bytes()
             + self.blocks.capacity() * size_of::<Block>()
@@ -247,8 +246,7 @@ impl Set {
             + 4 * (self.groups_free.capacity() + self.blocks_free.capacity())
     }
 
-    /// Puts a player where `place` says, wherever he was before. The same place
-    /// again changes nothing.
+    /// Inserts or moves a player's entry. Writing the same entry again changes nothing.
     pub fn put(&mut self, place: BoardEntry) -> PutOutcome {
         let key = self.key(&place);
         let Some(block) = self.members.block(key.player) else {
@@ -257,9 +255,9 @@ impl Set {
             self.version += 1;
             return PutOutcome::Added;
         };
-        // Asked for before the old block is read: the two do not wait for each other.
+        // Searched before the old block is read, so that the two cache misses overlap.
         let to = self.block_of(&key);
-        let index = self.blocks[block as usize].index_of(key.player).expect("a member is in his block");
+        let index = self.blocks[block as usize].index_of(key.player).expect("player index and block agree");
         let old = self.blocks[block as usize].key(index);
         if old == key {
             return PutOutcome::Unchanged;
@@ -269,7 +267,7 @@ impl Set {
             self.take_entry(Location { block, index });
             let to = self.insert(&key);
             if to != block {
-                // Not by the slot: a split may have made the table anew.
+                // Not by the slot: a split may have rebuilt the index.
                 self.members.move_to(key.player, to);
             }
             self.settle(block);
@@ -277,23 +275,22 @@ impl Set {
         PutOutcome::From(self.place(&old))
     }
 
-    /// [`FragmentSet::put`] of several places, in order; tells of each what it did. A
-    /// board that is larger than the cache reads ahead, so that the processor
-    /// waits for what many places need at once: mostly faster, at 10 million places
-    /// between 15 % slower and 40 % faster than one by one.
+    /// [`Set::put`] of several entries, in order; calls `changed` with each result. On a
+    /// board that is larger than the cache it prefetches, so that the cache misses of many
+    /// entries overlap: mostly faster, at 10 million entries between 15 % slower and 40 %
+    /// faster than one by one.
     pub fn put_all(&mut self, places: &[BoardEntry], mut changed: impl FnMut(BoardEntry, PutOutcome)) {
-        for some in places.chunks(PREFETCH_BATCH) {
-            self.read_ahead(some.iter().map(|place| place.player));
-            self.read_ahead_of(some.iter().map(|place| self.block_of(&self.key(place))));
-            for &place in some {
-                let change = self.put(place);
-                changed(place, change);
+        for chunk in places.chunks(PREFETCH_BATCH) {
+            self.read_ahead(chunk.iter().map(|place| place.player));
+            self.read_ahead_of(chunk.iter().map(|place| self.block_of(&self.key(place))));
+            for &place in chunk {
+                let outcome = self.put(place);
+                changed(place, outcome);
             }
         }
     }
 
-    /// Reads something of all that finding up to [`PREFETCH_BATCH`] players will need,
-    /// waiting for none of it before the next is asked for.
+    /// Prefetches the memory that finding up to [`PREFETCH_BATCH`] players needs.
     pub(super) fn read_ahead(&self, players: impl Iterator<Item = PlayerKey>) {
         if self.len() < PREFETCH_ENTRIES_MIN {
             return;
@@ -312,8 +309,8 @@ impl Set {
         }
     }
 
-    /// Puts a player where `place` says unless the score he has is as good: a
-    /// worse score changes neither rank nor moment, nor does an equal one.
+    /// Like [`Set::put`], unless the player's current score is as good or better: a worse
+    /// or equal score changes neither rank nor time.
     pub fn put_if_better(&mut self, place: BoardEntry) -> PutOutcome {
         match self.get(place.player) {
             Some(old) if self.direction.sort_value(old.score()) <= self.direction.sort_value(place.score()) => {
@@ -323,10 +320,10 @@ impl Set {
         }
     }
 
-    /// Takes a player off the board; `UnchangedList`: was not on it.
+    /// Removes a player; `Unchanged`: the player was not on the board.
     pub fn remove(&mut self, player: PlayerKey) -> PutOutcome {
         let Some((block, slot)) = self.members.find(player.0) else { return PutOutcome::Unchanged };
-        let index = self.blocks[block as usize].index_of(player.0).expect("a member is in his block");
+        let index = self.blocks[block as usize].index_of(player.0).expect("player index and block agree");
         let old = self.take_entry(Location { block, index });
         self.members.remove(slot);
         self.settle(block);
@@ -334,9 +331,9 @@ impl Set {
         PutOutcome::From(self.place(&old))
     }
 
-    /// Builds the board anew, as small as it can be: for a window that is over,
-    /// or after most of its players are gone. Takes as long as [`FragmentSet::build`] of
-    /// places in order; answers and cursors are the same before and after.
+    /// Rebuilds the board with minimal memory: for a window that has ended, or after most
+    /// players were removed. Takes as long as [`Set::build`] of entries in order; query
+    /// results and cursors are the same before and after.
     pub fn compact(&mut self) {
         let built = Set::build(self.direction, self.generation, self.iter());
         *self = Set { version: self.version, ..built };
@@ -352,16 +349,16 @@ impl Set {
         BoardEntry::new(self.direction.score(key.score), at_ms, PlayerKey(key.player)).with_tie(key.tie)
     }
 
-    /// Where a member is: the table, then up to 128 players of a block.
+    /// The location of a player: the index, then a search among up to 128 players of a
+    /// block.
     #[inline]
     pub(super) fn spot(&self, player: PlayerKey) -> Option<Location> {
         let block = self.members.block(player.0)?;
-        let index = self.blocks[block as usize].index_of(player.0).expect("a member is in his block");
+        let index = self.blocks[block as usize].index_of(player.0).expect("player index and block agree");
         Some(Location { block, index })
     }
 
-    /// The block that a key belongs to. The board is not empty, or the answer
-    /// names no block.
+    /// The block that a key belongs to; on an empty board an invalid number.
     #[inline]
     pub(super) fn block_of(&self, key: &SortKey) -> u32 {
         if self.top.len() == 0 {
@@ -388,7 +385,7 @@ impl Set {
         id
     }
 
-    /// The first place of an empty board.
+    /// Inserts the first entry of an empty board.
     fn insert_first(&mut self, key: &SortKey) -> u32 {
         let mut block = Block::of(&[*key]);
         (block.group, block.index) = (0, 0);
@@ -401,7 +398,7 @@ impl Set {
         0
     }
 
-    /// Moves a place within its block where it stays between its ends' neighbours.
+    /// Moves an entry within its block. `false`: the new key does not fit.
     fn shift(&mut self, id: u32, from: usize, key: &SortKey) -> bool {
         let block = &mut self.blocks[id as usize];
         let before = block.before(key);
@@ -414,7 +411,7 @@ impl Set {
         true
     }
 
-    /// Takes a place out of its block, which may be left with few or none.
+    /// Removes an entry from its block, which may become sparse or empty.
     fn take_entry(&mut self, spot: Location) -> SortKey {
         let block = &mut self.blocks[spot.block as usize];
         let key = block.remove(spot.index);
@@ -428,8 +425,8 @@ impl Set {
         key
     }
 
-    /// After a change in a block: what it begins with, what the next one begins
-    /// with, and the counts above.
+    /// Updates the counts above after a change in a block, and whether it and the next
+    /// block continue a score.
     #[inline]
     fn update_counts(&mut self, id: u32, at_start: bool, at_end: bool) {
         if at_start {
@@ -442,7 +439,7 @@ impl Set {
         }
     }
 
-    /// Whether a block begins with the score that the one before ends with.
+    /// Updates whether a block begins with the score that the previous one ends with.
     fn update_continues(&mut self, id: u32) {
         let mut before = self.previous(id);
         while let Some(empty) = before.filter(|&b| self.blocks[b as usize].len() == 0) {
@@ -453,7 +450,7 @@ impl Set {
         block.joined = block.len() > 0 && end == Some(block.score(0));
     }
 
-    /// Says in the levels above what a block holds.
+    /// Updates the counts of a block in the levels above.
     #[inline]
     fn recount(&mut self, id: u32) {
         let block = &self.blocks[id as usize];
@@ -483,8 +480,8 @@ impl Set {
         self.groups[group as usize].children.last().copied()
     }
 
-    /// Halves a full block, and writes its new half into the table of members: a
-    /// few us, once in 64 inserts.
+    /// Splits a full block in halves and updates the player index for the new one: a few
+    /// us, once in 64 inserts.
     fn split(&mut self, id: u32) {
         let tail = self.blocks[id as usize].split_off(BLOCK_MAX / 2);
         let mut block = Block::of(&tail);
@@ -534,7 +531,7 @@ impl Set {
         self.number(new, 0);
     }
 
-    /// Tells blocks from a child of a group on where they are.
+    /// Updates the group and index of the blocks from child `from` of a group on.
     fn number(&mut self, group: u32, from: usize) {
         for (index, &child) in self.groups[group as usize].children.iter().enumerate().skip(from) {
             let block = &mut self.blocks[child as usize];
@@ -548,8 +545,7 @@ impl Set {
         }
     }
 
-    /// After a place was taken out of a block: an empty block goes, and one with
-    /// few joins a neighbour.
+    /// After a removal: drops an empty block, and merges a sparse one with a neighbour.
     fn settle(&mut self, id: u32) {
         let len = self.blocks[id as usize].len();
         if len == 0 {
@@ -560,9 +556,9 @@ impl Set {
         }
         let (group, index) = (self.blocks[id as usize].group as usize, self.blocks[id as usize].index as usize);
         let children = &self.groups[group].children;
-        let room_beside = |other: u32| self.blocks[other as usize].len() + len <= BLOCK_MAX * 3 / 4;
-        let before = index.checked_sub(1).map(|before| children[before]).filter(|&b| room_beside(b));
-        let next = children.get(index + 1).copied().filter(|&b| room_beside(b));
+        let has_space = |other: u32| self.blocks[other as usize].len() + len <= BLOCK_MAX * 3 / 4;
+        let before = index.checked_sub(1).map(|before| children[before]).filter(|&b| has_space(b));
+        let next = children.get(index + 1).copied().filter(|&b| has_space(b));
         let Some((left, right)) = before.map(|b| (b, id)).or(next.map(|n| (id, n))) else { return };
         let keys: Vec<SortKey> = self.blocks[right as usize].keys().collect();
         self.blocks[left as usize].append(&keys);
@@ -573,7 +569,7 @@ impl Set {
         self.drop_block(right);
     }
 
-    /// Takes a block, whose places are elsewhere now, out of its group.
+    /// Removes a block, whose entries were moved, from its group.
     fn drop_block(&mut self, id: u32) {
         if self.is_empty() {
             let emptied = Set::new(self.direction, self.generation);
@@ -604,12 +600,12 @@ impl Set {
             return;
         }
         let children = &self.top.children;
-        let room_beside = |other: u32| self.groups[other as usize].len() + len <= GROUP_MAX * 3 / 4;
-        let before = index.checked_sub(1).map(|before| children[before]).filter(|&g| room_beside(g));
-        let next = children.get(index + 1).copied().filter(|&g| room_beside(g));
+        let has_space = |other: u32| self.groups[other as usize].len() + len <= GROUP_MAX * 3 / 4;
+        let before = index.checked_sub(1).map(|before| children[before]).filter(|&g| has_space(g));
+        let next = children.get(index + 1).copied().filter(|&g| has_space(g));
         let Some((left, right)) = before.map(|b| (b, id)).or(next.map(|n| (id, n))) else { return };
         let mut tail = std::mem::take(&mut self.groups[right as usize]);
-        // Its first child also has what lies between the group's low key and its own.
+        // Its first child also covers the keys between the group's low key and its own.
         tail.set_low(0, self.top.low(tail.index as usize));
         let from = self.groups[left as usize].len();
         self.groups[left as usize].append(&mut tail);

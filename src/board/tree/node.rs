@@ -1,32 +1,32 @@
-//! One node of the two levels above the blocks of a board: children in order,
-//! each with the lowest key it may hold, its places, and its scores.
+//! A node of the two levels above the blocks of a board: children in order, each with the
+//! lowest key it may have, its number of entries, and its number of scores.
 //!
-//! Columns, so that a search reads only scores and a position adds up only
-//! counts: a sum of some hundred neighbouring numbers is a few dozen
-//! instructions, and a change of a count is one.
+//! Stored in columns, so that a search reads only scores and a position adds up only
+//! counts: a sum of some hundred neighbouring numbers is a few dozen instructions, and a
+//! change of a count is one.
 
 use super::block::SortKey;
 
-/// Sums of what lies in front of something on a board.
+/// Counts of a part of a board.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::board) struct NodeCounts {
     pub places: u32,
-    /// Different scores, as the count of places at which a new one starts.
+    /// Number of distinct scores, counted as entries at which a new score starts.
     pub starts: u32,
 }
 
-/// See the head of the file.
+/// A node (see the [module documentation](self)).
 #[derive(Clone, Debug, Default)]
 pub(in crate::board) struct Node {
     scores: Vec<u64>,
-    /// Empty while all are 0: where the board has no ties it takes no room.
+    /// Empty while all are 0: on a board without a tie-breaker it takes no memory.
     ties: Vec<u64>,
     ats: Vec<u64>,
     players: Vec<u32>,
     places: Vec<u32>,
     starts: Vec<u32>,
     pub children: Vec<u32>,
-    /// Which child of the level above this is.
+    /// Index of this node among its parent's children.
     pub index: u32,
 }
 
@@ -44,7 +44,7 @@ impl Node {
         self.ties.get(i).copied().unwrap_or(0)
     }
 
-    /// Makes room for ties that are not 0.
+    /// Allocates the column of ties, for ties other than 0.
     fn make_ties(&mut self) {
         self.ties.resize(self.len(), 0);
     }
@@ -57,14 +57,13 @@ impl Node {
         }
     }
 
-    /// The child that a key belongs to; the first one also for what sorts
-    /// before all.
+    /// The child that a key belongs to; the first one also for a key that sorts before all.
     #[inline]
     pub fn child_of(&self, key: &SortKey) -> usize {
         let mut upto = self.scores.partition_point(|&score| score <= key.score);
         if upto > 0 && self.scores[upto - 1] == key.score {
             let from = self.scores[..upto].partition_point(|&score| score < key.score);
-            // Of children that begin with the same score, what follows decides.
+            // Among children that begin with the same score, the rest of the key decides.
             let (mut size, mut base) = (upto - from, from);
             while size > 0 {
                 let mid = base + size / 2;
@@ -83,7 +82,7 @@ impl Node {
         NodeCounts { places: self.places[i], starts: self.starts[i] }
     }
 
-    /// Sums over the children before `i`.
+    /// Number of entries in the children before `i`.
     #[inline]
     pub fn places_before(&self, i: usize) -> u32 {
         self.places[..i].iter().sum()
@@ -98,7 +97,7 @@ impl Node {
         NodeCounts { places: self.places.iter().sum(), starts: self.starts.iter().sum() }
     }
 
-    /// The child that has place `n` from 0, and which of its places that is.
+    /// The child that has entry `n` (from 0), and the entry's index in it.
     #[inline]
     pub fn child_at(&self, n: u32) -> (usize, u32) {
         let mut rest = n;
@@ -117,10 +116,10 @@ impl Node {
             }
             rest -= places;
         }
-        unreachable!("place {n} of {}", self.total().places)
+        unreachable!("entry {n} of {}", self.total().places)
     }
 
-    /// Sets what a child holds; returns what it was said to hold before.
+    /// Sets the counts of a child; returns the previous ones.
     #[inline]
     pub fn set(&mut self, i: usize, counts: NodeCounts) -> NodeCounts {
         let before = NodeCounts { places: self.places[i], starts: self.starts[i] };
@@ -128,7 +127,8 @@ impl Node {
         before
     }
 
-    /// Adds to a child what a grandchild that was `from` and is `to` has changed.
+    /// Updates the counts of a child after those of a grandchild changed from `from` to
+    /// `to`.
     #[inline]
     pub fn change(&mut self, i: usize, from: NodeCounts, to: NodeCounts) {
         self.places[i] = self.places[i] + to.places - from.places;

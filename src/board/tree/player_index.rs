@@ -1,28 +1,28 @@
-//! Which block of a board a player is in: five bytes a member.
+//! A hash index from players to the blocks of a board: five bytes a player.
 //!
-//! A hash table that keeps no keys. A player key is mixed by a bijection of
-//! 32 bits; the bucket says most of the result, the entry only the rest of it,
-//! so an entry of four bytes names the player exactly and has 18 bits and more
-//! left for the block. A bucket is a cache line of 16 entries; a player whose
-//! bucket is full goes to a second one (cuckoo), so nine tenths can be full
-//! and a look costs one line, seldom two. Growth is by a quarter and by shard,
-//! so a single call stops for a 64th of the table, 5 ms at 10 million.
-//! Not here: where in the block (`block` finds it among 128 by comparing).
+//! The hash table stores no keys. A player key is mixed by a bijection of 32 bits; the
+//! bucket number encodes most of the result, the entry only the rest, so an entry of four
+//! bytes identifies the player exactly and has 18 or more bits for the block. A bucket is a
+//! cache line of 16 entries; a player whose bucket is full goes to a second one (cuckoo
+//! hashing), so nine tenths can be full and a lookup reads one line, seldom two. The table
+//! grows by a quarter, shard by shard, so a single call rebuilds only a 64th of it, 5 ms at
+//! 10 million. Not in this module: the index in the block (`block` finds it among 128 by
+//! comparing).
 
 const SLOTS: usize = 16;
 const SHARD_BITS: u32 = 6;
-/// A table of this many members is divided into shards.
+/// A table of this many players is divided into shards.
 const SHARD_LEN_MIN: usize = 1 << 16;
-/// Fewest buckets of a shard: fewer leave no bits for the block.
+/// Fewest buckets of a shard: with fewer there are no bits left for the block.
 const BUCKETS_MIN: usize = 8;
-/// Moves to make room for one member before the shard grows.
+/// Displacements tried to insert one player before the shard grows.
 const KICKS_MAX: usize = 128;
 
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Bucket([u32; SLOTS]);
 
-/// Where an entry is; good until the next change of the table.
+/// The location of an entry; valid until the next change of the table.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::board) struct EntryRef {
     shard: u32,
@@ -30,7 +30,7 @@ pub(in crate::board) struct EntryRef {
     slot: u32,
 }
 
-/// See the head of the file.
+/// The index (see the [module documentation](self)).
 #[derive(Clone, Debug)]
 pub(in crate::board) struct PlayerIndex {
     shards: Vec<Shard>,
@@ -51,13 +51,13 @@ impl PlayerIndex {
         PlayerIndex { shards: Vec::new(), shard_bits: 0, len: 0 }
     }
 
-    /// With room for `len` members in `blocks` blocks.
+    /// An empty index with capacity for `len` players in `blocks` blocks.
     pub fn with_room(len: usize, blocks: usize) -> PlayerIndex {
         let shard_bits = if len >= SHARD_LEN_MIN { SHARD_BITS } else { 0 };
         let shards = 1 << shard_bits;
-        let each = len.div_ceil(shards);
-        let each = each + 3 * each.isqrt(); // shards are never quite equal
-        let shard = Shard::new(32 - shard_bits, Shard::buckets_for(each), blocks as u32);
+        let shard_len = len.div_ceil(shards);
+        let shard_len = shard_len + 3 * shard_len.isqrt(); // shards are never quite equal
+        let shard = Shard::new(32 - shard_bits, Shard::buckets_for(shard_len), blocks as u32);
         PlayerIndex { shards: vec![shard; shards], shard_bits, len: 0 }
     }
 
@@ -77,7 +77,7 @@ impl PlayerIndex {
         ((mixed >> bits) as usize, (mixed & ((1 << bits) - 1)) as u32)
     }
 
-    /// The block of a player, and where that is kept.
+    /// The block of a player, and the location of the entry.
     #[inline]
     pub fn find(&self, player: u32) -> Option<(u32, EntryRef)> {
         let (shard, hash) = self.shard_of(player);
@@ -92,28 +92,28 @@ impl PlayerIndex {
         self.find(player).map(|(block, _)| block)
     }
 
-    /// Says that the member at `slot` is now in `block`. Where the number is too
-    /// large for the entries, the shard is made anew.
+    /// Sets the block of the player at `at`. If the number is too large for the entries,
+    /// the shard is rebuilt.
     pub fn set(&mut self, at: EntryRef, block: u32) {
         let shard = &mut self.shards[at.shard as usize];
         let mask = shard.block_mask();
         if block >= mask {
             let hash = shard.hash_at(at.bucket as usize, at.slot as usize);
             shard.rebuild(shard.buckets.len(), block + 1, None);
-            let (bucket, slot) = shard.find(hash).expect("a member stays one");
+            let (bucket, slot) = shard.find(hash).expect("a rebuild keeps every entry");
             return self.set(EntryRef { shard: at.shard, bucket: bucket as u32, slot: slot as u32 }, block);
         }
         let entry = &mut shard.buckets[at.bucket as usize].0[at.slot as usize];
         *entry = *entry & !mask | (block + 1);
     }
 
-    /// A member moves to another block.
+    /// Sets the block of a player who is in the index.
     pub fn move_to(&mut self, player: u32, block: u32) {
-        let (_, slot) = self.find(player).expect("who moves is a member");
+        let (_, slot) = self.find(player).expect("the player is in the index");
         self.set(slot, block);
     }
 
-    /// Adds a player. `false`: is a member already, nothing was done.
+    /// Adds a player. `false`: the player is already in the index, nothing has changed.
     pub fn insert(&mut self, player: u32, block: u32) -> bool {
         let is_new = self.block(player).is_none();
         if is_new {
@@ -122,7 +122,7 @@ impl PlayerIndex {
         is_new
     }
 
-    /// Adds a player who is not a member.
+    /// Adds a player who is not in the index.
     pub fn insert_new(&mut self, player: u32, block: u32) {
         if self.len + 1 >= SHARD_LEN_MIN && self.shard_bits == 0 {
             self.divide(block);
@@ -135,8 +135,8 @@ impl PlayerIndex {
         self.len += 1;
     }
 
-    /// Adds different players who are not members, all of one shard before any of
-    /// the next, so that its table stays in the cache.
+    /// Adds different players who are not in the index, shard by shard, so that a shard's
+    /// table stays in the cache.
     pub fn fill(&mut self, players: impl Iterator<Item = (u32, u32)>) {
         let mut by_shard = vec![Vec::new(); self.shards.len()];
         for (player, block) in players {
@@ -149,7 +149,7 @@ impl PlayerIndex {
         }
     }
 
-    /// Takes out a member.
+    /// Removes an entry.
     pub fn remove(&mut self, at: EntryRef) {
         let shard = &mut self.shards[at.shard as usize];
         shard.buckets[at.bucket as usize].0[at.slot as usize] = 0;
@@ -160,7 +160,7 @@ impl PlayerIndex {
         }
     }
 
-    /// From one shard to [`SHARD_BITS`].
+    /// Divides a single shard into 2^[`SHARD_BITS`].
     fn divide(&mut self, block: u32) {
         let old = std::mem::replace(self, PlayerIndex::with_room(SHARD_LEN_MIN, block as usize + 1));
         let bits = 32 - self.shard_bits;
@@ -171,20 +171,19 @@ impl PlayerIndex {
     }
 }
 
-/// A table of numbers of `hash_bits` bits.
+/// A table of hashes of `hash_bits` bits.
 #[derive(Clone, Debug)]
 struct Shard {
     buckets: Vec<Bucket>,
     len: usize,
     hash_bits: u32,
-    /// log2 of the number of buckets, rounded down: bits of a hash that the
-    /// bucket says.
+    /// log2 of the number of buckets, rounded down: the bits of a hash that the bucket
+    /// number encodes.
     known_bits: u32,
-    /// Low bits of an entry: block + 1; 0: empty. Above: one bit that says that
-    /// this is the second bucket, then the rest of the hash.
+    /// Low bits of an entry: block + 1; 0: empty. Above: one bit that marks the second
+    /// bucket, then the rest of the hash.
     block_bits: u32,
-    /// With fewer members the table is made anew: a third of the most that it
-    /// has held.
+    /// With fewer players the table is rebuilt: a third of its maximum so far.
     shrink_below: usize,
     turn: u32,
 }
@@ -207,7 +206,7 @@ impl Shard {
         }
     }
 
-    /// Buckets for `len` members, a tenth of the slots free.
+    /// Number of buckets for `len` players, a tenth of the slots free.
     fn buckets_for(len: usize) -> usize {
         (len * 10).div_ceil(SLOTS * 9).max(BUCKETS_MIN)
     }
@@ -217,10 +216,10 @@ impl Shard {
         (1 << self.block_bits) - 1
     }
 
-    /// The first bucket of a hash, and what the bucket does not say of it.
-    /// `hash * buckets` has the bucket above and what tells hashes of a bucket
-    /// apart below; those differ by the number of buckets at least, so the
-    /// lowest `known_bits` bits of it are not needed.
+    /// The first bucket of a hash, and the part of the hash that the bucket number does not
+    /// encode. `hash * buckets` has the bucket in its high bits; its low bits distinguish
+    /// the hashes of a bucket. Those differ by at least the number of buckets, so the
+    /// lowest `known_bits` bits are not needed.
     #[inline]
     fn split_hash(&self, hash: u32) -> (usize, u32) {
         let product = u64::from(hash) * self.buckets.len() as u64;
@@ -228,13 +227,13 @@ impl Shard {
         ((product >> self.hash_bits) as usize, (low >> self.known_bits) as u32)
     }
 
-    /// The hash that was divided so.
+    /// Inverse of [`Shard::split_hash`].
     fn join_hash(&self, bucket: usize, rest: u32) -> u32 {
         let product = (bucket as u64) << self.hash_bits | u64::from(rest) << self.known_bits;
         product.div_ceil(self.buckets.len() as u64) as u32
     }
 
-    /// From either bucket of a hash to the other.
+    /// The other one of the two buckets of a hash.
     #[inline]
     fn alternate_bucket(&self, bucket: usize, rest: u32) -> usize {
         let n = self.buckets.len();
@@ -275,7 +274,7 @@ impl Shard {
         slot_of(&self.buckets[second], tag | 1 << self.block_bits, mask).map(|slot| (second, slot))
     }
 
-    /// Adds a hash that is not there.
+    /// Adds a hash that is not in the table.
     fn insert(&mut self, hash: u32, block: u32) {
         if block >= self.block_mask() || (self.len + 1) * 16 > self.buckets.len() * SLOTS * 15 {
             self.rebuild(self.buckets.len() * 5 / 4, block + 1, Some((hash, block)));
@@ -284,8 +283,8 @@ impl Shard {
         }
     }
 
-    /// Finds room for a hash that is not there, moving others. Fails with the
-    /// one that has no room in the end.
+    /// Inserts a hash that is not in the table, displacing others. Fails with the entry
+    /// that finds no slot in the end.
     fn place(&mut self, hash: u32, block: u32) -> Result<(), (u32, u32)> {
         let (first, rest) = self.split_hash(hash);
         let (mut bucket, mut entry) = (first, self.entry(rest, 0, block));
@@ -321,8 +320,8 @@ impl Shard {
         free.map(|slot| *slot = entry).is_some()
     }
 
-    /// Makes the table anew with so many buckets, or more where they are needed,
-    /// for block numbers below `blocks` and those that it holds.
+    /// Rebuilds the table with this many buckets, or more if needed, for block numbers
+    /// below `blocks` and those in the table.
     fn rebuild(&mut self, buckets: usize, blocks: u32, homeless: Option<(u32, u32)>) {
         let blocks = blocks.max(self.iter().map(|(_, block)| block + 1).max().unwrap_or(0));
         let mut buckets = buckets;
@@ -337,7 +336,7 @@ impl Shard {
     }
 }
 
-/// The slot whose entry is `tag` and a block.
+/// The slot whose entry has `tag` and a block.
 #[inline]
 fn slot_of(bucket: &Bucket, tag: u32, mask: u32) -> Option<usize> {
     let mut found = 0;
@@ -381,7 +380,7 @@ mod tests {
             for n in 0..120_000_u32 {
                 let (player, block) = (n.wrapping_mul(step), mix(n) % blocks);
                 assert_eq!(members.insert(player, block), truth.insert(player, block).is_none());
-                assert!(!members.insert(player, 0), "is one already");
+                assert!(!members.insert(player, 0), "the player is already in the index");
                 if n % 3 == 0 {
                     members.move_to(player, block / 2);
                     truth.insert(player, block / 2);
@@ -399,10 +398,10 @@ mod tests {
             }
             check(&members, &truth);
             let full = members.heap_bytes();
-            let few_blocks = blocks <= 1_000; // many need wide entries, so a large table
+            let few_blocks = blocks <= 1_000; // many blocks need wide entries, so a large table
             assert!(!few_blocks || full < 9 * truth.len(), "{full} bytes for {}", truth.len());
             for player in truth.keys().copied().skip(100).collect::<Vec<_>>() {
-                let (_, slot) = members.find(player).expect("is a member");
+                let (_, slot) = members.find(player).expect("the player is in the index");
                 members.remove(slot);
                 truth.remove(&player);
             }

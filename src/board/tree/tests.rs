@@ -1,4 +1,4 @@
-//! The board against a sorted `Vec`, and the cases that a leaderboard gets wrong.
+//! Compares the board with a sorted `Vec`, and tests edge cases of leaderboards.
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included, Unbounded};
@@ -7,7 +7,7 @@ use super::Direction::{HighIsBetter as High, LowIsBetter as Low};
 use super::*;
 use crate::board::tree::lookup::{Cursor, CursorEdge, StaleCursor};
 
-/// Numbers from a seed (splitmix64).
+/// Pseudorandom numbers from a seed (splitmix64).
 struct Numbers(u64);
 
 impl Numbers {
@@ -46,7 +46,7 @@ fn players(places: &[BoardEntry]) -> Vec<u32> {
 }
 
 impl Set {
-    /// Panics where anything kept differs from what it is kept of.
+    /// Panics if a derived value differs from its source.
     fn check(&self) {
         let (mut last, mut places, mut blocks) = (None::<SortKey>, 0, 0);
         for (g, &group_id) in self.top.children.iter().enumerate() {
@@ -81,7 +81,7 @@ impl Set {
     }
 }
 
-/// A sorted `Vec` that answers the same.
+/// A sorted `Vec` with the same read operations.
 struct Oracle {
     direction: Direction,
     places: Vec<BoardEntry>,
@@ -162,14 +162,15 @@ impl Oracle {
 fn random_operations_equal_a_sorted_vec() {
     for (seed, direction) in (1..=12).zip([High, Low].into_iter().cycle()) {
         let mut numbers = Numbers(seed);
-        // Few scores: ties over many blocks. Many: none. Any: every width of column.
-        let (kinds, field) = [(5, 3_000), (1_000, 6_000), (u64::MAX, 3_000)][seed as usize % 3];
-        // None before the moment parts equal scores; or something of few values, or of any.
+        // Few scores give ties over many blocks, many scores none, arbitrary scores every
+        // column width.
+        let (kinds, player_count) = [(5, 3_000), (1_000, 6_000), (u64::MAX, 3_000)][seed as usize % 3];
+        // No tie-breaker, or tie values that are few, or arbitrary.
         let tie_kinds = [1, 1, 3, u64::MAX][seed as usize / 7 * 2 + seed as usize % 2];
         let (mut set, mut truth) = (Set::new(direction, seed), BTreeMap::new());
         for step in 0..60_000_u64 {
-            let player = (numbers.below(field) as u32).wrapping_mul(1_000_003);
-            // The field grows, is worked on, and is deleted to the last.
+            let player = (numbers.below(player_count) as u32).wrapping_mul(1_000_003);
+            // The board grows, changes, and is emptied.
             let removes = if step < 20_000 {
                 1
             } else if step < 35_000 {
@@ -178,8 +179,8 @@ fn random_operations_equal_a_sorted_vec() {
                 9
             };
             if numbers.below(10) < removes {
-                let had = truth.remove(&player);
-                let expected = had
+                let removed = truth.remove(&player);
+                let expected = removed
                     .map_or(PutOutcome::Unchanged, |(score, tie, at)| PutOutcome::From(tied(score, tie, at, player)));
                 assert_eq!(set.remove(PlayerKey(player)), expected);
             } else {
@@ -218,12 +219,12 @@ fn random_operations_equal_a_sorted_vec() {
                 Oracle::of(direction, &truth).check(&set, &mut numbers);
             }
         }
-        assert_eq!((set.len(), set.heap_bytes()), (0, 0), "an empty board holds nothing");
+        assert_eq!((set.len(), set.heap_bytes()), (0, 0), "an empty board has no heap memory");
     }
 }
 
-/// More than one shard of members and several groups: growth, then a flip of the
-/// order of all, then removal in order.
+/// Several shards of the player index and several groups: the board grows, the order of all
+/// entries is reversed, then entries are removed in order.
 #[test]
 fn groups_split_and_merge() {
     let mut numbers = Numbers(7);
@@ -254,9 +255,9 @@ fn groups_split_and_merge() {
     compact.compact();
     compact.check();
     assert!(compact.iter().eq(set.iter()));
-    assert_eq!(compact.start(), set.start(), "cursors stay good");
+    assert_eq!(compact.start(), set.start(), "cursors stay valid");
     assert!(compact.heap_bytes() * 9 < built.heap_bytes(), "{} of {}", compact.heap_bytes(), built.heap_bytes());
-    // What was deleted comes back between what stayed.
+    // The removed players are added again between the others.
     for player in 0..n {
         set.put(place(i64::from(player % 1000), 5, player));
     }
@@ -286,13 +287,13 @@ fn absent_and_deleted_players_have_no_position() {
     assert_eq!(set.position(PlayerKey(9)), None);
     assert_eq!(set.remove(PlayerKey(9)), PutOutcome::Unchanged);
     assert_eq!(set.remove(PlayerKey(2)), PutOutcome::From(place(30, 2, 2)));
-    assert_eq!(set.remove(PlayerKey(2)), PutOutcome::Unchanged, "deleted twice");
+    assert_eq!(set.remove(PlayerKey(2)), PutOutcome::Unchanged, "removed twice");
     assert_eq!((set.position(PlayerKey(2)), set.dense(PlayerKey(2)), set.around(PlayerKey(2), 3)), (None, None, None));
     assert_eq!(
         set.positions(&[PlayerKey(2), PlayerKey(1), PlayerKey(3), PlayerKey(1)]),
         [None, Some(2), Some(1), Some(2)]
     );
-    assert_eq!(set.put(place(30, 2, 2)), PutOutcome::Added, "comes back");
+    assert_eq!(set.put(place(30, 2, 2)), PutOutcome::Added, "is added again");
     assert_eq!(set.position(PlayerKey(2)), Some(1));
 }
 
@@ -310,7 +311,7 @@ fn equal_scores_order_by_time_then_key() {
     }
 }
 
-/// The tie parts places, not positions that equal scores share.
+/// A tie-breaker orders entries of equal score, but does not change their shared ranks.
 #[test]
 fn tie_break_precedes_time_and_keeps_shared_ranks() {
     for direction in [High, Low] {
@@ -328,7 +329,7 @@ fn tie_break_precedes_time_and_keeps_shared_ranks() {
         assert_eq!(
             set.put(tied(7, 1, 95, 5)),
             PutOutcome::From(tied(7, u64::MAX, 95, 5)),
-            "another tie is another place"
+            "another tie value is another entry"
         );
         assert_eq!(players(&set.page_before(&cursor, 9).unwrap().run.places), [6, 4, 5, 3, 2]);
     }
@@ -384,7 +385,7 @@ fn ranges_honour_open_and_closed_bounds() {
     assert_eq!(set.range((Excluded(10), Included(30))), 1..4);
     assert_eq!(set.range((Excluded(10), Excluded(30))), 2..4);
     assert_eq!((set.range(31..), set.range(..10), set.range(40..50), set.range(11..20)), (1..1, 5..5, 1..1, 4..4));
-    #[expect(clippy::reversed_empty_ranges, reason = "what a user may ask")]
+    #[expect(clippy::reversed_empty_ranges, reason = "a user may send it")]
     let reversed = set.range(30..10);
     assert_eq!(reversed.len(), 0);
     let low = board(Low, &[10, 20, 20, 30]);
@@ -395,9 +396,9 @@ fn ranges_honour_open_and_closed_bounds() {
 fn repeated_and_worse_writes_change_nothing() {
     let mut set = board(High, &[50, 40]);
     let version = set.start().version;
-    assert_eq!(set.put(place(40, 2, 2)), PutOutcome::Unchanged, "replayed");
+    assert_eq!(set.put(place(40, 2, 2)), PutOutcome::Unchanged, "the same entry");
     assert_eq!(set.put_if_better(place(39, 9, 2)), PutOutcome::Unchanged, "worse");
-    assert_eq!(set.put_if_better(place(40, 9, 2)), PutOutcome::Unchanged, "no better: the moment stays");
+    assert_eq!(set.put_if_better(place(40, 9, 2)), PutOutcome::Unchanged, "no better: the time stays");
     assert_eq!((set.start().version, set.get(PlayerKey(2))), (version, Some(place(40, 2, 2))));
     assert_eq!(set.put_if_better(place(60, 9, 2)), PutOutcome::From(place(40, 2, 2)));
     assert_eq!(set.put_if_better(place(1, 9, 3)), PutOutcome::Added);
@@ -405,7 +406,7 @@ fn repeated_and_worse_writes_change_nothing() {
     let mut low = board(Low, &[50, 40]);
     assert_eq!(low.put_if_better(place(60, 9, 2)), PutOutcome::Unchanged);
     assert_eq!(low.put_if_better(place(30, 9, 1)), PutOutcome::From(place(50, 1, 1)));
-    // Several rows of a player: his best.
+    // Several rows of a player: the best one counts.
     let built = Set::build(High, 1, [place(5, 1, 1), place(7, 9, 1), place(7, 3, 1), place(6, 1, 2)]);
     assert_eq!(built.top(9), [place(7, 3, 1), place(6, 1, 2)]);
     // Zero is a score.
@@ -436,7 +437,7 @@ fn around_returns_the_neighbours() {
     let set = board(Low, &[1, 2, 3, 4, 5, 6, 7, 8, 9]);
     let around = |player, n| players(&set.around(PlayerKey(player), n).unwrap().places);
     assert_eq!(around(5, 3), [4, 5, 6]);
-    assert_eq!(around(5, 4), [4, 5, 6, 7], "even: one worse more");
+    assert_eq!(around(5, 4), [4, 5, 6, 7], "even: one more worse entry");
     assert_eq!(around(5, 1), [5]);
     assert_eq!((around(1, 3), around(2, 3), around(2, 5)), (vec![1, 2, 3], vec![1, 2, 3], vec![1, 2, 3, 4, 5]));
     assert_eq!((around(9, 3), around(8, 4)), (vec![7, 8, 9], vec![6, 7, 8, 9]));
@@ -451,7 +452,7 @@ fn cursor_stays_valid_while_entries_move() {
     let mut set = board(High, &[90, 80, 70, 60, 50, 40, 30]);
     let first = set.page_after(&set.start(), 3).unwrap();
     assert_eq!((players(&first.run.places), first.run.position, first.moved), (vec![1, 2, 3], 1, false));
-    // Somebody overtakes everybody, and the last one of the page leaves.
+    // A new player takes position 1, and the last one of the page is removed.
     set.put(place(95, 8, 8));
     set.remove(PlayerKey(3));
     let second = set.page_after(&first.end, 3).unwrap();
@@ -478,22 +479,22 @@ fn cursor_of_another_generation_is_stale() {
     let rolled_over = Set::build(High, 2, set.iter());
     assert_eq!(rolled_over.page_after(&cursor, 1), Err(StaleCursor { cursor: 1, board: 2 }));
     assert_eq!(rolled_over.page_before(&cursor, 1), Err(StaleCursor { cursor: 1, board: 2 }));
-    let emptied = Cursor { edge: CursorEdge::Start, ..cursor };
-    assert_eq!(rolled_over.page_after(&emptied, 1), Err(StaleCursor { cursor: 1, board: 2 }));
+    let start = Cursor { edge: CursorEdge::Start, ..cursor };
+    assert_eq!(rolled_over.page_after(&start, 1), Err(StaleCursor { cursor: 1, board: 2 }));
 }
 
-/// Whoever does not move is met once, whatever the others do between pages.
+/// An entry that does not move is returned once, whatever the others do between pages.
 #[test]
 fn paging_returns_each_unmoved_entry_once() {
     let mut numbers = Numbers(11);
     let mut set = Set::build(High, 1, (0..4_000).map(|n| place(i64::from(n % 50), i64::from(n), n)));
-    let (mut cursor, mut met) = (set.start(), Vec::new());
+    let (mut cursor, mut seen) = (set.start(), Vec::new());
     loop {
         let page = set.page_after(&cursor, 37).unwrap();
         if page.run.places.is_empty() {
             break;
         }
-        met.extend(players(&page.run.places).into_iter().filter(|player| player % 2 == 0));
+        seen.extend(players(&page.run.places).into_iter().filter(|player| player % 2 == 0));
         cursor = page.end;
         for _ in 0..100 {
             let player = numbers.below(2_000) as u32 * 2 + 1;
@@ -504,10 +505,10 @@ fn paging_returns_each_unmoved_entry_once() {
         }
     }
     let stayed: Vec<u32> = set.iter().map(|place| place.player.0).filter(|player| player % 2 == 0).collect();
-    assert_eq!(met, stayed);
+    assert_eq!(seen, stayed);
 }
 
-/// A wide value makes its block wider and no other, and nothing is rounded.
+/// A wide value widens the columns of its block only, and nothing is rounded.
 #[test]
 fn wide_value_widens_only_its_block() {
     let narrow = Set::build(High, 1, (0..10_000).map(|n| place(i64::from(n / 4), 1_763_942_400_000 + i64::from(n), n)));
@@ -519,10 +520,10 @@ fn wide_value_widens_only_its_block() {
     wide.put(place(600, i64::MIN, 20_002));
     wide.check();
     assert!(wide.heap_bytes() < narrow.heap_bytes() + 3 * 16 * 300);
-    let mut parted = narrow.clone();
-    parted.put(tied(600, u64::MAX, 0, 20_000));
-    parted.check();
-    assert!(parted.heap_bytes() < narrow.heap_bytes() + 8 * 128 + 8 * GROUP_MAX + 300, "one block pays for it");
+    let mut tied_board = narrow.clone();
+    tied_board.put(tied(600, u64::MAX, 0, 20_000));
+    tied_board.check();
+    assert!(tied_board.heap_bytes() < narrow.heap_bytes() + 8 * 128 + 8 * GROUP_MAX + 300, "only one block grows");
     assert_eq!(wide.get(PlayerKey(20_002)), Some(place(600, i64::MIN, 20_002)));
     assert_eq!(
         (wide.at(1), wide.at(10_003)),
@@ -530,7 +531,7 @@ fn wide_value_widens_only_its_block() {
     );
 }
 
-/// One player on two boards is two members.
+/// One player is on two boards independently.
 #[test]
 fn boards_are_independent() {
     let (mut one, other) = (board(High, &[5, 6]), board(Low, &[5, 6]));

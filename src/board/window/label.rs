@@ -1,4 +1,4 @@
-//! How windows and their types are written, both ways.
+//! Text forms of windows and their types, in both directions.
 //!
 //! | type | name | a window |
 //! |---|---|---|
@@ -7,7 +7,7 @@
 //! | local week | `week` | `2026-W47` |
 //! | local month | `month` | `2026-11` |
 //! | all time | `all-time` | `all-time` |
-//! | given by the config | its number, `12` | `12#3`, the fourth of type 12 |
+//! | custom type | its number, `12` | `12#3`, the fourth of type 12 |
 
 use chrono::{Datelike, NaiveDate};
 
@@ -23,7 +23,7 @@ const NAMES: [(WindowType, &str); 5] = [
     (WindowType::ALL_TIME, "all-time"),
 ];
 
-/// `day`, `12`.
+/// The name of a type, such as `day` or `12`.
 pub fn type_name(kind: WindowType) -> String {
     let name = NAMES.iter().find(|(known, _)| *known == kind);
     name.map_or_else(|| kind.0.to_string(), |(_, name)| (*name).to_owned())
@@ -40,7 +40,7 @@ pub fn parse_type(text: &str) -> Result<WindowType, UnknownType> {
     }
     let advice = match nearest(text, NAMES.map(|(_, name)| name)) {
         Some(name) => format!("did you mean {name:?}?"),
-        None => format!("expected {}, or a number of your own, {}", NAMES.map(|(_, name)| name).join(", "), range()),
+        None => format!("expected {}, or a custom type, {}", NAMES.map(|(_, name)| name).join(", "), range()),
     };
     Err(UnknownType { text: shown(text), advice })
 }
@@ -50,11 +50,11 @@ fn range() -> String {
 }
 
 fn numbers() -> String {
-    format!("numbers of your own are {}", range())
+    format!("custom types are {}", range())
 }
 
-/// `2026-11-21`; a key that is none of the calendar's is written as those of
-/// custom types.
+/// The label of a window, such as `2026-11-21`; a key that is no calendar window gets the
+/// form of custom types.
 pub fn label(key: WindowKey) -> String {
     calendar_label(key).unwrap_or_else(|| format!("{}#{}", key.kind.0, key.index))
 }
@@ -73,10 +73,10 @@ fn calendar_label(key: WindowKey) -> Option<String> {
     }
 }
 
-/// The window of a label. Whether the config has its type is told by
-/// [`super::WindowTypes::span`].
+/// The window of a label. [`super::WindowTypes::span`] reports whether its type is
+/// configured.
 pub fn parse(text: &str) -> Result<WindowKey, BadLabel> {
-    let read = if let Some((kind, index)) = text.split_once('#') {
+    let parsed = if let Some((kind, index)) = text.split_once('#') {
         custom(kind, index)
     } else if text == "all-time" {
         Some(WindowKey::ALL_TIME)
@@ -87,7 +87,7 @@ pub fn parse(text: &str) -> Result<WindowKey, BadLabel> {
     } else {
         match text.len() {
             10 => date(text).and_then(|date| key(WindowType::DAY, day_of_date(date))),
-            // The first month with a moment that counts is that in which 1970 begins, west of Greenwich.
+            // The first valid month is that in which 1970 begins, west of Greenwich.
             7 => date(&format!("{text}-01"))
                 .map(|date| i64::from(date.year()) * 12 + i64::from(date.month0()))
                 .filter(|&month| month >= 1969 * 12 + 11)
@@ -95,8 +95,8 @@ pub fn parse(text: &str) -> Result<WindowKey, BadLabel> {
             _ => None,
         }
     };
-    // One window, one text: "2026-1-05" and "12#03" are none.
-    read.filter(|&key| label(key) == text).ok_or_else(|| BadLabel(shown(text)))
+    // Only the canonical form is valid: "2026-1-05" and "12#03" are rejected.
+    parsed.filter(|&key| label(key) == text).ok_or_else(|| BadLabel(shown(text)))
 }
 
 fn custom(kind: &str, index: &str) -> Option<WindowKey> {
@@ -118,7 +118,7 @@ fn date(text: &str) -> Option<NaiveDate> {
     NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()
 }
 
-/// Digits and nothing else.
+/// Parses digits only.
 fn number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()))
 }
@@ -215,7 +215,7 @@ mod tests {
             for index in [0, 1, 3_000_000, 70_389_504, u32::MAX - 1, u32::MAX] {
                 let key = WindowKey { kind, index };
                 let text = label(key);
-                assert!(parse(&text).is_ok_and(|read| read == key) || !kind.is_custom(), "{key:?} is {text}");
+                assert!(parse(&text).is_ok_and(|key_read| key_read == key) || !kind.is_custom(), "{key:?} is {text}");
             }
         }
     }
@@ -230,10 +230,10 @@ mod tests {
             ("alltime", "\"alltime\" is not a window type; did you mean \"all-time\"?"),
             (
                 "fortnight",
-                "\"fortnight\" is not a window type; expected hour, day, week, month, all-time, or a number of your own, 10 to 65535",
+                "\"fortnight\" is not a window type; expected hour, day, week, month, all-time, or a custom type, 10 to 65535",
             ),
-            ("4", "\"4\" is not a window type; numbers of your own are 10 to 65535"),
-            ("65536", "\"65536\" is not a window type; numbers of your own are 10 to 65535"),
+            ("4", "\"4\" is not a window type; custom types are 10 to 65535"),
+            ("65536", "\"65536\" is not a window type; custom types are 10 to 65535"),
         ] {
             assert_eq!(parse_type(text).unwrap_err().to_string(), want);
         }

@@ -1,14 +1,13 @@
-//! Windows: when each begins and ends, and which contain a moment (RULES section 8).
+//! Windows: when each begins and ends, and which contain a time (RULES section 8).
 //!
-//! A window is a stretch of time, [start, end), with boards of its own. There is
-//! one type for weeks always, and one for each other that the config asks for.
-//! Hours are whole hours of UTC, as those of the series; days, weeks and months
-//! are those of the [`Calendar`], so with daylight saving a day has 23 or 25
-//! hours. A type that the config gives has windows of one length at one
-//! distance, which may overlap.
+//! A window is a time interval [start, end) with its own boards. There is always a type for
+//! weeks, and one for each other type in the configuration. Hours are whole hours of UTC,
+//! like those of the series; days, weeks and months are those of the [`Calendar`], so with
+//! daylight saving time a day has 23 or 25 hours. A custom type has windows of one length
+//! at one distance, which may overlap.
 //!
-//! What is in a window's boards is not known here. How windows are written is in
-//! [`label`], how the config writes them in [`spec`].
+//! This module does not know the contents of boards. [`label`] has the text form of
+//! windows, [`spec`] their form in the configuration.
 
 pub mod label;
 pub mod spec;
@@ -24,14 +23,14 @@ pub use spec::{BadSpec, Shape, SpecError, WindowSpec};
 use crate::model::calendar::Calendar;
 use crate::model::{WeekKey, WindowKey, WindowType};
 
-/// The last moment that is told from the one before, Unix ms: one day less than
-/// the year 9999 lasts, so that in no zone a date has five digits. Later times
-/// count as this one, times before 1970 as 1970.
+/// The latest distinct time, Unix ms: one day before the end of the year 9999, so that no
+/// time zone has a date with five digits. Later times count as this one, times before 1970
+/// as 1970.
 pub const TIME_MS_MAX: i64 = 253_402_214_400_000 - 1;
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// All types of windows there are.
+/// All configured types of windows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WindowTypes {
     calendar: Calendar,
@@ -41,22 +40,22 @@ pub struct WindowTypes {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WindowsError {
-    #[error("window type {} stands there twice", type_name(*.0))]
+    #[error("duplicate window type {}", type_name(*.0))]
     DuplicateType(WindowType),
     #[error("window type {}: {fault}", type_name(*kind))]
     InvalidSpec { kind: WindowType, fault: SpecError },
 }
 
 impl WindowTypes {
-    /// Weeks are there without being named; then all of them are kept.
+    /// Weeks need not be in `specs`; then all of them are kept.
     pub fn new(calendar: Calendar, specs: impl IntoIterator<Item = WindowSpec>) -> Result<WindowTypes, WindowsError> {
         let mut specs: Vec<WindowSpec> = specs.into_iter().collect();
         if specs.iter().all(|spec| spec.kind != WindowType::WEEK) {
             specs.push(WindowSpec { kind: WindowType::WEEK, shape: Shape::Week, keep: 0 });
         }
         specs.sort_by_key(|spec| spec.kind);
-        if let Some(twice) = specs.windows(2).find(|pair| pair[0].kind == pair[1].kind) {
-            return Err(WindowsError::DuplicateType(twice[0].kind));
+        if let Some(duplicate) = specs.windows(2).find(|pair| pair[0].kind == pair[1].kind) {
+            return Err(WindowsError::DuplicateType(duplicate[0].kind));
         }
         for spec in &specs {
             spec.check().map_err(|fault| WindowsError::InvalidSpec { kind: spec.kind, fault })?;
@@ -73,7 +72,7 @@ impl WindowTypes {
         &self.calendar
     }
 
-    /// All windows that contain the moment, in order of key.
+    /// All windows that contain the time, in order of key.
     pub fn at(&self, t_ms: i64) -> Vec<WindowKey> {
         let t_ms = clamp_time(t_ms);
         let keys = |spec: &WindowSpec| {
@@ -83,22 +82,22 @@ impl WindowTypes {
         self.specs.iter().flat_map(keys).collect()
     }
 
-    /// The widest stretch around the moment in which [`WindowTypes::at`] stays the same.
+    /// The largest interval around the time in which [`WindowTypes::at`] is the same.
     pub fn unchanged(&self, t_ms: i64) -> Range<i64> {
         let t_ms = clamp_time(t_ms);
-        let stretches = self.specs.iter().map(|spec| match Recurrence::of(spec.shape) {
+        let ranges = self.specs.iter().map(|spec| match Recurrence::of(spec.shape) {
             Some(repeats) => repeats.unchanged(t_ms),
             None => self.unit_span(spec.shape, self.containing(spec.shape, t_ms).start),
         });
-        let all = stretches.fold(i64::MIN..i64::MAX, |all, one| all.start.max(one.start)..all.end.min(one.end));
-        // What lies outside of the times that are told apart is like their edge.
+        let all = ranges.fold(i64::MIN..i64::MAX, |all, one| all.start.max(one.start)..all.end.min(one.end));
+        // Times outside of the distinct ones are equal to the nearest distinct one.
         let start = if all.start <= 0 { i64::MIN } else { all.start };
         let end = if all.end > TIME_MS_MAX { i64::MAX } else { all.end };
         start..end
     }
 
-    /// From the window's first moment to the first after it, Unix ms; all-time
-    /// from `i64::MIN` to `i64::MAX`. `None`: there is no such type or window.
+    /// The interval of a window, Unix ms; all-time is `i64::MIN..i64::MAX`. `None`: there
+    /// is no such type or window.
     pub fn span(&self, key: WindowKey) -> Option<Range<i64>> {
         let shape = self.spec(key.kind)?.shape;
         if let Some(repeats) = Recurrence::of(shape) {
@@ -108,17 +107,17 @@ impl WindowTypes {
         }
         let (first, last) = (self.containing(shape, 0).start, self.containing(shape, TIME_MS_MAX).start);
         let span = (first..=last).contains(&key.index).then(|| self.unit_span(shape, key.index))?;
-        // Zones that crossed the date line have left out a day.
+        // Time zones that crossed the date line have skipped a day.
         (!span.is_empty()).then_some(span)
     }
 
-    /// The window of the type that contains the moment and began first.
+    /// The oldest window of the type that contains the time.
     pub fn oldest(&self, kind: WindowType, t_ms: i64) -> Option<WindowKey> {
         let index = self.containing(self.spec(kind)?.shape, clamp_time(t_ms)).next()?;
         Some(WindowKey { kind, index })
     }
 
-    /// The first window of the type that begins after the moment.
+    /// The first window of the type that begins after the time.
     pub fn next(&self, kind: WindowType, t_ms: i64) -> Option<WindowKey> {
         let (shape, t_ms) = (self.spec(kind)?.shape, clamp_time(t_ms));
         let index = if let Some(repeats) = Recurrence::of(shape) {
@@ -131,28 +130,28 @@ impl WindowTypes {
         Some(WindowKey { kind, index })
     }
 
-    /// The numbers of the windows of a type that are there at a moment: those that
-    /// contain it, and before them as many as are kept.
+    /// The numbers of the existing windows of a type at a time: those that contain it, and
+    /// before them as many as are kept.
     pub fn kept(&self, kind: WindowType, t_ms: i64) -> Range<u32> {
         let Some(spec) = self.spec(kind) else { return 0..0 };
-        let of_now = self.containing(spec.shape, clamp_time(t_ms));
+        let running = self.containing(spec.shape, clamp_time(t_ms));
         let first = match Recurrence::of(spec.shape) {
             Some(_) => 0,
             None => self.containing(spec.shape, 0).start,
         };
         let kept = if spec.keep == 0 { u32::MAX } else { spec.keep };
-        of_now.start.saturating_sub(kept).max(first)..of_now.end
+        running.start.saturating_sub(kept).max(first)..running.end
     }
 
-    /// Which of the closed windows are to go so that as many of the type stay as
-    /// are kept: those that ended first, in that order. Windows of a type that is
-    /// not there any more all stay: it may be back after the next reload.
+    /// The closed windows to delete so that as many of the type remain as are kept: those
+    /// that ended first, in that order. Windows of a type that is no longer configured all
+    /// remain: the type may be back after the next reload.
     pub fn expired(&self, kind: WindowType, closed: &[WindowKey]) -> Vec<WindowKey> {
         let Some(keep) = self.spec(kind).map(|spec| spec.keep as usize).filter(|&keep| keep > 0) else {
             return Vec::new();
         };
         let mut closed: Vec<WindowKey> = closed.iter().copied().filter(|key| key.kind == kind).collect();
-        // All of a type are equally long, so they end in order of their numbers.
+        // All windows of a type are equally long, so they end in order of their numbers.
         closed.sort_unstable();
         closed.dedup();
         closed.truncate(closed.len().saturating_sub(keep));
@@ -163,7 +162,7 @@ impl WindowTypes {
         self.specs.binary_search_by_key(&kind, |spec| spec.kind).ok().map(|at| &self.specs[at])
     }
 
-    /// The numbers of the windows that contain the moment.
+    /// The numbers of the windows that contain the time.
     fn containing(&self, shape: Shape, t_ms: i64) -> Range<u32> {
         if let Some(repeats) = Recurrence::of(shape) {
             return repeats.ended(t_ms) as u32..repeats.begun(t_ms) as u32;
@@ -172,7 +171,7 @@ impl WindowTypes {
         index..index + 1
     }
 
-    /// The hour, day, week or month that contains the moment.
+    /// The hour, day, week or month that contains the time.
     fn unit(&self, shape: Shape, t_ms: i64) -> u32 {
         let mut index = match shape {
             Shape::Hour => t_ms.div_euclid(HOUR_MS) as u32,
@@ -181,8 +180,8 @@ impl WindowTypes {
             Shape::Month => month_of_day(self.calendar.day(t_ms)),
             Shape::AllTime | Shape::Custom { .. } => return 0,
         };
-        // Where clocks go back over midnight a date is shown, then the one before
-        // again, then it once more. It has begun when it is first shown.
+        // Where clocks are set back over midnight, a date begins, then the previous one
+        // again, then the date once more. It begins when it occurs first.
         while self.unit_start_ms(shape, index + 1) <= t_ms {
             index += 1;
         }
@@ -205,7 +204,7 @@ impl WindowTypes {
             Shape::Day => self.calendar.day_start_ms(i64::from(index)),
             Shape::Week => self.calendar.week_start_ms(WeekKey(index)),
             Shape::Month => self.calendar.day_start_ms(first_day_of_month(index)),
-            Shape::AllTime | Shape::Custom { .. } => unreachable!("{shape:?} is no unit of the calendar"),
+            Shape::AllTime | Shape::Custom { .. } => unreachable!("{shape:?} is not a calendar unit"),
         }
     }
 }
@@ -214,7 +213,8 @@ fn clamp_time(t_ms: i64) -> i64 {
     t_ms.clamp(0, TIME_MS_MAX)
 }
 
-/// The date of a local day as [`Calendar::day`] numbers them; `None`: no date that is told.
+/// The date of a local day as numbered by [`Calendar::day`]; `None`: the date is out of
+/// range.
 fn date_of_day(day: i64) -> Option<NaiveDate> {
     day_zero().checked_add_days(Days::new(u64::try_from(day).ok()?)).filter(|date| date.year() <= 9_999)
 }
@@ -224,20 +224,20 @@ fn day_of_date(date: NaiveDate) -> i64 {
 }
 
 fn day_zero() -> NaiveDate {
-    NaiveDate::from_ymd_opt(1969, 12, 29).expect("a real date")
+    NaiveDate::from_ymd_opt(1969, 12, 29).expect("a valid date")
 }
 
 fn month_of_day(day: i64) -> u32 {
-    let date = date_of_day(day).expect("times are kept within four digits of a year");
+    let date = date_of_day(day).expect("years of times have at most four digits");
     date.year() as u32 * 12 + date.month0()
 }
 
 fn first_day_of_month(month: u32) -> i64 {
     let date = NaiveDate::from_ymd_opt((month / 12) as i32, month % 12 + 1, 1);
-    day_of_date(date.expect("numbers of months are kept within five digits of a year"))
+    day_of_date(date.expect("years of months have at most five digits"))
 }
 
-/// The windows of a type that the config gives: of one length, at one distance.
+/// The windows of a custom type: of one length, at one distance.
 #[derive(Clone, Copy)]
 struct Recurrence {
     base_ms: i64,
@@ -249,7 +249,7 @@ struct Recurrence {
 impl Recurrence {
     fn of(shape: Shape) -> Option<Recurrence> {
         let Shape::Custom { base_ms, duration_ms, every_ms, repeat } = shape else { return None };
-        // For ever is as far as numbers go, which is beyond the year 9999.
+        // Without an end the count is the largest number, which is beyond the year 9999.
         let count = i64::from(if repeat == 0 { u32::MAX } else { repeat });
         Some(Recurrence { base_ms, duration_ms, every_ms, count })
     }
@@ -262,12 +262,12 @@ impl Recurrence {
         self.start(index).saturating_add(self.duration_ms)
     }
 
-    /// How many have begun by the moment: the number of the next.
+    /// The number of windows that have begun by the time: the index of the next one.
     fn begun(&self, t_ms: i64) -> i64 {
         if t_ms < self.base_ms { 0 } else { ((t_ms - self.base_ms) / self.every_ms + 1).min(self.count) }
     }
 
-    /// How many are over: the number of the oldest that is not.
+    /// The number of windows that have ended: the index of the oldest that has not.
     fn ended(&self, t_ms: i64) -> i64 {
         self.begun(t_ms - self.duration_ms)
     }

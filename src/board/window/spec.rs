@@ -1,5 +1,5 @@
-//! What the config says of a type of windows, and how it writes it:
-//! `hour keep=48`, `12 base=2026-01-05T00:00:00Z duration=3d every=1d repeat=100 keep=5`.
+//! The specification of a window type, and its form in the configuration: `hour keep=48`,
+//! `12 base=2026-01-05T00:00:00Z duration=3d every=1d repeat=100 keep=5`.
 
 use std::str::FromStr;
 
@@ -11,25 +11,24 @@ use crate::limits::CONCURRENT_WINDOWS_MAX;
 use crate::model::WindowType;
 use crate::nearest::nearest;
 
-/// Closed windows kept of a type of which nothing is said, as many as of weeks.
+/// Closed windows kept by default, for every type.
 pub const KEEP_DEFAULT: u32 = 4;
 
-/// Shortest window and distance that the config may give, ms. Servers are
-/// scanned every two minutes; and with this every number of a window fits 32
-/// bits up to the year 9999.
+/// Shortest window and distance of a custom type, ms. Servers are scanned every two
+/// minutes; and with this minimum every window number fits 32 bits up to the year 9999.
 pub const CUSTOM_MS_MIN: i64 = 60_000;
 
 /// A type of windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowSpec {
     pub kind: WindowType,
-    /// That of the type, where it is built in.
+    /// The shape; for a built-in type it is the type's own.
     pub shape: Shape,
-    /// Closed windows kept besides the running ones. 0: all.
+    /// Number of closed windows kept in addition to the running ones. 0: all.
     pub keep: u32,
 }
 
-/// What stretches of time the windows of a type are.
+/// The time intervals of the windows of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     Hour,
@@ -41,25 +40,25 @@ pub enum Shape {
         /// Start of window 0, Unix ms.
         base_ms: i64,
         duration_ms: i64,
-        /// Between the starts of two successive windows.
+        /// Time between the starts of two successive windows.
         every_ms: i64,
-        /// How many there are. 0: no end.
+        /// Number of windows. 0: no end.
         repeat: u32,
     },
 }
 
-/// What is wrong with a type.
+/// Errors in a window type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     #[error(transparent)]
     Type(#[from] UnknownType),
     #[error("{0:?} is not of the form NAME=VALUE; {1}")]
     Form(String, String),
-    #[error("nothing called {0:?} can be said of this type; {1}")]
+    #[error("unknown option {0:?} for this window type; {1}")]
     Name(String, String),
-    #[error("{0}= stands there twice")]
+    #[error("duplicate option {0}=")]
     Twice(&'static str),
-    #[error("{0}= is missing; a type with a number needs base= and duration=, such as \"{EXAMPLE}\"")]
+    #[error("{0}= is missing; a custom type needs base= and duration=, such as \"{EXAMPLE}\"")]
     Missing(&'static str),
     #[error("{name}={value:?} is not a whole number, 0 to {}", u32::MAX)]
     Number { name: &'static str, value: String },
@@ -77,7 +76,7 @@ pub enum SpecError {
 
 const EXAMPLE: &str = "12 base=2026-01-05T00:00:00Z duration=3d";
 
-/// A type that the config writes, and that cannot be.
+/// An invalid window type in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("window {text:?}: {fault}")]
 pub struct BadSpec {
@@ -86,8 +85,8 @@ pub struct BadSpec {
 }
 
 impl WindowSpec {
-    /// Whether a type that the config gives is within bounds. That a type that is
-    /// built in has its own shape is up to who makes one.
+    /// Checks the limits of a custom type. The caller must give a built-in type its own
+    /// shape.
     pub(super) fn check(&self) -> Result<(), SpecError> {
         let built_in = built_in(self.kind);
         assert!(
@@ -134,7 +133,7 @@ fn parse_spec(text: &str) -> Result<WindowSpec, SpecError> {
     let mut words = text.split_whitespace();
     let kind = parse_type(words.next().unwrap_or_default())?;
     let names: &[&'static str] = match built_in(kind) {
-        // It never ends, so none is ever closed.
+        // The all-time window never ends, so no window is ever closed.
         Some(Shape::AllTime) => &[],
         Some(_) => &["keep"],
         None => &["base", "duration", "every", "repeat", "keep"],
@@ -145,18 +144,18 @@ fn parse_spec(text: &str) -> Result<WindowSpec, SpecError> {
             word.split_once('=').ok_or_else(|| SpecError::Form(word.to_owned(), suggestion(word, names)))?;
         let known = names.iter().find(|known| **known == name);
         let known = *known.ok_or_else(|| SpecError::Name(name.to_owned(), suggestion(name, names)))?;
-        if values.iter().any(|(before, _)| *before == known) {
+        if values.iter().any(|(existing, _)| *existing == known) {
             return Err(SpecError::Twice(known));
         }
         values.push((known, value));
     }
-    let given = |name: &'static str| values.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
-    let number = |name| given(name).map(|value| parse_u32(name, value)).transpose();
-    let length = |name| given(name).map(|value| duration_ms(name, value)).transpose();
+    let value_of = |name: &'static str| values.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+    let number = |name| value_of(name).map(|value| parse_u32(name, value)).transpose();
+    let length = |name| value_of(name).map(|value| duration_ms(name, value)).transpose();
     let shape = match built_in(kind) {
         Some(shape) => shape,
         None => {
-            let base_ms = base_ms(given("base").ok_or(SpecError::Missing("base"))?)?;
+            let base_ms = base_ms(value_of("base").ok_or(SpecError::Missing("base"))?)?;
             let duration_ms = length("duration")?.ok_or(SpecError::Missing("duration"))?;
             let every_ms = length("every")?.unwrap_or(duration_ms);
             Shape::Custom { base_ms, duration_ms, every_ms, repeat: number("repeat")?.unwrap_or(0) }
@@ -170,8 +169,8 @@ fn parse_spec(text: &str) -> Result<WindowSpec, SpecError> {
 
 fn suggestion(word: &str, names: &[&'static str]) -> String {
     match nearest(word, names.iter().copied()) {
-        Some(right) => format!("did you mean {right}=?"),
-        None if names.is_empty() => "expected the type alone".to_owned(),
+        Some(name) => format!("did you mean {name}=?"),
+        None if names.is_empty() => "this type has no options".to_owned(),
         None => format!("expected {}", names.iter().map(|name| format!("{name}=")).collect::<Vec<_>>().join(", ")),
     }
 }
@@ -187,7 +186,7 @@ fn base_ms(value: &str) -> Result<i64, SpecError> {
 }
 
 fn duration_ms(name: &'static str, value: &str) -> Result<i64, SpecError> {
-    let read = || -> Option<i64> {
+    let parse = || -> Option<i64> {
         let unit = value.chars().next_back()?;
         let unit_s = match unit {
             's' => 1,
@@ -200,7 +199,7 @@ fn duration_ms(name: &'static str, value: &str) -> Result<i64, SpecError> {
         let count = i64::from(parse_u32(name, &value[..value.len() - 1]).ok()?);
         count.checked_mul(unit_s * 1_000).filter(|ms| (CUSTOM_MS_MIN..=TIME_MS_MAX).contains(ms))
     };
-    read().ok_or_else(|| SpecError::Duration { name, value: value.to_owned() })
+    parse().ok_or_else(|| SpecError::Duration { name, value: value.to_owned() })
 }
 
 #[cfg(test)]
@@ -238,14 +237,14 @@ mod tests {
         for (text, want) in [
             ("", "\"\" is not a window type; expected hour, day, week,"),
             ("huor keep=3", "\"huor\" is not a window type; did you mean \"hour\"?"),
-            ("hour kep=3", "nothing called \"kep\" can be said of this type; did you mean keep=?"),
-            ("hour base=3", "nothing called \"base\" can be said of this type; expected keep="),
-            ("all-time keep=3", "nothing called \"keep\" can be said of this type; expected the type alone"),
+            ("hour kep=3", "unknown option \"kep\" for this window type; did you mean keep=?"),
+            ("hour base=3", "unknown option \"base\" for this window type; expected keep="),
+            ("all-time keep=3", "unknown option \"keep\" for this window type; this type has no options"),
             ("day keep", "\"keep\" is not of the form NAME=VALUE; did you mean keep=?"),
-            ("day keep=3 keep=3", "keep= stands there twice"),
+            ("day keep=3 keep=3", "duplicate option keep="),
             ("day keep=+3", "keep=\"+3\" is not a whole number, 0 to 4294967295"),
             ("day keep=-1", "keep=\"-1\" is not a whole number, 0 to 4294967295"),
-            ("12 duration=3d", "base= is missing; a type with a number needs base= and duration=, such as"),
+            ("12 duration=3d", "base= is missing; a custom type needs base= and duration=, such as"),
             (&format!("12 {base}"), "duration= is missing;"),
             ("12 base=2026-01-05 duration=3d", "base=\"2026-01-05\" is not a time from 1970 to 9999, such as"),
             ("12 base=1969-12-31T23:59:59Z duration=3d", "is not a time from 1970 to 9999"),

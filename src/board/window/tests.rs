@@ -1,5 +1,5 @@
-//! Tests of when windows begin and end: edges of each type, zones in which
-//! clocks jump, types that overlap, and everything against plain counting.
+//! Tests of when windows begin and end: bounds of each type, time zones with clock changes,
+//! overlapping types, and properties checked by enumeration.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,8 @@ use super::*;
 
 const DAY_MS: i64 = 24 * HOUR_MS;
 
-/// Those that have jumped over midnight, by half an hour, or over the date line among them.
+/// Among them zones whose clocks changed at midnight, by half an hour, or over the date
+/// line.
 const ZONES: [&str; 10] = [
     "UTC",
     "Europe/Amsterdam",
@@ -46,7 +47,7 @@ fn windows(zone: &str, customs: impl IntoIterator<Item = WindowSpec>) -> WindowT
     WindowTypes::new(calendar, BUILT_IN.into_iter().map(spec).chain(customs)).expect("types")
 }
 
-/// A label, its first moment and its last.
+/// Checks the first time of a window and its end.
 #[track_caller]
 fn spans(zone: &str, label: &str, first: &str, end: &str) {
     let windows = windows(zone, []);
@@ -75,7 +76,7 @@ fn bounds_across_dst_and_the_date_line() {
     spans("Europe/Amsterdam", "2026-03-29", "2026-03-29T00:00:00+01:00", "2026-03-30T00:00:00+02:00");
     spans("Europe/Amsterdam", "2026-10-25", "2026-10-25T00:00:00+02:00", "2026-10-26T00:00:00+01:00");
     spans("Europe/Amsterdam", "2026-10", "2026-10-01T00:00:00+02:00", "2026-11-01T00:00:00+01:00");
-    // Hours are those of UTC in every zone.
+    // Hours are UTC hours in every zone.
     spans("Asia/Kolkata", "2026-11-21T14Z", "2026-11-21T14:00:00Z", "2026-11-21T15:00:00Z");
     spans("Asia/Kolkata", "2026-11-21", "2026-11-21T00:00:00+05:30", "2026-11-22T00:00:00+05:30");
     // Half an hour.
@@ -88,7 +89,7 @@ fn bounds_across_dst_and_the_date_line() {
     // At a minute past midnight it was 23:01 of the day before; the day has begun with its first minute.
     spans("America/St_Johns", "2010-11-07", "2010-11-07T00:00:00-02:30", "2010-11-08T00:00:00-03:30");
     spans("America/St_Johns", "2010-11-06", "2010-11-06T00:00:00-02:30", "2010-11-07T00:00:00-02:30");
-    // A day was left out.
+    // A day was skipped.
     spans("Pacific/Apia", "2011-12-29", "2011-12-29T00:00:00-10:00", "2011-12-31T00:00:00+14:00");
     let apia = windows("Pacific/Apia", []);
     assert_eq!(apia.span(parse("2011-12-30").unwrap()), None);
@@ -122,12 +123,12 @@ fn overlapping_windows_all_contain_the_time() {
     assert_eq!(windows.oldest(twelve, base - 1), None);
     assert_eq!(windows.next(twelve, base - 1), Some(key(0)));
     assert_eq!(at(base), [0]);
-    assert_eq!(windows.next(twelve, base), Some(key(1)), "begins after, not at");
+    assert_eq!(windows.next(twelve, base), Some(key(1)), "it begins after the time, not at it");
     assert_eq!(at(base + 2 * DAY_MS), [0, 1, 2]);
     assert_eq!(windows.oldest(twelve, base + 3 * DAY_MS - 1), Some(key(0)));
     assert_eq!(windows.oldest(twelve, base + 3 * DAY_MS), Some(key(1)));
     assert_eq!(at(base + 4 * DAY_MS), [2, 3, 4]);
-    assert_eq!(windows.next(twelve, base + 4 * DAY_MS), None, "there are five");
+    assert_eq!(windows.next(twelve, base + 4 * DAY_MS), None, "there are only five");
     assert_eq!(at(base + 7 * DAY_MS - 1), [4]);
     assert!(at(base + 7 * DAY_MS).is_empty());
     assert_eq!(windows.span(key(4)), Some(base + 4 * DAY_MS..base + 7 * DAY_MS));
@@ -155,7 +156,7 @@ fn all_time_is_one_window() {
     assert_eq!(windows.oldest(WindowType::ALL_TIME, 5), Some(WindowKey::ALL_TIME));
     let only_weeks = WindowTypes::new(Calendar::default(), []).expect("weeks");
     assert_eq!(only_weeks.at(ms("2026-11-21T00:00:00Z")), [parse("2026-W47").unwrap()]);
-    assert_eq!(only_weeks.span(WindowKey::ALL_TIME), None, "only what the config asks for is there");
+    assert_eq!(only_weeks.span(WindowKey::ALL_TIME), None, "only configured types exist");
     assert_eq!(
         only_weeks.unchanged(ms("2026-11-21T00:00:00Z")),
         ms("2026-11-16T00:00:00Z")..ms("2026-11-23T00:00:00Z")
@@ -166,7 +167,7 @@ fn all_time_is_one_window() {
 fn invalid_window_types_are_rejected() {
     let new = |specs: Vec<WindowSpec>| WindowTypes::new(Calendar::default(), specs).unwrap_err().to_string();
     let day = spec((WindowType::DAY, Shape::Day));
-    assert_eq!(new(vec![day, day]), "window type day stands there twice");
+    assert_eq!(new(vec![day, day]), "duplicate window type day");
     assert_eq!(
         new(vec![custom(12, 0, 33 * DAY_MS, DAY_MS, 0)]),
         "window type 12: 33 of its windows would run at once; expected at most 32: a longer every= or a shorter duration="
@@ -198,7 +199,7 @@ fn oldest_closed_windows_expire_first() {
     assert_eq!(windows.expired(WindowType::HOUR, &closed), []);
     let of = |kind| (0..9).map(|index| WindowKey { kind, index }).collect::<Vec<_>>();
     assert_eq!(windows.expired(WindowType(12), &of(WindowType(12))), [], "all are kept");
-    assert_eq!(windows.expired(WindowType(13), &of(WindowType(13))), [], "its type is not there");
+    assert_eq!(windows.expired(WindowType(13), &of(WindowType(13))), [], "the type is not configured");
 }
 
 #[test]
@@ -212,7 +213,7 @@ fn windows_at_extreme_times() {
             assert!(unchanged.contains(&t_ms) || t_ms == i64::MAX && unchanged.end == t_ms, "{zone} {t_ms}");
             for key in keys {
                 assert_eq!(parse(&label(key)), Ok(key));
-                let span = windows.span(key).expect("a window that contains a moment");
+                let span = windows.span(key).expect("a window that contains the time");
                 assert!(span.contains(&clamp_time(t_ms)), "{zone} {t_ms} {}", label(key));
                 if let Some(next) = windows.next(key.kind, t_ms) {
                     assert!(windows.span(next).expect("a window").start > clamp_time(t_ms));
@@ -228,7 +229,7 @@ fn windows_at_extreme_times() {
 }
 
 fn moments() -> impl Strategy<Value = i64> {
-    // Most where zones have had their jumps, and near the edges of hours.
+    // Mostly near clock changes of time zones and near the bounds of hours.
     prop_oneof![
         0..ms("2040-01-01T00:00:00Z"),
         (0..600_000_i64, -2..=2_i64).prop_map(|(hour, off)| (hour * HOUR_MS + off).max(0)),
@@ -265,7 +266,7 @@ proptest! {
             for &index in &indices {
                 prop_assert!(span(index).expect("a window").contains(&t_ms));
             }
-            // Neighbours of those that contain the moment do not.
+            // The neighbours of the windows that contain the time do not contain it.
             let around = indices.first().map(|&first| (first.checked_sub(1), indices.last().unwrap().checked_add(1)));
             if let Some((before, after)) = around {
                 for index in [before, after].into_iter().flatten() {
@@ -280,7 +281,7 @@ proptest! {
                     let before = windows.next(kind, t_ms).and_then(|key| span(key.index.checked_sub(1)?));
                     prop_assert!(before.is_none_or(|before| before.start <= t_ms));
                 }
-                // Those of the calendar leave nothing out.
+                // Calendar windows have no gaps.
                 (_, Some(next)) => prop_assert_eq!(next.start, span(indices[0]).unwrap().end),
                 (_, None) => (),
             }
@@ -296,17 +297,17 @@ proptest! {
     ) {
         let windows = windows(ZONES[zone], customs);
         let keys = windows.at(t_ms);
-        let stretch = windows.unchanged(t_ms);
-        prop_assert!(stretch.contains(&t_ms));
-        let (start, end) = (stretch.start.max(0), stretch.end.min(TIME_MS_MAX + 1));
-        for part in inside {
-            let other_ms = start + ((end - 1 - start) as f64 * part) as i64;
+        let range = windows.unchanged(t_ms);
+        prop_assert!(range.contains(&t_ms));
+        let (start, end) = (range.start.max(0), range.end.min(TIME_MS_MAX + 1));
+        for fraction in inside {
+            let other_ms = start + ((end - 1 - start) as f64 * fraction) as i64;
             prop_assert_eq!(windows.at(other_ms), keys.clone());
         }
         prop_assert_eq!(windows.at(start), keys.clone());
         prop_assert_eq!(windows.at(end - 1), keys.clone());
-        // And it is the widest.
-        prop_assert!(stretch.start == i64::MIN || windows.at(stretch.start - 1) != keys);
-        prop_assert!(stretch.end == i64::MAX || windows.at(stretch.end) != keys);
+        // The range is maximal.
+        prop_assert!(range.start == i64::MIN || windows.at(range.start - 1) != keys);
+        prop_assert!(range.end == i64::MAX || windows.at(range.end) != keys);
     }
 }
