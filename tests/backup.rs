@@ -1,5 +1,5 @@
-//! `clqd backup` and `clqd restore` as an admin uses them: of a running daemon and
-//! of a stopped one, and back; and a disk that is nearly full.
+//! `clqd backup` and `clqd restore` as an admin uses them: for a running and for a stopped
+//! daemon, and back; and with a disk that is nearly full.
 //!
 //! That a backup is the state between two commits, record by record, is tested in
 //! `src/store/backup.rs`.

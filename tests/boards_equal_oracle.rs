@@ -1,13 +1,11 @@
-//! Holds the boards of all scopes, windows and rankings against the oracle.
-//! Hostile scan logs go through engine and store with commits, restarts and
-//! builds at moments drawn from the seed; so a board that was made at some
-//! moment and kept since is held against one that is made anew, and both against
-//! what the oracle computes from the whole log. What windows and boards do at
-//! single moments, one case each, is in `boards/`.
+//! Compares the boards of all scopes, windows and rankings with the oracle. Hostile scan
+//! logs are processed by engine and store with commits, restarts and builds at random
+//! times from the seed. So a cached board is compared with a rebuilt one, and both with
+//! what the oracle computes from the complete log. Single cases of windows and boards are
+//! in `boards/`.
 //!
-//! The logs lie around edges: of weeks, of days in which clocks change, of
-//! months and years. `CLQD_SEEDS` is the number of seeds (16), `CLQD_FIRST_SEED`
-//! the first (0).
+//! The logs are placed at edges: of weeks, of days with clock changes, of months and
+//! years. `CLQD_SEEDS` is the number of seeds (16), `CLQD_FIRST_SEED` the first (0).
 
 #[path = "boards/case.rs"]
 mod case;
@@ -176,7 +174,7 @@ impl Run {
         segments
     }
 
-    /// Boards as kept until now, those made anew, and those of the oracle.
+    /// The cached boards, the rebuilt ones, and those of the oracle.
     fn compare(&self, state: &mut State, oracle: &Oracle, of: &str) -> Segments {
         state.commit().expect("a store");
         while state.engine.refresh_boards(&state.store, 7).expect("a store") {}
@@ -200,7 +198,7 @@ impl Run {
         compare::check(state, oracle, &self.settings(), &self.tags, of)
     }
 
-    /// Takes the next step in making boards beside the work.
+    /// Takes the next step of a board build in parallel with the work.
     fn advance_build(&mut self, state: &mut State, making: Option<BoardBuild>) -> Option<BoardBuild> {
         match making {
             None => Some(BoardBuild::Planned(state.engine.plan_boards(self.any_window(state)))),

@@ -1,6 +1,6 @@
-//! The real daemon under a wrong clock, and the way back: with `faketime` (Debian's
-//! package faketime), and inside this process with clocks that the test moves. What the
-//! clock is made of is tested in `clock`, what closing and reopening do in `closing`.
+//! The real daemon with a wrong clock, and its correction: with `faketime` (Debian's
+//! package faketime), and in this process with clocks that the test sets. The clock
+//! itself is tested in `clock`, closing and reopening in `closing`.
 
 mod common;
 
@@ -32,7 +32,7 @@ fn phase(status: &Value, week: &str) -> String {
     found.map_or_else(String::new, |state| state["phase"].as_str().unwrap().to_owned())
 }
 
-/// Where Debian has the library that `faketime` loads.
+/// Debian's path of the library that `faketime` loads.
 fn library() -> String {
     let said = Command::new("faketime").args(["-m", "-f", "+0s", "printenv", "LD_PRELOAD"]).output();
     let said = said.unwrap_or_else(|e| panic!("faketime: {e}; install Debian's package faketime, as tests/run does"));
@@ -122,7 +122,7 @@ fn week_closed_by_a_wrong_clock_resumes_after_reset() {
     assert!(place.export(&again, &week).lines().count() > 0);
 }
 
-/// The steady clock and the system's, as a test moves them.
+/// The steady clock and the system clock, set by a test.
 #[derive(Clone)]
 struct FakeClock(Arc<Mutex<(Instant, i64, i64)>>);
 
@@ -153,7 +153,7 @@ impl TimeSource for FakeClock {
     }
 }
 
-/// While the daemon runs the clock leaps a week ahead: for 66 s, then for good.
+/// While the daemon runs the clock jumps a week ahead: for 66 s, then permanently.
 #[tokio::test(flavor = "multi_thread")]
 async fn large_clock_jump_closes_no_week_until_trusted() {
     let fleet = fleet(8, 4, 60.0, FaultShares::NONE);
@@ -280,7 +280,7 @@ async fn a_leap_while_the_disk_is_full_closes_no_file_with_scans_that_are_not_co
     assert_state_is_the_log(&place, &record);
 }
 
-/// The state of a stopped daemon is that of a replay of all its log.
+/// The state of a stopped daemon equals a replay of its complete log.
 fn assert_state_is_the_log(place: &Sandbox, record: &Path) {
     let fresh = place.path("fresh");
     let mut replay = vec!["replay".into(), "--state".into(), fresh.clone().into_os_string()];

@@ -1,7 +1,6 @@
-//! A week that is closed a few records at a time, by lives that end at any
-//! moment, is the week that is closed at one go: positions, best positions, map
-//! rows, server ranks, series. Not a test of what they should be: that is the
-//! oracle's.
+//! A week that is closed a few records at a time, by processes that end at any time,
+//! equals the week that is closed in one step: positions, best positions, map rows, server
+//! ranks, series. The correct values are tested with the oracle.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -184,7 +183,7 @@ fn key(week: i64) -> WeekKey {
     WeekKey(town::week().0 + week as u32)
 }
 
-/// Every week is closed when it is over, after `wrong` was done in the middle of it.
+/// Every week is closed when it is over; `wrong` is called in the middle of it.
 fn play_weeks(steps: usize, mut wrong: impl FnMut(&mut State, i64)) -> BTreeMap<OutboxKey, ArchiveJob> {
     let dir = tempfile::tempdir().unwrap();
     let mut state = open(dir.path(), steps);
@@ -294,7 +293,7 @@ fn reopen_of_deleted_or_old_week_is_refused_with_the_reason() {
     assert_eq!(state.engine.reopen_week(key(1)), Ok(true));
 }
 
-/// Killed in the middle of reopening, and in the middle of closing again.
+/// Kills in the middle of reopening, and in the middle of closing again.
 #[test]
 fn reopen_resumes_after_a_crash() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! What a correction reads follows from where the player was, not from how many
-//! servers or players there are.
+//! The number of records that a correction reads depends on where the player was, not on
+//! the number of servers or players.
 
 mod scans;
 
@@ -21,7 +21,7 @@ const SERVERS: u32 = 10_000;
 const FROM_MS: i64 = 1_764_064_800_000; // Tuesday 2025-11-25 10:00 UTC
 const WEEK_MS: i64 = 604_800_000;
 
-/// The store, and how many records were asked of it.
+/// The store, and the number of records that were read from it.
 struct Counting<'s> {
     store: &'s Store,
     reads: Cell<usize>,

@@ -1,6 +1,6 @@
-//! Corrections while a week of a server is being closed: the outcome is that of the same
-//! correction before the closing began. The correction comes after each number of ticks,
-//! so in the middle of reading rows, of ordering them and of writing best positions.
+//! Corrections during the close of a server's week: the result equals that of the same
+//! correction before the close. The correction is made after each number of ticks, so also
+//! while rows are read, sorted, and best positions are written.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,7 +29,7 @@ fn url() -> ServerUrl {
     ServerUrl::parse("quake3://10.0.0.1:27960").unwrap()
 }
 
-/// Ten rounds; the points of everybody differ from round to round.
+/// Ten rounds; the points of all players differ from round to round.
 fn play(state: &mut State) {
     for minute in (0..200).step_by(2) {
         let player = |n: i64| Player {
@@ -61,7 +61,7 @@ fn tick(state: &mut State) {
     state.commit().unwrap();
 }
 
-/// What is archived of weeks and servers, and the best positions of everybody.
+/// The archived weeks and servers, and the best positions of all players.
 type Outcomes = (BTreeMap<OutboxKey, ArchiveJob>, Vec<Option<[Vec<(u32, clqd::model::WeekKey)>; 3]>>);
 
 fn finished(state: &mut State) -> Outcomes {

@@ -1,8 +1,8 @@
-//! Corrections as an admin makes them: the real daemon and the real commands,
-//! two servers on the loopback whose lists the test writes, and MariaDB. After
-//! each command the daemon is killed, or stopped and its state looked into.
+//! Corrections as an admin makes them: the real daemon and commands, two servers on the
+//! loopback whose lists the test writes, and MariaDB. After each command the daemon is
+//! killed, or stopped and its state is checked.
 //!
-//! What corrections do to boards is told by `corrections`.
+//! The effect of corrections on boards is tested in `corrections`.
 
 mod common;
 mod db;
@@ -23,8 +23,8 @@ use common::{Sandbox, wait_for, wait_until};
 use db::Database;
 use serde_json::Value;
 
-/// A Quake 3 server: whoever is on its list collects a point with each answer,
-/// and every sixteen answers the map changes.
+/// A Quake 3 server: every player on its list gains a point with each reply, and every
+/// sixteen replies the map changes.
 struct Server {
     url: String,
     list: Arc<Mutex<Vec<&'static str>>>,
@@ -97,7 +97,7 @@ fn is_stored(state: &State, name: &str) -> bool {
     state.store.contains_bytes(name.as_bytes()).unwrap()
 }
 
-/// Who is on the boards of every scope by time, in the running week.
+/// The players on the boards of every scope by time, in the current week.
 fn standing(state: &mut State, servers: &[&Server]) -> BTreeMap<String, Vec<String>> {
     let week = state.engine.running_windows().into_iter().find(|window| window.week().is_some()).unwrap();
     state.commit_and_shelve(week).unwrap();

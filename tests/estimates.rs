@@ -1,6 +1,6 @@
-//! The estimates of RULES section 15 against simulated truth, through the whole
-//! engine in virtual time: within their targets where the counted numbers are
-//! not. `benches/estimates.rs` measures more scenarios, each larger.
+//! Compares the estimates of RULES section 15 with simulated ground truth, through the
+//! complete engine in virtual time: they must be within their targets where the counted
+//! numbers are not. `benches/estimates.rs` measures more and larger scenarios.
 
 #[path = "estimates/fleet.rs"]
 mod fleet;

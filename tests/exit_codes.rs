@@ -1,7 +1,7 @@
-//! What every command ends with: 0 done, 1 failed, 2 used wrongly; and that with
-//! `--json` every line of standard output is an object with a `kind`, whatever happens.
+//! The exit code of every command: 0 success, 1 failure, 2 wrong usage; and with `--json`
+//! every line of standard output is an object with a `kind`, whatever happens.
 //!
-//! Not a test of what the commands do (`daemon` is).
+//! The effect of the commands is tested in `daemon`.
 
 mod common;
 
@@ -38,7 +38,7 @@ fn check_kinds(line: &str, json: &CommandOutput) {
     }
 }
 
-/// What is wrong before any daemon is asked.
+/// Errors that are detected before a daemon is contacted.
 const USAGE_ERRORS: &[(&str, &str)] = &[
     ("", "Usage"),
     ("statsu", "status"),

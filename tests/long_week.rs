@@ -1,6 +1,6 @@
-//! A server with 50,000 players in one week, archived in parts of 1,000 to a real
-//! MariaDB while the connection is cut, lives end and corrections are made. The
-//! tables never hold a week of two moments, and in the end hold what the state does.
+//! A server with 50,000 players in one week, archived in chunks of 1,000 to a real MariaDB
+//! while the connection is cut, processes are killed and corrections are made. The tables
+//! never contain a week of two different times, and at the end they equal the state.
 
 mod db;
 mod scans;
@@ -52,7 +52,7 @@ fn play(state: &mut State) {
     state.commit().unwrap();
 }
 
-/// The source of a worker, and how many parts it has handed out.
+/// The source of a worker, and the number of chunks that it has returned.
 #[derive(Clone)]
 struct Outbox {
     state: Arc<Mutex<State>>,
@@ -93,7 +93,7 @@ impl JobSource for Outbox {
     }
 }
 
-/// One life, which ends when all is archived, or is killed after so many parts.
+/// One process: it ends when everything is archived, or is killed after a number of chunks.
 async fn run_process(
     state: State,
     settings: &ArchiveSettings,
@@ -114,7 +114,7 @@ async fn run_process(
     (state, status, parts)
 }
 
-/// Looks at the tables again and again: a week is there as a whole, or not at all.
+/// Reads the tables repeatedly: a week is there completely, or not at all.
 async fn watch_tables(database: &Database) {
     let mut conn = database.conn().await;
     loop {

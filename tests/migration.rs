@@ -1,11 +1,11 @@
-//! A state directory that an earlier version wrote is migrated when it is opened: all
-//! answers stay as that version gave them.
+//! A state directory that an earlier version wrote is migrated when it is opened; all
+//! responses stay the same.
 //!
-//! `tests/fixtures/state-vN.tar.zst` holds two state directories of layout N (`state`,
-//! made by `world`, and `replay`, the replay of `scan-log.jsonl`), and beside each the
-//! answers (`.jsonl`) that the version gave which wrote it. Before a layout changes, its
-//! last version writes the fixture: `CLQD_FIXTURE=state-vN.tar.zst cargo test --test
-//! migration -- --ignored write_the_fixture`.
+//! `tests/fixtures/state-vN.tar.zst` contains two state directories of layout N (`state`,
+//! written by `world`, and `replay`, the replay of `scan-log.jsonl`), and for each the
+//! responses (`.jsonl`) of the version that wrote it. Before a layout changes, its last
+//! version writes the fixture: `CLQD_FIXTURE=state-vN.tar.zst cargo test --test migration
+//! -- --ignored write_the_fixture`.
 
 #[path = "migration/world.rs"]
 mod world;
@@ -70,7 +70,7 @@ fn unpack(fixture: &str, into: &Path) {
     assert!(tar.wait().unwrap().success());
 }
 
-/// Whether an answer tells all that an earlier one told, and the same. It may have more fields.
+/// Whether a response contains everything that an earlier one did. It may have more fields.
 fn contains_answer(now: &Value, before: &Value) -> Result<(), String> {
     match (now, before) {
         (Value::Object(now), Value::Object(before)) => before.iter().try_for_each(|(field, before)| {

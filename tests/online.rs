@@ -1,5 +1,5 @@
-//! Servers that do not answer any more: their players leave the answers of the daemon
-//! and the archive, with no other event than time or the miss that decided it.
+//! Servers that stop replying: their players are removed from the daemon's responses and
+//! from the archive, without another event than time or the deciding miss.
 
 mod scans;
 
@@ -30,7 +30,7 @@ fn miss(state: &mut State, t_ms: i64) {
     state.handle(Event::Replayed { url: ServerUrl::parse(SERVER).unwrap(), outcome }).unwrap();
 }
 
-/// Takes what waits for the archive; the last that it was told of the server.
+/// Takes the pending jobs; the last job of the server.
 fn archived(state: &mut State) -> Option<ServerArchive> {
     state.commit().unwrap();
     let jobs = state.engine.archive_jobs(&state.store, None, None, 1_000, 1_000).unwrap();
@@ -42,7 +42,7 @@ fn archived(state: &mut State) -> Option<ServerArchive> {
     })
 }
 
-/// Players that the archive and the daemon's answers say are on the server.
+/// Players on the server according to the archive and the daemon's responses.
 fn assert_online(state: &mut State, archived: &ServerArchive, players: u32) {
     assert_eq!((archived.players, archived.list.len()), (players, players as usize), "the archive");
     assert_eq!(state.engine.status().players_online, u64::from(players), "the status");

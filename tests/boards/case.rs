@@ -1,5 +1,5 @@
-//! One small state for one case: scans that are written down as a log, so that
-//! the oracle can be asked about them; time that goes on; settings that change.
+//! A small state for one case: scans recorded as a log for the oracle, a clock that
+//! advances, and settings that change.
 
 use clqd::board::score_unit::display_score;
 use clqd::board::window::{
@@ -22,7 +22,7 @@ pub const MINUTE_MS: i64 = 60_000;
 pub const HOUR_MS: i64 = 3_600_000;
 pub const DAY_MS: i64 = 24 * HOUR_MS;
 
-/// Three servers of two games; the first two bear a tag.
+/// Three servers of two games; the first two have a tag.
 pub const A: &str = "quake3://127.0.0.1:27960";
 pub const B: &str = "quake3://127.0.0.1:27961";
 pub const C: &str = "source://127.0.0.1:27015";

@@ -1,5 +1,5 @@
-//! Boards as an engine answers them, and against those of the oracle: who is on
-//! them, with which score, since when, in which order. Not how they came to be.
+//! Compares an engine's boards with the oracle's: players, scores, times of the scores, and
+//! order. How the boards were built is tested elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,14 +26,14 @@ pub struct Board {
     pub places: Vec<BoardEntry>,
     pub low_is_better: bool,
     pub tie: Option<Ranking>,
-    /// In front of the first place.
+    /// Before the first entry.
     pub generation: u64,
 }
 
 /// By scope, window and ranking.
 pub type Boards = BTreeMap<(ScopeName, String, &'static str), Board>;
 
-/// A scope as the engine names it and as the oracle does.
+/// A scope as the engine and the oracle name it.
 pub type Named = (ScopeName, Scope);
 
 /// Each server, each game of full snapshots, and tags.
@@ -100,8 +100,8 @@ pub fn stretches(specs: &[WindowSpec]) -> Vec<(WindowType, WindowKind)> {
     specs.iter().map(|spec| (spec.kind, of(spec))).collect()
 }
 
-/// Compares every board of every window of the oracle; boards of windows that
-/// the oracle knows nothing of are empty. Returns how many segments were compared.
+/// Compares every board of every window of the oracle; boards of windows that the oracle
+/// does not have must be empty. Returns the number of compared segments.
 pub fn check(
     state: &mut State,
     oracle: &Oracle,
@@ -158,8 +158,8 @@ fn tie(ties: &[TieBreak], ranking: Ranking, scope: &ScopeName) -> Option<Ranking
     here.or_else(|| of_ranking().rfind(|tie| tie.scope.is_none())).map(|tie| tie.by)
 }
 
-/// Exact, but for the last digits of ratings and one thousandth in a segment.
-/// What those decide is judged by the scores as they stand on the board.
+/// Exact, except for the last digits of ratings and one thousandth in a segment. The order
+/// that follows from those is checked with the scores on the board.
 fn check_one(
     oracle: &Oracle,
     rows: &[Row],
@@ -223,7 +223,7 @@ fn check_one(
     compared
 }
 
-/// The smaller, the better.
+/// Smaller is better.
 fn order_of(board: &Board, place: &BoardEntry) -> i128 {
     let score = i128::from(place.score().0);
     if board.low_is_better { score } else { -score }

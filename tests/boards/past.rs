@@ -1,5 +1,5 @@
-//! A past of a day and more, up to two hours ago, and what its boards must say:
-//! counted up from the plays, window by window.
+//! A history of a day and more, up to two hours ago, and the expected boards: computed
+//! from the plays, window by window.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub const A: &str = "quake3://127.0.0.1:27960";
 pub const B: &str = "quake3://127.0.0.1:27961";
 pub const C: &str = "source://127.0.0.1:27015";
 
-/// The windows of the config. Those of type 12 begin an hour apart and overlap.
+/// The windows of the config. Those of type 12 start an hour apart and overlap.
 pub const WINDOWS: [&str; 5] = [
     "hour keep=0",
     "day keep=0",
@@ -23,7 +23,7 @@ pub const WINDOWS: [&str; 5] = [
     "12 base=2025-01-01T00:00:00Z duration=3h every=1h keep=0",
 ];
 
-/// Who made how many points where, and when that was seen.
+/// Points of a player on a server, and when they were seen.
 #[derive(Clone, Copy)]
 pub struct Play {
     pub t_ms: i64,
@@ -83,7 +83,7 @@ impl Past {
         lines
     }
 
-    /// Every window that somebody played in.
+    /// Every window with at least one play.
     pub fn windows(&self) -> Vec<WindowKey> {
         let mut keys: Vec<WindowKey> = self.plays.iter().flat_map(|play| self.windows.at(play.t_ms)).collect();
         keys.sort_unstable();

@@ -1,10 +1,10 @@
-//! A database for tests: a private MariaDB on a free port, and in it a fresh
-//! database for each test.
+//! A database for tests: a private MariaDB on a free port, and in it an empty database for
+//! each test.
 //!
-//! `tests/run` starts one server for all tests and names it in
-//! `CLQD_TEST_MYSQL` (`mysql://user:password@host:port`, an account that may do
-//! everything). Without that, the first test of a process starts a server of
-//! its own, which ends with the last. No MariaDB at all is a failure, not a skip.
+//! `tests/run` starts one server for all tests and passes its address in
+//! `CLQD_TEST_MYSQL` (`mysql://user:password@host:port`, an account with all privileges).
+//! Without that, the first test of a process starts a server, which ends with the last
+//! test. If MariaDB is missing, the tests fail; they are not skipped.
 
 #![allow(dead_code)] // each test binary uses its part
 
@@ -50,7 +50,7 @@ impl Database {
         database
     }
 
-    /// A database in a server of its own, which the test may kill.
+    /// A database on its own server, which the test may kill.
     pub async fn in_server(server: Arc<Server>) -> Database {
         let database = Database { name: "clqd".into(), root_url: server.url(), server: Some(server) };
         let mut conn = Conn::new(Opts::from_url(&database.root_url).unwrap()).await.unwrap();
@@ -111,7 +111,7 @@ impl Database {
         rows.into_iter().map(|row| row.unwrap().into_iter().map(text).collect()).collect()
     }
 
-    /// The one value of an answer.
+    /// The single value of a result.
     pub async fn value(&self, sql: &str) -> String {
         let rows = self.rows(sql).await;
         assert_eq!((rows.len(), rows[0].len()), (1, 1), "{sql}");
@@ -139,8 +139,8 @@ fn shared_server() -> Arc<Server> {
     server
 }
 
-/// A private MariaDB. It ends, and its files go, when this is dropped; also when
-/// the test process is killed, since its guardian then reads the end of a pipe.
+/// A private MariaDB. When this is dropped, it ends and its files are deleted; also when
+/// the test process is killed, because its guardian process then reads the end of a pipe.
 pub struct Server {
     folder: tempfile::TempDir,
     port: u16,
@@ -193,7 +193,7 @@ impl Server {
         format!("mysql://test:test@127.0.0.1:{}", self.port)
     }
 
-    /// SIGKILL, as at a power cut, and up again on the same files.
+    /// Kills the server, as a power cut does, and restarts it on the same files.
     pub fn kill_and_restart(&self) {
         self.kill();
         *self.guardian.lock().unwrap() =

@@ -1,7 +1,6 @@
 //! A TCP proxy between clqd and its database that fails on purpose.
 //!
-//! Each connection takes the next plan of a queue; with none left it passes
-//! everything.
+//! Each connection takes the next plan of a queue; without a plan it forwards everything.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -17,19 +16,19 @@ pub enum Plan {
     Pass,
     /// Closed at once.
     Refuse,
-    /// Both ways are closed once so many bytes have gone to the database.
+    /// Closes both directions after this many bytes to the database.
     CutUp(usize),
-    /// Both ways are closed once so many bytes have come from the database.
+    /// Closes both directions after this many bytes from the database.
     CutDown(usize),
-    /// Nothing goes either way any more after so many bytes to the database,
-    /// and neither side is told for so long. Then all that was held back goes
-    /// to the database after all, as a late packet may.
+    /// Forwards nothing in either direction after this many bytes to the database, without
+    /// closing, for this long. Then the withheld bytes are sent to the database, as a delayed
+    /// packet may be.
     StallUp(usize, Duration),
     /// On the way to the database the first text is replaced by the second, which is as
     /// long, wherever a packet of the network holds it whole.
     AlterUp(&'static [u8], &'static [u8]),
-    /// The n-th COMMIT reaches the database, and is carried out, but its answer
-    /// is lost with the connection.
+    /// The n-th COMMIT reaches the database and is executed, but its reply is lost with the
+    /// connection.
     LoseCommitAnswer(usize),
 }
 
@@ -78,7 +77,7 @@ impl Proxy {
         Proxy { address, shared }
     }
 
-    /// The next connections go by these plans.
+    /// Sets the plans of the next connections.
     pub fn plan(&self, plans: impl IntoIterator<Item = Plan>) {
         self.shared.lock().unwrap().plans = plans.into_iter().collect();
     }

@@ -1,5 +1,5 @@
-//! A made-up world to archive: it changes at random from a seed, hands out
-//! jobs as the daemon's outbox does, and knows what the tables must hold.
+//! A random world to archive: it changes by a seed, returns jobs as the daemon's outbox
+//! does, and knows the expected content of the tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -78,7 +78,7 @@ pub struct World {
     servers: Vec<ServerArchive>,
     pub weeks: BTreeMap<(u32, u32), WeekArchive>,
     best: BTreeMap<(u32, u32), BestPositions>,
-    /// The running week.
+    /// The current week.
     week: u32,
     /// Changes happen while jobs are being written.
     pub restless: bool,
@@ -392,7 +392,7 @@ impl World {
         self.week += 1;
     }
 
-    /// What the tables must hold once everything is archived.
+    /// The expected tables when everything is archived.
     pub fn tables(&self) -> Tables {
         let mut tables = Tables::new();
         for name in TABLES.map(|(name, _)| name) {
@@ -527,7 +527,7 @@ const TABLES: [(&str, &str); 13] = [
     ("map_week", "week, server, map, played_ms, player_ms"),
 ];
 
-/// What the tables hold.
+/// The content of the tables.
 pub async fn read(database: &Database) -> Tables {
     let mut tables = Tables::new();
     for (name, columns) in TABLES {

@@ -1,5 +1,5 @@
-//! The simulated fleet, scanned every 120 s in virtual time, and what its truth
-//! says about the rows.
+//! The simulated fleet, scanned every 120 s in virtual time, and the ground truth of the
+//! rows.
 
 use std::collections::HashMap;
 
@@ -12,8 +12,8 @@ use crate::play::{Compared, Errors, Ranked, START_MS, errors};
 
 const SCAN_MS: i64 = 120_000;
 
-/// Compares the rows of players with at least an hour. Names that several people
-/// bear on a server are left out: nobody can tell them apart.
+/// Compares the rows of players with at least an hour. Names that several persons have on
+/// a server are skipped: they cannot be told apart.
 pub fn run(servers: u32, hours: i64, seed: u64) -> Errors {
     let settings =
         WorldSettings { servers, seed, start_ms: START_MS, activity: 3.0, finals_max: 0, ..WorldSettings::default() };

@@ -1,11 +1,11 @@
-//! Simulated play with known truth, scanned in virtual time: what the estimates
-//! of RULES section 15 are measured against.
+//! Simulated play with known ground truth, scanned in virtual time: the reference for the
+//! estimates of RULES section 15.
 //!
-//! Unlike the fleet (`clqd::fleet`), which is like real servers, this is a
-//! laboratory: one [`Scenario`] says how long rounds and intermissions are, how
-//! points come and how long players stay. Steps of a second. Players score at
-//! random at a rate of their own; in an intermission scores stand still. Scans
-//! of a server come at a fixed phase; some are missed.
+//! Unlike the fleet (`clqd::fleet`), which resembles real servers, this is a controlled
+//! model: a [`Scenario`] sets the length of rounds and intermissions, the scoring and the
+//! length of stays. Steps of a second. Players score at random at individual rates; in an
+//! intermission scores do not change. Scans of a server have a fixed phase; some are
+//! missed.
 
 use std::collections::HashMap;
 
@@ -27,22 +27,22 @@ const REGULARS: usize = 60;
 pub struct Scenario {
     pub name: &'static str,
     pub scan_every: i64,
-    /// Part of the scans that are missed.
+    /// Share of the scans that are missed.
     pub missed: f64,
-    /// Each server has a length of its own in this range.
+    /// Each server has its own length in this range.
     pub round: (f64, f64),
-    /// A round also ends when somebody has this many scores.
+    /// A round also ends when a player has this many scores.
     pub score_limit: Option<i64>,
     pub intermission: (f64, f64),
-    /// After each intermission nobody scores for so long.
+    /// After each intermission no player scores for this long.
     pub warm_up: f64,
-    /// Part of the rounds after which the map changes.
+    /// Share of the rounds after which the map changes.
     pub map_changes: f64,
     /// On a server at the mean.
     pub players: f64,
     /// Mean of a stay; 60 at least.
     pub stay: f64,
-    /// Part of the players who leave in each intermission.
+    /// Share of the players who leave in each intermission.
     pub leaving_at_end: f64,
     /// Of a player of mean skill.
     pub scores_per_minute: f64,
@@ -50,7 +50,7 @@ pub struct Scenario {
     pub skill_spread: f64,
     /// Points of a score.
     pub step: i64,
-    /// Part of the scores that cost a point instead.
+    /// Share of the scores that take a point instead.
     pub suicides: f64,
 }
 
@@ -90,7 +90,7 @@ pub struct Error {
     pub median: f64,
 }
 
-/// How far rows are from the truth.
+/// The difference between rows and ground truth.
 #[derive(Clone, Copy, Debug)]
 pub struct Errors {
     pub rows: usize,
@@ -100,7 +100,7 @@ pub struct Errors {
     pub time_est: Error,
 }
 
-/// A row as it was exported, and the truth.
+/// An exported row and its ground truth.
 #[derive(Clone, Copy, Debug)]
 pub struct Compared {
     pub true_points: f64,
@@ -282,7 +282,7 @@ impl Server {
         self.map += u32::from(self.rng.bool(scenario.map_changes));
     }
 
-    /// Returns whether somebody has reached the limit.
+    /// Returns whether a player has reached the limit.
     fn score(&mut self, scenario: &Scenario) -> bool {
         let mut reached = false;
         for present in &mut self.present {

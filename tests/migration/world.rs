@@ -1,7 +1,7 @@
-//! A small state that holds records of every kind: servers with tags, one of them
-//! dropped, one greylisted, one removed, one that no longer answers; players who were
-//! merged and forgotten; two closed weeks and a running one, with other windows; rows
-//! that live with presences; an outbox that waits. And everything that can be asked of it.
+//! A small state with records of every kind: servers with tags, one tag deleted, one
+//! server greylisted, one removed, one silent; merged and forgotten players; two closed
+//! weeks and the current one, with other windows; rows with presences; a non-empty outbox.
+//! And all requests that can be made to it.
 
 use std::io::Write;
 use std::path::Path;
@@ -151,8 +151,8 @@ pub fn go_on(state: State) -> State {
     world.state
 }
 
-/// What is asked of the state: rows of all weeks as they are exported, then one line
-/// for each request, with the rows of its answer or the error.
+/// The responses of the state: rows of all weeks as exported, then one line for each
+/// request, with the rows of its response or the error.
 pub fn answers(state: &mut State) -> Vec<Value> {
     let mut lines = Vec::new();
     for n in [0, 1, 2] {
@@ -214,7 +214,7 @@ fn requests(state: &State) -> Vec<Request> {
     requests
 }
 
-/// What no request tells: best positions, names, what waits for the archive.
+/// Data that no request returns: best positions, names, the outbox.
 fn records(state: &State) -> Value {
     use clqd::engine::StateReader;
     let store = &state.store;

@@ -1,5 +1,5 @@
-//! The settings of the oracle as those of clqd: a config file, or what the engine
-//! takes. The only place where the two sets of settings meet.
+//! Converts the oracle's settings to clqd's: a config file, or an engine's settings. The
+//! only place where both are used.
 
 use clqd::rank::Rules;
 

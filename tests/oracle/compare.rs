@@ -1,6 +1,5 @@
-//! What the comparing tests share: rows as exported, and a whole state as it
-//! would be archived, against what the oracle computes. Not the runs that make
-//! them.
+//! Shared by the comparing tests: compares exported rows, and a complete state as it would
+//! be archived, with what the oracle computes. The runs are in the tests themselves.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -116,8 +115,8 @@ pub fn open(path: &Path, engine: &EngineSettings) -> State {
     panic!("{} stays locked", path.display());
 }
 
-/// A whole state, as it would be archived. The engine's outbox must be on and
-/// never trimmed, so that everything stands in it.
+/// A complete state as it would be archived. The engine's outbox must be on and never
+/// trimmed, so that it contains everything.
 pub struct Archived {
     /// The moment up to which the state knows what happened.
     now_ms: i64,
@@ -214,7 +213,7 @@ pub fn check_state(oracle: &Oracle, got: &Archived, of: &str) {
     }
 }
 
-/// RULES 14: the reasons of the last 7 days, and the bots that could not be told.
+/// RULES 14: the reasons of the last 7 days, and the number of unidentified bots.
 fn check_screened(oracle: &Oracle, got: &ServerArchive, of: &str) {
     let now = oracle.lines.last().expect("a line of the server").t;
     let mut want: BTreeMap<&str, i64> = BTreeMap::new();

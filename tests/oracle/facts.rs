@@ -1,6 +1,5 @@
-//! What successive snapshots reveal (RULES 3 to 7): facts about players, and
-//! rounds, and estimates (RULES 15). Not the sums and positions that follow from
-//! them: see `rows`.
+//! What successive snapshots show (RULES 3 to 7): facts about players, rounds, and
+//! estimates (RULES 15). Sums and positions are computed in `rows`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -31,13 +30,13 @@ pub struct Entry {
     pub display: String,
     /// `None`: the protocol has none.
     pub points: Option<i64>,
-    /// The name stands once in its snapshot.
+    /// The name occurs once in its snapshot.
     pub once: bool,
     pub usable: bool,
     pub spectator: bool,
 }
 
-/// One thing that a snapshot reveals about one player, credited to the week of the snapshot.
+/// One fact about one player from a snapshot, counted for the week of the snapshot.
 #[derive(Clone, Debug)]
 pub struct Fact {
     /// `t` of the snapshot that revealed it.
@@ -114,7 +113,7 @@ impl Snapshot {
         self.ranked().find(|e| e.name == who.name && self.game == who.game)
     }
 
-    /// How often a name stands in the list, spectators included.
+    /// How often a name occurs in the list, spectators included.
     fn times(&self, name: &str) -> usize {
         self.entries.iter().filter(|e| e.name == name).count()
     }

@@ -1,7 +1,6 @@
-//! Hostile scan logs from a seed: small games that come as close to each edge
-//! of RULES as they can. Not a likeness of real servers; see `clqd::fleet` for
-//! one. The same seed and zone give the same log for ever. Logs for screening
-//! are in `screening`.
+//! Hostile scan logs from a seed: small games as close as possible to each edge case of
+//! RULES. They do not resemble real servers; see `clqd::fleet` for that. The same seed and
+//! zone always give the same log. Logs for screening are in `screening`.
 
 pub mod screening;
 
@@ -203,8 +202,8 @@ impl Server {
         }
     }
 
-    /// The round ends over the week's edge; some leave with it, and a final list
-    /// of the new week is all that tells of them.
+    /// The round ends at the week's edge; some players leave with it, and only a final list of
+    /// the new week contains them.
     fn play_across_the_edge(&mut self, random: &mut Random) {
         self.play(random);
         if random.chance(60) {
@@ -370,7 +369,7 @@ fn json(text: &str) -> String {
     to_string(text).expect("text is JSON")
 }
 
-/// The same JSON with all that is not ASCII escaped.
+/// The same JSON with all non-ASCII characters escaped.
 fn in_ascii(line: &str) -> String {
     let mut out = String::new();
     for c in line.chars() {

@@ -1,5 +1,5 @@
-//! Reads a scan log (RULES 13) into memory. Not a model of a good reader: it
-//! panics at the first thing that is wrong.
+//! Reads a scan log (RULES 13) into memory. It panics at the first error, unlike a real
+//! reader.
 
 use clqd::model::url::ServerUrl;
 use serde_json::Value;

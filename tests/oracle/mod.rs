@@ -1,12 +1,10 @@
 //! A second implementation of RULES.md, for the tests to compare with.
 //!
-//! It keeps everything: the whole scan log, what each list is after the checks of
-//! RULES 14, every fact that a pair of snapshots
-//! reveals, every round; and it computes rows, boards, ranks, series and
-//! classes at the end, from all of that, the slow and plain way. It shares no
-//! code with the engine but the calendar, the normalising of names and the
-//! parsing of URLs. It is not fast, not incremental, and refuses a log that is
-//! not in order.
+//! It keeps the complete scan log, the result of the checks of RULES 14 for each list, every
+//! fact from a pair of snapshots, and every round. From these it computes rows, boards,
+//! ranks, series and classes at the end, slowly and simply. It shares no code with the
+//! engine except the calendar, the normalisation of names and the parsing of URLs. It is
+//! neither fast nor incremental, and rejects a log that is not in time order.
 //!
 //! Where RULES leaves a choice open, the choice made here is marked **[open]**.
 
@@ -81,7 +79,7 @@ impl Default for Settings {
     }
 }
 
-/// Segments, and the longest gap over which someone can have stayed (RULES 3 and 5).
+/// Segments, and the longest gap over which a player counts as present (RULES 3 and 5).
 pub const SEGMENT_MS: i64 = 720_000;
 
 /// A player is known by name within one game (RULES 2).
@@ -95,11 +93,11 @@ pub struct Who {
 pub struct Oracle {
     pub settings: Settings,
     pub lines: Vec<Line>,
-    /// What each line is after the checks of RULES 14.
+    /// The result of the checks of RULES 14 for each line.
     pub outcomes: Vec<Outcome>,
     /// The full snapshots that are credible, in order of the log.
     pub snapshots: Vec<Snapshot>,
-    /// Everything that was revealed, in order of the log.
+    /// All facts, in order of the log.
     pub facts: Vec<Fact>,
     /// The final lists that count, in order of the log.
     pub rounds: Vec<Round>,
@@ -130,7 +128,7 @@ struct Index {
 }
 
 impl Oracle {
-    /// Panics on a log that is not as RULES 13 tells.
+    /// Panics on a log that violates RULES 13.
     pub fn new(log: &str, settings: Settings) -> Oracle {
         let lines = read_log(log);
         let Screened { outcomes, snapshots, players, mut reports, unnamed_bots } = screen(&lines, &settings);

@@ -27,8 +27,8 @@ pub struct Row {
     pub starts: i64,
     /// RULES 15. Of several servers it is the sum of theirs.
     pub time_est_ms: i64,
-    /// Was seen with points, or stood in a final list. Without it the player is
-    /// on the time board only.
+    /// Was seen with points, or is in a final list. Otherwise the player is on the time board
+    /// only.
     pub with_points: bool,
     pub points: i64,
     /// The ten best, descending, thousandths.
@@ -47,7 +47,7 @@ pub struct Row {
 pub(super) struct Ratings {
     /// Each with the moment of its round.
     pub revealed: HashMap<Who, Vec<(i64, f64)>>,
-    /// What players bring from the weeks before.
+    /// The values that players carry over from earlier weeks.
     pub carried: HashMap<Who, f64>,
 }
 
@@ -91,7 +91,7 @@ impl Row {
         }
     }
 
-    /// A line of the export, in the very format of `export.jsonl`.
+    /// A line of the export, in the format of `export.jsonl`.
     pub fn export_line(&self, server: &str) -> String {
         let list = |values: &[u64]| values.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
         let text = |text: &str| serde_json::to_string(text).expect("text is JSON");
@@ -123,8 +123,8 @@ impl Row {
 impl Oracle {
     /// All rows of a week in a scope, with their positions, in order of player key.
     ///
-    /// [open] Whoever is rated in the week has a row, even if he had left by its
-    /// first snapshot and only a final list tells of him. He is on the boards of
+    /// [open] Every player rated in the week has a row, even one who had left by its
+    /// first snapshot and is only in a final list. The player is on the boards of
     /// points and time then, with 0.
     ///
     /// [open] A player who was seen with points and without in one week is on the
@@ -193,8 +193,8 @@ impl Oracle {
 
     /// RULES 7: every rating in a week, by player, with the moment of its round.
     ///
-    /// [open] With `elo.carry_over` a player starts the week with his last
-    /// rating in the scope, of whichever week; his row shows it, rated or not.
+    /// [open] With `elo.carry_over` a player starts the week with the last rating in
+    /// the scope, of any earlier week; the row shows it, rated or not.
     fn ratings(&self, week: u32, scope: &Scope) -> Ratings {
         let mut carried: HashMap<Who, f64> = HashMap::new();
         let mut last: HashMap<Who, (u32, f64)> = HashMap::new();

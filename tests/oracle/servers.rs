@@ -1,5 +1,5 @@
-//! What is kept of servers (RULES 9 and 10): time on maps, ranks, series with
-//! their log code, and the history of missed scans and classes.
+//! Data of servers (RULES 9 and 10): time on maps, ranks, series with their log code, and
+//! the history of missed scans and classes.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -103,7 +103,7 @@ impl Oracle {
         times
     }
 
-    /// The servers of a week by player-seconds, best first; who has none has no rank.
+    /// The servers of a week by player-seconds, best first; a server without any has no rank.
     pub fn server_ranks(&self, week: u32) -> Vec<String> {
         self.all_server_ranks().remove(&week).unwrap_or_default()
     }
@@ -196,7 +196,7 @@ pub fn decode(bits: u32, code: u16) -> Option<f64> {
     }
 }
 
-/// The code whose value is nearest on the log scale, found by looking at each.
+/// The code whose value is nearest on the log scale, found by trying each.
 pub fn encode(bits: u32, players: Option<f64>) -> u16 {
     let top = ((1_u32 << bits) - 1) as u16;
     let Some(players) = players else { return top };

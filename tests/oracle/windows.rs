@@ -1,5 +1,5 @@
-//! Windows (RULES 8): when those of each type begin and end, and their rows.
-//! Boundaries are counted up one by one, from the first moments of local days.
+//! Windows (RULES 8): start and end of those of each type, and their rows. Boundaries are
+//! enumerated, from the start of local days.
 
 use std::collections::HashMap;
 use std::ops::Range;

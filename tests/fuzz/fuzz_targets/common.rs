@@ -1,4 +1,4 @@
-//! What every target holds a snapshot against, and how one input becomes
+//! The checks of a snapshot that all targets use, and the conversion of one input to
 //! several datagrams.
 
 use clqd::limits;

@@ -1,5 +1,5 @@
-//! One datagram as the answer to a `getstatus`. A prefix with the right nonce is
-//! put before it, so that the fuzzer need not find that.
+//! One datagram as the reply to a `getstatus`. A prefix with the right nonce is added, so
+//! that the fuzzer need not find it.
 #![no_main]
 
 mod common;

@@ -1,5 +1,5 @@
-//! A line of a scan log, as any text. It is checked and read alike, and what was read
-//! is written as a line that reads the same.
+//! A line of a scan log with any text. Checking and parsing must agree, and a parsed line
+//! that is written must parse to the same value.
 #![no_main]
 
 use clqd::engine::Outcome;

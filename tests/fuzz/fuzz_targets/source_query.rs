@@ -1,4 +1,4 @@
-//! A whole A2S dialogue with a server that sends anything.
+//! A complete A2S exchange with a server that sends anything.
 #![no_main]
 
 mod common;

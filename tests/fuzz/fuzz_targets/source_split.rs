@@ -1,4 +1,4 @@
-//! Fragments of split replies alone, so that the fuzzer gets deeper into them.
+//! Only fragments of split replies, so that the fuzzer covers reassembly better.
 #![no_main]
 
 mod common;
