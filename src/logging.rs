@@ -1,5 +1,4 @@
-//! Where log lines go: to the journal when systemd started us, else to
-//! standard error.
+//! Log output: to the journal if systemd started the process, else to standard error.
 
 use std::io::{IsTerminal, stderr};
 use std::os::fd::AsFd;
@@ -10,12 +9,12 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Registry, reload};
 
-/// Changes what is logged while the daemon runs.
+/// Changes the log filter at run time.
 #[derive(Clone, Debug)]
 pub struct LogFilter(reload::Handle<EnvFilter, Registry>);
 
 impl LogFilter {
-    /// Error: the text is not a filter, or logging has ended.
+    /// Error: the text is not a filter, or logging has stopped.
     pub fn set(&self, filter: &str) -> anyhow::Result<()> {
         let filter =
             EnvFilter::try_new(limit_to_clqd(filter)).with_context(|| format!("{filter:?} is not a log filter"))?;
@@ -23,8 +22,8 @@ impl LogFilter {
     }
 }
 
-/// A level alone is meant for our own rooms: the database beneath would fill
-/// the journal with its own.
+/// Restricts a bare level to clqd's own modules: the embedded database would fill the
+/// journal with its own lines.
 fn limit_to_clqd(filter: &str) -> String {
     match filter.contains([',', '=', '[']) {
         true => filter.to_owned(),
@@ -32,7 +31,7 @@ fn limit_to_clqd(filter: &str) -> String {
     }
 }
 
-/// Starts logging, once in a process.
+/// Starts logging, once per process.
 pub fn start(filter: &str) -> anyhow::Result<LogFilter> {
     let filter =
         EnvFilter::try_new(limit_to_clqd(filter)).with_context(|| format!("{filter:?} is not a log filter"))?;
@@ -45,8 +44,8 @@ pub fn start(filter: &str) -> anyhow::Result<LogFilter> {
     Ok(LogFilter(handle))
 }
 
-/// `$JOURNAL_STREAM` names device and inode of the journal; standard error may
-/// have been sent elsewhere since it was set.
+/// `$JOURNAL_STREAM` contains device and inode of the journal; standard error may have
+/// been redirected since it was set.
 fn stderr_is_journal() -> bool {
     let Ok(stream) = std::env::var("JOURNAL_STREAM") else {
         return false;

@@ -1,5 +1,5 @@
-//! The commands that steer and show the daemon: from arguments to requests.
-//! How answers look is told in [`crate::cli::output`].
+//! Commands that control the daemon or show its data: converts arguments to requests.
+//! [`crate::cli::output`] prints the rows.
 
 use std::io;
 use std::path::PathBuf;
@@ -26,38 +26,39 @@ use crate::proto::parse_server_url;
 
 #[derive(Debug, Subcommand)]
 pub enum ServersCommand {
-    /// Add servers; each is scanned at once
+    /// Add servers and scan each immediately
     Add {
         /// Such as quake3://host:27960 or source://host:27015
         #[arg(required = true, value_name = "URL", value_parser = parse_server_url)]
         urls: Vec<ServerUrl>,
-        /// Add this tag to those that the servers have; may be repeated
+        /// Add this tag to the servers' tags; may be repeated
         #[arg(long = "tag", value_name = "TAG", value_parser = parse_tag)]
         tags: Vec<String>,
     },
-    /// Take servers out: not scanned, not listed, their past kept
+    /// Remove servers from scanning and lists; keep their history
     Remove {
         #[arg(required = true, value_name = "URL", value_parser = known_url)]
         urls: Vec<ServerUrl>,
     },
-    /// Change the tags of servers; boards of the tags follow at once, ratings stay
+    /// Change tags of servers; boards of those tags are updated at once, ELO ratings are
+    /// not
     Tag {
         #[arg(required_unless_present = "drop", value_name = "URL", value_parser = known_url)]
         urls: Vec<ServerUrl>,
-        /// May be repeated
+        /// Add this tag; may be repeated
         #[arg(long = "add", value_name = "TAG", value_parser = parse_tag, required_unless_present_any = ["remove", "drop"])]
         add: Vec<String>,
-        /// May be repeated
+        /// Remove this tag; may be repeated
         #[arg(long = "remove", value_name = "TAG")]
         remove: Vec<String>,
-        /// Take a tag from every server, with its boards and ratings; no URL is named
+        /// Delete a tag from all servers, with its boards and ratings; takes no URL
         #[arg(long, value_name = "TAG", conflicts_with_all = ["urls", "add", "remove"])]
         drop: Option<String>,
-        /// Really drop it
+        /// Confirm the deletion
         #[arg(long, requires = "drop", conflicts_with_all = ["urls", "add", "remove"])]
         yes: bool,
     },
-    /// List the servers that fit
+    /// List the servers that match all options
     List {
         /// Scan class, 1 to 7
         #[arg(long, value_parser = parse_class)]
@@ -70,26 +71,27 @@ pub enum ServersCommand {
         /// Part of the URL, host name or map
         text: Option<String>,
     },
-    /// Add the servers of a file: a URL and its tags on each line, # begins a comment
+    /// Add the servers of a file: a URL and its tags on each line; text after # is
+    /// ignored
     Import {
         /// The file; - is standard input
         file: PathBuf,
-        /// Add this tag to all of them; may be repeated
+        /// Add this tag to all servers of the file; may be repeated
         #[arg(long = "tag", value_name = "TAG", value_parser = parse_tag)]
         tags: Vec<String>,
     },
-    /// Exempt a server from a check of its lists, or apply the check again
+    /// Exempt a server from a screening check, or apply the check again
     Trust {
         #[arg(value_parser = known_url)]
         url: ServerUrl,
-        /// Check that no longer applies, such as frozen_list; may be repeated
+        /// Screening check to skip for this server, such as frozen_list; may be repeated
         #[arg(long, value_name = "REASON", value_parser = parse_screen_reason, required_unless_present = "revoke")]
         except: Vec<ScreenReason>,
-        /// Check that applies again; may be repeated
+        /// Screening check to apply again; may be repeated
         #[arg(long, value_name = "REASON", value_parser = parse_screen_reason)]
         revoke: Vec<ScreenReason>,
     },
-    /// Show all that is known of one server
+    /// Show all data of one server
     Show {
         #[arg(value_parser = known_url)]
         url: ServerUrl,
@@ -102,7 +104,7 @@ pub struct RescanArgs {
     /// One server
     #[arg(value_parser = known_url)]
     url: Option<ServerUrl>,
-    /// All servers of class 6 (unknown) or 7 (failed before; in exception mode)
+    /// All servers of class 6 (unknown) or 7 (scan failed in exception mode)
     #[arg(long, value_parser = parse_unknown_class)]
     class: Option<Class>,
     /// All servers of classes 6 and 7
@@ -120,16 +122,16 @@ pub struct TopArgs {
     /// Such as 2026-W47 [default: the running week]
     #[arg(long, value_name = "LABEL", value_parser = checked_week_label)]
     week: Option<String>,
-    /// How many places
+    /// Number of entries
     #[arg(short, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
     n: u32,
 }
 
-/// Greylist a server: scanned and shown, but ignored by statistics
+/// Greylist a server: keep scanning and listing it, but exclude it from rankings
 ///
-/// What it has in the running week, and in other windows, counts nowhere while it is greylisted, and counts again
-/// when it is lifted. Weeks that are closed stay as they are; a week that is closed meanwhile is closed without it,
-/// for good. Ratings that others won or lost there stay as they are.
+/// Its scores of the running week and of other open windows are excluded until --lift. Closed weeks are unchanged. A
+/// week that closes while the server is greylisted is closed without it, permanently. ELO ratings that other players
+/// won or lost there are not changed.
 #[derive(Debug, Args)]
 pub struct GreylistArgs {
     #[arg(value_parser = known_url)]
@@ -141,10 +143,10 @@ pub struct GreylistArgs {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct GreylistAction {
-    /// Why
+    /// Reason, shown in lists and in the archive
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Take the server off the greylist
+    /// Remove the server from the greylist
     #[arg(long)]
     lift: bool,
 }
@@ -159,7 +161,7 @@ pub fn servers(command: ServersCommand, app: &CliContext) -> anyhow::Result<Exit
             send_in_batches(app, urls, |urls| Request::ServersAdd { urls: to_strings(urls), tags: tags.clone() })
         }
         ServersCommand::Tag { drop: Some(_), yes: false, .. } => {
-            let why = "the ratings of a tag go with it, and nothing brings them back; if so, add --yes";
+            let why = "this deletes the tag's boards and ratings permanently; confirm with --yes";
             Err(UsageError(why.to_owned()).into())
         }
         ServersCommand::Tag { drop: Some(tag), yes: true, .. } => send(app, &Request::TagDrop { tag }),
@@ -174,8 +176,8 @@ pub fn servers(command: ServersCommand, app: &CliContext) -> anyhow::Result<Exit
             let filter = ServerFilter { class, game, tag, text };
             let (code, rows) = send_counting_rows(app, &Request::ServersList { filter })?;
             if rows == 0 {
-                // An empty list is an answer, not a failure.
-                eprintln!("clqd: no server fits");
+                // An empty list is a result, not an error.
+                eprintln!("clqd: no server matches");
             }
             Ok(code)
         }
@@ -191,7 +193,7 @@ pub fn rescan(args: RescanArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
         (None, None) => RescanSelector::AllUnknown,
     };
     let mut scans = ScanProgress::default();
-    let told = send_with(app, &Request::Rescan { servers }, &mut |reply, print| match reply {
+    let result = send_with(app, &Request::Rescan { servers }, &mut |reply, print| match reply {
         ResponseItem::Progress(progress) => {
             scans.progress(progress);
             Ok(())
@@ -199,7 +201,7 @@ pub fn rescan(args: RescanArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
         ResponseItem::Row(row) => scans.scanned(|| print(row)),
     });
     scans.finish();
-    told.map(|(code, _)| code)
+    result.map(|(code, _)| code)
 }
 
 pub fn top(args: TopArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
@@ -215,12 +217,12 @@ pub fn reload(app: &CliContext) -> anyhow::Result<ExitCode> {
     send(app, &Request::Reload {})
 }
 
-/// Asks and prints. Fails where a URL was refused.
+/// Sends a request and prints its rows. Fails if a URL was refused.
 pub(super) fn send(app: &CliContext, request: &Request) -> anyhow::Result<ExitCode> {
     send_counting_rows(app, request).map(|(code, _)| code)
 }
 
-/// The same; how many rows there were, too.
+/// As [`send`], also returns the number of rows.
 pub(super) fn send_counting_rows(app: &CliContext, request: &Request) -> anyhow::Result<(ExitCode, u64)> {
     send_with(app, request, &mut |reply, print| match reply {
         ResponseItem::Row(row) => print(row),
@@ -228,21 +230,21 @@ pub(super) fn send_counting_rows(app: &CliContext, request: &Request) -> anyhow:
     })
 }
 
-/// The same; each reply goes through `each`, which prints the rows.
+/// As [`send_counting_rows`]; each reply goes through `each`, which prints the rows.
 fn send_with(app: &CliContext, request: &Request, each: &mut ReplyHandler) -> anyhow::Result<(ExitCode, u64)> {
     let mut printer = Printer::new(app.json(), io::stdout().lock());
     let mut code = ExitCode::SUCCESS;
     let mut rows = 0;
-    let asked = app.ask_with_progress(request, &mut |reply| {
+    let result = app.ask_with_progress(request, &mut |reply| {
         each(reply, &mut |row| {
             rows += 1;
             code = exit_code_after(code, &row);
             printer.row(row)
         })
     });
-    // What came before a failure is shown too.
+    // Rows received before an error are printed too.
     printer.finish()?;
-    let notes = asked?.notes;
+    let notes = result?.notes;
     if app.json() && rows == 0 && !notes.is_empty() {
         println!("{}", json::to_string(&serde_json::json!({ "kind": "notes", "notes": notes })));
     } else {
@@ -251,7 +253,7 @@ fn send_with(app: &CliContext, request: &Request, each: &mut ReplyHandler) -> an
     Ok((code, rows))
 }
 
-/// What becomes of a reply; it is given what prints a row.
+/// Handles a reply; gets the function that prints a row.
 type ReplyHandler<'e> = dyn FnMut(ResponseItem, &mut dyn FnMut(Row) -> io::Result<()>) -> io::Result<()> + 'e;
 
 fn to_strings(urls: Vec<ServerUrl>) -> Vec<String> {
@@ -289,7 +291,7 @@ fn parse_screen_reason(text: &str) -> Result<ScreenReason, String> {
     let names = || ScreenReason::ALL.map(ScreenReason::name);
     ScreenReason::from_name(text).ok_or_else(|| match crate::nearest::nearest(text, names()) {
         Some(near) => format!("unknown check; did you mean {near}?"),
-        None => format!("unknown check; known are {}", names().join(", ")),
+        None => format!("unknown check; expected one of {}", names().join(", ")),
     })
 }
 

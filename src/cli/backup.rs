@@ -16,29 +16,29 @@ use crate::store::{
 
 /// Write a consistent copy of the state to a new directory
 ///
-/// A running daemon writes it itself, beside its work: DIR must be where the daemon may write. Without a daemon the
-/// state directory is copied. A backup is a state directory: `clqd export --state DIR` reads it, `clqd restore DIR`
-/// puts a copy of it in place.
+/// A running daemon writes the backup while it works, so its user must be able to write to DIR. If it is not running,
+/// the state directory is copied. A backup is a state directory: `clqd export --state DIR` reads it, `clqd restore
+/// DIR` restores it.
 #[derive(Clone, Debug, clap::Args)]
 pub struct BackupArgs {
-    /// Directory to make; it must not exist, or be empty
+    /// Directory to create; must not exist, or be empty
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
 }
 
-/// Put a copy of a backup in the place of the state directory; the daemon must be stopped
+/// Replace the state directory by a copy of a backup; the daemon must be stopped
 ///
-/// The state directory of before is kept beside it, with `.before-restore` after its name.
+/// The old state directory is kept next to it, with `.before-restore` added to its name.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RestoreArgs {
-    /// A backup that `clqd backup` made
+    /// A backup created by `clqd backup`
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
 }
 
 pub fn backup(args: &BackupArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
-    // The daemon runs elsewhere.
-    let dir = std::path::absolute(&args.dir).context("cannot tell the current directory")?;
+    // The daemon may have another current directory.
+    let dir = std::path::absolute(&args.dir).context("cannot determine the current directory")?;
     let name = dir.to_str().with_context(|| format!("{} is not UTF-8", dir.display()))?.to_owned();
     match app.connect() {
         Ok(mut client) => {
@@ -48,7 +48,7 @@ pub fn backup(args: &BackupArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
         Err(error) if error.is::<DaemonNotRunning>() => {
             let config = app.config()?;
             let summary = store::backup_closed(&config.state_dir, &dir, config.store.cache_bytes)
-                .with_context(|| format!("cannot make a backup of {}", config.state_dir.display()))?;
+                .with_context(|| format!("cannot back up {}", config.state_dir.display()))?;
             print(app, row(&dir, summary))?;
         }
         Err(error) => return Err(error),
@@ -62,13 +62,13 @@ pub fn restore(args: &RestoreArgs, app: &CliContext) -> anyhow::Result<ExitCode>
     let restored = store::restore(&args.dir, &state, config.store.cache_bytes)
         .with_context(|| format!("cannot restore {} to {}", args.dir.display(), state.display()))?;
     print(app, row(&state, restored.summary))?;
-    if let Some(before) = restored.before {
-        eprintln!("clqd: the state of before is kept in {}", before.display());
+    if let Some(old) = restored.before {
+        eprintln!("clqd: the old state is kept in {}", old.display());
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Without a slash at the end: names beside it are made from it.
+/// Removes a trailing slash, because suffixes are added to the name.
 fn without_trailing_slash(dir: &Path) -> PathBuf {
     dir.components().collect()
 }

@@ -1,5 +1,4 @@
-//! `clqd board`: what can be asked of a board, from arguments to requests. How
-//! answers look is told in [`crate::cli::output`].
+//! `clqd board`: converts arguments to requests. [`crate::cli::output`] prints the rows.
 
 use std::io;
 use std::process::ExitCode;
@@ -21,21 +20,22 @@ use crate::model::view::board::{
 
 #[derive(Debug, Subcommand)]
 pub enum BoardCommand {
-    /// The best
+    /// Show the best entries
     Top {
         #[command(flatten)]
         board: BoardArgs,
         #[command(flatten)]
         rows: CountArg,
     },
-    /// The last, last first
+    /// Show the last entries, last one first
     Bottom {
         #[command(flatten)]
         board: BoardArgs,
         #[command(flatten)]
         rows: CountArg,
     },
-    /// Places from a position or a cursor on; tells the cursors to go on with
+    /// Show one page, from a position or a cursor, with cursors to the next and previous
+    /// page
     Page {
         #[command(flatten)]
         board: BoardArgs,
@@ -44,14 +44,14 @@ pub enum BoardCommand {
         #[command(flatten)]
         rows: CountArg,
     },
-    /// The place at a position
+    /// Show the entry at a position
     At {
         #[command(flatten)]
         board: BoardArgs,
         #[arg(value_parser = value_parser!(u32).range(1..))]
         position: u32,
     },
-    /// Places around and with a player
+    /// Show the entries around a player, including the player
     Around {
         #[command(flatten)]
         board: BoardArgs,
@@ -60,34 +60,34 @@ pub enum BoardCommand {
         #[command(flatten)]
         rows: CountArg,
     },
-    /// Places with scores in a range
+    /// Show the entries with scores in a range
     Range {
         #[command(flatten)]
         board: BoardArgs,
         #[command(flatten)]
         scores: ScoreRangeArgs,
-        /// Begin with the so-manieth place of the range
+        /// First entry of the range to show, from 1
         #[arg(long, default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
         position: u32,
         #[command(flatten)]
         rows: CountArg,
     },
-    /// How many players have scores in a range; without bounds, all
+    /// Count the players with scores in a range, or all players without bounds
     Count {
         #[command(flatten)]
         board: BoardArgs,
         #[command(flatten)]
         scores: ScoreRangeArgs,
     },
-    /// The position that somebody would have who reached a score now
+    /// Show the position that a new score would have
     PositionFor {
         #[command(flatten)]
         board: BoardArgs,
-        /// As scores are shown: points per second for clq1, seconds for time
+        /// Score in the unit of the output: points per second for clq1, seconds for time
         #[arg(value_parser = parse_score, allow_negative_numbers = true)]
         score: f64,
     },
-    /// Where a player stands, in all five rankings unless one is named
+    /// Show a player's position in all rankings, or in one
     Standing {
         #[command(flatten)]
         boards: ScopeWindowArgs,
@@ -97,41 +97,43 @@ pub enum BoardCommand {
         #[command(flatten)]
         player: PlayerArg,
     },
-    /// Places of a list of players
+    /// Show the entries of several players
     Positions {
         #[command(flatten)]
         board: BoardArgs,
         #[command(flatten)]
         players: PlayerListArgs,
     },
-    /// One list of several rankings, by reciprocal rank fusion
+    /// Combine several rankings into one list by reciprocal rank fusion
     Fused {
         #[command(flatten)]
         boards: ScopeWindowArgs,
-        /// RANKING or RANKING=WEIGHT; may be repeated [default: all five alike]
+        /// RANKING or RANKING=WEIGHT; may be repeated [default: all five with equal
+        /// weights]
         #[arg(long = "ranking", value_name = "RANKING", value_parser = parse_ranking_weight)]
         rankings: Vec<RankingWeight>,
-        /// Softens how much more the first places count [default: 60]
+        /// Constant k of reciprocal rank fusion; a larger k weights top positions less
+        /// [default: 60]
         #[arg(short, value_name = "K", value_parser = parse_score)]
         k: Option<f64>,
-        /// These players instead of the best
+        /// Show these players instead of the best
         #[command(flatten)]
         players: FusedPlayersArgs,
         #[command(flatten)]
         rows: CountArg,
     },
-    /// List the windows there are: those over, running, and next of each type
+    /// List closed, running and next windows of each type
     Windows {
-        /// Read all of each, to tell what it takes in the state directory; a second per million rows
+        /// Also measure each window's size on disk; reads all of it, about 1 s per million rows
         #[arg(long)]
         bytes: bool,
     },
-    /// Delete, with all their boards, the windows that had ended by a time; closed and archived weeks among them
+    /// Delete all windows that ended before a time, with their boards; weeks only if closed and archived
     DeleteBefore {
         /// Such as 2026-11-21T14:00:00Z, or Unix ms
         #[arg(value_name = "TIME", value_parser = parse_time)]
         before: i64,
-        /// They are gone for good: without this nothing is deleted
+        /// Confirm the permanent deletion
         #[arg(long, required = true)]
         yes: bool,
     },
@@ -176,7 +178,7 @@ pub struct BoardArgs {
 
 #[derive(Debug, Args)]
 pub struct CountArg {
-    /// How many places
+    /// Number of entries
     #[arg(short, default_value_t = 10, value_parser = value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
     n: u32,
 }
@@ -187,15 +189,15 @@ pub struct PageStart {
     /// The first position [default: 1]
     #[arg(long, value_parser = value_parser!(u32).range(1..))]
     position: Option<u32>,
-    /// The page behind this cursor
+    /// Show the page after this cursor
     #[arg(long, value_name = "CURSOR")]
     after: Option<String>,
-    /// The page in front of this cursor
+    /// Show the page before this cursor
     #[arg(long, value_name = "CURSOR")]
     before: Option<String>,
 }
 
-/// Bounds by number, as scores are shown.
+/// Bounds of scores, in the unit of the output.
 #[derive(Debug, Args)]
 pub struct ScoreRangeArgs {
     #[arg(long, value_name = "SCORE", value_parser = parse_score, allow_negative_numbers = true)]
@@ -224,17 +226,17 @@ pub struct PlayerListArgs {
     /// Names without colour codes; case matters
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// A player's key; may be repeated; keys come after names
+    /// A player's key; may be repeated; keys are listed after names
     #[arg(long = "key", value_name = "KEY")]
     keys: Vec<u32>,
 }
 
 #[derive(Debug, Args)]
 pub struct FusedPlayersArgs {
-    /// This player instead of the best; may be repeated
+    /// Show this player instead of the best; may be repeated
     #[arg(long = "player", value_name = "NAME", conflicts_with = "n")]
     names: Vec<String>,
-    /// The same by key
+    /// Show the player with this key instead of the best; may be repeated
     #[arg(long = "key", value_name = "KEY", conflicts_with = "n")]
     keys: Vec<u32>,
 }
@@ -251,8 +253,8 @@ pub fn run(command: BoardCommand, app: &CliContext) -> anyhow::Result<ExitCode> 
     Ok(code)
 }
 
-/// Prints the place at a position. Nobody there is an error: a heading alone would
-/// look like an answer.
+/// Prints the entry at a position. A missing entry is an error, since a heading alone
+/// would look like a result.
 fn at(position: u32, request: &Request, app: &CliContext) -> anyhow::Result<ExitCode> {
     let mut rows = Vec::new();
     app.ask(request, &mut |row| {
@@ -262,7 +264,7 @@ fn at(position: u32, request: &Request, app: &CliContext) -> anyhow::Result<Exit
     if !rows.iter().any(|row| matches!(row, Row::Place(_))) {
         let size = rows.iter().find_map(|row| if let Row::BoardHead(head) = row { Some(head.size) } else { None });
         let size = group_digits(size.unwrap_or(0));
-        let message = format!("nobody is at position {position}; positions on this board end with {size}");
+        let message = format!("no player at position {position}: the board has {size} entries");
         return Err(ApiError::new(ErrorCode::NotFound, message).into());
     }
     let mut printer = Printer::new(app.json(), io::stdout().lock());
@@ -315,7 +317,7 @@ impl ScopeWindowArgs {
         let scope = match self.scope {
             ScopeArgs { server: Some(url), .. } => Scope::Server(url),
             ScopeArgs { game: Some(game), .. } => Scope::Game(game),
-            ScopeArgs { tag, .. } => Scope::Tag(tag.expect("one of the three is typed")),
+            ScopeArgs { tag, .. } => Scope::Tag(tag.expect("clap requires one of the three")),
         };
         BoardsSelector { scope, window: self.window, time_ms: self.time }
     }
@@ -342,7 +344,7 @@ impl PlayerArg {
     fn name(self) -> PlayerSelector {
         match self.key {
             Some(key) => PlayerSelector::Key(key),
-            None => PlayerSelector::Name(self.name.expect("a name or a key is typed")),
+            None => PlayerSelector::Name(self.name.expect("clap requires a name or a key")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `clqd check-config FILE`: reads a configuration file and changes nothing.
+//! `clqd check-config FILE`: validates a configuration file and changes nothing.
 
 use std::io::{
     Write, {self},
@@ -21,10 +21,10 @@ pub struct CheckConfigArgs {
 pub fn run(args: CheckConfigArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let mut out = io::stdout().lock();
     let Some(file) = args.file.as_deref().or(app.config_file()) else {
-        let said = "there is no configuration file; the built-in defaults are in use";
+        let note = "there is no configuration file; the built-in defaults are in use";
         match app.json() {
-            true => writeln!(out, "{}", to_string(&json!({"kind": "notes", "notes": [said]})))?,
-            false => writeln!(out, "{said}")?,
+            true => writeln!(out, "{}", to_string(&json!({"kind": "notes", "notes": [note]})))?,
+            false => writeln!(out, "{note}")?,
         }
         return Ok(ExitCode::SUCCESS);
     };

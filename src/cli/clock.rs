@@ -1,4 +1,4 @@
-//! `clqd clock`: what to do when the system's clock is not trusted, or was wrong.
+//! `clqd clock`: corrections for a system clock that is not trusted, or was wrong.
 
 use std::process::ExitCode;
 
@@ -10,17 +10,17 @@ use crate::control::Request;
 
 #[derive(Debug, Subcommand)]
 pub enum ClockCommand {
-    /// Accept the system's clock: close weeks by it until it jumps again
+    /// Trust the system clock for closing weeks until it jumps again
     ///
     /// Without it the daemon waits until the clock is synchronised, or has run for ten minutes without a jump
-    /// (clock.steady_s). A leap ahead of more than ten minutes is followed at once.
+    /// (clock.steady_s). A pending forward jump of more than ten minutes is applied immediately.
     Accept,
-    /// Set recorded time back to the system's clock, after that was ahead
+    /// Set recorded time back to the system clock, after that was ahead
     ///
-    /// Recorded time never runs backwards by itself. Weeks that were closed and are not over are reopened. Whoever was
-    /// seen at a later time counts as having left. Rows stay in the weeks that they were credited to.
+    /// Recorded time never runs backwards by itself. Weeks that were closed and have not ended are reopened. Players
+    /// seen at a later time count as having left. Rows remain in the weeks they were credited to.
     Reset {
-        /// Do it although the system's clock is not known to be synchronised
+        /// Set it even if the system clock is not known to be synchronised
         #[arg(long)]
         yes: bool,
     },

@@ -1,5 +1,5 @@
-//! What every command is given: the global options, the configuration, the way
-//! to an answer.
+//! The context of every command: the global options, the configuration and the connection
+//! to the daemon.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -22,27 +22,27 @@ pub struct GlobalOptions {
     /// Configuration file [default: /etc/clqd/clqd.toml if there is one, else the built-in defaults]
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Control socket of the daemon [default: as the configuration says]
+    /// Control socket of the daemon [default: from the configuration]
     #[arg(long, global = true, value_name = "PATH")]
     pub socket: Option<PathBuf>,
     /// Print one JSON object a line, each with a `kind`; an error is the last line
     #[arg(long, global = true)]
     pub json: bool,
-    /// Give up when the daemon has sent nothing for this long; it sends something every 5 s while it works [default: 30]
+    /// Fail if the daemon sends nothing for this long; a working daemon sends progress every 5 s [default: 30]
     #[arg(long, global = true, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub timeout: Option<u32>,
 }
 
-/// Nobody listens on the control socket.
+/// No process listens on the control socket.
 #[derive(Debug, thiserror::Error)]
-#[error("The daemon is not running (no one answers on {}). Start it with `systemctl start clqd` or `{run}`.", socket.display())]
+#[error("The daemon is not running (no process listens on {}). Start it with `systemctl start clqd` or `{run}`.", socket.display())]
 pub struct DaemonNotRunning {
     socket: PathBuf,
-    /// How this one is started by hand.
+    /// The command that starts this daemon by hand.
     run: String,
 }
 
-/// The global options at work.
+/// The global options, with the configuration loaded on demand.
 #[derive(Debug)]
 pub struct CliContext {
     globals: GlobalOptions,
@@ -72,8 +72,8 @@ impl CliContext {
         }
     }
 
-    /// Asks the daemon; where it is not running and the request changes
-    /// nothing, the state directory answers, and standard error says so.
+    /// Sends the request to the daemon. If it is not running and the request is
+    /// read-only, reads the state directory instead and prints a note to standard error.
     pub fn ask(&self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<ResponseEnd> {
         self.ask_with_progress(request, &mut |reply| match reply {
             ResponseItem::Row(row) => each(row),
@@ -81,7 +81,7 @@ impl CliContext {
         })
     }
 
-    /// The same with lines of progress, where a daemon answers.
+    /// As [`CliContext::ask`], also passes lines of progress from a daemon.
     pub fn ask_with_progress(
         &self,
         request: &Request,
@@ -96,18 +96,18 @@ impl CliContext {
             };
             let config = self.config()?;
             let dir = config.state_dir.display();
-            // A daemon that is starting has it open, and soon answers.
-            let has_answered = Cell::new(false);
-            let answers = || {
-                has_answered.set(Client::connect_with_timeout(&socket, self.silence_max()).is_ok());
-                has_answered.get()
+            // A daemon that is starting holds the lock and will respond soon.
+            let is_running = Cell::new(false);
+            let daemon_responds = || {
+                is_running.set(Client::connect_with_timeout(&socket, self.silence_max()).is_ok());
+                is_running.get()
             };
-            match offline::open(&config, &config.state_dir, &answers) {
+            match offline::open(&config, &config.state_dir, &daemon_responds) {
                 Ok(mut reader) => {
-                    eprintln!("clqd: {error}; this is from the state directory {dir}");
+                    eprintln!("clqd: {error}; reading the state directory {dir} instead");
                     return reader.ask(request, &mut |row| each(ResponseItem::Row(row)));
                 }
-                Err(failed) if offline::is_locked(&failed) && has_answered.get() => {}
+                Err(failed) if offline::is_locked(&failed) && is_running.get() => {}
                 Err(failed) => {
                     let context = format!("{error}, and the state directory {dir} cannot be read");
                     return Err(failed).context(context);
@@ -116,7 +116,7 @@ impl CliContext {
         }
     }
 
-    /// A connection to the daemon, for several requests.
+    /// Opens a connection to the daemon, for several requests.
     pub fn connect(&self) -> anyhow::Result<Client> {
         Client::connect_with_timeout(&self.socket()?, self.silence_max()).or_else(|error| self.not_there(error))
     }

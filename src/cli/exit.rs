@@ -1,11 +1,11 @@
-//! How a command fails: the exit code, and what is said.
+//! Exit codes and error output of a command.
 //!
-//! Exit codes: 0 done, 1 failed, 2 used wrongly. Used wrongly is what no daemon and no
-//! server can help with: a command line that cannot be read, a missing `--yes`, a
-//! request that the daemon calls bad.
+//! Exit codes: 0 success, 1 failure, 2 usage error. A usage error is an invalid command
+//! line, a missing `--yes`, or a request that the daemon rejects as malformed.
 //!
-//! Without `--json` an error goes to standard error. With `--json` it is the last line
-//! of standard output, `{"kind":"error","code":...,"message":...}`, so that a program
+//! Without `--json` an error is printed to standard error. With `--json` it is the last
+//! line of standard output, `{"kind":"error","code":...,"message":...}`, so that a
+//! program reads one stream.
 //! reads one stream.
 
 use std::io::{
@@ -20,20 +20,20 @@ use crate::cli::context::DaemonNotRunning;
 use crate::cli::output::format::sanitize_multiline;
 use crate::control::{ApiError, ClientError, ErrorCode};
 
-/// Exit code of a command that was used wrongly.
+/// Exit code of a usage error.
 const EXIT_USAGE: u8 = 2;
 
-/// The command line was read and makes no sense all the same.
+/// A command line that is valid for the parser but not for the command.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UsageError(pub String);
 
-/// The exit code of a command that ended with this error.
+/// Returns the exit code of a command that failed with this error.
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(if classify(error).is_misuse { EXIT_USAGE } else { 1 })
 }
 
-/// Says what failed, once.
+/// Prints the error, once.
 pub fn report(error: &anyhow::Error, json: bool) {
     match json {
         true => print_json(&classify(error).name, &format!("{error:#}")),
@@ -41,14 +41,14 @@ pub fn report(error: &anyhow::Error, json: bool) {
     }
 }
 
-/// Says that the command line cannot be read, or prints the help that it asks for.
+/// Prints a command line error, or the requested help.
 pub fn report_usage(error: &clap::Error, json: bool) -> ExitCode {
     // Help and version are no errors.
     if json && error.use_stderr() {
         let text = error.to_string();
         print_json("usage", text.trim().strip_prefix("error: ").unwrap_or(text.trim()));
     } else {
-        // There is nobody to tell that standard error is closed.
+        // A closed standard error cannot be reported.
         let _ = error.print();
     }
     ExitCode::from(error.exit_code() as u8)
@@ -61,7 +61,7 @@ fn print_json(code: &str, message: &str) {
         code: &'l str,
         message: &'l str,
     }
-    // Whoever read the output may have gone.
+    // The reader of the output may have exited.
     let _ = writeln!(io::stdout(), "{}", json::to_string(&Line { kind: "error", code, message }));
 }
 
@@ -70,7 +70,7 @@ struct ErrorInfo {
     is_misuse: bool,
 }
 
-/// The code of an error: that of the daemon where it gave one.
+/// Classifies an error by the daemon's code, if it has one.
 fn classify(error: &anyhow::Error) -> ErrorInfo {
     let named = |name: &str| ErrorInfo { name: name.to_owned(), is_misuse: false };
     for cause in error.chain() {
@@ -114,7 +114,7 @@ mod tests {
         for (error, name, is_misuse) in [
             (failure(ErrorCode::BadRequest), "bad_request", true),
             (failure(ErrorCode::NotFound), "not_found", false),
-            (failure(ErrorCode::NotFound).context("of it"), "not_found", false),
+            (failure(ErrorCode::NotFound).context("the request failed"), "not_found", false),
             (ApiError::new(ErrorCode::Refused, "m").into(), "refused", false),
             (UsageError("add --yes".to_owned()).into(), "usage", true),
             (ClientError::Closed.into(), "connection_lost", false),

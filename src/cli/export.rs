@@ -66,14 +66,14 @@ struct Positions {
 pub fn run(args: &ExportArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let state =
         offline::open(&app.config()?, &args.state, &|| false).map_err(|error| match offline::is_locked(&error) {
-            true => anyhow!("{error}; export needs the daemon to be stopped"),
+            true => anyhow!("{error}; stop the daemon before an export"),
             false => anyhow!(error).context("cannot read the state"),
         })?;
     let out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     match write_rows(&state, &args.week, app.json().then_some("export"), out) {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(ExportError::Io(e)) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-        // Nothing was played: no rows is the right answer.
+        // A week without play has no rows.
         Err(ExportError::View(e @ ViewError::UnknownWeek { .. })) => {
             eprintln!("clqd: {e}");
             Ok(ExitCode::SUCCESS)
@@ -86,7 +86,7 @@ pub fn run(args: &ExportArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
 pub enum ExportError {
     #[error(transparent)]
     View(#[from] ViewError<StoreError>),
-    #[error("cannot write")]
+    #[error("cannot write the rows")]
     Io(#[from] std::io::Error),
 }
 
@@ -95,7 +95,7 @@ pub fn write(state: &State, week: &str, out: impl Write) -> Result<(), ExportErr
     write_rows(state, week, None, out)
 }
 
-/// The same; with a kind, each line begins with it.
+/// As [`write`]; with a kind, each line begins with it.
 fn write_rows(state: &State, week: &str, kind: Option<&str>, mut out: impl Write) -> Result<(), ExportError> {
     state.engine.export(&state.store, week, |server, game, player, row: &PlayerRow, positions| {
         let line = Line {

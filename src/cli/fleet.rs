@@ -1,5 +1,5 @@
-//! `clqd fleet`: simulated game servers on the loopback, to try clqd out, to
-//! test it and to load it. They are not for any network.
+//! `clqd fleet`: simulated game servers on the loopback, to try, test and load clqd. They
+//! must not be exposed to a network.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -16,8 +16,8 @@ use crate::fleet::serve::{Fleet, FleetStats, RateLimit, ServeSettings};
 use crate::fleet::world::{World, WorldSettings};
 use crate::fleet::{Behaviour, BehaviourShares, FaultShares, address};
 
-/// Most servers that are taken to the present for each status line. In larger
-/// fleets those count as they were when last asked.
+/// Most servers that are advanced to the current time for each status line. In larger
+/// fleets servers count as of their last query.
 const STATUS_SERVERS_MAX: u32 = 50_000;
 
 /// Run simulated game servers on 127.0.0.0/8
@@ -31,7 +31,7 @@ pub struct FleetArgs {
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 
-    /// Port of the Quake 3 family's servers; 0 lets the system choose
+    /// Port of the Quake 3 servers; 0 lets the system choose
     #[arg(long, default_value_t = 27_960)]
     pub quake3_port: u16,
 
@@ -39,28 +39,30 @@ pub struct FleetArgs {
     #[arg(long, default_value_t = 27_015)]
     pub source_port: u16,
 
-    /// Part of the servers that speak the Source protocol, 0 to 1
+    /// Fraction of servers that speak the Source protocol, 0 to 1
     #[arg(long, default_value_t = 0.4, value_parser = share)]
     pub source_share: f64,
 
-    /// Game seconds in a second
+    /// Speed of game time; 2 is twice real time
     #[arg(long, default_value_t = 1.0, value_parser = speed)]
     pub speed: f64,
 
-    /// How many players come: 1 is usual, with about 2 on a server at the mean
+    /// Player arrival rate; 1 gives about 2 players per server on average
     #[arg(long, default_value_t = 1.0, value_parser = activity)]
     pub activity: f64,
 
-    /// `none`, `default`, or parts such as `silent=0.03,slow=0.02,lossy=0.03`
+    /// Network faults: `none`, `default`, or fractions of servers such as
+    /// `silent=0.03,slow=0.02,lossy=0.03`
     #[arg(long, default_value = "default")]
     pub faults: FaultShares,
 
-    /// Let parts of the servers play what must not be ranked: `none`, `default`, or parts such as
+    /// Behaviours that must not be ranked: `none`, `default`, or fractions of servers such as
     /// `spectators=0.05,generic_names=0.02,unnamed_bots=0.05,oversized=0.01,frozen=0.01`
     #[arg(long, default_value = "default")]
     pub behaviours: BehaviourShares,
 
-    /// Limit each Quake 3 server as ioquake3 does: 10 replies at once, then 1 a second
+    /// Limit each Quake 3 server as ioquake3 does: 10 replies in a burst, then 1 per
+    /// second
     #[arg(long)]
     pub rate_limit: bool,
 
@@ -68,11 +70,11 @@ pub struct FleetArgs {
     #[arg(long, value_name = "FILE")]
     pub list: Option<PathBuf>,
 
-    /// Write a configuration for a daemon that watches this fleet, its state beside the file
+    /// Write a configuration for a daemon that scans this fleet, with its state next to the file
     #[arg(long, value_name = "FILE")]
     pub daemon_config: Option<PathBuf>,
 
-    /// Write what really happened to this file at the end and on SIGUSR1, one JSON object a line
+    /// Write the ground truth to this file at exit and on SIGUSR1, as JSON lines
     #[arg(long, value_name = "FILE")]
     pub truth: Option<PathBuf>,
 
@@ -93,13 +95,13 @@ fn activity(text: &str) -> Result<f64, String> {
     number(text, "a number of at least 0", |activity| activity >= 0.0)
 }
 
-fn number(text: &str, expected: &str, fits: impl Fn(f64) -> bool) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|&number: &f64| number.is_finite() && fits(number));
+fn number(text: &str, expected: &str, is_valid: impl Fn(f64) -> bool) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|&number: &f64| number.is_finite() && is_valid(number));
     number.ok_or_else(|| format!("expected {expected}"))
 }
 
-/// Runs until SIGINT or SIGTERM, in a runtime of its own, so not from within
-/// another. Error: a port is taken, or a file cannot be written.
+/// Runs until SIGINT or SIGTERM, in its own runtime, so it must not be called within
+/// another. Error: a port is in use, or a file cannot be written.
 pub fn run(args: FleetArgs) -> anyhow::Result<ExitCode> {
     let fleet = start(&args)?;
     if let Some(path) = &args.list {
@@ -143,12 +145,12 @@ fn start(args: &FleetArgs) -> anyhow::Result<Fleet> {
 }
 
 fn write_daemon_config(path: &Path) -> anyhow::Result<()> {
-    let absolute = std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))?;
+    let absolute = std::path::absolute(path).with_context(|| format!("cannot resolve {}", path.display()))?;
     let folder = absolute.parent().unwrap_or(Path::new("/"));
     let text = format!(
         "# For a daemon that watches simulated servers on this machine.\n\
          state_dir = {:?}\ncontrol_socket = {:?}\n\n[scan]\n\
-         # The fleet lives on loopback addresses, 200 in a /24.\n\
+         # The fleet uses loopback addresses, 200 in a /24.\n\
          allow_private = true\nper_subnet_per_second_max = 1000\nper_subnet_burst = 1000\n",
         folder.join("clqd-state"),
         folder.join("clqd.sock"),
@@ -158,7 +160,7 @@ fn write_daemon_config(path: &Path) -> anyhow::Result<()> {
 
 fn print_summary(fleet: &Fleet, list: Option<&Path>) {
     let servers = fleet.servers();
-    println!("{servers} servers, each with an address of its own, {} in a /24:", address::SERVERS_PER_24);
+    println!("{servers} servers, each with its own address, {} per /24 network:", address::SERVERS_PER_24);
     println!("  {} to {}", address::address_of(0), address::address_of(servers - 1));
     for family in [Family::Quake3, Family::Source] {
         let first = (0..servers).map(|server| fleet.url(server)).find(|url| url.starts_with(family.scheme()));
@@ -176,7 +178,7 @@ fn print_summary(fleet: &Fleet, list: Option<&Path>) {
         Some(path) => {
             println!("To scan them all: clqd servers import {} (the daemon needs scan.allow_private)", path.display())
         }
-        None => println!("With --list FILE their URLs are written for: clqd servers import FILE"),
+        None => println!("--list FILE writes their URLs for: clqd servers import FILE"),
     }
 }
 
@@ -186,30 +188,30 @@ async fn run_until_stopped(fleet: &Fleet, args: &FleetArgs) -> anyhow::Result<()
     let mut user = signal(SignalKind::user_defined1())?;
     let period = Duration::from_secs(if args.status_every == 0 { 3_600 } else { args.status_every });
     let mut status = tokio::time::interval_at(tokio::time::Instant::now() + period, period);
-    let mut before = fleet.stats();
+    let mut previous = fleet.stats();
     loop {
         tokio::select! {
             _ = terminate.recv() => return Ok(()),
             _ = interrupt.recv() => return Ok(()),
             _ = user.recv() => match &args.truth {
                 Some(path) => write_truth(fleet, path)?,
-                None => eprintln!("SIGUSR1 writes the truth where --truth FILE is given"),
+                None => eprintln!("SIGUSR1 needs --truth FILE"),
             },
             _ = status.tick() => if args.status_every > 0 {
                 if fleet.servers() <= STATUS_SERVERS_MAX {
                     fleet.advance_all();
                 }
                 let now = fleet.stats();
-                // Whoever read the status may have gone; the fleet goes on.
-                let _ = writeln!(std::io::stdout(), "{}", status_line(before, now, fleet.players_online(), period));
-                before = now;
+                // The reader of the status may have exited; the fleet continues.
+                let _ = writeln!(std::io::stdout(), "{}", status_line(previous, now, fleet.players_online(), period));
+                previous = now;
             },
         }
     }
 }
 
-fn status_line(before: FleetStats, now: FleetStats, players: u64, period: Duration) -> String {
-    let rate = |count: fn(&FleetStats) -> u64| (count(&now) - count(&before)) as f64 / period.as_secs_f64();
+fn status_line(previous: FleetStats, now: FleetStats, players: u64, period: Duration) -> String {
+    let rate = |count: fn(&FleetStats) -> u64| (count(&now) - count(&previous)) as f64 / period.as_secs_f64();
     let mut line = format!(
         "{:.0} queries/s, {:.0} replies/s, {players} players online",
         rate(|stats| stats.queries),
@@ -227,17 +229,17 @@ fn status_line(before: FleetStats, now: FleetStats, players: u64, period: Durati
     line
 }
 
-/// Writes beside the file and then puts it in its place, so that a reader
-/// never sees half of it.
+/// Writes a temporary file and renames it, so that a reader never sees an incomplete
+/// file.
 fn write_truth(fleet: &Fleet, path: &Path) -> anyhow::Result<()> {
     let cannot = || format!("cannot write the truth to {}", path.display());
     let mut name = path.file_name().with_context(cannot)?.to_owned();
     name.push(".new");
-    let beside = path.with_file_name(name);
-    let mut out = BufWriter::new(File::create(&beside).with_context(cannot)?);
+    let temporary = path.with_file_name(name);
+    let mut out = BufWriter::new(File::create(&temporary).with_context(cannot)?);
     fleet.write_truth(&mut out).and_then(|()| out.flush()).with_context(cannot)?;
     drop(out);
-    std::fs::rename(&beside, path).with_context(cannot)
+    std::fs::rename(&temporary, path).with_context(cannot)
 }
 
 #[cfg(test)]
@@ -271,7 +273,7 @@ mod tests {
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(text.lines().filter(|line| line.contains("\"kind\":\"server\"")).count(), 7);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
-        for bad in [
+        for invalid in [
             ["--servers", "0"],
             ["--faults", "noisy=1"],
             ["--behaviours", "ghosts=1"],
@@ -279,7 +281,7 @@ mod tests {
             ["--speed", "0"],
             ["--source-share", "1.1"],
         ] {
-            assert!(Cli::try_parse_from([&["fleet"][..], &bad].concat()).is_err());
+            assert!(Cli::try_parse_from([&["fleet"][..], &invalid].concat()).is_err());
         }
     }
 }

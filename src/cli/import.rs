@@ -1,7 +1,7 @@
-//! `clqd servers import FILE`: many servers from a list.
+//! `clqd servers import FILE`: adds the servers of a list.
 //!
-//! A line is a URL, then its tags, separated by spaces; `#` begins a comment.
-//! A bad line is told with file, line and reason; all others are added.
+//! A line is a URL, then its tags, separated by spaces; text after `#` is ignored. An
+//! invalid line is reported with file, line and reason; all others are added.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -32,7 +32,7 @@ pub fn run(file: &Path, tags: &[String], app: &CliContext) -> anyhow::Result<Exi
 
     let mut out = io::stdout().lock();
     let mut counts = BTreeMap::<ChangeOutcome, u64>::new();
-    let mut told = |change: ServerChange, line: usize| -> io::Result<()> {
+    let mut report = |change: ServerChange, line: usize| -> io::Result<()> {
         *counts.entry(change.outcome).or_default() += 1;
         if change.outcome == ChangeOutcome::Refused {
             eprintln!("{name}:{line}: {}", sanitize(change.reason.as_deref().unwrap_or("refused")));
@@ -43,7 +43,7 @@ pub fn run(file: &Path, tags: &[String], app: &CliContext) -> anyhow::Result<Exi
         Ok(())
     };
     for (line, change) in list.bad {
-        told(change, line)?;
+        report(change, line)?;
     }
     let mut client = app.connect()?;
     for (tags, servers) in list.by_tags {
@@ -51,7 +51,7 @@ pub fn run(file: &Path, tags: &[String], app: &CliContext) -> anyhow::Result<Exi
             let urls = chunk.iter().map(|(_, url)| url.to_string()).collect();
             let mut lines = chunk.iter().map(|&(line, _)| line);
             client.send(&Request::ServersAdd { urls, tags: tags.clone() }, &mut |row| match row {
-                Row::Change(change) => told(change, lines.next().unwrap_or(0)),
+                Row::Change(change) => report(change, lines.next().unwrap_or(0)),
                 _ => Ok(()),
             })?;
         }
@@ -59,12 +59,17 @@ pub fn run(file: &Path, tags: &[String], app: &CliContext) -> anyhow::Result<Exi
     let count = |outcome| counts.get(&outcome).copied().unwrap_or(0);
     let new = count(ChangeOutcome::Added) + count(ChangeOutcome::Back);
     if !app.json() {
-        writeln!(out, "{new} new, {} known, {} refused", count(ChangeOutcome::Known), count(ChangeOutcome::Refused))?;
+        writeln!(
+            out,
+            "{new} added, {} unchanged, {} refused",
+            count(ChangeOutcome::Known),
+            count(ChangeOutcome::Refused)
+        )?;
     }
     Ok(if count(ChangeOutcome::Refused) == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// A list that was read: what to add, and what not.
+/// A parsed list: servers to add, and invalid lines.
 #[derive(Debug, Default, PartialEq)]
 struct ImportList {
     /// Line and URL, in order, for each set of tags.

@@ -1,4 +1,4 @@
-//! `clqd migrate`: makes the archive's tables, or brings them up to date.
+//! `clqd migrate`: creates the archive's MySQL tables, or migrates them.
 
 use std::process::ExitCode;
 
@@ -8,16 +8,17 @@ use crate::api::json;
 use crate::archive::{Archive, ArchiveSettings, MigrationReport, Routines, SCHEMA_SQL};
 use crate::cli::context::CliContext;
 
-/// Makes the tables of the archive, or brings them up to date
+/// Create the archive's MySQL tables, or migrate them
 #[derive(Debug, clap::Args)]
 pub struct MigrateArgs {
-    /// Print the schema and touch nothing
+    /// Print the schema and change nothing
     #[arg(long)]
     pub print: bool,
 }
 
 pub fn run(args: &MigrateArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
     let text = runtime.block_on(migrate(&app.config()?.archive_settings(), args))?;
     match app.json() {
         true => {
@@ -29,7 +30,7 @@ pub fn run(args: &MigrateArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns what to tell. Error: nothing is usable, with what to do.
+/// Returns the text to print. Error: the archive is unusable, with advice.
 pub async fn migrate(settings: &ArchiveSettings, args: &MigrateArgs) -> anyhow::Result<String> {
     if args.print {
         return Ok(SCHEMA_SQL.to_owned());
@@ -43,16 +44,16 @@ pub async fn migrate(settings: &ArchiveSettings, args: &MigrateArgs) -> anyhow::
 fn report_text(target: &str, migrated: &MigrationReport) -> String {
     let MigrationReport { from, to, routines } = migrated;
     let version = match from {
-        None => format!("archive {target}: made, schema version {to}"),
+        None => format!("archive {target}: created, schema version {to}"),
         Some(from) if from == to => format!("archive {target}: up to date, schema version {to}"),
-        Some(from) => format!("archive {target}: schema version {from} is now {to}"),
+        Some(from) => format!("archive {target}: migrated from schema version {from} to {to}"),
     };
-    let advice = "clqd does not need them; websites need them to read series. To have them, run `clqd migrate` as an \
-                  account that may create functions, or set log_bin_trust_function_creators=1 for the while.";
+    let advice = "clqd does not need them; websites need them to read series. To create them, run `clqd migrate` as an \
+                  account that may create functions, or set log_bin_trust_function_creators=1 temporarily.";
     match routines {
         Routines::Ready => version,
         Routines::Kept { why } => {
-            format!("{version}\nFunctions are left as they were: this account may not replace them ({why}).\n{advice}")
+            format!("{version}\nFunctions were not replaced: this account may not replace them ({why}).\n{advice}")
         }
         Routines::Missing { why } => {
             format!("{version}\nFunctions are missing: this account may not create them ({why}).\n{advice}")

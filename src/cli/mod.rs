@@ -1,13 +1,13 @@
-//! The command line: what can be typed, and which file does it.
+//! The command line: the clap definitions and their dispatch.
 //!
-//! Commands that steer or show a daemon are requests to its control socket
-//! ([`admin`]); where it is not running, the reading ones are answered from its
-//! state directory ([`offline`]). One code path ([`print`]) shows both.
+//! Commands that control or show a daemon are requests to its control socket ([`admin`]).
+//! If it is not running, read-only requests are answered from its state directory
+//! ([`offline`]). Both are printed by [`output`].
 //!
-//! Exit codes: 0 done, 1 failed, 2 used wrongly ([`failure`]). Rows go to standard
-//! output, everything else to standard error. With `--json` every line of standard
-//! output is a JSON object with a `kind`, and an error is the last of them; notes for
-//! people stay on standard error.
+//! Exit codes: 0 success, 1 failure, 2 usage error ([`exit`]). Rows go to standard
+//! output, everything else to standard error. With `--json` every line of standard output
+//! is a JSON object with a `kind`, and an error is the last of them; notes remain on
+//! standard error.
 
 pub mod admin;
 pub mod backup;
@@ -38,7 +38,7 @@ use clap::{Parser, Subcommand};
 
 use crate::cli::context::{CliContext, GlobalOptions};
 
-/// Watches game servers and ranks their players, week by week.
+/// Scan game servers and rank their players week by week.
 #[derive(Debug, Parser)]
 #[command(name = "clqd", version, about, disable_help_subcommand = true)]
 pub struct Cli {
@@ -48,49 +48,49 @@ pub struct Cli {
     pub command: Command,
 }
 
-// A new command is a line here, a line in `Cli::run` and a file of its own with
-// `Args` and `fn run(args, &CliContext) -> anyhow::Result<ExitCode>`.
+// A new command is a line here, a line in `Cli::run` and its own file with `Args` and `fn
+// run(args, &CliContext) -> anyhow::Result<ExitCode>`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run the daemon in the foreground; systemd does this
+    /// Run the daemon in the foreground, as systemd does
     Run(run::RunArgs),
-    /// Check a configuration file; tell every problem with its line
+    /// Check a configuration file and report every problem with its line
     CheckConfig(check_config::CheckConfigArgs),
-    /// Make the tables of the archive in MySQL, or bring them up to date
+    /// Create the archive's MySQL tables, or migrate them
     Migrate(migrate::MigrateArgs),
-    /// Show how the daemon is doing
+    /// Show the status of the daemon
     Status,
     /// Add, remove, list, import or show servers
     #[command(subcommand)]
     Servers(admin::ServersCommand),
-    /// Scan servers now; print each result as it comes
+    /// Scan servers now and print each result as it is received
     Rescan(admin::RescanArgs),
-    /// Show the best players of a server in a week
+    /// Show the top players of a server in a week
     Top(admin::TopArgs),
-    /// Ask a board of a server, game or tag: places, ranges, positions, standings
+    /// Query a board of a server, game or tag
     #[command(subcommand)]
     Board(board::BoardCommand),
     Player(player::PlayerArgs),
     Greylist(admin::GreylistArgs),
-    /// Accept the system's clock, or set recorded time back to it
+    /// Trust the system clock, or set recorded time back to it
     #[command(subcommand)]
     Clock(clock::ClockCommand),
     /// Reopen a week that was closed too early
     #[command(subcommand)]
     Week(week::WeekCommand),
-    /// Let the daemon read its configuration file again
+    /// Reload the configuration file
     Reload,
     Backup(backup::BackupArgs),
     Restore(backup::RestoreArgs),
-    /// Ask game servers directly, without a daemon
+    /// Query game servers directly, without a daemon
     Query(query::QueryArgs),
-    /// Run scan logs through the engine into a state directory
+    /// Replay scan logs into a state directory
     Replay(replay::ReplayArgs),
     /// Print every row of a week of a state directory as JSON lines
     Export(export::ExportArgs),
     /// Run simulated game servers on 127.0.0.0/8
     Fleet(fleet::FleetArgs),
-    /// See all of it at work, without any set-up
+    /// Run a demonstration with simulated servers
     Demo(demo::DemoArgs),
 }
 
@@ -126,14 +126,14 @@ impl Cli {
 }
 
 fn no_json(command: &str) -> anyhow::Error {
-    exit::UsageError(format!("clqd {command} is for people to look at; it has no --json")).into()
+    exit::UsageError(format!("clqd {command} has no JSON output")).into()
 }
 
-/// The whole program: reads the arguments, runs, reports an error once.
+/// The whole program: parses the arguments, runs the command, reports an error once.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        // What was typed cannot be read, so that this is as good as it gets.
+        // `--json` must be found by text, because the command line could not be parsed.
         Err(error) => return exit::report_usage(&error, std::env::args_os().any(|arg| arg == "--json")),
     };
     let json = cli.globals.json;
@@ -147,7 +147,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// `clqd servers list | head` is no failure.
+/// `clqd servers list | head` is no error.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe))
 }

@@ -1,5 +1,4 @@
-//! Answers to reading requests straight from the state directory, for when no
-//! daemon is running.
+//! Answers read-only requests from the state directory, if no daemon is running.
 
 use std::io;
 use std::path::Path;
@@ -10,23 +9,22 @@ use crate::state::answer::{add_stored_sizes, board_window_of, respond};
 use crate::state::{State, StateError};
 use crate::store::StoreError;
 
-/// What can answer a request that only reads. A request that would change
-/// something is a bug of the caller.
+/// Answers read-only requests. Any other request is a bug in the caller.
 pub trait Reader {
-    /// Gives the same rows, in the same order, as the daemon would.
+    /// Returns the same rows, in the same order, as the daemon would.
     fn ask(&mut self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<ResponseEnd>;
 }
 
-/// Opens a state directory to read from it, without changing anything. Prints what
-/// the admin should know of its files. Waits while another process has it open, or
-/// until that `is_in_vain`.
-pub fn open(config: &Config, dir: &Path, is_in_vain: &dyn Fn() -> bool) -> Result<State, StateError> {
-    let state = State::read(config, dir, is_in_vain)?;
+/// Opens a state directory for reading, without changing anything. Prints the store's
+/// notes. Waits while another process has the directory open, until `should_give_up`
+/// returns true.
+pub fn open(config: &Config, dir: &Path, should_give_up: &dyn Fn() -> bool) -> Result<State, StateError> {
+    let state = State::read(config, dir, should_give_up)?;
     state.store.warnings().iter().for_each(|note| eprintln!("clqd: {note}"));
     Ok(state)
 }
 
-/// Whether the state directory was in use all the time.
+/// Whether another process had the state directory open all the time.
 pub fn is_locked(error: &StateError) -> bool {
     matches!(error, StateError::Store(StoreError::Locked { .. }))
 }

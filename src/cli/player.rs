@@ -1,4 +1,4 @@
-//! `clqd player`: shows a player, and corrects what is known of players.
+//! `clqd player`: shows players and corrects their data.
 
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ use crate::control::Request;
 use crate::model::NameHash;
 use crate::model::view::board::PlayerSelector;
 
-/// Show what is known of a player, in every game that the name is known in; merge, forget
+/// Show a player in every game with that name; merge or forget players
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct PlayerArgs {
@@ -24,17 +24,17 @@ pub struct PlayerArgs {
 
 #[derive(Debug, Subcommand)]
 enum PlayerCommand {
-    /// Show a player, whatever the name is: also one called merge
+    /// Show a player whose name equals a subcommand, such as merge
     Show {
         /// The name without colour codes; case matters
         name: String,
     },
-    /// Take two names of a game for one person, from now on and in all that is kept
+    /// Merge player FROM into INTO, in all stored windows and from now on
     ///
-    /// Points and time add up, the ten best come together, of two ratings the one of more rounds stays. There is no
-    /// way back.
+    /// Points and time are added, the ten best positions are merged, and of two ratings the one with more rounds is
+    /// kept. This cannot be undone.
     Merge {
-        /// A name, or a player's key such as #123; it leads to INTO from now on
+        /// A name, or a player's key such as #123; becomes a name of INTO
         #[arg(value_parser = player_name)]
         from: PlayerSelector,
         /// A name, or a player's key such as #123
@@ -44,11 +44,11 @@ enum PlayerCommand {
         #[arg(long)]
         game: String,
     },
-    /// Take all that is known of a player away, and never store the name again
+    /// Delete all data of a player and never store the name again
     ///
-    /// Rows, positions and the name go, here and in MySQL; ratings of others stay. A hash of the name is kept, by which
-    /// it is left out from now on: who bears it is counted, but not ranked or named. Scan logs that were recorded
-    /// before still have the name. There is no way back.
+    /// Rows, positions and the name are deleted, here and in MySQL; ratings of other players are unchanged. A hash of
+    /// the name is kept to recognise it: a player with that name is counted, but not ranked or named. Existing scan
+    /// logs still contain the name. This cannot be undone.
     Forget {
         /// A name, or a player's key such as #123
         #[arg(value_parser = player_name)]
@@ -56,15 +56,16 @@ enum PlayerCommand {
         /// Such as baseq3
         #[arg(long)]
         game: String,
-        /// Really do it
+        /// Confirm the deletion
         #[arg(long)]
         yes: bool,
     },
-    /// List the hashes of names that are forgotten, with the day
+    /// List the hashes and dates of forgotten names
     Forgotten,
-    /// Let a name be known again; its past does not come back
+    /// Allow a forgotten name again; its old data remain deleted
     Remember {
-        /// As `clqd player forgotten` lists it: SHA-256 of the game, a zero byte, the name
+        /// Hash listed by `clqd player forgotten`: SHA-256 of the game, a zero byte, the
+        /// name
         hash: NameHash,
     },
 }
@@ -75,14 +76,14 @@ pub fn player(args: PlayerArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
         Some(PlayerCommand::Show { name }) => send(app, &Request::Player { name }),
         Some(PlayerCommand::Merge { from, into, game }) => send(app, &Request::PlayerMerge { from, into, game }),
         Some(PlayerCommand::Forget { yes: false, .. }) => {
-            let why = "all that is known of the player goes, and nothing brings it back; if so, add --yes";
+            let why = "this deletes all data of the player permanently; confirm with --yes";
             Err(UsageError(why.to_owned()).into())
         }
         Some(PlayerCommand::Forget { player, game, yes: true }) => send(app, &Request::PlayerForget { player, game }),
         Some(PlayerCommand::Forgotten) => {
             let (code, rows) = send_counting_rows(app, &Request::PlayerForgotten {})?;
             if rows == 0 {
-                eprintln!("clqd: no name is forgotten");
+                eprintln!("clqd: no forgotten names");
             }
             Ok(code)
         }
@@ -90,7 +91,7 @@ pub fn player(args: PlayerArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// `#` and a number is a key, everything else a name.
+/// `#` followed by a number is a key, anything else a name.
 fn player_name(text: &str) -> Result<PlayerSelector, std::convert::Infallible> {
     let key = text.strip_prefix('#').and_then(|key| key.parse().ok());
     Ok(key.map_or_else(|| PlayerSelector::Name(text.to_owned()), PlayerSelector::Key))

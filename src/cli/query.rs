@@ -1,7 +1,7 @@
-//! `clqd query`: asks game servers directly and prints what they say, without a
-//! daemon and without remembering anything. Servers are printed in the order in
-//! which they answer; with `--json` each is a line of a scan log, with two fields
-//! more. Bots are marked alike in both, by the rule that the ranking has.
+//! `clqd query`: queries game servers directly and prints the results, without a daemon
+//! and without storing anything. Servers are printed in the order of their responses;
+//! with `--json` each is a line of a scan log with two additional fields. Bots are marked
+//! alike in both, by the rules of the ranking.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -30,16 +30,16 @@ use crate::rank::Rules;
 use crate::scan::{Attempt, ScanMode, ScanOutcome, ScanRequest, ScanSettings, Scanner};
 use crate::scan_log;
 
-/// Requests and outcomes on their way: enough that neither side waits.
+/// Requests and outcomes in transit: enough that neither side waits.
 const CHANNEL_CAPACITY: usize = 1_024;
 
-/// Widest that the column of URLs becomes; longer ones push their line out.
+/// Largest width of the URL column; longer URLs shift the rest of the line.
 const URL_WIDTH_MAX: usize = 44;
 
-/// Columns of a map's name.
+/// Width of the map column.
 const MAP_WIDTH: usize = 16;
 
-/// Widest that a name which a server or a player chose becomes. `--json` has all of it.
+/// Largest width of host and player names. `--json` prints them completely.
 const HOSTNAME_WIDTH_MAX: usize = 60;
 const NAME_WIDTH_MAX: usize = 40;
 
@@ -48,45 +48,47 @@ pub struct QueryArgs {
     /// Servers, such as quake3://host:27960 or source://192.0.2.1:27015
     #[arg(value_name = "URL", value_parser = parse_server_url, required_unless_present = "file")]
     pub urls: Vec<ServerUrl>,
-    /// List of servers, one URL a line, # begins a comment; - is standard input
+    /// List of servers, one URL a line; text after # is ignored; - is standard input
     #[arg(long, value_name = "LIST")]
     pub file: Vec<PathBuf>,
-    /// Wait this long for an answer, ms
+    /// Timeout of one query, ms
     #[arg(long, value_name = "MS", default_value_t = 1_500, value_parser = clap::value_parser!(u32).range(100..=60_000))]
     pub timeout_ms: u32,
-    /// Ask so many times more when no answer comes
+    /// Retries after a timeout
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=10))]
     pub retries: u32,
-    /// Packets a second, all servers together
+    /// Most packets per second, all servers together
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub per_second_max: u32,
-    /// Try every protocol on the port and on its usual ports, with three times the patience
+    /// Try every protocol on the port and the usual query ports, with three times the
+    /// timeout and retries
     #[arg(long)]
     pub any_protocol: bool,
 }
 
-/// Asks all servers and prints each as it answers. Exit code 0: all answered;
-/// 1: some did not, or a line of a list could not be read.
+/// Queries all servers and prints each result as it is received. Exit code 0: all servers
+/// responded; 1: some did not, or a line of a list is invalid.
 pub fn run(args: &QueryArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let rules = app.config()?.engine_settings()?.rules;
     let mut urls = QueryTargets::default();
     args.urls.iter().cloned().for_each(|url| urls.add(url));
     for file in &args.file {
         let name = if is_stdin(file) { "standard input".to_owned() } else { file.display().to_string() };
-        let bad = if is_stdin(file) {
+        let invalid = if is_stdin(file) {
             urls.read(io::stdin().lock())
         } else {
             File::open(file).and_then(|opened| urls.read(BufReader::new(opened)))
         };
-        for (line, reason) in bad.with_context(|| format!("cannot read {name}"))? {
+        for (line, reason) in invalid.with_context(|| format!("cannot read {name}"))? {
             eprintln!("{name}:{line}: {reason}");
             urls.refused += 1;
         }
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
     let out = io::BufWriter::new(io::stdout().lock());
     let missed = runtime.block_on(query(args, app.json(), &rules, &urls.urls, out));
-    // A name server that does not answer must not hold up the end.
+    // A DNS server that does not respond must not delay the exit.
     runtime.shutdown_background();
     Ok(if missed? + urls.refused == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -95,7 +97,7 @@ fn is_stdin(file: &Path) -> bool {
     file == Path::new("-")
 }
 
-/// Asks and prints. The number of servers that did not answer.
+/// Queries and prints. Returns the number of servers that did not respond.
 async fn query(
     args: &QueryArgs,
     json: bool,
@@ -103,22 +105,22 @@ async fn query(
     urls: &[ServerUrl],
     mut out: impl Write,
 ) -> anyhow::Result<u64> {
-    let (ask, requests) = mpsc::channel(CHANNEL_CAPACITY);
+    let (request_sender, requests) = mpsc::channel(CHANNEL_CAPACITY);
     let (to, mut outcomes) = mpsc::channel(CHANNEL_CAPACITY);
     let clock = Arc::new(Clock::new(0, ClockSettings::default()));
     let _scanner = Scanner::start(settings(args), requests, to, Arc::new(move || clock.now_ms()))
-        .context("cannot open sockets to ask with")?;
+        .context("cannot open query sockets")?;
     let mode = if args.any_protocol { ScanMode::Exception } else { ScanMode::Normal };
-    let asked = async {
+    let sending = async {
         for (id, url) in urls.iter().enumerate() {
             let request = ScanRequest { id: id as u64, server: ServerKey(id as u32), url: url.clone(), mode };
-            if ask.send(request).await.is_err() {
+            if request_sender.send(request).await.is_err() {
                 break;
             }
         }
-        drop(ask);
+        drop(request_sender);
     };
-    let answered = async {
+    let printing = async {
         let mut missed = 0;
         let width = urls.iter().map(|url| url.as_str().len()).max().unwrap_or(0).min(URL_WIDTH_MAX);
         while let Some(mut outcome) = outcomes.recv().await {
@@ -136,12 +138,12 @@ async fn query(
         }
         Ok::<_, io::Error>(missed)
     };
-    // If printing fails, the rest is not asked for.
-    tokio::pin!(asked);
-    tokio::pin!(answered);
+    // If printing fails, the remaining servers are not queried.
+    tokio::pin!(sending);
+    tokio::pin!(printing);
     let missed = tokio::select! {
-        missed = &mut answered => missed,
-        () = &mut asked => answered.await,
+        missed = &mut printing => missed,
+        () = &mut sending => printing.await,
     };
     Ok(missed?)
 }
@@ -156,7 +158,7 @@ fn settings(args: &QueryArgs) -> ScanSettings {
     }
 }
 
-/// Marks those that the ranking takes for bots, by what answered.
+/// Marks the players that the ranking classifies as bots, by the protocol that responded.
 fn mark_bots(outcome: &mut ScanOutcome, url: &ServerUrl, rules: &Rules) {
     let scheme = outcome.attempts.last().map_or(url.scheme(), |tried| tried.scheme);
     let is_quake3 = proto::protocol_of(scheme).is_some_and(|protocol| protocol.wire_format == WireFormat::Quake3);
@@ -167,7 +169,7 @@ fn mark_bots(outcome: &mut ScanOutcome, url: &ServerUrl, rules: &Rules) {
     }
 }
 
-/// A line of a scan log, with its kind before it and the round-trip time behind it.
+/// Writes a scan log line, preceded by its kind and followed by the round-trip time.
 fn write_json(out: &mut impl Write, url: &ServerUrl, outcome: ScanOutcome) -> io::Result<()> {
     let rtt_ms = outcome.rtt_ms;
     let known = match outcome.result {
@@ -186,9 +188,9 @@ fn write_json(out: &mut impl Write, url: &ServerUrl, outcome: ScanOutcome) -> io
 fn write_text(out: &mut impl Write, url: &ServerUrl, width: usize, outcome: &ScanOutcome) -> io::Result<()> {
     let snapshot = match &outcome.result {
         Ok(snapshot) => snapshot,
-        Err(miss) => return writeln!(out, "{:<width$}  no answer ({})", url.as_str(), miss.reason),
+        Err(miss) => return writeln!(out, "{:<width$}  no response ({})", url.as_str(), miss.reason),
     };
-    // What answered may not be what was asked for, in protocol and in port.
+    // The response may have another protocol or port than the URL.
     let answered = outcome.attempts.last().filter(|tried| (tried.scheme, tried.port) != (url.scheme(), url.port()));
     let codes = answered.map_or(url.to_string(), |tried| format!("{}://", tried.scheme));
     let rtt = outcome.rtt_ms.map_or("-".to_owned(), |ms| format!("{ms} ms"));
@@ -231,15 +233,15 @@ fn player_count(snapshot: &Snapshot) -> String {
 fn notes(snapshot: &Snapshot, answered: Option<&Attempt>) -> String {
     let mut remarks = String::new();
     if snapshot.completeness != Completeness::Full {
-        remarks.push_str("  (list not whole)");
+        remarks.push_str("  (partial list)");
     }
     if let Some(tried) = answered {
-        remarks.push_str(&format!("  (answered as {} on port {})", tried.scheme, tried.port));
+        remarks.push_str(&format!("  (responded as {} on port {})", tried.scheme, tried.port));
     }
     remarks
 }
 
-/// The servers to ask, each once, in the order in which they were named.
+/// The servers to query, each once, in the order in which they were given.
 #[derive(Debug, Default)]
 struct QueryTargets {
     urls: Vec<ServerUrl>,
@@ -254,8 +256,8 @@ impl QueryTargets {
         }
     }
 
-    /// Reads a list. What is wrong with it, by line; all other lines are taken.
-    /// Tags, as in a list for `servers import`, say nothing here.
+    /// Reads a list. Returns errors with their line numbers; valid lines are added. Tags
+    /// are ignored.
     fn read(&mut self, from: impl BufRead) -> io::Result<Vec<(usize, String)>> {
         let mut bad = Vec::new();
         crate::cli::server_list::read(from, |number, url, _| match parse_server_url(url) {
@@ -316,10 +318,10 @@ mod tests {
         }
     }
 
-    /// As [`query`] has it before it is printed.
-    fn marked(asked: &str) -> ScanOutcome {
+    /// An outcome as [`query`] prints it.
+    fn marked(target: &str) -> ScanOutcome {
         let mut outcome = outcome();
-        mark_bots(&mut outcome, &url(asked), &Rules::default());
+        mark_bots(&mut outcome, &url(target), &Rules::default());
         outcome
     }
 
@@ -372,7 +374,7 @@ mod tests {
         write_text(&mut out, &url("source://h:1"), 0, &partial).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(
-            text.contains("9/16") && text.contains("(list not whole)  (answered as quake3 on port 27960)"),
+            text.contains("9/16") && text.contains("(partial list)  (responded as quake3 on port 27960)"),
             "{text}"
         );
     }

@@ -1,8 +1,8 @@
-//! `clqd replay`: a scan log through the same engine as live scans.
+//! `clqd replay`: applies scan logs to a state directory with the daemon's engine.
 //!
-//! All logs are checked before anything of them is applied. An incomplete end of the
-//! last one, as a crash or a power cut leaves it, is dropped with a warning; other
-//! damage is refused unless `--salvage` is given.
+//! All logs are checked before anything is applied. An incomplete end of the last one, as
+//! after a crash or a power cut, is dropped with a warning. Other damage is refused
+//! unless `--salvage` is given.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -22,14 +22,14 @@ use crate::store::StoreError;
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct ReplayArgs {
-    /// Scan logs, plain or .zst; several are the parts of one, in any order
+    /// Scan logs, plain or .zst; several files of one log, in any order
     #[arg(required = true, value_name = "LOG")]
     pub logs: Vec<PathBuf>,
-    /// State directory; made if it is not there
+    /// State directory; created if missing
     #[arg(long, value_name = "DIR")]
     pub state: PathBuf,
-    /// Memory to work in beside the store's cache, such as 800M or 12G [default: a third
-    /// of the machine's]. What comes again before it is full is written once
+    /// Memory for uncommitted changes, besides the store cache, such as 800M or 12G
+    /// [default: a third of the machine's]. More memory means fewer commits
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub memory: Option<u64>,
     /// Skip damaged lines and report them, instead of refusing the logs
@@ -37,13 +37,13 @@ pub struct ReplayArgs {
     pub salvage: bool,
 }
 
-/// Less is no help: a commit has to hold something.
+/// Less memory would commit too often to be useful.
 const MEMORY_BYTES_MIN: u64 = 64 << 20;
 
-/// Where the machine does not tell how much it has.
+/// Used if the size of the machine's memory is unknown.
 const MEMORY_BYTES_FALLBACK: u64 = 1 << 30;
 
-/// Reads a size in bytes: digits and K, M, G or T (powers of 1,024).
+/// Parses a size in bytes: digits and K, M, G or T (powers of 1,024).
 fn parse_size(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.char_indices().last() {
         Some((at, 'K' | 'k')) => (&text[..at], 1 << 10),
@@ -53,24 +53,24 @@ fn parse_size(text: &str) -> Result<u64, String> {
         _ => (text, 1),
     };
     let number: u64 = digits.parse().map_err(|_| "expected digits and K, M, G or T, such as 800M".to_owned())?;
-    let bytes = number.checked_mul(unit).ok_or_else(|| "more than there can be".to_owned())?;
+    let bytes = number.checked_mul(unit).ok_or_else(|| "too large".to_owned())?;
     match bytes {
         MEMORY_BYTES_MIN.. => Ok(bytes),
-        _ => Err(format!("less than {}M is no help", MEMORY_BYTES_MIN >> 20)),
+        _ => Err(format!("expected at least {}M", MEMORY_BYTES_MIN >> 20)),
     }
 }
 
-/// A third of what the machine has.
+/// A third of the machine's memory.
 pub fn default_memory_bytes() -> u64 {
     let all = nix::sys::sysinfo::sysinfo().map_or(3 * MEMORY_BYTES_FALLBACK, |info| info.ram_total());
     (all / 3).max(MEMORY_BYTES_MIN)
 }
 
-/// What a replay did.
+/// Counts of a replayed log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplaySummary {
     pub lines: u64,
-    /// Older than what the state holds of the server, or of a closed week.
+    /// Older than the state of the server, or in a closed week.
     pub passed_over: u64,
 }
 
@@ -83,7 +83,7 @@ pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
     for CheckedLog { path, span, .. } in checked {
         let done = replay.apply_lines(path, span.lines)?;
         eprintln!(
-            "{}: {} lines, {} of them passed over (older than the state)",
+            "{}: {} lines, {} of them skipped (older than the state)",
             path.display(),
             done.lines,
             done.passed_over
@@ -93,15 +93,15 @@ pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A log that was read once.
+/// A log that was checked.
 struct CheckedLog<'p> {
     path: &'p Path,
     span: LogSummary,
     damage: Damage,
 }
 
-/// Checks all of every log, so that of a malformed one nothing is applied, and puts
-/// them in order: a recorder's files are given in any.
+/// Checks every log completely before anything is applied and sorts the logs by time,
+/// since they may be given in any order.
 fn check_and_sort_logs(logs: &[PathBuf]) -> anyhow::Result<Vec<CheckedLog<'_>>> {
     let logs = select_files(logs)?;
     let mut checked = Vec::with_capacity(logs.len());
@@ -114,19 +114,19 @@ fn check_and_sort_logs(logs: &[PathBuf]) -> anyhow::Result<Vec<CheckedLog<'_>>> 
     }
     checked.sort_by_key(|log| (log.span.first_ms, log.span.last_ms));
     for pair in checked.windows(2) {
-        let [before, after] = pair else { unreachable!("windows of two") };
+        let [earlier, later] = pair else { unreachable!("windows of two") };
         ensure!(
-            after.span.first_ms >= before.span.last_ms,
-            "{} begins before {} ends: they are not parts of one scan log",
-            after.path.display(),
-            before.path.display()
+            later.span.first_ms >= earlier.span.last_ms,
+            "{} begins before {} ends: they are not files of one scan log",
+            later.path.display(),
+            earlier.path.display()
         );
     }
     Ok(checked)
 }
 
-/// The files that are read, of those that were given. Leaves out what a recorder that
-/// was killed had not finished and has elsewhere.
+/// Selects the files to read. Skips incomplete files that a killed recorder left if a
+/// complete copy exists.
 fn select_files(logs: &[PathBuf]) -> anyhow::Result<Vec<&Path>> {
     let mut files: HashMap<(u64, u64), &Path> = HashMap::new();
     let mut read = Vec::with_capacity(logs.len());
@@ -134,31 +134,32 @@ fn select_files(logs: &[PathBuf]) -> anyhow::Result<Vec<&Path>> {
         let found = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
         ensure!(found.is_file(), "{} is not a file; a scan log is read twice", path.display());
         match files.insert((found.dev(), found.ino()), path) {
-            Some(before) if before == path => bail!("{} is given twice", path.display()),
-            Some(before) => bail!("{} and {} are the same file", before.display(), path.display()),
+            Some(other) if other == path => bail!("{} is given twice", path.display()),
+            Some(other) => bail!("{} and {} are the same file", other.display(), path.display()),
             None => {}
         }
         match scan_log::complete_copy(path) {
-            Some(whole) => eprintln!("{}: left out; {} has all of it", path.display(), whole.display()),
+            Some(whole) => eprintln!("{}: skipped; {} contains all of it", path.display(), whole.display()),
             None => read.push(path.as_path()),
         }
     }
     Ok(read)
 }
 
-/// Prints what is skipped of the logs. Error: it is more than the incomplete end of
-/// the last one, and not to be salvaged.
+/// Prints the damage that is skipped. Error: damage other than an incomplete end of the
+/// last log, without `--salvage`.
 fn report_damage(logs: &[CheckedLog<'_>], salvage: bool) -> anyhow::Result<()> {
     let last = logs.iter().rposition(|log| log.span.lines > 0 || log.damage.cut.is_some());
     for (index, log) in logs.iter().enumerate() {
         let Damage { stretches, places, lines, bytes, cut, .. } = &log.damage;
         if let (Some(first), false) = (stretches.first(), salvage) {
-            let all = format!("{lines} damaged lines, {bytes} bytes, in {places} places");
+            let noun = if *places == 1 { "place" } else { "places" };
+            let all = format!("{lines} damaged lines, {bytes} bytes, in {places} {noun}");
             bail!("{first}. In all {all}; --salvage skips them and replays the others");
         }
         if let (Some(cut), Some(next), false) = (cut, logs.get(index + 1), salvage || Some(index) == last) {
             let next = next.path.display();
-            bail!("{cut}, and {next} goes on behind it; --salvage replays what is there");
+            bail!("{cut}, and {next} continues after it; use --salvage to replay the readable part");
         }
         for sentence in log.damage.messages() {
             eprintln!("clqd: warning: {sentence}");
@@ -167,27 +168,28 @@ fn report_damage(logs: &[CheckedLog<'_>], salvage: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A replay under way. What was replayed before is passed over, so an interrupted
-/// one is simply made again.
+/// A running replay. Scans that were replayed before are skipped, so an interrupted
+/// replay is simply repeated.
 pub struct Replay<'h> {
     state: &'h mut State,
     feed: ReplayFeed,
 }
 
 impl Replay<'_> {
-    /// `memory`: bytes that it may take beside the store's cache.
+    /// `memory`: bytes for uncommitted changes, besides the store's cache.
     pub fn new(state: &mut State, memory: u64) -> Replay<'_> {
         let feed = ReplayFeed::alone(&mut state.engine, memory);
         Replay { state, feed }
     }
 
-    /// Takes all of a log, the next part of it where there are several. Lines that
-    /// cannot be read are skipped; [`scan_log::check`] tells which.
+    /// Applies a whole log, or the next file of a log. Unreadable lines are skipped;
+    /// [`scan_log::check`] reports them.
     pub fn apply_log(&mut self, log: &Path) -> anyhow::Result<ReplaySummary> {
         self.apply_lines(log, u64::MAX)
     }
 
-    /// The same of the first lines of a log, which a daemon may still be writing to.
+    /// As [`Replay::apply_log`], for the first lines of a log that a daemon may still be
+    /// writing.
     fn apply_lines(&mut self, log: &Path, lines: u64) -> anyhow::Result<ReplaySummary> {
         let (scans, out_of_order) = (self.feed.scans(), self.state.engine.counts().out_of_order);
         for line in scan_log::open(log)?.salvage().take(usize::try_from(lines).unwrap_or(usize::MAX)) {
@@ -198,7 +200,7 @@ impl Replay<'_> {
         Ok(ReplaySummary { lines: self.feed.scans() - scans, passed_over })
     }
 
-    /// Takes the next line of a log.
+    /// Applies the next line of a log.
     pub fn apply(&mut self, url: ServerUrl, outcome: Outcome) -> Result<(), StoreError> {
         if self.feed.is_at_look() && outcome.t_ms() >= self.state.engine.next_close_ms() {
             self.state.settle(outcome.t_ms())?;
@@ -206,7 +208,7 @@ impl Replay<'_> {
         self.feed.take(self.state, url, outcome)
     }
 
-    /// Commits, and closes the weeks that are over. Nothing is remembered for more.
+    /// Commits, and closes the weeks that have ended.
     pub fn finish(self) -> Result<(), StoreError> {
         self.state.engine.set_cache_limits(CacheLimits { names_max: 0, player_windows_max: 0 });
         self.state.settle(self.state.engine.now_ms())
@@ -222,8 +224,8 @@ mod tests {
         assert_eq!(parse_size("800M"), Ok(800 << 20));
         assert_eq!(parse_size("12g"), Ok(12 << 30));
         assert_eq!(parse_size("67108864"), Ok(MEMORY_BYTES_MIN));
-        for bad in ["", "M", "12 G", "-1G", "1.5G", "12GB", "63M", "99999999999T"] {
-            assert!(parse_size(bad).is_err(), "{bad}");
+        for invalid in ["", "M", "12 G", "-1G", "1.5G", "12GB", "63M", "99999999999T"] {
+            assert!(parse_size(invalid).is_err(), "{invalid}");
         }
         assert!(default_memory_bytes() >= MEMORY_BYTES_MIN);
     }

@@ -1,5 +1,5 @@
-//! What an admin sees while servers are scanned: how long it may take, and how far it
-//! is. All of it on standard error, a bar only on a terminal.
+//! Progress of a rescan: expected duration and scanned servers. Printed to standard
+//! error, as a bar only on a terminal.
 
 use std::io::{
     IsTerminal, stderr, {self},
@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::cli::output::format::{duration, group_digits};
 use crate::control::Progress;
 
-/// Time between two lines where there is no terminal.
+/// Time between two lines without a terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The progress of one `clqd rescan`.
@@ -25,14 +25,14 @@ pub struct ScanProgress {
 }
 
 impl ScanProgress {
-    /// The daemon has begun, or is still at work.
+    /// Handles a progress line: the daemon has started, or is still scanning.
     pub fn progress(&mut self, progress: Progress) {
         if let Some(servers) = progress.servers.filter(|&servers| servers > 0) {
             self.servers = servers;
             eprintln!("{}", start_message(servers, progress.expected_ms));
             if stderr().is_terminal() {
                 let style = ProgressStyle::with_template("{bar:30} {pos} of {len} servers, {elapsed}");
-                self.bar = Some(ProgressBar::new(servers).with_style(style.expect("a right template")));
+                self.bar = Some(ProgressBar::new(servers).with_style(style.expect("a valid template")));
             }
             self.line_at = Some(Instant::now() + LINE_INTERVAL);
             return;
@@ -47,7 +47,7 @@ impl ScanProgress {
         }
     }
 
-    /// A server has been scanned; `print` prints its line.
+    /// Counts a scanned server; `print` prints its line.
     pub fn scanned(&mut self, print: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         self.scanned += 1;
         match &self.bar {
@@ -60,7 +60,7 @@ impl ScanProgress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

@@ -1,16 +1,16 @@
-//! Reading a server list: one URL a line, tags behind it, # begins a comment.
-//! What a line is good for is its reader's to say.
+//! Parses a server list: one URL a line, followed by tags; text after # is ignored. The
+//! caller interprets each line.
 
 use std::io::{
     BufRead, Read, {self},
 };
 use std::str::SplitWhitespace;
 
-/// Longest line of a list, bytes: a URL, its tags and a comment of any sane length.
+/// Longest line of a list, bytes: a URL, its tags and a comment of any reasonable length.
 const LINE_BYTES_MAX: u64 = 64 * 1_024;
 
-/// Gives each line that names something: its number from 1, the first word, and
-/// those behind it. Error: it cannot be read, or is no list at all.
+/// Passes on each line that is not empty: its number from 1, the first word, and the
+/// other words. Error: the file cannot be read, or is not a list.
 pub fn read(mut from: impl BufRead, mut each: impl FnMut(usize, &str, SplitWhitespace)) -> io::Result<()> {
     let mut bytes = Vec::new();
     for number in 1.. {
@@ -19,7 +19,9 @@ pub fn read(mut from: impl BufRead, mut each: impl FnMut(usize, &str, SplitWhite
             break;
         }
         if bytes.len() as u64 == LINE_BYTES_MAX && bytes.last() != Some(&b'\n') {
-            return Err(io::Error::other(format!("line {number} has more than {LINE_BYTES_MAX} bytes; is it a list?")));
+            return Err(io::Error::other(format!(
+                "line {number} has more than {LINE_BYTES_MAX} bytes; this is not a server list"
+            )));
         }
         let text = String::from_utf8_lossy(&bytes);
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);

@@ -1,4 +1,4 @@
-//! The clap tree, and commands against a daemon that is a fake.
+//! The clap definitions, and commands against a fake daemon.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ fn command_lines_are_accepted_or_refused_with_reason() {
     ] {
         assert!(parse(line).is_ok(), "{line}: {}", parse(line).expect_err("an error"));
     }
-    for (line, said) in [
+    for (line, expected) in [
         ("clqd", "Usage"),
         ("clqd statsu", "status"),
         ("clqd servers add", "required"),
@@ -113,11 +113,11 @@ fn command_lines_are_accepted_or_refused_with_reason() {
     ] {
         let error = parse(line).expect_err(line);
         assert_eq!(error.exit_code(), 2, "{line}");
-        assert!(error.to_string().contains(said), "{line}: {error}");
+        assert!(error.to_string().contains(expected), "{line}: {error}");
     }
 }
 
-/// Knows `quake3://known:1`, refuses what is not on scheme quake3.
+/// Knows `quake3://known:1`, refuses URLs of other schemes than quake3.
 struct Fake;
 
 impl RequestHandler for Fake {
@@ -148,7 +148,7 @@ async fn refused_change_exits_1() {
     let run = move |line: String| {
         let socket = socket.display().to_string();
         let words: Vec<String> = line.split(' ').map(str::to_owned).chain(["--socket".to_owned(), socket]).collect();
-        Cli::try_parse_from(words).expect("can be typed").run()
+        Cli::try_parse_from(words).expect("a valid command line").run()
     };
     let codes = tokio::task::spawn_blocking(move || {
         [
@@ -157,7 +157,7 @@ async fn refused_change_exits_1() {
             run("clqd servers add source://a:1 quake3://a:1".to_owned()),
             run("clqd status".to_owned()),
         ]
-        .map(|code| code.expect("answered"))
+        .map(|code| code.expect("a response"))
     })
     .await
     .expect("no panic");
@@ -167,17 +167,17 @@ async fn refused_change_exits_1() {
 
 #[test]
 fn player_forget_requires_yes() {
-    let run = |line: &str| format!("{:#}", parse(line).expect("can be typed").run().expect_err("not done"));
+    let run = |line: &str| format!("{:#}", parse(line).expect("a valid command line").run().expect_err("not done"));
     assert!(run("clqd player forget Visor --game baseq3 --socket /no/s").contains("--yes"));
     assert!(run("clqd player forget Visor --game baseq3 --yes --socket /no/s").contains("not running"));
 }
 
 #[test]
 fn missing_daemon_error_names_socket() {
-    let run = |line: &str| format!("{:#}", parse(line).expect("can be typed").run().expect_err("nobody there"));
+    let run = |line: &str| format!("{:#}", parse(line).expect("a valid command line").run().expect_err("no daemon"));
     assert_eq!(
         run("clqd servers add quake3://a:1 --socket /no/s"),
-        "The daemon is not running (no one answers on /no/s). Start it with `systemctl start clqd` or `clqd run`."
+        "The daemon is not running (no process listens on /no/s). Start it with `systemctl start clqd` or `clqd run`."
     );
     assert!(run("clqd status --socket /no/s").contains("state directory"));
 }

@@ -10,9 +10,9 @@ use crate::control::Request;
 
 #[derive(Debug, Subcommand)]
 pub enum WeekCommand {
-    /// Open a week again that was closed too early; it is closed again when it is over
+    /// Reopen a week that was closed too early; it is closed again when it ends
     ///
-    /// Its best positions and the ranks of servers are taken back, here and in MySQL, until then.
+    /// Its best positions and server ranks are deleted, here and in MySQL, until it is closed again.
     Reopen {
         /// Such as 2026-W47
         #[arg(value_name = "LABEL", value_parser = checked_week_label)]

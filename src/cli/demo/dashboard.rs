@@ -1,4 +1,4 @@
-//! The demo's screen: scans by class, the outbox, a top list that changes.
+//! The demo's screen: scans by class, the outbox, a live top list.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::cli::demo::sampler::DemoState;
 use crate::daemon::Daemon;
 use crate::model::row::Ranking;
 
-/// Shows until a key, a signal or the end.
+/// Shows the dashboard until a key is pressed, a signal is received or the time is over.
 pub(super) async fn show(
     daemon: &Daemon,
     watch: &mut DemoState,
@@ -46,8 +46,8 @@ pub(super) async fn show(
     result
 }
 
-/// Whether one of the keys pressed since the last look means the end. In raw
-/// mode Ctrl-C is a key.
+/// Whether one of the keys pressed since the last poll quits. In raw mode Ctrl-C is a
+/// key.
 fn is_quit() -> std::io::Result<bool> {
     while event::poll(Duration::ZERO)? {
         if let Event::Key(key) = event::read()? {
@@ -83,7 +83,7 @@ fn draw(frame: &mut Frame, watch: &DemoState) {
     draw_outbox(frame, outbox, watch);
     draw_top(frame, right, watch);
     let help = format!(
-        " q or Ctrl-C ends it.  From another terminal:  clqd --socket {} status | servers list | player NAME",
+        " q or Ctrl-C quits.  From another terminal:  clqd --socket {} status | servers list | player NAME",
         watch.socket.display()
     );
     frame.render_widget(Paragraph::new(help).style(Style::new().fg(Color::DarkGray)), foot);

@@ -1,5 +1,4 @@
-//! What the demo shows: asked of the daemon, the same answers that an admin
-//! gets.
+//! The demo's data: requested from the daemon like any admin request.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -13,30 +12,30 @@ use crate::model::row::Ranking;
 use crate::model::server::Class;
 use crate::model::view::{ServerSummary, Top};
 
-/// Looks for which one ranking stays on.
+/// Polls for which one ranking is shown.
 const POLLS_PER_RANKING: u64 = 16;
 
-/// Looks over which a rate is a mean.
+/// Polls over which a rate is averaged.
 const POLLS_PER_RATE: usize = 11;
 
-/// Places of the top list.
+/// Entries of the top list.
 pub(super) const TOP_ROWS: u32 = 15;
 
-/// The latest look, and what is needed to tell how it differs from the last.
+/// The latest poll, and earlier data to show changes.
 pub(super) struct DemoState {
     pub(super) socket: PathBuf,
     pub(super) status: Status,
-    /// Snapshots a second over the last seconds, by class.
+    /// Scans a second over the last seconds, by class.
     pub(super) per_second: [f64; 7],
     /// All scans a second, the newest last.
     pub(super) history: Vec<u64>,
     pub(super) server: Option<ServerSummary>,
     pub(super) top: Option<Top>,
-    /// Positions at the look before, on the same board.
+    /// Positions of the same board at the previous poll.
     before: HashMap<u32, u64>,
     looks: u64,
     looked_ms: i64,
-    /// Snapshots by class at the last looks, the oldest first.
+    /// Snapshots by class at the last polls, the oldest first.
     counted: VecDeque<(i64, [u64; 7])>,
 }
 
@@ -87,7 +86,8 @@ impl DemoState {
         Ok(())
     }
 
-    /// The board of the server with most players, kept while it has any.
+    /// Loads the board of the server with most players. Keeps the server while it has
+    /// players.
     async fn look_at_board(&mut self, daemon: &Daemon) -> anyhow::Result<()> {
         let filter = ServerFilter { class: Class::new(1), ..ServerFilter::default() };
         let rows = daemon.ask(Request::ServersList { filter }).await?;
@@ -95,8 +95,8 @@ impl DemoState {
             .into_iter()
             .filter_map(|row| if let Row::Server(server) = row { Some(*server) } else { None })
             .collect();
-        let kept = self.server.as_ref().map(|server| server.key);
-        servers.sort_by_key(|server| (Some(server.key) != kept, std::cmp::Reverse(server.assumed_players)));
+        let previous_key = self.server.as_ref().map(|server| server.key);
+        servers.sort_by_key(|server| (Some(server.key) != previous_key, std::cmp::Reverse(server.assumed_players)));
         self.server = servers.into_iter().next();
         let Some(server) = &self.server else { return Ok(()) };
         let request = Request::Top {
@@ -107,7 +107,7 @@ impl DemoState {
         };
         let Some(Row::Top(top)) = daemon.ask(request).await?.pop() else { bail!("a top list is one row") };
         let old = self.top.replace(top);
-        let new = self.top.as_ref().expect("just put there");
+        let new = self.top.as_ref().expect("just stored");
         self.before = match old {
             Some(old) if (&old.server, old.ranking) == (&new.server, new.ranking) => {
                 old.rows.iter().map(|row| (row.player, row.position)).collect()
@@ -117,7 +117,8 @@ impl DemoState {
         Ok(())
     }
 
-    /// How a player moved since the last look: "+2", "new", or nothing.
+    /// The change of a player's position since the previous poll: "+2", "new", or
+    /// nothing.
     pub(super) fn moved(&self, player: u32, position: u64) -> String {
         match self.before.get(&player) {
             None => "new".to_owned(),
@@ -126,7 +127,7 @@ impl DemoState {
         }
     }
 
-    /// One line for where there is no screen.
+    /// One line for output without a screen.
     pub(super) fn line(&self) -> String {
         let engine = &self.status.engine;
         let rate: f64 = self.per_second.iter().sum();
