@@ -1,33 +1,33 @@
 -- The archive of clqd: what websites read (RULES section 12).
 --
--- For MariaDB 10.6 or later and MySQL 8.0 or later. `clqd migrate` applies this
--- file and brings an older database up to date; for an EMPTY database
--- `mysql clqd < schema.sql` does the same. It may be applied again at any time:
--- tables are kept, views, functions and procedures are replaced.
+-- For MariaDB 10.6 or later and MySQL 8.0 or later. `clqd migrate` applies this file
+-- and migrates an older database; for an EMPTY database `mysql clqd < schema.sql` does
+-- the same. It may be applied again at any time: tables are kept, views, functions and
+-- procedures are replaced.
 --
--- Accounts, to be made once by the database's administrator:
+-- Accounts, to be created once by the database administrator:
 --   CREATE DATABASE clqd CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 --   CREATE USER 'clqd'@'localhost' IDENTIFIED BY '...';
 --   GRANT ALL PRIVILEGES ON clqd.* TO 'clqd'@'localhost';
 --   CREATE USER 'website'@'localhost' IDENTIFIED BY '...';
 --   GRANT SELECT, EXECUTE ON clqd.* TO 'website'@'localhost';
--- Where the database keeps a binary log, clqd's account may not create the
--- functions below: let the administrator run `clqd migrate` once, or set
--- log_bin_trust_function_creators=1 for the while.
+-- If the database keeps a binary log, clqd's account may not create the functions
+-- below: let the administrator run `clqd migrate` once, or set
+-- log_bin_trust_function_creators=1 temporarily.
 --
--- clqd writes the tables; websites should read the views (their names begin
--- with `clq_`), which leave out removed and greylisted servers.
+-- clqd writes the tables; websites should read the views (their names begin with
+-- `clq_`), which exclude removed and greylisted servers.
 --
--- Conventions. Moments are Unix milliseconds (`_ms`), spans of time too. A key
--- is a number that clqd gave to a name; it never changes and is never given
--- again. A player whom an admin merges into another or forgets goes with his key,
--- also from closed weeks. A position is 1 for the best, NULL for not ranked. Text compares byte
--- by byte. There are no foreign keys: clqd writes names before what refers to
--- them, and a week of one server in one transaction.
+-- Conventions. Times are Unix milliseconds (`_ms`), durations too. A key is a number
+-- that clqd assigns to a name; it never changes and is never reused. If an admin merges
+-- or forgets a player, the player's key and rows are deleted, also in closed weeks. A
+-- position is 1 for the best, NULL for not ranked. Text compares byte by byte. There
+-- are no foreign keys: clqd writes names before the rows that refer to them, and a week
+-- of one server in one transaction.
 --
--- Nothing here may need more than one database server's dialect: no RETURNING,
--- no CREATE OR REPLACE but of views, no IF NOT EXISTS but of tables. The file is
--- cut into statements at `;` and by DELIMITER lines, as the `mysql` client does.
+-- Nothing here may need the dialect of one database server: no RETURNING, CREATE OR
+-- REPLACE only for views, IF NOT EXISTS only for tables. The file is split into
+-- statements at `;` and by DELIMITER lines, as the `mysql` client does.
 
 -- Names ------------------------------------------------------------------
 
@@ -287,7 +287,7 @@ JOIN week w ON w.week = mw.week
 JOIN server_week sw ON sw.week = mw.week AND sw.server = mw.server
 WHERE s.removed = 0 AND s.greylist IS NULL;
 
--- Servers now. Greylisted ones are shown, with the reason.
+-- Current servers. Greylisted ones are included, with the reason.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_servers AS
 SELECT s.server, s.url, s.hostname, s.game, g.name AS game_name, s.map, m.name AS map_name, s.players,
   s.assumed_players, s.slots, s.class, s.missed, s.total_points, s.bots_unidentified, s.server_rank, s.rank_week,
@@ -297,15 +297,16 @@ LEFT JOIN game g ON g.game = s.game
 LEFT JOIN map m ON m.map = s.map
 WHERE s.removed = 0;
 
--- Who is on which server. Servers that do not answer any more (three scans missed in a
--- row, or no answer for 20 minutes) have nobody here, and 0 players in clq_servers.
+-- Current players of each server. A server that no longer responds (three scans missed
+-- in a row, or no response for 20 minutes) has no rows here, and 0 players in
+-- clq_servers.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_online AS
 SELECT sp.server, s.url, s.hostname, s.last_seen_ms, s.missed, sp.place, sp.name, sp.display, sp.points, sp.player, sp.spectator
 FROM server_player sp
 JOIN server s ON s.server = sp.server
 WHERE s.removed = 0;
 
--- Why lists of servers were not used. A reason is reported for 7 days.
+-- Why lists of servers were ignored. A reason is reported for 7 days.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_screened AS
 SELECT sc.server, s.url, s.hostname, sc.reason, sc.applied_ms
 FROM server_screened sc
@@ -340,7 +341,8 @@ RETURN CASE
   WHEN i >= 0 AND i < LENGTH(series) THEN CAST(CONV(HEX(SUBSTRING(series, i + 1, 1)), 16, 10) AS UNSIGNED)
 END;
 
--- Three codes stand in five bytes: 39 bits and a spare one, big-endian, the first code highest.
+-- Five bytes contain three codes: 39 bits and a spare one, big-endian, the first code
+-- highest.
 DROP FUNCTION IF EXISTS clq_code13;
 CREATE FUNCTION clq_code13(series BLOB, i INT) RETURNS INT
   DETERMINISTIC NO SQL SQL SECURITY INVOKER
@@ -359,8 +361,8 @@ RETURN CASE
     NULLIF(CAST(CONV(HEX(SUBSTRING(series, i * 2 + 1, 2)), 16, 10) AS UNSIGNED), 0)
 END;
 
--- A row for each value: WHERE server = ? ORDER BY time_ms. time_ms is where the
--- slot begins; players is NULL where there is no data, which is not zero.
+-- A row for each value: WHERE server = ? ORDER BY time_ms. time_ms is the start of the
+-- slot; players is NULL if there is no data, which is not zero.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_series_slot AS
 SELECT s.server, s.newest_slot_ms - (LENGTH(s.slots) DIV 5 * 3 - 1 - n.n) * 600000 AS time_ms,
   clq_players13(clq_code13(s.slots, n.n)) AS players
@@ -375,9 +377,9 @@ FROM server_series s
 JOIN clq_number n ON n.n < LENGTH(s.hours)
 WHERE s.newest_hour_ms > 0;
 
--- Days and weeks are local. Where clocks were put forward or back between a
--- value and the newest one, time_ms is off by that hour: take the date of
--- time_ms + 43200000 (noon), which always lies in the right day.
+-- Days and weeks are local. If clocks were put forward or back between a value and the
+-- newest one, time_ms is off by that hour: use the date of time_ms + 43200000 (noon),
+-- which is always in the right day.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_series_day AS
 SELECT s.server, s.newest_day_ms - (LENGTH(s.days) - 1 - n.n) * 86400000 AS time_ms,
   clq_players8(clq_code8(s.days, n.n)) AS players
@@ -424,7 +426,7 @@ END //
 
 DELIMITER ;
 
--- Last: the version, where none stands yet. `clqd migrate` moves it on.
+-- Last: insert the version if there is none. `clqd migrate` updates it.
 INSERT INTO clq_schema_version (version, applied_ms)
 SELECT 2, FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000) FROM DUAL
 WHERE NOT EXISTS (SELECT 1 FROM clq_schema_version);
