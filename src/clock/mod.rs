@@ -342,8 +342,8 @@ impl ClockState {
                 self.trust = Trust::Stable;
                 let duration = shown(self.settings.trust_after_ms);
                 tracing::warn!(
-                    "the system clock is not known to be synchronised, but has run without a jump for {duration}; weeks are \
-                     closed by it"
+                    "the system clock is not known to be synchronised, but has run without a jump for {duration}; weeks \
+                     are closed by it"
                 );
             }
         }
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_synchronised_clock_is_trusted_at_once() {
+    fn synchronised_clock_is_trusted_at_once() {
         let fake = Fake::new(true);
         let clock = fake.clock(START - 52 * WEEK);
         assert_eq!((clock.now_ms(), clock.close_until_ms()), (START, START));
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn an_admin_accepts_a_clock_until_it_jumps() {
+    fn accepted_clock_is_trusted_until_it_jumps() {
         let fake = Fake::new(false);
         let clock = fake.clock(0);
         assert!(!may_close(&clock));
@@ -567,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reset_sets_time_back_to_the_system() {
+    fn reset_sets_recorded_time_to_system_time() {
         let fake = Fake::new(true);
         let clock = fake.clock(START + WEEK);
         assert_eq!(clock.reset(), Some(Reset { before_ms: START + WEEK, now_ms: START }));

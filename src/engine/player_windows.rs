@@ -39,20 +39,20 @@ impl PlayerWindowCache {
     /// entries.
     pub(super) fn take_changed(&mut self, most: usize) -> Vec<((WindowKey, PlayerKey), Arc<PlayerWindow>)> {
         let changed = std::mem::take(&mut self.changed);
-        let mut taken = Vec::with_capacity(changed.len());
+        let mut entries = Vec::with_capacity(changed.len());
         for chunk in changed.chunks(PREFETCH_LEN) {
             self.ask_for(chunk.iter().copied());
             for &(window, player) in chunk {
                 let cached = self.known.get_mut(&window).and_then(|cached| cached.get_mut(&player));
                 let Some(cached) = cached.filter(|cached| cached.changed) else { continue };
                 cached.changed = false;
-                taken.push(((window, player), cached.of_player.clone()));
+                entries.push(((window, player), cached.of_player.clone()));
             }
         }
         if self.len > most {
             (self.known, self.len) = (ByPlayer::default(), 0);
         }
-        taken
+        entries
     }
 
     pub(super) fn remove(&mut self, window: WindowKey, player: PlayerKey) {

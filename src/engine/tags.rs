@@ -3,7 +3,7 @@
 //! A server's record holds tag keys. The key of a deleted tag is unused from then on: no server
 //! is shown with it, its boards are deleted, and ratings of players in it are never read again;
 //! they are deleted with their windows. A later tag of the same name gets another key. So the
-//! only remaining work is to write the servers that servers the tag, to the store and to the
+//! only remaining work is to write the servers that had the tag, to the store and to the
 //! archive. Each tick writes some of them. After a crash the records show which servers are
 //! left.
 
@@ -17,7 +17,7 @@ use crate::model::{ServerKey, ServerUrl, TagKey};
 /// Steps to write a server: a record of 1 to 2 kB, and an outbox entry.
 const STEPS_PER_UNTAG: usize = 6;
 
-/// Tags of a server without duplicates. Error: existing are too many.
+/// Tags of a server without duplicates. Error: there are too many.
 pub(super) fn unique_tags(url: &ServerUrl, tags: impl Iterator<Item = String>) -> Result<Vec<String>, AdminError> {
     let mut all: Vec<String> = Vec::new();
     for tag in tags {
@@ -62,7 +62,7 @@ impl Engine {
     }
 
     /// Deletes a tag from all servers that have it, with its boards and ratings: a later tag of
-    /// the same name is a different tag. Returns how many servers servers it. The next ticks write
+    /// the same name is a different tag. Returns how many servers had it. The next ticks write
     /// them.
     pub fn delete_tag(&mut self, tag: &str) -> Result<usize, AdminError> {
         let Some(key) = self.global.tags.remove(tag).map(TagKey) else {
@@ -90,7 +90,7 @@ impl Engine {
         slots.filter(|(slot, _)| wanted(&slot.record.tags)).map(|(_, key)| key).collect()
     }
 
-    /// Writes some of the servers that servers a deleted tag.
+    /// Writes some of the servers that had a deleted tag.
     pub(super) fn untag_servers(&mut self) {
         for _ in 0..(self.global.settings.week_steps_per_tick / STEPS_PER_UNTAG).max(1) {
             let Some(server) = self.servers_to_untag.pop_first() else { return };

@@ -311,8 +311,8 @@ impl BestPositions {
     /// Adds the positions of the same person under another name; of two positions in one week
     /// the better is kept.
     pub fn merge(&mut self, other: &BestPositions) {
-        for (own, other_rating) in self.places.iter_mut().zip(&other.places) {
-            let mut all: Places = own.iter().chain(other_rating).copied().collect();
+        for (own, other_places) in self.places.iter_mut().zip(&other.places) {
+            let mut all: Places = own.iter().chain(other_places).copied().collect();
             all.sort_unstable();
             let mut weeks = Vec::with_capacity(all.len());
             all.retain(|&mut (_, week)| {
@@ -415,21 +415,21 @@ mod tests {
             (row.elo_rounds, row.starts, row.points) = (rounds, 1, 3);
             row
         };
-        for (own, other_rating, kept) in [((900.0, 2), (1100.0, 2), 900.0), ((900.0, 2), (1100.0, 3), 1100.0)] {
+        for (own, other, kept) in [((900.0, 2), (1100.0, 2), 900.0), ((900.0, 2), (1100.0, 3), 1100.0)] {
             let mut row = rated(own.0, own.1);
-            row.merge_person(&rated(other_rating.0, other_rating.1));
-            assert_eq!((row.elo, row.elo_rounds, row.starts, row.points), (kept, own.1.max(other_rating.1), 2, 6));
+            row.merge_person(&rated(other.0, other.1));
+            assert_eq!((row.elo, row.elo_rounds, row.starts, row.points), (kept, own.1.max(other.1), 2, 6));
         }
         let rating = |elo: f64, rounds| Rating { elo, rounds, at_ms: 1 };
         let mut own = PlayerWindow::new(GameKey(1));
         own.servers.extend([ServerKey(2), ServerKey(1)]);
         own.game_rating = Some(rating(1.0, 3));
         own.tag_ratings = [(TagKey(2), rating(2.0, 1))].into();
-        let mut other_rating = PlayerWindow::new(GameKey(1));
-        other_rating.servers.extend([ServerKey(3), ServerKey(2)]);
-        other_rating.game_rating = Some(rating(7.0, 3));
-        other_rating.tag_ratings = [(TagKey(1), rating(8.0, 1)), (TagKey(2), rating(9.0, 2))].into();
-        own.merge_person(&other_rating);
+        let mut other = PlayerWindow::new(GameKey(1));
+        other.servers.extend([ServerKey(3), ServerKey(2)]);
+        other.game_rating = Some(rating(7.0, 3));
+        other.tag_ratings = [(TagKey(1), rating(8.0, 1)), (TagKey(2), rating(9.0, 2))].into();
+        own.merge_person(&other);
         assert_eq!(own.servers[..], [ServerKey(2), ServerKey(1), ServerKey(3)]);
         assert_eq!(own.game_rating, Some(rating(1.0, 3)), "a tie keeps the own rating");
         assert_eq!(*own.tag_ratings, [(TagKey(1), rating(8.0, 1)), (TagKey(2), rating(9.0, 2))]);

@@ -9,20 +9,19 @@
 //!
 //! - **Rate** of a player, points per ms ([`Rates`]): `points_est / time_est_ms`
 //!   of their row in the window, as if [`PRIOR_MS`] of play at the mean rate of
-//!   the players of the list had come before. The mean is that of the rows of
-//!   the list together. So a player with little history is rated like the
-//!   others on the server, and nothing has to be stored but the rows. Rates are
-//!   those before the snapshot.
+//!   the players of the list had come before. The mean is computed from all rows
+//!   of the list. So a player with little history is rated like the others on
+//!   the server, and only the rows are stored. Rates are computed from the rows
+//!   before the snapshot.
 //! - **Unseen time at the end of a round** ([`unseen_at_round_end_ms`]): the gap, less the
 //!   age of the new round, less [`INTERMISSION_MS`], and at least 0. The age is
-//!   a weighted mean of what is expected without any knowledge, half of the
-//!   gap, and of what the new points say: those who stayed collect points at a
-//!   known rate, so `new points / rate` is an age. The more points are expected
-//!   in a gap, the more the second counts. These are the best linear weights
-//!   for an end that is equally likely at each time in the gap (variance of
-//!   the age: gap^2 / 12) and for scores of [`POINTS_PER_SCORE`] points that come at random
-//!   (variance of the age from points: STEP x age / rate). This matters where
-//!   rounds last a multiple of the scan interval: then the end of each round is
+//!   a weighted mean of two estimates: half of the gap, and `new points / rate`
+//!   of the players who stayed. The more points are expected in a gap, the
+//!   larger is the weight of the second estimate. These are the best linear
+//!   weights for an end that is equally likely at each time in the gap (variance
+//!   of the age: gap^2 / 12) and for random scores of [`POINTS_PER_SCORE`] points
+//!   (variance of the age from points: `POINTS_PER_SCORE` x age / rate). This matters
+//!   if rounds last a multiple of the scan interval: then the end of each round is
 //!   at the same time in its gap, which need not be the middle.
 //! - **Unseen time before leaving** ([`unseen_before_leaving_ms`]): half of the gap,
 //!   less half of an intermission if a round ended in it.
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn leaving_is_in_the_middle_of_the_gap() {
+    fn unseen_time_before_leaving_is_half_the_gap() {
         assert_eq!(unseen_before_leaving_ms(GAP_MS, false), 60_000.0);
         assert_eq!(unseen_before_leaving_ms(GAP_MS, true), 57_500.0);
         assert_eq!(unseen_before_leaving_ms(4_000, true), 0.0);

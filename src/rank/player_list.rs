@@ -121,8 +121,8 @@ fn index(place: Place) -> usize {
     usize::from(place as u16)
 }
 
-fn order(a: Place, of_a: &[PlayerEntry], b: Place, of_b: &[PlayerEntry]) -> Ordering {
-    (a >> 16).cmp(&(b >> 16)).then_with(|| of_a[index(a)].name.cmp(&of_b[index(b)].name))
+fn order(a: Place, entries_a: &[PlayerEntry], b: Place, entries_b: &[PlayerEntry]) -> Ordering {
+    (a >> 16).cmp(&(b >> 16)).then_with(|| entries_a[index(a)].name.cmp(&entries_b[index(b)].name))
 }
 
 fn name_hash(name: &str) -> u64 {
@@ -244,12 +244,13 @@ impl PlayerList {
                 Ordering::Less => left += 1,
                 Ordering::Greater => right += 1,
                 Ordering::Equal => {
-                    let (of_p, of_c) = (by_name.run(left, before).len(), self.by_name.run(right, &self.entries).len());
-                    if of_p > 1 || of_c > 1 {
+                    let (count_p, count_c) =
+                        (by_name.run(left, before).len(), self.by_name.run(right, &self.entries).len());
+                    if count_p > 1 || count_c > 1 {
                         return true;
                     }
-                    left += of_p;
-                    right += of_c;
+                    left += count_p;
+                    right += count_c;
                 }
             }
         }
@@ -275,12 +276,12 @@ fn unique_in_both(
             Ordering::Less => left += 1,
             Ordering::Greater => right += 1,
             Ordering::Equal => {
-                let (of_p, of_c) = (prev_by_name.run(left, prev).len(), cur_by_name.run(right, cur).len());
-                if of_p == 1 && of_c == 1 {
+                let (count_p, count_c) = (prev_by_name.run(left, prev).len(), cur_by_name.run(right, cur).len());
+                if count_p == 1 && count_c == 1 {
                     pairs.push((p as u16, c as u16));
                 }
-                left += of_p;
-                right += of_c;
+                left += count_p;
+                right += count_c;
             }
         }
     }

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn most_recent_bot_names_are_remembered() {
+    fn most_recent_bot_names_are_kept() {
         let mut screening = Screening::default();
         for first in 0..3 {
             let names: Vec<String> = (first * 30..first * 30 + 30).map(|n| format!("bot{n}")).collect();

@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_follow_the_table() {
+    fn classes_equal_the_table_of_rules_section_9() {
         let numbers = |populated: bool| -> Vec<u8> {
             [0, 2, 3, 10, 11, 20, 21, 30, 31, 40, 41].map(|missed| class_of(missed, populated).number()).to_vec()
         };

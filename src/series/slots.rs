@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn long_silence_empties_the_rings() {
+    fn series_are_empty_after_20_weeks_without_samples() {
         let calendar = Calendar::default();
         let (mut sums, mut series) = (SeriesSums::default(), new_series());
         advance(&mut sums, &mut series, &calendar, MONDAY);

@@ -60,8 +60,8 @@ impl State {
 
     /// Opens a private copy of a state directory, for a command that only reads; see
     /// [`Store::open_read_only`].
-    pub fn read(config: &Config, path: &Path, is_in_vain: &dyn Fn() -> bool) -> Result<State, StateError> {
-        let store = Store::open_read_only(path, config.store.cache_bytes, is_in_vain)?;
+    pub fn read(config: &Config, path: &Path, is_cancelled: &dyn Fn() -> bool) -> Result<State, StateError> {
+        let store = Store::open_read_only(path, config.store.cache_bytes, is_cancelled)?;
         State::of_store(store, config.engine_settings()?)
     }
 

@@ -75,21 +75,21 @@ impl Engine {
         &self,
         source: &S,
         name: &BoardSelector,
-        asked: &BoardQuery,
+        query: &BoardQuery,
     ) -> Result<BoardAnswer, ViewError<S::Error>> {
         let (mut head, set) = self.board(source, name)?;
         let context = QueryContext { engine: self, source, scope: &name.scope, ranking: name.ranking, sets: &[set] };
         // Only `positions` accepts unknown players.
-        let players = match asked {
+        let players = match query {
             BoardQuery::Positions { players } => context.players(players)?,
             BoardQuery::Around { player, .. } | BoardQuery::Standing { player } => {
                 vec![Some(context.known_player(player)?)]
             }
             _ => Vec::new(),
         };
-        let question = context.question(asked, &players)?;
+        let question = context.question(query, &players)?;
         let answer = query::run(&context.sets[0], &question).map_err(|error| match error {
-            QueryError::Absent(_) => context.not_on_board(asked, &head),
+            QueryError::Absent(_) => context.not_on_board(query, &head),
             QueryError::Stale(stale) => ViewError::Stale(stale),
         })?;
         let mut rows = Vec::new();
@@ -107,11 +107,11 @@ impl Engine {
             QueryData::Count { first, count } => {
                 head.range = Some(RangeView { first: first.into(), count: count.into() });
             }
-            QueryData::Position(positions) => rows.push(context.position_for(asked, positions)),
+            QueryData::Position(positions) => rows.push(context.position_for(query, positions)),
             QueryData::Standing(standing) => {
                 rows.push(BoardRow::Standing(standing_view(name.ranking, &context.sets[0], standing)));
             }
-            QueryData::Positions(found) => context.positions(asked, &players, found, &mut rows)?,
+            QueryData::Positions(found) => context.positions(query, &players, found, &mut rows)?,
         }
         Ok(BoardAnswer { head, rows })
     }
@@ -147,14 +147,14 @@ impl Engine {
         name: &BoardsSelector,
         rankings: &[RankingWeight],
         k: Option<f64>,
-        asked: &FusedQuery,
+        query: &FusedQuery,
     ) -> Result<(FusedHead, Vec<FusedView>), ViewError<S::Error>> {
         let k = k.unwrap_or(fusion::K_DEFAULT);
         let names: Vec<Ranking> = rankings.iter().map(|weighed| weighed.ranking).collect();
         let ScopeBoards { window, sets, .. } = self.scope_boards(source, name, &names)?;
         let boards: Vec<fusion::WeightedBoard> =
             rankings.iter().zip(&sets).map(|(r, set)| fusion::WeightedBoard { set, weight: r.weight }).collect();
-        let (list, first) = match asked {
+        let (list, first) = match query {
             FusedQuery::Top { count } => (fusion::top(&boards, k, *count as usize), Some(1)),
             FusedQuery::Players { players } => {
                 let context =

@@ -85,12 +85,12 @@ impl<S: StateReader> QueryContext<'_, S> {
     }
 
     /// The query in raw values; `players` are the players that it names.
-    pub fn question(&self, asked: &BoardQuery, players: &[Option<PlayerKey>]) -> Result<Question, ViewError<S::Error>> {
+    pub fn question(&self, query: &BoardQuery, players: &[Option<PlayerKey>]) -> Result<Question, ViewError<S::Error>> {
         let known = || players.iter().flatten().copied();
         let player = || known().next().expect("a query of one player has a known player");
         let raw = |scores: &ScoreBounds| shown_range(scores).raw(self.ranking);
         let cursor = |text: &str| text.parse::<Cursor>().map_err(ViewError::BadCursor);
-        Ok(match asked {
+        Ok(match query {
             BoardQuery::Size {} => Question::Size,
             &BoardQuery::Top { count } => Question::Top { count },
             &BoardQuery::Bottom { count } => Question::Bottom { count },
@@ -127,12 +127,12 @@ impl<S: StateReader> QueryContext<'_, S> {
     /// A row for each queried player; `found` has the known ones.
     pub fn positions(
         &self,
-        asked: &BoardQuery,
+        query: &BoardQuery,
         players: &[Option<PlayerKey>],
         found: Vec<Option<RankedEntry>>,
         rows: &mut Vec<BoardRow>,
     ) -> Result<(), ViewError<S::Error>> {
-        let BoardQuery::Positions { players: names } = asked else { unreachable!("an answer of positions") };
+        let BoardQuery::Positions { players: names } = query else { unreachable!("an answer of positions") };
         let mut found = found.into_iter();
         for (name, player) in names.iter().zip(players) {
             rows.push(match (player, player.and_then(|_| found.next().flatten())) {
@@ -152,8 +152,8 @@ impl<S: StateReader> QueryContext<'_, S> {
         Ok(())
     }
 
-    pub fn position_for(&self, asked: &BoardQuery, positions: Ranks) -> BoardRow {
-        let &BoardQuery::PositionFor { score } = asked else { unreachable!("an answer of a position") };
+    pub fn position_for(&self, query: &BoardQuery, positions: Ranks) -> BoardRow {
+        let &BoardQuery::PositionFor { score } = query else { unreachable!("an answer of a position") };
         let Ranks { ordinal, competition, dense } = positions;
         BoardRow::PositionFor(PositionForView {
             score,
@@ -163,8 +163,8 @@ impl<S: StateReader> QueryContext<'_, S> {
         })
     }
 
-    pub fn not_on_board(&self, asked: &BoardQuery, head: &BoardHead) -> ViewError<S::Error> {
-        let name = match asked {
+    pub fn not_on_board(&self, query: &BoardQuery, head: &BoardHead) -> ViewError<S::Error> {
+        let name = match query {
             BoardQuery::Around { player: PlayerSelector::Name(name), .. } => normalise(name, ColourCodes::None),
             BoardQuery::Around { player: PlayerSelector::Key(key), .. } => format!("player {key}"),
             _ => unreachable!("only `around` requires a player on the board"),

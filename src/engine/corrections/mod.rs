@@ -75,14 +75,14 @@ impl Engine {
     /// Records that a player was removed; all names but the first are aliases. The outbox entry
     /// is added even if the outbox is full: there are few of these, and the player's name may
     /// be assigned to another player before the outbox has space.
-    pub(super) fn remove_player(&mut self, player: PlayerKey, names: &[String], gone: RemovedPlayer) {
+    pub(super) fn remove_player(&mut self, player: PlayerKey, names: &[String], removal: RemovedPlayer) {
         // It may hold rows of the player.
         self.large_week = None;
         self.restart_server_close();
         let global = &mut self.global;
         global.meta.players_removed += 1;
         let corrections = &mut global.pending.corrections;
-        corrections.removed_players.push((player, gone.into));
+        corrections.removed_players.push((player, removal.into));
         corrections.deleted_aliases.extend(names.iter().skip(1).map(|name| (player, name.clone())));
         global.names.forget_all();
         global.archive(OutboxKey::Player(player));

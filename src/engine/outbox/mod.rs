@@ -56,7 +56,7 @@ impl Engine {
                     display: record.display.into(),
                 }),
                 None => match source.gone(key)? {
-                    Some(gone) => Some(ArchiveJob::PlayerRemoved { key, into: self.merge_target(source, gone)? }),
+                    Some(removed) => Some(ArchiveJob::PlayerRemoved { key, into: self.merge_target(source, removed)? }),
                     None => None,
                 },
             },
@@ -66,10 +66,14 @@ impl Engine {
     }
 
     /// The player who has the rows of a removed player. That player may have been merged again.
-    fn merge_target<S: StateReader>(&self, source: &S, mut gone: RemovedPlayer) -> Result<Option<PlayerKey>, S::Error> {
-        while let Some(into) = gone.into {
+    fn merge_target<S: StateReader>(
+        &self,
+        source: &S,
+        mut removed: RemovedPlayer,
+    ) -> Result<Option<PlayerKey>, S::Error> {
+        while let Some(into) = removed.into {
             match source.gone(into)? {
-                Some(next) => gone = next,
+                Some(next) => removed = next,
                 None => return Ok(Some(into)),
             }
         }

@@ -88,8 +88,8 @@ impl Engine {
         if slot.record.removed {
             return;
         }
-        let owed = slot.record.awaits_first_scan();
-        slot.asked = owed;
+        let awaits_first_scan = slot.record.awaits_first_scan();
+        slot.asked = awaits_first_scan;
         let class = slot.record.class;
         self.notices.push_back(Notice {
             server,
@@ -101,7 +101,7 @@ impl Engine {
             lag_ms: None,
             missed: Some(reason.to_owned()),
         });
-        match owed {
+        match awaits_first_scan {
             true => self.schedule.schedule_now(server, now_ms + FIRST_SCAN_RETRY_MS),
             false => self.schedule.schedule_next(server, class, now_ms),
         }

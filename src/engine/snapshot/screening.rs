@@ -14,7 +14,7 @@ use crate::model::{GameKey, MapKey, ServerUrl};
 use crate::rank::player_list::NameFamily;
 use crate::rank::screen;
 
-/// The map that replaces all maps that a server allowed not introduce.
+/// The map that replaces all maps that a server may not introduce.
 const OTHER_MAP_NAME: &str = "(other)";
 
 /// The result of screening a full snapshot.
@@ -30,7 +30,7 @@ pub(in crate::engine) enum ScreeningResult {
 pub(in crate::engine) struct Credible {
     pub game: GameKey,
     pub map: MapKey,
-    /// The map's name if it is usable as [`OTHER_MAP_NAME`].
+    /// The map's name if it is counted as [`OTHER_MAP_NAME`].
     pub map_without_key: Option<Name>,
     /// The player count, if the list does not show it because the reply only counts bots.
     pub players: Option<u32>,
@@ -95,8 +95,8 @@ impl GlobalState {
             players = snapshot.bots.map(|bots| (entries as u32).saturating_sub(bots));
         }
 
-        let usable = snapshot.players.iter().filter(|player| !rules.names.excludes(player, family));
-        let with_points = usable.filter_map(|player| Some((player.name.as_str(), player.points?)));
+        let non_bots = snapshot.players.iter().filter(|player| !rules.names.excludes(player, family));
+        let with_points = non_bots.filter_map(|player| Some((player.name.as_str(), player.points?)));
         let frozen_after_ms = rules.screen.frozen_after_ms;
         if screen::is_frozen(screening, &snapshot.map, with_points, t_ms, frozen_after_ms)
             && apply_check(screening, ScreenReason::FrozenList, t_ms)
@@ -136,7 +136,7 @@ impl GlobalState {
         ScreeningResult::Credible(Credible { game, map, map_without_key, players })
     }
 
-    /// Whether a server allowed introduce one more player name (check 4). Counts the name and
+    /// Whether a server may introduce one more player name (check 4). Counts the name and
     /// records the reason.
     pub(in crate::engine) fn may_introduce_name(&self, screening: &mut Option<Box<Screening>>, t_ms: i64) -> bool {
         let rules = &self.settings.rules.screen;

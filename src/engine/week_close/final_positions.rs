@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn advanced_player_is_not_returned_again() {
+    fn passed_player_is_not_returned_again() {
         let row = |rounds, elo| PlayerRow { elo_rounds: rounds, ..PlayerRow::new(0, elo) };
         let mut positions = FinalPositions::new(Orders::default());
         positions.read(&[(PlayerKey(3), row(1, 900.0)), (PlayerKey(5), row(0, 1000.0))]);

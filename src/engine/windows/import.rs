@@ -70,8 +70,8 @@ const UNKNOWN_PLAYER: u32 = u32::MAX;
 impl Engine {
     /// Begins to import windows of another engine. Returns `None` until all old records of
     /// these windows are deleted.
-    pub fn begin_import<S: StateReader>(&mut self, source: &S, made: &Engine) -> Option<WindowImport> {
-        let windows: Vec<WindowKey> = self.windows_to_import(made).iter().map(|state| state.window).collect();
+    pub fn begin_import<S: StateReader>(&mut self, source: &S, rebuilt: &Engine) -> Option<WindowImport> {
+        let windows: Vec<WindowKey> = self.windows_to_import(rebuilt).iter().map(|state| state.window).collect();
         let is_clear =
             |window: &WindowKey| !self.global.pending.deleted_windows.contains(window) && source.is_swept(*window);
         if !windows.iter().all(is_clear) {
@@ -106,11 +106,11 @@ impl Engine {
         &mut self,
         import: &mut WindowImport,
         source: &S,
-        made: &RebuiltState<S, R>,
+        rebuilt: &RebuiltState<S, R>,
         most: usize,
     ) -> Result<bool, S::Error> {
         let WindowImport { windows, at, people, .. } = import;
-        let players_end = made.engine.global.meta.next_player;
+        let players_end = rebuilt.engine.global.meta.next_player;
         let mut done = 0;
         while done < most {
             match at {
@@ -118,25 +118,25 @@ impl Engine {
                     *at = ImportStage::Rows { window: 0, server: 0, after: None };
                 }
                 ImportStage::People { next } => {
-                    people.find(self, source, made, PlayerKey(*next))?;
+                    people.find(self, source, rebuilt, PlayerKey(*next))?;
                     (*next, done) = (*next + 1, done + 1);
                 }
                 ImportStage::Rows { window, .. } if *window >= windows.len() => {
                     *at = ImportStage::OfPlayers { window: 0, next: 0 }
                 }
-                ImportStage::Rows { window, server, .. } if *server as usize >= made.engine.servers.len() => {
+                ImportStage::Rows { window, server, .. } if *server as usize >= rebuilt.engine.servers.len() => {
                     (*window, *server) = (*window + 1, 0);
                 }
                 ImportStage::Rows { window, server, after } => {
                     let (window, of) = (windows[*window], ServerKey(*server));
-                    let page = made.engine.rows_after(made.source, window, of, *after, most - done)?;
+                    let page = rebuilt.engine.rows_after(rebuilt.source, window, of, *after, most - done)?;
                     done += 1 + page.rows.len();
                     *after = page.rows.last().map(|(player, _)| *player);
                     if page.is_last {
                         (*server, *after) = (*server + 1, None);
                     }
                     for (player, row) in page.rows {
-                        self.import_row(people, source, made, RowKey { window, server: of, player }, row)?;
+                        self.import_row(people, source, rebuilt, RowKey { window, server: of, player }, row)?;
                     }
                 }
                 ImportStage::OfPlayers { window, .. } if *window >= windows.len() => return Ok(false),
@@ -145,21 +145,21 @@ impl Engine {
                     let players = *next..next.saturating_add((most - done) as u32).min(players_end);
                     let (window, mut found) = (windows[*window], Vec::new());
                     (done, *next) = (done + players.len(), players.end);
-                    made.reader.each_player(window, players, &mut |player, player_window| {
+                    rebuilt.reader.each_player(window, players, &mut |player, player_window| {
                         found.push((player, player_window))
                     })?;
                     for (player, player_window) in found {
-                        self.import_player_window(people, source, made, window, player, player_window)?;
+                        self.import_player_window(people, source, rebuilt, window, player, player_window)?;
                     }
                 }
                 ImportStage::Changed { rows, of_players } => {
                     if let Some(key) = rows.pop() {
-                        if let Some(row) = made.row(key)? {
-                            self.import_row(people, source, made, key, row)?;
+                        if let Some(row) = rebuilt.row(key)? {
+                            self.import_row(people, source, rebuilt, key, row)?;
                         }
                     } else if let Some((window, player)) = of_players.pop() {
-                        if let Some(player_window) = made.player_window(window, player)? {
-                            self.import_player_window(people, source, made, window, player, player_window)?;
+                        if let Some(player_window) = rebuilt.player_window(window, player)? {
+                            self.import_player_window(people, source, rebuilt, window, player, player_window)?;
                         }
                     } else {
                         return Ok(false);
@@ -172,26 +172,26 @@ impl Engine {
     }
 
     /// Prepares to import the uncommitted changes of the other engine, which has continued.
-    pub fn collect_changes(&mut self, import: &mut WindowImport, made: &Engine) {
-        let windows: Vec<WindowKey> = self.windows_to_import(made).iter().map(|state| state.window).collect();
+    pub fn collect_changes(&mut self, import: &mut WindowImport, rebuilt: &Engine) {
+        let windows: Vec<WindowKey> = self.windows_to_import(rebuilt).iter().map(|state| state.window).collect();
         // Some windows may have opened since.
         let new: Vec<WindowKey> = windows.iter().copied().filter(|it| !self.global.brought.contains(it)).collect();
         self.global.brought.extend(new);
-        let pending = &made.global.pending;
+        let pending = &rebuilt.global.pending;
         let is_imported = |window: &WindowKey| windows.binary_search(window).is_ok();
         let mut rows: Vec<RowKey> = Vec::new();
         for (&(window, server), server_rows) in pending.rows.iter().filter(|((window, _), _)| is_imported(window)) {
             rows.extend(server_rows.keys().map(|&player| RowKey { window, server, player }));
         }
         for &server in &pending.servers {
-            for presence in made.server_state(server).into_iter().flat_map(|slot| slot.record.presences()) {
+            for presence in rebuilt.server_state(server).into_iter().flat_map(|slot| slot.record.presences()) {
                 let player = presence.player;
                 let presence_rows = presence.rows.iter().filter(|(window, _)| is_imported(window));
                 rows.extend(presence_rows.map(|&(window, _)| RowKey { window, server, player }));
             }
         }
         let changed =
-            |&window: &WindowKey| made.global.player_windows.changed_in(window).map(move |player| (window, player));
+            |&window: &WindowKey| rebuilt.global.player_windows.changed_in(window).map(move |player| (window, player));
         let mut of_players: Vec<(WindowKey, PlayerKey)> = windows.iter().flat_map(changed).collect();
         rows.sort_unstable();
         rows.dedup();
@@ -201,8 +201,8 @@ impl Engine {
 
     /// Finishes the import: the windows exist from now on and are credited. Returns their
     /// number.
-    pub fn finish_import(&mut self, made: &Engine) -> usize {
-        let imported = self.windows_to_import(made);
+    pub fn finish_import(&mut self, rebuilt: &Engine) -> usize {
+        let imported = self.windows_to_import(rebuilt);
         for state in &imported {
             let windows = &mut self.global.meta.windows;
             if let Err(at) = windows.binary_search_by_key(&state.window, |state| state.window) {
@@ -217,12 +217,12 @@ impl Engine {
         imported.len()
     }
 
-    fn windows_to_import(&self, made: &Engine) -> Vec<WindowState> {
+    fn windows_to_import(&self, rebuilt: &Engine) -> Vec<WindowState> {
         let is_importable = |state: &&WindowState| {
             let span = self.global.settings.windows.span(state.window);
             self.global.is_rebuilt(state.window) && span == Some(state.start_ms..state.end_ms)
         };
-        made.global.meta.windows.iter().filter(is_importable).copied().collect()
+        rebuilt.global.meta.windows.iter().filter(is_importable).copied().collect()
     }
 
     /// `key`: of the other engine.
@@ -230,14 +230,14 @@ impl Engine {
         &mut self,
         people: &mut PlayerKeyMap,
         source: &S,
-        made: &RebuiltState<S, R>,
+        rebuilt: &RebuiltState<S, R>,
         key: RowKey,
         row: PlayerRow,
     ) -> Result<(), S::Error> {
-        let Some(server) = made.server(self, key.server) else { return Ok(()) };
-        let Some(player) = people.find(self, source, made, key.player)? else { return Ok(()) };
+        let Some(server) = rebuilt.server(self, key.server) else { return Ok(()) };
+        let Some(player) = people.find(self, source, rebuilt, key.player)? else { return Ok(()) };
         let row = match people.several.get(&player) {
-            Some(all) => made.row_of_all(key, all)?.unwrap_or(row),
+            Some(all) => rebuilt.row_of_all(key, all)?.unwrap_or(row),
             None => row,
         };
         self.global.pending.put_row(RowKey { window: key.window, server, player }, &row);
@@ -248,17 +248,17 @@ impl Engine {
         &mut self,
         people: &mut PlayerKeyMap,
         source: &S,
-        made: &RebuiltState<S, R>,
+        rebuilt: &RebuiltState<S, R>,
         window: WindowKey,
         there: PlayerKey,
         player_window: PlayerWindow,
     ) -> Result<(), S::Error> {
-        let Some(player) = people.find(self, source, made, there)? else { return Ok(()) };
+        let Some(player) = people.find(self, source, rebuilt, there)? else { return Ok(()) };
         let player_window = match people.several.get(&player) {
-            Some(all) => made.player_window_of_all(window, all)?.unwrap_or(player_window),
+            Some(all) => rebuilt.player_window_of_all(window, all)?.unwrap_or(player_window),
             None => player_window,
         };
-        if let Some(player_window) = made.player_window_here(self, player_window) {
+        if let Some(player_window) = rebuilt.player_window_here(self, player_window) {
             self.global.player_windows.put(window, player, player_window);
         }
         Ok(())
@@ -271,7 +271,7 @@ impl PlayerKeyMap {
         &mut self,
         engine: &Engine,
         source: &S,
-        made: &RebuiltState<S, R>,
+        rebuilt: &RebuiltState<S, R>,
         there: PlayerKey,
     ) -> Result<Option<PlayerKey>, S::Error> {
         let at = there.0 as usize;
@@ -279,11 +279,11 @@ impl PlayerKeyMap {
             self.here.resize(at + 1, 0);
         }
         if self.here[at] == 0 {
-            let record = match made.engine.global.pending.players.get(there) {
+            let record = match rebuilt.engine.global.pending.players.get(there) {
                 Some(record) => Some(record.clone()),
-                None => made.source.player_record(there)?,
+                None => rebuilt.source.player_record(there)?,
             };
-            let named = record.and_then(|record| Some((made.game(engine, record.game)?, record.name)));
+            let named = record.and_then(|record| Some((rebuilt.game(engine, record.game)?, record.name)));
             let found = named.map(|(game, name)| source.player(game, &name)).transpose()?.flatten();
             self.here[at] = found.as_ref().map_or(UNKNOWN_PLAYER, |(player, _)| player.0);
             if let Some((player, _)) = found {

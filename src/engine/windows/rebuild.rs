@@ -82,7 +82,7 @@ impl Engine {
         self.finish_rebuild();
     }
 
-    /// Deletes the windows of the changed types that oldest_start_ms within the log, until
+    /// Deletes the windows of the changed types that begin within the log, until
     /// [`Engine::finish_import`]. Idempotent.
     pub fn start_rebuild(&mut self, log_from_ms: i64) {
         let kinds = self.types_to_rebuild();
