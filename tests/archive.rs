@@ -9,7 +9,7 @@ mod db;
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clqd::archive::{
@@ -916,13 +916,16 @@ async fn locked_row_is_a_fault_until_a_pass_succeeds() {
     running.stop().await;
 }
 
-/// Collects what is logged.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+thread_local! {
+    /// What this thread has logged. A test runs on one thread.
+    static LOGGED: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
+}
+
+struct Log;
 
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
+        LOGGED.with_borrow_mut(|logged| logged.write(bytes))
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
@@ -930,12 +933,19 @@ impl Write for Log {
     }
 }
 
+/// Collects the log of every thread. A subscriber for one thread would miss events: tracing
+/// remembers, for all threads, that no subscriber wants an event that another thread logs first.
+fn collect_log() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(|| Log).finish();
+        tracing::subscriber::set_global_default(subscriber).expect("no other subscriber");
+    });
+}
+
 #[tokio::test]
 async fn fault_is_logged_when_it_begins_changes_and_ends() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
-    let _here = tracing::subscriber::set_default(subscriber);
+    collect_log();
     let database = Database::new().await;
     let proxy = Proxy::to(database.address()).await;
     // Cut several times, each time after connecting; then the tables are missing.
@@ -954,7 +964,7 @@ async fn fault_is_logged_when_it_begins_changes_and_ends() {
     archive.close().await;
     running.until(|it| it.passes > 0).await;
     running.stop().await;
-    let logged = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let logged = String::from_utf8(LOGGED.take()).unwrap();
     let of_archive: Vec<&str> = logged.lines().filter(|line| line.contains("archive")).collect();
     let lines = |words: &str| of_archive.iter().filter(|line| line.contains(words)).count();
     assert_eq!((lines("archive fault: "), lines("fault has ended")), (1, 1), "{logged}");
