@@ -92,8 +92,8 @@ fn online_backup_equals_the_state_at_one_time() {
 
     // Back, and with the rest of the log it is the state of now.
     let now: Vec<String> = weeks.iter().map(|week| place.export(&place.state(), week)).collect();
-    let told = place.run(["restore", backup.to_str().unwrap()]);
-    assert!(told.status.success() && told.err.contains("state.before-restore"), "{}", told.err);
+    let printed = place.run(["restore", backup.to_str().unwrap()]);
+    assert!(printed.status.success() && printed.err.contains("state.before-restore"), "{}", printed.err);
     let restored: Vec<String> = weeks.iter().map(|week| place.export(&place.state(), week)).collect();
     assert_eq!(restored, weeks.iter().map(|week| place.export(&backup, week)).collect::<Vec<_>>());
     assert!(restored != now);

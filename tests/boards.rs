@@ -146,10 +146,10 @@ fn ranges_hold_what_is_shown(client: &mut Client, board: &BoardSelector, all: &[
             assert_eq!((head.range.expect("of a count").count, rows.len()), (within.len() as u64, 0));
         }
         let (_, rows) = asked(client, board, BoardQuery::PositionFor { score });
-        let [Row::PositionFor(told)] = &rows[..] else { panic!("one position: {rows:?}") };
+        let [Row::PositionFor(printed)] = &rows[..] else { panic!("one position: {rows:?}") };
         let better = all.iter().filter(|place| place.at.score > score).count() as u64;
         let as_good = all.iter().filter(|place| place.at.score >= score).count() as u64;
-        assert_eq!((told.position, told.competition), (as_good + 1, better + 1));
+        assert_eq!((printed.position, printed.competition), (as_good + 1, better + 1));
     }
 }
 
@@ -190,10 +190,10 @@ fn standings_and_fused_list_match_the_export() {
         let player = PlayerSelector::Name(name.clone());
         let request = Request::Standings { boards: boards.clone(), player, rankings: Vec::new() };
         let rows = send_request(&mut client, &request).expect("an answer");
-        let [Row::Standings(told)] = &rows[..] else { panic!("one row: {rows:?}") };
-        assert_eq!((&told.name, told.window.closed), (name, true));
-        assert!(told.standings.iter().map(|s| s.ranking).eq(Ranking::ALL));
-        for standing in &told.standings {
+        let [Row::Standings(printed)] = &rows[..] else { panic!("one row: {rows:?}") };
+        assert_eq!((&printed.name, printed.window.closed), (name, true));
+        assert!(printed.standings.iter().map(|s| s.ranking).eq(Ranking::ALL));
+        for standing in &printed.standings {
             let want = position(name, standing.ranking).map(|at| at as u64 + 1);
             assert_eq!(standing.place.map(|place| place.position), want, "{name} {:?}", standing.ranking);
             assert_eq!(standing.size, lists[standing.ranking as usize].len() as u64);
@@ -237,11 +237,11 @@ fn invalid_board_request_gets_an_error_with_the_reason() {
         other => panic!("not refused: {other:?}"),
     };
     let top = || BoardQuery::Top { count: 3 };
-    let (code, told) = refused(&elo, BoardQuery::Top { count: 10_001 });
-    assert_eq!((code, told.as_str()), (ErrorCode::BadRequest, "count is 10001; expected 1 to 10000"));
+    let (code, printed) = refused(&elo, BoardQuery::Top { count: 10_001 });
+    assert_eq!((code, printed.as_str()), (ErrorCode::BadRequest, "count is 10001; expected 1 to 10000"));
     let after = |cursor: &str| BoardQuery::After { cursor: cursor.to_owned(), count: 3 };
-    let (code, told) = refused(&elo, after("nonsense"));
-    assert!(code == ErrorCode::BadRequest && told.contains("\"nonsense\" is damaged"), "{told}");
+    let (code, printed) = refused(&elo, after("nonsense"));
+    assert!(code == ErrorCode::BadRequest && printed.contains("\"nonsense\" is damaged"), "{printed}");
     let window = |window: &str, time_ms| BoardSelector { window: Some(window.to_owned()), time_ms, ..elo.clone() };
     for (board, want) in [
         (window("2001-W01", None), "there is no window \"2001-W01\"; the types are week, and"),
@@ -249,15 +249,15 @@ fn invalid_board_request_gets_an_error_with_the_reason() {
         (window("2025-11-20", None), "there is no window \"2025-11-20\"; the types are week, and"),
         (BoardSelector { scope: "server:quake3://127.9.9.9:1".parse().unwrap(), ..elo.clone() }, "is not known"),
     ] {
-        let (code, told) = refused(&board, top());
-        assert!(code == ErrorCode::NotFound && told.contains(want), "{told}");
+        let (code, printed) = refused(&board, top());
+        assert!(code == ErrorCode::NotFound && printed.contains(want), "{printed}");
     }
     for (text, want) in [("weke", "did you mean \"week\"?"), ("2025-47", "such as the hour")] {
-        let (code, told) = refused(&window(text, None), top());
-        assert!(code == ErrorCode::BadRequest && told.contains(want), "{told}");
+        let (code, printed) = refused(&window(text, None), top());
+        assert!(code == ErrorCode::BadRequest && printed.contains(want), "{printed}");
     }
-    let (code, told) = refused(&window(WEEK, Some(5)), top());
-    assert!(code == ErrorCode::BadRequest && told.contains("type of windows"), "{told}");
+    let (code, printed) = refused(&window(WEEK, Some(5)), top());
+    assert!(code == ErrorCode::BadRequest && printed.contains("type of windows"), "{printed}");
     let around = BoardQuery::Around { player: PlayerSelector::Name("Nobody".to_owned()), count: 3 };
     assert_eq!(refused(&elo, around).0, ErrorCode::NotFound);
 
@@ -295,7 +295,7 @@ fn board_commands_work_without_a_daemon() {
     }
     let second = names[1];
     let key = top[2]["player"].to_string();
-    for (args, lines, told) in [
+    for (args, lines, printed) in [
         (vec!["top", "-n", "3"], 5, "clq1 on source://127.0.1.0:27960 in 2025-W47 (final), 19 players\n"),
         (vec!["bottom", "-n", "3", "--ranking", "time"], 5, "time on "),
         (vec!["page", "--position", "4", "-n", "3"], 7, "page before: --before A"),
@@ -312,7 +312,7 @@ fn board_commands_work_without_a_daemon() {
         (vec!["fused", "--ranking", "elo=2", "--ranking", "time", "-k", "1", "--player", second], 3, "elo x 2"),
     ] {
         let out = place.ok(board_line(&args));
-        assert!(out.lines().count() == lines && out.contains(told), "{args:?}:\n{out}");
+        assert!(out.lines().count() == lines && out.contains(printed), "{args:?}:\n{out}");
         assert!(place.json(board_line(&args))[0]["kind"].is_string(), "{args:?}");
     }
     let page = place.json(board_line(&["page", "-n", "4"]));
@@ -328,7 +328,7 @@ fn board_commands_work_without_a_daemon() {
         (&in_time("2025-11-20T12:00:00Z")["window"], &in_time("1763640000000")["window"]),
         (&Value::from(WEEK), &Value::from(WEEK))
     );
-    for (args, code, told) in [
+    for (args, code, printed) in [
         (vec!["board", "top", "--game", "baseq4"], 1, "did you mean \"baseq3\"?"),
         (vec!["board", "top", "--tag", "a b"], 2, "tag \"a b\" is not"),
         (board_line(&["page", "--after", after, "--ranking", "elo"]), 1, "first page"),
@@ -340,7 +340,7 @@ fn board_commands_work_without_a_daemon() {
     ] {
         let done = place.run(&args);
         assert_eq!((done.status.code(), done.out.as_str()), (Some(code), ""), "{args:?}: {}", done.err);
-        assert!(done.err.contains(told), "{args:?}: {}", done.err);
+        assert!(done.err.contains(printed), "{args:?}: {}", done.err);
     }
 }
 
@@ -404,10 +404,10 @@ fn name_in_several_games_needs_a_key_or_the_current_game() {
     replay(&place, &scan(8, a, "q3ut4", "Anarki"));
     let refused = on(a, &["Visor"]);
     assert_eq!(refused.status.code(), Some(2));
-    let told = "\"Visor\" is a name in several games: baseq3 (player 1), baseoa (player 2); select one by";
+    let printed = "\"Visor\" is a name in several games: baseq3 (player 1), baseoa (player 2); select one by";
     let refused: Value = serde_json::from_str(&refused.out).expect("a row");
     assert_eq!((&refused["kind"], &refused["code"]), (&"error".into(), &"bad_request".into()));
-    assert!(refused["message"].as_str().is_some_and(|message| message.contains(told)), "{refused}");
+    assert!(refused["message"].as_str().is_some_and(|message| message.contains(printed)), "{refused}");
     assert_eq!(key(on(a, &["--key", "2"])), 2);
 }
 
@@ -425,11 +425,11 @@ fn answers_of_the_past(place: &Sandbox, past: &Past) -> Vec<Vec<Value>> {
         let label = Past::label(window);
         for (option, scope, of_scope) in scopes {
             let top = place.json(["board", "top", option, scope, "--window", &label, "--ranking", "points"]);
-            let told: Vec<(String, i64)> = top[1..]
+            let printed: Vec<(String, i64)> = top[1..]
                 .iter()
                 .map(|row| (row["name"].as_str().unwrap().to_owned(), row["score"].as_f64().unwrap() as i64))
                 .collect();
-            assert_eq!(told, past.points(of_scope, window), "{option} {scope} in {label}");
+            assert_eq!(printed, past.points(of_scope, window), "{option} {scope} in {label}");
             assert_eq!(top[0]["window"], label.as_str());
             answers.push(top);
         }
@@ -470,14 +470,14 @@ fn boards_of_every_scope_and_window_type_match_the_history() {
     let tagged = || place.json(["board", "top", "--tag", "pro", "--window", "all-time", "--ranking", "points"]);
     wait_until("the tag has boards", || tagged().len() > 1);
     let of_daemon = (answers_of_the_past(&place, &past), other_answers(&place, &past));
-    for (args, told) in [
+    for (args, printed) in [
         (["--game", "basq3", "--window", "day"], "did you mean \"baseq3\"?"),
         (["--tag", "prp", "--window", "day"], "did you mean \"pro\"?"),
         (["--game", "baseq3", "--window", "2001-11-21"], "there is no window \"2001-11-21\""),
         (["--game", "baseq3", "--window", "13"], "the types are all-time, hour, day, week, month, 12"),
     ] {
         let done = place.run([&["board", "top"], &args[..]].concat());
-        assert!(done.status.code() == Some(1) && done.err.contains(told), "{args:?}: {}", done.err);
+        assert!(done.status.code() == Some(1) && done.err.contains(printed), "{args:?}: {}", done.err);
     }
     windows_are_listed(&place, &past);
     daemon.stop();
@@ -531,11 +531,11 @@ fn queries_during_a_board_build_are_answered() {
                     };
                     let top = Request::Board { board, ask: BoardQuery::Top { count: 10 } };
                     let rows = send_request(&mut client, &top).expect("an answer");
-                    let told: Vec<(String, i64)> = places(rows.into_iter().skip(1).collect())
+                    let printed: Vec<(String, i64)> = places(rows.into_iter().skip(1).collect())
                         .into_iter()
                         .map(|place| (place.name, place.at.raw))
                         .collect();
-                    assert_eq!(told, past.points(|play| play.server != C, window));
+                    assert_eq!(printed, past.points(|play| play.server != C, window));
                 });
             }
         }

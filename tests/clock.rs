@@ -34,9 +34,10 @@ fn phase(status: &Value, week: &str) -> String {
 
 /// Debian's path of the library that `faketime` loads.
 fn library() -> String {
-    let said = Command::new("faketime").args(["-m", "-f", "+0s", "printenv", "LD_PRELOAD"]).output();
-    let said = said.unwrap_or_else(|e| panic!("faketime: {e}; install Debian's package faketime, as tests/run does"));
-    String::from_utf8(said.stdout).unwrap().trim().to_owned()
+    let printed = Command::new("faketime").args(["-m", "-f", "+0s", "printenv", "LD_PRELOAD"]).output();
+    let printed =
+        printed.unwrap_or_else(|e| panic!("faketime: {e}; install Debian's package faketime, as tests/run does"));
+    String::from_utf8(printed.stdout).unwrap().trim().to_owned()
 }
 
 /// Measured time of all players on a server in a week, ms.
@@ -76,12 +77,15 @@ fn week_closed_by_a_wrong_clock_resumes_after_reset() {
     wait_until("the week is over, and held", || status(&place)["clock"]["week_held"] == week.as_str());
     wait_until("it is scanned", || status(&place)["engine"]["counts"]["snapshots"].as_u64().unwrap() > 2);
     let text = place.ok(["status"]);
-    let said = text.lines().find(|line| line.starts_with("clock")).unwrap();
-    assert!(said.contains("NOT SYNCHRONISED: no week is closed") && said.contains("clqd clock accept"), "{said}");
-    assert!(said.contains(&format!("week {week} is over and waits to be closed")), "{said}");
+    let printed = text.lines().find(|line| line.starts_with("clock")).unwrap();
+    assert!(
+        printed.contains("NOT SYNCHRONISED: no week is closed") && printed.contains("clqd clock accept"),
+        "{printed}"
+    );
+    assert!(printed.contains(&format!("week {week} is over and waits to be closed")), "{printed}");
     assert_eq!(phase(&status(&place), &week), "open");
-    let said = place.ok(["clock", "accept"]);
-    assert!(said.starts_with("accepted by an admin"), "{said}");
+    let printed = place.ok(["clock", "accept"]);
+    assert!(printed.starts_with("accepted by an admin"), "{printed}");
     wait_until("the week is closed", || phase(&status(&place), &week) == "closed");
     daemon.wait_for_log("the week is closed");
     assert_eq!(place.json(["servers", "show", &url])[0]["rank"], 1);
@@ -94,8 +98,8 @@ fn week_closed_by_a_wrong_clock_resumes_after_reset() {
     assert!((7 * DAY..9 * DAY).contains(&ahead_ms), "{ahead_ms}");
     let refused = place.run(["clock", "reset"]);
     assert!(!refused.status.success() && refused.err.contains("--yes"), "{}", refused.err);
-    let said = place.ok(["clock", "reset", "--yes"]);
-    assert!(said.contains(&format!("week {week} is reopened")), "{said}");
+    let printed = place.ok(["clock", "reset", "--yes"]);
+    assert!(printed.contains(&format!("week {week} is reopened")), "{printed}");
     wait_until("the week is open", || phase(&status(&place), &week) == "open");
     assert_eq!(status(&place)["clock"]["ahead_ms"], 0);
     let before = time_in(&place, &url, &week);

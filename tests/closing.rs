@@ -281,8 +281,8 @@ fn reopen_of_deleted_or_old_week_is_refused_with_the_reason() {
         }
     }
     assert!(matches!(state.engine.reopen_week(WeekKey(5)), Err(ReopenError::RowsDeleted { .. })));
-    let said = state.engine.reopen_week(WeekKey(5)).unwrap_err().to_string();
-    assert!(said.contains("clqd replay") && said.contains("store.keep_weeks"), "{said}");
+    let printed = state.engine.reopen_week(WeekKey(5)).unwrap_err().to_string();
+    assert!(printed.contains("clqd replay") && printed.contains("store.keep_weeks"), "{printed}");
     assert_eq!(state.engine.reopen_week(key(0)), Ok(true), "four weeks before the newest");
     town::close_all(&mut state, town::over_ms(WEEKS - 2));
     // The last one is being closed.

@@ -520,13 +520,13 @@ fn merge_keeps_the_rating_of_more_rounds() {
 fn invalid_merges_are_refused_with_the_reason() {
     let mut town = Fixture::new();
     let visor = town.key("Visor").unwrap();
-    for (from, into, told) in [
+    for (from, into, expected) in [
         ("Visor", "Visor", "both names belong to player"),
         ("Nobody", "Visor", "is named \"Nobody\""),
         ("Visor", "visor", "case-sensitive"),
     ] {
         let error = town.merge(from, into).unwrap_err().to_string();
-        assert!(error.contains(told), "{error}");
+        assert!(error.contains(expected), "{error}");
     }
     let State { engine, store } = town.state();
     let error = engine.merge_players(store, "baseq4", &name("a"), &name("b")).unwrap_err().to_string();
@@ -571,7 +571,7 @@ fn random_corrections_keep_boards_and_archive_consistent() {
     for seed in 1..=6 {
         let mut rng = Rng::new(&[seed]);
         let mut town = Fixture::new();
-        let mut told = town.archived();
+        let mut archived_jobs = town.archived();
         for step in 0..14 {
             let server = ["a", "b", "c"][rng.below(3)];
             let other = NAMES[rng.below(6)].trim_start_matches("^1");
@@ -601,22 +601,22 @@ fn random_corrections_keep_boards_and_archive_consistent() {
                 );
             }
             town.boards();
-            told.extend(town.archived());
+            archived_jobs.extend(town.archived());
             town.play(2 * rng.below(20) as i64);
             town.boards();
-            told.extend(town.archived());
+            archived_jobs.extend(town.archived());
         }
         town.state().engine.check_archive_id(None, 1);
         let anew = town.archived();
         let players = |jobs: &BTreeMap<OutboxKey, ArchiveJob>| {
             jobs.values().filter(|it| matches!(it, ArchiveJob::Player { .. })).count()
         };
-        assert_eq!(players(&told), town.state().engine.status().players_known as usize, "seed {seed}");
+        assert_eq!(players(&archived_jobs), town.state().engine.status().players_known as usize, "seed {seed}");
         for (key, job) in anew {
-            let told = &told[&key];
+            let archived = &archived_jobs[&key];
             // The target of the merge may have been removed since, which was archived then.
-            let both_gone = [told, &job].iter().all(|job| matches!(job, ArchiveJob::PlayerRemoved { .. }));
-            assert!(both_gone || *told == job, "seed {seed}: {told:?} and then {job:?}");
+            let both_gone = [archived, &job].iter().all(|job| matches!(job, ArchiveJob::PlayerRemoved { .. }));
+            assert!(both_gone || *archived == job, "seed {seed}: {archived:?} and then {job:?}");
         }
     }
 }
@@ -652,8 +652,8 @@ fn deleted_tag_disappears_and_leaves_other_tags() {
         assert_eq!(tags, [vec!["ctf".to_owned()], vec![], vec!["ctf".to_owned()]]);
     };
     gone(&mut town);
-    let told = town.archived();
-    assert_eq!(told.keys().filter(|key| matches!(key, OutboxKey::Server(_))).count(), 2);
+    let archived_jobs = town.archived();
+    assert_eq!(archived_jobs.keys().filter(|key| matches!(key, OutboxKey::Server(_))).count(), 2);
     town.reopen();
     gone(&mut town);
 
@@ -735,9 +735,9 @@ fn tag_of_many_servers_is_deleted_in_steps() {
     drop(state);
     let mut state = open();
     assert!(!state.engine.has_changes());
-    let told = empty(&mut state);
-    assert_eq!(told.len(), SERVERS);
-    for ((key, job), n) in told.into_iter().zip(0..) {
+    let archived_jobs = empty(&mut state);
+    assert_eq!(archived_jobs.len(), SERVERS);
+    for ((key, job), n) in archived_jobs.into_iter().zip(0..) {
         let ArchiveJob::Server(server) = job else { panic!("{key:?}") };
         let mut want = want(n);
         want.extend((n == SERVERS - 1).then(|| "all".to_owned()));

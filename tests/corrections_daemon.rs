@@ -200,8 +200,8 @@ fn corrections_survive_crashes_in_state_and_archive() {
     let list = place.json(["servers", "show", &one.url])[0]["list"].clone();
     let names: Vec<&str> = list.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["", "Klesk", "Sarge", "Bones"]);
-    let said = daemon.stop();
-    assert!(!said.contains("Visor"), "{said}");
+    let printed = daemon.stop();
+    assert!(!printed.contains("Visor"), "{printed}");
     let log = std::fs::read_to_string(&record).unwrap();
     assert!(log[..logged].contains("Visor"), "what was recorded before stays");
     let new = log[logged..].lines().skip(1).collect::<Vec<_>>();

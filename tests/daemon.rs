@@ -164,10 +164,10 @@ fn rescan_reports_server_and_class() {
     assert!(human.starts_with(&fleet.url(1)) && human.contains(&fleet.snapshot(1).game), "{human}");
 
     for which in [["--class", "7"].as_slice(), &["--all-unknown"]] {
-        let told = place.json([&["rescan"], which].concat());
-        assert_eq!((told.len(), url(&told[0])), (1, nobody.as_str()), "{which:?}");
-        assert_eq!((&told[0]["result"], &told[0]["class"]), (&Value::from("miss"), &Value::from(7)));
-        assert!(told[0]["reason"].is_string());
+        let printed = place.json([&["rescan"], which].concat());
+        assert_eq!((printed.len(), url(&printed[0])), (1, nobody.as_str()), "{which:?}");
+        assert_eq!((&printed[0]["result"], &printed[0]["class"]), (&Value::from("miss"), &Value::from(7)));
+        assert!(printed[0]["reason"].is_string());
     }
     let none = place.run(["rescan", "--class", "6"]);
     assert_eq!((none.status.code(), none.out.as_str()), (Some(0), ""));
@@ -273,7 +273,7 @@ fn boards_players_and_the_greylist() {
     );
     assert!(place.ok(["player", name]).contains(&server));
 
-    for (args, code, told) in [
+    for (args, code, printed) in [
         (vec!["top", "--server", &server, "--ranking", "pionts"], 2, "did you mean points?"),
         (vec!["top", "--server", &server, "--week", "2026-47"], 2, "2026-47"),
         (vec!["top", "--server", &server, "--week", "2001-W01"], 1, "2001-W01"),
@@ -283,7 +283,7 @@ fn boards_players_and_the_greylist() {
     ] {
         let done = place.run(&args);
         assert_eq!(done.status.code(), Some(code), "{args:?}: {}{}", done.out, done.err);
-        assert!(done.err.contains(told), "{args:?}: {}", done.err);
+        assert!(done.err.contains(printed), "{args:?}: {}", done.err);
     }
 
     let board = || place.json(["top", "--server", &server, "--ranking", "time", "-n", "100"])[0]["rows"].clone();
@@ -410,9 +410,9 @@ fn reload_applies_changes_and_keeps_old_config_on_error() {
 
     // Back to the valid config: nothing of the invalid one was applied.
     std::fs::write(&config, &good).unwrap();
-    let told = place.run(["reload"]);
-    assert_eq!(told.status.code(), Some(0), "{}", told.err);
-    assert!(told.err.contains("nothing has changed"), "{}", told.err);
+    let printed = place.run(["reload"]);
+    assert_eq!(printed.status.code(), Some(0), "{}", printed.err);
+    assert!(printed.err.contains("nothing has changed"), "{}", printed.err);
 
     let elsewhere = place.path("elsewhere");
     let moved = good.replace(&format!("{:?}", place.state()), &format!("{elsewhere:?}"));
@@ -491,8 +491,8 @@ fn second_daemon_is_refused() {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_clqd"));
     let third = command.arg("--config").arg(&other).arg("run").output().unwrap();
     assert_eq!(third.status.code(), Some(1));
-    let told = String::from_utf8_lossy(&third.stderr).into_owned();
-    assert!(told.contains("another daemon is running on") && told.contains("control.sock"), "{told}");
+    let printed = String::from_utf8_lossy(&third.stderr).into_owned();
+    assert!(printed.contains("another daemon is running on") && printed.contains("control.sock"), "{printed}");
 
     assert_eq!(place.json(["status"])[0]["daemon"]["pid"].as_i64(), Some(daemon.pid().as_raw().into()));
     daemon.stop();
@@ -522,7 +522,7 @@ fn systemd_receives_ready_reloading_stopping_and_watchdog() {
     };
     let hear = || {
         let mut buffer = [0; 1_024];
-        let n = heard.recv(&mut buffer).expect("systemd is told in time");
+        let n = heard.recv(&mut buffer).expect("systemd is notified in time");
         String::from_utf8_lossy(&buffer[..n]).into_owned()
     };
     // The next message other than WATCHDOG, and the number of WATCHDOG messages before it.

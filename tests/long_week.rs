@@ -211,11 +211,12 @@ fn parts_hold_committed_pending_and_live_rows() {
     };
     state.engine.export(&state.store, &label, each).unwrap();
     let name = |player| state.store.player_record(player).unwrap().unwrap().name.to_string();
-    let mut told: Vec<_> = parts.iter().map(|row| (name(row.player), row.time_ms, row.points, row.positions)).collect();
+    let mut printed: Vec<_> =
+        parts.iter().map(|row| (name(row.player), row.time_ms, row.points, row.positions)).collect();
     assert!(parts.is_sorted_by_key(|row| row.player) && parts.len() > 90, "{} rows", parts.len());
-    told.sort();
+    printed.sort();
     rows.sort();
-    assert_eq!(told, rows);
+    assert_eq!(printed, rows);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

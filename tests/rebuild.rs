@@ -279,8 +279,8 @@ fn without_a_scan_log_windows_start_empty_with_a_warning() {
         |kind: &str| place.json(["board", "top", "--tag", "some", "--ranking", "time", "--window", kind]).len();
     wait_until("players are seen", || players("12") > 3);
     place.configure(&format!("[boards]\nwindows = {:?}\n", [custom(12, 7, now_ms), "all-time".to_owned()]));
-    let told = place.run(["reload"]);
-    assert!(told.err.contains("windows of type all-time, 12 begin now: there is no scan log"), "{}", told.err);
+    let printed = place.run(["reload"]);
+    assert!(printed.err.contains("windows of type all-time, 12 begin now: there is no scan log"), "{}", printed.err);
     assert!(daemon.log().contains("WARN") && daemon.log().contains("begin now"), "{}", daemon.log());
     wait_until("they are credited", || players("12") > 3 && players("all-time") > 3);
     daemon.stop();

@@ -58,7 +58,7 @@ impl ReplayRunner {
         (self.place.run(&args), state)
     }
 
-    /// Rows of a replay that must succeed, and what it said.
+    /// Rows of a replay that must succeed, and its messages.
     #[track_caller]
     fn rows(&mut self, logs: &[&Path], options: &[&str]) -> (String, String) {
         let (done, state) = self.replay(logs, options);
@@ -67,7 +67,7 @@ impl ReplayRunner {
         (self.place.export(&state, WEEK), done.err.replace(&dir, ""))
     }
 
-    /// What is said by a replay that must fail, and changes nothing.
+    /// The error of a replay that must fail and change nothing.
     #[track_caller]
     fn refused(&mut self, logs: &[&Path], options: &[&str]) -> String {
         let (done, state) = self.replay(logs, options);
@@ -83,24 +83,24 @@ fn truncated_last_line_is_dropped_with_warning() {
     let mut replays = ReplayRunner::new();
     let (before, last) = (lines(0..20), line(20));
     let whole = replays.log("whole.jsonl", &before);
-    let (want, said) = replays.rows(&[&whole], &[]);
-    assert!(!want.is_empty() && !said.contains("warning"), "{said}");
+    let (want, printed) = replays.rows(&[&whole], &[]);
+    assert!(!want.is_empty() && !printed.contains("warning"), "{printed}");
     for cut in (1..last.len() - 1).step_by(9).chain([last.len() - 2]) {
         let log = replays.log("cut.jsonl", before.clone() + &last[..cut]);
-        let (rows, said) = replays.rows(&[&log], &[]);
+        let (rows, printed) = replays.rows(&[&log], &[]);
         assert_eq!(rows, want, "cut at byte {cut}");
         let warning = format!(
             "clqd: warning: cut.jsonl:11: the last line is incomplete ({cut} bytes of this line are in the file): dropped\n"
         );
-        assert!(said.starts_with(&warning), "{said}");
-        assert!(said.contains("cut.jsonl: 10 lines"), "{said}");
+        assert!(printed.starts_with(&warning), "{printed}");
+        assert!(printed.contains("cut.jsonl: 10 lines"), "{printed}");
     }
     let packed = zst(&(before.clone() + &last));
     for cut in (0..packed.len()).step_by(packed.len() / 6) {
         let log = replays.log("cut.jsonl.1.zst", [&zst(&before)[..], &packed[..cut]].concat());
-        let (rows, said) = replays.rows(&[&log], &[]);
+        let (rows, printed) = replays.rows(&[&log], &[]);
         assert_eq!(rows, want, "cut at byte {cut}");
-        assert_eq!(said.contains("cut.jsonl.1.zst:11: the compressed data are truncated"), cut > 0, "{said}");
+        assert_eq!(printed.contains("cut.jsonl.1.zst:11: the compressed data are truncated"), cut > 0, "{printed}");
     }
 }
 
@@ -116,10 +116,10 @@ fn damaged_lines_are_refused_without_salvage() {
         "clqd: damaged.jsonl:6: not a line of a scan log: EOF while parsing a string at column 11 (lines 6 to 7, 16 \
          bytes). In all 2 damaged lines, 16 bytes, in 1 place; --salvage skips them and replays the others\n"
     );
-    let (rows, said) = replays.rows(&[&damaged], &["--salvage"]);
+    let (rows, printed) = replays.rows(&[&damaged], &["--salvage"]);
     assert_eq!(rows, want);
-    assert!(said.starts_with("clqd: warning: damaged.jsonl:6: not a line"), "{said}");
-    assert!(said.contains("(lines 6 to 7, 16 bytes): skipped\ndamaged.jsonl: 10 lines"), "{said}");
+    assert!(printed.starts_with("clqd: warning: damaged.jsonl:6: not a line"), "{printed}");
+    assert!(printed.contains("(lines 6 to 7, 16 bytes): skipped\ndamaged.jsonl: 10 lines"), "{printed}");
 
     let other = replays.log("notes.txt", "not a log\n");
     let refused = replays.refused(&[&whole, &other], &["--salvage"]);
@@ -141,8 +141,8 @@ fn truncated_older_file_is_refused_without_salvage() {
                 && refused.ends_with("and scans.jsonl continues after it; use --salvage to replay the readable part\n"),
             "{refused}"
         );
-        let (rows, said) = replays.rows(&[&next, &cut], &["--salvage"]);
-        assert!(said.starts_with(&format!("clqd: warning: {name}:11: ")), "{said}");
+        let (rows, printed) = replays.rows(&[&next, &cut], &["--salvage"]);
+        assert!(printed.starts_with(&format!("clqd: warning: {name}:11: ")), "{printed}");
         let whole = replays.log("whole.jsonl", first.clone() + &last);
         assert_eq!(rows, replays.rows(&[&whole], &[]).0);
         // The last one may end early beside a file that does not.
@@ -176,9 +176,9 @@ fn unfinished_compressed_file_is_skipped() {
     let closed = replays.log("scans.jsonl.1.packing", lines(10..20));
     let half = replays.log("scans.jsonl.1.tmp", &zst(&lines(10..20))[..30]);
     let older = replays.log("scans.jsonl.2.zst", zst(&lines(0..10)));
-    let (rows, said) = replays.rows(&[&running, &closed, &half, &older], &[]);
+    let (rows, printed) = replays.rows(&[&running, &closed, &half, &older], &[]);
     assert_eq!(rows, want);
-    assert!(said.contains("scans.jsonl.1.tmp: skipped; scans.jsonl.1.packing contains all of it\n"), "{said}");
+    assert!(printed.contains("scans.jsonl.1.tmp: skipped; scans.jsonl.1.packing contains all of it\n"), "{printed}");
 }
 
 #[test]
@@ -191,8 +191,8 @@ fn existing_file_that_is_no_scan_log_is_refused_unchanged() {
     for command in ["run", "check-config"] {
         let done = place.run([command]);
         assert_eq!(done.status.code(), Some(1), "{command}: {}", done.err);
-        let said = done.out + &done.err;
-        assert!(said.contains("notes.txt exists and is not a scan log"), "{command}: {said}");
+        let printed = done.out + &done.err;
+        assert!(printed.contains("notes.txt exists and is not a scan log"), "{command}: {printed}");
         assert_eq!(fs::read_to_string(&record).expect("still there"), text);
     }
 }

@@ -109,18 +109,18 @@ fn offline_read_commands_change_no_file() {
         let was = fs::read(&path).ok();
         fs::write(&path, &bytes).unwrap();
         let before = tree(&place.state());
-        let mut said = Vec::new();
+        let mut printed = Vec::new();
         for args in reading(&place, &server, &week) {
             let done = place.run(&args);
             assert_eq!(done.status.code(), Some(0), "{what}, {args:?}: {}", done.err);
-            said.push(done.out);
+            printed.push(done.out);
             let after = tree(&place.state());
             let changed: Vec<_> =
                 after.iter().filter(|(path, seen)| before.get(*path) != Some(seen)).map(|(path, _)| path).collect();
             assert!(changed.is_empty() && before.len() == after.len(), "{what}, {args:?} changed {changed:?}");
         }
-        assert!(said.last().unwrap().lines().count() > 5, "{what}: there is something to read: {said:?}");
-        assert_eq!(*answers.get_or_insert(said.clone()), said, "{what}");
+        assert!(printed.last().unwrap().lines().count() > 5, "{what}: there is something to read: {printed:?}");
+        assert_eq!(*answers.get_or_insert(printed.clone()), printed, "{what}");
         match was {
             Some(bytes) => fs::write(&path, bytes).unwrap(),
             None => fs::remove_file(&path).unwrap(),

@@ -16,9 +16,9 @@ fn systemd_analyze_accepts_the_unit() {
     std::fs::write(&copy, installed).expect("written");
     match Command::new("systemd-analyze").arg("verify").arg("--man=no").arg(&copy).output() {
         Ok(done) => {
-            let said = String::from_utf8_lossy(&done.stderr);
-            let of_ours: Vec<&str> = said.lines().filter(|line| line.contains("clqd")).collect();
-            assert!(done.status.success() && of_ours.is_empty(), "systemd-analyze verify: {}\n{said}", done.status);
+            let printed = String::from_utf8_lossy(&done.stderr);
+            let of_ours: Vec<&str> = printed.lines().filter(|line| line.contains("clqd")).collect();
+            assert!(done.status.success() && of_ours.is_empty(), "systemd-analyze verify: {}\n{printed}", done.status);
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             panic!("systemd-analyze is not installed; on Debian: apt-get install systemd")
