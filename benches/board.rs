@@ -1,16 +1,15 @@
-//! Boards of the whole field beside other ordered sets, on the same players and
-//! scores: `cargo bench --bench board`.
+//! Compares boards of all players with other ordered sets, on the same players and scores:
+//! `cargo bench --bench board`.
 //!
-//! Redis (`redis-server`, sorted sets, one connection over a Unix socket,
-//! pipelined by 64; skipped where it is not installed), `indexset` (a `BTreeSet`
-//! with counts and a `HashMap` from player to place) and a sorted `Vec` with the
-//! same map. Sizes: `CLQD_ENTRIES` (default `1000000,10000000`). Then how the
-//! board's costs grow, at 10^4 to 10^7 and `CLQD_LARGEST` (such as 50000000).
-//! Each contender runs in a process of its own, so that memory is its own.
+//! The others are Redis (`redis-server`, sorted sets, one connection over a Unix socket,
+//! pipelined by 64; skipped where it is not installed), `indexset` (a `BTreeSet` with
+//! counts and a `HashMap` from player to entry) and a sorted `Vec` with the same map.
+//! Sizes: `CLQD_ENTRIES` (default `1000000,10000000`). It then measures how the board's
+//! costs grow, at 10^4 to 10^7 and `CLQD_LARGEST` (such as 50000000). Each contender runs
+//! in a separate process, so that its memory is measured separately.
 //!
-//! An update takes a random player to a random score, the worst case: no two
-//! updates touch the same memory. Redis orders equal scores by name and keeps no
-//! moment, so it does less here.
+//! An update gives a random player a random score, the worst case: no two updates touch the
+//! same memory. Redis orders equal scores by name and stores no time, so it does less work.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -76,13 +75,13 @@ fn load() -> String {
     load.split(' ').next().unwrap_or("unknown").to_owned()
 }
 
-/// Runs a contender; returns and prints its numbers in the order of the heading.
+/// Runs a contender; prints and returns its numbers in the order of the heading.
 fn run(name: &str, size: &str) -> Result<Vec<f64>> {
     let output = Command::new(std::env::current_exe()?).args(["contender", name, size]).output()?;
     ensure!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout)?;
     let numbers = text.split_whitespace().map(str::parse).collect::<Result<Vec<f64>, _>>()?;
-    let [update, rank, select, page, bytes, build] = numbers[..] else { anyhow::bail!("{name} said {text:?}") };
+    let [update, rank, select, page, bytes, build] = numbers[..] else { anyhow::bail!("{name} printed {text:?}") };
     println!("  {name:<15} {update:>11.0} {rank:>9.0} {select:>9.0} {page:>11.0} {bytes:>12.1} {build:>8.2}");
     Ok(numbers)
 }
@@ -100,7 +99,7 @@ fn run_contender(name: &str, size: u32) -> Result<()> {
     Ok(())
 }
 
-/// Numbers from a seed (splitmix64).
+/// Pseudorandom numbers from a seed (splitmix64).
 struct Numbers(u64);
 
 impl Numbers {
@@ -111,14 +110,14 @@ impl Numbers {
         ((((x ^ (x >> 31)) >> 32) * u64::from(n)) >> 32) as u32
     }
 
-    /// A score as points and milliseconds are: seldom the same twice.
+    /// A score like points or milliseconds: seldom repeated.
     fn place(&mut self, player: u32) -> BoardEntry {
         let score = i64::from(self.below(100_000_000));
         BoardEntry::new(Score(score), START_MS + i64::from(self.below(604_800_000)), PlayerKey(player))
     }
 }
 
-/// A quarter of the players that there are is on the board.
+/// A quarter of all players is on the board.
 fn player(n: u32) -> u32 {
     n * 4 + 1
 }
@@ -150,7 +149,7 @@ fn per_second(n: usize, work: impl FnOnce()) -> f64 {
     n as f64 / started.elapsed().as_secs_f64()
 }
 
-/// Asks for each, and has the answers made.
+/// Calls the function for each item and consumes the results.
 fn each<T: Copy, A>(of: &[T], mut ask: impl FnMut(T) -> A) {
     for &one in of {
         black_box(ask(one));
@@ -169,7 +168,7 @@ fn board(size: u32, at_once: usize) {
     let build = started.elapsed();
     let some = updates(size, 2_000_000);
     let players: Vec<PlayerKey> = some.iter().map(|place| place.player).collect();
-    // Updated twice: the second time the blocks are as uneven as they get.
+    // Updated twice: the second time the blocks are filled as unevenly as possible.
     let mut update = 0.0;
     for _ in 0..2 {
         update = per_second(some.len(), || match at_once {
@@ -246,7 +245,7 @@ fn sorted_vec(size: u32) {
     let build = started.elapsed();
     let bytes = (resident() - before) / f64::from(size);
     let some = updates(size, 1_000_000);
-    let few = &some[..1_000]; // each moves a good part of the board
+    let few = &some[..1_000]; // each moves a large part of the board
     let update = per_second(few.len(), || {
         for place in few {
             let old = places.insert(place.player.0, (place.score().0, place.at_ms)).expect("is on the board");
@@ -272,7 +271,7 @@ fn sorted_vec(size: u32) {
     report([update, rank, select, page], bytes, build);
 }
 
-/// A server of its own, ended when dropped.
+/// A separate Redis server, stopped when dropped.
 struct Redis {
     process: Child,
     connection: BufReader<UnixStream>,
@@ -309,7 +308,7 @@ impl Redis {
         Err(failure.expect("was tried").into())
     }
 
-    /// Sends requests at once and reads their replies; `reply_lines` of each.
+    /// Sends requests in one write and reads their replies, `reply_lines` lines each.
     fn pipeline(&mut self, requests: &[u8], lines: usize, line: &mut Vec<u8>) -> Result<()> {
         self.connection.get_mut().write_all(requests)?;
         for _ in 0..lines {
@@ -330,7 +329,7 @@ impl Redis {
             used = line.strip_prefix("used_memory:").and_then(|v| v.trim().parse().ok()).or(used);
         }
         self.connection.read_line(&mut line)?;
-        used.context("redis does not say used_memory")
+        used.context("redis does not report used_memory")
     }
 }
 
@@ -357,7 +356,7 @@ fn redis(size: u32) -> Result<()> {
     let build = started.elapsed();
     let bytes = (redis.used_memory()? - before) / f64::from(size);
     let some = updates(size, 1_000_000);
-    // Requests are written before the clock starts: Redis's time, not ours.
+    // Requests are written before the timer starts, so that only Redis is measured.
     let time = |redis: &mut Redis, lines: usize, n: usize, one: &dyn Fn(usize, &mut Vec<u8>)| -> Result<f64> {
         let batches: Vec<(usize, Vec<u8>)> = (0..n)
             .step_by(PIPELINE)
@@ -384,7 +383,7 @@ fn redis(size: u32) -> Result<()> {
         let (from, to) = (positions[i].to_string(), (positions[i] + n - 1).to_string());
         request(out, &["ZREVRANGE", "board", &from, &to, "WITHSCORES"]);
     };
-    // An array of member and score, each with its length in front.
+    // An array of member and score, each preceded by its length.
     let select = time(&mut redis, 5, some.len(), &|i, out| range(i, 1, out))?;
     let page = time(&mut redis, 1 + 4 * 50, 100_000, &|i, out| range(i, 50, out))?;
     report([update, rank, select, page], bytes, build);

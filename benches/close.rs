@@ -1,19 +1,18 @@
-//! Closing a week while 20,000 servers are scanned: `cargo bench --bench close`.
+//! Closes a week while 20,000 servers are scanned: `cargo bench --bench close`.
 //!
-//! Makes a state with `CLQD_ROWS` rows (default 1,000,000) of one week on
-//! `CLQD_SERVERS` servers (20,000): two snapshots of every server go through the
-//! engine, the other rows are commits of rows made here and applied by the store;
-//! every second of these players has best positions of an earlier week. Then opens
-//! the state anew, a few seconds before the week ends, and goes on in real time:
-//! outcomes of all servers, each every two minutes, of 12 players, come over a
-//! bounded queue from another thread and are taken as the daemon's engine thread
-//! takes them, with its commits, ticks and sweeping. Prints how long the parts
-//! took, and how late outcomes were taken before and while the week was closed.
-//! `CLQD_STEPS` is the budget of a tick, `CLQD_DIR` where the state is made.
+//! Writes a state with `CLQD_ROWS` rows (default 1,000,000) of one week on `CLQD_SERVERS`
+//! servers (20,000). Two snapshots of every server go through the engine; the other rows
+//! are commits generated here and applied by the store; every second of these players has
+//! best positions of an earlier week. Then it reopens the state, a few seconds before the
+//! week ends, and continues in real time: outcomes of all servers, each every two minutes,
+//! of 12 players, arrive over a bounded queue from another thread and are applied like in
+//! the daemon's engine thread, with its commits, ticks and sweeps. Prints the durations of
+//! the phases, and how late outcomes were applied before and during the close. `CLQD_STEPS`
+//! is the budget of a tick, `CLQD_DIR` the directory for the state.
 //!
-//! 20,000 servers, 167 outcomes a second, on two cores; ms as median / 99 % /
-//! largest. 10 million rows with the default budget, while builds and tests took
-//! some of the machine some of the time:
+//! Results with 20,000 servers, 167 outcomes a second, on two cores; ms as median / 99 % /
+//! maximum. 10 million rows with the default budget, while builds and tests used part of
+//! the machine at times:
 //!
 //! | rows | steps a tick | closed in | outcomes late | a tick | a commit | resident |
 //! |---|---|---|---|---|---|---|
@@ -44,12 +43,12 @@ use times::{Durations, url};
 const WEEK: WeekKey = WeekKey(2_918); // that of Monday 2025-12-01;
 const LIST: u32 = 12;
 const GAP_MS: i64 = 120_000;
-/// The bulk's player keys begin here, above those of who is on the servers.
+/// First player key of the generated rows, above those of the players on the servers.
 const BULK_FROM: u32 = 1_000_000;
 const ROWS_PER_COMMIT: usize = 100_000;
 const COMMIT_MS: i64 = 200;
 const SWEEP_MS: i64 = 1_000;
-/// Time before the week's end at which real time begins, and how long it goes on
+/// Time before the end of the week at which real time begins, and time that it continues
 /// after the week is closed.
 const BEFORE_MS: i64 = 5_000;
 const AFTER: Duration = Duration::from_secs(5);
@@ -65,7 +64,7 @@ fn main() -> anyhow::Result<()> {
     let mut config = Config::default();
     config.store.cache_bytes = u64::from(number("CLQD_CACHE_MB", 256)) << 20;
     let mut settings = config.engine_settings()?;
-    // Everything that is closed goes to the archive, too.
+    // All closed rows go to the archive, too.
     settings.archive_enabled = true;
     settings.week_steps_per_tick = number("CLQD_STEPS", settings.week_steps_per_tick as u32) as usize;
     let store = StoreSettings { cache_bytes: config.store.cache_bytes, create: true };
@@ -97,7 +96,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Rows as a week leaves them: ten segments, four games, some rounds.
+/// Rows as after a week: ten segments, four games, some rounds.
 fn bulk(store: &mut Store, rows: u32, servers: u32, end_ms: i64) -> anyhow::Result<()> {
     let mut meta = store.load()?.meta;
     meta.next_player = BULK_FROM + rows;
@@ -130,11 +129,11 @@ fn bulk(store: &mut Store, rows: u32, servers: u32, end_ms: i64) -> anyhow::Resu
     Ok(())
 }
 
-/// From a moment on in real time, until the week is closed and a little longer.
+/// Runs in real time from a given time on, until the week is closed and a little longer.
 fn live(state: &mut State, urls: Vec<ServerUrl>, from_ms: i64) -> anyhow::Result<()> {
     let began = Instant::now();
     let due = |n: u64, servers: u64| Duration::from_micros(n * GAP_MS as u64 * 1_000 / servers);
-    // The daemon's queue is of 4,096 outcomes.
+    // A queue of 4,096 outcomes.
     let (sender, outcomes) = sync_channel(4_096);
     let source = std::thread::spawn(move || {
         for n in 0.. {
@@ -196,7 +195,7 @@ fn live(state: &mut State, urls: Vec<ServerUrl>, from_ms: i64) -> anyhow::Result
         }
     }
     drop(outcomes);
-    source.join().expect("it ends when nobody listens");
+    source.join().expect("the source ends when the receiver is dropped");
     let took = closed_at.zip(closing_began).map(|(closed, began)| closed - began).expect("it is closed");
     println!("closed in {:.1} s", took.as_secs_f64());
     println!("{:<28} {:>8} {:>8} {:>8} {:>8} {:>8}", "ms", "n", "p50", "p99", "largest", "> 2 s");
@@ -208,7 +207,7 @@ fn live(state: &mut State, urls: Vec<ServerUrl>, from_ms: i64) -> anyhow::Result
     Ok(())
 }
 
-/// A full server; every 40 minutes somebody goes and somebody comes.
+/// A full server; every 40 minutes one player leaves and one joins.
 fn outcome(server: u32, t_ms: i64) -> Outcome {
     let player = |seat: u32| {
         let shift = (t_ms / 60_000) as u32 + seat * 3 + server;

@@ -1,5 +1,5 @@
-//! How far the estimates of RULES section 15 are from the truth:
-//! `cargo bench --bench estimates`.
+//! Measures the errors of the estimates of RULES section 15: `cargo bench --bench
+//! estimates`.
 //!
 //! Plays a day of `CLQD_SERVERS` (default 150) servers for each scenario, feeds
 //! the scans to the engine in virtual time, and prints the errors of the rows of

@@ -1,17 +1,16 @@
-//! A window rebuilt from the scan log while servers are scanned: `cargo bench
-//! --bench rebuild`.
+//! Rebuilds a window from the scan log while servers are scanned: `cargo bench --bench
+//! rebuild`.
 //!
-//! Makes a state with `CLQD_ROWS` rows (default 200,000) of one window of a custom
-//! type, 100 players to a server, and the log of it, in packed files as the
-//! daemon's recorder leaves them: lists of 12, each player stays for 15 snapshots.
-//! Then opens the state anew and goes on in real time as the daemon's engine thread
-//! does, with its commits, ticks and sweeping; soon the settings say that the window
-//! began an hour earlier. `CLQD_SCANS` outcomes a second (167, as of 20,000 servers
-//! that are scanned every two minutes) come over a bounded queue from another
-//! thread, are taken and recorded, while the rebuild goes on beside them. Prints how
-//! long it took, and how late outcomes were taken before it, while the log is
-//! replayed, and while the window is taken over. `CLQD_DIR` is where the state is
-//! made. What was measured is in docs/benchmarks.md.
+//! Writes a state with `CLQD_ROWS` rows (default 200,000) of one window of a custom type,
+//! 100 players to a server, and its scan log, in compressed files like those of the
+//! daemon's recorder: lists of 12, each player stays for 15 snapshots. Then it reopens the
+//! state and continues in real time like the daemon's engine thread, with its commits,
+//! ticks and sweeps; soon the settings change so that the window began an hour earlier.
+//! `CLQD_SCANS` outcomes a second (167, as for 20,000 servers scanned every two minutes)
+//! arrive over a bounded queue from another thread and are applied and recorded during the
+//! rebuild. Prints the duration of the rebuild, and how late outcomes were applied before
+//! it, during the replay, and during the import. `CLQD_DIR` is the directory for the state.
+//! The results are in docs/benchmarks.md.
 
 mod measure;
 #[path = "measure/times.rs"]
@@ -38,7 +37,7 @@ const MONDAY_MS: i64 = 1_763_942_400_000; // 2025-11-24 00:00 UTC
 const FROM_MS: i64 = MONDAY_MS + 12 * 3_600_000;
 const PLAYERS_PER_SERVER: u32 = 100;
 const LIST: u32 = 12;
-/// Snapshots of each presence.
+/// Snapshots during each presence.
 const STAY: u32 = 15;
 const GAP_MS: i64 = 120_000;
 const COMMIT_MS: i64 = 200;
@@ -64,7 +63,7 @@ fn main() -> anyhow::Result<()> {
         Some(dir) => tempfile::tempdir_in(dir)?,
         None => tempfile::tempdir()?,
     };
-    // By another process: what it needed is no memory of the rebuild.
+    // In another process, so that its memory is not counted for the rebuild.
     let made = Command::new(std::env::current_exe()?).env(MAKE_STATE_ENV, place.path()).status()?;
     anyhow::ensure!(made.success(), "the state was not made: {made}");
     let mut live = EngineLoop::open(place.path(), store, before)?;
@@ -74,7 +73,7 @@ fn main() -> anyhow::Result<()> {
     live.check(rows)
 }
 
-/// Where the state is to be made, for the process that does nothing else.
+/// Environment variable with the directory, for the process that only writes the state.
 const MAKE_STATE_ENV: &str = "CLQD_REBUILD_MAKE";
 
 /// Lists until everybody was there.
@@ -236,7 +235,7 @@ impl EngineLoop {
         Ok(())
     }
 
-    /// The window must hold what was played.
+    /// Checks that the window has the played rows.
     fn check(&self, rows: u32) -> anyhow::Result<()> {
         let window = WindowKey { kind: WindowType(12), index: 0 };
         let servers = (1..=rows / PLAYERS_PER_SERVER).map(ServerKey);
@@ -247,7 +246,7 @@ impl EngineLoop {
     }
 }
 
-/// Who is where, and with how many points.
+/// The players on each server, and their points.
 struct Field {
     urls: Vec<ServerUrl>,
 }
@@ -266,11 +265,11 @@ impl Field {
         FROM_MS + i64::from(step) * GAP_MS + i64::from(server) * GAP_MS / i64::from(self.servers())
     }
 
-    /// Rounds of five snapshots; every other snapshot somebody goes and the next
-    /// of the server's players comes.
+    /// Rounds of five snapshots; at every other snapshot one player leaves and the next of
+    /// the server's players joins.
     fn outcome(&self, server: u32, step: u32, t_ms: i64) -> Outcome {
         let player = |seat: u32| {
-            // Seats change hands one after the other.
+            // Seats are reassigned one after the other.
             let turn = (step + seat * STAY / LIST) / STAY;
             let n = (turn * LIST + seat) % PLAYERS_PER_SERVER;
             let skill = n.wrapping_mul(2_654_435_761) >> 29;
@@ -299,7 +298,7 @@ impl Field {
 
 type Due = (Duration, ServerUrl, Outcome);
 
-/// From a moment on in real time, over a queue as long as the daemon's.
+/// Sends outcomes in real time from a given time on, over a queue as long as the daemon's.
 fn source(field: Field, scans: u32, began: Instant, from_ms: i64) -> mpsc::Receiver<Due> {
     let (sender, outcomes) = mpsc::channel(10_000);
     std::thread::spawn(move || {

@@ -1,27 +1,26 @@
-//! How fast recorded scans go through the engine: `cargo bench --bench replay`.
+//! Measures how fast recorded scans go through the engine: `cargo bench --bench replay`.
 //!
-//! Generates a scan log (`CLQD_SERVERS`, default 2,000 servers; `CLQD_HOURS`,
-//! default 6; `CLQD_PLAYERS`, default 12 in a snapshot at the mean), then prints
-//! what each part of `clqd replay` takes, on one thread: looking the whole log
-//! over first, reading and parsing it, screening the lists (pure, no engine),
-//! and all of it with the engine and the store. Times are of this thread on a
-//! core, so that what else the machine does counts little.
+//! Generates a scan log (`CLQD_SERVERS`, default 2,000 servers; `CLQD_HOURS`, default 6;
+//! `CLQD_PLAYERS`, default 12 in an average snapshot), then prints the time of each part of
+//! `clqd replay`, on one thread: checking the whole log first, reading and parsing it,
+//! screening the lists (pure, no engine), and all of it with the engine and the store.
+//! Times are CPU times of this thread, so that other load on the machine has little effect.
 //!
-//! Two hours of 2,000 servers (77,000 snapshots of 12.5 players), us a snapshot,
-//! on two cores. Nobody else was at work for the first column; others were
-//! building for the second, at a load of 3 to 4:
+//! Two hours of 2,000 servers (77,000 snapshots of 12.5 players), us a snapshot, on two
+//! cores. The machine was idle for the first column; builds ran during the second, at a
+//! load of 3 to 4:
 //!
-//! | part | serde_json, names sorted by text | as it is |
+//! | part | serde_json, names sorted by text | current |
 //! |---|---|---|
-//! | looking it over | 3.4 | 0.8 |
+//! | checking | 3.4 | 0.8 |
 //! | reading and parsing | 3.3 | 1.6 |
 //! | screening | 3.8 | 2.5 |
 //!
-//! One hour of 20,000 servers (361,000 snapshots of 12.1 players), at a load of 6:
-//! 1.2, 1.9 and 3.8; making that log took 17 s. In both columns above, screening holds
+//! One hour of 20,000 servers (361,000 snapshots of 12.1 players), at a load of 6: 1.2, 1.9
+//! and 3.8; generating that log took 17 s. In both columns above, screening includes
 //! finding the server's list in a map by its URL, which is no longer timed.
 //!
-//! A fifth of what is left is malloc and free, most of them of names.
+//! A fifth of the remaining time is malloc and free, mostly of names.
 
 mod measure;
 
@@ -60,7 +59,7 @@ fn main() -> anyhow::Result<()> {
     );
 
     let checking = timed(|| scan_log::check(&log).map(drop))?;
-    size.print("looking it over", checking);
+    size.print("checking", checking);
     let reading = timed(|| scan_log::open(&log)?.try_for_each(|line| line.map(drop)))?;
     size.print("reading and parsing", reading);
     let servers_of_lines = servers_of_lines(&log)?;
@@ -83,16 +82,15 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Seconds that this thread was on a core for it: what else the machine has to
-/// do counts little.
+/// CPU seconds of this thread for `work`: other load on the machine has little effect.
 fn timed<E: Into<anyhow::Error>>(work: impl FnOnce() -> Result<(), E>) -> anyhow::Result<f64> {
     let began = on_core()?;
     work().map_err(Into::into)?;
     Ok((on_core()? - began).as_secs_f64())
 }
 
-/// Which server each line is of, by number, and how many there are: finding that
-/// out is the engine's work and not comparing.
+/// The server number of each line, and the number of servers: resolving the URL is the
+/// engine's work and not part of the comparison.
 struct ServersOfLines {
     numbers: Vec<u32>,
     servers: usize,
@@ -123,7 +121,7 @@ fn compare(log: &Path, of_lines: &ServersOfLines) -> Result<(), scan_log::LogErr
             Some((entries, by_name, _)) => (&entries[..], cur.unique_pairs(entries, by_name)),
             None => (&[][..], Vec::new()),
         };
-        // As of a map that never changes: the lists are compared every time.
+        // As with a map that never changes: the lists are compared every time.
         let repeats = || last.as_ref().is_some_and(|(entries, by_name, _)| cur.shares_duplicate_name(entries, by_name));
         if round::restarted(prev, &cur.entries, &common, repeats, round::RoundRules::default()) {
             finals += usize::from(round::final_list(prev).is_some());
@@ -131,11 +129,11 @@ fn compare(log: &Path, of_lines: &ServersOfLines) -> Result<(), scan_log::LogErr
         stayed += common.len();
         *last = Some((cur.entries, cur.by_name, family));
     }
-    assert!(stayed > finals, "successive lists are alike");
+    assert!(stayed > finals, "successive lists are similar");
     Ok(())
 }
 
-/// What a log holds.
+/// The contents of a log.
 #[derive(Clone, Copy, Default)]
 struct Size {
     snapshots: u64,
@@ -161,8 +159,8 @@ fn world(servers: u32, activity: f64) -> World {
     World::new(WorldSettings { servers, start_ms: START_MS, activity, truth: false, ..WorldSettings::default() })
 }
 
-/// The activity at which a snapshot of these hours has so many players at the
-/// mean: halved in on a part of the servers.
+/// The activity at which an average snapshot of these hours has this many players: found by
+/// bisection on some of the servers.
 fn activity_for(servers: u32, to_ms: i64, players: f64) -> f64 {
     let (mut low, mut high) = (0.0, 64.0);
     for _ in 0..10 {

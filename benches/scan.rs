@@ -1,10 +1,9 @@
-//! A whole field on one machine: `cargo bench --bench scan`.
+//! Scans a whole fleet on one machine: `cargo bench --bench scan`.
 //!
-//! Starts a fleet of `CLQD_SERVERS` (default 20,000) simulated servers and a
-//! daemon beside it, each a process of its own, has every server scanned every
-//! two minutes, and after a warm-up prints, for `CLQD_SECONDS` (default 300)
-//! of steady scanning: scans a second, how late they began, and what share of
-//! a core and how much memory the daemon and the fleet took.
+//! Starts a fleet of `CLQD_SERVERS` (default 20,000) simulated servers and a daemon, each
+//! in a separate process, with a scan of every server every two minutes. After a warm-up it
+//! prints, for `CLQD_SECONDS` (default 300) of steady scanning: scans a second, how late
+//! they began, and the CPU share and memory of the daemon and the fleet.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -44,8 +43,8 @@ fn main() -> anyhow::Result<()> {
     let import = Command::new(clqd).arg("--config").arg(&config).args(["servers", "import"]).arg(&list).output()?;
     ensure!(import.status.success(), "{}", String::from_utf8_lossy(&import.stderr));
 
-    // Every server's first scan is at once; the first round of two minutes
-    // settles the classes.
+    // Every server's first scan is due at once; the first round of two minutes determines
+    // the classes.
     std::thread::sleep(Duration::from_secs(150));
     let (before, began) = (status(&socket)?, Instant::now());
     let used_before = [fleet.cpu_s()?, daemon.cpu_s()?];
@@ -71,7 +70,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A process that ends with us.
+/// A child process that is stopped when dropped.
 struct Running(Child);
 
 impl Running {

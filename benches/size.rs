@@ -1,4 +1,5 @@
-//! How large the state directory of a running daemon becomes: `cargo bench --bench size`.
+//! Measures the size of the state directory of a running daemon: `cargo bench --bench
+//! size`.
 //!
 //! Generates the scans of a week (`CLQD_SERVERS`, default 400; `CLQD_HOURS`, default
 //! 168) in order of time and applies them twice: as the daemon does, with a small commit
@@ -7,8 +8,8 @@
 //! with as few commits as memory allows. Prints how the first directory grows, the time of
 //! a commit, and the size of both.
 //!
-//! The live directory is compacted while it grows (`src/store/compact.rs`). It must take at
-//! most 2.5 times as much as the replay's at every moment, copies included. Without
+//! The live directory is compacted while it grows (`src/store/compaction.rs`). At all times
+//! it must take at most 2.5 times as much as the replay's, copies included. Without
 //! compaction (`CLQD_COMPACT=0`) it takes 6 times as much after a week.
 
 mod measure;
@@ -24,7 +25,7 @@ use clqd::model::ServerUrl;
 use clqd::state::State;
 use measure::{on_core, on_disk};
 
-/// Commits between two looks at the size of the directory.
+/// Commits between two checks of the directory's size.
 const LOOK_COMMITS: usize = 100;
 
 const START_MS: i64 = 1_763_942_400_000; // Monday 2025-11-24 00:00 UTC
@@ -94,7 +95,7 @@ fn main() -> anyhow::Result<()> {
     println!("        live at most {} MB, {most:.2} times as much", largest >> 20);
     anyhow::ensure!(
         most <= 2.5 || config.store.compact_min_bytes == 0,
-        "the bound of src/store/compact.rs does not hold: {most:.2}"
+        "the bound of src/store/compaction.rs is exceeded: {most:.2}"
     );
     Ok(())
 }

@@ -1,17 +1,16 @@
-//! A week of the whole field through one state: `cargo bench --bench week`.
+//! Replays a week of all players into one state: `cargo bench --bench week`.
 //!
-//! Generates the lines of a scan log (`CLQD_ROWS` rows, default 1,000,000; 500
-//! players to a server, 12 in each snapshot, a fifth of them at home on another
-//! server too) and replays them as `clqd replay` does, the last commit counted,
-//! generating not. Prints snapshots per second that the thread was on a core for, so
-//! that what else the machine does counts little, and peak memory; then makes the
-//! boards of the week; then opens the state anew, as after a restart, and makes them
-//! again. `CLQD_VISITS` (default 1): how often each player
-//! comes to a server. `CLQD_STAY` (15): snapshots of each presence. `CLQD_WINDOWS`:
-//! windows besides the week, `hour keep=3, day, month`. `CLQD_MEMORY_MB`: as
-//! `clqd replay --memory`, a third of the machine's unless given. `CLQD_STATE`: where the
-//! state is made and left; one that is there is only opened. What was measured
-//! is in docs/benchmarks.md.
+//! Generates the lines of a scan log (`CLQD_ROWS` rows, default 1,000,000; 500 players to a
+//! server, 12 in each snapshot, a fifth of them also on a second server) and replays them
+//! like `clqd replay`, including the last commit but not the generation. Prints snapshots
+//! per CPU second of the thread, so that other load on the machine has little effect, and
+//! peak memory. It then builds the boards of the week, reopens the state, as after a
+//! restart, and builds them again. `CLQD_VISITS` (default 1): how often each player joins a
+//! server. `CLQD_STAY` (15): snapshots during each presence. `CLQD_WINDOWS`: windows in
+//! addition to the week, `hour keep=3, day, month`. `CLQD_MEMORY_MB`: as `clqd replay
+//! --memory`, by default a third of the machine's memory. `CLQD_STATE`: directory in which
+//! the state is written and kept; an existing state is only opened. The results are in
+//! docs/benchmarks.md.
 
 mod measure;
 
@@ -30,7 +29,7 @@ const PLAYERS_PER_SERVER: u32 = 500;
 const LIST: usize = 12;
 const GAP_MS: i64 = 120_000;
 
-/// Lines that are there at once: as a log that is read, not one that is in memory whole.
+/// Lines in memory at once: like a log that is read, not one that is in memory as a whole.
 const SERVERS_PER_CHUNK: usize = 250;
 
 fn main() -> anyhow::Result<()> {
@@ -132,7 +131,7 @@ fn restart(config: &Config, dir: &std::path::Path) -> anyhow::Result<()> {
 fn boards(what: &str, state: &mut State, window: WindowKey) -> anyhow::Result<()> {
     let began = Instant::now();
     state.commit_and_shelve(window)?;
-    let boards = state.engine.boards(window).expect("just made");
+    let boards = state.engine.boards(window).expect("the boards were just built");
     println!(
         "{what} {:>8.1} s to make those of the game; {} players, {} MB; {} MB resident now, {} at most",
         began.elapsed().as_secs_f64(),
@@ -144,12 +143,12 @@ fn boards(what: &str, state: &mut State, window: WindowKey) -> anyhow::Result<()
     Ok(())
 }
 
-/// Who is where, and with how many points.
+/// The players on each server, and their points.
 struct Field {
     seats: Vec<Seat>,
-    /// By server: how many of its players have come so far.
+    /// For each server, the number of its players that have joined so far.
     come: Vec<u32>,
-    /// Snapshots of a presence.
+    /// Snapshots during a presence.
     stay: u32,
     random: u64,
 }
@@ -183,7 +182,7 @@ impl Field {
         let come = &mut self.come[server as usize];
         let n = *come % PLAYERS_PER_SERVER;
         *come += 1;
-        // Every fifth is at home on the server before, too.
+        // Every fifth player also plays on the previous server.
         let home = if n.is_multiple_of(5) { server.saturating_sub(1) } else { server };
         Seat { player: home * PLAYERS_PER_SERVER + n, points: 0, stays: self.stay }
     }

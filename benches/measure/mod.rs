@@ -1,4 +1,4 @@
-//! What the system tells of this process: time on a core, memory, files.
+//! Measurements of this process: CPU time, memory, files.
 
 #![allow(dead_code, reason = "each bench that includes this module uses its part of it")]
 
@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-/// Time that this thread has been on a core (schedstats in the kernel's docs):
-/// what else the machine has to do counts little.
+/// CPU time of this thread (schedstats in the kernel's docs): other load on the machine has
+/// little effect.
 pub fn on_core() -> anyhow::Result<Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     let ns = text.split_whitespace().next().context("schedstat is empty")?;
@@ -20,19 +20,19 @@ pub fn resident_kib() -> anyhow::Result<u64> {
     status_kib("VmRSS:")
 }
 
-/// Most memory that was resident, KiB.
+/// Peak resident memory, KiB.
 pub fn peak_kib() -> anyhow::Result<u64> {
     status_kib("VmHWM:")
 }
 
-/// A figure of proc_pid_status(5).
+/// A value of proc_pid_status(5), KiB.
 fn status_kib(what: &str) -> anyhow::Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let number = status.lines().find_map(|line| line.strip_prefix(what)?.split_whitespace().next());
     Ok(number.map_or(Ok(0), str::parse)?)
 }
 
-/// Bytes of all files of a directory.
+/// Total size of all files in a directory, bytes.
 pub fn on_disk(dir: &Path) -> std::io::Result<u64> {
     let mut bytes = 0;
     let there = |result: std::io::Result<u64>| match result {

@@ -1,19 +1,19 @@
-//! What the benches of a working engine share: times that things took or were late
-//! by, and the addresses of a field.
+//! Shared by the benches of a running engine: durations and delays, and the addresses of
+//! the servers.
 
 use std::time::Duration;
 
 use clqd::model::ServerUrl;
 use clqd::model::url::UrlError;
 
-/// An outcome that is taken later than this after it was due is counted.
+/// An outcome applied later than this after it was due counts as late.
 pub const LATE: Duration = Duration::from_secs(2);
 
 #[derive(Default)]
 pub struct Durations(pub Vec<Duration>);
 
 impl Durations {
-    /// Number, median, 99 % and the largest in ms, and how many were late.
+    /// Number, median, 99 % and maximum in ms, and how many were late.
     pub fn print(mut self, what: &str) {
         self.0.sort_unstable();
         let Some(last) = self.0.len().checked_sub(1) else { return };
