@@ -1,6 +1,5 @@
-//! Every key of the configuration file: its kind, its range and what a change
-//! of it needs. What a key means is told in `config/clqd.toml`, which a test
-//! holds against this table.
+//! Every key of the configuration file: its type, its range and how a change is applied.
+//! `config/clqd.toml` documents the keys; a test compares it with this table.
 
 use Applies::{Reload, Restart};
 
@@ -15,7 +14,7 @@ use crate::scan::Cidr;
 /// One key.
 #[derive(Clone, Copy, Debug)]
 pub struct KeySpec {
-    /// Name of the section, empty for the keys above the first section.
+    /// Name of the section, empty for top-level keys.
     pub section: &'static str,
     pub name: &'static str,
     pub kind: ValueType,
@@ -29,16 +28,16 @@ impl KeySpec {
     }
 }
 
-/// What a change of a key needs before it holds.
+/// How a change of a key is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Applies {
     /// SIGHUP, or `clqd reload`.
     Reload,
-    /// A new start of the daemon.
+    /// A restart of the daemon.
     Restart,
 }
 
-/// What a value may be. Ranges are inclusive.
+/// The type and range of a value. Ranges are inclusive.
 #[derive(Clone, Copy, Debug)]
 pub enum ValueType {
     Bool,
@@ -53,14 +52,14 @@ pub enum ValueType {
         max: f64,
     },
     OneOf(&'static [&'static str]),
-    /// Text; the function tells what is wrong with it.
+    /// Text; the function returns the error of an invalid one.
     Text(fn(&str) -> Result<(), String>),
-    /// Texts; the function tells what is wrong with one.
+    /// List of texts; the function returns the error of an invalid one.
     Texts(fn(&str) -> Result<(), String>),
 }
 
 impl ValueType {
-    /// The range as it stands in `config/clqd.toml` and `docs/configuration.md`.
+    /// The range as written in `config/clqd.toml` and `docs/configuration.md`.
     pub fn range(&self) -> String {
         match self {
             ValueType::Bool => "true or false".to_owned(),
@@ -179,7 +178,7 @@ fn time_zone(text: &str) -> Result<(), String> {
     Calendar::new(text).map(|_| ()).map_err(|error| error.to_string())
 }
 
-/// `sockaddr_un` has room for 107 bytes and a zero.
+/// `sockaddr_un` has space for 107 bytes and a zero.
 fn socket_path(text: &str) -> Result<(), String> {
     not_empty(text)?;
     if text.len() > 107 {
@@ -192,12 +191,12 @@ fn check_network(text: &str) -> Result<(), String> {
     text.parse::<Cidr>().map(|_| ()).map_err(|error| error.to_string())
 }
 
-/// Weeks are always there, and have a key that says how many are kept.
+/// Weeks always exist, and `store.keep_weeks` sets how many are kept.
 fn window(text: &str) -> Result<(), String> {
     let spec: WindowSpec = text.parse().map_err(|error: BadSpec| error.to_string())?;
     if spec.kind == WindowType::WEEK {
         return Err(format!(
-            "window {text:?}: weeks are there without being named; store.keep_weeks says how many stay"
+            "window {text:?}: the week window always exists and cannot be listed; set store.keep_weeks instead"
         ));
     }
     Ok(())
@@ -217,7 +216,7 @@ fn tie(text: &str) -> Result<(), String> {
 
 fn log_filter(text: &str) -> Result<(), String> {
     not_empty(text)?;
-    // A bare word that is no level would be taken for a room, and silence all others.
+    // A bare word other than a level would be parsed as a module, and silence all others.
     const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
     for word in text.split(',').map(str::trim).filter(|part| !part.contains(['=', '['])) {
         if !LEVELS.contains(&word.to_ascii_lowercase().as_str()) {
@@ -246,7 +245,7 @@ fn mysql_url(text: &str) -> Result<(), String> {
     if database.split('?').next().is_none_or(str::is_empty) {
         return Err(format!("names no database; {expected}"));
     }
-    // What is left to find, the one who connects finds.
+    // Remaining errors are found when the archive connects.
     let settings = ArchiveSettings { url: text.to_owned(), ..ArchiveSettings::default() };
     settings.validate().map_err(|error| error.to_string().trim_start_matches("archive.url ").to_owned())
 }

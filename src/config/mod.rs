@@ -1,9 +1,8 @@
-//! The configuration file: one TOML file, whose shipped copy
-//! `config/clqd.toml` is the defaults and the manual of every key.
+//! The configuration file: one TOML file. The shipped `config/clqd.toml` contains the
+//! defaults and documents every key.
 //!
-//! [`Config`] is plain data. What a setting does is known to the room that it
-//! is for; [`crate::daemon`] hands each room its part. [`keys`] is the table of
-//! all keys, [`check`] finds what is wrong in a file.
+//! [`Config`] is plain data. [`module_settings`] converts it to the settings of each
+//! module. [`keys`] is the table of all keys; [`validate`] checks a file.
 
 pub mod keys;
 mod module_settings;
@@ -26,7 +25,7 @@ use crate::rank::Quarter;
 /// The shipped file: all keys, with their defaults.
 pub const DEFAULTS: &str = include_str!("../../config/clqd.toml");
 
-/// Where the file of an installed daemon is looked for.
+/// Default configuration file of an installed daemon.
 pub const DEFAULT_CONFIG_FILE: &str = "/etc/clqd/clqd.toml";
 
 /// Name of the systemd credential that holds the password of the archive.
@@ -35,7 +34,7 @@ pub const PASSWORD_CREDENTIAL: &str = "mysql_password";
 /// Largest configuration file read, bytes; the shipped one has about 8,000.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// All settings. Units and ranges stand in `config/clqd.toml`.
+/// All settings. Units and ranges are in `config/clqd.toml`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -74,7 +73,7 @@ pub struct ScanConfig {
     pub resolve_ttl_s: u64,
     pub receive_buffer_bytes: usize,
     pub allow_private: bool,
-    /// Addresses and networks that are never asked.
+    /// Addresses and networks that are never queried.
     pub opt_out: Vec<String>,
     pub class1_players_min: u32,
     pub interval_class1_s: u64,
@@ -123,7 +122,7 @@ pub struct Clq2Config {
 #[serde(deny_unknown_fields)]
 pub struct EloConfig {
     pub k: f64,
-    /// 0: no cap.
+    /// 0: no limit.
     pub k_times_opponents_max: f64,
     pub carry_over: bool,
 }
@@ -190,7 +189,7 @@ impl ArchiveConfig {
         !self.url.is_empty()
     }
 
-    /// The URL with its password left out, for logs and messages.
+    /// The URL without its password, for logs and messages.
     pub fn url_shown(&self) -> String {
         let Some((scheme, rest)) = self.url.split_once("://") else {
             return self.url.clone();
@@ -205,8 +204,8 @@ impl ArchiveConfig {
     }
 
     /// The password from `password_file`, else from the systemd credential in
-    /// `credentials_dir` (`$CREDENTIALS_DIRECTORY`). `None`: what the URL says.
-    /// An empty credential is none. One line end after the password is taken off.
+    /// `credentials_dir` (`$CREDENTIALS_DIRECTORY`). `None`: use the URL's password. An
+    /// empty credential counts as none. One line end after the password is removed.
     pub fn password(&self, credentials_dir: Option<&Path>) -> Result<Option<String>, ConfigError> {
         let read = |path: &Path| {
             std::fs::read_to_string(path)
@@ -235,12 +234,12 @@ pub struct ScanLogConfig {
     pub keep_files: u32,
 }
 
-/// Why there is no configuration.
+/// Why the configuration could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("cannot read {}", file.display())]
     Read { file: PathBuf, source: std::io::Error },
-    #[error("{} has more than {FILE_BYTES_MAX} bytes; is it a configuration file?", .0.display())]
+    #[error("{} has more than {FILE_BYTES_MAX} bytes; this is not a configuration file", .0.display())]
     TooLong(PathBuf),
     #[error("{}", listed(file, problems))]
     Problems { file: PathBuf, problems: Vec<Problem> },
@@ -260,13 +259,13 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Reads a file. Keys that it leaves out have their defaults.
+    /// Reads a file. Omitted keys have their defaults.
     pub fn load(file: &Path) -> Result<Config, ConfigError> {
         read_file(file, Config::parse)
     }
 
-    /// Reads a file and looks at the files that it names. Returns with it what this
-    /// user is not allowed to look at.
+    /// Reads a file and checks the files that it names. Also returns notes on files that
+    /// this user may not inspect.
     pub fn check(file: &Path) -> Result<(Config, Vec<String>), ConfigError> {
         read_file(file, |text| {
             let (config, lines) = Config::parse_with_lines(text)?;
@@ -277,7 +276,7 @@ impl Config {
         })
     }
 
-    /// Reads the text of a file. Error: every problem of it, by line.
+    /// Parses the text of a file. Error: all problems, by line.
     pub fn parse(text: &str) -> Result<Config, Vec<Problem>> {
         Config::parse_with_lines(text).map(|(config, _)| config)
     }
@@ -304,15 +303,15 @@ impl Config {
             let (shorter, longer) = (intervals_s[class - 2], intervals_s[class - 1]);
             if longer < shorter {
                 let key = format!("scan.interval_class{class}_s");
-                let before = format!("scan.interval_class{}_s", class - 1);
+                let previous = format!("scan.interval_class{}_s", class - 1);
                 problems.push(Problem {
-                    line: lines.of(&key).max(lines.of(&before)),
-                    message: format!("{longer} is less than {before}, {shorter}; expected at least as much"),
+                    line: lines.of(&key).max(lines.of(&previous)),
+                    message: format!("{longer} is less than {previous}, {shorter}; expected at least as much"),
                     key,
                 });
             }
         }
-        // Each text is in order; two of them may still be of one type.
+        // Each text is valid; two of them may still have the same type.
         if let Err(error) = config.windows() {
             let key = "boards.windows".to_owned();
             problems.push(Problem { line: lines.of(&key), key, message: error.to_string() });
@@ -322,8 +321,8 @@ impl Config {
         if problems.is_empty() { Ok((config, lines)) } else { Err(problems) }
     }
 
-    /// Brings in a file that was read anew: takes over what can change while
-    /// the daemon runs, keeps the rest.
+    /// Merges a newly read config: applies keys that can be reloaded and keeps the
+    /// others.
     pub fn plan_reload(&self, new: &Config) -> ReloadPlan {
         let table = |config: &Config| toml::Table::try_from(config).expect("Config is plain data");
         let (mut kept_table, new_table) = (table(self), table(new));
@@ -357,7 +356,7 @@ impl Config {
     }
 }
 
-/// Reads the text of a file, and hands it to `parse`.
+/// Reads the text of a file and passes it to `parse`.
 fn read_file<T>(file: &Path, parse: impl FnOnce(&str) -> Result<T, Vec<Problem>>) -> Result<T, ConfigError> {
     use std::io::Read;
     let mut bytes = Vec::new();
@@ -374,14 +373,14 @@ fn read_file<T>(file: &Path, parse: impl FnOnce(&str) -> Result<T, Vec<Problem>>
     parsed.map_err(|problems| ConfigError::Problems { file: file.to_owned(), problems })
 }
 
-/// What a reload came to.
+/// The result of a reload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReloadPlan {
-    /// What holds from now on.
+    /// The effective config.
     pub config: Config,
     /// Keys with a new value.
     pub changed: Vec<String>,
-    /// Keys that keep their old value until a restart, to be warned of.
+    /// Keys that keep their old value until a restart, for a warning.
     pub needs_restart: Vec<String>,
 }
 

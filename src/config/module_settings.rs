@@ -1,4 +1,4 @@
-//! What each room gets of the configuration, in the room's own words.
+//! Converts the configuration to the settings of each module.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ use crate::scan_log::RecorderSettings;
 use crate::schedule::Intervals;
 use crate::store::CompactSettings;
 
-/// Why there are no windows as the config asks for.
+/// Why the configured windows are invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum WindowSettingsError {
     #[error(transparent)]
@@ -58,7 +58,7 @@ impl Config {
                 new_names_per_day_max: self.screen.new_names_per_day_max,
                 games_max: self.screen.games_max,
                 maps_max: self.screen.maps_max,
-                // The check of the file reads them the same way.
+                // Validated by the config check.
                 spectator_points: self.screen.spectator_points.iter().filter_map(|text| text.parse().ok()).collect(),
                 gain_max: self.screen.gain_max,
             },
@@ -78,7 +78,7 @@ impl Config {
         })
     }
 
-    /// Weeks, and the types that `boards.windows` names. No error of a config that was parsed.
+    /// Weeks, and the types of `boards.windows`. Never fails for a parsed config.
     pub fn windows(&self) -> Result<WindowTypes, WindowSettingsError> {
         let mut specs = vec![WindowSpec { kind: WindowType::WEEK, shape: Shape::Week, keep: self.store.keep_weeks }];
         for text in &self.boards.windows {
@@ -87,23 +87,23 @@ impl Config {
         Ok(WindowTypes::new(Calendar::new(&self.time_zone)?, specs)?)
     }
 
-    /// The boards that the lowest score leads.
+    /// The boards on which the lowest score is best.
     pub fn low_is_better(&self) -> Vec<LowIsBetter> {
-        // The check of the file reads them the same way.
+        // Validated by the config check.
         self.boards.low_is_better.iter().filter_map(|boards| boards.parse().ok()).collect()
     }
 
-    /// The boards on which another ranking parts equal scores.
+    /// The boards with a tie-breaker.
     pub fn ties(&self) -> Vec<TieBreak> {
-        // The check of the file reads them the same way.
+        // Validated by the config check.
         self.boards.ties.iter().filter_map(|boards| boards.parse().ok()).collect()
     }
 
     pub fn archive_settings(&self) -> ArchiveSettings {
         let archive = &self.archive;
         let of_systemd = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
-        // The unit loads an empty one where nobody made the file: that is none,
-        // and the password of the URL holds.
+        // The systemd unit provides an empty credential if the file is missing. Then the
+        // password of the URL is used.
         let credential = of_systemd.filter(|_| archive.password_file.as_os_str().is_empty());
         let credential = credential.filter(|dir| archive.password(Some(dir)).is_ok_and(|password| password.is_some()));
         ArchiveSettings {
@@ -138,12 +138,12 @@ impl Config {
             resolve_ttl_s: scan.resolve_ttl_s as u32,
             receive_buffer_bytes: scan.receive_buffer_bytes as u32,
             allow_private: scan.allow_private,
-            // The check of the file reads them the same way.
+            // Validated by the config check.
             opt_out: scan.opt_out.iter().filter_map(|network| network.parse().ok()).collect(),
         }
     }
 
-    /// `None`: nothing is recorded.
+    /// `None`: no scan log.
     pub fn recorder_settings(&self) -> Option<RecorderSettings> {
         let path = self.record.clone();
         (!path.as_os_str().is_empty()).then_some(RecorderSettings {
@@ -188,6 +188,6 @@ mod tests {
     fn every_valid_opt_out_network_is_used() {
         let text = "[scan]\nopt_out = [\"192.0.2.7\", \"192.0.2.0/24\", \"2001:db8::/32\", \"::1\", \"0.0.0.0/0\"]\n";
         assert_eq!(Config::parse(text).expect("valid").scan_settings().opt_out.len(), 5);
-        assert!(Config::parse("[scan]\nopt_out = [\"192.0.2.9/24\"]\n").is_err(), "refused, not passed over");
+        assert!(Config::parse("[scan]\nopt_out = [\"192.0.2.9/24\"]\n").is_err(), "refused, not ignored");
     }
 }

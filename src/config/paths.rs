@@ -1,5 +1,5 @@
-//! Whether the paths that a configuration names can work together, and with what is
-//! there already. Looks at files and changes none.
+//! Checks whether the configured paths are compatible with each other and with existing
+//! files. Inspects files and changes none.
 
 use std::fs;
 use std::io::{
@@ -13,31 +13,31 @@ use crate::scan_log::{
     RecordError, {self},
 };
 
-/// Where windows are rebuilt: in the state directory, since the daemon may write
-/// nowhere else. It is no part of the state, and is removed at every start.
+/// Directory for rebuilt windows: in the state directory, since the daemon may write
+/// nowhere else. It is not part of the state, and is deleted at every start.
 pub fn rebuild_dir(state_dir: &Path) -> PathBuf {
     state_dir.join("rebuild")
 }
 
-/// Something about the value of a key.
+/// A message about the value of a key.
 pub(super) type Finding = (&'static str, String);
 
-/// What is wrong with the paths, whatever is there.
+/// Conflicts between paths, independent of existing files.
 pub(super) fn conflicts(config: &Config) -> Vec<Finding> {
     conflicts_with(config, absolute)
 }
 
-/// What is there.
+/// Problems with existing files.
 #[derive(Debug, Default)]
 pub(super) struct PathReport {
     pub(super) problems: Vec<Finding>,
-    /// What this user is not allowed to look at.
+    /// Notes on files that this user may not inspect.
     pub(super) notes: Vec<Finding>,
 }
 
-/// Looks at the files that the paths lead to.
+/// Inspects the files of the configured paths.
 pub(super) fn check_files(config: &Config) -> PathReport {
-    // Links may lead to the same place.
+    // Links may lead to the same file.
     let mut found = PathReport { problems: conflicts_with(config, canonical), notes: Vec::new() };
     found.add("state_dir", state_dir(&config.state_dir));
     found.add("control_socket", control_socket(&config.control_socket));
@@ -53,14 +53,14 @@ pub(super) fn check_files(config: &Config) -> PathReport {
 /// Why a file cannot be used.
 enum PathError {
     Problem(String),
-    /// This user may not look at it; the daemon may be another.
+    /// This user may not inspect it; the daemon may run as another user.
     NotAllowed(String),
 }
 
 impl PathReport {
     fn add(&mut self, key: &'static str, looked: Result<(), PathError>) {
         match looked {
-            // A conflict says it better.
+            // The conflict is reported already.
             _ if self.problems.iter().any(|(of, _)| *of == key) => {}
             Ok(()) => {}
             Err(PathError::Problem(problem)) => self.problems.push((key, problem)),
@@ -82,7 +82,7 @@ fn conflicts_with(config: &Config, place: impl Fn(&Path) -> PathBuf) -> Vec<Find
         found.push(("control_socket", format!("{} is a directory: state_dir, {state}, is inside it", shown(&socket))));
     } else if socket.starts_with(&rebuild) {
         let rebuild = shown(&rebuild);
-        found.push(("control_socket", format!("{} is inside {rebuild}, which clqd removes", shown(&socket))));
+        found.push(("control_socket", format!("{} is inside {rebuild}, which clqd deletes", shown(&socket))));
     }
     let Some(record) = record else { return found };
     if record.extension().is_some_and(|end| end == "zst") {
@@ -92,7 +92,7 @@ fn conflicts_with(config: &Config, place: impl Fn(&Path) -> PathBuf) -> Vec<Find
         found.push((
             "record",
             format!(
-                "{} is inside state_dir, {state}, which is for the state alone; name a file beside it",
+                "{} is inside state_dir, {state}, where only clqd may write; name a file outside it",
                 shown(&record)
             ),
         ));
@@ -140,7 +140,7 @@ fn record(path: &Path) -> Result<(), PathError> {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match file_type_of(dir)? {
         Some(_) => Ok(()),
-        None => Err(PathError::Problem(format!("the directory {} does not exist; make it", dir.display()))),
+        None => Err(PathError::Problem(format!("the directory {} does not exist; create it", dir.display()))),
     }
 }
 
@@ -152,7 +152,7 @@ fn password_file(path: &Path) -> Result<(), PathError> {
     }
 }
 
-/// What a path leads to; `None`: nothing is there, and can be.
+/// The type of the file at a path; `None`: it does not exist, but can be created.
 fn file_type_of(path: &Path) -> Result<Option<fs::FileType>, PathError> {
     match fs::metadata(path) {
         Ok(found) => Ok(Some(found.file_type())),
@@ -169,7 +169,7 @@ fn unusable(what: &str, path: &Path, error: io::Error) -> PathError {
     }
 }
 
-/// The path from the root on, without `.` and `..`.
+/// The absolute path, without `.` and `..`.
 fn absolute(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).components() {
@@ -181,7 +181,7 @@ fn absolute(path: &Path) -> PathBuf {
     plain
 }
 
-/// The same without links, as far as it exists.
+/// As above, with links resolved as far as the path exists.
 fn canonical(path: &Path) -> PathBuf {
     let path = absolute(path);
     let exists = path.ancestors().find_map(|part| Some((part, fs::canonicalize(part).ok()?)));

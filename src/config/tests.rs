@@ -1,5 +1,5 @@
-//! Tests of the configuration: the shipped file against the table of keys, and
-//! what is said of broken files.
+//! Tests of the configuration: the shipped file against the table of keys, and the errors
+//! of invalid files.
 
 use super::*;
 
@@ -59,10 +59,7 @@ fn unknown_key_error_suggests_nearest_key() {
         &["2: store.timeout_ms: unknown key; did you mean timeout_ms in section [scan]?"],
     );
     problems("timeout_ms = 5\n", &["1: timeout_ms: unknown key; did you mean timeout_ms in section [scan]?"]);
-    problems(
-        "[elo]\nlog = \"info\"\n",
-        &["2: elo.log: unknown key; did you mean log, which stands above the first section?"],
-    );
+    problems("[elo]\nlog = \"info\"\n", &["2: elo.log: unknown key; did you mean log, a top-level key?"]);
     problems(
         "[elo]\nzzzz = 1\n",
         &["2: elo.zzzz: unknown key; the keys of [elo] are k, k_times_opponents_max, carry_over"],
@@ -84,11 +81,11 @@ fn invalid_value_error_names_expected_range() {
     problems("[elo]\nk = nan\n", &["2: elo.k: nan is out of range; expected a number, 0.1 to 1000.0"]);
     problems(
         "[clq2]\nquarter = \"Whole\"\n",
-        &["2: clq2.quarter: \"Whole\" is none of its values; expected \"whole\" or \"exact\""],
+        &["2: clq2.quarter: \"Whole\" is not a valid value; expected \"whole\" or \"exact\""],
     );
     problems(
         "[names]\nignore = [\"a\", 5]\n",
-        &["2: names.ignore: expected a list of texts, such as [\"a\", \"b\"]; found a whole number among them"],
+        &["2: names.ignore: expected a list of texts, such as [\"a\", \"b\"]; an element is a whole number"],
     );
     problems(
         "[scan]\nopt_out = [\"192.0.2.7\", \"2001:db8::/32\", \"192.0.2.0/33\"]\n",
@@ -123,7 +120,7 @@ fn invalid_value_error_names_expected_range() {
     problems(
         "[boards]\nwindows = [\"week keep=9\"]\n",
         &[
-            "2: boards.windows: window \"week keep=9\": weeks are there without being named; store.keep_weeks says how many stay",
+            "2: boards.windows: window \"week keep=9\": the week window always exists and cannot be listed; set store.keep_weeks instead",
         ],
     );
     problems(
@@ -143,7 +140,7 @@ fn all_problems_are_reported_by_line() {
     problems(
         "zone = 1\n[scan]\nretries = 99\nsocket = 1\n",
         &[
-            "1: zone: unknown key; the keys of the top are time_zone, state_dir, control_socket, log, record",
+            "1: zone: unknown key; the top-level keys are time_zone, state_dir, control_socket, log, record",
             "3: scan.retries: 99 is out of range; expected a whole number, 0 to 10",
             "4: scan.socket: unknown key; did you mean sockets?",
         ],
@@ -249,7 +246,7 @@ fn conflicting_paths_are_refused() {
         };
         problems(&text, &[&format!("{line}: {key}: {want}")]);
     };
-    let inside = "is inside state_dir, /var/lib/clqd, which is for the state alone; name a file beside it";
+    let inside = "is inside state_dir, /var/lib/clqd, where only clqd may write; name a file outside it";
     for record in ["/var/lib/clqd/scans.jsonl", "/var/lib/x/../clqd/./a/scans.jsonl", "/var/lib/clqd", "/var/lib/clqd/"]
     {
         let plain = record.replace("x/../clqd/./a", "clqd/a");
@@ -268,14 +265,15 @@ fn conflicting_paths_are_refused() {
     refused(
         "/var/lib/clqd/rebuild/x",
         "control_socket",
-        "/var/lib/clqd/rebuild/x is inside /var/lib/clqd/rebuild, which clqd removes",
+        "/var/lib/clqd/rebuild/x is inside /var/lib/clqd/rebuild, which clqd deletes",
     );
     refused("/var", "control_socket", "/var is a directory: state_dir, /var/lib/clqd, is inside it");
     let beside = "control_socket = \"/var/lib/clqd/control.sock\"\nrecord = \"/var/lib/clqd-scans/scans.jsonl\"\n";
     assert!(Config::parse(&format!("{state}{beside}")).is_ok());
 }
 
-/// What `clqd check-config` says of the paths in a directory, without that directory.
+/// The output of `clqd check-config` about the paths in a directory, with that directory
+/// replaced.
 fn check_messages(dir: &Path, text: &str) -> Vec<String> {
     let file = dir.join("clqd.toml");
     let dir = dir.display().to_string();
@@ -319,7 +317,7 @@ fn check_config_checks_named_files() {
     );
     assert_eq!(
         instead("DIR/scans.jsonl", "DIR/none/x.jsonl"),
-        ["3: record: the directory DIR/none does not exist; make it"]
+        ["3: record: the directory DIR/none does not exist; create it"]
     );
     assert_eq!(
         instead("DIR/scans.jsonl", "DIR/notes/x.jsonl"),
@@ -331,12 +329,12 @@ fn check_config_checks_named_files() {
         ["2: control_socket: DIR/notes exists and is not a socket; move it away"]
     );
     assert_eq!(instead("DIR/state", "DIR/notes"), ["1: state_dir: DIR/notes is not a directory"]);
-    // A link leads into the state directory.
+    // A link to the state directory.
     std::os::unix::fs::symlink(dir.join("logs/state"), dir.join("link")).expect("a link");
     assert_eq!(
         check_messages(&dir, &good.replace("DIR/state", "DIR/logs/state").replace("DIR/scans", "DIR/link/scans")),
         [
-            "3: record: DIR/logs/state/scans.jsonl is inside state_dir, DIR/logs/state, which is for the state alone; name a file beside it"
+            "3: record: DIR/logs/state/scans.jsonl is inside state_dir, DIR/logs/state, where only clqd may write; name a file outside it"
         ]
     );
 }

@@ -1,5 +1,5 @@
-//! Checks the text of a configuration file against the table of keys and tells
-//! every problem of it, each with its line. Reads no file and fills no struct.
+//! Checks the text of a configuration file against the table of keys and reports every
+//! problem with its line. Reads no file and fills no struct.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,12 +11,12 @@ use toml::de::{DeTable, DeValue};
 use super::keys::{KEYS, KeySpec, ValueType, sections};
 use crate::nearest::nearest;
 
-/// Something that is wrong in a configuration file.
+/// A problem in a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// From 1.
     pub line: usize,
-    /// `scan.timeout_ms`; empty where the text is not TOML.
+    /// `scan.timeout_ms`; empty if the text is not TOML.
     pub key: String,
     pub message: String,
 }
@@ -27,34 +27,34 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Where the keys of a file stand, for checks of several keys together.
+/// The lines of the keys, for checks of several keys together.
 #[derive(Debug, Default)]
 pub(super) struct KeyLines(BTreeMap<String, usize>);
 
 impl KeyLines {
-    /// The line of a key; 1 for a key that the file leaves out.
+    /// The line of a key; 1 for an omitted key.
     pub(super) fn of(&self, key: &str) -> usize {
         self.0.get(key).copied().unwrap_or(1)
     }
 
-    /// Findings about keys, as problems with their lines.
+    /// Converts findings about keys to problems with their lines.
     pub(super) fn problems(&self, findings: Vec<(&'static str, String)>) -> Vec<Problem> {
         let problem = |(key, message): (&str, String)| Problem { line: self.of(key), key: key.to_owned(), message };
         findings.into_iter().map(problem).collect()
     }
 }
 
-/// Errors of syntax that are reported before the rest is given up.
+/// Most syntax errors to report.
 const SYNTAX_ERRORS_MAX: usize = 20;
 
-/// Lines in front of an error of syntax in which the statement that it is in is looked for.
+/// Lines before a syntax error that are searched for the start of its statement.
 const STATEMENT_LINES_MAX: usize = 100;
 
-/// All problems of the text, by line; empty: it can be read.
+/// All problems of the text, by line; empty: it is valid.
 pub(super) fn check(text: &str) -> (Vec<Problem>, KeyLines) {
     let (mut problems, rest) = syntax_errors(text);
     let mut lines = KeyLines::default();
-    // What the parser made of broken text is no evidence.
+    // After a syntax error the parsed values are unreliable, so they are not checked.
     if let Some(rest) = rest {
         let (table, _) = DeTable::parse_recoverable(&rest);
         let mut checker = Validator { text, problems: Vec::new(), lines };
@@ -67,8 +67,8 @@ pub(super) fn check(text: &str) -> (Vec<Problem>, KeyLines) {
     (problems, lines)
 }
 
-/// The errors of syntax, and the text with the statements that have them blanked.
-/// One error makes the parser report others behind it, so only its first is one.
+/// Returns the syntax errors, and the text with the invalid statements blanked. One error
+/// causes further ones after it, so only the first is reported.
 fn syntax_errors(text: &str) -> (Vec<Problem>, Option<String>) {
     let mut problems = Vec::new();
     let mut rest = text.to_owned();
@@ -86,7 +86,7 @@ fn syntax_errors(text: &str) -> (Vec<Problem>, Option<String>) {
         let is_header = |line: usize| rest.lines().nth(line - 1).is_some_and(|text| text.trim_start().starts_with('['));
         let next_header = (line + 1..).find(|&next| next > rest.lines().count() || is_header(next));
         let section = next_header.expect("the text ends");
-        // Keys behind a broken header are of no section that is known.
+        // The section of keys after an invalid header is unknown.
         let ends = if is_header(first) { vec![section] } else { vec![first + 1, line + 1, section] };
         let blanked = ends.into_iter().map(|end| blank_lines(&rest, first..end));
         let Some(best) = blanked.min_by_key(|text| first_error(text).1) else { return (problems, None) };
@@ -98,21 +98,20 @@ fn syntax_errors(text: &str) -> (Vec<Problem>, Option<String>) {
     (problems, Some(rest))
 }
 
-/// Where the first error of syntax is, and what is wrong; and how many there are.
+/// Position and message of the first syntax error, and the number of errors.
 fn first_error(text: &str) -> (Option<(usize, String)>, usize) {
     let (_, errors) = DeTable::parse_recoverable(text);
     let errors_at = errors.iter().map(|error| (error.span().map_or(0, |span| span.start.min(text.len())), error));
     let first = errors_at.min_by_key(|(at, _)| *at);
     let first = first.map(|(at, error)| {
-        // Inside of a character, where bytes were looked at.
+        // The offset may be inside a character.
         let at = (0..=at).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
         (at, error.message().trim().replace('\n', "; "))
     });
     (first, errors.len())
 }
 
-/// The line on which the statement begins that has an error on a line: all before it
-/// can be read.
+/// The line on which the invalid statement begins: all text before it can be parsed.
 fn first_line_of_statement(text: &str, line: usize) -> usize {
     let starts: Vec<usize> = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
     let lines = (line.saturating_sub(STATEMENT_LINES_MAX).max(1)..=line).rev();
@@ -120,7 +119,7 @@ fn first_line_of_statement(text: &str, line: usize) -> usize {
     readable.next().unwrap_or(line)
 }
 
-/// Spaces in place of some lines, numbered from 1.
+/// Replaces some lines, numbered from 1, by spaces.
 fn blank_lines(text: &str, lines: Range<usize>) -> String {
     let blanked = text.split_inclusive('\n').enumerate().map(|(index, line)| {
         if !lines.contains(&(index + 1)) {
@@ -132,7 +131,7 @@ fn blank_lines(text: &str, lines: Range<usize>) -> String {
     blanked.collect()
 }
 
-/// The text stops being UTF-8 after so many bytes.
+/// The problem of a text that is not UTF-8 after this many bytes.
 pub(super) fn not_utf8(bytes: &[u8], valid: usize) -> Problem {
     let before = String::from_utf8_lossy(&bytes[..valid]);
     let line = 1 + before.matches('\n').count();
@@ -206,21 +205,22 @@ impl Validator<'_> {
         let message = match suggest_key(section, text) {
             Some(key) if key.section == section => format!("unknown key; did you mean {}?", key.name),
             Some(key) if key.section.is_empty() => {
-                format!("unknown key; did you mean {}, which stands above the first section?", key.name)
+                format!("unknown key; did you mean {}, a top-level key?", key.name)
             }
             Some(key) => format!("unknown key; did you mean {} in section [{}]?", key.name, key.section),
             None => {
                 let names: Vec<_> = KEYS.iter().filter(|k| k.section == section).map(|k| k.name).collect();
-                let of = if section.is_empty() { "the top".to_owned() } else { format!("[{section}]") };
-                format!("unknown key; the keys of {of} are {}", names.join(", "))
+                let subject =
+                    if section.is_empty() { "top-level keys".to_owned() } else { format!("keys of [{section}]") };
+                format!("unknown key; the {subject} are {}", names.join(", "))
             }
         };
         self.problem(name.span(), path, message);
     }
 }
 
-/// The key that was meant: the same name in another section, else the nearest
-/// name of this section, else the nearest of any.
+/// Suggests a key: the same name in another section, else the nearest name of this
+/// section, else the nearest of any.
 fn suggest_key(section: &str, name: &str) -> Option<&'static KeySpec> {
     let same = || KEYS.iter().find(|k| k.name == name);
     let here = || {
@@ -261,13 +261,13 @@ fn value_problem(kind: &ValueType, value: &DeValue<'_>) -> Result<(), String> {
             if names.contains(&text.as_ref()) {
                 Ok(())
             } else {
-                Err(format!("{text:?} is none of its values; expected {}", kind.expected()))
+                Err(format!("{text:?} is not a valid value; expected {}", kind.expected()))
             }
         }
         (ValueType::Text(check), DeValue::String(text)) => check(text),
         (ValueType::Texts(check), DeValue::Array(items)) => items.iter().try_for_each(|item| match item.get_ref() {
             DeValue::String(text) => check(text),
-            other => Err(format!("expected {}; found {} among them", kind.expected(), type_name(other))),
+            other => Err(format!("expected {}; an element is {}", kind.expected(), type_name(other))),
         }),
         _ => Err(format!("expected {}; found {}", kind.expected(), type_name(value))),
     }
