@@ -34,7 +34,7 @@ const PLAYER_WINDOW: u8 = b'p';
 const ROW: u8 = b'r';
 
 /// The length of the group prefix of a key whose record is stored in a leaf. `None`: the
-/// record is stored by itself, because it is large and written with every scan.
+/// record is a separate sled record, because it is large and written with every scan.
 pub fn group_prefix_len(key: &[u8]) -> Option<usize> {
     match key.first()? {
         &NAME | &PLAYER | &BEST | &BEST_SERVERS => Some(1),
