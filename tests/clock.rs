@@ -82,7 +82,7 @@ fn week_closed_by_a_wrong_clock_resumes_after_reset() {
         printed.contains("NOT SYNCHRONISED: no week is closed") && printed.contains("clqd clock accept"),
         "{printed}"
     );
-    assert!(printed.contains(&format!("week {week} is over and waits to be closed")), "{printed}");
+    assert!(printed.contains(&format!("week {week} has ended and is not closed yet")), "{printed}");
     assert_eq!(phase(&status(&place), &week), "open");
     let printed = place.ok(["clock", "accept"]);
     assert!(printed.starts_with("accepted by an admin"), "{printed}");

@@ -75,7 +75,7 @@ fn servers_are_added_listed_shown_and_removed() {
     let text = format!("# mine\n{} duel\n\n{} duel ctf # both\nquake3://a:0\n{}\n", urls[3], urls[4], urls[0]);
     std::fs::write(&list, text).unwrap();
     let imported = place.run(["servers".as_ref(), "import".as_ref(), list.as_os_str()]);
-    assert_eq!((imported.status.code(), imported.out.as_str()), (Some(1), "2 added, 1 unchanged, 1 refused\n"));
+    assert_eq!((imported.status.code(), imported.out.as_str()), (Some(1), "2 added, 1 already known, 1 refused\n"));
     assert!(imported.err.contains(&format!("{}:5: ", list.display())), "{}", imported.err);
 
     wait_until("all five are seen", || place.list(&[]).iter().filter(|s| !s["last_seen_ms"].is_null()).count() == 5);
@@ -102,13 +102,13 @@ fn servers_are_added_listed_shown_and_removed() {
     assert_eq!(place.ok(["servers", "remove", &urls[0]]), format!("{}  removed\n", urls[0]));
     let again = place.run(["servers", "remove", &urls[0], &urls[5]]);
     assert_eq!(again.status.code(), Some(1), "{}", again.out);
-    assert!(again.out.lines().all(|line| line.ends_with("not known")), "{}", again.out);
+    assert!(again.out.lines().all(|line| line.ends_with("not found")), "{}", again.out);
     assert!(!place.list(&[]).iter().any(|row| url(row) == urls[0]));
     let gone = place.run(["servers", "show", &urls[0]]);
     assert_eq!(gone.status.code(), Some(1));
     assert!(gone.err.contains(&urls[0]), "{}", gone.err);
     let back = place.ok(["servers", "add", &urls[0]]);
-    assert_eq!(back, format!("{}  added again, with its past\n", urls[0]));
+    assert_eq!(back, format!("{}  restored with its history\n", urls[0]));
     daemon.stop();
 }
 

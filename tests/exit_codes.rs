@@ -137,7 +137,7 @@ fn commands_exit_0_1_or_2_with_daemon() {
         ("servers list --tag nothing".to_owned(), 0, "no server matches"),
         (format!("servers show {one}"), 0, ""),
         (format!("servers show {unknown}"), 1, unknown),
-        (format!("servers remove {unknown}"), 1, "not known"),
+        (format!("servers remove {unknown}"), 1, "not found"),
         (format!("servers tag {one} --add mine"), 0, ""),
         ("servers tag --drop nothing --yes".to_owned(), 1, "nothing"),
         (format!("rescan {one}"), 0, "scanning 1 server"),

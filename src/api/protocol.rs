@@ -453,7 +453,7 @@ pub enum ChangeOutcome {
     Added,
     /// Was removed earlier; restored with its history.
     Back,
-    /// Was already in the list, or nothing changed.
+    /// Already in the list (tags may have been added), or nothing changed.
     Known,
     Removed,
     /// Not in the list.

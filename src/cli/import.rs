@@ -61,7 +61,7 @@ pub fn run(file: &Path, tags: &[String], app: &CliContext) -> anyhow::Result<Exi
     if !app.json() {
         writeln!(
             out,
-            "{new} added, {} unchanged, {} refused",
+            "{new} added, {} already known, {} refused",
             count(ChangeOutcome::Known),
             count(ChangeOutcome::Refused)
         )?;

@@ -1,4 +1,4 @@
-//! `clqd board` for people: a line that says which board, then a table.
+//! Text output of `clqd board`: a title line, then a table.
 
 use std::io::{
     Write, {self},
@@ -16,18 +16,18 @@ use crate::model::view::board::{
     StandingsView, WindowPhase, WindowSummary, WindowView,
 };
 
-/// An answer under way: what its head said, and its table.
+/// The state of one response: its head and its table.
 #[derive(Debug, Default)]
 pub(in crate::cli::output) struct BoardPrinter {
     head: Option<BoardHead>,
     fused: Vec<Ranking>,
     table: Option<Table>,
-    /// Positions of the first place shown and of the last.
+    /// Positions of the first and last entry shown.
     shown: Option<(u64, u64)>,
 }
 
 impl BoardPrinter {
-    /// Prints a row of boards; gives back any other.
+    /// Prints a row of boards; returns any other row.
     pub fn row(&mut self, out: &mut impl Write, row: Row, now_ms: i64) -> io::Result<Option<Row>> {
         match row {
             Row::BoardHead(head) => {
@@ -54,7 +54,7 @@ impl BoardPrinter {
         Ok(None)
     }
 
-    /// Prints what waits, and how to page on.
+    /// Prints buffered rows, and the cursors of the adjacent pages.
     pub fn finish(&mut self, out: &mut impl Write) -> io::Result<()> {
         if let Some(mut table) = self.table.take() {
             table.flush(out)?;
@@ -63,7 +63,7 @@ impl BoardPrinter {
         let Some(page) = &head.page else { return Ok(()) };
         let (first, last) = self.shown.unwrap_or((head.size + 1, head.size));
         if first > 1 {
-            writeln!(out, "page before: --before {}", sanitize(&page.before))?;
+            writeln!(out, "previous page: --before {}", sanitize(&page.before))?;
         }
         if last < head.size {
             writeln!(out, "next page: --after {}", sanitize(&page.after))?;
@@ -71,7 +71,7 @@ impl BoardPrinter {
         Ok(())
     }
 
-    /// Of the head; an answer without one says scores as they are.
+    /// The head's ranking; a response without a head prints plain scores.
     fn ranking(&self) -> Ranking {
         self.head.as_ref().map_or(Ranking::Points, |head| head.ranking)
     }
@@ -95,7 +95,7 @@ impl BoardPrinter {
         let dash = || "-".to_owned();
         let key = absent.player.map_or_else(dash, |key| key.to_string());
         let known = absent.player.is_some() && !absent.name.is_empty();
-        let why = if known { "not on the board" } else { "not known" };
+        let why = if known { "not ranked" } else { "unknown player" };
         self.places().row(out, vec![dash(), dash(), dash(), sanitize(&absent.name), key, dash(), why.to_owned()])
     }
 
@@ -133,7 +133,7 @@ impl BoardPrinter {
     }
 }
 
-/// Those of `clqd board windows`; the last two where they were asked for.
+/// The columns of `clqd board windows`; the last two only with --bytes.
 const WINDOW_COLUMNS: [Column; 9] = [
     ("type", Align::Left),
     ("window", Align::Left),
@@ -146,12 +146,12 @@ const WINDOW_COLUMNS: [Column; 9] = [
     ("stored", Align::Right),
 ];
 
-/// From when to when, in UTC.
+/// Start and end, in UTC.
 fn span(window: &WindowView) -> [String; 2] {
     [window.from_ms, window.to_ms].map(|t_ms| t_ms.map_or_else(|| "-".to_owned(), format_time))
 }
 
-/// Three ways to count, as `positions` fills them in.
+/// The three kinds of position, as `positions` fills them in.
 const POSITIONS: [Column; 3] = [("#", Align::Right), ("shared", Align::Right), ("dense", Align::Right)];
 
 fn place_columns(ranking: Ranking) -> [Column; 7] {
@@ -183,10 +183,10 @@ fn print_head(out: &mut impl Write, head: &BoardHead) -> io::Result<()> {
     let place = board_title(&head.scope, &head.window);
     writeln!(out, "{} on {place}, {}{order}", head.ranking.name(), players(head.size))?;
     if let Some(range) = head.range {
-        writeln!(out, "{} in the range, from position {} on", players(range.count), group_digits(range.first))?;
+        writeln!(out, "{} in the range, first position {}", players(range.count), group_digits(range.first))?;
     }
     if head.page.as_ref().is_some_and(|page| page.moved) {
-        writeln!(out, "the board has changed since the cursor was made: the pages may not join")?;
+        writeln!(out, "the board has changed since the cursor was created: entries may be repeated or missing")?;
     }
     Ok(())
 }

@@ -1,13 +1,13 @@
-//! The clock in a sentence.
+//! Describes the clock in one sentence.
 
 use crate::cli::output::format::{duration, relative_time, sanitize};
 use crate::model::view::{ClockStatus, ClockTrust};
 
 pub(in crate::cli::output) fn describe_clock(clock: &ClockStatus) -> String {
     let span = |ms: i64| duration(ms.unsigned_abs());
-    let mut told = match clock.trust {
+    let mut text = match clock.trust {
         ClockTrust::Synchronised => "synchronised".to_owned(),
-        ClockTrust::Steady => "not known to be synchronised, but it runs steadily".to_owned(),
+        ClockTrust::Steady => "not synchronised, but stable".to_owned(),
         ClockTrust::Accepted => "accepted by an admin".to_owned(),
         ClockTrust::Waiting => {
             let why = match clock.synchronised {
@@ -20,21 +20,21 @@ pub(in crate::cli::output) fn describe_clock(clock: &ClockStatus) -> String {
         }
     };
     if clock.leap_ms > 0 {
-        told += &format!("; the system's clock is {} ahead, which is not followed yet", span(clock.leap_ms));
+        text += &format!("; the system clock jumped {} ahead; the jump is not applied yet", span(clock.leap_ms));
     }
     if clock.ahead_ms >= 1_000 {
-        told += &format!(
-            "; recorded time is {} AHEAD of the system's clock and goes on a tenth slower (if the system's clock is \
+        text += &format!(
+            "; recorded time is {} AHEAD of the system clock and runs a tenth slower (if the system clock is \
              right: `clqd clock reset`)",
             span(clock.ahead_ms)
         );
     }
     if let (Some(by_ms), at) = (clock.jump_ms, clock.jump_at_ms) {
         let direction = if by_ms > 0 { "forward" } else { "back" };
-        told += &format!("; it last jumped {direction} by {}, {}", span(by_ms), relative_time(at, clock.now_ms));
+        text += &format!("; it last jumped {direction} by {}, {}", span(by_ms), relative_time(at, clock.now_ms));
     }
     if let Some(week) = &clock.week_held {
-        told += &format!("; week {} is over and waits to be closed", sanitize(week));
+        text += &format!("; week {} has ended and is not closed yet", sanitize(week));
     }
-    told
+    text
 }

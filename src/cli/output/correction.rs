@@ -1,4 +1,4 @@
-//! How corrections look.
+//! Text output of corrections.
 
 use std::io::{
     Write, {self},

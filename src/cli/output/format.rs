@@ -1,12 +1,12 @@
-//! Numbers and texts as people read them: times ago, durations, thousands,
-//! names from the network made safe for a terminal.
+//! Formats numbers and text for people: relative times, durations, thousands, and network
+//! names without control characters.
 
 use chrono::{DateTime, Utc};
 
 use crate::model::name::{ColourCodes, is_control_or_format, normalise};
 use crate::model::row::Ranking;
 
-/// `4 min ago`, `in 20 s`; `never` where there is no time.
+/// `4 min ago`, `in 20 s`; `never` if there is no time.
 pub fn relative_time(t_ms: Option<i64>, now_ms: i64) -> String {
     match t_ms {
         None => "never".to_owned(),
@@ -77,7 +77,7 @@ pub fn clq1_per_s(thousandths: u64) -> f64 {
     thousandths as f64 / (10.0 * 720.0 * 1_000.0)
 }
 
-/// A score as `clqd top` has it, in the unit of its ranking.
+/// A score in the unit of its ranking.
 pub fn score(ranking: Ranking, score: f64) -> String {
     match ranking {
         Ranking::Clq1 => format!("{score:.4}"),
@@ -92,7 +92,7 @@ pub fn elo(rating: f64) -> String {
     format!("{}", (rating + 0.5).floor() as i64)
 }
 
-/// The heading of a column of such scores.
+/// The column heading of such scores.
 pub fn score_heading(ranking: Ranking) -> &'static str {
     match ranking {
         Ranking::Clq1 => "points/s",
@@ -103,8 +103,8 @@ pub fn score_heading(ranking: Ranking) -> &'static str {
     }
 }
 
-/// Text from the network without what could steer a terminal; and without
-/// colour codes, where servers of this URL write them.
+/// Removes control characters from network text, and colour codes if servers of this URL
+/// write them.
 pub fn sanitize_name(text: &str, url: &str) -> String {
     let codes = match url.split_once("://") {
         Some(("darkplaces", _)) => ColourCodes::DarkPlaces,
@@ -114,13 +114,12 @@ pub fn sanitize_name(text: &str, url: &str) -> String {
     normalise(text, codes)
 }
 
-/// Text of the admin or the daemon without what could steer a terminal.
+/// Removes control characters from text of the admin or the daemon.
 pub fn sanitize(text: &str) -> String {
     normalise(text, ColourCodes::None)
 }
 
-/// The same for text of several lines, such as an error: all but the characters that
-/// could steer a terminal stays as it is.
+/// As [`sanitize`], for text of several lines such as an error; keeps line feeds.
 pub fn sanitize_multiline(text: &str) -> String {
     text.chars().filter(|&c| c == '\n' || !is_control_or_format(c)).collect()
 }

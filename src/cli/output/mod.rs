@@ -1,4 +1,4 @@
-//! How answers look: rows to tables for people, or to JSON lines for programs.
+//! Prints rows as tables for people, or as JSON lines for programs.
 
 mod board;
 mod clock;
@@ -23,16 +23,16 @@ use crate::model::row::Ranking;
 use crate::model::view::board::OrderView;
 use crate::model::view::{PlayerView, PlayerWeekView, Top};
 
-/// Prints the rows of one answer.
+/// Prints the rows of one response.
 #[derive(Debug)]
 pub struct Printer<W: Write> {
     json: bool,
-    /// Now, Unix ms; "ago" is told from here.
+    /// Now, Unix ms, for relative times.
     now_ms: i64,
     out: W,
-    /// The list of servers under way.
+    /// The table of listed servers.
     servers: Option<Table>,
-    /// The answer of a board under way.
+    /// The rows of a board.
     board: board::BoardPrinter,
 }
 
@@ -41,7 +41,7 @@ impl<W: Write> Printer<W> {
         Printer { json, now_ms: crate::clock::system_ms(), out, servers: None, board: board::BoardPrinter::default() }
     }
 
-    /// Prints a row as it comes. Rows of a table may wait for its widths.
+    /// Prints a row. Rows of a table may be buffered until the widths are known.
     pub fn row(&mut self, row: Row) -> io::Result<()> {
         if self.json {
             return writeln!(self.out, "{}", json::to_string(&row));
@@ -66,7 +66,7 @@ impl<W: Write> Printer<W> {
                 let state = date(backup.now_ms);
                 writeln!(
                     self.out,
-                    "{}  {} bytes, the state of {state}",
+                    "{}  {} bytes, state as of {state}",
                     sanitize(&backup.dir),
                     group_digits(backup.bytes)
                 )
@@ -80,11 +80,11 @@ impl<W: Write> Printer<W> {
             | Row::FusedHead(_)
             | Row::Fused(_)
             | Row::Window(_)
-            | Row::WindowDeleted(_) => unreachable!("rows of boards are printed by then"),
+            | Row::WindowDeleted(_) => unreachable!("rows of boards are printed above"),
         }
     }
 
-    /// Prints what waits.
+    /// Prints buffered rows.
     pub fn finish(&mut self) -> io::Result<()> {
         if let Some(mut table) = self.servers.take() {
             table.flush(&mut self.out)?;
@@ -107,27 +107,27 @@ fn print_table(
 fn print_change(out: &mut impl Write, change: &ServerChange) -> io::Result<()> {
     let done = match change.outcome {
         ChangeOutcome::Added => "added",
-        ChangeOutcome::Back => "added again, with its past",
-        ChangeOutcome::Known => "known already",
+        ChangeOutcome::Back => "restored with its history",
+        ChangeOutcome::Known => "already known",
         ChangeOutcome::Removed => "removed",
-        ChangeOutcome::Unknown => "not known",
+        ChangeOutcome::Unknown => "not found",
         ChangeOutcome::Tagged => "tags changed",
         ChangeOutcome::Trusted => "checks changed",
         ChangeOutcome::Greylisted => "greylisted",
-        ChangeOutcome::Lifted => "off the greylist",
+        ChangeOutcome::Lifted => "removed from the greylist",
         ChangeOutcome::Refused => "refused",
     };
     let reason = change.reason.as_ref().map(|reason| format!(": {}", sanitize(reason))).unwrap_or_default();
     writeln!(out, "{}  {done}{reason}", sanitize(&change.url))
 }
 
-/// Scans come one by one over minutes: fixed widths, each line at once.
+/// Scans are printed one by one over minutes: fixed widths, each line immediately.
 fn print_scan(out: &mut impl Write, scan: &ScanRow) -> io::Result<()> {
     let text = |text: &Option<String>| sanitize_name(text.as_deref().unwrap_or(""), &scan.url);
     let told = match scan.result {
-        ScanResult::Miss => format!("no answer  {}", text(&scan.reason)),
+        ScanResult::Miss => format!("no response   {}", text(&scan.reason)),
         ScanResult::Snapshot | ScanResult::Partial => {
-            let partial = if scan.result == ScanResult::Partial { "  (list not whole)" } else { "" };
+            let partial = if scan.result == ScanResult::Partial { "  (partial list)" } else { "" };
             let players = scan.players.map_or("?".to_owned(), |n| n.to_string());
             let places = format!("{players}/{}", scan.slots.unwrap_or(0));
             let (game, map) = (pad(&text(&scan.game), 12), pad(&text(&scan.map), 16));
@@ -138,10 +138,10 @@ fn print_scan(out: &mut impl Write, scan: &ScanRow) -> io::Result<()> {
     out.flush()
 }
 
-/// How a board is ordered, where it is not as boards are.
+/// Describes a board's order if it differs from the default.
 fn describe_order(order: OrderView) -> String {
     let direction = if order.low_is_better { ", lowest first" } else { "" };
-    let tie = order.tie.map(|by| format!(", equal ones by {}", by.name()));
+    let tie = order.tie.map(|by| format!(", ties by {}", by.name()));
     direction.to_owned() + &tie.unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! `clqd servers list` and `clqd servers show` for people.
+//! Text output of `clqd servers list` and `clqd servers show`.
 
 use std::io::{
     Write, {self},
@@ -11,7 +11,7 @@ use crate::cli::output::table::{
 };
 use crate::model::view::{SeriesView, ServerDetail, ServerSummary};
 
-/// Hours and days of the series that are shown.
+/// Number of hours and days of the series to show.
 const HOURS_SHOWN: usize = 48;
 const DAYS_SHOWN: usize = 60;
 
@@ -59,10 +59,10 @@ pub(in crate::cli::output) fn print(out: &mut impl Write, detail: &ServerDetail,
     let server = &detail.summary;
     let text = |text: &str| sanitize_name(text, &server.url);
     writeln!(out, "{}  {}", sanitize(&server.url), text(&server.hostname))?;
-    let mut line = |name: &str, told: String| writeln!(out, "  {name:<9} {told}");
+    let mut line = |name: &str, text: String| writeln!(out, "  {name:<9} {text}");
     let missed = if server.missed == 0 { String::new() } else { format!(", {} scans missed", server.missed) };
     line("class", format!("{}{missed}", server.class))?;
-    let next = detail.due_ms.map_or("when asked".to_owned(), |due_ms| relative_time(Some(due_ms), now_ms));
+    let next = detail.due_ms.map_or("on request".to_owned(), |due_ms| relative_time(Some(due_ms), now_ms));
     let (seen, scanned) = (relative_time(server.last_seen_ms, now_ms), relative_time(server.last_scan_ms, now_ms));
     line(
         "seen",
@@ -87,11 +87,11 @@ pub(in crate::cli::output) fn print(out: &mut impl Write, detail: &ServerDetail,
         )?;
     }
     if detail.bots_unidentified > 0 {
-        line("bots", format!("{} could not be told from players", detail.bots_unidentified))?;
+        line("bots", format!("{} not identified", detail.bots_unidentified))?;
     }
     if !detail.trusted.is_empty() {
         let names: Vec<&str> = detail.trusted.iter().map(|reason| reason.name()).collect();
-        line("trusted", format!("except {}", names.join(", ")))?;
+        line("trusted", format!("exempt from {}", names.join(", ")))?;
     }
     if let Some(series) = &detail.series {
         print_series(out, series)?;

@@ -1,4 +1,4 @@
-//! `clqd status` for people.
+//! Text output of `clqd status`.
 
 use std::io::{
     Write, {self},
@@ -12,7 +12,7 @@ use crate::model::commit::WeekPhase;
 pub(in crate::cli::output) fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
     let engine = &status.engine;
     let now_ms = engine.now_ms;
-    let mut line = |name: &str, told: String| writeln!(out, "{name:<9} {told}");
+    let mut line = |name: &str, text: String| writeln!(out, "{name:<9} {text}");
     match &status.daemon {
         Some(daemon) => {
             let up = duration(now_ms.saturating_sub(daemon.started_ms).max(0).unsigned_abs());

@@ -1,6 +1,5 @@
-//! Tables with aligned columns. The width of a column comes from the first
-//! rows; later ones are written as they come, so that a list of a million
-//! servers needs no memory.
+//! Tables with aligned columns. The width of a column is that of the first rows; later
+//! rows are written immediately, so that a list of a million servers needs no memory.
 
 use std::borrow::Cow;
 use std::io::{
@@ -9,21 +8,21 @@ use std::io::{
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Rows that the widths are taken from.
+/// Rows used to compute the widths.
 const SAMPLE_ROWS: usize = 500;
 
-/// Widest a column grows; longer texts push their line out.
+/// Largest width of a column; longer texts shift the rest of the line.
 const WIDTH_MAX: usize = 60;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
     Left,
     Right,
-    /// To the left, and cut to this width: text that strangers chose.
+    /// Left-aligned and truncated to this width: text chosen by servers and players.
     Truncate(usize),
 }
 
-/// Widths of text that servers and players choose. `--json` has all of it.
+/// Widths of text that servers and players choose. `--json` prints it completely.
 pub const GAME_COLUMN: Align = Align::Truncate(20);
 pub const MAP_COLUMN: Align = Align::Truncate(24);
 pub const HOSTNAME_COLUMN: Align = Align::Truncate(48);
@@ -46,7 +45,7 @@ impl Table {
         Table { columns: columns.to_vec(), widths, waiting: Vec::new(), headed: false }
     }
 
-    /// A row, with as many cells as there are columns.
+    /// Adds a row, with one cell per column.
     pub fn row(&mut self, out: &mut impl Write, mut cells: Vec<String>) -> io::Result<()> {
         assert_eq!(cells.len(), self.columns.len(), "a cell for each column");
         for (cell, (_, align)) in cells.iter_mut().zip(&self.columns) {
@@ -63,7 +62,7 @@ impl Table {
         if self.waiting.len() == SAMPLE_ROWS { self.flush(out) } else { Ok(()) }
     }
 
-    /// Writes what waits. A table without rows writes nothing.
+    /// Writes buffered rows. A table without rows writes nothing.
     pub fn flush(&mut self, out: &mut impl Write) -> io::Result<()> {
         let rows = std::mem::take(&mut self.waiting);
         if rows.is_empty() {
@@ -104,7 +103,7 @@ impl Table {
     }
 }
 
-/// Text of at most so many columns; what is longer ends with an ellipsis.
+/// Truncates text to this many columns; truncated text ends with an ellipsis.
 pub fn truncate(text: &str, width_max: usize) -> Cow<'_, str> {
     if text.width() <= width_max {
         return Cow::Borrowed(text);
@@ -117,7 +116,7 @@ pub fn truncate(text: &str, width_max: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…", &text[..end.map_or(text.len(), |(at, _)| at)]))
 }
 
-/// Text of exactly so many columns.
+/// Pads or truncates text to exactly this many columns.
 pub fn pad(text: &str, width: usize) -> String {
     let text = truncate(text, width);
     let fill = width.saturating_sub(text.width());

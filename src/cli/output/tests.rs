@@ -1,4 +1,4 @@
-//! What people see, whole.
+//! Tests of the complete text output.
 
 use std::collections::BTreeMap;
 
@@ -34,8 +34,8 @@ fn print(json: bool, rows: Vec<Row>) -> String {
     String::from_utf8(out).expect("text")
 }
 
-/// What could steer a terminal or reorder a line, behind every text of every row that
-/// may be any text.
+/// Appends characters that could control a terminal or reorder a line to every free text
+/// of every row, and checks that none is printed.
 #[track_caller]
 fn hostile_text_is_neutralised(rows: &[Row]) {
     const HOSTILE: &str = "\u{1b}[2J\u{7f}\u{9b}\u{202e}\u{2066}\u{200f}\u{2028}\r\n!";
@@ -60,7 +60,7 @@ fn hostile_text_is_neutralised(rows: &[Row]) {
     }
 }
 
-/// Pointers to all texts within a value, but its kind.
+/// Pointers to all texts in a value, except its kind.
 fn texts(value: &serde_json::Value, at: String) -> Vec<String> {
     use serde_json::Value;
     match value {
@@ -207,7 +207,7 @@ clq1 on quake3://127.0.0.1:27960 in 2025-W47 (running), 1,212 players
     printed(
         vec![Row::Top(elo)],
         "\
-elo on quake3://127.0.0.1:27960 in 2025-W47 (final), 1 player, lowest first, equal ones by points
+elo on quake3://127.0.0.1:27960 in 2025-W47 (final), 1 player, lowest first, ties by points
 #  player  elo  reached
 1  Visor   888  2 min ago
 ",
@@ -241,23 +241,23 @@ fn board_page_prints_cursors_and_change_note() {
         [vec![Row::BoardHead(Box::new(head.clone()))], places.to_vec()].concat(),
         "\
 clq1 on quake3://127.0.0.1:27960 in 2025-W47 (running), 1,212 players
-the board has changed since the cursor was made: the pages may not join
+the board has changed since the cursor was created: entries may be repeated or missing
     #  shared  dense  player    key  points/s  reached
 1,001       2      2  Visor       7    0.2500  2 min ago
 1,002       2      2  日本        7    0.2500  2 min ago
 1,003   1,003      3  Grunt[2J    7    0.2500  2 min ago
-page before: --before AQx
+previous page: --before AQx
 next page: --after AQy
 ",
     );
-    // The whole of a board needs no cursors.
+    // A complete board needs no cursors.
     let order = OrderView { low_is_better: true, tie: Some(Ranking::Time) };
     let whole = BoardHead { size: 1, order, ..head };
     printed(
         vec![Row::BoardHead(Box::new(whole)), place(7, "Visor", place_score(1, 1, 1, 0.25))],
         "\
-clq1 on quake3://127.0.0.1:27960 in 2025-W47 (running), 1 player, lowest first, equal ones by time
-the board has changed since the cursor was made: the pages may not join
+clq1 on quake3://127.0.0.1:27960 in 2025-W47 (running), 1 player, lowest first, ties by time
+the board has changed since the cursor was created: entries may be repeated or missing
 #  shared  dense  player  key  points/s  reached
 1       1      1  Visor     7    0.2500  2 min ago
 ",
@@ -280,12 +280,12 @@ fn range_position_and_missing_players_print() {
         ],
         "\
 time on tag pro in 2025-W47 (running), 1,212 players
-12 players in the range, from position 3 on
+12 players in the range, first position 3
 1 h 1 min reached now: position 5, shared 3, dense 2
 #  shared  dense  player  key   time  reached
 2       2      2  Visor     7  1 min  2 min ago
--       -      -  Grunt     8      -  not on the board
--       -      -  Xaero     -      -  not known
+-       -      -  Grunt     8      -  not ranked
+-       -      -  Xaero     -      -  unknown player
 ",
     );
 }
@@ -457,8 +457,8 @@ daemon    clqd 0.1.0, up 3 h 12 min, pid 812
 files     state /var/lib/clqd, config built-in defaults
 weeks     2025-W47 running, 2025-W46 final
 clock     NOT SYNCHRONISED: no week is closed for another 7 min, or until `clqd clock accept`; recorded time is 2 h \
-AHEAD of the system's clock and goes on a tenth slower (if the system's clock is right: `clqd clock reset`); it last \
-jumped back by 2 h, 3 min ago; week 2025-W46 is over and waits to be closed
+AHEAD of the system clock and runs a tenth slower (if the system clock is right: `clqd clock reset`); it last \
+jumped back by 2 h, 3 min ago; week 2025-W46 has ended and is not closed yet
 servers   20,000 known, 3 greylisted, 12 being scanned
 by class  1: 1,000  2: 2,000  3: 0  4: 0  5: 0  6: 17,000  7: 0
 players   774,000 known, 5,000 online
@@ -504,7 +504,7 @@ fn scan_and_change_print_one_line_each() {
         vec![Row::Scan(Box::new(scan)), Row::Scan(Box::new(miss)), Row::Change(change)],
         "\
 quake3://127.0.0.1:27960             class 1       7/16  baseq3       q3dm17           House
-quake3://127.0.0.1:27960             class 7  no answer  port unreachable
+quake3://127.0.0.1:27960             class 7  no response  port unreachable
 x  refused: no scheme
 ",
     );
