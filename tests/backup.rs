@@ -177,7 +177,7 @@ fn nearly_full_disk_stops_only_writes() {
 
     configure(&place, &record, 0);
     place.ok(["reload"]);
-    let log = daemon.wait_for_log("writing goes on");
+    let log = daemon.wait_for_log("writing resumes");
     assert_eq!(lines(&log), 1, "reported once: {log}");
     wait_until("it is written", || status(&place)["store"]["stopped_ms"].is_null());
     place.ok(["servers", "add", "quake3://127.0.0.1:1"]);
@@ -236,7 +236,7 @@ fn writes_stop_before_the_disk_is_full() {
     wait_until("scanning goes on", || players(&place) > known);
     assert!(daemon.exit_status().is_none());
     fs::remove_file(&other).unwrap();
-    daemon.wait_for_log("writing goes on");
+    daemon.wait_for_log("writing resumes");
     let log = daemon.stop();
     assert!(!log.contains("No space left"), "{log}");
 }

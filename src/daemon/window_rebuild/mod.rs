@@ -167,7 +167,7 @@ impl Rebuilder {
         // also among them, and duplicate scans are skipped.
         let closed = File::open(scan_log::rotated_file(&log)).ok();
         let packed = scan_log::compressed_files(&log).into_iter().map(|file| Ok(fs::metadata(file)?.ino()));
-        let over = Arc::new(AtomicBool::new(false));
+        let is_cancelled = Arc::new(AtomicBool::new(false));
         let from_ms = engine.replay_from_ms();
         let mut job = ReplayJob {
             dir: dir.clone(),
@@ -178,7 +178,7 @@ impl Rebuilder {
             packed: packed.collect::<std::io::Result<_>>().context("cannot read the scan log")?,
             closed,
             log,
-            over: over.clone(),
+            over: is_cancelled.clone(),
         };
         let (chunks_tx, chunks_rx) = std::sync::mpsc::channel();
         let (steps, number) = (self.steps.0.clone(), self.number);
@@ -204,7 +204,7 @@ impl Rebuilder {
             part_number: 0,
             part_lines: 0,
             parts: chunks_tx,
-            over,
+            over: is_cancelled,
             result: None,
             stage: ImportStage::Waiting,
             lines: None,
@@ -387,10 +387,10 @@ impl ActiveRebuild {
 }
 
 /// Imports about `most` rows. Returns whether there are more.
-fn import_rows(state: &mut State, made: &State, import: &mut WindowImport, most: usize) -> anyhow::Result<bool> {
-    let reader = made.store.reader();
-    let made = RebuiltState { engine: &made.engine, source: &made.store, reader: &reader };
-    Ok(state.engine.import_batch(import, &state.store, &made, most)?)
+fn import_rows(state: &mut State, rebuilt: &State, import: &mut WindowImport, most: usize) -> anyhow::Result<bool> {
+    let reader = rebuilt.store.reader();
+    let rebuilt = RebuiltState { engine: &rebuilt.engine, source: &rebuilt.store, reader: &reader };
+    Ok(state.engine.import_batch(import, &state.store, &rebuilt, most)?)
 }
 
 /// A separate directory for each rebuild: that of the previous one may still be in use or
@@ -509,7 +509,7 @@ mod tests {
         let mut state = State::open(&state_dir, store, EngineSettings::default()).unwrap();
         observe(&mut state, &lines(0..100), |_, _| ());
         state.commit().unwrap();
-        let beside = names(dir.path());
+        let siblings = names(dir.path());
         let place = RebuildPaths { state_dir: state_dir.clone(), log: Some(log), cache_bytes: 16 << 20 };
         let mut rebuilder = Rebuilder::new(&place);
         rebuilder.begin(&mut state.engine, &place);
@@ -517,7 +517,7 @@ mod tests {
         // The whole log is replayed when the thread requests a chunk.
         let (_, step) = rebuilder.steps.1.blocking_recv().unwrap();
         assert!(matches!(step, JobEvent::Part) && running.join("state/db").exists());
-        assert_eq!(names(dir.path()), beside);
+        assert_eq!(names(dir.path()), siblings);
 
         // The files are as a daemon leaves them that is killed now.
         drop(state);
