@@ -109,7 +109,7 @@ fn bulk(store: &mut Store, rows: u32, servers: u32, end_ms: i64) -> anyhow::Resu
             let mut row = PlayerRow::new(end_ms - 100_000_000, 900.0 + f64::from(x % 2_000) / 7.0);
             (row.measured_ms, row.starts, row.points) = (u64::from(x), 3, i64::from(x % 900));
             row.has_points = true;
-            (row.elo_rounds, row.elo_at) = (x % 9, end_ms - 90_000_000);
+            (row.elo_rounds, row.elo_at_ms) = (x % 9, end_ms - 90_000_000);
             (0..10).for_each(|i| row.clq1_segments.insert(u64::from(x >> i) % 60_000, end_ms - 80_000_000));
             (0..4).for_each(|i| row.clq2_games.insert(u64::from(x >> i) % 12, end_ms - 70_000_000));
             commit

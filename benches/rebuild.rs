@@ -84,12 +84,12 @@ fn make(place: &Path, store: StoreSettings, settings: EngineSettings, field: &Fi
     let began = Instant::now();
     let mut state = State::open(&place.join("state"), store, settings)?;
     let mut recorder = recorder(&place.join("scans.jsonl"))?;
-    let mut feed = ReplayFeed::alone(&mut state.engine, 1 << 30);
+    let mut feed = ReplayFeed::exclusive(&mut state.engine, 1 << 30);
     for step in 0..STEPS {
         for server in 0..field.servers() {
             let outcome = field.outcome(server, step, field.due_ms(server, step));
             recorder.add(&field.urls[server as usize], &outcome);
-            feed.take(&mut state, field.urls[server as usize].clone(), outcome)?;
+            feed.observe(&mut state, field.urls[server as usize].clone(), outcome)?;
         }
         recorder.flush()?;
     }

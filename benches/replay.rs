@@ -67,7 +67,7 @@ fn main() -> anyhow::Result<()> {
     size.print("comparing lists", comparing);
 
     let config = Config::default();
-    let mut state = State::of_config(&config, &dir.path().join("state"), true)?;
+    let mut state = State::open_configured(&config, &dir.path().join("state"), true)?;
     let began = Instant::now();
     let replaying = timed(|| {
         let mut replay = Replay::new(&mut state, default_memory_bytes());

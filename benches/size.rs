@@ -40,7 +40,7 @@ fn main() -> anyhow::Result<()> {
     config.store.cache_bytes = u64::from(number("CLQD_CACHE_MB", 256)) << 20;
 
     let live_dir = place.path().join("live");
-    let mut state = State::of_config(&config, &live_dir, true)?;
+    let mut state = State::open_configured(&config, &live_dir, true)?;
     if number("CLQD_COMPACT", 1) == 0 {
         config.store.compact_min_bytes = 0;
     }
@@ -82,7 +82,7 @@ fn main() -> anyhow::Result<()> {
         commits.quantile_ms(0.99)
     );
     drop(state);
-    let reopened = State::of_config(&config, &live_dir, false)?;
+    let reopened = State::open_configured(&config, &live_dir, false)?;
     drop(reopened);
     println!("        {} MB after a restart", on_disk(&live_dir)? >> 20);
 
@@ -132,7 +132,7 @@ fn urls(world: &World) -> anyhow::Result<Vec<ServerUrl>> {
 }
 
 fn replay(config: &Config, dir: &Path, servers: u32, end_ms: i64) -> anyhow::Result<()> {
-    let mut state = State::of_config(config, dir, true)?;
+    let mut state = State::open_configured(config, dir, true)?;
     let mut world = world(servers);
     let urls = urls(&world)?;
     let mut replay = Replay::new(&mut state, default_memory_bytes());

@@ -55,7 +55,7 @@ fn main() -> anyhow::Result<()> {
     if dir.exists() {
         return restart(&config, &dir);
     }
-    let mut state = State::of_config(&config, &dir, true)?;
+    let mut state = State::open_configured(&config, &dir, true)?;
     let mut field = Field::new(servers, stay);
     let mut replay = Replay::new(&mut state, memory);
     let (mut took, mut parsing, mut bytes) = (Duration::ZERO, Duration::ZERO, 0);
@@ -122,7 +122,7 @@ fn main() -> anyhow::Result<()> {
 
 fn restart(config: &Config, dir: &std::path::Path) -> anyhow::Result<()> {
     let began = Instant::now();
-    let mut state = State::of_config(config, dir, false)?;
+    let mut state = State::open_configured(config, dir, false)?;
     println!("restart {:>8.1} s to open the state", began.elapsed().as_secs_f64());
     let window = state.engine.running_windows()[0];
     boards("boards ", &mut state, window)
@@ -130,7 +130,7 @@ fn restart(config: &Config, dir: &std::path::Path) -> anyhow::Result<()> {
 
 fn boards(what: &str, state: &mut State, window: WindowKey) -> anyhow::Result<()> {
     let began = Instant::now();
-    state.commit_and_shelve(window)?;
+    state.commit_and_build_boards(window)?;
     let boards = state.engine.boards(window).expect("the boards were just built");
     println!(
         "{what} {:>8.1} s to make those of the game; {} players, {} MB; {} MB resident now, {} at most",

@@ -70,7 +70,7 @@ fn online_backup_equals_the_state_at_one_time() {
 
     // It is what the log gives up to one of the lines of about that moment.
     let config = clqd::config::Config::load(&place.config()).unwrap();
-    let mut opened = State::of_config(&config, &place.path("to-moment"), true).unwrap();
+    let mut opened = State::open_configured(&config, &place.path("to-moment"), true).unwrap();
     let of_backup: Vec<String> = weeks.iter().map(|week| place.export(&backup, week)).collect();
     assert!(of_backup.concat().lines().count() > 20, "{of_backup:?}");
     let mut is_found = false;

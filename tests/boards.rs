@@ -640,7 +640,7 @@ fn space_of_deleted_windows_is_reused() {
             }
             opened.commit().expect("a store");
         }
-        opened.settle(first_ms + hour * past::HOUR_MS + 10 * past::MINUTE_MS).expect("a store");
+        opened.close_due_weeks(first_ms + hour * past::HOUR_MS + 10 * past::MINUTE_MS).expect("a store");
         sizes.push(size_on_disk(dir.path()));
     }
     println!("bytes on disk by hour: {sizes:?}");

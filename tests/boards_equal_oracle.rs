@@ -141,7 +141,7 @@ impl Run {
             let (url, outcome) = scan_log::parse(text).expect("a line");
             let t_ms = outcome.t_ms();
             if t_ms >= settle_at_ms {
-                state.settle(t_ms).expect("a store");
+                state.close_due_weeks(t_ms).expect("a store");
                 settle_at_ms = t_ms + self.random.below(7_200_000) as i64;
             }
             state.handle(Event::Replayed { url, outcome }).expect("a store");
@@ -154,7 +154,7 @@ impl Run {
                 }
                 25..=29 => {
                     let window = self.any_window(&state);
-                    state.commit_and_shelve(window).expect("a store");
+                    state.commit_and_build_boards(window).expect("a store");
                 }
                 30..=41 => making = self.advance_build(&mut state, making),
                 42 => {

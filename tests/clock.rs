@@ -136,11 +136,11 @@ impl FakeClock {
     }
 
     /// Both go on by so much.
-    fn pass(&self, ms: i64) {
+    fn advance(&self, ms: i64) {
         self.0.lock().unwrap().1 += ms;
     }
 
-    fn step(&self, ms: i64) {
+    fn jump(&self, ms: i64) {
         self.0.lock().unwrap().2 += ms;
     }
 }
@@ -188,36 +188,36 @@ async fn large_clock_jump_closes_no_week_until_trusted() {
     let snapshots = |n| move |status: &clqd::api::protocol::Status| status.engine.counts.snapshots >= n;
     wait("scans", &snapshots(2)).await;
     assert_eq!(ask().await.clock.unwrap().trust, ClockTrust::Waiting);
-    clocks.pass(10 * MINUTE);
+    clocks.advance(10 * MINUTE);
     let before = wait("it runs steadily", &trust(ClockTrust::Steady)).await;
     let weeks = before.engine.weeks.clone();
 
-    clocks.step(7 * DAY + 30 * MINUTE);
+    clocks.jump(7 * DAY + 30 * MINUTE);
     let status = wait("the leap is seen", &trust(ClockTrust::Waiting)).await;
-    clocks.pass(66_000);
+    clocks.advance(66_000);
     let status_later = wait("scans go on", &snapshots(status.engine.counts.snapshots + 3)).await;
     let clock = status_later.clock.unwrap();
     assert!(clock.leap_ms > 7 * DAY && clock.now_ms < before.engine.now_ms + DAY, "{clock:?}");
     assert_eq!(status_later.engine.weeks, weeks);
-    clocks.step(-7 * DAY - 30 * MINUTE);
+    clocks.jump(-7 * DAY - 30 * MINUTE);
     let clock = wait("it is back", &|status| status.clock.as_ref().unwrap().leap_ms == 0).await.clock.unwrap();
     assert_eq!(clock.ahead_ms, 0);
-    clocks.pass(10 * MINUTE);
+    clocks.advance(10 * MINUTE);
     wait("it runs steadily", &trust(ClockTrust::Steady)).await;
 
-    clocks.step(7 * DAY + 30 * MINUTE);
+    clocks.jump(7 * DAY + 30 * MINUTE);
     wait("the leap is seen", &trust(ClockTrust::Waiting)).await;
-    clocks.pass(11 * MINUTE);
+    clocks.advance(11 * MINUTE);
     let followed = wait("it is followed", &|status| status.clock.as_ref().unwrap().week_held.is_some()).await;
     assert_eq!(followed.clock.unwrap().week_held.as_ref(), Some(&weeks[0].week));
     assert_eq!(followed.engine.weeks[0], weeks[0]);
-    clocks.pass(10 * MINUTE);
+    clocks.advance(10 * MINUTE);
     let closed =
         |status: &clqd::api::protocol::Status| status.engine.weeks[0].phase == clqd::model::commit::WeekPhase::Closed;
     wait("after ten more minutes it is closed", &closed).await;
 
     // It was wrong after all.
-    clocks.step(-7 * DAY - 30 * MINUTE);
+    clocks.jump(-7 * DAY - 30 * MINUTE);
     wait("recorded time is ahead", &|status| status.clock.as_ref().unwrap().ahead_ms > DAY).await;
     let rows = daemon.ask(Request::ClockReset { sure: true }).await.unwrap();
     let [Row::Correction(Correction::TimeReset { reopened, .. })] = &rows[..] else { panic!("{rows:?}") };
@@ -258,9 +258,9 @@ async fn a_leap_while_the_disk_is_full_closes_no_file_with_scans_that_are_not_co
     place.ok(["reload"]);
     wait_until("writing stops", || status(&place)["store"]["stopped_ms"].is_i64());
     scan_more("scans wait to be written");
-    clocks.step(60 * MINUTE);
+    clocks.jump(60 * MINUTE);
     wait_until("the leap is seen", || status(&place)["clock"]["leap_ms"].as_i64() > Some(0));
-    clocks.pass(11 * MINUTE);
+    clocks.advance(11 * MINUTE);
     wait_until("it is followed", || status(&place)["clock"]["leap_ms"] == 0);
     wait_until("a file is closed and packed", || common::scan_logs(&record).len() == 2);
     scan_more("scans go on");

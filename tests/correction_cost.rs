@@ -134,7 +134,7 @@ fn fixture() -> (tempfile::TempDir, State) {
             observe(&mut state, server, t_ms, &names, 0);
             observe(&mut state, server, t_ms + 120_000, &names, 5);
         }
-        state.settle(FROM_MS + (week + 1) * WEEK_MS - 86_400_000).unwrap();
+        state.close_due_weeks(FROM_MS + (week + 1) * WEEK_MS - 86_400_000).unwrap();
     }
     (dir, state)
 }

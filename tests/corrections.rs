@@ -203,11 +203,11 @@ impl Fixture {
     /// Every entry of every board: player, score, time.
     fn boards(&mut self) -> BTreeMap<String, Vec<(u32, i64, i64)>> {
         let now = self.now_ms();
-        for window in WindowTypes::at(&settings().windows, now) {
-            self.state().commit_and_shelve(window).unwrap();
+        for window in WindowTypes::windows_at(&settings().windows, now) {
+            self.state().commit_and_build_boards(window).unwrap();
         }
         let kept = self.read_boards();
-        for window in WindowTypes::at(&settings().windows, now) {
+        for window in WindowTypes::windows_at(&settings().windows, now) {
             let State { engine, store } = self.state();
             let made = clqd::state::build_boards(&engine.plan_boards(window), &store.reader()).unwrap();
             engine.install_boards(made);
@@ -276,7 +276,7 @@ impl Fixture {
 
     /// Bits of all ratings, of servers and of groups, by player.
     fn ratings(&mut self) -> BTreeMap<(u32, String), (u64, u32)> {
-        let windows = WindowTypes::at(&settings().windows, self.now_ms());
+        let windows = WindowTypes::windows_at(&settings().windows, self.now_ms());
         let mut ratings = BTreeMap::new();
         for ((server, name), (row, _)) in self.exported() {
             let player = self.key(&name).unwrap().0;
@@ -512,7 +512,10 @@ fn merge_keeps_the_rating_of_more_rounds() {
     let kept = town.exported()[&("c".to_owned(), more.to_owned())].0.clone();
     town.merge("New", "Alt").unwrap();
     let row = town.exported()[&("c".to_owned(), "Alt".to_owned())].0.clone();
-    assert_eq!((row.elo.to_bits(), row.elo_rounds, row.elo_at), (kept.elo.to_bits(), kept.elo_rounds, kept.elo_at));
+    assert_eq!(
+        (row.elo.to_bits(), row.elo_rounds, row.elo_at_ms),
+        (kept.elo.to_bits(), kept.elo_rounds, kept.elo_at_ms)
+    );
     town.boards();
 }
 
@@ -773,13 +776,14 @@ fn import_skips_ratings_of_a_tag_deleted_meanwhile() {
         let State { engine, store } = town.state();
         let from = made.state();
         let mut taking = engine.begin_import(store, &from.engine).expect("all is swept out");
-        let windows = RebuiltState { engine: &from.engine, source: &from.store, reader: &from.store.reader() };
+        let windows = RebuiltState { engine: &from.engine, reader: &from.store, reader: &from.store.reader() };
         while engine.import_batch(&mut taking, store, &windows, 3).unwrap() {}
         engine.collect_changes(&mut taking, &from.engine);
         while engine.import_batch(&mut taking, store, &windows, 3).unwrap() {}
         assert_eq!(engine.finish_import(&from.engine), 2);
         town.state().commit().unwrap();
-        let day = settings().windows.at(town.now_ms()).into_iter().find(|window| window.kind == WindowType::DAY);
+        let day =
+            settings().windows.windows_at(town.now_ms()).into_iter().find(|window| window.kind == WindowType::DAY);
         let of_day =
             |player| town.state.as_ref().unwrap().store.player_window(day.unwrap(), PlayerKey(player)).unwrap();
         let of_day: Vec<_> = (1..=5).filter_map(of_day).collect();

@@ -90,7 +90,7 @@ fn rounds(place: &Sandbox, name: &str) -> u64 {
 /// Opens the state of a daemon that has stopped.
 fn open(place: &Sandbox) -> State {
     let config = Config::load(&place.config()).unwrap();
-    wait_for("sled lets its lock go", || State::of_config(&config, &place.state(), false).ok())
+    wait_for("sled lets its lock go", || State::open_configured(&config, &place.state(), false).ok())
 }
 
 fn is_stored(state: &State, name: &str) -> bool {
@@ -100,7 +100,7 @@ fn is_stored(state: &State, name: &str) -> bool {
 /// The players on the boards of every scope by time, in the current week.
 fn standing(state: &mut State, servers: &[&Server]) -> BTreeMap<String, Vec<String>> {
     let week = state.engine.running_windows().into_iter().find(|window| window.week().is_some()).unwrap();
-    state.commit_and_shelve(week).unwrap();
+    state.commit_and_build_boards(week).unwrap();
     let scopes = servers.iter().map(|it| Scope::Server(ServerUrl::parse(&it.url).unwrap()));
     let groups = [Scope::Game("baseq3".to_owned()), Scope::Tag("ctf".to_owned())];
     let mut standing = BTreeMap::new();

@@ -45,22 +45,22 @@ impl Client {
         let mut dialogue = proto::protocol_of(url.scheme()).unwrap().start(Nonce(0x1234_5678_9abc_def0));
         let mut buffer = vec![0; 65_535];
         let mut left = self.tries;
-        self.socket.send_to(&dialogue.packet(), at).unwrap();
+        self.socket.send_to(&dialogue.request(), at).unwrap();
         loop {
             let Ok((length, from)) = self.socket.recv_from(&mut buffer) else {
                 left -= 1;
                 if left == 0 {
-                    return dialogue.give_up();
+                    return dialogue.partial_snapshot();
                 }
-                self.socket.send_to(&dialogue.packet(), at).unwrap();
+                self.socket.send_to(&dialogue.request(), at).unwrap();
                 continue;
             };
             if from != at {
                 continue;
             }
-            match dialogue.on_datagram(0, &buffer[..length]) {
+            match dialogue.handle_datagram(0, &buffer[..length]) {
                 Step::Done(snapshot) => return Some(*snapshot),
-                Step::Send => drop(self.socket.send_to(&dialogue.packet(), at).unwrap()),
+                Step::Send => drop(self.socket.send_to(&dialogue.request(), at).unwrap()),
                 Step::Wait | Step::Ignore(_) => {}
             }
         }

@@ -193,12 +193,12 @@ fn parts_hold_committed_pending_and_live_rows() {
                 assert!(week.rows.len() <= EACH);
                 let through = week.span.through;
                 parts.extend(week.rows);
-                ask = PartRequest::Next { moment, after: through };
+                ask = PartRequest::Next { version: moment, after: through };
                 if through.is_none() {
                     break;
                 }
             }
-            WeekChunk::Gone => panic!("the week is there"),
+            WeekChunk::NotAvailable => panic!("the week is there"),
         }
     }
     assert!(steps >= parts.len() / EACH, "{steps} steps");
@@ -255,7 +255,7 @@ async fn large_week_is_archived_atomically() {
         // More of it, and then it is closed; somebody is forgotten between two parts.
         observe(&mut state, FROM_MS + 13_000_000, 49_900..50_003, i64::from);
         observe(&mut state, FROM_MS + 13_100_000, 49_900..50_003, |n| i64::from(n) + 3);
-        state.settle(WEEK_OVER_MS).unwrap();
+        state.close_due_weeks(WEEK_OVER_MS).unwrap();
         proxy.plan([Plan::CutUp(3_000_000)]);
         let (life, _, parts) = run_process(state, &settings, 7, usize::MAX).await;
         assert!(parts > 7, "{parts} parts");

@@ -522,7 +522,7 @@ fn oracle_windows_equal_board_windows() {
                 };
                 let want: Vec<_> = types.iter().flat_map(of_type).collect();
                 let got: Vec<_> =
-                    windows.at(t).into_iter().map(|key| (key, windows.span(key).expect("a window"))).collect();
+                    windows.windows_at(t).into_iter().map(|key| (key, windows.span(key).expect("a window"))).collect();
                 assert_eq!(got, want, "{zone} at {t}");
             }
         }

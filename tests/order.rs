@@ -106,7 +106,7 @@ fn play(state: &mut State, from_ms: i64, minutes: i64) {
 /// A week that is closed, and the one that runs.
 fn two_weeks(state: &mut State) -> [WeekKey; 2] {
     play(state, MONDAY_MS, 300);
-    state.settle(MONDAY_MS + WEEK_MS + MINUTE_MS).unwrap();
+    state.close_due_weeks(MONDAY_MS + WEEK_MS + MINUTE_MS).unwrap();
     play(state, MONDAY_MS + WEEK_MS + 10 * MINUTE_MS, 200);
     state.commit().unwrap();
     [MONDAY_MS, MONDAY_MS + WEEK_MS].map(|t_ms| Calendar::default().week(t_ms))
@@ -126,9 +126,9 @@ fn reached_ms(row: &PlayerRow, ranking: Ranking) -> i64 {
     match ranking {
         Ranking::Clq1 => row.clq1_segments.at_ms().unwrap(),
         Ranking::Clq2 => row.clq2_games.at_ms().unwrap(),
-        Ranking::Elo => row.elo_at,
-        Ranking::Points => row.points_at,
-        Ranking::Time => row.time_at,
+        Ranking::Elo => row.elo_at_ms,
+        Ranking::Points => row.points_at_ms,
+        Ranking::Time => row.time_at_ms,
     }
 }
 
@@ -294,7 +294,7 @@ async fn every_answer_and_mysql_agree_on_a_servers_order() {
     // A reload orders what is kept otherwise, and MySQL with it; what a closed
     // week has left for ever stays.
     state.engine.reload(PLAIN.engine());
-    state.settle(MONDAY_MS + WEEK_MS + 300 * MINUTE_MS).unwrap();
+    state.close_due_weeks(MONDAY_MS + WEEK_MS + 300 * MINUTE_MS).unwrap();
     archive(&mut state, &mut mysql).await;
     for week in weeks {
         assert_answers_agree(&state, week, &PLAIN);
@@ -330,7 +330,7 @@ async fn start_with_changed_orders_equals_a_reload() {
     state = reopen(state, dir.path(), &REVERSED);
     assert!(state.commit().unwrap());
     state = reopen(state, dir.path(), &REVERSED);
-    state.settle(MONDAY_MS + WEEK_MS + 300 * MINUTE_MS).unwrap();
+    state.close_due_weeks(MONDAY_MS + WEEK_MS + 300 * MINUTE_MS).unwrap();
     archive(&mut state, &mut mysql).await;
     for week in weeks {
         assert_answers_agree(&state, week, &REVERSED);
@@ -348,13 +348,13 @@ async fn start_with_changed_orders_equals_a_reload() {
     state = reopen(state, dir.path(), &one);
     assert!(!state.engine.has_changes());
     assert_eq!(state.store.outbox_len(), weeks.len());
-    state.settle(MONDAY_MS + WEEK_MS + 301 * MINUTE_MS).unwrap();
+    state.close_due_weeks(MONDAY_MS + WEEK_MS + 301 * MINUTE_MS).unwrap();
     archive(&mut state, &mut mysql).await;
     for week in weeks {
         assert_mysql_agrees(&state, &database, week, &one).await;
     }
     state = reopen(state, dir.path(), &one);
-    state.settle(MONDAY_MS + WEEK_MS + 302 * MINUTE_MS).unwrap();
+    state.close_due_weeks(MONDAY_MS + WEEK_MS + 302 * MINUTE_MS).unwrap();
     assert_eq!(state.store.outbox_len(), 0, "it is archived by these");
 }
 

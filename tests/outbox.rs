@@ -45,7 +45,7 @@ fn play(state: &mut State, hours: std::ops::Range<i64>, mut meanwhile: impl FnMu
             meanwhile(state);
         }
     }
-    state.settle(to).unwrap();
+    state.close_due_weeks(to).unwrap();
 }
 
 /// One chunk of a resync and one batch of at most 20 entries, as the archive's worker

@@ -48,7 +48,7 @@ type Boards = BTreeMap<(String, String, &'static str), Board>;
 
 fn open(place: &Sandbox) -> State {
     let config = Config::load(&place.config()).expect("the config");
-    wait_for("the state is closed", || State::of_config(&config, &place.state(), true).ok())
+    wait_for("the state is closed", || State::open_configured(&config, &place.state(), true).ok())
 }
 
 fn boards(state: &mut State) -> Boards {
@@ -60,7 +60,7 @@ fn boards(state: &mut State) -> Boards {
     let mut boards = Boards::new();
     for listed in state.engine.windows().into_iter().filter(|listed| listed.phase != WindowPhase::Next) {
         let label = listed.window.window;
-        state.commit_and_shelve(window::parse(&label).expect("a label")).expect("a store");
+        state.commit_and_build_boards(window::parse(&label).expect("a label")).expect("a store");
         for (scope, ranking) in scopes.iter().flat_map(|scope| Ranking::ALL.map(|ranking| (scope, ranking))) {
             let name = BoardSelector { scope: scope.clone(), ranking, window: Some(label.clone()), time_ms: None };
             let (_, set) = state.engine.board(&state.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));

@@ -106,7 +106,7 @@ fn check(log: &str, oracle: &Oracle, of: &str, random: &mut Random) -> Segments 
         let (url, outcome) = scan_log::parse(text).expect("a line");
         let t_ms = outcome.t_ms();
         if t_ms >= settle_at_ms {
-            state.settle(t_ms).expect("a store");
+            state.close_due_weeks(t_ms).expect("a store");
             settle_at_ms = t_ms + random.below(7_200_000) as i64;
         }
         state.handle(Event::Replayed { url: url.clone(), outcome }).expect("a store");
@@ -125,7 +125,7 @@ fn check(log: &str, oracle: &Oracle, of: &str, random: &mut Random) -> Segments 
         }
     }
     let Some(last) = oracle.lines.last() else { return Segments::default() };
-    state.settle(last.t + 10_000).expect("a store");
+    state.close_due_weeks(last.t + 10_000).expect("a store");
 
     let mut segments = Segments::default();
     for week in oracle.weeks() {

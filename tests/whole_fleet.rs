@@ -398,7 +398,7 @@ impl Run {
         if self.known.is_empty() {
             return;
         }
-        let off = (0..self.known.len() as u32).filter(|&server| self.network.is_off(server, self.now_ms));
+        let off = (0..self.known.len() as u32).filter(|&server| self.network.is_down(server, self.now_ms));
         let server = match off.take(2).collect::<Vec<_>>() {
             off if off.is_empty() || self.rng.bool(0.2) => self.rng.below(self.known.len()) as u32,
             off => off[self.rng.below(off.len())],

@@ -281,7 +281,7 @@ pub struct ServerFilter {
 }
 
 impl ServerFilter {
-    pub fn fits(&self, server: &ServerSummary) -> bool {
+    pub fn matches(&self, server: &ServerSummary) -> bool {
         let class = self.class.is_none_or(|class| server.class == class.number());
         let game = self.game.as_ref().is_none_or(|game| server.game.as_ref() == Some(game));
         let tag = self.tag.as_ref().is_none_or(|tag| server.tags.contains(tag));
@@ -877,7 +877,7 @@ mod tests {
             (ServerFilter { tag: Some("CTF".into()), ..ServerFilter::default() }, false),
             (ServerFilter { game: Some("baseoa".into()), ..ServerFilter::default() }, false),
         ] {
-            assert_eq!(filter.fits(&server), fits, "{filter:?}");
+            assert_eq!(filter.matches(&server), fits, "{filter:?}");
         }
     }
 }

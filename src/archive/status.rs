@@ -150,7 +150,7 @@ impl StatusReporter {
     }
 
     /// Reports that a complete pass has succeeded.
-    pub fn over(&self) {
+    pub fn end_fault(&self) {
         let mut ended = None;
         self.status.send_if_modified(|it| {
             ended = it.fault.take();

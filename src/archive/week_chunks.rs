@@ -13,7 +13,7 @@ pub enum WriteOutcome {
     /// The number of written rows.
     Done { rows: u64 },
     /// The transaction lost a conflict and was rolled back.
-    Lost,
+    Conflict,
 }
 
 impl Archive {
@@ -54,7 +54,7 @@ impl Archive {
             TransactionError::Fault { fault, .. } if fault.is_conflict() => {
                 self.report_conflict(&fault);
                 self.rollback().await?;
-                Ok(WriteOutcome::Lost)
+                Ok(WriteOutcome::Conflict)
             }
             TransactionError::Fault { fault, doing } => {
                 if !fault.is_fatal() {

@@ -71,7 +71,7 @@ pub struct OutboxQuery {
 
 impl OutboxQuery {
     /// Whether the key is in this range.
-    pub fn holds(&self, key: OutboxKey) -> bool {
+    pub fn contains(&self, key: OutboxKey) -> bool {
         self.after.is_none_or(|after| key > after) && self.before.is_none_or(|before| key < before)
     }
 }
@@ -122,7 +122,7 @@ pub trait JobSource: Send + Sync {
     /// reports a step towards it. All returned values must be durable. A source without
     /// such weeks has no chunks.
     fn next_week_chunk(&self, _ask: PartRequest) -> impl Future<Output = Result<WeekChunk, SourceClosed>> + Send {
-        async { Ok(WeekChunk::Gone) }
+        async { Ok(WeekChunk::NotAvailable) }
     }
 
     /// Acknowledges entries that are in the archive. They are removed from the outbox if
@@ -181,7 +181,7 @@ struct Worker<S> {
 enum NamesOutcome {
     Written,
     /// A player was removed: states fetched earlier are out of date.
-    SomebodyGone,
+    PlayersRemoved,
 }
 
 fn removes_player(job: &ArchiveJob) -> bool {
@@ -194,7 +194,7 @@ enum ResyncOutcome {
     /// No resync is in progress.
     Done,
     /// The outbox must become shorter first.
-    Later,
+    DrainOutboxFirst,
     /// Continues in the next pass. `has_names`: every name is in the archive.
     Paused { has_names: bool },
 }
@@ -243,7 +243,7 @@ impl<S: JobSource> Worker<S> {
             let wait = match self.run_pass().await {
                 Ok(ResyncOutcome::Done) if last => return,
                 Ok(ResyncOutcome::Paused { .. }) => continue,
-                Ok(ResyncOutcome::Later) => RESYNC_PAUSE,
+                Ok(ResyncOutcome::DrainOutboxFirst) => RESYNC_PAUSE,
                 Ok(ResyncOutcome::Done) => self.half_interval(),
                 Err(PassError::Source) => return,
                 Err(PassError::Archive(error)) => self.record_failure(&error),
@@ -307,7 +307,7 @@ impl<S: JobSource> Worker<S> {
             // Write names added since the fetch, because these jobs may refer to them. If
             // a player was removed since, the jobs may still contain that player: fetch
             // them again.
-            if self.write_names(archive, rejected).await? == NamesOutcome::SomebodyGone {
+            if self.write_names(archive, rejected).await? == NamesOutcome::PlayersRemoved {
                 continue;
             }
             after = Some(last);
@@ -330,7 +330,7 @@ impl<S: JobSource> Worker<S> {
         loop {
             let ResyncChunk { from, next, names, records: states, mut postponed } = match step {
                 ResyncStep::Chunk(chunk) => *chunk,
-                ResyncStep::DrainFirst => return Ok(ResyncOutcome::Later),
+                ResyncStep::DrainFirst => return Ok(ResyncOutcome::DrainOutboxFirst),
                 ResyncStep::Idle => {
                     if let Some(id) = unmarked {
                         archive.set_state_id(id).await?;
@@ -347,7 +347,7 @@ impl<S: JobSource> Worker<S> {
             } else {
                 let written = write_each(archive, &names).await?;
                 postponed.extend(self.count_resynced(&names, written));
-                if self.write_names(archive, rejected).await? == NamesOutcome::SomebodyGone {
+                if self.write_names(archive, rejected).await? == NamesOutcome::PlayersRemoved {
                     step = self.source.next_resync_chunk(Some(from)).await?;
                     continue;
                 }
@@ -396,7 +396,7 @@ impl<S: JobSource> Worker<S> {
             let Some((last, _)) = jobs.last() else { return Ok(names) };
             after = Some(last.key);
             if jobs.iter().any(|(entry, job)| removes_player(job) && !rejected.contains_key(&entry.key)) {
-                names = NamesOutcome::SomebodyGone;
+                names = NamesOutcome::PlayersRemoved;
             }
             self.write_jobs(archive, jobs, rejected).await?;
         }
@@ -456,7 +456,7 @@ impl<S: JobSource> Worker<S> {
         // Write names added since: the chunks refer to them.
         let written = match self.write_names(archive, rejected).await {
             Ok(NamesOutcome::Written) => self.write_week_chunks(archive, moment, first).await,
-            Ok(NamesOutcome::SomebodyGone) => Ok(None),
+            Ok(NamesOutcome::PlayersRemoved) => Ok(None),
             Err(ended) => Err(ended),
         };
         self.source.next_week_chunk(PartRequest::Done { moment }).await?;
@@ -483,7 +483,7 @@ impl<S: JobSource> Worker<S> {
         for step in 1_u32.. {
             match self.source.next_week_chunk(ask).await? {
                 WeekChunk::Part { moment, week } => return Ok(Some((moment, week))),
-                WeekChunk::Gone => break,
+                WeekChunk::NotAvailable => break,
                 WeekChunk::Preparing => tokio::time::sleep(STEP_PAUSE).await,
             }
             if step % STEPS_PER_KEEP_ALIVE == 0 {
@@ -508,9 +508,9 @@ impl<S: JobSource> Worker<S> {
             let lost = loop {
                 let part = match first.take() {
                     Some(first) => first,
-                    None => match self.source.next_week_chunk(PartRequest::Next { moment, after }).await? {
+                    None => match self.source.next_week_chunk(PartRequest::Next { version: moment, after }).await? {
                         WeekChunk::Part { week, .. } => week,
-                        WeekChunk::Preparing | WeekChunk::Gone => {
+                        WeekChunk::Preparing | WeekChunk::NotAvailable => {
                             archive.rollback().await?;
                             return Ok(None);
                         }
@@ -521,7 +521,7 @@ impl<S: JobSource> Worker<S> {
                 rows += more;
                 after = part.span.through;
                 if after.is_none() {
-                    break archive.commit_week_chunks().await? == WriteOutcome::Lost;
+                    break archive.commit_week_chunks().await? == WriteOutcome::Conflict;
                 }
             };
             if !lost {
@@ -551,7 +551,7 @@ impl<S: JobSource> Worker<S> {
             }
         });
         match rejected.values().next() {
-            None => self.report.over(),
+            None => self.report.end_fault(),
             Some(why) => {
                 let message = format!("{} entries remain pending, the first: {why}", rejected.len());
                 self.report.fault(FaultKind::Rejected, &message);
@@ -638,9 +638,9 @@ mod tests {
         let names = outbox_query(None, Some(FIRST_STATE_KEY));
         let states = outbox_query(Some(FIRST_STATE_KEY), None);
         for key in [OutboxKey::Map(MapKey(1)), OutboxKey::Server(ServerKey(1))] {
-            assert_ne!(names.holds(key), states.holds(key));
+            assert_ne!(names.contains(key), states.contains(key));
         }
-        assert!(names.holds(OutboxKey::Map(MapKey(1))));
+        assert!(names.contains(OutboxKey::Map(MapKey(1))));
     }
 
     #[test]

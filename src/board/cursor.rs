@@ -100,7 +100,7 @@ fn read_place(rest: &mut &[u8]) -> Option<BoardEntry> {
     let score = Score(i64::from_be_bytes(take(rest)?));
     let tie = u64::from_be_bytes(take(rest)?);
     let at_ms = i64::from_be_bytes(take(rest)?);
-    Some(BoardEntry::new(score, at_ms, PlayerKey(u32::from_be_bytes(take(rest)?))).with_tie(tie))
+    Some(BoardEntry::new(score, at_ms, PlayerKey(u32::from_be_bytes(take(rest)?))).with_tie_break(tie))
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
@@ -117,7 +117,7 @@ mod tests {
 
     fn edges() -> impl Strategy<Value = CursorEdge> {
         let place = (any::<i64>(), any::<u64>(), any::<i64>(), any::<u32>()).prop_map(|(score, tie, at_ms, player)| {
-            BoardEntry::new(Score(score), at_ms, PlayerKey(player)).with_tie(tie)
+            BoardEntry::new(Score(score), at_ms, PlayerKey(player)).with_tie_break(tie)
         });
         (0..4, place).prop_map(|(edge, place)| match edge {
             0 => CursorEdge::Start,

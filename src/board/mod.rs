@@ -41,7 +41,7 @@ impl BoardEntry {
         BoardEntry { score, tie: 0, at_ms, player }
     }
 
-    pub fn with_tie(self, tie: u64) -> BoardEntry {
+    pub fn with_tie_break(self, tie: u64) -> BoardEntry {
         BoardEntry { tie, ..self }
     }
 
@@ -56,10 +56,10 @@ fn score_of(row: &PlayerRow, ranking: Ranking) -> Option<(Score, i64)> {
         Ranking::Clq1 => (row.clq1() as i64, row.clq1_segments.at_ms()?),
         Ranking::Clq2 => (row.clq2() as i64, row.clq2_games.at_ms()?),
         Ranking::Elo if row.elo_rounds == 0 => return None,
-        Ranking::Elo => (sortable(row.elo), row.elo_at),
+        Ranking::Elo => (sortable(row.elo), row.elo_at_ms),
         Ranking::Points if !row.has_points => return None,
-        Ranking::Points => (row.points, row.points_at),
-        Ranking::Time => (row.time_ms() as i64, row.time_at),
+        Ranking::Points => (row.points, row.points_at_ms),
+        Ranking::Time => (row.time_ms() as i64, row.time_at_ms),
     };
     Some((Score(score), at_ms))
 }

@@ -41,7 +41,7 @@ impl Orders {
             false => Direction::HighIsBetter,
         };
         Orders(Ranking::ALL.map(|ranking| {
-            let tie = TieBreak::of(ties, ranking, scope).map(|by| (by, direction(by)));
+            let tie = TieBreak::find(ties, ranking, scope).map(|by| (by, direction(by)));
             Order { direction: direction(ranking), tie }
         }))
     }
@@ -64,7 +64,7 @@ impl Orders {
         let place = BoardEntry::new(score, at_ms, player);
         let Some((by, direction)) = self.order(ranking).tie else { return Some(place) };
         // A player without a score in the tie-breaker comes after all players with one.
-        Some(place.with_tie(score_of(row, by).map_or(u64::MAX, |(score, _)| direction.sort_value(score))))
+        Some(place.with_tie_break(score_of(row, by).map_or(u64::MAX, |(score, _)| direction.sort_value(score))))
     }
 
     /// The sort key of an entry on its board.

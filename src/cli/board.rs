@@ -257,7 +257,7 @@ pub fn run(command: BoardCommand, app: &CliContext) -> anyhow::Result<ExitCode> 
 /// would look like a result.
 fn at(position: u32, request: &Request, app: &CliContext) -> anyhow::Result<ExitCode> {
     let mut rows = Vec::new();
-    app.ask(request, &mut |row| {
+    app.send(request, &mut |row| {
         rows.push(row);
         Ok(())
     })?;
@@ -278,7 +278,7 @@ fn request(command: BoardCommand) -> Request {
         BoardCommand::Windows { bytes } => return Request::Windows { bytes },
         BoardCommand::DeleteBefore { before, .. } => return Request::WindowsDelete { before_ms: before },
         BoardCommand::Standing { boards, ranking: None, player } => {
-            return Request::Standings { boards: boards.name(), player: player.name(), rankings: Vec::new() };
+            return Request::Standings { boards: boards.into_selector(), player: player.name(), rankings: Vec::new() };
         }
         BoardCommand::Fused { boards, rankings, k, players, rows } => {
             let players = player_refs(players.names, players.keys);
@@ -286,14 +286,14 @@ fn request(command: BoardCommand) -> Request {
                 true => FusedQuery::Top { count: rows.n },
                 false => FusedQuery::Players { players },
             };
-            return Request::Fused { boards: boards.name(), rankings, k, ask };
+            return Request::Fused { boards: boards.into_selector(), rankings, k, ask };
         }
         BoardCommand::Standing { boards, ranking: Some(ranking), player } => {
             (BoardArgs { boards, ranking }, BoardQuery::Standing { player: player.name() })
         }
         BoardCommand::Top { board, rows } => (board, BoardQuery::Top { count: rows.n }),
         BoardCommand::Bottom { board, rows } => (board, BoardQuery::Bottom { count: rows.n }),
-        BoardCommand::Page { board, from, rows } => (board, from.question(rows.n)),
+        BoardCommand::Page { board, from, rows } => (board, from.into_query(rows.n)),
         BoardCommand::At { board, position } => (board, BoardQuery::At { position }),
         BoardCommand::Around { board, player, rows } => {
             (board, BoardQuery::Around { player: player.name(), count: rows.n })
@@ -308,12 +308,12 @@ fn request(command: BoardCommand) -> Request {
         }
     };
     let BoardArgs { boards, ranking } = board;
-    let BoardsSelector { scope, window, time_ms } = boards.name();
+    let BoardsSelector { scope, window, time_ms } = boards.into_selector();
     Request::Board { board: BoardSelector { scope, ranking, window, time_ms }, ask: question }
 }
 
 impl ScopeWindowArgs {
-    fn name(self) -> BoardsSelector {
+    fn into_selector(self) -> BoardsSelector {
         let scope = match self.scope {
             ScopeArgs { server: Some(url), .. } => Scope::Server(url),
             ScopeArgs { game: Some(game), .. } => Scope::Game(game),
@@ -324,7 +324,7 @@ impl ScopeWindowArgs {
 }
 
 impl PageStart {
-    fn question(self, count: u32) -> BoardQuery {
+    fn into_query(self, count: u32) -> BoardQuery {
         match self {
             PageStart { after: Some(cursor), .. } => BoardQuery::After { cursor, count },
             PageStart { before: Some(cursor), .. } => BoardQuery::Before { cursor, count },

@@ -69,7 +69,7 @@ fn print_ok(out: &mut impl Write, file: &Path, config: &Config, notes: &[String]
     writeln!(out, "  state     {}", config.state_dir.display())?;
     writeln!(out, "  socket    {}", config.control_socket.display())?;
     writeln!(out, "  weeks     begin in {}", config.time_zone)?;
-    let archive = if config.archive.is_on() { config.archive.url_shown() } else { "none".to_owned() };
+    let archive = if config.archive.is_enabled() { config.archive.url_without_password() } else { "none".to_owned() };
     writeln!(out, "  archive   {archive}")?;
     let record = config.record.display().to_string();
     writeln!(out, "  scan log  {}", if record.is_empty() { "none" } else { &record })?;

@@ -74,14 +74,14 @@ impl CliContext {
 
     /// Sends the request to the daemon. If it is not running and the request is
     /// read-only, reads the state directory instead and prints a note to standard error.
-    pub fn ask(&self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<ResponseEnd> {
+    pub fn send(&self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<ResponseEnd> {
         self.ask_with_progress(request, &mut |reply| match reply {
             ResponseItem::Row(row) => each(row),
             ResponseItem::Progress(_) => Ok(()),
         })
     }
 
-    /// As [`CliContext::ask`], also passes lines of progress from a daemon.
+    /// As [`CliContext::send`], also passes lines of progress from a daemon.
     pub fn ask_with_progress(
         &self,
         request: &Request,
@@ -92,7 +92,7 @@ impl CliContext {
             let error = match Client::connect_with_timeout(&socket, self.silence_max()) {
                 Ok(mut client) => return Ok(client.send_with_progress(request, each)?),
                 Err(error @ ClientError::NotRunning(_)) if request.is_read_only() => error,
-                Err(error) => return self.not_there(error),
+                Err(error) => return self.not_running_error(error),
             };
             let config = self.config()?;
             let dir = config.state_dir.display();
@@ -118,7 +118,7 @@ impl CliContext {
 
     /// Opens a connection to the daemon, for several requests.
     pub fn connect(&self) -> anyhow::Result<Client> {
-        Client::connect_with_timeout(&self.socket()?, self.silence_max()).or_else(|error| self.not_there(error))
+        Client::connect_with_timeout(&self.socket()?, self.silence_max()).or_else(|error| self.not_running_error(error))
     }
 
     fn silence_max(&self) -> Duration {
@@ -132,7 +132,7 @@ impl CliContext {
         }
     }
 
-    fn not_there<T>(&self, error: ClientError) -> anyhow::Result<T> {
+    fn not_running_error<T>(&self, error: ClientError) -> anyhow::Result<T> {
         let ClientError::NotRunning(socket) = error else {
             return Err(error.into());
         };

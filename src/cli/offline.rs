@@ -19,7 +19,7 @@ pub trait Reader {
 /// notes. Waits while another process has the directory open, until `should_give_up`
 /// returns true.
 pub fn open(config: &Config, dir: &Path, should_give_up: &dyn Fn() -> bool) -> Result<State, StateError> {
-    let state = State::read(config, dir, should_give_up)?;
+    let state = State::open_copy(config, dir, should_give_up)?;
     state.store.warnings().iter().for_each(|note| eprintln!("clqd: {note}"));
     Ok(state)
 }
@@ -32,7 +32,7 @@ pub fn is_locked(error: &StateError) -> bool {
 impl Reader for State {
     fn ask(&mut self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<ResponseEnd> {
         if let Some(window) = board_window_of(self, request) {
-            self.shelve_boards(window)?;
+            self.ensure_boards(window)?;
         }
         let mut rows = respond(self, request)?;
         if let Request::Windows { bytes: true } = request {

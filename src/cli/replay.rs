@@ -77,7 +77,7 @@ pub struct ReplaySummary {
 pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
     let checked = check_and_sort_logs(&args.logs)?;
     report_damage(&checked, args.salvage)?;
-    let mut state = State::of_config(config, &args.state, true).context("cannot open the state directory")?;
+    let mut state = State::open_configured(config, &args.state, true).context("cannot open the state directory")?;
     state.store.warnings().iter().for_each(|note| eprintln!("clqd: {note}"));
     let mut replay = Replay::new(&mut state, args.memory.unwrap_or_else(default_memory_bytes));
     for CheckedLog { path, span, .. } in checked {
@@ -178,7 +178,7 @@ pub struct Replay<'h> {
 impl Replay<'_> {
     /// `memory`: bytes for uncommitted changes, besides the store's cache.
     pub fn new(state: &mut State, memory: u64) -> Replay<'_> {
-        let feed = ReplayFeed::alone(&mut state.engine, memory);
+        let feed = ReplayFeed::exclusive(&mut state.engine, memory);
         Replay { state, feed }
     }
 
@@ -192,7 +192,7 @@ impl Replay<'_> {
     /// writing.
     fn apply_lines(&mut self, log: &Path, lines: u64) -> anyhow::Result<ReplaySummary> {
         let (scans, out_of_order) = (self.feed.scans(), self.state.engine.counts().out_of_order);
-        for line in scan_log::open(log)?.salvage().take(usize::try_from(lines).unwrap_or(usize::MAX)) {
+        for line in scan_log::open(log)?.skip_damaged().take(usize::try_from(lines).unwrap_or(usize::MAX)) {
             let (url, outcome) = line?;
             self.apply(url, outcome)?;
         }
@@ -202,16 +202,16 @@ impl Replay<'_> {
 
     /// Applies the next line of a log.
     pub fn apply(&mut self, url: ServerUrl, outcome: Outcome) -> Result<(), StoreError> {
-        if self.feed.is_at_look() && outcome.t_ms() >= self.state.engine.next_close_ms() {
-            self.state.settle(outcome.t_ms())?;
+        if self.feed.is_at_check() && outcome.t_ms() >= self.state.engine.next_close_ms() {
+            self.state.close_due_weeks(outcome.t_ms())?;
         }
-        self.feed.take(self.state, url, outcome)
+        self.feed.observe(self.state, url, outcome)
     }
 
     /// Commits, and closes the weeks that have ended.
     pub fn finish(self) -> Result<(), StoreError> {
         self.state.engine.set_cache_limits(CacheLimits { names_max: 0, player_windows_max: 0 });
-        self.state.settle(self.state.engine.now_ms())
+        self.state.close_due_weeks(self.state.engine.now_ms())
     }
 }
 

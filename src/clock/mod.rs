@@ -125,19 +125,19 @@ impl std::fmt::Debug for Clock {
 struct ClockState {
     settings: ClockSettings,
     /// Recorded time, Unix ms, and the monotonic time at which it was computed.
-    ms: i64,
-    at_ms: i64,
+    now_ms: i64,
+    now_at_monotonic_ms: i64,
     /// The last reading.
-    seen: Reading,
+    last_reading: Reading,
     /// Since when the system clock has been ahead by a large jump, monotonic time.
-    leap_since: Option<i64>,
+    ahead_since_ms: Option<i64>,
     trust: Trust,
     synchronised: Option<bool>,
     /// The last jump of the system clock, ms, and the recorded time of the jump.
     jump: Option<(i64, i64)>,
     leaps: u64,
     /// Whether it was logged that recorded time is ahead.
-    ahead: bool,
+    ahead_reported: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,15 +166,15 @@ impl Clock {
         let seen = source.read();
         let state = ClockState {
             settings,
-            ms: seen.system_ms.max(floor_ms),
-            at_ms: seen.monotonic_ms,
-            seen,
-            leap_since: None,
+            now_ms: seen.system_ms.max(floor_ms),
+            now_at_monotonic_ms: seen.monotonic_ms,
+            last_reading: seen,
+            ahead_since_ms: None,
             trust: Trust::Untrusted(seen.monotonic_ms),
             synchronised: None,
             jump: None,
             leaps: 0,
-            ahead: false,
+            ahead_reported: false,
         };
         let clock = Clock { source, state: Mutex::new(state) };
         clock.update_trust();
@@ -183,7 +183,7 @@ impl Clock {
 
     /// Unix ms.
     pub fn now_ms(&self) -> i64 {
-        self.with_state(|state| state.ms)
+        self.with_state(|state| state.now_ms)
     }
 
     /// How far recorded time is ahead of system time, ms; usually 0.
@@ -199,7 +199,7 @@ impl Clock {
             SyncCheck::Always => Some(true),
             SyncCheck::Never => Some(false),
         };
-        self.with_state(|state| state.judge(synchronised));
+        self.with_state(|state| state.update_trust(synchronised));
     }
 
     /// Weeks that end later must not be closed, Unix ms. `i64::MIN`: no week, the clock is not
@@ -207,7 +207,7 @@ impl Clock {
     pub fn close_until_ms(&self) -> i64 {
         self.with_state(|state| match state.trust {
             Trust::Untrusted(_) => i64::MIN,
-            Trust::Synchronised | Trust::Stable | Trust::Accepted => state.ms.min(state.seen.system_ms),
+            Trust::Synchronised | Trust::Stable | Trust::Accepted => state.now_ms.min(state.last_reading.system_ms),
         })
     }
 
@@ -215,11 +215,11 @@ impl Clock {
     /// weeks are closed until the clock jumps again.
     pub fn accept(&self) -> ClockStatus {
         self.with_state(|state| {
-            if state.leap_since.is_some() {
-                state.follow_leap();
+            if state.ahead_since_ms.is_some() {
+                state.adopt_system_time();
             }
             state.trust = Trust::Accepted;
-            tracing::info!(system_ms = state.seen.system_ms, "an admin accepted the system clock");
+            tracing::info!(system_ms = state.last_reading.system_ms, "an admin accepted the system clock");
         });
         self.status()
     }
@@ -227,11 +227,12 @@ impl Clock {
     /// Sets recorded time back to system time. `None`: it is not ahead.
     pub fn reset(&self) -> Option<Reset> {
         self.with_state(|state| {
-            let reset = Reset { before_ms: state.ms, now_ms: state.seen.system_ms };
+            let reset = Reset { before_ms: state.now_ms, now_ms: state.last_reading.system_ms };
             if state.ahead_ms() == 0 {
                 return None;
             }
-            (state.ms, state.at_ms, state.ahead) = (reset.now_ms, state.seen.monotonic_ms, false);
+            (state.now_ms, state.now_at_monotonic_ms, state.ahead_reported) =
+                (reset.now_ms, state.last_reading.monotonic_ms, false);
             Some(reset)
         })
     }
@@ -257,10 +258,10 @@ impl Clock {
             },
             synchronised: state.synchronised,
             trusted_in_ms: state.trusted_in_ms(),
-            now_ms: state.ms,
-            system_ms: state.seen.system_ms,
+            now_ms: state.now_ms,
+            system_ms: state.last_reading.system_ms,
             ahead_ms: state.ahead_ms(),
-            leap_ms: state.leap_since.map_or(0, |_| state.seen.system_ms - state.ms),
+            leap_ms: state.ahead_since_ms.map_or(0, |_| state.last_reading.system_ms - state.now_ms),
             jump_ms: state.jump.map(|(by_ms, _)| by_ms),
             jump_at_ms: state.jump.map(|(_, at_ms)| at_ms),
             week_held: None,
@@ -278,67 +279,69 @@ impl Clock {
 
 impl ClockState {
     fn advance(&mut self, now: Reading) {
-        let gained_ms = (now.system_ms - self.seen.system_ms) - (now.monotonic_ms - self.seen.monotonic_ms);
-        self.seen = now;
+        let gained_ms =
+            (now.system_ms - self.last_reading.system_ms) - (now.monotonic_ms - self.last_reading.monotonic_ms);
+        self.last_reading = now;
         if gained_ms.abs() >= JUMP_MS {
-            self.jumped(gained_ms);
+            self.record_jump(gained_ms);
         }
-        let elapsed_ms = now.monotonic_ms - self.at_ms;
-        let is_large_jump = now.system_ms > self.ms + elapsed_ms + LARGE_JUMP_MS;
+        let elapsed_ms = now.monotonic_ms - self.now_at_monotonic_ms;
+        let is_large_jump = now.system_ms > self.now_ms + elapsed_ms + LARGE_JUMP_MS;
         if is_large_jump {
-            let since_ms = *self.leap_since.get_or_insert(now.monotonic_ms);
+            let since_ms = *self.ahead_since_ms.get_or_insert(now.monotonic_ms);
             let delay_ms = match self.synchronised {
                 Some(true) => LARGE_JUMP_DELAY_MS,
                 _ => self.settings.trust_after_ms.max(LARGE_JUMP_DELAY_MS),
             };
             if now.monotonic_ms - since_ms >= delay_ms {
-                return self.follow_leap();
+                return self.adopt_system_time();
             }
-        } else if self.leap_since.take().is_some() {
+        } else if self.ahead_since_ms.take().is_some() {
             tracing::info!("the large jump of the system clock has ended");
         }
-        let ms = match now.system_ms >= self.ms {
+        let ms = match now.system_ms >= self.now_ms {
             true if !is_large_jump => now.system_ms,
-            true => self.ms + elapsed_ms,
-            false => self.ms + elapsed_ms * 9 / 10,
+            true => self.now_ms + elapsed_ms,
+            false => self.now_ms + elapsed_ms * 9 / 10,
         };
         // An advance of less than 1 ms is counted the next time.
-        if ms > self.ms {
-            (self.ms, self.at_ms) = (ms, now.monotonic_ms);
+        if ms > self.now_ms {
+            (self.now_ms, self.now_at_monotonic_ms) = (ms, now.monotonic_ms);
         }
     }
 
-    fn jumped(&mut self, by_ms: i64) {
+    fn record_jump(&mut self, by_ms: i64) {
         let direction = if by_ms > 0 { "forward" } else { "back" };
         tracing::warn!("the system clock has jumped {direction} by {}", shown(by_ms));
-        self.jump = Some((by_ms, self.ms));
-        self.trust = Trust::Untrusted(self.seen.monotonic_ms);
+        self.jump = Some((by_ms, self.now_ms));
+        self.trust = Trust::Untrusted(self.last_reading.monotonic_ms);
         // The new offset must last again.
-        self.leap_since = None;
+        self.ahead_since_ms = None;
     }
 
-    fn follow_leap(&mut self) {
-        let by_ms = self.seen.system_ms - self.ms;
+    fn adopt_system_time(&mut self) {
+        let by_ms = self.last_reading.system_ms - self.now_ms;
         tracing::warn!(
             synchronised = self.synchronised,
             "recorded time adopts the system clock, which has been {} ahead",
             shown(by_ms)
         );
-        (self.ms, self.at_ms, self.leap_since) = (self.seen.system_ms, self.seen.monotonic_ms, None);
+        (self.now_ms, self.now_at_monotonic_ms, self.ahead_since_ms) =
+            (self.last_reading.system_ms, self.last_reading.monotonic_ms, None);
         self.leaps += 1;
         // After this the clock must earn trust again.
-        self.trust = Trust::Untrusted(self.seen.monotonic_ms);
+        self.trust = Trust::Untrusted(self.last_reading.monotonic_ms);
     }
 
-    fn judge(&mut self, synchronised: Option<bool>) {
+    fn update_trust(&mut self, synchronised: Option<bool>) {
         self.synchronised = synchronised;
         if let Trust::Untrusted(since_ms) = self.trust
-            && self.leap_since.is_none()
+            && self.ahead_since_ms.is_none()
         {
             if synchronised == Some(true) {
                 self.trust = Trust::Synchronised;
                 tracing::info!("the system clock is synchronised; weeks are closed by it");
-            } else if self.seen.monotonic_ms - since_ms >= self.settings.trust_after_ms {
+            } else if self.last_reading.monotonic_ms - since_ms >= self.settings.trust_after_ms {
                 self.trust = Trust::Stable;
                 let duration = shown(self.settings.trust_after_ms);
                 tracing::warn!(
@@ -348,28 +351,28 @@ impl ClockState {
             }
         }
         let ahead_ms = self.ahead_ms();
-        if ahead_ms > AHEAD_REPORT_MS && !self.ahead {
-            self.ahead = true;
+        if ahead_ms > AHEAD_REPORT_MS && !self.ahead_reported {
+            self.ahead_reported = true;
             tracing::warn!(
                 "recorded time is {} ahead of the system clock; it continues a tenth slower until they are equal. If the \
                  system clock is right: clqd clock reset",
                 shown(ahead_ms)
             );
-        } else if ahead_ms == 0 && self.ahead {
-            self.ahead = false;
+        } else if ahead_ms == 0 && self.ahead_reported {
+            self.ahead_reported = false;
             tracing::info!("the system clock has caught up with recorded time");
         }
     }
 
     fn ahead_ms(&self) -> i64 {
-        (self.ms - self.seen.system_ms).max(0)
+        (self.now_ms - self.last_reading.system_ms).max(0)
     }
 
     fn trusted_in_ms(&self) -> Option<i64> {
         let Trust::Untrusted(since_ms) = self.trust else { return None };
         let steady_ms = self.settings.trust_after_ms;
-        let left_ms = steady_ms - (self.seen.monotonic_ms - self.leap_since.unwrap_or(since_ms));
-        Some(left_ms.max(0) + self.leap_since.map_or(0, |_| steady_ms))
+        let left_ms = steady_ms - (self.last_reading.monotonic_ms - self.ahead_since_ms.unwrap_or(since_ms));
+        Some(left_ms.max(0) + self.ahead_since_ms.map_or(0, |_| steady_ms))
     }
 }
 

@@ -185,12 +185,12 @@ pub struct ArchiveConfig {
 }
 
 impl ArchiveConfig {
-    pub fn is_on(&self) -> bool {
+    pub fn is_enabled(&self) -> bool {
         !self.url.is_empty()
     }
 
     /// The URL without its password, for logs and messages.
-    pub fn url_shown(&self) -> String {
+    pub fn url_without_password(&self) -> String {
         let Some((scheme, rest)) = self.url.split_once("://") else {
             return self.url.clone();
         };
@@ -222,7 +222,7 @@ impl ArchiveConfig {
 
 impl fmt::Debug for ArchiveConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Archive").field("url", &self.url_shown()).finish_non_exhaustive()
+        f.debug_struct("Archive").field("url", &self.url_without_password()).finish_non_exhaustive()
     }
 }
 

@@ -72,7 +72,7 @@ impl Config {
             intervals: Intervals(self.scan.intervals_s().map(|s| s as i64 * 1_000)),
             class1_players_min: self.scan.class1_players_min,
             keep_weeks: self.store.keep_weeks as usize,
-            archive_enabled: self.archive.is_on(),
+            archive_enabled: self.archive.is_enabled(),
             outbox_entries_max: self.archive.outbox_entries_max as usize,
             ..EngineSettings::default()
         })

@@ -170,7 +170,7 @@ fn password_file_precedes_credential_and_is_never_shown() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut archive = Config::default().archive;
     archive.url = "mysql://clqd:secret@db:3306/clqd".to_owned();
-    assert_eq!(archive.url_shown(), "mysql://clqd@db:3306/clqd");
+    assert_eq!(archive.url_without_password(), "mysql://clqd@db:3306/clqd");
     assert!(!format!("{archive:?}").contains("secret"));
     assert_eq!(archive.password(None).expect("none"), None);
     assert_eq!(archive.password(Some(dir.path())).expect("none"), None);

@@ -42,7 +42,7 @@ impl ConnectionSlots {
 
     /// Takes a slot for a new connection. Also returns the holder of the slot that was
     /// taken over, if none was free. `None`: all holders are busy.
-    pub fn take(&self, holder: String) -> Option<(ConnectionSlot, Option<String>)> {
+    pub fn acquire(&self, holder: String) -> Option<(ConnectionSlot, Option<String>)> {
         let mut state = self.state();
         let evicted = match state.free {
             0 => Some(state.idle.pop_first()?.1),
@@ -65,7 +65,7 @@ impl ConnectionSlots {
 
 impl ConnectionSlot {
     /// Marks the holder idle. The returned receiver completes when the slot is lost.
-    pub fn rest(&mut self) -> oneshot::Receiver<()> {
+    pub fn set_idle(&mut self) -> oneshot::Receiver<()> {
         let (lost, on_loss) = oneshot::channel();
         let mut state = self.places.state();
         let number = state.next;
@@ -77,7 +77,7 @@ impl ConnectionSlot {
     }
 
     /// Marks the holder busy. Returns whether it still has its slot.
-    pub fn work(&mut self) -> bool {
+    pub fn set_busy(&mut self) -> bool {
         let Some(number) = self.idle else { return true };
         // The lock is released before the waiter for the loss is woken.
         let idle = self.places.state().idle.remove(&number);
@@ -90,7 +90,7 @@ impl ConnectionSlot {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        if self.work() {
+        if self.set_busy() {
             self.places.state().free += 1;
         }
     }
@@ -106,19 +106,19 @@ mod tests {
     #[test]
     fn longest_idle_connection_is_evicted_and_busy_ones_remain() {
         let places = ConnectionSlots::new(2);
-        let take = |name: &str| places.take(name.to_owned());
+        let take = |name: &str| places.acquire(name.to_owned());
         let (mut a, loser) = take("a").expect("free");
         assert_eq!(loser, None);
         let (mut b, _) = take("b").expect("free");
         assert!(take("c").is_none(), "both are busy");
-        let mut a_lost = a.rest();
-        let mut b_lost = b.rest();
-        assert!(a.work(), "a is busy, so b has been idle longer");
-        assert!(a.work(), "a second call changes nothing");
-        let _a_rests = a.rest();
+        let mut a_lost = a.set_idle();
+        let mut b_lost = b.set_idle();
+        assert!(a.set_busy(), "a is busy, so b has been idle longer");
+        assert!(a.set_busy(), "a second call changes nothing");
+        let _a_rests = a.set_idle();
         let (c, loser) = take("c").expect("b's");
         assert_eq!(loser.as_deref(), Some("b"));
-        assert!(b_lost.try_recv().is_err() && !b.work());
+        assert!(b_lost.try_recv().is_err() && !b.set_busy());
         assert!(matches!(a_lost.try_recv(), Err(oneshot::error::TryRecvError::Closed)), "a is no longer idle");
         drop(b);
         assert_eq!(places.state().free, 0, "a lost slot is not released again");
@@ -142,13 +142,13 @@ mod tests {
         let places = ConnectionSlots::new(1);
         let woken = Arc::new(Woken(places.clone(), Mutex::default()));
         let waker = Waker::from(Arc::clone(&woken));
-        let (mut a, _) = places.take("a".to_owned()).expect("free");
-        let mut lost = a.rest();
+        let (mut a, _) = places.acquire("a".to_owned()).expect("free");
+        let mut lost = a.set_idle();
         assert!(Pin::new(&mut lost).poll(&mut Context::from_waker(&waker)).is_pending());
-        assert!(a.work());
-        let mut lost = a.rest();
+        assert!(a.set_busy());
+        let mut lost = a.set_idle();
         assert!(Pin::new(&mut lost).poll(&mut Context::from_waker(&waker)).is_pending());
-        let (_b, loser) = places.take("b".to_owned()).expect("a's");
+        let (_b, loser) = places.acquire("b".to_owned()).expect("a's");
         assert_eq!((loser.as_deref(), &woken.1.lock().unwrap()[..]), (Some("a"), &[true, true][..]));
     }
 }

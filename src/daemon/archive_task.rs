@@ -62,7 +62,7 @@ impl EngineJobSource {
         EngineJobSource { orders }
     }
 
-    async fn order<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Order) -> Result<T, SourceClosed> {
+    async fn send<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Order) -> Result<T, SourceClosed> {
         let (reply, answer) = oneshot::channel();
         self.orders.send(command(reply)).await.map_err(|_| SourceClosed)?;
         answer.await.map_err(|_| SourceClosed)
@@ -71,17 +71,17 @@ impl EngineJobSource {
 
 impl JobSource for EngineJobSource {
     async fn pending_jobs(&self, query: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
-        self.order(|reply| Order::Jobs { ask: query, reply }).await
+        self.send(|reply| Order::Jobs { ask: query, reply }).await
     }
 
     async fn claim_archive(&self, found: Option<u64>) -> Result<u64, SourceClosed> {
         // Random: no other state may ever use the same id.
         let fresh = RandomState::new().build_hasher().finish();
-        self.order(|reply| Order::IdentifyArchive { found, fresh, reply }).await
+        self.send(|reply| Order::IdentifyArchive { found, fresh, reply }).await
     }
 
     async fn next_resync_chunk(&self, from: Option<ResyncCursor>) -> Result<ResyncStep, SourceClosed> {
-        self.order(|reply| Order::Resync { from, reply }).await
+        self.send(|reply| Order::Resync { from, reply }).await
     }
 
     async fn acknowledge_resync_chunk(
@@ -90,14 +90,14 @@ impl JobSource for EngineJobSource {
         next: ResyncCursor,
         postponed: Vec<OutboxKey>,
     ) -> Result<bool, SourceClosed> {
-        self.order(|reply| Order::Resynced { from, next, postponed, reply }).await
+        self.send(|reply| Order::Resynced { from, next, postponed, reply }).await
     }
 
     async fn next_week_chunk(&self, ask: PartRequest) -> Result<WeekChunk, SourceClosed> {
-        self.order(|reply| Order::Part { ask, reply }).await
+        self.send(|reply| Order::Part { ask, reply }).await
     }
 
     async fn acknowledge(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {
-        self.order(|reply| Order::Archived { entries, reply }).await
+        self.send(|reply| Order::Archived { entries, reply }).await
     }
 }

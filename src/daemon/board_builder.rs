@@ -25,7 +25,7 @@ impl BoardBuilder {
         BoardBuilder { reader, wanted: VecDeque::new(), at_work: false, made: mpsc::channel(1) }
     }
 
-    pub(super) fn want(&mut self, window: WindowKey) {
+    pub(super) fn enqueue(&mut self, window: WindowKey) {
         if !self.wanted.contains(&window) {
             self.wanted.push_back(window);
         }
@@ -33,7 +33,7 @@ impl BoardBuilder {
 
     /// Starts the next window, unless one is being built. `plan` is called right before, so
     /// that the build plan is current.
-    pub(super) fn begin(&mut self, plan: impl FnOnce(WindowKey) -> BuildPlan) -> std::io::Result<()> {
+    pub(super) fn start_next(&mut self, plan: impl FnOnce(WindowKey) -> BuildPlan) -> std::io::Result<()> {
         if self.at_work {
             return Ok(());
         }
@@ -49,7 +49,7 @@ impl BoardBuilder {
     }
 
     /// The next boards that are built.
-    pub(super) async fn made(&mut self) -> BuildResult {
+    pub(super) async fn next_result(&mut self) -> BuildResult {
         let built = self.made.1.recv().await.expect("one sender is held here");
         self.at_work = false;
         built

@@ -115,7 +115,7 @@ impl Shared {
     /// All counters of the modules that keep their own, as `module.name`.
     fn counters(&self) -> BTreeMap<String, u64> {
         let mut counters = BTreeMap::new();
-        let view = serde_json::to_value(self.counts.view()).expect("counters are plain data");
+        let view = serde_json::to_value(self.counts.values()).expect("counters are plain data");
         flatten("scan", &view, &mut counters);
         if let Some(archive) = self.archive_worker_status() {
             for (name, value) in [

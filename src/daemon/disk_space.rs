@@ -45,12 +45,12 @@ impl DiskSpace {
     }
 
     /// Whether commits are stopped, as of the last check.
-    pub(super) fn is_full(&self) -> bool {
+    pub(super) fn is_stopped(&self) -> bool {
         self.stopped_ms.is_some()
     }
 
     /// Checks the free space. Returns whether a commit may be made.
-    pub(super) fn has_room(&mut self, now_ms: i64) -> bool {
+    pub(super) fn check(&mut self, now_ms: i64) -> bool {
         if self.min_bytes == 0 && self.stopped_ms.is_none() {
             return true;
         }
@@ -82,15 +82,16 @@ impl DiskSpace {
 
     /// Whether the last commit of a stopping daemon may be made although the disk is nearly
     /// full: the space kept free is reserved for it.
-    pub(super) fn has_room_for(&self, records: usize) -> bool {
+    pub(super) fn has_space_for(&self, records: usize) -> bool {
         self.stopped_ms.is_none()
             || self.free().1 > records as u64 * BYTES_PER_RECORD + SCAN_LOG_PENDING_BYTES_MAX as u64
     }
 
     /// Whether the result of a scan must be discarded, with that many records and bytes
     /// pending.
-    pub(super) fn is_overflow(&mut self, records: usize, log_bytes: usize) -> bool {
-        let is_overflow = self.is_full() && (records > PENDING_RECORDS_MAX || log_bytes > SCAN_LOG_PENDING_BYTES_MAX);
+    pub(super) fn discards_scan(&mut self, records: usize, log_bytes: usize) -> bool {
+        let is_overflow =
+            self.is_stopped() && (records > PENDING_RECORDS_MAX || log_bytes > SCAN_LOG_PENDING_BYTES_MAX);
         self.discarded += u64::from(is_overflow);
         is_overflow
     }

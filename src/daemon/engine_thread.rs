@@ -234,12 +234,12 @@ impl Work {
         let mut batch = Vec::with_capacity(OUTCOMES_PER_BATCH);
         let mut scanning = true;
         for window in self.state.engine.running_windows() {
-            self.boards.want(window);
+            self.boards.enqueue(window);
         }
         self.rebuild()?;
         loop {
             let now_ms = self.clock.now_ms();
-            self.boards.begin(|window| self.state.engine.plan_boards(window)).context("cannot start a thread")?;
+            self.boards.start_next(|window| self.state.engine.plan_boards(window)).context("cannot start a thread")?;
             self.send_probes(now_ms);
             self.beat.beat();
             let wait = Duration::from_millis(self.next_wake_ms(now_ms).saturating_sub(now_ms).max(0) as u64);
@@ -248,7 +248,7 @@ impl Work {
             let command = waiter.block_on(async {
                 tokio::select! {
                     biased;
-                    boards = self.boards.made() => {
+                    boards = self.boards.next_result() => {
                         built = Some(boards);
                         None
                     }
@@ -301,18 +301,18 @@ impl Work {
                 self.clock.update_trust();
                 self.state.engine.set_close_limit(self.clock.close_until_ms());
                 // Closing a week changes much, and no request waits for it.
-                if !self.disk.is_full() {
+                if !self.disk.is_stopped() {
                     self.state.handle(Event::Tick { now_ms })?;
                 }
                 self.log_weeks();
             }
             if now_ms - self.swept_ms >= SWEEP_MS {
                 self.swept_ms = now_ms;
-                if self.disk.is_full() || self.rebuild_due {
+                if self.disk.is_stopped() || self.rebuild_due {
                     // There may be space again, whether or not anything has changed.
                     self.commit()?;
                 }
-                if !self.disk.is_full() {
+                if !self.disk.is_stopped() {
                     self.state.sweep()?;
                     if std::mem::take(&mut self.rebuild_due) {
                         self.rebuild()?;
@@ -330,7 +330,7 @@ impl Work {
     }
 
     fn next_wake_ms(&mut self, now_ms: i64) -> i64 {
-        if self.rebuilder.is_importing() && !self.disk.is_full() {
+        if self.rebuilder.is_importing() && !self.disk.is_stopped() {
             return now_ms;
         }
         let tick = self.ticked_ms + self.state.engine.tick_interval_ms();
@@ -421,7 +421,7 @@ impl Work {
             }
         };
         let log_bytes = self.recorder.as_ref().map_or(0, Recorder::buffered_bytes);
-        if self.disk.is_overflow(self.state.engine.pending_records(), log_bytes) {
+        if self.disk.discards_scan(self.state.engine.pending_records(), log_bytes) {
             self.state.engine.handle_local_scan_failure(
                 scan.server,
                 scan.id,
@@ -450,7 +450,7 @@ impl Work {
     /// Commits, unless the disk is nearly full: then the changes stay in memory.
     fn commit(&mut self) -> anyhow::Result<()> {
         let now_ms = self.clock.now_ms();
-        if self.disk.has_room(now_ms) {
+        if self.disk.check(now_ms) {
             return self.commit_now();
         }
         // Checked again after the interval.
@@ -464,7 +464,7 @@ impl Work {
     /// The last commit of a daemon that stops.
     fn last_commit(&mut self) -> anyhow::Result<()> {
         let pending = self.state.engine.pending_records();
-        if self.disk.has_room(self.clock.now_ms()) || self.disk.has_room_for(pending) {
+        if self.disk.check(self.clock.now_ms()) || self.disk.has_space_for(pending) {
             return self.commit_now();
         }
         tracing::error!(
@@ -499,7 +499,7 @@ impl Work {
         // The scans recorded so far are in the log files. Later ones are also written to
         // the rebuild's chunk files.
         self.commit()?;
-        if self.disk.is_full() {
+        if self.disk.is_stopped() {
             self.rebuild_due = true;
             return Ok(());
         }
@@ -513,14 +513,14 @@ impl Work {
             return Ok(());
         }
         self.commit()?;
-        if self.disk.is_full() {
+        if self.disk.is_stopped() {
             return Ok(());
         }
         if !self.rebuilder.import_step(&mut self.state)? {
             return Ok(());
         }
         self.commit()?;
-        self.state.engine.running_windows().into_iter().for_each(|window| self.boards.want(window));
+        self.state.engine.running_windows().into_iter().for_each(|window| self.boards.enqueue(window));
         Ok(())
     }
 
@@ -546,7 +546,7 @@ impl Work {
         match board_window_of(&self.state, &request) {
             _ if reply.is_closed() => {} // the client has disconnected
             Some(window) if self.state.engine.boards(window).is_none() => {
-                self.boards.want(window);
+                self.boards.enqueue(window);
                 self.askers.push((window, request, reply));
             }
             Some(window) => {
@@ -571,7 +571,7 @@ impl Work {
             return;
         }
         let Some(server) = self.state.engine.summary_of(notice.server) else {
-            return self.rescans.forget(notice.server);
+            return self.rescans.cancel(notice.server);
         };
         let answered = notice.missed.is_none();
         let row = protocol::ScanRow {
@@ -630,8 +630,8 @@ impl Work {
                 let mut part = self.state.engine.week_part(&self.state.store, ask)?;
                 if matches!(part, WeekChunk::Part { .. }) {
                     self.commit()?;
-                    if self.disk.is_full() {
-                        part = WeekChunk::Gone;
+                    if self.disk.is_stopped() {
+                        part = WeekChunk::NotAvailable;
                     }
                 }
                 _ = reply.send(part);
@@ -646,7 +646,7 @@ impl Work {
             }
             Order::Resync { from, reply } => {
                 self.commit()?;
-                if self.disk.is_full() {
+                if self.disk.is_stopped() {
                     // Only what is on disk is archived.
                     _ = reply.send(ResyncStep::DrainFirst);
                     return Ok(());
@@ -694,7 +694,7 @@ impl Work {
     fn jobs(&mut self, mut query: OutboxQuery) -> anyhow::Result<Vec<(OutboxEntry, ArchiveJob)>> {
         loop {
             self.commit()?;
-            if self.disk.is_full() {
+            if self.disk.is_stopped() {
                 // Only what is on disk is archived.
                 return Ok(Vec::new());
             }
@@ -714,7 +714,7 @@ impl Work {
 
     fn handle_request(&mut self, request: Request) -> anyhow::Result<Result<Vec<Row>, ApiError>> {
         let now_ms = self.clock.now_ms();
-        if !request.is_read_only() && !self.disk.has_room(now_ms) {
+        if !request.is_read_only() && !self.disk.check(now_ms) {
             return Ok(Err(self.disk.refusal()));
         }
         let rows = match &request {
@@ -801,7 +801,7 @@ impl Work {
             ));
         }
         self.begin_log_file()?;
-        if self.disk.is_full() {
+        if self.disk.is_stopped() {
             // The disk has just become full. Scans that wait to be written would be later than their time.
             return Ok(Err(self.disk.refusal()));
         }
@@ -880,7 +880,7 @@ impl Work {
     }
 
     fn queue_outdated_boards(&mut self) {
-        self.state.engine.windows_with_stale_order().into_iter().for_each(|window| self.boards.want(window));
+        self.state.engine.windows_with_stale_order().into_iter().for_each(|window| self.boards.enqueue(window));
     }
 
     fn add(&mut self, text: &str, tags: &[String], now_ms: i64) -> Row {
@@ -920,7 +920,7 @@ impl Work {
             Ok(url) => match self.state.engine.remove_server(&url) {
                 Ok(server) => {
                     // Its scans are no longer reported.
-                    self.rescans.forget(server);
+                    self.rescans.cancel(server);
                     tracing::info!(%url, "server removed");
                     change(url.to_string(), protocol::ChangeOutcome::Removed, None)
                 }
@@ -933,7 +933,7 @@ impl Work {
 fn not_corrected(error: CorrectionError<StoreError>) -> ApiError {
     let code = match error {
         CorrectionError::View(error) => return view_failure(error),
-        CorrectionError::Same(_) => ErrorCode::Refused,
+        CorrectionError::SamePlayer(_) => ErrorCode::Refused,
         _ => ErrorCode::NotFound,
     };
     ApiError::new(code, error.to_string())

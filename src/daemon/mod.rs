@@ -135,7 +135,7 @@ impl Daemon {
         }
         let (state_config, state_dir) = (config.clone(), config.state_dir.clone());
         let mut state =
-            tokio::task::spawn_blocking(move || State::of_config(&state_config, &state_config.state_dir, true))
+            tokio::task::spawn_blocking(move || State::open_configured(&state_config, &state_config.state_dir, true))
                 .await?
                 .with_context(|| format!("cannot open the state directory {}", state_dir.display()))?;
         let mut recorder = config
@@ -245,9 +245,9 @@ impl Daemon {
 /// files may have later times than the state, if an admin has set recorded time back.
 fn apply_log_tail(state: &mut State, log: &Path) -> anyhow::Result<()> {
     let mut tail = scan_log::read_tail(log, |url, t_ms| state.engine.is_newer(url, t_ms))?;
-    let mut feed = ReplayFeed::beside();
+    let mut feed = ReplayFeed::background();
     while let Some((url, outcome)) = tail.next_news(|url, t_ms| state.engine.is_newer(url, t_ms))? {
-        feed.take(state, url, outcome)?;
+        feed.observe(state, url, outcome)?;
     }
     if tail.damaged() > 0 {
         let (log, damaged) = (log.display(), tail.damaged());

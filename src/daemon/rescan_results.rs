@@ -89,7 +89,7 @@ impl RescanWaiters {
     }
 
     /// Removes the rescans' entries of a server that will have no result.
-    pub(super) fn forget(&mut self, server: ServerKey) {
+    pub(super) fn cancel(&mut self, server: ServerKey) {
         self.waiting.remove(&server);
     }
 }

@@ -120,7 +120,7 @@ pub struct LoadedState {
     pub forgotten: Vec<(NameHash, i64)>,
     /// For the week that is being closed: its closed servers in order of key, each with its
     /// player-milliseconds.
-    pub closed: Option<(WeekKey, Vec<(ServerKey, u64)>)>,
+    pub closed_servers: Option<(WeekKey, Vec<(ServerKey, u64)>)>,
 }
 
 /// Input of the engine, except requests of an admin.
@@ -233,9 +233,9 @@ impl Default for CacheLimits {
 struct ServerState {
     record: ServerRecord,
     series: Option<Box<SeriesRecord>>,
-    asked: bool,
+    scan_requested: bool,
     /// How the names of the last list were read; `None` until the first list after the start.
-    read: Option<(NameFamily, NameIndex)>,
+    name_index: Option<(NameFamily, NameIndex)>,
 }
 
 /// The engine. See the module documentation.
@@ -275,23 +275,23 @@ struct GlobalState {
     maps: KeyTable,
     tags: KeyTable,
     /// The windows that snapshots are credited to now.
-    windows: windows::CurrentWindows,
-    names: names::NameCache,
+    current_windows: windows::CurrentWindows,
+    name_cache: names::NameCache,
     player_windows: player_windows::PlayerWindowCache,
-    memory: CacheLimits,
-    shelf: cache::BoardCache,
+    cache_limits: CacheLimits,
+    board_cache: cache::BoardCache,
     /// Window types that differ from those in the state.
-    renewed: Vec<WindowType>,
+    changed_types: Vec<WindowType>,
     /// Windows that are being imported: some of their rows are in the store already.
-    brought: Vec<WindowKey>,
+    importing: Vec<WindowKey>,
     pending: Pending,
     /// The first player key without any record in the store: this player and later ones are new
     /// since the last commit.
-    unstored: PlayerKey,
+    first_uncommitted_player: PlayerKey,
     /// Hashes of forgotten names, each with the time of the request, Unix ms.
     forgotten: FxHashMap<NameHash, i64>,
     /// Forgotten names that were found in the last outcome.
-    emptied: Vec<Name>,
+    blanked_names: Vec<Name>,
     /// Gains that overflowed a sum of points, since the start.
     points_saturated: u64,
 }
@@ -408,7 +408,7 @@ impl Engine {
             counts: EngineCounts::default(),
             lag_histogram: lag_histogram::LagHistogram::default(),
             online: online::OnlineExpiry::default(),
-            week_close: loaded.closed.map(|(week, closed)| week_close::WeekClose::new(week, closed)),
+            week_close: loaded.closed_servers.map(|(week, closed)| week_close::WeekClose::new(week, closed)),
             close_limit_ms: i64::MAX,
             reopening: None,
             large_week: None,
@@ -420,20 +420,20 @@ impl Engine {
                 games: KeyTable::load(loaded.games.into_iter().map(|(k, n)| (k.0, n))),
                 maps: KeyTable::load(loaded.maps.into_iter().map(|(k, n)| (k.0, n))),
                 tags: KeyTable::load(loaded.tags.into_iter().map(|(k, n)| (k.0, n))).with_next_key(next_tag),
-                windows: windows::CurrentWindows::default(),
-                names: match meta.next_player {
+                current_windows: windows::CurrentWindows::default(),
+                name_cache: match meta.next_player {
                     1 => names::NameCache::of_empty_store(),
                     _ => names::NameCache::default(),
                 },
                 player_windows: player_windows::PlayerWindowCache::default(),
-                memory: CacheLimits::default(),
-                shelf: cache::BoardCache::default(),
-                renewed: Vec::new(),
-                brought: Vec::new(),
+                cache_limits: CacheLimits::default(),
+                board_cache: cache::BoardCache::default(),
+                changed_types: Vec::new(),
+                importing: Vec::new(),
                 pending: Pending::default(),
-                unstored: PlayerKey(meta.next_player),
+                first_uncommitted_player: PlayerKey(meta.next_player),
                 forgotten: loaded.forgotten.into_iter().collect(),
-                emptied: Vec::new(),
+                blanked_names: Vec::new(),
                 points_saturated: 0,
                 meta,
                 settings,
@@ -453,12 +453,13 @@ impl Engine {
             } else if !record.removed {
                 engine.schedule.schedule_next(key, record.class, now_ms);
             }
-            engine.servers[index] = Some(ServerState { record, series: series.map(Box::new), asked, read: None });
+            engine.servers[index] =
+                Some(ServerState { record, series: series.map(Box::new), scan_requested: asked, name_index: None });
             engine.queue_expiry_at_start(key);
         }
         engine.servers_to_untag = engine.servers_with_deleted_tags();
         engine.apply_window_settings();
-        engine.global.see_order();
+        engine.global.update_board_orders();
         engine.archive_changed_orders();
         Ok(engine)
     }
@@ -480,7 +481,7 @@ impl Engine {
             }
             Event::Tick { now_ms } => {
                 self.advance_time(now_ms);
-                self.global.work_on_windows(source);
+                self.global.advance_windows(source);
                 self.advance_weeks(source)?;
                 self.untag_servers();
                 self.expire_servers();
@@ -493,7 +494,8 @@ impl Engine {
     pub fn poll_probe(&mut self, now_ms: i64) -> Option<Probe> {
         let servers = &self.servers;
         let slot = |key: ServerKey| servers[key.0 as usize].as_ref().expect("planned servers exist");
-        let (server, scan) = self.schedule.pop_due(now_ms, |key| slot(key).record.class, |key| slot(key).asked)?;
+        let (server, scan) =
+            self.schedule.pop_due(now_ms, |key| slot(key).record.class, |key| slot(key).scan_requested)?;
         let record = &slot(server).record;
         Some(Probe {
             id: scan.id,
@@ -563,7 +565,7 @@ impl Engine {
 
     /// Sets the limits of the caches; the next commit applies them.
     pub fn set_cache_limits(&mut self, memory: CacheLimits) {
-        self.global.memory = memory;
+        self.global.cache_limits = memory;
     }
 
     /// Rows and players that a commit would contain.
@@ -577,16 +579,16 @@ impl Engine {
         let changed = self.has_changes();
         let pending = std::mem::take(&mut self.global.pending);
         debug_assert_eq!(pending.rows_len, pending.rows.values().map(BTreeMap::len).sum::<usize>());
-        self.global.unstored = PlayerKey(self.global.meta.next_player);
-        self.global.names.committed(self.global.memory.names_max);
+        self.global.first_uncommitted_player = PlayerKey(self.global.meta.next_player);
+        self.global.name_cache.evict_after_commit(self.global.cache_limits.names_max);
         let slot = |key: &ServerKey| self.servers[key.0 as usize].as_ref().expect("changed servers exist");
         let mut commit = Commit {
             meta: changed.then(|| self.global.meta.clone()),
             games: pending.games,
             maps: pending.maps,
             tags: pending.tags,
-            player_windows: self.global.player_windows.take_changed(self.global.memory.player_windows_max),
-            players: pending.players.into_portions(),
+            player_windows: self.global.player_windows.take_changed(self.global.cache_limits.player_windows_max),
+            players: pending.players.into_chunks(),
             servers: pending.servers.iter().map(|key| (*key, slot(key).record.clone())).collect(),
             series: pending
                 .series
@@ -674,7 +676,7 @@ impl Engine {
         if self.servers.len() <= index {
             self.servers.resize_with(index + 1, || None);
         }
-        self.servers[index] = Some(ServerState { record, series: None, asked: false, read: None });
+        self.servers[index] = Some(ServerState { record, series: None, scan_requested: false, name_index: None });
         self.by_url.insert(url, key);
         global.server_changed(key);
         key
@@ -702,14 +704,14 @@ fn sorted_by_key<K: Ord + Copy, V>(by_key: FxHashMap<K, V>) -> impl Iterator<Ite
 impl GlobalState {
     fn server_changed(&mut self, server: ServerKey) {
         self.pending.servers.insert(server);
-        self.archive(OutboxKey::Server(server));
+        self.enqueue(OutboxKey::Server(server));
     }
 
     /// Adds an entry to the outbox. Without an archive, records that everything must be
     /// archived later.
-    fn archive(&mut self, key: OutboxKey) {
+    fn enqueue(&mut self, key: OutboxKey) {
         if !self.settings.archive_enabled || self.settings.outbox_full {
-            self.need_resync();
+            self.require_resync();
             return;
         }
         self.pending.outbox.insert(key);
@@ -721,8 +723,8 @@ impl GlobalState {
             self.meta.next_game = key + 1;
             self.pending.meta = true;
             self.pending.games.push((GameKey(key), name.to_owned()));
-            self.archive(OutboxKey::Game(GameKey(key)));
-            self.see_order();
+            self.enqueue(OutboxKey::Game(GameKey(key)));
+            self.update_board_orders();
         }
         GameKey(key)
     }
@@ -733,7 +735,7 @@ impl GlobalState {
             self.meta.next_map = key + 1;
             self.pending.meta = true;
             self.pending.maps.push((MapKey(key), name.to_owned()));
-            self.archive(OutboxKey::Map(MapKey(key)));
+            self.enqueue(OutboxKey::Map(MapKey(key)));
         }
         MapKey(key)
     }

@@ -17,7 +17,7 @@ pub(super) struct NameCache {
     known: FxHashMap<GameKey, FxHashMap<Name, CachedName>>,
     len: usize,
     /// The cache contains every name of the store.
-    complete: bool,
+    holds_all_names: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ struct CachedName {
 impl NameCache {
     /// The cache for a store that has no names.
     pub(super) fn of_empty_store() -> NameCache {
-        NameCache { complete: true, ..NameCache::default() }
+        NameCache { holds_all_names: true, ..NameCache::default() }
     }
 
     fn find(&self, game: GameKey, name: &str) -> Option<CachedName> {
@@ -44,14 +44,14 @@ impl NameCache {
     }
 
     /// Clears the cache: names have moved to other players or were deleted.
-    pub(super) fn forget_all(&mut self) {
+    pub(super) fn clear(&mut self) {
         *self = NameCache::default();
     }
 
     /// All cached names are in the store now. Clears the cache if it has more than `most`.
-    pub(super) fn committed(&mut self, most: usize) {
+    pub(super) fn evict_after_commit(&mut self, most: usize) {
         if self.len > most {
-            self.forget_all();
+            self.clear();
         }
     }
 }
@@ -75,7 +75,7 @@ const CHUNK_LEN: usize = 4_096;
 
 impl PendingPlayers {
     pub(super) fn get(&self, player: PlayerKey) -> Option<&PlayerRecord> {
-        match self.place(player) {
+        match self.chunk_index(player) {
             Some((chunk, at)) => self.new.get(chunk)?.get(at).map(|(_, record)| record),
             None => self.changed.get(&player),
         }
@@ -96,14 +96,14 @@ impl PendingPlayers {
     }
 
     fn change(&mut self, player: PlayerKey, record: PlayerRecord) {
-        match self.place(player) {
+        match self.chunk_index(player) {
             Some((chunk, at)) => self.new[chunk][at].1 = record,
             None => _ = self.changed.insert(player, record),
         }
     }
 
     /// Chunk and index of a new player.
-    fn place(&self, player: PlayerKey) -> Option<(usize, usize)> {
+    fn chunk_index(&self, player: PlayerKey) -> Option<(usize, usize)> {
         let at = player.0.checked_sub(self.first_new)? as usize;
         (!self.new.is_empty()).then_some((at / CHUNK_LEN, at % CHUNK_LEN))
     }
@@ -114,7 +114,7 @@ impl PendingPlayers {
     }
 
     /// Returns chunks in order of key.
-    pub(super) fn into_portions(self) -> Vec<Vec<(PlayerKey, PlayerRecord)>> {
+    pub(super) fn into_chunks(self) -> Vec<Vec<(PlayerKey, PlayerRecord)>> {
         let mut changed: Vec<(PlayerKey, PlayerRecord)> = self.changed.into_iter().collect();
         changed.sort_unstable_by_key(|(player, _)| *player);
         // New players have keys above all others.
@@ -130,13 +130,13 @@ impl GlobalState {
         game: GameKey,
         entry: &PlayerEntry,
     ) -> Result<Option<PlayerKey>, S::Error> {
-        if let Some(cached) = self.names.find(game, &entry.name) {
+        if let Some(cached) = self.name_cache.find(game, &entry.name) {
             if cached.display != display_hash(entry.display()) {
                 self.rename(source, cached.player, entry.display())?;
             }
             return Ok(Some(cached.player));
         }
-        let stored = if self.names.complete { None } else { source.player(game, &entry.name)? };
+        let stored = if self.name_cache.holds_all_names { None } else { source.player(game, &entry.name)? };
         let Some((player, display)) = stored else { return Ok(None) };
         // The store does not know a rename that is pending for a commit.
         if display != entry.display() || self.pending.players.get(player).is_some() {
@@ -145,7 +145,7 @@ impl GlobalState {
         // An alias has no spelling of its own: the spelling last seen is in the player's
         // record.
         if !display.is_empty() {
-            self.names.put(game, &entry.name, player, entry.display());
+            self.name_cache.put(game, &entry.name, player, entry.display());
         }
         Ok(Some(player))
     }
@@ -156,9 +156,9 @@ impl GlobalState {
         self.meta.next_player += 1;
         self.pending.meta = true;
         let record = PlayerRecord { game, name: entry.name.clone(), display: entry.display().into() };
-        self.names.put(game, &entry.name, player, entry.display());
+        self.name_cache.put(game, &entry.name, player, entry.display());
         self.pending.players.add(player, record);
-        self.archive(OutboxKey::Player(player));
+        self.enqueue(OutboxKey::Player(player));
         player
     }
 
@@ -175,9 +175,9 @@ impl GlobalState {
         };
         if let Some(mut record) = record.filter(|record| record.display != display) {
             record.display = display.into();
-            self.names.put(record.game, &record.name, player, display);
+            self.name_cache.put(record.game, &record.name, player, display);
             self.pending.players.change(player, record);
-            self.archive(OutboxKey::Player(player));
+            self.enqueue(OutboxKey::Player(player));
         }
         Ok(())
     }

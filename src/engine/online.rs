@@ -29,7 +29,7 @@ pub(super) struct OnlineExpiry {
     /// Earliest first. A server that has answered since is queued again.
     due: BinaryHeap<Reverse<(i64, ServerKey)>>,
     /// By server key: whether it is in `due`.
-    is_due: Vec<bool>,
+    is_queued: Vec<bool>,
 }
 
 impl Engine {
@@ -59,15 +59,15 @@ impl Engine {
     /// Queues the check whether an online server has expired.
     pub(super) fn queue_expiry(&mut self, server: ServerKey) {
         let at = server.0 as usize;
-        if self.online.is_due.get(at) == Some(&true) {
+        if self.online.is_queued.get(at) == Some(&true) {
             return;
         }
         let until_ms = self.server_state(server).and_then(|slot| self.online_until_ms(&slot.record));
         let Some(until_ms) = until_ms else { return };
-        if self.online.is_due.len() <= at {
-            self.online.is_due.resize(at + 1, false);
+        if self.online.is_queued.len() <= at {
+            self.online.is_queued.resize(at + 1, false);
         }
-        self.online.is_due[at] = true;
+        self.online.is_queued[at] = true;
         self.online.due.push(Reverse((until_ms, server)));
     }
 
@@ -78,13 +78,13 @@ impl Engine {
             match self.online.due.peek() {
                 Some(&Reverse((until_ms, server))) if until_ms <= self.now_ms() => {
                     self.online.due.pop();
-                    self.online.is_due[server.0 as usize] = false;
+                    self.online.is_queued[server.0 as usize] = false;
                     let record = self.server_state(server).map(|slot| &slot.record);
                     let has_expired = record.is_some_and(|record| {
                         self.online_until_ms(record).is_some_and(|until_ms| until_ms <= self.now_ms())
                     });
                     match has_expired {
-                        true => self.global.archive(OutboxKey::Server(server)),
+                        true => self.global.enqueue(OutboxKey::Server(server)),
                         false => self.queue_expiry(server),
                     }
                 }

@@ -30,7 +30,7 @@ type ByPlayer = FxHashMap<WindowKey, FxHashMap<PlayerKey, CachedPlayerWindow>>;
 struct CachedPlayerWindow {
     /// Boxed: there are millions, and a hash table moves its values when it grows. A commit
     /// shares the same allocation while it is applied.
-    of_player: Arc<PlayerWindow>,
+    player_window: Arc<PlayerWindow>,
     changed: bool,
 }
 
@@ -41,12 +41,12 @@ impl PlayerWindowCache {
         let changed = std::mem::take(&mut self.changed);
         let mut entries = Vec::with_capacity(changed.len());
         for chunk in changed.chunks(PREFETCH_LEN) {
-            self.ask_for(chunk.iter().copied());
+            self.prefetch(chunk.iter().copied());
             for &(window, player) in chunk {
                 let cached = self.known.get_mut(&window).and_then(|cached| cached.get_mut(&player));
                 let Some(cached) = cached.filter(|cached| cached.changed) else { continue };
                 cached.changed = false;
-                entries.push(((window, player), cached.of_player.clone()));
+                entries.push(((window, player), cached.player_window.clone()));
             }
         }
         if self.len > most {
@@ -60,12 +60,12 @@ impl PlayerWindowCache {
         self.len -= usize::from(removed.is_some());
     }
 
-    pub(super) fn forget(&mut self, window: WindowKey) {
+    pub(super) fn remove_window(&mut self, window: WindowKey) {
         self.len -= self.known.remove(&window).map_or(0, |cached| cached.len());
     }
 
     /// `source`: `None` if the store cannot have a record of the player.
-    fn fetch<'k, S: StateReader>(
+    fn entry<'k, S: StateReader>(
         cached: &'k mut ByPlayer,
         len: &mut usize,
         source: Option<&S>,
@@ -79,13 +79,13 @@ impl PlayerWindowCache {
                 let stored = source.map(|source| source.player_window(window, player)).transpose()?.flatten();
                 *len += 1;
                 let player_window = Arc::new(stored.unwrap_or_else(|| PlayerWindow::new(game)));
-                place.insert(CachedPlayerWindow { of_player: player_window, changed: false })
+                place.insert(CachedPlayerWindow { player_window, changed: false })
             }
         })
     }
 
     pub(super) fn put(&mut self, window: WindowKey, player: PlayerKey, player_window: PlayerWindow) {
-        let cached = CachedPlayerWindow { of_player: Arc::new(player_window), changed: true };
+        let cached = CachedPlayerWindow { player_window: Arc::new(player_window), changed: true };
         let before = self.known.entry(window).or_default().insert(player, cached);
         self.len += usize::from(before.is_none());
         if before.is_none_or(|cached| !cached.changed) {
@@ -107,15 +107,15 @@ impl PlayerWindowCache {
     }
 
     /// Prefetches all entries of a list, so that their cache misses overlap.
-    pub(super) fn ask_for(&self, list: impl Iterator<Item = (WindowKey, PlayerKey)>) {
+    pub(super) fn prefetch(&self, list: impl Iterator<Item = (WindowKey, PlayerKey)>) {
         // In two steps: first the hash table, then the records.
         let cached: SmallVec<[&CachedPlayerWindow; 64]> =
             list.filter_map(|(window, player)| self.known.get(&window)?.get(&player)).collect();
-        black_box(cached.iter().fold(0, |all, cached| all ^ cached.of_player.game.0));
+        black_box(cached.iter().fold(0, |all, cached| all ^ cached.player_window.game.0));
     }
 
     pub(super) fn get(&self, window: WindowKey, player: PlayerKey) -> Option<&PlayerWindow> {
-        self.known.get(&window)?.get(&player).map(|cached| &*cached.of_player)
+        self.known.get(&window)?.get(&player).map(|cached| &*cached.player_window)
     }
 }
 
@@ -127,9 +127,9 @@ impl GlobalState {
         game: GameKey,
         player: PlayerKey,
     ) -> Result<&PlayerWindow, S::Error> {
-        let source = (player < self.unstored).then_some(source);
+        let source = (player < self.first_uncommitted_player).then_some(source);
         let PlayerWindowCache { known: cached, len, .. } = &mut self.player_windows;
-        Ok(&PlayerWindowCache::fetch(cached, len, source, window, game, player)?.of_player)
+        Ok(&PlayerWindowCache::entry(cached, len, source, window, game, player)?.player_window)
     }
 
     /// As [`GlobalState::player_window`], for changes.
@@ -140,12 +140,12 @@ impl GlobalState {
         game: GameKey,
         player: PlayerKey,
     ) -> Result<&mut PlayerWindow, S::Error> {
-        let source = (player < self.unstored).then_some(source);
+        let source = (player < self.first_uncommitted_player).then_some(source);
         let PlayerWindowCache { known: cached, len, changed } = &mut self.player_windows;
-        let cached = PlayerWindowCache::fetch(cached, len, source, window, game, player)?;
+        let cached = PlayerWindowCache::entry(cached, len, source, window, game, player)?;
         if !std::mem::replace(&mut cached.changed, true) {
             changed.push((window, player));
         }
-        Ok(Arc::make_mut(&mut cached.of_player))
+        Ok(Arc::make_mut(&mut cached.player_window))
     }
 }

@@ -53,10 +53,10 @@ impl Engine {
             if restored {
                 slot.record.class = Class::UNKNOWN;
                 slot.record.missed = 0;
-                slot.asked = true;
+                slot.scan_requested = true;
                 self.schedule.schedule_now(key, now_ms);
                 self.global.server_changed(key);
-                self.global.shelf.server_changed(key, &[]);
+                self.global.board_cache.mark_server_dirty(key, &[]);
             }
             return Ok((key, if restored { Added::Restored } else { Added::AlreadyKnown }));
         }
@@ -65,7 +65,7 @@ impl Engine {
         }
         let tags = unique_tags(&url, tags.into_iter())?;
         let key = self.insert_server(url, tags, now_ms);
-        self.server_state_mut(key).expect("just inserted").asked = true;
+        self.server_state_mut(key).expect("just inserted").scan_requested = true;
         self.schedule.schedule_now(key, now_ms);
         Ok((key, Added::New))
     }
@@ -77,7 +77,7 @@ impl Engine {
         self.schedule.cancel(key);
         let slot = self.server_state_mut(key).expect("named servers exist");
         slot.record.removed = true;
-        slot.asked = false;
+        slot.scan_requested = false;
         self.global.server_changed(key);
         Ok(key)
     }
@@ -92,11 +92,11 @@ impl Engine {
         record.greylist = reason;
         let tags = record.tags.clone();
         self.global.server_changed(key);
-        self.global.shelf.server_changed(key, &tags);
+        self.global.board_cache.mark_server_dirty(key, &tags);
         let mut weeks: Vec<WeekKey> = self.global.meta.weeks.iter().map(|state| state.week).collect();
         weeks.retain(|week| !self.is_server_closed(*week, key));
         for week in weeks {
-            self.global.archive(OutboxKey::Week { week, server: key });
+            self.global.enqueue(OutboxKey::Week { week, server: key });
         }
         Ok(key)
     }
@@ -109,7 +109,7 @@ impl Engine {
             RescanTarget::AllUnknown => self.keys_by_class(|c| c == Class::UNKNOWN || c == Class::FAILED),
         };
         for &key in &keys {
-            self.server_state_mut(key).expect("listed servers exist").asked = true;
+            self.server_state_mut(key).expect("listed servers exist").scan_requested = true;
             self.schedule.schedule_now(key, now_ms);
         }
         Ok(keys)
@@ -135,7 +135,7 @@ impl Engine {
         }
         self.global.settings = EngineSettings { outbox_full, ..settings };
         self.apply_window_settings();
-        self.global.see_order();
+        self.global.update_board_orders();
         self.archive_changed_orders();
         if reclass {
             self.reclassify_servers();
@@ -165,7 +165,9 @@ impl Engine {
     /// intervals instead of all being due at once.
     pub fn reschedule_all(&mut self, now_ms: i64) {
         for (index, slot) in self.servers.iter().enumerate() {
-            let Some(slot) = slot.as_ref().filter(|slot| !slot.record.removed && !slot.asked) else { continue };
+            let Some(slot) = slot.as_ref().filter(|slot| !slot.record.removed && !slot.scan_requested) else {
+                continue;
+            };
             self.schedule.schedule_next(ServerKey(index as u32), slot.record.class, now_ms);
         }
     }
@@ -192,12 +194,12 @@ impl Engine {
         let map_time = slot.record.map_time.take();
         let week = last.as_ref().map(|last| self.global.calendar.week(last.t_ms));
         for entry in last.into_iter().flat_map(|last| last.entries) {
-            self.global.leave(key, entry.presence);
+            self.global.end_presence(key, entry.presence);
         }
         self.global.flush_map_time(key, map_time);
         let is_kept = |week: &WeekKey| self.global.meta.weeks.iter().any(|state| state.week == *week);
         if let Some(week) = week.filter(is_kept) {
-            self.global.archive(OutboxKey::Week { week, server: key });
+            self.global.enqueue(OutboxKey::Week { week, server: key });
         }
     }
 }

@@ -57,7 +57,7 @@ impl Engine {
         let tags = &mut self.server_state_mut(server).expect("named servers exist").record.tags;
         let before = std::mem::replace(tags, keys);
         self.global.server_changed(server);
-        self.global.shelf.server_changed(server, &before);
+        self.global.board_cache.mark_server_dirty(server, &before);
         Ok(true)
     }
 
@@ -74,14 +74,14 @@ impl Engine {
         self.servers_to_untag.extend(tagged);
         self.global.pending.tags.retain(|(it, _)| *it != key);
         self.global.pending.corrections.deleted_tags.push(key);
-        self.global.shelf.drop_group(Group::Tag(key));
-        self.global.see_order();
+        self.global.board_cache.remove_group(Group::Tag(key));
+        self.global.update_board_orders();
         Ok(servers)
     }
 
     /// Servers whose records contain a deleted tag.
     pub(super) fn servers_with_deleted_tags(&self) -> BTreeSet<ServerKey> {
-        let is_deleted = |tag: &TagKey| !self.global.is_tag(*tag);
+        let is_deleted = |tag: &TagKey| !self.global.tag_exists(*tag);
         self.servers_where(|tags| tags.iter().any(is_deleted)).into_iter().collect()
     }
 
@@ -95,7 +95,7 @@ impl Engine {
         for _ in 0..(self.global.settings.week_steps_per_tick / STEPS_PER_UNTAG).max(1) {
             let Some(server) = self.servers_to_untag.pop_first() else { return };
             let Some(slot) = self.servers[server.0 as usize].as_mut() else { continue };
-            slot.record.tags.retain(|tag| self.global.is_tag(*tag));
+            slot.record.tags.retain(|tag| self.global.tag_exists(*tag));
             self.global.server_changed(server);
         }
     }
@@ -109,7 +109,7 @@ impl GlobalState {
             self.meta.next_tag = key + 1;
             self.pending.meta = true;
             self.pending.tags.push((TagKey(key), name.to_owned()));
-            self.see_order();
+            self.update_board_orders();
         }
         TagKey(key)
     }
@@ -120,7 +120,7 @@ impl GlobalState {
     }
 
     /// Whether a key belongs to a tag that exists.
-    pub(super) fn is_tag(&self, tag: TagKey) -> bool {
+    pub(super) fn tag_exists(&self, tag: TagKey) -> bool {
         !self.tags.name(tag.0).is_empty()
     }
 
@@ -135,8 +135,8 @@ impl GlobalState {
     }
 
     /// The existing tags of a record, in order of key.
-    pub(super) fn tags_there(&self, tags: &[TagKey]) -> Vec<TagKey> {
-        let mut existing: Vec<TagKey> = tags.iter().copied().filter(|tag| self.is_tag(*tag)).collect();
+    pub(super) fn existing_tags(&self, tags: &[TagKey]) -> Vec<TagKey> {
+        let mut existing: Vec<TagKey> = tags.iter().copied().filter(|tag| self.tag_exists(*tag)).collect();
         existing.sort_unstable();
         existing
     }

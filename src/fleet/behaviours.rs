@@ -122,8 +122,8 @@ pub fn configure(behaviour: Option<Behaviour>, seed: u64, server: u32, profile: 
     let bits = hash_parts(&[seed, 0xBE4B, u64::from(server)]);
     match behaviour {
         Some(Behaviour::Spectators) => profile.game = &SPECTATOR_GAMES[bits as usize % SPECTATOR_GAMES.len()],
-        Some(Behaviour::UnmarkedBots) => profile.bots_fill = 3 + (bits % 5) as u16,
-        Some(Behaviour::Frozen) => (profile.players_mean, profile.bots_fill) = (0.0, 0),
+        Some(Behaviour::UnmarkedBots) => profile.bot_fill_target = 3 + (bits % 5) as u16,
+        Some(Behaviour::Frozen) => (profile.players_mean, profile.bot_fill_target) = (0.0, 0),
         Some(Behaviour::GenericNames | Behaviour::Oversized) | None => {}
     }
     profile.behaviour = behaviour;

@@ -134,15 +134,15 @@ pub struct ServerProfile {
     /// Number of regular players.
     pub regulars: u32,
     /// Local time minus UTC.
-    pub zone_ms: i64,
+    pub utc_offset_ms: i64,
     /// Bots fill up to this number of players while a player is on the server.
-    pub bots_fill: u16,
+    pub bot_fill_target: u16,
     /// A round ends when a player has this many scores.
     pub score_limit: Option<i32>,
     pub round_ms_max: i64,
     pub rotation: MapRotation,
     /// Time of day at which the server is re-seeded, ms after 00:00 UTC.
-    pub restart_ms: i64,
+    pub restart_time_of_day_ms: i64,
     /// Its special behaviour ([`super::behaviours`]).
     pub behaviour: Option<Behaviour>,
 }
@@ -180,7 +180,7 @@ const ZONES_H: &[i64] = &[-8, -5, -3, 0, 1, 1, 1, 2, 3, 8, 9, 10];
 
 impl ServerProfile {
     /// The profile of one server, without a behaviour.
-    pub fn of(seed: u64, server: u32, mix: ProfileMix) -> ServerProfile {
+    pub fn generate(seed: u64, server: u32, mix: ProfileMix) -> ServerProfile {
         let rng = &mut Rng::new(&[seed, 0x5E27E2, u64::from(server)]);
         let family = if rng.bool(mix.source_share) { Family::Source } else { Family::Quake3 };
         let game = pick_game(rng, family);
@@ -209,8 +209,8 @@ impl ServerProfile {
             players_mean,
             session_ms_mean: 60_000.0 * (12.0 + 40.0 * rng.unit()),
             regulars: (players_mean * 14.0 + 8.0) as u32,
-            zone_ms: ZONES_H[rng.below(ZONES_H.len())] * 3_600_000,
-            bots_fill: if quake && rng.bool(0.2) { 2 + rng.below(5) as u16 } else { 0 },
+            utc_offset_ms: ZONES_H[rng.below(ZONES_H.len())] * 3_600_000,
+            bot_fill_target: if quake && rng.bool(0.2) { 2 + rng.below(5) as u16 } else { 0 },
             score_limit: (quake && rng.bool(0.7)).then(|| 20 + 5 * rng.below(7) as i32),
             round_ms_max: minutes as i64 * 60_000,
             rotation: match rotates {
@@ -218,17 +218,17 @@ impl ServerProfile {
                 r if r < 0.85 => MapRotation::Sometimes,
                 _ => MapRotation::Never,
             },
-            restart_ms: (hash_parts(&[seed, 0xDA7, u64::from(server)]) % 86_400_000) as i64,
+            restart_time_of_day_ms: (hash_parts(&[seed, 0xDA7, u64::from(server)]) % 86_400_000) as i64,
             behaviour: None,
         }
     }
 
     /// The activity at a time, relative to the busiest hour, 0 to 1.
-    pub fn tide(&self, t_ms: i64) -> f64 {
+    pub fn load_factor(&self, t_ms: i64) -> f64 {
         // Maximum at nine in the evening, minimum before dawn.
         const HOURS: [u8; 24] =
             [62, 46, 33, 24, 18, 16, 17, 20, 25, 30, 36, 42, 47, 50, 53, 57, 63, 70, 77, 84, 91, 96, 92, 79];
-        let local_ms = t_ms + self.zone_ms;
+        let local_ms = t_ms + self.utc_offset_ms;
         let hour = local_ms.rem_euclid(86_400_000) / 3_600_000;
         let day = (local_ms.div_euclid(86_400_000) + 3).rem_euclid(7);
         let weekend = if day >= 5 { 1.0 } else { 0.85 };
@@ -255,17 +255,17 @@ mod tests {
     #[test]
     fn profiles_cover_every_game_and_are_mostly_quiet() {
         let mixture = ProfileMix { source_share: 0.4, activity: 1.0 };
-        let all: Vec<ServerProfile> = (0..5_000).map(|i| ServerProfile::of(7, i, mixture)).collect();
+        let all: Vec<ServerProfile> = (0..5_000).map(|i| ServerProfile::generate(7, i, mixture)).collect();
         let part = |f: &dyn Fn(&ServerProfile) -> bool| all.iter().filter(|n| f(n)).count() as f64 / 5_000.0;
         assert!((part(&|n| n.game.family == Family::Source) - 0.4).abs() < 0.05);
         assert!(part(&|n| n.players_mean < 2.3) > 0.6);
         assert!(part(&|n| n.slots == 64 && n.players_mean > 60.0) > 0.0005);
-        assert!(part(&|n| n.bots_fill > 0) > 0.05);
+        assert!(part(&|n| n.bot_fill_target > 0) > 0.05);
         for game in GAMES {
             assert!(part(&|n| std::ptr::eq(n.game, game)) > 0.01, "{}", game.title);
         }
         for profile in &all {
-            assert!((0.0..=1.0).contains(&profile.tide(1_763_683_200_000)));
+            assert!((0.0..=1.0).contains(&profile.load_factor(1_763_683_200_000)));
         }
     }
 }

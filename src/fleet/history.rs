@@ -127,7 +127,7 @@ mod tests {
         }
         world.advance_all(to_ms);
         let gained: i64 =
-            (0..300).flat_map(|server| world.ledger(server).deeds.into_values()).map(|deeds| deeds.gained).sum();
+            (0..300).flat_map(|server| world.ledger(server).players.into_values()).map(|deeds| deeds.gained).sum();
         let share = observed as f64 / gained as f64;
         assert!(gained > 100_000 && (0.7..1.0).contains(&share), "{observed} of {gained}: {share}");
     }
@@ -145,7 +145,7 @@ mod tests {
             snapshots += 1;
             players += snapshot.players.len() as u64;
         }
-        let rows: usize = (0..world.servers()).map(|server| world.ledger(server).deeds.len()).sum();
+        let rows: usize = (0..world.servers()).map(|server| world.ledger(server).players.len()).sum();
         println!("{snapshots} snapshots, {players} players, {rows} rows in {:?}", started.elapsed());
     }
 }

@@ -58,7 +58,7 @@ pub struct RoundResult {
 /// The ground truth of one server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerTruth {
-    pub deeds: FxHashMap<(WeekKey, Person), PlayerTruth>,
+    pub players: FxHashMap<(WeekKey, Person), PlayerTruth>,
     /// Rounds ended, and the number of counting rounds (RULES section 4: at least two
     /// players that are not bots, best points above 0).
     pub rounds: u64,

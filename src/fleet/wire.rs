@@ -104,7 +104,7 @@ pub struct ProtocolVariant {
     /// Replies to A2S_INFO with a challenge first, as since 2020.
     pub info_challenge: bool,
     /// Sends A2S_INFO in the format of the oldest GoldSrc servers, `m`.
-    pub old_info: bool,
+    pub goldsrc_info: bool,
     pub split: SplitFormat,
     /// Maximum payload of one fragment, bytes.
     pub fragment_bytes: usize,
@@ -121,7 +121,7 @@ impl ProtocolVariant {
         let old_info = goldsrc && old < 0.15;
         ProtocolVariant {
             info_challenge: !old_info && challenge < 0.85,
-            old_info,
+            goldsrc_info: old_info,
             split: match nature.game.family {
                 Family::Quake3 => SplitFormat::Never,
                 Family::Source if goldsrc => SplitFormat::GoldSrc,
@@ -280,7 +280,7 @@ pub fn a2s_info(
     let slots = snapshot.slots.min(255) as u8;
     let bots = snapshot.bots.unwrap_or(0).min(255) as u8;
     let bytes = &mut out.bytes;
-    if variant.old_info {
+    if variant.goldsrc_info {
         bytes.extend_from_slice(b"\xFF\xFF\xFF\xFFm");
         put_c_str(bytes, &format!("127.0.0.1:{port}"));
         for text in [&*snapshot.hostname, &snapshot.map, &snapshot.game, nature.game.title] {
@@ -425,7 +425,7 @@ mod tests {
     fn nature(family: Family) -> ServerProfile {
         let mixture = ProfileMix { source_share: if family == Family::Source { 1.0 } else { 0.0 }, activity: 1.0 };
         (0..)
-            .map(|server| ServerProfile::of(1, server, mixture))
+            .map(|server| ServerProfile::generate(1, server, mixture))
             .find(|n| n.game.app_id == 240 || family == Family::Quake3)
             .unwrap()
     }
@@ -492,7 +492,7 @@ mod tests {
         let nature = nature(Family::Source);
         let mut variant = ProtocolVariant {
             info_challenge: true,
-            old_info: false,
+            goldsrc_info: false,
             split: SplitFormat::Source,
             fragment_bytes: 1_248,
             edf: 0xF1,
@@ -520,7 +520,7 @@ mod tests {
         assert_eq!(only(&out), head);
 
         out.clear();
-        variant.old_info = true;
+        variant.goldsrc_info = true;
         a2s_info(&source, &nature, &variant, 2, 27_015, &mut out);
         let old = b"\xFF\xFF\xFF\xFFm127.0.0.1:27015\0h\0m\0cstrike\0Counter-Strike: Source\0\x02\x10\x2Fdl\0\0\0\x01";
         assert_eq!(only(&out), old);
@@ -581,8 +581,9 @@ mod tests {
     #[test]
     fn every_protocol_variant_occurs() {
         let mixture = ProfileMix { source_share: 0.9, activity: 1.0 };
-        let all: Vec<ProtocolVariant> =
-            (0..2_000).map(|server| ProtocolVariant::of(1, server, &ServerProfile::of(1, server, mixture))).collect();
+        let all: Vec<ProtocolVariant> = (0..2_000)
+            .map(|server| ProtocolVariant::of(1, server, &ServerProfile::generate(1, server, mixture)))
+            .collect();
         for split in [
             SplitFormat::Never,
             SplitFormat::Source,
@@ -592,7 +593,7 @@ mod tests {
         ] {
             assert!(all.iter().filter(|v| v.split == split).count() > 20, "{split:?}");
         }
-        assert!(all.iter().filter(|v| v.old_info).count() > 20);
+        assert!(all.iter().filter(|v| v.goldsrc_info).count() > 20);
         assert!(all.iter().filter(|v| v.info_challenge).count() > 1_000);
     }
 }

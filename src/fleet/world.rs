@@ -49,7 +49,7 @@ pub struct WorldSettings {
     /// Whether the ground truth is recorded. Without it a server can skip entire days.
     pub truth: bool,
     /// Number of newest final lists kept for each server; `usize::MAX` for all.
-    pub finals_max: usize,
+    pub round_results_max: usize,
 }
 
 impl Default for WorldSettings {
@@ -63,7 +63,7 @@ impl Default for WorldSettings {
             population: 0,
             behaviours: BehaviourShares::NONE,
             truth: true,
-            finals_max: 8,
+            round_results_max: 8,
         }
     }
 }
@@ -124,7 +124,7 @@ impl World {
             size => size,
         };
         let profile = |server| {
-            let mut profile = ServerProfile::of(settings.seed, server, mix);
+            let mut profile = ServerProfile::generate(settings.seed, server, mix);
             let behaviour = settings.behaviours.behaviour(settings.seed, server, profile.game.family);
             behaviours::configure(behaviour, settings.seed, server, &mut profile);
             profile
@@ -273,8 +273,8 @@ impl World {
         let mut ledger = state.ledger.as_deref().cloned().unwrap_or_default();
         if state.counting && state.ledger.is_some() {
             for p in &state.players {
-                let open = p.unbooked(state.now_ms);
-                ledger.deeds.entry((state.week, p.person)).or_default().add(open);
+                let open = p.unrecorded(state.now_ms);
+                ledger.players.entry((state.week, p.person)).or_default().add(open);
             }
         }
         ledger
@@ -301,7 +301,7 @@ impl World {
             players: self.servers[server as usize].players.len(),
             behaviour: nature.behaviour.map(Behaviour::name),
         }];
-        let mut deeds: Vec<_> = ledger.deeds.into_iter().collect();
+        let mut deeds: Vec<_> = ledger.players.into_iter().collect();
         deeds.sort_unstable_by_key(|(key, _)| *key);
         lines.extend(deeds.into_iter().map(|((week, person), deeds)| TruthLine::Player {
             server: url.clone(),
@@ -333,7 +333,7 @@ struct TickContext<'a> {
 impl TickContext<'_> {
     /// Start of the server's day that contains this time.
     fn day_start_ms(&self, t_ms: i64) -> i64 {
-        (t_ms - self.nature.restart_ms).div_euclid(DAY_MS) * DAY_MS + self.nature.restart_ms
+        (t_ms - self.nature.restart_time_of_day_ms).div_euclid(DAY_MS) * DAY_MS + self.nature.restart_time_of_day_ms
     }
 
     /// Arrivals per ms at the busiest hour.
@@ -430,7 +430,7 @@ impl Server {
         self.map = self.rng.below(nature.game.maps.len()) as u32;
         self.round_end_ms = start_ms + (nature.round_ms_max as f64 * (0.1 + 0.9 * self.rng.unit())) as i64;
         // The players of the previous day rejoin at once, as after a short restart.
-        let count = self.rng.around(nature.players_mean * nature.tide(start_ms)).min(usize::from(nature.slots));
+        let count = self.rng.around(nature.players_mean * nature.load_factor(start_ms)).min(usize::from(nature.slots));
         for number in 0..count as i64 {
             let ago_ms = 60_000 + 97 * number + self.rng.exponential(nature.session_ms_mean) as i64;
             self.join(rules, start_ms - ago_ms, start_ms);
@@ -519,7 +519,7 @@ impl Server {
     fn end_round(&mut self, rules: &TickContext) {
         let nature = rules.nature;
         if self.counting && !self.players.is_empty() {
-            self.book_round(nature, rules.settings.finals_max);
+            self.book_round(nature, rules.settings.round_results_max);
         }
         for p in &mut self.players {
             p.points = 0;
@@ -546,7 +546,7 @@ impl Server {
         ledger.rounds_counting += 1;
         for &(person, points) in &list {
             let round = PlayerTruth { rounds: 1, wins: u32::from(points == best), ..PlayerTruth::default() };
-            ledger.deeds.entry((self.week, person)).or_default().add(round);
+            ledger.players.entry((self.week, person)).or_default().add(round);
         }
         while ledger.finals.len() >= finals_max.max(1) {
             ledger.finals.pop_front();
@@ -586,7 +586,7 @@ impl Server {
         }
         while self.next_arrival_ms <= self.tick_ms {
             let at_ms = self.next_arrival_ms;
-            let wanted = self.rng.bool(rules.nature.tide(at_ms));
+            let wanted = self.rng.bool(rules.nature.load_factor(at_ms));
             if wanted && self.humans < rules.nature.slots {
                 if self.players.len() >= usize::from(rules.nature.slots) {
                     self.remove_bot();
@@ -653,11 +653,11 @@ impl Server {
 
     fn fill_with_bots(&mut self, rules: &TickContext) {
         let nature = rules.nature;
-        if nature.bots_fill == 0 {
+        if nature.bot_fill_target == 0 {
             return;
         }
         let wanted = self.humans > 0 || nature.behaviour == Some(Behaviour::UnmarkedBots);
-        let fill = if wanted { usize::from(nature.bots_fill.min(nature.slots)) } else { 0 };
+        let fill = if wanted { usize::from(nature.bot_fill_target.min(nature.slots)) } else { 0 };
         while self.players.len() > fill.max(usize::from(self.humans)) {
             self.remove_bot();
         }
@@ -685,14 +685,14 @@ impl Server {
     fn book(&mut self, index: usize, until_ms: i64) {
         let Some(ledger) = &mut self.ledger else { return };
         let p = &mut self.players[index];
-        ledger.deeds.entry((self.week, p.person)).or_default().add(p.unbooked(until_ms));
+        ledger.players.entry((self.week, p.person)).or_default().add(p.unrecorded(until_ms));
         p.since_ms = until_ms;
         (p.gained, p.lost, p.spectated_ms, p.starts) = (0, 0, 0, 0);
     }
 }
 
 impl ActivePlayer {
-    fn unbooked(&self, until_ms: i64) -> PlayerTruth {
+    fn unrecorded(&self, until_ms: i64) -> PlayerTruth {
         PlayerTruth {
             gained: i64::from(self.gained),
             lost: i64::from(self.lost),
@@ -719,7 +719,7 @@ mod tests {
             seed,
             start_ms: START_MS,
             activity: 2.0,
-            finals_max: usize::MAX,
+            round_results_max: usize::MAX,
             ..WorldSettings::default()
         })
     }
@@ -763,7 +763,7 @@ mod tests {
         for server in 0..60 {
             assert_eq!(long.snapshot(server), late.snapshot(server));
         }
-        assert!(late.ledger(0).deeds.is_empty());
+        assert!(late.ledger(0).players.is_empty());
     }
 
     /// Observes a world at every tick and compares the ground truth with the snapshots.
@@ -772,7 +772,7 @@ mod tests {
         let mut world = world(40, 11);
         let (mut points_checked, mut rounds_checked, mut resets) = (0_u64, 0_u64, 0_u64);
         for server in 0..40 {
-            let phase_ms = (START_MS - world.nature(server).restart_ms).rem_euclid(TICK_MS);
+            let phase_ms = (START_MS - world.nature(server).restart_time_of_day_ms).rem_euclid(TICK_MS);
             let mut t_ms = START_MS - phase_ms + TICK_MS;
             world.advance(server, t_ms);
             let mut present_ms: HashMap<Person, i64> = HashMap::new();
@@ -780,7 +780,7 @@ mod tests {
             let truth_at_start = world.ledger(server);
             let mut truth = truth_at_start.clone();
             let net = |truth: &ServerTruth, person: Person| -> i64 {
-                truth.deeds.iter().filter(|((_, p), _)| *p == person).map(|(_, d)| d.gained - d.lost).sum()
+                truth.players.iter().filter(|((_, p), _)| *p == person).map(|(_, d)| d.gained - d.lost).sum()
             };
             for _ in 0..6 * 360 {
                 for p in &before {
@@ -820,7 +820,7 @@ mod tests {
                 truth = after;
                 before = now;
             }
-            let recorded_ms = |truth: &ServerTruth| -> i64 { truth.deeds.values().map(|d| d.present_ms).sum() };
+            let recorded_ms = |truth: &ServerTruth| -> i64 { truth.players.values().map(|d| d.present_ms).sum() };
             let observed: i64 = present_ms.values().sum();
             assert_eq!(recorded_ms(&world.ledger(server)) - recorded_ms(&truth_at_start), observed, "server {server}");
         }
@@ -840,7 +840,7 @@ mod tests {
             let weeks = |truth: &ServerTruth, week: &str| {
                 let of_week = |((w, _), _): &(&(WeekKey, Person), &PlayerTruth)| calendar::week_label(*w) == week;
                 truth
-                    .deeds
+                    .players
                     .iter()
                     .filter(of_week)
                     .map(|(_, d)| (d.gained, d.present_ms))
@@ -933,7 +933,7 @@ mod tests {
         assert!(bots_alone > 50 && bots_with_players > 50, "{bots_alone} {bots_with_players}");
         let mut spectated_ms = 0;
         for server in 0..200 {
-            for deeds in world.ledger(server).deeds.values() {
+            for deeds in world.ledger(server).players.values() {
                 assert!((0..=deeds.present_ms).contains(&deeds.spectated_ms), "{deeds:?}");
                 spectated_ms += deeds.spectated_ms;
             }

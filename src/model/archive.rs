@@ -178,7 +178,7 @@ pub enum PartRequest {
     /// The first part of a new copy of the rows.
     First { week: WeekKey, server: ServerKey },
     /// The part after a player (or the first part) of the copy with this number.
-    Next { moment: u64, after: Option<PlayerKey> },
+    Next { version: u64, after: Option<PlayerKey> },
     /// Releases the copy.
     Done { moment: u64 },
 }
@@ -194,7 +194,7 @@ pub enum WeekChunk {
         week: Box<WeekArchive>,
     },
     /// There is no such part: parts of this copy that were written must be rolled back.
-    Gone,
+    NotAvailable,
 }
 
 /// A server's state and series.

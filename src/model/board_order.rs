@@ -57,7 +57,7 @@ impl TieBreak {
     /// The ranking that breaks ties on the board of a ranking in a scope; without a scope, in
     /// scopes that no setting names. A setting with a scope takes precedence; of several, the
     /// last applies.
-    pub fn of(ties: &[TieBreak], ranking: Ranking, scope: Option<&Scope>) -> Option<Ranking> {
+    pub fn find(ties: &[TieBreak], ranking: Ranking, scope: Option<&Scope>) -> Option<Ranking> {
         let in_scope = |scope: Option<&Scope>| {
             ties.iter().rev().find(|tie| tie.ranking == ranking && tie.scope.as_ref() == scope).map(|tie| tie.by)
         };
@@ -73,9 +73,9 @@ pub enum OrderParseError {
     #[error("{text:?}: {error}; expected {expected}")]
     Scope { text: String, error: ScopeError, expected: &'static str },
     #[error("{0:?}: the scope has no name after its colon")]
-    Nothing(String),
+    EmptyScope(String),
     #[error("{0:?}: a ranking cannot break its own ties; expected another ranking")]
-    Itself(String),
+    SameRanking(String),
 }
 
 impl FromStr for LowIsBetter {
@@ -96,7 +96,7 @@ impl FromStr for TieBreak {
         let mut words = Parser { text, rest: text };
         let (ranking, by) = (words.ranking()?, words.ranking()?);
         if ranking == by {
-            return Err(OrderParseError::Itself(words.shown()));
+            return Err(OrderParseError::SameRanking(words.shown()));
         }
         let scope = words.scope("two rankings, alone or with one scope, such as \"points time game:baseq3\"")?;
         Ok(TieBreak { ranking, by, scope })
@@ -137,7 +137,7 @@ impl Parser<'_> {
         let scope: Scope =
             rest.parse().map_err(|error| OrderParseError::Scope { text: self.shown(), error, expected })?;
         if scope.name().is_empty() {
-            return Err(OrderParseError::Nothing(self.shown()));
+            return Err(OrderParseError::EmptyScope(self.shown()));
         }
         Ok(Some(scope))
     }
@@ -197,11 +197,11 @@ mod tests {
             ["points clq1", "points time", "points clq2 tag:the race", " points  elo  tag:the race ", "elo time"];
         let ties = texts.map(|text| text.parse::<TieBreak>().unwrap());
         let (quake, race) = (Scope::Game("baseq3".to_owned()), Scope::Tag("the race".to_owned()));
-        assert_eq!(TieBreak::of(&ties, Ranking::Points, None), Some(Ranking::Time));
-        assert_eq!(TieBreak::of(&ties, Ranking::Points, Some(&quake)), Some(Ranking::Time));
-        assert_eq!(TieBreak::of(&ties, Ranking::Points, Some(&race)), Some(Ranking::Elo));
-        assert_eq!(TieBreak::of(&ties, Ranking::Elo, Some(&race)), Some(Ranking::Time));
-        assert_eq!(TieBreak::of(&ties[2..], Ranking::Points, None), None);
-        assert_eq!(TieBreak::of(&ties[2..], Ranking::Points, Some(&quake)), None);
+        assert_eq!(TieBreak::find(&ties, Ranking::Points, None), Some(Ranking::Time));
+        assert_eq!(TieBreak::find(&ties, Ranking::Points, Some(&quake)), Some(Ranking::Time));
+        assert_eq!(TieBreak::find(&ties, Ranking::Points, Some(&race)), Some(Ranking::Elo));
+        assert_eq!(TieBreak::find(&ties, Ranking::Elo, Some(&race)), Some(Ranking::Time));
+        assert_eq!(TieBreak::find(&ties[2..], Ranking::Points, None), None);
+        assert_eq!(TieBreak::find(&ties[2..], Ranking::Points, Some(&quake)), None);
     }
 }

@@ -65,7 +65,7 @@ pub struct WeekState {
 pub struct WindowTypeState {
     pub kind: WindowType,
     /// For a custom type: base, duration and interval, ms, and number of windows.
-    pub repeats: Option<(i64, i64, i64, u32)>,
+    pub bounds: Option<(i64, i64, i64, u32)>,
     /// Its windows are being rebuilt from the scan log; until then nothing is credited to them.
     pub rebuilding: bool,
 }

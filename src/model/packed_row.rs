@@ -37,7 +37,7 @@ mod tests {
         let mut largest = PlayerRow::new(i64::MIN, f64::MAX);
         (largest.measured_ms, largest.starts, largest.points) = (u64::MAX, u32::MAX, i64::MIN);
         largest.elo_rounds = u32::MAX;
-        (largest.time_est_ms, largest.points_unseen, largest.has_points) = (u64::MAX, u64::MAX, true);
+        (largest.time_est_ms, largest.points_unseen_thousandths, largest.has_points) = (u64::MAX, u64::MAX, true);
         let mut ten = TopTen::default();
         (0..10).for_each(|n| ten.insert(u64::MAX - n, i64::MIN));
         (largest.clq1_segments, largest.clq2_games) = (ten.clone(), ten);

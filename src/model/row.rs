@@ -88,14 +88,14 @@ impl TopTen {
 #[repr(C)]
 pub struct PlayerRow {
     pub measured_ms: u64,
-    pub time_at: i64,
+    pub time_at_ms: i64,
     pub points: i64,
     /// Before the first point: the time of the first sighting in the week.
-    pub points_at: i64,
+    pub points_at_ms: i64,
     pub starts: u32,
     pub elo_rounds: u32,
     pub elo: f64,
-    pub elo_at: i64,
+    pub elo_at_ms: i64,
     /// CLQ1: best complete segments, thousandths of a point.
     pub clq1_segments: TopTen,
     /// CLQ2: best games, their points.
@@ -104,7 +104,7 @@ pub struct PlayerRow {
     pub time_est_ms: u64,
     /// Estimated points that no scan saw, in thousandths (RULES section 15): `points_est` is
     /// `points` plus this. Never ranked.
-    pub points_unseen: u64,
+    pub points_unseen_thousandths: u64,
     /// Whether the player's entries had points. If not, the player is on the time board only.
     pub has_points: bool,
 }
@@ -116,15 +116,15 @@ impl PlayerRow {
             measured_ms: 0,
             starts: 0,
             points: 0,
-            points_at: t_ms,
-            time_at: t_ms,
+            points_at_ms: t_ms,
+            time_at_ms: t_ms,
             clq1_segments: TopTen::default(),
             clq2_games: TopTen::default(),
             elo,
             elo_rounds: 0,
-            elo_at: t_ms,
+            elo_at_ms: t_ms,
             time_est_ms: 0,
-            points_unseen: 0,
+            points_unseen_thousandths: 0,
             has_points: false,
         }
     }
@@ -133,13 +133,13 @@ impl PlayerRow {
     pub fn add_points(&mut self, gain: i64, at_ms: i64) -> bool {
         let (sum, overflowed) = self.points.overflowing_add(gain);
         self.points = if overflowed { i64::MAX } else { sum };
-        self.points_at = at_ms;
+        self.points_at_ms = at_ms;
         !overflowed
     }
 
     /// Estimated points, to thousandths (RULES section 15).
     pub fn points_est(&self) -> f64 {
-        self.points as f64 + self.points_unseen as f64 / 1_000.0
+        self.points as f64 + self.points_unseen_thousandths as f64 / 1_000.0
     }
 
     /// Measured time and 60 s for each start, ms (RULES section 3).
@@ -161,26 +161,26 @@ impl PlayerRow {
     /// segments and games merge (RULES section 8). The rating does not change: a scope has a
     /// separate rating, see [`PlayerWindow`].
     pub fn merge(&mut self, other: &PlayerRow) {
-        // A player who is only in a final list has no time, so `time_at` does not count.
-        self.time_at = match (self.time_ms() > 0, other.time_ms() > 0) {
-            (true, true) => self.time_at.max(other.time_at),
-            (false, false) => self.time_at.min(other.time_at),
-            (true, false) => self.time_at,
-            (false, true) => other.time_at,
+        // A player who is only in a final list has no time, so `time_at_ms` does not count.
+        self.time_at_ms = match (self.time_ms() > 0, other.time_ms() > 0) {
+            (true, true) => self.time_at_ms.max(other.time_at_ms),
+            (false, false) => self.time_at_ms.min(other.time_at_ms),
+            (true, false) => self.time_at_ms,
+            (false, true) => other.time_at_ms,
         };
         self.measured_ms += other.measured_ms;
         self.starts = self.starts.saturating_add(other.starts);
-        self.points_at = match (self.points > 0, other.points > 0) {
-            (true, true) => self.points_at.max(other.points_at),
-            (false, false) => self.points_at.min(other.points_at),
-            (true, false) => self.points_at,
-            (false, true) => other.points_at,
+        self.points_at_ms = match (self.points > 0, other.points > 0) {
+            (true, true) => self.points_at_ms.max(other.points_at_ms),
+            (false, false) => self.points_at_ms.min(other.points_at_ms),
+            (true, false) => self.points_at_ms,
+            (false, true) => other.points_at_ms,
         };
         self.points = self.points.saturating_add(other.points);
         self.clq1_segments.merge(&other.clq1_segments);
         self.clq2_games.merge(&other.clq2_games);
         self.time_est_ms += other.time_est_ms;
-        self.points_unseen = self.points_unseen.saturating_add(other.points_unseen);
+        self.points_unseen_thousandths = self.points_unseen_thousandths.saturating_add(other.points_unseen_thousandths);
         self.has_points |= other.has_points;
     }
 
@@ -189,12 +189,12 @@ impl PlayerRow {
     pub fn merge_person(&mut self, other: &PlayerRow) {
         self.merge(other);
         if other.elo_rounds > self.elo_rounds {
-            self.set_rating(Rating { elo: other.elo, rounds: other.elo_rounds, at_ms: other.elo_at });
+            self.set_rating(Rating { elo: other.elo, rounds: other.elo_rounds, at_ms: other.elo_at_ms });
         }
     }
 
     pub fn set_rating(&mut self, rating: Rating) {
-        (self.elo, self.elo_rounds, self.elo_at) = (rating.elo, rating.rounds, rating.at_ms);
+        (self.elo, self.elo_rounds, self.elo_at_ms) = (rating.elo, rating.rounds, rating.at_ms);
     }
 }
 
@@ -449,7 +449,7 @@ mod tests {
         let mut row = PlayerRow::new(1, 1000.0);
         assert!(row.add_points(i64::MAX - 5, 2) && row.add_points(5, 3));
         assert!(!row.add_points(1, 4));
-        assert_eq!((row.points, row.points_at), (i64::MAX, 4));
+        assert_eq!((row.points, row.points_at_ms), (i64::MAX, 4));
         let mut merged = row.clone();
         merged.merge(&row);
         assert_eq!(merged.points, i64::MAX);

@@ -86,14 +86,14 @@ pub fn protocol_of(scheme: &str) -> Option<&'static Protocol> {
 pub trait Exchange: Send {
     /// The packet to send now. Send it at the start, after each [`Step::Send`], and
     /// again when the reply is lost.
-    fn packet(&self) -> Vec<u8>;
+    fn request(&self) -> Vec<u8>;
 
     /// Handles a datagram from the queried address. `t_ms`: its arrival, Unix ms.
-    fn on_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step;
+    fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step;
 
     /// Returns a partial snapshot if the server has sent any valid reply, with the
     /// time of the last one. Call it when the scan times out.
-    fn give_up(&mut self) -> Option<Snapshot>;
+    fn partial_snapshot(&mut self) -> Option<Snapshot>;
 }
 
 /// The result of a datagram.
@@ -101,7 +101,7 @@ pub trait Exchange: Send {
 pub enum Step {
     /// Not a usable reply; the exchange has not changed.
     Ignore(Ignored),
-    /// The next request is due: send [`Exchange::packet`] now.
+    /// The next request is due: send [`Exchange::request`] now.
     Send,
     /// Part of the reply; more has to arrive.
     Wait,
@@ -267,13 +267,13 @@ mod tests {
             let mut dialogue = PROTOCOLS[which].start(Nonce(7));
             for (t_ms, (opening, rest)) in datagrams.into_iter().enumerate() {
                 let bytes = [opening, rest].concat();
-                if let Step::Done(snapshot) = dialogue.on_datagram(t_ms as i64, &bytes) {
+                if let Step::Done(snapshot) = dialogue.handle_datagram(t_ms as i64, &bytes) {
                     check(&snapshot);
                     return Ok(());
                 }
-                prop_assert!(!dialogue.packet().is_empty());
+                prop_assert!(!dialogue.request().is_empty());
             }
-            if let Some(snapshot) = dialogue.give_up() {
+            if let Some(snapshot) = dialogue.partial_snapshot() {
                 check(&snapshot);
             }
         }

@@ -32,11 +32,11 @@ impl StatusQuery {
 }
 
 impl Exchange for StatusQuery {
-    fn packet(&self) -> Vec<u8> {
+    fn request(&self) -> Vec<u8> {
         [b"\xff\xff\xff\xffgetstatus ", self.nonce.hex().as_bytes(), b"\n"].concat()
     }
 
-    fn on_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
+    fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
         if is_other_oob_message(bytes) {
             return Step::Ignore(Ignored::OutOfTurn);
         }
@@ -46,7 +46,7 @@ impl Exchange for StatusQuery {
         }
     }
 
-    fn give_up(&mut self) -> Option<Snapshot> {
+    fn partial_snapshot(&mut self) -> Option<Snapshot> {
         None
     }
 }
@@ -70,17 +70,17 @@ pub fn decode(t_ms: i64, datagram: &[u8], nonce: Nonce) -> Result<Snapshot, Prot
         None => (body, None),
     };
     let info = Infostring::read(infostring);
-    if !info.repeats(nonce) {
+    if !info.echoes(nonce) {
         return Err(ProtoError::WrongNonce);
     }
 
     let list = PlayerLines::read(lines.unwrap_or_default());
     // An infostring without its line end is truncated.
-    let cut = lines.is_none() || list.cut || datagram.len() + PLAYER_LINE_BYTES_MAX > MAX_MSGLEN_BYTES;
+    let cut = lines.is_none() || list.is_truncated || datagram.len() + PLAYER_LINE_BYTES_MAX > MAX_MSGLEN_BYTES;
     let announced = info.announced_players();
     let missing = announced.is_some_and(|announced| announced as usize > list.players.len());
-    let (completeness, count) = if cut || missing || list.unread > 0 {
-        let seen = (list.players.len() + list.unread) as u32;
+    let (completeness, count) = if cut || missing || list.unparsed > 0 {
+        let seen = (list.players.len() + list.unparsed) as u32;
         // Bots that the server counts among its clients are not players.
         let count = announced.map(|announced| announced.saturating_sub(info.bots()));
         (Completeness::Partial, count.or((!cut).then_some(seen)))
@@ -90,8 +90,8 @@ pub fn decode(t_ms: i64, datagram: &[u8], nonce: Nonce) -> Result<Snapshot, Prot
     Ok(Snapshot {
         t_ms,
         game: info.game(),
-        map: short_text(info.first(&["mapname", "map"]).unwrap_or_default()),
-        hostname: short_text(info.first(&["sv_hostname", "hostname"]).unwrap_or_default()),
+        map: short_text(info.first_value(&["mapname", "map"]).unwrap_or_default()),
+        hostname: short_text(info.first_value(&["sv_hostname", "hostname"]).unwrap_or_default()),
         slots: info.number(&["sv_maxclients", "maxclients"]).unwrap_or(0),
         players: list.players,
         completeness,
@@ -120,7 +120,7 @@ impl<'a> Infostring<'a> {
     }
 
     /// The first non-empty value of the keys, in this order.
-    fn first(&self, keys: &[&str]) -> Option<&'a [u8]> {
+    fn first_value(&self, keys: &[&str]) -> Option<&'a [u8]> {
         keys.iter().find_map(|key| {
             let named = |(k, v): &&(&[u8], &[u8])| k.eq_ignore_ascii_case(key.as_bytes()) && !v.is_empty();
             self.pairs.iter().find(named).map(|&(_, value)| value)
@@ -128,17 +128,17 @@ impl<'a> Infostring<'a> {
     }
 
     fn number(&self, keys: &[&str]) -> Option<u32> {
-        std::str::from_utf8(self.first(keys)?).ok()?.trim().parse().ok()
+        std::str::from_utf8(self.first_value(keys)?).ok()?.trim().parse().ok()
     }
 
     /// A mod may add its own `challenge`; ours may be at any position.
-    fn repeats(&self, nonce: Nonce) -> bool {
+    fn echoes(&self, nonce: Nonce) -> bool {
         let nonce = nonce.hex();
         self.pairs.iter().any(|(k, v)| k.eq_ignore_ascii_case(b"challenge") && *v == nonce.as_bytes())
     }
 
     fn game(&self) -> String {
-        let game = self.first(&["gamename", "game", "fs_game", "gamedir"]).map(short_text);
+        let game = self.first_value(&["gamename", "game", "fs_game", "gamedir"]).map(short_text);
         game.filter(|game| !game.trim().is_empty()).unwrap_or_else(|| "baseq3".to_owned())
     }
 
@@ -158,19 +158,19 @@ impl<'a> Infostring<'a> {
 struct PlayerLines {
     players: Vec<Player>,
     /// Complete lines that could not be decoded, or exceed `PLAYERS_MAX`.
-    unread: usize,
+    unparsed: usize,
     /// The last line has no line end.
-    cut: bool,
+    is_truncated: bool,
 }
 
 impl PlayerLines {
     fn read(lines: &[u8]) -> PlayerLines {
-        let mut list = PlayerLines { players: Vec::new(), unread: 0, cut: false };
+        let mut list = PlayerLines { players: Vec::new(), unparsed: 0, is_truncated: false };
         for line in lines.split_inclusive(|&b| b == b'\n') {
             let Some(line) = line.strip_suffix(b"\n") else {
-                list.cut = true;
+                list.is_truncated = true;
                 // It proves that a player exists, but its name may be truncated.
-                list.unread += 1;
+                list.unparsed += 1;
                 break;
             };
             let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -179,7 +179,7 @@ impl PlayerLines {
             }
             match player(line) {
                 Some(player) if list.players.len() < PLAYERS_MAX => list.players.push(player),
-                _ => list.unread += 1,
+                _ => list.unparsed += 1,
             }
         }
         list
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn request_carries_the_nonce() {
-        assert_eq!(StatusQuery::new(NONCE).packet(), b"\xff\xff\xff\xffgetstatus 0123456789abcdef\n");
+        assert_eq!(StatusQuery::new(NONCE).request(), b"\xff\xff\xff\xffgetstatus 0123456789abcdef\n");
     }
 
     #[test]
@@ -365,8 +365,8 @@ mod tests {
             (b"\xff\xff\xff\xffstatusResponse\n\\challenge\\0123456789abcdee\n", Ignored::WrongNonce),
         ] {
             let mut status = StatusQuery::new(NONCE);
-            assert_eq!(status.on_datagram(0, bytes), Step::Ignore(reason), "{bytes:?}");
-            assert_eq!(status.give_up(), None);
+            assert_eq!(status.handle_datagram(0, bytes), Step::Ignore(reason), "{bytes:?}");
+            assert_eq!(status.partial_snapshot(), None);
         }
     }
 

@@ -29,7 +29,7 @@ pub enum ServerUrlError {
     #[error("server URL {url:?}: scheme {scheme:?} is not known{advice}; known are {known}")]
     UnknownScheme { url: String, scheme: String, advice: String, known: String },
     #[error("{error}; known schemes are {known}")]
-    Form { error: UrlError, known: String },
+    Syntax { error: UrlError, known: String },
     #[error(transparent)]
     Url(UrlError),
 }
@@ -47,7 +47,7 @@ pub fn parse_server_url(text: &str) -> Result<ServerUrl, ServerUrlError> {
         Ok(url) if protocol_of(url.scheme()).is_none() => Err(unknown(url.scheme())),
         Ok(url) => Ok(url),
         Err(UrlError::NoPort { scheme, .. }) if protocol_of(&scheme).is_none() => Err(unknown(&scheme)),
-        Err(error @ UrlError::Form(_)) => Err(ServerUrlError::Form { error, known: schemes() }),
+        Err(error @ UrlError::Form(_)) => Err(ServerUrlError::Syntax { error, known: schemes() }),
         Err(error) => Err(ServerUrlError::Url(error)),
     }
 }

@@ -3,7 +3,7 @@
 //! A scan sees a list once every gap (usually 120 s). Two kinds of points are never seen: those
 //! scored after the last scan of a round and before its end, and those scored after the last
 //! scan that saw a player and before they left. `points_est` is `points` plus an estimate of
-//! both, which a row stores as `points_unseen`. It is never used for a ranking.
+//! both, which a row stores as `points_unseen_thousandths`. It is never used for a ranking.
 //!
 //! The method is: *rate x unseen time*.
 //!

@@ -132,12 +132,12 @@ fn name_hash(name: &str) -> u64 {
 }
 
 impl NameIndex {
-    /// At most [`crate::limits::QUERY_PLAYERS_MAX`] entries.
+    /// At most [`crate::limits::PLAYERS_MAX`] entries.
     pub fn of(entries: &[PlayerEntry]) -> NameIndex {
-        NameIndex::marked(entries, name_hash)
+        NameIndex::with_hash(entries, name_hash)
     }
 
-    fn marked(entries: &[PlayerEntry], hash: impl Fn(&str) -> u64) -> NameIndex {
+    fn with_hash(entries: &[PlayerEntry], hash: impl Fn(&str) -> u64) -> NameIndex {
         let mut places: Vec<Place> =
             entries.iter().zip(0_u16..).map(|(entry, index)| hash(&entry.name) | Place::from(index)).collect();
         places.sort_unstable();
@@ -148,14 +148,14 @@ impl NameIndex {
     }
 
     /// The places with the same name as the place at `at`, from there on.
-    fn run(&self, at: usize, entries: &[PlayerEntry]) -> &[Place] {
+    fn equal_names(&self, at: usize, entries: &[PlayerEntry]) -> &[Place] {
         let Some((&first, rest)) = self.0.get(at..).and_then(<[Place]>::split_first) else { return &[] };
         let more = rest.iter().take_while(|&&place| order(first, entries, place, entries).is_eq()).count();
         &self.0[at..=at + more]
     }
 }
 
-/// Reads a player list of at most [`crate::limits::QUERY_PLAYERS_MAX`] entries. `before` is the
+/// Reads a player list of at most [`crate::limits::PLAYERS_MAX`] entries. `before` is the
 /// previous list, if there is one.
 pub fn read_list(
     players: Vec<Player>,
@@ -210,7 +210,7 @@ pub fn read_list(
         entries.iter().map(|e| !e.spectator && !e.name.is_empty() && !rules.ignore.contains(e.name.as_str())).collect();
     let mut same_once = same;
     let mut at = 0;
-    while let run @ [_, ..] = by_name.run(at, &entries) {
+    while let run @ [_, ..] = by_name.equal_names(at, &entries) {
         at += run.len();
         if run.len() > 1 {
             run.iter().for_each(|&place| usable[index(place)] = false);
@@ -245,7 +245,7 @@ impl PlayerList {
                 Ordering::Greater => right += 1,
                 Ordering::Equal => {
                     let (count_p, count_c) =
-                        (by_name.run(left, before).len(), self.by_name.run(right, &self.entries).len());
+                        (by_name.equal_names(left, before).len(), self.by_name.equal_names(right, &self.entries).len());
                     if count_p > 1 || count_c > 1 {
                         return true;
                     }
@@ -276,7 +276,8 @@ fn unique_in_both(
             Ordering::Less => left += 1,
             Ordering::Greater => right += 1,
             Ordering::Equal => {
-                let (count_p, count_c) = (prev_by_name.run(left, prev).len(), cur_by_name.run(right, cur).len());
+                let (count_p, count_c) =
+                    (prev_by_name.equal_names(left, prev).len(), cur_by_name.equal_names(right, cur).len());
                 if count_p == 1 && count_c == 1 {
                     pairs.push((p as u16, c as u16));
                 }
@@ -428,7 +429,7 @@ mod tests {
             };
             names.iter().map(entry).collect()
         };
-        let one_hash = |entries: &[PlayerEntry]| NameIndex::marked(entries, |_| 7 << 16);
+        let one_hash = |entries: &[PlayerEntry]| NameIndex::with_hash(entries, |_| 7 << 16);
         let (prev, cur) = (list(&["a", "b", "a", "c", "e"]), list(&["e", "d", "b", "a", "c", "c"]));
         let pairs = unique_in_both(&prev, &one_hash(&prev), &cur, &one_hash(&cur));
         assert_eq!(pairs, [(1, 2), (4, 0)]);

@@ -41,7 +41,7 @@ macro_rules! define_counters {
 
         impl ScanCounters {
             /// All counters; those by reason only if they are not zero.
-            pub fn view(&self) -> ScanCounterValues {
+            pub fn values(&self) -> ScanCounterValues {
                 let by = |names: Vec<&'static str>, counters: &[Counter]| {
                     let pairs = names.into_iter().zip(counters.iter().map(Counter::get));
                     pairs.filter(|&(_, value)| value > 0).collect()
@@ -131,10 +131,10 @@ mod tests {
         for &reason in MissReason::ALL {
             counts.miss(reason).increment();
         }
-        let view = counts.view();
+        let view = counts.values();
         assert_eq!(view.ignored["not_a_reply"], 1);
         assert_eq!(view.ignored.len(), Ignored::ALL.len());
         assert_eq!(view.misses.len(), MissReason::ALL.len());
-        assert_eq!(ScanCounters::default().view(), ScanCounterValues::default());
+        assert_eq!(ScanCounters::default().values(), ScanCounterValues::default());
     }
 }

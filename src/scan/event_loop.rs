@@ -68,13 +68,13 @@ pub(super) struct EventLoop {
     scans: FxHashMap<ScanToken, Scan>,
     /// The scan that owns each address and port, and the scans queued for it. Uses
     /// std's keyed hasher, because attackers can choose addresses.
-    addresses: HashMap<SocketAddr, AddressLock>,
+    address_locks: HashMap<SocketAddr, AddressLock>,
     next_token: ScanToken,
     /// Outcomes for which the channel has no space. Scans and ended outcomes together
     /// never exceed `in_flight_max`, because no request is accepted beyond that.
-    ended: VecDeque<ScanOutcome>,
+    finished: VecDeque<ScanOutcome>,
     /// No more requests are accepted.
-    closing: bool,
+    draining: bool,
     /// When the remaining scans are abandoned.
     stop_at: Option<Instant>,
 }
@@ -164,10 +164,10 @@ impl EventLoop {
             resolver: Resolver::default(),
             timers: Timers::default(),
             scans: FxHashMap::default(),
-            addresses: HashMap::new(),
+            address_locks: HashMap::new(),
             next_token: 0,
-            ended: VecDeque::new(),
-            closing: false,
+            finished: VecDeque::new(),
+            draining: false,
             stop_at: None,
         })
     }
@@ -176,28 +176,28 @@ impl EventLoop {
         let mut cleanup_at = CLEANUP_INTERVAL;
         let mut orders_open = true;
         loop {
-            if self.closing && self.scans.is_empty() && self.ended.is_empty() {
+            if self.draining && self.scans.is_empty() && self.finished.is_empty() {
                 return;
             }
-            let due = [self.timers.next(), self.budgets.next(), Some(cleanup_at)].into_iter().flatten().min();
+            let due = [self.timers.next(), self.budgets.next_due(), Some(cleanup_at)].into_iter().flatten().min();
             let mut wake_at = self.start + due.unwrap_or(cleanup_at);
             wake_at = self.stop_at.map_or(wake_at, |stop_at| stop_at.min(wake_at));
-            let has_capacity = self.scans.len() + self.ended.len() < self.settings.in_flight_max as usize;
+            let has_capacity = self.scans.len() + self.finished.len() < self.settings.in_flight_max as usize;
             tokio::select! {
                 event = self.sockets.next_event() => {
-                    self.on_heard(event).await;
+                    self.on_socket_event(event).await;
                     for _ in 1..EVENT_BATCH_MAX {
                         let Some(event) = self.sockets.try_next_event() else { break };
-                        self.on_heard(event).await;
+                        self.on_socket_event(event).await;
                     }
                 }
                 () = sleep_until(wake_at) => {}
-                request = self.requests.recv(), if has_capacity && !self.closing => match request {
+                request = self.requests.recv(), if has_capacity && !self.draining => match request {
                     Some(request) => self.on_request(request).await,
-                    None => self.closing = true,
+                    None => self.draining = true,
                 },
-                permit = outcomes.reserve(), if !self.ended.is_empty() => match permit {
-                    Ok(permit) => if let Some(outcome) = self.ended.pop_front() { permit.send(outcome) },
+                permit = outcomes.reserve(), if !self.finished.is_empty() => match permit {
+                    Ok(permit) => if let Some(outcome) = self.finished.pop_front() { permit.send(outcome) },
                     // The outcome receiver was dropped.
                     Err(_) => return self.abandon(),
                 },
@@ -215,17 +215,17 @@ impl EventLoop {
                         let _ = done.send(());
                     }
                     Some(ScannerCommand::Stop(grace)) => {
-                        self.closing = true;
+                        self.draining = true;
                         self.stop_at = Some(Instant::now() + grace);
                     }
                     // The scanner was dropped: continue while requests arrive.
                     None => orders_open = false,
                 },
             }
-            self.on_time().await;
+            self.on_timers().await;
             if self.start.elapsed() >= cleanup_at {
                 cleanup_at = self.start.elapsed() + CLEANUP_INTERVAL;
-                self.budgets.tidy();
+                self.budgets.evict_idle();
                 self.resolver.remove_expired(self.start.elapsed());
             }
             if self.stop_at.is_some_and(|stop_at| Instant::now() >= stop_at) {
@@ -235,10 +235,10 @@ impl EventLoop {
     }
 
     fn abandon(self) {
-        self.counts.abandoned.add((self.scans.len() + self.ended.len()) as u64);
+        self.counts.abandoned.add((self.scans.len() + self.finished.len()) as u64);
     }
 
-    async fn on_time(&mut self) {
+    async fn on_timers(&mut self) {
         let now = self.start.elapsed();
         for token in self.budgets.poll(now) {
             if self.scans.get(&token).is_some_and(|scan| scan.state == State::Throttled) {
@@ -251,7 +251,7 @@ impl EventLoop {
             };
             scan.deadline = None;
             match scan.state {
-                State::Cooldown => self.begin_dialogue(token).await,
+                State::Cooldown => self.begin_exchange(token).await,
                 State::AwaitingReply => self.on_timeout(token).await,
                 State::Resolving | State::AwaitingAddress | State::Throttled => unreachable!("these set no deadline"),
             }
@@ -287,7 +287,7 @@ impl EventLoop {
         let has_protocol = !scan.targets.is_empty();
         self.scans.insert(token, scan);
         match cached {
-            _ if !has_protocol => self.end(token, Err(MissReason::NoProtocol)),
+            _ if !has_protocol => self.finish_scan(token, Err(MissReason::NoProtocol)),
             Some(ip) => self.on_resolved(token, ip).await,
             None => {}
         }
@@ -297,13 +297,13 @@ impl EventLoop {
         let Some(scan) = self.scans.get_mut(&token) else { return };
         let Some(ip) = ip else {
             self.counts.unresolved.increment();
-            return self.end(token, Err(MissReason::Unresolved));
+            return self.finish_scan(token, Err(MissReason::Unresolved));
         };
         let ip = ip.to_canonical();
         self.counts.resolved.increment();
         scan.ip = Some(ip);
         match exclusion_reason(&self.settings, ip) {
-            Some(reason) => self.end(token, Err(reason)),
+            Some(reason) => self.finish_scan(token, Err(reason)),
             None => self.begin_target(token).await,
         }
     }
@@ -316,62 +316,62 @@ impl EventLoop {
         scan.is_sent = false;
         scan.sends = 0;
         scan.received_invalid = false;
-        if let Some(held) = self.addresses.get_mut(&address) {
+        if let Some(held) = self.address_locks.get_mut(&address) {
             assert_ne!(held.by, token, "a scan releases its address first");
             held.waiting.push_back(token);
             scan.state = State::AwaitingAddress;
             self.counts.serialized.increment();
             return;
         }
-        self.addresses.insert(address, AddressLock { by: token, waiting: VecDeque::new() });
+        self.address_locks.insert(address, AddressLock { by: token, waiting: VecDeque::new() });
         // The previous target may have been another protocol on the same port.
         let cooldown_end = scan.last_sent.map_or(Duration::ZERO, |sent| sent + COOLDOWN);
         if cooldown_end > self.start.elapsed() {
             scan.start_cooldown(&mut self.timers, token, cooldown_end);
         } else {
-            self.begin_dialogue(token).await;
+            self.begin_exchange(token).await;
         }
     }
 
     /// Starts the exchange: the address is locked and its cooldown is over.
-    async fn begin_dialogue(&mut self, token: ScanToken) {
+    async fn begin_exchange(&mut self, token: ScanToken) {
         let scan = self.scans.get_mut(&token).expect("a scan in flight");
         let address = scan.address().expect("resolved, and a target is left");
         let Some(socket) = self.sockets.index_for(address) else {
-            return self.end_target(token, MissReason::Unsendable).await;
+            return self.fail_target(token, MissReason::Unsendable).await;
         };
         // Each target of a scan has its own nonce.
         let nonce = self.key.nonce(address, token << 8 | scan.target_index as u64);
         scan.exchange = Some(scan.targets[scan.target_index].protocol.start(nonce));
         scan.socket = socket;
         scan.drops_at_start = self.sockets.drops(socket);
-        self.pay(token).await;
+        self.acquire_permits(token).await;
     }
 
     /// Takes the rate limit permits for the next packet, and sends it when they are
     /// granted. The first packet takes the permits for all packets of a typical scan,
     /// so that the reply to the server's challenge is not throttled.
-    async fn pay(&mut self, token: ScanToken) {
+    async fn acquire_permits(&mut self, token: ScanToken) {
         let scan = self.scans.get_mut(&token).expect("a scan in flight");
         let packets = if scan.is_sent { 1 } else { scan.targets[scan.target_index].protocol.packets_typical };
         let ip = scan.ip.expect("resolved before it takes permits");
         scan.state = State::Throttled;
-        match self.budgets.ask(self.start.elapsed(), token, ip, packets) {
+        match self.budgets.acquire(self.start.elapsed(), token, ip, packets) {
             Admission::Granted => self.send(token).await,
-            Admission::Waits(LimitScope::Address(_)) => self.counts.deferred_address.increment(),
-            Admission::Waits(LimitScope::Subnet(_)) => self.counts.deferred_subnet.increment(),
-            Admission::Waits(LimitScope::Global) => self.counts.deferred_global.increment(),
+            Admission::Throttled(LimitScope::Address(_)) => self.counts.deferred_address.increment(),
+            Admission::Throttled(LimitScope::Subnet(_)) => self.counts.deferred_subnet.increment(),
+            Admission::Throttled(LimitScope::Global) => self.counts.deferred_global.increment(),
         }
     }
 
     async fn send(&mut self, token: ScanToken) {
         let scan = self.scans.get_mut(&token).expect("a scan in flight");
         let address = scan.address().expect("resolved, and a target is left");
-        let packet = scan.exchange.as_ref().expect("started before it sends").packet();
+        let packet = scan.exchange.as_ref().expect("started before it sends").request();
         if let Err(error) = self.sockets.send(scan.socket, address, &packet).await {
             tracing::debug!(%address, %error, "a packet could not be sent");
             self.counts.send_errors.increment();
-            return self.end_target(token, MissReason::Unsendable).await;
+            return self.fail_target(token, MissReason::Unsendable).await;
         }
         self.counts.packets_sent.increment();
         self.counts.bytes_sent.add(packet.len() as u64);
@@ -394,10 +394,10 @@ impl EventLoop {
     async fn on_timeout(&mut self, token: ScanToken) {
         let scan = self.scans.get_mut(&token).expect("a scan in flight");
         if scan.sends <= self.settings.retries * scan.factor() {
-            return self.pay(token).await;
+            return self.acquire_permits(token).await;
         }
-        if let Some(snapshot) = scan.exchange.as_mut().and_then(|exchange| exchange.give_up()) {
-            return self.end(token, Ok(snapshot));
+        if let Some(snapshot) = scan.exchange.as_mut().and_then(|exchange| exchange.partial_snapshot()) {
+            return self.finish_scan(token, Ok(snapshot));
         }
         let reason = if scan.received_invalid {
             MissReason::Malformed
@@ -406,13 +406,13 @@ impl EventLoop {
         } else {
             MissReason::Timeout
         };
-        self.end_target(token, reason).await;
+        self.fail_target(token, reason).await;
     }
 
-    async fn on_heard(&mut self, event: SocketEvent) {
+    async fn on_socket_event(&mut self, event: SocketEvent) {
         match event {
             SocketEvent::Datagram { socket, from, t_ms, at, bytes } => {
-                let token = self.addresses.get(&from).map(|held| held.by);
+                let token = self.address_locks.get(&from).map(|held| held.by);
                 let pending =
                     token.filter(|t| self.scans.get(t).is_some_and(|scan| scan.is_sent && scan.socket == socket));
                 match pending {
@@ -421,14 +421,14 @@ impl EventLoop {
                 }
             }
             SocketEvent::Refused { from } => {
-                let Some(token) = self.addresses.get(&from).map(|held| held.by) else { return };
+                let Some(token) = self.address_locks.get(&from).map(|held| held.by) else { return };
                 let scan = self.scans.get_mut(&token).expect("the owner of an address is in flight");
                 if !scan.is_sent {
                     return;
                 }
-                match scan.exchange.as_mut().and_then(|exchange| exchange.give_up()) {
-                    Some(snapshot) => self.end(token, Ok(snapshot)),
-                    None => self.end_target(token, MissReason::Refused).await,
+                match scan.exchange.as_mut().and_then(|exchange| exchange.partial_snapshot()) {
+                    Some(snapshot) => self.finish_scan(token, Ok(snapshot)),
+                    None => self.fail_target(token, MissReason::Refused).await,
                 }
             }
         }
@@ -437,7 +437,7 @@ impl EventLoop {
     async fn on_datagram(&mut self, token: ScanToken, t_ms: i64, at: Instant, bytes: &[u8]) {
         let scan = self.scans.get_mut(&token).expect("lookup up by the caller");
         let exchange = scan.exchange.as_mut().expect("the exchange has started");
-        let step = exchange.on_datagram(t_ms, bytes);
+        let step = exchange.handle_datagram(t_ms, bytes);
         if !matches!(step, Step::Ignore(_)) && scan.sends == 1 && scan.rtt_ms.is_none() {
             let sent_at = self.start + scan.last_sent.expect("a packet was sent");
             scan.rtt_ms = Some(at.saturating_duration_since(sent_at).as_millis().min(u32::MAX.into()) as u32);
@@ -453,7 +453,7 @@ impl EventLoop {
                 scan.sends = 0;
                 self.send(token).await;
             }
-            Step::Done(snapshot) => self.end(token, Ok(*snapshot)),
+            Step::Done(snapshot) => self.finish_scan(token, Ok(*snapshot)),
         }
     }
 
@@ -467,27 +467,27 @@ impl EventLoop {
             .filter_map(|(&token, scan)| Some((token, exclusion_reason(&self.settings, scan.ip?)?)))
             .collect();
         for (token, reason) in excluded {
-            self.end(token, Err(reason));
+            self.finish_scan(token, Err(reason));
         }
     }
 
     /// The current target failed: continue with the next, or end the scan.
-    async fn end_target(&mut self, token: ScanToken, reason: MissReason) {
+    async fn fail_target(&mut self, token: ScanToken, reason: MissReason) {
         let scan = self.scans.get_mut(&token).expect("a scan in flight");
         if scan.target_index + 1 == scan.targets.len() {
-            return self.end(token, Err(reason));
+            return self.finish_scan(token, Err(reason));
         }
         let target = scan.targets[scan.target_index];
         scan.tried.push(Attempt { scheme: target.protocol.scheme, port: target.port, result: Err(reason) });
         scan.deadline = None;
-        self.release(token);
+        self.release_address(token);
         self.scans.get_mut(&token).expect("a scan in flight").target_index += 1;
         // Boxed, because several targets can fail in a row without a pause.
         Box::pin(self.begin_target(token)).await;
     }
 
-    fn end(&mut self, token: ScanToken, result: Result<Snapshot, MissReason>) {
-        self.release(token);
+    fn finish_scan(&mut self, token: ScanToken, result: Result<Snapshot, MissReason>) {
+        self.release_address(token);
         let mut scan = self.scans.remove(&token).expect("a scan in flight");
         match &result {
             Ok(Snapshot { completeness: Completeness::Full, .. }) => self.counts.snapshots.increment(),
@@ -498,7 +498,7 @@ impl EventLoop {
             let result = result.as_ref().map(|_| ()).map_err(|&reason| reason);
             scan.tried.push(Attempt { scheme: target.protocol.scheme, port: target.port, result });
         }
-        self.ended.push_back(ScanOutcome {
+        self.finished.push_back(ScanOutcome {
             id: scan.request.id,
             server: scan.request.server,
             sent_ms: scan.first_sent_ms,
@@ -509,17 +509,17 @@ impl EventLoop {
     }
 
     /// Releases the address, or leaves its queue, and passes the address to the next scan.
-    fn release(&mut self, token: ScanToken) {
+    fn release_address(&mut self, token: ScanToken) {
         let scan = &self.scans[&token];
         let Some(address) = scan.address() else { return };
         let last_sent = scan.last_sent;
-        let Some(held) = self.addresses.get_mut(&address) else { return };
+        let Some(held) = self.address_locks.get_mut(&address) else { return };
         if held.by != token {
             held.waiting.retain(|&waiting| waiting != token);
             return;
         }
         let Some(next) = held.waiting.pop_front() else {
-            self.addresses.remove(&address);
+            self.address_locks.remove(&address);
             return;
         };
         held.by = next;

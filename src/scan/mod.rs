@@ -157,7 +157,7 @@ impl Scanner {
 
     /// The counters' current values. They count from the start.
     pub fn counter_values(&self) -> ScanCounterValues {
-        self.counts.view()
+        self.counts.values()
     }
 
     /// The shared counters, which outlive the scanner.

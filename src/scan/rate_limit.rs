@@ -36,19 +36,19 @@ pub enum LimitScope {
     Global,
 }
 
-/// Result of [`RateLimits::ask`].
+/// Result of [`RateLimits::acquire`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     Granted,
     /// Queued at this scope; [`RateLimits::poll`] returns the token later.
-    Waits(LimitScope),
+    Throttled(LimitScope),
 }
 
 /// The rate limits and the scans queued at them.
 pub struct RateLimits {
     time: ManualClock,
     limits: Limits,
-    lines: HashMap<LimitScope, VecDeque<ThrottledScan>>,
+    queues: HashMap<LimitScope, VecDeque<ThrottledScan>>,
     due: Timers<Duration, LimitScope>,
 }
 
@@ -72,43 +72,43 @@ impl RateLimits {
     /// `settings` must have been checked.
     pub fn new(settings: &ScanSettings) -> RateLimits {
         let time = ManualClock::default();
-        RateLimits { limits: Limits::new(settings, &time), time, lines: HashMap::new(), due: Timers::default() }
+        RateLimits { limits: Limits::new(settings, &time), time, queues: HashMap::new(), due: Timers::default() }
     }
 
     /// Applies new rates. Queued scans stay queued and are served at the new rate.
     pub fn reload(&mut self, settings: &ScanSettings) {
         self.limits = Limits::new(settings, &self.time);
-        for &scope in self.lines.keys() {
+        for &scope in self.queues.keys() {
             self.due.set(self.time.now(), scope);
         }
     }
 
     /// Requests permits for `packets` packets to `ip`, all at once. A loopback
     /// address is the local machine, so only the global limit applies.
-    pub fn ask(&mut self, now: Duration, token: u64, ip: IpAddr, packets: u32) -> Admission {
-        self.time.tell(now);
+    pub fn acquire(&mut self, now: Duration, token: u64, ip: IpAddr, packets: u32) -> Admission {
+        self.time.set(now);
         let first = if ip.is_loopback() { LimitScope::Global } else { LimitScope::Address(ip) };
         let packets = NonZeroU32::new(packets).unwrap_or(NonZeroU32::MIN);
-        self.pass(first, ThrottledScan { token, ip, packets })
+        self.try_acquire(first, ThrottledScan { token, ip, packets })
     }
 
     /// Grants what is due: returns the tokens of the granted scans, in order.
     pub fn poll(&mut self, now: Duration) -> Vec<u64> {
-        self.time.tell(now);
+        self.time.set(now);
         let mut granted = Vec::new();
         while let Some((_, scope)) = self.due.pop_due(now) {
-            while let Some(&head) = self.lines.get(&scope).and_then(VecDeque::front) {
+            while let Some(&head) = self.queues.get(&scope).and_then(VecDeque::front) {
                 if let Err(wait) = self.limits.check(scope, head) {
                     self.due.set(now + wait, scope);
                     break;
                 }
-                let queue = self.lines.get_mut(&scope).expect("its head exists");
+                let queue = self.queues.get_mut(&scope).expect("its head exists");
                 queue.pop_front();
                 if queue.is_empty() {
-                    self.lines.remove(&scope);
+                    self.queues.remove(&scope);
                 }
                 let is_granted = match next_scope(scope, head.ip) {
-                    Some(next) => self.pass(next, head) == Admission::Granted,
+                    Some(next) => self.try_acquire(next, head) == Admission::Granted,
                     None => true,
                 };
                 if is_granted {
@@ -120,27 +120,27 @@ impl RateLimits {
     }
 
     /// When to call [`RateLimits::poll`] next; `None` while no scan is queued.
-    pub fn next(&self) -> Option<Duration> {
+    pub fn next_due(&self) -> Option<Duration> {
         self.due.next()
     }
 
     /// Evicts addresses and subnets that have been idle for long enough.
-    pub fn tidy(&mut self) {
+    pub fn evict_idle(&mut self) {
         self.limits.address.retain_recent();
         self.limits.subnet.retain_recent();
     }
 
-    fn pass(&mut self, first: LimitScope, scan: ThrottledScan) -> Admission {
+    fn try_acquire(&mut self, first: LimitScope, scan: ThrottledScan) -> Admission {
         let mut scope = first;
         loop {
-            if let Some(queue) = self.lines.get_mut(&scope) {
+            if let Some(queue) = self.queues.get_mut(&scope) {
                 queue.push_back(scan);
-                return Admission::Waits(scope);
+                return Admission::Throttled(scope);
             }
             if let Err(wait) = self.limits.check(scope, scan) {
-                self.lines.insert(scope, VecDeque::from([scan]));
+                self.queues.insert(scope, VecDeque::from([scan]));
                 self.due.set(self.time.now() + wait, scope);
-                return Admission::Waits(scope);
+                return Admission::Throttled(scope);
             }
             match next_scope(scope, scan.ip) {
                 Some(next) => scope = next,
@@ -212,7 +212,7 @@ fn burst(packets: u32) -> NonZeroU32 {
 struct ManualClock(Arc<AtomicU64>);
 
 impl ManualClock {
-    fn tell(&self, now: Duration) {
+    fn set(&self, now: Duration) {
         self.0.fetch_max(now.as_nanos() as u64, Ordering::Relaxed);
     }
 }
@@ -248,12 +248,12 @@ mod tests {
     fn run(limits: &mut RateLimits, requests: &[(u64, &str, u32)]) -> Vec<(u64, u64)> {
         let mut granted = Vec::new();
         for &(token, ip, packets) in requests {
-            if limits.ask(ms(0), token, ip.parse().unwrap(), packets) == Admission::Granted {
+            if limits.acquire(ms(0), token, ip.parse().unwrap(), packets) == Admission::Granted {
                 granted.push((0, token));
             }
         }
         let mut polls = 0;
-        while let Some(at) = limits.next() {
+        while let Some(at) = limits.next_due() {
             granted.extend(limits.poll(at).into_iter().map(|token| (at.as_millis() as u64, token)));
             polls += 1;
             assert!(polls < 10_000);
@@ -314,7 +314,7 @@ mod tests {
     fn reload_keeps_the_queue_and_applies_the_new_rate() {
         let mut limits = RateLimits::new(&settings());
         for token in 0..108 {
-            limits.ask(ms(0), token, "8.8.8.8".parse().unwrap(), 1);
+            limits.acquire(ms(0), token, "8.8.8.8".parse().unwrap(), 1);
         }
         limits.reload(&ScanSettings {
             per_address_per_second_max: 1_000.0,
@@ -322,7 +322,7 @@ mod tests {
             ..settings()
         });
         let mut granted = 0;
-        while let Some(at) = limits.next().filter(|&at| at <= ms(200)) {
+        while let Some(at) = limits.next_due().filter(|&at| at <= ms(200)) {
             granted += limits.poll(at).len();
         }
         assert_eq!(granted, 100);

@@ -338,7 +338,7 @@ async fn shutdown_ends_within_grace_and_reload_applies_to_scans_in_flight() {
     scanner.shutdown(Duration::from_millis(100)).await;
     assert!((99..1_000).contains(&started.elapsed().as_millis()), "{:?}", started.elapsed());
     assert_eq!(outcomes.recv().await, None);
-    assert_eq!(counts.view().abandoned, 1);
+    assert_eq!(counts.values().abandoned, 1);
 }
 
 #[tokio::test]

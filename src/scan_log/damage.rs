@@ -19,12 +19,12 @@ pub struct Truncation {
     /// Bytes of the line in the file, decompressed.
     pub bytes: u64,
     /// The compressed data end inside a frame: the amount of lost data is unknown.
-    pub is_packed: bool,
+    pub is_compressed: bool,
 }
 
 impl fmt::Display for Truncation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Truncation { path, line, bytes, is_packed } = self;
+        let Truncation { path, line, bytes, is_compressed: is_packed } = self;
         let what = match is_packed {
             true => "the compressed data are truncated, all further lines are lost",
             false => "the last line is incomplete",

@@ -197,7 +197,7 @@ struct ParsedLine<T> {
 
 impl LogReader {
     /// Returns the readable lines and counts the others.
-    pub fn salvage(self) -> LossyReader<(ServerUrl, Outcome)> {
+    pub fn skip_damaged(self) -> LossyReader<(ServerUrl, Outcome)> {
         LossyReader::new(self)
     }
 
@@ -228,7 +228,7 @@ impl LogReader {
             let chunk = match self.input.fill_buf() {
                 Ok(chunk) => chunk,
                 Err(e) if e.kind() == ErrorKind::Interrupted => continue,
-                Err(e) => return self.input_failed(e),
+                Err(e) => return self.on_read_error(e),
             };
             let end = memchr::memchr(b'\n', chunk);
             let len = end.map_or(chunk.len(), |end| end + 1);
@@ -250,12 +250,12 @@ impl LogReader {
 
     /// Truncated compressed data are treated as the end of the file and reported after the
     /// last line.
-    fn input_failed(&mut self, source: std::io::Error) -> Result<LineEnd, LogError> {
+    fn on_read_error(&mut self, source: std::io::Error) -> Result<LineEnd, LogError> {
         self.ended = true;
         let (path, line) = (self.path.clone(), self.line);
         match source.kind() {
             ErrorKind::UnexpectedEof if self.is_packed => {
-                self.cut = Some(Truncation { path, line, bytes: 0, is_packed: true });
+                self.cut = Some(Truncation { path, line, bytes: 0, is_compressed: true });
                 Ok(LineEnd::File)
             }
             // Errors of the file system have an error number, those of the decoder do not.
@@ -290,14 +290,14 @@ impl LogReader {
                 path: self.path.clone(),
                 line,
                 bytes,
-                is_packed: self.is_packed,
+                is_compressed: self.is_packed,
             })));
         }
-        Some(Err(self.fault(reader)))
+        Some(Err(self.line_error(reader)))
     }
 
     /// The error of the line in the buffer.
-    fn fault<T>(&self, reader: impl Fn(&str) -> Result<(i64, T), LineError>) -> LogError {
+    fn line_error<T>(&self, reader: impl Fn(&str) -> Result<(i64, T), LineError>) -> LogError {
         let (path, line) = (self.path.clone(), self.line);
         if self.line_bytes > self.buffer.len() as u64 {
             return LogError::TooLong { path, line };
@@ -358,14 +358,14 @@ fn parsed(text: &str) -> Result<(i64, (ServerUrl, Outcome)), LineError> {
 /// is skipped.
 pub struct LossyReader<T> {
     lines: LogReader,
-    held: Option<ParsedLine<T>>,
+    pending: Option<ParsedLine<T>>,
     latest_ms: i64,
     damage: Damage,
 }
 
 impl<T> LossyReader<T> {
     fn new(lines: LogReader) -> LossyReader<T> {
-        LossyReader { lines, held: None, latest_ms: i64::MIN, damage: Damage::default() }
+        LossyReader { lines, pending: None, latest_ms: i64::MIN, damage: Damage::default() }
     }
 
     /// What was skipped so far.
@@ -386,23 +386,23 @@ impl<T> LossyReader<T> {
                     self.damage.skip(self.lines.line, self.lines.line_bytes, error);
                     continue;
                 }
-                None => return self.held.take().map(|held| Ok(held.value)),
+                None => return self.pending.take().map(|held| Ok(held.value)),
             };
-            match self.held.take() {
+            match self.pending.take() {
                 Some(held) if new.t_ms >= held.t_ms => {
                     self.latest_ms = held.t_ms;
-                    self.held = Some(new);
+                    self.pending = Some(new);
                     return Some(Ok(held.value));
                 }
                 Some(held) if new.t_ms >= self.latest_ms => {
                     self.skip(&held, new.t_ms);
-                    self.held = Some(new);
+                    self.pending = Some(new);
                 }
                 Some(held) => {
                     self.skip(&new, held.t_ms);
-                    self.held = Some(held);
+                    self.pending = Some(held);
                 }
-                None => self.held = Some(new),
+                None => self.pending = Some(new),
             }
         }
     }
@@ -461,7 +461,7 @@ mod tests {
         /// Times of the readable lines, and the messages about the others.
         fn salvage(&self, bytes: impl AsRef<[u8]>) -> (Vec<i64>, Vec<String>) {
             let (summary, damage) = self.check(bytes);
-            let mut lines = open(&self.path()).unwrap().salvage();
+            let mut lines = open(&self.path()).unwrap().skip_damaged();
             let times: Vec<i64> = lines.by_ref().map(|line| line.unwrap().1.t_ms()).collect();
             assert_eq!(times.len() as u64, summary.lines, "`check` and reading count the same lines");
             let messages: Vec<String> = damage.messages().collect();
@@ -481,7 +481,7 @@ mod tests {
                 let mut bytes = [before.as_bytes(), &last.as_bytes()[..len]].concat();
                 bytes.resize(bytes.len() + zeros, 0);
                 let (span, damage) = log.check(&bytes);
-                let cut = damage.cut.as_ref().map(|cut| (cut.line, cut.bytes, cut.is_packed));
+                let cut = damage.cut.as_ref().map(|cut| (cut.line, cut.bytes, cut.is_compressed));
                 assert!(damage.stretches.is_empty(), "{len} + {zeros}: {damage:?}");
                 match (len, zeros) {
                     (0, 0) => assert_eq!((span.lines, cut), (2, None)),
@@ -519,7 +519,7 @@ mod tests {
             assert_eq!(damage.cut.is_none(), whole, "{len}: {damage:?}");
             assert_eq!(span.lines, if len < last.len() { 2_000 } else { 2_010 }, "{len}");
             if let Some(cut) = damage.cut {
-                assert_eq!((cut.line, cut.bytes, cut.is_packed), (2_001, 0, true));
+                assert_eq!((cut.line, cut.bytes, cut.is_compressed), (2_001, 0, true));
             }
         }
         // All complete blocks of a truncated frame are read.

@@ -27,7 +27,7 @@ pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
             ..Status::default()
         }))]),
         Request::ServersList { filter } => {
-            let mut servers: Vec<_> = engine.servers().filter(|server| filter.fits(server)).collect();
+            let mut servers: Vec<_> = engine.servers().filter(|server| filter.matches(server)).collect();
             servers.sort_unstable_by(|a, b| a.url.cmp(&b.url));
             Ok(servers.into_iter().map(|server| Row::Server(Box::new(server))).collect())
         }

@@ -42,10 +42,10 @@ pub enum StateError {
 
 impl State {
     pub fn open(path: &Path, store: StoreSettings, engine: EngineSettings) -> Result<State, StateError> {
-        State::of_store(Store::open(path, store)?, engine)
+        State::with_store(Store::open(path, store)?, engine)
     }
 
-    fn of_store(mut store: Store, engine: EngineSettings) -> Result<State, StateError> {
+    fn with_store(mut store: Store, engine: EngineSettings) -> Result<State, StateError> {
         let loaded = store.load()?;
         let mut engine = Engine::new(engine, loaded)?;
         engine.set_outbox_len(crate::engine::StateReader::outbox_len(&store));
@@ -53,16 +53,16 @@ impl State {
     }
 
     /// Opens the state directory that the config names.
-    pub fn of_config(config: &Config, path: &Path, create: bool) -> Result<State, StateError> {
+    pub fn open_configured(config: &Config, path: &Path, create: bool) -> Result<State, StateError> {
         let store = StoreSettings { cache_bytes: config.store.cache_bytes, create };
         State::open(path, store, config.engine_settings()?)
     }
 
     /// Opens a private copy of a state directory, for a command that only reads; see
     /// [`Store::open_read_only`].
-    pub fn read(config: &Config, path: &Path, is_cancelled: &dyn Fn() -> bool) -> Result<State, StateError> {
+    pub fn open_copy(config: &Config, path: &Path, is_cancelled: &dyn Fn() -> bool) -> Result<State, StateError> {
         let store = Store::open_read_only(path, config.store.cache_bytes, is_cancelled)?;
-        State::of_store(store, config.engine_settings()?)
+        State::with_store(store, config.engine_settings()?)
     }
 
     pub fn handle(&mut self, event: Event) -> Result<(), StoreError> {
@@ -82,7 +82,7 @@ impl State {
 
     /// Ticks and commits until the weeks that have ended at `now_ms` are closed and swept: for
     /// replay. The daemon spreads the same work over its ticks.
-    pub fn settle(&mut self, now_ms: i64) -> Result<(), StoreError> {
+    pub fn close_due_weeks(&mut self, now_ms: i64) -> Result<(), StoreError> {
         self.commit()?;
         loop {
             for _ in 0..TICKS_PER_COMMIT {
@@ -99,14 +99,14 @@ impl State {
 
     /// Commits, and ensures that the boards of a window are cached and current. Builds missing
     /// boards in this call; the daemon does that on another thread.
-    pub fn commit_and_shelve(&mut self, window: WindowKey) -> Result<(), StoreError> {
+    pub fn commit_and_build_boards(&mut self, window: WindowKey) -> Result<(), StoreError> {
         self.commit()?;
-        self.shelve_boards(window)
+        self.ensure_boards(window)
     }
 
-    /// As [`State::commit_and_shelve`], for a reader, which writes nothing: the boards are
+    /// As [`State::commit_and_build_boards`], for a reader, which writes nothing: the boards are
     /// those of the state when it was opened.
-    pub fn shelve_boards(&mut self, window: WindowKey) -> Result<(), StoreError> {
+    pub fn ensure_boards(&mut self, window: WindowKey) -> Result<(), StoreError> {
         if self.engine.boards(window).is_none() {
             let plan = self.engine.plan_boards(window);
             self.engine.install_boards(build_boards(&plan, &self.store.reader())?);
@@ -131,21 +131,21 @@ const PENDING_RECORD_BYTES: u64 = 160;
 #[derive(Clone, Copy, Debug)]
 pub struct ReplayFeed {
     scans: u64,
-    waiting_max: usize,
+    pending_max: usize,
 }
 
 impl ReplayFeed {
     /// For a process that does nothing else and may use `memory` bytes in addition to the
     /// store's cache.
-    pub fn alone(engine: &mut Engine, memory: u64) -> ReplayFeed {
+    pub fn exclusive(engine: &mut Engine, memory: u64) -> ReplayFeed {
         let of = |percent: u64, bytes_each: u64| (memory / 100 * percent / bytes_each) as usize;
         engine.set_cache_limits(CacheLimits { names_max: of(15, 70), player_windows_max: of(25, 160) });
-        ReplayFeed { scans: 0, waiting_max: of(60, PENDING_RECORD_BYTES) }
+        ReplayFeed { scans: 0, pending_max: of(60, PENDING_RECORD_BYTES) }
     }
 
     /// For a process that runs in parallel with a daemon: 30 MB.
-    pub fn beside() -> ReplayFeed {
-        ReplayFeed { scans: 0, waiting_max: 200_000 }
+    pub fn background() -> ReplayFeed {
+        ReplayFeed { scans: 0, pending_max: 200_000 }
     }
 
     /// Number of applied scans.
@@ -154,15 +154,15 @@ impl ReplayFeed {
     }
 
     /// Whether to do periodic work between two scans.
-    pub fn is_at_look(&self) -> bool {
+    pub fn is_at_check(&self) -> bool {
         self.scans.is_multiple_of(SCANS_PER_CHECK)
     }
 
     /// Applies the next scan, and commits if the limit is reached.
-    pub fn take(&mut self, state: &mut State, url: ServerUrl, outcome: Outcome) -> Result<(), StoreError> {
+    pub fn observe(&mut self, state: &mut State, url: ServerUrl, outcome: Outcome) -> Result<(), StoreError> {
         state.handle(Event::Replayed { url, outcome })?;
         self.scans += 1;
-        if self.is_at_look() && state.engine.pending_records() >= self.waiting_max {
+        if self.is_at_check() && state.engine.pending_records() >= self.pending_max {
             state.commit()?;
         }
         Ok(())
@@ -206,7 +206,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
         let mut state = State::open(dir.path(), store, EngineSettings::default()).unwrap();
-        let mut feed = ReplayFeed { scans: 0, waiting_max: 3_000 };
+        let mut feed = ReplayFeed { scans: 0, pending_max: 3_000 };
         let mut most = 0;
         for n in 0..2 * SCANS_PER_CHECK as i64 + 1 {
             let player = Player {
@@ -229,12 +229,12 @@ mod tests {
                 bots: None,
             };
             let url = ServerUrl::parse("quake3://10.0.0.1:27960").unwrap();
-            feed.take(&mut state, url, Outcome::Snapshot(snapshot)).unwrap();
+            feed.observe(&mut state, url, Outcome::Snapshot(snapshot)).unwrap();
             most = most.max(state.engine.pending_records());
         }
         // Each new player has a row, a window record and a name.
         assert!((3_000..=3_000 + 3 * SCANS_PER_CHECK as usize).contains(&most), "{most}");
         assert!(state.engine.pending_records() < 3_000, "a commit must have been made");
-        assert_eq!((feed.scans(), feed.is_at_look()), (2 * SCANS_PER_CHECK + 1, false));
+        assert_eq!((feed.scans(), feed.is_at_check()), (2 * SCANS_PER_CHECK + 1, false));
     }
 }

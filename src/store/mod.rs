@@ -203,7 +203,7 @@ impl Store {
         loaded.servers = servers.into_iter().map(server).collect();
         let closing = |state: &&WeekState| matches!(state.phase, WeekPhase::Closing | WeekPhase::Ranking);
         if let Some(state) = meta.weeks.iter().find(closing) {
-            loaded.closed = Some((state.week, self.closed(state.week)?));
+            loaded.closed_servers = Some((state.week, self.closed(state.week)?));
         }
         self.sweep = self.find_dropped_windows(&meta)?;
         loaded.meta = meta;

@@ -113,12 +113,12 @@ impl Case {
 
     /// All the work there is at that moment.
     pub fn settle(&mut self, now_ms: i64) {
-        self.state().settle(now_ms).expect("a store");
+        self.state().close_due_weeks(now_ms).expect("a store");
     }
 
     /// Name, score as shown, and when it was reached; best first.
     pub fn board(&mut self, scope: &str, label: &str, ranking: Ranking) -> Vec<(String, f64, i64)> {
-        self.state().commit_and_shelve(window::parse(label).expect("a label")).expect("a store");
+        self.state().commit_and_build_boards(window::parse(label).expect("a label")).expect("a store");
         self.board_at_hand(scope, label, ranking)
     }
 

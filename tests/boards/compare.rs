@@ -119,7 +119,7 @@ pub fn check(
             let label = window::label(window);
             assert!(known.contains(&window), "{of}: {label} is not listed, only {known:?}");
             filled.insert(window);
-            state.commit_and_shelve(window).expect("a store");
+            state.commit_and_build_boards(window).expect("a store");
             for (name, scope) in &scopes {
                 // Ratings may go on from week to week, and from no other window.
                 let rows = match window.week() {
@@ -143,7 +143,7 @@ pub fn check(
     }
     let running = state.engine.running_windows();
     for window in known.into_iter().filter(|w| !filled.contains(w) && running.contains(w)) {
-        state.commit_and_shelve(window).expect("a store");
+        state.commit_and_build_boards(window).expect("a store");
         let boards = read(state, &scopes, &[window]);
         assert!(boards.values().all(|board| board.places.is_empty()), "{of}: nothing was revealed in {window:?}");
     }

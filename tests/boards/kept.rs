@@ -41,7 +41,7 @@ fn reload_of_equal_settings_changes_nothing() {
     rounds(&mut case, t, 20);
     case.settle(t + HOUR_MS);
     for window in case.state().engine.running_windows() {
-        case.state().commit_and_shelve(window).unwrap();
+        case.state().commit_and_build_boards(window).unwrap();
     }
     let boards = |case: &mut Case| {
         let mut all = Vec::new();
@@ -167,7 +167,7 @@ fn cached_boards_adopt_orders_of_a_new_game() {
     case.restart();
     let t = ms("2026-11-18T09:10:00Z");
     case.scan(t, A, &[("ann", 0)]);
-    case.state().commit_and_shelve(day()).unwrap();
+    case.state().commit_and_build_boards(day()).unwrap();
     let plan = case.state().engine.plan_boards(day());
     let made = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
     let week = parse("2026-W47").expect("a label");
@@ -253,7 +253,7 @@ fn board_answer_is_consistent() {
     let mut case = Case::new("UTC", &["day keep=0"]);
     let t = ms("2026-11-18T01:00:00Z");
     rounds(&mut case, t, 30);
-    case.state().commit_and_shelve(day()).unwrap();
+    case.state().commit_and_build_boards(day()).unwrap();
     let state = RwLock::new(case.take());
     let (done, answers) = (AtomicBool::new(false), std::sync::atomic::AtomicUsize::new(0));
     std::thread::scope(|scope| {
@@ -322,7 +322,7 @@ fn deleted_window_evicts_its_boards() {
     let t = ms("2026-11-18T10:10:00Z");
     rounds(&mut case, t, 5);
     let gone = [parse("2026-11-18T10Z").expect("a label"), parse("2026-W47").expect("a label")];
-    gone.iter().for_each(|window| case.state().commit_and_shelve(*window).unwrap());
+    gone.iter().for_each(|window| case.state().commit_and_build_boards(*window).unwrap());
     assert!(gone.iter().all(|window| case.state().engine.boards(*window).is_some()));
     let plan = case.state().engine.plan_boards(gone[0]);
     let made = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
@@ -339,7 +339,7 @@ fn deleted_window_evicts_its_boards() {
     case.state().engine.install_boards(made);
     assert!(gone.iter().all(|window| case.state().engine.boards(*window).is_none()));
     let newest = parse("2026-W49").expect("a label");
-    case.state().commit_and_shelve(newest).unwrap();
+    case.state().commit_and_build_boards(newest).unwrap();
     assert!(case.state().engine.boards(newest).is_some_and(|boards| boards.players() > 0), "others are there");
 }
 
@@ -353,11 +353,11 @@ fn boards_of_ended_windows_are_evicted_at_the_memory_limit() {
             .engine
             .running_windows()
             .into_iter()
-            .for_each(|window| case.state().commit_and_shelve(window).unwrap());
+            .for_each(|window| case.state().commit_and_build_boards(window).unwrap());
         rounds(&mut case, t + hour * 60 * MINUTE_MS, 4);
     }
     for hour in hours {
-        case.state().commit_and_shelve(hour).unwrap();
+        case.state().commit_and_build_boards(hour).unwrap();
     }
     let before = hours.map(|hour| case.points("game:baseq3", &label(hour)));
     case.state().engine.touch_boards(hours[0]);

@@ -85,7 +85,7 @@ impl Past {
 
     /// Every window with at least one play.
     pub fn windows(&self) -> Vec<WindowKey> {
-        let mut keys: Vec<WindowKey> = self.plays.iter().flat_map(|play| self.windows.at(play.t_ms)).collect();
+        let mut keys: Vec<WindowKey> = self.plays.iter().flat_map(|play| self.windows.windows_at(play.t_ms)).collect();
         keys.sort_unstable();
         keys.dedup();
         keys
@@ -95,7 +95,8 @@ impl Past {
     /// then who was known first. A name of two games is two players.
     pub fn points(&self, of_scope: impl Fn(&Play) -> bool, window: WindowKey) -> Vec<(String, i64)> {
         let mut sums: Vec<((&str, &str), i64, i64)> = Vec::new();
-        let counted = self.plays.iter().filter(|play| of_scope(play) && self.windows.at(play.t_ms).contains(&window));
+        let counted =
+            self.plays.iter().filter(|play| of_scope(play) && self.windows.windows_at(play.t_ms).contains(&window));
         for play in counted {
             let player = (play.player, game(play.server));
             match sums.iter_mut().find(|(known, ..)| *known == player) {

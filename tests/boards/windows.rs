@@ -89,7 +89,7 @@ fn expired_windows_and_their_records_are_deleted() {
     let mut after = Vec::new();
     for hours in 0..6 {
         play(&mut case, t + hours * HOUR_MS, A, &[("ann", 9), ("bob", 7)]);
-        case.state().commit_and_shelve(clqd::board::window::parse("all-time").unwrap()).unwrap();
+        case.state().commit_and_build_boards(clqd::board::window::parse("all-time").unwrap()).unwrap();
         case.settle(t + hours * HOUR_MS + 5 * MINUTE_MS);
         after.push(case.records_of_windows());
     }
@@ -109,7 +109,7 @@ fn next_window_is_opened_in_advance() {
     let mut case = Case::new("Europe/Amsterdam", &windows);
     let t = ms("2026-11-18T10:10:00Z");
     play(&mut case, t, A, &[("ann", 1)]);
-    case.state().commit_and_shelve(clqd::board::window::parse("2026-11-18T10Z").unwrap()).unwrap();
+    case.state().commit_and_build_boards(clqd::board::window::parse("2026-11-18T10Z").unwrap()).unwrap();
     case.tick(t + 3 * MINUTE_MS);
     for (kind, label) in [("hour", "2026-11-18T11Z"), ("day", "2026-11-19"), ("month", "2026-12"), ("12", "12#3")] {
         assert_eq!(case.windows(kind, WindowPhase::Next), [label]);
@@ -129,7 +129,7 @@ fn cursor_is_stale_after_its_window_ends() {
     for (hours, stale) in [(0, false), (1, true)] {
         play(&mut case, t + hours * HOUR_MS, A, &[("ann", 9), ("bob", 7), ("eve", 5)]);
         for window in case.state().engine.running_windows() {
-            case.state().commit_and_shelve(window).unwrap();
+            case.state().commit_and_build_boards(window).unwrap();
         }
         for scope in ["game:baseq3", "tag:pair", "server:quake3://127.0.0.1:27960"] {
             let board = name(scope, "hour", Ranking::Points, Some(t));
@@ -156,7 +156,7 @@ fn scans_at_week_end_are_credited_to_their_week_during_close() {
             case.scan(monday - 10 * MINUTE_MS, server, &[("ann", 0), ("bob", 0)]);
         }
         for window in case.state().engine.running_windows() {
-            case.state().commit_and_shelve(window).unwrap();
+            case.state().commit_and_build_boards(window).unwrap();
         }
         case.scan(monday - 1, A, &both);
         case.scan(monday, B, &both);

@@ -37,7 +37,7 @@ impl JobSource for Outbox {
         Ok(self.with(|world| {
             let mut rows = 0;
             let mut jobs = Vec::new();
-            for (&key, &seq) in world.pending.iter().filter(|(key, _)| ask.holds(**key)) {
+            for (&key, &seq) in world.pending.iter().filter(|(key, _)| ask.contains(**key)) {
                 if jobs.len() == ask.entries_max || rows >= ask.rows_max {
                     break;
                 }

@@ -15,8 +15,14 @@ const SCAN_MS: i64 = 120_000;
 /// Compares the rows of players with at least an hour. Names that several persons have on
 /// a server are skipped: they cannot be told apart.
 pub fn run(servers: u32, hours: i64, seed: u64) -> Errors {
-    let settings =
-        WorldSettings { servers, seed, start_ms: START_MS, activity: 3.0, finals_max: 0, ..WorldSettings::default() };
+    let settings = WorldSettings {
+        servers,
+        seed,
+        start_ms: START_MS,
+        activity: 3.0,
+        round_results_max: 0,
+        ..WorldSettings::default()
+    };
     let mut world = World::new(settings);
     let urls: Vec<ServerUrl> = (0..servers)
         .map(|server| {

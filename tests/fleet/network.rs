@@ -48,7 +48,7 @@ pub struct VirtualNetwork {
     pub world: World,
     seed: u64,
     rng: Rng,
-    under_way: BinaryHeap<Reverse<Datagram>>,
+    in_flight: BinaryHeap<Reverse<Datagram>>,
     number: u64,
     /// The lists that each server sent recently, with their times.
     told: HashMap<SocketAddrV4, Vec<(i64, List)>>,
@@ -89,7 +89,7 @@ impl VirtualNetwork {
             world,
             seed,
             rng: Rng::new(&[seed, 0x4E7]),
-            under_way: BinaryHeap::new(),
+            in_flight: BinaryHeap::new(),
             number: 0,
             told: HashMap::new(),
             lost: 0,
@@ -106,7 +106,7 @@ impl VirtualNetwork {
 
     /// Whether the server's host is off: one in thirty goes off for an hour, some time after
     /// its first scan.
-    pub fn is_off(&self, server: u32, now_ms: i64) -> bool {
+    pub fn is_down(&self, server: u32, now_ms: i64) -> bool {
         let fate = hash_parts(&[self.seed, 0x0FF, u64::from(server)]);
         let from_ms = self.world.settings().start_ms + 45 * 60_000 + (fate >> 32) as i64 % (40 * 60_000);
         fate.is_multiple_of(30) && (from_ms..from_ms + 3_600_000).contains(&now_ms)
@@ -114,19 +114,19 @@ impl VirtualNetwork {
 
     /// When `receive` has the next datagram.
     pub fn next_ms(&self) -> Option<i64> {
-        self.under_way.peek().map(|Reverse(datagram)| datagram.at_ms)
+        self.in_flight.peek().map(|Reverse(datagram)| datagram.at_ms)
     }
 
     /// Sends a query from the scanner.
     pub fn send(&mut self, now_ms: i64, life: u32, to: SocketAddrV4, bytes: Vec<u8>) {
-        self.post(now_ms, life, Route::To(to), bytes);
+        self.enqueue(now_ms, life, Route::To(to), bytes);
     }
 
     /// The next datagram that has arrived at the scanner by now. Queries that have arrived at
     /// their servers are answered first.
     pub fn receive(&mut self, now_ms: i64) -> Option<Delivery> {
-        while self.under_way.peek().is_some_and(|Reverse(first)| first.at_ms <= now_ms) {
-            let Reverse(datagram) = self.under_way.pop()?;
+        while self.in_flight.peek().is_some_and(|Reverse(first)| first.at_ms <= now_ms) {
+            let Reverse(datagram) = self.in_flight.pop()?;
             match datagram.way {
                 Route::To(to) => self.answer(datagram.at_ms, datagram.life, to, &datagram.bytes),
                 Route::From(from) => return Some(Delivery { life: datagram.life, from, bytes: datagram.bytes }),
@@ -146,7 +146,7 @@ impl VirtualNetwork {
         self.told.get(&by).into_iter().flatten().map(|(_, list)| list)
     }
 
-    fn post(&mut self, now_ms: i64, life: u32, way: Route, bytes: Vec<u8>) {
+    fn enqueue(&mut self, now_ms: i64, life: u32, way: Route, bytes: Vec<u8>) {
         let (Route::To(peer) | Route::From(peer)) = way;
         if self.rng.bool(LOST) {
             self.lost += 1;
@@ -160,7 +160,7 @@ impl VirtualNetwork {
             let jitter_ms_max = if self.rng.bool(0.02) { 1_500 } else { 8 };
             let jitter_ms = self.rng.below(jitter_ms_max) as i64;
             self.number += 1;
-            self.under_way.push(Reverse(Datagram {
+            self.in_flight.push(Reverse(Datagram {
                 at_ms: now_ms + distance_ms + jitter_ms,
                 number: self.number,
                 life,
@@ -176,7 +176,7 @@ impl VirtualNetwork {
         let family = self.world.family(server);
         let Some(query) = ClientQuery::parse(family, query) else { return };
         let mut fault = FAULTS.fault(self.seed, server);
-        if self.is_off(server, now_ms) {
+        if self.is_down(server, now_ms) {
             return;
         }
         if fault == Some(Fault::Silent) || (fault == Some(Fault::Lossy) && loses_datagram(&mut self.rng)) {
@@ -200,7 +200,7 @@ impl VirtualNetwork {
             None => reply.iter().map(at_once).collect(),
         };
         for OutgoingDatagram { from, bytes, delay_ms } in sendings {
-            self.post(now_ms + delay_ms as i64, life, Route::From(SocketAddrV4::new(from, to.port())), bytes);
+            self.enqueue(now_ms + delay_ms as i64, life, Route::From(SocketAddrV4::new(from, to.port())), bytes);
         }
     }
 

@@ -111,7 +111,7 @@ impl VirtualScanner {
             return None;
         };
         let scan = self.scans.get_mut(&id).expect("it holds its address");
-        match scan.dialogue.on_datagram(t_ms, &arrival.bytes) {
+        match scan.dialogue.handle_datagram(t_ms, &arrival.bytes) {
             Step::Ignore(_) => self.refused += 1,
             Step::Wait => {}
             Step::Send => {
@@ -131,7 +131,7 @@ impl VirtualScanner {
             if scan.sent <= RETRIES * scan.factor {
                 self.resends += 1;
                 self.send(network, now_ms, id);
-            } else if let Some(snapshot) = scan.dialogue.give_up() {
+            } else if let Some(snapshot) = scan.dialogue.partial_snapshot() {
                 return Some(self.end(id, Outcome::Snapshot(snapshot)));
             } else if scan.at + 1 < scan.targets.len() {
                 self.by_address.remove(&scan.address());
@@ -154,7 +154,7 @@ impl VirtualScanner {
         scan.sent += 1;
         scan.timer += 1;
         self.timers.push(Reverse((now_ms + TIMEOUT_MS * i64::from(scan.factor), id, scan.timer)));
-        network.send(now_ms, self.life, scan.address(), scan.dialogue.packet());
+        network.send(now_ms, self.life, scan.address(), scan.dialogue.request());
     }
 
     fn end(&mut self, id: u64, outcome: Outcome) -> FinishedScan {

@@ -102,7 +102,7 @@ impl World {
     fn go_to(&mut self, minute: i64) {
         self.minute = minute;
         let now_ms = self.now_ms();
-        self.state.settle(now_ms).expect("a store");
+        self.state.close_due_weeks(now_ms).expect("a store");
     }
 
     fn correct(&mut self) {
@@ -168,7 +168,7 @@ pub fn answers(state: &mut State) -> Vec<Value> {
     }
     for request in requests(state) {
         if let Some(window) = board_window_of(state, &request) {
-            state.shelve_boards(window).expect("a store");
+            state.ensure_boards(window).expect("a store");
         }
         let rows = match respond(state, &request) {
             Ok(rows) => serde_json::to_value(rows).expect("rows are JSON"),

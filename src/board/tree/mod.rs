@@ -346,7 +346,7 @@ impl Set {
 
     pub(super) fn place(&self, key: &SortKey) -> BoardEntry {
         let at_ms = (key.at ^ Direction::SIGN) as i64;
-        BoardEntry::new(self.direction.score(key.score), at_ms, PlayerKey(key.player)).with_tie(key.tie)
+        BoardEntry::new(self.direction.score(key.score), at_ms, PlayerKey(key.player)).with_tie_break(key.tie)
     }
 
     /// The location of a player: the index, then a search among up to 128 players of a
@@ -457,7 +457,7 @@ impl Set {
         let counts = NodeCounts { places: block.len() as u32, starts: block.new_scores() };
         let group = &mut self.groups[block.group as usize];
         let before = group.set(block.index as usize, counts);
-        self.top.change(group.index as usize, before, counts);
+        self.top.add_delta(group.index as usize, before, counts);
     }
 
     pub(super) fn next(&self, id: u32) -> Option<u32> {

@@ -45,14 +45,14 @@ impl Node {
     }
 
     /// Allocates the column of ties, for ties other than 0.
-    fn make_ties(&mut self) {
+    fn allocate_tie_breaks(&mut self) {
         self.ties.resize(self.len(), 0);
     }
 
     pub fn set_low(&mut self, i: usize, low: SortKey) {
         (self.scores[i], self.ats[i], self.players[i]) = (low.score, low.at, low.player);
         if low.tie != self.tie(i) {
-            self.make_ties();
+            self.allocate_tie_breaks();
             self.ties[i] = low.tie;
         }
     }
@@ -130,14 +130,14 @@ impl Node {
     /// Updates the counts of a child after those of a grandchild changed from `from` to
     /// `to`.
     #[inline]
-    pub fn change(&mut self, i: usize, from: NodeCounts, to: NodeCounts) {
+    pub fn add_delta(&mut self, i: usize, from: NodeCounts, to: NodeCounts) {
         self.places[i] = self.places[i] + to.places - from.places;
         self.starts[i] = self.starts[i] + to.starts - from.starts;
     }
 
     pub fn insert(&mut self, i: usize, low: SortKey, counts: NodeCounts, child: u32) {
         if low.tie != 0 || !self.ties.is_empty() {
-            self.make_ties();
+            self.allocate_tie_breaks();
             self.ties.insert(i, low.tie);
         }
         self.scores.insert(i, low.score);
@@ -175,8 +175,8 @@ impl Node {
 
     pub fn append(&mut self, tail: &mut Node) {
         if !(self.ties.is_empty() && tail.ties.is_empty()) {
-            self.make_ties();
-            tail.make_ties();
+            self.allocate_tie_breaks();
+            tail.allocate_tie_breaks();
             self.ties.append(&mut tail.ties);
         }
         self.scores.append(&mut tail.scores);

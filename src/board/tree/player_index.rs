@@ -125,7 +125,7 @@ impl PlayerIndex {
     /// Adds a player who is not in the index.
     pub fn insert_new(&mut self, player: u32, block: u32) {
         if self.len + 1 >= SHARD_LEN_MIN && self.shard_bits == 0 {
-            self.divide(block);
+            self.split_into_shards(block);
         }
         if self.shards.is_empty() {
             self.shards.push(Shard::new(32, BUCKETS_MIN, block + 1));
@@ -161,7 +161,7 @@ impl PlayerIndex {
     }
 
     /// Divides a single shard into 2^[`SHARD_BITS`].
-    fn divide(&mut self, block: u32) {
+    fn split_into_shards(&mut self, block: u32) {
         let old = std::mem::replace(self, PlayerIndex::with_room(SHARD_LEN_MIN, block as usize + 1));
         let bits = 32 - self.shard_bits;
         for (hash, block) in old.shards.iter().flat_map(Shard::iter) {

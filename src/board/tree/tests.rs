@@ -28,7 +28,7 @@ fn place(score: i64, at_ms: i64, player: u32) -> BoardEntry {
 }
 
 fn tied(score: i64, tie: u64, at_ms: i64, player: u32) -> BoardEntry {
-    BoardEntry::new(Score(score), at_ms, PlayerKey(player)).with_tie(tie)
+    BoardEntry::new(Score(score), at_ms, PlayerKey(player)).with_tie_break(tie)
 }
 
 /// Players 1, 2, ... with these scores, reached at 1, 2, ...

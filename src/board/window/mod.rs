@@ -6,7 +6,7 @@
 //! daylight saving time a day has 23 or 25 hours. A custom type has windows of one length
 //! at one distance, which may overlap.
 //!
-//! This module does not know the contents of boards. [`label`] has the text form of
+//! This module does not know the contents of boards. [`mod@label`] has the text form of
 //! windows, [`spec`] their form in the configuration.
 
 pub mod label;
@@ -73,7 +73,7 @@ impl WindowTypes {
     }
 
     /// All windows that contain the time, in order of key.
-    pub fn at(&self, t_ms: i64) -> Vec<WindowKey> {
+    pub fn windows_at(&self, t_ms: i64) -> Vec<WindowKey> {
         let t_ms = clamp_time(t_ms);
         let keys = |spec: &WindowSpec| {
             let kind = spec.kind;
@@ -82,8 +82,8 @@ impl WindowTypes {
         self.specs.iter().flat_map(keys).collect()
     }
 
-    /// The largest interval around the time in which [`WindowTypes::at`] is the same.
-    pub fn unchanged(&self, t_ms: i64) -> Range<i64> {
+    /// The largest interval around the time in which [`WindowTypes::windows_at`] is the same.
+    pub fn stable_range(&self, t_ms: i64) -> Range<i64> {
         let t_ms = clamp_time(t_ms);
         let ranges = self.specs.iter().map(|spec| match Recurrence::of(spec.shape) {
             Some(repeats) => repeats.unchanged(t_ms),
@@ -112,7 +112,7 @@ impl WindowTypes {
     }
 
     /// The oldest window of the type that contains the time.
-    pub fn oldest(&self, kind: WindowType, t_ms: i64) -> Option<WindowKey> {
+    pub fn oldest_containing(&self, kind: WindowType, t_ms: i64) -> Option<WindowKey> {
         let index = self.containing(self.spec(kind)?.shape, clamp_time(t_ms)).next()?;
         Some(WindowKey { kind, index })
     }
@@ -132,7 +132,7 @@ impl WindowTypes {
 
     /// The numbers of the existing windows of a type at a time: those that contain it, and
     /// before them as many as are kept.
-    pub fn kept(&self, kind: WindowType, t_ms: i64) -> Range<u32> {
+    pub fn retained(&self, kind: WindowType, t_ms: i64) -> Range<u32> {
         let Some(spec) = self.spec(kind) else { return 0..0 };
         let running = self.containing(spec.shape, clamp_time(t_ms));
         let first = match Recurrence::of(spec.shape) {

@@ -53,13 +53,13 @@ pub enum SpecError {
     #[error(transparent)]
     Type(#[from] UnknownType),
     #[error("{0:?} is not of the form NAME=VALUE; {1}")]
-    Form(String, String),
+    Syntax(String, String),
     #[error("unknown option {0:?} for this window type; {1}")]
-    Name(String, String),
+    UnknownOption(String, String),
     #[error("duplicate option {0}=")]
-    Twice(&'static str),
+    DuplicateOption(&'static str),
     #[error("{0}= is missing; a custom type needs base= and duration=, such as \"{EXAMPLE}\"")]
-    Missing(&'static str),
+    MissingOption(&'static str),
     #[error("{name}={value:?} is not a whole number, 0 to {}", u32::MAX)]
     Number { name: &'static str, value: String },
     #[error("base={0:?} is not a time from 1970 to 9999, such as \"2026-01-05T00:00:00Z\"")]
@@ -71,7 +71,7 @@ pub enum SpecError {
     #[error(
         "{0} of its windows would run at once; expected at most {CONCURRENT_WINDOWS_MAX}: a longer every= or a shorter duration="
     )]
-    AtOnce(i64),
+    TooManyConcurrent(i64),
 }
 
 const EXAMPLE: &str = "12 base=2026-01-05T00:00:00Z duration=3d";
@@ -106,7 +106,7 @@ impl WindowSpec {
         }
         let at_once = (duration_ms - 1) / every_ms + 1;
         let at_once = if repeat == 0 { at_once } else { at_once.min(i64::from(repeat)) };
-        if at_once > CONCURRENT_WINDOWS_MAX { Err(SpecError::AtOnce(at_once)) } else { Ok(()) }
+        if at_once > CONCURRENT_WINDOWS_MAX { Err(SpecError::TooManyConcurrent(at_once)) } else { Ok(()) }
     }
 }
 
@@ -141,11 +141,11 @@ fn parse_spec(text: &str) -> Result<WindowSpec, SpecError> {
     let mut values: Vec<(&'static str, &str)> = Vec::new();
     for word in words {
         let (name, value) =
-            word.split_once('=').ok_or_else(|| SpecError::Form(word.to_owned(), suggestion(word, names)))?;
+            word.split_once('=').ok_or_else(|| SpecError::Syntax(word.to_owned(), suggestion(word, names)))?;
         let known = names.iter().find(|known| **known == name);
-        let known = *known.ok_or_else(|| SpecError::Name(name.to_owned(), suggestion(name, names)))?;
+        let known = *known.ok_or_else(|| SpecError::UnknownOption(name.to_owned(), suggestion(name, names)))?;
         if values.iter().any(|(existing, _)| *existing == known) {
-            return Err(SpecError::Twice(known));
+            return Err(SpecError::DuplicateOption(known));
         }
         values.push((known, value));
     }
@@ -155,8 +155,8 @@ fn parse_spec(text: &str) -> Result<WindowSpec, SpecError> {
     let shape = match built_in(kind) {
         Some(shape) => shape,
         None => {
-            let base_ms = base_ms(value_of("base").ok_or(SpecError::Missing("base"))?)?;
-            let duration_ms = length("duration")?.ok_or(SpecError::Missing("duration"))?;
+            let base_ms = base_ms(value_of("base").ok_or(SpecError::MissingOption("base"))?)?;
+            let duration_ms = length("duration")?.ok_or(SpecError::MissingOption("duration"))?;
             let every_ms = length("every")?.unwrap_or(duration_ms);
             Shape::Custom { base_ms, duration_ms, every_ms, repeat: number("repeat")?.unwrap_or(0) }
         }

@@ -55,7 +55,7 @@ fn spans(zone: &str, label: &str, first: &str, end: &str) {
     let span = windows.span(key).expect("a window");
     assert_eq!(span, ms(first)..ms(end), "{label} in {zone}");
     for (t_ms, inside) in [(span.start - 1, false), (span.start, true), (span.end - 1, true), (span.end, false)] {
-        assert_eq!(windows.at(t_ms).contains(&key), inside, "{label} in {zone} at {t_ms}");
+        assert_eq!(windows.windows_at(t_ms).contains(&key), inside, "{label} in {zone} at {t_ms}");
     }
 }
 
@@ -103,7 +103,7 @@ fn week_windows_equal_calendar_weeks() {
         let windows = windows(zone, []);
         for t_ms in (0..ms("2045-01-01T00:00:00Z")).step_by(11 * HOUR_MS as usize) {
             assert_eq!(
-                windows.oldest(WindowType::WEEK, t_ms).and_then(WindowKey::week),
+                windows.oldest_containing(WindowType::WEEK, t_ms).and_then(WindowKey::week),
                 Some(windows.calendar.week(t_ms))
             );
         }
@@ -116,17 +116,17 @@ fn overlapping_windows_all_contain_the_time() {
     let twelve = WindowType(12);
     let windows = windows("UTC", [custom(12, base, 3 * DAY_MS, DAY_MS, 5)]);
     let at = |t_ms: i64| -> Vec<u32> {
-        windows.at(t_ms).into_iter().filter(|key| key.kind == twelve).map(|key| key.index).collect()
+        windows.windows_at(t_ms).into_iter().filter(|key| key.kind == twelve).map(|key| key.index).collect()
     };
     let key = |index| WindowKey { kind: twelve, index };
     assert!(at(base - 1).is_empty());
-    assert_eq!(windows.oldest(twelve, base - 1), None);
+    assert_eq!(windows.oldest_containing(twelve, base - 1), None);
     assert_eq!(windows.next(twelve, base - 1), Some(key(0)));
     assert_eq!(at(base), [0]);
     assert_eq!(windows.next(twelve, base), Some(key(1)), "it begins after the time, not at it");
     assert_eq!(at(base + 2 * DAY_MS), [0, 1, 2]);
-    assert_eq!(windows.oldest(twelve, base + 3 * DAY_MS - 1), Some(key(0)));
-    assert_eq!(windows.oldest(twelve, base + 3 * DAY_MS), Some(key(1)));
+    assert_eq!(windows.oldest_containing(twelve, base + 3 * DAY_MS - 1), Some(key(0)));
+    assert_eq!(windows.oldest_containing(twelve, base + 3 * DAY_MS), Some(key(1)));
     assert_eq!(at(base + 4 * DAY_MS), [2, 3, 4]);
     assert_eq!(windows.next(twelve, base + 4 * DAY_MS), None, "there are only five");
     assert_eq!(at(base + 7 * DAY_MS - 1), [4]);
@@ -134,7 +134,7 @@ fn overlapping_windows_all_contain_the_time() {
     assert_eq!(windows.span(key(4)), Some(base + 4 * DAY_MS..base + 7 * DAY_MS));
     assert_eq!(windows.span(key(5)), None);
     assert_eq!(windows.span(WindowKey { kind: WindowType(13), index: 0 }), None);
-    assert_eq!((windows.oldest(WindowType(13), base), windows.next(WindowType(13), base)), (None, None));
+    assert_eq!((windows.oldest_containing(WindowType(13), base), windows.next(WindowType(13), base)), (None, None));
 }
 
 #[test]
@@ -142,9 +142,9 @@ fn no_window_contains_a_time_in_a_gap() {
     let base = ms("2026-01-05T00:00:00Z");
     let windows = windows("UTC", [custom(12, base, DAY_MS, 7 * DAY_MS, 0)]);
     let twelve = WindowType(12);
-    assert_eq!(windows.oldest(twelve, base + 8 * DAY_MS), None);
+    assert_eq!(windows.oldest_containing(twelve, base + 8 * DAY_MS), None);
     assert_eq!(windows.next(twelve, base + 8 * DAY_MS), Some(WindowKey { kind: twelve, index: 2 }));
-    assert_eq!(windows.oldest(twelve, base + 7 * DAY_MS), Some(WindowKey { kind: twelve, index: 1 }));
+    assert_eq!(windows.oldest_containing(twelve, base + 7 * DAY_MS), Some(WindowKey { kind: twelve, index: 1 }));
 }
 
 #[test]
@@ -153,12 +153,12 @@ fn all_time_is_one_window() {
     assert_eq!(windows.span(WindowKey::ALL_TIME), Some(i64::MIN..i64::MAX));
     assert_eq!(windows.span(WindowKey { index: 1, ..WindowKey::ALL_TIME }), None);
     assert_eq!(windows.next(WindowType::ALL_TIME, 0), None);
-    assert_eq!(windows.oldest(WindowType::ALL_TIME, 5), Some(WindowKey::ALL_TIME));
+    assert_eq!(windows.oldest_containing(WindowType::ALL_TIME, 5), Some(WindowKey::ALL_TIME));
     let only_weeks = WindowTypes::new(Calendar::default(), []).expect("weeks");
-    assert_eq!(only_weeks.at(ms("2026-11-21T00:00:00Z")), [parse("2026-W47").unwrap()]);
+    assert_eq!(only_weeks.windows_at(ms("2026-11-21T00:00:00Z")), [parse("2026-W47").unwrap()]);
     assert_eq!(only_weeks.span(WindowKey::ALL_TIME), None, "only configured types exist");
     assert_eq!(
-        only_weeks.unchanged(ms("2026-11-21T00:00:00Z")),
+        only_weeks.stable_range(ms("2026-11-21T00:00:00Z")),
         ms("2026-11-16T00:00:00Z")..ms("2026-11-23T00:00:00Z")
     );
 }
@@ -179,7 +179,7 @@ fn invalid_window_types_are_rejected() {
 #[test]
 fn running_and_retained_windows_are_listed() {
     let windows = windows("UTC", [custom(12, DAY_MS, 3 * HOUR_MS, HOUR_MS, 5)]);
-    let kept = |kind, hours: i64| windows.kept(kind, DAY_MS + hours * HOUR_MS);
+    let kept = |kind, hours: i64| windows.retained(kind, DAY_MS + hours * HOUR_MS);
     let kind = WindowType(12);
     assert_eq!([kept(kind, -1), kept(kind, 0), kept(kind, 2)], [0..0, 0..1, 0..3]);
     assert_eq!([kept(kind, 3), kept(kind, 5), kept(kind, 7), kept(kind, 9)], [0..4, 1..5, 3..5, 3..5]);
@@ -208,8 +208,8 @@ fn windows_at_extreme_times() {
         let windows =
             windows(zone, [custom(12, 0, 60_000, 60_000, 0), custom(13, TIME_MS_MAX, DAY_MS, 60 * DAY_MS, 9)]);
         for t_ms in [i64::MIN, -1, 0, TIME_MS_MAX - 1, TIME_MS_MAX, TIME_MS_MAX + 1, i64::MAX] {
-            let keys = windows.at(t_ms);
-            let unchanged = windows.unchanged(t_ms);
+            let keys = windows.windows_at(t_ms);
+            let unchanged = windows.stable_range(t_ms);
             assert!(unchanged.contains(&t_ms) || t_ms == i64::MAX && unchanged.end == t_ms, "{zone} {t_ms}");
             for key in keys {
                 assert_eq!(parse(&label(key)), Ok(key));
@@ -256,13 +256,13 @@ proptest! {
     #[test]
     fn returned_windows_contain_the_time(zone in 0..ZONES.len(), customs in customs(), t_ms in moments()) {
         let windows = windows(ZONES[zone], customs);
-        let keys = windows.at(t_ms);
+        let keys = windows.windows_at(t_ms);
         prop_assert!(keys.is_sorted() && keys.windows(2).all(|pair| pair[0] != pair[1]));
         for spec in windows.specs() {
             let kind = spec.kind;
             let indices: Vec<u32> = keys.iter().filter(|key| key.kind == kind).map(|key| key.index).collect();
             let span = |index| windows.span(WindowKey { kind, index });
-            prop_assert_eq!(windows.oldest(kind, t_ms).map(|key| key.index), indices.first().copied());
+            prop_assert_eq!(windows.oldest_containing(kind, t_ms).map(|key| key.index), indices.first().copied());
             for &index in &indices {
                 prop_assert!(span(index).expect("a window").contains(&t_ms));
             }
@@ -296,18 +296,18 @@ proptest! {
         inside in prop::collection::vec(0.0..1.0_f64, 20),
     ) {
         let windows = windows(ZONES[zone], customs);
-        let keys = windows.at(t_ms);
-        let range = windows.unchanged(t_ms);
+        let keys = windows.windows_at(t_ms);
+        let range = windows.stable_range(t_ms);
         prop_assert!(range.contains(&t_ms));
         let (start, end) = (range.start.max(0), range.end.min(TIME_MS_MAX + 1));
         for fraction in inside {
             let other_ms = start + ((end - 1 - start) as f64 * fraction) as i64;
-            prop_assert_eq!(windows.at(other_ms), keys.clone());
+            prop_assert_eq!(windows.windows_at(other_ms), keys.clone());
         }
-        prop_assert_eq!(windows.at(start), keys.clone());
-        prop_assert_eq!(windows.at(end - 1), keys.clone());
+        prop_assert_eq!(windows.windows_at(start), keys.clone());
+        prop_assert_eq!(windows.windows_at(end - 1), keys.clone());
         // The range is maximal.
-        prop_assert!(range.start == i64::MIN || windows.at(range.start - 1) != keys);
-        prop_assert!(range.end == i64::MAX || windows.at(range.end) != keys);
+        prop_assert!(range.start == i64::MIN || windows.windows_at(range.start - 1) != keys);
+        prop_assert!(range.end == i64::MAX || windows.windows_at(range.end) != keys);
     }
 }

@@ -29,10 +29,10 @@ pub(super) async fn show(
         let mut tick = tokio::time::interval(every);
         loop {
             tokio::select! {
-                () = stop.asked() => return Ok(()),
+                () = stop.requested() => return Ok(()),
                 () = tokio::time::sleep_until(end) => return Ok(()),
                 _ = tick.tick() => {
-                    watch.look(daemon).await?;
+                    watch.poll(daemon).await?;
                     terminal.draw(|frame| draw(frame, watch))?;
                     if is_quit()? {
                         return Ok(());
@@ -131,7 +131,7 @@ fn draw_top(frame: &mut Frame, area: Rect, watch: &DemoState) {
         return;
     };
     let rows = top.rows.iter().map(|row| {
-        let moved = watch.moved(row.player, row.position);
+        let moved = watch.position_change(row.player, row.position);
         let style = match moved.as_str() {
             "" => Style::new(),
             down if down.starts_with('-') => Style::new().fg(Color::Red),

@@ -163,7 +163,7 @@ fn import_history(
     stop: &mut StopSignal,
     runtime: &tokio::runtime::Runtime,
 ) -> anyhow::Result<bool> {
-    let mut state = State::of_config(config, &config.state_dir, true)?;
+    let mut state = State::open_configured(config, &config.state_dir, true)?;
     let bar = ProgressBar::new((to_ms - from_ms) as u64);
     bar.set_style(ProgressStyle::with_template("history {bar:40} {percent:>3} %  {msg}").expect("a valid template"));
     let mut snapshots = 0;
@@ -171,12 +171,12 @@ fn import_history(
     for (t_ms, server, snapshot) in SimulatedHistory::new(world, from_ms, to_ms) {
         if t_ms - looked_ms >= 3_600_000 {
             if t_ms >= state.engine.next_close_ms() {
-                state.settle(t_ms)?;
+                state.close_due_weeks(t_ms)?;
             }
             looked_ms = t_ms;
             bar.set_position((t_ms - from_ms) as u64);
             bar.set_message(format!("{snapshots} snapshots, {} players", state.engine.status().players_known));
-            if runtime.block_on(async { stop.is_asked() }) {
+            if runtime.block_on(async { stop.is_requested() }) {
                 bar.abandon();
                 return Ok(false);
             }
@@ -188,14 +188,14 @@ fn import_history(
             state.commit()?;
         }
     }
-    state.settle(to_ms)?;
+    state.close_due_weeks(to_ms)?;
     bar.finish_and_clear();
     println!("history: {snapshots} snapshots through the engine in {:.1} s", bar.elapsed().as_secs_f64());
     Ok(true)
 }
 
 async fn run_live(args: &DemoArgs, config: Config, urls: &[ServerUrl], stop: &mut StopSignal) -> anyhow::Result<()> {
-    if config.archive.is_on() {
+    if config.archive.is_enabled() {
         let mut archive = Archive::connect(&config.archive_settings()).await.context("--mysql")?;
         archive.migrate().await.context("--mysql: cannot apply the schema")?;
         archive.close().await;
@@ -228,10 +228,10 @@ async fn run_lines(
     let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + LINE_EVERY, LINE_EVERY);
     loop {
         tokio::select! {
-            () = stop.asked() => return Ok(()),
+            () = stop.requested() => return Ok(()),
             () = tokio::time::sleep_until(end) => return Ok(()),
             _ = tick.tick() => {
-                watch.look(daemon).await?;
+                watch.poll(daemon).await?;
                 println!("{}", watch.line());
             }
         }
@@ -249,7 +249,7 @@ impl StopSignal {
         Ok(StopSignal { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    async fn asked(&mut self) {
+    async fn requested(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
@@ -257,7 +257,7 @@ impl StopSignal {
     }
 
     /// Whether a signal was received; does not wait.
-    fn is_asked(&mut self) -> bool {
+    fn is_requested(&mut self) -> bool {
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         self.interrupt.poll_recv(&mut context).is_ready() || self.terminate.poll_recv(&mut context).is_ready()
     }

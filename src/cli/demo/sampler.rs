@@ -59,7 +59,7 @@ impl DemoState {
         Ranking::ALL[(self.looks / POLLS_PER_RANKING) as usize % Ranking::ALL.len()]
     }
 
-    pub(super) async fn look(&mut self, daemon: &Daemon) -> anyhow::Result<()> {
+    pub(super) async fn poll(&mut self, daemon: &Daemon) -> anyhow::Result<()> {
         let Some(Row::Status(status)) = daemon.ask(Request::Status {}).await?.pop() else {
             bail!("a status is one row");
         };
@@ -81,14 +81,14 @@ impl DemoState {
         }
         self.status = *status;
         self.looked_ms = now_ms;
-        self.look_at_board(daemon).await?;
+        self.poll_board(daemon).await?;
         self.looks += 1;
         Ok(())
     }
 
     /// Loads the board of the server with most players. Keeps the server while it has
     /// players.
-    async fn look_at_board(&mut self, daemon: &Daemon) -> anyhow::Result<()> {
+    async fn poll_board(&mut self, daemon: &Daemon) -> anyhow::Result<()> {
         let filter = ServerFilter { class: Class::new(1), ..ServerFilter::default() };
         let rows = daemon.ask(Request::ServersList { filter }).await?;
         let mut servers: Vec<ServerSummary> = rows
@@ -119,7 +119,7 @@ impl DemoState {
 
     /// The change of a player's position since the previous poll: "+2", "new", or
     /// nothing.
-    pub(super) fn moved(&self, player: u32, position: u64) -> String {
+    pub(super) fn position_change(&self, player: u32, position: u64) -> String {
         match self.before.get(&player) {
             None => "new".to_owned(),
             Some(&before) if before == position => String::new(),

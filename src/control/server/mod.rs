@@ -216,7 +216,7 @@ impl Listener {
                     continue;
                 }
             };
-            let Some((slot, evicted)) = slots.take(peer(&stream)) else {
+            let Some((slot, evicted)) = slots.acquire(peer(&stream)) else {
                 self.counts.refused.fetch_add(1, Ordering::Relaxed);
                 let message = format!("{CONNECTIONS_MAX} connections are open and all are busy; try again");
                 refuse(stream, ApiError::new(ErrorCode::Busy, message));
@@ -326,7 +326,7 @@ impl Connection {
 
     /// Reads the next line that is not empty. `None`: close the connection.
     async fn next_line(&mut self, line: &mut Vec<u8>) -> Option<Line> {
-        let mut lost = self.place.rest();
+        let mut lost = self.place.set_idle();
         let read = loop {
             let read = tokio::select! {
                 read = timeout(self.idle_max, read_line(&mut self.lines, line, CONTROL_LINE_BYTES_MAX)) => read,
@@ -340,7 +340,7 @@ impl Connection {
             }
         };
         // The slot may have been lost while the line was read.
-        if self.place.work() {
+        if self.place.set_busy() {
             return read;
         }
         let message = format!(

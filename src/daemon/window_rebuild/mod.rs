@@ -129,10 +129,10 @@ struct ActiveRebuild {
 /// Progress of the import by the engine thread.
 enum ImportStage {
     /// Until the state is rebuilt and the old rows are swept.
-    Waiting,
-    Bringing(WindowImport),
+    Replaying,
+    Importing(WindowImport),
     /// All rebuilt rows are imported.
-    Replaying(WindowImport),
+    CatchingUp(WindowImport),
 }
 
 impl Rebuilder {
@@ -206,7 +206,7 @@ impl Rebuilder {
             parts: chunks_tx,
             over: is_cancelled,
             result: None,
-            stage: ImportStage::Waiting,
+            stage: ImportStage::Replaying,
             lines: None,
         })
     }
@@ -249,7 +249,7 @@ impl Rebuilder {
     /// Whether the next import step is due at once.
     pub fn is_importing(&self) -> bool {
         let is_made =
-            |running: &ActiveRebuild| running.result.is_some() && !matches!(running.stage, ImportStage::Waiting);
+            |running: &ActiveRebuild| running.result.is_some() && !matches!(running.stage, ImportStage::Replaying);
         self.running.as_ref().is_some_and(is_made)
     }
 
@@ -311,26 +311,26 @@ impl ActiveRebuild {
     }
 
     fn step_with(&mut self, rebuilt: &mut State, state: &mut State) -> anyhow::Result<Option<usize>> {
-        match std::mem::replace(&mut self.stage, ImportStage::Waiting) {
-            ImportStage::Waiting => {
+        match std::mem::replace(&mut self.stage, ImportStage::Replaying) {
+            ImportStage::Replaying => {
                 rebuilt.commit()?;
                 let begun = state.engine.begin_import(&state.store, &rebuilt.engine);
-                self.stage = begun.map_or(ImportStage::Waiting, ImportStage::Bringing);
+                self.stage = begun.map_or(ImportStage::Replaying, ImportStage::Importing);
             }
-            ImportStage::Bringing(import) | ImportStage::Replaying(import)
+            ImportStage::Importing(import) | ImportStage::CatchingUp(import)
                 if state.engine.is_import_outdated(&import) =>
             {
                 state.engine.abort_import();
             }
-            ImportStage::Bringing(mut import) => {
+            ImportStage::Importing(mut import) => {
                 if import_rows(state, rebuilt, &mut import, ROWS_PER_STEP)? {
-                    self.stage = ImportStage::Bringing(import);
+                    self.stage = ImportStage::Importing(import);
                     return Ok(None);
                 }
                 rebuilt.commit()?;
                 if self.lines.is_none() {
                     let part = self.next_part()?;
-                    self.lines = Some(scan_log::open(&part.path)?.salvage());
+                    self.lines = Some(scan_log::open(&part.path)?.skip_damaged());
                     // The file stays readable while it is open.
                     _ = fs::remove_file(&part.path);
                     if part.lines <= LINES_PER_STEP {
@@ -340,14 +340,14 @@ impl ActiveRebuild {
                         return Ok(Some(state.engine.finish_import(&rebuilt.engine)));
                     }
                 }
-                self.stage = ImportStage::Replaying(import);
+                self.stage = ImportStage::CatchingUp(import);
             }
-            ImportStage::Replaying(mut import) => {
+            ImportStage::CatchingUp(mut import) => {
                 self.stage = if self.replay_some(rebuilt)? {
-                    ImportStage::Replaying(import)
+                    ImportStage::CatchingUp(import)
                 } else {
                     state.engine.collect_changes(&mut import, &rebuilt.engine);
-                    ImportStage::Bringing(import)
+                    ImportStage::Importing(import)
                 };
             }
         }
@@ -389,7 +389,7 @@ impl ActiveRebuild {
 /// Imports about `most` rows. Returns whether there are more.
 fn import_rows(state: &mut State, rebuilt: &State, import: &mut WindowImport, most: usize) -> anyhow::Result<bool> {
     let reader = rebuilt.store.reader();
-    let rebuilt = RebuiltState { engine: &rebuilt.engine, source: &rebuilt.store, reader: &reader };
+    let rebuilt = RebuiltState { engine: &rebuilt.engine, reader: &rebuilt.store, window_reader: &reader };
     Ok(state.engine.import_batch(import, &state.store, &rebuilt, most)?)
 }
 
@@ -424,7 +424,7 @@ mod tests {
         let mut state = State::open(dir.path(), store, EngineSettings::default()).unwrap();
         let url = ServerUrl::parse("quake3://10.0.0.1:27960").unwrap();
         let outcome = Outcome::Miss { t_ms: 1_764_064_800_000, reason: "silent".into() };
-        ReplayFeed::beside().take(&mut state, url, outcome).unwrap();
+        ReplayFeed::background().observe(&mut state, url, outcome).unwrap();
         let days = WindowSpec { kind: WindowType::DAY, shape: Shape::Day, keep: 3 };
         let windows = WindowTypes::new(Calendar::default(), [days]).unwrap();
         state.engine.reload(EngineSettings { windows, ..EngineSettings::default() });

@@ -107,11 +107,11 @@ fn open_packed(log: &Path, number: u64) -> anyhow::Result<Option<LogReader>> {
 
 /// Applies the lines from a time on.
 fn replay(state: &mut State, lines: LogReader, from_ms: i64, over: &AtomicBool) -> anyhow::Result<()> {
-    let mut feed = ReplayFeed::beside();
-    let mut lines = lines.salvage();
+    let mut feed = ReplayFeed::background();
+    let mut lines = lines.skip_damaged();
     while let Some((url, outcome)) = next_outcome(&mut lines, from_ms)? {
-        feed.take(state, url, outcome)?;
-        if feed.is_at_look() {
+        feed.observe(state, url, outcome)?;
+        if feed.is_at_check() {
             anyhow::ensure!(!over.load(Ordering::Relaxed), "the rebuild was cancelled");
         }
     }

@@ -54,7 +54,7 @@ pub struct BuildPlan {
     pub(in crate::engine) window: WindowKey,
     pub(in crate::engine) rules: BoardOrders,
     /// By server key: whether the server is in no group.
-    pub(in crate::engine) left_out: Vec<bool>,
+    pub(in crate::engine) excluded_servers: Vec<bool>,
     pub(in crate::engine) tags: FxHashMap<ServerKey, Vec<TagKey>>,
     /// The next player's key.
     pub(in crate::engine) players_end: u32,
@@ -87,7 +87,7 @@ struct PlayerPass {
     /// [`MULTI_SERVER`].
     games: Vec<u32>,
     /// Players with rows on several servers of a tag.
-    several: Vec<(TagKey, PlayerKey)>,
+    multi_server: Vec<(TagKey, PlayerKey)>,
     rated: Places,
     /// In groups whose boards are ordered by both rating and row.
     ratings: Vec<((Group, PlayerKey), Rating)>,
@@ -112,7 +112,7 @@ struct PlayerIndex {
 struct RowPass {
     places: Places,
     /// Merged rows of players on several servers of this part.
-    gathered: FxHashMap<(Group, PlayerKey), PlayerRow>,
+    multi_server_rows: FxHashMap<(Group, PlayerKey), PlayerRow>,
 }
 
 impl BuildPlan {
@@ -133,16 +133,16 @@ impl BuildPlan {
             PlayerIndex { games: Vec::with_capacity(self.players_end as usize), ..PlayerIndex::default() };
         for known in run_parts(workers, |part| self.read_players(source, key_range(part, self.players_end)))? {
             players.games.extend(known.games);
-            players.several.extend(known.several);
+            players.several.extend(known.multi_server);
             players.ratings.extend(known.ratings);
             add(known.rated);
         }
 
-        let servers_end = self.left_out.len() as u32;
+        let servers_end = self.excluded_servers.len() as u32;
         let mut gathered: FxHashMap<(Group, PlayerKey), PlayerRow> = FxHashMap::default();
         for read in run_parts(workers, |part| self.read_rows(source, key_range(part, servers_end), &players))? {
             add(read.places);
-            for (key, row) in read.gathered {
+            for (key, row) in read.multi_server_rows {
                 gathered.entry(key).and_modify(|sum| sum.merge(&row)).or_insert(row);
             }
         }
@@ -177,7 +177,7 @@ impl BuildPlan {
                     self.add_rating(&mut known, group, player, rating);
                 }
                 match group.tag() {
-                    Some(tag) if servers > 1 => known.several.push((tag, player)),
+                    Some(tag) if servers > 1 => known.multi_server.push((tag, player)),
                     Some(_) => {}
                     None => {
                         known.games[(player.0 - first) as usize] =
@@ -207,7 +207,7 @@ impl BuildPlan {
                     Some(tag) => players.several.contains(&(tag, player)),
                 };
                 if gathers {
-                    let sum = read.gathered.entry((group, player));
+                    let sum = read.multi_server_rows.entry((group, player));
                     sum.and_modify(|sum| sum.merge(&row)).or_insert_with(|| row.clone());
                 } else {
                     self.add_row(&mut read.places, players, group, player, &row);
@@ -270,7 +270,7 @@ impl BuildPlan {
     }
 
     fn counts(&self, server: ServerKey) -> bool {
-        !self.left_out.get(server.0 as usize).copied().unwrap_or(true)
+        !self.excluded_servers.get(server.0 as usize).copied().unwrap_or(true)
     }
 
     fn groups(&self, game: GameKey, server: ServerKey) -> impl Iterator<Item = Group> {

@@ -124,14 +124,14 @@ impl WindowBoards {
 /// How boards are ordered, by group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::engine) struct BoardOrders {
-    everywhere: Orders,
+    default: Orders,
     /// Groups that may have another order.
-    of_group: FxHashMap<Group, Orders>,
+    by_group: FxHashMap<Group, Orders>,
 }
 
 impl BoardOrders {
     pub(in crate::engine) fn orders(&self, group: Group) -> Orders {
-        self.of_group.get(&group).copied().unwrap_or(self.everywhere)
+        self.by_group.get(&group).copied().unwrap_or(self.default)
     }
 
     pub(in crate::engine) fn empty(&self, window: WindowKey, group: Group, ranking: Ranking) -> Set {
@@ -162,12 +162,12 @@ impl Group {
 pub(in crate::engine) struct BoardCache {
     windows: FxHashMap<WindowKey, CachedWindow>,
     rules: BoardOrders,
-    questions: u64,
+    query_count: u64,
     /// Dirty servers by window: each player with a row on the server is dirty and may have left
     /// these groups.
-    servers_changed: FxHashMap<(WindowKey, ServerKey), Groups>,
+    dirty_servers: FxHashMap<(WindowKey, ServerKey), Groups>,
     /// The dirty server whose players are being marked, and the last player marked.
-    noting: Option<DirtyServer>,
+    expanding: Option<DirtyServer>,
     /// Groups that were visited to refresh places.
     groups_visited: u64,
 }
@@ -180,7 +180,7 @@ struct DirtyServer {
     window: WindowKey,
     server: ServerKey,
     after: Option<PlayerKey>,
-    left: Groups,
+    groups_left: Groups,
 }
 
 /// Players whose places must be refreshed.
@@ -232,78 +232,78 @@ fn add_groups(groups: &mut Groups, more: &[Group]) {
 struct CachedWindow {
     boards: Option<WindowBoards>,
     /// Dirty players of `boards`.
-    changed: DirtyPlayers,
+    dirty: DirtyPlayers,
     /// Dirty players of boards that are being built.
-    changed_since_plan: Option<DirtyPlayers>,
+    dirty_since_plan: Option<DirtyPlayers>,
     /// Of a window that has ended: the memory of its boards, bytes.
-    frozen: Option<usize>,
+    compacted_bytes: Option<usize>,
     /// The value of `questions` at the last query.
-    asked: u64,
+    last_used: u64,
 }
 
 impl BoardCache {
     /// A player's rows, rating or servers have changed in a window.
-    pub(in crate::engine) fn changed(&mut self, window: WindowKey, player: PlayerKey) {
-        self.changed_and_left(window, player, &[]);
+    pub(in crate::engine) fn mark_dirty(&mut self, window: WindowKey, player: PlayerKey) {
+        self.mark_dirty_leaving(window, player, &[]);
     }
 
     /// Marks a player dirty, who may also have left these groups.
-    pub(in crate::engine) fn changed_and_left(&mut self, window: WindowKey, player: PlayerKey, left: &[Group]) {
+    pub(in crate::engine) fn mark_dirty_leaving(&mut self, window: WindowKey, player: PlayerKey, left: &[Group]) {
         let Some(cached) = self.windows.get_mut(&window) else { return };
         if cached.boards.is_some() {
-            cached.changed.insert(player, left);
-            cached.frozen = None;
+            cached.dirty.insert(player, left);
+            cached.compacted_bytes = None;
         }
-        if let Some(changed) = &mut cached.changed_since_plan {
+        if let Some(changed) = &mut cached.dirty_since_plan {
             changed.insert(player, left);
         }
     }
 
     /// The rows of a server start or stop counting. `tags_before` are its tags before the
     /// change.
-    pub(in crate::engine) fn server_changed(&mut self, server: ServerKey, tags_before: &[TagKey]) {
+    pub(in crate::engine) fn mark_server_dirty(&mut self, server: ServerKey, tags_before: &[TagKey]) {
         let left: Groups = tags_before.iter().map(|tag| Group::Tag(*tag)).collect();
         for window in self.windows.keys() {
-            add_groups(self.servers_changed.entry((*window, server)).or_default(), &left);
+            add_groups(self.dirty_servers.entry((*window, server)).or_default(), &left);
         }
     }
 
     /// Groups that the players of a server may have left and are not marked for yet.
-    pub(in crate::engine) fn left_by(&self, window: WindowKey, server: ServerKey) -> Groups {
-        let mut left = self.servers_changed.get(&(window, server)).cloned().unwrap_or_default();
-        let dirty = self.noting.as_ref().filter(|dirty| (dirty.window, dirty.server) == (window, server));
-        dirty.iter().for_each(|dirty| add_groups(&mut left, &dirty.left));
+    pub(in crate::engine) fn groups_left(&self, window: WindowKey, server: ServerKey) -> Groups {
+        let mut left = self.dirty_servers.get(&(window, server)).cloned().unwrap_or_default();
+        let dirty = self.expanding.as_ref().filter(|dirty| (dirty.window, dirty.server) == (window, server));
+        dirty.iter().for_each(|dirty| add_groups(&mut left, &dirty.groups_left));
         left
     }
 
     /// The next server whose players are to be marked dirty.
-    fn next_to_note(&mut self) -> Option<DirtyServer> {
-        if let Some(dirty) = self.noting.take() {
+    fn next_dirty_server(&mut self) -> Option<DirtyServer> {
+        if let Some(dirty) = self.expanding.take() {
             return Some(dirty);
         }
-        let (window, server) = *self.servers_changed.keys().next()?;
-        let left = self.servers_changed.remove(&(window, server))?;
-        Some(DirtyServer { window, server, after: None, left })
+        let (window, server) = *self.dirty_servers.keys().next()?;
+        let left = self.dirty_servers.remove(&(window, server))?;
+        Some(DirtyServer { window, server, after: None, groups_left: left })
     }
 
     /// Whether some players of a window are not marked dirty yet.
-    fn is_noting(&self, window: WindowKey) -> bool {
-        self.noting.as_ref().is_some_and(|dirty| dirty.window == window)
-            || self.servers_changed.keys().any(|(of, _)| *of == window)
+    fn has_dirty_servers(&self, window: WindowKey) -> bool {
+        self.expanding.as_ref().is_some_and(|dirty| dirty.window == window)
+            || self.dirty_servers.keys().any(|(of, _)| *of == window)
     }
 
     /// The players of a list have changed.
-    pub(in crate::engine) fn changed_all(&mut self, windows: &[WindowKey], entries: &[PlayerEntry]) {
+    pub(in crate::engine) fn mark_list_dirty(&mut self, windows: &[WindowKey], entries: &[PlayerEntry]) {
         if self.windows.is_empty() {
             return;
         }
         for presence in entries.iter().filter_map(|entry| entry.presence.as_ref()) {
-            windows.iter().for_each(|window| self.changed(*window, presence.player));
+            windows.iter().for_each(|window| self.mark_dirty(*window, presence.player));
         }
     }
 
     /// Opens a window that has no rows yet, if the boards of other windows are cached.
-    pub(in crate::engine) fn begin(&mut self, window: WindowKey) {
+    pub(in crate::engine) fn insert_empty(&mut self, window: WindowKey) {
         if self.windows.is_empty() {
             return;
         }
@@ -311,7 +311,7 @@ impl BoardCache {
         self.windows.entry(window).or_insert_with(|| CachedWindow { boards: Some(boards), ..CachedWindow::default() });
     }
 
-    pub(in crate::engine) fn forget(&mut self, window: WindowKey) {
+    pub(in crate::engine) fn remove(&mut self, window: WindowKey) {
         self.windows.remove(&window);
     }
 
@@ -320,29 +320,30 @@ impl BoardCache {
     }
 
     /// A window has ended: its boards are compacted.
-    pub(in crate::engine) fn freeze(&mut self, window: WindowKey) {
-        let is_live = |s: &&mut CachedWindow| s.frozen.is_none() && s.changed.is_empty();
+    pub(in crate::engine) fn compact_window(&mut self, window: WindowKey) {
+        let is_live = |s: &&mut CachedWindow| s.compacted_bytes.is_none() && s.dirty.is_empty();
         let Some(cached) = self.windows.get_mut(&window).filter(is_live) else { return };
         let Some(boards) = &mut cached.boards else { return };
         boards.compact();
-        cached.frozen = Some(boards.heap_bytes());
+        cached.compacted_bytes = Some(boards.heap_bytes());
     }
 
     /// Deletes the boards of a group, in every window.
-    pub(in crate::engine) fn drop_group(&mut self, group: Group) {
+    pub(in crate::engine) fn remove_group(&mut self, group: Group) {
         for cached in self.windows.values_mut() {
             let Some(boards) = &mut cached.boards else { continue };
             boards.boards.remove(&group);
-            cached.frozen = cached.frozen.map(|_| boards.heap_bytes());
+            cached.compacted_bytes = cached.compacted_bytes.map(|_| boards.heap_bytes());
         }
     }
 
     /// Evicts boards of windows that have ended, least recently queried first, until they use
     /// at most `bytes_max`. Evicted boards are rebuilt for the next query.
-    pub(in crate::engine) fn make_room(&mut self, bytes_max: u64) {
-        while self.windows.values().filter_map(|cached| cached.frozen).sum::<usize>() as u64 > bytes_max {
-            let frozen = self.windows.iter().filter(|(_, s)| s.frozen.is_some() && s.changed_since_plan.is_none());
-            let oldest = frozen.min_by_key(|(window, s)| (s.asked, **window)).map(|(window, _)| *window);
+    pub(in crate::engine) fn evict_to(&mut self, bytes_max: u64) {
+        while self.windows.values().filter_map(|cached| cached.compacted_bytes).sum::<usize>() as u64 > bytes_max {
+            let frozen =
+                self.windows.iter().filter(|(_, s)| s.compacted_bytes.is_some() && s.dirty_since_plan.is_none());
+            let oldest = frozen.min_by_key(|(window, s)| (s.last_used, **window)).map(|(window, _)| *window);
             let Some(oldest) = oldest else { return };
             self.windows.remove(&oldest);
         }
@@ -352,21 +353,21 @@ impl BoardCache {
 impl GlobalState {
     /// Updates the orders of boards. Cached boards whose order changes remain available until
     /// they are rebuilt.
-    pub(in crate::engine) fn see_order(&mut self) {
-        let mut rules = BoardOrders { everywhere: self.settings.orders(None), of_group: FxHashMap::default() };
+    pub(in crate::engine) fn update_board_orders(&mut self) {
+        let mut rules = BoardOrders { default: self.settings.orders(None), by_group: FxHashMap::default() };
         for scope in self.settings.order_overrides().scopes() {
             let group = match scope {
                 Scope::Server(_) => None, // sorted for each query
                 Scope::Game(name) => self.games.find(name).map(|key| Group::Game(GameKey(key))),
                 Scope::Tag(name) => self.tags.find(name).map(|key| Group::Tag(TagKey(key))),
             };
-            rules.of_group.extend(group.map(|group| (group, self.settings.orders(scope))));
+            rules.by_group.extend(group.map(|group| (group, self.settings.orders(scope))));
         }
         // A new game has no boards yet: cached boards only adopt its orders.
-        for boards in self.shelf.windows.values_mut().filter_map(|cached| cached.boards.as_mut()) {
+        for boards in self.board_cache.windows.values_mut().filter_map(|cached| cached.boards.as_mut()) {
             boards.adopt_orders(&rules);
         }
-        self.shelf.rules = rules;
+        self.board_cache.rules = rules;
     }
 }
 
@@ -380,7 +381,7 @@ impl Engine {
         for (index, slot) in self.servers.iter().enumerate() {
             let Some(slot) = slot else { continue };
             left_out[index] = !self.is_counted(slot, window, ServerKey(index as u32));
-            let server_tags = self.global.tags_there(&slot.record.tags);
+            let server_tags = self.global.existing_tags(&slot.record.tags);
             if !server_tags.is_empty() {
                 tags.insert(ServerKey(index as u32), server_tags);
             }
@@ -393,12 +394,12 @@ impl Engine {
         present.players.extend(self.global.player_windows.changed_in(window));
         let plan = BuildPlan {
             window,
-            rules: self.global.shelf.rules.clone(),
-            left_out,
+            rules: self.global.board_cache.rules.clone(),
+            excluded_servers: left_out,
             tags,
             players_end: self.global.meta.next_player,
         };
-        self.global.shelf.windows.entry(window).or_default().changed_since_plan = Some(present);
+        self.global.board_cache.windows.entry(window).or_default().dirty_since_plan = Some(present);
         plan
     }
 
@@ -406,46 +407,46 @@ impl Engine {
     /// the changes since the plan. Boards are dropped if their window was deleted, or if they
     /// have a previous order.
     pub fn install_boards(&mut self, mut boards: WindowBoards) {
-        if !self.global.window_exists(boards.window) {
-            return self.global.shelf.forget(boards.window);
+        if !self.global.is_queryable(boards.window) {
+            return self.global.board_cache.remove(boards.window);
         }
         // A tag may have been deleted since the plan.
-        boards.boards.retain(|group, _| group.tag().is_none_or(|tag| self.global.is_tag(tag)));
-        let Some(cached) = self.global.shelf.windows.get_mut(&boards.window) else { return };
-        let Some(changed) = cached.changed_since_plan.take() else { return };
-        if !boards.adopt_orders(&self.global.shelf.rules) {
+        boards.boards.retain(|group, _| group.tag().is_none_or(|tag| self.global.tag_exists(tag)));
+        let Some(cached) = self.global.board_cache.windows.get_mut(&boards.window) else { return };
+        let Some(changed) = cached.dirty_since_plan.take() else { return };
+        if !boards.adopt_orders(&self.global.board_cache.rules) {
             return;
         }
-        cached.frozen = None;
-        (cached.boards, cached.changed) = (Some(boards), changed);
+        cached.compacted_bytes = None;
+        (cached.boards, cached.dirty) = (Some(boards), changed);
     }
 
     /// Number of dirty players in the boards of a window; `None`: not all of them are marked
     /// yet.
     pub fn dirty_players(&self, window: WindowKey) -> Option<usize> {
-        let cache = &self.global.shelf;
-        let changed = cache.windows.get(&window).map_or(0, |cached| cached.changed.len());
-        (!cache.is_noting(window)).then_some(changed)
+        let cache = &self.global.board_cache;
+        let changed = cache.windows.get(&window).map_or(0, |cached| cached.dirty.len());
+        (!cache.has_dirty_servers(window)).then_some(changed)
     }
 
     /// Records that the boards of a window are queried: boards of ended windows are evicted
     /// least recently queried first.
     pub fn touch_boards(&mut self, window: WindowKey) {
-        let cache = &mut self.global.shelf;
-        cache.questions += 1;
+        let cache = &mut self.global.board_cache;
+        cache.query_count += 1;
         if let Some(cached) = cache.windows.get_mut(&window) {
-            cached.asked = cache.questions;
+            cached.last_used = cache.query_count;
         }
     }
 
     /// The boards of a window, if they are cached.
     pub fn boards(&self, window: WindowKey) -> Option<&WindowBoards> {
-        self.global.shelf.boards(window)
+        self.global.board_cache.boards(window)
     }
 
     /// The current windows, whose boards are to be cached.
     pub fn running_windows(&self) -> Vec<WindowKey> {
-        let mut windows = self.global.settings.windows.at(self.now_ms());
+        let mut windows = self.global.settings.windows.windows_at(self.now_ms());
         windows.retain(|window| !self.global.is_rebuilding(*window));
         windows
     }
@@ -453,7 +454,7 @@ impl Engine {
     /// Windows whose cached boards have another order than the settings demand. They remain
     /// available until they are planned and installed again.
     pub fn windows_with_stale_order(&self) -> Vec<WindowKey> {
-        let cache = &self.global.shelf;
+        let cache = &self.global.board_cache;
         let is_old = |cached: &CachedWindow| cached.boards.as_ref().is_some_and(|boards| boards.rules != cache.rules);
         cache.windows.iter().filter(|(_, cached)| is_old(cached)).map(|(window, _)| *window).collect()
     }
@@ -463,30 +464,30 @@ impl Engine {
     pub fn refresh_boards<S: StateReader>(&mut self, source: &S, most: usize) -> Result<bool, S::Error> {
         let mut left = most;
         while left > 0 {
-            let Some(dirty) = self.global.shelf.next_to_note() else { break };
+            let Some(dirty) = self.global.board_cache.next_dirty_server() else { break };
             let (window, server) = (dirty.window, dirty.server);
             let RowPage { rows, is_last } = self.rows_after(source, window, server, dirty.after, left)?;
             left = left.saturating_sub(rows.len().max(1));
-            let cache = &mut self.global.shelf;
-            rows.iter().for_each(|(player, _)| cache.changed_and_left(window, *player, &dirty.left));
+            let cache = &mut self.global.board_cache;
+            rows.iter().for_each(|(player, _)| cache.mark_dirty_leaving(window, *player, &dirty.groups_left));
             let last = rows.last().filter(|_| !is_last);
-            cache.noting = last.map(|(last, _)| DirtyServer { after: Some(*last), ..dirty });
+            cache.expanding = last.map(|(last, _)| DirtyServer { after: Some(*last), ..dirty });
         }
-        let windows: Vec<WindowKey> = self.global.shelf.windows.keys().copied().collect();
+        let windows: Vec<WindowKey> = self.global.board_cache.windows.keys().copied().collect();
         for window in windows {
-            let Some(cached) = self.global.shelf.windows.get_mut(&window) else { continue };
+            let Some(cached) = self.global.board_cache.windows.get_mut(&window) else { continue };
             let Some(mut boards) = cached.boards.take() else { continue };
-            let mut changed = std::mem::take(&mut cached.changed);
+            let mut changed = std::mem::take(&mut cached.dirty);
             let batch = changed.take(left);
             left -= batch.len();
             let mut visited = 0;
             for (player, left) in batch {
                 visited += self.refresh_player(source, &mut boards, player, left)?;
             }
-            self.global.shelf.groups_visited += visited;
-            let more = !changed.is_empty() || self.global.shelf.is_noting(window);
-            let cached = self.global.shelf.windows.get_mut(&window).expect("checked above");
-            (cached.boards, cached.changed) = (Some(boards), changed);
+            self.global.board_cache.groups_visited += visited;
+            let more = !changed.is_empty() || self.global.board_cache.has_dirty_servers(window);
+            let cached = self.global.board_cache.windows.get_mut(&window).expect("checked above");
+            (cached.boards, cached.dirty) = (Some(boards), changed);
             if more {
                 return Ok(true);
             }
@@ -514,7 +515,7 @@ impl Engine {
                 let is_counted = |slot: &&ServerState| self.is_counted(slot, window, server);
                 let Some(slot) = self.server_state(server).filter(is_counted) else { continue };
                 let Some(row) = self.current_row(source, slot, window, server, player)? else { continue };
-                let tags = self.global.tags_there(&slot.record.tags);
+                let tags = self.global.existing_tags(&slot.record.tags);
                 for group in std::iter::once(Group::Game(player_window.game)).chain(tags.into_iter().map(Group::Tag)) {
                     match merged.iter_mut().find(|(g, _)| *g == group) {
                         Some((_, sum)) => sum.merge(&row),
@@ -580,9 +581,9 @@ mod tests {
     /// Groups visited by refreshing the boards of the week.
     fn visited(state: &mut State) -> u64 {
         state.commit().unwrap();
-        let before = state.engine.global.shelf.groups_visited;
+        let before = state.engine.global.board_cache.groups_visited;
         while state.engine.refresh_boards(&state.store, 1).unwrap() {}
-        state.engine.global.shelf.groups_visited - before
+        state.engine.global.board_cache.groups_visited - before
     }
 
     #[test]
@@ -598,7 +599,7 @@ mod tests {
             observe(&mut state, n, FROM_MS);
         }
         let window = state.engine.running_windows()[0];
-        state.commit_and_shelve(window).unwrap();
+        state.commit_and_build_boards(window).unwrap();
         let boards = |state: &State| state.engine.boards(window).unwrap().boards.len();
         assert_eq!(boards(&state), GAMES as usize + 3);
         visited(&mut state);

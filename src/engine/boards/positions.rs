@@ -34,7 +34,7 @@ impl<const N: usize> PositionBuilder<N> {
     }
 
     /// Adds the next rows, in order of player key.
-    pub(in crate::engine) fn read(&mut self, rows: &[(PlayerKey, PlayerRow)]) {
+    pub(in crate::engine) fn push_rows(&mut self, rows: &[(PlayerKey, PlayerRow)]) {
         let first = self.positions.len() as u32;
         for (runs, ranking) in self.runs.iter_mut().zip(self.rankings) {
             let numbered = (first..).zip(rows);
@@ -49,7 +49,7 @@ impl<const N: usize> PositionBuilder<N> {
 
     /// Assigns at most `most` positions, once all rows are added. Returns how many; fewer than
     /// `most`: there are no more.
-    pub(in crate::engine) fn give(&mut self, most: usize) -> usize {
+    pub(in crate::engine) fn assign(&mut self, most: usize) -> usize {
         let mut assigned = 0;
         while assigned < most && self.at < N {
             match self.runs[self.at].next() {
@@ -68,12 +68,12 @@ impl<const N: usize> PositionBuilder<N> {
     }
 
     /// Whether every added row has its positions.
-    pub(in crate::engine) fn are_given(&self) -> bool {
+    pub(in crate::engine) fn is_complete(&self) -> bool {
         self.at == N
     }
 
     /// Positions of the row with this index, in the order of the rankings; `None`: absent.
-    pub(in crate::engine) fn of(&self, number: usize) -> [Option<u32>; N] {
+    pub(in crate::engine) fn get(&self, number: usize) -> [Option<u32>; N] {
         self.positions.get(number).map(|position| (position > 0).then_some(position))
     }
 }
@@ -174,7 +174,7 @@ mod tests {
         };
         let mut row = |n: u32| {
             let mut row = PlayerRow::new(below(3) as i64, 1000.0 + below(5) as f64);
-            (row.elo_rounds, row.elo_at, row.points) = (below(2) as u32, below(3) as i64, below(9) as i64 - 3);
+            (row.elo_rounds, row.elo_at_ms, row.points) = (below(2) as u32, below(3) as i64, below(9) as i64 - 3);
             row.has_points = below(4) > 0;
             row.clq1_segments.insert(below(20), below(3) as i64);
             row.clq2_games.insert(below(4), below(3) as i64);
@@ -191,15 +191,15 @@ mod tests {
         let want = orders.positions(&rows);
         for (page, step) in [(1, 7), (17, 1), (1_000, 1_000), (rows.len(), usize::MAX)] {
             let mut positions = PositionBuilder::new(orders, Ranking::ALL);
-            rows.chunks(page).for_each(|rows| positions.read(rows));
+            rows.chunks(page).for_each(|rows| positions.push_rows(rows));
             let mut steps = 0;
-            while !positions.are_given() {
-                assert!(positions.give(step) <= step);
+            while !positions.is_complete() {
+                assert!(positions.assign(step) <= step);
                 steps += 1;
             }
             let assigned = want.iter().flatten().flatten().count();
             assert!(steps >= assigned / step, "{steps} steps of {step} for {assigned} positions");
-            let got: Vec<_> = (0..positions.positions.len()).map(|number| positions.of(number)).collect();
+            let got: Vec<_> = (0..positions.positions.len()).map(|number| positions.get(number)).collect();
             assert_eq!(got, want, "pages of {page}");
         }
     }
@@ -220,8 +220,8 @@ mod tests {
     #[test]
     fn no_rows_have_no_positions() {
         let mut positions = PositionBuilder::new(Orders::default(), Ranking::WITH_BEST_POSITIONS);
-        positions.read(&[]);
-        assert!(!positions.are_given());
-        assert_eq!((positions.give(1), positions.are_given()), (0, true));
+        positions.push_rows(&[]);
+        assert!(!positions.is_complete());
+        assert_eq!((positions.assign(1), positions.is_complete()), (0, true));
     }
 }

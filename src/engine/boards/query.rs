@@ -83,11 +83,11 @@ impl Engine {
         let players = match query {
             BoardQuery::Positions { players } => context.players(players)?,
             BoardQuery::Around { player, .. } | BoardQuery::Standing { player } => {
-                vec![Some(context.known_player(player)?)]
+                vec![Some(context.require_player(player)?)]
             }
             _ => Vec::new(),
         };
-        let question = context.question(query, &players)?;
+        let question = context.to_raw_query(query, &players)?;
         let answer = query::run(&context.sets[0], &question).map_err(|error| match error {
             QueryError::Absent(_) => context.not_on_board(query, &head),
             QueryError::Stale(stale) => ViewError::Stale(stale),
@@ -126,7 +126,7 @@ impl Engine {
     ) -> Result<StandingsView, ViewError<S::Error>> {
         let ScopeBoards { window, sets, .. } = self.scope_boards(source, name, rankings)?;
         let context = QueryContext { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1, sets: &sets };
-        let player = context.known_player(player)?;
+        let player = context.require_player(player)?;
         let (shown_name, display) = self.player_names(source, player)?;
         let boards = rankings.iter().zip(&sets);
         Ok(StandingsView {
@@ -159,7 +159,7 @@ impl Engine {
             FusedQuery::Players { players } => {
                 let context =
                     QueryContext { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1, sets: &sets };
-                let players: Result<Vec<PlayerKey>, _> = players.iter().map(|p| context.known_player(p)).collect();
+                let players: Result<Vec<PlayerKey>, _> = players.iter().map(|p| context.require_player(p)).collect();
                 (fusion::of_players(&boards, k, &players?), None)
             }
         };
@@ -213,7 +213,8 @@ impl Engine {
                 nearest: nearest(tag, self.global.tags.names()).map(str::to_owned),
             })?)),
         };
-        let boards = self.global.shelf.boards(key).ok_or_else(|| ViewError::BoardsNotReady(window.window.clone()))?;
+        let boards =
+            self.global.board_cache.boards(key).ok_or_else(|| ViewError::BoardsNotReady(window.window.clone()))?;
         let board = |&ranking: &Ranking| match boards.board(group, ranking) {
             Some(set) => Cow::Borrowed(set),
             None => Cow::Owned(boards.empty_board(group, ranking)),
@@ -245,9 +246,9 @@ impl Engine {
         let windows = &self.global.settings.windows;
         let text = name.window.as_deref().unwrap_or(WEEK);
         let t_ms = name.time_ms.unwrap_or(self.now_ms());
-        let exists = |window: &WindowKey| self.global.window_exists(*window) || self.global.is_rebuilt(*window);
+        let exists = |window: &WindowKey| self.global.is_queryable(*window) || self.global.is_rebuild_target(*window);
         let found = match window::parse_type(text) {
-            Ok(kind) => windows.at(t_ms).into_iter().filter(|window| window.kind == kind).find(exists),
+            Ok(kind) => windows.windows_at(t_ms).into_iter().filter(|window| window.kind == kind).find(exists),
             Err(_) if name.time_ms.is_some() => return Err(ViewError::TimeWithWindow(text.to_owned())),
             Err(_) => {
                 // Types have names, windows have numbers.
@@ -276,7 +277,7 @@ impl Engine {
             window: window::label(window),
             from_ms: span.as_ref().map(|span| span.start).filter(|&ms| ms > i64::MIN),
             to_ms: span.map(|span| span.end).filter(|&ms| ms < i64::MAX),
-            closed: self.global.window_is_over(window),
+            closed: self.global.window_has_ended(window),
         }
     }
 
@@ -286,13 +287,13 @@ impl Engine {
         let windows = &self.global.settings.windows;
         let now_ms = self.now_ms();
         let mut keys: Vec<WindowKey> = self.global.meta.kept_windows().collect();
-        keys.extend(windows.at(now_ms));
+        keys.extend(windows.windows_at(now_ms));
         keys.extend(windows.specs().iter().filter_map(|spec| windows.next(spec.kind, now_ms)));
         keys.sort_unstable_by_key(|key| (key.kind, std::cmp::Reverse(key.index)));
         keys.dedup();
         keys.into_iter()
             .map(|key| {
-                let boards = self.global.shelf.boards(key);
+                let boards = self.global.board_cache.boards(key);
                 let view = self.window_view(key);
                 let phase = match (view.closed, view.from_ms.is_some_and(|from_ms| from_ms > now_ms)) {
                     (true, _) => WindowPhase::Closed,

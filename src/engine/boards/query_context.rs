@@ -31,19 +31,19 @@ pub(super) struct QueryContext<'a, S> {
 }
 
 impl<S: StateReader> QueryContext<'_, S> {
-    pub fn known_player(&self, player: &PlayerSelector) -> Result<PlayerKey, ViewError<S::Error>> {
-        self.player(player)?.ok_or_else(|| match player {
+    pub fn require_player(&self, player: &PlayerSelector) -> Result<PlayerKey, ViewError<S::Error>> {
+        self.find_player(player)?.ok_or_else(|| match player {
             PlayerSelector::Key(key) => ViewError::UnknownPlayerKey(*key),
             PlayerSelector::Name(name) => ViewError::UnknownPlayer(normalise(name, ColourCodes::None)),
         })
     }
 
     pub fn players(&self, players: &[PlayerSelector]) -> Result<Vec<Option<PlayerKey>>, ViewError<S::Error>> {
-        players.iter().map(|player| self.player(player)).collect()
+        players.iter().map(|player| self.find_player(player)).collect()
     }
 
     /// `None`: no player of this name or key is known in the scope.
-    fn player(&self, player: &PlayerSelector) -> Result<Option<PlayerKey>, ViewError<S::Error>> {
+    fn find_player(&self, player: &PlayerSelector) -> Result<Option<PlayerKey>, ViewError<S::Error>> {
         let name = match player {
             PlayerSelector::Key(key) => {
                 let known = self.engine.player_is_known(self.source, PlayerKey(*key))?;
@@ -85,7 +85,11 @@ impl<S: StateReader> QueryContext<'_, S> {
     }
 
     /// The query in raw values; `players` are the players that it names.
-    pub fn question(&self, query: &BoardQuery, players: &[Option<PlayerKey>]) -> Result<Question, ViewError<S::Error>> {
+    pub fn to_raw_query(
+        &self,
+        query: &BoardQuery,
+        players: &[Option<PlayerKey>],
+    ) -> Result<Question, ViewError<S::Error>> {
         let known = || players.iter().flatten().copied();
         let player = || known().next().expect("a query of one player has a known player");
         let raw = |scores: &ScoreBounds| shown_range(scores).raw(self.ranking);

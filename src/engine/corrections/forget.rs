@@ -66,7 +66,7 @@ impl Engine {
     /// Forgotten names that were blanked in the last outcome, as the server wrote them. A
     /// recorder of the outcome must blank them too.
     pub fn blanked_names(&self) -> &[Name] {
-        &self.global.emptied
+        &self.global.blanked_names
     }
 
     fn delete_player_data<S: StateReader>(
@@ -96,7 +96,7 @@ impl Engine {
                 changed |= screening.bot_names.len() < before;
             }
             if changed {
-                slot.read = None;
+                slot.name_index = None;
                 self.global.server_changed(server);
             }
         }
@@ -106,10 +106,10 @@ impl Engine {
         for window in self.global.meta.kept_windows().collect::<Vec<_>>() {
             let Some(player_window) = source.player_window(window, player)? else { continue };
             for &server in &player_window.servers {
-                self.global.take_row(source, RowKey { window, server, player })?;
+                self.global.delete_row(source, RowKey { window, server, player })?;
                 rows += 1;
             }
-            self.global.player_window_gone(window, game, player);
+            self.global.delete_player_window(window, game, player);
         }
         Ok(rows)
     }
@@ -118,7 +118,7 @@ impl Engine {
 impl GlobalState {
     /// Blanks the forgotten names of a list. The name of a present player has a key, so it is
     /// not forgotten: only the other names are checked.
-    pub(in crate::engine) fn empty_forgotten(
+    pub(in crate::engine) fn blank_forgotten_names(
         &mut self,
         players: &mut [Player],
         family: NameFamily,
@@ -136,7 +136,7 @@ impl GlobalState {
                 continue;
             }
             if self.forgotten.contains_key(&NameHash::of(game, &name)) {
-                self.emptied.push(std::mem::take(&mut player.name));
+                self.blanked_names.push(std::mem::take(&mut player.name));
             }
         }
     }

@@ -43,7 +43,7 @@ pub enum CorrectionError<E: std::error::Error + 'static> {
     #[error("player {player} belongs to {found}, not to {game}")]
     OtherGame { player: PlayerKey, found: String, game: String },
     #[error("both names belong to player {0} already")]
-    Same(PlayerKey),
+    SamePlayer(PlayerKey),
     #[error("no forgotten name has hash {0}; `clqd player forgotten` lists the hashes")]
     NotForgotten(NameHash),
 }
@@ -63,7 +63,7 @@ impl Engine {
         let from = self.find_player_in_game(source, game, from)?;
         let into = self.find_player_in_game(source, game, into)?;
         if from == into {
-            return Err(CorrectionError::Same(into));
+            return Err(CorrectionError::SamePlayer(into));
         }
         let names = self.names_of(source, from).map_err(ViewError::Store)?;
         let rows = self.move_player(source, game, from, into).map_err(ViewError::Store)?;
@@ -84,8 +84,8 @@ impl Engine {
         let corrections = &mut global.pending.corrections;
         corrections.removed_players.push((player, removal.into));
         corrections.deleted_aliases.extend(names.iter().skip(1).map(|name| (player, name.clone())));
-        global.names.forget_all();
-        global.archive(OutboxKey::Player(player));
+        global.name_cache.clear();
+        global.enqueue(OutboxKey::Player(player));
         if global.settings.archive_enabled {
             global.pending.outbox.insert(OutboxKey::Player(player));
         }
@@ -103,11 +103,11 @@ impl Engine {
         }
         let mut rows = 0;
         for window in self.global.meta.kept_windows().collect::<Vec<_>>() {
-            rows += self.global.hand_over_window(source, game, window, from, into)?;
+            rows += self.global.move_window(source, game, window, from, into)?;
         }
         for server in source.servers_with_best(from)? {
             let Some(best_from) = source.best(server, from)? else { continue };
-            let mut best = self.global.best_known(source, server, into)?;
+            let mut best = self.global.best_or_new(source, server, into)?;
             best.merge(&best_from);
             self.global.pending.best.insert((server, into), best);
             self.global.pending.corrections.deleted_best.push((server, from));
@@ -220,7 +220,7 @@ impl Engine {
 
 impl GlobalState {
     /// Returns the number of rows.
-    fn hand_over_window<S: StateReader>(
+    fn move_window<S: StateReader>(
         &mut self,
         source: &S,
         game: GameKey,
@@ -231,7 +231,7 @@ impl GlobalState {
         let Some(from_window) = source.player_window(window, from)? else { return Ok(0) };
         let mut rows = 0;
         for &server in &from_window.servers {
-            let Some(from_row) = self.take_row(source, RowKey { window, server, player: from })? else { continue };
+            let Some(from_row) = self.delete_row(source, RowKey { window, server, player: from })? else { continue };
             let key = RowKey { window, server, player: into };
             let row = match self.row(source, key)? {
                 Some(mut row) => {
@@ -244,18 +244,22 @@ impl GlobalState {
             rows += 1;
         }
         self.player_window_mut(source, window, game, into)?.merge_person(&from_window);
-        self.player_window_gone(window, game, from);
-        self.shelf.changed(window, into);
+        self.delete_player_window(window, game, from);
+        self.board_cache.mark_dirty(window, into);
         Ok(rows)
     }
 
     /// Deletes a row and returns it.
-    pub(super) fn take_row<S: StateReader>(&mut self, source: &S, key: RowKey) -> Result<Option<PlayerRow>, S::Error> {
+    pub(super) fn delete_row<S: StateReader>(
+        &mut self,
+        source: &S,
+        key: RowKey,
+    ) -> Result<Option<PlayerRow>, S::Error> {
         let changed = self.pending.rows.get_mut(&(key.window, key.server)).and_then(|rows| rows.remove(&key.player));
         self.pending.rows_len -= usize::from(changed.is_some());
         self.pending.corrections.deleted_rows.push(key);
         if let Some(week) = key.window.week() {
-            self.archive(OutboxKey::Week { week, server: key.server });
+            self.enqueue(OutboxKey::Week { week, server: key.server });
         }
         match changed {
             Some(row) => Ok(Some(row.unpack())),
@@ -264,12 +268,12 @@ impl GlobalState {
     }
 
     /// Deletes the window record of a player of a game.
-    pub(super) fn player_window_gone(&mut self, window: WindowKey, game: GameKey, player: PlayerKey) {
+    pub(super) fn delete_player_window(&mut self, window: WindowKey, game: GameKey, player: PlayerKey) {
         self.player_windows.remove(window, player);
         self.pending.corrections.deleted_player_windows.push((window, player));
         // Also tags that a server had before: players may not be marked dirty for a change of tags
         // yet, and marking them later does not find the rows of this player.
         let left: Groups = std::iter::once(Group::Game(game)).chain(self.all_tags().map(Group::Tag)).collect();
-        self.shelf.changed_and_left(window, player, &left);
+        self.board_cache.mark_dirty_leaving(window, player, &left);
     }
 }

@@ -39,10 +39,10 @@ impl Engine {
         }
         self.global.meta.now_ms = now_ms;
         self.global.pending.meta = true;
-        self.global.windows = windows::CurrentWindows::default();
+        self.global.current_windows = windows::CurrentWindows::default();
         self.reschedule_all(now_ms);
         for index in 1..self.servers.len() {
-            if self.servers[index].as_ref().is_some_and(|slot| slot.asked && !slot.record.removed) {
+            if self.servers[index].as_ref().is_some_and(|slot| slot.scan_requested && !slot.record.removed) {
                 self.schedule.schedule_now(ServerKey(index as u32), now_ms);
             }
         }
@@ -90,7 +90,7 @@ impl Engine {
         global.server_changed(server);
         let week = calendar.week(now_ms);
         if global.is_kept(week.into()) {
-            global.archive(OutboxKey::Week { week, server });
+            global.enqueue(OutboxKey::Week { week, server });
         }
         true
     }

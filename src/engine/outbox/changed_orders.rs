@@ -43,7 +43,7 @@ impl Engine {
         let servers: Vec<ServerKey> = named.filter_map(key).collect();
         let weeks: Vec<WeekKey> = self.global.meta.weeks.iter().map(|state| state.week).collect();
         for (server, &week) in servers.iter().flat_map(|server| weeks.iter().map(move |week| (server, week))) {
-            self.global.archive(OutboxKey::Week { week, server: *server });
+            self.global.enqueue(OutboxKey::Week { week, server: *server });
         }
     }
 }

@@ -23,13 +23,13 @@ pub(in super::super) struct LargeWeek {
     pub(in crate::engine::outbox) week: WeekKey,
     pub(in crate::engine::outbox) server: ServerKey,
     /// Identifies the parts of this copy.
-    moment: u64,
+    version: u64,
     closed: bool,
     rows: ChunkedVec<ArchiveRow>,
     positions: PositionBuilder<5>,
     is_read: bool,
     /// The first part was returned.
-    is_out: bool,
+    first_part_sent: bool,
 }
 
 /// The archived values of a row.
@@ -65,7 +65,7 @@ impl ArchiveRow {
         }
     }
 
-    pub(in crate::engine::outbox) fn archived(self, positions: [Option<u32>; 5]) -> PlayerWeekArchive {
+    pub(in crate::engine::outbox) fn into_archive(self, positions: [Option<u32>; 5]) -> PlayerWeekArchive {
         PlayerWeekArchive {
             player: self.player,
             measured_ms: self.measured_ms,
@@ -88,12 +88,12 @@ impl LargeWeek {
         LargeWeek {
             week,
             server,
-            moment,
+            version: moment,
             closed,
             rows: ChunkedVec::default(),
             positions: PositionBuilder::new(orders, Ranking::ALL),
             is_read: false,
-            is_out: false,
+            first_part_sent: false,
         }
     }
 
@@ -105,7 +105,7 @@ impl LargeWeek {
     fn rows_after(&self, after: Option<PlayerKey>, most: usize) -> (PlayerKeyRange, Vec<PlayerWeekArchive>) {
         let from = after.map_or(0, |after| self.rows.partition_point(|kept| kept.player <= after));
         let to = self.rows.len().min(from.saturating_add(most));
-        let rows = (from..to).map(|at| self.rows.get(at).archived(self.positions.of(at)));
+        let rows = (from..to).map(|at| self.rows.get(at).into_archive(self.positions.get(at)));
         let rows: Vec<PlayerWeekArchive> = rows.collect();
         let through = rows.last().map(|row| row.player).filter(|_| to < self.rows.len());
         (PlayerKeyRange { after, through }, rows)
@@ -119,31 +119,32 @@ impl Engine {
         let current = self.large_week.take();
         let (large, after) = match request {
             PartRequest::First { week, server } => {
-                let begun = current.filter(|large| (large.week, large.server, large.is_out) == (week, server, false));
+                let begun =
+                    current.filter(|large| (large.week, large.server, large.first_part_sent) == (week, server, false));
                 let Some(large) = self.prepare_step(source, week, server, begun)? else {
                     return Ok(match self.large_week {
                         Some(_) => WeekChunk::Preparing,
-                        None => WeekChunk::Gone,
+                        None => WeekChunk::NotAvailable,
                     });
                 };
                 (Some(large), None)
             }
-            PartRequest::Next { moment, after } => {
-                (current.filter(|large| large.moment == moment && large.is_out), after)
+            PartRequest::Next { version: moment, after } => {
+                (current.filter(|large| large.version == moment && large.first_part_sent), after)
             }
             PartRequest::Done { moment } => {
-                self.large_week = current.filter(|large| large.moment != moment);
-                return Ok(WeekChunk::Gone);
+                self.large_week = current.filter(|large| large.version != moment);
+                return Ok(WeekChunk::NotAvailable);
             }
         };
-        let Some(mut large) = large else { return Ok(WeekChunk::Gone) };
+        let Some(mut large) = large else { return Ok(WeekChunk::NotAvailable) };
         if !self.global.is_kept(large.week.into()) {
-            return Ok(WeekChunk::Gone);
+            return Ok(WeekChunk::NotAvailable);
         }
         let (span, rows) = large.rows_after(after, self.global.settings.archive_part_rows);
         let week = self.week_archive(source, large.week, large.server, large.closed, span, rows)?;
-        large.is_out = true;
-        let moment = large.moment;
+        large.first_part_sent = true;
+        let moment = large.version;
         self.large_week = Some(large);
         Ok(WeekChunk::Part { moment, week: Box::new(week) })
     }
@@ -173,11 +174,11 @@ impl Engine {
         if !large.is_read {
             let most = self.global.settings.archive_part_rows;
             let page = self.rows_after(source, week.into(), server, large.last_read(), most)?;
-            large.positions.read(&page.rows);
+            large.positions.push_rows(&page.rows);
             page.rows.iter().for_each(|(player, row)| large.rows.push(ArchiveRow::new(*player, row)));
             large.is_read = page.is_last;
-        } else if !large.positions.are_given() {
-            large.positions.give(POSITIONS_PER_STEP);
+        } else if !large.positions.is_complete() {
+            large.positions.assign(POSITIONS_PER_STEP);
         } else {
             return Ok(Some(large));
         }

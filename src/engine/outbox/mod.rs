@@ -141,7 +141,8 @@ impl Engine {
         }
         let positions = self.server_orders(server).positions(&rows);
         let rows = rows.iter().zip(positions);
-        let rows = rows.map(|((player, row), positions)| large_week::ArchiveRow::new(*player, row).archived(positions));
+        let rows =
+            rows.map(|((player, row), positions)| large_week::ArchiveRow::new(*player, row).into_archive(positions));
         let closed = self.is_server_closed(week, server);
         let week = self.week_archive(source, week, server, closed, PlayerKeyRange::ALL, rows.collect())?;
         Ok(Some(ArchiveJob::Week(Box::new(week))))

@@ -16,7 +16,7 @@ use crate::model::{GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey};
 
 impl GlobalState {
     /// Requests a resync: the outbox has dropped an entry, or there is no archive.
-    pub(in super::super) fn need_resync(&mut self) {
+    pub(in super::super) fn require_resync(&mut self) {
         let state = &mut self.meta.resync_state;
         if !self.meta.resync {
             self.meta.resync = true;

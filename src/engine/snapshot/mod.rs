@@ -42,7 +42,7 @@ impl Engine {
         let t_ms = outcome.t_ms();
         self.advance_time(t_ms);
         let Some(slot) = self.server_state_mut(server) else { return Ok(()) };
-        slot.asked = false;
+        slot.scan_requested = false;
         if slot.record.removed {
             return Ok(());
         }
@@ -89,7 +89,7 @@ impl Engine {
             return;
         }
         let awaits_first_scan = slot.record.awaits_first_scan();
-        slot.asked = awaits_first_scan;
+        slot.scan_requested = awaits_first_scan;
         let class = slot.record.class;
         self.notices.push_back(Notice {
             server,
@@ -116,7 +116,7 @@ impl Engine {
         outcome: Outcome,
     ) -> Result<bool, S::Error> {
         let t_ms = outcome.t_ms();
-        self.global.emptied.clear();
+        self.global.blanked_names.clear();
         let slot = self.servers[server.0 as usize].as_mut().expect("outcomes are of known servers");
         let latest = slot.record.last_scan_ms.unwrap_or(i64::MIN);
         if t_ms <= latest {
@@ -129,11 +129,11 @@ impl Engine {
         match outcome {
             Outcome::Miss { .. } => {
                 self.counts.misses += 1;
-                global.miss(slot);
+                global.apply_miss(slot);
             }
             Outcome::Snapshot(mut snapshot) => {
                 let family = global.name_family(slot, &snapshot.game);
-                global.empty_forgotten(
+                global.blank_forgotten_names(
                     &mut snapshot.players,
                     family,
                     &snapshot.game,
@@ -141,23 +141,24 @@ impl Engine {
                 );
                 if snapshot.completeness == Completeness::Partial {
                     self.counts.partials += 1;
-                    global.alive(slot, &snapshot, snapshot.announced_players());
+                    global.apply_partial(slot, &snapshot, snapshot.announced_players());
                 } else {
                     let week = global.calendar.week(t_ms);
-                    global.see_windows(source, t_ms);
+                    global.update_current_windows(source, t_ms);
                     if global.week_phase(week) != WeekPhase::Open {
                         // Too late for the statistics of the week, but the server is alive.
                         self.counts.out_of_order += 1;
-                        global.alive(slot, &snapshot, None);
+                        global.apply_partial(slot, &snapshot, None);
                     } else {
                         match global.screen(slot, &mut snapshot, family) {
                             ScreeningResult::Implausible { players } => {
                                 self.counts.implausible += 1;
-                                global.alive(slot, &snapshot, players);
+                                global.apply_partial(slot, &snapshot, players);
                             }
                             ScreeningResult::Credible(credible) => {
                                 self.counts.snapshots += 1;
-                                let rated = global.full(source, server, slot, snapshot, family, credible, week)?;
+                                let rated =
+                                    global.apply_snapshot(source, server, slot, snapshot, family, credible, week)?;
                                 self.counts.rounds += u64::from(rated);
                                 compared = true;
                             }
@@ -181,7 +182,7 @@ impl Engine {
 }
 
 impl GlobalState {
-    fn miss(&mut self, slot: &mut ServerState) {
+    fn apply_miss(&mut self, slot: &mut ServerState) {
         let record = &mut slot.record;
         record.missed = record.missed.saturating_add(1);
         slot.record.class = match record.class {
@@ -192,10 +193,10 @@ impl GlobalState {
 
     /// A snapshot whose list is not used. It shows that the server is alive, its map and, if
     /// known, its player count. It never creates a key.
-    fn alive(&mut self, slot: &mut ServerState, snapshot: &Snapshot, players: Option<u32>) {
+    fn apply_partial(&mut self, slot: &mut ServerState, snapshot: &Snapshot, players: Option<u32>) {
         let game = self.games.find(&snapshot.game).map(GameKey);
         let map = self.maps.find(&snapshot.map).map(MapKey);
-        self.seen(slot, snapshot, game.or(slot.record.game), map);
+        self.update_server_info(slot, snapshot, game.or(slot.record.game), map);
         if let Some(players) = players {
             slot.record.count = players;
         }
@@ -203,7 +204,13 @@ impl GlobalState {
     }
 
     /// Applies the fields that every reply contains, complete or not.
-    fn seen(&mut self, slot: &mut ServerState, snapshot: &Snapshot, game: Option<GameKey>, map: Option<MapKey>) {
+    fn update_server_info(
+        &mut self,
+        slot: &mut ServerState,
+        snapshot: &Snapshot,
+        game: Option<GameKey>,
+        map: Option<MapKey>,
+    ) {
         let record = &mut slot.record;
         record.missed = 0;
         record.last_seen_ms = Some(snapshot.t_ms);
@@ -218,7 +225,7 @@ impl GlobalState {
     /// Applies a full and credible snapshot. Returns whether it revealed the end of a round
     /// that was rated.
     #[allow(clippy::too_many_arguments)] // one snapshot with the results of its checks
-    fn full<S: StateReader>(
+    fn apply_snapshot<S: StateReader>(
         &mut self,
         source: &S,
         server: ServerKey,
@@ -233,10 +240,10 @@ impl GlobalState {
         let players = std::mem::take(&mut snapshot.players);
         let assumed_before = series::assumed_players(&slot.record);
         let Credible { game, map, map_without_key, players: players_announced } = credible;
-        self.seen(slot, &snapshot, Some(game), Some(map));
+        self.update_server_info(slot, &snapshot, Some(game), Some(map));
         let record = &mut slot.record;
 
-        let read = slot.read.take();
+        let read = slot.name_index.take();
         let before = record.last_snapshot.as_mut().zip(read.as_ref()).map(|(last, (family, by_name))| {
             player_list::PreviousList { entries: &mut last.entries, by_name, family: *family }
         });
@@ -267,7 +274,7 @@ impl GlobalState {
                     stays.retain(|&(_, c)| list.usable[usize::from(c)]);
                 }
                 for presence in prev.entries.iter_mut().filter_map(|entry| entry.presence.as_mut()) {
-                    self.rejoin_rows(source, server, prev.game, presence)?;
+                    self.load_missing_rows(source, server, prev.game, presence)?;
                 }
                 self.estimate_unseen(&mut prev.entries, &list.entries, &stays, gap);
             }
@@ -277,12 +284,12 @@ impl GlobalState {
             if let PreviousSighting::Visible(gap) = before {
                 for (p, c) in stays {
                     let (before, now) = (&mut prev.entries[usize::from(p)], &mut list.entries[usize::from(c)]);
-                    self.stay(source, server, prev.game, before, now, gap, &mut record.screening)?;
+                    self.credit_stay(source, server, prev.game, before, now, gap, &mut record.screening)?;
                 }
-                self.map_time(source, server, &mut record.map_time, prev.map, week, gap.ms(), assumed_before)?;
+                self.credit_map_time(source, server, &mut record.map_time, prev.map, week, gap.ms(), assumed_before)?;
             }
             for entry in &mut prev.entries {
-                self.leave(server, entry.presence.take());
+                self.end_presence(server, entry.presence.take());
             }
         }
         if !ignored {
@@ -310,10 +317,19 @@ impl GlobalState {
                     }
                     before => before,
                 };
-                self.enter(source, server, game, player, &mut list.entries[at], before, t_ms, &mut record.screening)?;
+                self.credit_entry(
+                    source,
+                    server,
+                    game,
+                    player,
+                    &mut list.entries[at],
+                    before,
+                    t_ms,
+                    &mut record.screening,
+                )?;
             }
-            self.archive(OutboxKey::Week { week, server });
-            self.shelf.changed_all(&self.windows.keys, &list.entries);
+            self.enqueue(OutboxKey::Week { week, server });
+            self.board_cache.mark_list_dirty(&self.current_windows.keys, &list.entries);
         }
 
         let player_list::PlayerList { entries, by_name, .. } = list;
@@ -325,7 +341,7 @@ impl GlobalState {
         record.count = count;
         record.total_points = entries.iter().filter_map(PlayerEntry::playing_points).sum();
         record.last_snapshot = Some(LastSnapshot { t_ms, map, map_without_key, game, entries });
-        slot.read = Some((family, by_name));
+        slot.name_index = Some((family, by_name));
         slot.record.class = class_of(0, self.is_populated(slot));
         if !ignored {
             let record = &mut slot.record;
@@ -356,7 +372,7 @@ impl GlobalState {
     /// row before this snapshot: half of the gap as time of players who left, the points that
     /// they probably scored in it, and the points that all players probably scored between the
     /// last scan of a round and its end. The presences must hold all rows of their players
-    /// ([`GlobalState::rejoin_rows`]).
+    /// ([`GlobalState::load_missing_rows`]).
     fn estimate_unseen(&self, prev: &mut [PlayerEntry], cur: &[PlayerEntry], stays: &[(u16, u16)], gap: Gap) {
         let is_present = |entry: &&PlayerEntry| entry.presence.is_some();
         let staying = stays.iter().filter(|&&(p, _)| prev[usize::from(p)].presence.is_some()).count();
@@ -369,7 +385,7 @@ impl GlobalState {
             stay[usize::from(p)] = true;
             points_now[usize::from(p)] = cur[usize::from(c)].points;
         }
-        for &window in &self.windows.keys {
+        for &window in &self.current_windows.keys {
             let rates = Rates::of(prev.iter().filter_map(|entry| row_with_points(entry, window)));
             let mut at_end_ms = 0.0;
             if gap.restarted {
@@ -389,7 +405,7 @@ impl GlobalState {
                 if has_points {
                     let unseen_ms = if stays { at_end_ms } else { before_leaving_ms };
                     let points = estimate::thousandths(rates.rate(row), unseen_ms);
-                    row.points_unseen = row.points_unseen.saturating_add(points);
+                    row.points_unseen_thousandths = row.points_unseen_thousandths.saturating_add(points);
                 }
                 if !stays {
                     row.time_est_ms += gap.ms() as u64 / 2;
@@ -399,7 +415,7 @@ impl GlobalState {
     }
 
     #[allow(clippy::too_many_arguments)] // one player in one gap
-    fn stay<S: StateReader>(
+    fn credit_stay<S: StateReader>(
         &mut self,
         source: &S,
         server: ServerKey,
@@ -420,10 +436,10 @@ impl GlobalState {
         let complete = clq1::spread_gain(start, segment, gain, gap.from_ms, gap.to_ms);
         let has_points = now.points.is_some();
         let mut saturated = false;
-        for (_, row) in self.touch(source, server, game, &mut presence, gap.to_ms)? {
+        for (_, row) in self.current_rows(source, server, game, &mut presence, gap.to_ms)? {
             row.measured_ms += gap.ms() as u64;
             row.time_est_ms += gap.ms() as u64;
-            row.time_at = gap.to_ms;
+            row.time_at_ms = gap.to_ms;
             row.has_points |= has_points;
             if gain > 0 {
                 saturated |= !row.add_points(gain, gap.to_ms);
@@ -439,7 +455,7 @@ impl GlobalState {
     }
 
     #[allow(clippy::too_many_arguments)] // one player who joins
-    fn enter<S: StateReader>(
+    fn credit_entry<S: StateReader>(
         &mut self,
         source: &S,
         server: ServerKey,
@@ -460,12 +476,12 @@ impl GlobalState {
         let gain = self.credible_gain(gain, screening, t_ms);
         let has_points = entry.points.is_some();
         let mut saturated = false;
-        for (_, row) in self.touch(source, server, game, &mut presence, t_ms)? {
+        for (_, row) in self.current_rows(source, server, game, &mut presence, t_ms)? {
             row.starts = row.starts.saturating_add(starts);
             row.time_est_ms += time_est_ms;
             row.has_points |= has_points;
             if starts > 0 {
-                row.time_at = t_ms;
+                row.time_at_ms = t_ms;
             }
             if gain > 0 {
                 saturated |= !row.add_points(gain, t_ms);
@@ -476,10 +492,10 @@ impl GlobalState {
         Ok(())
     }
 
-    pub(super) fn leave(&mut self, server: ServerKey, presence: Option<Presence>) {
+    pub(super) fn end_presence(&mut self, server: ServerKey, presence: Option<Presence>) {
         let Some(Presence { player, rows, .. }) = presence else { return };
         for (window, row) in rows {
-            self.shelf.changed(window, player);
+            self.board_cache.mark_dirty(window, player);
             self.put_row(RowKey { window, server, player }, &row);
         }
     }
@@ -498,7 +514,7 @@ impl GlobalState {
         let Some(order) = round::final_list(entries) else { return Ok(false) };
         for &(at, _) in &order {
             if let Some(presence) = &mut entries[usize::from(at)].presence {
-                self.touch(source, server, game, presence, t_ms)?;
+                self.current_rows(source, server, game, presence, t_ms)?;
             }
         }
         // Prefetched, as in `prefetch_rows`: these fields are reached through a pointer in the
@@ -518,9 +534,9 @@ impl GlobalState {
         order.sort_unstable_by_key(|&(at, _)| at);
         let points: Vec<i64> = order.iter().map(|&(_, points)| points).collect();
         let elo = self.settings.rules.elo;
-        let tags = self.tags_there(tags);
-        for at in 0..self.windows.keys.len() {
-            let window = self.windows.keys[at];
+        let tags = self.existing_tags(tags);
+        for at in 0..self.current_windows.keys.len() {
+            let window = self.current_windows.keys[at];
             let presence = |&(i, _): &(u16, i64)| entries[usize::from(i)].presence.as_ref();
             let players: Vec<_> = order.iter().map(|place| presence(place).map(|p| p.player)).collect();
             let before = |place| presence(place).map_or(elo::ELO_START, |p| p.rows[at].1.elo);
@@ -553,13 +569,13 @@ impl GlobalState {
         points: &[i64],
         t_ms: i64,
     ) -> Result<(), S::Error> {
-        self.player_windows.ask_for(players.iter().flatten().map(|player| (window, *player)));
+        self.player_windows.prefetch(players.iter().flatten().map(|player| (window, *player)));
         let mut before = Vec::with_capacity(players.len());
         for player in players {
             let rating = match *player {
                 Some(player) => match self.player_window(source, window, game, player)?.rating(tag) {
                     Some(rating) => Some(rating),
-                    None => self.carried_rating(source, window, game, tag, player)?,
+                    None => self.carried_over_rating(source, window, game, tag, player)?,
                 },
                 None => None,
             };
@@ -576,7 +592,7 @@ impl GlobalState {
     }
 
     /// With `elo.carry_over`, the last rating of the player in the scope in an earlier week.
-    fn carried_rating<S: StateReader>(
+    fn carried_over_rating<S: StateReader>(
         &mut self,
         source: &S,
         window: WindowKey,
@@ -596,7 +612,7 @@ impl GlobalState {
     }
 
     #[allow(clippy::too_many_arguments)] // one gap of one map
-    fn map_time<S: StateReader>(
+    fn credit_map_time<S: StateReader>(
         &mut self,
         source: &S,
         server: ServerKey,
@@ -631,7 +647,7 @@ impl GlobalState {
 
     /// Returns the rows of the presence in the windows of `t_ms`. Missing rows are read or
     /// created; rows of windows that have ended are moved to the pending rows.
-    fn touch<'a, S: StateReader>(
+    fn current_rows<'a, S: StateReader>(
         &mut self,
         source: &S,
         server: ServerKey,
@@ -640,19 +656,20 @@ impl GlobalState {
         t_ms: i64,
     ) -> Result<&'a mut [(WindowKey, Box<PlayerRow>)], S::Error> {
         let held = presence.rows.iter().map(|(window, _)| *window);
-        if !held.eq(self.windows.keys.iter().copied()) {
+        if !held.eq(self.current_windows.keys.iter().copied()) {
             let player = presence.player;
             let rows = std::mem::take(&mut presence.rows).into_iter();
-            let (mut now, old): (Vec<_>, Vec<_>) = rows.partition(|(window, _)| self.windows.keys.contains(window));
+            let (mut now, old): (Vec<_>, Vec<_>) =
+                rows.partition(|(window, _)| self.current_windows.keys.contains(window));
             // Before any row is read: a new row may carry over the rating of an older one.
             for (window, row) in old {
                 self.put_row(RowKey { window, server, player }, &row);
             }
-            for at in 0..self.windows.keys.len() {
-                let window = self.windows.keys[at];
+            for at in 0..self.current_windows.keys.len() {
+                let window = self.current_windows.keys[at];
                 let row = match now.iter().position(|(w, _)| *w == window) {
                     Some(at) => now.swap_remove(at).1,
-                    None => self.fetch_row(source, RowKey { window, server, player }, game, t_ms)?,
+                    None => self.load_or_create_row(source, RowKey { window, server, player }, game, t_ms)?,
                 };
                 presence.rows.push((window, row));
             }
@@ -662,7 +679,7 @@ impl GlobalState {
 
     /// Adds to the presence the player's rows in the current windows that it does not hold:
     /// rows of windows that were imported, and all rows after a merge.
-    fn rejoin_rows<S: StateReader>(
+    fn load_missing_rows<S: StateReader>(
         &mut self,
         source: &S,
         server: ServerKey,
@@ -670,8 +687,8 @@ impl GlobalState {
         presence: &mut Presence,
     ) -> Result<(), S::Error> {
         let player = presence.player;
-        for at in 0..self.windows.keys.len() {
-            let window = self.windows.keys[at];
+        for at in 0..self.current_windows.keys.len() {
+            let window = self.current_windows.keys[at];
             if presence.row(window).is_some()
                 || !self.player_window(source, window, game, player)?.servers.contains(&server)
             {
@@ -685,7 +702,7 @@ impl GlobalState {
         Ok(())
     }
 
-    fn fetch_row<S: StateReader>(
+    fn load_or_create_row<S: StateReader>(
         &mut self,
         source: &S,
         key: RowKey,
@@ -700,11 +717,11 @@ impl GlobalState {
         } else {
             self.player_window_mut(source, key.window, game, key.player)?.servers.push(key.server);
         }
-        Ok(Box::new(PlayerRow::new(t_ms, self.first_elo(source, key)?)))
+        Ok(Box::new(PlayerRow::new(t_ms, self.initial_elo(source, key)?)))
     }
 
     /// 1000, or with `elo.carry_over` the last rating on that server.
-    fn first_elo<S: StateReader>(&self, source: &S, key: RowKey) -> Result<f64, S::Error> {
+    fn initial_elo<S: StateReader>(&self, source: &S, key: RowKey) -> Result<f64, S::Error> {
         if !self.settings.rules.elo.carry_over || key.window.week().is_none() {
             return Ok(elo::ELO_START);
         }
@@ -747,7 +764,7 @@ enum PreviousSighting {
 /// take a quarter of the time of a snapshot (20,000 servers).
 fn prefetch_rows(entries: &[PlayerEntry]) {
     let bytes = entries.iter().fold(0, |all, entry| all ^ entry.display().as_bytes().first().copied().unwrap_or(0));
-    black_box(rows_of(entries).fold(i64::from(bytes), |all, row| all ^ row.time_at));
+    black_box(rows_of(entries).fold(i64::from(bytes), |all, row| all ^ row.time_at_ms));
 }
 
 /// The row of an entry that has points.

@@ -15,7 +15,7 @@ pub(in crate::engine::week_close) struct FinalPositions {
     positions: PositionBuilder<RANKINGS>,
     last_read: Option<PlayerKey>,
     is_read: bool,
-    passed: usize,
+    next_index: usize,
 }
 
 /// The result of a closed week for a player on the server.
@@ -31,17 +31,17 @@ impl FinalPositions {
     /// For a server whose boards have these orders.
     pub(in crate::engine::week_close) fn new(orders: Orders) -> FinalPositions {
         let positions = PositionBuilder::new(orders, Ranking::WITH_BEST_POSITIONS);
-        FinalPositions { players: ChunkedVec::default(), positions, last_read: None, is_read: false, passed: 0 }
+        FinalPositions { players: ChunkedVec::default(), positions, last_read: None, is_read: false, next_index: 0 }
     }
 
     /// Adds the next rows, in order of player key.
-    pub(in crate::engine::week_close) fn read(&mut self, rows: &[(PlayerKey, PlayerRow)]) {
+    pub(in crate::engine::week_close) fn push_rows(&mut self, rows: &[(PlayerKey, PlayerRow)]) {
         for (key, row) in rows {
             debug_assert!(!self.is_read && self.last_read < Some(*key));
             self.last_read = Some(*key);
             self.players.push((*key, row.elo));
         }
-        self.positions.read(rows);
+        self.positions.push_rows(rows);
     }
 
     pub(in crate::engine::week_close) fn last_read(&self) -> Option<PlayerKey> {
@@ -49,21 +49,21 @@ impl FinalPositions {
     }
 
     /// Marks all rows as read.
-    pub(in crate::engine::week_close) fn end(&mut self) {
+    pub(in crate::engine::week_close) fn finish_reading(&mut self) {
         self.is_read = true;
     }
 
-    pub(in crate::engine::week_close) fn is_read(&self) -> bool {
+    pub(in crate::engine::week_close) fn all_rows_read(&self) -> bool {
         self.is_read
     }
 
     /// Assigns at most `most` positions; returns how many.
-    pub(in crate::engine::week_close) fn give(&mut self, most: usize) -> usize {
-        self.positions.give(most)
+    pub(in crate::engine::week_close) fn assign(&mut self, most: usize) -> usize {
+        self.positions.assign(most)
     }
 
-    pub(in crate::engine::week_close) fn are_given(&self) -> bool {
-        self.positions.are_given()
+    pub(in crate::engine::week_close) fn is_complete(&self) -> bool {
+        self.positions.is_complete()
     }
 
     pub(in crate::engine::week_close) fn is_empty(&self) -> bool {
@@ -71,16 +71,16 @@ impl FinalPositions {
     }
 
     /// The first player that was not passed.
-    pub(in crate::engine::week_close) fn next(&self) -> Option<FinalPosition> {
-        if self.passed == self.players.len() {
+    pub(in crate::engine::week_close) fn current(&self) -> Option<FinalPosition> {
+        if self.next_index == self.players.len() {
             return None;
         }
-        let (player, elo) = self.players.get(self.passed);
-        Some(FinalPosition { player, positions: self.positions.of(self.passed), elo })
+        let (player, elo) = self.players.get(self.next_index);
+        Some(FinalPosition { player, positions: self.positions.get(self.next_index), elo })
     }
 
-    pub(in crate::engine::week_close) fn pass(&mut self) {
-        self.passed += 1;
+    pub(in crate::engine::week_close) fn advance(&mut self) {
+        self.next_index += 1;
     }
 }
 
@@ -92,17 +92,17 @@ mod tests {
     fn passed_player_is_not_returned_again() {
         let row = |rounds, elo| PlayerRow { elo_rounds: rounds, ..PlayerRow::new(0, elo) };
         let mut positions = FinalPositions::new(Orders::default());
-        positions.read(&[(PlayerKey(3), row(1, 900.0)), (PlayerKey(5), row(0, 1000.0))]);
-        positions.read(&[(PlayerKey(9), row(2, 950.0))]);
-        assert_eq!((positions.last_read(), positions.is_read()), (Some(PlayerKey(9)), false));
-        positions.end();
-        while !positions.are_given() {
-            positions.give(1);
+        positions.push_rows(&[(PlayerKey(3), row(1, 900.0)), (PlayerKey(5), row(0, 1000.0))]);
+        positions.push_rows(&[(PlayerKey(9), row(2, 950.0))]);
+        assert_eq!((positions.last_read(), positions.all_rows_read()), (Some(PlayerKey(9)), false));
+        positions.finish_reading();
+        while !positions.is_complete() {
+            positions.assign(1);
         }
         let mut got = Vec::new();
-        while let Some(position) = positions.next() {
+        while let Some(position) = positions.current() {
             got.push((position.player.0, position.positions[2], position.elo));
-            positions.pass();
+            positions.advance();
         }
         assert_eq!(got, [(3, Some(2), 900.0), (5, None, 1000.0), (9, Some(1), 950.0)]);
     }

@@ -41,37 +41,37 @@ pub(super) struct WeekClose {
     /// Closed servers in order of key, with the player-milliseconds that determine their rank.
     closed: Vec<(ServerKey, u64)>,
     /// The server that is being closed.
-    begun: Option<ServerClose>,
+    current_server: Option<ServerClose>,
     /// By server key, 0: none. Computed when all servers are closed.
     ranks: Option<Vec<u32>>,
     /// The next server to rank. `rank_week` shows which servers are ranked already, so a
     /// restart can begin at server 1 again.
-    rank_next: u32,
+    next_to_rank: u32,
 }
 
 /// Progress of closing a server.
 #[derive(Debug)]
 enum ServerClose {
-    Ordering(Box<FinalPositions>),
+    AssigningPositions(Box<FinalPositions>),
     /// Its rows are being deleted; rows up to this player are deleted already.
-    Emptying(PlayerKey),
+    DeletingRows(PlayerKey),
 }
 
 impl WeekClose {
     pub(super) fn new(week: WeekKey, closed: Vec<(ServerKey, u64)>) -> WeekClose {
-        WeekClose { week, closed, begun: None, ranks: None, rank_next: 1 }
+        WeekClose { week, closed, current_server: None, ranks: None, next_to_rank: 1 }
     }
 
-    pub(super) fn is_of(&self, week: WeekKey) -> bool {
+    pub(super) fn is_for(&self, week: WeekKey) -> bool {
         self.week == week
     }
 
     /// Restarts closing the current server from its first row: a correction has changed its
     /// rows or their order.
     fn restart(&mut self) {
-        self.begun = match self.begun.take() {
-            Some(ServerClose::Emptying(_)) => Some(ServerClose::Emptying(PlayerKey(0))),
-            Some(ServerClose::Ordering(_)) | None => None,
+        self.current_server = match self.current_server.take() {
+            Some(ServerClose::DeletingRows(_)) => Some(ServerClose::DeletingRows(PlayerKey(0))),
+            Some(ServerClose::AssigningPositions(_)) | None => None,
         };
     }
 
@@ -96,7 +96,7 @@ impl WeekClose {
 pub(super) struct StepBudget(usize);
 
 impl StepBudget {
-    pub(super) fn is_left(self) -> bool {
+    pub(super) fn has_steps(self) -> bool {
         self.0 > 0
     }
 
@@ -108,7 +108,7 @@ impl StepBudget {
 impl GlobalState {
     /// Best positions that are committed. Records that the player will have some, if there are
     /// none.
-    pub(super) fn best_known<S: StateReader>(
+    pub(super) fn best_or_new<S: StateReader>(
         &mut self,
         source: &S,
         server: ServerKey,
@@ -126,7 +126,7 @@ impl Engine {
     pub(super) fn advance_weeks<S: StateReader>(&mut self, source: &S) -> Result<(), S::Error> {
         let mut budget = StepBudget(self.global.settings.week_steps_per_tick);
         while let Some(state) = self.global.meta.weeks.iter().copied().find(|s| s.phase != WeekPhase::Closed) {
-            if !budget.is_left() {
+            if !budget.has_steps() {
                 return Ok(());
             }
             if state.phase == WeekPhase::Reopening {
@@ -211,11 +211,11 @@ impl Engine {
     ) -> Result<(), S::Error> {
         let mut closing = self.week_close.take().expect("set when the week began to close, or at the start");
         let mut next = closing.closed.last().map_or(1, |(server, _)| server.0 + 1);
-        while budget.is_left() && (next as usize) < self.servers.len() {
+        while budget.has_steps() && (next as usize) < self.servers.len() {
             let server = ServerKey(next);
             if let Some(slot) = self.server_state(server) {
                 let ignored = slot.record.greylist.is_some();
-                if !self.close_server(source, week, server, &mut closing.begun, budget)? {
+                if !self.close_server(source, week, server, &mut closing.current_server, budget)? {
                     break;
                 }
                 // Its map rows are final now.
@@ -229,7 +229,7 @@ impl Engine {
             next += 1;
         }
         self.week_close = Some(closing);
-        if next as usize >= self.servers.len() && budget.is_left() {
+        if next as usize >= self.servers.len() && budget.has_steps() {
             self.global.set_week_phase(week, WeekPhase::Ranking);
         }
         Ok(())
@@ -247,10 +247,10 @@ impl Engine {
         let slot = self.server_state(server).expect("closed servers exist");
         let counted = self.is_counted(slot, week.into(), server);
         let mut final_positions = match begun.take() {
-            Some(ServerClose::Ordering(final_positions)) if counted => final_positions,
+            Some(ServerClose::AssigningPositions(final_positions)) if counted => final_positions,
             // Continue deleting even if an admin lifts the greylisting now: some of the rows
             // are deleted already.
-            Some(ServerClose::Emptying(last)) => {
+            Some(ServerClose::DeletingRows(last)) => {
                 return self.close_ignored_server(source, week, server, Some(last), begun, budget);
             }
             _ => {
@@ -261,36 +261,36 @@ impl Engine {
                 Box::new(FinalPositions::new(self.server_orders(server)))
             }
         };
-        while !final_positions.is_read() {
-            if !budget.is_left() {
-                *begun = Some(ServerClose::Ordering(final_positions));
+        while !final_positions.all_rows_read() {
+            if !budget.has_steps() {
+                *begun = Some(ServerClose::AssigningPositions(final_positions));
                 return Ok(false);
             }
             let page = self.rows_after(source, week.into(), server, final_positions.last_read(), budget.0)?;
             budget.spend(page.rows.len());
-            final_positions.read(&page.rows);
+            final_positions.push_rows(&page.rows);
             if page.is_last {
-                final_positions.end();
+                final_positions.finish_reading();
             }
         }
-        while !final_positions.are_given() {
-            if !budget.is_left() {
-                *begun = Some(ServerClose::Ordering(final_positions));
+        while !final_positions.is_complete() {
+            if !budget.has_steps() {
+                *begun = Some(ServerClose::AssigningPositions(final_positions));
                 return Ok(false);
             }
-            let assigned = final_positions.give(budget.0.saturating_mul(POSITIONS_PER_STEP));
+            let assigned = final_positions.assign(budget.0.saturating_mul(POSITIONS_PER_STEP));
             budget.spend(assigned.div_ceil(POSITIONS_PER_STEP));
         }
-        while let Some(final_position) = final_positions.next() {
-            if !budget.is_left() {
-                *begun = Some(ServerClose::Ordering(final_positions));
+        while let Some(final_position) = final_positions.current() {
+            if !budget.has_steps() {
+                *begun = Some(ServerClose::AssigningPositions(final_positions));
                 return Ok(false);
             }
             budget.spend(1);
             let key = (server, final_position.player);
             let mut best = match self.global.pending.best.get(&key) {
                 Some(best) => best.clone(),
-                None => self.global.best_known(source, server, final_position.player)?,
+                None => self.global.best_or_new(source, server, final_position.player)?,
             };
             for (which, position) in final_position.positions.into_iter().enumerate() {
                 best.set(which, position, week);
@@ -299,10 +299,10 @@ impl Engine {
                 best.elo = Some(final_position.elo);
             }
             self.global.pending.best.insert(key, best);
-            final_positions.pass();
+            final_positions.advance();
         }
         if !final_positions.is_empty() {
-            self.global.archive(OutboxKey::Week { week, server });
+            self.global.enqueue(OutboxKey::Week { week, server });
         }
         Ok(true)
     }
@@ -343,9 +343,9 @@ impl Engine {
         budget.spend(rows.len());
         // The rows stopped counting in the server's groups when it was greylisted; some players
         // may not be marked dirty yet.
-        let left = self.global.shelf.left_by(window, server);
+        let left = self.global.board_cache.groups_left(window, server);
         for &(player, _) in &rows {
-            self.global.take_row(source, RowKey { window, server, player })?;
+            self.global.delete_row(source, RowKey { window, server, player })?;
             // The server may have been closed with them before it was greylisted.
             let best = match self.global.pending.best.get(&(server, player)) {
                 Some(best) => Some(best.clone()),
@@ -359,10 +359,10 @@ impl Engine {
             let Some(game) = source.player_record(player)?.map(|record| record.game) else { continue };
             let player_window = self.global.player_window_mut(source, window, game, player)?;
             player_window.servers.retain(|it| *it != server);
-            self.global.shelf.changed_and_left(window, player, &left);
+            self.global.board_cache.mark_dirty_leaving(window, player, &left);
         }
-        self.global.archive(OutboxKey::Week { week, server });
-        *begun = rows.last().map(|(player, _)| ServerClose::Emptying(*player)).filter(|_| !is_last);
+        self.global.enqueue(OutboxKey::Week { week, server });
+        *begun = rows.last().map(|(player, _)| ServerClose::DeletingRows(*player)).filter(|_| !is_last);
         Ok(is_last)
     }
 
@@ -390,10 +390,10 @@ impl Engine {
 
     fn rank_servers(&mut self, week: WeekKey, budget: &mut StepBudget) {
         let mut closing = self.week_close.take().expect("set when the week began to close, or at the start");
-        while budget.is_left() && (closing.rank_next as usize) < self.servers.len() {
+        while budget.has_steps() && (closing.next_to_rank as usize) < self.servers.len() {
             budget.spend(1);
-            let server = ServerKey(closing.rank_next);
-            closing.rank_next += 1;
+            let server = ServerKey(closing.next_to_rank);
+            closing.next_to_rank += 1;
             let Some(slot) = self.servers[server.0 as usize].as_mut() else { continue };
             if slot.record.rank_week == Some(week) {
                 continue; // has its rank already
@@ -413,9 +413,9 @@ impl Engine {
             pending.ranks.extend(rank.map(|rank| ((week, server), rank)));
             pending.series.insert(server);
             self.global.server_changed(server);
-            self.global.archive(OutboxKey::Week { week, server });
+            self.global.enqueue(OutboxKey::Week { week, server });
         }
-        if (closing.rank_next as usize) < self.servers.len() || !budget.is_left() {
+        if (closing.next_to_rank as usize) < self.servers.len() || !budget.has_steps() {
             self.week_close = Some(closing);
         } else {
             self.global.set_week_phase(week, WeekPhase::Closed);
@@ -436,7 +436,7 @@ impl Engine {
             if oldest.phase != WeekPhase::Closed || (archive && self.has_unarchived(source, oldest.week)) {
                 return Ok(());
             }
-            self.global.drop_window(oldest.week.into());
+            self.global.delete_window(oldest.week.into());
         }
     }
 

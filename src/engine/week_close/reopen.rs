@@ -67,7 +67,7 @@ impl Engine {
     }
 
     pub(in crate::engine) fn begin_reopening(&mut self, week: WeekKey) {
-        self.week_close.take_if(|closing| closing.is_of(week));
+        self.week_close.take_if(|closing| closing.is_for(week));
         // It holds the positions of a closed week.
         self.large_week = None;
         self.global.set_week_phase(week, WeekPhase::Reopening);
@@ -85,7 +85,7 @@ impl Engine {
     ) -> Result<(), S::Error> {
         let mut next = self.reopening.take().filter(|it| it.week == week).map_or(1, |it| it.next);
         while (next as usize) < self.servers.len() {
-            if !budget.is_left() {
+            if !budget.has_steps() {
                 self.reopening = Some(Reopening { week, next });
                 return Ok(());
             }
@@ -116,7 +116,7 @@ impl Engine {
         }
         global.pending.corrections.reopened_servers.push((week, server));
         global.server_changed(server);
-        global.archive(OutboxKey::Week { week, server });
+        global.enqueue(OutboxKey::Week { week, server });
         Ok(())
     }
 

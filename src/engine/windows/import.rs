@@ -18,8 +18,8 @@ use crate::model::{GameKey, PlayerKey, ServerKey, TagKey, WindowKey};
 #[derive(Debug)]
 pub struct RebuiltState<'m, S, R> {
     pub engine: &'m Engine,
-    pub source: &'m S,
-    pub reader: &'m R,
+    pub reader: &'m S,
+    pub window_reader: &'m R,
 }
 
 /// Progress of an import.
@@ -29,13 +29,13 @@ pub struct WindowImport {
     at: ImportStage,
     people: PlayerKeyMap,
     /// Number of removed players when the import began.
-    players_gone: u32,
+    players_removed: u32,
 }
 
 #[derive(Debug)]
 enum ImportStage {
     /// Looks up the second engine's players in this engine.
-    People {
+    Players {
         next: u32,
     },
     Rows {
@@ -43,12 +43,12 @@ enum ImportStage {
         server: u32,
         after: Option<PlayerKey>,
     },
-    OfPlayers {
+    PlayerWindows {
         window: usize,
         next: u32,
     },
     /// Uncommitted changes of the second engine, by its keys.
-    Changed {
+    Changes {
         rows: Vec<RowKey>,
         of_players: Vec<(WindowKey, PlayerKey)>,
     },
@@ -58,11 +58,11 @@ enum ImportStage {
 #[derive(Debug, Default)]
 struct PlayerKeyMap {
     /// By key there. 0: not looked up yet; [`UNKNOWN_PLAYER`]: not known here.
-    here: Vec<u32>,
+    local_by_remote: Vec<u32>,
     /// By key here: the first key there that maps to it, or 0.
-    there: Vec<u32>,
+    remote_by_local: Vec<u32>,
     /// Players with several keys there, in order of lookup: merged names.
-    several: FxHashMap<PlayerKey, Vec<PlayerKey>>,
+    remotes_by_local: FxHashMap<PlayerKey, Vec<PlayerKey>>,
 }
 
 const UNKNOWN_PLAYER: u32 = u32::MAX;
@@ -77,26 +77,26 @@ impl Engine {
         if !windows.iter().all(is_clear) {
             return None;
         }
-        self.global.brought.clone_from(&windows);
+        self.global.importing.clone_from(&windows);
         let players_gone = self.global.meta.players_removed;
         Some(WindowImport {
             windows,
-            at: ImportStage::People { next: 1 },
+            at: ImportStage::Players { next: 1 },
             people: PlayerKeyMap::default(),
-            players_gone,
+            players_removed: players_gone,
         })
     }
 
     /// Whether a player was merged or forgotten since the import began. If so, it must be
     /// aborted and begun again.
     pub fn is_import_outdated(&self, import: &WindowImport) -> bool {
-        import.players_gone != self.global.meta.players_removed
+        import.players_removed != self.global.meta.players_removed
     }
 
     /// Deletes all imported rows.
     pub fn abort_import(&mut self) {
-        for window in std::mem::take(&mut self.global.brought) {
-            self.global.drop_window(window);
+        for window in std::mem::take(&mut self.global.importing) {
+            self.global.delete_window(window);
         }
     }
 
@@ -114,22 +114,22 @@ impl Engine {
         let mut done = 0;
         while done < most {
             match at {
-                ImportStage::People { next } if *next >= players_end => {
+                ImportStage::Players { next } if *next >= players_end => {
                     *at = ImportStage::Rows { window: 0, server: 0, after: None };
                 }
-                ImportStage::People { next } => {
+                ImportStage::Players { next } => {
                     people.find(self, source, rebuilt, PlayerKey(*next))?;
                     (*next, done) = (*next + 1, done + 1);
                 }
                 ImportStage::Rows { window, .. } if *window >= windows.len() => {
-                    *at = ImportStage::OfPlayers { window: 0, next: 0 }
+                    *at = ImportStage::PlayerWindows { window: 0, next: 0 }
                 }
                 ImportStage::Rows { window, server, .. } if *server as usize >= rebuilt.engine.servers.len() => {
                     (*window, *server) = (*window + 1, 0);
                 }
                 ImportStage::Rows { window, server, after } => {
                     let (window, of) = (windows[*window], ServerKey(*server));
-                    let page = rebuilt.engine.rows_after(rebuilt.source, window, of, *after, most - done)?;
+                    let page = rebuilt.engine.rows_after(rebuilt.reader, window, of, *after, most - done)?;
                     done += 1 + page.rows.len();
                     *after = page.rows.last().map(|(player, _)| *player);
                     if page.is_last {
@@ -139,20 +139,22 @@ impl Engine {
                         self.import_row(people, source, rebuilt, RowKey { window, server: of, player }, row)?;
                     }
                 }
-                ImportStage::OfPlayers { window, .. } if *window >= windows.len() => return Ok(false),
-                ImportStage::OfPlayers { window, next } if *next >= players_end => (*window, *next) = (*window + 1, 0),
-                ImportStage::OfPlayers { window, next } => {
+                ImportStage::PlayerWindows { window, .. } if *window >= windows.len() => return Ok(false),
+                ImportStage::PlayerWindows { window, next } if *next >= players_end => {
+                    (*window, *next) = (*window + 1, 0)
+                }
+                ImportStage::PlayerWindows { window, next } => {
                     let players = *next..next.saturating_add((most - done) as u32).min(players_end);
                     let (window, mut found) = (windows[*window], Vec::new());
                     (done, *next) = (done + players.len(), players.end);
-                    rebuilt.reader.each_player(window, players, &mut |player, player_window| {
+                    rebuilt.window_reader.each_player(window, players, &mut |player, player_window| {
                         found.push((player, player_window))
                     })?;
                     for (player, player_window) in found {
                         self.import_player_window(people, source, rebuilt, window, player, player_window)?;
                     }
                 }
-                ImportStage::Changed { rows, of_players } => {
+                ImportStage::Changes { rows, of_players } => {
                     if let Some(key) = rows.pop() {
                         if let Some(row) = rebuilt.row(key)? {
                             self.import_row(people, source, rebuilt, key, row)?;
@@ -175,8 +177,8 @@ impl Engine {
     pub fn collect_changes(&mut self, import: &mut WindowImport, rebuilt: &Engine) {
         let windows: Vec<WindowKey> = self.windows_to_import(rebuilt).iter().map(|state| state.window).collect();
         // Some windows may have opened since.
-        let new: Vec<WindowKey> = windows.iter().copied().filter(|it| !self.global.brought.contains(it)).collect();
-        self.global.brought.extend(new);
+        let new: Vec<WindowKey> = windows.iter().copied().filter(|it| !self.global.importing.contains(it)).collect();
+        self.global.importing.extend(new);
         let pending = &rebuilt.global.pending;
         let is_imported = |window: &WindowKey| windows.binary_search(window).is_ok();
         let mut rows: Vec<RowKey> = Vec::new();
@@ -196,7 +198,7 @@ impl Engine {
         rows.sort_unstable();
         rows.dedup();
         of_players.sort_unstable();
-        import.at = ImportStage::Changed { rows, of_players };
+        import.at = ImportStage::Changes { rows, of_players };
     }
 
     /// Finishes the import: the windows exist from now on and are credited. Returns their
@@ -208,10 +210,10 @@ impl Engine {
             if let Err(at) = windows.binary_search_by_key(&state.window, |state| state.window) {
                 windows.insert(at, *state);
             }
-            self.global.shelf.forget(state.window);
+            self.global.board_cache.remove(state.window);
         }
         // Some windows may have expired since.
-        self.global.brought.retain(|window| imported.iter().all(|state| state.window != *window));
+        self.global.importing.retain(|window| imported.iter().all(|state| state.window != *window));
         self.abort_import();
         self.finish_rebuild();
         imported.len()
@@ -220,7 +222,7 @@ impl Engine {
     fn windows_to_import(&self, rebuilt: &Engine) -> Vec<WindowState> {
         let is_importable = |state: &&WindowState| {
             let span = self.global.settings.windows.span(state.window);
-            self.global.is_rebuilt(state.window) && span == Some(state.start_ms..state.end_ms)
+            self.global.is_rebuild_target(state.window) && span == Some(state.start_ms..state.end_ms)
         };
         rebuilt.global.meta.windows.iter().filter(is_importable).copied().collect()
     }
@@ -236,8 +238,8 @@ impl Engine {
     ) -> Result<(), S::Error> {
         let Some(server) = rebuilt.server(self, key.server) else { return Ok(()) };
         let Some(player) = people.find(self, source, rebuilt, key.player)? else { return Ok(()) };
-        let row = match people.several.get(&player) {
-            Some(all) => rebuilt.row_of_all(key, all)?.unwrap_or(row),
+        let row = match people.remotes_by_local.get(&player) {
+            Some(all) => rebuilt.merged_row(key, all)?.unwrap_or(row),
             None => row,
         };
         self.global.pending.put_row(RowKey { window: key.window, server, player }, &row);
@@ -254,11 +256,11 @@ impl Engine {
         player_window: PlayerWindow,
     ) -> Result<(), S::Error> {
         let Some(player) = people.find(self, source, rebuilt, there)? else { return Ok(()) };
-        let player_window = match people.several.get(&player) {
-            Some(all) => rebuilt.player_window_of_all(window, all)?.unwrap_or(player_window),
+        let player_window = match people.remotes_by_local.get(&player) {
+            Some(all) => rebuilt.merged_player_window(window, all)?.unwrap_or(player_window),
             None => player_window,
         };
-        if let Some(player_window) = rebuilt.player_window_here(self, player_window) {
+        if let Some(player_window) = rebuilt.to_local(self, player_window) {
             self.global.player_windows.put(window, player, player_window);
         }
         Ok(())
@@ -275,32 +277,32 @@ impl PlayerKeyMap {
         there: PlayerKey,
     ) -> Result<Option<PlayerKey>, S::Error> {
         let at = there.0 as usize;
-        if self.here.len() <= at {
-            self.here.resize(at + 1, 0);
+        if self.local_by_remote.len() <= at {
+            self.local_by_remote.resize(at + 1, 0);
         }
-        if self.here[at] == 0 {
+        if self.local_by_remote[at] == 0 {
             let record = match rebuilt.engine.global.pending.players.get(there) {
                 Some(record) => Some(record.clone()),
-                None => rebuilt.source.player_record(there)?,
+                None => rebuilt.reader.player_record(there)?,
             };
             let named = record.and_then(|record| Some((rebuilt.game(engine, record.game)?, record.name)));
             let found = named.map(|(game, name)| source.player(game, &name)).transpose()?.flatten();
-            self.here[at] = found.as_ref().map_or(UNKNOWN_PLAYER, |(player, _)| player.0);
+            self.local_by_remote[at] = found.as_ref().map_or(UNKNOWN_PLAYER, |(player, _)| player.0);
             if let Some((player, _)) = found {
-                self.see(player, there);
+                self.insert(player, there);
             }
         }
-        Ok(Some(self.here[at]).filter(|&key| key != UNKNOWN_PLAYER).map(PlayerKey))
+        Ok(Some(self.local_by_remote[at]).filter(|&key| key != UNKNOWN_PLAYER).map(PlayerKey))
     }
 
-    fn see(&mut self, here: PlayerKey, there: PlayerKey) {
+    fn insert(&mut self, here: PlayerKey, there: PlayerKey) {
         let at = here.0 as usize;
-        if self.there.len() <= at {
-            self.there.resize(at + 1, 0);
+        if self.remote_by_local.len() <= at {
+            self.remote_by_local.resize(at + 1, 0);
         }
-        match self.there[at] {
-            0 => self.there[at] = there.0,
-            first => self.several.entry(here).or_insert_with(|| vec![PlayerKey(first)]).push(there),
+        match self.remote_by_local[at] {
+            0 => self.remote_by_local[at] = there.0,
+            first => self.remotes_by_local.entry(here).or_insert_with(|| vec![PlayerKey(first)]).push(there),
         }
     }
 }
@@ -322,7 +324,7 @@ impl<S: StateReader, R> RebuiltState<'_, S, R> {
     /// The current row.
     fn row(&self, key: RowKey) -> Result<Option<PlayerRow>, S::Error> {
         match self.engine.server_state(key.server) {
-            Some(slot) => self.engine.current_row(self.source, slot, key.window, key.server, key.player),
+            Some(slot) => self.engine.current_row(self.reader, slot, key.window, key.server, key.player),
             None => Ok(None),
         }
     }
@@ -330,12 +332,12 @@ impl<S: StateReader, R> RebuiltState<'_, S, R> {
     fn player_window(&self, window: WindowKey, player: PlayerKey) -> Result<Option<PlayerWindow>, S::Error> {
         match self.engine.global.player_windows.get(window, player) {
             Some(known) => Ok(Some(known.clone())),
-            None => self.source.player_window(window, player),
+            None => self.reader.player_window(window, player),
         }
     }
 
     /// Merges the rows of a player with several keys there.
-    fn row_of_all(&self, key: RowKey, all: &[PlayerKey]) -> Result<Option<PlayerRow>, S::Error> {
+    fn merged_row(&self, key: RowKey, all: &[PlayerKey]) -> Result<Option<PlayerRow>, S::Error> {
         let mut merged: Option<PlayerRow> = None;
         for &player in all {
             let Some(mut row) = self.row(RowKey { player, ..key })? else { continue };
@@ -345,7 +347,7 @@ impl<S: StateReader, R> RebuiltState<'_, S, R> {
         Ok(merged)
     }
 
-    fn player_window_of_all(&self, window: WindowKey, all: &[PlayerKey]) -> Result<Option<PlayerWindow>, S::Error> {
+    fn merged_player_window(&self, window: WindowKey, all: &[PlayerKey]) -> Result<Option<PlayerWindow>, S::Error> {
         let mut merged: Option<PlayerWindow> = None;
         for &player in all {
             let Some(mut player_window) = self.player_window(window, player)? else { continue };
@@ -355,7 +357,7 @@ impl<S: StateReader, R> RebuiltState<'_, S, R> {
         Ok(merged)
     }
 
-    fn player_window_here(&self, here: &Engine, there: PlayerWindow) -> Option<PlayerWindow> {
+    fn to_local(&self, here: &Engine, there: PlayerWindow) -> Option<PlayerWindow> {
         let mut player_window = PlayerWindow::new(self.game(here, there.game)?);
         player_window.servers = there.servers.iter().filter_map(|server| self.server(here, *server)).collect();
         player_window.game_rating = there.game_rating;

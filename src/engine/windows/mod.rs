@@ -16,7 +16,7 @@ use crate::model::{ServerKey, WeekKey, WindowKey, WindowType};
 /// The current windows, and the time range in which they are current.
 #[derive(Debug, Default)]
 pub(super) struct CurrentWindows {
-    during: Range<i64>,
+    valid: Range<i64>,
     /// In order of key; not empty once there was a snapshot.
     pub keys: Vec<WindowKey>,
 }
@@ -26,14 +26,14 @@ impl Engine {
     /// different window. Windows of a removed type are kept, because a reload may add the type
     /// again.
     pub(super) fn apply_window_settings(&mut self) {
-        self.delete_windows(&self.global.unfit_windows());
-        self.global.fit_types();
-        self.global.windows = CurrentWindows::default();
+        self.delete_windows(&self.global.windows_with_changed_bounds());
+        self.global.compare_types();
+        self.global.current_windows = CurrentWindows::default();
     }
 
     /// Deletes windows; other windows with the same keys may open later.
     pub(super) fn delete_windows(&mut self, deleted: &[WindowKey]) {
-        deleted.iter().for_each(|window| self.global.drop_window(*window));
+        deleted.iter().for_each(|window| self.global.delete_window(*window));
         if deleted.is_empty() {
             return;
         }
@@ -58,7 +58,7 @@ impl Engine {
     pub fn delete_windows_before<S: StateReader>(&mut self, source: &S, t_ms: i64) -> Vec<WindowKey> {
         let ended = self.global.meta.windows.iter().filter(|state| state.end_ms <= t_ms).map(|state| state.window);
         let mut deleted: Vec<WindowKey> = ended.collect();
-        deleted.retain(|window| self.global.window_is_over(*window));
+        deleted.retain(|window| self.global.window_has_ended(*window));
         deleted.extend(
             self.global
                 .meta
@@ -70,30 +70,32 @@ impl Engine {
                 .map(|state| WindowKey::from(state.week)),
         );
         deleted.sort_unstable();
-        deleted.iter().for_each(|window| self.global.drop_window(*window));
+        deleted.iter().for_each(|window| self.global.delete_window(*window));
         deleted
     }
 }
 
 impl GlobalState {
     /// Updates the windows that a snapshot at `t_ms` is credited to.
-    pub(super) fn see_windows<S: StateReader>(&mut self, source: &S, t_ms: i64) {
-        if self.windows.during.contains(&t_ms) {
+    pub(super) fn update_current_windows<S: StateReader>(&mut self, source: &S, t_ms: i64) {
+        if self.current_windows.valid.contains(&t_ms) {
             return;
         }
         let windows = &self.settings.windows;
-        self.windows = CurrentWindows { during: windows.unchanged(t_ms), keys: windows.at(t_ms) };
+        self.current_windows = CurrentWindows { valid: windows.stable_range(t_ms), keys: windows.windows_at(t_ms) };
         // Windows that have ended do not change any more. A snapshot is late by seconds, and
         // deleting old records takes seconds, so this state is short; during it, the time range
         // is not cached.
-        let is_closed = |w: WindowKey| self.window_is_over(w) || self.is_going(source, w) || self.is_rebuilding(w);
+        let is_closed =
+            |w: WindowKey| self.window_has_ended(w) || self.is_being_deleted(source, w) || self.is_rebuilding(w);
         let closed_window = |w: &WindowKey| w.week().is_none() && is_closed(*w);
-        let keys: Vec<WindowKey> = self.windows.keys.iter().copied().filter(|window| !closed_window(window)).collect();
-        if keys.len() < self.windows.keys.len() {
-            self.windows = CurrentWindows { during: t_ms..t_ms, keys };
+        let keys: Vec<WindowKey> =
+            self.current_windows.keys.iter().copied().filter(|window| !closed_window(window)).collect();
+        if keys.len() < self.current_windows.keys.len() {
+            self.current_windows = CurrentWindows { valid: t_ms..t_ms, keys };
         }
-        for at in 0..self.windows.keys.len() {
-            self.open_window(self.windows.keys[at]);
+        for at in 0..self.current_windows.keys.len() {
+            self.open_window(self.current_windows.keys[at]);
         }
     }
 
@@ -105,10 +107,10 @@ impl GlobalState {
             let span = self.settings.windows.span(window).expect("a current window has boundaries");
             self.meta.windows.insert(at, WindowState { window, start_ms: span.start, end_ms: span.end });
             self.pending.meta = true;
-            return self.shelf.begin(window);
+            return self.board_cache.insert_empty(window);
         };
         if self.week_is_new(week) {
-            self.shelf.begin(window);
+            self.board_cache.insert_empty(window);
         }
     }
 
@@ -117,7 +119,7 @@ impl GlobalState {
     }
 
     /// Whether a window is closed. Weeks have separate phases.
-    pub(super) fn window_is_over(&self, window: WindowKey) -> bool {
+    pub(super) fn window_has_ended(&self, window: WindowKey) -> bool {
         match window.week() {
             Some(week) => self.meta.weeks.iter().any(|s| s.week == week && s.phase == WeekPhase::Closed),
             None => {
@@ -130,33 +132,33 @@ impl GlobalState {
 
     /// Opens windows before they are needed, and deletes windows when enough later ones of
     /// their type are kept. Weeks are deleted when they are closed, see `week_close`.
-    pub(super) fn work_on_windows<S: StateReader>(&mut self, source: &S) {
+    pub(super) fn advance_windows<S: StateReader>(&mut self, source: &S) {
         let now_ms = self.meta.now_ms;
         if now_ms == 0 {
             return; // no event yet
         }
         let kinds: Vec<WindowType> = self.settings.windows.specs().iter().map(|spec| spec.kind).collect();
         for kind in kinds.into_iter().filter(|kind| *kind != WindowType::WEEK) {
-            let current = self.settings.windows.at(now_ms).into_iter().filter(|window| window.kind == kind);
+            let current = self.settings.windows.windows_at(now_ms).into_iter().filter(|window| window.kind == kind);
             for window in current.chain(self.settings.windows.next(kind, now_ms)).collect::<Vec<_>>() {
-                if !self.is_going(source, window) && !self.is_rebuilding(window) {
+                if !self.is_being_deleted(source, window) && !self.is_rebuilding(window) {
                     self.open_window(window);
                 }
             }
             let ended: Vec<WindowKey> = self.meta.windows.iter().map(|state| state.window).collect();
-            let ended: Vec<_> = ended.into_iter().filter(|w| w.kind == kind && self.window_is_over(*w)).collect();
-            ended.iter().for_each(|window| self.shelf.freeze(*window));
+            let ended: Vec<_> = ended.into_iter().filter(|w| w.kind == kind && self.window_has_ended(*w)).collect();
+            ended.iter().for_each(|window| self.board_cache.compact_window(*window));
             for window in self.settings.windows.expired(kind, &ended) {
-                self.drop_window(window);
+                self.delete_window(window);
             }
         }
         let closed = self.meta.weeks.iter().filter(|state| state.phase == WeekPhase::Closed);
-        closed.for_each(|state| self.shelf.freeze(state.week.into()));
-        self.shelf.make_room(self.settings.ended_boards_bytes_max);
+        closed.for_each(|state| self.board_cache.compact_window(state.week.into()));
+        self.board_cache.evict_to(self.settings.ended_boards_bytes_max);
     }
 
     /// Deletes a window with its rows and boards.
-    pub(super) fn drop_window(&mut self, window: WindowKey) {
+    pub(super) fn delete_window(&mut self, window: WindowKey) {
         self.meta.windows.retain(|state| state.window != window);
         self.meta.weeks.retain(|state| window != state.week.into());
         self.pending.meta = true;
@@ -165,23 +167,23 @@ impl GlobalState {
         for (_, rows) in rows.extract_if(|(w, _), _| *w == window) {
             *rows_len -= rows.len();
         }
-        self.player_windows.forget(window);
-        self.shelf.forget(window);
+        self.player_windows.remove_window(window);
+        self.board_cache.remove(window);
     }
 
     /// Whether a window was deleted but some of its records are still in the store. No window
     /// of the same key may open until they are deleted: it would inherit the rows.
-    fn is_going<S: StateReader>(&self, source: &S, window: WindowKey) -> bool {
+    fn is_being_deleted<S: StateReader>(&self, source: &S, window: WindowKey) -> bool {
         !self.is_kept(window) && (self.pending.deleted_windows.contains(&window) || !source.is_swept(window))
     }
 
     /// Whether a window can be queried: current windows may have no rows yet.
-    pub(super) fn window_exists(&self, window: WindowKey) -> bool {
-        self.is_kept(window) || self.settings.windows.at(self.meta.now_ms).contains(&window)
+    pub(super) fn is_queryable(&self, window: WindowKey) -> bool {
+        self.is_kept(window) || self.settings.windows.windows_at(self.meta.now_ms).contains(&window)
     }
 
     /// Windows whose boundaries differ from the settings.
-    fn unfit_windows(&self) -> Vec<WindowKey> {
+    fn windows_with_changed_bounds(&self) -> Vec<WindowKey> {
         let unfit = |state: &&WindowState| {
             let span = self.settings.windows.span(state.window);
             span.is_some_and(|span| (span.start, span.end) != (state.start_ms, state.end_ms))
@@ -208,7 +210,7 @@ impl GlobalState {
     pub(super) fn row<S: StateReader>(&self, source: &S, key: RowKey) -> Result<Option<PlayerRow>, S::Error> {
         match self.pending.row(key) {
             Some(row) => Ok(Some(row)),
-            None if key.player >= self.unstored => Ok(None),
+            None if key.player >= self.first_uncommitted_player => Ok(None),
             None => source.row(key),
         }
     }

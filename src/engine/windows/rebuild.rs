@@ -19,17 +19,18 @@ impl GlobalState {
     /// Compares the window types of the settings with those in the state. The driver decides
     /// what happens to changed types, so these are not recorded yet. In a state without any
     /// event no type has a past.
-    pub(in crate::engine) fn fit_types(&mut self) {
-        self.renewed.clear();
+    pub(in crate::engine) fn compare_types(&mut self) {
+        self.changed_types.clear();
         let mut types = Vec::new();
         for state in self.types_of_settings() {
             let known = self.meta.types.iter().find(|known| known.kind == state.kind).copied();
-            let has_past = self.meta.now_ms > 0 && !self.settings.windows.kept(state.kind, self.meta.now_ms).is_empty();
+            let has_past =
+                self.meta.now_ms > 0 && !self.settings.windows.retained(state.kind, self.meta.now_ms).is_empty();
             match known {
-                Some(known) if known.repeats == state.repeats => types.push(known),
+                Some(known) if known.bounds == state.bounds => types.push(known),
                 _ if !has_past => types.push(state),
                 known => {
-                    self.renewed.push(state.kind);
+                    self.changed_types.push(state.kind);
                     types.extend(known);
                 }
             }
@@ -46,7 +47,7 @@ impl GlobalState {
             Shape::Custom { base_ms, duration_ms, every_ms, repeat } => Some((base_ms, duration_ms, every_ms, repeat)),
             _ => None,
         };
-        specs.map(|spec| WindowTypeState { kind: spec.kind, repeats: repeats(spec.shape), rebuilding: false }).collect()
+        specs.map(|spec| WindowTypeState { kind: spec.kind, bounds: repeats(spec.shape), rebuilding: false }).collect()
     }
 
     /// Whether a window is being rebuilt from the scan log.
@@ -55,8 +56,9 @@ impl GlobalState {
     }
 
     /// Whether a window is being rebuilt and has begun.
-    pub(in crate::engine) fn is_rebuilt(&self, window: WindowKey) -> bool {
-        self.is_rebuilding(window) && self.settings.windows.kept(window.kind, self.meta.now_ms).contains(&window.index)
+    pub(in crate::engine) fn is_rebuild_target(&self, window: WindowKey) -> bool {
+        self.is_rebuilding(window)
+            && self.settings.windows.retained(window.kind, self.meta.now_ms).contains(&window.index)
     }
 }
 
@@ -68,12 +70,12 @@ impl Engine {
         let rebuilding =
             |kind: WindowType| global.meta.types.iter().any(|state| state.rebuilding && state.kind == kind);
         let kinds = global.settings.windows.specs().iter().map(|spec| spec.kind);
-        kinds.filter(|kind| global.renewed.contains(kind) || rebuilding(*kind)).collect()
+        kinds.filter(|kind| global.changed_types.contains(kind) || rebuilding(*kind)).collect()
     }
 
     /// Whether the config has new or changed types.
     pub fn has_changed_types(&self) -> bool {
-        !self.global.renewed.is_empty()
+        !self.global.changed_types.is_empty()
     }
 
     /// Starts the changed types with empty windows, because their past cannot be rebuilt.
@@ -87,7 +89,7 @@ impl Engine {
     pub fn start_rebuild(&mut self, log_from_ms: i64) {
         let kinds = self.types_to_rebuild();
         self.abort_import();
-        self.global.renewed.clear();
+        self.global.changed_types.clear();
         self.global.meta.types = self.global.types_of_settings();
         self.global.meta.types.iter_mut().for_each(|state| state.rebuilding = kinds.contains(&state.kind));
         self.global.pending.meta = true;
@@ -95,14 +97,14 @@ impl Engine {
         let deleted: Vec<WindowKey> =
             self.global.meta.windows.iter().filter(in_log).map(|state| state.window).collect();
         self.delete_windows(&deleted);
-        self.global.windows = CurrentWindows::default();
+        self.global.current_windows = CurrentWindows::default();
     }
 
     /// The time from which a log is to be replayed, Unix ms.
     pub fn replay_from_ms(&self) -> i64 {
         let windows = &self.global.settings.windows;
         let oldest_start_ms = |kind: WindowType| {
-            let mut kept = windows.kept(kind, self.now_ms());
+            let mut kept = windows.retained(kind, self.now_ms());
             // Zones that crossed the date line have skipped a day.
             kept.find_map(|index| windows.span(WindowKey { kind, index })).map_or(i64::MAX, |span| span.start)
         };
@@ -129,9 +131,9 @@ impl Engine {
     }
 
     pub(in crate::engine) fn finish_rebuild(&mut self) {
-        self.global.renewed.clear();
+        self.global.changed_types.clear();
         self.global.meta.types = self.global.types_of_settings();
         self.global.pending.meta = true;
-        self.global.windows = CurrentWindows::default();
+        self.global.current_windows = CurrentWindows::default();
     }
 }

@@ -47,7 +47,7 @@ pub struct Reassembler {
 struct FragmentSet {
     id: u32,
     /// Each without the id, undecoded. No two are equal.
-    pieces: Vec<Vec<u8>>,
+    fragments: Vec<Vec<u8>>,
 }
 
 /// The format of the fragments of one set.
@@ -77,21 +77,21 @@ impl Reassembler {
                 if self.sets.len() == FRAGMENT_SETS_MAX {
                     self.sets.remove(0);
                 }
-                self.sets.push(FragmentSet { id, pieces: Vec::new() });
+                self.sets.push(FragmentSet { id, fragments: Vec::new() });
                 self.sets.len() - 1
             }
         };
         let set = &mut self.sets[at];
-        if set.pieces.iter().any(|known| known == piece) {
+        if set.fragments.iter().any(|known| known == piece) {
             return Ok(Reassembly::Waiting);
         }
-        let bytes: usize = set.pieces.iter().map(Vec::len).sum();
-        if bytes + piece.len() > REPLY_BYTES_MAX || set.pieces.len() >= usize::from(u8::MAX) {
+        let bytes: usize = set.fragments.iter().map(Vec::len).sum();
+        if bytes + piece.len() > REPLY_BYTES_MAX || set.fragments.len() >= usize::from(u8::MAX) {
             self.sets.remove(at);
             return Err(Ignored::TooLarge);
         }
-        set.pieces.push(piece.to_vec());
-        match set.join(size_field) {
+        set.fragments.push(piece.to_vec());
+        match set.reassemble(size_field) {
             Ok(None) => Ok(Reassembly::Waiting),
             Ok(Some(whole)) => {
                 self.sets.clear();
@@ -106,17 +106,17 @@ impl Reassembler {
 }
 
 impl FragmentSet {
-    fn join(&self, size_field: SizeField) -> Result<Option<Vec<u8>>, Ignored> {
+    fn reassemble(&self, size_field: SizeField) -> Result<Option<Vec<u8>>, Ignored> {
         let compressed = self.id >> 31 == 1;
-        let detected = self.pieces.iter().find_map(|piece| detect_format(piece, compressed));
+        let detected = self.fragments.iter().find_map(|piece| detect_format(piece, compressed));
         let format = match detected {
             Some(format) => format,
             // No fragment shows the format: try the usual one.
             None => FragmentFormat::Source(size_field),
         };
         let mut slots: Vec<Option<&[u8]>> = Vec::new();
-        for piece in &self.pieces {
-            let Some((number, total, body)) = format.read(piece) else {
+        for piece in &self.fragments {
+            let Some((number, total, body)) = format.parse(piece) else {
                 return if detected.is_some() { Err(Ignored::BadFragment) } else { Ok(None) };
             };
             let possible = total > 0 && number < total && (slots.is_empty() || slots.len() == total);
@@ -162,7 +162,7 @@ fn detect_format(piece: &[u8], compressed: bool) -> Option<FragmentFormat> {
 
 impl FragmentFormat {
     /// Number, total and body of a fragment; `None` if it is too short.
-    fn read(self, piece: &[u8]) -> Option<(usize, usize, &[u8])> {
+    fn parse(self, piece: &[u8]) -> Option<(usize, usize, &[u8])> {
         if self == FragmentFormat::GoldSrc {
             let (&head, body) = piece.split_first()?;
             return Some(((head >> 4).into(), (head & 0x0f).into(), body));
@@ -366,7 +366,7 @@ mod tests {
         for number in 0..60_u8 {
             let piece = [&header(9)[..], &[200, number, 0xe0, 4], &vec![number; 60_000][..]].concat();
             is_rejected |= fragments.add(&piece, SizeField::Present) == Err(Ignored::TooLarge);
-            let buffered: usize = fragments.sets.iter().flat_map(|set| &set.pieces).map(Vec::len).sum();
+            let buffered: usize = fragments.sets.iter().flat_map(|set| &set.fragments).map(Vec::len).sum();
             assert!(buffered <= REPLY_BYTES_MAX);
         }
         assert!(is_rejected);

@@ -35,7 +35,7 @@ pub struct A2sQuery {
     info: Option<Info>,
     fragments: Reassembler,
     /// Arrival of the last valid datagram, Unix ms.
-    heard_ms: i64,
+    last_received_ms: i64,
 }
 
 impl A2sQuery {
@@ -66,7 +66,7 @@ impl A2sQuery {
             _ => Step::Ignore(Ignored::NotAReply),
         };
         if !matches!(step, Step::Ignore(_)) {
-            self.heard_ms = t_ms;
+            self.last_received_ms = t_ms;
         }
         step
     }
@@ -95,7 +95,7 @@ impl A2sQuery {
 }
 
 impl Exchange for A2sQuery {
-    fn packet(&self) -> Vec<u8> {
+    fn request(&self) -> Vec<u8> {
         if self.info.is_none() {
             let challenge = self.challenge.as_ref().map_or(&[][..], |c| c);
             return [SINGLE_HEADER, &b"TSource Engine Query\0"[..], challenge].concat();
@@ -103,7 +103,7 @@ impl Exchange for A2sQuery {
         [SINGLE_HEADER, &b"U"[..], &self.challenge.unwrap_or(*SINGLE_HEADER)].concat()
     }
 
-    fn on_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
+    fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
         if let Some(message) = bytes.strip_prefix(SINGLE_HEADER) {
             return self.on_message(t_ms, message);
         }
@@ -113,7 +113,7 @@ impl Exchange for A2sQuery {
         let size_field = self.info.as_ref().map_or(SizeField::Present, Info::size_field);
         match self.fragments.add(fragment, size_field) {
             Ok(Reassembly::Waiting) => {
-                self.heard_ms = t_ms;
+                self.last_received_ms = t_ms;
                 Step::Wait
             }
             Ok(Reassembly::Whole(whole)) => match whole.strip_prefix(SINGLE_HEADER) {
@@ -124,9 +124,9 @@ impl Exchange for A2sQuery {
         }
     }
 
-    fn give_up(&mut self) -> Option<Snapshot> {
+    fn partial_snapshot(&mut self) -> Option<Snapshot> {
         let info = self.info.as_ref()?;
-        Some(snapshot(self.heard_ms, info, None))
+        Some(snapshot(self.last_received_ms, info, None))
     }
 }
 

@@ -34,19 +34,19 @@ fn done(step: Step) -> Snapshot {
 /// The snapshot of a server that sends no challenge.
 fn scan(info: &[u8], players: &[u8]) -> Snapshot {
     let mut query = A2sQuery::new();
-    assert_eq!(query.on_datagram(10, info), Step::Send);
-    done(query.on_datagram(20, players))
+    assert_eq!(query.handle_datagram(10, info), Step::Send);
+    done(query.handle_datagram(20, players))
 }
 
 #[test]
 fn player_query_reuses_the_challenge_of_info() {
     let mut query = A2sQuery::new();
-    assert_eq!(query.packet(), b"\xff\xff\xff\xffTSource Engine Query\0");
-    assert_eq!(query.on_datagram(1, CHALLENGE), Step::Send);
-    assert_eq!(query.packet(), b"\xff\xff\xff\xffTSource Engine Query\0\x0b\xf3\x9a\x01");
-    assert_eq!(query.on_datagram(2, &info(2, 0)), Step::Send);
-    assert_eq!(query.packet(), b"\xff\xff\xff\xffU\x0b\xf3\x9a\x01");
-    let snapshot = done(query.on_datagram(3, &players(2, &[("a", 5, 61.5), ("b", -2, f32::NAN)])));
+    assert_eq!(query.request(), b"\xff\xff\xff\xffTSource Engine Query\0");
+    assert_eq!(query.handle_datagram(1, CHALLENGE), Step::Send);
+    assert_eq!(query.request(), b"\xff\xff\xff\xffTSource Engine Query\0\x0b\xf3\x9a\x01");
+    assert_eq!(query.handle_datagram(2, &info(2, 0)), Step::Send);
+    assert_eq!(query.request(), b"\xff\xff\xff\xffU\x0b\xf3\x9a\x01");
+    let snapshot = done(query.handle_datagram(3, &players(2, &[("a", 5, 61.5), ("b", -2, f32::NAN)])));
     let player = |name: &str, points, connected_ms| Player {
         name: name.into(),
         points: Some(points),
@@ -74,28 +74,28 @@ fn player_query_reuses_the_challenge_of_info() {
 #[test]
 fn info_without_challenge_is_accepted() {
     let mut query = A2sQuery::new();
-    assert_eq!(query.on_datagram(1, &info(0, 0)), Step::Send);
-    assert_eq!(query.packet(), b"\xff\xff\xff\xffU\xff\xff\xff\xff");
-    assert_eq!(query.on_datagram(2, CHALLENGE), Step::Send);
-    assert_eq!(query.packet(), b"\xff\xff\xff\xffU\x0b\xf3\x9a\x01");
-    assert_eq!(done(query.on_datagram(3, &players(0, &[]))).completeness, Completeness::Full);
+    assert_eq!(query.handle_datagram(1, &info(0, 0)), Step::Send);
+    assert_eq!(query.request(), b"\xff\xff\xff\xffU\xff\xff\xff\xff");
+    assert_eq!(query.handle_datagram(2, CHALLENGE), Step::Send);
+    assert_eq!(query.request(), b"\xff\xff\xff\xffU\x0b\xf3\x9a\x01");
+    assert_eq!(done(query.handle_datagram(3, &players(0, &[]))).completeness, Completeness::Full);
 }
 
 #[test]
 fn challenges_beyond_the_limit_are_ignored() {
     let mut query = A2sQuery::new();
-    let sent = (0..100).filter(|_| query.on_datagram(1, CHALLENGE) == Step::Send).count();
+    let sent = (0..100).filter(|_| query.handle_datagram(1, CHALLENGE) == Step::Send).count();
     assert_eq!(sent, CHALLENGES_MAX as usize);
-    assert_eq!(query.on_datagram(1, CHALLENGE), Step::Ignore(Ignored::TooManyChallenges));
-    assert_eq!(query.give_up(), None);
+    assert_eq!(query.handle_datagram(1, CHALLENGE), Step::Ignore(Ignored::TooManyChallenges));
+    assert_eq!(query.partial_snapshot(), None);
 }
 
 #[test]
 fn missing_player_reply_gives_partial_snapshot_with_human_count() {
     let mut query = A2sQuery::new();
-    assert_eq!(query.give_up(), None);
-    query.on_datagram(10, &info(7, 3));
-    let snapshot = query.give_up().unwrap();
+    assert_eq!(query.partial_snapshot(), None);
+    query.handle_datagram(10, &info(7, 3));
+    let snapshot = query.partial_snapshot().unwrap();
     assert_eq!((snapshot.t_ms, snapshot.completeness), (10, Completeness::Partial));
     assert_eq!(snapshot.announced_players(), Some(4));
     assert_eq!(snapshot.map, "de_dust2");
@@ -108,15 +108,15 @@ fn lost_fragment_gives_partial_snapshot() {
     let whole = players(40, &list);
     let datagrams = fragments::split_source(&whole, 5, 300);
     let mut query = A2sQuery::new();
-    query.on_datagram(1, &info(40, 0));
+    query.handle_datagram(1, &info(40, 0));
     for (t_ms, datagram) in datagrams.iter().enumerate().skip(1) {
-        assert_eq!(query.on_datagram(t_ms as i64, datagram), Step::Wait);
+        assert_eq!(query.handle_datagram(t_ms as i64, datagram), Step::Wait);
     }
     let last = datagrams.len() as i64 - 1;
-    let snapshot = query.clone().give_up().unwrap();
+    let snapshot = query.clone().partial_snapshot().unwrap();
     assert_eq!((snapshot.t_ms, snapshot.completeness, snapshot.count), (last, Completeness::Partial, Some(40)));
     // The missing fragment arrives after all.
-    let snapshot = done(query.on_datagram(99, &datagrams[0]));
+    let snapshot = done(query.handle_datagram(99, &datagrams[0]));
     assert_eq!((snapshot.t_ms, snapshot.players.len(), snapshot.completeness), (99, 40, Completeness::Full));
 }
 
@@ -169,14 +169,14 @@ fn entries_are_marked_as_bots_only_when_all_are_bots() {
 fn goldsrc_double_info_reply_is_accepted() {
     let old = b"\xff\xff\xff\xffm127.0.0.1:27015\0Old\0crossfire\0valve\0Half-Life\0\x02\x10\x2fdl\x00\x00\x00\x00";
     let mut query = A2sQuery::new();
-    assert_eq!(query.on_datagram(1, old), Step::Send);
-    assert_eq!(query.on_datagram(2, &info(1, 0)), Step::Wait);
-    let snapshot = done(query.on_datagram(3, &players(1, &[("a", 1, 1.0)])));
+    assert_eq!(query.handle_datagram(1, old), Step::Send);
+    assert_eq!(query.handle_datagram(2, &info(1, 0)), Step::Wait);
+    let snapshot = done(query.handle_datagram(3, &players(1, &[("a", 1, 1.0)])));
     assert_eq!((snapshot.game.as_str(), snapshot.slots), ("cstrike", 32));
     // Or the list arrives before the newer format.
     let mut query = A2sQuery::new();
-    query.on_datagram(1, old);
-    let snapshot = done(query.on_datagram(3, &players(1, &[("a", 1, 1.0)])));
+    query.handle_datagram(1, old);
+    let snapshot = done(query.handle_datagram(3, &players(1, &[("a", 1, 1.0)])));
     assert_eq!((snapshot.game.as_str(), snapshot.map.as_str(), snapshot.slots), ("valve", "crossfire", 16));
 }
 
@@ -186,9 +186,9 @@ fn fragmented_info_reply_is_reassembled() {
     let whole = info(0, 0);
     let datagrams = fragments::split_source(&whole, 1, 30);
     for datagram in &datagrams[..datagrams.len() - 1] {
-        assert_eq!(query.on_datagram(1, datagram), Step::Wait);
+        assert_eq!(query.handle_datagram(1, datagram), Step::Wait);
     }
-    assert_eq!(query.on_datagram(1, &datagrams[datagrams.len() - 1]), Step::Send);
+    assert_eq!(query.handle_datagram(1, &datagrams[datagrams.len() - 1]), Step::Send);
 }
 
 #[test]
@@ -209,13 +209,13 @@ fn unexpected_datagrams_are_ignored_with_a_reason() {
         (b"\xff\xff\xff\xffstatusResponse\n", Ignored::NotAReply),
     ] {
         let mut query = A2sQuery::new();
-        assert_eq!(query.on_datagram(0, bytes), Step::Ignore(reason), "{bytes:?}");
-        assert_eq!(query.packet(), A2sQuery::new().packet());
+        assert_eq!(query.handle_datagram(0, bytes), Step::Ignore(reason), "{bytes:?}");
+        assert_eq!(query.request(), A2sQuery::new().request());
     }
     let mut query = A2sQuery::new();
-    query.on_datagram(0, &info(1, 0));
-    assert_eq!(query.on_datagram(0, &info(1, 0)), Step::Ignore(Ignored::OutOfTurn));
-    assert_eq!(query.on_datagram(0, b"\xff\xff\xff\xffD"), Step::Ignore(Ignored::Malformed));
+    query.handle_datagram(0, &info(1, 0));
+    assert_eq!(query.handle_datagram(0, &info(1, 0)), Step::Ignore(Ignored::OutOfTurn));
+    assert_eq!(query.handle_datagram(0, b"\xff\xff\xff\xffD"), Step::Ignore(Ignored::Malformed));
 }
 
 #[test]

@@ -97,18 +97,18 @@ impl From<WeekRow> for row::PlayerRow {
     fn from(old: WeekRow) -> row::PlayerRow {
         row::PlayerRow {
             measured_ms: old.measured_ms,
-            time_at: old.time_at,
+            time_at_ms: old.time_at,
             points: old.points,
-            points_at: old.points_at,
+            points_at_ms: old.points_at,
             starts: old.starts,
             elo_rounds: old.elo_rounds,
             elo: old.elo,
-            elo_at: old.elo_at,
+            elo_at_ms: old.elo_at,
             clq1_segments: old.clq1_segments,
             clq2_games: old.clq2_games,
             // Estimates start from the measured values.
             time_est_ms: old.measured_ms.saturating_add(60_000 * u64::from(old.starts)),
-            points_unseen: 0,
+            points_unseen_thousandths: 0,
             // All protocols of layout 3 had points.
             has_points: true,
         }
