@@ -776,7 +776,7 @@ fn import_skips_ratings_of_a_tag_deleted_meanwhile() {
         let State { engine, store } = town.state();
         let from = made.state();
         let mut taking = engine.begin_import(store, &from.engine).expect("all is swept out");
-        let windows = RebuiltState { engine: &from.engine, reader: &from.store, reader: &from.store.reader() };
+        let windows = RebuiltState { engine: &from.engine, reader: &from.store, window_reader: &from.store.reader() };
         while engine.import_batch(&mut taking, store, &windows, 3).unwrap() {}
         engine.collect_changes(&mut taking, &from.engine);
         while engine.import_batch(&mut taking, store, &windows, 3).unwrap() {}
