@@ -257,7 +257,7 @@ fn invalid_board_request_gets_an_error_with_the_reason() {
         assert!(code == ErrorCode::BadRequest && printed.contains(want), "{printed}");
     }
     let (code, printed) = refused(&window(WEEK, Some(5)), top());
-    assert!(code == ErrorCode::BadRequest && printed.contains("type of windows"), "{printed}");
+    assert!(code == ErrorCode::BadRequest && printed.contains("window type"), "{printed}");
     let around = BoardQuery::Around { player: PlayerSelector::Name("Nobody".to_owned()), count: 3 };
     assert_eq!(refused(&elo, around).0, ErrorCode::NotFound);
 
@@ -370,7 +370,7 @@ fn cursor_survives_restart_and_reports_a_changed_board() {
     let (moved, _) = page(&["--after", after]);
     assert_eq!(moved["moved"], true);
     let human = place.ok(board_line(&["page", "--ranking", "time", "--after", after]));
-    assert!(human.contains("the board has changed since the cursor was made"), "{human}");
+    assert!(human.contains("the board has changed since the cursor was created"), "{human}");
 }
 
 #[test]

@@ -12,9 +12,9 @@ fuzz_target!(|text: &str| {
     let moment = scan_log::check_line(text).ok();
     assert_eq!(moment, read.as_ref().ok().map(|(_, outcome)| outcome.t_ms()));
     let Ok((url, outcome)) = read else { return };
-    let line = written(&url, &outcome);
+    let line = encode(&url, &outcome);
     let (url_again, outcome_again) = scan_log::parse(line.trim_end()).expect("it was written by us");
-    assert_eq!(written(&url_again, &outcome_again), line);
+    assert_eq!(encode(&url_again, &outcome_again), line);
 });
 
 fn encode(url: &ServerUrl, outcome: &Outcome) -> String {

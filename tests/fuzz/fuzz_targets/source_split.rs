@@ -4,14 +4,14 @@
 mod common;
 
 use clqd::limits::REPLY_BYTES_MAX;
-use clqd::proto::a2s::fragments::{Fragments, Joined, SizeField};
+use clqd::proto::a2s::fragments::{Reassembler, Reassembly, SizeField};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     for known in [SizeField::Present, SizeField::Absent] {
-        let mut fragments = Fragments::default();
+        let mut fragments = Reassembler::default();
         for datagram in common::datagrams(input) {
-            if let Ok(Joined::Whole(whole)) = fragments.add(datagram, known) {
+            if let Ok(Reassembly::Whole(whole)) = fragments.add(datagram, known) {
                 assert!(whole.len() <= REPLY_BYTES_MAX);
             }
         }
