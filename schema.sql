@@ -1,4 +1,4 @@
--- The archive of clqd: what websites read (RULES section 12).
+-- The archive of clqd: what websites read (docs/rules.md section 12).
 --
 -- For MariaDB 10.6 or later and MySQL 8.0 or later. `clqd migrate` applies this file
 -- and migrates an older database; for an EMPTY database `mysql clqd < schema.sql` does

@@ -1,4 +1,4 @@
-//! Measures the errors of the estimates of RULES section 15: `cargo bench --bench
+//! Measures the errors of the estimates of docs/rules.md section 15: `cargo bench --bench
 //! estimates`.
 //!
 //! Plays a day of `CLQD_SERVERS` (default 150) servers for each scenario, feeds

@@ -63,7 +63,7 @@
 //!
 //! # More
 //!
-//! `docs/rules.md` is the specification; comments cite it as "RULES section n".
+//! `docs/rules.md` is the specification; comments cite it as "docs/rules.md section n".
 //! `docs/architecture.md` lists invariants, threads and where to change what;
 //! `docs/README.md` is the index of all pages.
 

@@ -31,7 +31,7 @@ pub const DATAGRAM_BYTES_MAX: usize = 65_535;
 /// at 300 bytes each, rounded up.
 pub const REPLY_BYTES_MAX: usize = 512 * 1_024;
 
-/// Most servers known to one daemon: RULES and DESIGN assume 1,000,000; a key is 32 bits.
+/// Most servers known to one daemon: docs/rules.md and DESIGN assume 1,000,000; a key is 32 bits.
 pub const SERVERS_MAX: usize = 4_000_000;
 
 /// Most tags of one server. A rated round changes a rating in each of them, and a server's
@@ -45,10 +45,10 @@ pub const SCAN_LOG_LINE_BYTES_MAX: usize = 2 * 1_024 * 1_024;
 /// Longest line on the control socket, bytes. `servers import` sends chunks.
 pub const CONTROL_LINE_BYTES_MAX: usize = 1_024 * 1_024;
 
-/// The ten best segments and games of RULES sections 5 and 6.
+/// The ten best segments and games of docs/rules.md sections 5 and 6.
 pub const BEST_MAX: usize = 10;
 
-/// Names of bots remembered for a server (RULES section 14.2). No server has more
+/// Names of bots remembered for a server (docs/rules.md section 14.2). No server has more
 /// than 64 bots.
 pub const BOT_NAMES_MAX: usize = 64;
 

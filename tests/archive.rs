@@ -189,7 +189,7 @@ async fn account_without_routine_privilege_gets_tables_only() {
 
 // Series -----------------------------------------------------------------
 
-/// The code of RULES section 10, implemented from its text.
+/// The code of docs/rules.md section 10, implemented from its text.
 fn code(players: Option<f64>, bits: u32) -> u16 {
     let top = (1_u32 << bits) - 1;
     let Some(players) = players else { return top as u16 };

@@ -1,4 +1,4 @@
-//! Compares the estimates of RULES section 15 with simulated ground truth, through the
+//! Compares the estimates of docs/rules.md section 15 with simulated ground truth, through the
 //! complete engine in virtual time: they must be within their targets where the counted
 //! numbers are not. `benches/estimates.rs` measures more and larger scenarios.
 

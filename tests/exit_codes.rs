@@ -174,7 +174,7 @@ fn unresponsive_daemon_times_out_and_is_named() {
     let daemon = place.start();
     daemon.signal(Signal::SIGSTOP);
     for line in ["--timeout 1 status", "--timeout 1 servers add quake3://127.0.0.1:1", "--timeout 1 reload"] {
-        check(&place, line, 1, "the daemon does not answer");
+        check(&place, line, 1, "the daemon does not respond");
     }
     let done = place.run(["--timeout", "1", "--json", "status"]);
     let line = &rows(&done.out)[0];

@@ -1,6 +1,6 @@
 //! The real scanner scans a simulated fleet with spectators, generic names, unmarked bots,
 //! oversized and frozen lists, and the engine ranks the result: none of these may appear
-//! in a row (RULES section 14). Replies travel over real sockets; hours pass by skipping
+//! in a row (docs/rules.md section 14). Replies travel over real sockets; hours pass by skipping
 //! the fleet's time.
 
 use std::collections::{HashMap, HashSet};

@@ -12,7 +12,7 @@
 //! ELO and CLQ2, computed here from the log, must be equal. Points: a scan sees only the
 //! difference since the last scan. A player who scores twice and loses a point between
 //! two scans gained 1 for the scanner and 2 in the log, so each lost point may hide one
-//! gained point. Points gained after the last scan are not seen. And RULES section 3
+//! gained point. Points gained after the last scan are not seen. And docs/rules.md section 3
 //! treats a player whose points fell below half as restarted.
 
 mod common;
@@ -218,7 +218,7 @@ struct Round {
 }
 
 impl Round {
-    /// RULES section 4.
+    /// docs/rules.md section 4.
     fn counts(&self) -> bool {
         self.finals.len() >= 2 && self.finals.iter().any(|(_, points)| *points > 0)
     }
@@ -325,7 +325,7 @@ impl Log {
     }
 }
 
-/// ELO and CLQ2 of a final list (RULES sections 6 and 7), implemented independently.
+/// ELO and CLQ2 of a final list (docs/rules.md sections 6 and 7), implemented independently.
 fn rate(finals: &[(String, i64)], boards: &mut BTreeMap<&str, LogTotals>) {
     let n = finals.len() as f64;
     let before: Vec<f64> = finals.iter().map(|(name, _)| boards[name.as_str()].elo).collect();

@@ -1,5 +1,5 @@
 //! Tests the oracle itself: the example of another implementation, and the worked
-//! examples of RULES. clqd is not involved.
+//! examples of docs/rules.md. clqd is not involved.
 
 #[path = "oracle/mod.rs"]
 mod oracle;
@@ -162,7 +162,7 @@ fn silent_server_sinks_through_the_classes() {
     assert_eq!(class_at(45), (0, 1), "the count is 2, but the median is 3");
 }
 
-/// Cases that the generator must produce. Each is an edge case of RULES.
+/// Cases that the generator must produce. Each is an edge case of docs/rules.md.
 #[test]
 fn generated_logs_cover_every_listed_case() {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();

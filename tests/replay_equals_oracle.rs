@@ -60,7 +60,7 @@ fn replay_equals_oracle_with_other_settings() {
 fn screened_replay_equals_oracle() {
     for seed in seeds() {
         let other = other_settings(seed);
-        // Mostly what RULES has, so that one thing is seen at a time.
+        // Mostly what docs/rules.md has, so that one thing is seen at a time.
         let rest = if seed % 3 == 2 { other } else { Settings { calendar: other.calendar, ..Settings::default() } };
         let settings = Settings { screen: screening::screen(seed), ..rest };
         let log = screening::log(seed, &settings.calendar);

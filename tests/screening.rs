@@ -1,4 +1,4 @@
-//! What screening does with lists that came from a server (RULES sections 4.2 and
+//! What screening does with lists that came from a server (docs/rules.md sections 4.2 and
 //! 14): who is ranked, what is counted, and what is reported. The numbers of whole
 //! logs are compared with an independent implementation elsewhere; here each case
 //! stands alone.

@@ -141,7 +141,7 @@ fn offline_read_leaves_no_temporary_files() {
     let nowhere = place.path("nowhere");
     let done = place.command(["status"]).env("TMPDIR", &nowhere).output().unwrap();
     let err = String::from_utf8_lossy(&done.stderr);
-    assert!(!done.status.success() && err.contains("make a directory in") && err.contains("nowhere"), "{err}");
+    assert!(!done.status.success() && err.contains("create a directory in") && err.contains("nowhere"), "{err}");
 }
 
 /// Of the unit: the mask that systemd gives the daemon.

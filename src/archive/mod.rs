@@ -1,4 +1,4 @@
-//! The archive in MySQL (or MariaDB): what websites read (RULES section 12).
+//! The archive in MySQL (or MariaDB): what websites read (docs/rules.md section 12).
 //!
 //! The only module that depends on MySQL. Input: [`ArchiveJob`]s, absolute values of
 //! changed objects. Output: rows of `schema.sql`. What changed and its values come from

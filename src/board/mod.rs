@@ -1,4 +1,4 @@
-//! Boards: order of players and their positions (RULES section 8).
+//! Boards: order of players and their positions (docs/rules.md section 8).
 //!
 //! Pure code of layer 1. [`order`] defines how a board is ordered. A server's board of a
 //! few hundred players is sorted on request; nothing is stored that can be rebuilt from the
@@ -76,7 +76,7 @@ fn unsortable(sorted: i64) -> f64 {
 }
 
 /// Servers in order of player-milliseconds of a week, descending, then smaller key, each
-/// with its rank from 1. A server without any has no rank (RULES section 10).
+/// with its rank from 1. A server without any has no rank (docs/rules.md section 10).
 pub fn server_ranks(mut player_ms: Vec<(ServerKey, u64)>) -> Vec<(ServerKey, u32)> {
     player_ms.retain(|&(_, ms)| ms > 0);
     player_ms.sort_unstable_by_key(|&(server, ms)| (std::cmp::Reverse(ms), server));

@@ -1,5 +1,5 @@
 //! The order of the boards of a scope, for each ranking: the only module that compares rows
-//! (RULES section 8), used wherever a position is shown or stored.
+//! (docs/rules.md section 8), used wherever a position is shown or stored.
 //! [`crate::model::board_order`] parses orders from the configuration; a board of millions
 //! applies its order in a [`Set`](crate::board::tree::Set).
 

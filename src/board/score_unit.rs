@@ -12,7 +12,7 @@ use std::ops::Bound;
 use super::{Score, sortable, unsortable};
 use crate::model::Ranking;
 
-/// Thousandths of a point over ten full segments of 720 s (RULES section 5).
+/// Thousandths of a point over ten full segments of 720 s (docs/rules.md section 5).
 pub const CLQ1_PER_POINT_PER_SECOND: f64 = 10.0 * 720.0 * 1_000.0;
 
 /// Milliseconds.

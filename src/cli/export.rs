@@ -1,4 +1,4 @@
-//! `clqd export`: every row of a week as JSON lines (RULES section 13).
+//! `clqd export`: every row of a week as JSON lines (docs/rules.md section 13).
 
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;

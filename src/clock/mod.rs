@@ -35,7 +35,7 @@ const AHEAD_REPORT_MS: i64 = 1_000;
 /// Two readings that are further apart are repeated: the thread was interrupted.
 const READ_MS_MAX: u128 = 100;
 
-/// Whether the system's clock is synchronised.
+/// Whether the system clock is synchronised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SyncCheck {

@@ -1,4 +1,4 @@
-//! Finds players by name (RULES section 2), creates new players, and records how a name was
+//! Finds players by name (docs/rules.md section 2), creates new players, and records how a name was
 //! last written. Caches recent names, so that most lookups need no read of the store. If the
 //! cache contains all names of the store, a miss proves that a name is new.
 

@@ -2,7 +2,7 @@
 //! server that stops answering must lose its players, in answers and in the archive.
 //!
 //! A server is online while it has missed at most two scans in a row (the misses that class 1
-//! allows, RULES section 9) and has answered within twice the interval of class 2. The second
+//! allows, docs/rules.md section 9) and has answered within twice the interval of class 2. The second
 //! condition applies to servers of class 2, and when no scans get through at all.
 
 use std::cmp::Reverse;

@@ -1,4 +1,4 @@
-//! Caches the records of players in windows other than their rows (RULES sections 7 and 8). The
+//! Caches the records of players in windows other than their rows (docs/rules.md sections 7 and 8). The
 //! cache survives commits, so that a record is not read again for each list.
 
 use std::collections::hash_map::Entry;

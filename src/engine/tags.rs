@@ -1,4 +1,4 @@
-//! Tags: groups of servers, defined by an admin (RULES section 8).
+//! Tags: groups of servers, defined by an admin (docs/rules.md section 8).
 //!
 //! A server's record holds tag keys. The key of a deleted tag is unused from then on: no server
 //! is shown with it, its boards are deleted, and ratings of players in it are never read again;

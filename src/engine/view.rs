@@ -259,7 +259,7 @@ impl Engine {
     }
 
     /// Visits every row of a week, in order of server URL, player name and game: the rows that
-    /// `clqd export` prints (RULES section 13). `each` gets the URL, game, name, row and
+    /// `clqd export` prints (docs/rules.md section 13). `each` gets the URL, game, name, row and
     /// positions.
     pub fn export<S: StateReader, E: From<ViewError<S::Error>>>(
         &self,

@@ -1,4 +1,4 @@
-//! Server behaviours that rankings must exclude (RULES section 14): spectators,
+//! Server behaviours that rankings must exclude (docs/rules.md section 14): spectators,
 //! generic names, unmarked bots, lists longer than the server has slots, lists that
 //! never change.
 //!

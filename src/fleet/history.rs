@@ -100,7 +100,7 @@ mod tests {
         assert!(gaps[&BUSY_MS] > 1_000 && gaps[&QUIET_MS] > 2_000, "{gaps:?}");
     }
 
-    /// The points that scans observe, by a simplified form of RULES section 3, must be close
+    /// The points that scans observe, by a simplified form of docs/rules.md section 3, must be close
     /// to the ground truth; otherwise the simulation is not realistic.
     #[test]
     fn observed_points_come_near_the_ground_truth() {

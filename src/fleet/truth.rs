@@ -29,7 +29,7 @@ pub struct PlayerTruth {
     pub spectated_ms: i64,
     /// Number of joins.
     pub starts: u32,
-    /// Counting rounds (RULES section 4) at whose end the person was on the server.
+    /// Counting rounds (docs/rules.md section 4) at whose end the person was on the server.
     pub rounds: u32,
     /// The number of these rounds that the person won.
     pub wins: u32,
@@ -59,7 +59,7 @@ pub struct RoundResult {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerTruth {
     pub players: FxHashMap<(WeekKey, Person), PlayerTruth>,
-    /// Rounds ended, and the number of counting rounds (RULES section 4: at least two
+    /// Rounds ended, and the number of counting rounds (docs/rules.md section 4: at least two
     /// players that are not bots, best points above 0).
     pub rounds: u64,
     pub rounds_counting: u64,
@@ -89,7 +89,7 @@ pub enum TruthLine {
         person: u32,
         /// As shown by the server.
         name: String,
-        /// Normalised as in clqd's keys (RULES section 2). Several persons may have the same
+        /// Normalised as in clqd's keys (docs/rules.md section 2). Several persons may have the same
         /// name: clqd adds their values up, or ranks neither while both are on the server.
         normalised: String,
         bot: bool,

@@ -1,4 +1,4 @@
-//! The data that is written to the archive: outbox entries and their absolute values (RULES
+//! The data that is written to the archive: outbox entries and their absolute values (docs/rules.md
 //! section 12).
 //!
 //! The outbox holds keys of changed objects, not values: the values are read when they are
@@ -225,7 +225,7 @@ pub struct ServerArchive {
     /// server does not answer any more.
     pub list: Vec<ListEntry>,
     pub series: Option<SeriesRecord>,
-    /// Current reasons of screening (RULES section 14), each with the time when it last
+    /// Current reasons of screening (docs/rules.md section 14), each with the time when it last
     /// applied, Unix ms.
     pub screened: Vec<ScreenedView>,
     /// Bots of the last list that could not be distinguished from players.
@@ -291,7 +291,7 @@ pub struct PlayerWeekArchive {
     pub measured_ms: u64,
     pub starts: u32,
     pub time_ms: u64,
-    /// Estimated (RULES section 15).
+    /// Estimated (docs/rules.md section 15).
     pub time_est_ms: u64,
     pub points: i64,
     /// Estimated, to thousandths.

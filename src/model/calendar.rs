@@ -1,4 +1,4 @@
-//! Weeks, days and hours in the configured time zone (RULES sections 1 and 10).
+//! Weeks, days and hours in the configured time zone (docs/rules.md sections 1 and 10).
 //!
 //! A week runs from Monday 00:00:00 local time to the next Monday. Its key is
 //! the number of whole weeks since Monday 1969-12-29; its label is ISO 8601,

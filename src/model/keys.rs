@@ -1,4 +1,4 @@
-//! Keys: numbers that identify names (RULES section 1).
+//! Keys: numbers that identify names (docs/rules.md section 1).
 //!
 //! The engine assigns a key; it becomes durable with the commit that first uses it. A week's
 //! key is computed, see [`crate::model::calendar`].

@@ -1,4 +1,4 @@
-//! Player names: from bytes to the normalised form that keys are assigned to (RULES section 2).
+//! Player names: from bytes to the normalised form that keys are assigned to (docs/rules.md section 2).
 
 use smallvec::SmallVec;
 use unicode_general_category::{GeneralCategory, get_general_category};

@@ -1,5 +1,5 @@
 //! Stored values of a player on a server in one window, of a player in one window on all
-//! servers, and of a map on a server in one week (RULES sections 3 to 8 and 10).
+//! servers, and of a map on a server in one week (docs/rules.md sections 3 to 8 and 10).
 
 use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub enum Ranking {
 
 impl Ranking {
     pub const ALL: [Ranking; 5] = [Ranking::Clq1, Ranking::Clq2, Ranking::Elo, Ranking::Points, Ranking::Time];
-    /// The rankings whose three best positions are kept permanently (RULES section 11).
+    /// The rankings whose three best positions are kept permanently (docs/rules.md section 11).
     pub const WITH_BEST_POSITIONS: [Ranking; 3] = [Ranking::Clq1, Ranking::Clq2, Ranking::Elo];
 
     pub fn name(self) -> &'static str {
@@ -100,9 +100,9 @@ pub struct PlayerRow {
     pub clq1_segments: TopTen,
     /// CLQ2: best games, their points.
     pub clq2_games: TopTen,
-    /// Estimated time played, ms (RULES section 15). Never ranked.
+    /// Estimated time played, ms (docs/rules.md section 15). Never ranked.
     pub time_est_ms: u64,
-    /// Estimated points that no scan saw, in thousandths (RULES section 15): `points_est` is
+    /// Estimated points that no scan saw, in thousandths (docs/rules.md section 15): `points_est` is
     /// `points` plus this. Never ranked.
     pub points_unseen_thousandths: u64,
     /// Whether the player's entries had points. If not, the player is on the time board only.
@@ -137,28 +137,28 @@ impl PlayerRow {
         !overflowed
     }
 
-    /// Estimated points, to thousandths (RULES section 15).
+    /// Estimated points, to thousandths (docs/rules.md section 15).
     pub fn points_est(&self) -> f64 {
         self.points as f64 + self.points_unseen_thousandths as f64 / 1_000.0
     }
 
-    /// Measured time and 60 s for each start, ms (RULES section 3).
+    /// Measured time and 60 s for each start, ms (docs/rules.md section 3).
     pub fn time_ms(&self) -> u64 {
         self.measured_ms + 60_000 * u64::from(self.starts)
     }
 
-    /// Sum of the ten best segments, thousandths of a point (RULES section 5).
+    /// Sum of the ten best segments, thousandths of a point (docs/rules.md section 5).
     pub fn clq1(&self) -> u64 {
         self.clq1_segments.sum()
     }
 
-    /// Sum of the ten best games (RULES section 6).
+    /// Sum of the ten best games (docs/rules.md section 6).
     pub fn clq2(&self) -> u64 {
         self.clq2_games.sum()
     }
 
     /// Adds the row of the same player on another server: points and time add up, the ten best
-    /// segments and games merge (RULES section 8). The rating does not change: a scope has a
+    /// segments and games merge (docs/rules.md section 8). The rating does not change: a scope has a
     /// separate rating, see [`PlayerWindow`].
     pub fn merge(&mut self, other: &PlayerRow) {
         // A player who is only in a final list has no time, so `time_at_ms` does not count.
@@ -198,7 +198,7 @@ impl PlayerRow {
     }
 }
 
-/// A rating of a player in one scope and window (RULES section 7).
+/// A rating of a player in one scope and window (docs/rules.md section 7).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rating {
     pub elo: f64,
@@ -272,7 +272,7 @@ impl PlayerWindow {
     }
 }
 
-/// One map on one server in one week (RULES section 10).
+/// One map on one server in one week (docs/rules.md section 10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MapRow {
     /// Sum of gaps of at most 720 s, ms.

@@ -1,4 +1,4 @@
-//! Scopes: whose players are on a board together (RULES section 8).
+//! Scopes: whose players are on a board together (docs/rules.md section 8).
 //!
 //! A scope is written as a word, a colon and a name: `server:quake3://host:27960`,
 //! `game:baseq3`, `tag:pro`. This module does not know which servers belong to a game or have a

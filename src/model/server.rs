@@ -1,5 +1,5 @@
 //! A server's record: its properties, its last snapshot with the present players, and the sums
-//! in progress (RULES sections 3, 9 and 10).
+//! in progress (docs/rules.md sections 3, 9 and 10).
 
 use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use super::url::ServerUrl;
 use super::window::WindowKey;
 use crate::model::keys::{GameKey, MapKey, PlayerKey, TagKey, WeekKey};
 
-/// Scan classes 1 to 7 (RULES section 9).
+/// Scan classes 1 to 7 (docs/rules.md section 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u8", into = "u8")]
 pub struct Class(u8);
@@ -48,7 +48,7 @@ impl From<Class> for u8 {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerRecord {
     pub url: ServerUrl,
-    /// Assigned by the admin; each is a scope of boards (RULES section 8). Some may have been
+    /// Assigned by the admin; each is a scope of boards (docs/rules.md section 8). Some may have been
     /// deleted since.
     pub tags: Vec<TagKey>,
     /// Why it is greylisted: scanned and shown, ignored by statistics.
@@ -100,7 +100,7 @@ pub struct LastSnapshot {
     pub t_ms: i64,
     pub map: MapKey,
     /// The map's name if it was counted as another map, because the server may not introduce
-    /// more maps (RULES section 14.4).
+    /// more maps (docs/rules.md section 14.4).
     pub map_without_key: Option<Name>,
     /// The game to which the players of the entries belong.
     pub game: GameKey,
@@ -117,9 +117,9 @@ pub struct PlayerEntry {
     /// `None`: the protocol has no points.
     pub points: Option<i64>,
     pub ping: Option<i32>,
-    /// Watches and does not play (RULES section 14.5).
+    /// Watches and does not play (docs/rules.md section 14.5).
     pub spectator: bool,
-    /// `None`: the name is unusable (RULES section 2), or the entry is a spectator.
+    /// `None`: the name is unusable (docs/rules.md section 2), or the entry is a spectator.
     pub presence: Option<Presence>,
 }
 
@@ -135,7 +135,7 @@ impl PlayerEntry {
     }
 }
 
-/// State of the screening of a server's lists (RULES section 14).
+/// State of the screening of a server's lists (docs/rules.md section 14).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Screening {
     /// Normalised names seen in lists that only had bots, the most recently seen last. At most
@@ -173,7 +173,7 @@ pub struct NewKeyCounts {
     pub names: u32,
 }
 
-/// Why a list, or a part of it, is not credible (RULES section 14).
+/// Why a list, or a part of it, is not credible (docs/rules.md section 14).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScreenReason {
@@ -279,7 +279,7 @@ pub struct CurrentMapRow {
     pub row: MapRow,
 }
 
-/// Sums of the slots in progress (RULES section 10). A mean is `sum / n`.
+/// Sums of the slots in progress (docs/rules.md section 10). A mean is `sum / n`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SeriesSums {
     /// Number of the current slot: Unix ms / 600,000. All sums belong to the slot, hour, day
@@ -295,7 +295,7 @@ pub struct SeriesSums {
     pub week_n: u32,
 }
 
-/// A server's series, encoded as in RULES section 10. Oldest value first.
+/// A server's series, encoded as in docs/rules.md section 10. Oldest value first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeriesRecord {
     /// Start of the newest slot of each series, Unix ms; 0 while it is empty.

@@ -1,4 +1,4 @@
-//! A snapshot: the result of one scan of one server (RULES section 1).
+//! A snapshot: the result of one scan of one server (docs/rules.md section 1).
 //!
 //! `proto` creates it from reply bytes, `scan_log` from a line; the engine consumes it. Text is
 //! already Unicode; names still contain their colour codes.
@@ -56,7 +56,7 @@ pub struct Player {
     pub ping: Option<i32>,
     /// How long the player has been connected, ms, if the protocol reports it.
     pub connected_ms: Option<u64>,
-    /// Flagged as a bot by the protocol. `rank` applies the ping rule of RULES section 2 later.
+    /// Flagged as a bot by the protocol. `rank` applies the ping rule of docs/rules.md section 2 later.
     pub bot: bool,
     /// Flagged as a spectator by the protocol. `rank::screen` detects spectators by their
     /// points later.

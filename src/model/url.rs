@@ -131,7 +131,7 @@ impl ServerUrl {
     }
 
     /// Whether servers of this scheme speak the Quake 3 family's protocol: names contain colour
-    /// codes and a ping of 0 means a bot (RULES section 2).
+    /// codes and a ping of 0 means a bot (docs/rules.md section 2).
     pub fn is_quake3_family(&self) -> bool {
         matches!(self.scheme(), "quake3" | "darkplaces")
     }

@@ -1,4 +1,4 @@
-//! Windows: time ranges with separate boards (RULES section 8).
+//! Windows: time ranges with separate boards (docs/rules.md section 8).
 //!
 //! A window is identified by its type and its number among the windows of that type. See
 //! [`crate::board::window`] for when it begins and ends.

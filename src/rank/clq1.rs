@@ -1,4 +1,4 @@
-//! CLQ1: segments of 720 s of a presence (RULES section 5).
+//! CLQ1: segments of 720 s of a presence (docs/rules.md section 5).
 
 use arrayvec::ArrayVec;
 

@@ -1,4 +1,4 @@
-//! CLQ2: scores for reaching the top (RULES section 6).
+//! CLQ2: scores for reaching the top (docs/rules.md section 6).
 
 /// How the quarter of the pivot's points is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

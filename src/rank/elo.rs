@@ -1,9 +1,9 @@
-//! ELO (RULES section 7).
+//! ELO (docs/rules.md section 7).
 
 /// Initial rating, also used for every unusable entry.
 pub const ELO_START: f64 = 1000.0;
 
-/// Settings of RULES section 7.
+/// Settings of docs/rules.md section 7.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EloRules {
     pub k: f64,

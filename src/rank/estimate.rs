@@ -1,4 +1,4 @@
-//! Estimates points that players scored between scans (RULES section 15).
+//! Estimates points that players scored between scans (docs/rules.md section 15).
 //!
 //! A scan sees a list once every gap (usually 120 s). Two kinds of points are never seen: those
 //! scored after the last scan of a round and before its end, and those scored after the last
@@ -56,7 +56,7 @@
 //! any other pause. The value makes the errors at 0 s and at 30 s equal.
 //!
 //! Limits: if scans are 10 minutes apart and rounds are as short, several rounds may be in one
-//! gap, and restarts on the same map are often not recognised (RULES section 4). Then
+//! gap, and restarts on the same map are often not recognised (docs/rules.md section 4). Then
 //! `points_est` is up to 30 % low (`points`: 52 %).
 //!
 //! Pure: no state, no clock. Sums are computed in the order of the list in `f64` with the four
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(unseen_before_leaving_ms(4_000, true), 0.0);
     }
 
-    /// A complete example of RULES section 15: two players with an hour each, 90 and 30 points.
+    /// A complete example of docs/rules.md section 15: two players with an hour each, 90 and 30 points.
     /// The map changes; one has 2 points in the new round, the other has left.
     #[test]
     fn worked_example_of_rules_section_15() {

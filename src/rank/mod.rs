@@ -1,4 +1,4 @@
-//! Presence, rounds, CLQ1, CLQ2, ELO: the results of successive snapshots (RULES sections 2 to
+//! Presence, rounds, CLQ1, CLQ2, ELO: the results of successive snapshots (docs/rules.md sections 2 to
 //! 8).
 //!
 //! Pure functions of lists and numbers. The engine decides to which records the results are
@@ -21,7 +21,7 @@ pub use screen::ScreenRules;
 pub use crate::rank::player_list::NameRules;
 
 /// A server unseen for longer than this was invisible: all players have left and joined again
-/// (RULES section 3). Also the length of a CLQ1 segment (section 5).
+/// (docs/rules.md section 3). Also the length of a CLQ1 segment (section 5).
 pub const INVISIBLE_GAP_MS: i64 = 720_000;
 
 /// All rules that a setting can change.

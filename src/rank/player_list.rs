@@ -1,4 +1,4 @@
-//! Decides which entries of a snapshot count, and under which name (RULES section 2).
+//! Decides which entries of a snapshot count, and under which name (docs/rules.md section 2).
 
 use std::cmp::Ordering;
 use std::hash::Hasher;
@@ -10,7 +10,7 @@ use crate::model::server::PlayerEntry;
 use crate::model::snapshot::Player;
 use crate::rank::screen::ScreenRules;
 
-/// Settings of RULES section 2.
+/// Settings of docs/rules.md section 2.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NameRules {
     /// Normalised names that are too generic to identify a player.
@@ -39,7 +39,7 @@ pub struct NameFamily {
     pub codes: ColourCodes,
     /// Quake 3 family: a ping of 0 means a bot.
     pub zero_ping_is_bot: bool,
-    /// Whether spectators are distinguished from players (RULES section 14.5).
+    /// Whether spectators are distinguished from players (docs/rules.md section 14.5).
     pub spectators: bool,
     /// Points that mean a spectator, in addition to the protocol's flag.
     pub spectator_points: Option<i64>,

@@ -1,4 +1,4 @@
-//! Points gained between two snapshots (RULES section 3).
+//! Points gained between two snapshots (docs/rules.md section 3).
 
 /// Gain of a player who stayed, without a restart.
 pub fn gain_stayed(prev: i64, cur: i64) -> i64 {

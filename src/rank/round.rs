@@ -1,8 +1,8 @@
-//! Detects the end of a round, and its final list (RULES section 4).
+//! Detects the end of a round, and its final list (docs/rules.md section 4).
 
 use crate::model::server::PlayerEntry;
 
-/// Settings of RULES section 4.
+/// Settings of docs/rules.md section 4.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RoundRules {
     /// The minimum fall of the points in common.

@@ -1,4 +1,4 @@
-//! Screening: which entries of a list are players, and which lists are credible (RULES section
+//! Screening: which entries of a list are players, and which lists are credible (docs/rules.md section
 //! 14).
 //!
 //! Pure checks of one snapshot against the [`Screening`] state of its server. The engine calls
@@ -21,7 +21,7 @@ const EXTRA_ENTRIES_MIN: u32 = 8;
 /// The minimum number of non-bot entries with points for a frozen list.
 const FROZEN_ENTRIES_MIN: usize = 4;
 
-/// Settings of RULES section 14.
+/// Settings of docs/rules.md section 14.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScreenRules {
     pub enabled: bool,

@@ -50,7 +50,7 @@ pub enum ScanMode {
     #[default]
     Normal,
     /// Three times the time-out and the retries; every protocol on the port and on
-    /// its default ports (RULES section 9).
+    /// its default ports (docs/rules.md section 9).
     Exception,
 }
 

@@ -22,7 +22,7 @@ pub struct Target {
 
 /// The targets to try for a URL, in order. Empty if the scheme has no protocol.
 ///
-/// Exception mode (RULES section 9): every wire format on the port, the URL's own
+/// Exception mode (docs/rules.md section 9): every wire format on the port, the URL's own
 /// first; then each protocol on its default ports. No request is sent twice to
 /// the same port for two protocols with the same wire format.
 pub fn targets(url: &ServerUrl, mode: ScanMode) -> Vec<Target> {

@@ -1,4 +1,4 @@
-//! The scan log: one JSON object per line, in time order (RULES section 13).
+//! The scan log: one JSON object per line, in time order (docs/rules.md section 13).
 //!
 //! The interface between scanning and ranking: the engine does not know whether an
 //! outcome came from its own scanner, a file or another machine.

@@ -1,4 +1,4 @@
-//! Scan classes, due times, scans in flight (RULES section 9).
+//! Scan classes, due times, scans in flight (docs/rules.md section 9).
 //!
 //! Pure. Every server has a fixed phase within the interval of its class, so a million servers
 //! make an even load and a restart needs no stored times.

@@ -1,4 +1,4 @@
-//! The log code and its packing (RULES section 10).
+//! The log code and its packing (docs/rules.md section 10).
 //!
 //! With n bits, top = 2^n - 1: `top` is no data, 0 is zero players, and a code c in between is
 //! `0.05 * (4096 / 0.05)^((c - 1) / (top - 2))`.

@@ -1,4 +1,4 @@
-//! Player-count series: log code, packing, slots (RULES section 10).
+//! Player-count series: log code, packing, slots (docs/rules.md section 10).
 //!
 //! Pure functions. A series is a sequence of encoded means, oldest first; the start of its
 //! newest slot is stored with it.

@@ -1,5 +1,5 @@
 //! Slots aligned to wall-clock time: samples are averaged into slots of ten minutes, slots into
-//! hours, hours into days, days into weeks (RULES section 10).
+//! hours, hours into days, days into weeks (docs/rules.md section 10).
 
 use crate::model::WeekKey;
 use crate::model::calendar::Calendar;

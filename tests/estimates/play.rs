@@ -1,5 +1,5 @@
 //! Simulated play with known ground truth, scanned in virtual time: the reference for the
-//! estimates of RULES section 15.
+//! estimates of docs/rules.md section 15.
 //!
 //! Unlike the fleet (`clqd::fleet`), which resembles real servers, this is a controlled
 //! model: a [`Scenario`] sets the length of rounds and intermissions, the scoring and the

@@ -1,4 +1,4 @@
-//! Checks the schedule independently of the engine (RULES 9): a server has at most one
+//! Checks the schedule independently of the engine (docs/rules.md 9): a server has at most one
 //! scan in flight, is scanned within its class's interval and at a fixed phase, and is
 //! never left out.
 

@@ -213,7 +213,7 @@ pub fn check_state(oracle: &Oracle, got: &Archived, of: &str) {
     }
 }
 
-/// RULES 14: the reasons of the last 7 days, and the number of unidentified bots.
+/// docs/rules.md 14: the reasons of the last 7 days, and the number of unidentified bots.
 fn check_screened(oracle: &Oracle, got: &ServerArchive, of: &str) {
     let now = oracle.lines.last().expect("a line of the server").t;
     let mut want: BTreeMap<&str, i64> = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! What successive snapshots show (RULES 3 to 7): facts about players, rounds, and
-//! estimates (RULES 15). Sums and positions are computed in `rows`.
+//! What successive snapshots show (docs/rules.md 3 to 7): facts about players, rounds, and
+//! estimates (docs/rules.md 15). Sums and positions are computed in `rows`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -65,7 +65,7 @@ pub enum FactKind {
     Game(u64),
 }
 
-/// A part of an estimated time (RULES 15), credited to the week of the snapshot.
+/// A part of an estimated time (docs/rules.md 15), credited to the week of the snapshot.
 #[derive(Clone, Debug)]
 pub struct Estimate {
     pub t: i64,
@@ -75,7 +75,7 @@ pub struct Estimate {
     pub ms: i64,
 }
 
-/// A final list that counts (RULES 4).
+/// A final list that counts (docs/rules.md 4).
 #[derive(Clone, Debug)]
 pub struct Round {
     /// `t` of the snapshot that showed the restart.
@@ -98,7 +98,7 @@ impl Snapshot {
         Who { game: self.game.clone(), name: entry.name.clone() }
     }
 
-    /// The list that RULES 3 to 8 use: without spectators.
+    /// The list that docs/rules.md 3 to 8 use: without spectators.
     pub fn playing(&self) -> impl Iterator<Item = &Entry> + Clone {
         self.entries.iter().filter(|e| !e.spectator)
     }
@@ -131,7 +131,7 @@ pub struct Revealed {
 
 /// Compares each snapshot with the one before it of the same server.
 ///
-/// [open] RULES 14.5: the name was in the previous list as a spectator if any
+/// [open] docs/rules.md 14.5: the name was in the previous list as a spectator if any
 /// spectator there bears it, however often it stands there, and even if the game
 /// was another one.
 ///
@@ -235,7 +235,7 @@ pub fn compare_all(snapshots: &[Snapshot], settings: &Settings) -> Revealed {
     revealed
 }
 
-/// RULES 3, without a restart.
+/// docs/rules.md 3, without a restart.
 fn gain_of_who_stayed(prev: i64, cur: i64) -> i64 {
     let d = cur - prev;
     if d >= 0 {
@@ -247,7 +247,7 @@ fn gain_of_who_stayed(prev: i64, cur: i64) -> i64 {
     }
 }
 
-/// RULES 4. [open] After a change of game names are compared all the same.
+/// docs/rules.md 4. [open] After a change of game names are compared all the same.
 ///
 /// [open] A name without points in a list is a name in common, and adds nothing to
 /// the sum of that list. In point 2 spectators count for "more than once", as they
@@ -272,12 +272,12 @@ fn restarted(prev: &Snapshot, cur: &Snapshot, settings: &Settings) -> bool {
     p - c >= settings.round_drop_min && (c as f64) < settings.round_drop_ratio * (p as f64)
 }
 
-/// RULES 4: whether a final list counts.
+/// docs/rules.md 4: whether a final list counts.
 fn counts(list: &[FinalEntry]) -> bool {
     list.len() >= 2 && list.iter().any(|e| e.points > 0)
 }
 
-/// A presence from entering to leaving, with all that was gained while it lasted (RULES 5).
+/// A presence from entering to leaving, with all that was gained while it lasted (docs/rules.md 5).
 struct Presence {
     first_sighting: i64,
     intervals: Vec<Interval>,
@@ -320,7 +320,7 @@ impl Presence {
     }
 }
 
-/// RULES 6: the score of each entry of a final list, in the order of the list.
+/// docs/rules.md 6: the score of each entry of a final list, in the order of the list.
 pub fn clq2_scores(points: &[i64], quarter: Quarter) -> Vec<u64> {
     let mut descending = points.to_vec();
     descending.sort_unstable_by(|a, b| b.cmp(a));
@@ -336,7 +336,7 @@ pub fn clq2_scores(points: &[i64], quarter: Quarter) -> Vec<u64> {
     points.iter().map(|&p| if serious(p) { (serious_entries - position(p) + 1) as u64 } else { 0 }).collect()
 }
 
-/// RULES 7: the rating of each entry of a final list after it, given those before it.
+/// docs/rules.md 7: the rating of each entry of a final list after it, given those before it.
 pub fn elo_after(points: &[i64], before: &[f64], settings: &Settings) -> Vec<f64> {
     let n = points.len();
     let opponents = (n - 1) as f64;

@@ -1,5 +1,5 @@
 //! Hostile scan logs from a seed: small games as close as possible to each edge case of
-//! RULES. They do not resemble real servers; see `clqd::fleet` for that. The same seed and
+//! docs/rules.md. They do not resemble real servers; see `clqd::fleet` for that. The same seed and
 //! zone always give the same log. Logs for screening are in `screening`.
 
 pub mod screening;

@@ -1,4 +1,4 @@
-//! Reads a scan log (RULES 13) into memory. It panics at the first error, unlike a real
+//! Reads a scan log (docs/rules.md 13) into memory. It panics at the first error, unlike a real
 //! reader.
 
 use clqd::model::url::ServerUrl;
@@ -51,7 +51,7 @@ pub fn read_log(log: &str) -> Vec<Line> {
     for (earlier, later) in lines.iter().zip(lines.iter().skip(1)) {
         assert!(earlier.t <= later.t, "the log is not in order of time at {}", later.t);
     }
-    // [open] RULES does not say what two lines of one server at one moment are.
+    // [open] docs/rules.md does not say what two lines of one server at one moment are.
     for (i, line) in lines.iter().enumerate() {
         let same_moment = lines[i + 1..].iter().take_while(|later| later.t == line.t);
         assert!(

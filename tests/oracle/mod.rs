@@ -1,12 +1,12 @@
-//! A second implementation of RULES.md, for the tests to compare with.
+//! A second implementation of docs/rules.md.md, for the tests to compare with.
 //!
-//! It keeps the complete scan log, the result of the checks of RULES 14 for each list, every
+//! It keeps the complete scan log, the result of the checks of docs/rules.md 14 for each list, every
 //! fact from a pair of snapshots, and every round. From these it computes rows, boards,
 //! ranks, series and classes at the end, slowly and simply. It shares no code with the
 //! engine except the calendar, the normalisation of names and the parsing of URLs. It is
 //! neither fast nor incremental, and rejects a log that is not in time order.
 //!
-//! Where RULES leaves a choice open, the choice made here is marked **[open]**.
+//! Where docs/rules.md leaves a choice open, the choice made here is marked **[open]**.
 
 #![allow(dead_code, unused_imports, reason = "each test that includes this module uses its part of it")]
 
@@ -32,7 +32,7 @@ use screen::{Screened, screen};
 pub use servers::{ClassStep, MapTime, SLOT_CODE_BITS, Series, decode, encode, median, pack_slots, ranks_blob};
 pub use windows::{Window, WindowKind};
 
-/// The settings that RULES names. The default is RULES' default.
+/// The settings that docs/rules.md names. The default is docs/rules.md' default.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub calendar: Calendar,
@@ -79,10 +79,10 @@ impl Default for Settings {
     }
 }
 
-/// Segments, and the longest gap over which a player counts as present (RULES 3 and 5).
+/// Segments, and the longest gap over which a player counts as present (docs/rules.md 3 and 5).
 pub const SEGMENT_MS: i64 = 720_000;
 
-/// A player is known by name within one game (RULES 2).
+/// A player is known by name within one game (docs/rules.md 2).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Who {
     pub game: String,
@@ -93,7 +93,7 @@ pub struct Who {
 pub struct Oracle {
     pub settings: Settings,
     pub lines: Vec<Line>,
-    /// The result of the checks of RULES 14 for each line.
+    /// The result of the checks of docs/rules.md 14 for each line.
     pub outcomes: Vec<Outcome>,
     /// The full snapshots that are credible, in order of the log.
     pub snapshots: Vec<Snapshot>,
@@ -128,7 +128,7 @@ struct Index {
 }
 
 impl Oracle {
-    /// Panics on a log that violates RULES 13.
+    /// Panics on a log that violates docs/rules.md 13.
     pub fn new(log: &str, settings: Settings) -> Oracle {
         let lines = read_log(log);
         let Screened { outcomes, snapshots, players, mut reports, unnamed_bots } = screen(&lines, &settings);

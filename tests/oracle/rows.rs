@@ -1,5 +1,5 @@
-//! Rows, boards and best positions (RULES 3, 5 to 8, 11) and the export of
-//! RULES 13, computed from all facts of a scope. Windows other than weeks: see `windows`.
+//! Rows, boards and best positions (docs/rules.md 3, 5 to 8, 11) and the export of
+//! docs/rules.md 13, computed from all facts of a scope. Windows other than weeks: see `windows`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -25,7 +25,7 @@ pub struct Row {
     pub who: Who,
     pub measured_ms: i64,
     pub starts: i64,
-    /// RULES 15. Of several servers it is the sum of theirs.
+    /// docs/rules.md 15. Of several servers it is the sum of theirs.
     pub time_est_ms: i64,
     /// Was seen with points, or is in a final list. Otherwise the player is on the time board
     /// only.
@@ -79,7 +79,7 @@ impl Row {
         self.clq2_games.iter().sum()
     }
 
-    /// The score in a ranking; `None`: absent from it (RULES 8).
+    /// The score in a ranking; `None`: absent from it (docs/rules.md 8).
     pub fn score(&self, ranking: &str) -> Option<f64> {
         match ranking {
             "clq1" => Some(self.clq1() as f64).filter(|&score| score > 0.0),
@@ -177,7 +177,7 @@ impl Oracle {
         rows
     }
 
-    /// RULES 8: score descending, the earlier moment, the smaller key; ordinal.
+    /// docs/rules.md 8: score descending, the earlier moment, the smaller key; ordinal.
     pub fn rank(&self, rows: &mut [Row], ranking: &'static str) {
         let mut order: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].score(ranking).is_some()).collect();
         order.sort_by(|&a, &b| {
@@ -191,7 +191,7 @@ impl Oracle {
         }
     }
 
-    /// RULES 7: every rating in a week, by player, with the moment of its round.
+    /// docs/rules.md 7: every rating in a week, by player, with the moment of its round.
     ///
     /// [open] With `elo.carry_over` a player starts the week with the last rating in
     /// the scope, of any earlier week; the row shows it, rated or not.
@@ -243,7 +243,7 @@ impl Oracle {
         self.week_rows(week).iter().map(|(server, row)| row.export_line(server)).collect()
     }
 
-    /// RULES 11: the three best positions in clq1, clq2 and elo of each (player, server),
+    /// docs/rules.md 11: the three best positions in clq1, clq2 and elo of each (player, server),
     /// over all closed weeks.
     pub fn best_positions(&self) -> BTreeMap<(Who, String, &'static str), Best> {
         let mut best: BTreeMap<_, Best> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Which lists are credible, and who plays (RULES 14): scan log lines to full
+//! Which lists are credible, and who plays (docs/rules.md 14): scan log lines to full
 //! snapshots with keys. Point 6, impossible gains, is in `facts`, where gains are.
 //!
 //! [open] Where section 14 leaves a choice, the choices made here are:
@@ -29,7 +29,7 @@ use super::facts::{Entry, Snapshot};
 use super::log::{Line, LineKind, LoggedPlayer};
 use super::{Settings, Who};
 
-/// The settings of RULES 14. The default is RULES' default.
+/// The settings of docs/rules.md 14. The default is docs/rules.md' default.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Screen {
     pub enabled: bool,
@@ -127,7 +127,7 @@ pub struct Screened {
     pub unnamed_bots: HashMap<String, u32>,
 }
 
-/// RULES 1, 2 and 14.
+/// docs/rules.md 1, 2 and 14.
 pub fn screen(lines: &[Line], settings: &Settings) -> Screened {
     let mut all = Screener {
         settings,
@@ -337,7 +337,7 @@ impl Server {
     }
 }
 
-/// RULES 2: the normalised name, and whether the protocol or the ping shows a bot.
+/// docs/rules.md 2: the normalised name, and whether the protocol or the ping shows a bot.
 fn listed<'a>(line: &Line, game: &str, player: &'a LoggedPlayer, settings: &Settings) -> Listed<'a> {
     let codes = match line.url.is_quake3_family() {
         true if line.url.scheme() == "darkplaces" || of_darkplaces(game, settings) => ColourCodes::DarkPlaces,

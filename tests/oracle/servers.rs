@@ -1,4 +1,4 @@
-//! Data of servers (RULES 9 and 10): time on maps, ranks, series with their log code, and
+//! Data of servers (docs/rules.md 9 and 10): time on maps, ranks, series with their log code, and
 //! the history of missed scans and classes.
 
 use std::cell::RefCell;
@@ -34,7 +34,7 @@ pub struct ClassStep {
     pub class: u8,
 }
 
-/// RULES 10: of one: itself; of two: the smaller.
+/// docs/rules.md 10: of one: itself; of two: the smaller.
 pub fn median(last_three: &[u32]) -> u32 {
     let mut sorted = last_three.to_vec();
     sorted.sort_unstable();
@@ -122,7 +122,7 @@ impl Oracle {
         player_ms.into_iter().map(|(week, player_ms)| (week, ranks(player_ms))).collect()
     }
 
-    /// RULES 10. [open] A slot belongs to the hour, an hour to the day, in which it begins.
+    /// docs/rules.md 10. [open] A slot belongs to the hour, an hour to the day, in which it begins.
     pub fn series(&self, server: &str) -> Series {
         let calendar = &self.settings.calendar;
         let samples = self.assumed_counts(server).into_iter().map(|(t, count)| (t, f64::from(count)));
@@ -133,7 +133,7 @@ impl Oracle {
         Series { slots, hours, days, weeks }
     }
 
-    /// RULES 9, after each line of a server.
+    /// docs/rules.md 9, after each line of a server.
     ///
     /// [open] The count of a partial snapshot is the last count of a class, but
     /// not one of the last three; a partial without a count leaves the last count.

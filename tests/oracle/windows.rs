@@ -1,4 +1,4 @@
-//! Windows (RULES 8): start and end of those of each type, and their rows. Boundaries are
+//! Windows (docs/rules.md 8): start and end of those of each type, and their rows. Boundaries are
 //! enumerated, from the start of local days.
 
 use std::collections::HashMap;
@@ -107,7 +107,7 @@ impl Oracle {
         self.rows_revealed(week, |t, _| span.contains(&t), self.window_ratings(span, scope), scope)
     }
 
-    /// RULES 7, with nothing from before the window.
+    /// docs/rules.md 7, with nothing from before the window.
     fn window_ratings(&self, span: &Range<i64>, scope: &Scope) -> Ratings {
         let mut ratings: HashMap<Who, f64> = HashMap::new();
         let mut revealed: HashMap<Who, Vec<(i64, f64)>> = HashMap::new();

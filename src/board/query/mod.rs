@@ -118,7 +118,7 @@ pub struct RankedEntry {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ranks {
-    /// Ordinal position: no two players share one (RULES section 8).
+    /// Ordinal position: no two players share one (docs/rules.md section 8).
     pub ordinal: u32,
     /// Competition rank: equal scores share the best position, and the next ones are skipped: 1 2 2 4.
     pub competition: u32,

@@ -16,7 +16,7 @@ use crate::model::PlayerKey;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Standing {
     pub place: BoardEntry,
-    /// Ordinal position: no two players share one (RULES section 8).
+    /// Ordinal position: no two players share one (docs/rules.md section 8).
     pub position: u32,
     /// Competition rank: equal scores share the best position, and the next ones are skipped: 1 2 2 4.
     pub competition: u32,

@@ -1,4 +1,4 @@
-//! Windows: when each begins and ends, and which contain a time (RULES section 8).
+//! Windows: when each begins and ends, and which contain a time (docs/rules.md section 8).
 //!
 //! A window is a time interval [start, end) with its own boards. There is always a type for
 //! weeks, and one for each other type in the configuration. Hours are whole hours of UTC,

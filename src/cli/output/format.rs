@@ -72,7 +72,7 @@ pub fn points(n: i64) -> String {
     format!("{sign}{}", group_digits(n.unsigned_abs()))
 }
 
-/// Points per second of a CLQ1 score in thousandths (RULES section 5).
+/// Points per second of a CLQ1 score in thousandths (docs/rules.md section 5).
 pub fn clq1_per_s(thousandths: u64) -> f64 {
     thousandths as f64 / (10.0 * 720.0 * 1_000.0)
 }
@@ -87,7 +87,7 @@ pub fn score(ranking: Ranking, score: f64) -> String {
     }
 }
 
-/// A rating, rounded half up (RULES section 7).
+/// A rating, rounded half up (docs/rules.md section 7).
 pub fn elo(rating: f64) -> String {
     format!("{}", (rating + 0.5).floor() as i64)
 }

@@ -1,5 +1,5 @@
 //! The boards of games and tags, held in memory: built from rows, and updated when rows change
-//! (RULES section 8).
+//! (docs/rules.md section 8).
 //!
 //! The cache is not stored. A place is computed from the player's rows on the servers of the
 //! scope and their rating in it. Code that changes a row, for a snapshot or a correction, only

@@ -1,4 +1,4 @@
-//! Archives positions again when the order of boards changes, in all weeks that are kept (RULES
+//! Archives positions again when the order of boards changes, in all weeks that are kept (docs/rules.md
 //! sections 8 and 12).
 //!
 //! The state stores the orders by which positions were last archived. So a changed config has

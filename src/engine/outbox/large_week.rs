@@ -1,7 +1,7 @@
 //! A server's week with more rows than one archive job may have. Its rows are read and sorted
 //! in steps, and then returned in parts.
 //!
-//! In the archive, scores and positions of one server must be consistent (RULES section 12),
+//! In the archive, scores and positions of one server must be consistent (docs/rules.md section 12),
 //! but rows change while the parts are requested. So the archived values of each row, about 100
 //! bytes, are copied here until the whole week is written: the positions belong to exactly
 //! these scores. A row is copied when it is read, so rows may be some seconds apart. Changes

@@ -1,4 +1,4 @@
-//! The current values of outbox entries, for the archive (RULES section 12). [`resync`] returns
+//! The current values of outbox entries, for the archive (docs/rules.md section 12). [`resync`] returns
 //! all values, for an archive that is new or incomplete.
 
 pub(in crate::engine) mod changed_orders;

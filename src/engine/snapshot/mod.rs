@@ -1,4 +1,4 @@
-//! Applies the outcome of a scan: presence, points, rounds, maps, series, class (RULES sections
+//! Applies the outcome of a scan: presence, points, rounds, maps, series, class (docs/rules.md sections
 //! 2 to 7, 9, 10).
 
 pub(in crate::engine) mod screening;
@@ -368,7 +368,7 @@ impl GlobalState {
         rules.names.family(&rules.screen, url.scheme(), url.is_quake3_family(), game)
     }
 
-    /// Estimates what a gap hides (RULES section 15), in the windows in which the players had a
+    /// Estimates what a gap hides (docs/rules.md section 15), in the windows in which the players had a
     /// row before this snapshot: half of the gap as time of players who left, the points that
     /// they probably scored in it, and the points that all players probably scored between the
     /// last scan of a round and its end. The presences must hold all rows of their players
@@ -500,7 +500,7 @@ impl GlobalState {
         }
     }
 
-    /// Rates a final list: ELO and CLQ2 (RULES sections 4, 6, 7), credited to the windows of the
+    /// Rates a final list: ELO and CLQ2 (docs/rules.md sections 4, 6, 7), credited to the windows of the
     /// snapshot that revealed the restart. `game` is the game of the list.
     fn rate_round<S: StateReader>(
         &mut self,

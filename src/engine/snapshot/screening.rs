@@ -1,4 +1,4 @@
-//! Screening of full snapshots (RULES section 14): which lists are used, under which game and
+//! Screening of full snapshots (docs/rules.md section 14): which lists are used, under which game and
 //! map, and what is reported about a server.
 //!
 //! The checks are pure functions in [`crate::rank::screen`]; this module applies them to the
@@ -66,7 +66,7 @@ impl Engine {
 }
 
 impl GlobalState {
-    /// Applies the checks of RULES section 14, in order, that judge the list as a whole: 1 to
+    /// Applies the checks of docs/rules.md section 14, in order, that judge the list as a whole: 1 to
     /// 4. Flags bots. Assigns keys to a new game and a new map.
     pub(in crate::engine) fn screen(
         &mut self,

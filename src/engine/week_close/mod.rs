@@ -1,5 +1,5 @@
 //! Closes a week: first each server, then the server ranks. Then it deletes the rows of old
-//! weeks from the state (RULES sections 10 and 11).
+//! weeks from the state (docs/rules.md sections 10 and 11).
 //!
 //! Each tick spends a budget of records read and written. Its result is in the next commit. So
 //! closing can stop anywhere, even within a server, and resumes after the last commit. The

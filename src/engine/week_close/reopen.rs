@@ -1,4 +1,4 @@
-//! Reopens a week that was closed too early: a correction by an admin (RULES section 11).
+//! Reopens a week that was closed too early: a correction by an admin (docs/rules.md section 11).
 //!
 //! Closing does not change rows, so a reopened week continues with them and is closed again
 //! when it has ended. The results of closing are reverted: best positions of a week that is

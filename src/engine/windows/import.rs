@@ -1,5 +1,5 @@
 //! Imports windows that a second engine rebuilt from the same scans, in batches, while this
-//! engine continues to work (RULES section 8).
+//! engine continues to work (docs/rules.md section 8).
 //!
 //! Rows are imported before their windows exist. Until [`Engine::finish_import`] nothing is
 //! credited to these windows and no query can read them. After a restart in between, the store

@@ -1,4 +1,4 @@
-//! The windows that snapshots are credited to; opens and deletes windows (RULES section 8).
+//! The windows that snapshots are credited to; opens and deletes windows (docs/rules.md section 8).
 //!
 //! See [`crate::board::window`] for when a window begins and ends.
 

@@ -237,7 +237,7 @@ pub enum BoardRow {
 /// Position and score of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EntryScore {
-    /// Unique (RULES section 8).
+    /// Unique (docs/rules.md section 8).
     pub position: u64,
     /// Equal scores share the best position, and the following positions are skipped: 1 2 2 4.
     pub competition: u64,

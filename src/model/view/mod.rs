@@ -122,7 +122,7 @@ pub struct ListedPlayer {
     pub spectator: bool,
 }
 
-/// A check of RULES section 14 that has applied to a server within the last 7 days.
+/// A check of docs/rules.md section 14 that has applied to a server within the last 7 days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScreenedView {
     pub reason: ScreenReason,
@@ -199,7 +199,7 @@ pub struct PlayerWeekView {
     pub measured_ms: u64,
     pub starts: u32,
     pub time_ms: u64,
-    /// Estimated: see RULES section 15.
+    /// Estimated: see docs/rules.md section 15.
     #[serde(default)]
     pub time_est_ms: u64,
     pub points: i64,

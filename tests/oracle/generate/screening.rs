@@ -1,4 +1,4 @@
-//! Scan logs with the cases of RULES 4.2, 14 and 15: spectators, generic names
+//! Scan logs with the cases of docs/rules.md 4.2, 14 and 15: spectators, generic names
 //! that stand twice, bots that A2S counts but does not name, lists longer than
 //! the server has places, lists that do not change, floods of new games, maps
 //! and names, entries without points, and impossible gains. With settings small
