@@ -1,4 +1,4 @@
-//! The archive's configuration: the `[archive]` section of the config.
+//! The settings of the archive, a MySQL database: the `[archive]` section of the config.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,28 +14,30 @@ pub struct ArchiveSettings {
     /// `mysql://user@host:3306/database`, or with `?socket=/path` for a Unix socket.
     /// Empty: no archive.
     pub url: String,
-    /// A file with the password and nothing else; empty: none.
+    /// A file that contains only the password. Empty: no file.
     pub password_file: PathBuf,
-    /// Name of a systemd credential (`LoadCredential=`) with the password; empty: none.
+    /// Name of a systemd credential (`LoadCredential=`) that contains the password. Empty: no
+    /// credential.
     pub credential: String,
-    /// The archive is at most this old, s. 2 to 86,400.
+    /// Largest age of the archive's data, s. 2 to 86,400. Changes are written every half
+    /// interval.
     pub interval_s: u32,
-    /// At a stop, the most time to write pending entries, s. 0 to 3,600.
+    /// Longest time to write pending entries when the daemon stops, s. 0 to 3,600.
     pub drain_s_max: u32,
-    /// Timeout of connecting, ms. 100 to 600,000.
+    /// Timeout of a connection attempt, ms. 100 to 600,000.
     pub connect_timeout_ms: u32,
     /// Timeout of a statement, ms. 1,000 to 3,600,000.
     pub query_timeout_ms: u32,
-    /// Most rows in one transaction, except that a server's week is never split. 1 to
-    /// 100,000.
+    /// Most rows in one transaction. 1 to 100,000. The rows of a server, or of a server's
+    /// week, are never split, so their transaction may have more.
     pub batch_rows_max: u32,
-    /// Back-off after the first failure, ms; doubled with each. 10 to 600,000.
+    /// Back-off after the first failure, ms. 10 to 600,000. Each further failure doubles it.
     pub retry_ms_min: u32,
     /// Longest back-off, ms. `retry_ms_min` to 3,600,000.
     pub retry_ms_max: u32,
 }
 
-/// An invalid setting. Each message names it.
+/// An invalid setting. Each message names the setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     #[error("archive.url is empty: no archive is configured")]
@@ -98,7 +100,8 @@ impl ArchiveSettings {
         Ok(())
     }
 
-    /// The archive without its password, for messages: `user@host:3306/database`.
+    /// Returns the address of the archive without the password, for messages:
+    /// `user@host:3306/database`. Returns `(no archive)` if the URL is empty or invalid.
     pub fn target(&self) -> String {
         let Ok(opts) = self.opts_from_url() else { return "(no archive)".into() };
         let user = opts.user().unwrap_or("");
@@ -109,16 +112,17 @@ impl ArchiveSettings {
         format!("{user}@{address}/{}", opts.db_name().unwrap_or(""))
     }
 
-    /// Returns the connection options; reads the password.
+    /// Returns the connection options. Reads the password from its file or credential, which
+    /// take precedence over a password in the URL.
     pub(super) fn opts(&self) -> Result<Opts, SettingsError> {
         self.validate()?;
         let opts = self.opts_from_url()?;
         let password = self.password()?.or_else(|| opts.pass().map(str::to_owned));
         Ok(OptsBuilder::from_opts(opts)
             .pass(password)
-            // Otherwise the driver silently switches from a loopback address to the
-            // server's Unix socket, which behind a proxy or container may belong to
-            // another server.
+            // By default the driver silently replaces a connection to a loopback address by
+            // one to the server's Unix socket. Behind a proxy or in a container, that
+            // socket may belong to another server.
             .prefer_socket(false)
             .stmt_cache_size(0)
             .tcp_keepalive(Some(Duration::from_secs(30)))
@@ -153,12 +157,13 @@ impl ArchiveSettings {
     }
 }
 
+/// Reads a password. Line ends at the end of the file are removed.
 fn read_password(path: &Path) -> Result<String, String> {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// Omits the password.
+/// Shows the address without the password.
 impl fmt::Debug for ArchiveSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ArchiveSettings")

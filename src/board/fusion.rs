@@ -1,16 +1,21 @@
-//! Combines several boards into one list by reciprocal rank fusion: a player with high
-//! positions on many of them has a high position on it, whatever the units of the scores.
+//! Combines several boards into one list by reciprocal rank fusion. A player who is near the
+//! top of many boards is near the top of the fused list. Only positions matter, so the
+//! boards may have different units of score.
 //!
-//! The score of a player is the sum, over the boards with this player, of `weight / (k +
-//! position)`; equal scores are ordered by the smaller key. The sum is computed in the
-//! order of the boards, so equal boards give equal lists, bit for bit.
+//! The fused score of a player is the sum of `weight / (k + position)` over the boards that
+//! contain the player. Of two players with equal scores, the one with the smaller key comes
+//! first. The sum is computed in the order of the boards, so the same boards in the same
+//! order give the same list, bit for bit.
 //!
-//! The best players are found without reading all players (Fagin's threshold algorithm):
-//! all boards are read in parallel from position 1, every new player is looked up on the
-//! other boards, and reading ends when no unseen player can still be among the best. The
-//! depth is at most the number of boards times `k + n`, however large the boards are: the
-//! first `n` players of the board with the largest weight have at least `weight / (k + n)`
-//! from it alone. Boards that agree are read little more than `n` entries deep.
+//! Fagin's threshold algorithm finds the best `n` players without reading all players. Each
+//! step reads the next position of every board, from position 1, and computes the score of
+//! every new player from the positions on all boards. Reading ends when no unseen player can
+//! be among the best.
+//!
+//! The depth is the number of positions read. It is at most about the number of boards times
+//! `k + n`, however large the boards are: each of the first `n` players of the board with
+//! the largest weight has at least `weight / (k + n)` from this board alone. Boards with
+//! similar orders are read little more than `n` positions deep.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,10 +25,11 @@ use rustc_hash::FxHashSet;
 use crate::board::tree::Set;
 use crate::model::PlayerKey;
 
-/// Reduces the weight of the first positions compared with the next ones.
+/// Default of the constant `k`. A larger `k` reduces the advantage of the first positions
+/// over the next ones.
 pub const K_DEFAULT: f64 = 60.0;
 
-/// A board and its weight: a finite number above 0.
+/// A board and its weight. The weight is finite and above 0.
 #[derive(Clone, Copy, Debug)]
 pub struct WeightedBoard<'s> {
     pub set: &'s Set,
@@ -35,36 +41,37 @@ pub struct WeightedBoard<'s> {
 pub struct FusedEntry {
     pub player: PlayerKey,
     pub score: f64,
-    /// The position on each board, in the order of the boards; `None`: not on the board.
+    /// The position on each board, in the order of the boards. `None`: the board does not
+    /// contain the player.
     pub positions: Vec<Option<u32>>,
 }
 
-/// The best `n`, best first. `k` is finite and not below 0.
+/// Returns the best `n` players, best first. `k` is finite and at least 0.
 pub fn top(boards: &[WeightedBoard], k: f64, n: usize) -> Vec<FusedEntry> {
     let (best, _) = walk(boards, k, n);
     best.into_iter().map(|candidate| fused(boards, k, candidate.player)).collect()
 }
 
-/// The best players, and the depth to which the boards were read.
+/// Returns the best `n` players, best first, and the depth to which the boards were read.
 fn walk(boards: &[WeightedBoard], k: f64, n: usize) -> (Vec<Candidate>, u32) {
     assert!(k >= 0.0 && k.is_finite() && boards.iter().all(|board| board.weight > 0.0 && board.weight.is_finite()));
-    let mut walks: Vec<_> = boards.iter().map(|board| board.set.iter()).collect();
-    let deepest = boards.iter().map(|board| board.set.len()).max().unwrap_or(0);
+    let mut readers: Vec<_> = boards.iter().map(|board| board.set.iter()).collect();
+    let longest = boards.iter().map(|board| board.set.len()).max().unwrap_or(0);
     let mut seen = FxHashSet::default();
-    // A heap with the worst of the best players on top.
+    // A min-heap of at most `n` players: the worst of them is on top.
     let mut best: BinaryHeap<Reverse<Candidate>> = BinaryHeap::new();
     let mut depth = 0;
-    while n > 0 && depth < deepest {
+    while n > 0 && depth < longest {
         let unseen_bound = upper_bound(boards, k, depth + 1);
         if best.len() == n && best.peek().is_some_and(|worst| worst.0.score > unseen_bound) {
             break;
         }
         depth += 1;
-        for place in walks.iter_mut().filter_map(Iterator::next) {
-            if !seen.insert(place.player) {
+        for entry in readers.iter_mut().filter_map(Iterator::next) {
+            if !seen.insert(entry.player) {
                 continue;
             }
-            best.push(Reverse(Candidate { score: score(boards, k, place.player), player: place.player }));
+            best.push(Reverse(Candidate { score: score(boards, k, entry.player), player: entry.player }));
             if best.len() > n {
                 best.pop();
             }
@@ -73,7 +80,8 @@ fn walk(boards: &[WeightedBoard], k: f64, n: usize) -> (Vec<Candidate>, u32) {
     (best.into_sorted_vec().into_iter().map(|Reverse(candidate)| candidate).collect(), depth)
 }
 
-/// These players, the best first; a player who is on no board comes last, with 0.
+/// Returns the given players, each once, best first. A player who is on no board has score 0
+/// and comes last.
 pub fn of_players(boards: &[WeightedBoard], k: f64, players: &[PlayerKey]) -> Vec<FusedEntry> {
     let mut list: Vec<FusedEntry> = players.iter().map(|&player| fused(boards, k, player)).collect();
     list.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.player.cmp(&b.player)));
@@ -82,17 +90,17 @@ pub fn of_players(boards: &[WeightedBoard], k: f64, players: &[PlayerKey]) -> Ve
 }
 
 /// Upper bound of the score of a player whose position is `depth` or worse on every board.
-/// The terms are added in the same order as in [`score`] and none is smaller, so rounding
-/// cannot make the bound too small.
+/// No term is smaller than in the player's [`score`], and the terms are added in the same
+/// order, so rounding cannot make the bound too small.
 fn upper_bound(boards: &[WeightedBoard], k: f64, depth: u32) -> f64 {
     boards.iter().map(|board| if depth <= board.set.len() { contribution(board.weight, k, depth) } else { 0.0 }).sum()
 }
 
 fn score(boards: &[WeightedBoard], k: f64, player: PlayerKey) -> f64 {
-    let share = |board: &WeightedBoard| {
+    let board_contribution = |board: &WeightedBoard| {
         board.set.position(player).map_or(0.0, |position| contribution(board.weight, k, position))
     };
-    boards.iter().map(share).sum()
+    boards.iter().map(board_contribution).sum()
 }
 
 fn contribution(weight: f64, k: f64, position: u32) -> f64 {
@@ -104,7 +112,8 @@ fn fused(boards: &[WeightedBoard], k: f64, player: PlayerKey) -> FusedEntry {
     FusedEntry { player, score: score(boards, k, player), positions }
 }
 
-/// Orders better above worse.
+/// A player and their fused score. In the order, a better candidate is greater: one with a
+/// higher score, or with an equal score and a smaller key.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     score: f64,
@@ -170,8 +179,8 @@ mod tests {
         }
     }
 
-    /// Two boards in opposite order are the worst case: all players in the middle are
-    /// nearly equal.
+    /// Two boards in opposite order are the worst case: all players in the middle have nearly
+    /// equal scores.
     #[test]
     fn opposite_boards_equal_brute_force_within_the_depth_bound() {
         let up = set((0..500).map(|n| (n, i64::from(n))));

@@ -1,4 +1,5 @@
-//! `clqd board`: converts arguments to requests. [`crate::cli::output`] prints the rows.
+//! `clqd board` converts its arguments to a request and sends it to the daemon.
+//! [`crate::cli::output`] prints the rows of the response.
 
 use std::io;
 use std::process::ExitCode;
@@ -245,16 +246,16 @@ pub fn run(command: BoardCommand, app: &CliContext) -> anyhow::Result<ExitCode> 
     if let BoardCommand::At { position, .. } = command {
         return at(position, &request(command), app);
     }
-    let deletes = matches!(command, BoardCommand::DeleteBefore { .. });
+    let is_deletion = matches!(command, BoardCommand::DeleteBefore { .. });
     let (code, rows) = send_counting_rows(app, &request(command))?;
-    if deletes && !app.json() {
+    if is_deletion && !app.json() {
         println!("{rows} {} deleted", if rows == 1 { "window" } else { "windows" });
     }
     Ok(code)
 }
 
-/// Prints the entry at a position. A missing entry is an error, since a heading alone
-/// would look like a result.
+/// Prints the entry at a position. If the board has no such position, this is an error,
+/// because a heading without an entry would look like a result.
 fn at(position: u32, request: &Request, app: &CliContext) -> anyhow::Result<ExitCode> {
     let mut rows = Vec::new();
     app.send(request, &mut |row| {
@@ -273,8 +274,9 @@ fn at(position: u32, request: &Request, app: &CliContext) -> anyhow::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
+/// Returns the request of a command.
 fn request(command: BoardCommand) -> Request {
-    let (board, question) = match command {
+    let (board, query) = match command {
         BoardCommand::Windows { bytes } => return Request::Windows { bytes },
         BoardCommand::DeleteBefore { before, .. } => return Request::WindowsDelete { before_ms: before },
         BoardCommand::Standing { boards, ranking: None, player } => {
@@ -309,7 +311,7 @@ fn request(command: BoardCommand) -> Request {
     };
     let BoardArgs { boards, ranking } = board;
     let BoardsSelector { scope, window, time_ms } = boards.into_selector();
-    Request::Board { board: BoardSelector { scope, ranking, window, time_ms }, ask: question }
+    Request::Board { board: BoardSelector { scope, ranking, window, time_ms }, ask: query }
 }
 
 impl ScopeWindowArgs {
@@ -353,10 +355,12 @@ fn player_refs(names: Vec<String>, keys: Vec<u32>) -> Vec<PlayerSelector> {
     names.into_iter().map(PlayerSelector::Name).chain(keys.into_iter().map(PlayerSelector::Key)).collect()
 }
 
+/// Parses a finite number.
 fn parse_score(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|score: &f64| score.is_finite()).ok_or_else(|| "expected a number".to_owned())
 }
 
+/// Parses an RFC 3339 time or Unix ms. Returns Unix ms.
 fn parse_time(text: &str) -> Result<i64, String> {
     if let Ok(t_ms) = text.parse() {
         return Ok(t_ms);
@@ -365,6 +369,7 @@ fn parse_time(text: &str) -> Result<i64, String> {
     time.map_err(|_| "expected a time such as 2026-11-21T14:00:00Z, or Unix milliseconds".to_owned())
 }
 
+/// Parses `RANKING` or `RANKING=WEIGHT`. The default weight is 1.
 fn parse_ranking_weight(text: &str) -> Result<RankingWeight, String> {
     let (name, weight) = text.split_once('=').unwrap_or((text, "1"));
     let weight = parse_score(weight).map_err(|error| format!("weight {weight:?}: {error}"))?;

@@ -1,7 +1,9 @@
-//! `clqd query`: queries game servers directly and prints the results, without a daemon
-//! and without storing anything. Servers are printed in the order of their responses;
-//! with `--json` each is a line of a scan log with two additional fields. Bots are marked
-//! alike in both, by the rules of the ranking.
+//! `clqd query` queries game servers directly and prints the results. It needs no daemon
+//! and stores nothing.
+//!
+//! Servers are printed in the order of their responses. With `--json`, each result is a
+//! line of a scan log with the additional fields `kind` and `rtt_ms`. Text and JSON mark
+//! the same players as bots, by the rules of the ranking.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -30,16 +32,17 @@ use crate::rank::Rules;
 use crate::scan::{Attempt, ScanMode, ScanOutcome, ScanRequest, ScanSettings, Scanner};
 use crate::scan_log;
 
-/// Requests and outcomes in transit: enough that neither side waits.
+/// Capacity of the request channel and of the outcome channel. The scanner and the printer
+/// rarely wait for each other.
 const CHANNEL_CAPACITY: usize = 1_024;
 
-/// Largest width of the URL column; longer URLs shift the rest of the line.
+/// Largest width of the URL column, bytes. A longer URL shifts the rest of its line.
 const URL_WIDTH_MAX: usize = 44;
 
 /// Width of the map column.
 const MAP_WIDTH: usize = 16;
 
-/// Largest width of host and player names. `--json` prints them completely.
+/// Largest widths of host names and of player names. `--json` prints complete names.
 const HOSTNAME_WIDTH_MAX: usize = 60;
 const NAME_WIDTH_MAX: usize = 40;
 
@@ -66,8 +69,8 @@ pub struct QueryArgs {
     pub any_protocol: bool,
 }
 
-/// Queries all servers and prints each result as it is received. Exit code 0: all servers
-/// responded; 1: some did not, or a line of a list is invalid.
+/// Queries all servers and prints each result as it is received. The exit code is 0 if all
+/// servers responded, and 1 if some did not or if a line of a list is invalid.
 pub fn run(args: &QueryArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let rules = app.config()?.engine_settings()?.rules;
     let mut urls = QueryTargets::default();
@@ -97,7 +100,8 @@ fn is_stdin(file: &Path) -> bool {
     file == Path::new("-")
 }
 
-/// Queries and prints. Returns the number of servers that did not respond.
+/// Queries the servers and prints the results. Returns the number of servers without a
+/// usable response.
 async fn query(
     args: &QueryArgs,
     json: bool,
@@ -106,9 +110,9 @@ async fn query(
     mut out: impl Write,
 ) -> anyhow::Result<u64> {
     let (request_sender, requests) = mpsc::channel(CHANNEL_CAPACITY);
-    let (to, mut outcomes) = mpsc::channel(CHANNEL_CAPACITY);
+    let (outcome_sender, mut outcomes) = mpsc::channel(CHANNEL_CAPACITY);
     let clock = Arc::new(Clock::new(0, ClockSettings::default()));
-    let _scanner = Scanner::start(settings(args), requests, to, Arc::new(move || clock.now_ms()))
+    let _scanner = Scanner::start(settings(args), requests, outcome_sender, Arc::new(move || clock.now_ms()))
         .context("cannot open query sockets")?;
     let mode = if args.any_protocol { ScanMode::Exception } else { ScanMode::Normal };
     let sending = async {
@@ -138,7 +142,7 @@ async fn query(
         }
         Ok::<_, io::Error>(missed)
     };
-    // If printing fails, the remaining servers are not queried.
+    // `select!` ends when printing fails, so the remaining servers are not queried.
     tokio::pin!(sending);
     tokio::pin!(printing);
     let missed = tokio::select! {
@@ -158,9 +162,10 @@ fn settings(args: &QueryArgs) -> ScanSettings {
     }
 }
 
-/// Marks the players that the ranking classifies as bots, by the protocol that responded.
+/// Marks the players that the ranking classifies as bots. The rules depend on the protocol
+/// that the server used for its response.
 fn mark_bots(outcome: &mut ScanOutcome, url: &ServerUrl, rules: &Rules) {
-    let scheme = outcome.attempts.last().map_or(url.scheme(), |tried| tried.scheme);
+    let scheme = outcome.attempts.last().map_or(url.scheme(), |attempt| attempt.scheme);
     let is_quake3 = proto::protocol_of(scheme).is_some_and(|protocol| protocol.wire_format == WireFormat::Quake3);
     let Ok(snapshot) = &mut outcome.result else { return };
     let family = rules.names.family(&rules.screen, scheme, is_quake3, &snapshot.game);
@@ -169,15 +174,16 @@ fn mark_bots(outcome: &mut ScanOutcome, url: &ServerUrl, rules: &Rules) {
     }
 }
 
-/// Writes a scan log line, preceded by its kind and followed by the round-trip time.
+/// Writes a scan log line as an object with two more fields: first `kind`, last `rtt_ms` if
+/// the round-trip time is known.
 fn write_json(out: &mut impl Write, url: &ServerUrl, outcome: ScanOutcome) -> io::Result<()> {
     let rtt_ms = outcome.rtt_ms;
-    let known = match outcome.result {
+    let result = match outcome.result {
         Ok(snapshot) => Outcome::Snapshot(snapshot),
         Err(miss) => Outcome::Miss { t_ms: miss.t_ms, reason: miss.reason.name().to_owned() },
     };
     let mut line = Vec::new();
-    scan_log::write(&mut line, url, &known);
+    scan_log::write(&mut line, url, &result);
     let line = String::from_utf8(line).expect("JSON is text");
     let fields = line.trim_end().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
     let fields = json::escape(fields.expect("a line of a scan log is an object"));
@@ -190,18 +196,21 @@ fn write_text(out: &mut impl Write, url: &ServerUrl, width: usize, outcome: &Sca
         Ok(snapshot) => snapshot,
         Err(miss) => return writeln!(out, "{:<width$}  no response ({})", url.as_str(), miss.reason),
     };
-    // The response may have another protocol or port than the URL.
-    let answered = outcome.attempts.last().filter(|tried| (tried.scheme, tried.port) != (url.scheme(), url.port()));
-    let codes = answered.map_or(url.to_string(), |tried| format!("{}://", tried.scheme));
+    // With `--any-protocol`, the server may respond on another protocol or port than the
+    // URL's.
+    let elsewhere =
+        outcome.attempts.last().filter(|attempt| (attempt.scheme, attempt.port) != (url.scheme(), url.port()));
+    // The scheme determines which colour codes are removed from names.
+    let colour_url = elsewhere.map_or(url.to_string(), |attempt| format!("{}://", attempt.scheme));
     let rtt = outcome.rtt_ms.map_or("-".to_owned(), |ms| format!("{ms} ms"));
     writeln!(
         out,
         "{:<width$}  {rtt:>7}  {:>7}  {}  {}{}",
         url.as_str(),
         format!("{}/{}", player_count(snapshot), snapshot.slots),
-        pad(&sanitize_name(&snapshot.map, &codes), MAP_WIDTH),
-        truncate(&sanitize_name(&snapshot.hostname, &codes), HOSTNAME_WIDTH_MAX),
-        notes(snapshot, answered),
+        pad(&sanitize_name(&snapshot.map, &colour_url), MAP_WIDTH),
+        truncate(&sanitize_name(&snapshot.hostname, &colour_url), HOSTNAME_WIDTH_MAX),
+        notes(snapshot, elsewhere),
     )?;
     let mut players: Vec<&Player> = snapshot.players.iter().collect();
     players.sort_by_key(|p| std::cmp::Reverse(p.points));
@@ -212,13 +221,14 @@ fn write_text(out: &mut impl Write, url: &ServerUrl, width: usize, outcome: &Sca
             None => String::new(),
         };
         let points = player.points.map_or_else(String::new, |points| points.to_string());
-        let name = sanitize_name(&player.name, &codes);
+        let name = sanitize_name(&player.name, &colour_url);
         writeln!(out, "    {points:>7}  {ping:>7}  {}", truncate(&name, NAME_WIDTH_MAX))?;
     }
     Ok(())
 }
 
-/// Players without bots, as the server shows or announces them.
+/// Returns the number of players without bots. A full list is counted. For a partial list it
+/// is the count that the server reports, or `?` if it reports none.
 fn player_count(snapshot: &Snapshot) -> String {
     match snapshot.completeness {
         Completeness::Full => {
@@ -230,13 +240,15 @@ fn player_count(snapshot: &Snapshot) -> String {
     }
 }
 
-fn notes(snapshot: &Snapshot, answered: Option<&Attempt>) -> String {
+/// Returns remarks for the end of a line. `elsewhere` is the successful attempt if it used
+/// another protocol or port than the URL's.
+fn notes(snapshot: &Snapshot, elsewhere: Option<&Attempt>) -> String {
     let mut remarks = String::new();
     if snapshot.completeness != Completeness::Full {
         remarks.push_str("  (partial list)");
     }
-    if let Some(tried) = answered {
-        remarks.push_str(&format!("  (responded as {} on port {})", tried.scheme, tried.port));
+    if let Some(attempt) = elsewhere {
+        remarks.push_str(&format!("  (responded as {} on port {})", attempt.scheme, attempt.port));
     }
     remarks
 }
@@ -256,8 +268,8 @@ impl QueryTargets {
         }
     }
 
-    /// Reads a list. Returns errors with their line numbers; valid lines are added. Tags
-    /// are ignored.
+    /// Reads a server list and adds the URLs of its valid lines. Returns the number and the
+    /// error of each invalid line. Tags are ignored.
     fn read(&mut self, from: impl BufRead) -> io::Result<Vec<(usize, String)>> {
         let mut bad = Vec::new();
         crate::cli::server_list::read(from, |number, url, _| match parse_server_url(url) {
@@ -318,7 +330,7 @@ mod tests {
         }
     }
 
-    /// An outcome as [`query`] prints it.
+    /// The outcome after bots are marked, as [`query`] prints it.
     fn marked(target: &str) -> ScanOutcome {
         let mut outcome = outcome();
         mark_bots(&mut outcome, &url(target), &Rules::default());
@@ -385,8 +397,8 @@ mod tests {
         write_json(&mut out, &url("quake3://h"), outcome()).unwrap();
         let line = std::str::from_utf8(&out).unwrap();
         assert!(line.starts_with("{\"kind\":\"query\",\"t\":1,") && line.ends_with(",\"rtt_ms\":7}\n"), "{line}");
-        let (read, known) = scan_log::parse(line.trim()).unwrap();
+        let (read, result) = scan_log::parse(line.trim()).unwrap();
         assert_eq!(read, url("quake3://h"));
-        assert!(matches!(known, Outcome::Snapshot(snapshot) if snapshot == outcome().result.unwrap()));
+        assert!(matches!(result, Outcome::Snapshot(snapshot) if snapshot == outcome().result.unwrap()));
     }
 }

@@ -11,10 +11,13 @@ use crate::cli::output::table::{
 };
 use crate::model::view::{SeriesView, ServerDetail, ServerSummary};
 
-/// Number of hours and days of the series to show.
+/// Most hours of the player count series to show.
 const HOURS_SHOWN: usize = 48;
+
+/// Most days of the player count series to show, and most weeks.
 const DAYS_SHOWN: usize = 60;
 
+/// Columns of `clqd servers list`.
 pub(in crate::cli::output) const COLUMNS: [Column; 9] = [
     ("server", Align::Left),
     ("class", Align::Right),
@@ -27,6 +30,7 @@ pub(in crate::cli::output) const COLUMNS: [Column; 9] = [
     ("notes", Align::Truncate(40)),
 ];
 
+/// Returns the cells of a server's row in `clqd servers list`, in the order of [`COLUMNS`].
 pub(in crate::cli::output) fn cells(server: &ServerSummary, now_ms: i64) -> Vec<String> {
     let text = |text: &str| sanitize_name(text, &server.url);
     vec![
@@ -42,6 +46,7 @@ pub(in crate::cli::output) fn cells(server: &ServerSummary, now_ms: i64) -> Vec<
     ]
 }
 
+/// Returns the greylist state, missed scans, applied checks and tags of a server.
 fn server_notes(server: &ServerSummary) -> String {
     let mut notes = Vec::new();
     if server.greylist.is_some() {
@@ -55,43 +60,44 @@ fn server_notes(server: &ServerSummary) -> String {
     notes.join(", ")
 }
 
+/// Prints the output of `clqd servers show`.
 pub(in crate::cli::output) fn print(out: &mut impl Write, detail: &ServerDetail, now_ms: i64) -> io::Result<()> {
     let server = &detail.summary;
     let text = |text: &str| sanitize_name(text, &server.url);
     writeln!(out, "{}  {}", sanitize(&server.url), text(&server.hostname))?;
-    let mut line = |name: &str, text: String| writeln!(out, "  {name:<9} {text}");
+    let mut print_line = |name: &str, text: String| writeln!(out, "  {name:<9} {text}");
     let missed = if server.missed == 0 { String::new() } else { format!(", {} scans missed", server.missed) };
-    line("class", format!("{}{missed}", server.class))?;
+    print_line("class", format!("{}{missed}", server.class))?;
     let next = detail.due_ms.map_or("on request".to_owned(), |due_ms| relative_time(Some(due_ms), now_ms));
     let (seen, scanned) = (relative_time(server.last_seen_ms, now_ms), relative_time(server.last_scan_ms, now_ms));
-    line(
+    print_line(
         "seen",
         format!("{seen}; scanned {scanned}; next scan {next}; added {}", relative_time(Some(server.added_ms), now_ms)),
     )?;
-    line(
+    print_line(
         "playing",
         format!("{} on {}", text(server.game.as_deref().unwrap_or("?")), text(server.map.as_deref().unwrap_or("?"))),
     )?;
-    line("players", format!("{} of {}, usually {}", server.players, server.slots, server.assumed_players))?;
-    line("rank", server.rank.map_or("none".to_owned(), |rank| group_digits(rank.into())))?;
+    print_line("players", format!("{} of {}, usually {}", server.players, server.slots, server.assumed_players))?;
+    print_line("rank", server.rank.map_or("none".to_owned(), |rank| group_digits(rank.into())))?;
     if let Some(reason) = &server.greylist {
-        line("greylist", sanitize(reason))?;
+        print_line("greylist", sanitize(reason))?;
     }
     if !server.tags.is_empty() {
-        line("tags", sanitize(&server.tags.join(", ")))?;
+        print_line("tags", sanitize(&server.tags.join(", ")))?;
     }
     for screened in &server.screened {
-        line(
+        print_line(
             "screened",
             format!("{}, last {}", screened.reason.name(), relative_time(Some(screened.applied_ms), now_ms)),
         )?;
     }
     if detail.bots_unidentified > 0 {
-        line("bots", format!("{} not identified", detail.bots_unidentified))?;
+        print_line("bots", format!("{} not identified", detail.bots_unidentified))?;
     }
     if !detail.trusted.is_empty() {
         let names: Vec<&str> = detail.trusted.iter().map(|reason| reason.name()).collect();
-        line("trusted", format!("exempt from {}", names.join(", ")))?;
+        print_line("trusted", format!("exempt from {}", names.join(", ")))?;
     }
     if let Some(series) = &detail.series {
         print_series(out, series)?;
@@ -123,17 +129,19 @@ pub(in crate::cli::output) fn print(out: &mut impl Write, detail: &ServerDetail,
     Ok(())
 }
 
+/// Prints a sparkline and the maximum of each series. Leading slots without data are
+/// omitted; a series without data is not printed.
 fn print_series(out: &mut impl Write, series: &SeriesView) -> io::Result<()> {
-    for (name, values, shown) in [
+    for (name, values, values_max) in [
         ("hours", &series.hours, HOURS_SHOWN),
         ("days", &series.days, DAYS_SHOWN),
         ("weeks", &series.weeks, DAYS_SHOWN),
     ] {
-        let newest = &values[values.len().saturating_sub(shown)..];
-        let from = newest.iter().position(Option::is_some).unwrap_or(newest.len());
-        let most = newest[from..].iter().flatten().copied().fold(0.0, f64::max);
-        if from < newest.len() {
-            writeln!(out, "  {name:<9} {}  most {most:.1}", sparkline(&newest[from..]))?;
+        let newest = &values[values.len().saturating_sub(values_max)..];
+        let first = newest.iter().position(Option::is_some).unwrap_or(newest.len());
+        let most = newest[first..].iter().flatten().copied().fold(0.0, f64::max);
+        if first < newest.len() {
+            writeln!(out, "  {name:<9} {}  most {most:.1}", sparkline(&newest[first..]))?;
         }
     }
     Ok(())
