@@ -1,22 +1,23 @@
-//! Splits SQL text into statements, as the `mysql` client does: at `;`, or at the
-//! delimiter of the last `DELIMITER` line. Not an SQL parser: it only recognises quotes
-//! and comments, which can contain a delimiter.
+//! Splits an SQL script into statements, as the `mysql` client does. Statements end at `;`. A
+//! `DELIMITER` line sets another delimiter for the statements after it. This is not an SQL
+//! parser: it only recognises quoted text and comments, because a delimiter inside them does not
+//! end a statement.
 
 /// Returns the statements of a script, without their delimiters and without preceding
 /// comments.
 pub fn statements(script: &str) -> Vec<&str> {
-    let mut found = Vec::new();
+    let mut statements = Vec::new();
     let mut delimiter = ";";
     let mut rest = script;
     loop {
         rest = skip_blank(rest);
         if rest.is_empty() {
-            return found;
+            return statements;
         }
         let line = rest.lines().next().unwrap_or("");
-        if let Some(word) = strip_word(line, "DELIMITER") {
-            if !word.is_empty() {
-                delimiter = word;
+        if let Some(new_delimiter) = strip_word(line, "DELIMITER") {
+            if !new_delimiter.is_empty() {
+                delimiter = new_delimiter;
             }
             rest = &rest[line.len()..];
             continue;
@@ -24,7 +25,7 @@ pub fn statements(script: &str) -> Vec<&str> {
         let end = statement_len(rest, delimiter);
         let statement = rest[..end].trim_end();
         if !statement.is_empty() {
-            found.push(statement);
+            statements.push(statement);
         }
         rest = rest[end..].strip_prefix(delimiter).unwrap_or(&rest[end..]);
     }
@@ -41,7 +42,8 @@ fn skip_blank(mut text: &str) -> &str {
     }
 }
 
-/// Bytes until the delimiter, or all bytes.
+/// Length of the first statement in bytes, without its delimiter. Without a delimiter, the
+/// statement extends to the end of the text.
 fn statement_len(text: &str, delimiter: &str) -> usize {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -58,8 +60,8 @@ fn statement_len(text: &str, delimiter: &str) -> usize {
     bytes.len()
 }
 
-/// Length of a quoted text in bytes, including quotes. A doubled quote counts as two
-/// adjacent texts, which has the same total length.
+/// Length in bytes of the quoted text at the start of `bytes`, including its quotes. A doubled
+/// quote, as in `'a''b'`, is read as the end of one quoted text and the start of the next.
 fn quoted_len(bytes: &[u8], quote: u8) -> usize {
     let mut at = 1;
     while at < bytes.len() {
@@ -72,11 +74,12 @@ fn quoted_len(bytes: &[u8], quote: u8) -> usize {
     bytes.len()
 }
 
-/// Length of the comment at the start of the text, bytes; 0: none. `/*!` is code.
+/// Length in bytes of the comment at the start of the text; 0 if there is none. `/*! ... */` is
+/// not a comment: MySQL executes its content.
 fn comment_len(text: &str) -> usize {
-    let dashes =
+    let is_dash_comment =
         text.strip_prefix("--").is_some_and(|after| after.is_empty() || after.starts_with(char::is_whitespace));
-    if dashes || text.starts_with('#') {
+    if is_dash_comment || text.starts_with('#') {
         text.find('\n').unwrap_or(text.len())
     } else if text.starts_with("/*") && !text.starts_with("/*!") {
         text.find("*/").map_or(text.len(), |end| end + 2)
@@ -85,11 +88,11 @@ fn comment_len(text: &str) -> usize {
     }
 }
 
-/// The rest of a line after a word, trimmed; `None`: the line begins with another word.
+/// If the line begins with `word` (in any case), returns the rest of the line, trimmed.
 fn strip_word<'a>(line: &'a str, word: &str) -> Option<&'a str> {
     let (head, tail) = (line.get(..word.len())?, line.get(word.len()..)?);
-    let whole = tail.is_empty() || tail.starts_with(char::is_whitespace);
-    (head.eq_ignore_ascii_case(word) && whole).then(|| tail.trim())
+    let is_whole_word = tail.is_empty() || tail.starts_with(char::is_whitespace);
+    (head.eq_ignore_ascii_case(word) && is_whole_word).then(|| tail.trim())
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! `clqd replay`: applies scan logs to a state directory with the daemon's engine.
 //!
-//! All logs are checked before anything is applied. An incomplete end of the last one, as
-//! after a crash or a power cut, is dropped with a warning. Other damage is refused
-//! unless `--salvage` is given.
+//! All logs are checked before anything is applied. A crash or a power cut can leave an
+//! incomplete end of the last log: it is skipped with a warning. Logs with other damage are
+//! refused, unless `--salvage` is given.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -37,13 +37,14 @@ pub struct ReplayArgs {
     pub salvage: bool,
 }
 
-/// Less memory would commit too often to be useful.
+/// Minimum of `--memory`. With less memory, a replay commits too often.
 const MEMORY_BYTES_MIN: u64 = 64 << 20;
 
-/// Used if the size of the machine's memory is unknown.
+/// Default of `--memory` if the size of the machine's memory is unknown.
 const MEMORY_BYTES_FALLBACK: u64 = 1 << 30;
 
-/// Parses a size in bytes: digits and K, M, G or T (powers of 1,024).
+/// Parses a size into bytes: digits, and optionally K, M, G or T (powers of 1,024). Error: the
+/// size is less than `MEMORY_BYTES_MIN`.
 fn parse_size(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.char_indices().last() {
         Some((at, 'K' | 'k')) => (&text[..at], 1 << 10),
@@ -60,17 +61,19 @@ fn parse_size(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A third of the machine's memory.
+/// Default of `--memory`: a third of the machine's memory, but at least `MEMORY_BYTES_MIN`.
 pub fn default_memory_bytes() -> u64 {
     let all = nix::sys::sysinfo::sysinfo().map_or(3 * MEMORY_BYTES_FALLBACK, |info| info.ram_total());
     (all / 3).max(MEMORY_BYTES_MIN)
 }
 
-/// Counts of a replayed log.
+/// Counts of one log file that was replayed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplaySummary {
+    /// All readable lines, including the skipped ones.
     pub lines: u64,
-    /// Older than the state of the server, or in a closed week.
+    /// Skipped lines: not newer than the last scan of the server, or in a week that is being
+    /// closed or is closed.
     pub passed_over: u64,
 }
 
@@ -78,7 +81,7 @@ pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
     let checked = check_and_sort_logs(&args.logs)?;
     report_damage(&checked, args.salvage)?;
     let mut state = State::open_configured(config, &args.state, true).context("cannot open the state directory")?;
-    state.store.warnings().iter().for_each(|note| eprintln!("clqd: {note}"));
+    state.store.warnings().iter().for_each(|warning| eprintln!("clqd: {warning}"));
     let mut replay = Replay::new(&mut state, args.memory.unwrap_or_else(default_memory_bytes));
     for CheckedLog { path, span, .. } in checked {
         let done = replay.apply_lines(path, span.lines)?;
@@ -93,15 +96,15 @@ pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A log that was checked.
+/// A log file and the result of its check.
 struct CheckedLog<'p> {
     path: &'p Path,
     span: LogSummary,
     damage: Damage,
 }
 
-/// Checks every log completely before anything is applied and sorts the logs by time,
-/// since they may be given in any order.
+/// Checks all logs completely and sorts them by time. Error: a file is not a scan log, or the
+/// times of two files overlap.
 fn check_and_sort_logs(logs: &[PathBuf]) -> anyhow::Result<Vec<CheckedLog<'_>>> {
     let logs = select_files(logs)?;
     let mut checked = Vec::with_capacity(logs.len());
@@ -125,8 +128,9 @@ fn check_and_sort_logs(logs: &[PathBuf]) -> anyhow::Result<Vec<CheckedLog<'_>>> 
     Ok(checked)
 }
 
-/// Selects the files to read. Skips incomplete files that a killed recorder left if a
-/// complete copy exists.
+/// Selects the files to read. A recorder that is killed while it compresses a file can leave a
+/// second copy of that file: only the complete one is read. Error: a file is given twice, or is
+/// not a regular file.
 fn select_files(logs: &[PathBuf]) -> anyhow::Result<Vec<&Path>> {
     let mut files: HashMap<(u64, u64), &Path> = HashMap::new();
     let mut read = Vec::with_capacity(logs.len());
@@ -146,9 +150,10 @@ fn select_files(logs: &[PathBuf]) -> anyhow::Result<Vec<&Path>> {
     Ok(read)
 }
 
-/// Prints the damage that is skipped. Error: damage other than an incomplete end of the
-/// last log, without `--salvage`.
+/// Prints a warning for all damage that will be skipped. Error: `--salvage` is not given, and
+/// there is damage other than an incomplete end of the last log.
 fn report_damage(logs: &[CheckedLog<'_>], salvage: bool) -> anyhow::Result<()> {
+    // Empty files may follow the last log.
     let last = logs.iter().rposition(|log| log.span.lines > 0 || log.damage.cut.is_some());
     for (index, log) in logs.iter().enumerate() {
         let Damage { stretches, places, lines, bytes, cut, .. } = &log.damage;
@@ -168,39 +173,39 @@ fn report_damage(logs: &[CheckedLog<'_>], salvage: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A running replay. Scans that were replayed before are skipped, so an interrupted
-/// replay is simply repeated.
+/// A running replay. It skips scans that the state already contains, so an interrupted replay
+/// can be repeated.
 pub struct Replay<'h> {
     state: &'h mut State,
     feed: ReplayFeed,
 }
 
 impl Replay<'_> {
-    /// `memory`: bytes for uncommitted changes, besides the store's cache.
+    /// `memory`: bytes for uncommitted changes and the engine's caches, besides the store's cache.
     pub fn new(state: &mut State, memory: u64) -> Replay<'_> {
         let feed = ReplayFeed::exclusive(&mut state.engine, memory);
         Replay { state, feed }
     }
 
-    /// Applies a whole log, or the next file of a log. Unreadable lines are skipped;
-    /// [`scan_log::check`] reports them.
+    /// Applies all lines of a log file. The files of one log are applied in order of time.
+    /// Unreadable lines are skipped; [`scan_log::check`] reports them.
     pub fn apply_log(&mut self, log: &Path) -> anyhow::Result<ReplaySummary> {
         self.apply_lines(log, u64::MAX)
     }
 
-    /// As [`Replay::apply_log`], for the first lines of a log that a daemon may still be
-    /// writing.
+    /// Like [`Replay::apply_log`], but applies only the first `lines` readable lines. A daemon
+    /// may have appended others since the check.
     fn apply_lines(&mut self, log: &Path, lines: u64) -> anyhow::Result<ReplaySummary> {
-        let (scans, out_of_order) = (self.feed.scans(), self.state.engine.counts().out_of_order);
+        let (scans_before, out_of_order_before) = (self.feed.scans(), self.state.engine.counts().out_of_order);
         for line in scan_log::open(log)?.skip_damaged().take(usize::try_from(lines).unwrap_or(usize::MAX)) {
             let (url, outcome) = line?;
             self.apply(url, outcome)?;
         }
-        let passed_over = self.state.engine.counts().out_of_order - out_of_order;
-        Ok(ReplaySummary { lines: self.feed.scans() - scans, passed_over })
+        let passed_over = self.state.engine.counts().out_of_order - out_of_order_before;
+        Ok(ReplaySummary { lines: self.feed.scans() - scans_before, passed_over })
     }
 
-    /// Applies the next line of a log.
+    /// Applies the next line of a log. Periodically closes the weeks that have ended before it.
     pub fn apply(&mut self, url: ServerUrl, outcome: Outcome) -> Result<(), StoreError> {
         if self.feed.is_at_check() && outcome.t_ms() >= self.state.engine.next_close_ms() {
             self.state.close_due_weeks(outcome.t_ms())?;
@@ -210,6 +215,7 @@ impl Replay<'_> {
 
     /// Commits, and closes the weeks that have ended.
     pub fn finish(self) -> Result<(), StoreError> {
+        // No scan follows: the next commit empties the caches.
         self.state.engine.set_cache_limits(CacheLimits { names_max: 0, player_windows_max: 0 });
         self.state.close_due_weeks(self.state.engine.now_ms())
     }

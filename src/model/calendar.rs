@@ -1,4 +1,4 @@
-//! Weeks, days and hours in the configured time zone (docs/rules.md sections 1 and 10).
+//! Weeks and days in the configured time zone (docs/rules.md sections 1 and 10).
 //!
 //! A week runs from Monday 00:00:00 local time to the next Monday. Its key is
 //! the number of whole weeks since Monday 1969-12-29; its label is ISO 8601,
@@ -9,7 +9,7 @@ use chrono_tz::Tz;
 
 use crate::model::keys::WeekKey;
 
-/// The time zone of weeks and days.
+/// Computes weeks and days in one time zone. The default is UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Calendar {
     zone: Tz,
@@ -21,6 +21,7 @@ impl Default for Calendar {
     }
 }
 
+/// Day 0: the Monday before the Unix epoch (Thursday 1970-01-01).
 fn epoch_monday() -> NaiveDate {
     NaiveDate::from_ymd_opt(1969, 12, 29).expect("a real date")
 }
@@ -35,12 +36,12 @@ impl Calendar {
         self.zone.name()
     }
 
-    /// Local days since Monday 1969-12-29.
+    /// The number of the local day that contains `t_ms`. Day 0 is Monday 1969-12-29.
     pub fn day(&self, t_ms: i64) -> i64 {
-        (t_ms + self.offset_ms(t_ms)).div_euclid(86_400_000) + 3
+        (t_ms + self.offset_ms(t_ms)).div_euclid(86_400_000) + 3 // day 3 is 1970-01-01
     }
 
-    /// The week that contains `t_ms`.
+    /// The week that contains `t_ms`; week 0 for all earlier times.
     pub fn week(&self, t_ms: i64) -> WeekKey {
         WeekKey(self.day(t_ms).div_euclid(7).max(0) as u32)
     }
@@ -55,13 +56,15 @@ impl Calendar {
         self.week_start_ms(WeekKey(week.0 + 1))
     }
 
-    /// Start of the local day with this number, Unix ms. If clocks skip midnight, the day
-    /// begins at the first time that exists.
+    /// Start of a local day, Unix ms. `day` is numbered as by [`Calendar::day`]. If the clocks
+    /// skip midnight, the day begins at the first time that exists.
     pub fn day_start_ms(&self, day: i64) -> i64 {
         let date = epoch_monday() + Days::new(day.max(0) as u64);
         self.first_moment_ms(date.and_hms_opt(0, 0, 0).expect("midnight is a time"))
     }
 
+    /// The first moment at which local clocks show `local`, Unix ms. If they skip it, `local` is
+    /// advanced in steps of 15 minutes to a time that exists.
     fn first_moment_ms(&self, mut local: NaiveDateTime) -> i64 {
         loop {
             match self.zone.from_local_datetime(&local) {
@@ -72,6 +75,7 @@ impl Calendar {
         }
     }
 
+    /// Local time minus UTC at `t_ms`, ms.
     fn offset_ms(&self, t_ms: i64) -> i64 {
         if self.zone == Tz::UTC {
             return 0;
@@ -81,25 +85,26 @@ impl Calendar {
     }
 }
 
-/// `2026-W47`.
+/// The ISO 8601 label of a week, such as `2026-W47`.
 pub fn week_label(week: WeekKey) -> String {
     let monday = epoch_monday() + Days::new(u64::from(week.0) * 7);
     let iso = monday.iso_week();
     format!("{:04}-W{:02}", iso.year(), iso.week())
 }
 
-/// The week of an ISO label.
+/// Parses a label as printed by [`week_label`]. Error: the text has another form, or the week
+/// does not exist or is before week 0.
 pub fn parse_week_label(text: &str) -> Result<WeekKey, WeekLabelError> {
-    let bad = || WeekLabelError(text.chars().take(40).collect());
-    let (year, week) = text.split_once("-W").ok_or_else(bad)?;
+    let invalid = || WeekLabelError(text.chars().take(40).collect());
+    let (year, week) = text.split_once("-W").ok_or_else(invalid)?;
     if year.len() != 4 || week.len() != 2 || !text.bytes().all(|b| b.is_ascii_digit() || b == b'-' || b == b'W') {
-        return Err(bad());
+        return Err(invalid());
     }
-    let year: i32 = year.parse().map_err(|_| bad())?;
-    let week: u32 = week.parse().map_err(|_| bad())?;
-    let monday = NaiveDate::from_isoywd_opt(year, week, chrono::Weekday::Mon).ok_or_else(bad)?;
+    let year: i32 = year.parse().map_err(|_| invalid())?;
+    let week: u32 = week.parse().map_err(|_| invalid())?;
+    let monday = NaiveDate::from_isoywd_opt(year, week, chrono::Weekday::Mon).ok_or_else(invalid)?;
     let days = (monday - epoch_monday()).num_days();
-    u32::try_from(days / 7).ok().filter(|_| days >= 0).map(WeekKey).ok_or_else(bad)
+    u32::try_from(days / 7).ok().filter(|_| days >= 0).map(WeekKey).ok_or_else(invalid)
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -131,17 +136,17 @@ mod tests {
         for key in 0..6_000 {
             assert_eq!(parse_week_label(&week_label(WeekKey(key))), Ok(WeekKey(key)));
         }
-        for bad in ["", "2026W47", "2026-W54", "2026-W00", "26-W1", "2026-W+1", "1969-W01", "2025-W53"] {
-            assert!(parse_week_label(bad).is_err(), "{bad}");
+        for invalid in ["", "2026W47", "2026-W54", "2026-W00", "26-W1", "2026-W+1", "1969-W01", "2025-W53"] {
+            assert!(parse_week_label(invalid).is_err(), "{invalid}");
         }
     }
 
     #[test]
     fn week_with_clock_change_is_an_hour_shorter_or_longer() {
         let ams = Calendar::new("Europe/Amsterdam").unwrap();
-        let key = parse_week_label("2026-W13").unwrap(); // clocks go forward on its Sunday
+        let key = parse_week_label("2026-W13").unwrap(); // clocks go forward on the Sunday of this week
         assert_eq!(ams.week_end_ms(key) - ams.week_start_ms(key), (7 * 24 - 1) * 3_600_000);
-        let key = parse_week_label("2026-W43").unwrap(); // and back on this one's
+        let key = parse_week_label("2026-W43").unwrap(); // clocks go back on the Sunday of this week
         assert_eq!(ams.week_end_ms(key) - ams.week_start_ms(key), (7 * 24 + 1) * 3_600_000);
         for key in 2_000..3_500 {
             let week = WeekKey(key);

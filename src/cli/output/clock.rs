@@ -1,4 +1,7 @@
-//! Describes the clock in one sentence.
+//! Describes the daemon's clock in one line.
+//!
+//! *Recorded time* is the time that the daemon gives to scans. It follows the system clock, but
+//! runs backwards only if an admin resets it. No week is closed until the clock is trusted.
 
 use crate::cli::output::format::{duration, relative_time, sanitize};
 use crate::model::view::{ClockStatus, ClockTrust};
@@ -10,13 +13,13 @@ pub(in crate::cli::output) fn describe_clock(clock: &ClockStatus) -> String {
         ClockTrust::Steady => "not synchronised, but stable".to_owned(),
         ClockTrust::Accepted => "accepted by an admin".to_owned(),
         ClockTrust::Waiting => {
-            let why = match clock.synchronised {
+            let reason = match clock.synchronised {
                 Some(true) => "",
                 Some(false) => "NOT SYNCHRONISED: ",
                 None => "NOT KNOWN TO BE SYNCHRONISED: ",
             };
-            let left = clock.trusted_in_ms.map_or(String::new(), |ms| format!(" for another {}", span(ms)));
-            format!("{why}no week is closed{left}, or until `clqd clock accept`")
+            let remaining = clock.trusted_in_ms.map_or(String::new(), |ms| format!(" for another {}", span(ms)));
+            format!("{reason}no week is closed{remaining}, or until `clqd clock accept`")
         }
     };
     if clock.leap_ms > 0 {

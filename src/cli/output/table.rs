@@ -1,5 +1,6 @@
-//! Tables with aligned columns. The width of a column is that of the first rows; later
-//! rows are written immediately, so that a list of a million servers needs no memory.
+//! Tables with aligned columns. The first rows are buffered, and the column widths are computed
+//! from them. Later rows are written immediately, so a list of a million servers needs little
+//! memory.
 
 use std::borrow::Cow;
 use std::io::{
@@ -8,21 +9,22 @@ use std::io::{
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Rows used to compute the widths.
+/// Number of buffered rows from which the column widths are computed.
 const SAMPLE_ROWS: usize = 500;
 
-/// Largest width of a column; longer texts shift the rest of the line.
+/// Maximum width of a column. A longer cell is not truncated: it shifts the rest of its line.
 const WIDTH_MAX: usize = 60;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
     Left,
     Right,
-    /// Left-aligned and truncated to this width: text chosen by servers and players.
+    /// Left-aligned and truncated to this width. For text that servers and players choose.
     Truncate(usize),
 }
 
-/// Widths of text that servers and players choose. `--json` prints it completely.
+// Columns of text that servers and players choose. `--json` prints this text untruncated.
+
 pub const GAME_COLUMN: Align = Align::Truncate(20);
 pub const MAP_COLUMN: Align = Align::Truncate(24);
 pub const HOSTNAME_COLUMN: Align = Align::Truncate(48);
@@ -35,7 +37,9 @@ pub type Column = (&'static str, Align);
 pub struct Table {
     columns: Vec<Column>,
     widths: Vec<usize>,
+    /// Rows that are buffered until the widths are computed.
     waiting: Vec<Vec<String>>,
+    /// Whether the header is written and the widths are final.
     headed: bool,
 }
 
@@ -45,7 +49,7 @@ impl Table {
         Table { columns: columns.to_vec(), widths, waiting: Vec::new(), headed: false }
     }
 
-    /// Adds a row, with one cell per column.
+    /// Adds a row, with one cell per column. The row is buffered or written.
     pub fn row(&mut self, out: &mut impl Write, mut cells: Vec<String>) -> io::Result<()> {
         assert_eq!(cells.len(), self.columns.len(), "a cell for each column");
         for (cell, (_, align)) in cells.iter_mut().zip(&self.columns) {
@@ -62,7 +66,8 @@ impl Table {
         if self.waiting.len() == SAMPLE_ROWS { self.flush(out) } else { Ok(()) }
     }
 
-    /// Writes buffered rows. A table without rows writes nothing.
+    /// Writes the header and the buffered rows. Call it after the last row. A table without rows
+    /// writes nothing.
     pub fn flush(&mut self, out: &mut impl Write) -> io::Result<()> {
         let rows = std::mem::take(&mut self.waiting);
         if rows.is_empty() {
@@ -84,17 +89,17 @@ impl Table {
     fn write(&self, out: &mut impl Write, cells: &[String]) -> io::Result<()> {
         let mut line = String::new();
         for (i, cell) in cells.iter().enumerate() {
-            let fill = self.widths[i].saturating_sub(cell.width());
+            let padding = self.widths[i].saturating_sub(cell.width());
             if i > 0 {
                 line.push_str("  ");
             }
             match self.columns[i].1 {
                 Align::Left | Align::Truncate(_) => {
                     line.push_str(cell);
-                    line.extend(std::iter::repeat_n(' ', fill));
+                    line.extend(std::iter::repeat_n(' ', padding));
                 }
                 Align::Right => {
-                    line.extend(std::iter::repeat_n(' ', fill));
+                    line.extend(std::iter::repeat_n(' ', padding));
                     line.push_str(cell);
                 }
             }
@@ -103,7 +108,7 @@ impl Table {
     }
 }
 
-/// Truncates text to this many columns; truncated text ends with an ellipsis.
+/// Truncates text to this many terminal columns. Truncated text ends with an ellipsis.
 pub fn truncate(text: &str, width_max: usize) -> Cow<'_, str> {
     if text.width() <= width_max {
         return Cow::Borrowed(text);
@@ -116,11 +121,11 @@ pub fn truncate(text: &str, width_max: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…", &text[..end.map_or(text.len(), |(at, _)| at)]))
 }
 
-/// Pads or truncates text to exactly this many columns.
+/// Pads or truncates text to exactly this many terminal columns.
 pub fn pad(text: &str, width: usize) -> String {
     let text = truncate(text, width);
-    let fill = width.saturating_sub(text.width());
-    text.into_owned() + &" ".repeat(fill)
+    let padding = width.saturating_sub(text.width());
+    text.into_owned() + &" ".repeat(padding)
 }
 
 #[cfg(test)]
