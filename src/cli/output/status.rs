@@ -9,14 +9,16 @@ use crate::api::protocol::Status;
 use crate::cli::output::format::{duration, group_digits, relative_time, sanitize};
 use crate::model::commit::WeekPhase;
 
+/// Prints the status, one fact a line: a name of up to 9 characters, then the text. A line
+/// without a name continues the previous one.
 pub(in crate::cli::output) fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
     let engine = &status.engine;
     let now_ms = engine.now_ms;
     let mut line = |name: &str, text: String| writeln!(out, "{name:<9} {text}");
     match &status.daemon {
         Some(daemon) => {
-            let up = duration(now_ms.saturating_sub(daemon.started_ms).max(0).unsigned_abs());
-            line("daemon", format!("clqd {}, up {up}, pid {}", sanitize(&daemon.version), daemon.pid))?;
+            let uptime = duration(now_ms.saturating_sub(daemon.started_ms).max(0).unsigned_abs());
+            line("daemon", format!("clqd {}, up {uptime}, pid {}", sanitize(&daemon.version), daemon.pid))?;
             let config = daemon.config_file.as_deref().unwrap_or("built-in defaults");
             line("files", sanitize(&format!("state {}, config {config}", daemon.state_dir)))?;
         }
@@ -50,9 +52,9 @@ pub(in crate::cli::output) fn print(out: &mut impl Write, status: &Status) -> io
             group_digits(engine.in_flight)
         ),
     )?;
-    let by_class = |n: &[u64; 7]| {
+    let by_class = |counts: &[u64; 7]| {
         let parts: Vec<String> =
-            n.iter().enumerate().map(|(i, &n)| format!("{}: {}", i + 1, group_digits(n))).collect();
+            counts.iter().enumerate().map(|(i, &count)| format!("{}: {}", i + 1, group_digits(count))).collect();
         parts.join("  ")
     };
     line("by class", by_class(&engine.servers_by_class))?;
@@ -73,17 +75,17 @@ pub(in crate::cli::output) fn print(out: &mut impl Write, status: &Status) -> io
         ),
     )?;
     line("by class", by_class(&counts.snapshots_by_class))?;
-    if let (Some(half), Some(most)) = (engine.lag_ms_p50, engine.lag_ms_p99) {
-        line("lag", format!("half of the scans began within {half} ms of their due time, 99 % within {most} ms"))?;
+    if let (Some(p50), Some(p99)) = (engine.lag_ms_p50, engine.lag_ms_p99) {
+        line("lag", format!("half of the scans began within {p50} ms of their due time, 99 % within {p99} ms"))?;
     }
     line("rounds", group_digits(counts.rounds))?;
     if let Some(store) = &status.store {
         if let Some(stopped_ms) = store.stopped_ms {
             let (free, min) = (group_digits(store.disk_free_bytes), group_digits(store.disk_free_min_bytes));
-            let ago = relative_time(Some(stopped_ms), now_ms);
+            let stopped = relative_time(Some(stopped_ms), now_ms);
             line("disk", format!("NEARLY FULL: {free} bytes free, store.disk_free_min_bytes is {min}"))?;
             let waiting = group_digits(store.waiting_records);
-            line("", format!("writing stopped {ago}; {waiting} changes wait in memory; free some space"))?;
+            line("", format!("writing stopped {stopped}; {waiting} changes wait in memory; free some space"))?;
         }
         if store.scans_discarded > 0 {
             let scans = group_digits(store.scans_discarded);
@@ -96,14 +98,14 @@ pub(in crate::cli::output) fn print(out: &mut impl Write, status: &Status) -> io
         Some(archive) => {
             let state = match &archive.fault {
                 Some(fault) => {
-                    let lasts = duration(now_ms.saturating_sub(fault.since_ms).max(0).unsigned_abs());
-                    format!("FAULT for {lasts}")
+                    let age = duration(now_ms.saturating_sub(fault.since_ms).max(0).unsigned_abs());
+                    format!("FAULT for {age}")
                 }
                 None if archive.connected => "connected".to_owned(),
                 None => "connecting".to_owned(),
             };
-            let last = relative_time(archive.last_commit_ms, now_ms);
-            line("archive", format!("{}, {state}, last complete {last}, {waiting}", sanitize(&archive.url)))?;
+            let last_commit = relative_time(archive.last_commit_ms, now_ms);
+            line("archive", format!("{}, {state}, last complete {last_commit}, {waiting}", sanitize(&archive.url)))?;
             if let Some(fault) = &archive.fault {
                 line("", format!("{}: {}", relative_time(archive.last_error_ms, now_ms), sanitize(&fault.message)))?;
             }
