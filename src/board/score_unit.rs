@@ -2,23 +2,27 @@
 //! for queries by score.
 //!
 //! A displayed score is a number in the unit of its ranking: clq1 in points per second, elo
-//! as rating, time in seconds, clq2 and points unchanged. Several raw scores may have the
-//! same displayed score, and a number may lie between two displayed scores. The inverse
-//! therefore returns bounds of raw scores, not one score. It finds them by comparing
-//! displayed scores, not by arithmetic, so rounding cannot put a score on the wrong side.
+//! as rating, time in seconds, clq2 and points unchanged. A raw score is the `i64` that a
+//! board stores ([`Score`]).
+//!
+//! Several raw scores may have the same displayed score, and a number may lie between two
+//! displayed scores. The conversion of a displayed number therefore returns bounds of raw
+//! scores, not one score. It finds them by a binary search that compares displayed scores,
+//! so rounding cannot put a score on the wrong side of a bound.
 
 use std::ops::Bound;
 
 use super::{Score, sortable, unsortable};
 use crate::model::Ranking;
 
-/// Thousandths of a point over ten full segments of 720 s (docs/rules.md section 5).
+/// Raw clq1 score of one point per second. Raw clq1 scores are thousandths of a point, summed
+/// over ten segments of 720 s (docs/rules.md section 5).
 pub const CLQ1_PER_POINT_PER_SECOND: f64 = 10.0 * 720.0 * 1_000.0;
 
-/// Milliseconds.
+/// Raw time score of one second: raw time scores are milliseconds.
 const TIME_PER_SECOND: f64 = 1_000.0;
 
-/// A score in the unit of its ranking.
+/// Returns a score in the unit of its ranking.
 pub fn display_score(ranking: Ranking, score: Score) -> f64 {
     let raw = score.0;
     match ranking {
@@ -40,7 +44,7 @@ pub struct DisplayRange {
 pub type RawRange = (Bound<i64>, Bound<i64>);
 
 impl DisplayRange {
-    /// Exactly the raw scores whose displayed scores are in the range.
+    /// Returns the range of exactly those raw scores whose displayed scores are in this range.
     pub fn raw(&self, ranking: Ranking) -> RawRange {
         let low = match self.low.unwrap_or(Bound::Unbounded) {
             Bound::Unbounded => Bound::Unbounded,
@@ -56,24 +60,28 @@ impl DisplayRange {
     }
 }
 
-/// Exactly the raw scores displayed as `x`; an empty range where `x` lies between two.
+/// Returns the range of exactly those raw scores that are displayed as `x`. It is empty if
+/// `x` lies between two displayed scores.
 pub fn raw_range(ranking: Ranking, x: f64) -> RawRange {
     DisplayRange { low: Some(Bound::Included(x)), high: Some(Bound::Included(x)) }.raw(ranking)
 }
 
-/// The lower bound of the raw scores displayed as `x` or more.
+/// Returns the lower bound of the raw scores displayed as `x` or more.
 fn at_least(ranking: Ranking, x: f64) -> Bound<i64> {
     first_raw_where(ranking, |shown| shown >= x)
 }
 
+/// Returns the lower bound of the raw scores displayed as more than `x`.
 fn above(ranking: Ranking, x: f64) -> Bound<i64> {
     first_raw_where(ranking, |shown| shown > x)
 }
 
-/// The lower bound of the raw scores for which `holds` is true. `holds` must be monotonic.
+/// Returns the lower bound of the raw scores for whose displayed scores `holds` is true.
+/// `holds` must stay true for all greater scores. If it is true for none, the bound is
+/// `Excluded(i64::MAX)`, which no raw score satisfies.
 fn first_raw_where(ranking: Ranking, holds: impl Fn(f64) -> bool) -> Bound<i64> {
     let (mut low, mut high) = match ranking {
-        // There are no numbers beyond the infinities.
+        // Raw scores beyond the infinities are NaN.
         Ranking::Elo => (sortable(f64::NEG_INFINITY), sortable(f64::INFINITY)),
         _ => (i64::MIN, i64::MAX),
     };
@@ -90,7 +98,8 @@ fn first_raw_where(ranking: Ranking, holds: impl Fn(f64) -> bool) -> Bound<i64> 
     Bound::Included(low)
 }
 
-/// The upper bound that ends directly below a lower bound.
+/// Returns the upper bound of the raw scores below a lower bound. If no raw score satisfies
+/// the lower bound, all are below it.
 fn before(low: Bound<i64>) -> Bound<i64> {
     match low {
         Bound::Included(first) => Bound::Excluded(first),
@@ -116,22 +125,22 @@ mod tests {
     }
 
     fn check(ranking: Ranking, x: f64, other: f64, score: i64) {
-        let seen = display_score(ranking, Score(score));
+        let shown = display_score(ranking, Score(score));
         for low in BOUNDS {
             for high in BOUNDS {
                 let range = DisplayRange { low: Some(low(x)), high: Some(high(other)) };
-                let within = (low(x), high(other)).contains(&seen);
-                assert_eq!(range.raw(ranking).contains(&score), within, "{ranking:?} {seen} in {range:?}");
+                let is_within = (low(x), high(other)).contains(&shown);
+                assert_eq!(range.raw(ranking).contains(&score), is_within, "{ranking:?} {shown} in {range:?}");
             }
             let open = [DisplayRange { low: Some(low(x)), high: None }, DisplayRange { low: None, high: Some(low(x)) }];
-            assert_eq!(open[0].raw(ranking).contains(&score), (low(x), Bound::Unbounded).contains(&seen));
-            assert_eq!(open[1].raw(ranking).contains(&score), (Bound::Unbounded, low(x)).contains(&seen));
+            assert_eq!(open[0].raw(ranking).contains(&score), (low(x), Bound::Unbounded).contains(&shown));
+            assert_eq!(open[1].raw(ranking).contains(&score), (Bound::Unbounded, low(x)).contains(&shown));
         }
-        assert_eq!(raw_range(ranking, x).contains(&score), seen == x, "{ranking:?} {seen} as {x}");
+        assert_eq!(raw_range(ranking, x).contains(&score), shown == x, "{ranking:?} {shown} as {x}");
     }
 
     proptest! {
-        /// Bounds that are displayed scores, their neighbours, and arbitrary numbers.
+        /// The bounds are displayed scores, the floats next to them, and arbitrary numbers.
         #[test]
         fn display_bounds_select_the_exact_raw_scores(
             (ranking, a, b, c) in (0..5_usize).prop_flat_map(|r| {
@@ -141,15 +150,15 @@ mod tests {
             near in -3..=3_i64,
             any: f64,
         ) {
-            let a_seen = display_score(ranking, Score(a));
+            let a_shown = display_score(ranking, Score(a));
             let neighbour = if ranking == Ranking::Elo { a.wrapping_add(near) } else { a.saturating_add(near) };
-            for x in [a_seen, a_seen.next_up(), a_seen.next_down()] {
+            for x in [a_shown, a_shown.next_up(), a_shown.next_down()] {
                 for score in [a, neighbour, b, c] {
                     check(ranking, x, display_score(ranking, Score(b)), score);
                 }
             }
             prop_assume!(!any.is_nan());
-            check(ranking, any, a_seen, c);
+            check(ranking, any, a_shown, c);
         }
     }
 

@@ -3,23 +3,28 @@
 //!
 //! The tree has three levels. A block packs up to [`BLOCK_MAX`] neighbouring entries, a
 //! group has up to [`GROUP_MAX`] blocks, and one list has all groups, 1,400 for 50 million
-//! entries. A group has the number of entries of each of its blocks, the list that of each
-//! group. A position is therefore two sums, and the entry at a position two scans; both
-//! lists stay in the cache. A player index maps every player to a block, so a position
+//! entries. A group stores the number of entries of each of its blocks. The list stores the
+//! number of entries of each group. Finding a player's position therefore takes two sums of
+//! counts, and finding the entry at a position takes two scans of counts. The counts stay in
+//! the CPU cache. A player index maps every player to a block. Finding a position therefore
 //! needs no search by score, and a caller that changes an entry need not know the old one.
 //!
 //! Measured by `benches/board.rs` on two cores of an EPYC shared with other work (load
 //! average 3.4 to 4.1), every call on a random player with a random new score, compared
 //! with Redis in pipelines of 64:
 //!
-//! | entries    | update  | rank    | rank by 64 | select  | bytes an entry | update, rank : Redis | memory : Redis |
+//! | entries    | update  | rank    | rank x 64  | select  | bytes an entry | faster than Redis    | memory / Redis |
 //! |------------|---------|---------|------------|---------|----------------|----------------------|----------------|
 //! | 1 million  | 0.66 us | 0.28 us | 0.29 us    | 0.18 us | 18.1           | 13 x, 22 x           | 1/5.9          |
 //! | 10 million | 0.99 us | 0.73 us | 0.52 us    | 0.48 us | 17.3           | 16 x, 13 x           | 1/7.0          |
 //! | 50 million | 2.7 us  | 1.2 us  | 0.60 us    | 1.1 us  |                |                      |                |
 //!
+//! `update` is [`Set::put`], `rank` returns the position of a player, `rank x 64` does so in
+//! batches of 64, `select` returns the entry at a position. Speed compared with Redis is
+//! given for `update` and `rank`. All times are per player.
+//!
 //! Nearly all of this time is cache misses, and other processes use the same memory: on a
-//! quieter machine (1.1) an update at 10 million took 0.80 us, in the worst run 2.0 us.
+//! quieter machine (load average 1.1) an update at 10 million took 0.80 us, in the worst run 2.0 us.
 //! Elo, whose scores need more bytes, takes 20.7 bytes an entry. [`Set::build`] of 10
 //! million rows in any order: 2.8 s.
 //!
@@ -38,21 +43,21 @@ use crate::board::tree::node::{Node, NodeCounts};
 use crate::board::tree::player_index::PlayerIndex;
 use crate::model::PlayerKey;
 
-/// Most blocks in a group: a change searches a group's scores (4 KiB), a position adds up
-/// its counts (2 KiB).
+/// Most blocks in a group. An update searches the scores of a group (4 KiB). Finding a
+/// position adds up its counts (2 KiB).
 const GROUP_MAX: usize = 512;
-/// Entries in each block of a board that is built at once: it leaves space for later
-/// inserts, and needs fewer block numbers in the player index than half full blocks would.
+/// Entries in each block after [`Set::build`]. The blocks have space for later inserts. The
+/// player index needs fewer block numbers than with half full blocks.
 const BLOCK_FILL: usize = BLOCK_MAX * 3 / 4;
-/// A block or group filled less than this share is merged with a neighbour, if the result
-/// has space for inserts.
+/// A block or group that is filled to less than one part in this many is merged with a
+/// neighbour, if the result has space for inserts.
 const SPARSE_DIVISOR: usize = 4;
 
 /// Players prefetched together. Two cache lines per player are about as many outstanding
 /// misses as a core supports.
 pub(super) const PREFETCH_BATCH: usize = 32;
-/// Entries of a board that mostly stays in the cache (20 MB): below this a prefetch costs
-/// more than it saves.
+/// Least entries of a board for which a prefetch saves time. A smaller board (20 MB) mostly
+/// stays in the cache.
 const PREFETCH_ENTRIES_MIN: u32 = 1 << 20;
 
 /// Which scores are best.
@@ -64,6 +69,7 @@ pub enum Direction {
 }
 
 impl Direction {
+    /// The sign bit: flipped, it makes unsigned order equal to signed order.
     const SIGN: u64 = 1 << 63;
 
     /// The sort value of a score: ascending, best first. Every `i64` has one.
@@ -75,10 +81,11 @@ impl Direction {
         }
     }
 
-    pub(super) fn score(self, order: u64) -> Score {
+    /// The score of a sort value.
+    pub(super) fn score(self, sort_value: u64) -> Score {
         let ascending = match self {
-            Direction::HighIsBetter => !order,
-            Direction::LowIsBetter => order,
+            Direction::HighIsBetter => !sort_value,
+            Direction::LowIsBetter => sort_value,
         };
         Score((ascending ^ Direction::SIGN) as i64)
     }
@@ -134,8 +141,8 @@ impl Set {
         }
     }
 
-    /// Builds a board of entries in any order; of several entries of one player the best
-    /// counts. Sorting needs 32 bytes an entry in addition to the board itself.
+    /// Builds a board of entries in any order. If a player has several entries, the best one
+    /// is kept. Sorting needs 32 bytes an entry in addition to the board itself.
     pub fn build(direction: Direction, generation: u64, places: impl IntoIterator<Item = BoardEntry>) -> Set {
         let places = places.into_iter();
         let (mut set, mut keys) = Set::with_sorted_keys(direction, generation, places.size_hint().0, places);
@@ -182,9 +189,9 @@ impl Set {
     /// already filled.
     fn build_blocks(&mut self, keys: &[SortKey]) {
         self.blocks.reserve_exact(keys.len().div_ceil(BLOCK_FILL));
-        let mut last = None;
-        for run in keys.chunks(BLOCK_FILL) {
-            self.push_block(run, &mut last);
+        let mut last_score = None;
+        for block_keys in keys.chunks(BLOCK_FILL) {
+            self.push_block(block_keys, &mut last_score);
         }
         for (i, group) in self.groups.iter_mut().enumerate() {
             group.index = i as u32;
@@ -192,15 +199,16 @@ impl Set {
         }
     }
 
-    /// The same board with another version: for boards rebuilt for each query, where
-    /// changes are not counted. The caller must give equal contents equal versions and
-    /// different contents different ones.
+    /// Returns the same board with another version. It is for boards that are rebuilt for
+    /// each query, for which no changes are counted. The caller must give equal contents
+    /// equal versions and different contents different ones.
     pub fn with_version(self, version: u64) -> Set {
         Set { version, ..self }
     }
 
-    /// Appends a block; the list of groups is built afterwards.
-    fn push_block(&mut self, keys: &[SortKey], last: &mut Option<u64>) {
+    /// Appends a block to the last group, or to a new one. `last_score` is the last score of
+    /// the previous block. The caller builds the list of groups afterwards.
+    fn push_block(&mut self, keys: &[SortKey], last_score: &mut Option<u64>) {
         if self.groups.last().is_none_or(|group| group.len() == GROUP_MAX * 3 / 4) {
             self.groups.push(Node::default());
         }
@@ -209,8 +217,8 @@ impl Set {
         block.group = self.groups.len() as u32 - 1;
         let group = self.groups.last_mut().expect("was pushed");
         block.index = group.len() as u32;
-        block.joined = *last == Some(keys[0].score);
-        *last = keys.last().map(|key| key.score);
+        block.joined = *last_score == Some(keys[0].score);
+        *last_score = keys.last().map(|key| key.score);
         group.insert(group.len(), keys[0], NodeCounts { places: keys.len() as u32, starts: block.new_scores() }, id);
         self.blocks.push(block);
     }
@@ -233,9 +241,9 @@ impl Set {
         self.len() == 0
     }
 
-    /// Heap memory of the board, bytes, exactly as allocated; the allocator's own 8 to 16
-    /// bytes a block are not included. One pass over the blocks, some ms at 10 million
-    /// entries. Resident memory was 2 to 3 bytes an entry larger after millions of updates.
+    /// Heap memory of the board, bytes, exactly as allocated. The allocator's own 8 to 16
+    /// bytes an allocation are not included. Takes one pass over the blocks, a few ms at 10
+    /// million entries. Resident memory was 2 to 3 bytes an entry larger after millions of updates.
     pub fn heap_bytes(&self) -> usize {
         self.members.heap_bytes()
             + self.blocks.capacity() * size_of::<Block>()
@@ -255,7 +263,7 @@ impl Set {
             self.version += 1;
             return PutOutcome::Added;
         };
-        // Searched before the old block is read, so that the two cache misses overlap.
+        // The new block is searched before the old block is read, so that the two cache misses overlap.
         let to = self.block_of(&key);
         let index = self.blocks[block as usize].index_of(key.player).expect("player index and block agree");
         let old = self.blocks[block as usize].key(index);
@@ -267,7 +275,7 @@ impl Set {
             self.take_entry(Location { block, index });
             let to = self.insert(&key);
             if to != block {
-                // Not by the slot: a split may have rebuilt the index.
+                // Searches the index again: a split in `insert` may have rebuilt it.
                 self.members.move_to(key.player, to);
             }
             self.settle(block);
@@ -275,10 +283,10 @@ impl Set {
         PutOutcome::From(self.place(&old))
     }
 
-    /// [`Set::put`] of several entries, in order; calls `changed` with each result. On a
+    /// Calls [`Set::put`] for several entries, in order, and `changed` with each result. On a
     /// board that is larger than the cache it prefetches, so that the cache misses of many
-    /// entries overlap: mostly faster, at 10 million entries between 15 % slower and 40 %
-    /// faster than one by one.
+    /// entries overlap. At 10 million entries this was between 15 % slower and 40 % faster
+    /// than one by one, and mostly faster.
     pub fn put_all(&mut self, places: &[BoardEntry], mut changed: impl FnMut(BoardEntry, PutOutcome)) {
         for chunk in places.chunks(PREFETCH_BATCH) {
             self.read_ahead(chunk.iter().map(|place| place.player));
@@ -302,15 +310,17 @@ impl Set {
         self.read_ahead_of(blocks.into_iter());
     }
 
+    /// Prefetches blocks; ignores invalid block numbers.
     fn read_ahead_of(&self, blocks: impl Iterator<Item = u32>) {
         if self.len() >= PREFETCH_ENTRIES_MIN {
             let blocks = blocks.filter_map(|id| self.blocks.get(id as usize));
+            // Keeps the compiler from removing the reads.
             std::hint::black_box(blocks.fold(0, |seen, block| seen ^ block.read_ahead()));
         }
     }
 
-    /// Like [`Set::put`], unless the player's current score is as good or better: a worse
-    /// or equal score changes neither rank nor time.
+    /// Like [`Set::put`], but does nothing if the player's current score is as good or better. An
+    /// equal score thus keeps its time.
     pub fn put_if_better(&mut self, place: BoardEntry) -> PutOutcome {
         match self.get(place.player) {
             Some(old) if self.direction.sort_value(old.score()) <= self.direction.sort_value(place.score()) => {
@@ -331,9 +341,9 @@ impl Set {
         PutOutcome::From(self.place(&old))
     }
 
-    /// Rebuilds the board with minimal memory: for a window that has ended, or after most
-    /// players were removed. Takes as long as [`Set::build`] of entries in order; query
-    /// results and cursors are the same before and after.
+    /// Rebuilds the board with minimal memory. It is for a window that has ended, or after
+    /// most players were removed. It takes as long as [`Set::build`] of sorted entries.
+    /// Query results do not change, and cursors remain valid.
     pub fn compact(&mut self) {
         let built = Set::build(self.direction, self.generation, self.iter());
         *self = Set { version: self.version, ..built };
@@ -349,8 +359,8 @@ impl Set {
         BoardEntry::new(self.direction.score(key.score), at_ms, PlayerKey(key.player)).with_tie_break(key.tie)
     }
 
-    /// The location of a player: the index, then a search among up to 128 players of a
-    /// block.
+    /// Returns the location of a player's entry: looks up the block in the player index, then
+    /// searches the block.
     #[inline]
     pub(super) fn spot(&self, player: PlayerKey) -> Option<Location> {
         let block = self.members.block(player.0)?;
@@ -398,7 +408,8 @@ impl Set {
         0
     }
 
-    /// Moves an entry within its block. `false`: the new key does not fit.
+    /// Moves an entry within its block and sets its key. `false`: the new key does not fit the
+    /// widths of the block's columns.
     fn shift(&mut self, id: u32, from: usize, key: &SortKey) -> bool {
         let block = &mut self.blocks[id as usize];
         let before = block.before(key);
@@ -411,7 +422,8 @@ impl Set {
         true
     }
 
-    /// Removes an entry from its block, which may become sparse or empty.
+    /// Removes an entry from its block. The block may become sparse or empty: the caller calls
+    /// [`Set::settle`] afterwards.
     fn take_entry(&mut self, spot: Location) -> SortKey {
         let block = &mut self.blocks[spot.block as usize];
         let key = block.remove(spot.index);
@@ -425,8 +437,9 @@ impl Set {
         key
     }
 
-    /// Updates the counts above after a change in a block, and whether it and the next
-    /// block continue a score.
+    /// Updates the counts in the levels above after a change in a block. `at_start`: its first
+    /// entry changed. `at_end`: its last entry changed. Also updates whether this block and
+    /// the next one begin with the last score of the previous block.
     #[inline]
     fn update_counts(&mut self, id: u32, at_start: bool, at_end: bool) {
         if at_start {
@@ -456,8 +469,8 @@ impl Set {
         let block = &self.blocks[id as usize];
         let counts = NodeCounts { places: block.len() as u32, starts: block.new_scores() };
         let group = &mut self.groups[block.group as usize];
-        let before = group.set(block.index as usize, counts);
-        self.top.add_delta(group.index as usize, before, counts);
+        let previous = group.set(block.index as usize, counts);
+        self.top.add_delta(group.index as usize, previous, counts);
     }
 
     pub(super) fn next(&self, id: u32) -> Option<u32> {
@@ -480,8 +493,8 @@ impl Set {
         self.groups[group as usize].children.last().copied()
     }
 
-    /// Splits a full block in halves and updates the player index for the new one: a few
-    /// us, once in 64 inserts.
+    /// Splits a full block in halves and updates the player index for the new one. Takes a
+    /// few us, about once in 64 inserts.
     fn split(&mut self, id: u32) {
         let tail = self.blocks[id as usize].split_off(BLOCK_MAX / 2);
         let mut block = Block::of(&tail);
@@ -510,6 +523,7 @@ impl Set {
         }
     }
 
+    /// Splits a full group in halves.
     fn split_group(&mut self, id: u32) {
         let old = &mut self.groups[id as usize];
         let index = old.index as usize;
@@ -539,13 +553,14 @@ impl Set {
         }
     }
 
+    /// Updates the index of the groups from `from` on.
     fn number_groups(&mut self, from: usize) {
         for (index, &child) in self.top.children.iter().enumerate().skip(from) {
             self.groups[child as usize].index = index as u32;
         }
     }
 
-    /// After a removal: drops an empty block, and merges a sparse one with a neighbour.
+    /// Drops a block that is empty after a removal, or merges a sparse one with a neighbour.
     fn settle(&mut self, id: u32) {
         let len = self.blocks[id as usize].len();
         if len == 0 {
@@ -591,6 +606,7 @@ impl Set {
         }
     }
 
+    /// Drops a group that is empty, or merges a sparse one with a neighbour.
     fn settle_group(&mut self, id: u32) {
         let (len, index) = (self.groups[id as usize].len(), self.groups[id as usize].index as usize);
         if len == 0 {
