@@ -7,8 +7,9 @@
 //! worker backs off up to a limit. Nothing is lost: pending entries remain in the source.
 //!
 //! An archive that is new or incomplete gets a resync, chunk by chunk, in the same
-//! passes: names, then servers, then all players, then weeks. Until all names are
-//! written, states from the outbox wait, since they may refer to any name.
+//! passes: names, then servers, then all players, then weeks. A name is the name of a game,
+//! a map or a player; a state is the values of a server or of a week. States from the
+//! outbox wait until all names are written, because a state may refer to any name.
 //!
 //! A panic in the worker is a bug in clqd. It is reported as a fault, and the worker
 //! restarts.
@@ -36,23 +37,24 @@ use crate::model::archive::{
     ArchiveJob, OutboxEntry, OutboxKey, PartRequest, ResyncChunk, ResyncCursor, ResyncStep, WeekArchive, WeekChunk,
 };
 
-/// Most entries of one fetch: some seconds' work for the database.
+/// Most entries of one fetch: the database writes them in a few seconds.
 const FETCH_ENTRIES_MAX: usize = 1_000;
 
 /// Rows after which a source should stop a fetch: 20,000 rows of 16 numbers are 3 MB.
 const FETCH_ROWS_MAX: usize = 20_000;
 
-/// Pause between two steps in which a source sorts a long week: the source has other
-/// work.
+/// Pause between two requests for a chunk of a large week that the source is still
+/// preparing. It leaves the source time for its other work.
 const STEP_PAUSE: Duration = Duration::from_millis(20);
 
-/// Pause before retrying a resync that waits for a shorter outbox.
+/// Pause before the next pass while a resync waits for the outbox to become shorter.
 const RESYNC_PAUSE: Duration = Duration::from_secs(1);
 
-/// Steps between two keep-alive statements.
+/// Requests for a chunk that is still being prepared, between two keep-alive statements.
 const STEPS_PER_KEEP_ALIVE: u32 = 500;
 
-/// Names precede the states that refer to them: no server has key 0.
+/// The boundary between names and states in key order. No entry has this key, because no
+/// server has key 0.
 const FIRST_STATE_KEY: OutboxKey = OutboxKey::Server(ServerKey(0));
 
 /// A range of the outbox.
@@ -83,23 +85,23 @@ pub struct SourceClosed;
 
 /// The source of jobs: the outbox, and the engine that knows the current values.
 pub trait JobSource: Send + Sync {
-    /// Returns pending entries of a range in key order, with their current values; an
-    /// empty list: there are no more. Entries whose object no longer exists are not
+    /// Returns pending entries of a range in key order, with their current values. An empty
+    /// list means that there are no more. Entries whose object no longer exists are not
     /// returned. All returned values must be durable.
     fn pending_jobs(
         &self,
         ask: OutboxQuery,
     ) -> impl Future<Output = Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed>> + Send;
 
-    /// Receives the id of the state that last filled the archive. Returns the id that the
-    /// archive must have from now on, which is durable. If it differs from `found`, a
-    /// resync begins.
+    /// `found` is the id in the archive: it identifies the daemon's state directory that
+    /// last filled it. Returns the id that the archive must have from now on; the returned
+    /// id is durable. If it differs from `found`, a resync begins.
     fn claim_archive(&self, found: Option<u64>) -> impl Future<Output = Result<u64, SourceClosed>> + Send {
         async move { Ok(found.unwrap_or_default()) }
     }
 
-    /// Returns the resync chunk at a position, or the first that is not acknowledged. All
-    /// returned values must be durable.
+    /// Returns the resync chunk at a position; `None`: the first chunk that is not
+    /// acknowledged. All returned values must be durable.
     fn next_resync_chunk(
         &self,
         _from: Option<ResyncCursor>,
@@ -108,7 +110,7 @@ pub trait JobSource: Send + Sync {
     }
 
     /// Acknowledges that the chunk from one position to another is in the archive, except
-    /// for `postponed`. Returns whether the resync continues after it.
+    /// for `postponed`. Returns `false` if the resync has restarted at another position.
     fn acknowledge_resync_chunk(
         &self,
         _from: ResyncCursor,
@@ -119,8 +121,7 @@ pub trait JobSource: Send + Sync {
     }
 
     /// Returns a chunk of a week that was returned as [`ArchiveJob::LargeWeek`], or
-    /// reports a step towards it. All returned values must be durable. A source without
-    /// such weeks has no chunks.
+    /// reports that the chunk is still being prepared. All returned values must be durable.
     fn next_week_chunk(&self, _ask: PartRequest) -> impl Future<Output = Result<WeekChunk, SourceClosed>> + Send {
         async { Ok(WeekChunk::NotAvailable) }
     }
@@ -130,9 +131,9 @@ pub trait JobSource: Send + Sync {
     fn acknowledge(&self, entries: Vec<OutboxEntry>) -> impl Future<Output = Result<(), SourceClosed>> + Send;
 }
 
-/// Runs until `stop` resolves, and then until everything is written or `drain_s_max` has
-/// passed; or until the source closes. `now_ms` returns the time, Unix ms, and is used
-/// for the status only.
+/// Runs the worker until `stop` resolves. Then it writes what is pending, for at most
+/// `drain_s_max` seconds. It also returns when the source closes. `now_ms` returns the
+/// time, Unix ms, and is used for the status only.
 pub async fn run<S: JobSource>(
     settings: ArchiveSettings,
     source: S,
@@ -145,7 +146,7 @@ pub async fn run<S: JobSource>(
     let drain_s_max = settings.drain_s_max;
     let report = Arc::new(StatusReporter::new(status, now_ms, settings.target()));
     let mut worker = Worker { settings, source, report, previous: None, rejected: BTreeMap::new(), wait_ms: 0 };
-    let out_of_time = async {
+    let drain_deadline = async {
         stop.await;
         stopping.store(true, Ordering::Relaxed);
         wake.notify_one();
@@ -154,7 +155,7 @@ pub async fn run<S: JobSource>(
     tokio::select! {
         biased;
         () = worker.run_with_restarts(&stopping, &wake) => {}
-        () = out_of_time => {
+        () = drain_deadline => {
             tracing::warn!(
                 seconds = drain_s_max,
                 "the archive could not be updated in time; pending entries are written after the next start"
@@ -167,12 +168,12 @@ struct Worker<S> {
     settings: ArchiveSettings,
     source: S,
     report: Arc<StatusReporter>,
-    /// Id of the last connection that requested the lock; the database may still hold it
-    /// open.
+    /// The database's id of the last connection, if it was not closed. The database may
+    /// still keep it open, and with it the lock on the archive.
     previous: Option<u32>,
     /// Entries that the database rejects, and why.
     rejected: BTreeMap<OutboxKey, String>,
-    /// The back-off after the last failure.
+    /// The back-off after the last failure; 0 after a pass without one.
     wait_ms: u32,
 }
 
@@ -218,7 +219,7 @@ impl From<ArchiveError> for PassError {
 }
 
 impl<S: JobSource> Worker<S> {
-    /// Runs passes until the stop and restarts after a panic.
+    /// Runs passes until the worker is stopped. Restarts after a panic.
     async fn run_with_restarts(&mut self, stopping: &AtomicBool, wake: &Notify) {
         while let Err(panic) = catch_panic(self.run_passes(stopping, wake)).await {
             let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
@@ -237,11 +238,11 @@ impl<S: JobSource> Worker<S> {
 
     async fn run_passes(&mut self, stopping: &AtomicBool, wake: &Notify) {
         loop {
-            // A pass that started before the stop may have missed the engine's last
-            // entries.
-            let last = stopping.load(Ordering::Relaxed);
+            // Read before the pass: a pass that started before the stop may have missed the
+            // engine's last entries.
+            let is_last_pass = stopping.load(Ordering::Relaxed);
             let wait = match self.run_pass().await {
-                Ok(ResyncOutcome::Done) if last => return,
+                Ok(ResyncOutcome::Done) if is_last_pass => return,
                 Ok(ResyncOutcome::Paused { .. }) => continue,
                 Ok(ResyncOutcome::DrainOutboxFirst) => RESYNC_PAUSE,
                 Ok(ResyncOutcome::Done) => self.half_interval(),
@@ -252,7 +253,8 @@ impl<S: JobSource> Worker<S> {
         }
     }
 
-    /// Waits. A stop shortens the wait.
+    /// Waits. A stop ends the wait and resets the back-off. After a stop it waits only for
+    /// the back-off after a failure.
     async fn pause(&mut self, wait: Duration, stopping: &AtomicBool, wake: &Notify) {
         let is_stopping = stopping.load(Ordering::Relaxed);
         if is_stopping && self.wait_ms == 0 {
@@ -280,8 +282,8 @@ impl<S: JobSource> Worker<S> {
         let id = self.source.claim_archive(found).await?;
         let mut rejected = BTreeMap::new();
         self.write_names(&mut archive, &mut rejected).await?;
-        let unmarked = Some(id).filter(|_| found != Some(id));
-        let resynced = self.resync(&mut archive, &mut rejected, unmarked).await?;
+        let new_id = Some(id).filter(|_| found != Some(id));
+        let resynced = self.resync(&mut archive, &mut rejected, new_id).await?;
         archive.checks_names = true;
         if resynced != (ResyncOutcome::Paused { has_names: false }) {
             self.write_states(&mut archive, &mut rejected).await?;
@@ -292,7 +294,8 @@ impl<S: JobSource> Worker<S> {
         Ok(resynced)
     }
 
-    /// Writes the outbox's states, and names added since.
+    /// Writes the states of the outbox. Before each batch it writes the names that were added
+    /// in the meantime.
     async fn write_states(
         &mut self,
         archive: &mut Archive,
@@ -315,14 +318,15 @@ impl<S: JobSource> Worker<S> {
         }
     }
 
-    /// Continues a resync, if one is in progress, for half an interval. `unmarked` is the
-    /// id that the archive must get. It is stored after the first write, so that the
-    /// archive of another state, which rejects these names, keeps its own id.
+    /// Continues a resync, if one is in progress, for half an interval. `new_id` is the id
+    /// that the archive must get; `None`: it has the id already. The id is stored after the
+    /// first write. If the archive belongs to another state, that write is rejected, and the
+    /// archive keeps its own id.
     async fn resync(
         &mut self,
         archive: &mut Archive,
         rejected: &mut BTreeMap<OutboxKey, String>,
-        mut unmarked: Option<u64>,
+        mut new_id: Option<u64>,
     ) -> Result<ResyncOutcome, PassError> {
         let mut half_interval = pin!(tokio::time::sleep(self.half_interval()));
         let mut is_time_up = false;
@@ -332,7 +336,7 @@ impl<S: JobSource> Worker<S> {
                 ResyncStep::Chunk(chunk) => *chunk,
                 ResyncStep::DrainFirst => return Ok(ResyncOutcome::DrainOutboxFirst),
                 ResyncStep::Idle => {
-                    if let Some(id) = unmarked {
+                    if let Some(id) = new_id {
                         archive.set_state_id(id).await?;
                     }
                     return Ok(ResyncOutcome::Done);
@@ -353,14 +357,14 @@ impl<S: JobSource> Worker<S> {
                 }
                 states
             };
-            // The next chunk is read while the database writes this one. From here until
-            // its names are written, nothing of the outbox is.
-            archive.checks_names = unmarked.is_some();
+            // The next chunk is read while the database writes this one. Nothing of the
+            // outbox may be written between reading that chunk and writing its names.
+            archive.checks_names = new_id.is_some();
             let (written, following) =
                 tokio::join!(write_each(archive, &jobs), self.source.next_resync_chunk(Some(next)));
             archive.checks_names = true;
             postponed.extend(self.count_resynced(&jobs, written?));
-            if let Some(id) = unmarked.take() {
+            if let Some(id) = new_id.take() {
                 archive.set_state_id(id).await?;
             }
             step = match self.source.acknowledge_resync_chunk(from, next, postponed).await? {
@@ -384,41 +388,44 @@ impl<S: JobSource> Worker<S> {
         written.rejected.into_iter().map(|(at, _)| jobs[at].key()).collect()
     }
 
+    /// Writes the names of the outbox.
     async fn write_names(
         &mut self,
         archive: &mut Archive,
         rejected: &mut BTreeMap<OutboxKey, String>,
     ) -> Result<NamesOutcome, PassError> {
         let mut after = None;
-        let mut names = NamesOutcome::Written;
+        let mut outcome = NamesOutcome::Written;
         loop {
             let jobs = self.source.pending_jobs(outbox_query(after, Some(FIRST_STATE_KEY))).await?;
-            let Some((last, _)) = jobs.last() else { return Ok(names) };
+            let Some((last, _)) = jobs.last() else { return Ok(outcome) };
             after = Some(last.key);
             if jobs.iter().any(|(entry, job)| removes_player(job) && !rejected.contains_key(&entry.key)) {
-                names = NamesOutcome::PlayersRemoved;
+                outcome = NamesOutcome::PlayersRemoved;
             }
             self.write_jobs(archive, jobs, rejected).await?;
         }
     }
 
-    /// Writes jobs. If one is rejected, the others are still written.
+    /// Writes jobs, and large weeks after all others. If one is rejected, the others are still
+    /// written.
     async fn write(
         &mut self,
         archive: &mut Archive,
         jobs: Vec<(OutboxEntry, ArchiveJob)>,
         rejected: &mut BTreeMap<OutboxKey, String>,
     ) -> Result<(), PassError> {
-        let is_long = |(_, job): &(OutboxEntry, ArchiveJob)| matches!(job, ArchiveJob::LargeWeek { .. });
-        let (long, jobs): (Vec<_>, Vec<_>) = jobs.into_iter().partition(is_long);
+        let is_large = |(_, job): &(OutboxEntry, ArchiveJob)| matches!(job, ArchiveJob::LargeWeek { .. });
+        let (large, jobs): (Vec<_>, Vec<_>) = jobs.into_iter().partition(is_large);
         self.write_jobs(archive, jobs, rejected).await?;
-        for (entry, job) in long {
+        for (entry, job) in large {
             let ArchiveJob::LargeWeek { week, server } = job else { unreachable!("filtered above") };
             self.write_large_week(archive, entry, PartRequest::First { week, server }, rejected).await?;
         }
         Ok(())
     }
 
+    /// Writes jobs that are not large weeks, and acknowledges those that are not rejected.
     async fn write_jobs(
         &mut self,
         archive: &mut Archive,
@@ -427,10 +434,10 @@ impl<S: JobSource> Worker<S> {
     ) -> Result<(), PassError> {
         let (entries, jobs): (Vec<OutboxEntry>, Vec<ArchiveJob>) = jobs.into_iter().unzip();
         let written = write_each(archive, &jobs).await?;
-        let mut refused = written.rejected.into_iter().peekable();
+        let mut rejections = written.rejected.into_iter().peekable();
         let mut accepted = Vec::with_capacity(entries.len());
         for (at, entry) in entries.into_iter().enumerate() {
-            match refused.next_if(|(refused, _)| *refused == at) {
+            match rejections.next_if(|(index, _)| *index == at) {
                 Some((_, why)) => _ = rejected.insert(entry.key, why),
                 None => accepted.push(entry),
             }
@@ -443,8 +450,8 @@ impl<S: JobSource> Worker<S> {
         Ok(())
     }
 
-    /// Writes a week chunk by chunk, in one transaction. If a correction of a player or a
-    /// conflict prevents this, the week remains pending.
+    /// Writes a large week chunk by chunk, in one transaction. If a player was removed or the
+    /// transaction conflicts too often, the week remains pending.
     async fn write_large_week(
         &mut self,
         archive: &mut Archive,
@@ -475,6 +482,8 @@ impl<S: JobSource> Worker<S> {
         Ok(())
     }
 
+    /// Returns the first chunk of a large week, and the number of the source's copy of the
+    /// rows. Waits while the source prepares it. `None`: the week has no chunks any more.
     async fn first_week_chunk(
         &mut self,
         archive: &mut Archive,
@@ -493,8 +502,8 @@ impl<S: JobSource> Worker<S> {
         Ok(None)
     }
 
-    /// Returns the number of rows. `None`: the chunks no longer exist, or there were too
-    /// many conflicts.
+    /// Writes all chunks of the copy with the number `moment` and returns the number of rows.
+    /// `None`: the chunks no longer exist, or there were too many conflicts.
     async fn write_week_chunks(
         &mut self,
         archive: &mut Archive,
@@ -505,7 +514,7 @@ impl<S: JobSource> Worker<S> {
         for _ in 0..CONFLICT_TRIES_MAX {
             archive.begin_week_chunks().await?;
             let (mut rows, mut after) = (0, None);
-            let lost = loop {
+            let has_conflict = loop {
                 let part = match first.take() {
                     Some(first) => first,
                     None => match self.source.next_week_chunk(PartRequest::Next { version: moment, after }).await? {
@@ -524,7 +533,7 @@ impl<S: JobSource> Worker<S> {
                     break archive.commit_week_chunks().await? == WriteOutcome::Conflict;
                 }
             };
-            if !lost {
+            if !has_conflict {
                 return Ok(Some(rows));
             }
         }
@@ -532,6 +541,7 @@ impl<S: JobSource> Worker<S> {
         Ok(None)
     }
 
+    /// Reports the result of a pass that did not fail.
     fn record_pass(&mut self, rejected: BTreeMap<OutboxKey, String>, resynced: ResyncOutcome) {
         self.wait_ms = 0;
         for (key, why) in &rejected {
@@ -560,7 +570,7 @@ impl<S: JobSource> Worker<S> {
         self.rejected = rejected;
     }
 
-    /// Returns the back-off.
+    /// Reports a failed pass and returns the back-off.
     fn record_failure(&mut self, error: &ArchiveError) -> Duration {
         self.report.fault(error.kind(), &error.to_string());
         self.report.update(|it| {
@@ -608,7 +618,8 @@ async fn write_each(archive: &mut Archive, jobs: &[ArchiveJob]) -> Result<Writte
 async fn catch_panic<T>(future: impl Future<Output = T>) -> Result<T, Box<dyn Any + Send>> {
     let mut future = pin!(future);
     std::future::poll_fn(|context| {
-        // After a panic only the worker is used again, and its fields are consistent.
+        // Unwind safety: after a panic the future is dropped. Only the worker is used
+        // again, and its fields are consistent.
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
             Ok(poll) => poll.map(Ok),
             Err(panic) => std::task::Poll::Ready(Err(panic)),
@@ -621,11 +632,12 @@ fn outbox_query(after: Option<OutboxKey>, before: Option<OutboxKey>) -> OutboxQu
     OutboxQuery { after, before, entries_max: FETCH_ENTRIES_MAX, rows_max: FETCH_ROWS_MAX }
 }
 
-/// Returns half to all of the wait, so that many daemons do not reconnect in step.
+/// Returns a random duration from half of `wait_ms` to all of it, so that many daemons do
+/// not reconnect at the same time.
 fn with_jitter(wait_ms: u32) -> Duration {
-    let dice = std::collections::hash_map::RandomState::new().build_hasher().finish();
+    let random = std::collections::hash_map::RandomState::new().build_hasher().finish();
     let half = u64::from(wait_ms / 2);
-    Duration::from_millis(u64::from(wait_ms) - half + dice % (half + 1))
+    Duration::from_millis(u64::from(wait_ms) - half + random % (half + 1))
 }
 
 #[cfg(test)]
