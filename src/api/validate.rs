@@ -6,24 +6,28 @@ use crate::board::window::TIME_MS_MAX;
 use crate::model::row::Ranking;
 use crate::model::view::board::{BoardQuery, FusedQuery, PlayerSelector, RankingWeight, ScoreBounds};
 
-/// Most players in one request. With that many names a request stays below
-/// `limits::CONTROL_LINE_BYTES_MAX` even if each of their bytes is escaped.
+/// Most players in one request. A request with that many names of the maximum length stays
+/// below `limits::CONTROL_LINE_BYTES_MAX`, even if each byte of a name needs a backslash.
 pub const QUERY_PLAYERS_MAX: usize = 1_000;
 
-/// At most five times `k` and `ROWS_PER_RESPONSE_MAX` entries of a board are read.
+/// Largest `k` of a fused query. It bounds the work of a query: fusion reads each board to a
+/// depth of at most five times (the number of rankings) the sum of `k` and
+/// `ROWS_PER_RESPONSE_MAX`.
 const K_MAX: f64 = 10_000.0;
 
+// A name also has two quotes and a comma. A third of the line remains for the other fields.
 const _: () = assert!(
     QUERY_PLAYERS_MAX * (2 * crate::limits::NAME_BYTES_MAX + 3) < crate::limits::CONTROL_LINE_BYTES_MAX * 2 / 3
 );
 
-/// Returns the error of a board request; `None` if it is valid or no board request.
+/// Returns the error of a board request; `None` if the request is valid or is
+/// not a board request.
 pub fn validate(request: &Request) -> Option<String> {
     match request {
         Request::Board { board, ask } => time(board.time_ms).or_else(|| question(ask)),
         Request::Standings { boards, rankings, .. } => {
-            let twice = (1..rankings.len()).find(|&i| rankings[..i].contains(&rankings[i]));
-            time(boards.time_ms).or_else(|| twice.map(|i| duplicate_ranking(rankings[i])))
+            let duplicate = (1..rankings.len()).find(|&i| rankings[..i].contains(&rankings[i]));
+            time(boards.time_ms).or_else(|| duplicate.map(|i| duplicate_ranking(rankings[i])))
         }
         Request::Fused { boards, rankings, k, ask } => time(boards.time_ms)
             .or_else(|| weights(rankings))
@@ -93,14 +97,14 @@ fn duplicate_ranking(ranking: Ranking) -> String {
 }
 
 fn weights(rankings: &[RankingWeight]) -> Option<String> {
-    for (i, weighed) in rankings.iter().enumerate() {
-        let name = weighed.ranking.name();
-        if rankings[..i].iter().any(|earlier| earlier.ranking == weighed.ranking) {
-            return Some(duplicate_ranking(weighed.ranking));
+    for (i, weighted) in rankings.iter().enumerate() {
+        let name = weighted.ranking.name();
+        if rankings[..i].iter().any(|earlier| earlier.ranking == weighted.ranking) {
+            return Some(duplicate_ranking(weighted.ranking));
         }
-        // Weights outside this range would be lost in the sum.
-        if !(1e-6..=1e6).contains(&weighed.weight) {
-            return Some(format!("the weight of {name} is {}; expected 0.000001 to 1000000", weighed.weight));
+        // With weights further apart, the smaller ones would be lost to rounding in the sum.
+        if !(1e-6..=1e6).contains(&weighted.weight) {
+            return Some(format!("the weight of {name} is {}; expected 0.000001 to 1000000", weighted.weight));
         }
     }
     None
@@ -111,7 +115,7 @@ mod tests {
     use super::*;
     use crate::api::protocol::{decode_request, encode_request};
 
-    /// Returns the error of a request in JSON.
+    /// Returns the validation error of a request with these JSON fields.
     #[track_caller]
     fn validation_error(body: &str) -> Option<String> {
         let line = format!(r#"{{"v":1,"id":1,{body}}}"#);
@@ -186,7 +190,6 @@ mod tests {
         assert_eq!(validate(&request), None);
     }
 
-    /// A printed score parses to the same number.
     #[test]
     fn printed_score_parses_to_same_number() {
         let mut score = 987.654_321_f64;
