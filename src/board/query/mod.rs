@@ -1,9 +1,9 @@
-//! A query of a board as a value, and its result: what the API sends to the owner of the
-//! board. [`crate::board::tree::lookup`] has the read operations; this module adds all
-//! three ranks to every entry and the size of the board to every result.
+//! A query of a board as a value, and its result. The engine owns the boards and runs the
+//! queries of the API. [`crate::board::tree::lookup`] has the read operations. This module
+//! adds the size of the board to every result and all three ranks to the entries.
 //!
-//! Scores are raw and players are keys: [`crate::board::score_unit`] converts units, the
-//! engine resolves names.
+//! Scores are raw numbers and players are keys. [`crate::board::score_unit`] converts scores
+//! to display units. The engine resolves player names.
 
 use std::ops::RangeBounds;
 
@@ -13,62 +13,38 @@ use crate::board::tree::Set;
 use crate::board::tree::lookup::{Cursor, Page, StaleCursor, Standing};
 use crate::model::PlayerKey;
 
-/// A query of a board. Positions are from 1; a page that begins after the last entry is
-/// empty.
+/// A query of a board. The first position is 1. A page that begins after the last entry is
+/// empty. `count` is the maximum number of entries in the result.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Question {
+    /// The number of players on the board.
     Size,
     /// The best entries, best first.
-    Top {
-        count: u32,
-    },
+    Top { count: u32 },
     /// The last entries, last first.
-    Bottom {
-        count: u32,
-    },
-    Page {
-        position: u32,
-        count: u32,
-    },
-    At {
-        position: u32,
-    },
-    /// See [`Set::around`].
-    Around {
-        player: PlayerKey,
-        count: u32,
-    },
-    /// Entries with scores in a range, from the `position`-th of them on.
-    Range {
-        scores: RawRange,
-        position: u32,
-        count: u32,
-    },
+    Bottom { count: u32 },
+    /// The entries from a position on, with cursors for the neighbouring pages.
+    Page { position: u32, count: u32 },
+    /// The entry at a position.
+    At { position: u32 },
+    /// The entries around a player, including the player's ([`Set::around`]).
+    Around { player: PlayerKey, count: u32 },
+    /// Entries with scores in a range. `position` is that of the first returned entry among
+    /// these entries, not on the board.
+    Range { scores: RawRange, position: u32, count: u32 },
     /// The number of entries with scores in a range.
-    Count {
-        scores: RawRange,
-    },
-    /// The position of a new player who reaches such a score now. `alike`: the range of raw
-    /// scores with the same displayed score; empty if the displayed score lies between two.
-    PositionFor {
-        alike: RawRange,
-    },
-    Standing {
-        player: PlayerKey,
-    },
-    Positions {
-        players: Vec<PlayerKey>,
-    },
-    /// The entries after a cursor.
-    After {
-        cursor: Cursor,
-        count: u32,
-    },
+    Count { scores: RawRange },
+    /// The position that a new player would have with a given displayed score. `alike` is the
+    /// range of raw scores with that displayed score. It is empty if no raw score has it.
+    PositionFor { alike: RawRange },
+    /// A player's entry with all ranks and the percentile.
+    Standing { player: PlayerKey },
+    /// The entries of several players.
+    Positions { players: Vec<PlayerKey> },
+    /// The entries after a cursor, best first.
+    After { cursor: Cursor, count: u32 },
     /// The entries before a cursor, best first.
-    Before {
-        cursor: Cursor,
-        count: u32,
-    },
+    Before { cursor: Cursor, count: u32 },
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -78,49 +54,51 @@ pub struct QueryResult {
     pub found: QueryData,
 }
 
+/// The part of a result that depends on the query.
 #[derive(Clone, Debug, PartialEq)]
 pub enum QueryData {
-    /// The result of [`Question::Size`].
+    /// The result of [`Question::Size`]. The size is [`QueryResult::size`].
     Size,
+    /// The result of [`Question::Top`], `Bottom`, `At` and `Around`.
     Places(Vec<RankedEntry>),
-    /// A page of `count` players whose positions begin with `first`.
-    Range {
-        first: u32,
-        count: u32,
-        places: Vec<RankedEntry>,
-    },
+    /// `count` players have scores in the range, and `first` is the position of the best of
+    /// them. `places` are the requested entries of these players.
+    Range { first: u32, count: u32, places: Vec<RankedEntry> },
+    /// The result of [`Question::Page`], `After` and `Before`.
     Page {
         places: Vec<RankedEntry>,
-        /// Whether the board has changed since the cursor was created.
+        /// Whether the board has changed since the cursor of the query was created.
         moved: bool,
-        /// For the previous page and for the next one.
+        /// The cursor before the first entry, for the previous page.
         start: Cursor,
+        /// The cursor after the last entry, for the next page.
         end: Cursor,
     },
-    /// The number of players, whose positions begin with `first`.
-    Count {
-        first: u32,
-        count: u32,
-    },
+    /// `count` players have scores in the range, and `first` is the position of the best of
+    /// them.
+    Count { first: u32, count: u32 },
+    /// The result of [`Question::PositionFor`].
     Position(Ranks),
     /// `None`: the player is not on the board.
     Standing(Option<Standing>),
-    /// In the order of the query.
+    /// In the order of the players in the query. `None`: the player is not on the board.
     Positions(Vec<Option<RankedEntry>>),
 }
 
-/// An entry with its position in the three ways of counting.
+/// An entry with its three ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankedEntry {
     pub place: BoardEntry,
     pub positions: Ranks,
 }
 
+/// The three ranks of an entry. They differ only in how they number equal scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ranks {
     /// Ordinal position: no two players share one (docs/rules.md section 8).
     pub ordinal: u32,
-    /// Competition rank: equal scores share the best position, and the next ones are skipped: 1 2 2 4.
+    /// Competition rank: equal scores share the best position, and the next ones are
+    /// skipped: 1 2 2 4.
     pub competition: u32,
     /// Dense rank: equal scores share a position, and none is skipped: 1 2 2 3.
     pub dense: u32,
@@ -147,8 +125,8 @@ pub fn run(set: &Set, question: &Question) -> Result<QueryResult, QueryError> {
             QueryData::Places(places)
         }
         Question::Page { position, count } => {
-            // Read by the cursor before it, so that the result has cursors for further
-            // pages.
+            // Reads from the cursor before `position`: the result of `page_after` contains
+            // the cursors of the neighbouring pages.
             let page = set.page_after(&set.cursor_at(position.max(1)), count)?;
             found_page(set, page)
         }
@@ -189,8 +167,8 @@ fn ranked_page(set: &Set, position: u32, count: u32) -> Vec<RankedEntry> {
     ranked(set, run.position, run.places)
 }
 
-/// Adds ranks to neighbouring entries: those of the first by the board's counts, those of
-/// the others by counting on.
+/// Adds ranks to consecutive entries, the first of which is at `position`. Looks up the ranks
+/// of the first entry on the board and derives the ranks of the others from it.
 fn ranked(set: &Set, position: u32, places: Vec<BoardEntry>) -> Vec<RankedEntry> {
     let Some(first) = places.first() else { return Vec::new() };
     let first_ranks = set.competition(first.player).zip(set.dense(first.player));
@@ -208,8 +186,8 @@ fn ranked(set: &Set, position: u32, places: Vec<BoardEntry>) -> Vec<RankedEntry>
 }
 
 fn of_players(set: &Set, players: &[PlayerKey]) -> Vec<Option<RankedEntry>> {
-    // First all ordinals at once, which prefetches; the next lookups then find the memory
-    // in the cache.
+    // `positions` prefetches in batches, so the lookups of the other ranks find the memory in
+    // the CPU cache.
     let ordinals = set.positions(players);
     let with_ordinals = players.iter().zip(ordinals);
     with_ordinals
@@ -221,18 +199,18 @@ fn of_players(set: &Set, players: &[PlayerKey]) -> Vec<Option<RankedEntry>> {
         .collect()
 }
 
-/// The ordinal after all players with such a score; competition and dense rank equal to
-/// theirs, if there are any.
+/// The ranks of a new player whose score is in `alike`. The ordinal position is after all
+/// players with such a score. The competition and dense ranks equal theirs, if there are any.
 fn positions_for(set: &Set, alike: RawRange) -> Ranks {
-    let alike = set.range((alike.start_bound().cloned(), alike.end_bound().cloned()));
-    // The number of better scores is the dense rank of the last better entry.
-    let better = alike.start - 1;
-    let dense = set.at(better).and_then(|place| set.dense(place.player));
-    Ranks { ordinal: alike.end, competition: alike.start, dense: dense.map_or(1, |dense| dense + 1) }
+    let positions = set.range((alike.start_bound().cloned(), alike.end_bound().cloned()));
+    // The number of distinct better scores is the dense rank of the last better entry.
+    let last_better = positions.start - 1;
+    let dense = set.at(last_better).and_then(|place| set.dense(place.player));
+    Ranks { ordinal: positions.end, competition: positions.start, dense: dense.map_or(1, |dense| dense + 1) }
 }
 
 impl Question {
-    /// The position of one raw score.
+    /// The query for the position that a new player would have with a raw score.
     pub fn position_for(score: Score) -> Question {
         let score = std::ops::Bound::Included(score.0);
         Question::PositionFor { alike: (score, score) }

@@ -1,13 +1,13 @@
-//! Text forms of windows and their types, in both directions.
+//! Formats and parses the labels of windows and the names of window types.
 //!
-//! | type | name | a window |
+//! | type | type name | example of a label |
 //! |---|---|---|
 //! | hour of UTC | `hour` | `2026-11-21T14Z` |
 //! | local day | `day` | `2026-11-21` |
 //! | local week | `week` | `2026-W47` |
 //! | local month | `month` | `2026-11` |
 //! | all time | `all-time` | `all-time` |
-//! | custom type | its number, `12` | `12#3`, the fourth of type 12 |
+//! | custom type | its number, such as `12` | `12#3`: index 3, the fourth window of type 12 |
 
 use chrono::{Datelike, NaiveDate};
 
@@ -23,13 +23,13 @@ const NAMES: [(WindowType, &str); 5] = [
     (WindowType::ALL_TIME, "all-time"),
 ];
 
-/// The name of a type, such as `day` or `12`.
+/// The name of a window type, such as `day` or `12`.
 pub fn type_name(kind: WindowType) -> String {
     let name = NAMES.iter().find(|(known, _)| *known == kind);
     name.map_or_else(|| kind.0.to_string(), |(_, name)| (*name).to_owned())
 }
 
-/// The type of a name.
+/// The window type with a name. The type of a number need not be configured.
 pub fn parse_type(text: &str) -> Result<WindowType, UnknownType> {
     if let Some((kind, _)) = NAMES.iter().find(|(_, name)| *name == text) {
         return Ok(*kind);
@@ -45,6 +45,7 @@ pub fn parse_type(text: &str) -> Result<WindowType, UnknownType> {
     Err(UnknownType { text: shown(text), advice })
 }
 
+/// The numbers of custom types, for error messages.
 fn range() -> String {
     format!("{} to {}", WindowType::CUSTOM_MIN, u16::MAX)
 }
@@ -53,18 +54,19 @@ fn numbers() -> String {
     format!("custom types are {}", range())
 }
 
-/// The label of a window, such as `2026-11-21`; a key that is no calendar window gets the
-/// form of custom types.
+/// The label of a window, such as `2026-11-21`. A key of a custom type, of an unknown type or
+/// beyond the last calendar date is labelled `TYPE#INDEX`.
 pub fn label(key: WindowKey) -> String {
     calendar_label(key).unwrap_or_else(|| format!("{}#{}", key.kind.0, key.index))
 }
 
+/// The label of a window of a built-in type.
 fn calendar_label(key: WindowKey) -> Option<String> {
     let index = i64::from(key.index);
     let ymd = |date: NaiveDate| format!("{:04}-{:02}-{:02}", date.year(), date.month(), date.day());
     match key.kind {
         WindowType::ALL_TIME => (index == 0).then(|| "all-time".to_owned()),
-        // 1970 began three days after day 0.
+        // Hours are numbered from 1970-01-01, days from 1969-12-29, three days earlier.
         WindowType::HOUR => Some(format!("{}T{:02}Z", ymd(date_of_day(index / 24 + 3)?), index % 24)),
         WindowType::DAY => date_of_day(index).map(ymd),
         WindowType::WEEK => date_of_day(index * 7).map(|_| calendar::week_label(WeekKey(key.index))),
@@ -73,8 +75,8 @@ fn calendar_label(key: WindowKey) -> Option<String> {
     }
 }
 
-/// The window of a label. [`super::WindowTypes::span`] reports whether its type is
-/// configured.
+/// The window with a label. Does not check that its type is configured:
+/// [`super::WindowTypes::span`] does.
 pub fn parse(text: &str) -> Result<WindowKey, BadLabel> {
     let parsed = if let Some((kind, index)) = text.split_once('#') {
         custom(kind, index)
@@ -87,7 +89,8 @@ pub fn parse(text: &str) -> Result<WindowKey, BadLabel> {
     } else {
         match text.len() {
             10 => date(text).and_then(|date| key(WindowType::DAY, day_of_date(date))),
-            // The first valid month is that in which 1970 begins, west of Greenwich.
+            // The first valid month is 1969-12: west of Greenwich, the Unix epoch is in that
+            // month of local time.
             7 => date(&format!("{text}-01"))
                 .map(|date| i64::from(date.year()) * 12 + i64::from(date.month0()))
                 .filter(|&month| month >= 1969 * 12 + 11)
@@ -118,11 +121,12 @@ fn date(text: &str) -> Option<NaiveDate> {
     NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()
 }
 
-/// Parses digits only.
+/// Parses a number of decimal digits. Unlike [`str::parse`], it rejects a sign.
 fn number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()))
 }
 
+/// The beginning of a rejected text, for an error message.
 fn shown(text: &str) -> String {
     text.chars().take(40).collect()
 }
