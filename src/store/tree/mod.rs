@@ -1,11 +1,18 @@
 //! The records of the store in one sled tree. Small neighbouring records share leaves
 //! (`leaf`).
 //!
-//! A leaf is stored under its first key (its fence), the first leaf of a group under the
-//! group's prefix. It contains the records from its fence to the next one. A fence never
-//! changes, and a split writes both halves in one batch. A concurrent forward scan
-//! therefore sees every earlier record: it read the leaf before the split, or it reads the
-//! second half next. It skips records that it sees again.
+//! The keys of one group begin with the same prefix ([`keys::group_prefix_len`]), and a leaf
+//! contains records of one group. The sled key of a leaf is its fence: the group's prefix
+//! for the first leaf of the group, for any other the key of its first record at the split.
+//! A leaf contains the records from its fence up to the next fence.
+//!
+//! A fence never changes, and a split writes all resulting leaves in one batch. A forward
+//! scan that runs during a split therefore misses no record that existed when the scan
+//! began: it reads either the old leaf or the new leaves. A scan that reads the old leaf and
+//! then a new leaf skips the records that it has already seen.
+//!
+//! A record that is not in a group is a sled record of its own. In this module, a *record*
+//! is a record of the store, and a *sled record* is such a single record or a whole leaf.
 
 pub(in crate::store) mod dirty_keys;
 pub(in crate::store) mod leaf;
@@ -19,28 +26,29 @@ use serde::de::DeserializeOwned;
 use super::{StoreError, keys};
 use crate::store::tree::dirty_keys::Changed;
 
-/// Version of every record's layout. A store with an older version is migrated when it is
-/// opened (`migrate`), one with a newer version is refused.
+/// Layout version, the first byte of every sled record. A store with an older version is
+/// migrated when it is opened (`migrate`). A store with a newer version is rejected.
 pub(super) const VERSION: u8 = 4;
 
-/// Most changes that are in memory before they are applied to leaves.
+/// Maximum number of changes that [`Tree::write_unlogged`] buffers in memory.
 const CHANGES_PER_BATCH: usize = 4_096;
 
-/// A changed record: its key, and its new value; `None`: it is deleted.
+/// A change of a record: its key and its new value. `None` deletes the record.
 pub(super) type RecordChange = (Vec<u8>, Option<Vec<u8>>);
 
-/// The sled tree of the store (see the module documentation).
+/// The sled tree of the store (see the module documentation). Clones share the database.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
-    /// Replaced after a compaction. The lock is not held while the database is read: a
-    /// reader that requested it a second time would deadlock.
+    /// A compaction replaces the database. Readers clone the inner `Arc` and release the
+    /// lock before they read: a second read lock in the same thread can deadlock when a
+    /// writer waits.
     db: Arc<RwLock<Arc<sled::Db>>>,
     path: PathBuf,
-    /// The keys written since a backup began.
+    /// The keys written since the backup in progress began.
     changed: Arc<Changed>,
 }
 
-/// A record or leaf as stored in sled, of any version.
+/// A sled record, of any layout version.
 #[derive(Debug)]
 pub(super) struct RawRecord {
     pub key: sled::IVec,
@@ -48,7 +56,7 @@ pub(super) struct RawRecord {
 }
 
 impl RawRecord {
-    /// At most [`VERSION`].
+    /// The layout version. A version newer than [`VERSION`] is an error.
     pub(super) fn version(&self) -> Result<u8, StoreError> {
         match self.record.first() {
             Some(&version) if version <= VERSION => Ok(version),
@@ -57,7 +65,7 @@ impl RawRecord {
         }
     }
 
-    /// The bytes after the version byte.
+    /// The bytes after the version byte, of any version.
     pub(super) fn body(&self) -> &[u8] {
         self.record.get(1..).unwrap_or(&[])
     }
@@ -73,12 +81,12 @@ impl Tree {
         self.db.read().expect("database lock poisoned").clone()
     }
 
-    /// Replaces the database by one with the same records, for all readers.
+    /// Replaces the database in all clones of this tree. `db` must contain the same records.
     pub(super) fn switch_database(&self, db: sled::Db) {
         *self.db.write().expect("database lock poisoned") = Arc::new(db);
     }
 
-    /// The state directory, as errors name it.
+    /// The state directory, for error messages.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -87,15 +95,18 @@ impl Tree {
         &self.changed
     }
 
-    /// All sled records, in order of key. Of concurrent writes it sees some.
+    /// All sled records, in order of key. The iterator may return some concurrent writes and
+    /// miss others.
     pub(super) fn raw_all(&self) -> impl Iterator<Item = Result<(sled::IVec, sled::IVec), StoreError>> {
         self.db().iter().map(|record| record.map_err(|e| self.sled_error(e)))
     }
 
+    /// The sled record of a key, with its version byte.
     pub(super) fn raw(&self, key: &[u8]) -> Result<Option<sled::IVec>, StoreError> {
         self.db().get(key).map_err(|e| self.sled_error(e))
     }
 
+    /// Reads and decodes a record.
     pub(super) fn get<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
         match keys::group_prefix_len(key) {
             None => {
@@ -111,20 +122,21 @@ impl Tree {
         }
     }
 
-    /// The records of a range, in order of key, until `each` has enough.
+    /// Passes the records of a range to `visit`, in order of key, until `visit` returns
+    /// `Break`.
     pub(super) fn each<T: DeserializeOwned>(
         &self,
         range: Range<Vec<u8>>,
-        mut each: impl FnMut(&[u8], T) -> ControlFlow<()>,
+        mut visit: impl FnMut(&[u8], T) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        self.each_bytes(range, |key, value| Ok(each(key, decode(key, value)?)))
+        self.each_bytes(range, |key, value| Ok(visit(key, decode(key, value)?)))
     }
 
-    /// Like [`Tree::each`], with values as they are stored.
+    /// Like [`Tree::each`], with encoded values.
     pub(super) fn each_bytes(
         &self,
         range: Range<Vec<u8>>,
-        mut each: impl FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, StoreError>,
+        mut visit: impl FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, StoreError>,
     ) -> Result<(), StoreError> {
         let Range { start, end } = range;
         let first = match keys::group_prefix_len(&start) {
@@ -136,7 +148,7 @@ impl Tree {
         for item in self.db().range(from..end.clone()) {
             let (fence, record) = item.map_err(|e| self.sled_error(e))?;
             let Some(shared) = keys::group_prefix_len(&fence) else {
-                match each(&fence, body(&fence, &record)?)? {
+                match visit(&fence, body(&fence, &record)?)? {
                     ControlFlow::Continue(()) => continue,
                     ControlFlow::Break(()) => return Ok(()),
                 }
@@ -147,10 +159,11 @@ impl Tree {
                 let (suffix, value) = record.map_err(|e| malformed_leaf(&fence, e))?;
                 key.truncate(shared);
                 key.extend_from_slice(suffix);
+                // A record up to `last_key` was read before a concurrent split of its leaf.
                 if key < start || key <= last_key {
                     continue;
                 }
-                if key >= end || each(&key, value)?.is_break() {
+                if key >= end || visit(&key, value)?.is_break() {
                     return Ok(());
                 }
             }
@@ -159,25 +172,26 @@ impl Tree {
         Ok(())
     }
 
-    /// The records whose keys begin with `prefix`, in order of key, until `each` has
-    /// enough.
+    /// Passes the records whose keys begin with `prefix` to `visit`, in order of key, until
+    /// `visit` returns `Break`.
     pub(super) fn each_of<T: DeserializeOwned>(
         &self,
         prefix: &[u8],
-        each: impl FnMut(&[u8], T) -> ControlFlow<()>,
+        visit: impl FnMut(&[u8], T) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        self.each(prefix.to_vec()..prefix_end(prefix), each)
+        self.each(prefix.to_vec()..prefix_end(prefix), visit)
     }
 
-    /// The results of `each` for the records whose keys begin with `prefix`.
+    /// The results of `convert` for the records whose keys begin with `prefix`, in order of
+    /// key.
     pub(super) fn collect_prefix<T: DeserializeOwned, R>(
         &self,
         prefix: &[u8],
-        each: impl Fn(&[u8], T) -> R,
+        convert: impl Fn(&[u8], T) -> R,
     ) -> Result<Vec<R>, StoreError> {
         let mut found = Vec::new();
         self.each_of(prefix, |key, record| {
-            found.push(each(key, record));
+            found.push(convert(key, record));
             ControlFlow::Continue(())
         })?;
         Ok(found)
@@ -195,15 +209,17 @@ impl Tree {
         Ok((records, bytes))
     }
 
-    /// The first sled key in `from..end`: that of a record, or the fence of a leaf.
+    /// The first sled key in `from..end`: the key of a single record or the fence of a leaf.
     pub(super) fn next_key(&self, from: Vec<u8>, end: Vec<u8>) -> Result<Option<Vec<u8>>, StoreError> {
         let key = self.db().range(from..end).keys().next().transpose().map_err(|e| self.sled_error(e))?;
         Ok(key.map(|key| key.to_vec()))
     }
 
-    /// Applies changes atomically and waits until they are on disk. Of two changes of one
-    /// record the later one wins.
+    /// Applies changes atomically and waits until they are on disk. If a record has several
+    /// changes, the last one wins.
     pub(super) fn apply(&self, mut changes: Vec<RecordChange>) -> Result<(), StoreError> {
+        // The sort is stable, and `dedup_by` keeps the first change of each key. On the
+        // reversed list, that is the last change.
         changes.sort_by(|(a, _), (b, _)| a.cmp(b));
         changes.reverse();
         changes.dedup_by(|(a, _), (b, _)| a == b);
@@ -219,8 +235,8 @@ impl Tree {
         self.flush()
     }
 
-    /// Applies changes, atomically only within each leaf. They are on disk after
-    /// [`Tree::flush`].
+    /// Applies changes in order. Each run ([`Tree::leaf_run_len`]) is atomic, the changes as
+    /// a whole are not. They are durable only after [`Tree::flush`].
     pub(super) fn write_unlogged(
         &self,
         changes: impl Iterator<Item = Result<RecordChange, StoreError>>,
@@ -235,6 +251,7 @@ impl Tree {
         })
     }
 
+    /// Writes a run of changes of one single record or one leaf ([`Tree::leaf_run_len`]).
     fn write_run(&self, run: &[RecordChange]) -> Result<(), StoreError> {
         let mut records: Vec<RecordChange> = Vec::new();
         self.encode_run(run, &mut |key, record| records.push((key, record)))?;
@@ -258,12 +275,12 @@ impl Tree {
         self.write_run(&[(key.to_vec(), value.map(<[u8]>::to_vec))])
     }
 
-    /// Replaces the sled record of an existing key by `bytes`.
+    /// Replaces the sled record of an existing key with `bytes`.
     pub(super) fn rewrite(&self, key: &[u8], bytes: &[u8]) -> Result<(), StoreError> {
         self.insert(key, bytes)
     }
 
-    /// Writes a sled record.
+    /// Writes a sled record. `bytes` include the version byte.
     pub(super) fn insert(&self, key: &[u8], bytes: &[u8]) -> Result<(), StoreError> {
         self.db().insert(key, bytes).map_err(|e| self.sled_error(e))?;
         if self.changed.is_on() {
@@ -294,8 +311,8 @@ impl Tree {
         Ok(record.map(|record| RawRecord { key: key.into(), record }))
     }
 
-    /// All sled records after a key, in order of key. Records that were returned may be
-    /// overwritten during the iteration.
+    /// All sled records after a key, in order of key. The caller may overwrite records that
+    /// the iterator has returned.
     pub(super) fn stored_after(&self, key: Vec<u8>) -> impl Iterator<Item = Result<RawRecord, StoreError>> {
         let items = self.db().range((Bound::Excluded(key), Bound::Unbounded));
         items.map(|item| item.map(|(key, record)| RawRecord { key, record }).map_err(|e| self.sled_error(e)))
@@ -307,12 +324,13 @@ impl Tree {
         self.flush()
     }
 
+    /// Waits until all earlier writes are on disk.
     pub(super) fn flush(&self) -> Result<(), StoreError> {
         self.db().flush().map(|_| ()).map_err(|e| self.sled_error(e))
     }
 
     /// Removes up to `most` sled records (whole leaves) whose keys begin with `prefix`.
-    /// Returns whether there may be more.
+    /// Returns `true` if there may be more.
     pub(super) fn remove_batch(&self, prefix: &[u8], most: usize) -> Result<bool, StoreError> {
         let mut batch = Batch::of(self);
         let mut n = 0;
@@ -324,7 +342,7 @@ impl Tree {
         Ok(n == most)
     }
 
-    /// Whether any key or record contains these bytes. Reads everything.
+    /// Whether any sled key or sled record contains these bytes. Scans the whole database.
     pub(super) fn holds_bytes(&self, bytes: &[u8]) -> Result<bool, StoreError> {
         let found = |stored: &[u8]| stored.windows(bytes.len().max(1)).any(|window| window == bytes);
         for item in self.db().iter() {
@@ -336,12 +354,14 @@ impl Tree {
         Ok(false)
     }
 
-    /// The leaf that covers a key, if there is one.
+    /// The leaf whose range contains a key: its fence and its sled record. `shared` is the
+    /// length of the group's prefix.
     fn leaf_at(&self, key: &[u8], shared: usize) -> Result<Option<(sled::IVec, sled::IVec)>, StoreError> {
         self.db().range(&key[..shared]..=key).next_back().transpose().map_err(|e| self.sled_error(e))
     }
 
-    /// How many of these changes belong to the same record or leaf as the first.
+    /// The length of the first run: the leading changes that belong to the same single record
+    /// or leaf as the first change and whose keys are strictly ascending.
     fn leaf_run_len(&self, changes: &[RecordChange]) -> Result<usize, StoreError> {
         let (first, _) = &changes[0];
         let Some(shared) = keys::group_prefix_len(first) else { return Ok(1) };
@@ -355,7 +375,8 @@ impl Tree {
         Ok(in_order + 1)
     }
 
-    /// Passes the sled records to write for a run of changes to `put`.
+    /// Encodes a run of changes as sled records and passes each of them to `put`; `None`
+    /// deletes the sled record.
     fn encode_run(
         &self,
         run: &[RecordChange],
@@ -395,7 +416,7 @@ impl Tree {
     }
 }
 
-/// Passes changes to `write` in batches; the changes of one batch are in memory together.
+/// Passes changes to `write` in batches of up to [`CHANGES_PER_BATCH`].
 fn in_batches(
     mut changes: impl Iterator<Item = Result<RecordChange, StoreError>>,
     mut write: impl FnMut(&[RecordChange]) -> Result<(), StoreError>,
@@ -415,10 +436,12 @@ fn in_batches(
     }
 }
 
-/// A sled batch that marks its keys as changed for a backup in progress.
+/// A sled batch. After it is applied, it marks its keys as changed for the backup in
+/// progress.
 struct Batch<'t> {
     tree: &'t Tree,
     batch: sled::Batch,
+    /// Filled only while a backup is in progress.
     keys: Vec<Vec<u8>>,
 }
 
@@ -444,7 +467,8 @@ impl Batch<'_> {
     }
 }
 
-/// The first key after all keys that begin with `prefix`.
+/// The first key after all keys that begin with `prefix`. Empty if `prefix` has only 0xff
+/// bytes.
 fn prefix_end(prefix: &[u8]) -> Vec<u8> {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {
@@ -460,7 +484,7 @@ pub(super) fn decode<T: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<T,
     postcard::from_bytes(value).map_err(|e| corrupt_record(key, &e.to_string()))
 }
 
-/// The bytes after the version byte.
+/// The bytes after the version byte. A version other than [`VERSION`] is an error.
 fn body<'r>(key: &[u8], record: &'r [u8]) -> Result<&'r [u8], StoreError> {
     match record.split_first() {
         Some((&VERSION, body)) => Ok(body),
@@ -508,7 +532,7 @@ pub(super) mod tests {
         found
     }
 
-    /// Keys of every kind; those of one group are close to each other.
+    /// A key of one of five kinds. Keys of one group are close to each other.
     fn key(kind: u32, n: u32) -> Vec<u8> {
         match kind {
             0 => keys::number_key(keys::SERVER, n % 9),
@@ -521,8 +545,8 @@ pub(super) mod tests {
 
     proptest::proptest! {
         #![proptest_config(proptest::test_runner::Config::with_cases(40))]
-        /// Applies small and large commits, reads records and ranges, and reopens the
-        /// store, compared with a map.
+        /// Applies changes by `apply`, `write_unlogged` and `Fill`, reopens the store, and
+        /// compares records and ranges with those of a `BTreeMap`.
         #[test]
         fn tree_equals_a_btree_map(
             rounds in proptest::collection::vec(
@@ -574,7 +598,7 @@ pub(super) mod tests {
         }
     }
 
-    /// No change is lost when one batch has many changes of one leaf.
+    /// No change is lost when one call changes many records of one leaf.
     #[test]
     fn large_batch_on_one_leaf_keeps_every_change() {
         let dir = tempfile::tempdir().unwrap();
@@ -594,8 +618,8 @@ pub(super) mod tests {
         assert_eq!(it.prefix_size(&[keys::WINDOW]).unwrap(), (0, 0));
     }
 
-    /// A reader sees every record that existed before and was not deleted, once each, while
-    /// leaves and nodes are split.
+    /// While a writer splits leaves and sled nodes, a reader sees every record that existed
+    /// before, exactly once.
     #[test]
     fn concurrent_reader_sees_every_earlier_record_once() {
         let dir = tempfile::tempdir().unwrap();
