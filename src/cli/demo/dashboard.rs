@@ -1,4 +1,4 @@
-//! The demo's screen: scans by class, the outbox, a live top list.
+//! The demo's screen: scans by class, counters with the archive state, and a live top list.
 
 use std::time::Duration;
 
@@ -16,24 +16,25 @@ use crate::cli::demo::sampler::DemoState;
 use crate::daemon::Daemon;
 use crate::model::row::Ranking;
 
-/// Shows the dashboard until a key is pressed, a signal is received or the time is over.
+/// Shows the dashboard until the user quits, a stop signal is received or the deadline
+/// `end` has passed.
 pub(super) async fn show(
     daemon: &Daemon,
-    watch: &mut DemoState,
+    state: &mut DemoState,
     stop: &mut StopSignal,
     end: tokio::time::Instant,
-    every: Duration,
+    poll_interval: Duration,
 ) -> anyhow::Result<()> {
     let mut terminal = ratatui::try_init()?;
     let result = async {
-        let mut tick = tokio::time::interval(every);
+        let mut tick = tokio::time::interval(poll_interval);
         loop {
             tokio::select! {
                 () = stop.requested() => return Ok(()),
                 () = tokio::time::sleep_until(end) => return Ok(()),
                 _ = tick.tick() => {
-                    watch.poll(daemon).await?;
-                    terminal.draw(|frame| draw(frame, watch))?;
+                    state.poll(daemon).await?;
+                    terminal.draw(|frame| draw(frame, state))?;
                     if is_quit()? {
                         return Ok(());
                     }
@@ -46,8 +47,8 @@ pub(super) async fn show(
     result
 }
 
-/// Whether one of the keys pressed since the last poll quits. In raw mode Ctrl-C is a
-/// key.
+/// Reads the pending terminal events until one is a quit key (`q`, Esc or Ctrl-C). In raw
+/// mode the terminal reports Ctrl-C as a key, not as a signal.
 fn is_quit() -> std::io::Result<bool> {
     while event::poll(Duration::ZERO)? {
         if let Event::Key(key) = event::read()? {
@@ -60,10 +61,10 @@ fn is_quit() -> std::io::Result<bool> {
     Ok(false)
 }
 
-fn draw(frame: &mut Frame, watch: &DemoState) {
-    let [head, body, foot] =
+fn draw(frame: &mut Frame, state: &DemoState) {
+    let [header, body, footer] =
         Layout::vertical([Constraint::Length(2), Constraint::Min(10), Constraint::Length(2)]).areas(frame.area());
-    let engine = &watch.status.engine;
+    let engine = &state.status.engine;
     let title = Line::from(vec![
         Span::styled(" clqd demo ", Style::new().fg(Color::Black).bg(Color::Cyan).add_modifier(Modifier::BOLD)),
         Span::raw(format!(
@@ -71,42 +72,44 @@ fn draw(frame: &mut Frame, watch: &DemoState) {
             engine.week, engine.servers, engine.players_online, engine.players_known
         )),
     ]);
-    frame.render_widget(Paragraph::new(title), head);
+    frame.render_widget(Paragraph::new(title), header);
     let [left, right] = Layout::horizontal([Constraint::Length(38), Constraint::Min(40)]).areas(body);
-    let [scans, spark, outbox] =
+    let [scans, rate, outbox] =
         Layout::vertical([Constraint::Length(11), Constraint::Min(4), Constraint::Length(8)]).areas(left);
-    draw_scans(frame, scans, watch);
-    let width = spark.width.saturating_sub(2) as usize;
-    let newest = &watch.history[watch.history.len().saturating_sub(width)..];
-    let line = Sparkline::default().data(newest).style(Style::new().fg(Color::Cyan));
-    frame.render_widget(line.block(Block::bordered().title(" scans a second ")), spark);
-    draw_outbox(frame, outbox, watch);
-    draw_top(frame, right, watch);
+    draw_scans(frame, scans, state);
+    // The sparkline has one column per poll; the border takes two.
+    let width = rate.width.saturating_sub(2) as usize;
+    let newest = &state.history[state.history.len().saturating_sub(width)..];
+    let sparkline = Sparkline::default().data(newest).style(Style::new().fg(Color::Cyan));
+    frame.render_widget(sparkline.block(Block::bordered().title(" scans a second ")), rate);
+    draw_outbox(frame, outbox, state);
+    draw_top(frame, right, state);
     let help = format!(
         " q or Ctrl-C quits.  From another terminal:  clqd --socket {} status | servers list | player NAME",
-        watch.socket.display()
+        state.socket.display()
     );
-    frame.render_widget(Paragraph::new(help).style(Style::new().fg(Color::DarkGray)), foot);
+    frame.render_widget(Paragraph::new(help).style(Style::new().fg(Color::DarkGray)), footer);
 }
 
-fn draw_scans(frame: &mut Frame, area: Rect, watch: &DemoState) {
-    let engine = &watch.status.engine;
+fn draw_scans(frame: &mut Frame, area: Rect, state: &DemoState) {
+    let engine = &state.status.engine;
     let rows = (0..7).map(|class| {
         Row::new(vec![
             Cell::from(format!("class {}", class + 1)),
             Cell::from(format!("{:>7}", engine.servers_by_class[class])),
-            Cell::from(format!("{:>8.1}", watch.per_second[class])),
+            Cell::from(format!("{:>8.1}", state.per_second[class])),
         ])
     });
-    let head = Row::new(vec!["", "servers", " scans/s"]).style(Style::new().fg(Color::DarkGray));
+    let header = Row::new(vec!["", "servers", " scans/s"]).style(Style::new().fg(Color::DarkGray));
     let widths = [Constraint::Length(8), Constraint::Length(8), Constraint::Length(9)];
-    let table = Table::new(rows, widths).header(head).block(Block::bordered().title(" scans by class "));
+    let table = Table::new(rows, widths).header(header).block(Block::bordered().title(" scans by class "));
     frame.render_widget(table, area);
 }
 
-fn draw_outbox(frame: &mut Frame, area: Rect, watch: &DemoState) {
-    let counts = &watch.status.engine.counts;
-    let archive = match &watch.status.archive {
+/// Draws the counters since the start, the outbox and the archive state.
+fn draw_outbox(frame: &mut Frame, area: Rect, state: &DemoState) {
+    let counts = &state.status.engine.counts;
+    let archive = match &state.status.archive {
         None => "none (--mysql URL)".to_owned(),
         Some(archive) => match &archive.fault {
             Some(fault) => fault.message.clone(),
@@ -119,20 +122,20 @@ fn draw_outbox(frame: &mut Frame, area: Rect, watch: &DemoState) {
         Line::from(format!("partial    {:>10}", counts.partials)),
         Line::from(format!("missed     {:>10}", counts.misses)),
         Line::from(format!("rounds     {:>10}", counts.rounds)),
-        Line::from(format!("outbox     {:>10} waiting", watch.status.outbox_entries)),
+        Line::from(format!("outbox     {:>10} waiting", state.status.outbox_entries)),
         Line::from(format!("archive    {archive}")),
     ];
     frame.render_widget(Paragraph::new(text).block(Block::bordered().title(" since the start ")), area);
 }
 
-fn draw_top(frame: &mut Frame, area: Rect, watch: &DemoState) {
-    let (Some(top), Some(server)) = (&watch.top, &watch.server) else {
+fn draw_top(frame: &mut Frame, area: Rect, state: &DemoState) {
+    let (Some(top), Some(server)) = (&state.top, &state.server) else {
         frame.render_widget(Paragraph::new("looking for players ...").block(Block::bordered()), area);
         return;
     };
     let rows = top.rows.iter().map(|row| {
-        let moved = watch.position_change(row.player, row.position);
-        let style = match moved.as_str() {
+        let change = state.position_change(row.player, row.position);
+        let style = match change.as_str() {
             "" => Style::new(),
             down if down.starts_with('-') => Style::new().fg(Color::Red),
             _ => Style::new().fg(Color::Green).add_modifier(Modifier::BOLD),
@@ -141,11 +144,11 @@ fn draw_top(frame: &mut Frame, area: Rect, watch: &DemoState) {
             Cell::from(format!("{:>3}", row.position)),
             Cell::from(row.name.clone()),
             Cell::from(format!("{:>10}", format_score(top.ranking, row.score))),
-            Cell::from(moved),
+            Cell::from(change),
         ])
         .style(style)
     });
-    let head = Row::new(vec!["  #", "player", unit(top.ranking), ""]).style(Style::new().fg(Color::DarkGray));
+    let header = Row::new(vec!["  #", "player", unit(top.ranking), ""]).style(Style::new().fg(Color::DarkGray));
     let widths = [Constraint::Length(4), Constraint::Min(16), Constraint::Length(11), Constraint::Length(4)];
     let title = format!(
         " {} of {} players on {} ({}, {}/{}) ",
@@ -156,9 +159,10 @@ fn draw_top(frame: &mut Frame, area: Rect, watch: &DemoState) {
         server.players,
         server.slots
     );
-    frame.render_widget(Table::new(rows, widths).header(head).block(Block::bordered().title(title)), area);
+    frame.render_widget(Table::new(rows, widths).header(header).block(Block::bordered().title(title)), area);
 }
 
+/// The heading of the score column, right-aligned to the scores of [`format_score`].
 fn unit(ranking: Ranking) -> &'static str {
     match ranking {
         Ranking::Clq1 => "  points/s",
@@ -175,8 +179,8 @@ fn format_score(ranking: Ranking, score: f64) -> String {
         Ranking::Elo => crate::rank::elo::shown(score).to_string(),
         Ranking::Clq2 | Ranking::Points => format!("{score:.0}"),
         Ranking::Time => {
-            let s = score as u64;
-            format!("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)
+            let seconds = score as u64;
+            format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
         }
     }
 }

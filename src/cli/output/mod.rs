@@ -27,12 +27,12 @@ use crate::model::view::{PlayerView, PlayerWeekView, Top};
 #[derive(Debug)]
 pub struct Printer<W: Write> {
     json: bool,
-    /// Now, Unix ms, for relative times.
+    /// The time when the printer was created, Unix ms. Relative times refer to it.
     now_ms: i64,
     out: W,
-    /// The table of listed servers.
+    /// The table of a server list; `None` before the first server.
     servers: Option<Table>,
-    /// The rows of a board.
+    /// Prints the rows of board queries.
     board: board::BoardPrinter,
 }
 
@@ -41,7 +41,7 @@ impl<W: Write> Printer<W> {
         Printer { json, now_ms: crate::clock::system_ms(), out, servers: None, board: board::BoardPrinter::default() }
     }
 
-    /// Prints a row. Rows of a table may be buffered until the widths are known.
+    /// Prints a row. A table buffers its first rows to compute the column widths.
     pub fn row(&mut self, row: Row) -> io::Result<()> {
         if self.json {
             return writeln!(self.out, "{}", json::to_string(&row));
@@ -63,10 +63,10 @@ impl<W: Write> Printer<W> {
             Row::Clock(status) => writeln!(self.out, "{}", clock::describe_clock(&status)),
             Row::ForgottenName(name) => correction::print_forgotten(&mut self.out, &name),
             Row::Backup(backup) => {
-                let state = date(backup.now_ms);
+                let as_of = date(backup.now_ms);
                 writeln!(
                     self.out,
-                    "{}  {} bytes, state as of {state}",
+                    "{}  {} bytes, state as of {as_of}",
                     sanitize(&backup.dir),
                     group_digits(backup.bytes)
                 )
@@ -105,7 +105,7 @@ fn print_table(
 }
 
 fn print_change(out: &mut impl Write, change: &ServerChange) -> io::Result<()> {
-    let done = match change.outcome {
+    let outcome = match change.outcome {
         ChangeOutcome::Added => "added",
         ChangeOutcome::Back => "restored with its history",
         ChangeOutcome::Known => "already known",
@@ -118,27 +118,29 @@ fn print_change(out: &mut impl Write, change: &ServerChange) -> io::Result<()> {
         ChangeOutcome::Refused => "refused",
     };
     let reason = change.reason.as_ref().map(|reason| format!(": {}", sanitize(reason))).unwrap_or_default();
-    writeln!(out, "{}  {done}{reason}", sanitize(&change.url))
+    writeln!(out, "{}  {outcome}{reason}", sanitize(&change.url))
 }
 
-/// Scans are printed one by one over minutes: fixed widths, each line immediately.
+/// Prints the result of one scan on one line and flushes it. The results of one response
+/// arrive over minutes, so the columns have fixed widths and no table buffers them.
 fn print_scan(out: &mut impl Write, scan: &ScanRow) -> io::Result<()> {
     let text = |text: &Option<String>| sanitize_name(text.as_deref().unwrap_or(""), &scan.url);
-    let told = match scan.result {
+    let result = match scan.result {
         ScanResult::Miss => format!("no response  {}", text(&scan.reason)),
         ScanResult::Snapshot | ScanResult::Partial => {
             let partial = if scan.result == ScanResult::Partial { "  (partial list)" } else { "" };
             let players = scan.players.map_or("?".to_owned(), |n| n.to_string());
-            let places = format!("{players}/{}", scan.slots.unwrap_or(0));
+            let occupancy = format!("{players}/{}", scan.slots.unwrap_or(0));
             let (game, map) = (pad(&text(&scan.game), 12), pad(&text(&scan.map), 16));
-            format!("{places:>9}  {game} {map} {}{partial}", truncate(&text(&scan.hostname), 48))
+            format!("{occupancy:>9}  {game} {map} {}{partial}", truncate(&text(&scan.hostname), 48))
         }
     };
-    writeln!(out, "{:<36} class {}  {}", sanitize(&scan.url), scan.class, told.trim_end())?;
+    writeln!(out, "{:<36} class {}  {}", sanitize(&scan.url), scan.class, result.trim_end())?;
     out.flush()
 }
 
-/// Describes a board's order if it differs from the default.
+/// The suffix of a title line that describes a board's order. Empty for the default order:
+/// highest score first, without a ranking for ties.
 fn describe_order(order: OrderView) -> String {
     let direction = if order.low_is_better { ", lowest first" } else { "" };
     let tie = order.tie.map(|by| format!(", ties by {}", by.name()));
@@ -149,8 +151,8 @@ fn print_top(out: &mut impl Write, top: &Top, now_ms: i64) -> io::Result<()> {
     let state = if top.closed { "final" } else { "running" };
     let players = if top.size == 1 { "player" } else { "players" };
     let order = describe_order(top.order);
-    let place = sanitize(&format!("{} in {} ({state})", top.server, top.week));
-    writeln!(out, "{} on {place}, {} {players}{order}", top.ranking.name(), group_digits(top.size))?;
+    let board = sanitize(&format!("{} in {} ({state})", top.server, top.week));
+    writeln!(out, "{} on {board}, {} {players}{order}", top.ranking.name(), group_digits(top.size))?;
     let columns = [
         ("#", Align::Right),
         ("player", table::PLAYER_COLUMN),
@@ -202,6 +204,7 @@ fn print_player(out: &mut impl Write, player: &PlayerView) -> io::Result<()> {
 
 fn week_cells(week: &PlayerWeekView) -> Vec<String> {
     let position = |ranking| week.positions.get(&ranking).map_or(String::new(), |&p| group_digits(p.into()));
+    // A player without a position in a ranking has no score in it.
     let ranked = |ranking, score: String| {
         if week.positions.contains_key(&ranking) { score } else { "-".to_owned() }
     };
