@@ -515,11 +515,15 @@ pub(super) mod tests {
 
     use super::*;
     use crate::model::{GameKey, PlayerKey, WeekKey};
+    use crate::store::dir::lock;
     use crate::store::fill::Fill;
     use crate::store::keys::tests::row;
+    use crate::store::open_database;
 
+    /// Opens a tree. Sled releases the lock of a database that was dropped from another thread.
     pub fn tree(dir: &Path) -> Tree {
-        Tree::new(sled::Config::new().path(dir).flush_every_ms(None).open().unwrap(), dir)
+        let db = lock::retry_until_unlocked(dir, lock::LOCK_TIMEOUT, || open_database(dir, 16 << 20)).unwrap();
+        Tree::new(db, dir)
     }
 
     pub fn all(tree: &Tree, range: Range<Vec<u8>>) -> Vec<(Vec<u8>, Vec<u8>)> {
