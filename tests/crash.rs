@@ -34,7 +34,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use clqd::api::protocol::{RescanSelector, ScanResult, ServerFilter};
-use clqd::control::{Client, ClientError, Request, Row};
+use clqd::control::{Client, ClientError, ErrorCode, Request, Row};
 use clqd::engine::Outcome;
 use clqd::fleet::rng::Rng;
 use clqd::fleet::{FaultShares, Fleet, SimulatedHistory, World, world};
@@ -373,7 +373,15 @@ impl Observer {
             4..12 => {
                 let server = some(rng);
                 if self.servers[&server].last_seen_ms.is_some() {
-                    let top = self.top(client, &server)?;
+                    let top = match self.top(client, &server) {
+                        // Only servers with partial player lists were seen: no week has rows yet.
+                        Err(ClientError::Failure(error))
+                            if error.code == ErrorCode::NotFound && self.week.is_none() =>
+                        {
+                            return Ok(());
+                        }
+                        top => top?,
+                    };
                     self.tops.extend(top.rows.into_iter().map(|row| ((server.clone(), row.player), row.score)));
                 }
                 Ok(())
