@@ -8,9 +8,7 @@ use std::time::Duration;
 use clqd::fleet::faults::FORGED_NAME;
 use clqd::fleet::{Behaviour, BehaviourShares, Fault, FaultShares, Fleet, ServeSettings, World, WorldSettings};
 use clqd::model::{Completeness, ServerUrl, Snapshot};
-use clqd::proto::{
-    Nonce, Step, {self},
-};
+use clqd::proto::{self, Nonce, Step};
 
 /// A fleet whose time almost stands still, so that a reply can be compared with the
 /// world afterwards.

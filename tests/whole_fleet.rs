@@ -30,9 +30,7 @@ use clqd::cli::replay::Replay;
 use clqd::engine::{EngineSettings, Event, Outcome, RescanTarget};
 use clqd::fleet::faults::FORGED_NAME;
 use clqd::fleet::rng::Rng;
-use clqd::fleet::world::{
-    World, {self},
-};
+use clqd::fleet::world::{self, World};
 use clqd::model::calendar::{Calendar, week_label};
 use clqd::model::commit::WeekPhase;
 use clqd::model::{Completeness, ServerKey, ServerUrl, WeekKey};

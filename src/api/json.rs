@@ -6,9 +6,7 @@
 //! `\uXXXX`. A JSON reader gets the original text.
 
 use std::borrow::Cow;
-use std::io::{
-    Write, {self},
-};
+use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::ser::Formatter;

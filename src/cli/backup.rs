@@ -10,9 +10,7 @@ use crate::api::protocol::BackupRow;
 use crate::cli::context::{CliContext, DaemonNotRunning};
 use crate::cli::output::Printer;
 use crate::control::{Request, Row};
-use crate::store::{
-    BackupSummary, {self},
-};
+use crate::store::{self, BackupSummary};
 
 /// Write a consistent copy of the state to a new directory
 ///

@@ -1,8 +1,6 @@
 //! `clqd check-config FILE`: validates a configuration file and changes nothing.
 
-use std::io::{
-    Write, {self},
-};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 

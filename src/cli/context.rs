@@ -10,9 +10,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 
-use super::offline::{
-    Reader, {self},
-};
+use super::offline::{self, Reader};
 use crate::config::{Config, DEFAULT_CONFIG_FILE};
 use crate::control::client::RESPONSE_TIMEOUT;
 use crate::control::{Client, ClientError, Request, ResponseEnd, ResponseItem, Row};

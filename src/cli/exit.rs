@@ -8,9 +8,7 @@
 //! program reads one stream.
 //! reads one stream.
 
-use std::io::{
-    Write, {self},
-};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use serde::Serialize;

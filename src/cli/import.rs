@@ -5,9 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{
-    BufRead, BufReader, Write, {self},
-};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::ExitCode;
 

@@ -7,9 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{
-    BufRead, BufReader, Write, {self},
-};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -25,9 +23,7 @@ use crate::cli::output::table::{pad, truncate};
 use crate::clock::{Clock, ClockSettings};
 use crate::engine::Outcome;
 use crate::model::{Completeness, Player, ServerKey, ServerUrl, Snapshot};
-use crate::proto::{
-    WireFormat, parse_server_url, {self},
-};
+use crate::proto::{self, WireFormat, parse_server_url};
 use crate::rank::Rules;
 use crate::scan::{Attempt, ScanMode, ScanOutcome, ScanRequest, ScanSettings, Scanner};
 use crate::scan_log;

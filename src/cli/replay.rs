@@ -14,9 +14,7 @@ use anyhow::{Context, bail, ensure};
 use crate::config::Config;
 use crate::engine::{CacheLimits, Outcome};
 use crate::model::ServerUrl;
-use crate::scan_log::{
-    Damage, LogSummary, {self},
-};
+use crate::scan_log::{self, Damage, LogSummary};
 use crate::state::{ReplayFeed, State};
 use crate::store::StoreError;
 

@@ -1,9 +1,7 @@
 //! Progress of a rescan: expected duration and scanned servers. Printed to standard
 //! error, as a bar only on a terminal.
 
-use std::io::{
-    IsTerminal, stderr, {self},
-};
+use std::io::{self, IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};

@@ -1,9 +1,7 @@
 //! Parses a server list: one URL a line, followed by tags; text after # is ignored. The
 //! caller interprets each line.
 
-use std::io::{
-    BufRead, Read, {self},
-};
+use std::io::{self, BufRead, Read};
 use std::str::SplitWhitespace;
 
 /// Longest line of a list, bytes: a URL, its tags and a comment of any reasonable length.

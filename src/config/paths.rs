@@ -2,16 +2,12 @@
 //! files. Inspects files and changes none.
 
 use std::fs;
-use std::io::{
-    ErrorKind, {self},
-};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Component, Path, PathBuf};
 
 use super::Config;
-use crate::scan_log::{
-    RecordError, {self},
-};
+use crate::scan_log::{self, RecordError};
 
 /// Directory for rebuilt windows: in the state directory, since the daemon may write
 /// nowhere else. It is not part of the state, and is deleted at every start.

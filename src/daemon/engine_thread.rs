@@ -12,22 +12,16 @@ use anyhow::{Context, bail};
 use tokio::sync::{mpsc, oneshot};
 
 use super::backup::Begun;
-use crate::api::protocol::{
-    ApiError, ErrorCode, Request, RescanSelector, Row, ScanResult, ServerChange, {self},
-};
+use crate::api::protocol::{self, ApiError, ErrorCode, Request, RescanSelector, Row, ScanResult, ServerChange};
 use crate::api::validate;
 use crate::archive::OutboxQuery;
 use crate::board::window;
 use crate::clock::Clock;
-use crate::config::{
-    Config, {self},
-};
+use crate::config::{self, Config};
 use crate::daemon::board_builder::BoardBuilder;
 use crate::daemon::disk_space::DiskSpace;
 use crate::daemon::rescan_results::{DropCounter, RescanWaiters, ScanResults};
-use crate::daemon::window_rebuild::{
-    RebuildPaths, Rebuilder, {self},
-};
+use crate::daemon::window_rebuild::{self, RebuildPaths, Rebuilder};
 use crate::engine::{
     Added, AdminError, CorrectionError, EngineSettings, Event, ForgetResult, Notice, Outcome, ReopenError,
     RescanTarget, TimeReset, WindowBoards,

@@ -23,18 +23,14 @@ use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::clock::{
-    Clock, SystemClocks, TimeSource, {self},
-};
+use crate::clock::{self, Clock, SystemClocks, TimeSource};
 use crate::config::Config;
 use crate::control::{ApiError, ControlCounters, ErrorCode, Listener, Request, ResponseEnd, Row};
 use crate::daemon::engine_thread::{Order, Work};
 use crate::logging::LogFilter;
 use crate::model::view::ClockTrust;
 use crate::scan::{ScanCounters, Scanner};
-use crate::scan_log::{
-    Recorder, {self},
-};
+use crate::scan_log::{self, Recorder};
 use crate::state::{ReplayFeed, State};
 
 /// Queued requests and archive commands. Each sender waits for its reply, so the queue is

@@ -97,9 +97,7 @@ impl RescanWaiters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::protocol::{
-        ScanResult, {self},
-    };
+    use crate::api::protocol::{self, ScanResult};
 
     fn row(n: u32) -> Row {
         Row::Scan(Box::new(protocol::ScanRow {

@@ -15,9 +15,7 @@ use crate::model::view::{
     ServerSummary, Top, TopRow, WeekStatus,
 };
 use crate::model::{GameKey, PlayerKey, ServerKey, ServerUrl, WeekKey, calendar};
-use crate::series::{
-    slots, {self},
-};
+use crate::series::{self, slots};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError<E: std::error::Error + 'static> {

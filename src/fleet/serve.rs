@@ -10,9 +10,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
-use std::io::{
-    IoSlice, IoSliceMut, Write, {self},
-};
+use std::io::{self, IoSlice, IoSliceMut, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -32,9 +30,7 @@ use super::faults::{
 };
 use super::games::Family;
 use super::rng::{Rng, hash_parts};
-use super::wire::{
-    ClientQuery, Datagrams, ProtocolVariant, {self},
-};
+use super::wire::{self, ClientQuery, Datagrams, ProtocolVariant};
 use super::world::World;
 use super::{address, truth};
 use crate::model::{Player, Snapshot};

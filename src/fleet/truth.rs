@@ -6,9 +6,7 @@
 //! except at the start and end of a week and at `start_ms`.
 
 use std::collections::VecDeque;
-use std::io::{
-    Write, {self},
-};
+use std::io::{self, Write};
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;

@@ -12,16 +12,12 @@
 //! points and may change the map. Then players leave and join. Bots fill the server while
 //! it has players. Some servers have a special behaviour ([`super::behaviours`]).
 
-use super::behaviours::{
-    Behaviour, BehaviourShares, GENERIC_NAME, {self},
-};
+use super::behaviours::{self, Behaviour, BehaviourShares, GENERIC_NAME};
 use super::games::{Family, MapRotation, ProfileMix, ServerProfile};
 use super::rng::{Rng, hash_parts};
 use super::truth::{PlayerTruth, RoundResult, ServerTruth, TruthLine};
 use crate::fleet::population::{BOTS_MAX, Person, Population};
-use crate::model::calendar::{
-    Calendar, {self},
-};
+use crate::model::calendar::{self, Calendar};
 use crate::model::name::{ColourCodes, normalise};
 use crate::model::{Completeness, Player, Snapshot, WeekKey};
 

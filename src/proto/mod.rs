@@ -20,9 +20,7 @@ pub use nonce::{Nonce, NonceKey};
 
 use crate::limits;
 use crate::model::Snapshot;
-use crate::model::name::{
-    Name, {self},
-};
+use crate::model::name::{self, Name};
 pub use crate::proto::scheme::{ServerUrlError, parse_server_url};
 
 /// A protocol that can be scanned, and its URL scheme.

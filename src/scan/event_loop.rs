@@ -24,9 +24,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::socket::{SocketEvent, Sockets};
-use super::target::{
-    Target, {self},
-};
+use super::target::{self, Target};
 use super::timers::Timers;
 use super::{Attempt, Miss, MissReason, Now, ScanMode, ScanOutcome, ScanRequest, ScanSettings, ScannerCommand};
 use crate::model::{Completeness, Snapshot};

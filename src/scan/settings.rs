@@ -3,9 +3,7 @@
 use serde::Deserialize;
 
 use super::ScanMode;
-use super::target::{
-    Cidr, {self},
-};
+use super::target::{self, Cidr};
 use crate::scan::event_loop::{COOLDOWN, EXCEPTION_FACTOR};
 
 /// Section `[scan]`. Every key is required: the shipped config is the default.

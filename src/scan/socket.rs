@@ -6,9 +6,7 @@
 //! the count with each datagram: such a loss is local, not a server's silence.
 //! Port-unreachable messages are read from the error queue (`IP_RECVERR`).
 
-use std::io::{
-    IoSliceMut, {self},
-};
+use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;

@@ -9,9 +9,7 @@ use serde::Deserialize;
 
 use super::ScanMode;
 use crate::model::ServerUrl;
-use crate::proto::{
-    PROTOCOLS, Protocol, {self},
-};
+use crate::proto::{self, PROTOCOLS, Protocol};
 
 /// One protocol on one port.
 #[derive(Clone, Copy, Debug)]

@@ -10,9 +10,7 @@ use std::io::{BufRead, BufReader, ErrorKind, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::damage::{Damage, Truncation};
-use super::line::{
-    LineError, parse, {self},
-};
+use super::line::{self, LineError, parse};
 use crate::engine::Outcome;
 use crate::limits::SCAN_LOG_LINE_BYTES_MAX;
 use crate::model::ServerUrl;

@@ -9,16 +9,10 @@
 //! When [`Recorder::flush`] returns, its lines and the file names are on disk: a commit
 //! that follows is never ahead of the log, even after a power cut.
 
-use std::fs::{
-    File, OpenOptions, {self},
-};
-use std::io::{
-    Read, Seek, SeekFrom, Write, {self},
-};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::thread::{
-    JoinHandle, {self},
-};
+use std::thread::{self, JoinHandle};
 
 use super::line;
 use crate::engine::Outcome;

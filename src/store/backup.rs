@@ -11,9 +11,7 @@
 //! A backup is an ordinary state directory. It is written next to its destination under the
 //! name `DIR.partial`, and is renamed when all of it is on disk.
 
-use std::fs::{
-    File, {self},
-};
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};

@@ -11,9 +11,7 @@
 //! Layout: `magic, version, (key len u32, key, value len u32 or MAX for a removal, value)*,
 //! crc32`, little-endian. The version is that of the values' layout (`tree::VERSION`).
 
-use std::fs::{
-    File, {self},
-};
+use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 

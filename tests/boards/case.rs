@@ -2,9 +2,7 @@
 //! advances, and settings that change.
 
 use clqd::board::score_unit::display_score;
-use clqd::board::window::{
-    WindowTypes, {self},
-};
+use clqd::board::window::{self, WindowTypes};
 use clqd::engine::{BoardAnswer, EngineSettings, Event, StateReader, ViewError};
 use clqd::model::calendar::Calendar;
 use clqd::model::row::Ranking;

@@ -7,9 +7,7 @@ use clqd::board::BoardEntry;
 use clqd::board::order::TieBreak;
 use clqd::board::score_unit::display_score;
 use clqd::board::tree::Direction;
-use clqd::board::window::{
-    WindowSpec, {self},
-};
+use clqd::board::window::{self, WindowSpec};
 use clqd::engine::EngineSettings;
 use clqd::model::row::Ranking;
 use clqd::model::scope::Scope as ScopeName;

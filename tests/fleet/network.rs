@@ -14,9 +14,7 @@ use clqd::fleet::faults::{
 };
 use clqd::fleet::games::Family;
 use clqd::fleet::rng::{Rng, hash_parts};
-use clqd::fleet::wire::{
-    ClientQuery, Datagrams, ProtocolVariant, {self},
-};
+use clqd::fleet::wire::{self, ClientQuery, Datagrams, ProtocolVariant};
 use clqd::fleet::world::World;
 use clqd::model::Player;
 

@@ -9,9 +9,7 @@ use std::path::Path;
 use clqd::board::window::{Shape, WindowSpec, WindowTypes};
 use clqd::control::Request;
 use clqd::engine::{EngineSettings, Event, Outcome};
-use clqd::model::calendar::{
-    Calendar, {self},
-};
+use clqd::model::calendar::{self, Calendar};
 use clqd::model::view::board::{BoardQuery, BoardSelector, BoardsSelector, PlayerSelector};
 use clqd::model::{NameHash, PlayerKey, Ranking, Scope, ServerUrl, WindowType};
 use clqd::state::State;

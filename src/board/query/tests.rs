@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use super::*;
-use crate::board::tree::Direction::{
-    HighIsBetter as High, LowIsBetter as Low, {self},
-};
+use crate::board::tree::Direction::{self, HighIsBetter as High, LowIsBetter as Low};
 
 fn place(score: i64, at_ms: i64, player: u32) -> BoardEntry {
     BoardEntry::new(Score(score), at_ms, PlayerKey(player))

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use ratatui::Frame;
-use ratatui::crossterm::event::{
-    Event, KeyCode, KeyModifiers, {self},
-};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};

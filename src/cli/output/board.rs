@@ -1,13 +1,9 @@
 //! Text output of `clqd board`: a title line, then a table.
 
-use std::io::{
-    Write, {self},
-};
+use std::io::{self, Write};
 
 use crate::cli::output::format::{bytes, format_time, group_digits, relative_time, sanitize, score, score_heading};
-use crate::cli::output::table::{
-    Align, Column, Table, {self},
-};
+use crate::cli::output::table::{self, Align, Column, Table};
 use crate::control::Row;
 use crate::model::row::Ranking;
 use crate::model::scope::Scope;

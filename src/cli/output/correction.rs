@@ -1,8 +1,6 @@
 //! Text output of corrections.
 
-use std::io::{
-    Write, {self},
-};
+use std::io::{self, Write};
 
 use crate::cli::output::format::{date, duration, group_digits, sanitize};
 use crate::model::view::{Correction, ForgottenName};

@@ -8,9 +8,7 @@ mod server;
 mod status;
 pub mod table;
 
-use std::io::{
-    Write, {self},
-};
+use std::io::{self, Write};
 
 use crate::api::json;
 use crate::api::protocol::{ChangeOutcome, ScanResult, ScanRow, ServerChange};

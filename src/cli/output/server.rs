@@ -1,14 +1,10 @@
 //! Text output of `clqd servers list` and `clqd servers show`.
 
-use std::io::{
-    Write, {self},
-};
+use std::io::{self, Write};
 
 use super::print_table;
 use crate::cli::output::format::{group_digits, points, relative_time, sanitize, sanitize_name, sparkline};
-use crate::cli::output::table::{
-    Align, Column, {self},
-};
+use crate::cli::output::table::{self, Align, Column};
 use crate::model::view::{SeriesView, ServerDetail, ServerSummary};
 
 /// Most hours of the player count series to show.

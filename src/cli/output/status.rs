@@ -1,8 +1,6 @@
 //! Text output of `clqd status`.
 
-use std::io::{
-    Write, {self},
-};
+use std::io::{self, Write};
 
 use super::clock::describe_clock;
 use crate::api::protocol::Status;

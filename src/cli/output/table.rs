@@ -3,9 +3,7 @@
 //! memory.
 
 use std::borrow::Cow;
-use std::io::{
-    Write, {self},
-};
+use std::io::{self, Write};
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 

@@ -11,9 +11,7 @@
 
 mod replay_job;
 
-use std::fs::{
-    File, {self},
-};
+use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

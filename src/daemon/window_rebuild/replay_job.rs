@@ -1,9 +1,7 @@
 //! The thread of a rebuild. It replays the recorded scans into a separate state: first the
 //! log files, then, chunk by chunk, the scans recorded in the meantime, until few are left.
 
-use std::fs::{
-    File, {self},
-};
+use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,9 +11,7 @@ use anyhow::Context;
 
 use crate::engine::{EngineSettings, Outcome};
 use crate::model::ServerUrl;
-use crate::scan_log::{
-    LogReader, LossyReader, {self},
-};
+use crate::scan_log::{self, LogReader, LossyReader};
 use crate::state::{ReplayFeed, State};
 use crate::store::StoreSettings;
 

@@ -10,9 +10,7 @@ use std::hash::Hasher;
 use siphasher::sip::SipHasher24;
 
 use crate::board::order::{Order, Orders};
-use crate::board::query::{
-    QueryData, QueryError, {self},
-};
+use crate::board::query::{self, QueryData, QueryError};
 use crate::board::score_unit::CLQ1_PER_POINT_PER_SECOND;
 use crate::board::tree::{Direction, Set};
 use crate::board::{BoardEntry, fusion, window};

@@ -6,9 +6,7 @@ use std::ops::Bound;
 
 use crate::board::BoardEntry;
 use crate::board::query::{Question, RankedEntry, Ranks};
-use crate::board::score_unit::{
-    DisplayRange, {self},
-};
+use crate::board::score_unit::{self, DisplayRange};
 use crate::board::tree::Set;
 use crate::board::tree::lookup::{Cursor, Standing};
 use crate::engine::{Engine, StateReader, ViewError};

@@ -12,14 +12,10 @@ use crate::model::row::{PlayerRow, Rating};
 use crate::model::server::{Class, CurrentMapRow, LastSnapshot, PlayerEntry, Presence, PresenceRows, Screening};
 use crate::model::snapshot::{Completeness, Snapshot};
 use crate::model::{GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, TagKey, WeekKey, WindowKey};
-use crate::rank::estimate::{
-    Rates, {self},
-};
+use crate::rank::estimate::{self, Rates};
 use crate::rank::{INVISIBLE_GAP_MS, clq1, clq2, elo, player_list, points, round};
 use crate::schedule::class_of;
-use crate::series::{
-    slots, {self},
-};
+use crate::series::{self, slots};
 
 /// A scan whose first packet is later than this after its due time is counted as late.
 const LATE_SCAN_MS: i64 = 2_000;

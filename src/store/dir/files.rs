@@ -6,12 +6,8 @@
 //! which the file `current` names. `redo` and `first` are written by clqd (see `redo`,
 //! `first`). Other files in the directory are ignored.
 
-use std::fs::{
-    File, Metadata, {self},
-};
-use std::io::{
-    ErrorKind, Write, {self},
-};
+use std::fs::{self, File, Metadata};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 

@@ -5,9 +5,7 @@
 //! it was held keeps it until it executes another program. So opening retries for some
 //! seconds.
 
-use std::fs::{
-    File, {self},
-};
+use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;

@@ -8,12 +8,8 @@
 //! only if no process had the directory open before and after it, and the size, inode and
 //! times of every file are unchanged. Otherwise it is repeated.
 
-use std::fs::{
-    File, OpenOptions, {self},
-};
-use std::io::{
-    ErrorKind, {self},
-};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 

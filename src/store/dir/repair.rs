@@ -8,9 +8,7 @@
 //! - `snap.N` saves sled reading its log from the beginning. A damaged one is renamed:
 //!   without it sled reads the whole log, with the same result.
 
-use std::fs::{
-    File, OpenOptions, {self},
-};
+use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;
 use std::path::Path;
 
