@@ -32,9 +32,7 @@ use nix::sys::statvfs::statvfs;
 use super::backup::{BackupSource, BackupTarget, Changed, FinalChanges};
 use super::tree::Tree;
 use super::{StoreError, open_database, sled_error};
-use crate::store::dir::files::{
-    Current, {self},
-};
+use crate::store::dir::files::{self, Current};
 use crate::store::dir::lock;
 
 /// The size at which a compaction begins, in percent of the size after the last one.
@@ -139,9 +137,7 @@ impl Compaction {
         if min_bytes == 0 {
             return;
         }
-        let database = self.database();
-        // This takes 2 us a commit. An unreadable file counts as small.
-        let bytes = std::fs::metadata(database.join("db")).map_or(0, |file| file.len());
+        let bytes = self.file_bytes();
         let after_last = self.current.as_ref().map_or(0, |current| current.bytes);
         if bytes < min_bytes.max(after_last / 100 * GROWTH_PERCENT).max(self.retry_bytes) {
             return;
@@ -160,8 +156,7 @@ impl Compaction {
         }
         // No compaction during a backup.
         let Some(source) = BackupSource::begin(tree) else { return };
-        let next = Current { number: self.current.as_ref().map_or(1, |current| current.number + 1), bytes: 0 };
-        let (dir, cache_bytes) = (self.dir.join(next.name()), self.cache_bytes);
+        let (dir, cache_bytes) = (self.dir.join(self.next(0).name()), self.cache_bytes);
         tracing::debug!(bytes, into = %dir.display(), "the state directory is being compacted");
         self.spawn(move |is_cancelled| CompactedDatabase::of(source, &dir, cache_bytes, is_cancelled));
     }
@@ -179,8 +174,7 @@ impl Compaction {
     /// A failed compaction costs nothing but disk space.
     fn failed(&mut self, error: &dyn std::fmt::Display) -> Result<(), StoreError> {
         tracing::warn!("the state directory was not compacted: {error}");
-        let bytes = std::fs::metadata(self.database().join("db")).map_or(0, |file| file.len());
-        self.retry_bytes = bytes / 100 * RETRY_GROWTH_PERCENT;
+        self.retry_bytes = self.file_bytes() / 100 * RETRY_GROWTH_PERCENT;
         Ok(())
     }
 
@@ -188,8 +182,7 @@ impl Compaction {
         if let Err(error) = copied.put(last.records()) {
             return self.failed(&error);
         }
-        let next =
-            Current { number: self.current.as_ref().map_or(1, |current| current.number + 1), bytes: copied.bytes };
+        let next = self.next(copied.bytes);
         let old = self.database();
         files::set_current(&self.dir, &next)?;
         tree.switch_database(copied.db.take().expect("database is open until it becomes current"));
@@ -214,6 +207,16 @@ impl Compaction {
                 Err(error) => tracing::warn!("an old database is not removed before the next start: {error}"),
             }
         }
+    }
+
+    /// The database that the next compaction makes current.
+    fn next(&self, bytes: u64) -> Current {
+        Current { number: self.current.as_ref().map_or(1, |current| current.number + 1), bytes }
+    }
+
+    /// Size of the database file. An unreadable file counts as empty. Takes 2 us.
+    fn file_bytes(&self) -> u64 {
+        std::fs::metadata(self.database().join("db")).map_or(0, |file| file.len())
     }
 
     fn database(&self) -> PathBuf {
