@@ -166,7 +166,7 @@ fn activity_for(servers: u32, to_ms: i64, players: f64) -> f64 {
     for _ in 0..10 {
         let mut world = world(servers.min(200), (low + high) / 2.0);
         let mut size = Size::default();
-        // What `SimulatedHistory` takes a step for: whoever is busy is looked at more often.
+        // As in `SimulatedHistory`, busy servers are scanned more often.
         for (_, _, snapshot) in SimulatedHistory::new(&mut world, START_MS, to_ms.min(START_MS + 24 * 3_600_000)) {
             size.snapshots += 1;
             size.players += snapshot.players.len() as u64;
