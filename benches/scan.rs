@@ -25,7 +25,7 @@ fn main() -> anyhow::Result<()> {
         &config,
         format!(
             "state_dir = {:?}\ncontrol_socket = {socket:?}\nlog = \"warn\"\n[scan]\nallow_private = true\n\
-             interval_class2_s = 120\nper_subnet_per_second_max = 1000\nper_subnet_burst = 1000\n{archive}",
+             interval_class2_s = 120\nsubnet_packets_per_second_max = 1000\nsubnet_burst_packets = 1000\n{archive}",
             dir.path().join("state")
         ),
     )?;

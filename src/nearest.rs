@@ -17,13 +17,13 @@ mod tests {
 
     #[test]
     fn only_similar_names_are_suggested() {
-        let names = ["timeout_ms", "retries", "sockets"];
+        let names = ["timeout_ms", "retries", "enabled"];
         for (text, want) in [
             ("timeout_ms", Some("timeout_ms")),
             ("timeout", Some("timeout_ms")),
             ("RETRY", Some("retries")),
             ("retires", Some("retries")),
-            ("scoket", Some("sockets")),
+            ("enabeld", Some("enabled")),
             ("zone", None),
             ("", None),
         ] {

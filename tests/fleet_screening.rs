@@ -89,11 +89,11 @@ impl Simulation {
         let clock = Arc::clone(&self.fleet);
         let settings = ScanSettings {
             allow_private: true,
-            per_second_max: 100_000.0,
-            per_address_per_second_max: 100_000.0,
-            per_address_burst: 1_000,
-            per_subnet_per_second_max: 100_000.0,
-            per_subnet_burst: 10_000,
+            packets_per_second_max: 100_000.0,
+            address_packets_per_second_max: 100_000.0,
+            address_burst_packets: 1_000,
+            subnet_packets_per_second_max: 100_000.0,
+            subnet_burst_packets: 10_000,
             ..ScanSettings::default()
         };
         let scanner = Scanner::start(settings, requests, to, Arc::new(move || clock.now_ms())).expect("sockets");

@@ -151,7 +151,7 @@ fn write_daemon_config(path: &Path) -> anyhow::Result<()> {
         "# For a daemon that watches simulated servers on this machine.\n\
          state_dir = {:?}\ncontrol_socket = {:?}\n\n[scan]\n\
          # The fleet uses loopback addresses, 200 in a /24.\n\
-         allow_private = true\nper_subnet_per_second_max = 1000\nper_subnet_burst = 1000\n",
+         allow_private = true\nsubnet_packets_per_second_max = 1000\nsubnet_burst_packets = 1000\n",
         folder.join("clqd-state"),
         folder.join("clqd.sock"),
     );

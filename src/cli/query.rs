@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
+use clap::builder::RangedI64ValueParser;
 use tokio::sync::mpsc;
 
 use crate::api::json;
@@ -25,7 +26,7 @@ use crate::engine::Outcome;
 use crate::model::{Completeness, Player, ServerKey, ServerUrl, Snapshot};
 use crate::proto::{self, WireFormat, parse_server_url};
 use crate::rank::Rules;
-use crate::scan::{Attempt, ScanMode, ScanOutcome, ScanRequest, ScanSettings, Scanner};
+use crate::scan::{Attempt, ScanMode, ScanOutcome, ScanRequest, ScanSettings, Scanner, TIMEOUT_MS};
 use crate::scan_log;
 
 /// Capacity of the request channel and of the outcome channel. The scanner and the printer
@@ -51,18 +52,22 @@ pub struct QueryArgs {
     #[arg(long, value_name = "LIST")]
     pub file: Vec<PathBuf>,
     /// Timeout of one query, ms
-    #[arg(long, value_name = "MS", default_value_t = 1_500, value_parser = clap::value_parser!(u32).range(100..=60_000))]
+    #[arg(long, value_name = "MS", default_value_t = 1_500, value_parser = timeout_ms())]
     pub timeout_ms: u32,
     /// Retries after a timeout
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=10))]
     pub retries: u32,
     /// Most packets per second, all servers together
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub per_second_max: u32,
+    pub packets_per_second_max: u32,
     /// Try every protocol on the port and the usual query ports, with three times the
     /// timeout and retries
     #[arg(long)]
     pub any_protocol: bool,
+}
+
+fn timeout_ms() -> RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(i64::from(*TIMEOUT_MS.start())..=i64::from(*TIMEOUT_MS.end()))
 }
 
 /// Queries all servers and prints each result as it is received. The exit code is 0 if all
@@ -152,7 +157,7 @@ fn settings(args: &QueryArgs) -> ScanSettings {
     ScanSettings {
         timeout_ms: args.timeout_ms,
         retries: args.retries,
-        per_second_max: args.per_second_max.into(),
+        packets_per_second_max: args.packets_per_second_max.into(),
         allow_private: true,
         ..ScanSettings::default()
     }

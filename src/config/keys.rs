@@ -1,6 +1,8 @@
 //! Every key of the configuration file: its type, its range and how a change is applied.
 //! `config/clqd.toml` documents the keys; a test compares it with this table.
 
+use std::ops::RangeInclusive;
+
 use Applies::{Reload, Restart};
 
 use crate::archive::ArchiveSettings;
@@ -9,7 +11,7 @@ use crate::board::window::{BadSpec, WindowSpec};
 use crate::model::WindowType;
 use crate::model::calendar::Calendar;
 use crate::rank::screen::SpectatorPoints;
-use crate::scan::Cidr;
+use crate::scan::{self, Cidr};
 
 /// One key.
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +93,10 @@ const fn whole(min: i64, max: i64, unit: &'static str) -> ValueType {
     ValueType::Whole { min, max, unit }
 }
 
+const fn whole_in(range: RangeInclusive<u32>, unit: &'static str) -> ValueType {
+    whole(*range.start() as i64, *range.end() as i64, unit)
+}
+
 /// All keys, in the order of `config/clqd.toml`.
 pub const KEYS: &[KeySpec] = &[
     key("", "time_zone", ValueType::Text(time_zone), Restart),
@@ -98,16 +104,16 @@ pub const KEYS: &[KeySpec] = &[
     key("", "control_socket", ValueType::Text(socket_path), Restart),
     key("", "log", ValueType::Text(log_filter), Reload),
     key("", "record", ValueType::Text(accept_any), Restart),
-    key("scan", "timeout_ms", whole(100, 30_000, "ms"), Reload),
+    key("scan", "timeout_ms", whole_in(scan::TIMEOUT_MS, "ms"), Reload),
     key("scan", "retries", whole(0, 10, ""), Reload),
-    key("scan", "per_second_max", whole(1, 1_000_000, "packets/s"), Reload),
-    key("scan", "per_address_per_second_max", whole(1, 100_000, "packets/s"), Reload),
-    key("scan", "per_address_burst", whole(1, 100_000, "packets"), Reload),
-    key("scan", "per_subnet_per_second_max", whole(1, 1_000_000, "packets/s"), Reload),
-    key("scan", "per_subnet_burst", whole(1, 1_000_000, "packets"), Reload),
-    key("scan", "sockets", whole(1, 64, ""), Restart),
-    key("scan", "in_flight_max", whole(1, 1_000_000, ""), Reload),
-    key("scan", "resolve_ttl_s", whole(60, 604_800, "s"), Reload),
+    key("scan", "packets_per_second_max", whole(1, 1_000_000, "packets/s"), Reload),
+    key("scan", "address_packets_per_second_max", whole(1, 100_000, "packets/s"), Reload),
+    key("scan", "address_burst_packets", whole(1, 100_000, "packets"), Reload),
+    key("scan", "subnet_packets_per_second_max", whole(1, 1_000_000, "packets/s"), Reload),
+    key("scan", "subnet_burst_packets", whole(1, 1_000_000, "packets"), Reload),
+    key("scan", "sockets_per_ip_version", whole(1, 64, ""), Restart),
+    key("scan", "scans_in_flight_max", whole(1, 1_000_000, ""), Reload),
+    key("scan", "dns_cache_ttl_s", whole_in(scan::DNS_CACHE_TTL_S, "s"), Reload),
     key("scan", "receive_buffer_bytes", whole(65_536, 1 << 30, "bytes"), Restart),
     key("scan", "allow_private", ValueType::Bool, Reload),
     key("scan", "opt_out", ValueType::Texts(check_network), Reload),

@@ -2,11 +2,13 @@
 //! defaults and documents every key.
 //!
 //! [`Config`] is plain data. [`module_settings`] converts it to the settings of each
-//! module. [`keys`] is the table of all keys; [`validate`] checks a file.
+//! module. [`keys`] is the table of all keys, [`renamed`] that of their former
+//! names; [`validate`] checks a file.
 
 pub mod keys;
 mod module_settings;
 mod paths;
+pub mod renamed;
 pub mod validate;
 
 use std::fmt;
@@ -63,14 +65,14 @@ pub struct ScanConfig {
     pub timeout_ms: u64,
     pub retries: u32,
     /// Packets.
-    pub per_second_max: u32,
-    pub per_address_per_second_max: u32,
-    pub per_address_burst: u32,
-    pub per_subnet_per_second_max: u32,
-    pub per_subnet_burst: u32,
-    pub sockets: usize,
-    pub in_flight_max: usize,
-    pub resolve_ttl_s: u64,
+    pub packets_per_second_max: u32,
+    pub address_packets_per_second_max: u32,
+    pub address_burst_packets: u32,
+    pub subnet_packets_per_second_max: u32,
+    pub subnet_burst_packets: u32,
+    pub sockets_per_ip_version: usize,
+    pub scans_in_flight_max: usize,
+    pub dns_cache_ttl_s: u64,
     pub receive_buffer_bytes: usize,
     pub allow_private: bool,
     /// Addresses and networks that are never queried.

@@ -51,8 +51,8 @@ fn file_overrides_only_keys_it_names() {
 fn unknown_key_error_suggests_nearest_key() {
     problems("[scan]\ntimeout = 5\n", &["2: scan.timeout: unknown key; did you mean timeout_ms?"]);
     problems(
-        "[scan]\n\nper_adress_burst = 5\n",
-        &["3: scan.per_adress_burst: unknown key; did you mean per_address_burst?"],
+        "[scan]\n\nadress_burst_packets = 5\n",
+        &["3: scan.adress_burst_packets: unknown key; did you mean address_burst_packets?"],
     );
     problems(
         "[store]\ntimeout_ms = 5\n",
@@ -142,7 +142,7 @@ fn all_problems_are_reported_by_line() {
         &[
             "1: zone: unknown key; the top-level keys are time_zone, state_dir, control_socket, log, record",
             "3: scan.retries: 99 is out of range; expected a whole number, 0 to 10",
-            "4: scan.socket: unknown key; did you mean sockets?",
+            "4: scan.socket: unknown key; did you mean sockets_per_ip_version?",
         ],
     );
     let broken = Config::parse("log = \n[scan]\nretries = 99\n[scan]\n").expect_err("broken");
@@ -153,11 +153,12 @@ fn all_problems_are_reported_by_line() {
 #[test]
 fn reload_keeps_keys_that_need_restart() {
     let old = Config::default();
-    let new = Config::parse("time_zone = \"Asia/Tokyo\"\nlog = \"debug\"\n[scan]\nretries = 5\nsockets = 9\n")
-        .expect("valid");
+    let new =
+        Config::parse("time_zone = \"Asia/Tokyo\"\nlog = \"debug\"\n[scan]\nretries = 5\nsockets_per_ip_version = 9\n")
+            .expect("valid");
     let reloaded = old.plan_reload(&new);
     assert_eq!(reloaded.changed, ["log", "scan.retries"]);
-    assert_eq!(reloaded.needs_restart, ["time_zone", "scan.sockets"]);
+    assert_eq!(reloaded.needs_restart, ["time_zone", "scan.sockets_per_ip_version"]);
     let mut want = old.clone();
     want.log = "debug".to_owned();
     want.scan.retries = 5;
@@ -214,7 +215,7 @@ fn each_syntax_error_is_reported_once() {
         ],
     );
     problems(
-        "log = \"info\n[scan]\nretries = \nsockets = 8\n",
+        "log = \"info\n[scan]\nretries = \nsockets_per_ip_version = 8\n",
         &[
             "1: not TOML: invalid basic string, expected `\"` at column 12",
             "3: not TOML: string values must be quoted, expected literal string at column 11",

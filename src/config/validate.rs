@@ -9,6 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::keys::{KEYS, KeySpec, ValueType, sections};
+use super::renamed;
 use crate::nearest::nearest;
 
 /// A problem in a configuration file.
@@ -167,6 +168,8 @@ impl Validator<'_> {
                 }
             } else if KEYS.iter().any(|k| k.section.is_empty() && k.name == text) {
                 self.entry("", name, value);
+            } else if let Some(message) = renamed::key_message(text) {
+                self.problem(name.span(), text.to_owned(), message);
             } else if value.get_ref().is_table() {
                 let nearest = nearest(text, sections());
                 let advice = match nearest {
@@ -194,7 +197,9 @@ impl Validator<'_> {
         };
         let line = self.line(name.span());
         self.lines.0.insert(key.path(), line);
-        if let Err(message) = value_problem(&key.kind, value.get_ref()) {
+        let former = value.get_ref().as_str().and_then(|text| renamed::value_message(&key.path(), text));
+        let checked = former.map_or_else(|| value_problem(&key.kind, value.get_ref()), Err);
+        if let Err(message) = checked {
             self.problem(value.span(), key.path(), message);
         }
     }
@@ -202,6 +207,9 @@ impl Validator<'_> {
     fn unknown(&mut self, section: &str, name: &Spanned<std::borrow::Cow<'_, str>>) {
         let text = name.get_ref().as_ref();
         let path = if section.is_empty() { text.to_owned() } else { format!("{section}.{text}") };
+        if let Some(message) = renamed::key_message(&path) {
+            return self.problem(name.span(), path, message);
+        }
         let message = match suggest_key(section, text) {
             Some(key) if key.section == section => format!("unknown key; did you mean {}?", key.name),
             Some(key) if key.section.is_empty() => {

@@ -158,7 +158,7 @@ impl Daemon {
             recorder.start_new_file().context("cannot start a new scan log file")?;
         }
 
-        let (requests, requests_rx) = mpsc::channel(config.scan.in_flight_max);
+        let (requests, requests_rx) = mpsc::channel(config.scan.scans_in_flight_max);
         let (outcomes_tx, outcomes) = mpsc::channel(OUTCOME_QUEUE_MAX);
         let now = {
             let clock = clock.clone();

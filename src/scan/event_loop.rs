@@ -69,7 +69,7 @@ pub(super) struct EventLoop {
     address_locks: HashMap<SocketAddr, AddressLock>,
     next_token: ScanToken,
     /// Outcomes for which the channel has no space. Scans and ended outcomes together
-    /// never exceed `in_flight_max`, because no request is accepted beyond that.
+    /// never exceed `scans_in_flight_max`, because no request is accepted beyond that.
     finished: VecDeque<ScanOutcome>,
     /// No more requests are accepted.
     draining: bool,
@@ -144,7 +144,7 @@ impl EventLoop {
         counts: Arc<ScanCounters>,
     ) -> io::Result<EventLoop> {
         let sockets = Sockets::open(
-            settings.sockets as usize,
+            settings.sockets_per_ip_version as usize,
             settings.receive_buffer_bytes as usize,
             now.clone(),
             counts.clone(),
@@ -180,7 +180,7 @@ impl EventLoop {
             let due = [self.timers.next(), self.budgets.next_due(), Some(cleanup_at)].into_iter().flatten().min();
             let mut wake_at = self.start + due.unwrap_or(cleanup_at);
             wake_at = self.stop_at.map_or(wake_at, |stop_at| stop_at.min(wake_at));
-            let has_capacity = self.scans.len() + self.finished.len() < self.settings.in_flight_max as usize;
+            let has_capacity = self.scans.len() + self.finished.len() < self.settings.scans_in_flight_max as usize;
             tokio::select! {
                 event = self.sockets.next_event() => {
                     self.on_socket_event(event).await;
@@ -200,7 +200,7 @@ impl EventLoop {
                     Err(_) => return self.abandon(),
                 },
                 lookup = self.resolver.next_result() => {
-                    let ttl = Duration::from_secs(self.settings.resolve_ttl_s.into());
+                    let ttl = Duration::from_secs(self.settings.dns_cache_ttl_s.into());
                     let ip = lookup.ip;
                     for token in self.resolver.complete(self.start.elapsed(), lookup, ttl) {
                         self.on_resolved(token, ip).await;

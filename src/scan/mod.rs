@@ -26,7 +26,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-pub use self::settings::{ScanSettings, SettingsError};
+pub use self::settings::{DNS_CACHE_TTL_S, ScanSettings, SettingsError, TIMEOUT_MS};
 pub use self::target::Cidr;
 use crate::model::{ServerKey, ServerUrl, Snapshot};
 use crate::proto::named_enum;
@@ -137,7 +137,7 @@ enum ScannerCommand {
 impl Scanner {
     /// Opens the sockets and starts. Must be called inside a tokio runtime.
     ///
-    /// Accepts requests while fewer than `in_flight_max` scans are in flight; further
+    /// Accepts requests while fewer than `scans_in_flight_max` scans are in flight; further
     /// ones wait in their channel. When the request sender is dropped, the scanner
     /// finishes the scans in flight, ends, and closes the channel of outcomes.
     ///
@@ -196,8 +196,8 @@ pub struct Reloader {
 }
 
 impl Reloader {
-    /// Applies new settings; they are in effect when this returns. `sockets` and
-    /// `receive_buffer_bytes` take effect at the next start only.
+    /// Applies new settings; they are in effect when this returns. `sockets_per_ip_version`
+    /// and `receive_buffer_bytes` take effect at the next start only.
     pub async fn reload(&self, settings: ScanSettings) -> Result<(), SettingsError> {
         settings.check()?;
         // If the engine has ended, there is nothing to reload.

@@ -161,14 +161,14 @@ fn next_scope(scope: LimitScope, ip: IpAddr) -> Option<LimitScope> {
 impl Limits {
     fn new(settings: &ScanSettings, time: &ManualClock) -> Limits {
         // A burst of a twentieth of a second's packets keeps the load even.
-        let global_burst = burst((settings.per_second_max / 20.0) as u32);
-        let address_burst = burst(settings.per_address_burst);
-        let subnet_burst = burst(settings.per_subnet_burst);
+        let global_burst = burst((settings.packets_per_second_max / 20.0) as u32);
+        let address_burst = burst(settings.address_burst_packets);
+        let subnet_burst = burst(settings.subnet_burst_packets);
         Limits {
-            address: keyed(settings.per_address_per_second_max, address_burst, time),
-            subnet: keyed(settings.per_subnet_per_second_max, subnet_burst, time),
+            address: keyed(settings.address_packets_per_second_max, address_burst, time),
+            subnet: keyed(settings.subnet_packets_per_second_max, subnet_burst, time),
             global: RateLimiter::new(
-                quota(settings.per_second_max, global_burst),
+                quota(settings.packets_per_second_max, global_burst),
                 InMemoryState::default(),
                 time.clone(),
             ),
@@ -231,11 +231,11 @@ mod tests {
 
     fn settings() -> ScanSettings {
         ScanSettings {
-            per_second_max: 1_000.0,
-            per_address_per_second_max: 4.0,
-            per_address_burst: 8,
-            per_subnet_per_second_max: 10.0,
-            per_subnet_burst: 20,
+            packets_per_second_max: 1_000.0,
+            address_packets_per_second_max: 4.0,
+            address_burst_packets: 8,
+            subnet_packets_per_second_max: 10.0,
+            subnet_burst_packets: 20,
             ..ScanSettings::default()
         }
     }
@@ -317,8 +317,8 @@ mod tests {
             limits.acquire(ms(0), token, "8.8.8.8".parse().unwrap(), 1);
         }
         limits.reload(&ScanSettings {
-            per_address_per_second_max: 1_000.0,
-            per_subnet_per_second_max: 1_000.0,
+            address_packets_per_second_max: 1_000.0,
+            subnet_packets_per_second_max: 1_000.0,
             ..settings()
         });
         let mut granted = 0;

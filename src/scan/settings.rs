@@ -1,35 +1,43 @@
 //! Scan settings: section `[scan]` of the config.
 
+use std::ops::RangeInclusive;
+
 use serde::Deserialize;
 
 use super::ScanMode;
 use super::target::{self, Cidr};
 use crate::scan::event_loop::{COOLDOWN, EXCEPTION_FACTOR};
 
+/// Range of a reply time-out, ms.
+pub const TIMEOUT_MS: RangeInclusive<u32> = 100..=30_000;
+
+/// Range of the lifetime of a resolved host name, s.
+pub const DNS_CACHE_TTL_S: RangeInclusive<u32> = 60..=604_800;
+
 /// Section `[scan]`. Every key is required: the shipped config is the default.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScanSettings {
-    /// Reply time-out, ms, 100 to 60,000. Exception mode: three times.
+    /// Reply time-out, ms, in [`TIMEOUT_MS`]. Exception mode: three times.
     pub timeout_ms: u32,
     /// Resends after the first packet, 0 to 10. Exception mode: three times.
     pub retries: u32,
     /// Packets a second to all servers together, above 0.
-    pub per_second_max: f64,
+    pub packets_per_second_max: f64,
     /// Packets a second to one IP address, however many servers it has, above 0.
-    pub per_address_per_second_max: f64,
+    pub address_packets_per_second_max: f64,
     /// Burst of packets to one IP address after a pause. At least 1.
-    pub per_address_burst: u32,
+    pub address_burst_packets: u32,
     /// Packets a second to one /24 (IPv6: /48), above 0.
-    pub per_subnet_per_second_max: f64,
+    pub subnet_packets_per_second_max: f64,
     /// Burst of packets to one /24 or /48 after a pause. At least 1.
-    pub per_subnet_burst: u32,
+    pub subnet_burst_packets: u32,
     /// Sockets for each of IPv4 and IPv6, 1 to 64.
-    pub sockets: u32,
+    pub sockets_per_ip_version: u32,
     /// Scans in flight at the same time, throttled ones included, at least 1.
-    pub in_flight_max: u32,
-    /// Resolve a host name again after this many seconds, at least 1.
-    pub resolve_ttl_s: u32,
+    pub scans_in_flight_max: u32,
+    /// Resolve a host name again after this many seconds, in [`DNS_CACHE_TTL_S`].
+    pub dns_cache_ttl_s: u32,
     /// Kernel receive buffer of each socket, bytes; the kernel may grant less.
     pub receive_buffer_bytes: u32,
     /// Scan private, loopback and documentation addresses too.
@@ -44,14 +52,14 @@ impl Default for ScanSettings {
         ScanSettings {
             timeout_ms: 2_000,
             retries: 2,
-            per_second_max: 5_000.0,
-            per_address_per_second_max: 5.0,
-            per_address_burst: 10,
-            per_subnet_per_second_max: 50.0,
-            per_subnet_burst: 100,
-            sockets: 2,
-            in_flight_max: 20_000,
-            resolve_ttl_s: 3_600,
+            packets_per_second_max: 5_000.0,
+            address_packets_per_second_max: 5.0,
+            address_burst_packets: 10,
+            subnet_packets_per_second_max: 50.0,
+            subnet_burst_packets: 100,
+            sockets_per_ip_version: 2,
+            scans_in_flight_max: 20_000,
+            dns_cache_ttl_s: 3_600,
             receive_buffer_bytes: 8 * 1_024 * 1_024,
             allow_private: false,
             opt_out: Vec::new(),
@@ -65,7 +73,7 @@ impl Default for ScanSettings {
 pub struct SettingsError {
     pub key: &'static str,
     pub value: f64,
-    pub range: &'static str,
+    pub range: String,
 }
 
 impl ScanSettings {
@@ -82,39 +90,33 @@ impl ScanSettings {
         let cooldown_ms = COOLDOWN.as_millis() as u64;
         let target_ms = attempts * timeout_ms.max(cooldown_ms);
         let packets = servers * targets * attempts;
-        (targets * target_ms).max((packets as f64 * 1_000.0 / self.per_second_max) as u64)
+        (targets * target_ms).max((packets as f64 * 1_000.0 / self.packets_per_second_max) as u64)
     }
 
     /// Whether every value is within its range.
     pub fn check(&self) -> Result<(), SettingsError> {
-        let rate_ok = |rate: f64| rate.is_finite() && (0.001..=10_000_000.0).contains(&rate);
-        let rate = "from 0.001 to 10000000";
-        let checks = [
-            ("timeout_ms", f64::from(self.timeout_ms), (100..=60_000).contains(&self.timeout_ms), "from 100 to 60000"),
-            ("retries", f64::from(self.retries), self.retries <= 10, "from 0 to 10"),
-            ("per_second_max", self.per_second_max, rate_ok(self.per_second_max), rate),
-            (
-                "per_address_per_second_max",
-                self.per_address_per_second_max,
-                rate_ok(self.per_address_per_second_max),
-                rate,
-            ),
-            ("per_address_burst", f64::from(self.per_address_burst), self.per_address_burst > 0, "at least 1"),
-            (
-                "per_subnet_per_second_max",
-                self.per_subnet_per_second_max,
-                rate_ok(self.per_subnet_per_second_max),
-                rate,
-            ),
-            ("per_subnet_burst", f64::from(self.per_subnet_burst), self.per_subnet_burst > 0, "at least 1"),
-            ("sockets", f64::from(self.sockets), (1..=64).contains(&self.sockets), "from 1 to 64"),
-            ("in_flight_max", f64::from(self.in_flight_max), self.in_flight_max > 0, "at least 1"),
-            ("resolve_ttl_s", f64::from(self.resolve_ttl_s), self.resolve_ttl_s > 0, "at least 1"),
-        ];
-        match checks.into_iter().find(|check| !check.2) {
-            Some((key, value, _, range)) => Err(SettingsError { key, value, range }),
-            None => Ok(()),
-        }
+        let within = |key, value: f64, min: f64, max: f64| {
+            let error = || SettingsError { key, value, range: format!("from {min} to {max}") };
+            (min..=max).contains(&value).then_some(()).ok_or_else(error)
+        };
+        let at_least_1 = |key, value: u32| {
+            let error = || SettingsError { key, value: value.into(), range: "at least 1".to_owned() };
+            (value > 0).then_some(()).ok_or_else(error)
+        };
+        let rate = |key, value| within(key, value, 0.001, 10_000_000.0);
+        let in_range = |key, value: u32, range: RangeInclusive<u32>| {
+            within(key, value.into(), (*range.start()).into(), (*range.end()).into())
+        };
+        in_range("timeout_ms", self.timeout_ms, TIMEOUT_MS)?;
+        in_range("retries", self.retries, 0..=10)?;
+        rate("packets_per_second_max", self.packets_per_second_max)?;
+        rate("address_packets_per_second_max", self.address_packets_per_second_max)?;
+        at_least_1("address_burst_packets", self.address_burst_packets)?;
+        rate("subnet_packets_per_second_max", self.subnet_packets_per_second_max)?;
+        at_least_1("subnet_burst_packets", self.subnet_burst_packets)?;
+        in_range("sockets_per_ip_version", self.sockets_per_ip_version, 1..=64)?;
+        at_least_1("scans_in_flight_max", self.scans_in_flight_max)?;
+        in_range("dns_cache_ttl_s", self.dns_cache_ttl_s, DNS_CACHE_TTL_S)
     }
 }
 
@@ -126,9 +128,11 @@ mod tests {
     fn setting_outside_its_range_is_refused() {
         assert_eq!(ScanSettings::default().check(), Ok(()));
         let error = ScanSettings { timeout_ms: 5, ..ScanSettings::default() }.check().unwrap_err();
-        assert_eq!(error.to_string(), "scan.timeout_ms = 5 is out of range: it must be from 100 to 60000");
+        assert_eq!(error.to_string(), "scan.timeout_ms = 5 is out of range: it must be from 100 to 30000");
+        let error = ScanSettings { dns_cache_ttl_s: 59, ..ScanSettings::default() }.check().unwrap_err();
+        assert_eq!(error.to_string(), "scan.dns_cache_ttl_s = 59 is out of range: it must be from 60 to 604800");
         for rate in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert!(ScanSettings { per_second_max: rate, ..ScanSettings::default() }.check().is_err());
+            assert!(ScanSettings { packets_per_second_max: rate, ..ScanSettings::default() }.check().is_err());
         }
     }
 }

@@ -286,7 +286,8 @@ async fn global_rate_limit_delays_and_drops_nothing() {
     }
     let urls: Vec<_> = servers.iter().map(|s| s.url("quake3")).collect();
     let started = Instant::now();
-    let (all, counts) = scan_all(ScanSettings { per_second_max: 60.0, ..quick() }, &urls, ScanMode::Normal).await;
+    let (all, counts) =
+        scan_all(ScanSettings { packets_per_second_max: 60.0, ..quick() }, &urls, ScanMode::Normal).await;
     assert!(all.iter().all(|o| o.result.is_ok()));
     assert_eq!((counts.packets_sent, counts.resends), (30, 0));
     assert!(counts.deferred_global > 0);
@@ -295,14 +296,14 @@ async fn global_rate_limit_delays_and_drops_nothing() {
 }
 
 #[tokio::test]
-async fn requests_beyond_in_flight_max_wait() {
+async fn requests_beyond_scans_in_flight_max_wait() {
     let server = Server::start(|_, packet| vec![status(packet, "")]).await;
     let mut servers = Vec::new();
     for _ in 0..20 {
         servers.push(Server::start(|_, packet| vec![status(packet, "")]).await);
     }
     let urls: Vec<_> = servers.iter().chain([&server]).map(|s| s.url("quake3")).collect();
-    let (all, _) = scan_all(ScanSettings { in_flight_max: 2, ..quick() }, &urls, ScanMode::Normal).await;
+    let (all, _) = scan_all(ScanSettings { scans_in_flight_max: 2, ..quick() }, &urls, ScanMode::Normal).await;
     assert!(all.iter().all(|o| o.result.is_ok()));
 }
 
@@ -312,7 +313,7 @@ async fn shutdown_ends_within_grace_and_reload_applies_to_scans_in_flight() {
     let replying = Server::start(|_, packet| vec![status(packet, "")]).await;
     let (request_tx, requests) = mpsc::channel(16);
     let (outcome_tx, mut outcomes) = mpsc::channel(16);
-    let settings = ScanSettings { timeout_ms: 60_000, ..quick() };
+    let settings = ScanSettings { timeout_ms: 30_000, ..quick() };
     let scanner = Scanner::start(settings.clone(), requests, outcome_tx, clock()).unwrap();
     let request = |id, server: &Server| ScanRequest {
         id,

@@ -88,8 +88,8 @@ impl Sandbox {
         let text = format!(
             "state_dir = {state:?}\ncontrol_socket = {socket:?}\n{extra}\n\
              [scan]\nallow_private = true\ntimeout_ms = 400\nretries = 1\n\
-             per_address_per_second_max = 1000\nper_address_burst = 1000\n\
-             per_subnet_per_second_max = 100000\nper_subnet_burst = 100000\n\
+             address_packets_per_second_max = 1000\nper_address_burst = 1000\n\
+             subnet_packets_per_second_max = 100000\nper_subnet_burst = 100000\n\
              interval_class1_s = 1\ninterval_class2_s = 2\n{scan}\n\
              [store]\ncache_bytes = 16777216\ncommit_interval_ms = 50\n"
         );

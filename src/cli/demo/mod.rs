@@ -138,8 +138,8 @@ fn config(args: &DemoArgs, dir: &Path) -> Config {
     config.scan.interval_class3_s = 30;
     config.scan.interval_class4_s = 60;
     config.scan.interval_class5_s = 120;
-    config.scan.per_subnet_per_second_max = 5_000;
-    config.scan.per_subnet_burst = 5_000;
+    config.scan.subnet_packets_per_second_max = 5_000;
+    config.scan.subnet_burst_packets = 5_000;
     if let Some(url) = &args.mysql {
         config.archive.url.clone_from(url);
         config.archive.interval_s = 10;
