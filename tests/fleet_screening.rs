@@ -150,8 +150,8 @@ impl Simulation {
         let numbers: HashMap<String, u32> = (0..).zip(self.fleet.urls()).map(|(number, url)| (url, number)).collect();
         let mut truth: HashMap<_, Vec<_>> = HashMap::new();
         for line in self.fleet.truth() {
-            if let TruthLine::Player { server, normalised, bot, deeds, .. } = line {
-                truth.entry((numbers[&server], normalised)).or_default().push((bot, deeds));
+            if let TruthLine::Player { server, normalised, bot, totals, .. } = line {
+                truth.entry((numbers[&server], normalised)).or_default().push((bot, totals));
             }
         }
         truth
@@ -196,15 +196,15 @@ impl Simulation {
         for (server, name, row) in rows.iter().filter(has(Some(Behaviour::Spectators))) {
             let people = &truth[&(*server, name.clone())];
             assert!(
-                row.points <= people.iter().map(|(_, deeds)| deeds.gained).sum::<i64>(),
+                row.points <= people.iter().map(|(_, totals)| totals.points_gained).sum::<i64>(),
                 "{server} {name}: {row:?}"
             );
-            played_ms += people.iter().map(|(_, deeds)| deeds.present_ms - deeds.spectated_ms).sum::<i64>();
+            played_ms += people.iter().map(|(_, totals)| totals.present_ms - totals.spectated_ms).sum::<i64>();
             measured_ms += row.measured_ms as i64;
         }
         assert!(measured_ms > 3_600_000 && measured_ms <= played_ms * 21 / 20, "{measured_ms} of {played_ms}");
         for ((server, name), people) in &truth {
-            let watched = people.iter().all(|(bot, deeds)| !bot && deeds.spectated_ms == deeds.present_ms);
+            let watched = people.iter().all(|(bot, totals)| !bot && totals.spectated_ms == totals.present_ms);
             if behaviour(*server) == Some(Behaviour::Spectators) && watched {
                 assert!(names(*server).all(|ranked| ranked != name), "{server}: spectator {name} is ranked");
                 only_watched += 1;

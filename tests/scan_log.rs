@@ -181,6 +181,43 @@ fn unfinished_compressed_file_is_skipped() {
     assert!(printed.contains("scans.jsonl.1.tmp: skipped; scans.jsonl.1.packing contains all of it\n"), "{printed}");
 }
 
+/// Versions of clqd have written different reasons. A replay must give the same state
+/// with each of them.
+#[test]
+fn miss_with_any_reason_replays_the_same() {
+    let replay = |reason: &str| {
+        let miss = |minute: i64| {
+            let t_ms = START_MS + minute * 60_000;
+            format!("{{\"t\":{t_ms},\"server\":\"quake3://10.0.0.1:27960\",\"miss\":true{reason}}}\n")
+        };
+        let place = Sandbox::new("");
+        let log = place.path("scans.jsonl");
+        fs::write(&log, lines(0..40) + &(40..53).map(miss).collect::<String>() + &line(53)).expect("written");
+        place.ok(["replay".as_ref(), "--state".as_ref(), place.state().as_os_str(), log.as_os_str()]);
+        let after_misses = place.path("misses.jsonl");
+        fs::write(&after_misses, (54..69).map(miss).collect::<String>()).expect("written");
+        place.ok(["replay".as_ref(), "--state".as_ref(), place.state().as_os_str(), after_misses.as_os_str()]);
+        let server = place.json(["servers", "show", "quake3://10.0.0.1:27960"]);
+        (place.export(&place.state(), WEEK), server)
+    };
+    let (rows, server) = replay("");
+    assert_eq!((server[0]["missed"].as_u64(), rows.contains("ann")), (Some(15), true), "{server:?}");
+    for reason in [
+        // Written by clqd 0.1.0 before its release.
+        "no_protocol",
+        "unsendable",
+        "overrun",
+        // Written now.
+        "timeout",
+        "unsupported_scheme",
+        "send_failed",
+        "receive_overflow",
+        "unknown to every version",
+    ] {
+        assert_eq!(replay(&format!(",\"reason\":\"{reason}\"")), (rows.clone(), server.clone()), "{reason}");
+    }
+}
+
 #[test]
 fn existing_file_that_is_no_scan_log_is_refused_unchanged() {
     let place = Sandbox::new("");

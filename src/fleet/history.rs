@@ -126,8 +126,10 @@ mod tests {
             last[server as usize] = Some((t_ms, cur));
         }
         world.advance_all(to_ms);
-        let gained: i64 =
-            (0..300).flat_map(|server| world.ledger(server).players.into_values()).map(|deeds| deeds.gained).sum();
+        let gained: i64 = (0..300)
+            .flat_map(|server| world.ledger(server).players.into_values())
+            .map(|totals| totals.points_gained)
+            .sum();
         let share = observed as f64 / gained as f64;
         assert!(gained > 100_000 && (0.7..1.0).contains(&share), "{observed} of {gained}: {share}");
     }

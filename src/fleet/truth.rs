@@ -18,16 +18,16 @@ use crate::model::WeekKey;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PlayerTruth {
     /// Points gained; never reduced.
-    pub gained: i64,
+    pub points_gained: i64,
     /// Points lost by suicides. The points at any time are the gained minus the lost points
     /// since the start of the round, or since the player's points were reset.
-    pub lost: i64,
+    pub points_lost: i64,
     pub present_ms: i64,
     /// The part of `present_ms` spent spectating.
     pub spectated_ms: i64,
     /// Number of joins.
     pub starts: u32,
-    /// Counting rounds (docs/rules.md section 4) at whose end the person was on the server.
+    /// Rated rounds (docs/rules.md section 4) at whose end the person was on the server.
     pub rounds: u32,
     /// The number of these rounds that the person won.
     pub wins: u32,
@@ -35,8 +35,8 @@ pub struct PlayerTruth {
 
 impl PlayerTruth {
     pub(super) fn add(&mut self, more: PlayerTruth) {
-        self.gained += more.gained;
-        self.lost += more.lost;
+        self.points_gained += more.points_gained;
+        self.points_lost += more.points_lost;
         self.present_ms += more.present_ms;
         self.spectated_ms += more.spectated_ms;
         self.starts += more.starts;
@@ -50,18 +50,18 @@ impl PlayerTruth {
 pub struct RoundResult {
     pub t_ms: i64,
     pub map: &'static str,
-    pub list: Vec<(Person, i32)>,
+    pub final_list: Vec<(Person, i32)>,
 }
 
 /// The ground truth of one server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerTruth {
     pub players: FxHashMap<(WeekKey, Person), PlayerTruth>,
-    /// Rounds ended, and the number of counting rounds (docs/rules.md section 4: at least two
+    /// Rounds ended, and the number of rated rounds (docs/rules.md section 4: at least two
     /// players that are not bots, best points above 0).
     pub rounds: u64,
-    pub rounds_counting: u64,
-    /// The final lists of the last counting rounds, oldest first.
+    pub rounds_rated: u64,
+    /// The final lists of the last rated rounds, oldest first.
     pub finals: VecDeque<RoundResult>,
 }
 
@@ -72,9 +72,9 @@ pub enum TruthLine {
     Server {
         server: String,
         game: &'static str,
-        t: i64,
+        t_ms: i64,
         rounds: u64,
-        rounds_counting: u64,
+        rounds_rated: u64,
         players: usize,
         /// The special behaviour of the server ([`super::Behaviour::name`]).
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,7 +84,7 @@ pub enum TruthLine {
     Player {
         server: String,
         week: String,
-        person: u32,
+        person_id: u32,
         /// As shown by the server.
         name: String,
         /// Normalised as in clqd's keys (docs/rules.md section 2). Several persons may have the same
@@ -92,10 +92,10 @@ pub enum TruthLine {
         normalised: String,
         bot: bool,
         #[serde(flatten)]
-        deeds: PlayerTruth,
+        totals: PlayerTruth,
     },
     /// Oldest first.
-    Round { server: String, t: i64, map: &'static str, list: Vec<(String, i32)> },
+    Round { server: String, t_ms: i64, map: &'static str, final_list: Vec<(String, i32)> },
 }
 
 /// Writes lines as JSON, one object per line. Error: writing to `out` failed.

@@ -104,8 +104,8 @@ struct ActivePlayer {
     leave_ms: i64,
     /// Start of the time whose sums below are not yet recorded.
     since_ms: i64,
-    gained: i32,
-    lost: i32,
+    points_gained: i32,
+    points_lost: i32,
     spectated_ms: i64,
     starts: u32,
 }
@@ -291,28 +291,29 @@ impl World {
         let mut lines = vec![TruthLine::Server {
             server: url.clone(),
             game: nature.game.name,
-            t: self.now_ms(server),
+            t_ms: self.now_ms(server),
             rounds: ledger.rounds,
-            rounds_counting: ledger.rounds_counting,
+            rounds_rated: ledger.rounds_rated,
             players: self.servers[server as usize].players.len(),
             behaviour: nature.behaviour.map(Behaviour::name),
         }];
-        let mut deeds: Vec<_> = ledger.players.into_iter().collect();
-        deeds.sort_unstable_by_key(|(key, _)| *key);
-        lines.extend(deeds.into_iter().map(|((week, person), deeds)| TruthLine::Player {
+        let mut totals: Vec<_> = ledger.players.into_iter().collect();
+        totals.sort_unstable_by_key(|(key, _)| *key);
+        lines.extend(totals.into_iter().map(|((week, person), totals)| TruthLine::Player {
             server: url.clone(),
             week: calendar::week_label(week),
-            person: person.0,
+            person_id: person.0,
             name: shown(person).to_owned(),
             normalised: normalise(shown(person), codes),
             bot: person.is_bot(),
-            deeds,
+            totals,
         }));
         lines.extend(ledger.finals.into_iter().map(|last| TruthLine::Round {
             server: url.clone(),
-            t: last.t_ms,
+            t_ms: last.t_ms,
             map: last.map,
-            list: last.list.into_iter().map(|(person, points)| (shown(person).to_owned(), points)).collect(),
+            final_list:
+                last.final_list.into_iter().map(|(person, points)| (shown(person).to_owned(), points)).collect(),
         }));
         lines
     }
@@ -396,7 +397,7 @@ impl Server {
             self.counting = true;
             for p in &mut self.players {
                 p.since_ms = start_ms;
-                (p.gained, p.lost, p.spectated_ms, p.starts) = (0, 0, 0, 0);
+                (p.points_gained, p.points_lost, p.spectated_ms, p.starts) = (0, 0, 0, 0);
             }
             self.begin_week(start_ms);
         }
@@ -500,10 +501,10 @@ impl Server {
             let x = p.scores_per_tick * 2.0 * spread;
             let scores = x as i32 + i32::from(fraction < x.fract());
             p.points += scores * unit;
-            p.gained += scores * unit;
+            p.points_gained += scores * unit;
             if rare < 400 {
                 p.points -= 1;
-                p.lost += 1;
+                p.points_lost += 1;
             } else if rare < 420 {
                 p.points = 0;
             }
@@ -539,7 +540,7 @@ impl Server {
         if list.len() < 2 || best <= 0 {
             return;
         }
-        ledger.rounds_counting += 1;
+        ledger.rounds_rated += 1;
         for &(person, points) in &list {
             let round = PlayerTruth { rounds: 1, wins: u32::from(points == best), ..PlayerTruth::default() };
             ledger.players.entry((self.week, person)).or_default().add(round);
@@ -549,7 +550,7 @@ impl Server {
         }
         if finals_max > 0 {
             let map = nature.game.maps[self.map as usize];
-            ledger.finals.push_back(RoundResult { t_ms: self.tick_ms, map, list });
+            ledger.finals.push_back(RoundResult { t_ms: self.tick_ms, map, final_list: list });
         }
     }
 
@@ -640,8 +641,8 @@ impl Server {
             joined_ms,
             leave_ms,
             since_ms: seen_ms,
-            gained: 0,
-            lost: 0,
+            points_gained: 0,
+            points_lost: 0,
             spectated_ms: 0,
             starts: 1,
         });
@@ -683,15 +684,15 @@ impl Server {
         let p = &mut self.players[index];
         ledger.players.entry((self.week, p.person)).or_default().add(p.unrecorded(until_ms));
         p.since_ms = until_ms;
-        (p.gained, p.lost, p.spectated_ms, p.starts) = (0, 0, 0, 0);
+        (p.points_gained, p.points_lost, p.spectated_ms, p.starts) = (0, 0, 0, 0);
     }
 }
 
 impl ActivePlayer {
     fn unrecorded(&self, until_ms: i64) -> PlayerTruth {
         PlayerTruth {
-            gained: i64::from(self.gained),
-            lost: i64::from(self.lost),
+            points_gained: i64::from(self.points_gained),
+            points_lost: i64::from(self.points_lost),
             present_ms: until_ms - self.since_ms,
             spectated_ms: self.spectated_ms,
             starts: self.starts,
@@ -776,7 +777,12 @@ mod tests {
             let truth_at_start = world.ledger(server);
             let mut truth = truth_at_start.clone();
             let net = |truth: &ServerTruth, person: Person| -> i64 {
-                truth.players.iter().filter(|((_, p), _)| *p == person).map(|(_, d)| d.gained - d.lost).sum()
+                truth
+                    .players
+                    .iter()
+                    .filter(|((_, p), _)| *p == person)
+                    .map(|(_, d)| d.points_gained - d.points_lost)
+                    .sum()
             };
             for _ in 0..6 * 360 {
                 for p in &before {
@@ -796,7 +802,7 @@ mod tests {
                     let points = match ended {
                         Some(last) if last.t_ms == t_ms => {
                             rounds_checked += 1;
-                            match last.list.iter().find(|(person, _)| *person == p.person) {
+                            match last.final_list.iter().find(|(person, _)| *person == p.person) {
                                 Some(&(_, points)) => points,
                                 None => continue,
                             }
@@ -839,7 +845,7 @@ mod tests {
                     .players
                     .iter()
                     .filter(of_week)
-                    .map(|(_, d)| (d.gained, d.present_ms))
+                    .map(|(_, d)| (d.points_gained, d.present_ms))
                     .fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
             };
             let last = world.ledger(server as u32);
@@ -929,9 +935,9 @@ mod tests {
         assert!(bots_alone > 50 && bots_with_players > 50, "{bots_alone} {bots_with_players}");
         let mut spectated_ms = 0;
         for server in 0..200 {
-            for deeds in world.ledger(server).players.values() {
-                assert!((0..=deeds.present_ms).contains(&deeds.spectated_ms), "{deeds:?}");
-                spectated_ms += deeds.spectated_ms;
+            for totals in world.ledger(server).players.values() {
+                assert!((0..=totals.present_ms).contains(&totals.spectated_ms), "{totals:?}");
+                spectated_ms += totals.spectated_ms;
             }
         }
         assert!(spectated_ms > HOUR_MS);
@@ -953,7 +959,31 @@ mod tests {
         for line in text.lines() {
             let value: serde_json::Value = serde_json::from_str(line).unwrap();
             assert!(value["server"].as_str().unwrap().starts_with("x://"));
-            *kinds.entry(value["kind"].as_str().unwrap().to_owned()).or_default() += 1;
+            let kind = value["kind"].as_str().unwrap();
+            *kinds.entry(kind.to_owned()).or_default() += 1;
+            let mut names: Vec<_> = value.as_object().unwrap().keys().map(String::as_str).collect();
+            names.sort_unstable();
+            let want = match kind {
+                "server" => &["game", "kind", "players", "rounds", "rounds_rated", "server", "t_ms"][..],
+                "round" => &["final_list", "kind", "map", "server", "t_ms"],
+                _ => &[
+                    "bot",
+                    "kind",
+                    "name",
+                    "normalised",
+                    "person_id",
+                    "points_gained",
+                    "points_lost",
+                    "present_ms",
+                    "rounds",
+                    "server",
+                    "spectated_ms",
+                    "starts",
+                    "week",
+                    "wins",
+                ],
+            };
+            assert_eq!(names, want, "{line}");
         }
         assert_eq!(kinds["server"], 20);
         assert!(kinds["player"] > 50 && kinds["round"] > 20, "{kinds:?}");

@@ -137,7 +137,7 @@ named_enum!(
         /// Does not begin like any reply of the protocol.
         NotAReply = "not_a_reply",
         /// A message of the protocol, but not one that is expected now.
-        OutOfTurn = "out_of_turn",
+        UnexpectedMessage = "unexpected_message",
         /// The nonce is wrong or missing.
         WrongNonce = "wrong_nonce",
         /// Begins correctly, then violates the format.

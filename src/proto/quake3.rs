@@ -38,7 +38,7 @@ impl Exchange for StatusQuery {
 
     fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
         if is_other_oob_message(bytes) {
-            return Step::Ignore(Ignored::OutOfTurn);
+            return Step::Ignore(Ignored::UnexpectedMessage);
         }
         match decode(t_ms, bytes, self.nonce) {
             Ok(snapshot) => Step::Done(Box::new(snapshot)),
@@ -358,8 +358,8 @@ mod tests {
             (b"\xff", Ignored::NotAReply),
             (b"\xff\xff\xff\xff", Ignored::NotAReply),
             (b"statusResponse\n", Ignored::NotAReply),
-            (b"\xff\xff\xff\xffprint\nbusy\n", Ignored::OutOfTurn),
-            (b"\xff\xff\xff\xffinfoResponse\n\\challenge\\0123456789abcdef", Ignored::OutOfTurn),
+            (b"\xff\xff\xff\xffprint\nbusy\n", Ignored::UnexpectedMessage),
+            (b"\xff\xff\xff\xffinfoResponse\n\\challenge\\0123456789abcdef", Ignored::UnexpectedMessage),
             (b"\xff\xff\xff\xffstatusResponse", Ignored::WrongNonce),
             (b"\xff\xff\xff\xffstatusResponse\n\\challenge", Ignored::WrongNonce),
             (b"\xff\xff\xff\xffstatusResponse\n\\challenge\\0123456789abcdee\n", Ignored::WrongNonce),

@@ -63,7 +63,7 @@ define_counters!(
     snapshots,
     partials,
     /// Scans that a shutdown interrupted.
-    abandoned,
+    cancelled,
     packets_sent,
     bytes_sent,
     /// Packets that the system did not send.
@@ -74,20 +74,20 @@ define_counters!(
     bytes_received,
     /// Datagrams from addresses without a pending request, or received on another
     /// socket than the one that sent it.
-    unasked,
+    unsolicited,
     /// ICMP errors received: port unreachable, and others.
-    icmp_refused,
+    icmp_port_unreachable,
     icmp_other,
     /// Requests throttled by the limit of an address, of a subnet, or in total.
-    deferred_address,
-    deferred_subnet,
-    deferred_global,
+    throttled_address,
+    throttled_subnet,
+    throttled_global,
     /// Scans that waited for another scan of the same address and port.
-    serialized,
+    address_conflicts,
     /// Datagrams that the kernel dropped because the socket's buffer was full.
     kernel_drops,
     resolved,
-    unresolved,
+    resolve_failures,
 );
 
 impl ScanCounters {
@@ -121,6 +121,56 @@ impl Counter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Monitoring reads these names.
+    #[test]
+    fn counter_names_are_those_of_the_status() {
+        let json = serde_json::to_value(ScanCounterValues::default()).unwrap();
+        let names: Vec<_> = json.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(
+            names,
+            [
+                "address_conflicts",
+                "bytes_received",
+                "bytes_sent",
+                "cancelled",
+                "icmp_other",
+                "icmp_port_unreachable",
+                "ignored",
+                "kernel_drops",
+                "misses",
+                "packets_received",
+                "packets_sent",
+                "partials",
+                "requests",
+                "resends",
+                "resolve_failures",
+                "resolved",
+                "send_errors",
+                "snapshots",
+                "throttled_address",
+                "throttled_global",
+                "throttled_subnet",
+                "unsolicited",
+            ]
+        );
+        let reasons: Vec<_> = MissReason::ALL.iter().map(|reason| reason.name()).collect();
+        assert_eq!(
+            reasons,
+            [
+                "timeout",
+                "malformed",
+                "refused",
+                "unresolved",
+                "not_public",
+                "opted_out",
+                "unsupported_scheme",
+                "send_failed",
+                "receive_overflow",
+            ]
+        );
+        assert_eq!(Ignored::UnexpectedMessage.name(), "unexpected_message");
+    }
 
     #[test]
     fn each_reason_has_a_counter_with_its_name() {

@@ -73,7 +73,7 @@ pub(super) struct EventLoop {
     finished: VecDeque<ScanOutcome>,
     /// No more requests are accepted.
     draining: bool,
-    /// When the remaining scans are abandoned.
+    /// When the remaining scans are cancelled.
     stop_at: Option<Instant>,
 }
 
@@ -197,7 +197,7 @@ impl EventLoop {
                 permit = outcomes.reserve(), if !self.finished.is_empty() => match permit {
                     Ok(permit) => if let Some(outcome) = self.finished.pop_front() { permit.send(outcome) },
                     // The outcome receiver was dropped.
-                    Err(_) => return self.abandon(),
+                    Err(_) => return self.cancel_all(),
                 },
                 lookup = self.resolver.next_result() => {
                     let ttl = Duration::from_secs(self.settings.dns_cache_ttl_s.into());
@@ -227,13 +227,13 @@ impl EventLoop {
                 self.resolver.remove_expired(self.start.elapsed());
             }
             if self.stop_at.is_some_and(|stop_at| Instant::now() >= stop_at) {
-                return self.abandon();
+                return self.cancel_all();
             }
         }
     }
 
-    fn abandon(self) {
-        self.counts.abandoned.add((self.scans.len() + self.finished.len()) as u64);
+    fn cancel_all(self) {
+        self.counts.cancelled.add((self.scans.len() + self.finished.len()) as u64);
     }
 
     async fn on_timers(&mut self) {
@@ -285,7 +285,7 @@ impl EventLoop {
         let has_protocol = !scan.targets.is_empty();
         self.scans.insert(token, scan);
         match cached {
-            _ if !has_protocol => self.finish_scan(token, Err(MissReason::NoProtocol)),
+            _ if !has_protocol => self.finish_scan(token, Err(MissReason::UnsupportedScheme)),
             Some(ip) => self.on_resolved(token, ip).await,
             None => {}
         }
@@ -294,7 +294,7 @@ impl EventLoop {
     async fn on_resolved(&mut self, token: ScanToken, ip: Option<IpAddr>) {
         let Some(scan) = self.scans.get_mut(&token) else { return };
         let Some(ip) = ip else {
-            self.counts.unresolved.increment();
+            self.counts.resolve_failures.increment();
             return self.finish_scan(token, Err(MissReason::Unresolved));
         };
         let ip = ip.to_canonical();
@@ -318,7 +318,7 @@ impl EventLoop {
             assert_ne!(held.by, token, "a scan releases its address first");
             held.waiting.push_back(token);
             scan.state = State::AwaitingAddress;
-            self.counts.serialized.increment();
+            self.counts.address_conflicts.increment();
             return;
         }
         self.address_locks.insert(address, AddressLock { by: token, waiting: VecDeque::new() });
@@ -336,7 +336,7 @@ impl EventLoop {
         let scan = self.scans.get_mut(&token).expect("a scan in flight");
         let address = scan.address().expect("resolved, and a target is left");
         let Some(socket) = self.sockets.index_for(address) else {
-            return self.fail_target(token, MissReason::Unsendable).await;
+            return self.fail_target(token, MissReason::SendFailed).await;
         };
         // Each target of a scan has its own nonce.
         let nonce = self.key.nonce(address, token << 8 | scan.target_index as u64);
@@ -356,9 +356,9 @@ impl EventLoop {
         scan.state = State::Throttled;
         match self.budgets.acquire(self.start.elapsed(), token, ip, packets) {
             Admission::Granted => self.send(token).await,
-            Admission::Throttled(LimitScope::Address(_)) => self.counts.deferred_address.increment(),
-            Admission::Throttled(LimitScope::Subnet(_)) => self.counts.deferred_subnet.increment(),
-            Admission::Throttled(LimitScope::Global) => self.counts.deferred_global.increment(),
+            Admission::Throttled(LimitScope::Address(_)) => self.counts.throttled_address.increment(),
+            Admission::Throttled(LimitScope::Subnet(_)) => self.counts.throttled_subnet.increment(),
+            Admission::Throttled(LimitScope::Global) => self.counts.throttled_global.increment(),
         }
     }
 
@@ -369,7 +369,7 @@ impl EventLoop {
         if let Err(error) = self.sockets.send(scan.socket, address, &packet).await {
             tracing::debug!(%address, %error, "a packet could not be sent");
             self.counts.send_errors.increment();
-            return self.fail_target(token, MissReason::Unsendable).await;
+            return self.fail_target(token, MissReason::SendFailed).await;
         }
         self.counts.packets_sent.increment();
         self.counts.bytes_sent.add(packet.len() as u64);
@@ -400,7 +400,7 @@ impl EventLoop {
         let reason = if scan.received_invalid {
             MissReason::Malformed
         } else if self.sockets.drops(scan.socket) > scan.drops_at_start {
-            MissReason::Overrun
+            MissReason::ReceiveOverflow
         } else {
             MissReason::Timeout
         };
@@ -415,7 +415,7 @@ impl EventLoop {
                     token.filter(|t| self.scans.get(t).is_some_and(|scan| scan.is_sent && scan.socket == socket));
                 match pending {
                     Some(token) => self.on_datagram(token, t_ms, at, &bytes).await,
-                    None => self.counts.unasked.increment(),
+                    None => self.counts.unsolicited.increment(),
                 }
             }
             SocketEvent::Refused { from } => {

@@ -103,18 +103,18 @@ named_enum!(
         /// The address is on the opt-out list.
         OptedOut = "opted_out",
         /// The URL's scheme has no protocol.
-        NoProtocol = "no_protocol",
+        UnsupportedScheme = "unsupported_scheme",
         /// The system refused to send: no route, no IPv6, a local firewall.
-        Unsendable = "unsendable",
+        SendFailed = "send_failed",
         /// No reply, but the receive buffer of our socket overflowed during the scan.
-        Overrun = "overrun",
+        ReceiveOverflow = "receive_overflow",
     }
 );
 
 impl MissReason {
     /// Whether the cause may be local, so that the miss does not count against the server.
     pub fn is_local_fault(self) -> bool {
-        matches!(self, MissReason::Unsendable | MissReason::Overrun)
+        matches!(self, MissReason::SendFailed | MissReason::ReceiveOverflow)
     }
 }
 
@@ -171,7 +171,7 @@ impl Scanner {
     }
 
     /// Accepts no more requests, waits at most `grace` for the scans in flight, and
-    /// abandons the rest. Abandoned scans have no outcome: an interrupted scan says
+    /// cancels the rest. Cancelled scans have no outcome: an interrupted scan says
     /// nothing about its server.
     pub async fn shutdown(self, grace: Duration) {
         let _ = self.orders.send(ScannerCommand::Stop(grace)).await;

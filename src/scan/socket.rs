@@ -203,7 +203,7 @@ impl Receiver {
             {
                 match error {
                     Icmp::Refused(from) => {
-                        self.counts.icmp_refused.increment();
+                        self.counts.icmp_port_unreachable.increment();
                         if self.events.send(SocketEvent::Refused { from }).await.is_err() {
                             return;
                         }

@@ -177,7 +177,7 @@ async fn silent_server_is_a_miss_and_info_alone_is_partial() {
     assert_eq!(reason(&all[1]), MissReason::Timeout);
     let snapshot = all[2].result.as_ref().unwrap();
     assert_eq!((snapshot.completeness, snapshot.announced_players()), (Completeness::Partial, Some(1)));
-    assert_eq!((counts.misses["timeout"], counts.partials, counts.serialized), (2, 1, 1));
+    assert_eq!((counts.misses["timeout"], counts.partials, counts.address_conflicts), (2, 1, 1));
 }
 
 #[tokio::test]
@@ -195,7 +195,7 @@ async fn closed_port_is_refused_without_a_timeout() {
     assert_eq!(reason(&all[0]), MissReason::Refused);
     assert!(all[1].result.is_ok());
     assert!(started.elapsed().as_millis() < 1_000);
-    assert_eq!(counts.icmp_refused, 1);
+    assert_eq!(counts.icmp_port_unreachable, 1);
 }
 
 #[tokio::test]
@@ -228,7 +228,7 @@ async fn reply_from_another_address_is_unsolicited() {
     });
     let (outcome, counts) = scan(ScanSettings { retries: 0, ..quick() }, url).await;
     assert_eq!(reason(&outcome), MissReason::Timeout);
-    assert_eq!(counts.unasked, 1);
+    assert_eq!(counts.unsolicited, 1);
     task.abort();
 }
 
@@ -240,7 +240,7 @@ async fn scans_of_one_address_run_one_at_a_time() {
     let (all, counts) = scan_all(quick(), &urls, ScanMode::Normal).await;
     let games: Vec<_> = all.iter().map(|o| o.result.as_ref().unwrap().game.as_str()).collect();
     assert_eq!(games, ["baseq3", "cstrike", "baseq3"]);
-    assert_eq!(counts.serialized, 2);
+    assert_eq!(counts.address_conflicts, 2);
     let received = server.heard();
     assert!((received[1].0 - received[0].0).as_millis() >= 1_099, "the cooldown separates two scans");
     assert!((received[4].0 - received[3].0).as_millis() >= 1_099);
@@ -251,7 +251,7 @@ async fn private_opted_out_and_unresolved_urls_get_no_packet() {
     let server = Server::start(|_, packet| vec![status(packet, "")]).await;
     let urls = [server.url("quake3"), ServerUrl::parse("gopher://127.0.0.1:70").unwrap()];
     let (all, counts) = scan_all(ScanSettings { allow_private: false, ..quick() }, &urls, ScanMode::Normal).await;
-    assert_eq!((reason(&all[0]), reason(&all[1])), (MissReason::NotPublic, MissReason::NoProtocol));
+    assert_eq!((reason(&all[0]), reason(&all[1])), (MissReason::NotPublic, MissReason::UnsupportedScheme));
     assert_eq!((all[0].sent_ms, counts.packets_sent), (None, 0));
     let opted_out = ScanSettings { opt_out: vec!["127.0.0.0/8".parse().unwrap()], ..quick() };
     assert_eq!(reason(&scan(opted_out, server.url("quake3")).await.0), MissReason::OptedOut);
@@ -290,7 +290,7 @@ async fn global_rate_limit_delays_and_drops_nothing() {
         scan_all(ScanSettings { packets_per_second_max: 60.0, ..quick() }, &urls, ScanMode::Normal).await;
     assert!(all.iter().all(|o| o.result.is_ok()));
     assert_eq!((counts.packets_sent, counts.resends), (30, 0));
-    assert!(counts.deferred_global > 0);
+    assert!(counts.throttled_global > 0);
     // A burst of three, then 27 at 60 a second.
     assert!((440..2_000).contains(&started.elapsed().as_millis()), "{:?}", started.elapsed());
 }
@@ -339,7 +339,7 @@ async fn shutdown_ends_within_grace_and_reload_applies_to_scans_in_flight() {
     scanner.shutdown(Duration::from_millis(100)).await;
     assert!((99..1_000).contains(&started.elapsed().as_millis()), "{:?}", started.elapsed());
     assert_eq!(outcomes.recv().await, None);
-    assert_eq!(counts.values().abandoned, 1);
+    assert_eq!(counts.values().cancelled, 1);
 }
 
 #[tokio::test]

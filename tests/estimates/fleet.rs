@@ -43,8 +43,8 @@ pub fn run(servers: u32, hours: i64, seed: u64) -> Errors {
     world.advance_all(START_MS + hours * 3_600_000);
     let mut truth: HashMap<(String, String), Option<(f64, f64)>> = HashMap::new();
     for line in world.truth(|server| urls[server as usize].to_string()) {
-        let TruthLine::Player { server, normalised, deeds, .. } = line else { continue };
-        let found = Some(((deeds.gained - deeds.lost) as f64, deeds.present_ms as f64));
+        let TruthLine::Player { server, normalised, totals, .. } = line else { continue };
+        let found = Some(((totals.points_gained - totals.points_lost) as f64, totals.present_ms as f64));
         truth.entry((server, normalised)).and_modify(|known| *known = None).or_insert(found);
     }
     let mut rows = Vec::new();

@@ -58,7 +58,7 @@ impl A2sQuery {
                 }
                 Err(error) => Step::Ignore(error.ignore_reason()),
             },
-            (Some((b'I' | b'm', _)), Some(_)) | (Some((b'D', _)), None) => Step::Ignore(Ignored::OutOfTurn),
+            (Some((b'I' | b'm', _)), Some(_)) | (Some((b'D', _)), None) => Step::Ignore(Ignored::UnexpectedMessage),
             (Some((b'D', body)), Some(info)) => match players::decode(body) {
                 Ok(roster) => Step::Done(Box::new(snapshot(t_ms, info, Some(roster)))),
                 Err(error) => Step::Ignore(error.ignore_reason()),

@@ -202,7 +202,7 @@ fn unexpected_datagrams_are_ignored_with_a_reason() {
         (b"\xff\xff\xff\xffI", Ignored::Malformed),
         (b"\xff\xff\xff\xffI\x11host", Ignored::Malformed),
         (b"\xff\xff\xff\xffm", Ignored::Malformed),
-        (b"\xff\xff\xff\xffD\x00", Ignored::OutOfTurn),
+        (b"\xff\xff\xff\xffD\x00", Ignored::UnexpectedMessage),
         (b"\xfe\xff\xff\xff", Ignored::BadFragment),
         (b"\xfe\xff\xff\xff\x01\x00\x00\x00\x01", Ignored::BadFragment),
         // Split replies of ten and eleven bytes.
@@ -214,7 +214,7 @@ fn unexpected_datagrams_are_ignored_with_a_reason() {
     }
     let mut query = A2sQuery::new();
     query.handle_datagram(0, &info(1, 0));
-    assert_eq!(query.handle_datagram(0, &info(1, 0)), Step::Ignore(Ignored::OutOfTurn));
+    assert_eq!(query.handle_datagram(0, &info(1, 0)), Step::Ignore(Ignored::UnexpectedMessage));
     assert_eq!(query.handle_datagram(0, b"\xff\xff\xff\xffD"), Step::Ignore(Ignored::Malformed));
 }
 
